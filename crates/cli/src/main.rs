@@ -1,0 +1,2 @@
+//! Mainstem.
+fn main() {}
