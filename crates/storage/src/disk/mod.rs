@@ -1,0 +1,113 @@
+//! All file access of the engine, behind one trait, so that a test can cut the power at any call (contract 4).
+//!
+//! Comes in: names relative to the database directory and bytes. Goes out: bytes. Invariants: nothing is durable before
+//! [`DiskFile::sync`] (its bytes) and [`Disk::sync_dir`] (its name) have returned. It does not own: any format.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use crate::error::Result;
+
+/// A place for files: a directory, memory, or a simulated disk that can fail.
+pub trait Disk: Send + Sync + Debug {
+    /// Makes a new, empty, writable file at `path`, replacing what stood there.
+    ///
+    /// # Errors
+    /// Io or Full.
+    fn create(&self, path: &str) -> Result<Arc<dyn DiskFile>>;
+    /// Opens a file to read.
+    ///
+    /// # Errors
+    /// NotFound (58P01) or Io.
+    fn open(&self, path: &str) -> Result<Arc<dyn DiskFile>>;
+    /// Gives `from` the name `to`, replacing what stood there, in one step.
+    ///
+    /// # Errors
+    /// NotFound or Io.
+    fn rename(&self, from: &str, to: &str) -> Result<()>;
+    /// Removes a file.
+    ///
+    /// # Errors
+    /// NotFound or Io.
+    fn remove(&self, path: &str) -> Result<()>;
+    /// Cuts a file to `len` bytes and makes that durable.
+    ///
+    /// # Errors
+    /// NotFound or Io.
+    fn truncate(&self, path: &str, len: u64) -> Result<()>;
+    /// Names of the files directly in folder `dir` (`""` is the database directory itself), sorted; empty when there is no
+    /// such folder.
+    ///
+    /// # Errors
+    /// Io.
+    fn list(&self, dir: &str) -> Result<Vec<String>>;
+    /// Makes a folder, and those above it, unless it is there.
+    ///
+    /// # Errors
+    /// Io or Full.
+    fn create_dir(&self, dir: &str) -> Result<()>;
+    /// Makes the names in folder `dir` durable.
+    ///
+    /// # Errors
+    /// Io or Full.
+    fn sync_dir(&self, dir: &str) -> Result<()>;
+    /// Whether there is a file at `path`.
+    ///
+    /// # Errors
+    /// Io.
+    fn exists(&self, path: &str) -> Result<bool>;
+    /// Takes the database directory for this process: alone, or shared with other readers. Held until the guard drops.
+    ///
+    /// # Errors
+    /// Closed (55006) that says which process holds it, or Io.
+    fn lock(&self, exclusive: bool) -> Result<DiskLock>;
+}
+
+/// An open file. Reads and writes may come from many threads; appends come from one at a time.
+pub trait DiskFile: Send + Sync + Debug {
+    /// Writes `bytes` at the end; after an error the end is unspecified until [`DiskFile::cut`].
+    ///
+    /// # Errors
+    /// Io or Full.
+    fn append(&self, bytes: &[u8]) -> Result<()>;
+    /// Fills `buffer` from byte `offset`.
+    ///
+    /// # Errors
+    /// Corrupt when the file ends before; Io.
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()>;
+    /// Length in bytes.
+    ///
+    /// # Errors
+    /// Io.
+    fn len(&self) -> Result<u64>;
+    /// Cuts the file to `len` bytes (not durable by itself).
+    ///
+    /// # Errors
+    /// Io.
+    fn cut(&self, len: u64) -> Result<()>;
+    /// Sets disk space aside so that appends up to byte `len` cannot fail for lack of it; the length stays.
+    ///
+    /// # Errors
+    /// Io or Full.
+    fn reserve(&self, len: u64) -> Result<()>;
+    /// Makes all bytes written so far durable (fdatasync).
+    ///
+    /// # Errors
+    /// Io or Full.
+    fn sync(&self) -> Result<()>;
+}
+
+/// Holds the database directory; released when dropped.
+#[derive(Debug)]
+pub struct DiskLock(#[expect(dead_code, reason = "held for its drop")] Box<dyn Send + Sync + DebugAny>);
+
+impl DiskLock {
+    /// Wraps whatever releases the lock when dropped.
+    pub fn new(guard: impl Send + Sync + Debug + 'static) -> Self {
+        Self(Box::new(guard))
+    }
+}
+
+/// Anything that can be held and shown.
+trait DebugAny: Debug {}
+impl<T: Debug> DebugAny for T {}

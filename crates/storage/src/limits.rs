@@ -1,0 +1,68 @@
+//! Every threshold of the engine, with its derivation. Nothing else in the crate hard-codes a size.
+
+use crate::ids::RowRef;
+
+/// Rows of a full segment unless the table says otherwise: 16 batches of 8,192; a column of 8-byte values is 1 MiB plain,
+/// so one block read is worth its seek and a merge of 8 inputs decodes at most 8 MiB a column.
+pub const SEGMENT_ROWS_DEFAULT: u32 = 131_072;
+/// Fewest rows a segment may be asked to have: tests use 7 to make many segments of few rows.
+pub const SEGMENT_ROWS_MIN: u32 = 1;
+/// Most rows a segment may be asked to have; bounded by the offset bits of a row reference.
+pub const SEGMENT_ROWS_MAX: u32 = 1 << 22;
+
+/// Rows of a scan's Arrow batch (contract 5).
+pub const BATCH_ROWS: usize = 8_192;
+
+/// Rows of a block of a delta generation: a permutation inside a block fits `u16`, and a column of 8-byte values is 32 KiB,
+/// the size of a first-level cache.
+pub const DELTA_BLOCK_ROWS: u32 = 4_096;
+/// Rows at which a delta generation is frozen unless the table says otherwise. Sorting and merging that many takes tens
+/// of milliseconds; a scan pays for at most about two generations of unsorted rows.
+pub const DELTA_ROWS_DEFAULT: u32 = 131_072;
+/// Bytes at which a delta generation is frozen, whatever its rows.
+pub const DELTA_BYTES_MAX: u64 = 64 << 20;
+
+/// Rows a commit may append to deltas under the commit lock: at 0.25 us a row that is 1 ms (contract 2b). A larger write
+/// set is written aside as segments before the lock.
+pub const COMMIT_ROWS_MAX: usize = 4_096;
+/// Bytes of rows a commit may append under the lock: copying 1 MiB takes about 0.1 ms.
+pub const COMMIT_BYTES_MAX: usize = 1 << 20;
+/// Row references a commit's record may carry; a larger set of deletes is written aside as a bitmap file.
+pub const COMMIT_DELETES_MAX: usize = 4_096;
+/// Commits after the validation point that validation under the lock may look at; with more it starts over outside.
+pub const VALIDATE_COMMITS_MAX: u64 = 1_024;
+/// Times a single-statement transaction is run again before its table's write gate is closed for it (contract 2).
+pub const STATEMENT_ATTEMPTS_OPEN: u32 = 2;
+
+/// Rows a bulk load sorts in memory at once: 8 segments become one run.
+pub const LOAD_SORT_ROWS: usize = 8 * SEGMENT_ROWS_DEFAULT as usize;
+
+/// Single delete-log entries that are folded into a bitmap at once.
+pub const DELETE_LOG_FOLD_ENTRIES: usize = 512;
+
+/// Sorted runs a merge takes in at once (MemSQL section V: fan-in 8).
+pub const MERGE_FAN_IN: usize = 8;
+/// Each run is at most this share (1 / ratio) of the next larger one (MemSQL section IV.A: 8).
+pub const RUN_DECAY_RATIO: u64 = 8;
+
+/// Bytes of a log block; a reader that meets damage goes on at the next block (contract 4).
+pub const WAL_BLOCK_BYTES: usize = 32 << 10;
+/// Bytes of a log file before the next one begins.
+pub const WAL_FILE_BYTES: u64 = 16 << 20;
+/// Bytes of log that a restart may have to replay (contract 4).
+pub const WAL_TAIL_BYTES_MAX: u64 = 256 << 20;
+/// Log tail at which a checkpoint is made in the background.
+pub const WAL_CHECKPOINT_BYTES: u64 = 64 << 20;
+/// Milliseconds within which `synchronous = normal` commits are fsynced.
+pub const WAL_NORMAL_SYNC_MS: u64 = 1_000;
+/// Milliseconds within which `synchronous = off` commits are handed to the operating system.
+pub const WAL_OFF_WRITE_MS: u64 = 10;
+
+/// Default of `memory_limit`, in bytes.
+pub const MEMORY_LIMIT_DEFAULT: u64 = 4 << 30;
+/// Share of `memory_limit` that cached segment blocks may take: 1 / this.
+pub const BLOCK_CACHE_SHARE: u64 = 4;
+
+const _: () = assert!(SEGMENT_ROWS_MAX <= RowRef::OFFSETS);
+const _: () = assert!(DELTA_BLOCK_ROWS <= 1 << 16);
+const _: () = assert!(WAL_CHECKPOINT_BYTES < WAL_TAIL_BYTES_MAX && WAL_FILE_BYTES <= WAL_CHECKPOINT_BYTES);

@@ -1,0 +1,80 @@
+//! What a database, a session or a transaction can be told.
+
+use std::str::FromStr;
+
+use crate::error::{Error, Result, sqlstate};
+use crate::limits;
+
+/// When a commit returns (contract 4). Modes may differ by session; whatever is lost is a suffix in commit order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Synchronous {
+    /// Handed to the operating system within 10 ms.
+    Off,
+    /// Handed to the operating system before commit returns (survives a killed process), fsynced within 1 s.
+    Normal,
+    /// Fsynced before commit returns (survives a power cut).
+    #[default]
+    Full,
+}
+
+impl FromStr for Synchronous {
+    type Err = Error;
+
+    fn from_str(s: &str) -> Result<Self> {
+        match s.to_ascii_lowercase().as_str() {
+            "off" => Ok(Self::Off),
+            "normal" => Ok(Self::Normal),
+            "full" | "on" => Ok(Self::Full),
+            _ => Err(Error::invalid(
+                sqlstate::INVALID_PARAMETER,
+                format!("synchronous is full, normal or off, not \"{s}\""),
+            )),
+        }
+    }
+}
+
+impl std::fmt::Display for Synchronous {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Off => "off",
+            Self::Normal => "normal",
+            Self::Full => "full",
+        })
+    }
+}
+
+/// How a database is opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenOptions {
+    /// Make the database if it is not there.
+    pub create: bool,
+    /// Replay in memory and write nothing; any number of processes may (contract 4).
+    pub read_only: bool,
+    /// Bytes for buffers, deltas, write sets, forwarding and query memory (contract 8).
+    pub memory_limit: u64,
+    /// Default durability of its transactions.
+    pub synchronous: Synchronous,
+    /// Freeze, merge and checkpoint by themselves. Tests that place rows by hand switch it off.
+    pub background: bool,
+    /// Rows of a full segment for tables that do not say.
+    pub segment_rows: u32,
+    /// Rows at which deltas are frozen for tables that do not say.
+    pub delta_rows: u32,
+    /// Log bytes after which a checkpoint is made.
+    pub checkpoint_bytes: u64,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self {
+            create: true,
+            read_only: false,
+            memory_limit: limits::MEMORY_LIMIT_DEFAULT,
+            synchronous: Synchronous::Full,
+            background: true,
+            segment_rows: limits::SEGMENT_ROWS_DEFAULT,
+            delta_rows: limits::DELTA_ROWS_DEFAULT,
+            checkpoint_bytes: limits::WAL_CHECKPOINT_BYTES,
+        }
+    }
+}
