@@ -1,1 +1,34 @@
-//! Mainstem.
+//! The kernels of Mainstem: every loop that runs per value, and every line of `unsafe` in the project.
+//!
+//! In: slices of values, packed bytes, bitmaps. Out: the same. Nothing here knows a table, a column or a file.
+//!
+//! 1. [`bitpack`] packs integers to a fixed width and unpacks them, frame of reference included.
+//! 2. [`compare`] evaluates predicates on packed codes and on plain slices; the answer is a selection bitmap.
+//! 3. [`bitmap`] combines, counts and walks selection bitmaps, with rank and select.
+//! 4. [`gather`] fetches what a selection or an index list names.
+//! 5. [`mod@filter`] and [`hash`] serve key probes: a blocked Bloom filter and the mixer that feeds it.
+//! 6. [`append_buffer`] holds recent rows: one writer, many readers, a published prefix.
+//! 7. [`cast`] reinterprets plain numbers as bytes and back.
+//!
+//! Invariants:
+//! - Each kernel has a scalar twin, `pub` under its module's `scalar`; both give the same answer for every input. The
+//!   fast one is chosen at run time (see `dispatch`), so one binary runs anywhere.
+//! - No kernel reads or writes outside the slices it was given. Lengths that do not fit are a panic with a clear message:
+//!   callers check data from outside before they come here.
+//! - Byte layouts are little-endian on every machine.
+//!
+//! It does not own: formats, checksums, types, nulls.
+
+#![deny(unsafe_op_in_unsafe_fn)]
+#![warn(clippy::undocumented_unsafe_blocks)]
+
+pub mod bitpack;
+pub mod compare;
+pub mod bitmap;
+pub mod gather;
+pub mod filter;
+pub mod hash;
+pub mod append_buffer;
+pub mod cast;
+
+mod dispatch;

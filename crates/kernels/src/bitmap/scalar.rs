@@ -1,0 +1,13 @@
+//! The scalar twins.
+
+/// See [`super::count_ones`].
+#[must_use]
+pub fn count_ones(bits: &[u64]) -> usize {
+    bits.iter().map(|word| word.count_ones() as usize).sum()
+}
+
+/// See [`super::indices`].
+pub fn indices(bits: &[u64], out: &mut Vec<u32>) {
+    out.reserve(super::count_ones(bits));
+    super::for_each_one(bits, |row| out.push(row as u32));
+}

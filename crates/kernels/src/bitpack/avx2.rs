@@ -1,0 +1,1 @@
+//! The AVX2 twins.

@@ -1,0 +1,95 @@
+//! The scalar twins: plain loops, the meaning that the fast twins must match.
+
+use super::{check, mask, packed_bytes};
+
+/// See [`super::pack`].
+pub fn pack(values: &[u64], width: u32, out: &mut Vec<u8>) {
+    assert!(width <= 64, "bit width {width} is above 64");
+    if width == 0 {
+        debug_assert!(values.iter().all(|&v| v == 0), "a value does not fit 0 bits");
+        return;
+    }
+    out.reserve(packed_bytes(values.len(), width));
+    let mask = mask(width);
+    let mut word = 0u64;
+    let mut filled = 0u32;
+    for &value in values {
+        debug_assert!(value <= mask, "{value} does not fit {width} bits");
+        let value = value & mask;
+        word |= value << filled;
+        filled += width;
+        if filled >= 64 {
+            out.extend_from_slice(&word.to_le_bytes());
+            filled -= 64;
+            // What did not fit: the top `filled` bits of the value.
+            word = if filled == 0 { 0 } else { value >> (width - filled) };
+        }
+    }
+    if filled > 0 {
+        out.extend_from_slice(&word.to_le_bytes());
+    }
+}
+
+/// The `width` bits at bit `at`; the caller has checked that `packed` holds them.
+#[inline]
+pub(crate) fn read(packed: &[u8], width: u32, at: usize) -> u64 {
+    let (byte, shift) = (at / 8, (at % 8) as u32);
+    let Some(window) = packed.get(byte..).and_then(|rest| rest.first_chunk::<9>()) else {
+        return read_end(packed, width, byte, shift);
+    };
+    let low =
+        u64::from_le_bytes([window[0], window[1], window[2], window[3], window[4], window[5], window[6], window[7]]);
+    // Two shifts, because shifting by 64 when shift is 0 is not allowed.
+    ((low >> shift) | ((u64::from(window[8]) << 1) << (63 - shift))) & mask(width)
+}
+
+/// [`read`] near the end of `packed`, where nine bytes may not be there.
+#[cold]
+fn read_end(packed: &[u8], width: u32, byte: usize, shift: u32) -> u64 {
+    let mut window = [0u8; 16];
+    let rest = packed.get(byte..).unwrap_or(&[]);
+    let rest = &rest[..rest.len().min(9)];
+    window[..rest.len()].copy_from_slice(rest);
+    (u128::from_le_bytes(window) >> shift) as u64 & mask(width)
+}
+
+#[inline(always)]
+fn unpack_with<T>(packed: &[u8], width: u32, start: usize, out: &mut [T], make: impl Fn(u64) -> T) {
+    let mut at = start * width as usize;
+    for slot in out {
+        *slot = make(read(packed, width, at));
+        at += width as usize;
+    }
+}
+
+macro_rules! unpack {
+    ($($name:ident $t:ty, $max:literal;)*) => {$(
+        #[doc = concat!("See [`super::", stringify!($name), "`].")]
+        pub fn $name(packed: &[u8], width: u32, start: usize, out: &mut [$t]) {
+            check(packed, width, start, out.len(), $max);
+            unpack_with(packed, width, start, out, |code| code as $t);
+        }
+    )*};
+}
+unpack! {
+    unpack_u64 u64, 64;
+    unpack_u32 u32, 32;
+    unpack_u16 u16, 16;
+    unpack_u8 u8, 8;
+}
+
+macro_rules! unpack_for {
+    ($($name:ident $t:ty, $max:literal;)*) => {$(
+        #[doc = concat!("See [`super::", stringify!($name), "`].")]
+        pub fn $name(packed: &[u8], width: u32, start: usize, reference: $t, out: &mut [$t]) {
+            check(packed, width, start, out.len(), $max);
+            unpack_with(packed, width, start, out, |code| reference.wrapping_add(code as $t));
+        }
+    )*};
+}
+unpack_for! {
+    unpack_for_i128 i128, 64;
+    unpack_for_i64 i64, 64;
+    unpack_for_i32 i32, 32;
+    unpack_for_i16 i16, 16;
+}
