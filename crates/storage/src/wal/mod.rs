@@ -1,1 +1,3 @@
-//! (being written)
+//! The log.
+
+pub mod codec;
