@@ -74,7 +74,8 @@ impl Rank {
         let word = index / 64;
         let block = word / WORDS_PER_BLOCK;
         let within = self.bits[block * WORDS_PER_BLOCK..word].iter().map(|w| w.count_ones() as usize).sum::<usize>();
-        let last = if index.is_multiple_of(64) { 0 } else { (self.bits[word] << (64 - index % 64)).count_ones() as usize };
+        let last =
+            if index.is_multiple_of(64) { 0 } else { (self.bits[word] << (64 - index % 64)).count_ones() as usize };
         self.before[block] as usize + within + last
     }
 

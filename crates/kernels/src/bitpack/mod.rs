@@ -18,7 +18,9 @@
 //! Panics: a width above the type's, or rows that `packed` does not hold.
 
 #[cfg(target_arch = "x86_64")]
-pub(crate) mod avx2;
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod lanes;
 pub mod scalar;
 
 #[cfg(test)]
@@ -74,40 +76,86 @@ pub fn get(packed: &[u8], width: u32, index: usize) -> u64 {
 #[cfg(target_arch = "x86_64")]
 pub(crate) const SIMD_ROWS_MIN: usize = 16;
 
+/// Reinterprets signed output as unsigned: the fast twins add modulo 2^n, which is the same for both.
+macro_rules! as_unsigned {
+    ($name:ident $signed:ty, $unsigned:ty) => {
+        #[cfg(target_arch = "x86_64")]
+        fn $name(out: &mut [$signed]) -> &mut [$unsigned] {
+            // SAFETY: both types have one size and alignment and no invalid bit pattern; the borrow passes on.
+            unsafe { std::slice::from_raw_parts_mut(out.as_mut_ptr().cast(), out.len()) }
+        }
+    };
+}
+as_unsigned!(as_u16 i16, u16);
+as_unsigned!(as_u32 i32, u32);
+as_unsigned!(as_u64 i64, u64);
+
+/// Whether the fast twin takes this call: widths of 1 to `width_max`, and enough rows to pay for the set-up.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+fn fast(width: u32, width_max: u32, rows: usize) -> bool {
+    width >= 1 && width <= width_max && rows >= SIMD_ROWS_MIN && crate::dispatch::avx2()
+}
+
 macro_rules! unpack {
-    ($($(#[$doc:meta])* $name:ident $t:ty;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident $t:ty, $width_max:expr, $fast_max:expr, $twin:ident($($reference:literal)?);)*) => {$(
         $(#[$doc])*
         pub fn $name(packed: &[u8], width: u32, start: usize, out: &mut [$t]) {
+            check(packed, width, start, out.len(), $width_max);
+            #[cfg(target_arch = "x86_64")]
+            if fast(width, $fast_max, out.len()) {
+                // SAFETY: the processor has AVX2; rows and width were checked.
+                return unsafe { avx2::$twin(packed, width, start, $($reference,)? out) };
+            }
             scalar::$name(packed, width, start, out);
         }
     )*};
 }
 unpack! {
-    /// Rows `start..start + out.len()`. Width at most 64.
-    unpack_u64 u64;
-    /// Rows `start..start + out.len()`. Width at most 32.
-    unpack_u32 u32;
-    /// Rows `start..start + out.len()`. Width at most 16.
-    unpack_u16 u16;
-    /// Rows `start..start + out.len()`. Width at most 8.
-    unpack_u8 u8;
+    /// Codes of rows `start..start + out.len()`. Width at most 64.
+    unpack_u64 u64, 64, lanes::WIDTH_MAX_64, unpack_64(0);
+    /// Codes of rows `start..start + out.len()`. Width at most 32.
+    unpack_u32 u32, 32, 32, unpack_32(0);
+    /// Codes of rows `start..start + out.len()`. Width at most 16.
+    unpack_u16 u16, 16, 16, unpack_16(0);
+    /// Codes of rows `start..start + out.len()`. Width at most 8.
+    unpack_u8 u8, 8, 8, unpack_8();
 }
 
 macro_rules! unpack_for {
-    ($($(#[$doc:meta])* $name:ident $t:ty;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident $t:ty, $u:ty, $width_max:expr, $fast_max:expr, $twin:ident, $cast:ident;)*) => {$(
         $(#[$doc])*
         pub fn $name(packed: &[u8], width: u32, start: usize, reference: $t, out: &mut [$t]) {
+            check(packed, width, start, out.len(), $width_max);
+            #[cfg(target_arch = "x86_64")]
+            if fast(width, $fast_max, out.len()) {
+                // SAFETY: the processor has AVX2; rows and width were checked.
+                return unsafe { avx2::$twin(packed, width, start, reference as $u, $cast(out)) };
+            }
             scalar::$name(packed, width, start, reference, out);
         }
     )*};
 }
 unpack_for! {
     /// `reference` plus each code of rows `start..start + out.len()`, wrapping. Width at most 64.
-    unpack_for_i128 i128;
-    /// `reference` plus each code of rows `start..start + out.len()`, wrapping. Width at most 64.
-    unpack_for_i64 i64;
+    unpack_for_i64 i64, u64, 64, lanes::WIDTH_MAX_64, unpack_64, as_u64;
     /// `reference` plus each code of rows `start..start + out.len()`, wrapping. Width at most 32.
-    unpack_for_i32 i32;
+    unpack_for_i32 i32, u32, 32, 32, unpack_32, as_u32;
     /// `reference` plus each code of rows `start..start + out.len()`, wrapping. Width at most 16.
-    unpack_for_i16 i16;
+    unpack_for_i16 i16, u16, 16, 16, unpack_16, as_u16;
+}
+
+/// `reference` plus each code of rows `start..start + out.len()`, wrapping. Width at most 64.
+pub fn unpack_for_i128(packed: &[u8], width: u32, start: usize, reference: i128, out: &mut [i128]) {
+    check(packed, width, start, out.len(), 64);
+    let mut codes = [0u64; 256];
+    let mut row = start;
+    for values in out.chunks_mut(codes.len()) {
+        let codes = &mut codes[..values.len()];
+        unpack_u64(packed, width, row, codes);
+        for (value, code) in values.iter_mut().zip(codes) {
+            *value = reference.wrapping_add(i128::from(*code));
+        }
+        row += values.len();
+    }
 }

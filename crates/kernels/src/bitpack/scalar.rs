@@ -55,6 +55,13 @@ fn read_end(packed: &[u8], width: u32, byte: usize, shift: u32) -> u64 {
 
 #[inline(always)]
 fn unpack_with<T>(packed: &[u8], width: u32, start: usize, out: &mut [T], make: impl Fn(u64) -> T) {
+    if width == 64 {
+        let (words, _) = packed[start * 8..].as_chunks::<8>();
+        for (slot, word) in out.iter_mut().zip(words) {
+            *slot = make(u64::from_le_bytes(*word));
+        }
+        return;
+    }
     let mut at = start * width as usize;
     for slot in out {
         *slot = make(read(packed, width, at));

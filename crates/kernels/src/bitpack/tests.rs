@@ -33,3 +33,121 @@ fn pack_follows_the_definition() {
         }
     }
 }
+
+/// Both twins of one call on rows `start..start + len`, with the result in a slice that starts at `shift`, so that output
+/// alignment varies too.
+macro_rules! twins {
+    ($packed:expr, $width:expr, $start:expr, $len:expr, $expected:expr, $name:ident $t:ty $(, $reference:expr)?) => {{
+        for twin in [$name, scalar::$name] {
+            let shift = $start % 4;
+            let mut out = vec![<$t>::MAX; shift + $len + 1];
+            twin($packed, $width, $start, $($reference,)? &mut out[shift..shift + $len]);
+            let expected: Vec<$t> = $expected.iter().skip($start).take($len).map(|&code| {
+                let value = code as $t;
+                $(let value = value.wrapping_add($reference);)?
+                value
+            }).collect();
+            assert_eq!(out[shift..shift + $len], expected, "{} width {} rows {}+{}", stringify!($name), $width, $start, $len);
+            assert!(out[..shift].iter().chain(&out[shift + $len..]).all(|&v| v == <$t>::MAX), "wrote outside");
+        }
+    }};
+}
+
+fn unpack_all(packed: &[u8], width: u32, start: usize, len: usize, values: &[u64], seed: u64) {
+    let reference = crate::hash::hash_u64(seed) as i64;
+    twins!(packed, width, start, len, values, unpack_u64 u64);
+    twins!(packed, width, start, len, values, unpack_for_i64 i64, reference);
+    twins!(packed, width, start, len, values, unpack_for_i128 i128, i128::from(reference) << 60);
+    if width <= 32 {
+        twins!(packed, width, start, len, values, unpack_u32 u32);
+        twins!(packed, width, start, len, values, unpack_for_i32 i32, reference as i32);
+    }
+    if width <= 16 {
+        twins!(packed, width, start, len, values, unpack_u16 u16);
+        twins!(packed, width, start, len, values, unpack_for_i16 i16, reference as i16);
+    }
+    if width <= 8 {
+        twins!(packed, width, start, len, values, unpack_u8 u8);
+    }
+}
+
+#[test]
+fn unpack_at_every_width_start_and_length() {
+    for width in 0..=64 {
+        let values = values(400, width);
+        let mut packed = Vec::new();
+        pack(&values, width, &mut packed);
+        for start in (0..10).chain([63, 64, 65, 127]) {
+            for len in [0, 1, 2, 15, 16, 17, 31, 63, 64, 65, 100, 128, 191, 400 - start] {
+                unpack_all(&packed, width, start, len, &values, width.into());
+            }
+        }
+    }
+}
+
+/// The allocation ends exactly where the packed bytes end, without the padding to 8 bytes: a read beyond would be seen by
+/// Miri, and the answer must not need those bytes.
+#[test]
+fn unpack_without_padding() {
+    for width in 1..=64 {
+        for count in [1, 5, 17, 64, 77] {
+            let values = values(count, width);
+            let mut packed = Vec::new();
+            pack(&values, width, &mut packed);
+            let exact: Box<[u8]> = packed[..(count * width as usize).div_ceil(8)].into();
+            unpack_all(&exact, width, 0, count, &values, 3);
+            assert_eq!(get(&exact, width, count - 1), values[count - 1]);
+        }
+    }
+}
+
+#[test]
+fn sizes() {
+    assert_eq!(packed_bytes(0, 64), 0);
+    assert_eq!(packed_bytes(9, 0), 0);
+    assert_eq!(packed_bytes(1, 1), 8);
+    assert_eq!(packed_bytes(64, 3), 24);
+    assert_eq!(packed_bytes(65, 1), 16);
+    assert_eq!([0, 1, 2, 255, 256, u64::MAX].map(bits_needed), [0, 1, 2, 8, 9, 64]);
+}
+
+#[test]
+#[should_panic(expected = "do not fit")]
+fn too_few_bytes_panic() {
+    unpack_u64(&[0; 8], 5, 3, &mut [0; 10]);
+}
+
+#[test]
+#[should_panic(expected = "do not fit")]
+fn rows_near_the_end_of_the_address_space_panic() {
+    unpack_u32(&[0; 8], 5, usize::MAX, &mut [0; 10]);
+}
+
+#[test]
+#[should_panic(expected = "above 16")]
+fn too_wide_for_the_type_panics() {
+    unpack_u16(&[0; 80], 17, 0, &mut [0; 10]);
+}
+
+mod random {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn twins_agree(
+            width in 0u32..=64,
+            raw in prop::collection::vec(any::<u64>(), 0..500),
+            start in 0usize..100,
+            short in 0usize..100,
+        ) {
+            let values: Vec<u64> = raw.iter().map(|value| value & mask(width)).collect();
+            let mut packed = Vec::new();
+            pack(&values, width, &mut packed);
+            prop_assert_eq!(&packed, &by_definition(&values, width));
+            let start = start.min(values.len());
+            let len = (values.len() - start).saturating_sub(short);
+            unpack_all(&packed, width, start, len, &values, raw.len() as u64);
+        }
+    }
+}

@@ -10,10 +10,12 @@
 //!
 //! Panics: rows that `packed` does not hold, a width above 64, an `out` shorter than [`words`](crate::bitmap::words)`(len)`.
 
-mod plain;
-pub mod scalar;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod lanes;
+mod plain;
+pub mod scalar;
 
 #[cfg(test)]
 mod tests;
@@ -44,7 +46,13 @@ pub fn select_range(packed: &[u8], width: u32, start: usize, len: usize, lo: u64
         out.fill(u64::MAX);
         return crate::bitmap::mask_end(out, len);
     }
-    scalar::select_range(packed, width, start, len, lo, hi.min(largest), out);
+    let hi = hi.min(largest);
+    #[cfg(target_arch = "x86_64")]
+    if len >= bitpack::SIMD_ROWS_MIN && crate::dispatch::avx2() {
+        // SAFETY: the processor has AVX2; rows and width were checked, and the range is neither empty nor everything.
+        return unsafe { avx2::select_range(packed, width, start, len, lo, hi, out) };
+    }
+    scalar::select_range(packed, width, start, len, lo, hi, out);
 }
 
 /// Sets bit `i` of `out` if the bitmap `members` has the code of row `start + i`, clears it otherwise. Codes past the end of
@@ -52,5 +60,10 @@ pub fn select_range(packed: &[u8], width: u32, start: usize, len: usize, lo: u64
 pub fn select_members(packed: &[u8], width: u32, start: usize, len: usize, members: &[u64], out: &mut [u64]) {
     bitpack::check(packed, width, start, len, 64);
     let out = cut(out, len);
+    #[cfg(target_arch = "x86_64")]
+    if (1..=32).contains(&width) && len >= bitpack::SIMD_ROWS_MIN && crate::dispatch::avx2() {
+        // SAFETY: the processor has AVX2; rows and width were checked.
+        return unsafe { avx2::select_members(packed, width, start, len, members, out) };
+    }
     scalar::select_members(packed, width, start, len, members, out);
 }
