@@ -22,6 +22,17 @@ pub const DELTA_ROWS_DEFAULT: u32 = 131_072;
 /// Bytes at which a delta generation is frozen, whatever its rows.
 pub const DELTA_BYTES_MAX: u64 = 64 << 20;
 
+/// Partitions of a delta generation's key hash, each growing alone: a generation of 2 M small rows has 8,192 rows in each,
+/// which are moved to a larger table in 40 us (contract 2b).
+pub const DELTA_KEY_PARTITIONS: usize = 256;
+/// Slots of a key partition when it gets its first row.
+pub const DELTA_KEY_SLOTS_MIN: usize = 16;
+/// Bytes of the first chunk of long strings of a column block; each further one is twice as large, up to
+/// [`DELTA_HEAP_CHUNK_BYTES_MAX`].
+pub const DELTA_HEAP_CHUNK_BYTES_MIN: usize = 4 << 10;
+/// Bytes of a full-grown chunk of long strings; a longer string has a chunk of its own.
+pub const DELTA_HEAP_CHUNK_BYTES_MAX: usize = 1 << 20;
+
 /// Rows a commit may append to deltas under the commit lock: at 0.25 us a row that is 1 ms (contract 2b). A larger write
 /// set is written aside as segments before the lock.
 pub const COMMIT_ROWS_MAX: usize = 4_096;
@@ -39,6 +50,10 @@ pub const LOAD_SORT_ROWS: usize = 8 * SEGMENT_ROWS_DEFAULT as usize;
 
 /// Single delete-log entries that are folded into a bitmap at once.
 pub const DELETE_LOG_FOLD_ENTRIES: usize = 512;
+/// Bitmaps a delete log keeps for scans at timestamps nobody folded for: the last few, since readers start at the present.
+pub const DELETE_LOG_RECENT_BITMAPS: usize = 4;
+/// Offsets up to which a set of deletes is a sorted list (1 KiB, eight steps to search); a larger one is a compressed bitmap.
+pub const DELETE_SET_FEW_MAX: usize = 256;
 
 /// Sorted runs a merge takes in at once (MemSQL section V: fan-in 8).
 pub const MERGE_FAN_IN: usize = 8;
@@ -65,4 +80,6 @@ pub const BLOCK_CACHE_SHARE: u64 = 4;
 
 const _: () = assert!(SEGMENT_ROWS_MAX <= RowRef::OFFSETS);
 const _: () = assert!(DELTA_BLOCK_ROWS <= 1 << 16);
+const _: () = assert!(DELTA_BLOCK_ROWS.is_multiple_of(64) && RowRef::OFFSETS.is_multiple_of(DELTA_BLOCK_ROWS));
+const _: () = assert!(DELTA_KEY_PARTITIONS.is_power_of_two() && DELTA_KEY_SLOTS_MIN.is_power_of_two());
 const _: () = assert!(WAL_CHECKPOINT_BYTES < WAL_TAIL_BYTES_MAX && WAL_FILE_BYTES <= WAL_CHECKPOINT_BYTES);

@@ -1,0 +1,439 @@
+//! The delete log of one container.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use mainstem_kernels::bitmap;
+use parking_lot::{Mutex, RwLock};
+
+use super::DeleteSet;
+use super::latest::LatestBits;
+use crate::ids::CommitTs;
+use crate::limits;
+
+/// Which rows of one container were deleted, and when (contract 1). One writer, the holder of the commit lock; any number of
+/// readers. See the module for the steps.
+///
+/// Timestamps given to readers' methods are those of pinned snapshots, or of the present: what nobody has pinned may have
+/// been folded away.
+pub struct DeleteLog {
+    /// Offsets at or above this do not exist.
+    capacity: u32,
+    /// Rows that a bitmap must cover.
+    rows: AtomicU32,
+    latest: LatestBits,
+    state: RwLock<State>,
+    /// Held by the one fold at work, so that only `record` changes the log meanwhile, and only at its end.
+    folding: Mutex<()>,
+}
+
+#[derive(Default)]
+struct State {
+    /// End of the last delete that only a bitmap still tells, the first of `folded`; 0 while the log tells all.
+    floor: CommitTs,
+    /// Ascending; each is valid from the floor or from the end of a log entry.
+    folded: Vec<Bitmap>,
+    /// What scans asked for lately, any order.
+    recent: Vec<Bitmap>,
+    /// In commit order, all with `end` above the floor.
+    log: Vec<Entry>,
+    /// Rows deleted.
+    count: u64,
+}
+
+/// The rows deleted at or before `from`.
+#[derive(Clone)]
+struct Bitmap {
+    from: CommitTs,
+    bits: Arc<[u64]>,
+    count: u64,
+}
+
+#[derive(Clone)]
+struct Entry {
+    end: CommitTs,
+    set: DeleteSet,
+    /// Rows deleted by this entry and all before it.
+    count: u64,
+}
+
+/// What a reader at some timestamp stands on.
+struct Footing {
+    /// Newest bitmap that helps.
+    base: Option<Bitmap>,
+    /// Sets to add to it.
+    sets: Vec<DeleteSet>,
+    /// End of the last of them, or `base.from`.
+    from: CommitTs,
+    /// Rows deleted at `from`.
+    count: u64,
+}
+
+impl State {
+    /// What was deleted at the floor.
+    fn base(&self) -> Option<&Bitmap> {
+        self.folded.first().filter(|b| b.from <= self.floor)
+    }
+
+    /// Log entries with end at or before `at`.
+    fn entries_upto(&self, at: CommitTs) -> usize {
+        if self.log.last().is_none_or(|e| e.end <= at) {
+            return self.log.len();
+        }
+        self.log.partition_point(|e| e.end <= at)
+    }
+
+    /// The newest folded bitmap valid at `at`.
+    fn folded_at(&self, at: CommitTs) -> Option<&Bitmap> {
+        self.folded.iter().rev().find(|b| b.from <= at)
+    }
+
+    /// (end of the last delete at or before `at`, rows deleted then); `None` if nothing was.
+    fn effective(&self, at: CommitTs) -> Option<(CommitTs, u64)> {
+        debug_assert!(at >= self.floor, "a reader at {at} that nobody pinned: the delete log begins at {}", self.floor);
+        let upto = self.entries_upto(at);
+        if let Some(entry) = upto.checked_sub(1).and_then(|i| self.log.get(i)) {
+            return Some((entry.end, entry.count));
+        }
+        self.base().filter(|b| b.from <= at).map(|b| (b.from, b.count))
+    }
+
+    fn footing(&self, at: CommitTs) -> Option<Footing> {
+        let (from, count) = self.effective(at)?;
+        let folded = self.folded_at(from);
+        let recent = self.recent.iter().filter(|b| b.from <= from).max_by_key(|b| b.from);
+        let base = [folded, recent].into_iter().flatten().max_by_key(|b| b.from).cloned();
+        let start = base.as_ref().map_or(0, |b| self.log.partition_point(|e| e.end <= b.from));
+        let sets = self.log.get(start..self.entries_upto(from)).unwrap_or_default();
+        Some(Footing { base, sets: sets.iter().map(|e| e.set.clone()).collect(), from, count })
+    }
+
+    fn end_of(&self, offset: u32) -> CommitTs {
+        let found = self.log.iter().find(|e| e.set.contains(offset));
+        // A row of `latest` that no entry holds is in the base.
+        found.map_or_else(|| self.floor, |e| e.end)
+    }
+}
+
+impl Footing {
+    /// The bitmap, of at least `words` words; shared when it is there already.
+    fn build(self, words: usize) -> Bitmap {
+        let Self { base, sets, from, count } = self;
+        match base {
+            Some(base) if base.from == from && base.bits.len() >= words => base,
+            base => {
+                let old = base.as_ref().map_or(&[][..], |b| &b.bits);
+                let mut bits = Vec::with_capacity(words.max(old.len()));
+                bits.extend_from_slice(old);
+                bits.resize(words.max(old.len()), 0);
+                for set in &sets {
+                    add(&mut bits, set);
+                }
+                Bitmap { from, bits: bits.into(), count }
+            }
+        }
+    }
+}
+
+/// Sets the bits of `set`, whose offsets are below the container's rows.
+fn add(bits: &mut Vec<u64>, set: &DeleteSet) {
+    let words = set.max().map_or(0, |max| max as usize / 64 + 1);
+    if bits.len() < words {
+        bits.resize(words, 0);
+    }
+    match set.as_long_range() {
+        Some(range) => bitmap::set_range(bits, range.start as usize..range.end as usize),
+        None => set.iter().for_each(|offset| bitmap::set(bits, offset as usize)),
+    }
+}
+
+impl DeleteLog {
+    /// The log of a container that has `rows` rows, none deleted.
+    #[must_use]
+    pub fn new(rows: u32) -> Self {
+        Self::with_rows(rows, rows)
+    }
+
+    /// The log of a container that grows to at most `capacity` rows and has none yet; see [`DeleteLog::cover`].
+    #[must_use]
+    pub fn growing(capacity: u32) -> Self {
+        Self::with_rows(capacity, 0)
+    }
+
+    fn with_rows(capacity: u32, rows: u32) -> Self {
+        Self {
+            capacity,
+            rows: AtomicU32::new(rows),
+            latest: LatestBits::new(capacity),
+            state: RwLock::default(),
+            folding: Mutex::new(()),
+        }
+    }
+
+    /// The container has at least `rows` rows from here on; to be called before they are published.
+    pub fn cover(&self, rows: u32) {
+        self.rows.fetch_max(rows.min(self.capacity), Ordering::Release);
+    }
+
+    /// Words of a bitmap that covers the rows of now, up to the end of a block of a growing container.
+    fn words(&self) -> usize {
+        let rows = self.rows.load(Ordering::Acquire);
+        if rows == self.capacity {
+            return bitmap::words(rows as usize);
+        }
+        bitmap::words(rows.next_multiple_of(limits::DELTA_BLOCK_ROWS) as usize)
+    }
+
+    /// The rows of `set` are deleted from `ts` on. Only for the holder of the commit lock, in commit order, before `ts` is
+    /// applied. Rows that were deleted before keep their end. Time: 2 ns a row; a long unbroken range far less.
+    pub fn record(&self, ts: CommitTs, set: &DeleteSet) {
+        debug_assert!(
+            set.max().is_none_or(|max| max < self.capacity),
+            "deleted row {:?} of {}",
+            set.max(),
+            self.capacity
+        );
+        if set.is_empty() {
+            return;
+        }
+        let mut state = self.state.write();
+        debug_assert!(state.log.last().map_or(state.floor, |e| e.end) <= ts, "deletes come in commit order");
+        let added = match set.as_long_range() {
+            Some(range) => self.latest.set_range(range),
+            None => set.iter().filter(|&offset| self.latest.set(offset)).count() as u64,
+        };
+        if added == 0 {
+            return;
+        }
+        let set = if added == set.len() as u64 { set.clone() } else { self.new_rows(&state, set) };
+        state.count += added;
+        let count = state.count;
+        state.log.push(Entry { end: ts, set, count });
+    }
+
+    /// The rows of `set` that neither the log nor the base holds. Rare: a commit deletes live rows only.
+    fn new_rows(&self, state: &State, set: &DeleteSet) -> DeleteSet {
+        let known = |offset| {
+            state.log.iter().any(|e| e.set.contains(offset)) || state.base().is_some_and(|b| has_bit(&b.bits, offset))
+        };
+        set.iter().filter(|&offset| offset < self.capacity && !known(offset)).collect()
+    }
+
+    /// For recovery: the rows of `set` were deleted at `ts` or before. Only on a log without deletes.
+    pub fn restore(&self, ts: CommitTs, set: &DeleteSet) {
+        if set.is_empty() {
+            return;
+        }
+        let mut state = self.state.write();
+        debug_assert!(state.log.is_empty() && state.folded.is_empty(), "restored twice");
+        let mut bits = vec![0; self.words()];
+        add(&mut bits, set);
+        let count = set.iter().filter(|&offset| self.latest.set(offset)).count() as u64;
+        state.count = count;
+        state.floor = ts;
+        state.folded.push(Bitmap { from: ts, bits: bits.into(), count });
+    }
+
+    /// Whether row `offset` is deleted for a snapshot at `at`. Free of locks for a row that was never deleted.
+    #[inline]
+    #[must_use]
+    pub fn is_deleted(&self, offset: u32, at: CommitTs) -> bool {
+        self.latest.get(offset) && self.is_deleted_slow(offset, at)
+    }
+
+    #[cold]
+    fn is_deleted_slow(&self, offset: u32, at: CommitTs) -> bool {
+        let state = self.state.read();
+        let upto = state.entries_upto(at);
+        if upto == state.log.len() && state.floor <= at {
+            return true;
+        }
+        let base = state.folded_at(at);
+        if base.is_some_and(|b| has_bit(&b.bits, offset)) {
+            return true;
+        }
+        let start = base.map_or(0, |b| state.log.partition_point(|e| e.end <= b.from));
+        state.log.get(start..upto).unwrap_or_default().iter().any(|e| e.set.contains(offset))
+    }
+
+    /// Whether row `offset` is deleted as of the last commit applied.
+    #[inline]
+    #[must_use]
+    pub fn is_deleted_now(&self, offset: u32) -> bool {
+        self.latest.get(offset)
+    }
+
+    /// When row `offset` was deleted; [`CommitTs::INFINITY`] while it is live. After a fold this may be later than the
+    /// truth, but never so that a pinned snapshot could tell.
+    #[must_use]
+    pub fn end_of(&self, offset: u32) -> CommitTs {
+        if !self.latest.get(offset) {
+            return CommitTs::INFINITY;
+        }
+        self.state.read().end_of(offset)
+    }
+
+    /// Some row of `set` that is deleted as of now.
+    #[must_use]
+    pub fn first_deleted(&self, set: &DeleteSet) -> Option<u32> {
+        set.iter().find(|&offset| self.latest.get(offset))
+    }
+
+    /// Some row of `set` that was deleted after `after`.
+    #[must_use]
+    pub fn first_deleted_after(&self, set: &DeleteSet, after: CommitTs) -> Option<u32> {
+        let state = self.state.read();
+        let seen = state.entries_upto(after);
+        state.log.get(seen..).unwrap_or_default().iter().find_map(|e| e.set.first_common(set))
+    }
+
+    /// The rows deleted for a snapshot at `at` as bits, row 0 the lowest bit of word 0; `None` if there are none. The bits
+    /// cover at least the rows the container had before this call. Repeated calls share one bitmap.
+    #[must_use]
+    pub fn bitmap_at(&self, at: CommitTs) -> Option<Arc<[u64]>> {
+        // Before the lock: a row is covered before it can be deleted.
+        let words = self.words();
+        let footing = self.state.read().footing(at)?;
+        let shared = footing.base.as_ref().is_some_and(|b| b.from == footing.from && b.bits.len() >= words);
+        let built = footing.build(words);
+        let bits = Arc::clone(&built.bits);
+        if !shared {
+            self.remember(built);
+        }
+        Some(bits)
+    }
+
+    fn remember(&self, built: Bitmap) {
+        let mut state = self.state.write();
+        // A commit may delete in two steps with one timestamp: a bitmap made in between must not stay.
+        if state.effective(built.from.max(state.floor)) != Some((built.from, built.count)) {
+            return;
+        }
+        state.recent.retain(|b| b.from != built.from);
+        if state.recent.len() >= limits::DELETE_LOG_RECENT_BITMAPS {
+            let oldest = state.recent.iter().enumerate().min_by_key(|(_, b)| b.from).map_or(0, |(i, _)| i);
+            state.recent.swap_remove(oldest);
+        }
+        state.recent.push(built);
+    }
+
+    /// The rows deleted for a snapshot at `at` as a set: what a checkpoint writes and [`DeleteLog::restore`] takes.
+    #[must_use]
+    pub fn set_at(&self, at: CommitTs) -> DeleteSet {
+        self.bitmap_at(at).map_or_else(DeleteSet::empty, |bits| DeleteSet::from_words(&bits))
+    }
+
+    /// Rows deleted for a snapshot at `at`.
+    #[must_use]
+    pub fn count_at(&self, at: CommitTs) -> u64 {
+        self.state.read().effective(at).map_or(0, |(_, count)| count)
+    }
+
+    /// Rows deleted as of now.
+    #[must_use]
+    pub fn count_now(&self) -> u64 {
+        self.state.read().count
+    }
+
+    /// The deletes with `after` < end <= `upto`, in commit order: what a merge that read at `after` has to carry.
+    #[must_use]
+    pub fn between(&self, after: CommitTs, upto: CommitTs) -> Vec<(CommitTs, DeleteSet)> {
+        let state = self.state.read();
+        let range = state.entries_upto(after)..state.entries_upto(upto);
+        let entries = state.log.get(range).unwrap_or_default();
+        let folded = state.base().filter(|b| b.from > after && b.from <= upto);
+        let folded = folded.map(|b| (b.from, DeleteSet::from_words(&b.bits)));
+        folded.into_iter().chain(entries.iter().map(|e| (e.end, e.set.clone()))).collect()
+    }
+
+    /// When the last delete happened; [`CommitTs::ZERO`] if none did.
+    #[must_use]
+    pub fn last_delete_ts(&self) -> CommitTs {
+        let state = self.state.read();
+        state.log.last().map_or_else(|| state.floor, |e| e.end)
+    }
+
+    /// Whether the log is long enough for [`DeleteLog::fold`] to be worth its while.
+    #[must_use]
+    pub fn wants_fold(&self) -> bool {
+        self.state.read().log.len() >= limits::DELETE_LOG_FOLD_ENTRIES
+    }
+
+    /// Keeps apart only what the snapshots at `needed` can tell apart: the timestamps of all pinned snapshots, ascending,
+    /// and last the present, at or below the last commit applied. No snapshot may stand, or be taken later, below the present
+    /// at another timestamp.
+    ///
+    /// Runs beside readers and the writer; holds the lock only to swap the result in.
+    pub fn fold(&self, needed: &[CommitTs]) {
+        let (Some(&oldest), Some(&present)) = (needed.first(), needed.last()) else { return };
+        debug_assert!(needed.is_sorted());
+        let _one = self.folding.lock();
+        let words = self.words();
+        let (old, ends, footings) = {
+            let state = self.state.read();
+            let old = state.log.get(..state.entries_upto(present)).unwrap_or_default().to_vec();
+            let footing = |at: CommitTs| if at < state.floor { None } else { state.footing(at) };
+            (old, state.folded.iter().map(|b| b.from).collect::<Vec<_>>(), [footing(oldest), footing(present)])
+        };
+        let below = old.partition_point(|e| e.end <= oldest);
+        let kept = combine(old.get(below..).unwrap_or_default(), needed);
+        let floor = footings.first().and_then(Option::as_ref).map(|f| f.from);
+        let mut made: Vec<Bitmap> = footings.into_iter().flatten().map(|f| f.build(words)).collect();
+        made.dedup_by_key(|b| b.from);
+        if below == 0 && kept.len() == old.len() && made.iter().all(|b| ends.contains(&b.from)) {
+            return;
+        }
+        let mut state = self.state.write();
+        let wanted: Vec<Bitmap> = state
+            .folded
+            .iter()
+            .filter(|b| kept.iter().any(|e| e.end == b.from) && made.iter().all(|m| m.from != b.from))
+            .cloned()
+            .collect();
+        made.extend(wanted);
+        made.sort_by_key(|b| b.from);
+        let dropped_bitmaps = std::mem::replace(&mut state.folded, made);
+        let floor = floor.unwrap_or(state.floor);
+        state.floor = floor;
+        state.recent.retain(|b| b.from > floor);
+        let dropped_entries: Vec<Entry> = state.log.splice(..old.len(), kept).collect();
+        let room = 2 * state.log.len();
+        state.log.shrink_to(room);
+        drop(state);
+        drop((dropped_bitmaps, dropped_entries));
+    }
+
+    /// Bytes held.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let state = self.state.read();
+        let bitmaps = state.folded.iter().chain(&state.recent).map(|b| size_of_val(b.bits.as_ref())).sum::<usize>();
+        let sets = state.log.iter().map(|e| e.set.heap_bytes()).sum::<usize>();
+        size_of::<Self>() + self.latest.bytes() + bitmaps + sets + state.log.capacity() * size_of::<Entry>()
+    }
+}
+
+/// One entry for all those of `entries` (ascending, above the first of `needed`) that end after one needed timestamp and at
+/// or before the next; it ends with the last of them.
+fn combine(entries: &[Entry], needed: &[CommitTs]) -> Vec<Entry> {
+    let mut rest = entries;
+    let mut out = Vec::new();
+    for &upto in needed {
+        let (group, later) = rest.split_at(rest.partition_point(|e| e.end <= upto));
+        rest = later;
+        match group {
+            [] => {}
+            [one] => out.push(one.clone()),
+            [.., last] => {
+                let set = DeleteSet::union(group.iter().map(|e| &e.set));
+                out.push(Entry { end: last.end, set, count: last.count });
+            }
+        }
+    }
+    out
+}
+
+#[inline]
+fn has_bit(bits: &[u64], offset: u32) -> bool {
+    bits.get(offset as usize / 64).is_some_and(|word| word >> (offset % 64) & 1 == 1)
+}
