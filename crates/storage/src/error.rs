@@ -40,6 +40,8 @@ pub mod sqlstate {
     pub const STRING_TOO_LONG: &str = "22001";
     /// numeric_value_out_of_range
     pub const OUT_OF_RANGE: &str = "22003";
+    /// datetime_field_overflow
+    pub const DATETIME_OVERFLOW: &str = "22008";
     /// division_by_zero
     pub const DIVISION_BY_ZERO: &str = "22012";
     /// invalid_text_representation
@@ -78,6 +80,8 @@ pub mod sqlstate {
     pub const INVALID_TABLE: &str = "42P16";
     /// invalid_parameter_value
     pub const INVALID_PARAMETER: &str = "22023";
+    /// program_limit_exceeded
+    pub const LIMIT_EXCEEDED: &str = "54000";
     /// disk_full
     pub const DISK_FULL: &str = "53100";
     /// out_of_memory

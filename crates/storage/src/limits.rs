@@ -32,6 +32,8 @@ pub const DELTA_KEY_SLOTS_MIN: usize = 16;
 pub const DELTA_HEAP_CHUNK_BYTES_MIN: usize = 4 << 10;
 /// Bytes of a full-grown chunk of long strings; a longer string has a chunk of its own.
 pub const DELTA_HEAP_CHUNK_BYTES_MAX: usize = 1 << 20;
+/// Bytes of one row in row format: a value of PostgreSQL's largest size (1 GiB) fits, and every offset in a row fits `u32`.
+pub const ROW_BYTES_MAX: usize = 1 << 30;
 
 /// Rows a commit may append to deltas under the commit lock: at 0.25 us a row that is 1 ms (contract 2b). A larger write
 /// set is written aside as segments before the lock.

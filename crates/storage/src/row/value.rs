@@ -1,9 +1,17 @@
 //! One SQL value.
 
+use std::cmp::Ordering;
+use std::hash::{Hash, Hasher};
+
+use crate::predicate::compare_values;
+
 /// A value of one column, in the storage form of its type. Which variant a [`crate::schema::DataType`] uses:
 /// Boolean → `Boolean`; SmallInt, Integer, BigInt, Date (days), Timestamp and TimestampTz (microseconds) → `Int`;
 /// Decimal → `Decimal` (unscaled); Real → `Real`; Double → `Double`; Text → `Text`; Bytea → `Bytes`.
-#[derive(Clone, Debug, PartialEq)]
+///
+/// Equality, order and hash are those of [`crate::predicate::compare_values`], with NULL equal to NULL and last: what
+/// grouping and sorting need, not what `=` means in SQL.
+#[derive(Clone, Debug)]
 pub enum Value {
     /// SQL NULL, of any type.
     Null,
@@ -29,4 +37,52 @@ impl Value {
     pub fn is_null(&self) -> bool {
         matches!(self, Self::Null)
     }
+}
+
+impl PartialEq for Value {
+    fn eq(&self, other: &Self) -> bool {
+        compare_values(self, other) == Ordering::Equal
+    }
+}
+
+impl Eq for Value {}
+
+impl PartialOrd for Value {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Value {
+    fn cmp(&self, other: &Self) -> Ordering {
+        compare_values(self, other)
+    }
+}
+
+impl Hash for Value {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        std::mem::discriminant(self).hash(state);
+        match self {
+            Self::Null => {}
+            Self::Boolean(v) => v.hash(state),
+            Self::Int(v) => v.hash(state),
+            Self::Decimal(v) => v.hash(state),
+            Self::Real(v) => normal_f32(*v).to_bits().hash(state),
+            Self::Double(v) => normal_f64(*v).to_bits().hash(state),
+            Self::Text(v) => v.hash(state),
+            Self::Bytes(v) => v.hash(state),
+        }
+    }
+}
+
+/// The one form of a 4-byte float: -0.0 becomes 0.0, any NaN the canonical one.
+#[inline]
+pub(crate) fn normal_f32(v: f32) -> f32 {
+    if v.is_nan() { f32::NAN } else { v + 0.0 }
+}
+
+/// The one form of an 8-byte float: -0.0 becomes 0.0, any NaN the canonical one.
+#[inline]
+pub(crate) fn normal_f64(v: f64) -> f64 {
+    if v.is_nan() { f64::NAN } else { v + 0.0 }
 }

@@ -1,0 +1,228 @@
+//! Rows of one layout, one behind the other.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::error::{Error, Result, sqlstate};
+use crate::limits;
+
+use super::check;
+use super::layout::{RowLayout, damaged, is_wide};
+use super::{RowView, Value};
+
+/// Rows of one layout. Every row in it is valid; a failed push leaves it as it was.
+#[derive(Clone)]
+pub struct RowBuffer {
+    pub(super) layout: Arc<RowLayout>,
+    pub(super) data: Vec<u8>,
+    /// End of each row in `data`; empty when all rows have the same size.
+    pub(super) ends: Vec<usize>,
+    pub(super) len: usize,
+}
+
+impl RowBuffer {
+    /// An empty buffer.
+    #[must_use]
+    pub fn new(layout: Arc<RowLayout>) -> Self {
+        Self { layout, data: Vec::new(), ends: Vec::new(), len: 0 }
+    }
+
+    /// The layout of its rows.
+    #[must_use]
+    pub fn layout(&self) -> &Arc<RowLayout> {
+        &self.layout
+    }
+
+    /// Number of rows.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no rows.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Bytes of its rows.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.data.len() + self.ends.len() * size_of::<usize>()
+    }
+
+    /// Row `i`. Panics if `i` is not below [`RowBuffer::len`].
+    #[inline]
+    #[must_use]
+    pub fn row(&self, i: usize) -> RowView<'_> {
+        RowView::new(&self.layout, self.row_bytes(i))
+    }
+
+    /// The rows in order.
+    pub fn rows(&self) -> impl ExactSizeIterator<Item = RowView<'_>> {
+        (0..self.len).map(|i| self.row(i))
+    }
+
+    #[inline]
+    pub(super) fn row_bytes(&self, i: usize) -> &[u8] {
+        assert!(i < self.len, "row {i} of {}", self.len);
+        &self.data[self.start(i)..self.start(i + 1)]
+    }
+
+    /// First byte of row `i`, or the end of the data for `i == len`.
+    #[inline]
+    pub(super) fn start(&self, i: usize) -> usize {
+        match i.checked_sub(1) {
+            None => 0,
+            Some(before) if self.layout.has_variable() => self.ends[before],
+            Some(_) => i * self.layout.fixed_bytes(),
+        }
+    }
+
+    /// Counts the bytes from the last row on as one more row.
+    fn close_row(&mut self) {
+        if self.layout.has_variable() {
+            self.ends.push(self.data.len());
+        }
+        self.len += 1;
+    }
+
+    /// Appends a row of values in column order. Checks number and types of values (42804), NOT NULL (23502), lengths
+    /// (22001), ranges (22003) and the row's size (54000).
+    pub fn push_values(&mut self, values: &[Value]) -> Result<()> {
+        let start = self.data.len();
+        let layout = self.layout.clone();
+        let result = encode_values(&layout, values, &mut self.data);
+        match result {
+            Ok(()) => self.close_row(),
+            Err(_) => self.data.truncate(start),
+        }
+        result
+    }
+
+    /// Appends a row of another buffer of the same schema version. Panics if the versions differ.
+    pub fn push_row(&mut self, row: RowView<'_>) {
+        assert!(self.layout.same_rows(row.layout()), "{:?} takes no rows of {:?}", self.layout, row.layout());
+        self.data.extend_from_slice(row.as_bytes());
+        self.close_row();
+    }
+
+    /// Appends a row from bytes that came from a file: they are checked as a whole, so that damage is a Corrupt error and
+    /// never a panic later.
+    pub fn push_encoded(&mut self, bytes: &[u8]) -> Result<()> {
+        self.layout.validate(bytes)?;
+        self.data.extend_from_slice(bytes);
+        self.close_row();
+        Ok(())
+    }
+
+    /// Removes all rows; keeps the memory.
+    pub fn clear(&mut self) {
+        self.truncate(0);
+    }
+
+    /// Keeps the first `len` rows.
+    pub fn truncate(&mut self, len: usize) {
+        if len < self.len {
+            self.data.truncate(self.start(len));
+            self.ends.truncate(len);
+            self.len = len;
+        }
+    }
+
+    /// Appends all rows to a log record: u32 count, then for each row its u32 length and its bytes.
+    pub fn write_to(&self, out: &mut Vec<u8>) {
+        out.reserve(4 + self.len * 4 + self.data.len());
+        out.extend_from_slice(&(self.len as u32).to_le_bytes());
+        for i in 0..self.len {
+            let row = self.row_bytes(i);
+            out.extend_from_slice(&(row.len() as u32).to_le_bytes());
+            out.extend_from_slice(row);
+        }
+    }
+
+    /// Reads what [`RowBuffer::write_to`] wrote; `bytes` must hold nothing else. Damage is a Corrupt error.
+    pub fn read_from(layout: Arc<RowLayout>, bytes: &[u8]) -> Result<Self> {
+        let (buffer, used) = Self::read_prefix(layout, bytes)?;
+        if used != bytes.len() {
+            return Err(damaged(format_args!("{} bytes follow the last row", bytes.len() - used)));
+        }
+        Ok(buffer)
+    }
+
+    /// As [`RowBuffer::read_from`], for rows that stand in front of something else: also gives the bytes they took.
+    pub fn read_prefix(layout: Arc<RowLayout>, bytes: &[u8]) -> Result<(Self, usize)> {
+        let mut rest = bytes;
+        let count = read_u32(&mut rest)?;
+        let mut buffer = Self::new(layout);
+        for _ in 0..count {
+            let length = read_u32(&mut rest)? as usize;
+            let Some((row, after)) = rest.split_at_checked(length) else {
+                return Err(damaged(format_args!("a row of {length} bytes where {} are left", rest.len())));
+            };
+            buffer.push_encoded(row)?;
+            rest = after;
+        }
+        Ok((buffer, bytes.len() - rest.len()))
+    }
+}
+
+impl fmt::Debug for RowBuffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RowBuffer({:?}, {} rows, {} bytes)", self.layout, self.len, self.data.len())
+    }
+}
+
+fn read_u32(rest: &mut &[u8]) -> Result<u32> {
+    let Some((head, after)) = rest.split_first_chunk() else {
+        return Err(damaged("it ends early"));
+    };
+    *rest = after;
+    Ok(u32::from_le_bytes(*head))
+}
+
+/// Appends one row to `out`; on an error `out` may hold a part of it.
+fn encode_values(layout: &RowLayout, values: &[Value], out: &mut Vec<u8>) -> Result<()> {
+    let schema = layout.schema();
+    if values.len() != layout.slots().len() {
+        return Err(check::wrong_column_count(schema, values.len()));
+    }
+    let start = out.len();
+    out.resize(start + layout.fixed_bytes(), 0);
+    for (position, (slot, value)) in layout.slots().iter().zip(values).enumerate() {
+        let column = &schema.columns[position];
+        let at = start + slot.at;
+        let fixed = match value {
+            Value::Null if slot.nullable => {
+                out[start + position / 8] |= 1 << (position % 8);
+                continue;
+            }
+            Value::Decimal(v) if is_wide(slot.data_type) => {
+                check::decimal(schema, column, *v)?;
+                out[at..at + 16].copy_from_slice(&v.to_le_bytes());
+                continue;
+            }
+            Value::Text(_) | Value::Bytes(_) => {
+                let bytes = check::variable(schema, column, value)?;
+                let offset = out.len() - start;
+                row_size(schema, offset + bytes.len())?;
+                out.extend_from_slice(bytes);
+                offset as u64 | (bytes.len() as u64) << 32
+            }
+            other => check::fixed(schema, column, other)?,
+        };
+        out[at..at + 8].copy_from_slice(&fixed.to_le_bytes());
+    }
+    Ok(())
+}
+
+/// Refuses rows larger than [`limits::ROW_BYTES_MAX`].
+pub(super) fn row_size(schema: &crate::schema::TableSchema, bytes: usize) -> Result<()> {
+    if bytes > limits::ROW_BYTES_MAX {
+        return Err(Error::invalid(
+            sqlstate::LIMIT_EXCEEDED,
+            format!("a row of relation \"{}\" has {bytes} bytes; at most {} fit", schema.name, limits::ROW_BYTES_MAX),
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,285 @@
+//! What a table accepts: types, NOT NULL, lengths, ranges, one form of each float. The rules stand here once, for batches
+//! ([`check_batch`]) and for single values.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    ArrowPrimitiveType, Decimal128Type, Float32Type, Float64Type, TimestampMicrosecondType, TimestampNanosecondType,
+};
+use arrow_array::{Array, ArrayRef, PrimitiveArray, RecordBatch, RecordBatchOptions, StringViewArray, new_null_array};
+use arrow_cast::{CastOptions, cast_with_options};
+use arrow_schema::{ArrowError, DataType as ArrowType, TimeUnit};
+
+use crate::error::{Error, Result, sqlstate};
+use crate::schema::{Column, DataType, TableSchema};
+
+use super::Value;
+use super::layout::{decimal_limit, int_limits};
+use super::value::{normal_f32, normal_f64};
+
+/// Makes `batch` a batch of the table: its columns, by position, in the Arrow types of the schema.
+///
+/// Coerced are types that are the same thing in another dress: strings and binaries of any kind, dictionaries, timestamp
+/// units and zone names, integers and decimals of other widths. Errors: 42804 for other types, 22003 for numbers out of
+/// range, 22008 for timestamps out of range, 22001 for text that is too long (an excess of spaces is cut, as SQL says),
+/// 23502 for NULL where it is not allowed. Nothing is copied when nothing changes.
+pub fn check_batch(schema: &TableSchema, batch: &RecordBatch) -> Result<RecordBatch> {
+    if batch.num_columns() != schema.columns.len() {
+        return Err(wrong_column_count(schema, batch.num_columns()));
+    }
+    let mut columns = Vec::with_capacity(schema.columns.len());
+    for (column, array) in schema.columns.iter().zip(batch.columns()) {
+        columns.push(check_array(schema, column, array)?);
+    }
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    Ok(RecordBatch::try_new_with_options(schema.arrow(), columns, &options)?)
+}
+
+fn check_array(schema: &TableSchema, column: &Column, array: &ArrayRef) -> Result<ArrayRef> {
+    let array = coerce(schema, column, array)?;
+    if !column.nullable && array.null_count() > 0 {
+        return Err(null_violation(schema, column));
+    }
+    match column.data_type {
+        DataType::Real => Ok(normalised::<Float32Type>(array, |v| normal_f32(v).to_bits() == v.to_bits(), normal_f32)),
+        DataType::Double => {
+            Ok(normalised::<Float64Type>(array, |v| normal_f64(v).to_bits() == v.to_bits(), normal_f64))
+        }
+        DataType::Decimal { .. } => {
+            let values = array.as_primitive::<Decimal128Type>();
+            for (row, value) in values.values().iter().enumerate() {
+                if values.is_valid(row) {
+                    decimal(schema, column, *value)?;
+                }
+            }
+            Ok(array)
+        }
+        DataType::Text { max_chars: Some(max_chars) } => cut_to_length(schema, column, array, max_chars),
+        _ => Ok(array),
+    }
+}
+
+/// `array` in the column's Arrow type, if it is the same thing.
+fn coerce(schema: &TableSchema, column: &Column, array: &ArrayRef) -> Result<ArrayRef> {
+    use ArrowType as A;
+    let target = column.data_type.arrow();
+    let from = array.data_type();
+    if *from == target {
+        return Ok(array.clone());
+    }
+    let cast = |array: &ArrayRef| cast(schema, column, array, &target);
+    match (column.data_type, from) {
+        (_, A::Null) => Ok(new_null_array(&target, array.len())),
+        (DataType::SmallInt | DataType::Integer | DataType::BigInt, from) if from.is_integer() => cast(array),
+        (DataType::Decimal { .. }, from) if from.is_decimal() || from.is_integer() => cast(array),
+        (DataType::Real, A::Float16) | (DataType::Double, A::Float16 | A::Float32) => cast(array),
+        (DataType::Date, A::Date64) => cast(array),
+        (DataType::Timestamp, A::Timestamp(unit, None)) => cast(&microseconds(array, *unit)),
+        (DataType::TimestampTz, A::Timestamp(unit, Some(_))) => cast(&microseconds(array, *unit)),
+        (DataType::Text { .. }, A::Utf8 | A::LargeUtf8) => cast(array),
+        (DataType::Bytea, A::Binary | A::LargeBinary | A::FixedSizeBinary(_)) => cast(array),
+        (_, A::Dictionary(_, value)) => {
+            let plain = cast_with_options(array, value, &STRICT)?;
+            coerce(schema, column, &plain)
+        }
+        (_, from) => Err(type_mismatch(schema, column, from)),
+    }
+}
+
+const STRICT: CastOptions<'static> =
+    CastOptions { safe: false, format_options: arrow_cast::display::FormatOptions::new() };
+
+/// A cast between types of one family: what fails is a value out of range.
+fn cast(schema: &TableSchema, column: &Column, array: &ArrayRef, target: &ArrowType) -> Result<ArrayRef> {
+    cast_with_options(array, target, &STRICT).map_err(|e| match (e, column.data_type) {
+        (ArrowError::MemoryError(m), _) => ArrowError::MemoryError(m).into(),
+        (_, DataType::Decimal { .. }) => numeric_overflow(schema, column),
+        (_, DataType::Timestamp | DataType::TimestampTz | DataType::Date) => Error::invalid(
+            sqlstate::DATETIME_OVERFLOW,
+            format!("{} out of range: {}", sql_name(column.data_type), place(schema, column)),
+        ),
+        _ => out_of_range(schema, column),
+    })
+}
+
+/// Nanoseconds as microseconds, rounded down on both sides of 1970 so that order is kept; other units as they are.
+fn microseconds(array: &ArrayRef, unit: TimeUnit) -> ArrayRef {
+    match array.as_primitive_opt::<TimestampNanosecondType>() {
+        Some(nanoseconds) if unit == TimeUnit::Nanosecond => {
+            let zone = nanoseconds.timezone().map(Arc::from);
+            let values: PrimitiveArray<TimestampMicrosecondType> = nanoseconds.unary(|v| v.div_euclid(1_000));
+            Arc::new(values.with_timezone_opt(zone))
+        }
+        _ => array.clone(),
+    }
+}
+
+fn normalised<T: ArrowPrimitiveType>(
+    array: ArrayRef,
+    is_normal: impl Fn(T::Native) -> bool,
+    normal: impl Fn(T::Native) -> T::Native,
+) -> ArrayRef {
+    let values = array.as_primitive::<T>();
+    // No early exit: it vectorises, and nearly always all are normal.
+    let all_normal = values.values().iter().fold(true, |all, v| all & is_normal(*v));
+    if all_normal { array } else { Arc::new(values.unary::<_, T>(normal)) }
+}
+
+fn cut_to_length(schema: &TableSchema, column: &Column, array: ArrayRef, max_chars: u32) -> Result<ArrayRef> {
+    let values = array.as_string_view();
+    // The low half of a view is the value's length in bytes, and characters are never more than bytes.
+    if values.views().iter().all(|view| *view as u32 <= max_chars) {
+        return Ok(array);
+    }
+    let mut cut = Vec::with_capacity(values.len());
+    let mut changed = false;
+    for value in values {
+        let kept = value.map(|v| fit_chars(schema, column, v, max_chars)).transpose()?;
+        changed |= kept.map(str::len) != value.map(str::len);
+        cut.push(kept);
+    }
+    if changed { Ok(Arc::new(StringViewArray::from_iter(cut))) } else { Ok(array) }
+}
+
+/// `text` with at most `max_chars` characters: only spaces may be cut.
+fn fit_chars<'a>(schema: &TableSchema, column: &Column, text: &'a str, max_chars: u32) -> Result<&'a str> {
+    if text.len() <= max_chars as usize {
+        return Ok(text);
+    }
+    let end = text.char_indices().nth(max_chars as usize).map_or(text.len(), |(at, _)| at);
+    let (kept, excess) = text.split_at(end);
+    if excess.bytes().any(|b| b != b' ') {
+        return Err(Error::invalid(
+            sqlstate::STRING_TOO_LONG,
+            format!("value too long for type character varying({max_chars}): {}", place(schema, column)),
+        ));
+    }
+    Ok(kept)
+}
+
+/// The 8-byte slot of a fixed-width value, if the column takes it.
+pub(super) fn fixed(schema: &TableSchema, column: &Column, value: &Value) -> Result<u64> {
+    match (column.data_type, value) {
+        (_, Value::Null) => Err(null_violation(schema, column)),
+        (DataType::Boolean, Value::Boolean(v)) => Ok(u64::from(*v)),
+        (DataType::Real, Value::Real(v)) => Ok(u64::from(normal_f32(*v).to_bits())),
+        (DataType::Double, Value::Double(v)) => Ok(normal_f64(*v).to_bits()),
+        (DataType::Decimal { .. }, Value::Decimal(v)) => {
+            decimal(schema, column, *v)?;
+            Ok(*v as u64)
+        }
+        (
+            DataType::SmallInt
+            | DataType::Integer
+            | DataType::BigInt
+            | DataType::Date
+            | DataType::Timestamp
+            | DataType::TimestampTz,
+            Value::Int(v),
+        ) => {
+            let (lo, hi) = int_limits(column.data_type);
+            if (lo..=hi).contains(v) { Ok(*v as u64) } else { Err(out_of_range(schema, column)) }
+        }
+        _ => Err(value_mismatch(schema, column, value)),
+    }
+}
+
+/// The bytes of a text or bytea value, if the column takes it.
+pub(super) fn variable<'a>(schema: &TableSchema, column: &Column, value: &'a Value) -> Result<&'a [u8]> {
+    match (column.data_type, value) {
+        (DataType::Text { max_chars: None }, Value::Text(v)) => Ok(v.as_bytes()),
+        (DataType::Text { max_chars: Some(n) }, Value::Text(v)) => Ok(fit_chars(schema, column, v, n)?.as_bytes()),
+        (DataType::Bytea, Value::Bytes(v)) => Ok(v),
+        _ => Err(value_mismatch(schema, column, value)),
+    }
+}
+
+/// Whether an unscaled decimal fits the column.
+pub(super) fn decimal(schema: &TableSchema, column: &Column, value: i128) -> Result<()> {
+    match column.data_type {
+        DataType::Decimal { precision, .. } if value.unsigned_abs() < decimal_limit(precision).unsigned_abs() => Ok(()),
+        DataType::Decimal { .. } => Err(numeric_overflow(schema, column)),
+        _ => Err(value_mismatch(schema, column, &Value::Decimal(value))),
+    }
+}
+
+/// `n` columns or values where the table has another number.
+pub(super) fn wrong_column_count(schema: &TableSchema, n: usize) -> Error {
+    Error::invalid(
+        sqlstate::TYPE_MISMATCH,
+        format!("relation \"{}\" has {} columns, not {n}", schema.name, schema.columns.len()),
+    )
+}
+
+fn place(schema: &TableSchema, column: &Column) -> String {
+    format!("column \"{}\" of relation \"{}\"", column.name, schema.name)
+}
+
+fn null_violation(schema: &TableSchema, column: &Column) -> Error {
+    Error::constraint(
+        sqlstate::NOT_NULL,
+        format!("null value in {} violates not-null constraint", place(schema, column)),
+    )
+}
+
+fn numeric_overflow(schema: &TableSchema, column: &Column) -> Error {
+    Error::invalid(
+        sqlstate::OUT_OF_RANGE,
+        format!("numeric field overflow: {} is {}", place(schema, column), sql_name(column.data_type)),
+    )
+}
+
+fn out_of_range(schema: &TableSchema, column: &Column) -> Error {
+    Error::invalid(
+        sqlstate::OUT_OF_RANGE,
+        format!("{} out of range: {}", sql_name(column.data_type), place(schema, column)),
+    )
+}
+
+fn type_mismatch(schema: &TableSchema, column: &Column, from: &ArrowType) -> Error {
+    Error::invalid(
+        sqlstate::TYPE_MISMATCH,
+        format!(
+            "{} is of type {} but the values are of type {from}",
+            place(schema, column),
+            sql_name(column.data_type)
+        ),
+    )
+}
+
+fn value_mismatch(schema: &TableSchema, column: &Column, value: &Value) -> Error {
+    let from = match value {
+        Value::Null => "null",
+        Value::Boolean(_) => "boolean",
+        Value::Int(_) => "integer",
+        Value::Decimal(_) => "numeric",
+        Value::Real(_) => "real",
+        Value::Double(_) => "double precision",
+        Value::Text(_) => "text",
+        Value::Bytes(_) => "bytea",
+    };
+    Error::invalid(
+        sqlstate::TYPE_MISMATCH,
+        format!("{} is of type {} but the value is of type {from}", place(schema, column), sql_name(column.data_type)),
+    )
+}
+
+/// The type as PostgreSQL's messages spell it.
+fn sql_name(data_type: DataType) -> String {
+    match data_type {
+        DataType::Boolean => "boolean".into(),
+        DataType::SmallInt => "smallint".into(),
+        DataType::Integer => "integer".into(),
+        DataType::BigInt => "bigint".into(),
+        DataType::Real => "real".into(),
+        DataType::Double => "double precision".into(),
+        DataType::Decimal { precision, scale } => format!("numeric({precision},{scale})"),
+        DataType::Date => "date".into(),
+        DataType::Timestamp => "timestamp without time zone".into(),
+        DataType::TimestampTz => "timestamp with time zone".into(),
+        DataType::Text { max_chars: None } => "text".into(),
+        DataType::Text { max_chars: Some(n) } => format!("character varying({n})"),
+        DataType::Bytea => "bytea".into(),
+    }
+}

@@ -1,0 +1,170 @@
+//! Many keys back to back, and their order.
+
+use std::cmp::Ordering;
+
+/// Keys of one codec, contiguous.
+#[derive(Clone, Debug)]
+pub struct Keys {
+    data: Vec<u8>,
+    shape: Shape,
+}
+
+#[derive(Clone, Debug)]
+enum Shape {
+    /// `len` keys of `width` bytes.
+    Fixed { width: usize, len: usize },
+    /// End of each key in the data.
+    Variable { ends: Vec<usize> },
+}
+
+/// Keys below which sorting by comparison beats counting digits.
+const RADIX_KEYS_MIN: usize = 256;
+
+impl Keys {
+    pub(super) fn fixed(data: Vec<u8>, width: usize, len: usize) -> Self {
+        debug_assert_eq!(data.len(), width * len);
+        Self { data, shape: Shape::Fixed { width, len } }
+    }
+
+    pub(super) fn variable(data: Vec<u8>, ends: Vec<usize>) -> Self {
+        debug_assert_eq!(ends.last().copied().unwrap_or(0), data.len());
+        Self { data, shape: Shape::Variable { ends } }
+    }
+
+    /// Number of keys.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match &self.shape {
+            Shape::Fixed { len, .. } => *len,
+            Shape::Variable { ends } => ends.len(),
+        }
+    }
+
+    /// Whether there are no keys.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of all keys.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.data.len()
+    }
+
+    /// Key `i`. Panics if `i` is not below [`Keys::len`].
+    #[inline]
+    #[must_use]
+    pub fn get(&self, i: usize) -> &[u8] {
+        match &self.shape {
+            Shape::Fixed { width, len } => {
+                assert!(i < *len, "key {i} of {len}");
+                &self.data[i * width..(i + 1) * width]
+            }
+            Shape::Variable { ends } => {
+                let start = i.checked_sub(1).map_or(0, |before| ends[before]);
+                &self.data[start..ends[i]]
+            }
+        }
+    }
+
+    /// The keys in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        (0..self.len()).map(|i| self.get(i))
+    }
+
+    /// Whether each key is at or above the one before it.
+    #[must_use]
+    pub fn is_sorted(&self) -> bool {
+        (1..self.len()).all(|i| self.get(i - 1) <= self.get(i))
+    }
+
+    /// The row numbers in key order; equal keys stay in row order.
+    #[must_use]
+    pub fn sorted_permutation(&self) -> Vec<u32> {
+        if self.is_sorted() {
+            return (0..self.len() as u32).collect();
+        }
+        match self.shape {
+            Shape::Fixed { width, .. } if width <= 8 => radix_sorted(self.numbered(prefix)),
+            Shape::Fixed { width, .. } if width <= 16 => {
+                let mut numbered = self.numbered(wide_prefix);
+                numbered.sort_unstable();
+                rows_of(numbered)
+            }
+            _ => {
+                let mut numbered = self.numbered(prefix);
+                numbered.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| self.compare_rows(a.1, b.1)));
+                rows_of(numbered)
+            }
+        }
+    }
+
+    fn compare_rows(&self, a: u32, b: u32) -> Ordering {
+        self.get(a as usize).cmp(self.get(b as usize)).then(a.cmp(&b))
+    }
+
+    /// Each key's first bytes as a number, with its row.
+    fn numbered<T>(&self, number: impl Fn(&[u8]) -> T) -> Vec<(T, u32)> {
+        self.iter().zip(0..).map(|(key, row)| (number(key), row)).collect()
+    }
+}
+
+/// The first 8 bytes as a number that orders as they do.
+#[inline]
+fn prefix(key: &[u8]) -> u64 {
+    match key.first_chunk() {
+        Some(head) => u64::from_be_bytes(*head),
+        None => u64::from_be_bytes(padded(key)),
+    }
+}
+
+/// The first 16 bytes as a number that orders as they do.
+#[inline]
+fn wide_prefix(key: &[u8]) -> u128 {
+    match key.first_chunk() {
+        Some(head) => u128::from_be_bytes(*head),
+        None => u128::from_be_bytes(padded(key)),
+    }
+}
+
+fn padded<const W: usize>(key: &[u8]) -> [u8; W] {
+    let mut bytes = [0; W];
+    bytes.iter_mut().zip(key).for_each(|(to, from)| *to = *from);
+    bytes
+}
+
+fn rows_of<T>(numbered: Vec<(T, u32)>) -> Vec<u32> {
+    numbered.into_iter().map(|(_, row)| row).collect()
+}
+
+/// Rows by number, then row: least significant byte first, leaving out bytes that are the same in all numbers.
+fn radix_sorted(mut numbered: Vec<(u64, u32)>) -> Vec<u32> {
+    if numbered.len() < RADIX_KEYS_MIN {
+        numbered.sort_unstable();
+        return rows_of(numbered);
+    }
+    let mut counts = vec![[0u32; 256]; 8];
+    for (number, _) in &numbered {
+        for (counts, digit) in counts.iter_mut().zip(number.to_le_bytes()) {
+            counts[digit as usize] += 1;
+        }
+    }
+    let mut other = vec![(0, 0); numbered.len()];
+    for (byte, counts) in counts.iter_mut().enumerate() {
+        if counts.iter().any(|count| *count as usize == numbered.len()) {
+            continue;
+        }
+        let mut next = 0;
+        for count in counts.iter_mut() {
+            next += std::mem::replace(count, next);
+        }
+        for &entry in &numbered {
+            let slot = &mut counts[(entry.0 >> (8 * byte)) as usize & 255];
+            other[*slot as usize] = entry;
+            *slot += 1;
+        }
+        std::mem::swap(&mut numbered, &mut other);
+    }
+    rows_of(numbered)
+}
