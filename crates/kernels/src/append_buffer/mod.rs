@@ -1,7 +1,7 @@
 //! A buffer of fixed capacity with a published prefix: one writer appends, any number of readers see all that was
 //! appended before they looked. Readers never wait, and what they hold never moves or changes.
 //!
-//! In: values, by [`AppendBuffer::push`], [`AppendBuffer::extend_from_slice`] or a claimed [`Writer`]. Out: slices of the
+//! In: values, by [`AppendBuffer::push`], [`AppendBuffer::extend_from_slice`], or a claimed [`Writer`] or [`OwnedWriter`]. Out: slices of the
 //! published prefix, and [`PublishedBytes`], which keeps the buffer alive and shows the prefix as bytes.
 //!
 //! 1. The writer claims the buffer (a swap), so that a second writer gets an error instead of a race.
@@ -86,11 +86,61 @@ impl<T: Copy + 'static> AppendBuffer<T> {
     #[inline]
     #[must_use]
     pub fn writer(&self) -> Option<Writer<'_, T>> {
-        // Acquire pairs with the release in Writer::drop: the cells written by the last writer are ours to follow.
-        if self.claimed.swap(true, Ordering::Acquire) {
-            return None;
+        // Lazily: a writer that was made would release the claim of another when dropped.
+        self.claim().then(|| Writer { buffer: self })
+    }
+
+    /// As [`writer`](Self::writer), for a writer that outlives the borrow.
+    #[must_use]
+    pub fn owned_writer(self: &Arc<Self>) -> Option<OwnedWriter<T>> {
+        self.claim().then(|| OwnedWriter { buffer: Arc::clone(self) })
+    }
+
+    #[inline]
+    fn claim(&self) -> bool {
+        // Acquire pairs with the release in release(): this writer follows all that the last one did.
+        !self.claimed.swap(true, Ordering::Acquire)
+    }
+
+    #[inline]
+    fn release(&self) {
+        self.claimed.store(false, Ordering::Release);
+    }
+
+    /// Writes and publishes one value.
+    ///
+    /// # Safety
+    /// The caller holds the claim, and makes no other append meanwhile.
+    #[inline]
+    unsafe fn append(&self, value: T) -> Result<(), Full> {
+        // Only the claimed writer stores `published`, and each takes the claim after the last one released it.
+        let len = self.published.load(Ordering::Relaxed);
+        let cell = self.cells.get(len).ok_or(Full::NO_ROOM)?;
+        self.race.write(len, 1);
+        // SAFETY: nobody else writes (the caller vouches), and nobody reads a cell that is not published.
+        unsafe { (*cell.get()).write(value) };
+        self.published.store(len + 1, Ordering::Release);
+        Ok(())
+    }
+
+    /// Writes values and publishes them together.
+    ///
+    /// # Safety
+    /// As for [`append`](Self::append).
+    #[inline]
+    unsafe fn append_slice(&self, values: &[T]) -> Result<(), Full> {
+        let len = self.published.load(Ordering::Relaxed);
+        let end = len.checked_add(values.len()).ok_or(Full::NO_ROOM)?;
+        let cells = self.cells.get(len..end).ok_or(Full::NO_ROOM)?;
+        self.race.write(len, values.len());
+        // SAFETY: as in append, for each of these cells. A slice of UnsafeCells may be written through a shared reference;
+        // it has room for values.len() values, and cannot overlap `values`: safe code borrows only published cells.
+        unsafe {
+            let target = cells.as_ptr().cast_mut().cast::<T>();
+            std::ptr::copy_nonoverlapping(values.as_ptr(), target, values.len());
         }
-        Some(Writer { buffer: self, len: self.published.load(Ordering::Relaxed) })
+        self.published.store(end, Ordering::Release);
+        Ok(())
     }
 
     /// Appends `value` and publishes it.
@@ -169,61 +219,49 @@ impl<T: Copy + fmt::Debug + 'static> fmt::Debug for AppendBuffer<T> {
 }
 
 /// The one writer of a buffer; releases it when dropped.
+#[derive(Debug)]
 pub struct Writer<'a, T: Copy + 'static> {
     buffer: &'a AppendBuffer<T>,
-    len: usize,
 }
 
-impl<T: Copy + 'static> Writer<'_, T> {
-    /// Appends `value` and publishes it. Errors: no room.
-    #[inline]
-    pub fn push(&mut self, value: T) -> Result<(), Full> {
-        let cell = self.buffer.cells.get(self.len).ok_or(Full::NO_ROOM)?;
-        self.buffer.race.write(self.len, 1);
-        // SAFETY: this writer holds the claim, so nobody else writes; the cell is not published, so nobody reads it.
-        unsafe { (*cell.get()).write(value) };
-        self.publish(self.len + 1);
-        Ok(())
-    }
+/// A [`Writer`] that shares in the buffer, to be kept beside it for as long as one owner writes: it pays for the claim
+/// once, not per append.
+#[derive(Debug)]
+pub struct OwnedWriter<T: Copy + 'static> {
+    buffer: Arc<AppendBuffer<T>>,
+}
 
-    /// Appends `values` and publishes them together. Errors: no room for all.
-    #[inline]
-    pub fn extend_from_slice(&mut self, values: &[T]) -> Result<(), Full> {
-        let end = self.len.checked_add(values.len()).ok_or(Full::NO_ROOM)?;
-        let cells = self.buffer.cells.get(self.len..end).ok_or(Full::NO_ROOM)?;
-        self.buffer.race.write(self.len, values.len());
-        // SAFETY: as in push, for each of these cells; the slice of UnsafeCells may be written through a shared reference,
-        // has room for values.len() values, and cannot overlap `values`: safe code borrows only published cells.
-        unsafe {
-            let target = cells.as_ptr().cast_mut().cast::<T>();
-            std::ptr::copy_nonoverlapping(values.as_ptr(), target, values.len());
+macro_rules! writer {
+    ($writer:ident $(<$lifetime:lifetime>)?) => {
+        impl<T: Copy + 'static> $writer<$($lifetime,)? T> {
+            /// Appends `value` and publishes it. Errors: no room.
+            #[inline]
+            pub fn push(&mut self, value: T) -> Result<(), Full> {
+                // SAFETY: this writer holds the claim, and `&mut self` makes this the only append under it.
+                unsafe { self.buffer.append(value) }
+            }
+
+            /// Appends `values` and publishes them together. Errors: no room for all.
+            #[inline]
+            pub fn extend_from_slice(&mut self, values: &[T]) -> Result<(), Full> {
+                // SAFETY: as in push.
+                unsafe { self.buffer.append_slice(values) }
+            }
+
+            /// The buffer.
+            #[must_use]
+            pub fn buffer(&self) -> &AppendBuffer<T> {
+                &self.buffer
+            }
         }
-        self.publish(end);
-        Ok(())
-    }
 
-    /// Values published so far.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether nothing was published yet.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    #[inline]
-    fn publish(&mut self, len: usize) {
-        self.len = len;
-        self.buffer.published.store(len, Ordering::Release);
-    }
+        impl<T: Copy + 'static> Drop for $writer<$($lifetime,)? T> {
+            #[inline]
+            fn drop(&mut self) {
+                self.buffer.release();
+            }
+        }
+    };
 }
-
-impl<T: Copy + 'static> Drop for Writer<'_, T> {
-    #[inline]
-    fn drop(&mut self) {
-        self.buffer.claimed.store(false, Ordering::Release);
-    }
-}
+writer!(Writer<'_>);
+writer!(OwnedWriter);

@@ -13,7 +13,7 @@
 use std::ops::Range;
 
 #[cfg(target_arch = "x86_64")]
-mod avx2;
+pub(crate) mod avx2;
 mod rank;
 pub mod scalar;
 

@@ -3,7 +3,7 @@
 //! One absolute count per 512 rows (a cache line of bits): 1/8 bit a row on top of the bitmap. `rank` is one load and at most
 //! eight popcounts; `select` a binary search over the counts and a walk within one line.
 
-use super::words;
+use super::{scalar, words};
 use std::sync::Arc;
 
 const WORDS_PER_BLOCK: usize = 8;
@@ -71,12 +71,11 @@ impl Rank {
     #[must_use]
     pub fn rank(&self, index: usize) -> usize {
         assert!(index <= self.len, "row {index} is past {} rows", self.len);
-        let word = index / 64;
+        let (word, bit) = (index / 64, index % 64);
         let block = word / WORDS_PER_BLOCK;
-        let within = self.bits[block * WORDS_PER_BLOCK..word].iter().map(|w| w.count_ones() as usize).sum::<usize>();
-        let last =
-            if index.is_multiple_of(64) { 0 } else { (self.bits[word] << (64 - index % 64)).count_ones() as usize };
-        self.before[block] as usize + within + last
+        let whole = &self.bits[block * WORDS_PER_BLOCK..word];
+        let last = self.bits.get(word).copied().unwrap_or(0);
+        self.before[block] as usize + count_block(whole, last, bit)
     }
 
     /// The row of the selected row number `k`, from 0; `None` when there are not that many. O(log rows).
@@ -105,12 +104,24 @@ impl Rank {
     }
 }
 
-/// The place of one bit number `k` of `word`; there are more than `k`.
+/// Ones of `words` and of the low `bits` (below 64) bits of `last`.
+#[inline]
+fn count_block(words: &[u64], last: u64, bits: usize) -> usize {
+    #[cfg(target_arch = "x86_64")]
+    if crate::dispatch::avx2() {
+        // SAFETY: the processor has POPCNT.
+        return unsafe { super::avx2::count_block(words, last, bits) };
+    }
+    scalar::count_block(words, last, bits)
+}
+
+/// The place of one bit number `k` of `word`, which has more than `k`.
 #[inline]
 fn select_in_word(word: u64, k: usize) -> usize {
-    let mut word = word;
-    for _ in 0..k {
-        word &= word - 1;
+    #[cfg(target_arch = "x86_64")]
+    if crate::dispatch::avx2() {
+        // SAFETY: the processor has BMI1 and BMI2.
+        return unsafe { super::avx2::select_in_word(word, k) };
     }
-    word.trailing_zeros() as usize
+    scalar::select_in_word(word, k)
 }

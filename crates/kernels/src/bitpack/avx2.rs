@@ -120,6 +120,23 @@ pub(super) fn unpack_64(packed: &[u8], width: u32, start: usize, reference: u64,
     let (first, phase) = origin(width, start);
     let reference = _mm256_set1_epi64x(reference as i64);
     let stride = width as usize;
+    if width <= WIDTH_MAX_32 {
+        // Unpacking to 32 bits and widening is cheaper than unpacking to 64.
+        let lanes = Lanes32::new(width, phase);
+        each_block(packed, width, first, out, |from, to| {
+            for group in 0..8 {
+                // SAFETY: each_block gives the bytes of 8 groups of 8, and room for 64 rows.
+                unsafe {
+                    let codes = lanes.load(from.add(group * stride));
+                    let low = _mm256_cvtepu32_epi64(_mm256_castsi256_si128(codes));
+                    let high = _mm256_cvtepu32_epi64(_mm256_extracti128_si256::<1>(codes));
+                    _mm256_storeu_si256(to.add(group * 8).cast(), _mm256_add_epi64(low, reference));
+                    _mm256_storeu_si256(to.add(group * 8 + 4).cast(), _mm256_add_epi64(high, reference));
+                }
+            }
+        });
+        return;
+    }
     let lanes = Lanes64::new(width, phase);
     each_block(packed, width, first, out, |from, to| {
         for group in 0..8 {

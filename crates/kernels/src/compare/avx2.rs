@@ -42,6 +42,13 @@ pub(super) fn select_range(packed: &[u8], width: u32, start: usize, len: usize, 
                 word_16(from_fn(|i| within_16(unsafe { _mm256_loadu_si256(block.add(32 * i).cast()) }, range)))
             });
         }
+        32 => {
+            let range = range_32(lo as i32, hi as i32);
+            each_block(packed, width, first, len, out, |block| {
+                // SAFETY: each_block gives 256 readable bytes and more.
+                word_32(from_fn(|i| within_32(unsafe { _mm256_loadu_si256(block.add(32 * i).cast()) }, range)))
+            });
+        }
         ..=WIDTH_MAX_16 => {
             let (lanes, range) = (Lanes16::new(width, phase), range_16(lo as i16, hi as i16));
             each_block(packed, width, first, len, out, |block| {

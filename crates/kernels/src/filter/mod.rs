@@ -34,8 +34,8 @@ impl BlockedBloom {
     /// it is empty and contains nothing.
     #[must_use]
     pub fn build(hashes: &[u64], bits_per_key: usize) -> Self {
-        let blocks = (hashes.len() * bits_per_key).div_ceil(256).max(usize::from(!hashes.is_empty()));
-        let mut blocks = vec![[0u32; WORDS]; blocks.min(u32::MAX as usize)].into_boxed_slice();
+        let blocks = hashes.len().saturating_mul(bits_per_key).div_ceil(256).min(u32::MAX as usize);
+        let mut blocks = vec![[0u32; WORDS]; blocks.max(usize::from(!hashes.is_empty()))].into_boxed_slice();
         for &hash in hashes {
             let block = block_of(hash, blocks.len());
             for (word, bit) in blocks[block].iter_mut().zip(scalar::bits(hash)) {
@@ -49,6 +49,11 @@ impl BlockedBloom {
     #[inline]
     #[must_use]
     pub fn may_contain(&self, hash: u64) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        if crate::dispatch::avx2() {
+            // SAFETY: the processor has AVX2.
+            return unsafe { avx2::may_contain(&self.blocks, hash) };
+        }
         scalar::may_contain(&self.blocks, hash)
     }
 
@@ -57,6 +62,11 @@ impl BlockedBloom {
     /// Panics when `out` is shorter than [`words`](crate::bitmap::words)`(hashes.len())`.
     pub fn may_contain_many(&self, hashes: &[u64], out: &mut [u64]) {
         let out = cut(out, hashes.len());
+        #[cfg(target_arch = "x86_64")]
+        if crate::dispatch::avx2() {
+            // SAFETY: the processor has AVX2.
+            return unsafe { avx2::may_contain_many(&self.blocks, hashes, out) };
+        }
         scalar::may_contain_many(&self.blocks, hashes, out);
     }
 

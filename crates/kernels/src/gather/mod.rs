@@ -5,12 +5,14 @@
 //!
 //! Panics: a row number outside the values.
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
 pub mod scalar;
 
 #[cfg(test)]
 mod tests;
 
-use crate::{bitmap, bitpack};
+use crate::bitpack;
 
 /// Asserts that every index is below `count`.
 #[inline]
@@ -27,40 +29,28 @@ pub fn gather<T: Copy>(values: &[T], indices: &[u32], out: &mut Vec<T>) {
     out.extend(indices.iter().map(|&index| unsafe { *values.get_unchecked(index as usize) }));
 }
 
-/// Appends code `index` of `packed` (see [`crate::bitpack`]) for each of `indices`, in their order.
+/// Appends code `index` of `packed` (see [`crate::bitpack`]) for each of `indices`, in their order. Width at most 64.
 pub fn gather_packed(packed: &[u8], width: u32, indices: &[u32], out: &mut Vec<u64>) {
+    bitpack::check(packed, width, 0, 0, 64);
+    check(indices, if width == 0 { usize::MAX } else { packed.len() * 8 / width as usize });
+    #[cfg(target_arch = "x86_64")]
+    if width <= bitpack::lanes::WIDTH_MAX_64 && packed.len() >= 8 && crate::dispatch::avx2() {
+        // SAFETY: the processor has AVX2; width and indices were checked.
+        return unsafe { avx2::gather_packed(packed, width, indices, out) };
+    }
     scalar::gather_packed(packed, width, indices, out);
 }
 
 /// Appends the values whose bit of `selection` is set, in row order. `selection` must not name rows outside `values`.
 pub fn filter<T: Copy>(values: &[T], selection: &[u64], out: &mut Vec<T>) {
-    out.reserve(bitmap::count_ones(selection));
-    for (at, &word) in selection.iter().enumerate() {
-        if word == 0 {
-            continue;
-        }
-        let rows = values.get(at * 64..).unwrap_or(&[]);
-        let rows = &rows[..rows.len().min(64)];
-        if word == u64::MAX {
-            assert!(rows.len() == 64, "the selection names rows outside {} values", values.len());
-            out.extend_from_slice(rows);
-            continue;
-        }
-        let mut word = word;
-        while word != 0 {
-            out.push(rows[word.trailing_zeros() as usize]);
-            word &= word - 1;
-        }
+    let (blocks, rest) = values.as_chunks::<64>();
+    let (whole, last) = selection.split_at(selection.len().min(blocks.len()));
+    #[cfg(target_arch = "x86_64")]
+    if crate::dispatch::avx2() {
+        // SAFETY: the processor has the features that the twin asks for.
+        unsafe { avx2::filter(blocks, whole, out) };
+        return scalar::filter(rest, last, out);
     }
-}
-
-#[inline]
-fn rows_of(packed: &[u8], width: u32) -> usize {
-    if width == 0 { usize::MAX } else { packed.len() * 8 / width as usize }
-}
-
-#[inline]
-fn check_packed(packed: &[u8], width: u32, indices: &[u32]) {
-    bitpack::check(packed, width, 0, 0, 64);
-    check(indices, rows_of(packed, width));
+    scalar::filter(blocks.as_flattened(), whole, out);
+    scalar::filter(rest, last, out);
 }
