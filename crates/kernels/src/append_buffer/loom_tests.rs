@@ -7,7 +7,9 @@ use loom::thread;
 fn readers_see_whole_values() {
     loom::model(|| {
         let buffer = Arc::new(AppendBuffer::with_capacity(3));
-        let writer = Arc::clone(&buffer);
+        // Claimed before the threads run, because loom tells races apart by the last access only: a load of the length by
+        // the writer itself would hide its race with the reader's.
+        let mut writer = buffer.owned_writer().unwrap();
         let appends = thread::spawn(move || {
             writer.push(1).unwrap();
             writer.extend_from_slice(&[2, 3]).unwrap();

@@ -87,13 +87,13 @@ impl<T: Copy + 'static> AppendBuffer<T> {
     #[must_use]
     pub fn writer(&self) -> Option<Writer<'_, T>> {
         // Lazily: a writer that was made would release the claim of another when dropped.
-        self.claim().then(|| Writer { buffer: self })
+        self.claim().then(|| Writer { buffer: self, len: self.claimed_len() })
     }
 
     /// As [`writer`](Self::writer), for a writer that outlives the borrow.
     #[must_use]
     pub fn owned_writer(self: &Arc<Self>) -> Option<OwnedWriter<T>> {
-        self.claim().then(|| OwnedWriter { buffer: Arc::clone(self) })
+        self.claim().then(|| OwnedWriter { buffer: Arc::clone(self), len: self.claimed_len() })
     }
 
     #[inline]
@@ -107,29 +107,32 @@ impl<T: Copy + 'static> AppendBuffer<T> {
         self.claimed.store(false, Ordering::Release);
     }
 
-    /// Writes and publishes one value.
+    /// The published length, for a writer that just took the claim: only such writers change it, one after the other.
+    #[inline]
+    fn claimed_len(&self) -> usize {
+        self.published.load(Ordering::Relaxed)
+    }
+
+    /// Writes one value behind the `len` published ones, and publishes it. Returns the new length.
     ///
     /// # Safety
-    /// The caller holds the claim, and makes no other append meanwhile.
+    /// The caller holds the claim, `len` is the published length, and no other append runs meanwhile.
     #[inline]
-    unsafe fn append(&self, value: T) -> Result<(), Full> {
-        // Only the claimed writer stores `published`, and each takes the claim after the last one released it.
-        let len = self.published.load(Ordering::Relaxed);
+    unsafe fn append(&self, len: usize, value: T) -> Result<usize, Full> {
         let cell = self.cells.get(len).ok_or(Full::NO_ROOM)?;
         self.race.write(len, 1);
         // SAFETY: nobody else writes (the caller vouches), and nobody reads a cell that is not published.
         unsafe { (*cell.get()).write(value) };
         self.published.store(len + 1, Ordering::Release);
-        Ok(())
+        Ok(len + 1)
     }
 
-    /// Writes values and publishes them together.
+    /// Writes values behind the `len` published ones, and publishes them together. Returns the new length.
     ///
     /// # Safety
     /// As for [`append`](Self::append).
     #[inline]
-    unsafe fn append_slice(&self, values: &[T]) -> Result<(), Full> {
-        let len = self.published.load(Ordering::Relaxed);
+    unsafe fn append_slice(&self, len: usize, values: &[T]) -> Result<usize, Full> {
         let end = len.checked_add(values.len()).ok_or(Full::NO_ROOM)?;
         let cells = self.cells.get(len..end).ok_or(Full::NO_ROOM)?;
         self.race.write(len, values.len());
@@ -140,7 +143,7 @@ impl<T: Copy + 'static> AppendBuffer<T> {
             std::ptr::copy_nonoverlapping(values.as_ptr(), target, values.len());
         }
         self.published.store(end, Ordering::Release);
-        Ok(())
+        Ok(end)
     }
 
     /// Appends `value` and publishes it.
@@ -222,6 +225,8 @@ impl<T: Copy + fmt::Debug + 'static> fmt::Debug for AppendBuffer<T> {
 #[derive(Debug)]
 pub struct Writer<'a, T: Copy + 'static> {
     buffer: &'a AppendBuffer<T>,
+    /// The published length, which only this writer changes.
+    len: usize,
 }
 
 /// A [`Writer`] that shares in the buffer, to be kept beside it for as long as one owner writes: it pays for the claim
@@ -229,6 +234,8 @@ pub struct Writer<'a, T: Copy + 'static> {
 #[derive(Debug)]
 pub struct OwnedWriter<T: Copy + 'static> {
     buffer: Arc<AppendBuffer<T>>,
+    /// The published length, which only this writer changes.
+    len: usize,
 }
 
 macro_rules! writer {
@@ -237,15 +244,17 @@ macro_rules! writer {
             /// Appends `value` and publishes it. Errors: no room.
             #[inline]
             pub fn push(&mut self, value: T) -> Result<(), Full> {
-                // SAFETY: this writer holds the claim, and `&mut self` makes this the only append under it.
-                unsafe { self.buffer.append(value) }
+                // SAFETY: this writer holds the claim and knows the length, and `&mut self` makes this the only append.
+                self.len = unsafe { self.buffer.append(self.len, value) }?;
+                Ok(())
             }
 
             /// Appends `values` and publishes them together. Errors: no room for all.
             #[inline]
             pub fn extend_from_slice(&mut self, values: &[T]) -> Result<(), Full> {
                 // SAFETY: as in push.
-                unsafe { self.buffer.append_slice(values) }
+                self.len = unsafe { self.buffer.append_slice(self.len, values) }?;
+                Ok(())
             }
 
             /// The buffer.
