@@ -8,9 +8,18 @@ use std::sync::Arc;
 
 use crate::error::Result;
 
+mod lock;
+mod memory;
+mod real;
+#[cfg(test)]
+mod tests;
+
+pub use memory::MemDisk;
+pub use real::RealDisk;
+
 /// A place for files: a directory, memory, or a simulated disk that can fail.
 pub trait Disk: Send + Sync + Debug {
-    /// Makes a new, empty, writable file at `path`, replacing what stood there.
+    /// Makes a new, empty, writable file at `path`, replacing what stood there; who holds the old file keeps its bytes.
     ///
     /// # Errors
     /// Io or Full.
@@ -35,8 +44,8 @@ pub trait Disk: Send + Sync + Debug {
     /// # Errors
     /// NotFound or Io.
     fn truncate(&self, path: &str, len: u64) -> Result<()>;
-    /// Names of the files directly in folder `dir` (`""` is the database directory itself), sorted; empty when there is no
-    /// such folder.
+    /// Names of the files directly in folder `dir` (`""` is the database directory itself), sorted, without the lock
+    /// file; empty when there is no such folder.
     ///
     /// # Errors
     /// Io.

@@ -1,0 +1,219 @@
+//! A directory of the operating system.
+//!
+//! Comes in: names relative to the database directory. Goes out: bytes, through pread, pwrite, fdatasync. Invariants: a name
+//! never leads out of the directory; the file a name stood for stays whole for those who hold it open.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::ErrorKind as Io;
+use std::os::unix::fs::FileExt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
+
+use super::lock::{LOCK_FILE, lock_directory};
+use super::{Disk, DiskFile, DiskLock};
+use crate::error::{Error, Result, sqlstate};
+
+/// The files below one directory.
+#[derive(Debug)]
+pub struct RealDisk {
+    dir: PathBuf,
+}
+
+impl RealDisk {
+    /// Opens directory `dir`; makes it, and those above it, when it is not there and `create` is set.
+    ///
+    /// # Errors
+    /// NotFound (58P01) without the directory, Invalid (22023) when `dir` is something else, Io.
+    pub fn open(dir: &Path, create: bool) -> Result<Self> {
+        match fs::metadata(dir) {
+            Ok(found) if found.is_dir() => {}
+            Ok(_) => {
+                let message = format!("{} is a file, and a database is a directory", dir.display());
+                return Err(Error::invalid(sqlstate::INVALID_PARAMETER, message));
+            }
+            Err(e) if e.kind() == Io::NotFound && create => {
+                fs::create_dir_all(dir).map_err(|e| Error::io("make directory", dir.display(), e))?;
+                if let Some(above) = dir.parent() {
+                    sync_directory(if above.as_os_str().is_empty() { Path::new(".") } else { above })?;
+                }
+            }
+            Err(e) if e.kind() == Io::NotFound => {
+                let message = format!("there is no database at {}: no such directory", dir.display());
+                return Err(Error::new(crate::ErrorKind::NotFound, sqlstate::UNDEFINED_FILE, message));
+            }
+            Err(e) => return Err(Error::io("open directory", dir.display(), e)),
+        }
+        Ok(Self { dir: dir.to_path_buf() })
+    }
+
+    /// The directory.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    fn path(&self, name: &str) -> Result<PathBuf> {
+        let relative = Path::new(name);
+        if relative.components().any(|c| !matches!(c, Component::Normal(_))) {
+            return Err(Error::internal(format!("file name {name:?} leads out of the database directory")));
+        }
+        Ok(self.dir.join(relative))
+    }
+}
+
+fn sync_directory(path: &Path) -> Result<()> {
+    let run = || File::open(path)?.sync_all();
+    run().map_err(|e| Error::io("sync directory", path.display(), e))
+}
+
+impl Disk for RealDisk {
+    fn create(&self, path: &str) -> Result<Arc<dyn DiskFile>> {
+        let full = self.path(path)?;
+        let open = || OpenOptions::new().read(true).write(true).create_new(true).open(&full);
+        // A new file, not the old one emptied: who holds the old one keeps its bytes, and a power cut never leaves it half.
+        let file = match open() {
+            Err(e) if e.kind() == Io::AlreadyExists => fs::remove_file(&full).and_then(|()| open()),
+            other => other,
+        };
+        let file = file.map_err(|e| Error::io("create", full.display(), e))?;
+        Ok(Arc::new(RealFile { file, path: full, end: AtomicU64::new(0) }))
+    }
+
+    fn open(&self, path: &str) -> Result<Arc<dyn DiskFile>> {
+        let full = self.path(path)?;
+        let open = || {
+            let file = File::open(&full)?;
+            let end = file.metadata()?.len();
+            Ok((file, end))
+        };
+        let (file, end) = open().map_err(|e| Error::io("open", full.display(), e))?;
+        Ok(Arc::new(RealFile { file, path: full, end: AtomicU64::new(end) }))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> Result<()> {
+        let (from, to) = (self.path(from)?, self.path(to)?);
+        fs::rename(&from, &to).map_err(|e| Error::io("rename", from.display(), e))
+    }
+
+    fn remove(&self, path: &str) -> Result<()> {
+        let full = self.path(path)?;
+        fs::remove_file(&full).map_err(|e| Error::io("remove", full.display(), e))
+    }
+
+    fn truncate(&self, path: &str, len: u64) -> Result<()> {
+        let full = self.path(path)?;
+        let run = || {
+            let file = OpenOptions::new().write(true).open(&full)?;
+            file.set_len(len)?;
+            file.sync_all()
+        };
+        run().map_err(|e| Error::io("truncate", full.display(), e))
+    }
+
+    fn list(&self, dir: &str) -> Result<Vec<String>> {
+        let full = self.path(dir)?;
+        let fail = |e| Error::io("list", full.display(), e);
+        let entries = match fs::read_dir(&full) {
+            Ok(entries) => entries,
+            Err(e) if e.kind() == Io::NotFound => return Ok(Vec::new()),
+            Err(e) => return Err(fail(e)),
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(fail)?;
+            let is_file = entry.file_type().map_err(fail)?.is_file();
+            // A name that is not UTF-8 is not ours.
+            if let (true, Ok(name)) = (is_file, entry.file_name().into_string())
+                && !(dir.is_empty() && name == LOCK_FILE)
+            {
+                names.push(name);
+            }
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn create_dir(&self, dir: &str) -> Result<()> {
+        let full = self.path(dir)?;
+        fs::create_dir_all(&full).map_err(|e| Error::io("make directory", full.display(), e))
+    }
+
+    fn sync_dir(&self, dir: &str) -> Result<()> {
+        sync_directory(&self.path(dir)?)
+    }
+
+    fn exists(&self, path: &str) -> Result<bool> {
+        let full = self.path(path)?;
+        full.try_exists().map_err(|e| Error::io("look for", full.display(), e))
+    }
+
+    fn lock(&self, exclusive: bool) -> Result<DiskLock> {
+        lock_directory(&self.dir, exclusive)
+    }
+}
+
+#[derive(Debug)]
+struct RealFile {
+    file: File,
+    path: PathBuf,
+    /// Where the next append goes. Not the length the system knows: a failed append may have left bytes behind it.
+    end: AtomicU64,
+}
+
+impl RealFile {
+    fn failed(&self, operation: &str, e: std::io::Error) -> Error {
+        Error::io(operation, self.path.display(), e)
+    }
+}
+
+impl DiskFile for RealFile {
+    fn append(&self, bytes: &[u8]) -> Result<()> {
+        let end = self.end.load(Ordering::Acquire);
+        self.file.write_all_at(bytes, end).map_err(|e| self.failed("write to", e))?;
+        self.end.store(end + bytes.len() as u64, Ordering::Release);
+        Ok(())
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        self.file.read_exact_at(buffer, offset).map_err(|e| match e.kind() {
+            Io::UnexpectedEof => {
+                let message = format!("the file ends before the {} bytes expected here", buffer.len());
+                Error::corrupt(self.path.display(), offset, message)
+            }
+            _ => self.failed("read", e),
+        })
+    }
+
+    fn len(&self) -> Result<u64> {
+        Ok(self.end.load(Ordering::Acquire))
+    }
+
+    fn cut(&self, len: u64) -> Result<()> {
+        self.file.set_len(len).map_err(|e| self.failed("cut", e))?;
+        self.end.store(len, Ordering::Release);
+        Ok(())
+    }
+
+    fn reserve(&self, len: u64) -> Result<()> {
+        let end = self.end.load(Ordering::Acquire);
+        if len <= end {
+            return Ok(());
+        }
+        loop {
+            match fallocate(&self.file, FallocateFlags::KEEP_SIZE, end, len - end) {
+                Err(Errno::INTR) => {}
+                // File systems that cannot set space aside: an append may then meet a full disk, which ends writing.
+                Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => return Ok(()),
+                Err(e) => return Err(self.failed("reserve space for", e.into())),
+            }
+        }
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.file.sync_data().map_err(|e| self.failed("sync", e))
+    }
+}

@@ -1,0 +1,111 @@
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{Disk, MemDisk, RealDisk};
+use crate::error::{ErrorKind, sqlstate};
+
+fn each_disk(test: impl Fn(&dyn Disk)) {
+    let dir = tempfile::tempdir().unwrap();
+    test(&RealDisk::open(dir.path(), false).unwrap());
+    test(&MemDisk::new());
+}
+
+#[test]
+fn files_are_written_read_cut_renamed_and_removed() {
+    each_disk(|disk| {
+        disk.create_dir("a/b").unwrap();
+        disk.create_dir("a/b").unwrap();
+        let file = disk.create("a/b/one").unwrap();
+        file.reserve(1 << 20).unwrap();
+        file.append(b"hello ").unwrap();
+        file.append(b"world").unwrap();
+        file.sync().unwrap();
+        disk.sync_dir("a/b").unwrap();
+        assert_eq!(file.len().unwrap(), 11);
+
+        let read = disk.open("a/b/one").unwrap();
+        let mut five = [0; 5];
+        read.read_at(6, &mut five).unwrap();
+        assert_eq!(&five, b"world");
+        assert_eq!(read.read_at(7, &mut five).unwrap_err().kind(), ErrorKind::Corrupt);
+        assert_eq!(read.len().unwrap(), 11);
+
+        file.cut(2).unwrap();
+        file.append(b"!").unwrap();
+        disk.rename("a/b/one", "a/b/two").unwrap();
+        assert!(!disk.exists("a/b/one").unwrap() && disk.exists("a/b/two").unwrap());
+        disk.truncate("a/b/two", 1).unwrap();
+        assert_eq!(disk.open("a/b/two").unwrap().len().unwrap(), 1);
+        assert_eq!(disk.list("a/b").unwrap(), ["two"]);
+        assert!(disk.list("a").unwrap().is_empty() && disk.list("nowhere").unwrap().is_empty());
+        disk.remove("a/b/two").unwrap();
+        for error in [
+            disk.remove("a/b/two").unwrap_err(),
+            disk.open("a/b/two").unwrap_err(),
+            disk.rename("a/b/two", "x").unwrap_err(),
+            disk.truncate("a/b/two", 0).unwrap_err(),
+            disk.create("nowhere/x").unwrap_err(),
+        ] {
+            assert_eq!((error.kind(), error.sqlstate()), (ErrorKind::NotFound, sqlstate::UNDEFINED_FILE), "{error}");
+        }
+    });
+}
+
+#[test]
+fn who_holds_a_replaced_file_keeps_its_bytes() {
+    each_disk(|disk| {
+        let old = disk.create("f").unwrap();
+        old.append(b"old").unwrap();
+        let new = disk.create("f").unwrap();
+        new.append(b"newer").unwrap();
+        let mut three = [0; 3];
+        old.read_at(0, &mut three).unwrap();
+        assert_eq!(&three, b"old");
+        assert_eq!(disk.open("f").unwrap().len().unwrap(), 5);
+    });
+}
+
+#[test]
+fn one_writer_or_many_readers() {
+    each_disk(|disk| {
+        let locked = |exclusive| {
+            let error = disk.lock(exclusive).unwrap_err();
+            assert_eq!((error.kind(), error.sqlstate()), (ErrorKind::Closed, sqlstate::LOCKED));
+            error
+        };
+        let writer = disk.lock(true).unwrap();
+        let message = locked(false).message().to_owned();
+        assert!(message.contains("this process"), "{message}");
+        locked(true);
+        drop(writer);
+        let readers = [disk.lock(false).unwrap(), disk.lock(false).unwrap()];
+        locked(true);
+        drop(readers);
+        disk.lock(true).unwrap();
+        assert!(disk.list("").unwrap().is_empty(), "the lock file is nobody's orphan");
+    });
+}
+
+#[test]
+fn a_wrong_directory_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let missing = dir.path().join("x/y");
+    let error = RealDisk::open(&missing, false).unwrap_err();
+    assert_eq!(error.sqlstate(), sqlstate::UNDEFINED_FILE);
+    assert!(error.message().contains("x/y"));
+    RealDisk::open(&missing, true).unwrap();
+    std::fs::write(dir.path().join("file"), "").unwrap();
+    let error = RealDisk::open(&dir.path().join("file"), true).unwrap_err();
+    assert_eq!((error.kind(), error.sqlstate()), (ErrorKind::Invalid, sqlstate::INVALID_PARAMETER));
+    let disk: Arc<dyn Disk> = Arc::new(RealDisk::open(dir.path(), false).unwrap());
+    assert_eq!(disk.create("../x").unwrap_err().kind(), ErrorKind::Internal);
+}
+
+#[test]
+fn a_full_disk_is_full() {
+    // A device that is always full, where the system has one.
+    if Path::new("/dev/full").exists() {
+        let error = std::fs::write("/dev/full", "x").map_err(|e| crate::Error::io("write", "x", e)).unwrap_err();
+        assert_eq!((error.kind(), error.sqlstate()), (ErrorKind::Full, sqlstate::DISK_FULL));
+    }
+}
