@@ -21,6 +21,8 @@ pub const DELTA_BLOCK_ROWS: u32 = 4_096;
 pub const DELTA_ROWS_DEFAULT: u32 = 131_072;
 /// Bytes at which a delta generation is frozen, whatever its rows.
 pub const DELTA_BYTES_MAX: u64 = 64 << 20;
+/// Bytes that no delta generation exceeds, though its freeze be late.
+pub const DELTA_BYTES_HARD_MAX: u64 = 4 << 30;
 
 /// Partitions of a delta generation's key hash, each growing alone: a generation of 2 M small rows has 8,192 rows in each,
 /// which are moved to a larger table in 40 us (contract 2b).

@@ -1,0 +1,141 @@
+//! Single rows: by key, by offset.
+//!
+//! The hash leads to the newest row of a key, `prev` from each row to the former one of its key. Of a chain, a snapshot
+//! sees at most the first row that had begun: rows below it were deleted at or before that row's begin.
+
+use super::block::Block;
+use super::column::BLOCK_ROWS;
+use super::directory::Directory;
+use super::generation::DeltaGeneration;
+use super::key_hash::KeyHash;
+use crate::error::{Error, Result};
+use crate::ids::CommitTs;
+use crate::row::key::{KeyCodec, hash_key};
+use crate::row::{RowBuffer, RowView, Value};
+use crate::schema::{Column, TableSchema};
+
+/// The primary key of a generation.
+pub(super) struct KeyIndex {
+    codec: KeyCodec,
+    /// Positions of the key columns in the schema, in key order.
+    positions: Vec<usize>,
+    hash: KeyHash,
+}
+
+fn split(offset: u32) -> (usize, usize) {
+    (offset as usize / BLOCK_ROWS, offset as usize % BLOCK_ROWS)
+}
+
+impl KeyIndex {
+    pub(super) fn new(schema: &TableSchema) -> Self {
+        Self {
+            codec: KeyCodec::new(schema, &schema.primary_key),
+            positions: schema.primary_key.iter().filter_map(|&id| schema.position(id)).collect(),
+            hash: KeyHash::new(),
+        }
+    }
+
+    /// Chains and indexes the rows that `picks` names, which stand at `start` on in `blocks`. For the one writer.
+    pub(super) fn link(
+        &self,
+        blocks: &Directory<Block>,
+        rows: &RowBuffer,
+        picks: &[u32],
+        start: u32,
+        key: &mut Vec<u8>,
+    ) -> Result<()> {
+        for (&pick, offset) in picks.iter().zip(start..) {
+            let row = rows.row(pick as usize);
+            key.clear();
+            self.codec.encode_row(row, key);
+            let hash = hash_key(key);
+            let former = self.hash.newest(hash, |other| self.same_key(blocks, other, row));
+            let block = blocks.get(split(offset).0).ok_or_else(|| Error::internal("a delta row without a block"))?;
+            // The link first: whoever finds the row in the hash may follow it.
+            block.link(former)?;
+            self.hash.insert(hash, offset, former);
+        }
+        Ok(())
+    }
+
+    fn same_key(&self, blocks: &Directory<Block>, offset: u32, row: RowView<'_>) -> bool {
+        let (number, at) = split(offset);
+        let Some(block) = blocks.get(number) else { return false };
+        self.positions.iter().all(|&p| block.columns.get(p).is_some_and(|c| c.equals_field(at, row, p)))
+    }
+
+    fn has_key(&self, blocks: &Directory<Block>, offset: u32, key: &[Value]) -> bool {
+        let (number, at) = split(offset);
+        let Some(block) = blocks.get(number) else { return false };
+        self.positions.iter().zip(key).all(|(&p, value)| block.columns.get(p).is_some_and(|c| c.equals(at, value)))
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.hash.memory_bytes()
+    }
+}
+
+impl DeltaGeneration {
+    /// The published rows with the primary key `key`, newest first.
+    fn chain<'a>(&'a self, key: &[u8]) -> impl Iterator<Item = u32> + use<'a> {
+        // Bytes that are no key are no row's key.
+        let newest = self.keys.as_ref().and_then(|keys| {
+            let mut values = None;
+            keys.hash.newest(hash_key(key), |offset| {
+                let values = values.get_or_insert_with(|| keys.codec.decode(key).ok());
+                values.as_ref().is_some_and(|values| keys.has_key(&self.blocks, offset, values))
+            })
+        });
+        let former = |&offset: &u32| {
+            let (number, row) = split(offset);
+            self.blocks.get(number)?.former(row)
+        };
+        let rows = self.rows();
+        // A row may be found before its commit has published it.
+        std::iter::successors(newest, former).filter(move |&offset| offset < rows)
+    }
+
+    /// The row with the primary key `key` (encoded by [`KeyCodec`]) that a snapshot at `at` sees.
+    #[must_use]
+    pub fn lookup(&self, key: &[u8], at: CommitTs) -> Option<u32> {
+        let begun = |&offset: &u32| self.begin_of(offset).is_some_and(|begin| begin <= at);
+        self.chain(key).find(begun).filter(|&offset| !self.deletes().is_deleted(offset, at))
+    }
+
+    /// The row with the primary key `key` that is live as of the last commit applied. For validation under the commit lock;
+    /// elsewhere the answer may be out of date at once.
+    #[must_use]
+    pub fn lookup_live(&self, key: &[u8]) -> Option<u32> {
+        self.chain(key).find(|&offset| !self.deletes().is_deleted_now(offset))
+    }
+
+    /// As [`DeltaGeneration::lookup_live`], if that row began after `after`: a key that a commit has taken since.
+    #[must_use]
+    pub fn lookup_live_after(&self, key: &[u8], after: CommitTs) -> Option<u32> {
+        self.lookup_live(key).filter(|&offset| self.begin_of(offset).is_some_and(|begin| begin > after))
+    }
+
+    /// Appends the encoded primary key of row `offset` to `out`. Errors: Internal without a key or such a row.
+    pub fn key_of(&self, offset: u32, out: &mut Vec<u8>) -> Result<()> {
+        let keys = self.keys.as_ref().ok_or_else(|| Error::internal(format!("{self:?} has no primary key")))?;
+        let values = keys.positions.iter().map(|&position| self.value_at(position, offset));
+        keys.codec.encode_values(&values.collect::<Result<Vec<_>>>()?, out)
+    }
+
+    /// The value of `column` in the published row `offset`; its missing value if the generation lacks the column. Errors:
+    /// Internal if the row is not published.
+    pub fn value(&self, column: &Column, offset: u32) -> Result<Value> {
+        match self.schema().position(column.id) {
+            Some(position) => self.value_at(position, offset),
+            None => Ok(column.missing_value.clone()),
+        }
+    }
+
+    fn value_at(&self, position: usize, offset: u32) -> Result<Value> {
+        let (number, row) = split(offset);
+        let published = Some(()).filter(|()| offset < self.rows());
+        let column = published.and_then(|()| self.blocks.get(number)).and_then(|block| block.columns.get(position));
+        let value = column.and_then(|column| column.value(row));
+        value.ok_or_else(|| Error::internal(format!("{self:?} has no row {offset}")))
+    }
+}
