@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use roaring::RoaringBitmap;
 
+use crate::error::Result;
+use crate::ids::RowRef;
 use crate::limits;
+use crate::wal::codec::{Decoder, Encoder};
 
 /// Offsets of one container, immutable and cheap to clone. The form follows from the size, so equal sets are equal values:
 /// build one with `collect`, [`DeleteSet::from_sorted`], [`DeleteSet::range`] or [`DeleteSet::from_words`].
@@ -153,6 +156,48 @@ impl DeleteSet {
         }
         let (small, large) = if self.len() <= other.len() { (self, other) } else { (other, self) };
         small.iter().find(|&offset| large.contains(offset))
+    }
+
+    /// Appends the set to `out`. Few rows: false, their count, and the distance of each from the one before (varints). Many:
+    /// true, then a length and the portable Roaring format.
+    pub fn encode(&self, out: &mut Encoder) {
+        out.bool(matches!(self, Self::Bitmap(_)));
+        if let Self::Bitmap(bitmap) = self {
+            let mut bytes = Vec::with_capacity(bitmap.serialized_size());
+            #[expect(clippy::expect_used, reason = "writing to a Vec does not fail")]
+            bitmap.serialize_into(&mut bytes).expect("a Vec takes all bytes");
+            return out.bytes(&bytes);
+        }
+        out.varint(self.len() as u64);
+        let mut next = 0;
+        for offset in self {
+            out.varint(u64::from(offset - next));
+            next = offset + 1;
+        }
+    }
+
+    /// Reads what [`DeleteSet::encode`] wrote. Errors: Corrupt, also for offsets that no row can have.
+    pub fn decode(input: &mut Decoder<'_>) -> Result<Self> {
+        let set = if input.bool()? {
+            let bytes = input.bytes()?;
+            let bitmap = RoaringBitmap::deserialize_from(bytes).map_err(|e| input.corrupt(e))?;
+            Self::from_bitmap(bitmap)
+        } else {
+            let count = input.count(1)?;
+            let mut offsets = Vec::with_capacity(count);
+            let mut next = 0u32;
+            for _ in 0..count {
+                let offset = next.checked_add(input.varint_u32()?).filter(|&offset| offset < RowRef::OFFSETS);
+                let offset = offset.ok_or_else(|| input.corrupt("an offset beyond the rows of a container"))?;
+                offsets.push(offset);
+                next = offset + 1;
+            }
+            Self::from_sorted(&offsets)
+        };
+        match set.max() {
+            Some(max) if max >= RowRef::OFFSETS => Err(input.corrupt(format_args!("row {max} in a set of deletes"))),
+            _ => Ok(set),
+        }
     }
 
     /// Bytes behind the value itself.

@@ -5,8 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use proptest::prelude::*;
 
 use super::{DeleteLog, DeleteSet};
-use crate::ids::CommitTs;
+use crate::error::ErrorKind;
+use crate::ids::{CommitTs, RowRef};
 use crate::limits;
+use crate::wal::codec::{Decoder, Encoder};
 
 const ROWS: u32 = 700;
 
@@ -147,6 +149,15 @@ proptest! {
         prop_assert_eq!(parts[0].first_common(&parts[1]), None);
         prop_assert_eq!(set.first_common(&parts[1]).is_some(), !right.is_empty());
         prop_assert_eq!(&DeleteSet::union(&parts), &set);
+        let mut out = Encoder::new();
+        set.encode(&mut out);
+        let bytes = out.finish();
+        let mut input = Decoder::new(&bytes, "sets", 0);
+        prop_assert_eq!(&DeleteSet::decode(&mut input).unwrap(), &set);
+        prop_assert_eq!(input.remaining(), 0);
+        for cut in 0..bytes.len() {
+            prop_assert!(DeleteSet::decode(&mut Decoder::new(&bytes[..cut], "sets", 0)).is_err());
+        }
         for offset in 0..2_000 {
             prop_assert_eq!(set.contains(offset), offsets.binary_search(&offset).is_ok());
         }
@@ -204,6 +215,32 @@ fn a_growing_container_gets_bitmaps_over_its_rows() {
     let bits = log.bitmap_at(CommitTs(1)).unwrap();
     assert!(bits.len() >= 100_000 / 64);
     assert_eq!(offsets_of(Some(bits)), [3]);
+}
+
+#[test]
+fn offsets_that_no_row_has_are_corrupt() {
+    for offsets in [vec![RowRef::OFFSETS], (RowRef::OFFSETS - 10..RowRef::OFFSETS + 900).collect()] {
+        let mut out = Encoder::new();
+        DeleteSet::from_sorted(&offsets).encode(&mut out);
+        let error = DeleteSet::decode(&mut Decoder::new(out.as_slice(), "sets", 0)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt);
+    }
+}
+
+#[test]
+fn damaged_sets_are_errors_or_other_sets() {
+    for set in [DeleteSet::One(7), (0..200).map(|i| i * 3).collect(), (0..4_000).map(|i| i * 5).collect()] {
+        let mut out = Encoder::new();
+        set.encode(&mut out);
+        for at in 0..out.len().min(400) {
+            let mut bytes = out.as_slice().to_vec();
+            bytes[at] ^= 0x5a;
+            if let Ok(other) = DeleteSet::decode(&mut Decoder::new(&bytes, "sets", 0)) {
+                assert!(other.iter().is_sorted_by(|a, b| a < b));
+                assert!(other.max().is_none_or(|max| max < RowRef::OFFSETS));
+            }
+        }
+    }
 }
 
 /// Commit `t` deletes rows 2t and 2t + 1, so a reader at `t` must count 2t rows, whatever is recorded or folded meanwhile.
