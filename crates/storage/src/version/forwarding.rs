@@ -143,7 +143,11 @@ impl ForwardingBuilder {
                 Input { from, before }
             })
             .collect();
-        debug_assert_eq!(left.iter().sum::<u64>(), self.interleaving.len(), "every output row is some input's survivor");
+        debug_assert_eq!(
+            left.iter().sum::<u64>(),
+            self.interleaving.len(),
+            "every output row is some input's survivor"
+        );
         debug_assert_eq!(outputs.iter().map(|(_, rows)| u64::from(*rows)).sum::<u64>(), self.interleaving.len());
         inputs.sort_unstable_by_key(|input| input.from.container);
         let mut start = 0;
@@ -176,7 +180,10 @@ impl ForwardingTable {
             }
         };
         let Some(number) = number else { return Some(Forward::Gone) };
-        self.interleaving.select(from.stream, before + number).and_then(|position| self.row_at(position)).map(Forward::To)
+        self.interleaving
+            .select(from.stream, before + number)
+            .and_then(|position| self.row_at(position))
+            .map(Forward::To)
     }
 
     /// The row at `position` of the output.

@@ -2,6 +2,4 @@
 
 mod forwarding;
 
-pub use forwarding::{
-    Forward, ForwardedInput, ForwardingBuilder, ForwardingTable, Forwardings, Survivors,
-};
+pub use forwarding::{Forward, ForwardedInput, ForwardingBuilder, ForwardingTable, Forwardings, Survivors};
