@@ -14,7 +14,6 @@ use crate::error::{Error, Result, sqlstate};
 use crate::row::{TypedValues, Value};
 use crate::schema::DataType;
 
-use super::order::compare_floats;
 use super::{CompareOp, Predicate};
 
 impl Predicate {
@@ -212,21 +211,4 @@ fn collect(len: usize, holds: impl Fn(usize) -> bool) -> Vec<u64> {
         rows.fold(0, |word, row| word | u64::from(holds(row)) << (row - first))
     };
     (0..len).step_by(64).map(word).collect()
-}
-
-impl TypedValues<'_> {
-    /// Compares two rows, both taken as not NULL.
-    pub(crate) fn compare(&self, a: usize, b: usize) -> std::cmp::Ordering {
-        match self {
-            Self::Boolean(v) => v.value(a).cmp(&v.value(b)),
-            Self::Int16(v) => v[a].cmp(&v[b]),
-            Self::Int32(v) => v[a].cmp(&v[b]),
-            Self::Int64(v) => v[a].cmp(&v[b]),
-            Self::Real(v) => compare_floats(v[a].into(), v[b].into()),
-            Self::Double(v) => compare_floats(v[a], v[b]),
-            Self::Decimal(v) => v[a].cmp(&v[b]),
-            Self::Text(v) => v.value(a).as_bytes().cmp(v.value(b).as_bytes()),
-            Self::Bytes(v) => v.value(a).cmp(v.value(b)),
-        }
-    }
 }

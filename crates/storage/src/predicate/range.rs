@@ -3,12 +3,13 @@
 use std::cmp::Ordering;
 
 use arrow_array::Array;
+use arrow_buffer::NullBuffer;
 
 use crate::error::Result;
-use crate::row::{TypedValues, Value};
+use crate::row::{TypedValues, Value, normal_f32, normal_f64};
 use crate::schema::DataType;
 
-use super::order::{comparable, compare_values};
+use super::order::{comparable, compare_floats, compare_values};
 use super::{CompareOp, Predicate};
 
 /// Bounds of a column over some rows. `min` and `max` need not occur among the rows (a long text may be shortened), but no
@@ -45,26 +46,26 @@ impl ValueRange {
 
     /// The range of the rows of `array`, an array of type `data_type.arrow()`. No rows count as all NULL without a NULL.
     pub fn of_array(array: &dyn Array, data_type: DataType) -> Result<Self> {
-        let values = TypedValues::of(array, data_type)?;
-        let nulls = array.nulls();
-        let valid = (0..array.len()).filter(|row| nulls.is_none_or(|n| n.is_valid(*row)));
-        let (mut least, mut greatest) = (None, None);
-        for row in valid {
-            let (low, high) = (*least.get_or_insert(row), *greatest.get_or_insert(row));
-            if values.compare(row, low) == Ordering::Less {
-                least = Some(row);
+        let nulls = array.nulls().filter(|n| n.null_count() > 0);
+        let bounds = match TypedValues::of(array, data_type)? {
+            TypedValues::Boolean(v) => pair(rows(nulls, v.len(), |i| v.value(i), Ord::cmp), Value::Boolean),
+            TypedValues::Int16(v) => pair(of_slice(nulls, v, Ord::cmp), |v| Value::Int(v.into())),
+            TypedValues::Int32(v) => pair(of_slice(nulls, v, Ord::cmp), |v| Value::Int(v.into())),
+            TypedValues::Int64(v) => pair(of_slice(nulls, v, Ord::cmp), Value::Int),
+            TypedValues::Decimal(v) => pair(of_slice(nulls, v, Ord::cmp), Value::Decimal),
+            TypedValues::Real(v) => {
+                let order = |a: &f32, b: &f32| compare_floats((*a).into(), (*b).into());
+                pair(of_slice(nulls, v, order), |v| Value::Real(normal_f32(v)))
             }
-            if values.compare(row, high) == Ordering::Greater {
-                greatest = Some(row);
+            TypedValues::Double(v) => {
+                pair(of_slice(nulls, v, |a, b| compare_floats(*a, *b)), |v| Value::Double(normal_f64(v)))
             }
-        }
-        let value = |row: Option<usize>| row.map_or(Value::Null, |row| values.value(row));
-        Ok(Self {
-            min: value(least),
-            max: value(greatest),
-            has_nulls: array.null_count() > 0,
-            all_null: array.null_count() == array.len(),
-        })
+            TypedValues::Text(v) => pair(rows(nulls, v.len(), |i| v.value(i), Ord::cmp), |v| Value::Text(v.into())),
+            TypedValues::Bytes(v) => pair(rows(nulls, v.len(), |i| v.value(i), Ord::cmp), |v| Value::Bytes(v.into())),
+        };
+        let all_null = bounds.is_none();
+        let (min, max) = bounds.unwrap_or((Value::Null, Value::Null));
+        Ok(Self { min, max, has_nulls: nulls.is_some(), all_null })
     }
 
     /// The range of these rows and those of `other` together.
@@ -84,6 +85,40 @@ impl ValueRange {
         };
         Self { min, max, has_nulls, all_null }
     }
+}
+
+/// Smallest and largest of `values`.
+fn extremes<T: Copy>(mut values: impl Iterator<Item = T>, order: impl Fn(&T, &T) -> Ordering) -> Option<(T, T)> {
+    let first = values.next()?;
+    let wider = |(min, max): (T, T), v: T| {
+        (if order(&v, &min).is_lt() { v } else { min }, if order(&v, &max).is_gt() { v } else { max })
+    };
+    Some(values.fold((first, first), wider))
+}
+
+/// Smallest and largest of the rows that are not NULL.
+fn rows<T: Copy>(
+    nulls: Option<&NullBuffer>,
+    len: usize,
+    value: impl Fn(usize) -> T,
+    order: impl Fn(&T, &T) -> Ordering,
+) -> Option<(T, T)> {
+    match nulls {
+        None => extremes((0..len).map(value), order),
+        Some(nulls) => extremes(nulls.valid_indices().map(value), order),
+    }
+}
+
+/// As [`rows`]; without NULLs a loop over a slice, which vectorises.
+fn of_slice<T: Copy>(nulls: Option<&NullBuffer>, values: &[T], order: impl Fn(&T, &T) -> Ordering) -> Option<(T, T)> {
+    match nulls {
+        None => extremes(values.iter().copied(), order),
+        Some(_) => rows(nulls, values.len(), |i| values[i], order),
+    }
+}
+
+fn pair<T>(bounds: Option<(T, T)>, value: impl Fn(T) -> Value) -> Option<(Value, Value)> {
+    bounds.map(|(min, max)| (value(min), value(max)))
 }
 
 impl Predicate {

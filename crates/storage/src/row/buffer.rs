@@ -91,8 +91,7 @@ impl RowBuffer {
     /// (22001), ranges (22003) and the row's size (54000).
     pub fn push_values(&mut self, values: &[Value]) -> Result<()> {
         let start = self.data.len();
-        let layout = self.layout.clone();
-        let result = encode_values(&layout, values, &mut self.data);
+        let result = encode_values(&self.layout, values, &mut self.data);
         match result {
             Ok(()) => self.close_row(),
             Err(_) => self.data.truncate(start),

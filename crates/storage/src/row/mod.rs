@@ -38,4 +38,4 @@ pub use value::Value;
 pub use view::RowView;
 
 pub(crate) use arrays::TypedValues;
-pub(crate) use value::normal_f64;
+pub(crate) use value::{normal_f32, normal_f64};

@@ -148,19 +148,17 @@ impl Part {
         self.value_width().map(|width| width + usize::from(self.nullable))
     }
 
+    /// Whether the value is one of the column.
     fn check(&self, value: &Value) -> Result<()> {
-        let (lo, hi) = int_limits(self.data_type);
-        match (self.data_type, value) {
-            (_, Value::Null) if self.nullable => Ok(()),
-            (_, Value::Null) => Err(Error::constraint(sqlstate::NOT_NULL, "null value in a key column")),
+        let fits = match (self.data_type, value) {
+            (_, Value::Null) if self.nullable => true,
+            (_, Value::Null) => return Err(Error::constraint(sqlstate::NOT_NULL, "null value in a key column")),
             (DataType::Boolean, Value::Boolean(_))
             | (DataType::Real, Value::Real(_))
             | (DataType::Double, Value::Double(_))
             | (DataType::Text { .. }, Value::Text(_))
-            | (DataType::Bytea, Value::Bytes(_)) => Ok(()),
-            (DataType::Decimal { .. }, Value::Decimal(v)) if is_wide(self.data_type) || i64::try_from(*v).is_ok() => {
-                Ok(())
-            }
+            | (DataType::Bytea, Value::Bytes(_)) => true,
+            (DataType::Decimal { .. }, Value::Decimal(v)) => is_wide(self.data_type) || i64::try_from(*v).is_ok(),
             (
                 DataType::SmallInt
                 | DataType::Integer
@@ -169,19 +167,24 @@ impl Part {
                 | DataType::Timestamp
                 | DataType::TimestampTz,
                 Value::Int(v),
-            ) if (lo..=hi).contains(v) => Ok(()),
-            (DataType::Decimal { .. }, Value::Decimal(_)) | (_, Value::Int(_)) if self.takes_numbers() => {
-                Err(Error::invalid(sqlstate::OUT_OF_RANGE, format!("key value {value:?} is out of range")))
+            ) => {
+                let (lo, hi) = int_limits(self.data_type);
+                (lo..=hi).contains(v)
             }
-            _ => Err(Error::invalid(
-                sqlstate::TYPE_MISMATCH,
-                format!("key value {value:?} is not of type {:?}", self.data_type),
-            )),
+            _ => {
+                return Err(Error::invalid(
+                    sqlstate::TYPE_MISMATCH,
+                    format!("key value {value:?} is not of type {:?}", self.data_type),
+                ));
+            }
+        };
+        if fits {
+            return Ok(());
         }
-    }
-
-    fn takes_numbers(&self) -> bool {
-        self.value_width().is_some() && !matches!(self.data_type, DataType::Boolean | DataType::Real | DataType::Double)
+        Err(Error::invalid(
+            sqlstate::OUT_OF_RANGE,
+            format!("key value {value:?} is out of range for type {:?}", self.data_type),
+        ))
     }
 
     /// Appends a checked value.
