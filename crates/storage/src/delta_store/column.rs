@@ -30,7 +30,7 @@ pub(super) enum Values {
     Int128(Cells<i128>),
     Float32(Cells<f32>),
     Float64(Cells<f64>),
-    Views(Cells<u128>, Heap),
+    Views(Cells<u128>, Box<Heap>),
 }
 
 /// A type that [`Values`] has an arm for.
@@ -74,7 +74,7 @@ impl ColumnBlock {
             DataType::Decimal { .. } => Values::Int128(cells()),
             DataType::Real => Values::Float32(cells()),
             DataType::Double => Values::Float64(cells()),
-            DataType::Text { .. } | DataType::Bytea => Values::Views(cells(), Heap::new()),
+            DataType::Text { .. } | DataType::Bytea => Values::Views(cells(), Box::new(Heap::new())),
         };
         Self { data_type, values, nulls: Nulls::default(), sealed: OnceLock::new() }
     }

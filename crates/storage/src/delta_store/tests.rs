@@ -1,14 +1,24 @@
+mod model;
+mod stress;
+
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
+use roaring::RoaringBitmap;
+
 use super::DeltaGeneration;
-use crate::ids::{ColumnId, CommitTs, ContainerId, SchemaVersion, TableId};
+use crate::error::ErrorKind;
+use crate::ids::{ColumnId, CommitTs, ContainerId, RowRef, SchemaVersion, TableId};
+use crate::limits;
+use crate::row::key::KeyCodec;
 use crate::row::{RowBuffer, RowLayout, Value};
 use crate::schema::{Column, DataType, Layout, TableOptions, TableSchema};
 
-fn schema() -> Arc<TableSchema> {
-    let column = |id, name: &str, data_type, nullable| Column {
-        id: ColumnId(id),
-        name: name.into(),
+/// A table over `columns`; names are c0, c1, ...
+fn table(columns: &[(DataType, bool)], primary_key: &[u32], sort_key: &[u32]) -> Arc<TableSchema> {
+    let column = |(id, &(data_type, nullable)): (usize, &(DataType, bool))| Column {
+        id: ColumnId(id as u32),
+        name: format!("c{id}"),
         data_type,
         nullable,
         missing_value: Value::Null,
@@ -17,28 +27,164 @@ fn schema() -> Arc<TableSchema> {
         id: TableId(1),
         version: SchemaVersion(1),
         name: "t".into(),
-        columns: vec![
-            column(0, "id", DataType::BigInt, false),
-            column(1, "note", DataType::Text { max_chars: None }, true),
-        ],
-        next_column: ColumnId(2),
-        primary_key: vec![ColumnId(0)],
-        sort_key: vec![ColumnId(0)],
-        layout: Layout::Sorted,
+        columns: columns.iter().enumerate().map(column).collect(),
+        next_column: ColumnId(columns.len() as u32),
+        primary_key: primary_key.iter().copied().map(ColumnId).collect(),
+        sort_key: sort_key.iter().copied().map(ColumnId).collect(),
+        layout: if sort_key.is_empty() { Layout::Insertion } else { Layout::Sorted },
         options: TableOptions::default(),
     })
 }
 
+/// (id BIGINT PRIMARY KEY, note TEXT).
+fn notes() -> Arc<TableSchema> {
+    table(&[(DataType::BigInt, false), (DataType::Text { max_chars: None }, true)], &[0], &[0])
+}
+
+fn delta(schema: &Arc<TableSchema>) -> DeltaGeneration {
+    DeltaGeneration::new(ContainerId(1), schema.clone())
+}
+
+fn rows(schema: &Arc<TableSchema>, rows: &[Vec<Value>]) -> RowBuffer {
+    let mut buffer = RowBuffer::new(RowLayout::new(schema));
+    rows.iter().for_each(|row| buffer.push_values(row).unwrap());
+    buffer
+}
+
+fn key(schema: &TableSchema, values: &[Value]) -> Vec<u8> {
+    let mut key = Vec::new();
+    KeyCodec::new(schema, &schema.primary_key).encode_values(values, &mut key).unwrap();
+    key
+}
+
+fn note(id: i64, text: &str) -> Vec<Value> {
+    vec![Value::Int(id), Value::Text(text.into())]
+}
+
 #[test]
 fn a_row_is_found_by_its_key() {
-    let schema = schema();
-    let delta = DeltaGeneration::new(ContainerId(1), schema.clone());
-    let mut rows = RowBuffer::new(RowLayout::new(&schema));
-    rows.push_values(&[Value::Int(7), Value::Text("a string longer than twelve".into())]).unwrap();
-    assert_eq!(delta.append(&rows, CommitTs(3)).unwrap(), 0..1);
-    let mut key = Vec::new();
-    delta.key_of(0, &mut key).unwrap();
-    assert_eq!(delta.lookup(&key, CommitTs(3)), Some(0));
-    assert_eq!(delta.lookup(&key, CommitTs(2)), None);
-    assert_eq!(delta.value(&schema.columns[1], 0).unwrap(), rows.row(0).value(1));
+    let schema = notes();
+    let delta = delta(&schema);
+    let new = rows(&schema, &[note(7, "a string longer than twelve"), note(8, "short")]);
+    assert_eq!(delta.append(&new, CommitTs(3)).unwrap(), 0..2);
+    let mut seven = Vec::new();
+    delta.key_of(0, &mut seven).unwrap();
+    assert_eq!(seven, key(&schema, &[Value::Int(7)]));
+    assert_eq!(delta.lookup(&seven, CommitTs(3)), Some(0));
+    assert_eq!(delta.lookup(&seven, CommitTs(2)), None);
+    assert_eq!(delta.lookup(&key(&schema, &[Value::Int(9)]), CommitTs(3)), None);
+    assert_eq!(delta.lookup(b"no key at all", CommitTs(3)), None);
+    assert_eq!(delta.value(&schema.columns[1], 0).unwrap(), new.row(0).value(1));
+}
+
+#[test]
+fn versions_of_a_key_are_told_apart_by_time() {
+    let schema = notes();
+    let delta = delta(&schema);
+    let one = key(&schema, &[Value::Int(1)]);
+    delta.append(&rows(&schema, &[note(1, "first")]), CommitTs(2)).unwrap();
+    delta.deletes().record(CommitTs(4), &crate::deletes::DeleteSet::One(0));
+    delta.append(&rows(&schema, &[note(1, "second")]), CommitTs(4)).unwrap();
+    delta.deletes().record(CommitTs(6), &crate::deletes::DeleteSet::One(1));
+    let seen: Vec<Option<u32>> = (1..8).map(|at| delta.lookup(&one, CommitTs(at))).collect();
+    assert_eq!(seen, [None, Some(0), Some(0), Some(1), Some(1), None, None]);
+    assert_eq!(delta.lookup_live(&one), None);
+    delta.append(&rows(&schema, &[note(1, "third")]), CommitTs(9)).unwrap();
+    assert_eq!(delta.lookup_live(&one), Some(2));
+    assert_eq!(delta.lookup_live_after(&one, CommitTs(8)), Some(2));
+    assert_eq!(delta.lookup_live_after(&one, CommitTs(9)), None);
+    assert!(delta.is_visible(1, CommitTs(5)) && !delta.is_visible(1, CommitTs(3)) && !delta.is_visible(1, CommitTs(6)));
+}
+
+#[test]
+fn a_block_is_read_without_a_copy() {
+    let schema = notes();
+    let delta = delta(&schema);
+    let many: Vec<Vec<Value>> = (0..100).map(|i| note(i, "quite a long string, not inline")).collect();
+    delta.append(&rows(&schema, &many), CommitTs(1)).unwrap();
+    let before = delta.read(&schema.columns[0], 0..100).unwrap();
+    let text = delta.read(&schema.columns[1], 10..20).unwrap();
+    delta.append(&rows(&schema, &[note(100, "x")]), CommitTs(2)).unwrap();
+    let after = delta.read(&schema.columns[0], 50..101).unwrap();
+    let first = |array: &arrow_array::ArrayRef| array.to_data().buffers()[0].as_ptr();
+    assert_eq!(before.len(), 100);
+    assert_eq!(first(&after), first(&before).wrapping_add(50 * 8), "two arrays over one buffer");
+    assert_eq!(text.as_string_view().value(3), "quite a long string, not inline");
+}
+
+#[test]
+fn columns_of_other_schema_versions() {
+    let schema = notes();
+    let delta = delta(&schema);
+    delta.append(&rows(&schema, &[note(1, "a"), note(2, "b")]), CommitTs(1)).unwrap();
+    let added = Column { id: ColumnId(9), missing_value: Value::Int(5), ..schema.columns[0].clone() };
+    assert_eq!(delta.read(&added, 0..2).unwrap().as_primitive::<arrow_array::types::Int64Type>().values(), &[5, 5]);
+    assert_eq!(delta.gather(&added, &[1]).unwrap().len(), 1);
+    assert_eq!(delta.value(&added, 1).unwrap(), Value::Int(5));
+    let newer = Arc::new(TableSchema { version: SchemaVersion(2), ..(*schema).clone() });
+    let error = delta.append(&rows(&newer, &[note(3, "c")]), CommitTs(2)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Internal);
+    assert_eq!(delta.rows(), 2);
+}
+
+#[test]
+fn skipped_rows_leave_no_trace() {
+    let schema = notes();
+    let delta = delta(&schema);
+    let new = rows(&schema, &[note(1, "a"), note(2, "b"), note(3, "c")]);
+    let range = delta.append_selected(&new, &RoaringBitmap::from([1]), CommitTs(1)).unwrap();
+    assert_eq!(range, 0..2);
+    assert_eq!(delta.value(&schema.columns[0], 1).unwrap(), Value::Int(3));
+    assert_eq!(delta.lookup_live(&key(&schema, &[Value::Int(2)])), None);
+    assert_eq!(delta.append_selected(&new, &(0..3).collect(), CommitTs(2)).unwrap(), 2..2);
+}
+
+#[test]
+fn a_frozen_generation_takes_deletes_only() {
+    let schema = notes();
+    let delta = delta(&schema);
+    delta.append(&rows(&schema, &[note(1, "a")]), CommitTs(1)).unwrap();
+    assert!(delta.has_room(limits::COMMIT_ROWS_MAX, limits::COMMIT_BYTES_MAX));
+    assert!(!delta.has_room(RowRef::OFFSETS as usize, 0));
+    delta.freeze();
+    assert!(delta.is_frozen() && !delta.has_room(1, 1));
+    assert!(delta.append(&rows(&schema, &[note(2, "b")]), CommitTs(2)).is_err());
+    delta.deletes().record(CommitTs(2), &crate::deletes::DeleteSet::One(0));
+    assert_eq!((delta.lookup(&key(&schema, &[Value::Int(1)]), CommitTs(2)), delta.rows()), (None, 1));
+}
+
+#[test]
+fn rows_that_are_not_published_are_refused() {
+    let schema = notes();
+    let delta = delta(&schema);
+    delta.append(&rows(&schema, &[note(1, "a")]), CommitTs(1)).unwrap();
+    assert!(delta.read(&schema.columns[0], 0..2).is_err());
+    assert!(delta.gather(&schema.columns[0], &[1]).is_err());
+    assert!(delta.value(&schema.columns[0], 1).is_err());
+    assert!(delta.sorted_offsets(2).is_err());
+    assert!(delta.append(&rows(&schema, &[note(1, "a")]), CommitTs(0)).is_err(), "out of commit order");
+    assert_eq!(delta.begin_of(1), None);
+}
+
+#[test]
+fn without_keys_rows_stand_in_arrival_order() {
+    let schema = table(&[(DataType::Double, true)], &[], &[]);
+    let delta = delta(&schema);
+    delta.append(&rows(&schema, &[vec![Value::Double(2.0)], vec![Value::Null]]), CommitTs(1)).unwrap();
+    assert_eq!(*delta.sorted_offsets(2).unwrap(), [0, 1]);
+    assert_eq!(delta.lookup(b"", CommitTs(1)), None);
+    assert!(delta.key_of(0, &mut Vec::new()).is_err());
+}
+
+#[test]
+fn bytes_are_counted() {
+    let schema = notes();
+    let delta = delta(&schema);
+    assert_eq!((delta.bytes_of_rows(), delta.is_due()), (0, false));
+    let long = "x".repeat(3 << 20);
+    delta.append(&rows(&schema, &[note(1, &long), note(2, "b")]), CommitTs(1)).unwrap();
+    assert!(delta.bytes_of_rows() > 3 << 20);
+    assert!(delta.memory_bytes() > 3 << 20);
+    assert_eq!(delta.value(&schema.columns[1], 0).unwrap(), Value::Text(long.into()));
+    assert_eq!(delta.read(&schema.columns[1], 1..2).unwrap().as_string_view().value(0), "b");
 }
