@@ -49,6 +49,10 @@ id! {
     /// One version of a table's schema; grows with every DDL statement on the table.
     SchemaVersion(u64)
 }
+id! {
+    /// A byte of the log, counted over all its files since the database was made; never reused, except above a torn tail.
+    LogPosition(u64)
+}
 
 impl CommitTs {
     /// Later than every commit: "still live".

@@ -68,6 +68,14 @@ pub const RUN_DECAY_RATIO: u64 = 8;
 pub const WAL_BLOCK_BYTES: usize = 32 << 10;
 /// Bytes of a log file before the next one begins.
 pub const WAL_FILE_BYTES: u64 = 16 << 20;
+/// Bytes of disk space set aside at a time for the log file being written: 1 MiB holds about 8,000 one-row commits, and a
+/// small database does not look large.
+pub const WAL_RESERVE_BYTES: u64 = 1 << 20;
+/// Bytes of appended records not yet handed to the operating system at which a writer hands them on before it appends:
+/// `synchronous = off` must not outrun the disk by more.
+pub const WAL_BUFFER_BYTES: usize = 8 << 20;
+/// Bytes of one record's payload: replay holds one in memory. What is larger is written aside and named (contract 4).
+pub const WAL_RECORD_BYTES_MAX: usize = 64 << 20;
 /// Bytes of log that a restart may have to replay (contract 4).
 pub const WAL_TAIL_BYTES_MAX: u64 = 256 << 20;
 /// Log tail at which a checkpoint is made in the background.
@@ -87,3 +95,5 @@ const _: () = assert!(DELTA_BLOCK_ROWS <= 1 << 16);
 const _: () = assert!(DELTA_BLOCK_ROWS.is_multiple_of(64) && RowRef::OFFSETS.is_multiple_of(DELTA_BLOCK_ROWS));
 const _: () = assert!(DELTA_KEY_PARTITIONS.is_power_of_two() && DELTA_KEY_SLOTS_MIN.is_power_of_two());
 const _: () = assert!(WAL_CHECKPOINT_BYTES < WAL_TAIL_BYTES_MAX && WAL_FILE_BYTES <= WAL_CHECKPOINT_BYTES);
+const _: () = assert!(WAL_RESERVE_BYTES < WAL_FILE_BYTES && COMMIT_BYTES_MAX < WAL_BUFFER_BYTES);
+const _: () = assert!(WAL_BLOCK_BYTES <= 1 << 16);

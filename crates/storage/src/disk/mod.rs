@@ -73,6 +73,7 @@ pub trait Disk: Send + Sync + Debug {
 }
 
 /// An open file. Reads and writes may come from many threads; appends come from one at a time.
+#[expect(clippy::len_without_is_empty, reason = "nobody asks whether a file is empty")]
 pub trait DiskFile: Send + Sync + Debug {
     /// Writes `bytes` at the end; after an error the end is unspecified until [`DiskFile::cut`].
     ///

@@ -1,0 +1,280 @@
+//! The bytes of a log file: header, blocks, fragments, record headers (`docs/formats/wal.md`).
+//!
+//! Comes in: records or bytes. Goes out: bytes or checked pieces of records. Invariants: a fragment never crosses a block; the
+//! first fragment of a record holds the whole record header, so one intact fragment says which position was fsynced; a
+//! checksum holds for one place of one log only, so bytes that lie in the wrong place never pass.
+
+use crc32c::{crc32c, crc32c_append};
+
+use crate::error::{Error, Result, sqlstate};
+use crate::ids::{CommitTs, LogPosition, SchemaVersion};
+use crate::limits::WAL_BLOCK_BYTES;
+use crate::wal::codec::{Decoder, Encoder};
+
+/// Folder of the log files.
+pub const WAL_DIR: &str = "wal";
+
+/// Bytes of the header at the start of each file.
+pub(super) const FILE_HEADER_BYTES: usize = 64;
+/// Bytes in front of each fragment's body: checksum (4), length of the body (2), type (1).
+pub(super) const FRAGMENT_HEADER_BYTES: usize = 7;
+/// Bytes in front of each record's payload.
+pub(super) const RECORD_HEADER_BYTES: usize = 40;
+/// A record starts in a block only with room for its whole header; less than this is padding.
+pub(super) const RECORD_ROOM_MIN: usize = FRAGMENT_HEADER_BYTES + RECORD_HEADER_BYTES;
+
+const MAGIC: &[u8; 8] = b"MSTEMWAL";
+const FILE_FORMAT_VERSION: u32 = 1;
+const RECORD_FORMAT_VERSION: u8 = 1;
+/// Where the header's checksum stands, in every format version.
+const HEADER_CRC_AT: usize = 60;
+
+/// What a log record is about. New kinds may come: a reader refuses those it does not know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+#[repr(u8)]
+pub enum RecordKind {
+    /// A transaction's changes, DDL included.
+    Commit = 1,
+    /// The installation of a merge.
+    Install = 2,
+}
+
+impl RecordKind {
+    pub(super) fn from_byte(byte: u8) -> Option<Self> {
+        match byte {
+            1 => Some(Self::Commit),
+            2 => Some(Self::Install),
+            _ => None,
+        }
+    }
+}
+
+/// Path of log file `number`.
+pub(super) fn file_path(number: u64) -> String {
+    format!("{WAL_DIR}/{number:010}.log")
+}
+
+/// Number of the log file with this name, if it is one.
+pub(super) fn file_number(name: &str) -> Option<u64> {
+    let digits = name.strip_suffix(".log")?;
+    if digits.len() < 10 || !digits.bytes().all(|b| b.is_ascii_digit()) { None } else { digits.parse().ok() }
+}
+
+/// What the header of a log file says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FileHeader {
+    pub log_id: u64,
+    pub number: u64,
+    /// Position of the file's first byte, which is the header's.
+    pub first: LogPosition,
+}
+
+impl FileHeader {
+    pub(super) fn encode(self) -> Vec<u8> {
+        let mut e = Encoder::with_capacity(FILE_HEADER_BYTES);
+        e.raw(MAGIC);
+        e.u32(FILE_FORMAT_VERSION);
+        e.u32(WAL_BLOCK_BYTES as u32);
+        e.u64(self.log_id);
+        e.u64(self.number);
+        e.u64(self.first.0);
+        e.raw(&[0; HEADER_CRC_AT - 40]);
+        let crc = crc32c(e.as_slice());
+        e.u32(crc);
+        e.finish()
+    }
+
+    /// `Ok(Err(why))`: these bytes are no header (damaged, or never written).
+    ///
+    /// # Errors
+    /// Invalid (0A000) for a format version this build does not know.
+    pub(super) fn decode(bytes: &[u8], path: &str) -> Result<Result<Self, &'static str>> {
+        let (Some(body), Some(crc)) = (bytes.get(..HEADER_CRC_AT), bytes.get(HEADER_CRC_AT..FILE_HEADER_BYTES)) else {
+            return Ok(Err("the file header is cut off"));
+        };
+        if !body.starts_with(MAGIC) || crc32c(body).to_le_bytes() != crc {
+            return Ok(Err("the file header has a wrong checksum"));
+        }
+        let mut d = Decoder::new(body, path, 0);
+        d.raw(MAGIC.len())?;
+        let (version, block_bytes) = (d.u32()?, d.u32()?);
+        if version != FILE_FORMAT_VERSION || block_bytes as usize != WAL_BLOCK_BYTES {
+            return Err(newer(path, format_args!("log format version {version} with blocks of {block_bytes} bytes")));
+        }
+        Ok(Ok(Self { log_id: d.u64()?, number: d.u64()?, first: LogPosition(d.u64()?) }))
+    }
+}
+
+fn newer(path: &str, what: impl std::fmt::Display) -> Error {
+    let message = format!("file {path} has {what}, which this build does not know; open it with a newer one");
+    Error::invalid(sqlstate::FEATURE_NOT_SUPPORTED, message)
+}
+
+/// What stands in front of a record's payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct RecordHeader {
+    pub kind: u8,
+    pub ts: CommitTs,
+    pub payload_bytes: u32,
+    /// Microseconds since 1970, UTC.
+    pub wall_clock: i64,
+    pub schema_version: SchemaVersion,
+    /// All below was fsynced when the record was appended.
+    pub fsynced: LogPosition,
+}
+
+impl RecordHeader {
+    pub(super) fn encode(&self) -> [u8; RECORD_HEADER_BYTES] {
+        let mut e = Encoder::with_capacity(RECORD_HEADER_BYTES);
+        e.u8(RECORD_FORMAT_VERSION);
+        e.u8(self.kind);
+        e.u16(0);
+        e.u32(self.payload_bytes);
+        e.u64(self.ts.0);
+        e.i64(self.wall_clock);
+        e.u64(self.schema_version.0);
+        e.u64(self.fsynced.0);
+        let mut bytes = [0; RECORD_HEADER_BYTES];
+        bytes.copy_from_slice(e.as_slice());
+        bytes
+    }
+
+    /// # Errors
+    /// Corrupt; Invalid (0A000) for a format version this build does not know.
+    pub(super) fn decode(d: &mut Decoder<'_>, path: &str) -> Result<Self> {
+        let (version, kind, _reserved) = (d.u8()?, d.u8()?, d.u16()?);
+        if version != RECORD_FORMAT_VERSION {
+            return Err(newer(path, format_args!("a record of format version {version}")));
+        }
+        let payload_bytes = d.u32()?;
+        Ok(Self {
+            kind,
+            payload_bytes,
+            ts: CommitTs(d.u64()?),
+            wall_clock: d.i64()?,
+            schema_version: SchemaVersion(d.u64()?),
+            fsynced: LogPosition(d.u64()?),
+        })
+    }
+
+    /// The kind, if this build knows it.
+    ///
+    /// # Errors
+    /// Invalid (0A000).
+    pub(super) fn known_kind(&self, path: &str) -> Result<RecordKind> {
+        RecordKind::from_byte(self.kind).ok_or_else(|| newer(path, format_args!("a record of kind {}", self.kind)))
+    }
+}
+
+/// Which part of its record a fragment is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Part {
+    Full = 1,
+    First = 2,
+    Middle = 3,
+    Last = 4,
+}
+
+impl Part {
+    pub(super) fn from_byte(byte: u8) -> Option<Self> {
+        match byte {
+            1 => Some(Self::Full),
+            2 => Some(Self::First),
+            3 => Some(Self::Middle),
+            4 => Some(Self::Last),
+            _ => None,
+        }
+    }
+
+    pub(super) fn begins_record(self) -> bool {
+        matches!(self, Self::Full | Self::First)
+    }
+
+    pub(super) fn ends_record(self) -> bool {
+        matches!(self, Self::Full | Self::Last)
+    }
+}
+
+/// Most bytes that a record with such a payload takes in a file: its fragments and the padding before it.
+pub(super) fn framed_bytes_max(payload_bytes: usize) -> u64 {
+    let record = payload_bytes + RECORD_HEADER_BYTES;
+    let fragments = record / (WAL_BLOCK_BYTES - FRAGMENT_HEADER_BYTES) + 2;
+    (record + fragments * FRAGMENT_HEADER_BYTES + RECORD_ROOM_MIN) as u64
+}
+
+/// Checksum of a fragment at `position` of log `log_id`; `rest` is its length, type and body.
+fn fragment_crc(log_id: u64, position: LogPosition, length_and_type: &[u8], body: [&[u8]; 2]) -> u32 {
+    let crc = crc32c_append(crc32c(&log_id.to_le_bytes()), &position.0.to_le_bytes());
+    body.iter().fold(crc32c_append(crc, length_and_type), |crc, part| crc32c_append(crc, part))
+}
+
+/// Appends a record to `out`, whose next byte is byte `offset` of the file, and returns the file offset of its first fragment.
+pub(super) fn frame(out: &mut Vec<u8>, file: &FileHeader, offset: u64, header: &RecordHeader, payload: &[u8]) -> u64 {
+    let mut offset = offset;
+    let mut head: &[u8] = &header.encode();
+    let mut payload = payload;
+    let mut begun = None;
+    loop {
+        let room = WAL_BLOCK_BYTES - (offset % WAL_BLOCK_BYTES as u64) as usize;
+        if begun.is_none() && room < RECORD_ROOM_MIN {
+            out.resize(out.len() + room, 0);
+            offset += room as u64;
+            continue;
+        }
+        let body_bytes = (head.len() + payload.len()).min(room - FRAGMENT_HEADER_BYTES);
+        let (body, rest) = payload.split_at(body_bytes - head.len());
+        let part = match (begun.is_none(), rest.is_empty()) {
+            (true, true) => Part::Full,
+            (true, false) => Part::First,
+            (false, false) => Part::Middle,
+            (false, true) => Part::Last,
+        };
+        begun.get_or_insert(offset);
+        let length = (body_bytes as u16).to_le_bytes();
+        let length_and_type = [length[0], length[1], part as u8];
+        let crc = fragment_crc(file.log_id, LogPosition(file.first.0 + offset), &length_and_type, [head, body]);
+        out.extend_from_slice(&crc.to_le_bytes());
+        out.extend_from_slice(&length_and_type);
+        out.extend_from_slice(head);
+        out.extend_from_slice(body);
+        offset += (FRAGMENT_HEADER_BYTES + body_bytes) as u64;
+        (head, payload) = (&[], rest);
+        if let (true, Some(begun)) = (rest.is_empty(), begun) {
+            return begun;
+        }
+    }
+}
+
+/// An intact fragment within a block.
+#[derive(Clone, Debug)]
+pub(super) struct Fragment {
+    pub part: Part,
+    /// Its body's bytes within the block.
+    pub body: std::ops::Range<usize>,
+}
+
+/// The fragment at byte `at` of `block`, whose first byte is byte `block_offset` of the file, or why there is none.
+pub(super) fn parse_fragment(
+    file: &FileHeader,
+    block: &[u8],
+    block_offset: u64,
+    at: usize,
+) -> Result<Fragment, &'static str> {
+    let rest = block.get(at..).unwrap_or_default();
+    let Some((&[c0, c1, c2, c3, l0, l1, part_byte], bodies)) = rest.split_first_chunk::<FRAGMENT_HEADER_BYTES>() else {
+        return Err("a fragment header is cut off");
+    };
+    let part = Part::from_byte(part_byte).ok_or("a fragment has an unknown type")?;
+    let body = bodies.get(..usize::from(u16::from_le_bytes([l0, l1]))).ok_or("a fragment is cut off")?;
+    let position = LogPosition(file.first.0 + block_offset + at as u64);
+    if fragment_crc(file.log_id, position, &[l0, l1, part_byte], [body, &[]]) != u32::from_le_bytes([c0, c1, c2, c3]) {
+        return Err("a fragment has a wrong checksum");
+    }
+    if part.begins_record() && body.len() < RECORD_HEADER_BYTES {
+        return Err("a record header is cut off");
+    }
+    let start = at + FRAGMENT_HEADER_BYTES;
+    Ok(Fragment { part, body: start..start + body.len() })
+}

@@ -1,0 +1,389 @@
+//! The writing side of the log: space, records, marks.
+//!
+//! Comes in: reservations and records (from the holder of the commit lock). Goes out: bytes in memory, which `group_commit`
+//! carries to the disk. Invariant: the target file has at least `outstanding` bytes of disk space set aside behind its end,
+//! so an append never lacks space. A new file becomes the target in [`Log::reserve`], never in [`Log::append`].
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
+
+use parking_lot::{Condvar, Mutex};
+
+use super::files::{Counters, FileEntry, LogFile};
+use super::format::{FileHeader, RecordHeader, RecordKind, frame, framed_bytes_max};
+use crate::disk::Disk;
+use crate::error::{Error, Result};
+use crate::ids::{CommitTs, LogPosition, SchemaVersion};
+use crate::limits::{WAL_BUFFER_BYTES, WAL_FILE_BYTES, WAL_RECORD_BYTES_MAX};
+use crate::settings::Synchronous;
+
+/// The log of an open database. Clones share it; every method may be called from any thread.
+#[derive(Clone, Debug)]
+pub struct Log(pub(super) Arc<Shared>);
+
+/// Where a log begins to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogStart {
+    /// Random, and new whenever the database is opened for writing: it seeds the checksums.
+    pub log_id: u64,
+    /// Number of the first file written; above all that are there.
+    pub file_number: u64,
+    /// Position of its first byte: where the valid log ended before.
+    pub position: LogPosition,
+    /// The last record before it.
+    pub ts: CommitTs,
+}
+
+/// A record to append.
+#[derive(Clone, Copy, Debug)]
+pub struct NewRecord<'a> {
+    /// Above the timestamps of all records before.
+    pub ts: CommitTs,
+    /// What it is about.
+    pub kind: RecordKind,
+    /// Version of the schemas it was made under.
+    pub schema_version: SchemaVersion,
+    /// When it counts as durable.
+    pub level: Synchronous,
+    /// Its content, at most [`WAL_RECORD_BYTES_MAX`] bytes.
+    pub payload: &'a [u8],
+}
+
+/// Disk space set aside for one record; given back when dropped unused.
+#[derive(Debug)]
+pub struct Reservation {
+    log: Arc<Shared>,
+    bytes: u64,
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        if self.bytes > 0 {
+            self.log.state.lock().outstanding -= self.bytes;
+        }
+    }
+}
+
+/// A record and the position behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Mark {
+    pub ts: CommitTs,
+    pub position: LogPosition,
+}
+
+/// Records with one durability mode that follow one another.
+#[derive(Debug)]
+pub(super) struct LevelRun {
+    pub first: CommitTs,
+    pub last: CommitTs,
+    pub level: Synchronous,
+}
+
+/// Bytes on their way to a file.
+#[derive(Debug)]
+pub(super) struct Pending {
+    pub file: Arc<LogFile>,
+    pub bytes: Vec<u8>,
+    /// Set for the first bytes of a file: the last record before it.
+    pub begins_file_after: Option<Mark>,
+}
+
+#[derive(Debug)]
+pub(super) struct State {
+    /// The file that records are appended to, the offset behind the last one, and up to where space is set aside.
+    pub target: Option<Arc<LogFile>>,
+    pub target_end: u64,
+    pub target_reserved: u64,
+    /// Bytes reserved and not yet appended.
+    pub outstanding: u64,
+    pub pending: VecDeque<Pending>,
+    pub pending_bytes: usize,
+    /// An empty buffer kept for the next appends.
+    pub spare: Vec<u8>,
+    /// The file last written to.
+    pub written_file: Option<Arc<LogFile>>,
+    pub appended: Mark,
+    pub written: Mark,
+    pub fsynced: Mark,
+    pub applied: CommitTs,
+    pub visible: CommitTs,
+    /// Modes of the records above `visible`.
+    pub runs: VecDeque<LevelRun>,
+    /// A thread writes, or fsyncs, right now.
+    pub writing: bool,
+    pub syncing: bool,
+    /// Why nothing may be written any more.
+    pub poisoned: Option<Error>,
+    pub files: VecDeque<FileEntry>,
+    pub counters: Counters,
+}
+
+pub(super) type Observer = Box<dyn Fn(CommitTs) + Send + Sync>;
+
+pub(super) struct Shared {
+    /// None: an in-memory database, whose records go nowhere.
+    pub disk: Option<Arc<dyn Disk>>,
+    pub log_id: u64,
+    pub state: Mutex<State>,
+    /// Something changed that a waiting thread may wait for.
+    pub progress: Condvar,
+    /// One thread at a time sets space aside.
+    pub growing: Mutex<()>,
+    /// One fsync at a time: the system reports a failure once, so the next one must not start before it is known.
+    pub sync_turn: Mutex<()>,
+    pub visible: AtomicU64,
+    pub applied: AtomicU64,
+    pub fsynced: AtomicU64,
+    /// What the observer was told last; held while it runs.
+    pub announcing: Mutex<()>,
+    pub announced: AtomicU64,
+    pub observer: OnceLock<Observer>,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Log").field("log_id", &self.log_id).finish_non_exhaustive()
+    }
+}
+
+impl State {
+    pub(super) fn new(start: Mark) -> Self {
+        Self {
+            target: None,
+            target_end: 0,
+            target_reserved: 0,
+            outstanding: 0,
+            pending: VecDeque::new(),
+            pending_bytes: 0,
+            spare: Vec::new(),
+            written_file: None,
+            appended: start,
+            written: start,
+            fsynced: start,
+            applied: start.ts,
+            visible: start.ts,
+            runs: VecDeque::new(),
+            writing: false,
+            syncing: false,
+            poisoned: None,
+            files: VecDeque::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Moves `visible` over the records that are applied and durable under their own mode, up to the first that is not.
+    pub(super) fn advance_visible(&mut self) {
+        while let Some(run) = self.runs.front() {
+            let durable = match run.level {
+                Synchronous::Off => CommitTs::INFINITY,
+                Synchronous::Normal => self.written.ts,
+                Synchronous::Full => self.fsynced.ts,
+            };
+            let reached = durable.min(self.applied);
+            self.visible = self.visible.max(reached.min(run.last));
+            if reached < run.last {
+                break;
+            }
+            self.runs.pop_front();
+        }
+    }
+
+    fn push_run(&mut self, ts: CommitTs, level: Synchronous) {
+        match self.runs.back_mut() {
+            Some(run) if run.level == level => run.last = ts,
+            _ => self.runs.push_back(LevelRun { first: ts, last: ts, level }),
+        }
+    }
+
+    /// The buffer that bytes for the target file go to.
+    fn pending_for(&mut self, file: &Arc<LogFile>) -> &mut Vec<u8> {
+        if self.pending.back().is_none_or(|pending| !Arc::ptr_eq(&pending.file, file)) {
+            let bytes = std::mem::take(&mut self.spare);
+            self.pending.push_back(Pending { file: Arc::clone(file), bytes, begins_file_after: None });
+        }
+        #[expect(clippy::expect_used, reason = "one was pushed just above when there was none")]
+        &mut self.pending.back_mut().expect("a pending buffer").bytes
+    }
+
+    /// The error that new work meets once the log is poisoned.
+    pub(super) fn refuse_if_poisoned(&self) -> Result<()> {
+        match &self.poisoned {
+            None => Ok(()),
+            Some(cause) => {
+                Err(Error::closed(format!("writing has ended until the database is reopened: {}", cause.message())))
+            }
+        }
+    }
+}
+
+impl Shared {
+    pub(super) fn new(disk: Option<Arc<dyn Disk>>, log_id: u64, state: State) -> Self {
+        let (visible, applied, fsynced) = (state.visible.0, state.applied.0, state.fsynced.ts.0);
+        Self {
+            disk,
+            log_id,
+            state: Mutex::new(state),
+            progress: Condvar::new(),
+            growing: Mutex::new(()),
+            sync_turn: Mutex::new(()),
+            visible: AtomicU64::new(visible),
+            applied: AtomicU64::new(applied),
+            fsynced: AtomicU64::new(fsynced),
+            announcing: Mutex::new(()),
+            announced: AtomicU64::new(visible),
+            observer: OnceLock::new(),
+        }
+    }
+
+    /// Shows the marks to those who read them without the lock.
+    pub(super) fn publish(&self, state: &mut State) {
+        state.advance_visible();
+        self.fsynced.store(state.fsynced.ts.0, Ordering::Release);
+        self.visible.store(state.visible.0, Ordering::Release);
+        self.progress.notify_all();
+    }
+}
+
+impl Log {
+    /// The log of an in-memory database: accepts records, writes nothing; a record is visible, and counts as fsynced, once
+    /// applied.
+    #[must_use]
+    pub fn disabled() -> Self {
+        let start = Mark { ts: CommitTs::ZERO, position: LogPosition(0) };
+        Self(Arc::new(Shared::new(None, 0, State::new(start))))
+    }
+
+    /// Sets disk space aside for one record with `payload_bytes` bytes of payload. May do I/O and wait for the disk: to be
+    /// called without the commit lock.
+    ///
+    /// # Errors
+    /// Full (53100) or Io: nothing has changed. Closed after a failed write. Invalid for more than
+    /// [`WAL_RECORD_BYTES_MAX`] bytes.
+    pub fn reserve(&self, payload_bytes: usize) -> Result<Reservation> {
+        if payload_bytes > WAL_RECORD_BYTES_MAX {
+            let message = format!("a log record of {payload_bytes} bytes; at most {WAL_RECORD_BYTES_MAX} are possible");
+            return Err(Error::internal(message));
+        }
+        let bytes = framed_bytes_max(payload_bytes);
+        loop {
+            let mut state = self.0.state.lock();
+            if self.0.disk.is_none() {
+                state.refuse_if_poisoned()?;
+                return Ok(Reservation { log: Arc::clone(&self.0), bytes: 0 });
+            }
+            while state.pending_bytes > WAL_BUFFER_BYTES && state.poisoned.is_none() {
+                if state.writing {
+                    self.0.progress.wait(&mut state);
+                } else {
+                    self.0.write_pending(&mut state);
+                }
+            }
+            state.refuse_if_poisoned()?;
+            let needed = state.target_end + state.outstanding + bytes;
+            if state.target_end < WAL_FILE_BYTES && needed <= state.target_reserved {
+                state.outstanding += bytes;
+                return Ok(Reservation { log: Arc::clone(&self.0), bytes });
+            }
+            drop(state);
+            self.0.grow(bytes)?;
+        }
+    }
+
+    /// Appends a record in memory and returns its position: no I/O, no waiting. To be called under the commit lock, which
+    /// keeps records in timestamp order. Afterwards the record cannot be taken back.
+    ///
+    /// # Errors
+    /// Closed after a failed write; Internal for a wrong timestamp or a reservation that is too small. Nothing is appended.
+    pub fn append(&self, mut reservation: Reservation, record: NewRecord<'_>) -> Result<LogPosition> {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let wall_clock = now.map_or(0, |d| i64::try_from(d.as_micros()).unwrap_or(i64::MAX));
+        let mut guard = self.0.state.lock();
+        let state = &mut *guard;
+        state.refuse_if_poisoned()?;
+        if record.ts <= state.appended.ts {
+            let message = format!("log record {} appended after record {}", record.ts, state.appended.ts);
+            return Err(Error::internal(message));
+        }
+        let Some(target) = state.target.clone() else {
+            state.appended.ts = record.ts;
+            state.counters.record(record.kind);
+            return Ok(state.appended.position);
+        };
+        if reservation.bytes < framed_bytes_max(record.payload.len()) {
+            let message = format!("a log record of {} bytes is larger than its reservation", record.payload.len());
+            return Err(Error::internal(message));
+        }
+        let header = RecordHeader {
+            kind: record.kind as u8,
+            ts: record.ts,
+            payload_bytes: record.payload.len() as u32,
+            wall_clock,
+            schema_version: record.schema_version,
+            fsynced: state.fsynced.position,
+        };
+        let file = FileHeader { log_id: self.0.log_id, number: target.number, first: target.first };
+        let offset = state.target_end;
+        let buffer = state.pending_for(&target);
+        let before = buffer.len();
+        let begun = frame(buffer, &file, offset, &header, record.payload);
+        let framed = buffer.len() - before;
+        state.pending_bytes += framed;
+        state.target_end += framed as u64;
+        state.appended = Mark { ts: record.ts, position: LogPosition(target.first.0 + state.target_end) };
+        state.push_run(record.ts, record.level);
+        state.counters.record(record.kind);
+        state.outstanding -= std::mem::take(&mut reservation.bytes);
+        Ok(LogPosition(target.first.0 + begun))
+    }
+
+    /// Says that the record of `ts`, and all before, are applied to the stores in memory: no I/O, no waiting. To be called
+    /// under the commit lock, after [`Log::append`]: until then `visible` does not pass the record.
+    pub fn mark_applied(&self, ts: CommitTs) {
+        let mut state = self.0.state.lock();
+        state.applied = state.applied.max(ts.min(state.appended.ts));
+        self.0.applied.store(state.applied.0, Ordering::Release);
+        if self.0.disk.is_none() && state.poisoned.is_none() {
+            state.visible = state.applied;
+            state.fsynced.ts = state.applied;
+        }
+        self.0.publish(&mut state);
+    }
+
+    /// The last record applied in memory.
+    #[must_use]
+    pub fn applied(&self) -> CommitTs {
+        CommitTs(self.0.applied.load(Ordering::Acquire))
+    }
+
+    /// The last record that is applied and durable under its own mode, with all before it.
+    #[must_use]
+    pub fn visible(&self) -> CommitTs {
+        CommitTs(self.0.visible.load(Ordering::Acquire))
+    }
+
+    /// The last record that is fsynced, with all before it.
+    #[must_use]
+    pub fn fsynced(&self) -> CommitTs {
+        CommitTs(self.0.fsynced.load(Ordering::Acquire))
+    }
+
+    /// The position below which everything is fsynced.
+    #[must_use]
+    pub fn fsynced_position(&self) -> LogPosition {
+        self.0.state.lock().fsynced.position
+    }
+
+    /// The position behind the last appended record: where a replay that needs nothing of the log so far may start.
+    #[must_use]
+    pub fn position_of_next(&self) -> LogPosition {
+        self.0.state.lock().appended.position
+    }
+
+    /// Bytes of log a replay from `position` would read.
+    #[must_use]
+    pub fn tail_bytes_from(&self, position: LogPosition) -> u64 {
+        self.position_of_next().0.saturating_sub(position.0)
+    }
+}
