@@ -135,6 +135,54 @@ fn many_columns_have_a_longer_bitmap() {
     assert_eq!(buffer.len(), 1);
 }
 
+/// Each in its turn: what one slot must not hold.
+#[test]
+fn slots_outside_their_type_are_damage() {
+    let schema = table(&[
+        (TEXT, true),
+        (TEXT, false),
+        (DataType::Boolean, false),
+        (DataType::SmallInt, false),
+        (DataType::Real, false),
+        (DataType::Decimal { precision: 4, scale: 0 }, false),
+        (DataType::Decimal { precision: 20, scale: 0 }, false),
+    ]);
+    let text = |v: &str| Value::Text(v.into());
+    let numbers =
+        [Value::Boolean(true), Value::Int(5), Value::Real(1.5), Value::Decimal(9_999), Value::Decimal(1 << 65)];
+    let row: Vec<Value> = [text("abé"), text("de")].into_iter().chain(numbers).collect();
+    let mut buffer = filled(&schema, &[row]);
+    let good = buffer.row(0).as_bytes().to_vec();
+    let fixed = buffer.layout().fixed_bytes() as u64;
+    let span = |at: u64, length: u64| (at | length << 32).to_le_bytes();
+    for (at, bytes) in [
+        (8, span(fixed, 5)),               // over the next text
+        (8, span(fixed, 3)),               // half a character
+        (8, span(8, 4)),                   // into the slots
+        (8, span(u32::MAX.into(), 4)),     // outside
+        (8, span(fixed, u32::MAX.into())), // too long
+        (16, span(fixed, 2)),              // the first one's text
+        (16, span(fixed + 4, 1)),          // bytes that belong to nothing
+        (24, 2i64.to_le_bytes()),
+        (32, 40_000i64.to_le_bytes()),
+        (40, (1i64 << 32).to_le_bytes()),
+        (48, 10_000i64.to_le_bytes()),
+        (64, i64::MAX.to_le_bytes()),
+        (0, 1i64.to_le_bytes()), // NULL with something in its slot
+        (0, 2i64.to_le_bytes()), // NULL in a column that has none
+        (0, (1i64 << 7).to_le_bytes()),
+    ] {
+        let mut bad = good.clone();
+        bad[at..at + 8].copy_from_slice(&bytes);
+        let error = buffer.push_encoded(&bad).expect_err(&format!("{bytes:?} at {at}"));
+        assert_eq!(error.kind(), ErrorKind::Corrupt);
+    }
+    assert_eq!(buffer.push_encoded(&good[..good.len() - 1]).unwrap_err().kind(), ErrorKind::Corrupt);
+    assert_eq!(buffer.push_encoded(&good[..7]).unwrap_err().kind(), ErrorKind::Corrupt);
+    assert_eq!(buffer.push_encoded(&[&good[..], b"x"].concat()).unwrap_err().kind(), ErrorKind::Corrupt);
+    buffer.push_encoded(&good).unwrap();
+}
+
 #[test]
 fn a_table_without_columns_has_rows() {
     let schema = table(&[]);
