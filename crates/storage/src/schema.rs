@@ -1,6 +1,7 @@
 //! What a table is: columns with types and ids, keys, layout, options. Immutable; every DDL statement makes a new
 //! version. A container keeps the schema it was written under; column ids connect them (contract 1).
 
+use std::fmt;
 use std::sync::Arc;
 
 use arrow_schema::{DataType as ArrowType, Field, Schema as ArrowSchema, TimeUnit};
@@ -63,6 +64,27 @@ impl DataType {
             Self::TimestampTz => ArrowType::Timestamp(TimeUnit::Microsecond, Some("+00:00".into())),
             Self::Text { .. } => ArrowType::Utf8View,
             Self::Bytea => ArrowType::BinaryView,
+        }
+    }
+}
+
+/// The type as PostgreSQL's messages spell it.
+impl fmt::Display for DataType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Boolean => f.write_str("boolean"),
+            Self::SmallInt => f.write_str("smallint"),
+            Self::Integer => f.write_str("integer"),
+            Self::BigInt => f.write_str("bigint"),
+            Self::Real => f.write_str("real"),
+            Self::Double => f.write_str("double precision"),
+            Self::Decimal { precision, scale } => write!(f, "numeric({precision},{scale})"),
+            Self::Date => f.write_str("date"),
+            Self::Timestamp => f.write_str("timestamp without time zone"),
+            Self::TimestampTz => f.write_str("timestamp with time zone"),
+            Self::Text { max_chars: None } => f.write_str("text"),
+            Self::Text { max_chars: Some(n) } => write!(f, "character varying({n})"),
+            Self::Bytea => f.write_str("bytea"),
         }
     }
 }

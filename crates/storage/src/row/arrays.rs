@@ -16,7 +16,6 @@ use crate::error::{Error, Result, sqlstate};
 use crate::schema::DataType;
 
 use super::Value;
-use super::layout::int_limits;
 use super::value::{normal_f32, normal_f64};
 
 /// The values of an array of some [`DataType`], without its NULLs: type dispatch happens once, outside the loop.
@@ -63,7 +62,7 @@ impl<'a> TypedValues<'a> {
             DataType::Text { .. } => array.as_string_view_opt().map(Self::Text),
             DataType::Bytea => array.as_binary_view_opt().map(Self::Bytes),
         }
-        .ok_or_else(|| Error::internal(format!("an array of {} where {data_type:?} was due", array.data_type())))
+        .ok_or_else(|| Error::internal(format!("an array of {} where {data_type} was due", array.data_type())))
     }
 
     /// The value of row `row`, taken as not NULL.
@@ -157,9 +156,7 @@ fn options<'a, T>(
         Value::Null => Ok(None),
         value => match get(value)? {
             Some(v) => Ok(Some(v)),
-            None => {
-                Err(Error::invalid(sqlstate::TYPE_MISMATCH, format!("value {value:?} is not of type {data_type:?}")))
-            }
+            None => Err(Error::invalid(sqlstate::TYPE_MISMATCH, format!("value {value:?} is not of type {data_type}"))),
         },
     };
     values.map(known).collect()
@@ -174,8 +171,7 @@ where
 {
     let get = |value: &Value| match value {
         Value::Int(v) => T::Native::try_from(*v).map(Some).map_err(|_| {
-            let (lo, hi) = int_limits(data_type);
-            Error::invalid(sqlstate::OUT_OF_RANGE, format!("value {v} is out of range: {lo} to {hi}"))
+            Error::invalid(sqlstate::OUT_OF_RANGE, format!("value {v} is out of range for type {data_type}"))
         }),
         _ => Ok(None),
     };

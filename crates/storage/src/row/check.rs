@@ -97,7 +97,7 @@ fn cast(schema: &TableSchema, column: &Column, array: &ArrayRef, target: &ArrowT
         (_, DataType::Decimal { .. }) => numeric_overflow(schema, column),
         (_, DataType::Timestamp | DataType::TimestampTz | DataType::Date) => Error::invalid(
             sqlstate::DATETIME_OVERFLOW,
-            format!("{} out of range: {}", sql_name(column.data_type), place(schema, column)),
+            format!("{} out of range: {}", column.data_type, place(schema, column)),
         ),
         _ => out_of_range(schema, column),
     })
@@ -226,25 +226,18 @@ fn null_violation(schema: &TableSchema, column: &Column) -> Error {
 fn numeric_overflow(schema: &TableSchema, column: &Column) -> Error {
     Error::invalid(
         sqlstate::OUT_OF_RANGE,
-        format!("numeric field overflow: {} is {}", place(schema, column), sql_name(column.data_type)),
+        format!("numeric field overflow: {} is {}", place(schema, column), column.data_type),
     )
 }
 
 fn out_of_range(schema: &TableSchema, column: &Column) -> Error {
-    Error::invalid(
-        sqlstate::OUT_OF_RANGE,
-        format!("{} out of range: {}", sql_name(column.data_type), place(schema, column)),
-    )
+    Error::invalid(sqlstate::OUT_OF_RANGE, format!("{} out of range: {}", column.data_type, place(schema, column)))
 }
 
 fn type_mismatch(schema: &TableSchema, column: &Column, from: &ArrowType) -> Error {
     Error::invalid(
         sqlstate::TYPE_MISMATCH,
-        format!(
-            "{} is of type {} but the values are of type {from}",
-            place(schema, column),
-            sql_name(column.data_type)
-        ),
+        format!("{} is of type {} but the values are of type {from}", place(schema, column), column.data_type),
     )
 }
 
@@ -261,25 +254,6 @@ fn value_mismatch(schema: &TableSchema, column: &Column, value: &Value) -> Error
     };
     Error::invalid(
         sqlstate::TYPE_MISMATCH,
-        format!("{} is of type {} but the value is of type {from}", place(schema, column), sql_name(column.data_type)),
+        format!("{} is of type {} but the value is of type {from}", place(schema, column), column.data_type),
     )
-}
-
-/// The type as PostgreSQL's messages spell it.
-fn sql_name(data_type: DataType) -> String {
-    match data_type {
-        DataType::Boolean => "boolean".into(),
-        DataType::SmallInt => "smallint".into(),
-        DataType::Integer => "integer".into(),
-        DataType::BigInt => "bigint".into(),
-        DataType::Real => "real".into(),
-        DataType::Double => "double precision".into(),
-        DataType::Decimal { precision, scale } => format!("numeric({precision},{scale})"),
-        DataType::Date => "date".into(),
-        DataType::Timestamp => "timestamp without time zone".into(),
-        DataType::TimestampTz => "timestamp with time zone".into(),
-        DataType::Text { max_chars: None } => "text".into(),
-        DataType::Text { max_chars: Some(n) } => format!("character varying({n})"),
-        DataType::Bytea => "bytea".into(),
-    }
 }

@@ -180,6 +180,11 @@ fn slots_outside_their_type_are_damage() {
     assert_eq!(buffer.push_encoded(&good[..good.len() - 1]).unwrap_err().kind(), ErrorKind::Corrupt);
     assert_eq!(buffer.push_encoded(&good[..7]).unwrap_err().kind(), ErrorKind::Corrupt);
     assert_eq!(buffer.push_encoded(&[&good[..], b"x"].concat()).unwrap_err().kind(), ErrorKind::Corrupt);
+    // NULL in the right form, in a column that has none.
+    let mut bad = good.clone();
+    bad[0] = 1 << 3;
+    bad[32..40].fill(0);
+    assert_eq!(buffer.push_encoded(&bad).unwrap_err().kind(), ErrorKind::Corrupt);
     buffer.push_encoded(&good).unwrap();
 }
 

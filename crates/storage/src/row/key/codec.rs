@@ -174,7 +174,7 @@ impl Part {
             _ => {
                 return Err(Error::invalid(
                     sqlstate::TYPE_MISMATCH,
-                    format!("key value {value:?} is not of type {:?}", self.data_type),
+                    format!("key value {value:?} is not of type {}", self.data_type),
                 ));
             }
         };
@@ -183,7 +183,7 @@ impl Part {
         }
         Err(Error::invalid(
             sqlstate::OUT_OF_RANGE,
-            format!("key value {value:?} is out of range for type {:?}", self.data_type),
+            format!("key value {value:?} is out of range for type {}", self.data_type),
         ))
     }
 
