@@ -45,7 +45,7 @@ impl RowBuffer {
         self.len == 0
     }
 
-    /// Bytes of its rows.
+    /// Bytes it holds: the rows and where they end. A log record takes about as many.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.data.len() + self.ends.len() * size_of::<usize>()
