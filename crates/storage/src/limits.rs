@@ -10,6 +10,22 @@ pub const SEGMENT_ROWS_MIN: u32 = 1;
 /// Most rows a segment may be asked to have; bounded by the offset bits of a row reference.
 pub const SEGMENT_ROWS_MAX: u32 = 1 << 22;
 
+/// Most bytes of one column block: 2 GiB of text behind 31-bit offsets, and what stands before it. A larger length in metadata
+/// is damage.
+pub const SEGMENT_BLOCK_BYTES_MAX: u64 = 3 << 30;
+/// Bytes of text in one column at which a segment gets fewer rows: wide rows should not make merges hold gigabytes.
+pub const SEGMENT_TEXT_BYTES_MAX: u64 = 128 << 20;
+/// Bits of key filter per row: about 0.7 % of probes for absent keys read a segment in vain, for 1.5 bytes a row.
+pub const KEY_FILTER_BITS: usize = 12;
+/// Bytes of a text in a zone map; longer bounds are shortened. Metadata of every segment stays in memory.
+pub const ZONE_TEXT_BYTES_MAX: usize = 32;
+/// Bytes of an encoded key in a segment's key bounds; longer ones are shortened.
+pub const KEY_BOUND_BYTES_MAX: usize = 256;
+/// Most shards of the block cache: enough for as many threads to seldom meet.
+pub const CACHE_SHARDS_MAX: u64 = 16;
+/// Least bytes of a cache shard: a few blocks of a full segment fit.
+pub const CACHE_SHARD_BYTES_MIN: u64 = 16 << 20;
+
 /// Rows of a scan's Arrow batch (contract 5).
 pub const BATCH_ROWS: usize = 8_192;
 

@@ -1,0 +1,176 @@
+//! One run.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::ids::{ContainerId, RunId};
+use crate::predicate::{Predicate, Prune};
+use crate::segment::Segment;
+
+/// A segment of a run, as far as it is not consumed.
+#[derive(Clone, Debug)]
+pub struct RunSegment {
+    /// The segment.
+    pub segment: Arc<Segment>,
+    /// Its rows that belong to the run. Starts above 0 once a merge has consumed the rows before.
+    pub range: Range<u32>,
+}
+
+impl RunSegment {
+    /// All rows of `segment`.
+    #[must_use]
+    pub fn whole(segment: Arc<Segment>) -> Self {
+        let range = 0..segment.rows();
+        Self { segment, range }
+    }
+
+    /// Rows.
+    #[must_use]
+    pub fn rows(&self) -> u32 {
+        self.range.end - self.range.start
+    }
+
+    /// Whether no row was consumed: metadata is then about exactly these rows.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.range == (0..self.segment.rows())
+    }
+}
+
+/// An immutable list of segments; in layout `sorted` in key order.
+#[derive(Debug)]
+pub struct Run {
+    id: RunId,
+    segments: Vec<RunSegment>,
+    rows: u64,
+    /// Places in `segments` by container id, ascending.
+    by_id: Vec<(ContainerId, u32)>,
+}
+
+impl Run {
+    /// The run of `segments`, in order.
+    ///
+    /// # Errors
+    /// Internal when ranges are empty or outside their segments, a segment comes twice, some have key bounds and others none, or
+    /// the bounds do not ascend.
+    pub fn new(id: RunId, segments: Vec<RunSegment>) -> Result<Self> {
+        let mut by_id: Vec<_> = segments.iter().zip(0u32..).map(|(part, at)| (part.segment.id(), at)).collect();
+        by_id.sort_unstable();
+        let run = Self { id, rows: segments.iter().map(|part| u64::from(part.rows())).sum(), segments, by_id };
+        run.check()?;
+        Ok(run)
+    }
+
+    fn check(&self) -> Result<()> {
+        let defect = |what: String| Err(Error::internal(format!("run {}: {what}", self.id)));
+        for part in &self.segments {
+            if part.range.start >= part.range.end || part.range.end > part.segment.rows() {
+                let (rows, id) = (part.segment.rows(), part.segment.id());
+                return defect(format!("rows {:?} of segment {id} of {rows}", part.range));
+            }
+        }
+        if self.by_id.windows(2).any(|pair| pair[0].0 == pair[1].0) {
+            return defect("a segment twice".to_owned());
+        }
+        for pair in self.segments.windows(2) {
+            let [left, right] = pair else { continue };
+            match (&left.segment.meta().key_bounds, &right.segment.meta().key_bounds) {
+                (None, None) => {}
+                (Some(l), Some(r))
+                    if l.min <= r.min && l.max <= r.max && (l.max <= r.min || shares_prefix(&l.max, &r.min)) => {}
+                _ => {
+                    let (left, right) = (left.segment.id(), right.segment.id());
+                    return defect(format!("segments {left} and {right} out of order"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Its id.
+    #[must_use]
+    pub fn id(&self) -> RunId {
+        self.id
+    }
+
+    /// Its segments in order.
+    #[must_use]
+    pub fn segments(&self) -> &[RunSegment] {
+        &self.segments
+    }
+
+    /// Rows that are not consumed, deleted ones included.
+    #[must_use]
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Whether it has no rows.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.segments.is_empty()
+    }
+
+    /// Bytes of its segments' blocks, consumed rows included.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.segments.iter().map(|part| part.segment.meta().bytes()).sum()
+    }
+
+    /// The part with container id `id`. O(log segments).
+    #[must_use]
+    pub fn segment(&self, id: ContainerId) -> Option<&RunSegment> {
+        let at = self.by_id.binary_search_by_key(&id, |(id, _)| *id).ok()?;
+        self.segments.get(self.by_id.get(at)?.1 as usize)
+    }
+
+    /// The segments that may hold the encoded sort key `key`: one, or those that meet at it. O(log segments). All of them in a run
+    /// without keys.
+    #[must_use]
+    pub fn find_segments(&self, key: &[u8]) -> &[RunSegment] {
+        let ends_before = |part: &RunSegment| part.segment.meta().key_bounds.as_ref().is_some_and(|b| *b.max < *key);
+        let begins_upto = |part: &RunSegment| part.segment.meta().key_bounds.as_ref().is_none_or(|b| *b.min <= *key);
+        let candidates = self.segments.split_at(self.segments.partition_point(ends_before)).1;
+        candidates.split_at(candidates.partition_point(begins_upto)).0
+    }
+
+    /// The segments of which all of `predicates` together may select a row, each with what its zone maps tell.
+    pub fn overlapping<'a>(
+        &'a self,
+        predicates: &'a [Predicate],
+    ) -> impl Iterator<Item = (&'a RunSegment, Prune)> + 'a {
+        self.segments
+            .iter()
+            .map(|part| (part, part.segment.prune(predicates)))
+            .filter(|(_, prune)| *prune != Prune::None)
+    }
+
+    /// The run without its first `rows` rows, under the same id; `None` if nothing is left.
+    ///
+    /// # Errors
+    /// Internal when it has fewer rows.
+    pub fn without_front(&self, rows: u64) -> Result<Option<Self>> {
+        if rows > self.rows {
+            return Err(Error::internal(format!("{rows} rows taken off run {} of {}", self.id, self.rows)));
+        }
+        let mut left = rows;
+        let mut segments = Vec::with_capacity(self.segments.len());
+        for part in &self.segments {
+            let consumed = left.min(u64::from(part.rows()));
+            left -= consumed;
+            // At most the rows of the part, which are 32 bits.
+            let start = part.range.start + consumed as u32;
+            if start < part.range.end {
+                segments.push(RunSegment { segment: Arc::clone(&part.segment), range: start..part.range.end });
+            }
+        }
+        if segments.is_empty() { Ok(None) } else { Self::new(self.id, segments).map(Some) }
+    }
+}
+
+/// Whether an upper bound lies above the next lower bound only because long keys are shortened.
+fn shares_prefix(max: &[u8], min: &[u8]) -> bool {
+    // Both were cut: the raised bound is the successor of a prefix of the other.
+    max.len() <= min.len() && min.len() == crate::limits::KEY_BOUND_BYTES_MAX
+}

@@ -1,0 +1,203 @@
+//! One column of one segment, open in memory: its NULLs and its encoded values.
+//!
+//! Comes in: the bytes of a block, checksum already verified, with what the metadata says of it. Goes out: Arrow arrays,
+//! selection bitmaps, single values.
+//!
+//! Invariants: opening proves that every row can be read; a block is immutable afterwards and shared by all readers.
+
+use std::ops::Range;
+
+use arrow_array::ArrayRef;
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
+use mainstem_kernels::bitmap;
+
+use super::encoding::{Damage, EncodedValues, Encoding, Sections};
+use crate::error::{Error, Result};
+use crate::predicate::{Predicate, compare_values};
+use crate::row::Value;
+use crate::schema::DataType;
+
+/// An open column.
+#[derive(Debug)]
+pub(crate) struct ColumnBlock {
+    data_type: DataType,
+    rows: usize,
+    nulls: Option<NullBuffer>,
+    values: EncodedValues,
+    memory: usize,
+}
+
+impl ColumnBlock {
+    /// Opens `body`, the block's bytes without its checksum.
+    pub fn open(
+        data_type: DataType,
+        rows: u32,
+        null_count: u32,
+        encoding: &Encoding,
+        body: Buffer,
+    ) -> Result<Self, Damage> {
+        let rows = rows as usize;
+        let body_bytes = body.len();
+        let mut sections = Sections::new(body);
+        let nulls = match null_count as usize {
+            0 => None,
+            n if n == rows => Some(NullBuffer::new_null(rows)),
+            n if n > rows => return Err(Damage::new(0, "more NULLs than rows")),
+            n => {
+                let bits = sections.take(bitmap::words(rows) * 8)?;
+                let words = bits.typed_data::<u64>();
+                if bitmap::count_ones(words) != rows - n || bitmap::count_range(words, 0..rows) != rows - n {
+                    return Err(Damage::new(0, "the NULL bitmap disagrees with the count of NULLs"));
+                }
+                Some(NullBuffer::new(BooleanBuffer::new(bits, 0, rows)))
+            }
+        };
+        if matches!(encoding, Encoding::Constant { value } if value.is_null() != (null_count as usize == rows)) {
+            return Err(Damage::new(0, "a constant NULL beside values, or the other way round"));
+        }
+        let values = EncodedValues::open(data_type, encoding, sections, rows, nulls.as_ref())?;
+        let memory = size_of::<Self>() + body_bytes + values.memory();
+        Ok(Self { data_type, rows, nulls, values, memory })
+    }
+
+    /// Whether it was opened as this.
+    pub fn is(&self, data_type: DataType, rows: u32) -> bool {
+        self.data_type == data_type && self.rows == rows as usize
+    }
+
+    /// Rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Bytes of memory it takes.
+    pub fn memory(&self) -> usize {
+        self.memory
+    }
+
+    /// Distinct values, where the encoding knows them.
+    pub fn distinct(&self) -> Option<usize> {
+        self.values.distinct()
+    }
+
+    fn check(&self, rows: &Range<usize>) -> Result<()> {
+        if rows.start <= rows.end && rows.end <= self.rows {
+            return Ok(());
+        }
+        Err(Error::internal(format!("rows {rows:?} of a block of {}", self.rows)))
+    }
+
+    /// Rows `rows` as an Arrow array of the column's type.
+    pub fn read(&self, rows: Range<usize>) -> Result<ArrayRef> {
+        self.check(&rows)?;
+        let nulls = self.nulls.as_ref().map(|n| n.slice(rows.start, rows.len())).filter(|n| n.null_count() > 0);
+        self.values.read(self.data_type, rows, nulls)
+    }
+
+    /// The rows at `offsets`, in their order, as an Arrow array of the column's type.
+    pub fn gather(&self, offsets: &[u32]) -> Result<ArrayRef> {
+        if let Some(outside) = offsets.iter().find(|o| **o as usize >= self.rows) {
+            return Err(Error::internal(format!("row {outside} of a block of {}", self.rows)));
+        }
+        let nulls = self
+            .nulls
+            .as_ref()
+            .map(|n| NullBuffer::new(BooleanBuffer::collect_bool(offsets.len(), |i| n.is_valid(offsets[i] as usize))));
+        self.values.gather(self.data_type, offsets, nulls.filter(|n| n.null_count() > 0))
+    }
+
+    /// Row `row`.
+    pub fn value(&self, row: usize) -> Result<Value> {
+        self.check(&(row..row + 1))?;
+        match &self.nulls {
+            Some(nulls) if nulls.is_null(row) => Ok(Value::Null),
+            _ => self.values.value(self.data_type, row),
+        }
+    }
+
+    /// Of the ascending rows `rows`: where those equal to `value` begin and end. O(log rows). For columns without NULLs.
+    pub fn equal_range(&self, value: &Value, rows: Range<usize>) -> Result<Range<usize>> {
+        self.check(&rows)?;
+        if self.nulls.is_some() {
+            return Err(Error::internal("a search among NULLs"));
+        }
+        let (first, end) = self.values.equal_range(value, rows)?;
+        Ok(first..end)
+    }
+
+    /// The rows of `rows` that `predicate` is true for: bit `i` of the answer is row `rows.start + i`.
+    pub fn select(&self, predicate: &Predicate, rows: Range<usize>) -> Result<Vec<u64>> {
+        self.check(&rows)?;
+        let mut selection = match predicate {
+            Predicate::IsNull { .. } => {
+                let mut valid = self.valid(&rows);
+                bitmap::not_in_place(&mut valid, rows.len());
+                return Ok(valid);
+            }
+            Predicate::IsNotNull { .. } => return Ok(self.valid(&rows)),
+            _ => match self.same_type(predicate) {
+                Comparable::Same => self.values.select(self.data_type, predicate, rows.clone())?,
+                Comparable::Filtered(predicate) => self.values.select(self.data_type, &predicate, rows.clone())?,
+                Comparable::Known(true) => bitmap::full(rows.len()),
+                Comparable::Known(false) => vec![0; bitmap::words(rows.len())],
+            },
+        };
+        if self.nulls.is_some() {
+            bitmap::and_in_place(&mut selection, &self.valid(&rows));
+        }
+        Ok(selection)
+    }
+
+    /// The rows of `rows` that are not NULL.
+    fn valid(&self, rows: &Range<usize>) -> Vec<u64> {
+        match &self.nulls {
+            None => bitmap::full(rows.len()),
+            Some(nulls) if nulls.null_count() == self.rows => vec![0; bitmap::words(rows.len())],
+            Some(nulls) => bitmap::copy_range(nulls.buffer().typed_data::<u64>(), rows.clone()),
+        }
+    }
+
+    /// Whether the encodings, which compare values of one type, can answer `predicate`.
+    fn same_type(&self, predicate: &Predicate) -> Comparable {
+        let sample = sample(self.data_type);
+        let same = |value: &Value| std::mem::discriminant(value) == std::mem::discriminant(&sample);
+        match predicate {
+            Predicate::Compare { op, value, .. } if !value.is_null() && !same(value) => {
+                Comparable::Known(op.holds(compare_values(&sample, value)))
+            }
+            Predicate::In { column, values } if !values.iter().all(same) => Comparable::Filtered(Predicate::In {
+                column: *column,
+                values: values.iter().filter(|v| same(v)).cloned().collect(),
+            }),
+            _ => Comparable::Same,
+        }
+    }
+}
+
+/// A predicate, as far as its constants are of the column's type.
+enum Comparable {
+    /// They all are.
+    Same,
+    /// Those that are.
+    Filtered(Predicate),
+    /// The answer for every row that is not NULL: values of different types stand in a fixed order.
+    Known(bool),
+}
+
+/// Some value of `data_type`.
+fn sample(data_type: DataType) -> Value {
+    match data_type {
+        DataType::Boolean => Value::Boolean(false),
+        DataType::Real => Value::Real(0.0),
+        DataType::Double => Value::Double(0.0),
+        DataType::Decimal { .. } => Value::Decimal(0),
+        DataType::Text { .. } => Value::Text("".into()),
+        DataType::Bytea => Value::Bytes([].into()),
+        DataType::SmallInt
+        | DataType::Integer
+        | DataType::BigInt
+        | DataType::Date
+        | DataType::Timestamp
+        | DataType::TimestampTz => Value::Int(0),
+    }
+}

@@ -1,0 +1,188 @@
+//! Dictionary: the distinct values, ascending, and for each row the position of its value in `ceil(log2(distinct))` bits (HYRISE
+//! section 3). Because it is ordered, every comparison becomes one on codes.
+//!
+//! Sections: packed codes, then the values in plain form. NULL slots hold code 0.
+
+use std::ops::Range;
+
+use arrow_array::ArrayRef;
+use arrow_buffer::{Buffer, NullBuffer};
+use hashbrown::HashMap;
+use mainstem_kernels::{bitpack, gather};
+
+use super::condition::{on_dictionary, select_codes};
+use super::frame::codes_upto;
+use super::native::Native;
+use super::plain::{self, Plain, partition};
+use super::sections::{Damage, Sections, begin_section, padded};
+use crate::error::Result;
+use crate::predicate::Predicate;
+use crate::row::Value;
+use crate::schema::DataType;
+
+/// Codes into ascending distinct values.
+#[derive(Debug)]
+pub(crate) struct Dictionary {
+    packed: Buffer,
+    width: u32,
+    values: Plain,
+}
+
+/// The bits of a code into `distinct` values.
+pub(crate) fn code_width(distinct: usize) -> u32 {
+    bitpack::bits_needed(distinct.saturating_sub(1) as u64)
+}
+
+/// Bytes that the codes of `rows` rows take, before the values.
+pub(crate) fn code_bytes(rows: usize, distinct: usize) -> usize {
+    padded(bitpack::packed_bytes(rows, code_width(distinct)))
+}
+
+/// Most distinct values of at least `value_bytes` bytes each with which a dictionary stays below `budget` bytes.
+pub(crate) fn distinct_max(rows: usize, value_bytes: usize, budget: usize) -> usize {
+    let mut best = 0;
+    for width in 0..=bitpack::bits_needed(rows as u64) {
+        let Some(left) = budget.checked_sub(padded(bitpack::packed_bytes(rows, width))) else { break };
+        let by_size = if value_bytes == 0 { usize::MAX } else { left / value_bytes };
+        best = best.max(by_size.min(1 << width));
+    }
+    best
+}
+
+/// The distinct numbers of the valid rows, ascending, and their codes by [`Native::key`]; `None` if there are more than `max`.
+pub(crate) fn distinct_numbers<N: Native>(
+    values: &[N],
+    valid: impl Fn(usize) -> bool,
+    max: usize,
+) -> Option<(Vec<N>, HashMap<u128, u32>)> {
+    let mut codes = HashMap::new();
+    let mut distinct = Vec::new();
+    for (_, value) in values.iter().enumerate().filter(|(i, _)| valid(*i)) {
+        if codes.insert(value.key(), 0).is_none() {
+            distinct.push(*value);
+            if distinct.len() > max {
+                return None;
+            }
+        }
+    }
+    distinct.sort_unstable_by(|a, b| a.order(*b));
+    for (code, value) in distinct.iter().enumerate() {
+        codes.insert(value.key(), code as u32);
+    }
+    Some((distinct, codes))
+}
+
+/// The distinct texts of the valid rows, ascending, and their codes; `None` once a dictionary of them takes `budget` bytes.
+pub(crate) fn distinct_texts<'a>(
+    values: &[&'a [u8]],
+    valid: impl Fn(usize) -> bool,
+    budget: usize,
+) -> Option<(Vec<&'a [u8]>, HashMap<&'a [u8], u32>)> {
+    let mut codes: HashMap<&'a [u8], u32> = HashMap::new();
+    let mut distinct: Vec<&'a [u8]> = Vec::new();
+    let mut heap = 0;
+    for (_, value) in values.iter().enumerate().filter(|(i, _)| valid(*i)) {
+        if codes.insert(value, 0).is_none() {
+            distinct.push(value);
+            heap += value.len();
+            if heap + code_bytes(values.len(), distinct.len()) >= budget {
+                return None;
+            }
+        }
+    }
+    distinct.sort_unstable();
+    for (code, value) in distinct.iter().enumerate() {
+        codes.insert(value, code as u32);
+    }
+    Some((distinct, codes))
+}
+
+/// Appends the section of codes and returns their width.
+pub(crate) fn encode_codes(codes: &[u64], distinct: usize, body: &mut Vec<u8>) -> u8 {
+    let width = code_width(distinct);
+    begin_section(body);
+    bitpack::pack(codes, width, body);
+    width as u8
+}
+
+/// Bytes of a dictionary of texts with their codes.
+pub(crate) fn text_bytes(rows: usize, distinct: &[&[u8]]) -> usize {
+    let length_max = distinct.iter().map(|v| v.len()).max().unwrap_or(0);
+    let heap = distinct.iter().map(|v| v.len()).sum();
+    code_bytes(rows, distinct.len()) + plain::text_bytes(distinct.len(), length_max, heap)
+}
+
+impl Dictionary {
+    /// Opens the sections of `rows` codes into `distinct` values and proves that the values ascend and the codes name them.
+    pub fn open(
+        data_type: DataType,
+        sections: &mut Sections,
+        rows: usize,
+        distinct: u32,
+        width: u8,
+        length_width: u8,
+    ) -> Result<Self, Damage> {
+        let (distinct, width) = (distinct as usize, u32::from(width));
+        if distinct == 0 || distinct > rows || width != code_width(distinct) {
+            return Err(Damage::new(0, format!("{distinct} distinct values with codes of {width} bits")));
+        }
+        let at = sections.position();
+        let packed = sections.take(bitpack::packed_bytes(rows, width))?;
+        if !codes_upto(&packed, width, rows, distinct as u64 - 1) {
+            return Err(Damage::new(at, "a code outside the dictionary"));
+        }
+        let at = sections.position();
+        let values = Plain::open(data_type, sections, distinct, length_width, None)?;
+        if !values.is_strictly_ascending() {
+            return Err(Damage::new(at, "a dictionary out of order"));
+        }
+        Ok(Self { packed, width, values })
+    }
+
+    /// Distinct values.
+    pub fn distinct(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Bytes of memory beside the block's own buffer.
+    pub fn memory(&self) -> usize {
+        self.values.memory()
+    }
+
+    /// Rows `rows` as an Arrow array; text as views onto the dictionary.
+    pub fn read(&self, data_type: DataType, rows: Range<usize>, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+        let mut codes = vec![0u32; rows.len()];
+        bitpack::unpack_u32(&self.packed, self.width, rows.start, &mut codes);
+        self.values.take(data_type, codes, nulls)
+    }
+
+    /// The values at `offsets` as an Arrow array.
+    pub fn gather(&self, data_type: DataType, offsets: &[u32], nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+        let mut codes = Vec::with_capacity(offsets.len());
+        gather::gather_packed(&self.packed, self.width, offsets, &mut codes);
+        self.values.take(data_type, codes.into_iter().map(|code| code as u32).collect(), nulls)
+    }
+
+    /// Value `i`, NULL or not.
+    pub fn value(&self, i: usize) -> Result<Value> {
+        self.values.value(bitpack::get(&self.packed, self.width, i) as usize)
+    }
+
+    /// Of the ascending values `rows`: where those equal to `value` begin and end.
+    ///
+    /// # Errors
+    /// Internal when `value` is of another type.
+    pub fn equal_range(&self, value: &Value, rows: Range<usize>) -> Result<(usize, usize)> {
+        let (less, upto) = self.values.equal_range(value, 0..self.values.len())?;
+        let code = |i: usize| bitpack::get(&self.packed, self.width, i) as usize;
+        let first = partition(rows.start..rows.end, |i| code(i) < less);
+        Ok((first, partition(first..rows.end, |i| code(i) < upto)))
+    }
+
+    /// Rows of `rows` that meet `predicate`, decided on codes; NULL slots come out either way.
+    pub fn select(&self, predicate: &Predicate, rows: Range<usize>) -> Result<Vec<u64>> {
+        let distinct = self.values.len();
+        let condition = on_dictionary(predicate, distinct, |value| self.values.equal_range(value, 0..distinct))?;
+        Ok(select_codes(&self.packed, self.width, rows.start, rows.len(), &condition))
+    }
+}

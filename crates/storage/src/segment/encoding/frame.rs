@@ -1,0 +1,204 @@
+//! Frame of reference and bit packing: what a value exceeds the least one by, in as few bits as the largest such code needs.
+//! For integers, dates, timestamps, decimals whose spread fits 64 bits, and booleans (reference 0, width 1: an Arrow bitmap).
+//!
+//! Section: the packed codes. NULL slots hold code 0.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, BooleanArray};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
+use mainstem_kernels::{bitpack, compare, gather};
+
+use super::condition::{Condition, select_codes, wrong_constant};
+use super::native::{Integer, Native, dispatch_integer, wide_value, wrong_type};
+use super::plain::partition;
+use super::sections::{Damage, Sections, begin_section};
+use crate::error::Result;
+use crate::predicate::Predicate;
+use crate::row::Value;
+use crate::schema::DataType;
+
+/// Packed differences from a reference.
+#[derive(Debug)]
+pub(crate) struct Frame {
+    packed: Buffer,
+    reference: i128,
+    width: u32,
+}
+
+/// The bits of a code when values run from `least` to `greatest`; `None` if they are no integers or it takes more than 64.
+pub(crate) fn width_of<N: Native>(least: N, greatest: N) -> Option<u32> {
+    let spread = greatest.integer()?.checked_sub(least.integer()?)?;
+    u64::try_from(spread).ok().map(bitpack::bits_needed)
+}
+
+/// Appends the section of `values` less `reference`; those of NULL slots, which `valid` denies, become 0.
+pub(crate) fn encode<N: Native>(
+    values: &[N],
+    valid: impl Fn(usize) -> bool,
+    reference: i128,
+    width: u32,
+    body: &mut Vec<u8>,
+) {
+    let code = |v: &N| v.integer().map_or(0, |wide| wide.wrapping_sub(reference) as u64);
+    let codes: Vec<u64> = values.iter().enumerate().map(|(i, v)| if valid(i) { code(v) } else { 0 }).collect();
+    begin_section(body);
+    bitpack::pack(&codes, width, body);
+}
+
+impl Frame {
+    /// Opens the section of `rows` codes and proves that each decodes to a value of `data_type`.
+    pub fn open(
+        data_type: DataType,
+        sections: &mut Sections,
+        rows: usize,
+        reference: i128,
+        width: u8,
+    ) -> Result<Self, Damage> {
+        fn greatest_code<N: Integer>(reference: i128, width: u32) -> Option<u64> {
+            if width > N::WIDTH_MAX {
+                return None;
+            }
+            let room = N::GREATEST.wide().checked_sub(N::narrow(reference)?.wide());
+            Some(room.map_or(u64::MAX, |room| u64::try_from(room).unwrap_or(u64::MAX)))
+        }
+        let width = u32::from(width);
+        let at = sections.position();
+        let greatest = dispatch_integer!(data_type, N => greatest_code::<N>(reference, width), else => None)
+            .ok_or_else(|| Damage::new(at, "a frame of reference that its type cannot have"))?;
+        if data_type == DataType::Boolean && (reference, width) != (0, 1) {
+            return Err(Damage::new(at, "booleans that are no bitmap"));
+        }
+        let packed = sections.take(bitpack::packed_bytes(rows, width))?;
+        if !codes_upto(&packed, width, rows, greatest) {
+            return Err(Damage::new(at, "a code beyond the range of its type"));
+        }
+        Ok(Self { packed, reference, width })
+    }
+
+    /// Rows `rows` as an Arrow array.
+    pub fn read(&self, data_type: DataType, rows: Range<usize>, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+        fn read<N: Integer>(
+            frame: &Frame,
+            data_type: DataType,
+            rows: Range<usize>,
+            nulls: Option<NullBuffer>,
+        ) -> Result<ArrayRef> {
+            let mut out = vec![N::default(); rows.len()];
+            let reference = N::narrow(frame.reference).ok_or_else(|| wrong_type(data_type, "its frame"))?;
+            N::unpack(&frame.packed, frame.width, rows.start, reference, &mut out);
+            N::array(data_type, out.into(), nulls)
+        }
+        if data_type == DataType::Boolean {
+            let bits = BooleanBuffer::new(self.packed.clone(), rows.start, rows.len());
+            return Ok(Arc::new(BooleanArray::new(bits, nulls)));
+        }
+        dispatch_integer!(data_type, N => read::<N>(self, data_type, rows, nulls),
+            else => Err(wrong_type(data_type, "a frame of reference")))
+    }
+
+    /// The values at `offsets` as an Arrow array.
+    pub fn gather(&self, data_type: DataType, offsets: &[u32], nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+        fn collect<N: Integer>(
+            frame: &Frame,
+            codes: &[u64],
+            data_type: DataType,
+            nulls: Option<NullBuffer>,
+        ) -> Result<ArrayRef> {
+            let reference = N::narrow(frame.reference).ok_or_else(|| wrong_type(data_type, "its frame"))?;
+            let out: Vec<N> = codes.iter().map(|code| reference.plus(*code)).collect();
+            N::array(data_type, out.into(), nulls)
+        }
+        let mut codes = Vec::with_capacity(offsets.len());
+        gather::gather_packed(&self.packed, self.width, offsets, &mut codes);
+        if data_type == DataType::Boolean {
+            let bits = BooleanBuffer::collect_bool(codes.len(), |i| codes[i] == 1);
+            return Ok(Arc::new(BooleanArray::new(bits, nulls)));
+        }
+        dispatch_integer!(data_type, N => collect::<N>(self, &codes, data_type, nulls),
+            else => Err(wrong_type(data_type, "a frame of reference")))
+    }
+
+    /// Value `i`, NULL or not.
+    pub fn value(&self, data_type: DataType, i: usize) -> Value {
+        let wide = self.reference.wrapping_add(i128::from(bitpack::get(&self.packed, self.width, i)));
+        match data_type {
+            DataType::Boolean => Value::Boolean(wide != 0),
+            DataType::Decimal { .. } => Value::Decimal(wide),
+            _ => Value::Int(wide as i64),
+        }
+    }
+
+    /// Of the ascending values `rows`: where those equal to `value` begin and end.
+    ///
+    /// # Errors
+    /// Internal when `value` is of another type.
+    pub fn equal_range(&self, value: &Value, rows: Range<usize>) -> Result<(usize, usize)> {
+        let sought = wide_value(value).ok_or_else(|| wrong_constant(value))?.saturating_sub(self.reference);
+        if sought < 0 {
+            return Ok((rows.start, rows.start));
+        }
+        let Ok(sought) = u64::try_from(sought) else { return Ok((rows.end, rows.end)) };
+        let code = |i: usize| bitpack::get(&self.packed, self.width, i);
+        let first = partition(rows.start..rows.end, |i| code(i) < sought);
+        Ok((first, partition(first..rows.end, |i| code(i) == sought)))
+    }
+
+    /// Rows of `rows` that meet `predicate`, decided on codes; NULL slots come out either way.
+    pub fn select(&self, data_type: DataType, predicate: &Predicate, rows: Range<usize>) -> Result<Vec<u64>> {
+        if data_type == DataType::Boolean {
+            let condition = on_booleans(predicate);
+            return Ok(select_codes(&self.packed, self.width, rows.start, rows.len(), &condition));
+        }
+        let condition = dispatch_integer!(data_type,
+            N => on_codes(&Condition::<N>::of(predicate)?, self.reference),
+            else => return Err(wrong_type(data_type, "a frame of reference")));
+        Ok(select_codes(&self.packed, self.width, rows.start, rows.len(), &condition))
+    }
+}
+
+/// Whether the first `rows` codes are all at most `greatest`.
+pub(crate) fn codes_upto(packed: &[u8], width: u32, rows: usize, greatest: u64) -> bool {
+    if width == 0 || (width < 64 && greatest >= (1 << width) - 1) || greatest == u64::MAX {
+        return true;
+    }
+    let mut within = vec![0; mainstem_kernels::bitmap::words(rows)];
+    compare::select_range(packed, width, 0, rows, 0, greatest, &mut within);
+    mainstem_kernels::bitmap::count_ones(&within) == rows
+}
+
+/// `predicate` on booleans, as a condition on their codes 0 and 1.
+fn on_booleans(predicate: &Predicate) -> Condition<u64> {
+    match [false, true].map(|b| predicate.matches(&Value::Boolean(b))) {
+        [false, false] => Condition::Never,
+        [true, true] => Condition::Always,
+        [_, holds_for_true] => Condition::Within(u64::from(holds_for_true), u64::from(holds_for_true)),
+    }
+}
+
+/// `condition` on values, as one on values less `reference`.
+fn on_codes<N: Integer>(condition: &Condition<N>, reference: i128) -> Condition<u64> {
+    let within = |low: N, high: N| {
+        let low = low.wide().saturating_sub(reference).max(0);
+        let high = high.wide().saturating_sub(reference);
+        match (u64::try_from(low), u64::try_from(high)) {
+            (Ok(low), Ok(high)) => Some((low, high)),
+            (Ok(low), Err(_)) if high > 0 => Some((low, u64::MAX)),
+            _ => None,
+        }
+    };
+    match condition {
+        Condition::Never => Condition::Never,
+        Condition::Always => Condition::Always,
+        Condition::Within(low, high) => {
+            within(*low, *high).map_or(Condition::Never, |(low, high)| Condition::Within(low, high))
+        }
+        Condition::Outside(low, high) => {
+            within(*low, *high).map_or(Condition::Always, |(low, high)| Condition::Outside(low, high))
+        }
+        Condition::OneOf(listed) => Condition::OneOf(
+            listed.iter().filter_map(|v| u64::try_from(v.wide().saturating_sub(reference)).ok()).collect(),
+        ),
+    }
+}

@@ -1,0 +1,193 @@
+//! Encodings of one column of one segment: how its values become bytes, and what can be asked of the bytes.
+//!
+//! Comes in: an Arrow array when written, the bytes of a block when opened. Goes out: bytes with an [`Encoding`], or Arrow
+//! arrays, selections and single values.
+//!
+//! 1. [`choose::encode`] looks at the values and takes the smallest of the four encodings by computed size.
+//! 2. [`EncodedValues::open`] takes the bytes back and proves everything that reading relies on.
+//! 3. Reading a range, gathering, selecting and searching are one call into the encoding, each over slices; the choice among the
+//!    encodings, and among the types, is made once per call.
+//!
+//! One file per encoding, all of one shape: `open`, `read`, `gather`, `value`, `equal_range`, `select`, and functions that
+//! give the encoded size and encode. `native` has the number types, `condition` translates predicates.
+//!
+//! Invariants: an open encoding answers for each row below its row count without a panic, whatever bytes it came from. NULLs
+//! are the block's matter: here a NULL slot has some value.
+//!
+//! It does not own: files, checksums, NULLs, zone maps.
+
+mod native;
+mod sections;
+mod condition;
+mod plain;
+mod constant;
+mod frame;
+mod dictionary;
+mod choose;
+
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+
+use arrow_array::ArrayRef;
+use arrow_buffer::NullBuffer;
+
+use crate::error::Result;
+use crate::predicate::Predicate;
+use crate::row::Value;
+use crate::schema::DataType;
+
+pub(crate) use choose::encode;
+pub(crate) use sections::{Damage, Sections, begin_section};
+
+/// How a column's values are stored, with what a reader has to know before it sees the bytes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Encoding {
+    /// One value for all rows that are not NULL; NULL if there are none.
+    Constant {
+        /// The value.
+        value: Value,
+    },
+    /// Codes into the ascending distinct values (HYRISE section 3).
+    Dictionary {
+        /// Number of distinct values.
+        distinct: u32,
+        /// Bits of a code: `ceil(log2(distinct))`.
+        width: u8,
+        /// Bits of the length of a text or of bytes; 0 for other types.
+        length_width: u8,
+    },
+    /// Bit-packed differences from the least value.
+    FrameOfReference {
+        /// The least value.
+        reference: i128,
+        /// Bits of a difference.
+        width: u8,
+    },
+    /// Values as they are.
+    Plain {
+        /// Bits of the length of a text or of bytes; 0 for other types.
+        length_width: u8,
+    },
+}
+
+impl Encoding {
+    /// Its name, as shown to users.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Constant { .. } => "constant",
+            Self::Dictionary { .. } => "dictionary",
+            Self::FrameOfReference { .. } => "frame of reference",
+            Self::Plain { .. } => "plain",
+        }
+    }
+}
+
+/// An open column without its NULLs.
+#[derive(Debug)]
+pub(crate) enum EncodedValues {
+    Constant(constant::Constant),
+    Dictionary(dictionary::Dictionary),
+    Frame(frame::Frame),
+    Plain(plain::Plain),
+}
+
+impl EncodedValues {
+    /// Opens `rows` values from the remaining sections of a block, and proves that reading cannot fail.
+    pub fn open(
+        data_type: DataType,
+        encoding: &Encoding,
+        mut sections: Sections,
+        rows: usize,
+        nulls: Option<&NullBuffer>,
+    ) -> Result<Self, Damage> {
+        let values =
+            match encoding {
+                Encoding::Constant { value } => Self::Constant(constant::Constant::open(data_type, value)?),
+                Encoding::Dictionary { distinct, width, length_width } => Self::Dictionary(
+                    dictionary::Dictionary::open(data_type, &mut sections, rows, *distinct, *width, *length_width)?,
+                ),
+                Encoding::FrameOfReference { reference, width } => {
+                    Self::Frame(frame::Frame::open(data_type, &mut sections, rows, *reference, *width)?)
+                }
+                Encoding::Plain { length_width } => {
+                    Self::Plain(plain::Plain::open(data_type, &mut sections, rows, *length_width, nulls)?)
+                }
+            };
+        sections.finish()?;
+        Ok(values)
+    }
+
+    /// Bytes of memory beside the block's own buffer.
+    pub fn memory(&self) -> usize {
+        match self {
+            Self::Constant(_) | Self::Frame(_) => 0,
+            Self::Dictionary(dictionary) => dictionary.memory(),
+            Self::Plain(plain) => plain.memory(),
+        }
+    }
+
+    /// Rows `rows` as an Arrow array with the given NULLs.
+    pub fn read(&self, data_type: DataType, rows: Range<usize>, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+        match self {
+            Self::Constant(constant) => constant.read(data_type, rows.len(), nulls),
+            Self::Dictionary(dictionary) => dictionary.read(data_type, rows, nulls),
+            Self::Frame(frame) => frame.read(data_type, rows, nulls),
+            Self::Plain(plain) => plain.read(data_type, rows, nulls),
+        }
+    }
+
+    /// The rows at `offsets` as an Arrow array with the given NULLs.
+    pub fn gather(&self, data_type: DataType, offsets: &[u32], nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+        match self {
+            Self::Constant(constant) => constant.read(data_type, offsets.len(), nulls),
+            Self::Dictionary(dictionary) => dictionary.gather(data_type, offsets, nulls),
+            Self::Frame(frame) => frame.gather(data_type, offsets, nulls),
+            Self::Plain(plain) => plain.take(data_type, offsets.to_vec(), nulls),
+        }
+    }
+
+    /// Row `i`, which must not be NULL.
+    pub fn value(&self, data_type: DataType, i: usize) -> Result<Value> {
+        match self {
+            Self::Constant(constant) => Ok(constant.value().clone()),
+            Self::Dictionary(dictionary) => dictionary.value(i),
+            Self::Frame(frame) => Ok(frame.value(data_type, i)),
+            Self::Plain(plain) => plain.value(i),
+        }
+    }
+
+    /// Of the ascending rows `rows`, without NULLs: where those equal to `value` begin and end. O(log rows).
+    ///
+    /// # Errors
+    /// Internal when `value` is of another type.
+    pub fn equal_range(&self, value: &Value, rows: Range<usize>) -> Result<(usize, usize)> {
+        match self {
+            Self::Constant(constant) => Ok(constant.equal_range(value, rows)),
+            Self::Dictionary(dictionary) => dictionary.equal_range(value, rows),
+            Self::Frame(frame) => frame.equal_range(value, rows),
+            Self::Plain(plain) => plain.equal_range(value, rows),
+        }
+    }
+
+    /// Rows of `rows` that meet `predicate`, a comparison with constants of the column's type; NULL slots come out either way.
+    pub fn select(&self, data_type: DataType, predicate: &Predicate, rows: Range<usize>) -> Result<Vec<u64>> {
+        match self {
+            Self::Constant(constant) => Ok(constant.select(predicate, rows.len())),
+            Self::Dictionary(dictionary) => dictionary.select(predicate, rows),
+            Self::Frame(frame) => frame.select(data_type, predicate, rows),
+            Self::Plain(plain) => plain.select(predicate, rows),
+        }
+    }
+
+    /// Distinct values, where the encoding knows them.
+    pub fn distinct(&self) -> Option<usize> {
+        match self {
+            Self::Constant(constant) => Some(usize::from(!constant.value().is_null())),
+            Self::Dictionary(dictionary) => Some(dictionary.distinct()),
+            Self::Frame(_) | Self::Plain(_) => None,
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! The fixed-width number types that columns are stored in: order, neighbours, conversion from and to [`Value`], and the
+//! Arrow array of each. What the encodings need of a type stands here, once.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use arrow_array::types::{
+    ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
+    TimestampMicrosecondType,
+};
+use arrow_array::{Array, ArrayRef, PrimitiveArray};
+use arrow_buffer::{ArrowNativeType, NullBuffer, ScalarBuffer};
+use mainstem_kernels::bitpack;
+use mainstem_kernels::cast::Pod;
+use mainstem_kernels::compare::Plain as Comparable;
+
+use crate::error::{Error, Result};
+use crate::row::Value;
+use crate::schema::DataType;
+
+/// Where a constant stands among the values of a type.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Place<N> {
+    /// Below all of them.
+    Below,
+    /// One of them.
+    At(N),
+    /// Above all of them.
+    Above,
+}
+
+/// A stored number type.
+pub(crate) trait Native: Pod + Comparable + ArrowNativeType {
+    /// The least value.
+    const LEAST: Self;
+    /// The greatest value: NaN for floats.
+    const GREATEST: Self;
+
+    /// The order of contract 5.
+    fn order(self, other: Self) -> Ordering;
+    /// The next smaller value; `None` below the least.
+    fn below(self) -> Option<Self>;
+    /// The next larger value; `None` above the greatest.
+    fn above(self) -> Option<Self>;
+    /// The one form in which equal values are stored.
+    fn normalised(self) -> Self {
+        self
+    }
+    /// Equal for equal values only: a key for hashing.
+    fn key(self) -> u128;
+    /// Widened, if this is an integer.
+    #[inline]
+    fn integer(self) -> Option<i128> {
+        None
+    }
+    /// As a value of a row.
+    fn value(self) -> Value;
+    /// Where `value` stands; `None` if it is of another type.
+    fn place(value: &Value) -> Option<Place<Self>>;
+    /// The values of an Arrow array of this native type.
+    fn values_of(array: &dyn Array) -> Option<ScalarBuffer<Self>>;
+    /// An Arrow array of `data_type`.
+    fn array(data_type: DataType, values: ScalarBuffer<Self>, nulls: Option<NullBuffer>) -> Result<ArrayRef>;
+}
+
+/// A stored number type that frame of reference works on.
+pub(crate) trait Integer: Native {
+    /// Most bits of a code.
+    const WIDTH_MAX: u32;
+
+    /// Widened.
+    fn wide(self) -> i128;
+    /// Narrowed; `None` when it does not fit.
+    fn narrow(wide: i128) -> Option<Self>;
+    /// `self` plus a code, wrapping.
+    fn plus(self, code: u64) -> Self;
+    /// `reference` plus each code of rows `start..`, wrapping.
+    fn unpack(packed: &[u8], width: u32, start: usize, reference: Self, out: &mut [Self]);
+}
+
+/// The integer behind `value`, of any type that is stored as one.
+pub(crate) fn wide_value(value: &Value) -> Option<i128> {
+    match value {
+        Value::Int(v) => Some(i128::from(*v)),
+        Value::Decimal(v) => Some(*v),
+        Value::Boolean(v) => Some(i128::from(*v)),
+        _ => None,
+    }
+}
+
+/// The values of `array`, if it is of Arrow type `A`.
+fn values_of<A: ArrowPrimitiveType>(array: &dyn Array) -> Option<ScalarBuffer<A::Native>> {
+    array.as_any().downcast_ref::<PrimitiveArray<A>>().map(|a| a.values().clone())
+}
+
+/// An array of `data_type` over `values`, of Arrow type `A`.
+fn primitive<A: ArrowPrimitiveType>(
+    data_type: DataType,
+    values: ScalarBuffer<A::Native>,
+    nulls: Option<NullBuffer>,
+) -> Result<ArrayRef> {
+    Ok(Arc::new(PrimitiveArray::<A>::try_new(values, nulls)?.with_data_type(data_type.arrow())))
+}
+
+/// A defect: an encoding was asked for a type it does not hold.
+pub(crate) fn wrong_type(data_type: DataType, native: &str) -> Error {
+    Error::internal(format!("a column of {data_type:?} is not stored as {native}"))
+}
+
+macro_rules! integer {
+    ($t:ty, $unpack:ident, $width:literal, $value:expr, $($pattern:pat => $arrow:ty),+) => {
+        impl Native for $t {
+            const LEAST: Self = <$t>::MIN;
+            const GREATEST: Self = <$t>::MAX;
+
+            #[inline]
+            fn order(self, other: Self) -> Ordering {
+                self.cmp(&other)
+            }
+            fn below(self) -> Option<Self> {
+                self.checked_sub(1)
+            }
+            fn above(self) -> Option<Self> {
+                self.checked_add(1)
+            }
+            #[inline]
+            fn key(self) -> u128 {
+                self as u128
+            }
+            #[inline]
+            fn integer(self) -> Option<i128> {
+                Some(i128::from(self))
+            }
+            fn value(self) -> Value {
+                $value(self)
+            }
+            fn place(value: &Value) -> Option<Place<Self>> {
+                let wide = wide_value(value)?;
+                Some(match <$t>::try_from(wide) {
+                    Ok(v) => Place::At(v),
+                    Err(_) if wide < 0 => Place::Below,
+                    Err(_) => Place::Above,
+                })
+            }
+            fn values_of(array: &dyn Array) -> Option<ScalarBuffer<Self>> {
+                None$(.or_else(|| values_of::<$arrow>(array)))+
+            }
+            fn array(data_type: DataType, values: ScalarBuffer<Self>, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+                match data_type {
+                    $($pattern => primitive::<$arrow>(data_type, values, nulls),)+
+                    _ => Err(wrong_type(data_type, stringify!($t))),
+                }
+            }
+        }
+
+        impl Integer for $t {
+            const WIDTH_MAX: u32 = $width;
+
+            #[inline]
+            fn wide(self) -> i128 {
+                i128::from(self)
+            }
+            #[inline]
+            fn narrow(wide: i128) -> Option<Self> {
+                <$t>::try_from(wide).ok()
+            }
+            #[inline]
+            fn plus(self, code: u64) -> Self {
+                self.wrapping_add(code as $t)
+            }
+            fn unpack(packed: &[u8], width: u32, start: usize, reference: Self, out: &mut [Self]) {
+                bitpack::$unpack(packed, width, start, reference, out);
+            }
+        }
+    };
+}
+
+integer!(i16, unpack_for_i16, 16, |v| Value::Int(i64::from(v)), DataType::SmallInt => Int16Type);
+integer!(i32, unpack_for_i32, 32, |v| Value::Int(i64::from(v)),
+    DataType::Integer => Int32Type, DataType::Date => Date32Type);
+integer!(i64, unpack_for_i64, 64, Value::Int,
+    DataType::BigInt => Int64Type, DataType::Timestamp | DataType::TimestampTz => TimestampMicrosecondType);
+integer!(i128, unpack_for_i128, 64, Value::Decimal, DataType::Decimal { .. } => Decimal128Type);
+
+macro_rules! float {
+    ($t:ty, $variant:ident, $arrow:ty) => {
+        impl Native for $t {
+            const LEAST: Self = <$t>::NEG_INFINITY;
+            const GREATEST: Self = <$t>::NAN;
+
+            #[inline]
+            fn order(self, other: Self) -> Ordering {
+                self.partial_cmp(&other).unwrap_or_else(|| self.is_nan().cmp(&other.is_nan()))
+            }
+            fn below(self) -> Option<Self> {
+                if self.is_nan() {
+                    Some(<$t>::INFINITY)
+                } else if self == <$t>::NEG_INFINITY {
+                    None
+                } else {
+                    Some(self.next_down())
+                }
+            }
+            fn above(self) -> Option<Self> {
+                if self.is_nan() {
+                    None
+                } else if self == <$t>::INFINITY {
+                    Some(<$t>::NAN)
+                } else {
+                    Some(self.next_up())
+                }
+            }
+            #[inline]
+            fn normalised(self) -> Self {
+                if self.is_nan() { <$t>::NAN } else { self + 0.0 }
+            }
+            #[inline]
+            fn key(self) -> u128 {
+                u128::from(self.normalised().to_bits())
+            }
+            fn value(self) -> Value {
+                Value::$variant(self)
+            }
+            fn place(value: &Value) -> Option<Place<Self>> {
+                match value {
+                    Value::$variant(v) => Some(Place::At(v.normalised())),
+                    _ => None,
+                }
+            }
+            fn values_of(array: &dyn Array) -> Option<ScalarBuffer<Self>> {
+                values_of::<$arrow>(array)
+            }
+            fn array(data_type: DataType, values: ScalarBuffer<Self>, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+                match data_type {
+                    DataType::$variant => primitive::<$arrow>(data_type, values, nulls),
+                    _ => Err(wrong_type(data_type, stringify!($t))),
+                }
+            }
+        }
+    };
+}
+
+float!(f32, Real, Float32Type);
+float!(f64, Double, Float64Type);
+
+/// Runs one expression for the number type behind a [`DataType`], another for BOOLEAN, a third for text and bytes.
+macro_rules! dispatch {
+    ($data_type:expr, $n:ident => $number:expr, boolean => $boolean:expr, bytes => $bytes:expr) => {
+        match $data_type {
+            $crate::schema::DataType::Boolean => $boolean,
+            $crate::schema::DataType::SmallInt => {
+                type $n = i16;
+                $number
+            }
+            $crate::schema::DataType::Integer | $crate::schema::DataType::Date => {
+                type $n = i32;
+                $number
+            }
+            $crate::schema::DataType::BigInt
+            | $crate::schema::DataType::Timestamp
+            | $crate::schema::DataType::TimestampTz => {
+                type $n = i64;
+                $number
+            }
+            $crate::schema::DataType::Decimal { .. } => {
+                type $n = i128;
+                $number
+            }
+            $crate::schema::DataType::Real => {
+                type $n = f32;
+                $number
+            }
+            $crate::schema::DataType::Double => {
+                type $n = f64;
+                $number
+            }
+            $crate::schema::DataType::Text { .. } | $crate::schema::DataType::Bytea => $bytes,
+        }
+    };
+}
+pub(crate) use dispatch;
+
+/// Runs one expression for the integer type behind a [`DataType`] (`i16` for BOOLEAN), another for the other types.
+macro_rules! dispatch_integer {
+    ($data_type:expr, $n:ident => $integer:expr, else => $other:expr) => {
+        match $data_type {
+            $crate::schema::DataType::Boolean | $crate::schema::DataType::SmallInt => {
+                type $n = i16;
+                $integer
+            }
+            $crate::schema::DataType::Integer | $crate::schema::DataType::Date => {
+                type $n = i32;
+                $integer
+            }
+            $crate::schema::DataType::BigInt
+            | $crate::schema::DataType::Timestamp
+            | $crate::schema::DataType::TimestampTz => {
+                type $n = i64;
+                $integer
+            }
+            $crate::schema::DataType::Decimal { .. } => {
+                type $n = i128;
+                $integer
+            }
+            _ => $other,
+        }
+    };
+}
+pub(crate) use dispatch_integer;

@@ -1,0 +1,303 @@
+//! Plain: the values as they are. Numbers at full width; text and bytes as bit-packed lengths and one heap.
+//!
+//! Sections: numbers: the values. Text and bytes: lengths (packed at `length_width` bits), heap. NULL slots hold 0 or nothing.
+//! In memory text and bytes are Arrow view arrays onto the heap, made once when the block is opened; reading a range is a slice.
+//! A dictionary keeps its values in this form too.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, BinaryArray, BinaryViewArray, StringArray, StringViewArray, UInt32Array};
+use arrow_buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
+use mainstem_kernels::{bitmap, bitpack, cast, gather};
+
+use super::condition::{Condition, wrong_constant};
+use super::native::{Native, Place};
+use super::sections::{Damage, Sections, begin_section, padded};
+use crate::error::{Error, Result};
+use crate::predicate::{CompareOp, Predicate};
+use crate::row::Value;
+use crate::schema::DataType;
+
+/// Values at full width.
+#[derive(Debug)]
+pub(crate) enum Plain {
+    SmallInt(ScalarBuffer<i16>),
+    Int(ScalarBuffer<i32>),
+    BigInt(ScalarBuffer<i64>),
+    Decimal(ScalarBuffer<i128>),
+    Real(ScalarBuffer<f32>),
+    Double(ScalarBuffer<f64>),
+    Text(StringViewArray),
+    Bytes(BinaryViewArray),
+}
+
+/// Runs one expression for whichever number buffer this is, another for whichever view array.
+macro_rules! each {
+    ($plain:expr, $numbers:ident => $number:expr, $views:ident => $view:expr) => {
+        match $plain {
+            Plain::SmallInt($numbers) => $number,
+            Plain::Int($numbers) => $number,
+            Plain::BigInt($numbers) => $number,
+            Plain::Decimal($numbers) => $number,
+            Plain::Real($numbers) => $number,
+            Plain::Double($numbers) => $number,
+            Plain::Text($views) => $view,
+            Plain::Bytes($views) => $view,
+        }
+    };
+}
+
+/// Bytes that `count` numbers take.
+pub(crate) fn number_bytes<N: Native>(count: usize) -> usize {
+    count * size_of::<N>()
+}
+
+/// Bytes that texts take: their packed lengths and the heap.
+pub(crate) fn text_bytes(count: usize, length_max: usize, heap: usize) -> usize {
+    padded(bitpack::packed_bytes(count, bitpack::bits_needed(length_max as u64))) + heap
+}
+
+/// Appends the section of `values`.
+pub(crate) fn encode_numbers<N: Native>(values: &[N], body: &mut Vec<u8>) {
+    begin_section(body);
+    cast::to_le_bytes(values, body);
+}
+
+/// Appends the sections of `values` and returns the width of a length.
+pub(crate) fn encode_texts(values: &[&[u8]], body: &mut Vec<u8>) -> u8 {
+    let lengths: Vec<u64> = values.iter().map(|v| v.len() as u64).collect();
+    let width = bitpack::bits_needed(lengths.iter().copied().max().unwrap_or(0));
+    begin_section(body);
+    bitpack::pack(&lengths, width, body);
+    begin_section(body);
+    body.reserve(values.iter().map(|v| v.len()).sum());
+    for value in values {
+        body.extend_from_slice(value);
+    }
+    width as u8
+}
+
+impl Plain {
+    /// Opens the sections of `count` values, the last ones of the block. `nulls` are kept by text and bytes only.
+    pub fn open(
+        data_type: DataType,
+        sections: &mut Sections,
+        count: usize,
+        length_width: u8,
+        nulls: Option<&NullBuffer>,
+    ) -> Result<Self, Damage> {
+        if !matches!(data_type, DataType::Text { .. } | DataType::Bytea) && length_width != 0 {
+            return Err(Damage::new(sections.position(), "numbers with a width of lengths"));
+        }
+        macro_rules! numbers {
+            ($variant:ident, $t:ty) => {
+                Self::$variant(ScalarBuffer::new(sections.take(count * size_of::<$t>())?, 0, count))
+            };
+        }
+        Ok(match data_type {
+            DataType::Boolean => return Err(Damage::new(0, "plain booleans")),
+            DataType::SmallInt => numbers!(SmallInt, i16),
+            DataType::Integer | DataType::Date => numbers!(Int, i32),
+            DataType::BigInt | DataType::Timestamp | DataType::TimestampTz => numbers!(BigInt, i64),
+            DataType::Decimal { .. } => numbers!(Decimal, i128),
+            DataType::Real => numbers!(Real, f32),
+            DataType::Double => numbers!(Double, f64),
+            DataType::Text { .. } | DataType::Bytea => {
+                Self::open_views(data_type, sections, count, u32::from(length_width), nulls.cloned())?
+            }
+        })
+    }
+
+    fn open_views(
+        data_type: DataType,
+        sections: &mut Sections,
+        count: usize,
+        width: u32,
+        nulls: Option<NullBuffer>,
+    ) -> Result<Self, Damage> {
+        if width > 31 {
+            return Err(Damage::new(sections.position(), "lengths of more than 31 bits"));
+        }
+        let packed = sections.take(bitpack::packed_bytes(count, width))?;
+        let mut lengths = vec![0u32; count];
+        bitpack::unpack_u32(&packed, width, 0, &mut lengths);
+        let at = sections.position();
+        let heap = sections.rest();
+        let mut offsets = Vec::with_capacity(count + 1);
+        let mut end = 0u64;
+        offsets.push(0i32);
+        for length in lengths {
+            end += u64::from(length);
+            offsets.push(i32::try_from(end).map_err(|_| Damage::new(at, "lengths of more than 2 GiB"))?);
+        }
+        if end != heap.len() as u64 {
+            return Err(Damage::new(at, format!("lengths add up to {end} bytes, the heap has {}", heap.len())));
+        }
+        let offsets = OffsetBuffer::new(offsets.into());
+        let damaged = |e: arrow_schema::ArrowError| Damage::new(at, e.to_string());
+        Ok(if data_type == DataType::Bytea {
+            Self::Bytes((&BinaryArray::try_new(offsets, heap, nulls).map_err(damaged)?).into())
+        } else {
+            Self::Text((&StringArray::try_new(offsets, heap, nulls).map_err(damaged)?).into())
+        })
+    }
+
+    /// Values held.
+    pub fn len(&self) -> usize {
+        each!(self, numbers => numbers.len(), views => views.len())
+    }
+
+    /// Bytes of memory beside the block's own buffer.
+    pub fn memory(&self) -> usize {
+        each!(self, _numbers => 0, views => views.views().inner().len())
+    }
+
+    /// Rows `rows` as an Arrow array, in place. `nulls` are theirs.
+    pub fn read(&self, data_type: DataType, rows: Range<usize>, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+        each!(self,
+            numbers => Native::array(data_type, numbers.slice(rows.start, rows.len()), nulls),
+            views => Ok(Arc::new(views.slice(rows.start, rows.len())) as ArrayRef))
+    }
+
+    /// The values at `indices` as an Arrow array; those of text and bytes are NULL where `nulls` or the value is, those of
+    /// numbers where `nulls` is. Every index must be below [`Plain::len`].
+    pub fn take(&self, data_type: DataType, indices: Vec<u32>, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+        each!(self,
+        numbers => {
+            let mut out = Vec::with_capacity(indices.len());
+            gather::gather(numbers, &indices, &mut out);
+            Native::array(data_type, out.into(), nulls)
+        },
+        views => {
+            let indices = UInt32Array::try_new(indices.into(), nulls)?;
+            Ok(arrow_select::take::take(views, &indices, None)?)
+        })
+    }
+
+    /// Value `i`, NULL or not.
+    pub fn value(&self, i: usize) -> Result<Value> {
+        match self {
+            Self::Text(views) if i < views.len() => Ok(Value::Text(views.value(i).into())),
+            Self::Bytes(views) if i < views.len() => Ok(Value::Bytes(views.value(i).into())),
+            _ => each!(self, numbers => numbers.get(i).map(|v| v.value()), _views => None)
+                .ok_or_else(|| Error::internal(format!("row {i} is outside its block"))),
+        }
+    }
+
+    /// Of the ascending values `rows`: where those equal to `value` begin and end.
+    ///
+    /// # Errors
+    /// Internal when `value` is of another type.
+    pub fn equal_range(&self, value: &Value, rows: Range<usize>) -> Result<(usize, usize)> {
+        fn numbers_equal<N: Native>(all: &[N], value: &Value, rows: &Range<usize>) -> Result<(usize, usize)> {
+            let part = all.get(rows.clone()).ok_or_else(|| Error::internal("rows are outside their block"))?;
+            let (first, end) = match N::place(value).ok_or_else(|| wrong_constant(value))? {
+                Place::Below => (0, 0),
+                Place::Above => (part.len(), part.len()),
+                Place::At(v) => {
+                    let first = part.partition_point(|x| x.order(v).is_lt());
+                    (first, first + part[first..].partition_point(|x| x.order(v).is_eq()))
+                }
+            };
+            Ok((rows.start + first, rows.start + end))
+        }
+        each!(self,
+        numbers => numbers_equal(numbers, value, &rows),
+        views => {
+            let sought = bytes_of(value).ok_or_else(|| wrong_constant(value))?;
+            let (start, end) = (rows.start, rows.end.min(views.len()));
+            let bytes = |i: usize| -> &[u8] { views.value(i).as_ref() };
+            let first = partition(start..end, |i| bytes(i) < sought);
+            Ok((first, partition(first..end, |i| bytes(i) == sought)))
+        })
+    }
+
+    /// Rows of `rows` that meet `predicate`; NULL slots come out either way.
+    pub fn select(&self, predicate: &Predicate, rows: Range<usize>) -> Result<Vec<u64>> {
+        fn select_numbers<N: Native>(all: &[N], predicate: &Predicate, rows: Range<usize>) -> Result<Vec<u64>> {
+            let part = all.get(rows).ok_or_else(|| Error::internal("rows are outside their block"))?;
+            Ok(Condition::<N>::of(predicate)?.select(part))
+        }
+        each!(self,
+        numbers => select_numbers(numbers, predicate, rows),
+        views => {
+            let test = TextTest::of(predicate)?;
+            let mut out = vec![0; bitmap::words(rows.len())];
+            for (at, i) in rows.enumerate() {
+                if test.holds(views.value(i).as_ref()) {
+                    bitmap::set(&mut out, at);
+                }
+            }
+            Ok(out)
+        })
+    }
+
+    /// Whether the values ascend, each distinct: what a dictionary must.
+    pub fn is_strictly_ascending(&self) -> bool {
+        each!(self,
+        numbers => numbers.windows(2).all(|w| w[0].order(w[1]).is_lt()),
+        views => (1..views.len()).all(|i| {
+            let (left, right): (&[u8], &[u8]) = (views.value(i - 1).as_ref(), views.value(i).as_ref());
+            left < right
+        }))
+    }
+}
+
+/// The first index of `range` for which `before` is false, when it is true for a prefix.
+pub(crate) fn partition(range: Range<usize>, before: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (range.start, range.end);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if before(middle) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}
+
+/// The bytes of a text or bytea value.
+pub(crate) fn bytes_of(value: &Value) -> Option<&[u8]> {
+    match value {
+        Value::Text(v) => Some(v.as_bytes()),
+        Value::Bytes(v) => Some(v),
+        _ => None,
+    }
+}
+
+/// A predicate on texts or bytes.
+enum TextTest<'a> {
+    Never,
+    Always,
+    Compare(CompareOp, &'a [u8]),
+    OneOf(Vec<&'a [u8]>),
+}
+
+impl<'a> TextTest<'a> {
+    fn of(predicate: &'a Predicate) -> Result<Self> {
+        let bytes = |value: &'a Value| bytes_of(value).ok_or_else(|| wrong_constant(value));
+        Ok(match predicate {
+            Predicate::IsNull { .. } | Predicate::Compare { value: Value::Null, .. } => Self::Never,
+            Predicate::IsNotNull { .. } => Self::Always,
+            Predicate::Compare { op, value, .. } => Self::Compare(*op, bytes(value)?),
+            Predicate::In { values, .. } => {
+                let mut listed = values.iter().filter(|v| !v.is_null()).map(bytes).collect::<Result<Vec<_>>>()?;
+                listed.sort_unstable();
+                Self::OneOf(listed)
+            }
+        })
+    }
+
+    #[inline]
+    fn holds(&self, value: &[u8]) -> bool {
+        match self {
+            Self::Never => false,
+            Self::Always => true,
+            Self::Compare(CompareOp::Eq, other) => value == *other,
+            Self::Compare(op, other) => op.holds(value.cmp(other)),
+            Self::OneOf(listed) => listed.binary_search(&value).is_ok(),
+        }
+    }
+}

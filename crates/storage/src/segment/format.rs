@@ -1,0 +1,424 @@
+//! What is known of a segment without reading it, and how that becomes bytes: in a segment file's footer, in the manifest, in
+//! log records. Byte tables: `docs/formats/segment.md`.
+//!
+//! Comes in: a [`SegmentMeta`] or bytes. Goes out: the other. Invariant: what [`SegmentMeta::decode`] accepts is consistent in
+//! itself (counts, ranges, ids); whether the blocks hold what it says is proved when they are opened.
+
+use crate::error::{Error, Result};
+use crate::ids::{ColumnId, ContainerId, FileId, SchemaVersion};
+use crate::limits;
+use crate::predicate::ValueRange;
+use crate::row::Value;
+use crate::schema::DataType;
+use crate::wal::codec::{Decoder, Encoder};
+
+use super::encoding::Encoding;
+
+/// First bytes of a segment file.
+pub(crate) const MAGIC: [u8; 8] = *b"MSTMSEG1";
+/// Version of the format.
+pub(crate) const FORMAT_VERSION: u32 = 1;
+/// Bytes of the header.
+pub(crate) const HEADER_BYTES: usize = 32;
+/// Bytes behind the footer: its length, its checksum, the magic again.
+pub(crate) const TRAILER_BYTES: usize = 16;
+/// Bytes of the checksum that ends each block.
+pub(crate) const CHECKSUM_BYTES: u64 = 4;
+
+/// A block: where it is and what its checksum is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockRef {
+    /// The file.
+    pub file: FileId,
+    /// Where in the file it begins.
+    pub offset: u64,
+    /// Its bytes, the checksum at its end included.
+    pub len: u64,
+    /// CRC-32C of its bytes before the checksum.
+    pub checksum: u32,
+}
+
+/// Least and greatest value of a column in a segment. NULL when all rows are.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ZoneMap {
+    /// No value is below it.
+    pub min: Value,
+    /// No value is above it.
+    pub max: Value,
+    /// Whether `min` occurs: a long text is shortened.
+    pub min_exact: bool,
+    /// Whether `max` occurs.
+    pub max_exact: bool,
+}
+
+/// One column of a segment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ColumnMeta {
+    /// The column.
+    pub id: ColumnId,
+    /// Its type when the segment was written.
+    pub data_type: DataType,
+    /// How its values are stored.
+    pub encoding: Encoding,
+    /// Where; `None` when the metadata says it all: a constant without NULLs, or NULL in every row.
+    pub block: Option<BlockRef>,
+    /// NULL rows.
+    pub null_count: u32,
+    /// Bounds of the values.
+    pub zone: ZoneMap,
+    /// Distinct values without NULL, where the encoding counted them.
+    pub distinct: Option<u32>,
+    /// Sum of the values, of integers and decimals (unscaled), unless it overflows 128 bits.
+    pub sum: Option<i128>,
+}
+
+/// A bound of the keys of a segment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyBounds {
+    /// At or below the key of the first row.
+    pub min: Box<[u8]>,
+    /// At or above the key of the last row.
+    pub max: Box<[u8]>,
+}
+
+/// What is known of a segment without reading it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SegmentMeta {
+    /// The container.
+    pub id: ContainerId,
+    /// Rows, deleted ones included.
+    pub rows: u32,
+    /// The schema it was written under.
+    pub schema_version: SchemaVersion,
+    /// Its columns in the order of that schema.
+    pub columns: Vec<ColumnMeta>,
+    /// Bounds of its sort keys, encoded; `None` without a sort key. Long keys are shortened.
+    pub key_bounds: Option<KeyBounds>,
+    /// The filter over hashes of primary keys; `None` without a primary key.
+    pub key_filter: Option<BlockRef>,
+}
+
+impl ColumnMeta {
+    /// Its zone map as predicates use it.
+    #[must_use]
+    pub fn range(&self, rows: u32) -> ValueRange {
+        ValueRange {
+            min: self.zone.min.clone(),
+            max: self.zone.max.clone(),
+            has_nulls: self.null_count > 0,
+            all_null: self.null_count == rows,
+        }
+    }
+}
+
+impl SegmentMeta {
+    /// The column with id `id`, unless the segment was written without it.
+    #[must_use]
+    pub fn column(&self, id: ColumnId) -> Option<&ColumnMeta> {
+        self.columns.iter().find(|c| c.id == id)
+    }
+
+    /// All its blocks.
+    pub fn blocks(&self) -> impl Iterator<Item = &BlockRef> {
+        self.columns.iter().filter_map(|c| c.block.as_ref()).chain(&self.key_filter)
+    }
+
+    /// The files its blocks are in, each once, ascending.
+    #[must_use]
+    pub fn files(&self) -> Vec<FileId> {
+        let mut files: Vec<FileId> = self.blocks().map(|b| b.file).collect();
+        files.sort_unstable();
+        files.dedup();
+        files
+    }
+
+    /// Bytes of all its blocks.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.blocks().map(|b| b.len).sum()
+    }
+
+    /// Appends it to a record.
+    pub fn encode(&self, e: &mut Encoder) {
+        e.varint(self.id.0);
+        e.varint(u64::from(self.rows));
+        e.varint(self.schema_version.0);
+        e.list(self.columns.iter(), |e, column| column.encode(e));
+        e.option(self.key_bounds.as_ref(), |e, bounds| {
+            e.bytes(&bounds.min);
+            e.bytes(&bounds.max);
+        });
+        e.option(self.key_filter.as_ref(), |e, block| block.encode(e));
+    }
+
+    /// Takes it from a record.
+    ///
+    /// # Errors
+    /// Corrupt.
+    pub fn decode(d: &mut Decoder<'_>) -> Result<Self> {
+        let id = ContainerId(d.varint()?);
+        let rows = d.varint_u32()?;
+        if id > ContainerId::MAX || rows == 0 || rows > limits::SEGMENT_ROWS_MAX {
+            return Err(d.corrupt(format_args!("a segment {id} of {rows} rows")));
+        }
+        let schema_version = SchemaVersion(d.varint()?);
+        let columns = d.list(|d| ColumnMeta::decode(d, rows))?;
+        for (i, column) in columns.iter().enumerate() {
+            if columns.iter().take(i).any(|other| other.id == column.id) {
+                return Err(d.corrupt(format_args!("column {} twice", column.id)));
+            }
+        }
+        let key_bounds = d.option(|d| Ok(KeyBounds { min: d.bytes()?.into(), max: d.bytes()?.into() }))?;
+        if key_bounds.as_ref().is_some_and(|b| b.min > b.max) {
+            return Err(d.corrupt("key bounds out of order"));
+        }
+        let key_filter = d.option(BlockRef::decode)?;
+        Ok(Self { id, rows, schema_version, columns, key_bounds, key_filter })
+    }
+}
+
+impl BlockRef {
+    fn encode(&self, e: &mut Encoder) {
+        e.varint(self.file.0);
+        e.varint(self.offset);
+        e.varint(self.len);
+        e.u32(self.checksum);
+    }
+
+    fn decode(d: &mut Decoder<'_>) -> Result<Self> {
+        let block = Self { file: FileId(d.varint()?), offset: d.varint()?, len: d.varint()?, checksum: d.u32()? };
+        // A length that no segment can have would only end in a failed allocation.
+        if block.len < CHECKSUM_BYTES
+            || block.len > limits::SEGMENT_BLOCK_BYTES_MAX
+            || block.offset.checked_add(block.len).is_none()
+        {
+            return Err(d.corrupt(format_args!("a block of {} bytes at {}", block.len, block.offset)));
+        }
+        Ok(block)
+    }
+}
+
+impl ColumnMeta {
+    fn encode(&self, e: &mut Encoder) {
+        e.varint(u64::from(self.id.0));
+        encode_type(self.data_type, e);
+        encode_encoding(&self.encoding, e);
+        e.option(self.block.as_ref(), |e, block| block.encode(e));
+        e.varint(u64::from(self.null_count));
+        encode_value(&self.zone.min, e);
+        encode_value(&self.zone.max, e);
+        e.u8(u8::from(self.zone.min_exact) | u8::from(self.zone.max_exact) << 1);
+        e.option(self.distinct, |e, n| e.varint(u64::from(n)));
+        e.option(self.sum, Encoder::i128);
+    }
+
+    fn decode(d: &mut Decoder<'_>, rows: u32) -> Result<Self> {
+        let id = ColumnId(d.varint_u32()?);
+        let data_type = decode_type(d)?;
+        let encoding = decode_encoding(d)?;
+        let block = d.option(BlockRef::decode)?;
+        let null_count = d.varint_u32()?;
+        let (min, max) = (decode_value(d)?, decode_value(d)?);
+        let exact = d.u8()?;
+        let zone = ZoneMap { min, max, min_exact: exact & 1 != 0, max_exact: exact & 2 != 0 };
+        let distinct = d.option(Decoder::varint_u32)?;
+        let sum = d.option(Decoder::i128)?;
+        let all_null = null_count == rows;
+        if null_count > rows || exact > 3 || zone.min.is_null() != all_null || zone.max.is_null() != all_null {
+            return Err(d.corrupt(format_args!("column {id}: {null_count} NULLs in {rows} rows, or bad bounds")));
+        }
+        if zone.min > zone.max || distinct.is_some_and(|n| n > rows) {
+            return Err(d.corrupt(format_args!("column {id}: bounds or distinct count that cannot be")));
+        }
+        let needs_block = !matches!(encoding, Encoding::Constant { .. }) || (null_count > 0 && !all_null);
+        if needs_block != block.is_some() {
+            return Err(d.corrupt(format_args!("column {id}: a block too many or too few")));
+        }
+        Ok(Self { id, data_type, encoding, block, null_count, zone, distinct, sum })
+    }
+}
+
+fn encode_encoding(encoding: &Encoding, e: &mut Encoder) {
+    match encoding {
+        Encoding::Constant { value } => {
+            e.u8(0);
+            encode_value(value, e);
+        }
+        Encoding::Dictionary { distinct, width, length_width } => {
+            e.u8(1);
+            e.varint(u64::from(*distinct));
+            e.u8(*width);
+            e.u8(*length_width);
+        }
+        Encoding::FrameOfReference { reference, width } => {
+            e.u8(2);
+            e.i128(*reference);
+            e.u8(*width);
+        }
+        Encoding::Plain { length_width } => {
+            e.u8(3);
+            e.u8(*length_width);
+        }
+    }
+}
+
+fn decode_encoding(d: &mut Decoder<'_>) -> Result<Encoding> {
+    Ok(match d.u8()? {
+        0 => Encoding::Constant { value: decode_value(d)? },
+        1 => Encoding::Dictionary { distinct: d.varint_u32()?, width: d.u8()?, length_width: d.u8()? },
+        2 => Encoding::FrameOfReference { reference: d.i128()?, width: d.u8()? },
+        3 => Encoding::Plain { length_width: d.u8()? },
+        tag => return Err(d.corrupt(format_args!("encoding {tag} is unknown"))),
+    })
+}
+
+/// Appends a column type: one byte, for decimals precision and scale, for text the greatest length.
+pub(crate) fn encode_type(data_type: DataType, e: &mut Encoder) {
+    let tag = match data_type {
+        DataType::Boolean => 0,
+        DataType::SmallInt => 1,
+        DataType::Integer => 2,
+        DataType::BigInt => 3,
+        DataType::Real => 4,
+        DataType::Double => 5,
+        DataType::Decimal { .. } => 6,
+        DataType::Date => 7,
+        DataType::Timestamp => 8,
+        DataType::TimestampTz => 9,
+        DataType::Text { .. } => 10,
+        DataType::Bytea => 11,
+    };
+    e.u8(tag);
+    match data_type {
+        DataType::Decimal { precision, scale } => {
+            e.u8(precision);
+            e.u8(scale as u8);
+        }
+        DataType::Text { max_chars } => e.option(max_chars, |e, n| e.varint(u64::from(n))),
+        _ => {}
+    }
+}
+
+/// Takes a column type from a record.
+pub(crate) fn decode_type(d: &mut Decoder<'_>) -> Result<DataType> {
+    Ok(match d.u8()? {
+        0 => DataType::Boolean,
+        1 => DataType::SmallInt,
+        2 => DataType::Integer,
+        3 => DataType::BigInt,
+        4 => DataType::Real,
+        5 => DataType::Double,
+        6 => {
+            let (precision, scale) = (d.u8()?, d.u8()? as i8);
+            if !(1..=38).contains(&precision) || scale < 0 || scale as u8 > precision {
+                return Err(d.corrupt(format_args!("DECIMAL({precision}, {scale})")));
+            }
+            DataType::Decimal { precision, scale }
+        }
+        7 => DataType::Date,
+        8 => DataType::Timestamp,
+        9 => DataType::TimestampTz,
+        10 => DataType::Text { max_chars: d.option(Decoder::varint_u32)? },
+        11 => DataType::Bytea,
+        tag => return Err(d.corrupt(format_args!("type {tag} is unknown"))),
+    })
+}
+
+/// Appends a value: one byte for its kind, then the value.
+pub(crate) fn encode_value(value: &Value, e: &mut Encoder) {
+    match value {
+        Value::Null => e.u8(0),
+        Value::Boolean(v) => {
+            e.u8(1);
+            e.bool(*v);
+        }
+        Value::Int(v) => {
+            e.u8(2);
+            e.zigzag(*v);
+        }
+        Value::Decimal(v) => {
+            e.u8(3);
+            e.i128(*v);
+        }
+        Value::Real(v) => {
+            e.u8(4);
+            e.u32(v.to_bits());
+        }
+        Value::Double(v) => {
+            e.u8(5);
+            e.f64(*v);
+        }
+        Value::Text(v) => {
+            e.u8(6);
+            e.str(v);
+        }
+        Value::Bytes(v) => {
+            e.u8(7);
+            e.bytes(v);
+        }
+    }
+}
+
+/// Takes a value from a record.
+pub(crate) fn decode_value(d: &mut Decoder<'_>) -> Result<Value> {
+    Ok(match d.u8()? {
+        0 => Value::Null,
+        1 => Value::Boolean(d.bool()?),
+        2 => Value::Int(d.zigzag()?),
+        3 => Value::Decimal(d.i128()?),
+        4 => Value::Real(f32::from_bits(d.u32()?)),
+        5 => Value::Double(d.f64()?),
+        6 => Value::Text(d.str()?.into()),
+        7 => Value::Bytes(d.bytes()?.into()),
+        tag => return Err(d.corrupt(format_args!("value kind {tag} is unknown"))),
+    })
+}
+
+/// The first [`HEADER_BYTES`] of the file `file` of container `id`.
+pub(crate) fn header(file: FileId, id: ContainerId) -> Vec<u8> {
+    let mut e = Encoder::with_capacity(HEADER_BYTES);
+    e.raw(&MAGIC);
+    e.u32(FORMAT_VERSION);
+    e.u64(file.0);
+    e.u64(id.0);
+    let checksum = crc32c::crc32c(e.as_slice());
+    e.u32(checksum);
+    e.finish()
+}
+
+/// Checks a header and returns the container the file was written for.
+pub(crate) fn check_header(bytes: &[u8], file: FileId, name: &str) -> Result<ContainerId> {
+    let mut d = Decoder::new(bytes, name, 0);
+    if d.raw(MAGIC.len())? != MAGIC {
+        return Err(Error::corrupt(name, 0, "it is no segment file"));
+    }
+    let version = d.u32()?;
+    let (own, id) = (FileId(d.u64()?), ContainerId(d.u64()?));
+    let (covered, checksum) = (d.position(), d.u32()?);
+    if bytes.get(..covered).map(crc32c::crc32c) != Some(checksum) {
+        return Err(Error::corrupt(name, 0, "the header does not match its checksum"));
+    }
+    if version != FORMAT_VERSION {
+        return Err(Error::corrupt(
+            name,
+            8,
+            format_args!("format version {version}, this program reads {FORMAT_VERSION}"),
+        ));
+    }
+    if own != file {
+        return Err(Error::corrupt(name, 12, format_args!("it was written as file {own}")));
+    }
+    Ok(id)
+}
+
+/// Footer and trailer for `meta`.
+pub(crate) fn footer(meta: &SegmentMeta) -> Vec<u8> {
+    let mut e = Encoder::new();
+    meta.encode(&mut e);
+    let len = e.len() as u32;
+    let checksum = crc32c::crc32c(e.as_slice());
+    e.u32(len);
+    e.u32(checksum);
+    e.raw(&MAGIC);
+    e.finish()
+}

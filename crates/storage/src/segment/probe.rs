@@ -1,0 +1,82 @@
+//! Finding rows by key: filter first, then a binary search over the key columns.
+//!
+//! A probe costs one cached filter block, and then O(columns * log rows) looks at codes; nothing is decoded.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use mainstem_kernels::filter::BlockedBloom;
+
+use super::cache::OpenBlock;
+use super::encoding::Damage;
+use super::format::BlockRef;
+use super::reader::Segment;
+use crate::error::{Error, Result};
+use crate::row::Value;
+use crate::row::key::KeyCodec;
+use crate::schema::TableSchema;
+
+impl Segment {
+    /// False if no row, deleted or not, has a primary key with hash `hash` ([`crate::row::key::hash_key`]). True without a filter.
+    ///
+    /// # Errors
+    /// Corrupt or Io.
+    pub fn may_contain_key(&self, hash: u64) -> Result<bool> {
+        let Some(at) = &self.meta().key_filter else { return Ok(true) };
+        let load = || self.load_filter(at).map(|filter| OpenBlock::Filter(Arc::new(filter)));
+        match self.cache().get(at.file, at.offset, load)? {
+            OpenBlock::Filter(filter) => Ok(filter.may_contain(hash)),
+            OpenBlock::Column(_) => {
+                Err(self.corrupt(at, Damage::new(0, "a column stands where the key filter should")))
+            }
+        }
+    }
+
+    /// Reads the filter at `at`, past the cache.
+    pub(super) fn load_filter(&self, at: &BlockRef) -> Result<BlockedBloom> {
+        let body = self.file(at)?.read_block(at)?;
+        match BlockedBloom::from_le_bytes(&body) {
+            Some(filter) if !body.is_empty() => Ok(filter),
+            _ => Err(self.corrupt(at, Damage::new(0, "a key filter of no whole blocks"))),
+        }
+    }
+
+    /// The rows whose encoded primary key is `key`, deleted ones included. For tables whose sort key is the primary key.
+    /// O(log rows).
+    ///
+    /// # Errors
+    /// Corrupt or Io; Internal for another table, or a key that is none.
+    pub fn find_key(&self, schema: &TableSchema, key: &[u8]) -> Result<Range<u32>> {
+        if self.meta().key_bounds.as_ref().is_some_and(|bounds| key < &*bounds.min || key > &*bounds.max) {
+            return Ok(0..0);
+        }
+        let values = KeyCodec::new(schema, &schema.primary_key).decode(key)?;
+        self.find_key_values(schema, &values)
+    }
+
+    /// As [`Segment::find_key`], for a key that is not encoded: one value per column of the primary key, none NULL.
+    ///
+    /// # Errors
+    /// As [`Segment::find_key`].
+    pub fn find_key_values(&self, schema: &TableSchema, key: &[Value]) -> Result<Range<u32>> {
+        if schema.primary_key.is_empty()
+            || schema.primary_key != schema.sort_key
+            || key.len() != schema.primary_key.len()
+        {
+            return Err(Error::internal(format!("table {} cannot be searched by this key", schema.name)));
+        }
+        let mut rows = 0..self.rows() as usize;
+        for (id, value) in schema.primary_key.iter().zip(key) {
+            let column = self
+                .meta()
+                .column(*id)
+                .ok_or_else(|| Error::internal(format!("segment {} lacks key column {id}", self.id())))?;
+            rows = self.block(column)?.equal_range(value, rows)?;
+            if rows.is_empty() {
+                return Ok(0..0);
+            }
+        }
+        // Rows of a segment fit 24 bits.
+        Ok(rows.start as u32..rows.end as u32)
+    }
+}

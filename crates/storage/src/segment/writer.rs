@@ -1,0 +1,189 @@
+//! Writing a segment: rows, already in their order, become one file.
+//!
+//! Comes in: one array per column of the schema. Goes out: the file, durable under its final name once the caller has synced
+//! the folder, and the [`SegmentMeta`] that finds it again.
+//!
+//! 1. Keys are encoded; those of a sort key must ascend; bounds and filter come from them.
+//! 2. Each column is encoded and appended with its checksum, then the filter, then the footer.
+//! 3. The file, written under a temporary name, is synced and renamed.
+//!
+//! It does not own: which rows go where (load, merge), ids, the record that makes the segment true.
+
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef};
+use mainstem_kernels::filter::BlockedBloom;
+
+use super::encoding::{begin_section, encode};
+use super::file::segment_path;
+use super::format::{self, BlockRef, ColumnMeta, SegmentMeta};
+use super::zone;
+use crate::disk::{Disk, DiskFile};
+use crate::error::{Error, Result};
+use crate::ids::{ColumnId, ContainerId, FileId};
+use crate::limits;
+use crate::row::key::{KeyCodec, Keys, hash_key};
+use crate::schema::{Column, TableSchema};
+
+/// Writes `columns`, one array per column of `schema` in its order and in sort-key order, as segment `id` into file `file`.
+///
+/// The file stands under its final name and its bytes are synced when this returns; its name is durable only after
+/// `disk.sync_dir(DATA_DIR)`, which the caller does once for all files of an install. The folder must exist. After an error nothing
+/// is left under the final name.
+///
+/// # Errors
+/// Internal when arrays and schema disagree, rows are out of order or too many; Full or Io.
+pub fn write_segment(
+    disk: &Arc<dyn Disk>,
+    id: ContainerId,
+    file: FileId,
+    schema: &TableSchema,
+    columns: &[ArrayRef],
+) -> Result<SegmentMeta> {
+    let rows = check(schema, columns)?;
+    let path = segment_path(file);
+    let unfinished = format!("{path}.tmp");
+    let written = write_file(disk, &unfinished, id, file, schema, columns, rows)
+        .and_then(|meta| disk.rename(&unfinished, &path).map(|()| meta));
+    if written.is_err() {
+        // What cannot be removed now is an orphan that the next start removes; the first error is the one to tell.
+        let _ = disk.remove(&unfinished);
+    }
+    written
+}
+
+/// The most rows, of the first ones of `columns`, whose texts fit one segment: at least 1. A caller cuts its output there, so that
+/// wide rows make segments of fewer rows.
+#[must_use]
+pub fn rows_that_fit(columns: &[ArrayRef]) -> usize {
+    use arrow_array::cast::AsArray;
+    let rows = columns.first().map_or(0, |c| c.len());
+    let mut fit = rows;
+    for column in columns {
+        let views = match column.data_type() {
+            arrow_schema::DataType::Utf8View => column.as_string_view().views(),
+            arrow_schema::DataType::BinaryView => column.as_binary_view().views(),
+            _ => continue,
+        };
+        let mut bytes = 0u64;
+        // The low half of a view's low word is the length of its text.
+        let over = views.iter().take(fit).position(|view| {
+            bytes += u64::from(*view as u32);
+            bytes > limits::SEGMENT_TEXT_BYTES_MAX
+        });
+        fit = over.unwrap_or(fit);
+    }
+    fit.max(1).min(rows.max(1))
+}
+
+fn check(schema: &TableSchema, columns: &[ArrayRef]) -> Result<u32> {
+    let defect = |what: String| Error::internal(format!("segment of table {}: {what}", schema.name));
+    if columns.len() != schema.columns.len() {
+        return Err(defect(format!("{} arrays for {} columns", columns.len(), schema.columns.len())));
+    }
+    let rows = columns.first().map_or(0, |c| c.len());
+    if rows == 0 || rows > limits::SEGMENT_ROWS_MAX as usize {
+        return Err(defect(format!("{rows} rows")));
+    }
+    for (array, column) in columns.iter().zip(&schema.columns) {
+        if array.len() != rows || *array.data_type() != column.data_type.arrow() {
+            let (len, found) = (array.len(), array.data_type());
+            return Err(defect(format!("{len} rows of {found} for column {}, {rows} expected", column.name)));
+        }
+        if !column.nullable && array.null_count() > 0 {
+            return Err(defect(format!("NULL in column {}, which is NOT NULL", column.name)));
+        }
+    }
+    Ok(rows as u32)
+}
+
+fn write_file(
+    disk: &Arc<dyn Disk>,
+    path: &str,
+    id: ContainerId,
+    file: FileId,
+    schema: &TableSchema,
+    columns: &[ArrayRef],
+    rows: u32,
+) -> Result<SegmentMeta> {
+    let sort_keys = keys(schema, &schema.sort_key, columns)?;
+    if sort_keys.as_ref().is_some_and(|keys| !keys.is_sorted()) {
+        return Err(Error::internal(format!("segment of table {}: rows out of order", schema.name)));
+    }
+    let key_bounds = sort_keys.as_ref().map(|keys| zone::key_bounds(keys.get(0), keys.get(rows as usize - 1)));
+    let primary_keys =
+        if schema.primary_key == schema.sort_key { sort_keys } else { keys(schema, &schema.primary_key, columns)? };
+
+    let mut out = Output { file: disk.create(path)?, id: file, at: 0 };
+    out.append(&format::header(file, id))?;
+    let mut metas = Vec::with_capacity(columns.len());
+    for (array, column) in columns.iter().zip(&schema.columns) {
+        metas.push(write_column(&mut out, column, array)?);
+    }
+    let key_filter = match primary_keys {
+        None => None,
+        Some(keys) => {
+            let hashes: Vec<u64> = keys.iter().map(hash_key).collect();
+            Some(out.block(BlockedBloom::build(&hashes, limits::KEY_FILTER_BITS).to_le_bytes())?)
+        }
+    };
+    let meta = SegmentMeta { id, rows, schema_version: schema.version, columns: metas, key_bounds, key_filter };
+    out.append(&format::footer(&meta))?;
+    out.file.sync()?;
+    Ok(meta)
+}
+
+/// The encoded keys over `key`; `None` if it has no columns.
+fn keys(schema: &TableSchema, key: &[ColumnId], columns: &[ArrayRef]) -> Result<Option<Keys>> {
+    if key.is_empty() {
+        return Ok(None);
+    }
+    let arrays = key
+        .iter()
+        .map(|id| schema.position(*id).and_then(|at| columns.get(at)).cloned())
+        .collect::<Option<Vec<_>>>()
+        .ok_or_else(|| Error::internal(format!("table {} has no column that its key names", schema.name)))?;
+    KeyCodec::new(schema, key).encode_arrays(&arrays).map(Some)
+}
+
+fn write_column(out: &mut Output, column: &Column, array: &ArrayRef) -> Result<ColumnMeta> {
+    let encoded = encode(column.data_type, array)?;
+    let (min, max) = encoded.bounds;
+    let block = if encoded.body.is_empty() { None } else { Some(out.block(encoded.body)?) };
+    Ok(ColumnMeta {
+        id: column.id,
+        data_type: column.data_type,
+        encoding: encoded.encoding,
+        block,
+        null_count: encoded.null_count,
+        zone: zone::zone_map(min, max),
+        distinct: encoded.distinct,
+        sum: encoded.sum,
+    })
+}
+
+/// The file being written.
+struct Output {
+    file: Arc<dyn DiskFile>,
+    id: FileId,
+    at: u64,
+}
+
+impl Output {
+    fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        self.file.append(bytes)?;
+        self.at += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Appends a block with its checksum.
+    fn block(&mut self, mut body: Vec<u8>) -> Result<BlockRef> {
+        let checksum = crc32c::crc32c(&body);
+        body.extend_from_slice(&checksum.to_le_bytes());
+        let block = BlockRef { file: self.id, offset: self.at, len: body.len() as u64, checksum };
+        // Blocks begin at section boundaries too, so that a mapped file could be used in place.
+        begin_section(&mut body);
+        self.append(&body)?;
+        Ok(block)
+    }
+}
