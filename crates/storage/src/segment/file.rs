@@ -14,7 +14,7 @@ use std::sync::{Arc, Weak};
 use arrow_buffer::{Buffer, MutableBuffer};
 
 use super::cache::BlockCache;
-use super::format::{BlockRef, CHECKSUM_BYTES};
+use super::format::{self, BlockRef, CHECKSUM_BYTES, SegmentMeta};
 use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::ids::FileId;
@@ -67,14 +67,29 @@ impl SegmentFile {
         self.listed.fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// The file's first bytes.
+    /// What the file says of itself: header and footer, checked.
     ///
     /// # Errors
-    /// Corrupt when it is shorter, or Io.
-    pub fn read_header(&self, len: usize) -> Result<Vec<u8>> {
-        let mut bytes = vec![0; len];
-        self.disk.open(&self.path)?.read_at(0, &mut bytes)?;
-        Ok(bytes)
+    /// Corrupt, or Io.
+    pub fn read_meta(&self) -> Result<SegmentMeta> {
+        let file = self.disk.open(&self.path)?;
+        let len = file.len()?;
+        if len < (format::HEADER_BYTES + format::TRAILER_BYTES) as u64 {
+            return Err(Error::corrupt(&self.path, len, "the file ends before its footer"));
+        }
+        let mut header = vec![0; format::HEADER_BYTES];
+        file.read_at(0, &mut header)?;
+        let container = format::check_header(&header, self.id, &self.path)?;
+        let mut trailer = vec![0; format::TRAILER_BYTES];
+        file.read_at(len - format::TRAILER_BYTES as u64, &mut trailer)?;
+        let (start, bytes, checksum) = format::check_trailer(&trailer, len, &self.path)?;
+        let mut footer = vec![0; bytes as usize];
+        file.read_at(start, &mut footer)?;
+        let meta = format::decode_footer(&footer, checksum, start, &self.path)?;
+        if meta.id != container {
+            return Err(Error::corrupt(&self.path, start, "header and footer name different containers"));
+        }
+        Ok(meta)
     }
 
     /// The body of `block`, its checksum verified. Opens and closes the file: with one descriptor per segment a large

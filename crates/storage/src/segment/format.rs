@@ -422,3 +422,28 @@ pub(crate) fn footer(meta: &SegmentMeta) -> Vec<u8> {
     e.raw(&MAGIC);
     e.finish()
 }
+
+/// Where the footer of a file of `len` bytes begins, and its bytes and checksum, as `trailer`, the last [`TRAILER_BYTES`], says.
+pub(crate) fn check_trailer(trailer: &[u8], len: u64, name: &str) -> Result<(u64, u32, u32)> {
+    let at = len.saturating_sub(TRAILER_BYTES as u64);
+    let mut d = Decoder::new(trailer, name, at);
+    let (bytes, checksum) = (d.u32()?, d.u32()?);
+    if d.raw(MAGIC.len())? != MAGIC {
+        return Err(Error::corrupt(name, at, "the file does not end as a segment file does"));
+    }
+    match at.checked_sub(u64::from(bytes)) {
+        Some(start) if start >= HEADER_BYTES as u64 => Ok((start, bytes, checksum)),
+        _ => Err(Error::corrupt(name, at, format_args!("a footer of {bytes} bytes in a file of {len}"))),
+    }
+}
+
+/// The metadata in `footer`, which begins at byte `start` of the file.
+pub(crate) fn decode_footer(footer: &[u8], checksum: u32, start: u64, name: &str) -> Result<SegmentMeta> {
+    if crc32c::crc32c(footer) != checksum {
+        return Err(Error::corrupt(name, start, "the footer does not match its checksum"));
+    }
+    let mut d = Decoder::new(footer, name, start);
+    let meta = SegmentMeta::decode(&mut d)?;
+    d.finish()?;
+    Ok(meta)
+}

@@ -20,6 +20,9 @@ use crate::predicate::Predicate;
 use crate::row::Value;
 use crate::schema::DataType;
 
+/// Distinct texts, ascending, and the code of each.
+pub(crate) type DistinctTexts<'a> = (Vec<&'a [u8]>, HashMap<&'a [u8], u32>);
+
 /// Codes into ascending distinct values.
 #[derive(Debug)]
 pub(crate) struct Dictionary {
@@ -43,7 +46,7 @@ pub(crate) fn distinct_max(rows: usize, value_bytes: usize, budget: usize) -> us
     let mut best = 0;
     for width in 0..=bitpack::bits_needed(rows as u64) {
         let Some(left) = budget.checked_sub(padded(bitpack::packed_bytes(rows, width))) else { break };
-        let by_size = if value_bytes == 0 { usize::MAX } else { left / value_bytes };
+        let by_size = left.checked_div(value_bytes).unwrap_or(usize::MAX);
         best = best.max(by_size.min(1 << width));
     }
     best
@@ -77,7 +80,7 @@ pub(crate) fn distinct_texts<'a>(
     values: &[&'a [u8]],
     valid: impl Fn(usize) -> bool,
     budget: usize,
-) -> Option<(Vec<&'a [u8]>, HashMap<&'a [u8], u32>)> {
+) -> Option<DistinctTexts<'a>> {
     let mut codes: HashMap<&'a [u8], u32> = HashMap::new();
     let mut distinct: Vec<&'a [u8]> = Vec::new();
     let mut heap = 0;

@@ -7,7 +7,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, BinaryArray, BinaryViewArray, StringArray, StringViewArray, UInt32Array};
+use arrow_array::types::ByteViewType;
+use arrow_array::{
+    Array, ArrayRef, BinaryArray, BinaryViewArray, GenericByteViewArray, StringArray, StringViewArray, UInt32Array,
+};
 use arrow_buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
 use mainstem_kernels::{bitmap, bitpack, cast, gather};
 
@@ -207,7 +210,7 @@ impl Plain {
         views => {
             let sought = bytes_of(value).ok_or_else(|| wrong_constant(value))?;
             let (start, end) = (rows.start, rows.end.min(views.len()));
-            let bytes = |i: usize| -> &[u8] { views.value(i).as_ref() };
+            let bytes = |i: usize| bytes_at(views, i);
             let first = partition(start..end, |i| bytes(i) < sought);
             Ok((first, partition(first..end, |i| bytes(i) == sought)))
         })
@@ -225,7 +228,7 @@ impl Plain {
             let test = TextTest::of(predicate)?;
             let mut out = vec![0; bitmap::words(rows.len())];
             for (at, i) in rows.enumerate() {
-                if test.holds(views.value(i).as_ref()) {
+                if test.holds(bytes_at(views, i)) {
                     bitmap::set(&mut out, at);
                 }
             }
@@ -237,11 +240,14 @@ impl Plain {
     pub fn is_strictly_ascending(&self) -> bool {
         each!(self,
         numbers => numbers.windows(2).all(|w| w[0].order(w[1]).is_lt()),
-        views => (1..views.len()).all(|i| {
-            let (left, right): (&[u8], &[u8]) = (views.value(i - 1).as_ref(), views.value(i).as_ref());
-            left < right
-        }))
+            views => (1..views.len()).all(|i| bytes_at(views, i - 1) < bytes_at(views, i)))
     }
+}
+
+/// Text or bytes `i`.
+#[inline]
+fn bytes_at<T: ByteViewType>(views: &GenericByteViewArray<T>, i: usize) -> &[u8] {
+    views.value(i).as_ref()
 }
 
 /// The first index of `range` for which `before` is false, when it is true for a prefix.
