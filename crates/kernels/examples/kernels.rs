@@ -197,23 +197,28 @@ fn others() {
         time(ROWS, || hits += probes.iter().filter(|&&p| bloom.may_contain(p)).count()),
     );
     black_box(hits);
-    let best = |mut work: Box<dyn FnMut(&AppendBuffer<u64>)>| {
-        (0..20).fold(f64::MAX, |best, _| {
-            let buffer = AppendBuffer::with_capacity(ROWS);
-            buffer.extend_from_slice(&vec![1; ROWS]).ok();
-            let buffer = AppendBuffer::with_capacity(ROWS);
-            let started = Instant::now();
-            work(&buffer);
-            best.min(started.elapsed().as_nanos() as f64 / ROWS as f64)
-        })
-    };
-    let push = best(Box::new(|buffer| (0..ROWS as u64).for_each(|v| drop(black_box(buffer.push(v))))));
-    let claimed = best(Box::new(|buffer| {
-        if let Some(mut writer) = buffer.writer() {
-            (0..ROWS as u64).for_each(|v| drop(black_box(writer.push(v))));
+    let push = time_appends(|buffer| {
+        for value in 0..ROWS as u64 {
+            black_box(buffer.push(value)).ok();
         }
-    }));
+    });
+    let claimed = time_appends(|buffer| {
+        let Some(mut writer) = buffer.writer() else { return };
+        for value in 0..ROWS as u64 {
+            black_box(writer.push(value)).ok();
+        }
+    });
     line("AppendBuffer push / claimed push", push, claimed);
+}
+
+/// The best of several runs on a fresh buffer each, in nanoseconds per value.
+fn time_appends(work: impl Fn(&AppendBuffer<u64>)) -> f64 {
+    (0..50).fold(f64::MAX, |best, _| {
+        let buffer = AppendBuffer::with_capacity(ROWS);
+        let started = Instant::now();
+        work(&buffer);
+        best.min(started.elapsed().as_nanos() as f64 / ROWS as f64)
+    })
 }
 
 fn main() {

@@ -15,8 +15,7 @@ pub(crate) fn avx2() -> bool {
 
     #[cold]
     fn detect() -> bool {
-        let found = !cfg!(miri)
-            && std::is_x86_feature_detected!("avx2")
+        let found = std::is_x86_feature_detected!("avx2")
             && std::is_x86_feature_detected!("bmi1")
             && std::is_x86_feature_detected!("bmi2")
             && std::is_x86_feature_detected!("popcnt");

@@ -49,28 +49,28 @@ pub(super) fn select_range(packed: &[u8], width: u32, start: usize, len: usize, 
                 word_32(from_fn(|i| within_32(unsafe { _mm256_loadu_si256(block.add(32 * i).cast()) }, range)))
             });
         }
-        ..=WIDTH_MAX_16 => {
+        _ if width <= WIDTH_MAX_16 => {
             let (lanes, range) = (Lanes16::new(width, phase), range_16(lo as i16, hi as i16));
             each_block(packed, width, first, len, out, |block| {
                 // SAFETY: each_block gives the bytes of 4 groups of 16.
                 word_16(from_fn(|i| within_16(unsafe { lanes.load(block.add(i * lanes.stride())) }, range)))
             });
         }
-        ..=WIDTH_MAX_32 => {
+        _ if width <= WIDTH_MAX_32 => {
             let (lanes, range) = (Lanes32::new(width, phase), range_32(lo as i32, hi as i32));
             each_block(packed, width, first, len, out, |block| {
                 // SAFETY: each_block gives the bytes of 8 groups of 8.
                 word_32(from_fn(|i| within_32(unsafe { lanes.load(block.add(i * stride)) }, range)))
             });
         }
-        ..=32 => {
+        _ if width <= 32 => {
             let (lanes, range) = (Lanes64::new(width, phase), range_32(lo as i32, hi as i32));
             each_block(packed, width, first, len, out, |block| {
                 // SAFETY: as above.
                 word_32(from_fn(|i| within_32(unsafe { lanes.load_narrow(block.add(i * stride)) }, range)))
             });
         }
-        ..=WIDTH_MAX_64 => {
+        _ if width <= WIDTH_MAX_64 => {
             let (lanes, range) = (Lanes64::new(width, phase), range_64(lo as i64, hi as i64));
             each_block(packed, width, first, len, out, |block| {
                 !(0..8).fold(0, |word, i| {
@@ -112,7 +112,7 @@ pub(super) fn select_members(packed: &[u8], width: u32, start: usize, len: usize
     let (first, phase) = origin(width, start);
     let stride = width as usize;
     match width {
-        ..=8 => {
+        _ if width <= 8 => {
             let (lanes, set) = (Lanes16::new(width, phase), ByteSet::new(members));
             each_block(packed, width, first, len, out, |block| {
                 word_8(from_fn(|i| {
@@ -125,12 +125,13 @@ pub(super) fn select_members(packed: &[u8], width: u32, start: usize, len: usize
                 }))
             });
         }
-        ..=WIDTH_MAX_32 => {
+        _ if width <= WIDTH_MAX_32 => {
             let lanes = Lanes32::new(width, phase);
             each_block(packed, width, first, len, out, |block| {
-                // SAFETY: each_block gives the bytes of 8 groups of 8.
                 (0..8).fold(0, |word, i| {
-                    word | members_8(unsafe { lanes.load(block.add(i * stride)) }, members) << (8 * i)
+                    // SAFETY: each_block gives the bytes of 8 groups of 8.
+                    let codes = unsafe { lanes.load(block.add(i * stride)) };
+                    word | members_8(codes, members) << (8 * i)
                 })
             });
         }
