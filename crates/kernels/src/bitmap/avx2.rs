@@ -61,13 +61,6 @@ pub(super) fn indices(bits: &[u64], out: &mut Vec<u32>) {
     }
 }
 
-/// Ones of `words` and of the low `bits` (below 64) bits of `last`.
-#[target_feature(enable = "popcnt")]
-pub(super) fn count_block(words: &[u64], last: u64, bits: usize) -> usize {
-    words.iter().map(|word| word.count_ones() as usize).sum::<usize>()
-        + (last & ((1 << bits) - 1)).count_ones() as usize
-}
-
 /// The place of one bit number `k` of `word`, which has more than `k`.
 #[target_feature(enable = "bmi1,bmi2")]
 pub(super) fn select_in_word(word: u64, k: usize) -> usize {

@@ -12,12 +12,6 @@ pub fn indices(bits: &[u64], out: &mut Vec<u32>) {
     super::for_each_one(bits, |row| out.push(row as u32));
 }
 
-/// Ones of `words` and of the low `bits` (below 64) bits of `last`: the step of [`super::Rank::rank`] within a block.
-#[must_use]
-pub fn count_block(words: &[u64], last: u64, bits: usize) -> usize {
-    count_ones(words) + (last & ((1 << bits) - 1)).count_ones() as usize
-}
-
 /// The place of one bit number `k` of `word`, which has more than `k`: the last step of [`super::Rank::select`].
 #[must_use]
 pub fn select_in_word(mut word: u64, k: usize) -> usize {

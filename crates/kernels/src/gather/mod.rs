@@ -22,6 +22,13 @@ fn check(indices: &[u32], count: usize) {
     assert!(indices.is_empty() || (largest as usize) < count, "row {largest} is outside {count} rows");
 }
 
+/// [`check`] for packed codes, and that the width is at most 64.
+#[inline]
+fn check_packed(packed: &[u8], width: u32, indices: &[u32]) {
+    bitpack::check(packed, width, 0, 0, 64);
+    check(indices, if width == 0 { usize::MAX } else { packed.len() * 8 / width as usize });
+}
+
 /// Appends `values[index]` for each of `indices`, in their order.
 pub fn gather<T: Copy>(values: &[T], indices: &[u32], out: &mut Vec<T>) {
     check(indices, values.len());
@@ -31,10 +38,9 @@ pub fn gather<T: Copy>(values: &[T], indices: &[u32], out: &mut Vec<T>) {
 
 /// Appends code `index` of `packed` (see [`crate::bitpack`]) for each of `indices`, in their order. Width at most 64.
 pub fn gather_packed(packed: &[u8], width: u32, indices: &[u32], out: &mut Vec<u64>) {
-    bitpack::check(packed, width, 0, 0, 64);
-    check(indices, if width == 0 { usize::MAX } else { packed.len() * 8 / width as usize });
     #[cfg(target_arch = "x86_64")]
     if width <= bitpack::lanes::WIDTH_MAX_64 && packed.len() >= 8 && crate::dispatch::avx2() {
+        check_packed(packed, width, indices);
         // SAFETY: the processor has AVX2; width and indices were checked.
         return unsafe { avx2::gather_packed(packed, width, indices, out) };
     }

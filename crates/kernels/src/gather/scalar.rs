@@ -9,7 +9,8 @@ pub fn gather<T: Copy>(values: &[T], indices: &[u32], out: &mut Vec<T>) {
 
 /// See [`super::gather_packed`].
 pub fn gather_packed(packed: &[u8], width: u32, indices: &[u32], out: &mut Vec<u64>) {
-    out.extend(indices.iter().map(|&index| bitpack::get(packed, width, index as usize)));
+    super::check_packed(packed, width, indices);
+    out.extend(indices.iter().map(|&index| bitpack::scalar::read(packed, width, index as usize * width as usize)));
 }
 
 /// See [`super::filter`].
