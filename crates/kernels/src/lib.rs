@@ -17,9 +17,9 @@
 //!   callers check data from outside before they come here.
 //! - Byte layouts are little-endian on every machine.
 //!
-//! Beyond the tests: `cargo +nightly miri test -p mainstem-kernels` runs the scalar twins under Miri, and with
-//! `RUSTFLAGS="-Ctarget-feature=+avx2,+bmi1,+bmi2,+popcnt"` the fast ones (both slow: name a module). Times:
-//! `cargo run --release -p mainstem-kernels --example kernels`.
+//! Beyond the tests: `cargo +nightly miri test -p mainstem-kernels --lib -- without_padding packed_rows append_buffer` looks
+//! for reads outside a slice and for races, with `RUSTFLAGS="-Ctarget-feature=+avx2,+bmi1,+bmi2,+popcnt"` in the fast
+//! twins. Times: `cargo run --release -p mainstem-kernels --example kernels`.
 //!
 //! It does not own: formats, checksums, types, nulls.
 

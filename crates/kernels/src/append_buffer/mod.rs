@@ -146,7 +146,8 @@ impl<T: Copy + 'static> AppendBuffer<T> {
         Ok(end)
     }
 
-    /// Appends `value` and publishes it.
+    /// Appends `value` and publishes it. Claims the buffer for this one value, which costs an atomic swap (about 6 ns); who
+    /// appends again and again keeps a [`Writer`] or an [`OwnedWriter`] (under 1 ns).
     ///
     /// Errors: no room, or another writer at work (see [`Full::is_contended`]).
     #[inline]

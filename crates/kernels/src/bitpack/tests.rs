@@ -89,7 +89,7 @@ fn unpack_at_every_width_start_and_length() {
 /// Miri, and the answer must not need those bytes.
 #[test]
 fn unpack_without_padding() {
-    for width in 1..=64 {
+    for width in (1..=64).step_by(if cfg!(miri) { 9 } else { 1 }) {
         for count in [1, 5, 17, 64, 77] {
             let values = values(count, width);
             let mut packed = Vec::new();

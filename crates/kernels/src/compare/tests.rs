@@ -83,7 +83,7 @@ fn members_at_every_width_start_and_length() {
 /// The allocation ends with the last code, without the padding: a read beyond would be seen by Miri.
 #[test]
 fn bytes_without_padding() {
-    for width in 1..=64 {
+    for width in (1..=64).step_by(if cfg!(miri) { 9 } else { 1 }) {
         for len in [17, 77] {
             let codes = codes(len, width);
             let exact: Box<[u8]> = packed(&codes, width)[..(len * width as usize).div_ceil(8)].into();

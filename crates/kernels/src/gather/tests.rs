@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 #[test]
 fn packed_rows_at_every_width() {
-    for width in 0..=64 {
+    for width in (0..=64).step_by(if cfg!(miri) { 9 } else { 1 }) {
         for count in [1usize, 2, 7, 9, 64, 301] {
             let codes: Vec<u64> = (0..count as u64).map(|row| hash_u64(row) & mask(width)).collect();
             let mut packed = Vec::new();
