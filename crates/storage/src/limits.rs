@@ -67,6 +67,8 @@ pub const STATEMENT_ATTEMPTS_OPEN: u32 = 2;
 
 /// Rows a bulk load sorts in memory at once: 8 segments become one run.
 pub const LOAD_SORT_ROWS: usize = 8 * SEGMENT_ROWS_DEFAULT as usize;
+/// Bytes of values at which a bulk load sorts what it has: wide rows come in smaller sorts.
+pub const LOAD_SORT_BYTES: usize = 256 << 20;
 
 /// Single delete-log entries that are folded into a bitmap at once.
 pub const DELETE_LOG_FOLD_ENTRIES: usize = 512;

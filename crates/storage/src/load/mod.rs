@@ -1,1 +1,24 @@
-//! (being written)
+//! Bulk rows become runs of segments, aside: nothing lists them before a commit does.
+//!
+//! Comes in: checked batches (`row::check_batch`). Goes out: runs, their files durable.
+//!
+//! 1. [`Loader::push`] collects batches up to [`crate::limits::LOAD_SORT_ROWS`] rows, or as many as fit
+//!    [`crate::limits::LOAD_SORT_BYTES`]; rows of a sort are a multiple of a segment's.
+//! 2. The rows collected are sorted by the sort key, ties as they came (`sort`), and written as segments.
+//! 3. They join the run before when they begin at or above its last key: sorted input becomes one run.
+//! 4. [`Loader::finish`] looks for keys that are twice in the load: within a sort they are neighbours, between runs one pass
+//!    over the segments that overlap finds them (`duplicate` says which).
+//!
+//! Without a sort key rows stay as they come, in one run. Invariants: memory is bounded by one sort and one segment; dropping
+//! a loader, or its runs before [`crate::segment::Segment::keep`], removes the files. It does not own: keys the table has
+//! already (`commit`), what makes the rows true.
+
+mod duplicate;
+mod loader;
+mod sort;
+
+#[cfg(test)]
+mod tests;
+
+pub use crate::order::{IdSource, SegmentTarget as LoadTarget};
+pub use loader::Loader;

@@ -170,6 +170,13 @@ impl Segment {
         }
     }
 
+    /// Takes [`Segment::drop_when_unreferenced`] back: segments are written under that mark, and what lists them takes it off.
+    pub fn keep(&self) {
+        if self.dropped.swap(false, Ordering::AcqRel) {
+            self.files.iter().for_each(|(_, file)| file.list());
+        }
+    }
+
     fn checked(&self, rows: &Range<u32>) -> Result<Range<usize>> {
         if rows.start <= rows.end && rows.end <= self.meta.rows {
             return Ok(rows.start as usize..rows.end as usize);

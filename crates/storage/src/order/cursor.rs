@@ -1,0 +1,364 @@
+//! The k-way cursor.
+
+use crate::error::{Error, Result};
+
+use super::part::{KeyReader, LoadedPart, Part, prefix};
+use super::tree::LoserTree;
+
+/// A row, as the cursor names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pick {
+    /// Index of its part, see [`Cursor::part`].
+    pub part: u32,
+    /// Offset in its container.
+    pub offset: u32,
+}
+
+/// Why [`Cursor::next`] stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// As many rows as asked for.
+    Full,
+    /// The next rows are all those of this part, which may be kept whole: [`Cursor::skip_whole`] passes over it,
+    /// [`Cursor::open_whole`] has its rows picked like all others.
+    Whole(u32),
+    /// No row is left.
+    End,
+}
+
+/// Wins in a row after which the winner is compared with one challenger instead of playing the whole tree.
+const STREAK_MIN: u32 = 4;
+
+/// Rows of several streams in key order: ties by stream, then as the stream has them. Dead rows are passed over.
+#[derive(Debug)]
+pub struct Cursor {
+    reader: KeyReader,
+    /// Whether comparing prefixes is all.
+    short: bool,
+    parts: Vec<Part>,
+    /// The stream of each part.
+    streams: Vec<usize>,
+    heads: Vec<Head>,
+    tree: LoserTree,
+    streak: u32,
+}
+
+/// Where a stream stands.
+#[derive(Debug)]
+struct Head {
+    /// Its parts: index of the current one, and of the one after the last.
+    part: usize,
+    end: usize,
+    state: State,
+    position: u32,
+    /// The first bytes of the key at hand.
+    prefix: u64,
+}
+
+#[derive(Debug)]
+enum State {
+    /// Keys of the current part are loaded.
+    Rows(LoadedPart),
+    /// The current part is whole and not opened: its least key stands for it.
+    Whole,
+    /// Nothing left.
+    Done,
+}
+
+impl Cursor {
+    /// A cursor over `streams`, each of parts in key order. Reads the first part of each.
+    ///
+    /// # Errors
+    /// Io or Corrupt when keys cannot be read.
+    pub fn new(reader: KeyReader, streams: Vec<Vec<Part>>) -> Result<Self> {
+        let mut heads = Vec::with_capacity(streams.len());
+        let mut stream_of = Vec::new();
+        let mut parts = Vec::new();
+        for (stream, of_stream) in streams.into_iter().enumerate() {
+            let part = parts.len();
+            parts.extend(of_stream);
+            stream_of.resize(parts.len(), stream);
+            heads.push(Head { part, end: parts.len(), state: State::Done, position: 0, prefix: 0 });
+        }
+        let short = reader.is_short();
+        let tree = LoserTree::new(0, |_, _| false);
+        let mut cursor = Self { reader, short, parts, streams: stream_of, heads, tree, streak: 0 };
+        cursor.find_whole_parts()?;
+        for stream in 0..cursor.heads.len() {
+            cursor.enter_part(stream)?;
+        }
+        cursor.tree = LoserTree::new(cursor.heads.len(), |a, b| cursor.less(a, b));
+        Ok(cursor)
+    }
+
+    /// Takes `keep_whole` from parts that rows of other streams may belong into.
+    fn find_whole_parts(&mut self) -> Result<()> {
+        if self.reader.codec().is_none() || !self.parts.iter().any(|part| part.keep_whole) {
+            return Ok(());
+        }
+        let mut whole: Vec<bool> = self.parts.iter().map(|part| part.keep_whole).collect();
+        for head in 0..self.heads.len() {
+            let range = self.heads[head].part..self.heads[head].end;
+            // A part without bounds is a delta: its keys say exactly which parts it leaves alone.
+            for other in range {
+                let loaded = match self.parts[other].bounds() {
+                    Some(_) => None,
+                    None => Some(self.reader.load(&self.parts[other])?),
+                };
+                for (index, whole) in whole.iter_mut().enumerate() {
+                    if *whole && self.streams[index] != head && self.meet(index, other, loaded.as_ref()) {
+                        *whole = false;
+                    }
+                }
+            }
+        }
+        for (part, whole) in self.parts.iter_mut().zip(whole) {
+            part.keep_whole = whole;
+        }
+        Ok(())
+    }
+
+    /// Whether a row of part `other` may belong between those of part `index`.
+    fn meet(&self, index: usize, other: usize, loaded: Option<&LoadedPart>) -> bool {
+        let Some((min, max)) = self.parts[index].bounds() else { return true };
+        match (self.parts[other].bounds(), loaded) {
+            (Some((other_min, other_max)), _) => other_min <= max && min <= other_max,
+            (None, Some(keys)) => {
+                let at = keys.seek(0, min);
+                at < keys.len && keys.key(at) <= max
+            }
+            (None, None) => true,
+        }
+    }
+
+    /// Stands `stream` at the first live row of its current part, or of a later one.
+    fn enter_part(&mut self, stream: usize) -> Result<()> {
+        loop {
+            let head = &mut self.heads[stream];
+            if head.part == head.end {
+                head.state = State::Done;
+                return Ok(());
+            }
+            let part = &self.parts[head.part];
+            head.position = 0;
+            if part.keep_whole {
+                head.state = State::Whole;
+                head.prefix = part.bounds().map_or(0, |(min, _)| prefix(min));
+                return Ok(());
+            }
+            let rows = self.reader.load(part)?;
+            if head.settle(&rows, part) {
+                head.state = State::Rows(rows);
+                return Ok(());
+            }
+            head.part += 1;
+        }
+    }
+
+    /// Whether the head of stream `a` goes before that of stream `b`.
+    #[inline]
+    fn less(&self, a: usize, b: usize) -> bool {
+        let (left, right) = (&self.heads[a], &self.heads[b]);
+        match (&left.state, &right.state) {
+            (State::Done, _) => return false,
+            (_, State::Done) => return true,
+            _ => {}
+        }
+        if left.prefix != right.prefix {
+            return left.prefix < right.prefix;
+        }
+        if self.short {
+            return a < b;
+        }
+        self.key(a).cmp(self.key(b)).then(a.cmp(&b)).is_lt()
+    }
+
+    /// The key that stream `stream` stands at.
+    fn key(&self, stream: usize) -> &[u8] {
+        let head = &self.heads[stream];
+        match &head.state {
+            State::Rows(rows) => rows.key(head.position),
+            State::Whole => self.parts[head.part].bounds().map_or(&[], |(min, _)| min),
+            State::Done => &[],
+        }
+    }
+
+    /// Appends up to `max` rows to `picks`.
+    ///
+    /// # Errors
+    /// Io or Corrupt when keys cannot be read.
+    pub fn next(&mut self, max: usize, picks: &mut Vec<Pick>) -> Result<Stop> {
+        let end = picks.len() + max;
+        while picks.len() < end {
+            let Some(stream) = self.tree.winner() else { return Ok(Stop::End) };
+            match self.heads[stream].state {
+                State::Done => return Ok(Stop::End),
+                State::Whole => return Ok(Stop::Whole(self.heads[stream].part as u32)),
+                State::Rows(_) => {}
+            }
+            if self.streak >= STREAK_MIN {
+                self.take_streak(stream, end, picks)?;
+            } else {
+                picks.push(self.pick(stream));
+                self.advance(stream)?;
+            }
+            self.replay(stream);
+        }
+        Ok(Stop::Full)
+    }
+
+    /// Takes rows of the winner for as long as they go before the challenger's, and stay in the part at hand.
+    fn take_streak(&mut self, stream: usize, end: usize, picks: &mut Vec<Pick>) -> Result<()> {
+        let challenger = self.tree.challenger(|a, b| self.less(a, b));
+        let part = self.heads[stream].part;
+        while picks.len() < end {
+            picks.push(self.pick(stream));
+            self.advance(stream)?;
+            let moved = self.heads[stream].part != part;
+            if moved || challenger.is_some_and(|challenger| !self.less(stream, challenger)) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn replay(&mut self, before: usize) {
+        let mut tree = std::mem::replace(&mut self.tree, LoserTree::new(0, |_, _| false));
+        tree.replay(|a, b| self.less(a, b));
+        self.streak = if tree.winner() == Some(before) { self.streak + 1 } else { 0 };
+        self.tree = tree;
+    }
+
+    #[inline]
+    fn pick(&self, stream: usize) -> Pick {
+        let head = &self.heads[stream];
+        let offset = match &head.state {
+            State::Rows(rows) => rows.offset(head.position),
+            _ => 0,
+        };
+        Pick { part: head.part as u32, offset }
+    }
+
+    /// Moves `stream` to its next live row.
+    #[inline]
+    fn advance(&mut self, stream: usize) -> Result<()> {
+        let head = &mut self.heads[stream];
+        let state = std::mem::replace(&mut head.state, State::Done);
+        head.position += 1;
+        if let State::Rows(rows) = state
+            && head.settle(&rows, &self.parts[head.part])
+        {
+            head.state = State::Rows(rows);
+            return Ok(());
+        }
+        head.part += 1;
+        self.enter_part(stream)
+    }
+
+    /// After [`Stop::Whole`]: passes over that part.
+    ///
+    /// # Errors
+    /// As [`Cursor::next`]; Internal when no whole part is next.
+    pub fn skip_whole(&mut self) -> Result<()> {
+        let stream = self.whole()?;
+        self.heads[stream].part += 1;
+        self.enter_part(stream)?;
+        self.replay(stream);
+        Ok(())
+    }
+
+    /// After [`Stop::Whole`]: has that part's rows picked one by one.
+    ///
+    /// # Errors
+    /// As [`Cursor::skip_whole`].
+    pub fn open_whole(&mut self) -> Result<()> {
+        let stream = self.whole()?;
+        let part = self.heads[stream].part;
+        self.parts[part].keep_whole = false;
+        self.enter_part(stream)?;
+        self.replay(stream);
+        Ok(())
+    }
+
+    fn whole(&self) -> Result<usize> {
+        let whole = self.tree.winner().filter(|stream| matches!(self.heads[*stream].state, State::Whole));
+        whole.ok_or_else(|| Error::internal("no whole part is next"))
+    }
+
+    /// Parts after `part` in its stream, that part included, that may be kept whole one after the other.
+    #[must_use]
+    pub fn whole_parts_from(&self, part: u32) -> usize {
+        let part = part as usize;
+        let Some(stream) = self.streams.get(part) else { return 0 };
+        self.parts[part..self.heads[*stream].end].iter().take_while(|part| part.keep_whole).count()
+    }
+
+    /// The first key that two rows have, among all rows; consumes the cursor.
+    ///
+    /// # Errors
+    /// As [`Cursor::next`].
+    pub fn first_duplicate(mut self) -> Result<Option<Vec<u8>>> {
+        let mut last: Option<(u64, Vec<u8>)> = None;
+        while let Some(stream) = self.tree.winner() {
+            match self.heads[stream].state {
+                State::Done => break,
+                State::Whole => {
+                    self.skip_whole()?;
+                    continue;
+                }
+                State::Rows(_) => {}
+            }
+            let prefix = self.heads[stream].prefix;
+            let key = self.key(stream);
+            match &mut last {
+                Some((before, bytes)) if *before == prefix && (self.short || bytes == key) => return Ok(Some(key.into())),
+                Some((before, bytes)) => {
+                    *before = prefix;
+                    if !self.short {
+                        bytes.clear();
+                        bytes.extend_from_slice(key);
+                    }
+                }
+                None => last = Some((prefix, key.into())),
+            }
+            self.advance(stream)?;
+            self.replay(stream);
+        }
+        Ok(None)
+    }
+
+    /// A part by its index.
+    ///
+    /// # Errors
+    /// Internal when there is none.
+    pub fn part(&self, index: u32) -> Result<&Part> {
+        self.parts.get(index as usize).ok_or_else(|| Error::internal(format!("no part {index}")))
+    }
+
+    /// All parts, stream by stream.
+    #[must_use]
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// The stream of each part.
+    #[must_use]
+    pub fn streams(&self) -> &[usize] {
+        &self.streams
+    }
+}
+
+impl Head {
+    /// Moves on to the first live row at or after the position; false if the part has none.
+    #[inline]
+    fn settle(&mut self, rows: &LoadedPart, part: &Part) -> bool {
+        while self.position < rows.len {
+            if part.dead.is_none() || !part.is_dead(rows.offset(self.position)) {
+                self.prefix = prefix(rows.key(self.position));
+                return true;
+            }
+            self.position += 1;
+        }
+        false
+    }
+}

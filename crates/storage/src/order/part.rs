@@ -1,0 +1,248 @@
+//! What a stream is made of, and its keys.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::ArrayRef;
+
+use crate::delta_store::DeltaGeneration;
+use crate::error::Result;
+use crate::ids::{ColumnId, ContainerId, RowRef};
+use crate::row::key::{KeyCodec, Keys};
+use crate::schema::{Column, TableSchema};
+use crate::segment::Segment;
+
+/// Where the rows of a part are.
+#[derive(Clone, Debug)]
+pub enum PartRows {
+    /// These rows of a segment, which are in key order.
+    Segment(Arc<Segment>, Range<u32>),
+    /// So many rows of a delta generation from its start, taken in the order of its permutation.
+    Delta(Arc<DeltaGeneration>, u32),
+}
+
+/// One piece of a stream.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// Its rows.
+    pub rows: PartRows,
+    /// Offsets that are passed over.
+    pub dead: Option<Arc<[u64]>>,
+    /// Whether it may be passed on whole, if no row of another stream belongs between its own.
+    pub keep_whole: bool,
+}
+
+impl Part {
+    /// All rows of `segment` in `range`.
+    #[must_use]
+    pub fn segment(segment: Arc<Segment>, range: Range<u32>) -> Self {
+        Self { rows: PartRows::Segment(segment, range), dead: None, keep_whole: false }
+    }
+
+    /// The first `rows` rows of `delta`.
+    #[must_use]
+    pub fn delta(delta: Arc<DeltaGeneration>, rows: u32) -> Self {
+        Self { rows: PartRows::Delta(delta, rows), dead: None, keep_whole: false }
+    }
+
+    /// The same without the rows whose bit is on in `dead`.
+    #[must_use]
+    pub fn without(mut self, dead: Option<Arc<[u64]>>) -> Self {
+        self.dead = dead;
+        self
+    }
+
+    /// The same, to be kept whole if it can.
+    #[must_use]
+    pub fn keep_whole(mut self) -> Self {
+        self.keep_whole = true;
+        self
+    }
+
+    /// The container.
+    #[must_use]
+    pub fn container(&self) -> ContainerId {
+        match &self.rows {
+            PartRows::Segment(segment, _) => segment.id(),
+            PartRows::Delta(delta, _) => delta.id(),
+        }
+    }
+
+    /// The offsets of its rows, dead ones included.
+    #[must_use]
+    pub fn range(&self) -> Range<u32> {
+        match &self.rows {
+            PartRows::Segment(_, range) => range.clone(),
+            PartRows::Delta(_, rows) => 0..*rows,
+        }
+    }
+
+    /// Whether row `offset` is passed over.
+    #[inline]
+    #[must_use]
+    pub fn is_dead(&self, offset: u32) -> bool {
+        let word = |dead: &Arc<[u64]>| dead.get(offset as usize / 64).copied().unwrap_or(0);
+        self.dead.as_ref().is_some_and(|dead| word(dead) >> (offset % 64) & 1 == 1)
+    }
+
+    /// The reference of row `offset`.
+    #[must_use]
+    pub fn row_ref(&self, offset: u32) -> RowRef {
+        RowRef::new(self.container(), offset)
+    }
+
+    /// Bounds of its keys, if they are known without reading.
+    pub(super) fn bounds(&self) -> Option<(&[u8], &[u8])> {
+        match &self.rows {
+            PartRows::Segment(segment, _) => {
+                segment.meta().key_bounds.as_ref().map(|bounds| (&*bounds.min, &*bounds.max))
+            }
+            PartRows::Delta(..) => None,
+        }
+    }
+
+    /// Rows `rows` of `column`. A column that the container lacks reads as its missing value.
+    ///
+    /// # Errors
+    /// Io or Corrupt.
+    pub fn read(&self, column: &Column, rows: Range<u32>) -> Result<ArrayRef> {
+        match &self.rows {
+            PartRows::Segment(segment, _) => segment.read(column, rows),
+            PartRows::Delta(delta, _) => delta.read(column, rows),
+        }
+    }
+}
+
+/// Reads keys of one set of columns.
+#[derive(Clone, Debug)]
+pub struct KeyReader {
+    /// `None` without key columns: rows stay as they come.
+    codec: Option<KeyCodec>,
+    columns: Vec<Column>,
+    /// Their places in the schema.
+    positions: Vec<usize>,
+}
+
+impl KeyReader {
+    /// For the keys of `columns`, which are columns of `schema`.
+    #[must_use]
+    pub fn new(schema: &TableSchema, columns: &[ColumnId]) -> Self {
+        let codec = (!columns.is_empty()).then(|| KeyCodec::new(schema, columns));
+        let positions: Vec<usize> = columns.iter().filter_map(|id| schema.position(*id)).collect();
+        let columns = positions.iter().filter_map(|at| schema.columns.get(*at)).cloned().collect();
+        Self { codec, columns, positions }
+    }
+
+    /// For `schema`'s sort key.
+    #[must_use]
+    pub fn of_sort_key(schema: &TableSchema) -> Self {
+        Self::new(schema, &schema.sort_key)
+    }
+
+    /// The codec, unless there are no key columns.
+    #[must_use]
+    pub fn codec(&self) -> Option<&KeyCodec> {
+        self.codec.as_ref()
+    }
+
+    /// The key columns.
+    #[must_use]
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// Places of the key columns among the schema's.
+    #[must_use]
+    pub fn positions(&self) -> &[usize] {
+        &self.positions
+    }
+
+    /// Whether the first eight bytes of a key are all of it.
+    pub(super) fn is_short(&self) -> bool {
+        self.codec.as_ref().is_none_or(|codec| codec.fixed_width().is_some_and(|width| width <= 8))
+    }
+
+    /// Reads the keys of `part`.
+    ///
+    /// # Errors
+    /// Io or Corrupt.
+    pub(super) fn load(&self, part: &Part) -> Result<LoadedPart> {
+        let rows = part.range();
+        let keys = match &self.codec {
+            None => None,
+            Some(codec) => {
+                let arrays = self.columns.iter().map(|column| part.read(column, rows.clone()));
+                Some(codec.encode_arrays(&arrays.collect::<Result<Vec<_>>>()?)?)
+            }
+        };
+        let order = match &part.rows {
+            PartRows::Delta(delta, rows) if keys.is_some() => Some(delta.sorted_offsets(*rows)?),
+            _ => None,
+        };
+        Ok(LoadedPart { keys, order, first: rows.start, len: rows.len() as u32 })
+    }
+}
+
+/// The keys of a part, by position: its place in the part's order.
+#[derive(Debug)]
+pub(super) struct LoadedPart {
+    keys: Option<Keys>,
+    /// Offset at each position, if they are not in offset order.
+    order: Option<Arc<[u32]>>,
+    first: u32,
+    pub len: u32,
+}
+
+impl LoadedPart {
+    /// The offset at a position below `len`.
+    #[inline]
+    pub fn offset(&self, position: u32) -> u32 {
+        match &self.order {
+            Some(order) => order[position as usize],
+            None => self.first + position,
+        }
+    }
+
+    /// The key at a position below `len`; empty without key columns.
+    #[inline]
+    pub fn key(&self, position: u32) -> &[u8] {
+        match &self.keys {
+            Some(keys) => keys.get((self.offset(position) - self.first) as usize),
+            None => &[],
+        }
+    }
+
+    /// The first position at or after `from` whose key is at or above `key`.
+    pub fn seek(&self, from: u32, key: &[u8]) -> u32 {
+        let (mut low, mut high) = (from, self.len);
+        // Most seeks are short: doubling steps first.
+        let mut step = 1;
+        while low < high {
+            let probe = low.saturating_add(step - 1).min(high - 1);
+            if self.key(probe) >= key {
+                high = probe;
+                break;
+            }
+            low = probe + 1;
+            step *= 2;
+        }
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.key(middle) < key {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+}
+
+/// The first eight bytes of a key as a number that orders as they do.
+#[inline]
+pub(super) fn prefix(key: &[u8]) -> u64 {
+    match key.first_chunk() {
+        Some(head) => u64::from_be_bytes(*head),
+        None => key.iter().zip([56, 48, 40, 32, 24, 16, 8, 0]).map(|(byte, shift)| u64::from(*byte) << shift).sum(),
+    }
+}

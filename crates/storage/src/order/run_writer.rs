@@ -1,0 +1,94 @@
+//! Rows in order become the segments of a run, aside: nothing lists them yet.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use arrow_array::ArrayRef;
+
+use crate::disk::Disk;
+use crate::error::Result;
+use crate::ids::{ContainerId, FileId, RunId};
+use crate::main_store::{Run, RunSegment};
+use crate::schema::TableSchema;
+use crate::segment::{BlockCache, DATA_DIR, Segment, rows_that_fit, write_segment};
+
+/// Where new ids come from. None is given out twice, also not after a crash once something that is logged names it.
+pub trait IdSource: Send + Sync + Debug {
+    /// For a new segment.
+    fn next_container(&self) -> ContainerId;
+    /// For a new file.
+    fn next_file(&self) -> FileId;
+    /// For a new run.
+    fn next_run(&self) -> RunId;
+}
+
+/// Where segments are written.
+#[derive(Clone, Debug)]
+pub struct SegmentTarget {
+    /// The disk, with the folder of segment files in it.
+    pub disk: Arc<dyn Disk>,
+    /// The cache that the new segments are read through.
+    pub cache: Arc<BlockCache>,
+    /// Ids.
+    pub ids: Arc<dyn IdSource>,
+}
+
+/// Writes one run. Until somebody calls [`Segment::keep`] on them, the files of its segments go with the last reference.
+#[derive(Debug)]
+pub struct RunWriter {
+    schema: Arc<TableSchema>,
+    target: SegmentTarget,
+    segments: Vec<RunSegment>,
+    written: Vec<Arc<Segment>>,
+}
+
+impl RunWriter {
+    /// A writer of rows of `schema`.
+    #[must_use]
+    pub fn new(schema: Arc<TableSchema>, target: SegmentTarget) -> Self {
+        Self { schema, target, segments: Vec::new(), written: Vec::new() }
+    }
+
+    /// Writes the next rows, one array per column of the schema, as one segment: as several if their texts are too long for
+    /// one. Returns the containers with their rows.
+    ///
+    /// # Errors
+    /// Io or Full; Internal when arrays and schema disagree.
+    pub fn write(&mut self, columns: &[ArrayRef]) -> Result<Vec<(ContainerId, u32)>> {
+        let mut rest = columns.to_vec();
+        let mut made = Vec::with_capacity(1);
+        while rest.first().is_some_and(|column| !column.is_empty()) {
+            let fit = rows_that_fit(&rest);
+            let head: Vec<ArrayRef> = rest.iter().map(|column| column.slice(0, fit)).collect();
+            rest = rest.iter().map(|column| column.slice(fit, column.len() - fit)).collect();
+            let SegmentTarget { disk, cache, ids } = &self.target;
+            let meta = write_segment(disk, ids.next_container(), ids.next_file(), &self.schema, &head)?;
+            let segment = Segment::open(meta, disk.clone(), cache.clone());
+            segment.drop_when_unreferenced();
+            made.push((segment.id(), segment.rows()));
+            self.written.push(segment.clone());
+            self.segments.push(RunSegment::whole(segment));
+        }
+        Ok(made)
+    }
+
+    /// Makes `part`, which stands already, the next part of the run.
+    pub fn keep(&mut self, part: RunSegment) {
+        self.segments.push(part);
+    }
+
+    /// The run, with its files durable, and the segments that were written for it; `None` if there are no rows.
+    ///
+    /// # Errors
+    /// Io or Full; Internal when the rows were not in order.
+    pub fn finish(self) -> Result<Option<(Arc<Run>, Vec<Arc<Segment>>)>> {
+        if self.segments.is_empty() {
+            return Ok(None);
+        }
+        if !self.written.is_empty() {
+            self.target.disk.sync_dir(DATA_DIR)?;
+        }
+        let run = Run::new(self.target.ids.next_run(), self.segments)?;
+        Ok(Some((Arc::new(run), self.written)))
+    }
+}
