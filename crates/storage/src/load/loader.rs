@@ -44,7 +44,19 @@ impl Loader {
         };
         let sort_bytes = limits::LOAD_SORT_BYTES;
         let (buffer, runs) = (Vec::new(), Vec::new());
-        Self { schema, target, reader, segment_rows, sort_rows, sort_bytes, buffer, rows: 0, bytes: 0, current: None, runs }
+        Self {
+            schema,
+            target,
+            reader,
+            segment_rows,
+            sort_rows,
+            sort_bytes,
+            buffer,
+            rows: 0,
+            bytes: 0,
+            current: None,
+            runs,
+        }
     }
 
     /// The same with at most `rows` rows (rounded up to whole segments) and about `bytes` bytes in a sort.
@@ -120,7 +132,7 @@ impl Loader {
     }
 
     fn end_run(&mut self, writer: RunWriter) -> Result<()> {
-        self.runs.extend(writer.finish()?.map(|(run, _)| run));
+        self.runs.extend(writer.finish()?.map(|written| written.run));
         Ok(())
     }
 

@@ -17,8 +17,6 @@ mod duplicate;
 mod loader;
 mod sort;
 
-#[cfg(test)]
-mod tests;
 
 pub use crate::order::{IdSource, SegmentTarget as LoadTarget};
 pub use loader::Loader;

@@ -311,7 +311,9 @@ impl Cursor {
             let prefix = self.heads[stream].prefix;
             let key = self.key(stream);
             match &mut last {
-                Some((before, bytes)) if *before == prefix && (self.short || bytes == key) => return Ok(Some(key.into())),
+                Some((before, bytes)) if *before == prefix && (self.short || bytes == key) => {
+                    return Ok(Some(key.into()));
+                }
                 Some((before, bytes)) => {
                     *before = prefix;
                     if !self.short {

@@ -20,11 +20,9 @@ mod part;
 mod run_writer;
 mod tree;
 
-#[cfg(test)]
-mod tests;
 
 pub use cursor::{Cursor, Pick, Stop};
 pub use gather::Gather;
 pub use key_stream::{KeyStream, first_common_key};
 pub use part::{KeyReader, Part, PartRows};
-pub use run_writer::{IdSource, RunWriter, SegmentTarget};
+pub use run_writer::{IdSource, RunWriter, SegmentTarget, WrittenRun};

@@ -42,6 +42,15 @@ pub struct RunWriter {
     written: Vec<Arc<Segment>>,
 }
 
+/// A run that stands aside.
+#[derive(Debug)]
+pub struct WrittenRun {
+    /// The run.
+    pub run: Arc<Run>,
+    /// Those of its segments that were written for it.
+    pub written: Vec<Arc<Segment>>,
+}
+
 impl RunWriter {
     /// A writer of rows of `schema`.
     #[must_use]
@@ -77,11 +86,11 @@ impl RunWriter {
         self.segments.push(part);
     }
 
-    /// The run, with its files durable, and the segments that were written for it; `None` if there are no rows.
+    /// The run, with its files durable; `None` if there are no rows.
     ///
     /// # Errors
     /// Io or Full; Internal when the rows were not in order.
-    pub fn finish(self) -> Result<Option<(Arc<Run>, Vec<Arc<Segment>>)>> {
+    pub fn finish(self) -> Result<Option<WrittenRun>> {
         if self.segments.is_empty() {
             return Ok(None);
         }
@@ -89,6 +98,6 @@ impl RunWriter {
             self.target.disk.sync_dir(DATA_DIR)?;
         }
         let run = Run::new(self.target.ids.next_run(), self.segments)?;
-        Ok(Some((Arc::new(run), self.written)))
+        Ok(Some(WrittenRun { run: Arc::new(run), written: self.written }))
     }
 }
