@@ -8,7 +8,7 @@
 //!
 //! Order of floats: -0.0 equals 0.0, NaN equals NaN and stands above all numbers.
 //!
-//! Panics: rows that `packed` does not hold, a width above 64, an `out` shorter than [`words`](crate::bitmap::words)`(len)`.
+//! Panics: rows that `packed` does not hold, a width above 64, an `out` shorter than [`words`]`(len)`.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
