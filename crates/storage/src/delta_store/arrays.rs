@@ -93,6 +93,8 @@ pub(super) struct Gather<'a, F> {
     /// The rows wanted, in this order; all published.
     pub(super) offsets: &'a [u32],
     pub(super) data_type: DataType,
+    /// Whether the rows may hold NULL.
+    pub(super) nullable: bool,
 }
 
 impl<'a, F: Fn(usize) -> Option<&'a ColumnBlock>> Gather<'a, F> {
@@ -175,6 +177,9 @@ impl<'a, F: Fn(usize) -> Option<&'a ColumnBlock>> Gather<'a, F> {
     }
 
     fn nulls(&self) -> Result<Option<NullBuffer>> {
+        if !self.nullable {
+            return Ok(None);
+        }
         let mut valid = Vec::with_capacity(self.offsets.len());
         self.each(|block, row| {
             valid.push(!block.nulls.get(row));

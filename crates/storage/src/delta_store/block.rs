@@ -27,7 +27,7 @@ pub(super) struct Block {
 impl Block {
     pub(super) fn new(schema: &TableSchema) -> Self {
         Self {
-            columns: schema.columns.iter().map(|c| ColumnBlock::new(c.data_type)).collect(),
+            columns: schema.columns.iter().map(ColumnBlock::new).collect(),
             begin: AppendBuffer::with_capacity(BLOCK_ROWS),
             prev: AppendBuffer::with_capacity(if schema.has_key() { BLOCK_ROWS } else { 0 }),
             order: OnceLock::new(),

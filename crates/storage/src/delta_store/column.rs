@@ -13,7 +13,7 @@ use super::heap::Heap;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::row::{RowBuffer, RowView, Value};
-use crate::schema::DataType;
+use crate::schema::{Column, DataType};
 
 /// Rows of a block.
 pub(super) const BLOCK_ROWS: usize = limits::DELTA_BLOCK_ROWS as usize;
@@ -54,6 +54,7 @@ native!(u8 => Boolean, i16 => Int16, i32 => Int32, i64 => Int64, i128 => Int128,
 /// See the module.
 pub(super) struct ColumnBlock {
     pub(super) data_type: DataType,
+    nullable: bool,
     pub(super) values: Values,
     pub(super) nulls: Nulls,
     /// The whole column as an array, once the block is full.
@@ -65,7 +66,8 @@ fn cells<T: Pod>() -> Cells<T> {
 }
 
 impl ColumnBlock {
-    pub(super) fn new(data_type: DataType) -> Self {
+    pub(super) fn new(column: &Column) -> Self {
+        let (data_type, nullable) = (column.data_type, column.nullable);
         let values = match data_type {
             DataType::Boolean => Values::Boolean(cells()),
             DataType::SmallInt => Values::Int16(cells()),
@@ -76,14 +78,14 @@ impl ColumnBlock {
             DataType::Double => Values::Float64(cells()),
             DataType::Text { .. } | DataType::Bytea => Values::Views(cells(), Box::new(Heap::new())),
         };
-        Self { data_type, values, nulls: Nulls::default(), sealed: OnceLock::new() }
+        Self { data_type, nullable, values, nulls: Nulls::default(), sealed: OnceLock::new() }
     }
 
     /// Appends the column at `position` of the rows that `picks` names; the first becomes row `first` of the block. For the
     /// one writer; the caller has made sure that they fit.
     pub(super) fn append(&self, rows: &RowBuffer, position: usize, picks: &[u32], first: usize) -> Result<()> {
         let row = |pick: u32| rows.row(pick as usize);
-        for (&pick, target) in picks.iter().zip(first..) {
+        for (&pick, target) in picks.iter().zip(first..).filter(|_| self.nullable) {
             if row(pick).is_null(position) {
                 self.nulls.set(target);
             }
@@ -100,8 +102,10 @@ impl ColumnBlock {
             Values::Views(cells, heap) => {
                 let no_room = || Error::internal("the long strings of a delta block take too many chunks");
                 let view = |pick| heap.view_of(row(pick).get_bytes(position)).ok_or_else(no_room);
-                let views = picks.iter().map(|&pick| view(pick)).collect::<Result<Vec<_>>>()?;
-                cells.extend_from_slice(&views)
+                match picks {
+                    [pick] => cells.push(view(*pick)?),
+                    many => cells.extend_from_slice(&many.iter().map(|&pick| view(pick)).collect::<Result<Vec<_>>>()?),
+                }
             }
         };
         pushed.map_err(|full| Error::internal(format!("a column of a delta block: {full}")))

@@ -295,7 +295,8 @@ impl DeltaGeneration {
             return constant_array(&column.missing_value, column.data_type, offsets.len());
         };
         let block = |number: usize| self.blocks.get(number)?.columns.get(position);
-        Gather { block, offsets, data_type: column.data_type }.array()
+        let nullable = self.schema.columns.get(position).is_none_or(|own| own.nullable);
+        Gather { block, offsets, data_type: column.data_type, nullable }.array()
     }
 
     fn column_block(&self, number: usize, position: usize) -> Result<&ColumnBlock> {

@@ -97,6 +97,23 @@ fn versions_of_a_key_are_told_apart_by_time() {
 }
 
 #[test]
+fn prefixes_end_anywhere_in_a_block() {
+    let schema = notes();
+    let delta = delta(&schema);
+    let last = 2 * u64::from(limits::DELTA_BLOCK_ROWS) + 3;
+    for t in 1..=last {
+        delta.append(&rows(&schema, &[note(t as i64, "x")]), CommitTs(2 * t)).unwrap();
+    }
+    for t in 0..=last {
+        assert_eq!(u64::from(delta.rows_at(CommitTs(2 * t))), t);
+        assert_eq!(u64::from(delta.rows_at(CommitTs(2 * t + 1))), t);
+    }
+    let ranges: Vec<_> = delta.block_ranges(u32::MAX).collect();
+    assert_eq!(ranges, [0..4_096, 4_096..8_192, 8_192..8_195]);
+    assert!(delta.block_ranges(5).eq(std::iter::once(0..5)));
+}
+
+#[test]
 fn a_block_is_read_without_a_copy() {
     let schema = notes();
     let delta = delta(&schema);

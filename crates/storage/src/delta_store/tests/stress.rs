@@ -55,6 +55,18 @@ fn check(delta: &DeltaGeneration, schema: &TableSchema, at: u64, salt: u64) {
     }
 }
 
+/// What any thread may read without a snapshot: whole commits.
+fn check_published(delta: &DeltaGeneration, schema: &TableSchema) {
+    let rows = delta.rows();
+    assert_eq!(rows % 2, 0, "half a commit");
+    let Some(last) = rows.checked_sub(1) else { return };
+    let t = u64::from(rows) / 2;
+    assert_eq!(delta.begin_of(last), Some(CommitTs(t)));
+    assert_eq!(delta.value(&schema.columns[1], last).unwrap(), Value::Text(text(t).into()));
+    assert_eq!(delta.read(&schema.columns[1], last..rows).unwrap().as_string_view().value(0), text(t));
+    assert!(delta.lookup(&key(schema, &[Value::Int(COLD - t as i64)]), CommitTs(t)).is_some());
+}
+
 fn check_order(delta: &DeltaGeneration, at: u64) {
     let rows = delta.rows_at(CommitTs(at));
     let order = delta.sorted_offsets(rows).unwrap();
@@ -80,6 +92,7 @@ fn readers_see_whole_commits_while_one_writer_appends() {
                 while !done.load(Ordering::Relaxed) {
                     salt = salt.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                     let at = applied.load(Ordering::Acquire);
+                    check_published(delta, schema);
                     check(delta, schema, at, salt >> 33);
                     check(delta, schema, old, salt >> 33);
                     if salt >> 60 == 0 {
