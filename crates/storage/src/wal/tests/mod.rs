@@ -1,3 +1,5 @@
+//! Tests of the log, and what they share: short ways to write and read records.
+
 mod round_trip;
 
 use std::sync::Arc;
