@@ -31,7 +31,7 @@ mod probe;
 mod verify;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use cache::{BlockCache, CacheStats};
 pub use encoding::Encoding;

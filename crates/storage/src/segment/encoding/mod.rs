@@ -25,9 +25,6 @@ mod frame;
 mod dictionary;
 mod choose;
 
-#[cfg(test)]
-mod tests;
-
 use std::ops::Range;
 
 use arrow_array::ArrayRef;

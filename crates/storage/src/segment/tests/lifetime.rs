@@ -1,0 +1,167 @@
+//! Files live as long as somebody lists or reads them; the cache stays within its bound; metadata survives a round trip.
+
+use std::sync::Arc;
+
+use super::{disk, schema, segment, write};
+use crate::ids::{ColumnId, ContainerId, FileId};
+use crate::row::Value;
+use crate::schema::DataType;
+use crate::segment::{BlockCache, DATA_DIR, Segment, SegmentMeta, parse_segment_name, rows_that_fit, write_segment};
+use crate::wal::codec::{Decoder, Encoder};
+
+#[test]
+fn a_file_goes_with_its_last_reader_once_dropped() {
+    let schema = schema(&[DataType::BigInt], 0);
+    let (_memory, disk) = disk();
+    let cache = BlockCache::new(1 << 20);
+    let meta = write(&disk, 1, &schema, &[(0..100).map(Value::Int).collect()]);
+    let open = |meta: &SegmentMeta| Segment::open(meta.clone(), Arc::clone(&disk), Arc::clone(&cache));
+    let first = open(&meta);
+    first.read(&schema.columns[0], 0..100).unwrap();
+    assert!(cache.stats().bytes > 0);
+    // Closed, not dropped: the file stays.
+    drop(first);
+    assert!(disk.exists("data/0000000001.seg").unwrap());
+    // A later segment keeps the block of the older one's file.
+    let older = open(&meta);
+    let newer = open(&SegmentMeta { id: ContainerId(2), ..meta.clone() });
+    let reader = Arc::clone(&older);
+    older.drop_when_unreferenced();
+    older.drop_when_unreferenced();
+    drop(older);
+    drop(reader);
+    assert!(disk.exists("data/0000000001.seg").unwrap());
+    newer.drop_when_unreferenced();
+    let reader = Arc::clone(&newer);
+    drop(newer);
+    assert!(disk.exists("data/0000000001.seg").unwrap());
+    reader.read(&schema.columns[0], 0..100).unwrap();
+    drop(reader);
+    assert!(!disk.exists("data/0000000001.seg").unwrap());
+    assert_eq!(cache.stats().bytes, 0);
+}
+
+#[test]
+fn a_segment_of_blocks_of_two_files() {
+    let schema = schema(&[DataType::BigInt, DataType::Text { max_chars: None }], 0);
+    let (_memory, disk) = disk();
+    let numbers = |by: i64| (0..50).map(|i| Value::Int(i * by)).collect::<Vec<_>>();
+    let texts = |by: i64| (0..50).map(|i| Value::Text(format!("text {}", i * by).into())).collect::<Vec<_>>();
+    let mut meta = write(&disk, 1, &schema, &[numbers(1), texts(1)]);
+    let other = write(&disk, 2, &schema, &[numbers(7), texts(7)]);
+    meta.columns[1] = other.columns[1].clone();
+    meta.id = ContainerId(3);
+    assert_eq!(meta.files(), [FileId(1), FileId(2)]);
+    let mixed = Segment::open(meta, Arc::clone(&disk), BlockCache::new(1 << 20));
+    assert_eq!(mixed.value(&schema.columns[0], 3).unwrap(), Value::Int(3));
+    assert_eq!(mixed.value(&schema.columns[1], 3).unwrap(), Value::Text("text 21".into()));
+    mixed.verify(&schema).unwrap();
+}
+
+#[test]
+fn the_cache_keeps_its_bound_and_counts() {
+    let types = [DataType::Double; 8];
+    let schema = schema(&types, 0);
+    let (_memory, disk) = disk();
+    let columns: Vec<Vec<Value>> =
+        (0..8).map(|c| (0..1000).map(|i| Value::Double(f64::from(i * 8 + c) / 7.0)).collect()).collect();
+    let meta = write(&disk, 1, &schema, &columns);
+    let cache = BlockCache::new(30_000);
+    let segment = Segment::open(meta, Arc::clone(&disk), Arc::clone(&cache));
+    for round in 0..20u32 {
+        for (c, column) in schema.columns.iter().enumerate() {
+            let row = round * 3 % 1000;
+            assert_eq!(segment.value(column, row).unwrap(), columns[c][row as usize]);
+            assert!(cache.stats().bytes <= 30_000, "{:?}", cache.stats());
+        }
+        // The hot column is asked for between all others.
+        segment.value(&schema.columns[0], 1).unwrap();
+    }
+    let stats = cache.stats();
+    assert_eq!(stats.hits + stats.misses, 20 * 9);
+    assert!(stats.hits >= 19 && stats.misses >= 8 * 10, "{stats:?}");
+    // A block larger than the cache is read and not kept.
+    let tiny = BlockCache::new(100);
+    let segment = Segment::open(segment.meta().clone(), disk, Arc::clone(&tiny));
+    segment.value(&schema.columns[3], 5).unwrap();
+    assert_eq!(tiny.stats().bytes, 0);
+}
+
+#[test]
+fn metadata_survives_a_round_trip() {
+    let types = [
+        DataType::BigInt,
+        DataType::Text { max_chars: Some(9) },
+        DataType::Decimal { precision: 20, scale: 3 },
+        DataType::Bytea,
+        DataType::Real,
+        DataType::Boolean,
+    ];
+    let schema = schema(&types, 1);
+    let (_memory, disk) = disk();
+    let row = |i: i64| {
+        [
+            Value::Int(i),
+            if i % 3 == 0 { Value::Null } else { Value::Text("é".repeat(40).into()) },
+            Value::Decimal(i128::from(i) << 60),
+            Value::Bytes(vec![0xff; 40].into()),
+            Value::Real(i as f32),
+            Value::Null,
+        ]
+    };
+    let columns: Vec<Vec<Value>> = (0..6).map(|c| (0..33).map(|i| row(i)[c].clone()).collect()).collect();
+    let meta = segment(&disk, 7, &schema, &columns).meta().clone();
+    let mut e = Encoder::new();
+    meta.encode(&mut e);
+    let bytes = e.finish();
+    let mut d = Decoder::new(&bytes, "manifest", 0);
+    assert_eq!(SegmentMeta::decode(&mut d).unwrap(), meta);
+    d.finish().unwrap();
+    for len in 0..bytes.len() {
+        SegmentMeta::decode(&mut Decoder::new(&bytes[..len], "manifest", 0)).unwrap_err();
+    }
+    for at in 0..bytes.len() {
+        for bit in [1, 16, 128] {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= bit;
+            // Any answer, no panic.
+            let _ = SegmentMeta::decode(&mut Decoder::new(&damaged, "manifest", 0));
+        }
+    }
+    assert_eq!(meta.column(ColumnId(2)).unwrap().data_type, types[1]);
+}
+
+#[test]
+fn wrong_rows_are_refused_and_leave_no_file() {
+    let schema = schema(&[DataType::BigInt, DataType::Integer], 1);
+    let (_memory, disk) = disk();
+    let attempt = |columns: &[Vec<Value>]| {
+        let arrays = super::arrays(&schema, columns);
+        write_segment(&disk, ContainerId(1), FileId(1), &schema, &arrays).unwrap_err()
+    };
+    attempt(&[vec![Value::Int(2), Value::Int(1)], vec![Value::Int(0); 2]]);
+    attempt(&[vec![Value::Int(2)], vec![Value::Int(0); 2]]);
+    attempt(&[vec![Value::Null], vec![Value::Int(0)]]);
+    attempt(&[vec![], vec![]]);
+    attempt(&[vec![Value::Int(2)]]);
+    assert_eq!(disk.list(DATA_DIR).unwrap(), Vec::<String>::new());
+}
+
+#[test]
+fn names_of_files() {
+    assert_eq!(parse_segment_name("0000000012.seg"), Some(FileId(12)));
+    assert_eq!(parse_segment_name("12345678901.seg"), Some(FileId(12_345_678_901)));
+    for other in ["12.seg", "0000000012.seg.tmp", "+000000012.seg", "x.seg", "0000000012"] {
+        assert_eq!(parse_segment_name(other), None, "{other}");
+    }
+}
+
+#[test]
+fn wide_rows_make_smaller_segments() {
+    let schema = schema(&[DataType::Text { max_chars: None }], 0);
+    let long = Value::Text("x".repeat(1 << 20).into());
+    let arrays = super::arrays(&schema, &[vec![long; 3]]);
+    assert_eq!(rows_that_fit(&arrays), 3);
+    let many = arrow_select::take::take(&arrays[0], &arrow_array::UInt32Array::from_value(0, 1000), None).unwrap();
+    assert_eq!(rows_that_fit(&[many]), 128);
+}

@@ -1,0 +1,65 @@
+//! Segments against the naive implementation: a `Vec<Value>` per column.
+
+mod conformance;
+mod corruption;
+mod keys;
+mod lifetime;
+
+use std::sync::Arc;
+
+use arrow_array::ArrayRef;
+
+use super::{BlockCache, DATA_DIR, Segment, SegmentMeta, write_segment};
+use crate::disk::{Disk, MemDisk};
+use crate::ids::{ColumnId, ContainerId, FileId, SchemaVersion, TableId};
+use crate::row::{Value, array_of};
+use crate::schema::{Column, DataType, Layout, TableOptions, TableSchema};
+
+/// A table of `types`, columns 1, 2, ..., with the first `key` of them as primary and sort key.
+pub(crate) fn schema(types: &[DataType], key: usize) -> TableSchema {
+    let id = |i: usize| ColumnId(i as u32 + 1);
+    let key: Vec<ColumnId> = (0..key).map(id).collect();
+    TableSchema {
+        id: TableId(1),
+        version: SchemaVersion(1),
+        name: "t".into(),
+        columns: types
+            .iter()
+            .enumerate()
+            .map(|(i, data_type)| Column {
+                id: id(i),
+                name: format!("c{i}"),
+                data_type: *data_type,
+                nullable: !key.contains(&id(i)),
+                missing_value: Value::Null,
+            })
+            .collect(),
+        next_column: id(types.len()),
+        primary_key: key.clone(),
+        layout: if key.is_empty() { Layout::Insertion } else { Layout::Sorted },
+        sort_key: key,
+        options: TableOptions::default(),
+    }
+}
+
+/// An empty disk with the folder of segments.
+pub(crate) fn disk() -> (MemDisk, Arc<dyn Disk>) {
+    let memory = MemDisk::new();
+    memory.create_dir(DATA_DIR).unwrap();
+    (memory.clone(), Arc::new(memory))
+}
+
+/// Arrays of `columns`, values in the types of `schema`.
+pub(crate) fn arrays(schema: &TableSchema, columns: &[Vec<Value>]) -> Vec<ArrayRef> {
+    schema.columns.iter().zip(columns).map(|(c, values)| array_of(values.iter(), c.data_type).unwrap()).collect()
+}
+
+/// Writes `columns` as segment and file `id`.
+pub(crate) fn write(disk: &Arc<dyn Disk>, id: u64, schema: &TableSchema, columns: &[Vec<Value>]) -> SegmentMeta {
+    write_segment(disk, ContainerId(id), FileId(id), schema, &arrays(schema, columns)).unwrap()
+}
+
+/// Writes and opens.
+pub(crate) fn segment(disk: &Arc<dyn Disk>, id: u64, schema: &TableSchema, columns: &[Vec<Value>]) -> Arc<Segment> {
+    Segment::open(write(disk, id, schema, columns), Arc::clone(disk), BlockCache::new(64 << 20))
+}
