@@ -17,6 +17,5 @@ mod duplicate;
 mod loader;
 mod sort;
 
-
 pub use crate::order::{IdSource, SegmentTarget as LoadTarget};
 pub use loader::Loader;

@@ -1,1 +1,22 @@
-//! (being written)
+//! Merge: frozen deltas and runs become one run (contract 3; MemSQL sections IV.A and V, HYRISE section 4).
+//!
+//! Comes in: a table version. Goes out: a run written aside, what it replaces, where each row went, and what has to be carried.
+//!
+//! 1. [`TableDescription`] says what is there; [`choose`] decides from it alone: a [`MergeChoice`].
+//! 2. [`MergePlan`] makes inputs of the choice, as of a snapshot H at which they were all frozen.
+//! 3. [`MergeJob`] merges them, one output segment a step: rows deleted at H are dropped, full segments that no other input
+//!    reaches into are kept as they are. Cancelled or failed, it leaves no file.
+//! 4. [`MergeOutcome`] is what `commit` installs; [`MergeOutcome::carry`] translates deletes that came after H.
+//!
+//! Invariants:
+//! - The output holds exactly the rows of the inputs that are live at H, in the table's order, ties older input first.
+//! - A kept segment's rows do not move: it has no forwarding, and its delete log goes on.
+//! - The policy ends: each choice lessens deltas, runs, dead rows or fragments, and makes none of those before it more.
+//!
+//! It does not own: when to freeze or to merge (`background`), the install (`commit`), old versions (`version`).
+
+mod description;
+mod policy;
+
+pub use description::{DeltaDescription, RunDescription, TableDescription};
+pub use policy::{MergeChoice, MergeReason, choose};

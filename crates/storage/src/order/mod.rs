@@ -20,7 +20,6 @@ mod part;
 mod run_writer;
 mod tree;
 
-
 pub use cursor::{Cursor, Pick, Stop};
 pub use gather::Gather;
 pub use key_stream::{KeyStream, first_common_key};

@@ -193,6 +193,12 @@ impl ForwardingTable {
         Some(RowRef::new(output.container, (position - output.start) as u32))
     }
 
+    /// Whether it forwards rows of `container`.
+    #[must_use]
+    pub fn has_input(&self, container: ContainerId) -> bool {
+        self.inputs.binary_search_by_key(&container, |input| input.from.container).is_ok()
+    }
+
     /// The containers whose rows it forwards, ascending.
     pub fn inputs(&self) -> impl ExactSizeIterator<Item = ContainerId> {
         self.inputs.iter().map(|input| input.from.container)

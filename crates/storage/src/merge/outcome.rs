@@ -1,0 +1,97 @@
+//! What a merge has made, to be installed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::deletes::{DeleteLog, DeleteSet};
+use crate::error::Result;
+use crate::ids::{CommitTs, ContainerId, RowRef, RunId};
+use crate::main_store::Run;
+use crate::order::WrittenRun;
+use crate::segment::Segment;
+use crate::version::{Forward, ForwardingTable, TableVersion};
+use crate::wal::codec::Encoder;
+
+use super::MergePlan;
+
+/// Bytes of a run in a record, beside its segments' metadata: ids, counts, a range each.
+const RUN_RECORD_BYTES: usize = 64;
+/// See [`RUN_RECORD_BYTES`].
+const RANGE_RECORD_BYTES: usize = 32;
+
+/// The result of a merge. Dropped before [`MergeOutcome::keep_files`], it takes its files along.
+#[derive(Debug)]
+pub struct MergeOutcome {
+    /// The snapshot that the merge read at.
+    pub h: CommitTs,
+    /// Deltas that it replaces.
+    pub consumed_deltas: Vec<ContainerId>,
+    /// Runs that it replaces. Segments of them that the output lists too were kept.
+    pub consumed_runs: Vec<RunId>,
+    /// What takes their place, durable; `None` when no row was left.
+    pub output: Option<Arc<Run>>,
+    /// Where each row of the inputs went, kept segments excepted.
+    pub forwarding: Arc<ForwardingTable>,
+    /// Segments of the output that the merge wrote.
+    written: Vec<Arc<Segment>>,
+}
+
+impl MergeOutcome {
+    pub(super) fn new(plan: MergePlan, written: Option<WrittenRun>, forwarding: Arc<ForwardingTable>) -> Result<Self> {
+        let (output, written) = written.map_or((None, Vec::new()), |written| (Some(written.run), written.written));
+        let (consumed_deltas, consumed_runs) = (plan.choice.deltas, plan.choice.runs);
+        Ok(Self { h: plan.h, consumed_deltas, consumed_runs, output, forwarding, written })
+    }
+
+    /// The deletes of input rows with `after` < end <= `upto`, as (output segment, end, rows): ends ascend, so they can be
+    /// recorded one after the other. `after` is H, or the `upto` of the call before. `version` is one that still has the
+    /// inputs.
+    #[must_use]
+    pub fn carry(
+        &self,
+        after: CommitTs,
+        upto: CommitTs,
+        version: &TableVersion,
+    ) -> Vec<(ContainerId, CommitTs, DeleteSet)> {
+        let mut moved: BTreeMap<(CommitTs, ContainerId), Vec<u32>> = BTreeMap::new();
+        let mut carry = |container: ContainerId, log: &DeleteLog| {
+            if log.last_delete_ts() <= after || !self.forwarding.has_input(container) {
+                return;
+            }
+            for (end, set) in log.between(after, upto) {
+                for offset in &set {
+                    if let Some(Forward::To(row)) = self.forwarding.forward(RowRef::new(container, offset)) {
+                        moved.entry((end, row.container())).or_default().push(row.offset());
+                    }
+                }
+            }
+        };
+        for delta in version.deltas.iter().filter(|delta| self.consumed_deltas.contains(&delta.id())) {
+            carry(delta.id(), delta.deletes());
+        }
+        for run in version.runs.iter().filter(|run| self.consumed_runs.contains(&run.id())) {
+            run.segments().iter().for_each(|part| carry(part.segment.id(), part.segment.deletes()));
+        }
+        moved.into_iter().map(|((end, container), rows)| (container, end, rows.into_iter().collect())).collect()
+    }
+
+    /// Bytes that the output takes in an install record, at most.
+    #[must_use]
+    pub fn output_meta_bytes(&self) -> usize {
+        let mut out = Encoder::new();
+        let parts = self.output.iter().flat_map(|run| run.segments());
+        let ranges: usize = parts.map(|part| part.segment.meta().encode(&mut out)).map(|()| RANGE_RECORD_BYTES).sum();
+        RUN_RECORD_BYTES + ranges + out.len()
+    }
+
+    /// The output is listed: its files stay.
+    pub fn keep_files(&self) {
+        self.written.iter().for_each(|segment| segment.keep());
+    }
+
+    /// Rows that the merge wrote: those of the output but for kept segments.
+    #[must_use]
+    pub fn rows_written(&self) -> u64 {
+        self.written.iter().map(|segment| u64::from(segment.rows())).sum()
+    }
+}

@@ -1,0 +1,124 @@
+//! A choice with its inputs.
+
+use std::sync::Arc;
+
+use mainstem_kernels::bitmap;
+
+use crate::delta_store::DeltaGeneration;
+use crate::error::{Error, Result};
+use crate::ids::{CommitTs, ContainerId, RunId};
+use crate::limits;
+use crate::main_store::{Run, RunSegment};
+use crate::order::Part;
+use crate::schema::TableSchema;
+use crate::version::TableVersion;
+
+use super::{DeltaDescription, MergeChoice, RunDescription, TableDescription};
+
+impl TableDescription {
+    /// What `version` is made of now. O(segments).
+    #[must_use]
+    pub fn of(version: &TableVersion) -> Self {
+        let delta = |delta: &Arc<DeltaGeneration>| DeltaDescription {
+            id: delta.id(),
+            rows: u64::from(delta.rows()),
+            live_rows: u64::from(delta.rows()).saturating_sub(delta.deletes().count_now()),
+            bytes: delta.bytes_of_rows(),
+        };
+        let run = |run: &Arc<Run>| {
+            let dead: u64 = run.segments().iter().map(|part| part.segment.deletes().count_now()).sum();
+            RunDescription {
+                id: run.id(),
+                segments: run.segments().len() as u64,
+                rows: run.rows(),
+                live_rows: run.rows().saturating_sub(dead),
+            }
+        };
+        Self {
+            segment_rows: version.schema.options.segment_rows,
+            frozen: version.frozen_deltas().iter().map(delta).collect(),
+            runs: version.runs.iter().map(run).collect(),
+        }
+    }
+}
+
+/// The inputs of a merge, as of its snapshot H. Whoever holds it also holds a snapshot at H, so that delete logs still tell.
+#[derive(Clone, Debug)]
+pub struct MergePlan {
+    pub(super) schema: Arc<TableSchema>,
+    pub(super) choice: MergeChoice,
+    pub(super) h: CommitTs,
+    pub(super) runs: Vec<Arc<Run>>,
+    pub(super) deltas: Vec<Arc<DeltaGeneration>>,
+}
+
+impl MergePlan {
+    /// The plan to do `choice` on `version`, the table's version at snapshot `h`.
+    ///
+    /// # Errors
+    /// Internal when an input is not in the version, a delta still takes rows, or one has rows that began after `h`.
+    pub fn new(version: &TableVersion, choice: MergeChoice, h: CommitTs) -> Result<Self> {
+        let name = &version.schema.name;
+        let run = |id: &RunId| {
+            let run = version.runs.iter().find(|run| run.id() == *id);
+            run.cloned().ok_or_else(|| Error::internal(format!("run {id} is not in table \"{name}\"")))
+        };
+        let delta = |id: &ContainerId| {
+            let delta = version.deltas.iter().find(|delta| delta.id() == *id);
+            let ready = |delta: &&Arc<DeltaGeneration>| delta.is_frozen() && delta.rows_at(h) == delta.rows();
+            let missing = || Error::internal(format!("delta {id} of table \"{name}\" cannot be merged at {h}"));
+            delta.filter(ready).cloned().ok_or_else(missing)
+        };
+        let runs = choice.runs.iter().map(run).collect::<Result<Vec<_>>>()?;
+        let deltas = choice.deltas.iter().map(delta).collect::<Result<Vec<_>>>()?;
+        Ok(Self { schema: version.schema.clone(), choice, h, runs, deltas })
+    }
+
+    /// What is merged, and why.
+    #[must_use]
+    pub fn choice(&self) -> &MergeChoice {
+        &self.choice
+    }
+
+    /// The snapshot it reads at.
+    #[must_use]
+    pub fn h(&self) -> CommitTs {
+        self.h
+    }
+
+    /// Rows of the inputs, deleted ones included.
+    #[must_use]
+    pub fn rows(&self) -> u64 {
+        let runs: u64 = self.runs.iter().map(|run| run.rows()).sum();
+        runs + self.deltas.iter().map(|delta| u64::from(delta.rows())).sum::<u64>()
+    }
+
+    /// The streams to merge: runs oldest first, then deltas oldest first.
+    pub(super) fn streams(&self) -> Vec<Vec<Part>> {
+        let segment_rows = self.schema.options.segment_rows;
+        let part = |part: &RunSegment| {
+            let dead = part.segment.deletes().bitmap_at(self.h);
+            let whole = is_worth_keeping(part, dead.as_deref(), segment_rows);
+            let part = Part::segment(part.segment.clone(), part.range.clone()).without(dead);
+            if whole { part.keep_whole() } else { part }
+        };
+        let runs = self.runs.iter().map(|run| run.segments().iter().map(part).collect());
+        let deltas = self.deltas.iter().map(|delta| {
+            let dead = delta.deletes().bitmap_at(self.h);
+            vec![Part::delta(delta.clone(), delta.rows()).without(dead)]
+        });
+        runs.chain(deltas).collect()
+    }
+}
+
+/// Whether a segment is at least half full and has few enough dead rows to stay as it is. All such segments together keep the
+/// promise of the policy: a run of them has neither many dead rows nor small fragments.
+fn is_worth_keeping(part: &RunSegment, dead: Option<&[u64]>, segment_rows: u32) -> bool {
+    let rows = u64::from(part.rows());
+    let range = part.range.start as usize..part.range.end as usize;
+    let dead = dead.map_or(0, |dead| {
+        let end = range.end.min(dead.len() * 64);
+        bitmap::count_range(dead, range.start.min(end)..end) as u64
+    });
+    rows * 2 >= u64::from(segment_rows) && dead * limits::DEAD_SHARE <= rows
+}

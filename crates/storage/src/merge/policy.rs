@@ -1,0 +1,183 @@
+//! What to merge next: a pure function of a description.
+//!
+//! The rule is MemSQL's (section IV.A): of two neighbouring runs the newer one has at most 1 / [`limits::RUN_DECAY_RATIO`] of the
+//! older one's live rows, so there are at most 1 + log8(rows) runs once the merger has caught up. Runs merge with
+//! neighbours only, so that rows with equal sort keys stay in the order in which they came.
+//!
+//! 1. Frozen deltas are flushed first: they cost every reader. A flush takes along the newest runs that its output would have
+//!    to merge with at once, while that stays short.
+//! 2. Where neighbours break the rule, the group of up to [`limits::MERGE_FAN_IN`] neighbours merges that rewrites the fewest
+//!    rows for each run it removes; it grows by whatever its output would have to merge with at once (section V: collapse).
+//! 3. A run with many dead rows, or of many small pieces, is rewritten alone.
+//!
+//! When flushes alone would let runs pile up, step 2 goes before step 1.
+
+use std::ops::Range;
+
+use crate::ids::{ContainerId, RunId};
+use crate::limits::{self, MERGE_FAN_IN, RUN_DECAY_RATIO};
+
+use super::description::{RunDescription, TableDescription};
+
+/// Why a merge was chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MergeReason {
+    /// Frozen deltas wait.
+    Flush,
+    /// Neighbouring runs are too much alike in size.
+    Decay,
+    /// Too many rows of a run are deleted.
+    DeadRows,
+    /// A run consists of too small segments.
+    Fragments,
+}
+
+impl std::fmt::Display for MergeReason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Flush => "flush",
+            Self::Decay => "decay",
+            Self::DeadRows => "dead rows",
+            Self::Fragments => "fragments",
+        })
+    }
+}
+
+/// What to merge into one run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MergeChoice {
+    /// Frozen deltas, oldest first.
+    pub deltas: Vec<ContainerId>,
+    /// Runs, oldest first, neighbours.
+    pub runs: Vec<RunId>,
+    /// Why.
+    pub reason: MergeReason,
+}
+
+/// The merge that `table` needs most, if it needs one.
+#[must_use]
+pub fn choose(table: &TableDescription) -> Option<MergeChoice> {
+    let crowded = table.runs.len() >= runs_max(table);
+    let first = if crowded { decay(table) } else { None };
+    first
+        .or_else(|| flush(table))
+        .or_else(|| decay(table))
+        .or_else(|| rewrite(table, MergeReason::DeadRows, has_many_dead))
+        .or_else(|| rewrite(table, MergeReason::Fragments, is_fragmented))
+}
+
+/// Runs that a table has at most once the merger has caught up.
+#[must_use]
+pub fn settled_runs_max(rows: u64) -> usize {
+    1 + rows.max(1).ilog(RUN_DECAY_RATIO) as usize
+}
+
+/// Runs from which on they are merged before deltas are flushed.
+fn runs_max(table: &TableDescription) -> usize {
+    settled_runs_max(table.runs.iter().map(|run| run.live_rows).sum()) + MERGE_FAN_IN
+}
+
+/// Live rows; one without any, so that empty runs merge too.
+fn size(run: &RunDescription) -> u64 {
+    run.live_rows.max(1)
+}
+
+/// Whether `newer`, rows of a run or of one to be, is too large to stand beside `older`.
+fn too_large(older: u64, newer: u64) -> bool {
+    newer.saturating_mul(RUN_DECAY_RATIO) > older
+}
+
+fn flush(table: &TableDescription) -> Option<MergeChoice> {
+    let deltas = table.frozen.get(..table.frozen.len().min(MERGE_FAN_IN))?;
+    if deltas.is_empty() {
+        return None;
+    }
+    let mut rows: u64 = deltas.iter().map(|delta| delta.live_rows).sum();
+    let rows_max = limits::FLUSH_SEGMENTS_MAX.saturating_mul(u64::from(table.segment_rows));
+    let mut from = table.runs.len();
+    // A flush that leaves nothing takes nothing along.
+    while rows > 0
+        && let Some(older) = from.checked_sub(1).and_then(|at| table.runs.get(at))
+        && table.runs.len() - from < MERGE_FAN_IN
+        && too_large(size(older), rows)
+        && rows + older.live_rows <= rows_max
+    {
+        rows += older.live_rows;
+        from -= 1;
+    }
+    Some(MergeChoice {
+        deltas: deltas.iter().map(|delta| delta.id).collect(),
+        runs: ids(table, from..table.runs.len()),
+        reason: MergeReason::Flush,
+    })
+}
+
+fn decay(table: &TableDescription) -> Option<MergeChoice> {
+    let runs = &table.runs;
+    let broken: Vec<bool> = runs.windows(2).map(|pair| too_large(size(&pair[0]), size(&pair[1]))).collect();
+    let rows_of = |group: &Range<usize>| -> u64 { runs.get(group.clone()).unwrap_or_default().iter().map(size).sum() };
+    let mut best: Option<(Range<usize>, u64)> = None;
+    for start in 0..runs.len() {
+        for len in 2..=MERGE_FAN_IN.min(runs.len() - start) {
+            let group = start..start + len;
+            // Only what breaks the rule is worth a merge.
+            if !broken.get(start..start + len - 1).is_some_and(|pairs| pairs.contains(&true)) {
+                continue;
+            }
+            let rows = rows_of(&group);
+            let better = best.as_ref().is_none_or(|(other, other_rows)| {
+                let (removed, other_removed) = (len as u128 - 1, other.len() as u128 - 1);
+                u128::from(rows) * other_removed < u128::from(*other_rows) * removed
+            });
+            if better {
+                best = Some((group, rows));
+            }
+        }
+    }
+    let (group, rows) = best?;
+    let group = collapse(runs, group, rows);
+    Some(MergeChoice { deltas: Vec::new(), runs: ids(table, group), reason: MergeReason::Decay })
+}
+
+/// Grows `group` by the neighbours that its output would have to merge with at once.
+fn collapse(runs: &[RunDescription], mut group: Range<usize>, mut rows: u64) -> Range<usize> {
+    while group.len() < MERGE_FAN_IN {
+        let older = group.start.checked_sub(1).and_then(|at| runs.get(at)).map(size);
+        let newer = runs.get(group.end).map(size);
+        match (older, newer) {
+            (Some(older), _) if too_large(older, rows) => {
+                group.start -= 1;
+                rows += older;
+            }
+            (_, Some(newer)) if too_large(rows, newer) => {
+                group.end += 1;
+                rows += newer;
+            }
+            _ => break,
+        }
+    }
+    group
+}
+
+/// The smallest run for which `needs` holds, alone.
+fn rewrite(
+    table: &TableDescription,
+    reason: MergeReason,
+    needs: impl Fn(&TableDescription, &RunDescription) -> bool,
+) -> Option<MergeChoice> {
+    let run = table.runs.iter().filter(|run| needs(table, run)).min_by_key(|run| run.live_rows)?;
+    Some(MergeChoice { deltas: Vec::new(), runs: vec![run.id], reason })
+}
+
+fn has_many_dead(_: &TableDescription, run: &RunDescription) -> bool {
+    (run.rows - run.live_rows.min(run.rows)).saturating_mul(limits::DEAD_SHARE) > run.rows
+}
+
+fn is_fragmented(table: &TableDescription, run: &RunDescription) -> bool {
+    let needed = run.rows.div_ceil(u64::from(table.segment_rows).max(1));
+    run.segments > needed.saturating_mul(limits::FRAGMENTS_RATIO).saturating_add(MERGE_FAN_IN as u64)
+}
+
+fn ids(table: &TableDescription, group: Range<usize>) -> Vec<RunId> {
+    table.runs.get(group).unwrap_or_default().iter().map(|run| run.id).collect()
+}
