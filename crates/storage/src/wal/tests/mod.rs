@@ -1,5 +1,8 @@
 //! Tests of the log, and what they share: short ways to write and read records.
 
+mod damage;
+mod faulty_disk;
+mod group_commit;
 mod round_trip;
 
 use std::sync::Arc;
