@@ -29,7 +29,7 @@ use crate::schema::{Column, TableSchema};
 ///
 /// The file stands under its final name and its bytes are synced when this returns; its name is durable only after
 /// `disk.sync_dir(DATA_DIR)`, which the caller does once for all files of an install. The folder must exist. After an error nothing
-/// is left under the final name.
+/// is left under the final name. Where the metadata says it all (constants in every column, no key) there is no file.
 ///
 /// # Errors
 /// Internal when arrays and schema disagree, rows are out of order or too many; Full or Io.
@@ -43,9 +43,14 @@ pub fn write_segment(
     let rows = check(schema, columns)?;
     let path = segment_path(file);
     let unfinished = format!("{path}.tmp");
-    let written = write_file(disk, &unfinished, id, file, schema, columns, rows)
-        .and_then(|meta| disk.rename(&unfinished, &path).map(|()| meta));
-    if written.is_err() {
+    let mut out = Output { disk, path: &unfinished, id: file, container: id, file: None, at: 0 };
+    let written = write_blocks(&mut out, schema, columns, rows).and_then(|meta| {
+        if out.finish(&meta)? {
+            disk.rename(&unfinished, &path)?;
+        }
+        Ok(meta)
+    });
+    if written.is_err() && out.file.is_some() {
         // What cannot be removed now is an orphan that the next start removes; the first error is the one to tell.
         let _ = disk.remove(&unfinished);
     }
@@ -97,15 +102,7 @@ fn check(schema: &TableSchema, columns: &[ArrayRef]) -> Result<u32> {
     Ok(rows as u32)
 }
 
-fn write_file(
-    disk: &Arc<dyn Disk>,
-    path: &str,
-    id: ContainerId,
-    file: FileId,
-    schema: &TableSchema,
-    columns: &[ArrayRef],
-    rows: u32,
-) -> Result<SegmentMeta> {
+fn write_blocks(out: &mut Output<'_>, schema: &TableSchema, columns: &[ArrayRef], rows: u32) -> Result<SegmentMeta> {
     let sort_keys = keys(schema, &schema.sort_key, columns)?;
     if sort_keys.as_ref().is_some_and(|keys| !keys.is_sorted()) {
         return Err(Error::internal(format!("segment of table {}: rows out of order", schema.name)));
@@ -114,11 +111,9 @@ fn write_file(
     let primary_keys =
         if schema.primary_key == schema.sort_key { sort_keys } else { keys(schema, &schema.primary_key, columns)? };
 
-    let mut out = Output { file: disk.create(path)?, id: file, at: 0 };
-    out.append(&format::header(file, id))?;
     let mut metas = Vec::with_capacity(columns.len());
     for (array, column) in columns.iter().zip(&schema.columns) {
-        metas.push(write_column(&mut out, column, array)?);
+        metas.push(write_column(out, column, array)?);
     }
     let key_filter = match primary_keys {
         None => None,
@@ -127,10 +122,7 @@ fn write_file(
             Some(out.block(BlockedBloom::build(&hashes, limits::KEY_FILTER_BITS).to_le_bytes())?)
         }
     };
-    let meta = SegmentMeta { id, rows, schema_version: schema.version, columns: metas, key_bounds, key_filter };
-    out.append(&format::footer(&meta))?;
-    out.file.sync()?;
-    Ok(meta)
+    Ok(SegmentMeta { id: out.container, rows, schema_version: schema.version, columns: metas, key_bounds, key_filter })
 }
 
 /// The encoded keys over `key`; `None` if it has no columns.
@@ -146,7 +138,7 @@ fn keys(schema: &TableSchema, key: &[ColumnId], columns: &[ArrayRef]) -> Result<
     KeyCodec::new(schema, key).encode_arrays(&arrays).map(Some)
 }
 
-fn write_column(out: &mut Output, column: &Column, array: &ArrayRef) -> Result<ColumnMeta> {
+fn write_column(out: &mut Output<'_>, column: &Column, array: &ArrayRef) -> Result<ColumnMeta> {
     let encoded = encode(column.data_type, array)?;
     let (min, max) = encoded.bounds;
     let block = if encoded.body.is_empty() { None } else { Some(out.block(encoded.body)?) };
@@ -162,28 +154,44 @@ fn write_column(out: &mut Output, column: &Column, array: &ArrayRef) -> Result<C
     })
 }
 
-/// The file being written.
-struct Output {
-    file: Arc<dyn DiskFile>,
+/// The file being written; made with its first block.
+struct Output<'a> {
+    disk: &'a Arc<dyn Disk>,
+    path: &'a str,
     id: FileId,
+    container: ContainerId,
+    file: Option<Arc<dyn DiskFile>>,
     at: u64,
 }
 
-impl Output {
-    fn append(&mut self, bytes: &[u8]) -> Result<()> {
-        self.file.append(bytes)?;
-        self.at += bytes.len() as u64;
-        Ok(())
-    }
-
+impl Output<'_> {
     /// Appends a block with its checksum.
     fn block(&mut self, mut body: Vec<u8>) -> Result<BlockRef> {
+        let file = match &self.file {
+            Some(file) => file,
+            None => {
+                let file = self.file.insert(self.disk.create(self.path)?);
+                let header = format::header(self.id, self.container);
+                file.append(&header)?;
+                self.at = header.len() as u64;
+                file
+            }
+        };
         let checksum = crc32c::crc32c(&body);
         body.extend_from_slice(&checksum.to_le_bytes());
         let block = BlockRef { file: self.id, offset: self.at, len: body.len() as u64, checksum };
         // Blocks begin at section boundaries too, so that a mapped file could be used in place.
         begin_section(&mut body);
-        self.append(&body)?;
+        file.append(&body)?;
+        self.at += body.len() as u64;
         Ok(block)
+    }
+
+    /// Ends the file and makes its bytes durable; false if there is none.
+    fn finish(&self, meta: &SegmentMeta) -> Result<bool> {
+        let Some(file) = &self.file else { return Ok(false) };
+        file.append(&format::footer(meta))?;
+        file.sync()?;
+        Ok(true)
     }
 }

@@ -131,15 +131,15 @@ fn encode_numbers<N: Native>(data_type: DataType, values: &[N], nulls: Option<&N
     let budget = packed.map_or(plain_bytes, |packed| packed.min(plain_bytes));
     let distinct_max = dictionary::distinct_max(values.len(), size_of::<N>(), budget);
     if distinct_max > 1
-        && let Some((distinct, codes)) = dictionary::distinct_numbers(&values, valid, distinct_max)
-        && dictionary::code_bytes(values.len(), distinct.len()) + plain::number_bytes::<N>(distinct.len()) < budget
+        && let Some(found) = dictionary::distinct_numbers(present(&values, nulls), distinct_max)
+        && dictionary::code_bytes(values.len(), found.values.len()) + plain::number_bytes::<N>(found.values.len())
+            < budget
     {
-        let code = |v: &N| u64::from(codes.get(&v.key()).copied().unwrap_or(0));
-        let codes: Vec<u64> = values.iter().enumerate().map(|(i, v)| if valid(i) { code(v) } else { 0 }).collect();
-        let width = dictionary::encode_codes(&codes, distinct.len(), &mut encoded.body);
-        plain::encode_numbers(&distinct, &mut encoded.body);
-        encoded.distinct = Some(distinct.len() as u32);
-        encoded.encoding = Encoding::Dictionary { distinct: distinct.len() as u32, width, length_width: 0 };
+        let distinct = found.values.len();
+        let width = dictionary::encode_codes(&found.codes, distinct, &mut encoded.body);
+        plain::encode_numbers(&found.values, &mut encoded.body);
+        encoded.distinct = Some(distinct as u32);
+        encoded.encoding = Encoding::Dictionary { distinct: distinct as u32, width, length_width: 0 };
         return;
     }
     encoded.distinct = None;
@@ -153,6 +153,14 @@ fn encode_numbers<N: Native>(data_type: DataType, values: &[N], nulls: Option<&N
             encoded.encoding = Encoding::Plain { length_width: 0 };
         }
     }
+}
+
+/// The values with `None` for NULL.
+fn present<'a, T: Copy>(
+    values: &'a [T],
+    nulls: Option<&'a NullBuffer>,
+) -> impl ExactSizeIterator<Item = Option<T>> + 'a {
+    values.iter().enumerate().map(move |(i, v)| nulls.is_none_or(|n| n.is_valid(i)).then_some(*v))
 }
 
 /// Least and greatest of the valid values.
@@ -180,9 +188,8 @@ fn sum_of<N: Native>(data_type: DataType, values: &[N]) -> Option<i128> {
 }
 
 fn encode_texts(data_type: DataType, texts: &[&[u8]], nulls: Option<&NullBuffer>, encoded: &mut Encoded) -> Result<()> {
-    let valid = |i: usize| nulls.is_none_or(|n| n.is_valid(i));
-    let present = || texts.iter().enumerate().filter(|(i, _)| valid(*i)).map(|(_, t)| *t);
-    let (Some(least), Some(greatest)) = (present().min(), present().max()) else { return Ok(()) };
+    let all = || present(texts, nulls).flatten();
+    let (Some(least), Some(greatest)) = (all().min(), all().max()) else { return Ok(()) };
     let value = |text: &[u8]| match data_type {
         DataType::Text { .. } => {
             std::str::from_utf8(text).map(|t| Value::Text(t.into())).map_err(|e| Error::internal(e.to_string()))
@@ -198,19 +205,15 @@ fn encode_texts(data_type: DataType, texts: &[&[u8]], nulls: Option<&NullBuffer>
     let heap: usize = texts.iter().map(|t| t.len()).sum();
     let length_max = texts.iter().map(|t| t.len()).max().unwrap_or(0);
     let budget = plain::text_bytes(texts.len(), length_max, heap);
-    if let Some((distinct, codes)) = dictionary::distinct_texts(texts, valid, budget)
-        && dictionary::text_bytes(texts.len(), &distinct) < budget
+    if let Some(found) = dictionary::distinct_texts(present(texts, nulls), budget)
+        && dictionary::text_bytes(texts.len(), &found.values) < budget
     {
-        check_heap(distinct.iter().map(|t| t.len()).sum())?;
-        let codes: Vec<u64> = texts
-            .iter()
-            .enumerate()
-            .map(|(i, t)| if valid(i) { u64::from(codes.get(t).copied().unwrap_or(0)) } else { 0 })
-            .collect();
-        let width = dictionary::encode_codes(&codes, distinct.len(), &mut encoded.body);
-        let length_width = plain::encode_texts(&distinct, &mut encoded.body);
-        encoded.distinct = Some(distinct.len() as u32);
-        encoded.encoding = Encoding::Dictionary { distinct: distinct.len() as u32, width, length_width };
+        check_heap(found.values.iter().map(|t| t.len()).sum())?;
+        let distinct = found.values.len();
+        let width = dictionary::encode_codes(&found.codes, distinct, &mut encoded.body);
+        let length_width = plain::encode_texts(&found.values, &mut encoded.body);
+        encoded.distinct = Some(distinct as u32);
+        encoded.encoding = Encoding::Dictionary { distinct: distinct as u32, width, length_width };
         return Ok(());
     }
     check_heap(heap)?;

@@ -3,6 +3,8 @@
 //!
 //! Sections: packed codes, then the values in plain form. NULL slots hold code 0.
 
+use std::cmp::Ordering;
+use std::hash::Hash;
 use std::ops::Range;
 
 use arrow_array::ArrayRef;
@@ -19,9 +21,6 @@ use crate::error::Result;
 use crate::predicate::Predicate;
 use crate::row::Value;
 use crate::schema::DataType;
-
-/// Distinct texts, ascending, and the code of each.
-pub(crate) type DistinctTexts<'a> = (Vec<&'a [u8]>, HashMap<&'a [u8], u32>);
 
 /// Codes into ascending distinct values.
 #[derive(Debug)]
@@ -52,52 +51,70 @@ pub(crate) fn distinct_max(rows: usize, value_bytes: usize, budget: usize) -> us
     best
 }
 
-/// The distinct numbers of the valid rows, ascending, and their codes by [`Native::key`]; `None` if there are more than `max`.
-pub(crate) fn distinct_numbers<N: Native>(
-    values: &[N],
-    valid: impl Fn(usize) -> bool,
-    max: usize,
-) -> Option<(Vec<N>, HashMap<u128, u32>)> {
-    let mut codes = HashMap::new();
-    let mut distinct = Vec::new();
-    for (_, value) in values.iter().enumerate().filter(|(i, _)| valid(*i)) {
-        if codes.insert(value.key(), 0).is_none() {
-            distinct.push(*value);
-            if distinct.len() > max {
-                return None;
-            }
-        }
-    }
-    distinct.sort_unstable_by(|a, b| a.order(*b));
-    for (code, value) in distinct.iter().enumerate() {
-        codes.insert(value.key(), code as u32);
-    }
-    Some((distinct, codes))
+/// The distinct values of a column, ascending, and for each row the position of its value, 0 for NULL.
+#[derive(Debug)]
+pub(crate) struct Distinct<T> {
+    /// The values.
+    pub values: Vec<T>,
+    /// The codes.
+    pub codes: Vec<u64>,
 }
 
-/// The distinct texts of the valid rows, ascending, and their codes; `None` once a dictionary of them takes `budget` bytes.
-pub(crate) fn distinct_texts<'a>(
-    values: &[&'a [u8]],
-    valid: impl Fn(usize) -> bool,
-    budget: usize,
-) -> Option<DistinctTexts<'a>> {
-    let mut codes: HashMap<&'a [u8], u32> = HashMap::new();
-    let mut distinct: Vec<&'a [u8]> = Vec::new();
-    let mut heap = 0;
-    for (_, value) in values.iter().enumerate().filter(|(i, _)| valid(*i)) {
-        if codes.insert(value, 0).is_none() {
-            distinct.push(value);
-            heap += value.len();
-            if heap + code_bytes(values.len(), distinct.len()) >= budget {
-                return None;
+impl<T: Copy> Distinct<T> {
+    /// Collects the values of `rows`, `None` for NULL, by `key`; gives up as soon as `fits` denies a new value.
+    fn collect<K: Hash + Eq>(
+        rows: impl ExactSizeIterator<Item = Option<T>>,
+        key: impl Fn(T) -> K,
+        order: impl Fn(&T, &T) -> Ordering,
+        mut fits: impl FnMut(usize, T) -> bool,
+    ) -> Option<Self> {
+        let mut numbers: HashMap<K, u32> = HashMap::new();
+        let mut found: Vec<T> = Vec::new();
+        // First each row gets its value's number in order of appearance; one look-up a row.
+        let mut codes = Vec::with_capacity(rows.len());
+        for row in rows {
+            let Some(value) = row else {
+                codes.push(0);
+                continue;
+            };
+            let next = found.len();
+            let number = *numbers.entry(key(value)).or_insert(next as u32);
+            if number as usize == next {
+                found.push(value);
+                if !fits(found.len(), value) {
+                    return None;
+                }
             }
+            codes.push(u64::from(number));
         }
+        let mut ascending: Vec<u32> = (0..found.len() as u32).collect();
+        ascending.sort_unstable_by(|a, b| order(&found[*a as usize], &found[*b as usize]));
+        let mut places = vec![0u64; found.len()];
+        ascending.iter().zip(0..).for_each(|(number, place)| places[*number as usize] = place);
+        codes.iter_mut().for_each(|code| *code = places.get(*code as usize).copied().unwrap_or(0));
+        Some(Self { values: ascending.iter().map(|number| found[*number as usize]).collect(), codes })
     }
-    distinct.sort_unstable();
-    for (code, value) in distinct.iter().enumerate() {
-        codes.insert(value, code as u32);
-    }
-    Some((distinct, codes))
+}
+
+/// The distinct numbers of `rows`; `None` if there are more than `max`.
+pub(crate) fn distinct_numbers<N: Native>(
+    rows: impl ExactSizeIterator<Item = Option<N>>,
+    max: usize,
+) -> Option<Distinct<N>> {
+    Distinct::collect(rows, N::key, |a, b| a.order(*b), |count, _| count <= max)
+}
+
+/// The distinct texts of `rows`; `None` once a dictionary of them takes `budget` bytes.
+pub(crate) fn distinct_texts<'a>(
+    rows: impl ExactSizeIterator<Item = Option<&'a [u8]>>,
+    budget: usize,
+) -> Option<Distinct<&'a [u8]>> {
+    let (all, mut heap) = (rows.len(), 0);
+    let fits = |count, text: &[u8]| {
+        heap += text.len();
+        heap + code_bytes(all, count) < budget
+    };
+    Distinct::collect(rows, |text| text, |a, b| a.cmp(b), fits)
 }
 
 /// Appends the section of codes and returns their width.

@@ -35,6 +35,8 @@ pub(crate) trait Native: Pod + Comparable + ArrowNativeType {
     const LEAST: Self;
     /// The greatest value: NaN for floats.
     const GREATEST: Self;
+    /// See [`Native::key`].
+    type Key: std::hash::Hash + Eq;
 
     /// The order of contract 5.
     fn order(self, other: Self) -> Ordering;
@@ -47,7 +49,7 @@ pub(crate) trait Native: Pod + Comparable + ArrowNativeType {
         self
     }
     /// Equal for equal values only: a key for hashing.
-    fn key(self) -> u128;
+    fn key(self) -> Self::Key;
     /// Widened, if this is an integer.
     #[inline]
     fn integer(self) -> Option<i128> {
@@ -112,6 +114,7 @@ macro_rules! integer {
         impl Native for $t {
             const LEAST: Self = <$t>::MIN;
             const GREATEST: Self = <$t>::MAX;
+            type Key = $t;
 
             #[inline]
             fn order(self, other: Self) -> Ordering {
@@ -124,8 +127,8 @@ macro_rules! integer {
                 self.checked_add(1)
             }
             #[inline]
-            fn key(self) -> u128 {
-                self as u128
+            fn key(self) -> $t {
+                self
             }
             #[inline]
             fn integer(self) -> Option<i128> {
@@ -183,10 +186,11 @@ integer!(i64, unpack_for_i64, 64, Value::Int,
 integer!(i128, unpack_for_i128, 64, Value::Decimal, DataType::Decimal { .. } => Decimal128Type);
 
 macro_rules! float {
-    ($t:ty, $variant:ident, $arrow:ty) => {
+    ($t:ty, $bits:ty, $variant:ident, $arrow:ty) => {
         impl Native for $t {
             const LEAST: Self = <$t>::NEG_INFINITY;
             const GREATEST: Self = <$t>::NAN;
+            type Key = $bits;
 
             #[inline]
             fn order(self, other: Self) -> Ordering {
@@ -215,8 +219,8 @@ macro_rules! float {
                 if self.is_nan() { <$t>::NAN } else { self + 0.0 }
             }
             #[inline]
-            fn key(self) -> u128 {
-                u128::from(self.normalised().to_bits())
+            fn key(self) -> $bits {
+                self.normalised().to_bits()
             }
             fn value(self) -> Value {
                 Value::$variant(self)
@@ -240,8 +244,8 @@ macro_rules! float {
     };
 }
 
-float!(f32, Real, Float32Type);
-float!(f64, Double, Float64Type);
+float!(f32, u32, Real, Float32Type);
+float!(f64, u64, Double, Float64Type);
 
 /// Runs one expression for the number type behind a [`DataType`], another for BOOLEAN, a third for text and bytes.
 macro_rules! dispatch {

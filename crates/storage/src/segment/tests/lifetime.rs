@@ -148,6 +148,43 @@ fn wrong_rows_are_refused_and_leave_no_file() {
 }
 
 #[test]
+fn what_metadata_says_in_full_has_no_file() {
+    let schema = schema(&[DataType::BigInt, DataType::Boolean], 0);
+    let (_memory, disk) = disk();
+    let segment = segment(&disk, 1, &schema, &[vec![Value::Int(7); 9], vec![Value::Null; 9]]);
+    assert_eq!(disk.list(DATA_DIR).unwrap(), Vec::<String>::new());
+    assert_eq!((segment.meta().files(), segment.meta().bytes()), (vec![], 0));
+    assert_eq!(segment.value(&schema.columns[0], 8).unwrap(), Value::Int(7));
+    segment.verify(&schema).unwrap();
+    segment.drop_when_unreferenced();
+}
+
+#[test]
+fn readers_of_many_threads_share_a_small_cache() {
+    let schema = schema(&[DataType::Double; 6], 0);
+    let (_memory, disk) = disk();
+    let value = |c: usize, row: u32| Value::Double((f64::from(row) * 6.0 + c as f64) / 7.0);
+    let columns: Vec<Vec<Value>> = (0..6).map(|c| (0..500).map(|row| value(c, row)).collect()).collect();
+    let meta = write(&disk, 1, &schema, &columns);
+    let cache = BlockCache::new(3 * 4_200);
+    let segment = Segment::open(meta, disk, Arc::clone(&cache));
+    std::thread::scope(|scope| {
+        for thread in 0..4u32 {
+            let (segment, schema, cache) = (&segment, &schema, &cache);
+            scope.spawn(move || {
+                for i in 0..300u32 {
+                    let (c, row) = ((i * 7 + thread) as usize % 6, (i * 31 + thread) % 500);
+                    assert_eq!(segment.value(&schema.columns[c], row).unwrap(), value(c, row));
+                    assert!(cache.stats().bytes <= cache.stats().bytes_max);
+                }
+            });
+        }
+    });
+    let stats = cache.stats();
+    assert_eq!(stats.hits + stats.misses, 1200);
+}
+
+#[test]
 fn names_of_files() {
     assert_eq!(parse_segment_name("0000000012.seg"), Some(FileId(12)));
     assert_eq!(parse_segment_name("12345678901.seg"), Some(FileId(12_345_678_901)));
