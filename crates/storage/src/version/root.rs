@@ -1,0 +1,140 @@
+//! Table versions and the root they hang on.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::catalog::Catalog;
+use crate::deletes::DeleteLog;
+use crate::delta_store::DeltaGeneration;
+use crate::ids::{CommitTs, ContainerId, TableId};
+use crate::main_store::Run;
+use crate::schema::TableSchema;
+
+/// The containers of one table, immutable.
+#[derive(Clone, Debug)]
+pub struct TableVersion {
+    /// The schema rows are written under from here on.
+    pub schema: Arc<TableSchema>,
+    /// Snapshots at or after this timestamp use this version, or a later one.
+    pub valid_from: CommitTs,
+    /// Grows whenever rows moved or arrived other than through the active delta: installs and large commits. Two versions
+    /// with the same count differ at most in frozen deltas.
+    pub moves: u64,
+    /// Delta generations, oldest first; the last one takes new rows.
+    pub deltas: Vec<Arc<DeltaGeneration>>,
+    /// Sorted runs, oldest first. Rows with equal sort keys: older run first.
+    pub runs: Vec<Arc<Run>>,
+}
+
+/// A container of a table version.
+pub enum Container<'a> {
+    /// A delta generation.
+    Delta(&'a Arc<DeltaGeneration>),
+    /// A segment.
+    Segment(&'a Arc<crate::segment::Segment>),
+}
+
+impl Container<'_> {
+    /// Its delete log.
+    #[must_use]
+    pub fn deletes(&self) -> &DeleteLog {
+        match self {
+            Self::Delta(delta) => delta.deletes(),
+            Self::Segment(segment) => segment.deletes(),
+        }
+    }
+}
+
+impl TableVersion {
+    /// A new table: one empty delta.
+    #[must_use]
+    pub fn new(schema: Arc<TableSchema>, valid_from: CommitTs, delta: Arc<DeltaGeneration>) -> Self {
+        Self { schema, valid_from, moves: 0, deltas: vec![delta], runs: Vec::new() }
+    }
+
+    /// The delta that takes new rows: always the last.
+    #[must_use]
+    pub fn active_delta(&self) -> Option<&Arc<DeltaGeneration>> {
+        self.deltas.last()
+    }
+
+    /// The deltas that take no rows any more, oldest first.
+    #[must_use]
+    pub fn frozen_deltas(&self) -> &[Arc<DeltaGeneration>] {
+        self.deltas.split_last().map_or(&[], |(_, frozen)| frozen)
+    }
+
+    /// The container with id `id`. O(containers); deltas and recent runs first.
+    #[must_use]
+    pub fn container(&self, id: ContainerId) -> Option<Container<'_>> {
+        if let Some(delta) = self.deltas.iter().rev().find(|d| d.id() == id) {
+            return Some(Container::Delta(delta));
+        }
+        self.runs.iter().flat_map(|run| run.segments()).find(|part| part.segment.id() == id).map(|part| {
+            Container::Segment(&part.segment)
+        })
+    }
+
+    /// This version with a fresh active delta behind the present one (contract 3, freeze). Holds the same rows, so it
+    /// keeps its `valid_from`.
+    #[must_use]
+    pub fn with_freeze(&self, fresh: Arc<DeltaGeneration>) -> Self {
+        let mut next = self.clone();
+        next.deltas.push(fresh);
+        next
+    }
+
+    /// This version from `at` on with `runs` behind the present ones: a large commit.
+    #[must_use]
+    pub fn with_load(&self, at: CommitTs, runs: &[Arc<Run>]) -> Self {
+        let mut next = self.clone();
+        next.valid_from = at;
+        next.moves += 1;
+        next.runs.extend(runs.iter().cloned());
+        next
+    }
+
+    /// This version from `at` on with the deltas and runs in `gone` replaced by `output` (contract 3, install). The output
+    /// takes the place of the oldest input run, so that older rows stay before newer ones.
+    #[must_use]
+    pub fn with_merge(
+        &self,
+        at: CommitTs,
+        gone_deltas: &[ContainerId],
+        gone_runs: &[crate::ids::RunId],
+        output: Option<Arc<Run>>,
+    ) -> Self {
+        let mut next = self.clone();
+        next.valid_from = at;
+        next.moves += 1;
+        next.deltas.retain(|d| !gone_deltas.contains(&d.id()));
+        let place = next.runs.iter().position(|r| gone_runs.contains(&r.id())).unwrap_or(next.runs.len());
+        next.runs.retain(|r| !gone_runs.contains(&r.id()));
+        if let Some(run) = output {
+            next.runs.insert(place.min(next.runs.len()), run);
+        }
+        next
+    }
+}
+
+/// All tables of one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Root {
+    /// Snapshots at or after this timestamp use this root, or a later one.
+    pub valid_from: CommitTs,
+    /// Names and schemas.
+    pub catalog: Arc<Catalog>,
+    /// Containers per table; its keys are exactly the catalog's tables.
+    pub tables: BTreeMap<TableId, Arc<TableVersion>>,
+}
+
+impl Root {
+    /// This root with `version` in place of the table's present one. The root is valid from the later of both.
+    #[must_use]
+    pub fn with_table_version(&self, version: Arc<TableVersion>) -> Self {
+        let mut next = self.clone();
+        next.valid_from = next.valid_from.max(version.valid_from);
+        next.tables.insert(version.schema.id, version);
+        next
+    }
+}
