@@ -55,7 +55,7 @@ pub mod recover;
 pub mod background;
 
 // The doors.
-pub mod table;
+pub mod transaction;
 pub mod database;
 
 pub use error::{Error, ErrorKind, Result};

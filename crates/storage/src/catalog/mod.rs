@@ -4,6 +4,8 @@
 //! old snapshots keep theirs (contract 1). Invariant: names are unique, ids are never reused. It does not own: rows,
 //! SQL text, or when a version becomes current (that is `commit`).
 
+pub mod format;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

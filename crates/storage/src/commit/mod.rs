@@ -1,1 +1,27 @@
-//! (being written)
+//! Makes a write set true: the one lock of the engine.
+//!
+//! Comes in: a [`WriteSet`](crate::txn::WriteSet) and the snapshot it was made at, a finished merge, or a wish to freeze.
+//! Goes out: a timestamp, a log record, and rows and deletes in the stores.
+//!
+//! 1. `prepare` (contract 2a, outside the lock): large inserts are written aside; at P = applied, deletes are forwarded
+//!    to where their rows live now and checked to be live, new keys to be free; the log record is encoded and log space reserved.
+//! 2. `apply` (2b, under the lock, memory only): what was committed after P is validated; timestamp; log buffer; deltas
+//!    and delete logs; a new root if containers changed; *applied* moves.
+//! 3. `wait` (2c, outside): one write and fsync serve all waiting commits; *visible* moves.
+//! 4. `freeze` and `install` edit the current version under the same lock (contract 3).
+//!
+//! Invariants: timestamps are consecutive; the log has every timestamp's record in order; what a snapshot at or below *visible*
+//! reads is complete; after a panic under the lock nothing is written any more. It does not own: the merge, the log's files,
+//! what a statement means.
+
+mod apply;
+mod engine;
+mod freeze;
+mod gate;
+mod install;
+mod prepare;
+pub mod record;
+
+pub use engine::{Engine, EngineParts, TableStamp};
+pub use gate::{Gates, WriteGate};
+pub use prepare::own_key_conflict;

@@ -1,0 +1,171 @@
+//! Phases (b) and (c) of a commit: under the lock, then the wait.
+
+use std::sync::Arc;
+
+use crate::commit::engine::CommitLock;
+use crate::commit::prepare::{Prepared, PreparedTable, Validation, table_conflict};
+use crate::commit::record::CommitEncoder;
+use crate::commit::{Engine, TableStamp};
+use crate::delta_store::DeltaGeneration;
+use crate::error::{Error, Result};
+use crate::ids::CommitTs;
+use crate::settings::Synchronous;
+use crate::txn::{DdlChange, WriteSet};
+use crate::version::{Root, Snapshot, TableVersion};
+use crate::wal::RecordKind;
+
+impl Engine {
+    /// Commits `writes`, made at `snapshot`, and returns when *visible* has reached the commit.
+    ///
+    /// # Errors
+    /// Conflict (40001): somebody committed first, nothing was written. Full: no log space, nothing was written. Closed
+    /// with 08007: the log failed, the outcome is known after reopening.
+    pub fn commit(&self, snapshot: &Arc<Snapshot>, writes: &WriteSet, synchronous: Synchronous) -> Result<CommitTs> {
+        if writes.is_empty() {
+            return Ok(snapshot.ts());
+        }
+        self.check_writable()?;
+        let mut prepared = Prepared::new(self, snapshot, writes)?;
+        let mut record = CommitEncoder::new(&prepared.ddl, &prepared.tables)?;
+        loop {
+            let reservation = self.log.reserve(record.bytes())?;
+            if let Some(ts) = self.try_apply(&prepared, &mut record, snapshot, synchronous)? {
+                drop(reservation);
+                for table in &prepared.tables {
+                    table.runs.iter().flat_map(|run| run.segments()).for_each(|part| part.segment.keep());
+                }
+                self.wait_visible(ts)?;
+                return Ok(ts);
+            }
+            prepared.advance(self)?;
+            record = CommitEncoder::new(&prepared.ddl, &prepared.tables)?;
+        }
+    }
+
+    /// Under the lock: `None` when too much was committed since P.
+    fn try_apply(
+        &self,
+        prepared: &Prepared,
+        record: &mut CommitEncoder,
+        snapshot: &Snapshot,
+        synchronous: Synchronous,
+    ) -> Result<Option<CommitTs>> {
+        let mut lock = self.lock()?;
+        self.check_writable()?;
+        let (applied, present) = self.timeline.present();
+        if let Validation::Again = prepared.validate_under_lock(&present, applied)? {
+            return Ok(None);
+        }
+        let ts = applied.next();
+        let mut root = Root::clone(&present);
+        root.valid_from = ts;
+        self.edit_catalog(&mut root, &lock, prepared, snapshot, ts)?;
+        let mut new_root = !prepared.ddl.is_empty();
+        let mut targets = Vec::with_capacity(prepared.tables.len());
+        for table in &prepared.tables {
+            let Some(version) = root.tables.get(&table.schema.id).cloned() else {
+                return Err(table_conflict(&table.schema));
+            };
+            let (version, edited) = self.make_room(version, table, ts);
+            let delta = version.active_delta().cloned().ok_or_else(|| Error::internal("a table without a delta"))?;
+            targets.push((delta, version.clone()));
+            if edited {
+                new_root = true;
+                root.tables.insert(table.schema.id, version);
+            }
+        }
+        record.place(targets.iter().map(|(delta, _)| (delta.id(), delta.rows())));
+        self.log.append(ts, RecordKind::Commit, record.payload(), synchronous)?;
+        // From here on nothing may fail: the record is in the log.
+        for (table, (delta, version)) in prepared.tables.iter().zip(&targets) {
+            apply_table(table, delta, version, ts)?;
+            lock.state.stamps.insert(table.schema.id, TableStamp { last_write: ts });
+        }
+        for change in &prepared.ddl {
+            self.forget_dropped(&mut lock, &present, change, ts);
+        }
+        self.timeline.apply(ts, new_root.then(|| Arc::new(root)));
+        Ok(Some(ts))
+    }
+
+    /// Applies the schema changes to `root`. A table somebody changed since the snapshot is a conflict (contract 2).
+    fn edit_catalog(
+        &self,
+        root: &mut Root,
+        lock: &CommitLock<'_>,
+        prepared: &Prepared,
+        snapshot: &Snapshot,
+        ts: CommitTs,
+    ) -> Result<()> {
+        for change in &prepared.ddl {
+            match change {
+                DdlChange::Create(schema) => {
+                    let catalog = root.catalog.with_table(schema.clone()).map_err(|_| table_conflict(schema))?;
+                    root.catalog = Arc::new(catalog);
+                    let ours = prepared.tables.iter().find(|table| table.schema.id == schema.id);
+                    let delta = ours.and_then(|table| table.first_delta.clone()).unwrap_or_else(|| {
+                        Arc::new(DeltaGeneration::new(self.next_container(), schema.clone()))
+                    });
+                    root.tables.insert(schema.id, Arc::new(TableVersion::new(schema.clone(), ts, delta)));
+                }
+                DdlChange::Drop(schema) => {
+                    let written = lock.state.stamps.get(&schema.id).map_or(CommitTs::ZERO, |s| s.last_write);
+                    let catalog = root.catalog.without_table(schema.id).map_err(|_| table_conflict(schema))?;
+                    if written > snapshot.ts() {
+                        return Err(table_conflict(schema));
+                    }
+                    root.catalog = Arc::new(catalog);
+                    root.tables.remove(&schema.id);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The version this commit writes to: with its runs, and with a fresh delta where the active one is full.
+    fn make_room(&self, version: Arc<TableVersion>, table: &PreparedTable, ts: CommitTs) -> (Arc<TableVersion>, bool) {
+        let mut version = version;
+        let mut edited = false;
+        if !table.runs.is_empty() {
+            version = Arc::new(version.with_load(ts, &table.runs));
+            edited = true;
+        }
+        let full = version.active_delta().is_some_and(|delta| {
+            delta.rows() > 0
+                && (delta.rows() >= version.schema.options.delta_rows
+                    || !delta.has_room(table.rows.len(), table.rows.bytes()))
+        });
+        if full {
+            let mut frozen = self.frozen(&version);
+            frozen.valid_from = ts;
+            version = Arc::new(frozen);
+            edited = true;
+        }
+        (version, edited)
+    }
+
+    /// Remembers the segments of a dropped table, so that their files go when nobody needs them.
+    fn forget_dropped(&self, lock: &mut CommitLock<'_>, before: &Root, change: &DdlChange, ts: CommitTs) {
+        let DdlChange::Drop(schema) = change else { return };
+        lock.state.stamps.remove(&schema.id);
+        let Some(version) = before.tables.get(&schema.id) else { return };
+        let segments =
+            version.runs.iter().flat_map(|run| run.segments()).map(|part| part.segment.clone()).collect::<Vec<_>>();
+        if !segments.is_empty() {
+            lock.state.dropped.push((ts, segments));
+        }
+    }
+}
+
+/// Puts one table's rows and deletes in the stores.
+fn apply_table(table: &PreparedTable, delta: &DeltaGeneration, version: &TableVersion, ts: CommitTs) -> Result<()> {
+    for (&id, set) in &table.deletes {
+        if let Some(container) = version.container(id) {
+            container.deletes().record(ts, set);
+        }
+    }
+    if !table.rows.is_empty() {
+        delta.append(&table.rows, ts)?;
+    }
+    Ok(())
+}

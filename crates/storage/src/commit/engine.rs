@@ -1,0 +1,262 @@
+//! What the stages of one open database share.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use parking_lot::{Mutex, MutexGuard};
+
+use crate::commit::Gates;
+use crate::disk::Disk;
+use crate::error::{Error, Result};
+use crate::ids::{CommitTs, ContainerId, FileId, RunId, TableId};
+use crate::load::{IdSource, LoadTarget};
+use crate::segment::{BlockCache, Segment};
+use crate::settings::OpenOptions;
+use crate::version::{Forwardings, Timeline};
+use crate::wal::Log;
+
+/// When a table was last written to by a commit (not by an install), and by which DDL it came to be.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TableStamp {
+    /// The last commit that inserted into or deleted from the table.
+    pub last_write: CommitTs,
+}
+
+/// What only the holder of the commit lock touches.
+#[derive(Debug, Default)]
+pub struct CommitState {
+    /// Per table, its last write.
+    pub(super) stamps: BTreeMap<TableId, TableStamp>,
+    /// Segments that left the current versions, with the timestamp of the record that dropped them: their files go when that
+    /// record is fsynced and nobody reads them.
+    pub(super) dropped: Vec<(CommitTs, Vec<Arc<Segment>>)>,
+}
+
+/// The parts of an [`Engine`] that opening a database makes.
+pub struct EngineParts {
+    /// Where files go.
+    pub disk: Arc<dyn Disk>,
+    /// Segment blocks in memory.
+    pub cache: Arc<BlockCache>,
+    /// The log.
+    pub log: Arc<Log>,
+    /// Roots, marks, snapshots.
+    pub timeline: Arc<Timeline>,
+    /// How the database was opened.
+    pub options: OpenOptions,
+    /// Next unused ids.
+    pub next_container: u64,
+    /// See `next_container`.
+    pub next_file: u64,
+    /// See `next_container`.
+    pub next_run: u64,
+    /// See `next_container`.
+    pub next_table: u64,
+    /// Last write per table, as far as recovery saw one.
+    pub stamps: BTreeMap<TableId, TableStamp>,
+}
+
+/// The shared state of one open database.
+#[derive(Debug)]
+pub struct Engine {
+    /// Where files go.
+    pub disk: Arc<dyn Disk>,
+    /// Segment blocks in memory.
+    pub cache: Arc<BlockCache>,
+    /// The log.
+    pub log: Arc<Log>,
+    /// Roots, marks, snapshots.
+    pub timeline: Arc<Timeline>,
+    /// Where rows went that a merge moved.
+    pub forwardings: Forwardings,
+    /// Closed write gates.
+    pub gates: Arc<Gates>,
+    /// How the database was opened.
+    pub options: OpenOptions,
+    ids: Arc<Ids>,
+    lock: Mutex<CommitState>,
+    /// Set while the commit lock is held: still set after a panic there.
+    broken: AtomicBool,
+    closed: AtomicBool,
+}
+
+/// The id counters.
+#[derive(Debug)]
+struct Ids {
+    container: AtomicU64,
+    file: AtomicU64,
+    run: AtomicU64,
+    table: AtomicU64,
+}
+
+impl IdSource for Ids {
+    fn next_container(&self) -> ContainerId {
+        ContainerId(self.container.fetch_add(1, Ordering::Relaxed))
+    }
+
+    fn next_file(&self) -> FileId {
+        FileId(self.file.fetch_add(1, Ordering::Relaxed))
+    }
+
+    fn next_run(&self) -> RunId {
+        RunId(self.run.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// The commit lock. While one lives, nobody else commits, installs or freezes. If it is dropped in a panic the engine
+/// takes no more writes.
+pub struct CommitLock<'a> {
+    pub(super) state: MutexGuard<'a, CommitState>,
+    engine: &'a Engine,
+}
+
+impl Drop for CommitLock<'_> {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.engine.broken.store(false, Ordering::Release);
+        }
+    }
+}
+
+impl Engine {
+    /// Puts the parts together.
+    #[must_use]
+    pub fn new(parts: EngineParts) -> Arc<Self> {
+        let engine = Arc::new(Self {
+            disk: parts.disk,
+            cache: parts.cache,
+            log: parts.log,
+            timeline: parts.timeline,
+            forwardings: Forwardings::default(),
+            gates: Arc::default(),
+            options: parts.options,
+            ids: Arc::new(Ids {
+                container: AtomicU64::new(parts.next_container),
+                file: AtomicU64::new(parts.next_file),
+                run: AtomicU64::new(parts.next_run),
+                table: AtomicU64::new(parts.next_table),
+            }),
+            lock: Mutex::new(CommitState { stamps: parts.stamps, dropped: Vec::new() }),
+            broken: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+        });
+        let timeline = engine.timeline.clone();
+        engine.log.set_on_visible(Box::new(move |ts| timeline.advance_visible(ts)));
+        engine
+    }
+
+    /// Refuses work on a database that is closed.
+    ///
+    /// # Errors
+    /// Closed.
+    pub fn check_open(&self) -> Result<()> {
+        if self.closed.load(Ordering::Acquire) {
+            return Err(Error::closed("the database is closed"));
+        }
+        Ok(())
+    }
+
+    /// Refuses writes on a database that takes none.
+    ///
+    /// # Errors
+    /// Closed after a failed log write or a defect, or when closed; Invalid (25006) when opened read-only.
+    pub fn check_writable(&self) -> Result<()> {
+        self.check_open()?;
+        if self.options.read_only {
+            return Err(Error::invalid(
+                crate::error::sqlstate::READ_ONLY,
+                "cannot write: the database was opened read-only",
+            ));
+        }
+        if self.log.is_poisoned() {
+            return Err(Error::closed("the log could not be written: reads go on, writes are refused until reopened"));
+        }
+        Ok(())
+    }
+
+    /// Ends all use.
+    pub fn set_closed(&self) {
+        self.closed.store(true, Ordering::Release);
+    }
+
+    /// Takes the commit lock.
+    ///
+    /// # Errors
+    /// Closed, when a panic under the lock left the stores in doubt.
+    pub(crate) fn lock(&self) -> Result<CommitLock<'_>> {
+        let state = self.lock.lock();
+        if self.broken.swap(true, Ordering::AcqRel) {
+            return Err(Error::closed(
+                "a defect interrupted a commit: writes are refused until the database is reopened",
+            ));
+        }
+        Ok(CommitLock { state, engine: self })
+    }
+
+    /// Where a bulk load writes.
+    #[must_use]
+    pub fn load_target(&self) -> LoadTarget {
+        LoadTarget { disk: self.disk.clone(), cache: self.cache.clone(), ids: self.ids.clone() }
+    }
+
+    /// A new container id.
+    #[must_use]
+    pub fn next_container(&self) -> ContainerId {
+        self.ids.next_container()
+    }
+
+    /// A new table id.
+    #[must_use]
+    pub fn next_table(&self) -> TableId {
+        TableId(self.ids.table.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// The next unused ids, for a checkpoint: (container, file, run, table).
+    #[must_use]
+    pub fn id_counters(&self) -> (u64, u64, u64, u64) {
+        let ids = &self.ids;
+        let get = |id: &AtomicU64| id.load(Ordering::Relaxed);
+        (get(&ids.container), get(&ids.file), get(&ids.run), get(&ids.table))
+    }
+
+    /// Waits until *visible* has reached `ts`, writing and fsyncing the log as the commits up to it ask.
+    ///
+    /// # Errors
+    /// Closed with 08007 when the log failed: the outcome is then known only after reopening.
+    pub fn wait_visible(&self, ts: CommitTs) -> Result<()> {
+        if self.timeline.visible() < ts {
+            self.log.wait_visible(ts)?;
+            self.timeline.advance_visible(self.log.visible());
+        }
+        Ok(())
+    }
+
+    /// Lets go of what no reader can reach any more: files of dropped segments whose drop is fsynced, forwarding no
+    /// writer needs. Cheap when there is nothing.
+    ///
+    /// # Errors
+    /// As [`Engine::lock`].
+    pub fn release_unneeded(&self) -> Result<()> {
+        self.forwardings.prune(self.timeline.oldest_writer());
+        let fsynced = self.log.fsynced();
+        let mut ready = Vec::new();
+        {
+            let mut lock = self.lock()?;
+            let dropped = &mut lock.state.dropped;
+            let mut kept = Vec::with_capacity(dropped.len());
+            for (ts, segments) in dropped.drain(..) {
+                if ts <= fsynced {
+                    ready.extend(segments);
+                } else {
+                    kept.push((ts, segments));
+                }
+            }
+            *dropped = kept;
+        }
+        for segment in &ready {
+            segment.drop_when_unreferenced();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,376 @@
+//! Phase (a) of a commit: everything that may take time, outside the lock.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use roaring::RoaringBitmap;
+
+use crate::commit::Engine;
+use crate::deletes::DeleteSet;
+use crate::delta_store::DeltaGeneration;
+use crate::error::{Error, Result};
+use crate::ids::{ContainerId, RowRef, TableId};
+use crate::limits;
+use crate::load::Loader;
+use crate::main_store::Run;
+use crate::order::{KeyStream, first_common_key};
+use crate::point;
+use crate::row::RowBuffer;
+use crate::row::key::{KeyCodec, hash_key};
+use crate::schema::TableSchema;
+use crate::txn::{DdlChange, TableWrites, WriteSet};
+use crate::version::{Snapshot, TableVersion, TableView};
+
+/// A commit that is ready for the lock, as of [`Prepared::at`].
+pub(super) struct Prepared {
+    /// P: everything committed at or before it has been validated against.
+    pub at: Arc<Snapshot>,
+    pub tables: Vec<PreparedTable>,
+    pub ddl: Vec<DdlChange>,
+}
+
+/// One table's part of a commit.
+pub(super) struct PreparedTable {
+    pub schema: Arc<TableSchema>,
+    /// Live rows for the delta; few enough for the lock.
+    pub rows: RowBuffer,
+    /// Encoded primary keys of `rows`, in row order; empty without a key.
+    pub keys: Vec<Box<[u8]>>,
+    /// Large inserts, written aside.
+    pub runs: Vec<Arc<Run>>,
+    /// Deletes by container, as of P, after forwarding; those of `runs` among them.
+    pub deletes: BTreeMap<ContainerId, DeleteSet>,
+    /// The version validated against at P; `None` for a table this transaction makes.
+    pub version: Option<Arc<TableVersion>>,
+    /// For a table this transaction makes: its first delta.
+    pub first_delta: Option<Arc<DeltaGeneration>>,
+    /// Where the rows named by the snapshot were: what forwarding starts from again.
+    named: BTreeMap<ContainerId, RoaringBitmap>,
+    codec: Option<KeyCodec>,
+}
+
+/// What looking at later commits found.
+pub(super) enum Validation {
+    /// Nothing in the way.
+    Free,
+    /// Too much, or not decidable here: prepare again at a later P.
+    Again,
+}
+
+impl PreparedTable {
+    fn new(engine: &Engine, writes: &TableWrites, created: bool) -> Result<Self> {
+        let codec = writes.schema.has_key().then(|| KeyCodec::new(&writes.schema, &writes.schema.primary_key));
+        let mut table = Self {
+            schema: writes.schema.clone(),
+            rows: live_rows(writes)?,
+            keys: Vec::new(),
+            runs: writes.runs.clone(),
+            deletes: BTreeMap::new(),
+            version: None,
+            first_delta: created.then(|| DeltaGeneration::new(engine.next_container(), writes.schema.clone()).into()),
+            named: writes.deletes.clone(),
+            codec,
+        };
+        if table.rows.len() > limits::COMMIT_ROWS_MAX || table.rows.bytes() > limits::COMMIT_BYTES_MAX {
+            table.write_rows_aside(engine)?;
+        }
+        if let Some(codec) = &table.codec {
+            for row in 0..table.rows.len() {
+                let mut key = Vec::new();
+                codec.encode_row(table.rows.row(row), &mut key);
+                table.keys.push(key.into());
+            }
+        }
+        Ok(table)
+    }
+
+    /// Too many rows for the lock: they become segments.
+    fn write_rows_aside(&mut self, engine: &Engine) -> Result<()> {
+        let mut loader = Loader::new(self.schema.clone(), engine.load_target(), self.schema.options.segment_rows);
+        let columns = self.schema.column_ids();
+        let mut start = 0;
+        while start < self.rows.len() {
+            let end = (start + limits::BATCH_ROWS).min(self.rows.len());
+            let arrays = self.rows.to_arrays(&columns, start..end)?;
+            loader.push(&arrow_array::RecordBatch::try_new(self.schema.arrow(), arrays)?)?;
+            start = end;
+        }
+        self.runs.extend(loader.finish()?);
+        self.rows.truncate(0);
+        Ok(())
+    }
+
+    /// Whether this commit deletes `row`.
+    pub fn deletes_row(&self, row: RowRef) -> bool {
+        self.deletes.get(&row.container()).is_some_and(|set| set.contains(row.offset()))
+    }
+
+    fn is_own_segment(&self, id: ContainerId) -> bool {
+        self.runs.iter().flat_map(|run| run.segments()).any(|part| part.segment.id() == id)
+    }
+
+    /// Forwards every named row to where it lives in `version`, and checks that it is live.
+    fn resolve_deletes(&mut self, engine: &Engine, version: &TableVersion) -> Result<()> {
+        let mut resolved: BTreeMap<ContainerId, RoaringBitmap> = BTreeMap::new();
+        for (&container, offsets) in &self.named {
+            if self.is_own_segment(container) || version.container(container).is_some() {
+                *resolved.entry(container).or_default() |= offsets;
+                continue;
+            }
+            for offset in offsets {
+                let row = RowRef::new(container, offset);
+                let there = |id| version.container(id).is_some();
+                let row = engine.forwardings.resolve(row, there).ok_or_else(|| row_conflict(&self.schema))?;
+                resolved.entry(row.container()).or_default().insert(row.offset());
+            }
+        }
+        self.deletes = resolved.into_iter().map(|(id, set)| (id, DeleteSet::from_bitmap(set))).collect();
+        for (&id, set) in &self.deletes {
+            if version.container(id).is_some_and(|c| c.deletes().first_deleted(set).is_some()) {
+                return Err(row_conflict(&self.schema));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that every new key is free at `view`'s timestamp, this commit's own deletes counted first.
+    fn check_keys(&self, view: &TableView) -> Result<()> {
+        if self.codec.is_none() {
+            return Ok(());
+        }
+        for key in &self.keys {
+            if point::find(view, key, |row| !self.deletes_row(row))?.is_some() {
+                return Err(key_conflict(&self.schema));
+            }
+        }
+        for run in &self.runs {
+            let taken = own_key_conflict(view, run, |row| !self.deletes_row(row))?;
+            if taken.is_some() {
+                return Err(key_conflict(&self.schema));
+            }
+        }
+        Ok(())
+    }
+
+    /// Validates against the commits in (`after`, now] as `version` shows them. `exact` may read blocks; without it only
+    /// memory is looked at, for at most [`limits::COMMIT_ROWS_MAX`] rows.
+    fn validate_since(&self, version: &TableVersion, after: crate::ids::CommitTs, exact: bool) -> Result<Validation> {
+        for (&id, set) in &self.deletes {
+            if version.container(id).is_some_and(|c| c.deletes().first_deleted_after(set, after).is_some()) {
+                return Err(row_conflict(&self.schema));
+            }
+        }
+        let Some(codec) = &self.codec else { return Ok(Validation::Free) };
+        if self.keys.is_empty() && self.runs.is_empty() {
+            return Ok(Validation::Free);
+        }
+        let mut looked_at = 0;
+        for delta in &version.deltas {
+            let (from, upto) = (delta.rows_at(after), delta.rows());
+            if from == upto {
+                continue;
+            }
+            for key in &self.keys {
+                let taken = delta.lookup(key, crate::ids::CommitTs::INFINITY);
+                if taken.is_some_and(|offset| !self.deletes_row(RowRef::new(delta.id(), offset))) {
+                    return Err(key_conflict(&self.schema));
+                }
+            }
+            if self.runs.is_empty() {
+                continue;
+            }
+            looked_at += (upto - from) as usize;
+            if !exact && looked_at > limits::COMMIT_ROWS_MAX {
+                return Ok(Validation::Again);
+            }
+            if let Validation::Again = self.rows_against_runs(codec, delta, from..upto, exact)? {
+                return Ok(Validation::Again);
+            }
+        }
+        Ok(Validation::Free)
+    }
+
+    /// Looks up the keys of a delta's new rows among this commit's own runs.
+    fn rows_against_runs(
+        &self,
+        _codec: &KeyCodec,
+        delta: &DeltaGeneration,
+        rows: std::ops::Range<u32>,
+        exact: bool,
+    ) -> Result<Validation> {
+        let mut key = Vec::new();
+        for offset in rows {
+            if delta.deletes().is_deleted_now(offset) || self.deletes_row(RowRef::new(delta.id(), offset)) {
+                continue;
+            }
+            key.clear();
+            delta.key_of(offset, &mut key);
+            let hash = hash_key(&key);
+            for part in self.runs.iter().flat_map(|run| run.candidates(&key)) {
+                if !part.segment.may_contain_key(hash) {
+                    continue;
+                }
+                if !exact {
+                    return Ok(Validation::Again);
+                }
+                let found = part.segment.find_key(&self.schema, &key)?;
+                if found.into_iter().any(|o| !self.deletes_row(RowRef::new(part.segment.id(), o))) {
+                    return Err(key_conflict(&self.schema));
+                }
+            }
+        }
+        Ok(Validation::Free)
+    }
+}
+
+impl Prepared {
+    /// Writes large parts aside and validates at P = applied, everything from the transaction's `snapshot` on.
+    pub fn new(engine: &Engine, snapshot: &Snapshot, writes: &WriteSet) -> Result<Self> {
+        let created: Vec<TableId> = writes
+            .ddl
+            .iter()
+            .filter_map(|change| match change {
+                DdlChange::Create(schema) => Some(schema.id),
+                DdlChange::Drop(_) => None,
+            })
+            .collect();
+        let mut tables = Vec::with_capacity(writes.tables.len());
+        for (id, table) in &writes.tables {
+            if !table.is_empty() {
+                tables.push(PreparedTable::new(engine, table, created.contains(id))?);
+            }
+        }
+        let at = engine.timeline.snapshot(crate::version::Base::Applied, true);
+        let mut prepared = Self { at, tables, ddl: writes.ddl.clone() };
+        let changed = prepared.at.ts() != snapshot.ts();
+        prepared.validate_whole(engine, changed)?;
+        Ok(prepared)
+    }
+
+    /// Validates at a later P: what was committed since the last one, or everything where rows moved.
+    pub fn advance(&mut self, engine: &Engine) -> Result<()> {
+        let before = std::mem::replace(&mut self.at, engine.timeline.snapshot(crate::version::Base::Applied, true));
+        let moved = self.tables.iter().any(|table| {
+            let now = self.at.root().tables.get(&table.schema.id);
+            table.version.as_ref().is_some_and(|then| now.is_none_or(|now| now.moves != then.moves))
+        });
+        if moved || !self.ddl.is_empty() {
+            return self.validate_whole(engine, true);
+        }
+        for table in &mut self.tables {
+            let Some(version) = self.at.root().tables.get(&table.schema.id) else { continue };
+            table.version = Some(version.clone());
+            table.validate_since(version, before.ts(), true)?;
+        }
+        Ok(())
+    }
+
+    fn validate_whole(&mut self, engine: &Engine, changed: bool) -> Result<()> {
+        for table in &mut self.tables {
+            if table.first_delta.is_some() {
+                let own: BTreeMap<_, _> =
+                    table.named.iter().map(|(&id, set)| (id, DeleteSet::from_bitmap(set.clone()))).collect();
+                table.deletes = own;
+                continue;
+            }
+            let version = self.at.root().tables.get(&table.schema.id).cloned();
+            let version = version.ok_or_else(|| table_conflict(&table.schema))?;
+            if version.schema.version != table.schema.version {
+                return Err(table_conflict(&table.schema));
+            }
+            table.resolve_deletes(engine, &version)?;
+            if changed {
+                let view =
+                    TableView::new(table.schema.clone(), version.clone(), None, self.at.ts(), Some(self.at.clone()));
+                table.check_keys(&view)?;
+            }
+            table.version = Some(version);
+        }
+        Ok(())
+    }
+
+    /// Under the lock: validates against what was committed after P. `root` is the present.
+    pub fn validate_under_lock(&self, root: &crate::version::Root, applied: crate::ids::CommitTs) -> Result<Validation> {
+        let after = self.at.ts();
+        if applied == after {
+            return Ok(Validation::Free);
+        }
+        if applied.0 - after.0 > limits::VALIDATE_COMMITS_MAX {
+            return Ok(Validation::Again);
+        }
+        for table in &self.tables {
+            let Some(then) = &table.version else { continue };
+            let Some(now) = root.tables.get(&table.schema.id) else { return Ok(Validation::Again) };
+            if now.moves != then.moves || now.schema.version != then.schema.version {
+                return Ok(Validation::Again);
+            }
+            if let Validation::Again = table.validate_since(now, after, false)? {
+                return Ok(Validation::Again);
+            }
+        }
+        Ok(Validation::Free)
+    }
+}
+
+/// The first key of `run` that a live row of `view`'s stores has, among rows that `counts`.
+///
+/// # Errors
+/// Io or Corrupt when key blocks cannot be read.
+pub fn own_key_conflict(view: &TableView, run: &Run, counts: impl Fn(RowRef) -> bool) -> Result<Option<Vec<u8>>> {
+    let schema = view.schema();
+    let own_live = |row: RowRef| counts(row);
+    let live = |row: RowRef| view.is_live(row) && counts(row);
+    for other in &view.version().runs {
+        let (mine, theirs) = (KeyStream::of_run(schema, run)?, KeyStream::of_run(schema, other)?);
+        if let Some(key) = first_common_key(mine, theirs, |a, b| own_live(a) && live(b))? {
+            return Ok(Some(key));
+        }
+    }
+    let mut key = Vec::new();
+    for delta in &view.version().deltas {
+        for offset in 0..view.delta_rows(delta) {
+            if !live(RowRef::new(delta.id(), offset)) {
+                continue;
+            }
+            key.clear();
+            delta.key_of(offset, &mut key);
+            if point::find_in_run(schema, run, &key, |row| own_live(row))?.is_some() {
+                return Ok(Some(key));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// The rows that are still to be inserted.
+fn live_rows(writes: &TableWrites) -> Result<RowBuffer> {
+    if writes.dead_rows.is_empty() {
+        return Ok(writes.rows.clone());
+    }
+    let mut rows = RowBuffer::new(writes.rows.layout().clone());
+    for row in (0..writes.rows.len()).filter(|row| !writes.dead_rows.contains(*row as u32)) {
+        rows.push_row(writes.rows.row(row))?;
+    }
+    Ok(rows)
+}
+
+fn row_conflict(schema: &TableSchema) -> Error {
+    Error::conflict(format!(
+        "could not serialize access due to concurrent update: a row of \"{}\" was changed by a transaction that committed first; run the transaction again",
+        schema.name
+    ))
+}
+
+fn key_conflict(schema: &TableSchema) -> Error {
+    Error::conflict(format!(
+        "could not serialize access due to concurrent insert: a key of \"{}\" was taken by a transaction that committed first; run the transaction again",
+        schema.name
+    ))
+}
+
+pub(super) fn table_conflict(schema: &TableSchema) -> Error {
+    Error::conflict(format!(
+        "could not serialize access: table \"{}\" was changed or dropped by a transaction that committed first; run the transaction again",
+        schema.name
+    ))
+}

@@ -1,0 +1,257 @@
+//! The log records of commits and installs: redo only, one each (contract 4). Byte tables: `docs/formats/records.md`.
+//!
+//! Inserts carry delta generation and first offset; deletes are row references as of the commit, after forwarding; a large
+//! insert names its segments; an install names what it consumed, its output, and the deletes carried to it.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::catalog::format::{decode_schema, encode_schema};
+use crate::commit::prepare::PreparedTable;
+use crate::deletes::DeleteSet;
+use crate::error::{Error, Result, sqlstate};
+use crate::ids::{CommitTs, ContainerId, RunId, SchemaVersion, TableId};
+use crate::main_store::Run;
+use crate::row::RowBuffer;
+use crate::schema::TableSchema;
+use crate::segment::SegmentMeta;
+use crate::txn::DdlChange;
+use crate::wal::codec::{Decoder, Encoder};
+
+/// Largest record: its length has 32 bits.
+const RECORD_BYTES_MAX: usize = (1 << 31) - 1;
+
+/// Encodes a commit ahead of the lock; only delta ids and offsets are filled in under it.
+pub(super) struct CommitEncoder {
+    payload: Vec<u8>,
+    /// Where each table's delta id and first offset stand.
+    places: Vec<usize>,
+}
+
+impl CommitEncoder {
+    /// Encodes all but the places in the deltas.
+    pub fn new(ddl: &[DdlChange], tables: &[PreparedTable]) -> Result<Self> {
+        let mut out = Encoder::new();
+        let mut places = Vec::with_capacity(tables.len());
+        out.list(ddl.iter(), |out, change| match change {
+            DdlChange::Create(schema) => {
+                out.u8(1);
+                encode_schema(out, schema);
+            }
+            DdlChange::Drop(schema) => {
+                out.u8(2);
+                out.u64(schema.id.0);
+            }
+        });
+        out.list(tables.iter(), |out, table| {
+            out.u64(table.schema.id.0);
+            out.u64(table.schema.version.0);
+            places.push(out.len());
+            out.u64(0);
+            out.u32(0);
+            let mut rows = Vec::new();
+            table.rows.write_to(&mut rows);
+            out.bytes(&rows);
+            out.list(table.runs.iter(), |out, run| encode_run(out, run));
+            out.list(table.deletes.iter(), |out, (id, set)| {
+                out.u64(id.0);
+                set.encode(out);
+            });
+        });
+        if out.len() > RECORD_BYTES_MAX {
+            return Err(Error::invalid(sqlstate::OUT_OF_MEMORY, "the transaction is too large for one log record"));
+        }
+        Ok(Self { payload: out.finish(), places })
+    }
+
+    /// Bytes of the record.
+    pub fn bytes(&self) -> usize {
+        self.payload.len()
+    }
+
+    /// Fills in where each table's rows go.
+    pub fn place(&mut self, targets: impl Iterator<Item = (ContainerId, u32)>) {
+        for (&at, (id, offset)) in self.places.iter().zip(targets) {
+            if let Some(bytes) = self.payload.get_mut(at..at + 12) {
+                bytes[..8].copy_from_slice(&id.0.to_le_bytes());
+                bytes[8..].copy_from_slice(&offset.to_le_bytes());
+            }
+        }
+    }
+
+    /// The record.
+    pub fn payload(&self) -> &[u8] {
+        &self.payload
+    }
+}
+
+/// A decoded commit record.
+pub struct CommitRecord<'a> {
+    /// Schema changes in order.
+    pub ddl: Vec<DdlRecord>,
+    /// Per table.
+    pub tables: Vec<TableRecord<'a>>,
+}
+
+/// A schema change in a commit record.
+pub enum DdlRecord {
+    /// CREATE TABLE.
+    Create(Arc<TableSchema>),
+    /// DROP TABLE.
+    Drop(TableId),
+}
+
+/// One table's part of a commit record.
+pub struct TableRecord<'a> {
+    /// The table.
+    pub table: TableId,
+    /// The schema version of the rows.
+    pub schema_version: SchemaVersion,
+    /// The delta generation the rows went to.
+    pub delta: ContainerId,
+    /// Offset of the first of them.
+    pub first_offset: u32,
+    /// The rows, as [`RowBuffer::write_to`] wrote them.
+    pub rows: &'a [u8],
+    /// Runs written aside.
+    pub runs: Vec<RunRecord>,
+    /// Deletes by container.
+    pub deletes: Vec<(ContainerId, DeleteSet)>,
+}
+
+/// A run as records and the manifest name it.
+#[derive(Clone, Debug)]
+pub struct RunRecord {
+    /// Its id.
+    pub id: RunId,
+    /// Its segments with the row ranges that belong to it.
+    pub segments: Vec<(SegmentMeta, Range<u32>)>,
+}
+
+/// A decoded install record.
+#[derive(Clone, Debug)]
+pub struct InstallRecord {
+    /// The table.
+    pub table: TableId,
+    /// The snapshot the merge read at.
+    pub h: CommitTs,
+    /// Deltas it consumed.
+    pub deltas: Vec<ContainerId>,
+    /// Runs it consumed.
+    pub runs: Vec<RunId>,
+    /// What it made of them; `None` when no row was left.
+    pub output: Option<RunRecord>,
+    /// Deletes carried to the output's segments.
+    pub carried: Vec<(ContainerId, DeleteSet)>,
+}
+
+/// Writes a run: id, then each segment's metadata and range.
+pub fn encode_run(out: &mut Encoder, run: &Run) {
+    out.u64(run.id().0);
+    out.list(run.segments().iter(), |out, part| {
+        part.segment.meta().encode(out);
+        out.u32(part.range.start);
+        out.u32(part.range.end);
+    });
+}
+
+/// Reads what [`encode_run`] wrote.
+///
+/// # Errors
+/// Corrupt.
+pub fn decode_run(input: &mut Decoder<'_>) -> Result<RunRecord> {
+    let id = RunId(input.u64()?);
+    let segments = input.list(|input| {
+        let meta = SegmentMeta::decode(input)?;
+        let range = input.u32()?..input.u32()?;
+        if range.start > range.end || range.end > meta.rows {
+            return Err(input.corrupt("a run names rows its segment does not have"));
+        }
+        Ok((meta, range))
+    })?;
+    Ok(RunRecord { id, segments })
+}
+
+fn decode_deletes(input: &mut Decoder<'_>) -> Result<Vec<(ContainerId, DeleteSet)>> {
+    input.list(|input| Ok((ContainerId(input.u64()?), DeleteSet::decode(input)?)))
+}
+
+impl<'a> CommitRecord<'a> {
+    /// Reads a commit record.
+    ///
+    /// # Errors
+    /// Corrupt.
+    pub fn decode(payload: &'a [u8], file: &'a str, base: u64) -> Result<Self> {
+        let mut input = Decoder::new(payload, file, base);
+        let ddl = input.list(|input| match input.u8()? {
+            1 => Ok(DdlRecord::Create(Arc::new(decode_schema(input)?))),
+            2 => Ok(DdlRecord::Drop(TableId(input.u64()?))),
+            other => Err(input.corrupt(format!("unknown schema change {other}"))),
+        })?;
+        let tables = input.list(|input| {
+            Ok(TableRecord {
+                table: TableId(input.u64()?),
+                schema_version: SchemaVersion(input.u64()?),
+                delta: ContainerId(input.u64()?),
+                first_offset: input.u32()?,
+                rows: input.bytes()?,
+                runs: input.list(decode_run)?,
+                deletes: decode_deletes(input)?,
+            })
+        })?;
+        input.finish()?;
+        Ok(Self { ddl, tables })
+    }
+}
+
+impl TableRecord<'_> {
+    /// The rows, under the schema they were written with.
+    ///
+    /// # Errors
+    /// Corrupt.
+    pub fn decode_rows(&self, schema: &Arc<TableSchema>) -> Result<RowBuffer> {
+        RowBuffer::read_from(crate::row::RowLayout::new(schema), self.rows)
+    }
+}
+
+/// Encodes an install.
+pub(super) fn encode_install(
+    table: TableId,
+    h: CommitTs,
+    deltas: &[ContainerId],
+    runs: &[RunId],
+    output: Option<&Run>,
+    carried: &[(ContainerId, DeleteSet)],
+) -> Vec<u8> {
+    let mut out = Encoder::new();
+    out.u64(table.0);
+    out.u64(h.0);
+    out.list(deltas.iter(), |out, id| out.u64(id.0));
+    out.list(runs.iter(), |out, id| out.u64(id.0));
+    out.option(output, encode_run);
+    out.list(carried.iter(), |out, (id, set)| {
+        out.u64(id.0);
+        set.encode(out);
+    });
+    out.finish()
+}
+
+impl InstallRecord {
+    /// Reads an install record.
+    ///
+    /// # Errors
+    /// Corrupt.
+    pub fn decode(payload: &[u8], file: &str, base: u64) -> Result<Self> {
+        let mut input = Decoder::new(payload, file, base);
+        let record = Self {
+            table: TableId(input.u64()?),
+            h: CommitTs(input.u64()?),
+            deltas: input.list(|input| Ok(ContainerId(input.u64()?)))?,
+            runs: input.list(|input| Ok(RunId(input.u64()?)))?,
+            output: input.option(decode_run)?,
+            carried: decode_deletes(&mut input)?,
+        };
+        input.finish()?;
+        Ok(record)
+    }
+}
