@@ -52,6 +52,7 @@ impl Engine {
             return Ok(None);
         };
         carried.extend(outcome.carry(upto, applied, version));
+        carried.sort_by_key(|(_, end, _)| *end);
         let at = applied.next();
         let sets: Vec<(ContainerId, DeleteSet)> = carried.iter().map(|(id, _, set)| (*id, set.clone())).collect();
         let output = outcome.output.as_deref();

@@ -329,12 +329,14 @@ pub fn own_key_conflict(view: &TableView, run: &Run, counts: impl Fn(RowRef) -> 
     let mut key = Vec::new();
     for delta in &view.version().deltas {
         for offset in 0..view.delta_rows(delta) {
-            if !live(RowRef::new(delta.id(), offset)) {
+            let row = RowRef::new(delta.id(), offset);
+            let own_deleted = view.own().is_some_and(|own| own.is_deleted(row));
+            if own_deleted || delta.deletes().is_deleted(offset, view.ts()) || !counts(row) {
                 continue;
             }
             key.clear();
             delta.key_of(offset, &mut key);
-            if point::find_in_run(schema, run, &key, |row| own_live(row))?.is_some() {
+            if point::find_in_run(schema, run, &key, None, |row| own_live(row))?.is_some() {
                 return Ok(Some(key));
             }
         }

@@ -1,0 +1,1 @@
+//! Tests of transactions over a whole database.
