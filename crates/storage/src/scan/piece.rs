@@ -1,0 +1,161 @@
+//! A piece of a scan: some rows of one container.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, UInt64Array};
+use mainstem_kernels::bitmap;
+
+use crate::delta_store::DeltaGeneration;
+use crate::error::Result;
+use crate::ids::{ContainerId, RowRef};
+use crate::limits;
+use crate::main_store::RunSegment;
+use crate::predicate::Predicate;
+use crate::scan::Scan;
+use crate::schema::Column;
+use crate::segment::Segment;
+
+/// Rows of a segment a worker takes at once: a multiple of a batch, small enough that two cores finish together.
+const PIECE_ROWS: u32 = 4 * limits::BATCH_ROWS as u32;
+
+/// Rows of one container.
+#[derive(Debug)]
+pub(super) enum Piece {
+    /// Rows of a segment; `enclosed` when zone maps say that all of them satisfy the predicates.
+    Segment { segment: Arc<Segment>, rows: Range<u32>, enclosed: bool },
+    /// Rows of one block of a delta.
+    Delta { delta: Arc<DeltaGeneration>, rows: Range<u32> },
+    /// The transaction's own buffered rows.
+    Own { rows: Range<u32> },
+}
+
+impl Piece {
+    pub(super) fn of_segment(part: &RunSegment, enclosed: bool) -> impl Iterator<Item = Self> {
+        let segment = part.segment.clone();
+        let (start, end) = (part.range.start, part.range.end);
+        (start..end).step_by(PIECE_ROWS as usize).map(move |from| Self::Segment {
+            segment: segment.clone(),
+            rows: from..end.min(from.saturating_add(PIECE_ROWS)),
+            enclosed,
+        })
+    }
+
+    pub(super) fn of_own_rows(rows: usize) -> impl Iterator<Item = Self> {
+        let end = rows as u32;
+        (0..end).step_by(limits::BATCH_ROWS).map(move |from| Self::Own { rows: from..end.min(from + limits::BATCH_ROWS as u32) })
+    }
+
+    pub(super) fn rows(&self) -> Range<u32> {
+        match self {
+            Self::Segment { rows, .. } | Self::Delta { rows, .. } | Self::Own { rows } => rows.clone(),
+        }
+    }
+
+    fn container(&self) -> ContainerId {
+        match self {
+            Self::Segment { segment, .. } => segment.id(),
+            Self::Delta { delta, .. } => delta.id(),
+            Self::Own { .. } => ContainerId::OWN_ROWS,
+        }
+    }
+
+    /// Which rows are selected: a bitmap over the piece, or `None` for all of them.
+    pub(super) fn select(&self, scan: &Scan) -> Result<Option<Vec<u64>>> {
+        let mut selection: Option<Vec<u64>> = None;
+        let enclosed = matches!(self, Self::Segment { enclosed: true, .. });
+        if !enclosed {
+            for (predicate, column) in &scan.predicates {
+                let selected = self.evaluate(scan, predicate, column)?;
+                match &mut selection {
+                    Some(all) => bitmap::and_in_place(all, &selected),
+                    None => selection = Some(selected),
+                }
+                if selection.as_ref().is_some_and(|all| bitmap::count_ones(all) == 0) {
+                    return Ok(selection);
+                }
+            }
+        }
+        self.clear_deleted(scan, &mut selection);
+        Ok(selection)
+    }
+
+    fn evaluate(&self, scan: &Scan, predicate: &Predicate, column: &Column) -> Result<Vec<u64>> {
+        match self {
+            Self::Segment { segment, rows, .. } => segment.select(predicate, column, rows.clone()),
+            Self::Delta { .. } | Self::Own { .. } => {
+                let array = self.read(scan, column, self.rows())?;
+                predicate.evaluate(array.as_ref(), column.data_type)
+            }
+        }
+    }
+
+    /// Clears the rows deleted at the view's timestamp, and those the transaction deleted itself.
+    fn clear_deleted(&self, scan: &Scan, selection: &mut Option<Vec<u64>>) {
+        let rows = self.rows();
+        let len = rows.len();
+        let deletes = match self {
+            Self::Segment { segment, .. } => Some(segment.deletes()),
+            Self::Delta { delta, .. } => Some(delta.deletes()),
+            Self::Own { .. } => None,
+        };
+        let all = || {
+            let mut words = vec![0; bitmap::words(len)];
+            bitmap::set_range(&mut words, 0..len);
+            words
+        };
+        if let Some(dead) = deletes.and_then(|log| log.bitmap_at(scan.view.ts())) {
+            let dead = bitmap::copy_range(&dead, rows.start as usize..rows.end as usize);
+            if bitmap::count_ones(&dead) > 0 {
+                bitmap::and_not_in_place(selection.get_or_insert_with(all), &dead);
+            }
+        }
+        let Some(own) = scan.view.own() else { return };
+        let own_deleted = match self {
+            Self::Own { .. } => Some(&own.dead_rows),
+            _ => own.deletes.get(&self.container()),
+        };
+        let Some(own_deleted) = own_deleted.filter(|set| set.range_cardinality(rows.clone()) > 0) else { return };
+        let words = selection.get_or_insert_with(all);
+        for offset in own_deleted.range(rows.clone()) {
+            bitmap::clear(words, (offset - rows.start) as usize);
+        }
+    }
+
+    /// Decodes `rows` (of the container) of `column`.
+    pub(super) fn read(&self, scan: &Scan, column: &Column, rows: Range<u32>) -> Result<ArrayRef> {
+        match self {
+            Self::Segment { segment, .. } => segment.read(column, rows),
+            Self::Delta { delta, .. } => delta.read(column, rows),
+            Self::Own { .. } => {
+                let own = scan.view.own().map(|own| &own.rows);
+                let arrays = own
+                    .map(|own| own.to_arrays(&[column.id], rows.start as usize..rows.end as usize))
+                    .transpose()?
+                    .unwrap_or_default();
+                arrays.into_iter().next().ok_or_else(|| crate::Error::internal("own rows without a column"))
+            }
+        }
+    }
+
+    /// Decodes the rows at `offsets` (of the container, ascending) of `column`.
+    pub(super) fn gather(&self, scan: &Scan, column: &Column, offsets: &[u32]) -> Result<ArrayRef> {
+        match self {
+            Self::Segment { segment, .. } => segment.gather(column, offsets),
+            Self::Delta { delta, .. } => delta.gather(column, offsets),
+            Self::Own { .. } => {
+                let own = scan.view.own().map(|own| own.rows.take_arrays(&[column.id], offsets)).transpose()?;
+                let first = own.unwrap_or_default().into_iter().next();
+                first.ok_or_else(|| crate::Error::internal("own rows without a column"))
+            }
+        }
+    }
+
+    /// References of the rows at `offsets`.
+    pub(super) fn row_refs(&self, offsets: impl Iterator<Item = u32>) -> ArrayRef {
+        let container = self.container();
+        let array: UInt64Array = offsets.map(|offset| RowRef::new(container, offset).to_bits()).collect();
+        debug_assert!(array.null_count() == 0);
+        Arc::new(array)
+    }
+}

@@ -1,0 +1,112 @@
+//! One worker of a scan: takes pieces off the shared queue and turns them into batches.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use mainstem_kernels::bitmap;
+
+use crate::error::Result;
+use crate::scan::Scan;
+use crate::scan::piece::Piece;
+
+/// Iterator over batches; `None` when the queue is empty or the limit is reached.
+#[derive(Debug)]
+pub struct ScanWorker {
+    scan: Arc<Scan>,
+    current: Option<Current>,
+}
+
+/// The piece being emitted.
+#[derive(Debug)]
+struct Current {
+    piece: usize,
+    rows: Rows,
+}
+
+#[derive(Debug)]
+enum Rows {
+    /// All rows from here to there, in place.
+    Whole { next: u32, end: u32 },
+    /// These offsets from `next` on.
+    Some { offsets: Vec<u32>, next: usize },
+}
+
+impl ScanWorker {
+    pub(super) fn new(scan: Arc<Scan>) -> Self {
+        Self { scan, current: None }
+    }
+
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        loop {
+            if let Some(current) = &mut self.current {
+                let Some(piece) = self.scan.pieces.get(current.piece) else { return Ok(None) };
+                if let Some(batch) = emit(&self.scan, piece, &mut current.rows)? {
+                    return Ok(Some(batch));
+                }
+                self.current = None;
+            }
+            let Some(index) = self.scan.next_index() else { return Ok(None) };
+            let Some(piece) = self.scan.pieces.get(index) else { return Ok(None) };
+            let rows = piece.rows();
+            let rows = match piece.select(&self.scan)? {
+                None => Rows::Whole { next: rows.start, end: rows.end },
+                Some(selection) if bitmap::count_ones(&selection) == rows.len() => {
+                    Rows::Whole { next: rows.start, end: rows.end }
+                }
+                Some(selection) => {
+                    let mut offsets = Vec::new();
+                    bitmap::indices(&selection, &mut offsets);
+                    offsets.iter_mut().for_each(|offset| *offset += rows.start);
+                    Rows::Some { offsets, next: 0 }
+                }
+            };
+            self.current = Some(Current { piece: index, rows });
+        }
+    }
+}
+
+/// The next batch of a piece, or `None` when it has no more rows or the limit is reached.
+fn emit(scan: &Scan, piece: &Piece, rows: &mut Rows) -> Result<Option<RecordBatch>> {
+    let mut columns: Vec<ArrayRef> = Vec::with_capacity(scan.columns.len() + 1);
+    let count = match rows {
+        Rows::Whole { next, end } => {
+            let count = scan.take(scan.batch_rows.min((*end - *next) as usize));
+            let range = *next..*next + count as u32;
+            *next = range.end;
+            if count == 0 {
+                return Ok(None);
+            }
+            for column in &scan.columns {
+                columns.push(piece.read(scan, column, range.clone())?);
+            }
+            if scan.row_refs {
+                columns.push(piece.row_refs(range));
+            }
+            count
+        }
+        Rows::Some { offsets, next } => {
+            let count = scan.take(scan.batch_rows.min(offsets.len() - *next));
+            let Some(chunk) = offsets.get(*next..*next + count).filter(|chunk| !chunk.is_empty()) else {
+                return Ok(None);
+            };
+            *next += count;
+            for column in &scan.columns {
+                columns.push(piece.gather(scan, column, chunk)?);
+            }
+            if scan.row_refs {
+                columns.push(piece.row_refs(chunk.iter().copied()));
+            }
+            count
+        }
+    };
+    let options = RecordBatchOptions::new().with_row_count(Some(count));
+    Ok(Some(RecordBatch::try_new_with_options(scan.schema.clone(), columns, &options)?))
+}
+
+impl Iterator for ScanWorker {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next_batch().transpose()
+    }
+}
