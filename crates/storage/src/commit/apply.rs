@@ -75,9 +75,13 @@ impl Engine {
             }
         }
         record.place(targets.iter().map(|(delta, _)| (delta.id(), delta.rows())));
+        let position = self.log.position_of_next();
         self.log.append(ts, RecordKind::Commit, record.payload(), synchronous)?;
         // From here on nothing may fail: the record is in the log.
         for (table, (delta, version)) in prepared.tables.iter().zip(&targets) {
+            if !table.rows.is_empty() {
+                lock.state.delta_starts.entry(delta.id()).or_insert(position);
+            }
             apply_table(table, delta, version, ts)?;
             lock.state.stamps.insert(table.schema.id, TableStamp { last_write: ts });
         }

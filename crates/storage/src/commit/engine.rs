@@ -9,7 +9,7 @@ use parking_lot::{Mutex, MutexGuard};
 use crate::commit::Gates;
 use crate::disk::Disk;
 use crate::error::{Error, Result};
-use crate::ids::{CommitTs, ContainerId, FileId, RunId, TableId};
+use crate::ids::{CommitTs, ContainerId, FileId, LogPosition, RunId, TableId};
 use crate::load::{IdSource, LoadTarget};
 use crate::segment::{BlockCache, Segment};
 use crate::settings::OpenOptions;
@@ -31,6 +31,8 @@ pub struct CommitState {
     /// Segments that left the current versions, with the timestamp of the record that dropped them: their files go when that
     /// record is fsynced and nobody reads them.
     pub(super) dropped: Vec<(CommitTs, Vec<Arc<Segment>>)>,
+    /// Per delta, the position of the record that holds its first rows: replay must start at or before it.
+    pub(super) delta_starts: BTreeMap<ContainerId, LogPosition>,
 }
 
 /// The parts of an [`Engine`] that opening a database makes.
@@ -53,8 +55,12 @@ pub struct EngineParts {
     pub next_run: u64,
     /// See `next_container`.
     pub next_table: u64,
-    /// Last write per table, as far as recovery saw one.
-    pub stamps: BTreeMap<TableId, TableStamp>,
+    /// Seed of the log's checksums; a checkpoint repeats it.
+    pub log_id: u64,
+    /// Where the newest manifest lets replay start.
+    pub log_start: LogPosition,
+    /// Per delta, the position of the record that holds its first rows.
+    pub delta_starts: BTreeMap<ContainerId, LogPosition>,
 }
 
 /// The shared state of one open database.
@@ -75,6 +81,11 @@ pub struct Engine {
     /// How the database was opened.
     pub options: OpenOptions,
     ids: Arc<Ids>,
+    pub(super) log_id: u64,
+    /// Where the newest manifest lets replay start.
+    pub(super) log_start: AtomicU64,
+    /// One checkpoint at a time.
+    pub(super) checkpointing: Mutex<()>,
     lock: Mutex<CommitState>,
     /// Set while the commit lock is held: still set after a panic there.
     broken: AtomicBool,
@@ -137,7 +148,14 @@ impl Engine {
                 run: AtomicU64::new(parts.next_run),
                 table: AtomicU64::new(parts.next_table),
             }),
-            lock: Mutex::new(CommitState { stamps: parts.stamps, dropped: Vec::new() }),
+            lock: Mutex::new(CommitState {
+                stamps: BTreeMap::new(),
+                dropped: Vec::new(),
+                delta_starts: parts.delta_starts,
+            }),
+            log_id: parts.log_id,
+            log_start: AtomicU64::new(parts.log_start.0),
+            checkpointing: Mutex::new(()),
             broken: AtomicBool::new(false),
             closed: AtomicBool::new(false),
         });

@@ -1,1 +1,214 @@
-//! (being written)
+//! The manifest: a checkpoint of the state at one fsynced timestamp (contract 4). The log alone makes a change true; the
+//! manifest only says where replay starts and what stands before it.
+//!
+//! Comes in: a [`Manifest`] (plain data). Goes out: one file, written aside, fsynced, renamed, its directory fsynced. Invariant:
+//! every record up to [`Manifest::at`] was fsynced before the manifest took its name. It does not own: replay (`recover`),
+//! or when a checkpoint is made (`background`). Byte table: `docs/formats/manifest.md`.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::catalog::format::{decode_schema, encode_schema};
+use crate::deletes::DeleteSet;
+use crate::disk::Disk;
+use crate::error::{Error, ErrorKind, Result, sqlstate};
+use crate::ids::{CommitTs, ContainerId, LogPosition, RunId};
+use crate::schema::TableSchema;
+use crate::segment::SegmentMeta;
+use crate::wal::codec::{Decoder, Encoder};
+
+#[cfg(test)]
+mod tests;
+
+/// Name of the manifest in the database directory.
+pub const MANIFEST_FILE: &str = "MANIFEST";
+/// Name it has while it is written.
+const MANIFEST_ASIDE: &str = "MANIFEST.tmp";
+/// First bytes of a manifest.
+const MAGIC: &[u8; 8] = b"MAINSTEM";
+/// Version of the database's file formats. An older program refuses a newer one.
+pub const FORMAT_VERSION: u32 = 1;
+/// Magic, version, payload length, payload checksum.
+const HEADER_BYTES: usize = 8 + 4 + 8 + 4;
+
+/// The state at one fsynced timestamp.
+#[derive(Clone, Debug)]
+pub struct Manifest {
+    /// The timestamp.
+    pub at: CommitTs,
+    /// Seed of the log's checksums.
+    pub log_id: u64,
+    /// Where replay starts: at or before the first insert of any listed delta.
+    pub log_start: LogPosition,
+    /// Next unused container id; the others likewise.
+    pub next_container: u64,
+    /// See `next_container`.
+    pub next_file: u64,
+    /// See `next_container`.
+    pub next_run: u64,
+    /// See `next_container`.
+    pub next_table: u64,
+    /// The tables.
+    pub tables: Vec<ManifestTable>,
+}
+
+/// One table of a manifest.
+#[derive(Clone, Debug)]
+pub struct ManifestTable {
+    /// Its schema.
+    pub schema: Arc<TableSchema>,
+    /// Its deltas, oldest first: not written anywhere but in the log.
+    pub deltas: Vec<ManifestContainer>,
+    /// Its runs, oldest first.
+    pub runs: Vec<ManifestRun>,
+}
+
+/// A delta of a manifest.
+#[derive(Clone, Debug)]
+pub struct ManifestContainer {
+    /// Its id.
+    pub id: ContainerId,
+    /// Its rows deleted at or before the manifest's timestamp.
+    pub deletes: DeleteSet,
+}
+
+/// A run of a manifest.
+#[derive(Clone, Debug)]
+pub struct ManifestRun {
+    /// Its id.
+    pub id: RunId,
+    /// Its segments: blocks, rows that belong to the run, rows deleted at or before the manifest's timestamp.
+    pub segments: Vec<(SegmentMeta, Range<u32>, DeleteSet)>,
+}
+
+impl Manifest {
+    /// Writes the manifest to `disk`. What was there before stays whole until the new one is.
+    ///
+    /// # Errors
+    /// Io or Full: the old manifest stays.
+    pub fn write(&self, disk: &dyn Disk) -> Result<()> {
+        let payload = self.encode();
+        let mut bytes = Vec::with_capacity(HEADER_BYTES + payload.len());
+        bytes.extend_from_slice(MAGIC);
+        bytes.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
+        bytes.extend_from_slice(&(payload.len() as u64).to_le_bytes());
+        bytes.extend_from_slice(&crc32c::crc32c(&payload).to_le_bytes());
+        bytes.extend_from_slice(&payload);
+        let written = disk.create(MANIFEST_ASIDE).and_then(|file| {
+            file.append(&bytes)?;
+            file.sync()
+        });
+        if let Err(e) = written.and_then(|()| disk.rename(MANIFEST_ASIDE, MANIFEST_FILE)) {
+            // The old manifest stands; the torn one is swept at the next open if it cannot be removed now.
+            let _ = disk.remove(MANIFEST_ASIDE);
+            return Err(e);
+        }
+        disk.sync_dir("")
+    }
+
+    /// Reads the manifest of `disk`; `None` when there is none.
+    ///
+    /// # Errors
+    /// Corrupt; Invalid (0A000) for a newer format version.
+    pub fn read(disk: &dyn Disk) -> Result<Option<Self>> {
+        let file = match disk.open(MANIFEST_FILE) {
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+            other => other?,
+        };
+        let len = file.len()? as usize;
+        if len < HEADER_BYTES {
+            return Err(Error::corrupt(MANIFEST_FILE, 0, format!("{len} bytes are too few for a manifest")));
+        }
+        let mut bytes = vec![0; len];
+        file.read_at(0, &mut bytes)?;
+        Self::decode_file(&bytes).map(Some)
+    }
+
+    fn decode_file(bytes: &[u8]) -> Result<Self> {
+        let mut header = Decoder::new(bytes, MANIFEST_FILE, 0);
+        if header.raw(8)? != MAGIC {
+            return Err(Error::corrupt(MANIFEST_FILE, 0, "this is no Mainstem manifest"));
+        }
+        let version = header.u32()?;
+        if version > FORMAT_VERSION {
+            return Err(Error::new(
+                ErrorKind::Invalid,
+                sqlstate::FEATURE_NOT_SUPPORTED,
+                format!(
+                    "the database has format version {version}, this program knows up to {FORMAT_VERSION}: open it with a newer Mainstem"
+                ),
+            ));
+        }
+        let len = header.u64()? as usize;
+        let checksum = header.u32()?;
+        let payload = header.raw(len)?;
+        header.finish()?;
+        if crc32c::crc32c(payload) != checksum {
+            return Err(Error::corrupt(MANIFEST_FILE, HEADER_BYTES as u64, "checksum does not match"));
+        }
+        Self::decode(payload)
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let mut out = Encoder::new();
+        out.u64(self.at.0);
+        out.u64(self.log_id);
+        out.u64(self.log_start.0);
+        for next in [self.next_container, self.next_file, self.next_run, self.next_table] {
+            out.u64(next);
+        }
+        out.list(self.tables.iter(), |out, table| {
+            encode_schema(out, &table.schema);
+            out.list(table.deltas.iter(), |out, delta| {
+                out.u64(delta.id.0);
+                delta.deletes.encode(out);
+            });
+            out.list(table.runs.iter(), |out, run| {
+                out.u64(run.id.0);
+                out.list(run.segments.iter(), |out, (meta, range, deletes)| {
+                    meta.encode(out);
+                    out.u32(range.start);
+                    out.u32(range.end);
+                    deletes.encode(out);
+                });
+            });
+        });
+        out.finish()
+    }
+
+    fn decode(payload: &[u8]) -> Result<Self> {
+        let mut input = Decoder::new(payload, MANIFEST_FILE, HEADER_BYTES as u64);
+        let manifest = Self {
+            at: CommitTs(input.u64()?),
+            log_id: input.u64()?,
+            log_start: LogPosition(input.u64()?),
+            next_container: input.u64()?,
+            next_file: input.u64()?,
+            next_run: input.u64()?,
+            next_table: input.u64()?,
+            tables: input.list(decode_table)?,
+        };
+        input.finish()?;
+        Ok(manifest)
+    }
+}
+
+fn decode_table(input: &mut Decoder<'_>) -> Result<ManifestTable> {
+    let schema = Arc::new(decode_schema(input)?);
+    let deltas =
+        input.list(|input| Ok(ManifestContainer { id: ContainerId(input.u64()?), deletes: DeleteSet::decode(input)? }))?;
+    let runs = input.list(|input| {
+        let id = RunId(input.u64()?);
+        let segments = input.list(|input| {
+            let meta = SegmentMeta::decode(input)?;
+            let range = input.u32()?..input.u32()?;
+            let deletes = DeleteSet::decode(input)?;
+            if range.start > range.end || range.end > meta.rows || deletes.max().is_some_and(|max| max >= meta.rows) {
+                return Err(input.corrupt("a run names rows its segment does not have"));
+            }
+            Ok((meta, range, deletes))
+        })?;
+        Ok(ManifestRun { id, segments })
+    })?;
+    Ok(ManifestTable { schema, deltas, runs })
+}

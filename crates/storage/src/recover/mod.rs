@@ -1,1 +1,128 @@
-//! (being written)
+//! From files to a running engine.
+//!
+//! Comes in: a disk with a manifest and log files, or an empty one. Goes out: an [`Engine`](crate::commit::Engine) whose present
+//! is the last durable commit.
+//!
+//! 1. The manifest gives tables, containers and deletes as of its timestamp T.
+//! 2. The log is replayed from where the manifest says. Of records up to T only inserts into the deltas it lists count, for
+//!    those were written nowhere else; then the deltas' deletes as of T are restored; of later records everything, in order.
+//! 3. A torn tail ends the replay cleanly; damage below what was known fsynced is a named corruption error (contract 4).
+//! 4. Before the first write: the torn tail is cut off, a new log file is begun, orphan files are removed, so that no old
+//!    bytes or ids return. A read-only open skips this step and writes nothing.
+//!
+//! Invariants: replay is idempotent: crashing during it changes nothing; it applies records through the same operations a
+//! commit uses. It does not own: formats, the merge of long tails (`background` bounds them).
+
+mod files;
+mod replay;
+
+use std::sync::Arc;
+
+use crate::commit::{Engine, EngineParts};
+use crate::disk::Disk;
+use crate::error::{Error, Result, sqlstate};
+use crate::ids::{CommitTs, LogPosition};
+use crate::limits;
+use crate::manifest::Manifest;
+use crate::segment::BlockCache;
+use crate::settings::OpenOptions;
+use crate::version::{Root, Timeline};
+use crate::wal::{Log, LogReader};
+
+use replay::Replay;
+
+#[cfg(test)]
+mod tests;
+
+/// Folder of segment files.
+pub const DATA_DIR: &str = "data";
+/// Folder of log files.
+pub const WAL_DIR: &str = "wal";
+
+/// Opens the database on `disk`, or makes one there.
+///
+/// # Errors
+/// NotFound when there is none and none is to be made; Invalid when other files stand there; Corrupt; Io.
+pub fn open(disk: Arc<dyn Disk>, options: OpenOptions) -> Result<Arc<Engine>> {
+    let manifest = match Manifest::read(disk.as_ref())? {
+        Some(manifest) => manifest,
+        None => create(&disk, &options)?,
+    };
+    let cache = Arc::new(BlockCache::new(options.memory_limit / limits::BLOCK_CACHE_SHARE));
+    let mut replay = Replay::new(&manifest, disk.clone(), cache.clone())?;
+    let mut reader = LogReader::open(disk.clone(), manifest.log_id, manifest.log_start)?;
+    while let Some(record) = reader.next() {
+        replay.record(&record?)?;
+    }
+    let tail = reader.finish()?;
+    let replayed = replay.finish()?;
+    let log = if options.read_only {
+        Log::disabled()
+    } else {
+        files::remove_orphans(disk.as_ref(), &replayed.root)?;
+        Log::resume(disk.clone(), manifest.log_id, &tail, replayed.at)?
+    };
+    Ok(Engine::new(EngineParts {
+        disk,
+        cache,
+        log: Arc::new(log),
+        timeline: Timeline::new(Arc::new(replayed.root), replayed.at),
+        options,
+        log_id: manifest.log_id,
+        log_start: manifest.log_start,
+        delta_starts: replayed.delta_starts,
+        next_container: replayed.next_container,
+        next_file: replayed.next_file,
+        next_run: replayed.next_run,
+        next_table: replayed.next_table,
+    }))
+}
+
+/// An engine that lives in memory: no log, and `disk` (in memory too) only for segments.
+#[must_use]
+pub fn in_memory(disk: Arc<dyn Disk>, options: OpenOptions) -> Arc<Engine> {
+    let cache = Arc::new(BlockCache::new(options.memory_limit / limits::BLOCK_CACHE_SHARE));
+    Engine::new(EngineParts {
+        disk,
+        cache,
+        log: Arc::new(Log::disabled()),
+        timeline: Timeline::new(Arc::new(Root::default()), CommitTs::ZERO),
+        options,
+        log_id: 0,
+        log_start: LogPosition(0),
+        delta_starts: std::collections::BTreeMap::new(),
+        next_container: 1,
+        next_file: 1,
+        next_run: 1,
+        next_table: 1,
+    })
+}
+
+/// Makes an empty database: folders, then the manifest, whose rename makes it one.
+fn create(disk: &Arc<dyn Disk>, options: &OpenOptions) -> Result<Manifest> {
+    if options.read_only || !options.create {
+        return Err(Error::new(
+            crate::ErrorKind::NotFound,
+            sqlstate::UNDEFINED_FILE,
+            "there is no Mainstem database here, and none was to be made",
+        ));
+    }
+    files::refuse_foreign(disk.as_ref())?;
+    for dir in [DATA_DIR, WAL_DIR] {
+        disk.create_dir(dir)?;
+        disk.sync_dir(dir)?;
+    }
+    disk.sync_dir("")?;
+    let manifest = Manifest {
+        at: CommitTs::ZERO,
+        log_id: files::new_log_id(),
+        log_start: LogPosition(0),
+        next_container: 1,
+        next_file: 1,
+        next_run: 1,
+        next_table: 1,
+        tables: Vec::new(),
+    };
+    manifest.write(disk.as_ref())?;
+    Ok(manifest)
+}

@@ -1,0 +1,56 @@
+//! Which files belong to a database.
+
+use std::collections::BTreeSet;
+use std::hash::{BuildHasher, RandomState};
+
+use crate::disk::Disk;
+use crate::error::{Error, Result, sqlstate};
+use crate::ids::FileId;
+use crate::recover::{DATA_DIR, WAL_DIR};
+use crate::segment;
+use crate::version::Root;
+
+/// Refuses to make a database among somebody's other files.
+pub(super) fn refuse_foreign(disk: &dyn Disk) -> Result<()> {
+    let ours = |name: &String| name == "LOCK" || name == "MANIFEST.tmp";
+    let foreign: Vec<String> = disk.list("")?.into_iter().filter(|name| !ours(name)).collect();
+    let leftovers = disk.list(DATA_DIR)?.len() + disk.list(WAL_DIR)?.len();
+    if let Some(name) = foreign.first() {
+        return Err(Error::invalid(
+            sqlstate::INVALID_PARAMETER,
+            format!("this directory is no Mainstem database and is not empty (it holds \"{name}\"): name an empty or a new one"),
+        ));
+    }
+    if leftovers > 0 {
+        return Err(Error::corrupt("MANIFEST", 0, "the manifest is missing though data or log files are there"));
+    }
+    Ok(())
+}
+
+/// Removes data files no version lists: outputs of merges and loads that were never committed, and files whose drop was
+/// logged but not carried out.
+pub(super) fn remove_orphans(disk: &dyn Disk, root: &Root) -> Result<()> {
+    let listed: BTreeSet<FileId> = root
+        .tables
+        .values()
+        .flat_map(|version| version.runs.iter().flat_map(|run| run.segments()))
+        .flat_map(|part| part.segment.meta().files())
+        .collect();
+    let mut removed = false;
+    for name in disk.list(DATA_DIR)? {
+        if segment::file_id_of(&name).is_none_or(|id| !listed.contains(&id)) {
+            disk.remove(&format!("{DATA_DIR}/{name}"))?;
+            removed = true;
+        }
+    }
+    if disk.exists("MANIFEST.tmp")? {
+        disk.remove("MANIFEST.tmp")?;
+    }
+    if removed { disk.sync_dir(DATA_DIR) } else { Ok(()) }
+}
+
+/// A log id no other database has, for all practical purposes.
+pub(super) fn new_log_id() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_nanos());
+    RandomState::new().hash_one((now, std::process::id()))
+}
