@@ -15,7 +15,7 @@ use crate::ids::{CommitTs, ContainerId, TableId};
 use crate::merge::MergeOutcome;
 use crate::segment::Segment;
 use crate::settings::Synchronous;
-use crate::version::TableVersion;
+use crate::version::{Base, TableVersion};
 use crate::wal::RecordKind;
 
 /// Commits that may be left for the lock after the rounds outside it.
@@ -34,14 +34,17 @@ impl Engine {
         self.check_writable()?;
         let mut upto = outcome.h;
         let mut carried: Carried = Vec::new();
+        // Registered, so that no fold joins the deletes of two rounds.
+        let mut rounds = Vec::new();
         for _ in 0..CARRY_ROUNDS_MAX {
-            let (applied, root) = self.timeline.present();
-            let Some(version) = root.tables.get(&table) else { return Ok(None) };
-            if applied.0 - upto.0 <= CARRY_UNDER_LOCK_COMMITS {
+            let round = self.timeline.snapshot(Base::Applied, false);
+            let Some(version) = round.root().tables.get(&table) else { return Ok(None) };
+            if round.ts().0 - upto.0 <= CARRY_UNDER_LOCK_COMMITS {
                 break;
             }
-            carried.extend(outcome.carry(upto, applied, version));
-            upto = applied;
+            carried.extend(outcome.carry(upto, round.ts(), version));
+            upto = round.ts();
+            rounds.push(round);
         }
         let bytes: usize = carried.iter().map(|(_, _, set)| set.heap_bytes() + 32).sum();
         let _space = self.log.reserve(bytes + (1 << 20) + outcome.output_meta_bytes())?;

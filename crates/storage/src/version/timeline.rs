@@ -146,6 +146,8 @@ impl Timeline {
     pub fn advance_visible(&self, ts: CommitTs) {
         let mut dead = Vec::new();
         let mut state = self.state.lock();
+        // A record may be durable before its commit has finished applying.
+        let ts = ts.min(state.applied);
         if ts <= state.visible {
             return;
         }
@@ -170,15 +172,13 @@ impl Timeline {
         self.state.lock().applied
     }
 
-    /// Timestamps at which a snapshot stands or may be taken, ascending: what delete logs must keep.
+    /// What delete logs must be able to tell apart, ascending: registered snapshots at or below *visible*, and *visible* as the
+    /// last. No snapshot is taken below *visible* any more; what ended above it stays as it is.
     #[must_use]
     pub fn needed(&self) -> Vec<CommitTs> {
         let state = self.state.lock();
-        let mut needed: Vec<CommitTs> = state.pins.keys().copied().collect();
+        let mut needed: Vec<CommitTs> = state.pins.range(..state.visible).map(|(ts, _)| *ts).collect();
         needed.push(state.visible);
-        needed.push(state.applied);
-        needed.sort_unstable();
-        needed.dedup();
         needed
     }
 

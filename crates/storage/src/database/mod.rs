@@ -1,0 +1,268 @@
+//! The storage engine's door: open, begin, look inside, close.
+//!
+//! Comes in: a directory or a disk. Goes out: transactions, and what is where. It does not own: SQL, sessions.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::background::{Background, MergeStatus};
+use crate::commit::{Engine, WriteGate};
+use crate::disk::{Disk, DiskLock, MemDisk, RealDisk};
+use crate::error::Result;
+use crate::ids::{CommitTs, ContainerId, TableId};
+use crate::recover;
+use crate::row::Value;
+use crate::settings::OpenOptions;
+use crate::transaction::{Transaction, TransactionMode};
+use crate::version::Base;
+use crate::wal::LogStatus;
+
+#[cfg(test)]
+mod tests;
+
+/// An open database. Clones are the same database; the last one closes it.
+#[derive(Clone, Debug)]
+pub struct Database(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    engine: Arc<Engine>,
+    background: Background,
+    lock: parking_lot::Mutex<Option<DiskLock>>,
+}
+
+/// A container, for `mainstem.containers`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ContainerStatus {
+    /// Its table's name.
+    pub table: String,
+    /// Its id.
+    pub id: ContainerId,
+    /// `delta`, `frozen delta` or `segment`.
+    pub kind: &'static str,
+    /// The run a segment belongs to.
+    pub run: Option<u64>,
+    /// Rows, deleted ones included.
+    pub rows: u64,
+    /// Of them, deleted.
+    pub deleted: u64,
+    /// Bytes in memory (delta) or on disk (segment).
+    pub bytes: u64,
+    /// Smallest value of the first sort-key column, where known.
+    pub min_key: Option<Value>,
+    /// Largest value of it.
+    pub max_key: Option<Value>,
+}
+
+impl Database {
+    /// Opens the database in directory `path`, making it if the options say so.
+    ///
+    /// # Errors
+    /// NotFound, Invalid (no database there, newer format), Closed (55006: another process has it), Corrupt, Io.
+    pub fn open(path: &Path, options: OpenOptions) -> Result<Self> {
+        let disk = RealDisk::open(path, options.create && !options.read_only)?;
+        Self::open_on(Arc::new(disk), options)
+    }
+
+    /// Opens the database on `disk`.
+    ///
+    /// # Errors
+    /// As [`Database::open`].
+    pub fn open_on(disk: Arc<dyn Disk>, options: OpenOptions) -> Result<Self> {
+        let lock = disk.lock(!options.read_only)?;
+        let engine = recover::open(disk, options)?;
+        Ok(Self::start(engine, Some(lock)))
+    }
+
+    /// A database that lives as long as it is open.
+    ///
+    /// # Errors
+    /// Full, when there is no memory for it.
+    pub fn in_memory(options: OpenOptions) -> Result<Self> {
+        let disk: Arc<dyn Disk> = Arc::new(MemDisk::new());
+        disk.create_dir(recover::DATA_DIR)?;
+        Ok(Self::start(recover::in_memory(disk, options), None))
+    }
+
+    fn start(engine: Arc<Engine>, lock: Option<DiskLock>) -> Self {
+        let background = Background::start(&engine);
+        Self(Arc::new(Inner { engine, background, lock: parking_lot::Mutex::new(lock) }))
+    }
+
+    /// Begins a transaction.
+    ///
+    /// # Errors
+    /// Closed.
+    pub fn begin(&self, mode: TransactionMode) -> Result<Transaction> {
+        Transaction::begin(self.0.engine.clone(), mode)
+    }
+
+    /// Waits until *visible* has reached `ts`: holds the answer of a statement that ran at *applied* (contract 2).
+    ///
+    /// # Errors
+    /// Closed (08007) when the log failed.
+    pub fn wait_visible(&self, ts: CommitTs) -> Result<()> {
+        self.0.engine.wait_visible(ts)
+    }
+
+    /// Closes `table`'s write gate: later writers wait at their start until the guard drops.
+    #[must_use]
+    pub fn close_write_gate(&self, table: TableId) -> WriteGate {
+        self.0.engine.gates.close(table)
+    }
+
+    /// Freezes the active delta of `table`.
+    ///
+    /// # Errors
+    /// Closed.
+    pub fn freeze(&self, table: TableId) -> Result<()> {
+        self.0.engine.check_writable()?;
+        self.0.engine.freeze(table).map(|_| ())
+    }
+
+    /// Freezes the delta of `table` and merges all frozen deltas into a run.
+    ///
+    /// # Errors
+    /// Closed, Io, Full, Corrupt.
+    pub fn flush(&self, table: TableId) -> Result<()> {
+        self.0.engine.check_writable()?;
+        self.0.background.flush(&self.0.engine, table)
+    }
+
+    /// Freezes the delta of `table` and merges everything into one run.
+    ///
+    /// # Errors
+    /// Closed, Io, Full, Corrupt.
+    pub fn merge(&self, table: TableId) -> Result<()> {
+        self.0.engine.check_writable()?;
+        self.0.background.merge_all(&self.0.engine, table)
+    }
+
+    /// Makes a checkpoint: merges the deltas, so that a restart replays nothing, and writes the manifest.
+    ///
+    /// # Errors
+    /// Closed, Io, Full, Corrupt.
+    pub fn checkpoint(&self) -> Result<()> {
+        self.0.engine.check_writable()?;
+        for table in self.table_ids() {
+            self.flush(table)?;
+        }
+        self.0.engine.checkpoint()
+    }
+
+    /// Ends all use: background work stops, the log is fsynced, the directory is free for others. Transactions still open
+    /// fail with Closed.
+    ///
+    /// # Errors
+    /// Io or Full, when the log cannot be written.
+    pub fn close(&self) -> Result<()> {
+        self.0.background.stop();
+        let synced =
+            if self.0.engine.options.read_only { Ok(()) } else { self.0.engine.log.sync_all() };
+        self.0.engine.set_closed();
+        self.0.lock.lock().take();
+        synced
+    }
+
+    /// How the database was opened.
+    #[must_use]
+    pub fn options(&self) -> &OpenOptions {
+        &self.0.engine.options
+    }
+
+    /// The state of the log.
+    #[must_use]
+    pub fn log_status(&self) -> LogStatus {
+        self.0.engine.log.status()
+    }
+
+    /// Bytes of log that a restart would replay now.
+    #[must_use]
+    pub fn log_tail_bytes(&self) -> u64 {
+        self.0.engine.log_tail_bytes()
+    }
+
+    /// Merges, running and past, newest last.
+    #[must_use]
+    pub fn merges(&self) -> Vec<MergeStatus> {
+        self.0.background.merges()
+    }
+
+    /// Where the rows of all tables are now.
+    #[must_use]
+    pub fn containers(&self) -> Vec<ContainerStatus> {
+        let snapshot = self.0.engine.timeline.snapshot(Base::Applied, false);
+        let mut all = Vec::new();
+        for version in snapshot.root().tables.values() {
+            let name = &version.schema.name;
+            let active = version.active_delta().map(|delta| delta.id());
+            for delta in &version.deltas {
+                all.push(ContainerStatus {
+                    table: name.clone(),
+                    id: delta.id(),
+                    kind: if Some(delta.id()) == active { "delta" } else { "frozen delta" },
+                    run: None,
+                    rows: u64::from(delta.rows()),
+                    deleted: delta.deletes().count_now(),
+                    bytes: delta.memory_bytes() as u64,
+                    min_key: None,
+                    max_key: None,
+                });
+            }
+            let key = version.schema.sort_key.first();
+            for run in &version.runs {
+                for part in run.segments() {
+                    let range = key.and_then(|key| part.segment.zone_map(*key));
+                    let (min_key, max_key) = range.map_or((None, None), |r| (Some(r.min), Some(r.max)));
+                    all.push(ContainerStatus {
+                        table: name.clone(),
+                        id: part.segment.id(),
+                        kind: "segment",
+                        run: Some(run.id().0),
+                        rows: u64::from(part.segment.rows()),
+                        deleted: part.segment.deletes().count_now(),
+                        bytes: part.segment.meta().bytes(),
+                        min_key,
+                        max_key,
+                    });
+                }
+            }
+        }
+        all
+    }
+
+    /// Reads every block of every file that is part of the present, and checks all invariants. Returns what is wrong, a line
+    /// each.
+    #[must_use]
+    pub fn verify(&self) -> Vec<crate::Error> {
+        let snapshot = self.0.engine.timeline.snapshot(Base::Applied, false);
+        let mut wrong = Vec::new();
+        for version in snapshot.root().tables.values() {
+            for run in &version.runs {
+                for part in run.segments() {
+                    if let Err(e) = part.segment.verify(&version.schema) {
+                        wrong.push(e.context(format!("table \"{}\", run {}", version.schema.name, run.id())));
+                    }
+                }
+                if let Err(e) = run.verify(&version.schema) {
+                    wrong.push(e.context(format!("table \"{}\"", version.schema.name)));
+                }
+            }
+        }
+        wrong
+    }
+
+    fn table_ids(&self) -> Vec<TableId> {
+        self.0.engine.timeline.present().1.tables.keys().copied().collect()
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.background.stop();
+        if !self.engine.options.read_only {
+            // Nobody is left to tell; what `synchronous` promised was kept when each commit returned.
+            let _ = self.engine.log.sync_all();
+        }
+    }
+}
