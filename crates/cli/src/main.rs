@@ -1,2 +1,101 @@
-//! Mainstem.
-fn main() {}
+//! The `mainstem` program: a shell, a script runner, the demo, and the checker.
+//!
+//! Comes in: arguments, SQL from `-c`, `-f`, a pipe or a terminal. Goes out: results on standard output, errors with their
+//! SQLSTATE on standard error, and an exit status that is 0 only if every statement succeeded.
+
+mod check;
+mod demo;
+mod output;
+mod script;
+mod shell;
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+use output::Format;
+
+/// A column store that takes single-row writes and answers analytical SQL on the same rows.
+#[derive(Debug, Parser)]
+#[command(name = "mainstem", version, about, args_conflicts_with_subcommands = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    sql: SqlArgs,
+}
+
+/// Running SQL.
+#[derive(Debug, Args)]
+struct SqlArgs {
+    /// Directory of the database; in memory when absent.
+    database: Option<PathBuf>,
+    /// Run this SQL and exit; may be given several times.
+    #[arg(short = 'c', long = "command", value_name = "SQL")]
+    commands: Vec<String>,
+    /// Run the SQL in this file and exit.
+    #[arg(short = 'f', long = "file", value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// How results are written: box on a terminal, else csv, unless said.
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+    /// Open the database read-only.
+    #[arg(long)]
+    read_only: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Generate TPC-H data, load it, query it while it changes, reopen it, and verify it.
+    Demo(demo::DemoArgs),
+    /// Verify every checksum and invariant of a database's files.
+    Check {
+        /// Directory of the database.
+        database: PathBuf,
+    },
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match cli.command {
+        Some(Command::Demo(args)) => demo::run(&args),
+        Some(Command::Check { database }) => check::run(&database),
+        None => run_sql(&cli.sql),
+    }
+}
+
+fn run_sql(args: &SqlArgs) -> ExitCode {
+    let options = mainstem::OpenOptions { read_only: args.read_only, ..mainstem::OpenOptions::default() };
+    let opened = match &args.database {
+        Some(path) => mainstem::Database::open_with(path, options),
+        None => mainstem::Database::in_memory(),
+    };
+    let database = match opened {
+        Ok(database) => database,
+        Err(e) => return fail(&e),
+    };
+    let connection = match database.connect() {
+        Ok(connection) => connection,
+        Err(e) => return fail(&e),
+    };
+    let interactive = args.commands.is_empty() && args.file.is_none() && std::io::stdin().is_terminal();
+    let format = args.format.unwrap_or(if std::io::stdout().is_terminal() { Format::Box } else { Format::Csv });
+    let status = if interactive {
+        shell::run(&database, &connection, format)
+    } else {
+        script::run(&connection, &args.commands, args.file.as_deref(), format)
+    };
+    drop(connection);
+    match database.close() {
+        Ok(()) => status,
+        Err(e) => fail(&e),
+    }
+}
+
+/// Reports an error and makes the exit status of it.
+fn fail(error: &mainstem::Error) -> ExitCode {
+    output::report(error);
+    ExitCode::FAILURE
+}
