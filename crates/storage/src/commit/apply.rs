@@ -8,11 +8,11 @@ use crate::commit::record::CommitEncoder;
 use crate::commit::{Engine, TableStamp};
 use crate::delta_store::DeltaGeneration;
 use crate::error::{Error, Result};
-use crate::ids::CommitTs;
+use crate::ids::{CommitTs, SchemaVersion};
 use crate::settings::Synchronous;
 use crate::txn::{DdlChange, WriteSet};
 use crate::version::{Root, Snapshot, TableVersion};
-use crate::wal::RecordKind;
+use crate::wal::{NewRecord, RecordKind, Reservation};
 
 impl Engine {
     /// Commits `writes`, made at `snapshot`, and returns when *visible* has reached the commit.
@@ -28,12 +28,8 @@ impl Engine {
         let mut prepared = Prepared::new(self, snapshot, writes)?;
         let mut record = CommitEncoder::new(&prepared.ddl, &prepared.tables)?;
         loop {
-            let reservation = self.log.reserve(record.bytes())?;
-            if let Some(ts) = self.try_apply(&prepared, &mut record, snapshot, synchronous)? {
-                drop(reservation);
-                for table in &prepared.tables {
-                    table.runs.iter().flat_map(|run| run.segments()).for_each(|part| part.segment.keep());
-                }
+            let space = self.log.reserve(record.bytes())?;
+            if let Some(ts) = self.try_apply(&prepared, &mut record, space, snapshot, synchronous)? {
                 self.wait_visible(ts)?;
                 return Ok(ts);
             }
@@ -47,6 +43,7 @@ impl Engine {
         &self,
         prepared: &Prepared,
         record: &mut CommitEncoder,
+        space: Reservation,
         snapshot: &Snapshot,
         synchronous: Synchronous,
     ) -> Result<Option<CommitTs>> {
@@ -75,13 +72,20 @@ impl Engine {
             }
         }
         record.place(targets.iter().map(|(delta, _)| (delta.id(), delta.rows())));
-        let position = self.log.position_of_next();
-        self.log.append(ts, RecordKind::Commit, record.payload(), synchronous)?;
+        let new = NewRecord {
+            ts,
+            kind: RecordKind::Commit,
+            schema_version: SchemaVersion(1),
+            level: synchronous,
+            payload: record.payload(),
+        };
+        let position = self.log.append(space, new)?;
         // From here on nothing may fail: the record is in the log.
         for (table, (delta, version)) in prepared.tables.iter().zip(&targets) {
             if !table.rows.is_empty() {
                 lock.state.delta_starts.entry(delta.id()).or_insert(position);
             }
+            table.runs.iter().for_each(|aside| aside.keep());
             apply_table(table, delta, version, ts)?;
             lock.state.stamps.insert(table.schema.id, TableStamp { last_write: ts });
         }
@@ -89,6 +93,7 @@ impl Engine {
             self.forget_dropped(&mut lock, &present, change, ts);
         }
         self.timeline.apply(ts, new_root.then(|| Arc::new(root)));
+        self.log.mark_applied(ts);
         Ok(Some(ts))
     }
 
@@ -131,7 +136,8 @@ impl Engine {
         let mut version = version;
         let mut edited = false;
         if !table.runs.is_empty() {
-            version = Arc::new(version.with_load(ts, &table.runs));
+            let runs: Vec<_> = table.runs.iter().map(|aside| aside.run().clone()).collect();
+            version = Arc::new(version.with_load(ts, &runs));
             edited = true;
         }
         let full = version.active_delta().is_some_and(|delta| {

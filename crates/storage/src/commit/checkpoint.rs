@@ -41,7 +41,7 @@ impl Engine {
         let (next_container, next_file, next_run, next_table) = ids;
         let manifest = Manifest {
             at: snapshot.ts(),
-            log_id: self.log_id,
+            log_synced: self.log.fsynced_position(),
             log_start,
             next_container,
             next_file,

@@ -55,8 +55,6 @@ pub struct EngineParts {
     pub next_run: u64,
     /// See `next_container`.
     pub next_table: u64,
-    /// Seed of the log's checksums; a checkpoint repeats it.
-    pub log_id: u64,
     /// Where the newest manifest lets replay start.
     pub log_start: LogPosition,
     /// Per delta, the position of the record that holds its first rows.
@@ -81,7 +79,6 @@ pub struct Engine {
     /// How the database was opened.
     pub options: OpenOptions,
     ids: Arc<Ids>,
-    pub(super) log_id: u64,
     /// Where the newest manifest lets replay start.
     pub(super) log_start: AtomicU64,
     /// One checkpoint at a time.
@@ -153,14 +150,16 @@ impl Engine {
                 dropped: Vec::new(),
                 delta_starts: parts.delta_starts,
             }),
-            log_id: parts.log_id,
             log_start: AtomicU64::new(parts.log_start.0),
             checkpointing: Mutex::new(()),
             broken: AtomicBool::new(false),
             closed: AtomicBool::new(false),
         });
         let timeline = engine.timeline.clone();
-        engine.log.set_on_visible(Box::new(move |ts| timeline.advance_visible(ts)));
+        if let Err(e) = engine.log.on_visible(Box::new(move |ts| timeline.advance_visible(ts))) {
+            // Only a second engine on the same log could be refused; every waiting commit moves the mark itself.
+            tracing::warn!("{e}");
+        }
         engine
     }
 

@@ -16,7 +16,7 @@ use crate::merge::MergeOutcome;
 use crate::segment::Segment;
 use crate::settings::Synchronous;
 use crate::version::{Base, TableVersion};
-use crate::wal::RecordKind;
+use crate::wal::{NewRecord, RecordKind};
 
 /// Commits that may be left for the lock after the rounds outside it.
 const CARRY_UNDER_LOCK_COMMITS: u64 = 64;
@@ -47,7 +47,7 @@ impl Engine {
             rounds.push(round);
         }
         let bytes: usize = carried.iter().map(|(_, _, set)| set.heap_bytes() + 32).sum();
-        let _space = self.log.reserve(bytes + (1 << 20) + outcome.output_meta_bytes())?;
+        let space = self.log.reserve(bytes + (1 << 20) + outcome.output_meta_bytes())?;
 
         let mut lock = self.lock()?;
         let (applied, root) = self.timeline.present();
@@ -61,7 +61,14 @@ impl Engine {
         let output = outcome.output.as_deref();
         let record =
             encode_install(table, outcome.h, &outcome.consumed_deltas, &outcome.consumed_runs, output, &sets);
-        self.log.append(at, RecordKind::Install, &record, Synchronous::Off)?;
+        let new = NewRecord {
+            ts: at,
+            kind: RecordKind::Install,
+            schema_version: version.schema.version,
+            level: Synchronous::Off,
+            payload: &record,
+        };
+        self.log.append(space, new)?;
         let next = version.with_merge(at, &outcome.consumed_deltas, &outcome.consumed_runs, outcome.output.clone());
         for (id, end, set) in &carried {
             if let Some(container) = next.container(*id) {
@@ -73,8 +80,9 @@ impl Engine {
         }
         lock.state.dropped.push((at, dropped_segments(version, &next)));
         self.timeline.apply(at, Some(Arc::new(root.with_table_version(Arc::new(next)))));
-        drop(lock);
+        self.log.mark_applied(at);
         outcome.keep_files();
+        drop(lock);
         self.timeline.advance_visible(self.log.visible());
         Ok(Some(at))
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use mainstem_kernels::filter::BlockedBloom;
 use roaring::RoaringBitmap;
 
 use crate::commit::Engine;
@@ -18,7 +19,7 @@ use crate::point;
 use crate::row::RowBuffer;
 use crate::row::key::{KeyCodec, hash_key};
 use crate::schema::TableSchema;
-use crate::txn::{DdlChange, TableWrites, WriteSet};
+use crate::txn::{AsideRun, DdlChange, TableWrites, WriteSet};
 use crate::version::{Snapshot, TableVersion, TableView};
 
 /// A commit that is ready for the lock, as of [`Prepared::at`].
@@ -37,7 +38,7 @@ pub(super) struct PreparedTable {
     /// Encoded primary keys of `rows`, in row order; empty without a key.
     pub keys: Vec<Box<[u8]>>,
     /// Large inserts, written aside.
-    pub runs: Vec<Arc<Run>>,
+    pub runs: Vec<Arc<AsideRun>>,
     /// Deletes by container, as of P, after forwarding; those of `runs` among them.
     pub deletes: BTreeMap<ContainerId, DeleteSet>,
     /// The version validated against at P; `None` for a table this transaction makes.
@@ -47,6 +48,8 @@ pub(super) struct PreparedTable {
     /// Where the rows named by the snapshot were: what forwarding starts from again.
     named: BTreeMap<ContainerId, RoaringBitmap>,
     codec: Option<KeyCodec>,
+    /// Key filters of `runs`, in memory for the check under the lock.
+    filters: Vec<Arc<BlockedBloom>>,
 }
 
 /// What looking at later commits found.
@@ -70,9 +73,15 @@ impl PreparedTable {
             first_delta: created.then(|| DeltaGeneration::new(engine.next_container(), writes.schema.clone()).into()),
             named: writes.deletes.clone(),
             codec,
+            filters: Vec::new(),
         };
         if table.rows.len() > limits::COMMIT_ROWS_MAX || table.rows.bytes() > limits::COMMIT_BYTES_MAX {
             table.write_rows_aside(engine)?;
+        }
+        if table.codec.is_some() {
+            for part in table.runs.iter().flat_map(|aside| aside.run().segments()) {
+                table.filters.extend(part.segment.key_filter()?);
+            }
         }
         if let Some(codec) = &table.codec {
             for row in 0..table.rows.len() {
@@ -95,7 +104,7 @@ impl PreparedTable {
             loader.push(&arrow_array::RecordBatch::try_new(self.schema.arrow(), arrays)?)?;
             start = end;
         }
-        self.runs.extend(loader.finish()?);
+        self.runs.extend(loader.finish()?.into_iter().map(AsideRun::new));
         self.rows.truncate(0);
         Ok(())
     }
@@ -106,7 +115,7 @@ impl PreparedTable {
     }
 
     fn is_own_segment(&self, id: ContainerId) -> bool {
-        self.runs.iter().flat_map(|run| run.segments()).any(|part| part.segment.id() == id)
+        self.runs.iter().any(|aside| aside.run().segment(id).is_some())
     }
 
     /// Forwards every named row to where it lives in `version`, and checks that it is live.
@@ -144,7 +153,7 @@ impl PreparedTable {
             }
         }
         for run in &self.runs {
-            let taken = own_key_conflict(view, run, |row| !self.deletes_row(row))?;
+            let taken = own_key_conflict(view, run.run(), |row| !self.deletes_row(row))?;
             if taken.is_some() {
                 return Err(key_conflict(&self.schema));
             }
@@ -206,12 +215,12 @@ impl PreparedTable {
             key.clear();
             delta.key_of(offset, &mut key);
             let hash = hash_key(&key);
-            for part in self.runs.iter().flat_map(|run| run.candidates(&key)) {
-                if !part.segment.may_contain_key(hash) {
-                    continue;
-                }
+            for part in self.runs.iter().flat_map(|aside| aside.run().find_segments(&key)) {
                 if !exact {
-                    return Ok(Validation::Again);
+                    if self.filters.iter().any(|filter| filter.may_contain(hash)) {
+                        return Ok(Validation::Again);
+                    }
+                    continue;
                 }
                 let found = part.segment.find_key(&self.schema, &key)?;
                 if found.into_iter().any(|o| !self.deletes_row(RowRef::new(part.segment.id(), o))) {
@@ -351,7 +360,7 @@ fn live_rows(writes: &TableWrites) -> Result<RowBuffer> {
     }
     let mut rows = RowBuffer::new(writes.rows.layout().clone());
     for row in (0..writes.rows.len()).filter(|row| !writes.dead_rows.contains(*row as u32)) {
-        rows.push_row(writes.rows.row(row))?;
+        rows.push_row(writes.rows.row(row));
     }
     Ok(rows)
 }

@@ -36,8 +36,8 @@ const HEADER_BYTES: usize = 8 + 4 + 8 + 4;
 pub struct Manifest {
     /// The timestamp.
     pub at: CommitTs,
-    /// Seed of the log's checksums.
-    pub log_id: u64,
+    /// The log was fsynced up to here when the manifest was written: bad bytes below are damage, not a torn tail.
+    pub log_synced: LogPosition,
     /// Where replay starts: at or before the first insert of any listed delta.
     pub log_start: LogPosition,
     /// Next unused container id; the others likewise.
@@ -152,7 +152,7 @@ impl Manifest {
     fn encode(&self) -> Vec<u8> {
         let mut out = Encoder::new();
         out.u64(self.at.0);
-        out.u64(self.log_id);
+        out.u64(self.log_synced.0);
         out.u64(self.log_start.0);
         for next in [self.next_container, self.next_file, self.next_run, self.next_table] {
             out.u64(next);
@@ -180,7 +180,7 @@ impl Manifest {
         let mut input = Decoder::new(payload, MANIFEST_FILE, HEADER_BYTES as u64);
         let manifest = Self {
             at: CommitTs(input.u64()?),
-            log_id: input.u64()?,
+            log_synced: LogPosition(input.u64()?),
             log_start: LogPosition(input.u64()?),
             next_container: input.u64()?,
             next_file: input.u64()?,

@@ -53,9 +53,9 @@ pub fn find_in_run(
     wanted: impl Fn(RowRef) -> bool,
 ) -> Result<Option<RowRef>> {
     let mut hash = None;
-    for part in run.candidates(key) {
+    for part in run.find_segments(key) {
         let hash = *hash.get_or_insert_with(|| hash_key(key));
-        if !part.segment.may_contain_key(hash) {
+        if !part.segment.may_contain_key(hash)? {
             continue;
         }
         for offset in part.segment.find_key(schema, key)? {

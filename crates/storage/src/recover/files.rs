@@ -5,23 +5,26 @@ use std::hash::{BuildHasher, RandomState};
 
 use crate::disk::Disk;
 use crate::error::{Error, Result, sqlstate};
-use crate::ids::FileId;
+use crate::ids::{FileId, LogPosition};
 use crate::recover::{DATA_DIR, WAL_DIR};
 use crate::segment;
 use crate::version::Root;
+use crate::wal::LogReader;
 
 /// Refuses to make a database among somebody's other files.
 pub(super) fn refuse_foreign(disk: &dyn Disk) -> Result<()> {
     let ours = |name: &String| name == "LOCK" || name == "MANIFEST.tmp";
     let foreign: Vec<String> = disk.list("")?.into_iter().filter(|name| !ours(name)).collect();
-    let leftovers = disk.list(DATA_DIR)?.len() + disk.list(WAL_DIR)?.len();
     if let Some(name) = foreign.first() {
         return Err(Error::invalid(
             sqlstate::INVALID_PARAMETER,
             format!("this directory is no Mainstem database and is not empty (it holds \"{name}\"): name an empty or a new one"),
         ));
     }
-    if leftovers > 0 {
+    // A log without a record is what an interrupted creation leaves.
+    let begun = !disk.list(WAL_DIR)?.is_empty();
+    let records = begun && LogReader::open(disk, LogPosition(0)).is_ok_and(|mut log| log.next().is_some());
+    if records || !disk.list(DATA_DIR)?.is_empty() {
         return Err(Error::corrupt("MANIFEST", 0, "the manifest is missing though data or log files are there"));
     }
     Ok(())
@@ -38,7 +41,7 @@ pub(super) fn remove_orphans(disk: &dyn Disk, root: &Root) -> Result<()> {
         .collect();
     let mut removed = false;
     for name in disk.list(DATA_DIR)? {
-        if segment::file_id_of(&name).is_none_or(|id| !listed.contains(&id)) {
+        if segment::parse_segment_name(&name).is_none_or(|id| !listed.contains(&id)) {
             disk.remove(&format!("{DATA_DIR}/{name}"))?;
             removed = true;
         }

@@ -27,17 +27,15 @@ use crate::manifest::Manifest;
 use crate::segment::BlockCache;
 use crate::settings::OpenOptions;
 use crate::version::{Root, Timeline};
-use crate::wal::{Log, LogReader};
+use crate::wal::{Log, LogReader, LogStart, cut_tail};
 
 use replay::Replay;
 
 #[cfg(test)]
 mod tests;
 
-/// Folder of segment files.
-pub const DATA_DIR: &str = "data";
-/// Folder of log files.
-pub const WAL_DIR: &str = "wal";
+pub use crate::segment::DATA_DIR;
+pub use crate::wal::WAL_DIR;
 
 /// Opens the database on `disk`, or makes one there.
 ///
@@ -48,10 +46,10 @@ pub fn open(disk: Arc<dyn Disk>, options: OpenOptions) -> Result<Arc<Engine>> {
         Some(manifest) => manifest,
         None => create(&disk, &options)?,
     };
-    let cache = Arc::new(BlockCache::new(options.memory_limit / limits::BLOCK_CACHE_SHARE));
+    let cache = BlockCache::new(options.memory_limit / limits::BLOCK_CACHE_SHARE);
     let mut replay = Replay::new(&manifest, disk.clone(), cache.clone())?;
-    let mut reader = LogReader::open(disk.clone(), manifest.log_id, manifest.log_start)?;
-    while let Some(record) = reader.next() {
+    let mut reader = LogReader::open(disk.as_ref(), manifest.log_start)?.known_fsynced(manifest.log_synced);
+    for record in reader.by_ref() {
         replay.record(&record?)?;
     }
     let tail = reader.finish()?;
@@ -60,7 +58,8 @@ pub fn open(disk: Arc<dyn Disk>, options: OpenOptions) -> Result<Arc<Engine>> {
         Log::disabled()
     } else {
         files::remove_orphans(disk.as_ref(), &replayed.root)?;
-        Log::resume(disk.clone(), manifest.log_id, &tail, replayed.at)?
+        cut_tail(disk.as_ref(), &tail)?;
+        Log::create(disk.clone(), tail.next_start(files::new_log_id(), replayed.at))?
     };
     Ok(Engine::new(EngineParts {
         disk,
@@ -68,7 +67,6 @@ pub fn open(disk: Arc<dyn Disk>, options: OpenOptions) -> Result<Arc<Engine>> {
         log: Arc::new(log),
         timeline: Timeline::new(Arc::new(replayed.root), replayed.at),
         options,
-        log_id: manifest.log_id,
         log_start: manifest.log_start,
         delta_starts: replayed.delta_starts,
         next_container: replayed.next_container,
@@ -81,14 +79,13 @@ pub fn open(disk: Arc<dyn Disk>, options: OpenOptions) -> Result<Arc<Engine>> {
 /// An engine that lives in memory: no log, and `disk` (in memory too) only for segments.
 #[must_use]
 pub fn in_memory(disk: Arc<dyn Disk>, options: OpenOptions) -> Arc<Engine> {
-    let cache = Arc::new(BlockCache::new(options.memory_limit / limits::BLOCK_CACHE_SHARE));
+    let cache = BlockCache::new(options.memory_limit / limits::BLOCK_CACHE_SHARE);
     Engine::new(EngineParts {
         disk,
         cache,
         log: Arc::new(Log::disabled()),
         timeline: Timeline::new(Arc::new(Root::default()), CommitTs::ZERO),
         options,
-        log_id: 0,
         log_start: LogPosition(0),
         delta_starts: std::collections::BTreeMap::new(),
         next_container: 1,
@@ -108,14 +105,14 @@ fn create(disk: &Arc<dyn Disk>, options: &OpenOptions) -> Result<Manifest> {
         ));
     }
     files::refuse_foreign(disk.as_ref())?;
-    for dir in [DATA_DIR, WAL_DIR] {
-        disk.create_dir(dir)?;
-        disk.sync_dir(dir)?;
-    }
+    disk.create_dir(DATA_DIR)?;
     disk.sync_dir("")?;
+    // Its first file only says where the log begins; opening adds the one that is written.
+    let begin = LogStart { log_id: files::new_log_id(), file_number: 1, position: LogPosition(0), ts: CommitTs::ZERO };
+    drop(Log::create(disk.clone(), begin)?);
     let manifest = Manifest {
         at: CommitTs::ZERO,
-        log_id: files::new_log_id(),
+        log_synced: LogPosition(0),
         log_start: LogPosition(0),
         next_container: 1,
         next_file: 1,

@@ -14,7 +14,7 @@ use crate::main_store::{Run, RunSegment};
 use crate::manifest::{Manifest, ManifestRun};
 use crate::segment::{BlockCache, Segment, SegmentMeta};
 use crate::version::{Root, TableVersion};
-use crate::wal::{LogRecord, RecordKind};
+use crate::wal::{LogRecord, RecordKind, WAL_DIR};
 
 /// The state being rebuilt.
 pub(super) struct Replay {
@@ -88,7 +88,7 @@ impl Replay {
             }
             segments.push(RunSegment { segment, range: range.clone() });
         }
-        Ok(Arc::new(Run::new(run.id, segments)))
+        Ok(Arc::new(Run::new(run.id, segments)?))
     }
 
     /// Applies one record.
@@ -98,15 +98,15 @@ impl Replay {
         }
         self.restore_pending()?;
         if record.ts != self.at.next() {
-            return Err(record.corrupt(format!("commit {} follows commit {}", record.ts, self.at)));
+            return Err(damaged(record, format!("commit {} follows commit {}", record.ts, self.at)));
         }
         match record.kind {
             RecordKind::Commit => {
-                let commit = CommitRecord::decode(&record.payload, record.file(), record.position.0)?;
+                let commit = CommitRecord::decode(&record.payload, WAL_DIR, record.position.0)?;
                 self.commit(record, &commit)?;
             }
             RecordKind::Install => {
-                let install = InstallRecord::decode(&record.payload, record.file(), record.position.0)?;
+                let install = InstallRecord::decode(&record.payload, WAL_DIR, record.position.0)?;
                 self.install(record, &install)?;
             }
         }
@@ -143,7 +143,7 @@ impl Replay {
         if record.kind != RecordKind::Commit {
             return Ok(());
         }
-        let commit = CommitRecord::decode(&record.payload, record.file(), record.position.0)?;
+        let commit = CommitRecord::decode(&record.payload, WAL_DIR, record.position.0)?;
         for table in &commit.tables {
             let Some(version) = self.tables.get(&table.table) else { continue };
             let listed = version.deltas.iter().find(|delta| delta.id() == table.delta).cloned();
@@ -208,7 +208,7 @@ impl Replay {
         }
         for (id, set) in &table.deletes {
             let container =
-                version.container(*id).ok_or_else(|| record.corrupt(format!("it deletes from unknown container {id}")))?;
+                version.container(*id).ok_or_else(|| damaged(record, format!("it deletes from unknown container {id}")))?;
             container.deletes().record(record.ts, set);
         }
         Ok(())
@@ -219,7 +219,7 @@ impl Replay {
         self.next_container = self.next_container.max(table.delta.0 + 1);
         let version = self.version(record, table.table)?;
         if version.schema.version != table.schema_version {
-            return Err(record.corrupt("its rows have another schema version than their table"));
+            return Err(damaged(record, "its rows have another schema version than their table"));
         }
         if let Some(delta) = version.deltas.iter().find(|delta| delta.id() == table.delta) {
             return Ok(delta.clone());
@@ -235,7 +235,7 @@ impl Replay {
             return Ok(());
         }
         if delta.rows() != table.first_offset {
-            return Err(record.corrupt(format!(
+            return Err(damaged(record, format!(
                 "its rows start at offset {} of delta {}, which has {} rows",
                 table.first_offset,
                 delta.id(),
@@ -253,7 +253,7 @@ impl Replay {
         let next = version.with_merge(record.ts, &install.deltas, &install.runs, output);
         for (id, set) in &install.carried {
             let container =
-                next.container(*id).ok_or_else(|| record.corrupt(format!("it deletes from unknown container {id}")))?;
+                next.container(*id).ok_or_else(|| damaged(record, format!("it deletes from unknown container {id}")))?;
             container.deletes().record(record.ts, set);
         }
         *version = next;
@@ -265,7 +265,7 @@ impl Replay {
         self.next_run = self.next_run.max(run.id.0 + 1);
         let mut segments = Vec::with_capacity(run.segments.len());
         for (meta, range) in &run.segments {
-            self.next_container = self.next_container.max(meta.container.0 + 1);
+            self.next_container = self.next_container.max(meta.id.0 + 1);
             for file in meta.files() {
                 self.next_file = self.next_file.max(file.0 + 1);
             }
@@ -274,16 +274,21 @@ impl Replay {
             });
             segments.push(RunSegment { segment, range: range.clone() });
         }
-        Ok(Arc::new(Run::new(run.id, segments)))
+        Ok(Arc::new(Run::new(run.id, segments)?))
     }
 
     fn known_segment(&self, table: TableId, meta: &SegmentMeta) -> Option<Arc<Segment>> {
         let version = self.tables.get(&table)?;
         let parts = version.runs.iter().flat_map(|run: &Arc<Run>| run.segments());
-        parts.map(|part| &part.segment).find(|segment| segment.id() == meta.container).cloned()
+        parts.map(|part| &part.segment).find(|segment| segment.id() == meta.id).cloned()
     }
 
     fn version(&mut self, record: &LogRecord, table: TableId) -> Result<&mut TableVersion> {
-        self.tables.get_mut(&table).ok_or_else(|| record.corrupt(format!("it changes unknown table {table}")))
+        self.tables.get_mut(&table).ok_or_else(|| damaged(record, format!("it changes unknown table {table}")))
     }
+}
+
+/// What a record says cannot be.
+fn damaged(record: &LogRecord, message: impl std::fmt::Display) -> Error {
+    Error::corrupt(WAL_DIR, record.position.0, format!("the record of commit {} makes no sense: {message}", record.ts))
 }

@@ -149,10 +149,10 @@ impl Scan {
     fn plan(&mut self) {
         let view = self.view.clone();
         let predicates: Vec<Predicate> = self.predicates.iter().map(|(p, _)| p.clone()).collect();
-        let own_runs = view.own().map(|own| own.runs.as_slice()).unwrap_or_default();
+        let own_runs = view.own().into_iter().flat_map(|own| own.runs.iter().map(|aside| aside.run()));
         for part in view.version().runs.iter().chain(own_runs).flat_map(|run| run.segments()) {
             self.counts.segments += 1;
-            let enclosed = match part.segment.prune(&predicates, view.schema()) {
+            let enclosed = match part.segment.prune(&predicates) {
                 Prune::None => {
                     self.counts.segments_pruned += 1;
                     continue;

@@ -3,11 +3,8 @@
 //! Row counts come from prefixes and delete logs, so they are exact for the snapshot with the transaction's own writes.
 //! Bounds are exact only from whole segments without a delete, with nothing in a delta, and never when shortened.
 
-use std::cmp::Ordering;
-
 use crate::ids::ColumnId;
-use crate::predicate::{ValueRange, compare_values};
-use crate::row::Value;
+use crate::predicate::ValueRange;
 use crate::version::TableView;
 
 /// Statistics of one view.
@@ -52,7 +49,7 @@ impl TableView {
             untouched &= dead == 0 && part.range.len() as u32 == part.segment.rows();
         }
         if let Some(own) = self.own() {
-            let own_runs: u64 = own.runs.iter().map(|run| run.rows()).sum();
+            let own_runs: u64 = own.runs.iter().map(|aside| aside.run().rows()).sum();
             let deleted: u64 = own.deletes.values().map(roaring::RoaringBitmap::len).sum();
             rows = (rows + own.rows.len() as u64 + own_runs).saturating_sub(own.dead_rows.len() + deleted);
             untouched = false;
@@ -63,7 +60,8 @@ impl TableView {
             .iter()
             .map(|column| {
                 let range = self.column_range(column.id);
-                ColumnStatistics { id: column.id, exact: untouched && range.as_ref().is_some_and(|r| r.exact), range }
+                let exact = untouched && range.is_some() && self.bounds_occur(column.id);
+                ColumnStatistics { id: column.id, range, exact }
             })
             .collect();
         TableStatistics { rows, bytes, columns }
@@ -80,25 +78,17 @@ impl TableView {
             let here = part.segment.zone_map(column)?;
             all = Some(match all {
                 None => here,
-                Some(all) => union(&all, &here),
+                Some(all) => all.merge(here),
             });
         }
         all
     }
-}
 
-fn union(a: &ValueRange, b: &ValueRange) -> ValueRange {
-    let pick = |x: &Value, y: &Value, wanted: Ordering| match (x.is_null(), y.is_null()) {
-        (true, _) => y.clone(),
-        (_, true) => x.clone(),
-        _ if compare_values(x, y) == wanted => x.clone(),
-        _ => y.clone(),
-    };
-    ValueRange {
-        min: pick(&a.min, &b.min, Ordering::Less),
-        max: pick(&a.max, &b.max, Ordering::Greater),
-        has_nulls: a.has_nulls || b.has_nulls,
-        all_null: a.all_null && b.all_null,
-        exact: a.exact && b.exact,
+    /// Whether every segment's bounds of a column are values of it, rather than shortened ones.
+    fn bounds_occur(&self, column: ColumnId) -> bool {
+        let mut parts = self.version().runs.iter().flat_map(|run| run.segments());
+        parts.all(|part| {
+            part.segment.meta().column(column).is_some_and(|meta| meta.zone.min_exact && meta.zone.max_exact)
+        })
     }
 }

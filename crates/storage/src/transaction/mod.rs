@@ -30,7 +30,7 @@ use crate::row::key::KeyCodec;
 use crate::row::{RowBuffer, RowLayout, check_batch};
 use crate::schema::TableSchema;
 use crate::settings::Synchronous;
-use crate::txn::{DdlChange, TableWrites, WriteSet};
+use crate::txn::{AsideRun, DdlChange, TableWrites, WriteSet};
 use crate::version::{Base, Snapshot, TableVersion, TableView};
 
 #[cfg(test)]
@@ -240,6 +240,7 @@ impl Transaction {
         self.check_may_write()?;
         let rows = statement.rows.unwrap_or_else(|| RowBuffer::new(RowLayout::new(&schema)));
         let runs = statement.loader.map(Loader::finish).transpose()?.unwrap_or_default();
+        let runs: Vec<Arc<AsideRun>> = runs.into_iter().map(AsideRun::new).collect();
         if rows.is_empty() && runs.is_empty() && statement.deleted.rows == 0 {
             return Ok(());
         }
@@ -267,7 +268,7 @@ impl Transaction {
         }
         let first = writes.rows.len();
         for row in 0..rows.len() {
-            writes.rows.push_row(rows.row(row))?;
+            writes.rows.push_row(rows.row(row));
         }
         if let Some(codec) = &codec {
             writes.index_rows(codec, first)?;
@@ -359,9 +360,9 @@ impl KeyCheck<'_> {
     }
 
     /// Rows written aside against everything else. They are distinct among themselves: the loader saw to that.
-    fn runs(&self, rows: &RowBuffer, codec: &KeyCodec, runs: &[Arc<Run>]) -> Result<()> {
+    fn runs(&self, rows: &RowBuffer, codec: &KeyCodec, runs: &[Arc<AsideRun>]) -> Result<()> {
         let mut key = Vec::new();
-        for run in runs {
+        for run in runs.iter().map(|aside| aside.run()) {
             for row in 0..rows.len() {
                 key.clear();
                 codec.encode_row(rows.row(row), &mut key);
@@ -386,7 +387,7 @@ impl KeyCheck<'_> {
                 return Err(duplicate_key(self.schema, codec, key));
             }
         }
-        for earlier in &own.runs {
+        for earlier in own.runs.iter().map(|aside| aside.run()) {
             let streams = (KeyStream::of_run(self.schema, run)?, KeyStream::of_run(self.schema, earlier)?);
             let live = |row: RowRef| self.counts(row) && !own.is_deleted(row);
             if let Some(key) = first_common_key(streams.0, streams.1, |_, row| live(row))? {
@@ -398,7 +399,7 @@ impl KeyCheck<'_> {
 
     fn in_own_runs(&self, key: &[u8]) -> Result<bool> {
         let Some(own) = self.view.own() else { return Ok(false) };
-        for run in &own.runs {
+        for run in own.runs.iter().map(|aside| aside.run()) {
             let live = |row: RowRef| self.counts(row) && !own.is_deleted(row);
             if point::find_in_run(self.schema, run, key, None, live)?.is_some() {
                 return Ok(true);

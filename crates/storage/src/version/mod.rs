@@ -16,7 +16,7 @@ mod root;
 mod timeline;
 mod view;
 
-pub use forwarding::{Forward, ForwardingTable, Forwardings};
+pub use forwarding::{Forward, ForwardedInput, ForwardingBuilder, ForwardingTable, Forwardings, Survivors};
 pub use root::{Root, TableVersion};
 pub use timeline::{Base, Snapshot, Timeline};
 pub use view::TableView;

@@ -64,15 +64,13 @@ impl TableVersion {
         self.deltas.split_last().map_or(&[], |(_, frozen)| frozen)
     }
 
-    /// The container with id `id`. O(containers); deltas and recent runs first.
+    /// The container with id `id`. O(deltas + runs log segments); recent ones first.
     #[must_use]
     pub fn container(&self, id: ContainerId) -> Option<Container<'_>> {
         if let Some(delta) = self.deltas.iter().rev().find(|d| d.id() == id) {
             return Some(Container::Delta(delta));
         }
-        self.runs.iter().flat_map(|run| run.segments()).find(|part| part.segment.id() == id).map(|part| {
-            Container::Segment(&part.segment)
-        })
+        self.runs.iter().rev().find_map(|run| run.segment(id)).map(|part| Container::Segment(&part.segment))
     }
 
     /// This version with a fresh active delta behind the present one (contract 3, freeze). Holds the same rows, so it
