@@ -213,7 +213,7 @@ impl PreparedTable {
                 continue;
             }
             key.clear();
-            delta.key_of(offset, &mut key);
+            delta.key_of(offset, &mut key)?;
             let hash = hash_key(&key);
             for part in self.runs.iter().flat_map(|aside| aside.run().find_segments(&key)) {
                 if !exact {
@@ -344,7 +344,7 @@ pub fn own_key_conflict(view: &TableView, run: &Run, counts: impl Fn(RowRef) -> 
                 continue;
             }
             key.clear();
-            delta.key_of(offset, &mut key);
+            delta.key_of(offset, &mut key)?;
             if point::find_in_run(schema, run, &key, None, |row| own_live(row))?.is_some() {
                 return Ok(Some(key));
             }

@@ -22,10 +22,18 @@ impl Segment {
     /// # Errors
     /// Corrupt or Io.
     pub fn may_contain_key(&self, hash: u64) -> Result<bool> {
-        let Some(at) = &self.meta().key_filter else { return Ok(true) };
+        Ok(self.key_filter()?.is_none_or(|filter| filter.may_contain(hash)))
+    }
+
+    /// The filter over the hashes of all primary keys, to be held by whoever may not wait for a read; `None` without one.
+    ///
+    /// # Errors
+    /// Corrupt or Io.
+    pub fn key_filter(&self) -> Result<Option<Arc<BlockedBloom>>> {
+        let Some(at) = &self.meta().key_filter else { return Ok(None) };
         let load = || self.load_filter(at).map(|filter| OpenBlock::Filter(Arc::new(filter)));
         match self.cache().get(at.file, at.offset, load)? {
-            OpenBlock::Filter(filter) => Ok(filter.may_contain(hash)),
+            OpenBlock::Filter(filter) => Ok(Some(filter)),
             OpenBlock::Column(_) => {
                 Err(self.corrupt(at, Damage::new(0, "a column stands where the key filter should")))
             }

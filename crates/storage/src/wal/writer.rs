@@ -255,6 +255,12 @@ impl Log {
         Self(Arc::new(Shared::new(None, 0, State::new(start))))
     }
 
+    /// Whether this is the log of an in-memory database.
+    #[must_use]
+    pub fn is_disabled(&self) -> bool {
+        self.0.disk.is_none()
+    }
+
     /// Sets disk space aside for one record with `payload_bytes` bytes of payload. May do I/O and wait for the disk: to be
     /// called without the commit lock.
     ///
