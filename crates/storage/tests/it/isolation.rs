@@ -1,0 +1,122 @@
+//! Conflicts: first committer wins, per row and per key.
+
+use crate::support::*;
+
+fn table_with(ids: std::ops::Range<i64>) -> (mainstem_storage::database::Database, mainstem_storage::ids::TableId) {
+    let db = memory();
+    let t = create(&db, "t", true, 7);
+    let mut txn = begin(&db);
+    insert(&mut txn, t, &rows(ids)).unwrap();
+    txn.commit().unwrap();
+    (db, t)
+}
+
+#[test]
+fn the_first_committer_wins_a_row() {
+    let (db, t) = table_with(0..5);
+    let (mut a, mut b) = (begin(&db), begin(&db));
+    update(&mut a, t, &[1], |r| r.1 = 1).unwrap();
+    update(&mut b, t, &[1], |r| r.1 = 2).unwrap();
+    a.commit().unwrap();
+    assert_eq!(state(b.commit()), "40001");
+    assert_eq!(contents(&db, t)[1].1, 1);
+}
+
+#[test]
+fn different_rows_do_not_conflict() {
+    let (db, t) = table_with(0..5);
+    let (mut a, mut b) = (begin(&db), begin(&db));
+    update(&mut a, t, &[1], |r| r.1 = 1).unwrap();
+    delete(&mut b, t, &[2]).unwrap();
+    a.commit().unwrap();
+    b.commit().unwrap();
+    assert_eq!(contents(&db, t).iter().map(|r| r.0).collect::<Vec<_>>(), vec![0, 1, 3, 4]);
+}
+
+#[test]
+fn the_first_committer_wins_a_key() {
+    let (db, t) = table_with(0..5);
+    let (mut a, mut b) = (begin(&db), begin(&db));
+    insert(&mut a, t, &[row(9, 1)]).unwrap();
+    insert(&mut b, t, &[row(9, 2)]).unwrap();
+    a.commit().unwrap();
+    assert_eq!(state(b.commit()), "40001");
+    assert_eq!(state(insert(&mut begin(&db), t, &[row(9, 3)])), "23505", "at a later snapshot it is a duplicate");
+}
+
+#[test]
+fn a_key_freed_by_another_is_still_taken_at_the_snapshot() {
+    let (db, t) = table_with(0..5);
+    let mut late = begin(&db);
+    let mut a = begin(&db);
+    delete(&mut a, t, &[3]).unwrap();
+    a.commit().unwrap();
+    assert_eq!(state(insert(&mut late, t, &[row(3, 3)])), "23505");
+    insert(&mut begin(&db), t, &[row(3, 3)]).unwrap();
+}
+
+#[test]
+fn reads_stay_at_the_snapshot_and_write_skew_is_possible() {
+    let (db, t) = table_with(0..2);
+    let (mut a, mut b) = (begin(&db), begin(&db));
+    assert_eq!(all(&a, t), all(&b, t));
+    update(&mut a, t, &[0], |r| r.1 = -1).unwrap();
+    update(&mut b, t, &[1], |r| r.1 = -1).unwrap();
+    a.commit().unwrap();
+    assert_eq!(all(&b, t)[0], rows(0..1)[0], "no read of what was committed later");
+    b.commit().unwrap();
+    assert_eq!(contents(&db, t).iter().map(|r| r.1).collect::<Vec<_>>(), vec![-1, -1]);
+}
+
+#[test]
+fn ddl_conflicts_are_per_table() {
+    let (db, t) = table_with(0..2);
+    let mut writer = begin(&db);
+    insert(&mut writer, t, &[row(7, 7)]).unwrap();
+    let mut dropper = begin(&db);
+    dropper.drop_table(t).unwrap();
+    let mut other = begin(&db);
+    insert(&mut other, t, &[row(8, 8)]).unwrap();
+    other.commit().unwrap();
+    assert_eq!(state(dropper.commit()), "40001", "the table was written to since the snapshot");
+    let mut dropper = begin(&db);
+    dropper.drop_table(t).unwrap();
+    dropper.commit().unwrap();
+    assert_eq!(state(writer.commit()), "40001", "the table is gone");
+
+    let (mut a, mut b) = (begin(&db), begin(&db));
+    a.create_table(definition("u", true, 7)).unwrap();
+    b.create_table(definition("u", true, 7)).unwrap();
+    a.commit().unwrap();
+    assert_eq!(state(b.commit()), "40001");
+}
+
+#[test]
+fn concurrent_increments_lose_no_update() {
+    let db = memory();
+    let t = create(&db, "t", true, 7);
+    let mut txn = begin(&db);
+    insert(&mut txn, t, &[row(1, 0)]).unwrap();
+    txn.commit().unwrap();
+    let committed: i32 = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut done = 0;
+                    while done < 50 {
+                        let mut txn = begin_applied(&db);
+                        update(&mut txn, t, &[1], |r| r.1 += 1).unwrap();
+                        match txn.commit() {
+                            Ok(_) => done += 1,
+                            Err(e) => assert_eq!(e.sqlstate(), "40001"),
+                        }
+                    }
+                    done
+                })
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+    });
+    assert_eq!(contents(&db, t)[0].1, committed);
+    assert_eq!(committed, 200);
+}

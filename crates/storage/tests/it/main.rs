@@ -1,0 +1,6 @@
+//! Whole databases through the storage engine's public door.
+
+mod isolation;
+mod restart;
+mod support;
+mod transactions;

@@ -1,0 +1,86 @@
+//! What is committed is there after a restart, and nothing else.
+
+use mainstem_storage::database::Database;
+
+use crate::support::*;
+
+#[test]
+fn rows_deletes_and_tables_come_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Database::open(dir.path(), options()).unwrap();
+    let t = create(&db, "t", true, 7);
+    let mut txn = begin(&db);
+    insert(&mut txn, t, &rows(0..100)).unwrap();
+    txn.commit().unwrap();
+    let mut txn = begin(&db);
+    delete(&mut txn, t, &[5, 6, 7]).unwrap();
+    update(&mut txn, t, &[8], |r| r.1 = -8).unwrap();
+    txn.commit().unwrap();
+    let mut open = begin(&db);
+    insert(&mut open, t, &rows(200..210)).unwrap();
+    let before = contents(&db, t);
+    db.close().unwrap();
+    assert_eq!(state(open.commit()), "57P01");
+    drop(db);
+
+    for _ in 0..3 {
+        let db = Database::open(dir.path(), options()).unwrap();
+        assert_eq!(contents(&db, t), before);
+        assert_eq!(state(insert(&mut begin(&db), t, &rows([8]))), "23505");
+        insert(&mut begin(&db), t, &rows([5])).unwrap();
+        db.close().unwrap();
+    }
+}
+
+#[test]
+fn a_checkpoint_shortens_the_replay_and_changes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Database::open(dir.path(), options()).unwrap();
+    let t = create(&db, "t", true, 7);
+    for round in 0..10 {
+        let mut txn = begin(&db);
+        insert(&mut txn, t, &rows(round * 10..round * 10 + 10)).unwrap();
+        delete(&mut txn, t, &[round * 10]).unwrap();
+        txn.commit().unwrap();
+        if round % 4 == 3 {
+            db.checkpoint().unwrap();
+            assert_eq!(db.log_tail_bytes(), 0);
+        }
+    }
+    let before = contents(&db, t);
+    db.close().unwrap();
+    drop(db);
+    let db = Database::open(dir.path(), options()).unwrap();
+    assert_eq!(contents(&db, t), before);
+    assert!(db.verify().is_empty());
+}
+
+#[test]
+fn one_writer_or_many_readers() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Database::open(dir.path(), options()).unwrap();
+    let t = create(&db, "t", true, 7);
+    let mut txn = begin(&db);
+    insert(&mut txn, t, &rows(0..10)).unwrap();
+    txn.commit().unwrap();
+    db.close().unwrap();
+    drop(db);
+
+    let read_only = mainstem_storage::settings::OpenOptions { read_only: true, ..options() };
+    let one = Database::open(dir.path(), read_only.clone()).unwrap();
+    let two = Database::open(dir.path(), read_only).unwrap();
+    assert_eq!(contents(&one, t), rows(0..10));
+    assert_eq!(contents(&two, t), rows(0..10));
+    assert_eq!(state(insert(&mut begin(&one), t, &rows(20..21))), "25006");
+}
+
+#[test]
+fn what_is_no_database_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("letter.txt"), "dear all").unwrap();
+    let error = Database::open(dir.path(), options()).unwrap_err();
+    assert!(error.message().contains("letter.txt"), "{error}");
+    let missing = dir.path().join("missing");
+    let no_create = mainstem_storage::settings::OpenOptions { create: false, ..options() };
+    assert_eq!(state(Database::open(&missing, no_create)), "58P01");
+}
