@@ -26,8 +26,8 @@ use crate::ids::{CommitTs, TableId};
 use crate::limits;
 use crate::settings::Synchronous;
 
-pub use merger::{MergeState, MergeStatus};
 use merger::Merger;
+pub use merger::{MergeState, MergeStatus};
 
 /// How often the merge thread looks around.
 const MERGE_TICK: Duration = Duration::from_millis(20);

@@ -85,7 +85,7 @@ impl Engine {
             if !table.rows.is_empty() {
                 lock.state.delta_starts.entry(delta.id()).or_insert(position);
             }
-            table.runs.iter().for_each(|aside| aside.keep());
+            table.runs.iter().flat_map(|run| run.segments()).for_each(|part| part.segment.keep());
             apply_table(table, delta, version, ts)?;
             lock.state.stamps.insert(table.schema.id, TableStamp { last_write: ts });
         }
@@ -112,9 +112,9 @@ impl Engine {
                     let catalog = root.catalog.with_table(schema.clone()).map_err(|_| table_conflict(schema))?;
                     root.catalog = Arc::new(catalog);
                     let ours = prepared.tables.iter().find(|table| table.schema.id == schema.id);
-                    let delta = ours.and_then(|table| table.first_delta.clone()).unwrap_or_else(|| {
-                        Arc::new(DeltaGeneration::new(self.next_container(), schema.clone()))
-                    });
+                    let delta = ours
+                        .and_then(|table| table.first_delta.clone())
+                        .unwrap_or_else(|| Arc::new(DeltaGeneration::new(self.next_container(), schema.clone())));
                     root.tables.insert(schema.id, Arc::new(TableVersion::new(schema.clone(), ts, delta)));
                 }
                 DdlChange::Drop(schema) => {
@@ -136,14 +136,11 @@ impl Engine {
         let mut version = version;
         let mut edited = false;
         if !table.runs.is_empty() {
-            let runs: Vec<_> = table.runs.iter().map(|aside| aside.run().clone()).collect();
-            version = Arc::new(version.with_load(ts, &runs));
+            version = Arc::new(version.with_load(ts, &table.runs));
             edited = true;
         }
         let full = version.active_delta().is_some_and(|delta| {
-            delta.rows() > 0
-                && (delta.rows() >= version.schema.options.delta_rows
-                    || !delta.has_room(table.rows.len(), table.rows.bytes()))
+            delta.rows() > 0 && (delta.is_due() || !delta.has_room(table.rows.len(), table.rows.bytes()))
         });
         if full {
             let mut frozen = self.frozen(&version);

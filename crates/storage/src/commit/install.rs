@@ -20,6 +20,8 @@ use crate::wal::{NewRecord, RecordKind};
 
 /// Commits that may be left for the lock after the rounds outside it.
 const CARRY_UNDER_LOCK_COMMITS: u64 = 64;
+/// Log space for the deletes carried under the lock: of the last commits, each with its references in the record.
+const CARRY_UNDER_LOCK_BYTES: usize = 4 << 20;
 /// Rounds before the rest goes under the lock, however much it is.
 const CARRY_ROUNDS_MAX: u32 = 16;
 
@@ -46,8 +48,10 @@ impl Engine {
             upto = round.ts();
             rounds.push(round);
         }
+        let output = outcome.output.as_deref();
+        let bare = encode_install(table, outcome.h, &outcome.consumed_deltas, &outcome.consumed_runs, output, &[]);
         let bytes: usize = carried.iter().map(|(_, _, set)| set.heap_bytes() + 32).sum();
-        let space = self.log.reserve(bytes + (1 << 20) + outcome.output_meta_bytes())?;
+        let space = self.log.reserve(bare.len() + bytes + CARRY_UNDER_LOCK_BYTES)?;
 
         let mut lock = self.lock()?;
         let (applied, root) = self.timeline.present();
@@ -58,9 +62,7 @@ impl Engine {
         carried.sort_by_key(|(_, end, _)| *end);
         let at = applied.next();
         let sets: Vec<(ContainerId, DeleteSet)> = carried.iter().map(|(id, _, set)| (*id, set.clone())).collect();
-        let output = outcome.output.as_deref();
-        let record =
-            encode_install(table, outcome.h, &outcome.consumed_deltas, &outcome.consumed_runs, output, &sets);
+        let record = encode_install(table, outcome.h, &outcome.consumed_deltas, &outcome.consumed_runs, output, &sets);
         let new = NewRecord {
             ts: at,
             kind: RecordKind::Install,
@@ -81,7 +83,7 @@ impl Engine {
         lock.state.dropped.push((at, dropped_segments(version, &next)));
         self.timeline.apply(at, Some(Arc::new(root.with_table_version(Arc::new(next)))));
         self.log.mark_applied(at);
-        outcome.keep_files();
+        outcome.output.iter().flat_map(|run| run.segments()).for_each(|part| part.segment.keep());
         drop(lock);
         self.timeline.advance_visible(self.log.visible());
         Ok(Some(at))

@@ -19,7 +19,7 @@ use crate::point;
 use crate::row::RowBuffer;
 use crate::row::key::{KeyCodec, hash_key};
 use crate::schema::TableSchema;
-use crate::txn::{AsideRun, DdlChange, TableWrites, WriteSet};
+use crate::txn::{DdlChange, TableWrites, WriteSet};
 use crate::version::{Snapshot, TableVersion, TableView};
 
 /// A commit that is ready for the lock, as of [`Prepared::at`].
@@ -38,7 +38,7 @@ pub(super) struct PreparedTable {
     /// Encoded primary keys of `rows`, in row order; empty without a key.
     pub keys: Vec<Box<[u8]>>,
     /// Large inserts, written aside.
-    pub runs: Vec<Arc<AsideRun>>,
+    pub runs: Vec<Arc<Run>>,
     /// Deletes by container, as of P, after forwarding; those of `runs` among them.
     pub deletes: BTreeMap<ContainerId, DeleteSet>,
     /// The version validated against at P; `None` for a table this transaction makes.
@@ -79,7 +79,7 @@ impl PreparedTable {
             table.write_rows_aside(engine)?;
         }
         if table.codec.is_some() {
-            for part in table.runs.iter().flat_map(|aside| aside.run().segments()) {
+            for part in table.runs.iter().flat_map(|run| run.segments()) {
                 table.filters.extend(part.segment.key_filter()?);
             }
         }
@@ -104,7 +104,7 @@ impl PreparedTable {
             loader.push(&arrow_array::RecordBatch::try_new(self.schema.arrow(), arrays)?)?;
             start = end;
         }
-        self.runs.extend(loader.finish()?.into_iter().map(AsideRun::new));
+        self.runs.extend(loader.finish()?);
         self.rows.truncate(0);
         Ok(())
     }
@@ -115,7 +115,7 @@ impl PreparedTable {
     }
 
     fn is_own_segment(&self, id: ContainerId) -> bool {
-        self.runs.iter().any(|aside| aside.run().segment(id).is_some())
+        self.runs.iter().any(|run| run.segment(id).is_some())
     }
 
     /// Forwards every named row to where it lives in `version`, and checks that it is live.
@@ -153,7 +153,7 @@ impl PreparedTable {
             }
         }
         for run in &self.runs {
-            let taken = own_key_conflict(view, run.run(), |row| !self.deletes_row(row))?;
+            let taken = own_key_conflict(view, run, |row| !self.deletes_row(row))?;
             if taken.is_some() {
                 return Err(key_conflict(&self.schema));
             }
@@ -215,7 +215,7 @@ impl PreparedTable {
             key.clear();
             delta.key_of(offset, &mut key)?;
             let hash = hash_key(&key);
-            for part in self.runs.iter().flat_map(|aside| aside.run().find_segments(&key)) {
+            for part in self.runs.iter().flat_map(|run| run.find_segments(&key)) {
                 if !exact {
                     if self.filters.iter().any(|filter| filter.may_contain(hash)) {
                         return Ok(Validation::Again);
@@ -299,7 +299,11 @@ impl Prepared {
     }
 
     /// Under the lock: validates against what was committed after P. `root` is the present.
-    pub fn validate_under_lock(&self, root: &crate::version::Root, applied: crate::ids::CommitTs) -> Result<Validation> {
+    pub fn validate_under_lock(
+        &self,
+        root: &crate::version::Root,
+        applied: crate::ids::CommitTs,
+    ) -> Result<Validation> {
         let after = self.at.ts();
         if applied == after {
             return Ok(Validation::Free);

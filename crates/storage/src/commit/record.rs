@@ -52,7 +52,7 @@ impl CommitEncoder {
             let mut rows = Vec::new();
             table.rows.write_to(&mut rows);
             out.bytes(&rows);
-            out.list(table.runs.iter(), |out, aside| encode_run(out, aside.run()));
+            out.list(table.runs.iter(), |out, run| encode_run(out, run));
             out.list(table.deletes.iter(), |out, (id, set)| {
                 out.u64(id.0);
                 set.encode(out);

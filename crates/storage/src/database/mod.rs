@@ -157,8 +157,7 @@ impl Database {
     /// Io or Full, when the log cannot be written.
     pub fn close(&self) -> Result<()> {
         self.0.background.stop();
-        let synced =
-            if self.0.engine.options.read_only { Ok(()) } else { self.0.engine.log.sync_all() };
+        let synced = if self.0.engine.options.read_only { Ok(()) } else { self.0.engine.log.sync_all() };
         self.0.engine.set_closed();
         self.0.lock.lock().take();
         synced

@@ -8,7 +8,8 @@ use crate::row::key::KeyCodec;
 use crate::schema::TableSchema;
 
 /// 23505 for `key`, an encoded primary key of `schema`'s table.
-pub(super) fn duplicate_key(schema: &TableSchema, key: &[u8]) -> Error {
+#[must_use]
+pub fn duplicate_key(schema: &TableSchema, key: &[u8]) -> Error {
     let names: Vec<&str> =
         schema.primary_key.iter().filter_map(|id| schema.column(*id)).map(|column| column.name.as_str()).collect();
     let values = match values_of(schema, key) {

@@ -18,4 +18,5 @@ mod loader;
 mod sort;
 
 pub use crate::order::{IdSource, SegmentTarget as LoadTarget};
+pub use duplicate::duplicate_key;
 pub use loader::Loader;

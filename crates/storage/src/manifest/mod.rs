@@ -195,8 +195,8 @@ impl Manifest {
 
 fn decode_table(input: &mut Decoder<'_>) -> Result<ManifestTable> {
     let schema = Arc::new(decode_schema(input)?);
-    let deltas =
-        input.list(|input| Ok(ManifestContainer { id: ContainerId(input.u64()?), deletes: DeleteSet::decode(input)? }))?;
+    let deltas = input
+        .list(|input| Ok(ManifestContainer { id: ContainerId(input.u64()?), deletes: DeleteSet::decode(input)? }))?;
     let runs = input.list(|input| {
         let id = RunId(input.u64()?);
         let segments = input.list(|input| {

@@ -1,1 +1,1 @@
-
+//! See `tests/it` for whole databases.

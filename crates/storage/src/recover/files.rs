@@ -18,7 +18,9 @@ pub(super) fn refuse_foreign(disk: &dyn Disk) -> Result<()> {
     if let Some(name) = foreign.first() {
         return Err(Error::invalid(
             sqlstate::INVALID_PARAMETER,
-            format!("this directory is no Mainstem database and is not empty (it holds \"{name}\"): name an empty or a new one"),
+            format!(
+                "this directory is no Mainstem database and is not empty (it holds \"{name}\"): name an empty or a new one"
+            ),
         ));
     }
     // A log without a record is what an interrupted creation leaves.

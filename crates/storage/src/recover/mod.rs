@@ -27,7 +27,7 @@ use crate::manifest::Manifest;
 use crate::segment::BlockCache;
 use crate::settings::OpenOptions;
 use crate::version::{Root, Timeline};
-use crate::wal::{Log, LogReader, LogStart, cut_tail};
+use crate::wal::{Log, LogReader, LogStart};
 
 use replay::Replay;
 
@@ -58,7 +58,6 @@ pub fn open(disk: Arc<dyn Disk>, options: OpenOptions) -> Result<Arc<Engine>> {
         Log::disabled()
     } else {
         files::remove_orphans(disk.as_ref(), &replayed.root)?;
-        cut_tail(disk.as_ref(), &tail)?;
         Log::create(disk.clone(), tail.next_start(files::new_log_id(), replayed.at))?
     };
     Ok(Engine::new(EngineParts {

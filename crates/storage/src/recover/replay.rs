@@ -207,8 +207,9 @@ impl Replay {
             *version = version.with_load(record.ts, &runs);
         }
         for (id, set) in &table.deletes {
-            let container =
-                version.container(*id).ok_or_else(|| damaged(record, format!("it deletes from unknown container {id}")))?;
+            let container = version
+                .container(*id)
+                .ok_or_else(|| damaged(record, format!("it deletes from unknown container {id}")))?;
             container.deletes().record(record.ts, set);
         }
         Ok(())
@@ -235,12 +236,15 @@ impl Replay {
             return Ok(());
         }
         if delta.rows() != table.first_offset {
-            return Err(damaged(record, format!(
-                "its rows start at offset {} of delta {}, which has {} rows",
-                table.first_offset,
-                delta.id(),
-                delta.rows()
-            )));
+            return Err(damaged(
+                record,
+                format!(
+                    "its rows start at offset {} of delta {}, which has {} rows",
+                    table.first_offset,
+                    delta.id(),
+                    delta.rows()
+                ),
+            ));
         }
         self.delta_starts.entry(delta.id()).or_insert(record.position);
         delta.append(&rows, record.ts)?;
@@ -252,8 +256,9 @@ impl Replay {
         let version = self.version(record, install.table)?;
         let next = version.with_merge(record.ts, &install.deltas, &install.runs, output);
         for (id, set) in &install.carried {
-            let container =
-                next.container(*id).ok_or_else(|| damaged(record, format!("it deletes from unknown container {id}")))?;
+            let container = next
+                .container(*id)
+                .ok_or_else(|| damaged(record, format!("it deletes from unknown container {id}")))?;
             container.deletes().record(record.ts, set);
         }
         *version = next;
@@ -269,9 +274,9 @@ impl Replay {
             for file in meta.files() {
                 self.next_file = self.next_file.max(file.0 + 1);
             }
-            let segment = self.known_segment(table, meta).unwrap_or_else(|| {
-                Segment::open(meta.clone(), self.disk.clone(), self.cache.clone())
-            });
+            let segment = self
+                .known_segment(table, meta)
+                .unwrap_or_else(|| Segment::open(meta.clone(), self.disk.clone(), self.cache.clone()));
             segments.push(RunSegment { segment, range: range.clone() });
         }
         Ok(Arc::new(Run::new(run.id, segments)?))

@@ -99,11 +99,8 @@ impl TableView {
             self.schema().column(id).cloned().ok_or_else(|| Error::internal(format!("scan of unknown column {id}")))
         };
         let columns = request.columns.iter().map(|&id| column(id)).collect::<Result<Vec<_>>>()?;
-        let predicates = request
-            .predicates
-            .iter()
-            .map(|p| Ok((p.clone(), column(p.column())?)))
-            .collect::<Result<Vec<_>>>()?;
+        let predicates =
+            request.predicates.iter().map(|p| Ok((p.clone(), column(p.column())?))).collect::<Result<Vec<_>>>()?;
         let mut fields: Vec<Field> =
             columns.iter().map(|c| Field::new(&c.name, c.data_type.arrow(), c.nullable)).collect();
         if request.row_refs {
@@ -149,7 +146,7 @@ impl Scan {
     fn plan(&mut self) {
         let view = self.view.clone();
         let predicates: Vec<Predicate> = self.predicates.iter().map(|(p, _)| p.clone()).collect();
-        let own_runs = view.own().into_iter().flat_map(|own| own.runs.iter().map(|aside| aside.run()));
+        let own_runs = view.own().into_iter().flat_map(|own| own.runs.iter());
         for part in view.version().runs.iter().chain(own_runs).flat_map(|run| run.segments()) {
             self.counts.segments += 1;
             let enclosed = match part.segment.prune(&predicates) {

@@ -43,7 +43,9 @@ impl Piece {
 
     pub(super) fn of_own_rows(rows: usize) -> impl Iterator<Item = Self> {
         let end = rows as u32;
-        (0..end).step_by(limits::BATCH_ROWS).map(move |from| Self::Own { rows: from..end.min(from + limits::BATCH_ROWS as u32) })
+        (0..end)
+            .step_by(limits::BATCH_ROWS)
+            .map(move |from| Self::Own { rows: from..end.min(from + limits::BATCH_ROWS as u32) })
     }
 
     pub(super) fn rows(&self) -> Range<u32> {

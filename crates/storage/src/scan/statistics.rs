@@ -49,7 +49,7 @@ impl TableView {
             untouched &= dead == 0 && part.range.len() as u32 == part.segment.rows();
         }
         if let Some(own) = self.own() {
-            let own_runs: u64 = own.runs.iter().map(|aside| aside.run().rows()).sum();
+            let own_runs: u64 = own.runs.iter().map(|run| run.rows()).sum();
             let deleted: u64 = own.deletes.values().map(roaring::RoaringBitmap::len).sum();
             rows = (rows + own.rows.len() as u64 + own_runs).saturating_sub(own.dead_rows.len() + deleted);
             untouched = false;

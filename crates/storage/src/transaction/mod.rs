@@ -22,7 +22,7 @@ use crate::commit::{Engine, own_key_conflict};
 use crate::error::{Error, ErrorKind, Result, sqlstate};
 use crate::ids::{CommitTs, ContainerId, RowRef, TableId};
 use crate::limits;
-use crate::load::Loader;
+use crate::load::{Loader, duplicate_key};
 use crate::main_store::Run;
 use crate::order::{KeyStream, first_common_key};
 use crate::point;
@@ -30,7 +30,7 @@ use crate::row::key::KeyCodec;
 use crate::row::{RowBuffer, RowLayout, check_batch};
 use crate::schema::TableSchema;
 use crate::settings::Synchronous;
-use crate::txn::{AsideRun, DdlChange, TableWrites, WriteSet};
+use crate::txn::{DdlChange, TableWrites, WriteSet};
 use crate::version::{Base, Snapshot, TableVersion, TableView};
 
 #[cfg(test)]
@@ -240,7 +240,6 @@ impl Transaction {
         self.check_may_write()?;
         let rows = statement.rows.unwrap_or_else(|| RowBuffer::new(RowLayout::new(&schema)));
         let runs = statement.loader.map(Loader::finish).transpose()?.unwrap_or_default();
-        let runs: Vec<Arc<AsideRun>> = runs.into_iter().map(AsideRun::new).collect();
         if rows.is_empty() && runs.is_empty() && statement.deleted.rows == 0 {
             return Ok(());
         }
@@ -250,8 +249,7 @@ impl Transaction {
             check.rows(codec, &rows)?;
             check.runs(&rows, codec, &runs)?;
         }
-        let writes =
-            self.writes.tables.entry(schema.id).or_insert_with(|| Arc::new(TableWrites::new(schema.clone())));
+        let writes = self.writes.tables.entry(schema.id).or_insert_with(|| Arc::new(TableWrites::new(schema.clone())));
         let writes = Arc::make_mut(writes);
         let mut key = Vec::new();
         for (&container, offsets) in &statement.deleted.by_container {
@@ -322,10 +320,7 @@ impl Transaction {
 
     fn check_may_write(&self) -> Result<()> {
         if self.mode.read_only {
-            return Err(Error::invalid(
-                sqlstate::READ_ONLY,
-                "cannot write in a read-only transaction",
-            ));
+            return Err(Error::invalid(sqlstate::READ_ONLY, "cannot write in a read-only transaction"));
         }
         self.engine.check_writable()
     }
@@ -352,7 +347,7 @@ impl KeyCheck<'_> {
                 || point::find(&self.view, &key, |row| self.counts(row))?.is_some()
                 || seen.contains(key.as_slice())
             {
-                return Err(duplicate_key(self.schema, codec, &key));
+                return Err(duplicate_key(self.schema, &key));
             }
             seen.insert(key.into());
         }
@@ -360,18 +355,18 @@ impl KeyCheck<'_> {
     }
 
     /// Rows written aside against everything else. They are distinct among themselves: the loader saw to that.
-    fn runs(&self, rows: &RowBuffer, codec: &KeyCodec, runs: &[Arc<AsideRun>]) -> Result<()> {
+    fn runs(&self, rows: &RowBuffer, codec: &KeyCodec, runs: &[Arc<Run>]) -> Result<()> {
         let mut key = Vec::new();
-        for run in runs.iter().map(|aside| aside.run()) {
+        for run in runs {
             for row in 0..rows.len() {
                 key.clear();
                 codec.encode_row(rows.row(row), &mut key);
                 if point::find_in_run(self.schema, run, &key, None, |_| true)?.is_some() {
-                    return Err(duplicate_key(self.schema, codec, &key));
+                    return Err(duplicate_key(self.schema, &key));
                 }
             }
             if let Some(key) = own_key_conflict(&self.view, run, |row| self.counts(row))? {
-                return Err(duplicate_key(self.schema, codec, &key));
+                return Err(duplicate_key(self.schema, &key));
             }
             self.run_against_own(codec, run)?;
         }
@@ -384,14 +379,14 @@ impl KeyCheck<'_> {
             let taken = self.counts(RowRef::new(ContainerId::OWN_ROWS, row))
                 && point::find_in_run(self.schema, run, key, None, |_| true)?.is_some();
             if taken {
-                return Err(duplicate_key(self.schema, codec, key));
+                return Err(duplicate_key(self.schema, key));
             }
         }
-        for earlier in own.runs.iter().map(|aside| aside.run()) {
+        for earlier in &own.runs {
             let streams = (KeyStream::of_run(self.schema, run)?, KeyStream::of_run(self.schema, earlier)?);
             let live = |row: RowRef| self.counts(row) && !own.is_deleted(row);
             if let Some(key) = first_common_key(streams.0, streams.1, |_, row| live(row))? {
-                return Err(duplicate_key(self.schema, codec, &key));
+                return Err(duplicate_key(self.schema, &key));
             }
         }
         Ok(())
@@ -399,7 +394,7 @@ impl KeyCheck<'_> {
 
     fn in_own_runs(&self, key: &[u8]) -> Result<bool> {
         let Some(own) = self.view.own() else { return Ok(false) };
-        for run in own.runs.iter().map(|aside| aside.run()) {
+        for run in &own.runs {
             let live = |row: RowRef| self.counts(row) && !own.is_deleted(row);
             if point::find_in_run(self.schema, run, key, None, live)?.is_some() {
                 return Ok(true);
@@ -416,9 +411,4 @@ impl KeyCheck<'_> {
 
 fn no_table() -> Error {
     Error::new(ErrorKind::NotFound, sqlstate::UNDEFINED_TABLE, "the table does not exist")
-}
-
-/// 23505, with the key in words.
-fn duplicate_key(schema: &TableSchema, codec: &KeyCodec, key: &[u8]) -> Error {
-    crate::load::duplicate_key(schema, codec, key)
 }

@@ -6,4 +6,4 @@
 
 mod write_set;
 
-pub use write_set::{AsideRun, DdlChange, OwnKeys, TableWrites, WriteSet};
+pub use write_set::{DdlChange, OwnKeys, TableWrites, WriteSet};

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use hashbrown::HashMap;
 use roaring::RoaringBitmap;
@@ -26,40 +25,6 @@ pub enum DdlChange {
 /// Encoded primary keys of rows not yet in a store, to the row's offset in its buffer.
 pub type OwnKeys = HashMap<Box<[u8]>, u32>;
 
-/// A run written aside: its files go when it is dropped before [`AsideRun::keep`].
-#[derive(Debug)]
-pub struct AsideRun {
-    run: Arc<Run>,
-    kept: AtomicBool,
-}
-
-impl AsideRun {
-    /// Takes charge of `run`'s files.
-    #[must_use]
-    pub fn new(run: Arc<Run>) -> Arc<Self> {
-        Arc::new(Self { run, kept: AtomicBool::new(false) })
-    }
-
-    /// The run.
-    #[must_use]
-    pub fn run(&self) -> &Arc<Run> {
-        &self.run
-    }
-
-    /// A log record names the run now: its files stay.
-    pub fn keep(&self) {
-        self.kept.store(true, Ordering::Release);
-    }
-}
-
-impl Drop for AsideRun {
-    fn drop(&mut self) {
-        if !self.kept.load(Ordering::Acquire) {
-            self.run.segments().iter().for_each(|part| part.segment.drop_when_unreferenced());
-        }
-    }
-}
-
 /// What a transaction writes to one table.
 #[derive(Clone, Debug)]
 pub struct TableWrites {
@@ -71,8 +36,8 @@ pub struct TableWrites {
     pub dead_rows: RoaringBitmap,
     /// Keys of the live [`TableWrites::rows`]; empty for a table without a key.
     pub keys: OwnKeys,
-    /// Large inserts, written aside as runs of segments. Rows deleted from them again stand in [`TableWrites::deletes`].
-    pub runs: Vec<Arc<AsideRun>>,
+    /// Large inserts, written aside as runs of segments, whose files go unless a commit keeps them. Rows deleted from them again stand in [`TableWrites::deletes`].
+    pub runs: Vec<Arc<Run>>,
     /// Rows of the stores, and of [`TableWrites::runs`], that are deleted.
     pub deletes: BTreeMap<ContainerId, RoaringBitmap>,
 }
@@ -114,11 +79,11 @@ impl TableWrites {
     /// Rows inserted and still live, in rows and runs.
     #[must_use]
     pub fn live_inserts(&self) -> u64 {
-        let in_runs: u64 = self.runs.iter().map(|aside| aside.run.rows()).sum();
+        let in_runs: u64 = self.runs.iter().map(|run| run.rows()).sum();
         let dead_in_runs: u64 = self
             .runs
             .iter()
-            .flat_map(|aside| aside.run.segments())
+            .flat_map(|run| run.segments())
             .filter_map(|part| self.deletes.get(&part.segment.id()))
             .map(RoaringBitmap::len)
             .sum();

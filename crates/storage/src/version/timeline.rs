@@ -85,12 +85,7 @@ impl Timeline {
     #[must_use]
     pub fn new(root: Arc<Root>, at: CommitTs) -> Arc<Self> {
         Arc::new(Self {
-            state: Mutex::new(State {
-                applied: at,
-                visible: at,
-                roots: VecDeque::from([root]),
-                pins: BTreeMap::new(),
-            }),
+            state: Mutex::new(State { applied: at, visible: at, roots: VecDeque::from([root]), pins: BTreeMap::new() }),
             advanced: Condvar::new(),
         })
     }

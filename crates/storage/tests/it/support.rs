@@ -30,8 +30,7 @@ pub fn memory() -> Database {
 }
 
 pub fn definition(name: &str, keyed: bool, segment_rows: u32) -> TableDefinition {
-    let column =
-        |name: &str, data_type, nullable| ColumnDefinition { name: name.into(), data_type, nullable };
+    let column = |name: &str, data_type, nullable| ColumnDefinition { name: name.into(), data_type, nullable };
     TableDefinition {
         name: name.into(),
         columns: vec![
@@ -136,9 +135,7 @@ fn decode(batch: &RecordBatch) -> Vec<Row> {
         batch.column(1).as_primitive::<Int32Type>(),
         batch.column(2).as_string_view(),
     );
-    (0..batch.num_rows())
-        .map(|i| (id.value(i), v.value(i), s.is_valid(i).then(|| s.value(i).to_owned())))
-        .collect()
+    (0..batch.num_rows()).map(|i| (id.value(i), v.value(i), s.is_valid(i).then(|| s.value(i).to_owned()))).collect()
 }
 
 /// All rows, by id.
