@@ -83,7 +83,7 @@ impl Engine {
         lock.state.dropped.push((at, dropped_segments(version, &next)));
         self.timeline.apply(at, Some(Arc::new(root.with_table_version(Arc::new(next)))));
         self.log.mark_applied(at);
-        outcome.output.iter().flat_map(|run| run.segments()).for_each(|part| part.segment.keep());
+        outcome.keep_files();
         drop(lock);
         self.timeline.advance_visible(self.log.visible());
         Ok(Some(at))

@@ -17,6 +17,12 @@
 
 mod description;
 mod policy;
+mod plan;
+mod job;
+mod outcome;
 
 pub use description::{DeltaDescription, RunDescription, TableDescription};
+pub use job::{MergeControl, MergeJob};
+pub use outcome::MergeOutcome;
+pub use plan::MergePlan;
 pub use policy::{MergeChoice, MergeReason, choose};

@@ -30,6 +30,8 @@ pub enum MergeReason {
     DeadRows,
     /// A run consists of too small segments.
     Fragments,
+    /// Somebody asked for it.
+    Asked,
 }
 
 impl std::fmt::Display for MergeReason {
@@ -39,6 +41,7 @@ impl std::fmt::Display for MergeReason {
             Self::Decay => "decay",
             Self::DeadRows => "dead rows",
             Self::Fragments => "fragments",
+            Self::Asked => "asked",
         })
     }
 }

@@ -368,12 +368,12 @@ impl KeyCheck<'_> {
             if let Some(key) = own_key_conflict(&self.view, run, |row| self.counts(row))? {
                 return Err(duplicate_key(self.schema, &key));
             }
-            self.run_against_own(codec, run)?;
+            self.run_against_own(run)?;
         }
         Ok(())
     }
 
-    fn run_against_own(&self, codec: &KeyCodec, run: &Run) -> Result<()> {
+    fn run_against_own(&self, run: &Run) -> Result<()> {
         let Some(own) = self.view.own() else { return Ok(()) };
         for (key, &row) in &own.keys {
             let taken = self.counts(RowRef::new(ContainerId::OWN_ROWS, row))

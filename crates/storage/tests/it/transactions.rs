@@ -86,7 +86,7 @@ fn keys_are_checked_on_the_statements_net_effect() {
 fn bad_rows_are_refused_whole() {
     let db = memory();
     let t = create(&db, "t", true, 7);
-    let mut txn = begin(&db);
+    let txn = begin(&db);
     let schema = txn.catalog().table(t).unwrap().clone();
     let mut statement = txn.statement();
     let wrong = batch(&rows(0..2)).project(&[0, 2, 1]).unwrap();
