@@ -112,6 +112,10 @@ pub const WAL_OFF_WRITE_MS: u64 = 10;
 
 /// Default of `memory_limit`, in bytes.
 pub const MEMORY_LIMIT_DEFAULT: u64 = 4 << 30;
+/// Share of `memory_limit` that frozen deltas may take before writers wait for merges: 1 / this.
+pub const FROZEN_DELTA_SHARE: u64 = 4;
+/// Longest time, in milliseconds, that a writer waits for merges to free memory before its statement fails (53200).
+pub const BACK_PRESSURE_MS_MAX: u64 = 10_000;
 /// Share of `memory_limit` that cached segment blocks may take: 1 / this.
 pub const BLOCK_CACHE_SHARE: u64 = 4;
 

@@ -25,6 +25,7 @@ impl Engine {
             return Ok(snapshot.ts());
         }
         self.check_writable()?;
+        self.wait_for_room()?;
         let mut prepared = Prepared::new(self, snapshot, writes)?;
         let mut record = CommitEncoder::new(&prepared.ddl, &prepared.tables)?;
         loop {

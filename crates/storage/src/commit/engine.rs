@@ -192,8 +192,9 @@ impl Engine {
         Ok(())
     }
 
-    /// Ends all use.
-    pub fn set_closed(&self) {
+    /// Ends all use: a commit or install that holds the lock is let through, later ones are refused.
+    pub fn close(&self) {
+        let _lock = self.lock.lock();
         self.closed.store(true, Ordering::Release);
     }
 

@@ -54,6 +54,7 @@ impl Engine {
         let space = self.log.reserve(bare.len() + bytes + CARRY_UNDER_LOCK_BYTES)?;
 
         let mut lock = self.lock()?;
+        self.check_writable()?;
         let (applied, root) = self.timeline.present();
         let Some(version) = root.tables.get(&table).filter(|version| has_inputs(version, &outcome)) else {
             return Ok(None);

@@ -21,6 +21,7 @@ mod freeze;
 mod gate;
 mod install;
 mod prepare;
+mod pressure;
 pub mod record;
 
 pub use engine::{Engine, EngineParts, TableStamp};

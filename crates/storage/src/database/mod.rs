@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::background::{Background, MergeStatus};
 use crate::commit::{Engine, WriteGate};
-use crate::disk::{Disk, DiskLock, MemDisk, RealDisk};
+use crate::disk::{Disk, DiskLock, GuardedDisk, MemDisk, RealDisk};
 use crate::error::Result;
 use crate::ids::{CommitTs, ContainerId, TableId};
 use crate::recover;
@@ -28,6 +28,8 @@ pub struct Database(Arc<Inner>);
 struct Inner {
     engine: Arc<Engine>,
     background: Background,
+    /// Closed with the database; `None` in memory.
+    disk: Option<Arc<GuardedDisk>>,
     lock: parking_lot::Mutex<Option<DiskLock>>,
 }
 
@@ -70,8 +72,9 @@ impl Database {
     /// As [`Database::open`].
     pub fn open_on(disk: Arc<dyn Disk>, options: OpenOptions) -> Result<Self> {
         let lock = disk.lock(!options.read_only)?;
-        let engine = recover::open(disk, options)?;
-        Ok(Self::start(engine, Some(lock)))
+        let disk = GuardedDisk::new(disk);
+        let engine = recover::open(disk.clone(), options)?;
+        Ok(Self::start(engine, Some((disk, lock))))
     }
 
     /// A database that lives as long as it is open.
@@ -84,9 +87,10 @@ impl Database {
         Ok(Self::start(recover::in_memory(disk, options), None))
     }
 
-    fn start(engine: Arc<Engine>, lock: Option<DiskLock>) -> Self {
+    fn start(engine: Arc<Engine>, directory: Option<(Arc<GuardedDisk>, DiskLock)>) -> Self {
         let background = Background::start(&engine);
-        Self(Arc::new(Inner { engine, background, lock: parking_lot::Mutex::new(lock) }))
+        let (disk, lock) = directory.unzip();
+        Self(Arc::new(Inner { engine, background, disk, lock: parking_lot::Mutex::new(lock) }))
     }
 
     /// Begins a transaction.
@@ -156,11 +160,7 @@ impl Database {
     /// # Errors
     /// Io or Full, when the log cannot be written.
     pub fn close(&self) -> Result<()> {
-        self.0.background.stop();
-        let synced = if self.0.engine.options.read_only { Ok(()) } else { self.0.engine.log.sync_all() };
-        self.0.engine.set_closed();
-        self.0.lock.lock().take();
-        synced
+        self.0.close()
     }
 
     /// How the database was opened.
@@ -253,12 +253,27 @@ impl Database {
     }
 }
 
+impl Inner {
+    fn close(&self) -> Result<()> {
+        self.background.stop();
+        let Some(lock) = self.lock.lock().take() else {
+            self.engine.close();
+            return Ok(());
+        };
+        // Nothing is appended to the log from here on.
+        self.engine.close();
+        let synced = if self.engine.options.read_only { Ok(()) } else { self.engine.log.sync_all() };
+        if let Some(disk) = &self.disk {
+            disk.close();
+        }
+        drop(lock);
+        synced
+    }
+}
+
 impl Drop for Inner {
     fn drop(&mut self) {
-        self.background.stop();
-        if !self.engine.options.read_only {
-            // Nobody is left to tell; what `synchronous` promised was kept when each commit returned.
-            let _ = self.engine.log.sync_all();
-        }
+        // Nobody is left to tell; what `synchronous` promised was kept when each commit returned.
+        let _ = self.close();
     }
 }

@@ -8,12 +8,14 @@ use std::sync::Arc;
 
 use crate::error::Result;
 
+mod guard;
 mod lock;
 mod memory;
 mod real;
 #[cfg(test)]
 mod tests;
 
+pub use guard::GuardedDisk;
 pub use memory::MemDisk;
 pub use real::RealDisk;
 

@@ -84,3 +84,28 @@ fn what_is_no_database_is_refused() {
     let no_create = mainstem_storage::settings::OpenOptions { create: false, ..options() };
     assert_eq!(state(Database::open(&missing, no_create)), "58P01");
 }
+
+#[test]
+fn what_outlives_a_close_touches_no_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Database::open(dir.path(), options()).unwrap();
+    let t = create(&db, "t", true, 1_000);
+    let mut open = begin(&db);
+    insert(&mut open, t, &rows(0..20_000)).unwrap();
+    assert!(std::fs::read_dir(dir.path().join("data")).unwrap().count() > 0, "a large insert is written aside");
+    db.close().unwrap();
+
+    let again = Database::open(dir.path(), options()).unwrap();
+    let mut txn = begin(&again);
+    insert(&mut txn, t, &rows(0..20_000)).unwrap();
+    txn.commit().unwrap();
+    assert_eq!(state(open.view(t).unwrap().scan(&all_columns()).map(|s| s.worker().count())), "ok");
+    assert_eq!(state(open.commit()), "57P01");
+    drop(db);
+    assert_eq!(contents(&again, t).len(), 20_000);
+    assert!(again.verify().is_empty());
+}
+
+fn all_columns() -> mainstem_storage::scan::ScanRequest {
+    mainstem_storage::scan::ScanRequest::all(vec![mainstem_storage::ids::ColumnId(0)])
+}
