@@ -74,3 +74,6 @@ fn raised_bytes(bytes: &[u8], bytes_max: usize) -> Option<Vec<u8>> {
     }
     None
 }
+
+#[cfg(test)]
+mod tests;

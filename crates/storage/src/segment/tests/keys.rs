@@ -49,6 +49,16 @@ proptest! {
     }
 
     #[test]
+    fn integers_close_together(
+        rows in prop::collection::vec(7_000i64..7_400, 1..300),
+        sought in prop::collection::vec(6_990i64..7_410, 20),
+    ) {
+        let rows = rows.into_iter().map(|k| vec![Value::Int(k), Value::Int(0)]).collect();
+        let sought: Vec<_> = sought.into_iter().map(|k| vec![Value::Int(k)]).collect();
+        search_everything(&[DataType::BigInt, DataType::Integer], rows, &sought);
+    }
+
+    #[test]
     fn text_and_integer(
         rows in prop::collection::vec((text(), int()), 1..100),
         sought in prop::collection::vec((text(), int()), 10),
