@@ -100,7 +100,13 @@ pub fn decode_type(input: &mut Decoder<'_>) -> Result<DataType> {
         3 => DataType::BigInt,
         4 => DataType::Real,
         5 => DataType::Double,
-        6 => DataType::Decimal { precision: input.u8()?, scale: input.u8()? as i8 },
+        6 => {
+            let (precision, scale) = (input.u8()?, input.u8()? as i8);
+            if !(1..=38).contains(&precision) || scale.unsigned_abs() > 38 {
+                return Err(input.corrupt(format!("DECIMAL({precision}, {scale})")));
+            }
+            DataType::Decimal { precision, scale }
+        }
         7 => DataType::Date,
         8 => DataType::Timestamp,
         9 => DataType::TimestampTz,

@@ -4,6 +4,7 @@
 //! Comes in: a [`SegmentMeta`] or bytes. Goes out: the other. Invariant: what [`SegmentMeta::decode`] accepts is consistent in
 //! itself (counts, ranges, ids); whether the blocks hold what it says is proved when they are opened.
 
+use crate::catalog::format::{decode_type, decode_value, encode_type, encode_value};
 use crate::error::{Error, Result};
 use crate::ids::{ColumnId, ContainerId, FileId, SchemaVersion};
 use crate::limits;
@@ -201,12 +202,12 @@ impl BlockRef {
 impl ColumnMeta {
     fn encode(&self, e: &mut Encoder) {
         e.varint(u64::from(self.id.0));
-        encode_type(self.data_type, e);
+        encode_type(e, self.data_type);
         encode_encoding(&self.encoding, e);
         e.option(self.block.as_ref(), |e, block| block.encode(e));
         e.varint(u64::from(self.null_count));
-        encode_value(&self.zone.min, e);
-        encode_value(&self.zone.max, e);
+        encode_value(e, &self.zone.min);
+        encode_value(e, &self.zone.max);
         e.u8(u8::from(self.zone.min_exact) | u8::from(self.zone.max_exact) << 1);
         e.option(self.distinct, |e, n| e.varint(u64::from(n)));
         e.option(self.sum, Encoder::i128);
@@ -242,7 +243,7 @@ fn encode_encoding(encoding: &Encoding, e: &mut Encoder) {
     match encoding {
         Encoding::Constant { value } => {
             e.u8(0);
-            encode_value(value, e);
+            encode_value(e, value);
         }
         Encoding::Dictionary { distinct, width, length_width } => {
             e.u8(1);
@@ -269,108 +270,6 @@ fn decode_encoding(d: &mut Decoder<'_>) -> Result<Encoding> {
         2 => Encoding::FrameOfReference { reference: d.i128()?, width: d.u8()? },
         3 => Encoding::Plain { length_width: d.u8()? },
         tag => return Err(d.corrupt(format_args!("encoding {tag} is unknown"))),
-    })
-}
-
-/// Appends a column type: one byte, for decimals precision and scale, for text the greatest length.
-pub(crate) fn encode_type(data_type: DataType, e: &mut Encoder) {
-    let tag = match data_type {
-        DataType::Boolean => 0,
-        DataType::SmallInt => 1,
-        DataType::Integer => 2,
-        DataType::BigInt => 3,
-        DataType::Real => 4,
-        DataType::Double => 5,
-        DataType::Decimal { .. } => 6,
-        DataType::Date => 7,
-        DataType::Timestamp => 8,
-        DataType::TimestampTz => 9,
-        DataType::Text { .. } => 10,
-        DataType::Bytea => 11,
-    };
-    e.u8(tag);
-    match data_type {
-        DataType::Decimal { precision, scale } => {
-            e.u8(precision);
-            e.u8(scale as u8);
-        }
-        DataType::Text { max_chars } => e.option(max_chars, |e, n| e.varint(u64::from(n))),
-        _ => {}
-    }
-}
-
-/// Takes a column type from a record.
-pub(crate) fn decode_type(d: &mut Decoder<'_>) -> Result<DataType> {
-    Ok(match d.u8()? {
-        0 => DataType::Boolean,
-        1 => DataType::SmallInt,
-        2 => DataType::Integer,
-        3 => DataType::BigInt,
-        4 => DataType::Real,
-        5 => DataType::Double,
-        6 => {
-            let (precision, scale) = (d.u8()?, d.u8()? as i8);
-            if !(1..=38).contains(&precision) || scale < 0 || scale as u8 > precision {
-                return Err(d.corrupt(format_args!("DECIMAL({precision}, {scale})")));
-            }
-            DataType::Decimal { precision, scale }
-        }
-        7 => DataType::Date,
-        8 => DataType::Timestamp,
-        9 => DataType::TimestampTz,
-        10 => DataType::Text { max_chars: d.option(Decoder::varint_u32)? },
-        11 => DataType::Bytea,
-        tag => return Err(d.corrupt(format_args!("type {tag} is unknown"))),
-    })
-}
-
-/// Appends a value: one byte for its kind, then the value.
-pub(crate) fn encode_value(value: &Value, e: &mut Encoder) {
-    match value {
-        Value::Null => e.u8(0),
-        Value::Boolean(v) => {
-            e.u8(1);
-            e.bool(*v);
-        }
-        Value::Int(v) => {
-            e.u8(2);
-            e.zigzag(*v);
-        }
-        Value::Decimal(v) => {
-            e.u8(3);
-            e.i128(*v);
-        }
-        Value::Real(v) => {
-            e.u8(4);
-            e.u32(v.to_bits());
-        }
-        Value::Double(v) => {
-            e.u8(5);
-            e.f64(*v);
-        }
-        Value::Text(v) => {
-            e.u8(6);
-            e.str(v);
-        }
-        Value::Bytes(v) => {
-            e.u8(7);
-            e.bytes(v);
-        }
-    }
-}
-
-/// Takes a value from a record.
-pub(crate) fn decode_value(d: &mut Decoder<'_>) -> Result<Value> {
-    Ok(match d.u8()? {
-        0 => Value::Null,
-        1 => Value::Boolean(d.bool()?),
-        2 => Value::Int(d.zigzag()?),
-        3 => Value::Decimal(d.i128()?),
-        4 => Value::Real(f32::from_bits(d.u32()?)),
-        5 => Value::Double(d.f64()?),
-        6 => Value::Text(d.str()?.into()),
-        7 => Value::Bytes(d.bytes()?.into()),
-        tag => return Err(d.corrupt(format_args!("value kind {tag} is unknown"))),
     })
 }
 
