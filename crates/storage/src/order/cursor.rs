@@ -293,7 +293,8 @@ impl Cursor {
         self.parts[part..self.heads[*stream].end].iter().take_while(|part| part.keep_whole).count()
     }
 
-    /// The first key that two rows have, among all rows; consumes the cursor.
+    /// The first key that two rows have; consumes the cursor. Parts that may be kept whole are not read when no other stream
+    /// reaches into them: rows of such a part are taken to differ from one another and from their stream's other rows.
     ///
     /// # Errors
     /// As [`Cursor::next`].

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use arrow_array::{Array, ArrayRef};
+use arrow_array::{Array, ArrayRef, new_empty_array};
 use arrow_select::interleave::interleave;
 use hashbrown::HashMap;
 
@@ -69,6 +69,9 @@ impl Gather {
     /// # Errors
     /// Io or Corrupt.
     pub fn column(&self, parts: &[Part], column: &Column) -> Result<ArrayRef> {
+        if self.indices.is_empty() {
+            return Ok(new_empty_array(&column.data_type.arrow()));
+        }
         let arrays = self.sources.iter().map(|source| source.read(parts, column)).collect::<Result<Vec<_>>>()?;
         if let [only] = arrays.as_slice()
             && only.len() == self.indices.len()

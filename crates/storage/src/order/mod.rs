@@ -20,6 +20,11 @@ mod part;
 mod run_writer;
 mod tree;
 
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
+
 pub use cursor::{Cursor, Pick, Stop};
 pub use gather::Gather;
 pub use key_stream::{KeyStream, first_common_key};
