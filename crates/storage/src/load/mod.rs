@@ -17,6 +17,9 @@ mod duplicate;
 mod loader;
 mod sort;
 
+#[cfg(test)]
+mod tests;
+
 pub use crate::order::{IdSource, SegmentTarget as LoadTarget};
 pub use duplicate::duplicate_key;
 pub use loader::Loader;

@@ -21,9 +21,8 @@ struct Stream {
 }
 
 fn stream(schema: &TableSchema) -> impl Strategy<Value = Stream> + use<> {
-    (rows(schema, 40), any::<bool>(), 1usize..10, vec(prop::bool::weighted(0.3), 40)).prop_map(
-        |(rows, is_delta, segment_rows, dead)| Stream { rows, is_delta, segment_rows, dead },
-    )
+    (rows(schema, 40), any::<bool>(), 1usize..10, vec(prop::bool::weighted(0.3), 40))
+        .prop_map(|(rows, is_delta, segment_rows, dead)| Stream { rows, is_delta, segment_rows, dead })
 }
 
 fn case() -> impl Strategy<Value = (Arc<TableSchema>, Vec<Stream>, bool)> {

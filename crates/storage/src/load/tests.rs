@@ -1,0 +1,142 @@
+use std::sync::Arc;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::Loader;
+use crate::error::{Result, sqlstate};
+use crate::main_store::Run;
+use crate::order::testing::*;
+use crate::row::Value;
+use crate::schema::{DataType, TableSchema};
+
+/// Loads `rows` in batches of these sizes, over and over.
+fn load(
+    schema: &Arc<TableSchema>,
+    target: &super::LoadTarget,
+    rows: &[Row],
+    batches: &[usize],
+    sort: (usize, usize),
+) -> Result<Vec<Arc<Run>>> {
+    let mut loader = Loader::new(schema.clone(), target.clone(), schema.options.segment_rows);
+    loader = loader.with_sort_limits(sort.0, sort.1);
+    let mut rest = rows;
+    for size in batches.iter().cycle() {
+        let (head, tail) = rest.split_at(rest.len().min(*size));
+        loader.push(&batch(schema, head))?;
+        rest = tail;
+        if rest.is_empty() {
+            break;
+        }
+    }
+    loader.finish()
+}
+
+fn numbers(rows: impl IntoIterator<Item = i64>) -> Vec<Row> {
+    rows.into_iter().map(|i| vec![Value::Int(i), Value::Int(i * 7)]).collect()
+}
+
+fn number_table(segment_rows: u32) -> Arc<TableSchema> {
+    table(&[(DataType::BigInt, false), (DataType::BigInt, true)], 1, true, segment_rows)
+}
+
+fn all_rows(schema: &TableSchema, runs: &[Arc<Run>]) -> Vec<Row> {
+    runs.iter().flat_map(|run| rows_of_run(schema, run)).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn a_load_equals_the_naive_sort(
+        (schema, rows) in any_table().prop_flat_map(|schema| (Just(schema.clone()), rows(&schema, 120))),
+        batches in vec(1usize..40, 1..5),
+        sort in (1usize..60, 200usize..4_000),
+    ) {
+        let target = target();
+        let runs = load(&schema, &target, &rows, &batches, sort).unwrap();
+        for run in &runs {
+            let of_run = rows_of_run(&schema, run);
+            prop_assert!(of_run.is_sorted_by(|a, b| compare(&schema, a, b).is_le()));
+            for part in run.segments() {
+                prop_assert!(part.rows() <= schema.options.segment_rows);
+            }
+        }
+        // Each run's rows came before those of the next, so a stable sort of all is a stable sort of what came in.
+        prop_assert_eq!(sorted(&schema, &all_rows(&schema, &runs)), sorted(&schema, &rows));
+        if schema.sort_key.is_empty() {
+            prop_assert_eq!(all_rows(&schema, &runs), rows);
+            prop_assert!(runs.len() <= 1);
+        }
+        drop(runs);
+        prop_assert_eq!(files(&target), 0, "nobody kept the files");
+    }
+
+    #[test]
+    fn a_key_that_is_twice_is_named(
+        keys in vec(0i64..60, 1..40),
+        batches in vec(1usize..20, 1..4),
+        sort_rows in 1usize..20,
+        segment_rows in 1u32..6,
+    ) {
+        let (schema, target) = (number_table(segment_rows), target());
+        let mut seen = std::collections::HashSet::new();
+        let twice: Vec<i64> = keys.iter().copied().filter(|key| !seen.insert(*key)).collect();
+        match load(&schema, &target, &numbers(keys), &batches, (sort_rows, usize::MAX)) {
+            Ok(_) => prop_assert!(twice.is_empty()),
+            Err(e) => {
+                prop_assert_eq!(e.sqlstate(), sqlstate::UNIQUE);
+                let named = |key: &i64| e.message() == format!(
+                    "duplicate key value violates unique constraint \"t_pkey\": Key (c0)=({key}) already exists."
+                );
+                prop_assert!(twice.iter().any(named), "{e}: {twice:?}");
+            }
+        }
+        prop_assert_eq!(files(&target), 0);
+    }
+}
+
+#[test]
+fn sorted_rows_become_one_run_of_full_segments() {
+    let (schema, target) = (number_table(10), target());
+    let runs = load(&schema, &target, &numbers(0..1_000), &[7, 130], (40, usize::MAX)).unwrap();
+    assert_eq!(runs.len(), 1);
+    assert_eq!(runs[0].segments().len(), 100);
+    assert_eq!(all_rows(&schema, &runs), numbers(0..1_000));
+}
+
+#[test]
+fn a_sort_limit_in_bytes_holds() {
+    let text = DataType::Text { max_chars: None };
+    let schema = table(&[(DataType::BigInt, false), (text, true)], 1, true, 4);
+    let wide = |i: i64| vec![Value::Int(-i), Value::Text("x".repeat(1_000).into())];
+    let rows: Vec<Row> = (0..32).map(wide).collect();
+    let target = target();
+    let runs = load(&schema, &target, &rows, &[1], (1 << 20, 9_000)).unwrap();
+    assert_eq!(runs.len(), 4, "eight rows fit 9,000 bytes");
+    assert!(runs.iter().all(|run| run.rows() == 8 && run.segments().len() == 2));
+}
+
+#[test]
+fn wide_and_time_keys_are_shown_as_sql_shows_them() {
+    let text = DataType::Text { max_chars: None };
+    let schema = table(&[(text, false), (DataType::Timestamp, false), (DataType::Integer, true)], 2, true, 4);
+    let row = vec![Value::Text("a b".into()), Value::Int(1_500_000), Value::Null];
+    let error = load(&schema, &target(), &[row.clone(), row], &[9], (8, usize::MAX)).unwrap_err();
+    assert!(error.message().contains("Key (c0, c1)=(a b, 1970-01-01 00:00:01.500) already exists."), "{error}");
+}
+
+#[test]
+fn a_loader_dropped_half_way_leaves_no_file() {
+    let (schema, target) = (number_table(3), target());
+    let mut loader = Loader::new(schema.clone(), target.clone(), 3).with_sort_limits(6, usize::MAX);
+    loader.push(&batch(&schema, &numbers(0..50))).unwrap();
+    assert!(files(&target) > 0);
+    drop(loader);
+    assert_eq!(files(&target), 0);
+
+    let runs = load(&schema, &target, &numbers(0..50), &[50], (6, usize::MAX)).unwrap();
+    runs.iter().flat_map(|run| run.segments()).for_each(|part| part.segment.keep());
+    drop(runs);
+    assert_eq!(files(&target), 17, "kept files stay");
+}
