@@ -1,1 +1,2 @@
-//! Mainstem.
+//! Mainstem: an embedded column store with SQL.
+pub mod sql;

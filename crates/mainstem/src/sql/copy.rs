@@ -1,0 +1,250 @@
+//! COPY, by a grammar of our own on sqlparser's tokens: its list of options is closed.
+//!
+//! ```text
+//! COPY table [(column, ...)] FROM 'file' [[WITH] (option, ...)]
+//! COPY { table [(column, ...)] | (query) } TO 'file' [[WITH] (option, ...)]
+//! option: FORMAT csv | parquet, HEADER [bool], DELIMITER 'c', NULL 's', QUOTE 'c', ESCAPE 'c', ENCODING 'UTF8'
+//! ```
+
+use datafusion::sql::sqlparser::ast::Query;
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::parser::{IsOptional, Parser};
+use datafusion::sql::sqlparser::tokenizer::Token;
+use mainstem_storage::error::sqlstate;
+use mainstem_storage::{Error, Result};
+
+use super::parse::syntax;
+use super::{check_query, fold, table_name};
+
+/// Where COPY TO takes its rows from, or COPY FROM puts them.
+#[derive(Debug, PartialEq)]
+pub(crate) enum CopySource {
+    /// A table and the named columns; none named means all.
+    Table { table: String, columns: Vec<String> },
+    /// A query.
+    Query(Box<Query>),
+}
+
+/// A file format.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum CopyFormat {
+    /// Comma-separated values, as PostgreSQL writes and reads them.
+    Csv(CsvOptions),
+    /// Apache Parquet.
+    Parquet,
+}
+
+/// How CSV looks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CsvOptions {
+    pub(crate) header: bool,
+    pub(crate) delimiter: u8,
+    pub(crate) quote: u8,
+    /// Stands before a quote within quotes; the quote itself unless told otherwise.
+    pub(crate) escape: u8,
+    /// Unquoted text that means NULL.
+    pub(crate) null: String,
+}
+
+impl Default for CsvOptions {
+    fn default() -> Self {
+        Self { header: false, delimiter: b',', quote: b'"', escape: b'"', null: String::new() }
+    }
+}
+
+/// Path and format.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CopyOptions {
+    pub(crate) path: String,
+    pub(crate) format: CopyFormat,
+}
+
+/// A COPY.
+#[derive(Debug, PartialEq)]
+pub(crate) enum CopyStatement {
+    /// COPY FROM.
+    From { table: String, columns: Vec<String>, options: CopyOptions },
+    /// COPY TO.
+    To { source: CopySource, options: CopyOptions },
+}
+
+/// Reads a COPY.
+pub(super) fn parse_copy(parser: &mut Parser<'_>) -> Result<CopyStatement> {
+    parser.expect_keyword_is(Keyword::COPY).map_err(|e| syntax(&e))?;
+    let source = if parser.consume_token(&Token::LParen) {
+        let query = parser.parse_query().map_err(|e| syntax(&e))?;
+        parser.expect_token(&Token::RParen).map_err(|e| syntax(&e))?;
+        check_query(&query)?;
+        CopySource::Query(query)
+    } else {
+        let name = parser.parse_object_name(false).map_err(|e| syntax(&e))?;
+        let columns =
+            parser.parse_parenthesized_column_list(IsOptional::Optional, false).map_err(|e| syntax(&e))?;
+        CopySource::Table { table: table_name(&name)?, columns: columns.iter().map(fold).collect() }
+    };
+    let to = match parser.expect_one_of_keywords(&[Keyword::FROM, Keyword::TO]).map_err(|e| syntax(&e))? {
+        Keyword::TO => true,
+        _ => false,
+    };
+    let path = path(parser)?;
+    let format = options(parser, &path)?;
+    let options = CopyOptions { path, format };
+    match (source, to) {
+        (source, true) => Ok(CopyStatement::To { source, options }),
+        (CopySource::Table { table, columns }, false) => Ok(CopyStatement::From { table, columns, options }),
+        (CopySource::Query(_), false) => Err(Error::invalid(sqlstate::SYNTAX, "syntax error: COPY FROM needs a table, not a query")),
+    }
+}
+
+fn path(parser: &mut Parser<'_>) -> Result<String> {
+    let token = parser.next_token();
+    match token.token {
+        Token::SingleQuotedString(path) => Ok(path),
+        Token::Word(w) if matches!(w.keyword, Keyword::STDIN | Keyword::STDOUT | Keyword::PROGRAM) => {
+            Err(Error::unsupported(format_args!("COPY with {}", w.value.to_uppercase())))
+        }
+        _ => Err(Error::invalid(
+            sqlstate::SYNTAX,
+            format!("syntax error: expected a file name in quotes, found: {token}{}", token.span.start),
+        )),
+    }
+}
+
+#[derive(Default)]
+struct Given {
+    format: Option<String>,
+    header: Option<bool>,
+    delimiter: Option<u8>,
+    quote: Option<u8>,
+    escape: Option<u8>,
+    null: Option<String>,
+}
+
+fn options(parser: &mut Parser<'_>, path: &str) -> Result<CopyFormat> {
+    let mut given = Given::default();
+    let with = parser.parse_keyword(Keyword::WITH);
+    if parser.consume_token(&Token::LParen) {
+        loop {
+            option(parser, &mut given)?;
+            if parser.consume_token(&Token::RParen) {
+                break;
+            }
+            parser.expect_token(&Token::Comma).map_err(|e| syntax(&e))?;
+        }
+    } else if with {
+        parser.expect_token(&Token::LParen).map_err(|e| syntax(&e))?;
+    }
+    let extension = path.rsplit_once('.').map_or("", |(_, extension)| extension).to_ascii_lowercase();
+    let format = given.format.clone().unwrap_or_else(|| match extension.as_str() {
+        known @ ("csv" | "parquet") => known.to_string(),
+        _ => "text".to_string(),
+    });
+    match format.as_str() {
+        "csv" => csv(given),
+        "parquet" => {
+            let Given { format: _, header, delimiter, quote, escape, null } = given;
+            if header.is_some() || delimiter.is_some() || quote.is_some() || escape.is_some() || null.is_some() {
+                return Err(Error::invalid(sqlstate::INVALID_PARAMETER, "FORMAT parquet has no CSV options"));
+            }
+            Ok(CopyFormat::Parquet)
+        }
+        "text" | "binary" => Err(Error::unsupported(format_args!("COPY FORMAT {format} (use csv or parquet)"))),
+        other => Err(Error::invalid(sqlstate::INVALID_PARAMETER, format!("COPY format \"{other}\" is not known"))),
+    }
+}
+
+fn csv(given: Given) -> Result<CopyFormat> {
+    let default = CsvOptions::default();
+    let quote = given.quote.unwrap_or(default.quote);
+    let csv = CsvOptions {
+        header: given.header.unwrap_or(false),
+        delimiter: given.delimiter.unwrap_or(default.delimiter),
+        quote,
+        escape: given.escape.unwrap_or(quote),
+        null: given.null.unwrap_or_default(),
+    };
+    let breaks = |b: u8| b == b'\n' || b == b'\r';
+    if breaks(csv.delimiter) || breaks(csv.quote) || breaks(csv.escape) || csv.null.bytes().any(breaks) {
+        return Err(Error::invalid(sqlstate::INVALID_PARAMETER, "a line break cannot be a COPY option"));
+    }
+    if csv.delimiter == csv.quote {
+        return Err(Error::invalid(sqlstate::INVALID_PARAMETER, "DELIMITER and QUOTE must be different"));
+    }
+    if csv.null.bytes().any(|b| b == csv.delimiter || b == csv.quote) {
+        return Err(Error::invalid(sqlstate::INVALID_PARAMETER, "NULL must not contain the delimiter or the quote"));
+    }
+    Ok(CopyFormat::Csv(csv))
+}
+
+fn option(parser: &mut Parser<'_>, given: &mut Given) -> Result<()> {
+    let token = parser.next_token();
+    let Token::Word(word) = &token.token else {
+        return Err(Error::invalid(
+            sqlstate::SYNTAX,
+            format!("syntax error: expected an option of COPY, found: {token}{}", token.span.start),
+        ));
+    };
+    let name = word.value.to_ascii_lowercase();
+    let set_before = match name.as_str() {
+        "format" => given.format.replace(word_or_text(parser)?.to_ascii_lowercase()).is_some(),
+        "header" => given.header.replace(flag(parser)?).is_some(),
+        "delimiter" => given.delimiter.replace(character(parser, &name)?).is_some(),
+        "quote" => given.quote.replace(character(parser, &name)?).is_some(),
+        "escape" => given.escape.replace(character(parser, &name)?).is_some(),
+        "null" => given.null.replace(word_or_text(parser)?).is_some(),
+        "encoding" => {
+            let encoding = word_or_text(parser)?;
+            if !matches!(encoding.to_ascii_lowercase().as_str(), "utf8" | "utf-8") {
+                return Err(Error::unsupported(format_args!("COPY ENCODING '{encoding}' (files are UTF8)")));
+            }
+            false
+        }
+        _ => return Err(Error::unsupported(format_args!("the COPY option {}", word.value))),
+    };
+    if set_before {
+        return Err(Error::invalid(sqlstate::SYNTAX, format!("COPY option {name} is set twice")));
+    }
+    Ok(())
+}
+
+fn word_or_text(parser: &mut Parser<'_>) -> Result<String> {
+    let token = parser.next_token();
+    match token.token {
+        Token::SingleQuotedString(text) | Token::EscapedStringLiteral(text) => Ok(text),
+        Token::Word(word) => Ok(word.value),
+        _ => Err(Error::invalid(
+            sqlstate::SYNTAX,
+            format!("syntax error: expected a value, found: {token}{}", token.span.start),
+        )),
+    }
+}
+
+fn flag(parser: &mut Parser<'_>) -> Result<bool> {
+    if matches!(parser.peek_token_ref().token, Token::Comma | Token::RParen) {
+        return Ok(true);
+    }
+    let token = parser.next_token();
+    let text = match &token.token {
+        Token::SingleQuotedString(text) => text.clone(),
+        Token::Word(word) => word.value.clone(),
+        Token::Number(number, false) => number.clone(),
+        other => other.to_string(),
+    };
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "on" | "1" => Ok(true),
+        "false" | "off" | "0" => Ok(false),
+        "match" => Err(Error::unsupported("COPY HEADER MATCH")),
+        _ => Err(Error::invalid(sqlstate::SYNTAX, format!("HEADER is true or false, not \"{text}\""))),
+    }
+}
+
+fn character(parser: &mut Parser<'_>, name: &str) -> Result<u8> {
+    let text = word_or_text(parser)?;
+    match text.as_bytes() {
+        [byte] if byte.is_ascii() => Ok(*byte),
+        _ => Err(Error::invalid(
+            sqlstate::INVALID_PARAMETER,
+            format!("COPY {} must be a single one-byte character", name.to_uppercase()),
+        )),
+    }
+}

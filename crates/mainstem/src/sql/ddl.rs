@@ -1,0 +1,406 @@
+//! CREATE TABLE and DROP TABLE.
+
+use datafusion::sql::sqlparser::ast::{
+    ColumnDef, ColumnOption, CreateTable as AstCreateTable, CreateTableOptions, Expr, HiveDistributionStyle, HiveFormat,
+    IndexColumn, ObjectType, OneOrManyWithParens, PrimaryKeyConstraint, SqlOption, Statement as Ast, TableConstraint,
+    Value,
+};
+use mainstem_storage::error::sqlstate;
+use mainstem_storage::schema::{DataType, Layout};
+use mainstem_storage::{Error, Result};
+
+use super::types::column_type;
+use super::{fold, table_name};
+
+/// A column of a new table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NewColumn {
+    pub(crate) name: String,
+    pub(crate) data_type: DataType,
+    pub(crate) nullable: bool,
+}
+
+/// CREATE TABLE, checked for everything that can be known without the catalog.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CreateTable {
+    pub(crate) name: String,
+    pub(crate) if_not_exists: bool,
+    pub(crate) columns: Vec<NewColumn>,
+    pub(crate) primary_key: Vec<String>,
+    pub(crate) sort_key: Option<Vec<String>>,
+    pub(crate) layout: Option<Layout>,
+    pub(crate) segment_rows: Option<u32>,
+    pub(crate) delta_rows: Option<u32>,
+}
+
+/// DROP TABLE.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DropTable {
+    pub(crate) names: Vec<String>,
+    pub(crate) if_exists: bool,
+}
+
+/// Reads a CREATE TABLE; `options_behind` are WITH options that stood behind ORDER BY.
+pub(super) fn create_table(table: AstCreateTable, options_behind: Vec<SqlOption>) -> Result<CreateTable> {
+    refuse_the_rest(&table)?;
+    let AstCreateTable { if_not_exists, name, columns, constraints, table_options, order_by, .. } = table;
+    let mut new = CreateTable {
+        name: table_name(&name)?,
+        if_not_exists,
+        columns: Vec::with_capacity(columns.len()),
+        primary_key: Vec::new(),
+        sort_key: None,
+        layout: None,
+        segment_rows: None,
+        delta_rows: None,
+    };
+    for column in &columns {
+        let (column, is_key) = new_column(column)?;
+        if new.columns.iter().any(|c| c.name == column.name) {
+            return Err(Error::invalid(
+                sqlstate::DUPLICATE_COLUMN,
+                format!("column \"{}\" is named twice in table \"{}\"", column.name, new.name),
+            ));
+        }
+        if is_key {
+            set_key(&mut new, vec![column.name.clone()])?;
+        }
+        new.columns.push(column);
+    }
+    if new.columns.is_empty() {
+        return Err(Error::unsupported("a table without columns"));
+    }
+    for constraint in &constraints {
+        let TableConstraint::PrimaryKey(key) = constraint else {
+            return Err(Error::unsupported(format_args!("the constraint {constraint}")));
+        };
+        let names = key_columns(key)?;
+        set_key(&mut new, names)?;
+    }
+    new.sort_key = order_by.map(|by| sort_columns(&by)).transpose()?;
+    let mut options = match table_options {
+        CreateTableOptions::None => Vec::new(),
+        CreateTableOptions::With(options) => options,
+        other => return Err(Error::unsupported(format_args!("{other}"))),
+    };
+    options.extend(options_behind);
+    for option in &options {
+        set_option(&mut new, option)?;
+    }
+    check_keys(&mut new)?;
+    Ok(new)
+}
+
+fn set_key(new: &mut CreateTable, names: Vec<String>) -> Result<()> {
+    if !new.primary_key.is_empty() {
+        return Err(Error::invalid(
+            sqlstate::INVALID_TABLE,
+            format!("table \"{}\" can have only one primary key", new.name),
+        ));
+    }
+    new.primary_key = names;
+    Ok(())
+}
+
+/// Key columns exist, occur once and are NOT NULL.
+fn check_keys(new: &mut CreateTable) -> Result<()> {
+    for (kind, key) in [("primary key", Some(&new.primary_key)), ("ORDER BY", new.sort_key.as_ref())] {
+        for (at, name) in key.into_iter().flatten().enumerate() {
+            if !new.columns.iter().any(|c| c.name == *name) {
+                return Err(Error::new(
+                    mainstem_storage::ErrorKind::NotFound,
+                    sqlstate::UNDEFINED_COLUMN,
+                    format!("column \"{name}\" of the {kind} does not exist"),
+                ));
+            }
+            if key.into_iter().flatten().take(at).any(|before| before == name) {
+                return Err(Error::invalid(
+                    sqlstate::DUPLICATE_COLUMN,
+                    format!("column \"{name}\" is named twice in the {kind}"),
+                ));
+            }
+        }
+    }
+    for column in &mut new.columns {
+        if new.primary_key.contains(&column.name) {
+            column.nullable = false;
+        }
+    }
+    if new.layout == Some(Layout::Insertion) && new.sort_key.is_some() {
+        return Err(Error::invalid(sqlstate::INVALID_TABLE, "layout 'insertion' keeps arrival order and has no ORDER BY"));
+    }
+    if new.layout == Some(Layout::Sorted) && new.sort_key.is_none() && new.primary_key.is_empty() {
+        return Err(Error::invalid(sqlstate::INVALID_TABLE, "layout 'sorted' needs a PRIMARY KEY or an ORDER BY"));
+    }
+    Ok(())
+}
+
+fn new_column(column: &ColumnDef) -> Result<(NewColumn, bool)> {
+    let ColumnDef { name, data_type, options } = column;
+    let name = fold(name);
+    if name.starts_with("_row_ref") {
+        return Err(Error::unsupported(format_args!("the column name \"{name}\", which the engine uses itself,")));
+    }
+    let data_type = column_type(data_type).map_err(|e| e.context(format_args!("column \"{name}\"")))?;
+    let (mut null, mut not_null, mut is_key) = (false, false, false);
+    for option in options {
+        match &option.option {
+            ColumnOption::Null => null = true,
+            ColumnOption::NotNull => not_null = true,
+            ColumnOption::PrimaryKey(PrimaryKeyConstraint {
+                name: _,
+                index_name: None,
+                index_type: None,
+                columns,
+                index_options,
+                characteristics: None,
+            }) if columns.is_empty() && index_options.is_empty() => is_key = true,
+            other => return Err(Error::unsupported(format_args!("\"{other}\" on column \"{name}\""))),
+        }
+    }
+    if null && (not_null || is_key) {
+        return Err(Error::invalid(sqlstate::SYNTAX, format!("column \"{name}\" is declared both NULL and NOT NULL")));
+    }
+    Ok((NewColumn { name, data_type, nullable: !(not_null || is_key) }, is_key))
+}
+
+fn key_columns(key: &PrimaryKeyConstraint) -> Result<Vec<String>> {
+    let PrimaryKeyConstraint { name: _, index_name: None, index_type: None, columns, index_options, characteristics: None } =
+        key
+    else {
+        return Err(Error::unsupported(format_args!("the constraint {key}")));
+    };
+    if !index_options.is_empty() {
+        return Err(Error::unsupported(format_args!("the constraint {key}")));
+    }
+    columns
+        .iter()
+        .map(|IndexColumn { column, operator_class }| {
+            let plain = operator_class.is_none()
+                && column.with_fill.is_none()
+                && column.options.asc.is_none()
+                && column.options.nulls_first.is_none();
+            match &column.expr {
+                Expr::Identifier(ident) if plain => Ok(fold(ident)),
+                _ => Err(Error::unsupported(format_args!("\"{column}\" in a primary key"))),
+            }
+        })
+        .collect()
+}
+
+fn sort_columns(by: &OneOrManyWithParens<Expr>) -> Result<Vec<String>> {
+    let exprs = match by {
+        OneOrManyWithParens::One(expr) => std::slice::from_ref(expr),
+        OneOrManyWithParens::Many(exprs) => exprs.as_slice(),
+    };
+    if exprs.is_empty() {
+        return Err(Error::invalid(sqlstate::SYNTAX, "ORDER BY names no column"));
+    }
+    exprs
+        .iter()
+        .map(|expr| match expr {
+            Expr::Identifier(ident) => Ok(fold(ident)),
+            other => Err(Error::unsupported(format_args!("\"{other}\" in the ORDER BY of a table"))),
+        })
+        .collect()
+}
+
+fn set_option(new: &mut CreateTable, option: &SqlOption) -> Result<()> {
+    let SqlOption::KeyValue { key, value } = option else {
+        return Err(Error::unsupported(format_args!("the table option {option}")));
+    };
+    let twice = |name: &str| Error::invalid(sqlstate::INVALID_PARAMETER, format!("table option {name} is set twice"));
+    match fold(key).as_str() {
+        name @ "segment_rows" => {
+            if new.segment_rows.replace(positive(name, value)?).is_some() {
+                return Err(twice(name));
+            }
+        }
+        name @ "delta_rows" => {
+            if new.delta_rows.replace(positive(name, value)?).is_some() {
+                return Err(twice(name));
+            }
+        }
+        "layout" => {
+            let text = match value {
+                Expr::Value(v) => match &v.value {
+                    Value::SingleQuotedString(text) => text.clone(),
+                    other => other.to_string(),
+                },
+                Expr::Identifier(ident) => fold(ident),
+                other => other.to_string(),
+            };
+            let layout = match text.as_str() {
+                "insertion" => Layout::Insertion,
+                "sorted" => Layout::Sorted,
+                _ => {
+                    return Err(Error::invalid(
+                        sqlstate::INVALID_PARAMETER,
+                        format!("layout is 'insertion' or 'sorted', not '{text}'"),
+                    ));
+                }
+            };
+            if new.layout.replace(layout).is_some() {
+                return Err(twice("layout"));
+            }
+        }
+        other => {
+            return Err(Error::invalid(
+                sqlstate::INVALID_PARAMETER,
+                format!("there is no table option \"{other}\"; there are segment_rows, delta_rows and layout"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn positive(name: &str, value: &Expr) -> Result<u32> {
+    let number = match value {
+        Expr::Value(v) => match &v.value {
+            Value::Number(n, false) => n.parse::<u32>().ok(),
+            Value::SingleQuotedString(n) => n.parse::<u32>().ok(),
+            _ => None,
+        },
+        _ => None,
+    };
+    number.filter(|n| *n > 0).ok_or_else(|| {
+        Error::invalid(sqlstate::INVALID_PARAMETER, format!("{name} is a positive whole number, not {value}"))
+    })
+}
+
+/// Refuses every clause of CREATE TABLE that is not used above. The list is the whole struct, so that a clause added to
+/// the parser does not compile until it is decided here.
+fn refuse_the_rest(table: &AstCreateTable) -> Result<()> {
+    let AstCreateTable {
+        or_replace,
+        temporary,
+        external,
+        dynamic,
+        global,
+        if_not_exists: _,
+        transient,
+        volatile,
+        iceberg,
+        snapshot,
+        name: _,
+        columns: _,
+        constraints: _,
+        hive_distribution,
+        hive_formats,
+        table_options: _,
+        file_format,
+        location,
+        query,
+        without_rowid,
+        like,
+        clone,
+        version,
+        comment,
+        on_commit,
+        on_cluster,
+        primary_key,
+        order_by: _,
+        partition_by,
+        cluster_by,
+        clustered_by,
+        inherits,
+        partition_of,
+        for_values,
+        strict,
+        copy_grants,
+        enable_schema_evolution,
+        change_tracking,
+        data_retention_time_in_days,
+        max_data_extension_time_in_days,
+        default_ddl_collation,
+        with_aggregation_policy,
+        with_row_access_policy,
+        with_storage_lifecycle_policy,
+        with_tags,
+        external_volume,
+        base_location,
+        catalog,
+        catalog_sync,
+        storage_serialization_policy,
+        target_lag,
+        warehouse,
+        refresh_mode,
+        initialize,
+        require_user,
+        diststyle,
+        distkey,
+        sortkey,
+        backup,
+    } = table;
+    let hive_format = hive_formats.as_ref().is_some_and(|formats| *formats != HiveFormat::default());
+    let refusals = [
+        (query.is_some(), "CREATE TABLE AS (use CREATE TABLE and INSERT)"),
+        (like.is_some() || clone.is_some() || version.is_some(), "CREATE TABLE LIKE"),
+        (*or_replace, "CREATE OR REPLACE TABLE"),
+        (*temporary || global.is_some() || on_commit.is_some(), "a temporary table"),
+        (*external || *dynamic || *transient || *volatile || *iceberg || *snapshot, "this kind of table"),
+        (
+            partition_by.is_some() || partition_of.is_some() || for_values.is_some() || inherits.is_some(),
+            "PARTITION BY, PARTITION OF and INHERITS",
+        ),
+        (
+            primary_key.is_some()
+                || *without_rowid
+                || *strict
+                || on_cluster.is_some()
+                || cluster_by.is_some()
+                || clustered_by.is_some()
+                || distkey.is_some()
+                || sortkey.is_some()
+                || diststyle.is_some()
+                || backup.is_some()
+                || *hive_distribution != HiveDistributionStyle::NONE
+                || hive_format
+                || file_format.is_some()
+                || location.is_some()
+                || comment.is_some(),
+            "a clause of another database's CREATE TABLE",
+        ),
+        (
+            *copy_grants
+                || enable_schema_evolution.is_some()
+                || change_tracking.is_some()
+                || data_retention_time_in_days.is_some()
+                || max_data_extension_time_in_days.is_some()
+                || default_ddl_collation.is_some()
+                || with_aggregation_policy.is_some()
+                || with_row_access_policy.is_some()
+                || with_storage_lifecycle_policy.is_some()
+                || with_tags.is_some()
+                || external_volume.is_some()
+                || base_location.is_some()
+                || catalog.is_some()
+                || catalog_sync.is_some()
+                || storage_serialization_policy.is_some()
+                || target_lag.is_some()
+                || warehouse.is_some()
+                || refresh_mode.is_some()
+                || initialize.is_some()
+                || *require_user,
+            "a clause of another database's CREATE TABLE",
+        ),
+    ];
+    match refusals.iter().find(|(present, _)| *present) {
+        Some((_, what)) => Err(Error::unsupported(what)),
+        None => Ok(()),
+    }
+}
+
+/// Reads a DROP TABLE.
+pub(super) fn drop_table(statement: Ast) -> Result<DropTable> {
+    let Ast::Drop { object_type, if_exists, names, cascade, restrict: _, purge, temporary, table } = statement else {
+        return Err(Error::internal("not a DROP"));
+    };
+    if object_type != ObjectType::Table {
+        return Err(Error::unsupported(format_args!("DROP {object_type}")));
+    }
+    if cascade || purge || temporary || table.is_some() {
+        return Err(Error::unsupported("DROP TABLE with CASCADE, PURGE or TEMPORARY"));
+    }
+    Ok(DropTable { names: names.iter().map(table_name).collect::<Result<_>>()?, if_exists })
+}

@@ -1,0 +1,103 @@
+//! SQL text into statements.
+//!
+//! Comes in: text. Goes out: [`Statement`]s that say what to do, with sqlparser's tree kept where a query or an expression
+//! is meant for DataFusion. Steps: tokenise, split at semicolons, parse each part (COPY and CHECKPOINT by grammar of our
+//! own, the rest by sqlparser), refuse what is not understood in full. Invariant: no clause is ever ignored; every field of
+//! a parsed statement is used or refused with 0A000. It does not own: names and types of the catalog, or running anything.
+
+mod dialect;
+mod split;
+mod parse;
+mod refuse;
+mod ddl;
+mod dml;
+mod transaction;
+mod copy;
+mod settings;
+mod types;
+
+pub(crate) use copy::{CopyFormat, CopyOptions, CopySource, CopyStatement, CsvOptions};
+pub(crate) use ddl::{CreateTable, DropTable};
+pub(crate) use dml::{Delete, Insert, ROW_REF, TARGET_SCHEMA, Update};
+pub(crate) use parse::{Statement, parse};
+pub(crate) use refuse::check_query;
+pub(crate) use settings::SettingStatement;
+pub use split::split_statements;
+pub(crate) use transaction::Begin;
+pub(crate) use types::{CastTypes, sql_name};
+
+use datafusion::sql::sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
+use mainstem_storage::error::sqlstate;
+use mainstem_storage::{Error, Result};
+
+/// SQLSTATEs that only SQL needs.
+pub(crate) mod state {
+    /// invalid_schema_name
+    pub(crate) const UNDEFINED_SCHEMA: &str = "3F000";
+    /// insufficient_privilege
+    pub(crate) const READ_ONLY_TABLE: &str = "42501";
+    /// undefined_object
+    pub(crate) const UNDEFINED_OBJECT: &str = "42704";
+    /// undefined_function
+    pub(crate) const UNDEFINED_FUNCTION: &str = "42883";
+    /// ambiguous_column
+    pub(crate) const AMBIGUOUS_COLUMN: &str = "42702";
+    /// grouping_error
+    pub(crate) const GROUPING: &str = "42803";
+    /// statement_too_complex
+    pub(crate) const TOO_COMPLEX: &str = "54001";
+    /// A rule of SQL is broken and no code of its own exists: syntax_error_or_access_rule_violation
+    pub(crate) const RULE_VIOLATION: &str = "42000";
+}
+
+/// The schema of users' tables.
+pub(crate) const PUBLIC: &str = "public";
+/// The schema of the system tables.
+pub(crate) const SYSTEM: &str = "mainstem";
+
+/// An identifier as SQL folds it: lower case unless quoted.
+pub(crate) fn fold(ident: &Ident) -> String {
+    match ident.quote_style {
+        Some(_) => ident.value.clone(),
+        None => ident.value.to_lowercase(),
+    }
+}
+
+/// The name of a user's table: `t` or `public.t`.
+///
+/// # Errors
+/// 3F000 for another schema, 42501 for a system table, 42601 for anything else.
+pub(crate) fn table_name(name: &ObjectName) -> Result<String> {
+    let mut parts = Vec::with_capacity(2);
+    for part in &name.0 {
+        match part {
+            ObjectNamePart::Identifier(ident) => parts.push(fold(ident)),
+            ObjectNamePart::Function(_) => return Err(Error::unsupported(format_args!("the table name {name}"))),
+        }
+    }
+    match parts.as_slice() {
+        [table] => Ok(table.clone()),
+        [schema, table] if schema == PUBLIC => Ok(table.clone()),
+        [schema, table] if schema == SYSTEM => Err(Error::invalid(
+            state::READ_ONLY_TABLE,
+            format!("{schema}.{table} is a system table and cannot be changed"),
+        )),
+        [schema, _] => Err(Error::new(
+            mainstem_storage::ErrorKind::NotFound,
+            state::UNDEFINED_SCHEMA,
+            format!("schema \"{schema}\" does not exist"),
+        )),
+        _ => Err(Error::invalid(sqlstate::SYNTAX, format!("\"{name}\" is not the name of a table"))),
+    }
+}
+
+/// The name of a column, unqualified.
+pub(crate) fn column_name(name: &ObjectName) -> Result<String> {
+    match name.0.as_slice() {
+        [ObjectNamePart::Identifier(ident)] => Ok(fold(ident)),
+        _ => Err(Error::unsupported(format_args!("the column name {name}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests;

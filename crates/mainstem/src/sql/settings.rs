@@ -1,0 +1,78 @@
+//! SET, RESET and SHOW: names and values only; which settings there are is the session's business.
+
+use datafusion::sql::sqlparser::ast::{ContextModifier, Expr, Ident, ObjectName, Reset, ResetStatement, Set, Value};
+use mainstem_storage::{Error, Result};
+
+use super::fold;
+use super::transaction::{Begin, modes_of};
+
+/// A statement about a setting.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum SettingStatement {
+    /// SET name = value; None is DEFAULT.
+    Set { name: String, value: Option<String> },
+    /// SHOW name.
+    Show { name: String },
+    /// SHOW ALL.
+    ShowAll,
+    /// SET TRANSACTION.
+    Transaction(Begin),
+}
+
+fn dotted(name: &ObjectName) -> String {
+    name.0.iter().map(|p| p.as_ident().map_or_else(|| p.to_string(), fold)).collect::<Vec<_>>().join(".")
+}
+
+/// Reads a SET.
+pub(super) fn set(set: Set) -> Result<SettingStatement> {
+    match set {
+        Set::SingleAssignment { scope: None | Some(ContextModifier::Session), hivevar: false, variable, values } => {
+            let [value] = values.as_slice() else {
+                return Err(Error::unsupported("SET with a list of values"));
+            };
+            Ok(SettingStatement::Set { name: dotted(&variable), value: setting_value(value)? })
+        }
+        Set::SingleAssignment { .. } => Err(Error::unsupported("SET LOCAL and SET GLOBAL")),
+        Set::SetTimeZone { local: false, value } => {
+            Ok(SettingStatement::Set { name: "timezone".into(), value: setting_value(&value)? })
+        }
+        Set::SetTransaction { modes, snapshot: None, session: false } => {
+            modes_of(&modes).map(SettingStatement::Transaction)
+        }
+        other => Err(Error::unsupported(format_args!("\"{other}\""))),
+    }
+}
+
+/// Reads a RESET.
+pub(super) fn reset(statement: ResetStatement) -> Result<SettingStatement> {
+    match statement.reset {
+        Reset::ConfigurationParameter(name) => Ok(SettingStatement::Set { name: dotted(&name), value: None }),
+        Reset::ALL => Err(Error::unsupported("RESET ALL")),
+    }
+}
+
+/// Reads a SHOW.
+pub(super) fn show(variable: &[Ident]) -> Result<SettingStatement> {
+    let name = variable.iter().map(fold).collect::<Vec<_>>().join(".");
+    Ok(match name.as_str() {
+        "all" => SettingStatement::ShowAll,
+        "time.zone" => SettingStatement::Show { name: "timezone".into() },
+        "transaction.isolation.level" => SettingStatement::Show { name: "transaction_isolation".into() },
+        _ => SettingStatement::Show { name },
+    })
+}
+
+/// The text of a value; None for DEFAULT.
+fn setting_value(expr: &Expr) -> Result<Option<String>> {
+    match expr {
+        Expr::Value(value) => match &value.value {
+            Value::SingleQuotedString(text) => Ok(Some(text.clone())),
+            Value::Number(number, _) => Ok(Some(number.clone())),
+            Value::Boolean(flag) => Ok(Some(flag.to_string())),
+            other => Err(Error::unsupported(format_args!("the setting value {other}"))),
+        },
+        Expr::Identifier(ident) if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default") => Ok(None),
+        Expr::Identifier(ident) => Ok(Some(ident.value.clone())),
+        other => Err(Error::unsupported(format_args!("the setting value {other}"))),
+    }
+}

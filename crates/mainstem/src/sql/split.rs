@@ -1,0 +1,100 @@
+//! Where statements end, without parsing them: what a shell needs to know when to run what was typed, and a reader of a
+//! script to run it piece by piece.
+
+/// Splits `text` after each semicolon that ends a statement. Returns the complete statements without their semicolon, and
+/// the rest, which is an unfinished statement or blank. Semicolons in quotes, dollar quotes and comments end nothing.
+///
+/// ```
+/// let (done, rest) = mainstem::split_statements("SELECT ';'; SELECT 2 -- ;");
+/// assert_eq!(done, ["SELECT ';'"]);
+/// assert_eq!(rest, " SELECT 2 -- ;");
+/// ```
+#[must_use]
+pub fn split_statements(text: &str) -> (Vec<&str>, &str) {
+    let bytes = text.as_bytes();
+    let (mut done, mut start, mut at) = (Vec::new(), 0, 0);
+    while let Some(&byte) = bytes.get(at) {
+        at = match byte {
+            b'\'' => {
+                let escapes = at > 0
+                    && matches!(bytes.get(at - 1), Some(b'e' | b'E'))
+                    && !at.checked_sub(2).and_then(|i| bytes.get(i)).is_some_and(|b| is_word(*b));
+                after_quote(bytes, at, escapes)
+            }
+            b'"' => after_quote(bytes, at, false),
+            b'-' if bytes.get(at + 1) == Some(&b'-') => {
+                memchr_from(bytes, at, b'\n').map_or(bytes.len(), |end| end + 1)
+            }
+            b'/' if bytes.get(at + 1) == Some(&b'*') => after_comment(bytes, at),
+            b'$' if !at.checked_sub(1).and_then(|i| bytes.get(i)).is_some_and(|b| is_word(*b)) => {
+                after_dollar_quote(text, at)
+            }
+            b';' => {
+                done.push(text.get(start..at).unwrap_or_default());
+                start = at + 1;
+                at + 1
+            }
+            _ => at + 1,
+        };
+    }
+    (done, text.get(start..).unwrap_or_default())
+}
+
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$' || byte >= 0x80
+}
+
+fn memchr_from(bytes: &[u8], from: usize, byte: u8) -> Option<usize> {
+    bytes.iter().skip(from).position(|b| *b == byte).map(|i| from + i)
+}
+
+fn after_quote(bytes: &[u8], open: usize, escapes: bool) -> usize {
+    let quote = bytes.get(open).copied();
+    let mut at = open + 1;
+    while let Some(&byte) = bytes.get(at) {
+        if escapes && byte == b'\\' {
+            at += 2;
+        } else if Some(byte) == quote {
+            // A doubled quote closes and opens again, which comes to the same.
+            return at + 1;
+        } else {
+            at += 1;
+        }
+    }
+    bytes.len()
+}
+
+fn after_comment(bytes: &[u8], open: usize) -> usize {
+    let (mut at, mut depth) = (open, 0_usize);
+    while at < bytes.len() {
+        match (bytes.get(at), bytes.get(at + 1)) {
+            (Some(b'/'), Some(b'*')) => {
+                depth += 1;
+                at += 2;
+            }
+            (Some(b'*'), Some(b'/')) => {
+                depth -= 1;
+                at += 2;
+                if depth == 0 {
+                    return at;
+                }
+            }
+            _ => at += 1,
+        }
+    }
+    bytes.len()
+}
+
+fn after_dollar_quote(text: &str, open: usize) -> usize {
+    let rest = text.get(open + 1..).unwrap_or_default();
+    let Some(tag_len) = rest.find('$') else { return open + 1 };
+    let tag = rest.get(..tag_len).unwrap_or_default();
+    let starts_well = !tag.starts_with(|c: char| c.is_ascii_digit());
+    if !(starts_well && tag.bytes().all(is_word)) {
+        return open + 1;
+    }
+    let delimiter_len = tag_len + 2;
+    let delimiter = text.get(open..open + delimiter_len).unwrap_or_default();
+    let body = text.get(open + delimiter_len..).unwrap_or_default();
+    body.find(delimiter).map_or(text.len(), |at| open + delimiter_len + at + delimiter_len)
+}

@@ -1,0 +1,116 @@
+//! SQL type names, in the two places they occur: column definitions and casts.
+//!
+//! Comes in: a type as sqlparser read it. Goes out: a column type of storage, or the Arrow type of a cast. A name that is
+//! not understood in full (a precision we do not keep, blank padding) is refused, never rounded to something near.
+
+use arrow::datatypes::FieldRef;
+use datafusion::common::{DataFusionError, Result as DfResult};
+use datafusion::logical_expr::planner::TypePlanner;
+use datafusion::sql::sqlparser::ast::{CharacterLength, DataType as Sql, ExactNumberInfo, TimezoneInfo};
+use mainstem_storage::error::sqlstate;
+use mainstem_storage::schema::DataType;
+use mainstem_storage::{Error, Result};
+use std::sync::Arc;
+
+/// The column type that `sql` names.
+///
+/// # Errors
+/// 0A000 for a type Mainstem has not got, 22023 for a precision, scale or length out of range.
+pub(crate) fn column_type(sql: &Sql) -> Result<DataType> {
+    Ok(match sql {
+        Sql::Boolean | Sql::Bool => DataType::Boolean,
+        Sql::SmallInt(None) | Sql::Int2(None) => DataType::SmallInt,
+        Sql::Int(None) | Sql::Integer(None) | Sql::Int4(None) => DataType::Integer,
+        Sql::BigInt(None) | Sql::Int8(None) => DataType::BigInt,
+        Sql::Real | Sql::Float4 => DataType::Real,
+        Sql::DoublePrecision | Sql::Float8 | Sql::Double(ExactNumberInfo::None) | Sql::Float(ExactNumberInfo::None) => {
+            DataType::Double
+        }
+        Sql::Float(ExactNumberInfo::Precision(bits)) => match bits {
+            1..=24 => DataType::Real,
+            25..=53 => DataType::Double,
+            _ => return Err(out_of_range(sql, "a float has 1 to 53 bits")),
+        },
+        Sql::Numeric(info) | Sql::Decimal(info) | Sql::Dec(info) => decimal(sql, info)?,
+        Sql::Date => DataType::Date,
+        Sql::Timestamp(None | Some(6), zone) => match zone {
+            TimezoneInfo::None | TimezoneInfo::WithoutTimeZone => DataType::Timestamp,
+            TimezoneInfo::WithTimeZone | TimezoneInfo::Tz => DataType::TimestampTz,
+        },
+        Sql::Text => DataType::Text { max_chars: None },
+        Sql::Varchar(length) | Sql::CharacterVarying(length) | Sql::CharVarying(length) => {
+            DataType::Text { max_chars: text_length(sql, length.as_ref())? }
+        }
+        Sql::Bytea => DataType::Bytea,
+        _ => return Err(Error::unsupported(format_args!("the column type {sql}"))),
+    })
+}
+
+fn decimal(sql: &Sql, info: &ExactNumberInfo) -> Result<DataType> {
+    let (precision, scale) = match info {
+        ExactNumberInfo::None => {
+            return Err(Error::unsupported(format_args!("{sql} without a precision (write DECIMAL(p, s), p up to 38)")));
+        }
+        ExactNumberInfo::Precision(precision) => (*precision, 0),
+        ExactNumberInfo::PrecisionAndScale(precision, scale) => (*precision, *scale),
+    };
+    match (u8::try_from(precision), i8::try_from(scale)) {
+        (Ok(p @ 1..=38), Ok(s)) if s >= 0 && i64::from(p) >= i64::from(s) => {
+            Ok(DataType::Decimal { precision: p, scale: s })
+        }
+        _ => Err(out_of_range(sql, "precision is 1 to 38, scale 0 to the precision")),
+    }
+}
+
+fn text_length(sql: &Sql, length: Option<&CharacterLength>) -> Result<Option<u32>> {
+    match length {
+        None => Ok(None),
+        Some(CharacterLength::IntegerLength { length, unit: None }) => match u32::try_from(*length) {
+            Ok(n @ 1..=10_485_760) => Ok(Some(n)),
+            _ => Err(out_of_range(sql, "a length is 1 to 10485760")),
+        },
+        Some(_) => Err(Error::unsupported(format_args!("the column type {sql}"))),
+    }
+}
+
+fn out_of_range(sql: &Sql, rule: &str) -> Error {
+    Error::invalid(sqlstate::INVALID_PARAMETER, format!("{sql}: {rule}"))
+}
+
+/// How a column type is written in SQL.
+pub(crate) fn sql_name(data_type: DataType) -> String {
+    match data_type {
+        DataType::Boolean => "boolean".into(),
+        DataType::SmallInt => "smallint".into(),
+        DataType::Integer => "integer".into(),
+        DataType::BigInt => "bigint".into(),
+        DataType::Real => "real".into(),
+        DataType::Double => "double precision".into(),
+        DataType::Decimal { precision, scale } => format!("decimal({precision},{scale})"),
+        DataType::Date => "date".into(),
+        DataType::Timestamp => "timestamp".into(),
+        DataType::TimestampTz => "timestamptz".into(),
+        DataType::Text { max_chars: None } => "text".into(),
+        DataType::Text { max_chars: Some(n) } => format!("varchar({n})"),
+        DataType::Bytea => "bytea".into(),
+    }
+}
+
+/// Gives casts the same types as columns: microsecond timestamps (nanoseconds end in 2262), views for text.
+#[derive(Debug)]
+pub(crate) struct CastTypes;
+
+impl TypePlanner for CastTypes {
+    fn plan_type_field(&self, sql: &Sql) -> DfResult<Option<FieldRef>> {
+        match column_type(sql) {
+            // A cast to VARCHAR(n) cuts the text in PostgreSQL; casting without cutting would be a wrong answer.
+            Ok(DataType::Text { max_chars: Some(_) }) => {
+                Err(DataFusionError::NotImplemented(format!("a cast to {sql} (use substr)")))
+            }
+            Ok(data_type) => Ok(Some(Arc::new(arrow::datatypes::Field::new("", data_type.arrow(), true)))),
+            Err(e) if e.sqlstate() == sqlstate::INVALID_PARAMETER => Err(DataFusionError::External(Box::new(e))),
+            // DataFusion knows more types (INTERVAL, arrays) than can be stored.
+            Err(_) => Ok(None),
+        }
+    }
+}
