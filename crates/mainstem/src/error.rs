@@ -1,0 +1,188 @@
+//! DataFusion's errors as Mainstem's: every one gets a kind and a SQLSTATE, and internal wording is left out.
+
+use arrow::error::ArrowError;
+use datafusion::common::{DataFusionError, SchemaError};
+use datafusion::parquet::errors::ParquetError;
+use mainstem_storage::error::sqlstate;
+use mainstem_storage::{Error, ErrorKind};
+
+use crate::sql::state;
+
+/// Turns an error of planning or execution into ours.
+pub(crate) fn from_datafusion(error: &DataFusionError) -> Error {
+    match error {
+        DataFusionError::External(e) => match e.downcast_ref::<Error>() {
+            Some(ours) => ours.clone(),
+            None => match e.downcast_ref::<DataFusionError>() {
+                Some(inner) => from_datafusion(inner),
+                None => match e.downcast_ref::<ArrowError>() {
+                    Some(inner) => from_arrow(inner),
+                    None => Error::internal(e.to_string()),
+                },
+            },
+        },
+        DataFusionError::ArrowError(e, _) => from_arrow(e),
+        DataFusionError::ParquetError(e) => from_parquet(e),
+        DataFusionError::IoError(e) => Error::io("use a file for", "spilling", std::io::Error::new(e.kind(), e.to_string())),
+        DataFusionError::SQL(e, _) => Error::invalid(sqlstate::SYNTAX, format!("syntax error: {e}")),
+        DataFusionError::NotImplemented(m) => Error::unsupported(m),
+        DataFusionError::Plan(m) | DataFusionError::Configuration(m) => plan_error(m),
+        DataFusionError::SchemaError(e, _) => schema_error(e),
+        DataFusionError::Execution(m) => execution_error(m),
+        DataFusionError::ResourcesExhausted(m) => {
+            Error::new(ErrorKind::Full, sqlstate::OUT_OF_MEMORY, format!("out of query memory: {}", first_line(m)))
+        }
+        DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => from_datafusion(inner),
+        DataFusionError::Shared(inner) => from_datafusion(inner),
+        DataFusionError::Collection(errors) => match errors.first() {
+            Some(first) => from_datafusion(first),
+            None => Error::internal("an empty collection of errors"),
+        },
+        DataFusionError::ExecutionJoin(e) => Error::internal(format!("a query task ended early: {e}")),
+        DataFusionError::Internal(m) => internal_error(m),
+        other => Error::internal(first_line(&other.to_string())),
+    }
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}
+
+/// Turns an error of an Arrow kernel into ours.
+pub(crate) fn from_arrow(error: &ArrowError) -> Error {
+    match error {
+        ArrowError::DivideByZero => Error::invalid(sqlstate::DIVISION_BY_ZERO, "division by zero"),
+        ArrowError::ArithmeticOverflow(m) => Error::invalid(sqlstate::OUT_OF_RANGE, format!("out of range: {m}")),
+        ArrowError::CastError(m) | ArrowError::ParseError(m) | ArrowError::InvalidArgumentError(m) => value_error(m),
+        ArrowError::MemoryError(m) => Error::new(ErrorKind::Full, sqlstate::OUT_OF_MEMORY, m.clone()),
+        ArrowError::NotYetImplemented(m) => Error::unsupported(m),
+        ArrowError::ComputeError(m) => execution_error(m),
+        ArrowError::ExternalError(e) => match e.downcast_ref::<DataFusionError>() {
+            Some(inner) => from_datafusion(inner),
+            None => match e.downcast_ref::<Error>() {
+                Some(ours) => ours.clone(),
+                None => Error::internal(e.to_string()),
+            },
+        },
+        other => Error::internal(other.to_string()),
+    }
+}
+
+/// A value that could not be converted.
+fn value_error(message: &str) -> Error {
+    let lower = message.to_lowercase();
+    let code = if lower.contains("too large to store")
+        || lower.contains("too small to store")
+        || lower.contains("can't cast value")
+        || lower.contains("out of range")
+        || lower.contains("overflow")
+    {
+        sqlstate::OUT_OF_RANGE
+    } else {
+        sqlstate::INVALID_TEXT
+    };
+    Error::invalid(code, message)
+}
+
+/// Turns an error of the Parquet reader or writer into ours.
+pub(crate) fn from_parquet(error: &ParquetError) -> Error {
+    match error {
+        ParquetError::NYI(m) => Error::unsupported(m),
+        ParquetError::External(e) => match e.downcast_ref::<std::io::Error>() {
+            Some(io) => Error::io("use", "a Parquet file", std::io::Error::new(io.kind(), io.to_string())),
+            None => Error::invalid(sqlstate::BAD_COPY_FORMAT, format!("Parquet: {e}")),
+        },
+        other => Error::invalid(sqlstate::BAD_COPY_FORMAT, format!("not a readable Parquet file: {other}")),
+    }
+}
+
+fn schema_error(error: &SchemaError) -> Error {
+    match error {
+        SchemaError::FieldNotFound { field, valid_fields } => {
+            let mut message = format!("column \"{}\" does not exist", field.flat_name());
+            let near: Vec<String> = valid_fields
+                .iter()
+                .filter(|c| c.name.eq_ignore_ascii_case(&field.name))
+                .map(datafusion::common::Column::quoted_flat_name)
+                .collect();
+            if !near.is_empty() {
+                message.push_str(&format!("; perhaps {} is meant", near.join(" or ")));
+            }
+            Error::new(ErrorKind::NotFound, sqlstate::UNDEFINED_COLUMN, message)
+        }
+        SchemaError::AmbiguousReference { field } => {
+            Error::invalid(state::AMBIGUOUS_COLUMN, format!("column reference \"{}\" is ambiguous", field.flat_name()))
+        }
+        SchemaError::DuplicateQualifiedField { name, .. } | SchemaError::DuplicateUnqualifiedField { name } => {
+            Error::invalid(sqlstate::DUPLICATE_COLUMN, format!("column \"{name}\" occurs more than once"))
+        }
+    }
+}
+
+/// DataFusion has one error for whatever is wrong with a statement; its wording tells which rule is broken.
+fn plan_error(message: &str) -> Error {
+    let message = first_line(message);
+    let lower = message.to_lowercase();
+    let has = |part: &str| lower.contains(part);
+    let code = if has("table ") && has("not found") {
+        return Error::new(ErrorKind::NotFound, sqlstate::UNDEFINED_TABLE, message);
+    } else if has("invalid function") || has("no function matches") || has("does not support") && has("function") {
+        state::UNDEFINED_FUNCTION
+    } else if has("group by") || has("aggregate") && (has("not allowed") || has("cannot")) {
+        state::GROUPING
+    } else if has("more than one row") || has("must return") {
+        sqlstate::ROW_TWICE
+    } else if has("inconsistent data length") || has("different number of columns") || has("unequal number") {
+        sqlstate::SYNTAX
+    } else if has("coerc") || has("cannot infer common") || has("incompatible") || has("unsupported cast") || has("type") {
+        sqlstate::TYPE_MISMATCH
+    } else if has("not supported") || has("unsupported") || has("not implemented") {
+        return Error::invalid(sqlstate::FEATURE_NOT_SUPPORTED, message);
+    } else if has("duplicate") || has("unique expression names") {
+        sqlstate::DUPLICATE_COLUMN
+    } else {
+        state::RULE_VIOLATION
+    };
+    Error::invalid(code, message)
+}
+
+fn execution_error(message: &str) -> Error {
+    let lower = message.to_lowercase();
+    let has = |part: &str| lower.contains(part);
+    if has("more than one row") {
+        return Error::invalid(sqlstate::ROW_TWICE, "more than one row returned by a subquery used as an expression");
+    }
+    if has("divide by zero") || has("division by zero") {
+        return Error::invalid(sqlstate::DIVISION_BY_ZERO, "division by zero");
+    }
+    let code = if has("overflow") || has("out of range") || has("too large") {
+        sqlstate::OUT_OF_RANGE
+    } else if has("parse") || has("invalid") || has("cannot cast") {
+        sqlstate::INVALID_TEXT
+    } else if has("not supported") || has("unsupported") || has("not implemented") {
+        sqlstate::FEATURE_NOT_SUPPORTED
+    } else {
+        sqlstate::INVALID_PARAMETER
+    };
+    Error::invalid(code, message)
+}
+
+/// DataFusion calls some mistakes of users internal.
+fn internal_error(message: &str) -> Error {
+    let message = first_line(message);
+    let lower = message.to_lowercase();
+    if lower.contains("physical plan does not support logical expression") || lower.contains("not supported") {
+        return Error::unsupported(message);
+    }
+    Error::internal(message)
+}
+
+/// What a panic said.
+pub(crate) fn from_panic(panic: &(dyn std::any::Any + Send)) -> Error {
+    let text = panic
+        .downcast_ref::<&str>()
+        .map(ToString::to_string)
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "unknown panic".into());
+    Error::internal(format!("the statement failed inside the engine: {text}"))
+}

@@ -1,0 +1,302 @@
+//! COPY between tables and files.
+//!
+//! Reading streams: a batch of rows is in memory at a time, and storage writes large statements aside. Writing goes to a
+//! file beside the target, which gets the target's name when it is whole and fsynced.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arrow::array::{ArrayRef, RecordBatch};
+use arrow::datatypes::SchemaRef;
+use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use datafusion::parquet::arrow::{ArrowWriter, ProjectionMask};
+use datafusion::parquet::basic::{Compression, ZstdLevel};
+use datafusion::parquet::file::properties::WriterProperties;
+use datafusion::sql::sqlparser::ast::{Ident, Statement as Ast};
+use datafusion::sql::sqlparser::parser::Parser;
+use mainstem_storage::error::sqlstate;
+use mainstem_storage::limits;
+use mainstem_storage::schema::{Column, TableSchema};
+use mainstem_storage::transaction::{StatementWrites, Transaction};
+use mainstem_storage::{Error, Result};
+
+use super::assign::{assign, check};
+use super::csv::{CsvReader, CsvWriter, TextBatch};
+use super::write::{assigned, nullable_schema, positions, table_of};
+use crate::error::{from_arrow, from_parquet};
+use crate::session::{Environment, Running};
+use crate::sql::{CopyFormat, CopyOptions, CopySource, CsvOptions};
+
+/// Runs a COPY FROM; returns the rows read.
+///
+/// # Errors
+/// 58P01 no such file, 22P04 malformed, 22P02 and others a value, with line and column; 23505 and others of the table.
+pub(crate) fn copy_from(
+    env: &mut Environment<'_>,
+    transaction: &mut Transaction,
+    table: &str,
+    columns: &[String],
+    options: &CopyOptions,
+) -> Result<u64> {
+    let table = table_of(transaction, table)?;
+    positions(&table, columns, table.columns.len())?;
+    for (at, name) in columns.iter().enumerate() {
+        if columns.iter().take(at).any(|before| before == name) {
+            return Err(Error::invalid(sqlstate::DUPLICATE_COLUMN, format!("column \"{name}\" is named twice")));
+        }
+    }
+    let file = File::open(&options.path).map_err(|e| Error::io("open", format_args!("\"{}\"", options.path), e))?;
+    let mut input = CopyIn { table: table.clone(), columns, writes: transaction.statement(), env };
+    match &options.format {
+        CopyFormat::Csv(csv) => input.csv(file, csv).map_err(|e| e.context(format_args!("COPY \"{}\"", table.name)))?,
+        CopyFormat::Parquet => input.parquet(file).map_err(|e| e.context(format_args!("COPY \"{}\"", table.name)))?,
+    }
+    let writes = input.writes;
+    let inserted = writes.inserted();
+    transaction.apply(writes)?;
+    Ok(inserted)
+}
+
+struct CopyIn<'a, 'e> {
+    table: Arc<TableSchema>,
+    /// The named columns; none means all.
+    columns: &'a [String],
+    writes: StatementWrites,
+    env: &'a mut Environment<'e>,
+}
+
+impl CopyIn<'_, '_> {
+    /// The columns that the file has, in its order.
+    fn file_columns(&self) -> Vec<Column> {
+        if self.columns.is_empty() {
+            return self.table.columns.clone();
+        }
+        self.columns.iter().filter_map(|name| self.table.column_named(name).cloned()).collect()
+    }
+
+    fn csv(&mut self, file: File, options: &CsvOptions) -> Result<()> {
+        let columns = self.file_columns();
+        let names: Vec<String> = columns.iter().map(|c| c.name.clone()).collect();
+        let sources = positions(&self.table, self.columns, columns.len())?;
+        let arrow = nullable_schema(&self.table);
+        let mut reader = CsvReader::new(file, options.clone(), names);
+        while let Some(batch) = reader.next_batch(limits::BATCH_ROWS)? {
+            self.env.cancel.check()?;
+            let typed = columns
+                .iter()
+                .zip(&batch.columns)
+                .map(|(column, text)| assign(text, column).map_err(|e| at_line(&e, column, text, &batch)))
+                .collect::<Result<Vec<_>>>()?;
+            let values = self
+                .table
+                .columns
+                .iter()
+                .zip(&sources)
+                .map(|(column, source)| match source.and_then(|at| typed.get(at)) {
+                    Some(array) => array.clone(),
+                    None => arrow::array::new_null_array(&column.data_type.arrow(), batch.lines.len()),
+                })
+                .collect();
+            let rows = RecordBatch::try_new(arrow.clone(), values)?;
+            if let Err(e) = self.writes.insert(&self.table, &rows) {
+                return Err(self.locate(&e, &rows, &batch.lines));
+            }
+        }
+        Ok(())
+    }
+
+    /// Names the line of the row that storage refused.
+    fn locate(&self, error: &Error, rows: &RecordBatch, lines: &[u64]) -> Error {
+        let refused = |row: usize| mainstem_storage::row::check_batch(&self.table, &rows.slice(row, 1)).is_err();
+        match (0..rows.num_rows()).find(|row| refused(*row)).and_then(|row| lines.get(row)) {
+            Some(line) => error.context(format_args!("line {line}")),
+            None => error.clone(),
+        }
+    }
+
+    fn parquet(&mut self, file: File) -> Result<()> {
+        let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| from_parquet(&e))?;
+        let in_file = builder.schema().clone();
+        let columns = self.file_columns();
+        let mut found = Vec::with_capacity(columns.len());
+        for column in &columns {
+            let at = in_file.fields().iter().position(|f| *f.name() == column.name).ok_or_else(|| {
+                Error::new(
+                    mainstem_storage::ErrorKind::NotFound,
+                    sqlstate::UNDEFINED_COLUMN,
+                    format!("the file has no column \"{}\"", column.name),
+                )
+            })?;
+            check(in_file.field(at).data_type(), false, column)?;
+            found.push(at);
+        }
+        if let Some(extra) = in_file.fields().iter().find(|f| !columns.iter().any(|c| c.name == *f.name())) {
+            return Err(Error::invalid(
+                sqlstate::BAD_COPY_FORMAT,
+                format!("the file has a column \"{}\" that was not asked for", extra.name()),
+            ));
+        }
+        let mask = ProjectionMask::roots(builder.parquet_schema(), found);
+        let reader = builder
+            .with_projection(mask)
+            .with_batch_size(limits::BATCH_ROWS)
+            .build()
+            .map_err(|e| from_parquet(&e))?;
+        let arrow = nullable_schema(&self.table);
+        for batch in reader {
+            let batch = batch.map_err(|e| from_arrow(&e))?;
+            self.env.cancel.check()?;
+            let sources: Vec<Option<usize>> =
+                self.table.columns.iter().map(|c| batch.schema().fields().iter().position(|f| *f.name() == c.name)).collect();
+            let values = assigned(&self.table, &batch, &sources)?;
+            self.writes.insert(&self.table, &RecordBatch::try_new(arrow.clone(), values)?)?;
+        }
+        Ok(())
+    }
+}
+
+/// Names the line of the first value of a column that cannot be assigned.
+fn at_line(error: &Error, column: &Column, text: &ArrayRef, batch: &TextBatch) -> Error {
+    let fails = |rows: usize| assign(&text.slice(0, rows), column).is_err();
+    let (mut good, mut bad) = (0, text.len());
+    while bad - good > 1 {
+        let middle = good.midpoint(bad);
+        if fails(middle) {
+            bad = middle;
+        } else {
+            good = middle;
+        }
+    }
+    // Said again for the one value, so that the message names that.
+    let error = assign(&text.slice(bad.saturating_sub(1), 1), column).err().unwrap_or_else(|| error.clone());
+    match batch.lines.get(bad.saturating_sub(1)) {
+        Some(line) => error.context(format_args!("line {line}")),
+        None => error,
+    }
+}
+
+/// The query behind COPY TO.
+fn source_query(transaction: &Transaction, source: CopySource) -> Result<Ast> {
+    let (table, columns) = match source {
+        CopySource::Query(query) => return Ok(Ast::Query(query)),
+        CopySource::Table { table, columns } => (table, columns),
+    };
+    let schema = table_of(transaction, &table)?;
+    positions(&schema, &columns, schema.columns.len())?;
+    let names: Vec<String> =
+        if columns.is_empty() { schema.columns.iter().map(|c| c.name.clone()).collect() } else { columns };
+    let names: Vec<String> = names.iter().map(|name| Ident::with_quote('"', name).to_string()).collect();
+    let text = format!("SELECT {} FROM {}", names.join(", "), Ident::with_quote('"', &table));
+    let dialect = datafusion::sql::sqlparser::dialect::PostgreSqlDialect {};
+    let query = Parser::new(&dialect)
+        .try_with_sql(&text)
+        .and_then(|mut parser| parser.parse_query())
+        .map_err(|e| Error::internal(format!("COPY TO made a query that does not parse: {e}")))?;
+    Ok(Ast::Query(query))
+}
+
+/// Runs a COPY TO; returns the rows written.
+///
+/// # Errors
+/// Those of the query; Io and Full of the file, which is then as it was.
+pub(crate) fn copy_to(
+    env: &mut Environment<'_>,
+    transaction: &Transaction,
+    source: CopySource,
+    options: &CopyOptions,
+) -> Result<u64> {
+    let query = source_query(transaction, source)?;
+    let plan = env.plan(transaction, query, None)?;
+    let Running { schema, batches } = env.start(&plan)?;
+    let aside = Aside::create(&options.path)?;
+    let mut sink = Sink::new(aside.file()?, &options.format, &schema)?;
+    let mut rows = 0;
+    for batch in batches {
+        let batch = batch?;
+        rows += batch.num_rows() as u64;
+        sink.write(&batch)?;
+    }
+    sink.finish()?;
+    aside.install()?;
+    Ok(rows)
+}
+
+enum Sink {
+    Csv(CsvWriter<File>),
+    Parquet(Box<ArrowWriter<File>>),
+}
+
+impl Sink {
+    fn new(file: File, format: &CopyFormat, schema: &SchemaRef) -> Result<Self> {
+        Ok(match format {
+            CopyFormat::Csv(options) => Self::Csv(CsvWriter::new(file, options.clone(), schema)?),
+            CopyFormat::Parquet => {
+                let properties =
+                    WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();
+                let writer =
+                    ArrowWriter::try_new(file, schema.clone(), Some(properties)).map_err(|e| from_parquet(&e))?;
+                Self::Parquet(Box::new(writer))
+            }
+        })
+    }
+
+    fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        match self {
+            Self::Csv(writer) => writer.write(batch),
+            Self::Parquet(writer) => writer.write(batch).map_err(|e| from_parquet(&e)),
+        }
+    }
+
+    fn finish(self) -> Result<()> {
+        let file = match self {
+            Self::Csv(writer) => writer.finish()?,
+            Self::Parquet(writer) => writer.into_inner().map_err(|e| from_parquet(&e))?,
+        };
+        file.sync_all().map_err(|e| Error::io("fsync", "the file", e))
+    }
+}
+
+/// A file beside its target; removed unless installed.
+struct Aside {
+    path: PathBuf,
+    target: PathBuf,
+    installed: bool,
+}
+
+impl Aside {
+    fn create(target: &str) -> Result<Self> {
+        static COUNTER: AtomicU64 = AtomicU64::new(0);
+        let target = PathBuf::from(target);
+        if target.is_dir() {
+            return Err(Error::invalid("42809", format!("\"{}\" is a directory", target.display())));
+        }
+        let mut name = target.file_name().unwrap_or_default().to_os_string();
+        name.push(format!(".{}-{}.tmp", std::process::id(), COUNTER.fetch_add(1, Ordering::Relaxed)));
+        Ok(Self { path: target.with_file_name(name), target, installed: false })
+    }
+
+    fn file(&self) -> Result<File> {
+        File::create_new(&self.path).map_err(|e| Error::io("create", format_args!("\"{}\"", self.target.display()), e))
+    }
+
+    fn install(mut self) -> Result<()> {
+        let target = self.target.display();
+        std::fs::rename(&self.path, &self.target).map_err(|e| Error::io("rename to", format_args!("\"{target}\""), e))?;
+        self.installed = true;
+        let folder = self.target.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
+        File::open(folder)
+            .and_then(|folder| folder.sync_all())
+            .map_err(|e| Error::io("fsync the folder of", format_args!("\"{target}\""), e))
+    }
+}
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        if !self.installed {
+            // What cannot be removed is a leftover with a telling name, not an error of the statement.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! Bytes to text columns.
+
+use std::io::Read;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, StringArray};
+use arrow::buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use mainstem_storage::error::sqlstate;
+use mainstem_storage::{Error, Result};
+
+use crate::sql::CsvOptions;
+
+/// Bytes read from the file at once.
+const CHUNK_BYTES: usize = 1 << 20;
+/// Bytes of text after which a batch ends early: bounds memory when rows are wide.
+const BATCH_BYTES: usize = 4 << 20;
+/// Longest row.
+const ROW_BYTES_MAX: usize = 1 << 30;
+
+/// Some rows, as text.
+pub(crate) struct TextBatch {
+    /// One StringArray a column.
+    pub(crate) columns: Vec<ArrayRef>,
+    /// The line each row began on, from 1.
+    pub(crate) lines: Vec<u64>,
+}
+
+/// Reads records of a fixed number of fields.
+pub(crate) struct CsvReader<R> {
+    input: R,
+    options: CsvOptions,
+    names: Vec<String>,
+    chunk: Vec<u8>,
+    at: usize,
+    end: usize,
+    eof: bool,
+    line: u64,
+    header_pending: bool,
+}
+
+/// The fields of one column.
+#[derive(Default)]
+struct Fields {
+    text: Vec<u8>,
+    ends: Vec<i32>,
+    valid: Vec<bool>,
+}
+
+/// What stands behind a field.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum After {
+    Field,
+    Record,
+    /// The file ended before the field began.
+    Nothing,
+}
+
+impl<R: Read> CsvReader<R> {
+    /// A reader of `input` for columns called `names`.
+    pub(crate) fn new(input: R, options: CsvOptions, names: Vec<String>) -> Self {
+        let header_pending = options.header;
+        Self {
+            input,
+            options,
+            names,
+            chunk: vec![0; CHUNK_BYTES],
+            at: 0,
+            end: 0,
+            eof: false,
+            line: 1,
+            header_pending,
+        }
+    }
+
+    /// Up to `rows` more rows; None at the end.
+    ///
+    /// # Errors
+    /// 22P04 for a malformed record, 22021 for bytes that are no UTF-8, with line and column; Io.
+    pub(crate) fn next_batch(&mut self, rows: usize) -> Result<Option<TextBatch>> {
+        if self.line == 1 && self.at == 0 && self.end == 0 {
+            self.skip_byte_order_mark()?;
+        }
+        if self.header_pending {
+            self.header_pending = false;
+            self.skip_record()?;
+        }
+        let mut columns: Vec<Fields> = self.names.iter().map(|_| Fields::default()).collect();
+        let mut lines = Vec::new();
+        while lines.len() < rows && columns.iter().map(|c| c.text.len()).sum::<usize>() < BATCH_BYTES {
+            let line = self.line;
+            if !self.record(&mut columns)? {
+                break;
+            }
+            lines.push(line);
+        }
+        if lines.is_empty() {
+            return Ok(None);
+        }
+        let columns = columns
+            .into_iter()
+            .zip(&self.names)
+            .map(|(fields, name)| fields.into_array(&lines, name))
+            .collect::<Result<Vec<_>>>()?;
+        Ok(Some(TextBatch { columns, lines }))
+    }
+
+    /// Reads a record; false at the end of the file.
+    fn record(&mut self, columns: &mut [Fields]) -> Result<bool> {
+        let line = self.line;
+        let count = columns.len();
+        let mut after = After::Field;
+        for (at, fields) in columns.iter_mut().enumerate() {
+            if after == After::Record {
+                return Err(self.malformed(line, format!("missing data for column \"{}\"", self.name(at))));
+            }
+            let start = fields.text.len();
+            let (quoted, behind) = self.field(&mut fields.text, line, at)?;
+            if behind == After::Nothing && at == 0 && !quoted {
+                return Ok(false);
+            }
+            let is_null = !quoted && fields.text.get(start..) == Some(self.options.null.as_bytes());
+            fields.end_field(is_null)?;
+            after = if behind == After::Nothing { After::Record } else { behind };
+        }
+        if after == After::Field && count > 0 {
+            return Err(self.malformed(line, "extra data after last expected column".into()));
+        }
+        Ok(true)
+    }
+
+    fn name(&self, at: usize) -> &str {
+        self.names.get(at).map_or("?", String::as_str)
+    }
+
+    fn malformed(&self, line: u64, what: String) -> Error {
+        Error::invalid(sqlstate::BAD_COPY_FORMAT, format!("line {line}: {what}"))
+    }
+
+    /// Appends a field's text to `out`. Returns whether any of it was quoted, and what stands behind it.
+    fn field(&mut self, out: &mut Vec<u8>, line: u64, column: usize) -> Result<(bool, After)> {
+        let start = out.len();
+        let (mut quoted, mut any) = (false, false);
+        loop {
+            if out.len() - start > ROW_BYTES_MAX {
+                return Err(self.malformed(line, format!("column \"{}\" is longer than 1 GiB", self.name(column))));
+            }
+            let CsvOptions { delimiter, quote, .. } = self.options;
+            let window = self.window()?;
+            if window.is_empty() {
+                return Ok((quoted, if any || quoted || column > 0 { After::Record } else { After::Nothing }));
+            }
+            any = true;
+            let special = |b: u8| b == delimiter || b == quote || b == b'\n' || b == b'\r';
+            let plain = window.iter().position(|b| special(*b)).unwrap_or(window.len());
+            let stopped_at = window.get(plain).copied();
+            out.extend_from_slice(window.get(..plain).unwrap_or_default());
+            self.at += plain;
+            let Some(byte) = stopped_at else { continue };
+            self.at += 1;
+            if byte == delimiter {
+                return Ok((quoted, After::Field));
+            }
+            if byte == quote {
+                quoted = true;
+                self.quoted(out, line, column)?;
+                continue;
+            }
+            if byte == b'\r' {
+                if self.peek()? != Some(b'\n') {
+                    return Err(self.malformed(line, "unquoted carriage return found in data".into()));
+                }
+                self.at += 1;
+            }
+            self.line += 1;
+            return Ok((quoted, After::Record));
+        }
+    }
+
+    /// Appends what stands in quotes, up to and without the closing one.
+    fn quoted(&mut self, out: &mut Vec<u8>, line: u64, column: usize) -> Result<()> {
+        let CsvOptions { quote, escape, .. } = self.options;
+        loop {
+            if out.len() > ROW_BYTES_MAX {
+                return Err(self.malformed(line, format!("column \"{}\" is longer than 1 GiB", self.name(column))));
+            }
+            let window = self.window()?;
+            if window.is_empty() {
+                return Err(self.malformed(
+                    line,
+                    format!("unterminated quoted field in column \"{}\"", self.name(column)),
+                ));
+            }
+            let plain = window.iter().position(|b| *b == quote || *b == escape).unwrap_or(window.len());
+            let stopped_at = window.get(plain).copied();
+            let text = window.get(..plain).unwrap_or_default();
+            let breaks = text.iter().filter(|b| **b == b'\n').count() as u64;
+            out.extend_from_slice(text);
+            self.line += breaks;
+            self.at += plain;
+            let Some(byte) = stopped_at else { continue };
+            self.at += 1;
+            if byte == escape {
+                match self.peek()? {
+                    Some(next) if next == quote || next == escape => {
+                        out.push(next);
+                        self.at += 1;
+                        continue;
+                    }
+                    _ if byte != quote => {
+                        out.push(byte);
+                        continue;
+                    }
+                    _ => {}
+                }
+            }
+            return Ok(());
+        }
+    }
+
+    /// Unread bytes; empty at the end of the file.
+    fn window(&mut self) -> Result<&[u8]> {
+        while self.at == self.end && !self.eof {
+            let read = match self.input.read(&mut self.chunk) {
+                Ok(read) => read,
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(e) => return Err(Error::io("read", "the file", e)),
+            };
+            self.at = 0;
+            self.end = read;
+            self.eof = read == 0;
+        }
+        Ok(self.chunk.get(self.at..self.end).unwrap_or_default())
+    }
+
+    fn peek(&mut self) -> Result<Option<u8>> {
+        Ok(self.window()?.first().copied())
+    }
+
+    fn skip_byte_order_mark(&mut self) -> Result<()> {
+        if self.window()?.starts_with(b"\xEF\xBB\xBF") {
+            self.at += 3;
+        }
+        Ok(())
+    }
+
+    fn skip_record(&mut self) -> Result<()> {
+        let line = self.line;
+        let mut ignored = Vec::new();
+        loop {
+            ignored.clear();
+            if self.field(&mut ignored, line, 0)?.1 != After::Field {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl Fields {
+    fn end_field(&mut self, is_null: bool) -> Result<()> {
+        if is_null {
+            self.text.truncate(self.ends.last().map_or(0, |end| *end as usize));
+        }
+        let end = i32::try_from(self.text.len())
+            .map_err(|_| Error::invalid(sqlstate::BAD_COPY_FORMAT, "a batch of rows is longer than 2 GiB"))?;
+        self.ends.push(end);
+        self.valid.push(!is_null);
+        Ok(())
+    }
+
+    fn into_array(self, lines: &[u64], name: &str) -> Result<ArrayRef> {
+        let mut offsets = Vec::with_capacity(self.ends.len() + 1);
+        offsets.push(0);
+        offsets.extend_from_slice(&self.ends);
+        if let Err(e) = std::str::from_utf8(&self.text) {
+            let row = self.ends.partition_point(|end| (*end as usize) <= e.valid_up_to());
+            let line = lines.get(row).copied().unwrap_or_default();
+            return Err(Error::invalid(
+                "22021",
+                format!("line {line}, column \"{name}\": the bytes are no valid UTF-8"),
+            ));
+        }
+        let nulls = NullBuffer::from(self.valid);
+        let array = StringArray::try_new(
+            OffsetBuffer::new(ScalarBuffer::from(offsets)),
+            Buffer::from_vec(self.text),
+            Some(nulls),
+        );
+        match array {
+            Ok(array) => Ok(Arc::new(array)),
+            // A character cut in two by a delimiter.
+            Err(_) => Err(Error::invalid(
+                "22021",
+                format!("near line {}, column \"{name}\": the bytes are no valid UTF-8", lines.first().unwrap_or(&0)),
+            )),
+        }
+    }
+}

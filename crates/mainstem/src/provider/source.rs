@@ -1,0 +1,288 @@
+//! A storage scan as a DataFusion data source.
+//!
+//! All partitions of one execution take pieces from one shared scan, so that cores finish together. A plan may be executed
+//! more than once: the n-th opening of a partition joins the n-th scan.
+
+use std::any::Any;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::{Schema, SchemaRef};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{DataFusionError, Result, Statistics};
+use datafusion::datasource::source::{DataSource, OpenArgs};
+use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::projection::ProjectionExprs;
+use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
+use datafusion::physical_plan::DisplayFormatType;
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet};
+use futures::Stream;
+use mainstem_storage::scan::{ROW_REF_COLUMN, Scan, ScanRequest, ScanWorker};
+use mainstem_storage::version::TableView;
+use parking_lot::Mutex;
+
+/// Rows that make a second partition worth its overhead.
+const ROWS_PER_PARTITION_MIN: usize = 32_768;
+
+/// A scan request against a view: a plain description until it is opened.
+#[derive(Clone, Debug)]
+pub(super) struct StoreSource {
+    view: Arc<TableView>,
+    request: ScanRequest,
+    /// Columns of the output; the store's columns, with row references moved to `row_ref_at`.
+    schema: SchemaRef,
+    row_ref_at: Option<usize>,
+    statistics: Arc<Statistics>,
+    partitions: usize,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+impl StoreSource {
+    /// A source for `request`. `statistics` are those of the table without predicates and limit.
+    pub(super) fn new(view: Arc<TableView>, request: ScanRequest, statistics: Statistics, cores: usize) -> Self {
+        let rows = statistics.num_rows.get_value().copied().unwrap_or(usize::MAX);
+        let partitions = cores.clamp(1, (rows / ROWS_PER_PARTITION_MIN).max(1));
+        let statistics = if request.predicates.is_empty() && request.limit.is_none() {
+            statistics
+        } else {
+            let limit = request.limit.unwrap_or(usize::MAX);
+            let mut statistics = statistics.to_inexact();
+            statistics.num_rows = statistics.num_rows.map(|rows| rows.min(limit));
+            statistics
+        };
+        let schema = output_schema(&view, &request);
+        Self {
+            view,
+            request,
+            schema,
+            row_ref_at: None,
+            statistics: Arc::new(statistics),
+            partitions,
+            metrics: ExecutionPlanMetricsSet::new(),
+        }
+    }
+
+    /// The same with the row references as output column `at` instead of the last.
+    pub(super) fn with_row_ref_at(mut self, at: usize) -> Self {
+        self.row_ref_at = Some(at);
+        let mut fields = self.schema.fields().to_vec();
+        if let Some(field) = fields.pop() {
+            fields.insert(at.min(fields.len()), field);
+        }
+        self.schema = Arc::new(Schema::new(fields));
+        let mut statistics = Arc::unwrap_or_clone(self.statistics);
+        if let Some(column) = statistics.column_statistics.pop() {
+            statistics.column_statistics.insert(at.min(statistics.column_statistics.len()), column);
+        }
+        self.statistics = Arc::new(statistics);
+        self
+    }
+
+    fn scan(&self) -> Result<Arc<Scan>> {
+        self.view.scan(&self.request).map_err(|e| DataFusionError::External(Box::new(e)))
+    }
+}
+
+fn output_schema(view: &TableView, request: &ScanRequest) -> SchemaRef {
+    use arrow::datatypes::{DataType, Field};
+    let mut fields: Vec<Field> = request
+        .columns
+        .iter()
+        .filter_map(|id| view.schema().column(*id))
+        .map(|c| Field::new(&c.name, c.data_type.arrow(), c.nullable))
+        .collect();
+    if request.row_refs {
+        fields.push(Field::new(ROW_REF_COLUMN, DataType::UInt64, false));
+    }
+    Arc::new(Schema::new(fields))
+}
+
+/// The scans of one execution of the plan.
+struct Executions {
+    scans: Mutex<Vec<Arc<Scan>>>,
+    opened: Mutex<Vec<usize>>,
+}
+
+impl Executions {
+    /// The scan for the next opening of `partition`.
+    fn join(&self, source: &StoreSource, partition: usize) -> Result<Arc<Scan>> {
+        let mut opened = self.opened.lock();
+        if opened.len() <= partition {
+            opened.resize(partition + 1, 0);
+        }
+        let round = opened.get(partition).copied().unwrap_or_default();
+        let mut scans = self.scans.lock();
+        while scans.len() <= round {
+            scans.push(source.scan()?);
+        }
+        if let Some(times) = opened.get_mut(partition) {
+            *times += 1;
+        }
+        scans.get(round).cloned().ok_or_else(|| DataFusionError::Internal("a scan went missing".into()))
+    }
+}
+
+impl DataSource for StoreSource {
+    fn open(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        self.open_with_args(OpenArgs::new(partition, context))
+    }
+
+    fn create_sibling_state(&self, _config: &ConfigOptions) -> Option<Arc<dyn Any + Send + Sync>> {
+        Some(Arc::new(Executions { scans: Mutex::default(), opened: Mutex::default() }))
+    }
+
+    fn open_with_args(&self, args: OpenArgs) -> Result<SendableRecordBatchStream> {
+        let shared = args.sibling_state.and_then(|state| state.downcast::<Executions>().ok());
+        let scan = match (&shared, self.partitions) {
+            (Some(executions), _) => executions.join(self, args.partition)?,
+            (None, 1) => self.scan()?,
+            (None, _) => return Err(DataFusionError::Internal("a shared scan was opened without its state".into())),
+        };
+        Ok(Box::pin(StoreStream {
+            worker: scan.worker(),
+            schema: self.schema.clone(),
+            row_ref_at: self.row_ref_at,
+            left: self.request.limit.unwrap_or(usize::MAX),
+            metrics: BaselineMetrics::new(&self.metrics, args.partition),
+        }))
+    }
+
+    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.schema.fields().iter().map(|f| f.name().as_str()).collect();
+        write!(f, "table={}, columns=[{}]", self.view.schema().name, names.join(", "))?;
+        if !self.request.predicates.is_empty() {
+            write!(f, ", predicates=[")?;
+            for (at, predicate) in self.request.predicates.iter().enumerate() {
+                let name = self.view.schema().column(predicate.column()).map_or("?", |c| c.name.as_str());
+                write!(f, "{}{}", if at == 0 { "" } else { ", " }, describe(name, predicate))?;
+            }
+            write!(f, "]")?;
+        }
+        if let Some(limit) = self.request.limit {
+            write!(f, ", limit={limit}")?;
+        }
+        write!(f, ", partitions={}", self.partitions)
+    }
+
+    fn output_partitioning(&self) -> Partitioning {
+        Partitioning::UnknownPartitioning(self.partitions)
+    }
+
+    fn eq_properties(&self) -> EquivalenceProperties {
+        EquivalenceProperties::new(self.schema.clone())
+    }
+
+    fn partition_statistics(&self, partition: Option<usize>) -> Result<Arc<Statistics>> {
+        Ok(match partition {
+            Some(_) if self.partitions > 1 => Arc::new(Statistics::new_unknown(&self.schema)),
+            _ => self.statistics.clone(),
+        })
+    }
+
+    fn with_fetch(&self, limit: Option<usize>) -> Option<Arc<dyn DataSource>> {
+        let mut source = self.clone();
+        source.request.limit = match (self.request.limit, limit) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        if let Some(limit) = source.request.limit {
+            let mut statistics = Arc::unwrap_or_clone(source.statistics).to_inexact();
+            statistics.num_rows = statistics.num_rows.map(|rows| rows.min(limit));
+            source.statistics = Arc::new(statistics);
+        }
+        Some(Arc::new(source))
+    }
+
+    fn fetch(&self) -> Option<usize> {
+        self.request.limit
+    }
+
+    fn metrics(&self) -> ExecutionPlanMetricsSet {
+        self.metrics.clone()
+    }
+
+    fn try_swapping_with_projection(&self, _projection: &ProjectionExprs) -> Result<Option<Arc<dyn DataSource>>> {
+        Ok(None)
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+}
+
+fn describe(name: &str, predicate: &mainstem_storage::predicate::Predicate) -> String {
+    use mainstem_storage::predicate::{CompareOp, Predicate};
+    match predicate {
+        Predicate::Compare { op, value, .. } => {
+            let op = match op {
+                CompareOp::Eq => "=",
+                CompareOp::NotEq => "<>",
+                CompareOp::Lt => "<",
+                CompareOp::LtEq => "<=",
+                CompareOp::Gt => ">",
+                CompareOp::GtEq => ">=",
+            };
+            format!("{name} {op} {value:?}")
+        }
+        Predicate::In { values, .. } => format!("{name} IN {} values", values.len()),
+        Predicate::IsNull { .. } => format!("{name} IS NULL"),
+        Predicate::IsNotNull { .. } => format!("{name} IS NOT NULL"),
+    }
+}
+
+/// Batches of one partition.
+struct StoreStream {
+    worker: ScanWorker,
+    schema: SchemaRef,
+    row_ref_at: Option<usize>,
+    left: usize,
+    metrics: BaselineMetrics,
+}
+
+impl StoreStream {
+    fn next_batch(&mut self) -> Option<Result<RecordBatch>> {
+        if self.left == 0 {
+            return None;
+        }
+        let timer = self.metrics.elapsed_compute().timer();
+        let batch = match self.worker.next()? {
+            Ok(batch) => batch,
+            Err(e) => return Some(Err(DataFusionError::External(Box::new(e)))),
+        };
+        timer.done();
+        let batch = if batch.num_rows() > self.left { batch.slice(0, self.left) } else { batch };
+        self.left -= batch.num_rows();
+        Some(self.arrange(batch))
+    }
+
+    fn arrange(&self, batch: RecordBatch) -> Result<RecordBatch> {
+        let Some(at) = self.row_ref_at else { return Ok(batch) };
+        let mut columns = batch.columns().to_vec();
+        if let Some(refs) = columns.pop() {
+            columns.insert(at.min(columns.len()), refs);
+        }
+        Ok(RecordBatch::try_new(self.schema.clone(), columns)?)
+    }
+}
+
+impl Stream for StoreStream {
+    type Item = Result<RecordBatch>;
+
+    fn poll_next(mut self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let batch = self.next_batch();
+        self.metrics.record_poll(Poll::Ready(batch))
+    }
+}
+
+impl RecordBatchStream for StoreStream {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+}

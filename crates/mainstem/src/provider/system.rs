@@ -1,0 +1,169 @@
+//! The tables of schema `mainstem`: what the database knows about itself.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, StringViewArray};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::catalog::{MemTable, TableProvider};
+use datafusion::common::Result;
+
+/// Contents of the system tables that one statement reads.
+#[derive(Debug, Default)]
+pub(crate) struct SystemTables {
+    filled: Vec<(&'static str, RecordBatch)>,
+}
+
+/// Columns of a system table.
+const TABLES: &[(&str, &[(&str, Kind)])] = &[
+    (
+        "tables",
+        &[
+            ("table_name", Kind::Text),
+            ("layout", Kind::Text),
+            ("primary_key", Kind::Text),
+            ("sort_key", Kind::Text),
+            ("segment_rows", Kind::Int),
+            ("delta_rows", Kind::Int),
+        ],
+    ),
+    (
+        "columns",
+        &[
+            ("table_name", Kind::Text),
+            ("column_name", Kind::Text),
+            ("position", Kind::Int),
+            ("data_type", Kind::Text),
+            ("nullable", Kind::Bool),
+        ],
+    ),
+    (
+        "containers",
+        &[
+            ("table_name", Kind::Text),
+            ("container", Kind::Int),
+            ("kind", Kind::Text),
+            ("run", Kind::Int),
+            ("rows", Kind::Int),
+            ("deleted", Kind::Int),
+            ("bytes", Kind::Int),
+            ("min_key", Kind::Text),
+            ("max_key", Kind::Text),
+        ],
+    ),
+    (
+        "merges",
+        &[("table_name", Kind::Text), ("state", Kind::Text), ("details", Kind::Text)],
+    ),
+    ("wal", &[("name", Kind::Text), ("value", Kind::Text)]),
+    ("settings", &[("name", Kind::Text), ("value", Kind::Text), ("description", Kind::Text)]),
+];
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Text,
+    Int,
+    Bool,
+}
+
+/// A value of a system table.
+#[derive(Clone, Debug)]
+pub(crate) enum Cell {
+    Text(String),
+    Int(i64),
+    Bool(bool),
+    Null,
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<u64> for Cell {
+    fn from(number: u64) -> Self {
+        i64::try_from(number).map_or(Self::Null, Self::Int)
+    }
+}
+
+impl From<u32> for Cell {
+    fn from(number: u32) -> Self {
+        Self::Int(i64::from(number))
+    }
+}
+
+impl From<bool> for Cell {
+    fn from(flag: bool) -> Self {
+        Self::Bool(flag)
+    }
+}
+
+impl<T: Into<Self>> From<Option<T>> for Cell {
+    fn from(cell: Option<T>) -> Self {
+        cell.map_or(Self::Null, Into::into)
+    }
+}
+
+fn columns_of(name: &str) -> Option<&'static [(&'static str, Kind)]> {
+    TABLES.iter().find(|(table, _)| *table == name).map(|(_, columns)| *columns)
+}
+
+fn schema_of(columns: &[(&str, Kind)]) -> SchemaRef {
+    let fields = columns.iter().map(|(name, kind)| {
+        let data_type = match kind {
+            Kind::Text => DataType::Utf8View,
+            Kind::Int => DataType::Int64,
+            Kind::Bool => DataType::Boolean,
+        };
+        Field::new(*name, data_type, true)
+    });
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+}
+
+impl SystemTables {
+    /// Their names.
+    pub(crate) fn names() -> Vec<&'static str> {
+        TABLES.iter().map(|(name, _)| *name).collect()
+    }
+
+    /// Fills table `name`; each row has the table's columns in order.
+    ///
+    /// # Errors
+    /// Internal when rows do not fit the table.
+    pub(crate) fn fill(&mut self, name: &'static str, rows: &[Vec<Cell>]) -> Result<()> {
+        let columns = columns_of(name).unwrap_or_default();
+        let mut arrays: Vec<ArrayRef> = Vec::with_capacity(columns.len());
+        for (at, (_, kind)) in columns.iter().enumerate() {
+            let cells = rows.iter().map(|row| row.get(at).unwrap_or(&Cell::Null));
+            arrays.push(match kind {
+                Kind::Text => Arc::new(StringViewArray::from_iter(cells.map(|c| match c {
+                    Cell::Text(text) => Some(text.as_str()),
+                    _ => None,
+                }))),
+                Kind::Int => Arc::new(Int64Array::from_iter(cells.map(|c| match c {
+                    Cell::Int(number) => Some(*number),
+                    _ => None,
+                }))),
+                Kind::Bool => Arc::new(BooleanArray::from_iter(cells.map(|c| match c {
+                    Cell::Bool(flag) => Some(*flag),
+                    _ => None,
+                }))),
+            });
+        }
+        self.filled.push((name, RecordBatch::try_new(schema_of(columns), arrays)?));
+        Ok(())
+    }
+
+    /// Table `name` as DataFusion reads it; empty if this statement did not fill it.
+    pub(super) fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        let Some(columns) = columns_of(name) else { return Ok(None) };
+        let batches = self.filled.iter().filter(|(table, _)| *table == name).map(|(_, batch)| batch.clone()).collect();
+        Ok(Some(Arc::new(MemTable::try_new(schema_of(columns), vec![batches])?)))
+    }
+}

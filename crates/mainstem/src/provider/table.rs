@@ -1,0 +1,103 @@
+//! A user's table at one snapshot.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType as ArrowType, Field, Schema, SchemaRef};
+use async_trait::async_trait;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::{DataFusionError, Result};
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
+use datafusion::physical_plan::ExecutionPlan;
+use mainstem_storage::scan::ScanRequest;
+use mainstem_storage::schema::TableSchema;
+use mainstem_storage::version::TableView;
+
+use super::filter::translate;
+use super::source::StoreSource;
+use super::statistics::statistics;
+use crate::sql::ROW_REF;
+
+/// A table of schema `public`. Without a view it can be described, not read.
+#[derive(Debug)]
+pub(crate) struct UserTable {
+    table: Arc<TableSchema>,
+    view: Option<Arc<TableView>>,
+    arrow: SchemaRef,
+    row_refs: bool,
+}
+
+impl UserTable {
+    /// The table as queries see it.
+    pub(crate) fn new(table: Arc<TableSchema>, view: Option<Arc<TableView>>) -> Self {
+        let arrow = table.arrow();
+        Self { table, view, arrow, row_refs: false }
+    }
+
+    /// The table as the target of a write: with a last column of row references.
+    pub(crate) fn with_row_refs(view: Arc<TableView>) -> Self {
+        let table = view.schema().clone();
+        let mut fields = table.arrow().fields().to_vec();
+        fields.push(Arc::new(Field::new(ROW_REF, ArrowType::UInt64, false)));
+        Self { table, view: Some(view), arrow: Arc::new(Schema::new(fields)), row_refs: true }
+    }
+}
+
+#[async_trait]
+impl TableProvider for UserTable {
+    fn schema(&self) -> SchemaRef {
+        self.arrow.clone()
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+        Ok(filters
+            .iter()
+            .map(|filter| match translate(filter, &self.table) {
+                Some(_) => TableProviderFilterPushDown::Exact,
+                None => TableProviderFilterPushDown::Unsupported,
+            })
+            .collect())
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let view = self
+            .view
+            .clone()
+            .ok_or_else(|| DataFusionError::Internal(format!("no snapshot of table \"{}\" was taken", self.table.name)))?;
+        let all: Vec<usize> = (0..self.arrow.fields().len()).collect();
+        let projection = projection.unwrap_or(&all);
+        let row_ref_at = self.table.columns.len();
+        let row_refs = self.row_refs && projection.contains(&row_ref_at);
+        // The store puts row references last; the order asked for is restored by the source.
+        let columns = projection
+            .iter()
+            .filter(|at| **at != row_ref_at)
+            .filter_map(|at| self.table.columns.get(*at).map(|c| c.id))
+            .collect::<Vec<_>>();
+        let mut predicates = Vec::new();
+        for filter in filters {
+            predicates.extend(translate(filter, &self.table).ok_or_else(|| {
+                DataFusionError::Internal(format!("a filter was pushed that the store does not know: {filter}"))
+            })?);
+        }
+        let stored = statistics(&self.table, &view.statistics(), &columns, row_refs);
+        let request = ScanRequest { columns, predicates, limit, row_refs, batch_rows: state.config().batch_size() };
+        let source = StoreSource::new(view, request, stored, state.config().target_partitions());
+        let row_ref_out = projection.iter().position(|at| *at == row_ref_at).filter(|_| row_refs);
+        let source = match row_ref_out {
+            Some(at) if at + 1 != projection.len() => source.with_row_ref_at(at),
+            _ => source,
+        };
+        Ok(DataSourceExec::from_data_source(source))
+    }
+}

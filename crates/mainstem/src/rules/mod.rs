@@ -1,0 +1,11 @@
+//! What DataFusion's plans lack to mean what SQL means: integer arithmetic that overflows is an error (22003), in `+`, `-`,
+//! `*`, negation and SUM of integers. DataFusion wraps silently.
+//!
+//! Comes in: analysed logical plans, and the function registry. Goes out: plans whose integer arithmetic calls functions of
+//! ours, and a `sum` of ours. It does not own: casts (they are checked already) and decimals (so are they).
+
+mod arithmetic;
+mod sum;
+
+pub(crate) use arithmetic::CheckedArithmetic;
+pub(crate) use sum::checked_sum;

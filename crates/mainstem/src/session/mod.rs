@@ -1,0 +1,435 @@
+//! One connection's state, and how its statements run.
+//!
+//! Comes in: parsed statements. Goes out: their outcomes. Steps: a failed transaction refuses all but its end; a query runs at
+//! the open transaction's snapshot or at one of its own; a write runs in the open transaction, or in one of its own that
+//! [`attempts`] runs again until no other committer is in its way (contract 2); a panic becomes an error, and the session
+//! goes on. Invariants: a statement that fails leaves nothing behind; after a conflict only ROLLBACK helps. It does not own:
+//! what statements mean (`plan`), threads (`runtime`).
+
+mod attempts;
+mod planner;
+mod runtime;
+mod settings;
+mod system;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, StringViewArray};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::sql::sqlparser::ast::{DescribeAlias, Query, Statement as Ast};
+use mainstem_storage::database::Database;
+use mainstem_storage::error::sqlstate;
+use mainstem_storage::schema::TableSchema;
+use mainstem_storage::transaction::{Transaction, TransactionMode};
+use mainstem_storage::version::{Base, TableView};
+use mainstem_storage::{Error, ErrorKind, Result};
+
+use crate::error::from_panic;
+use crate::plan;
+use crate::sql::{Begin, CopyStatement, SettingStatement, Statement};
+use attempts::{Write, in_own_transaction};
+
+pub(crate) use planner::{Planner, Running, Source, template};
+pub(crate) use runtime::{Batches, Cancel, Interrupts, Runtime};
+pub(crate) use settings::{Settings, cores};
+
+/// What all connections of a database share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) storage: Database,
+    pub(crate) runtime: Runtime,
+    pub(crate) template: SessionState,
+}
+
+/// Something a user should know that is no error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// SQLSTATE of the condition.
+    pub sqlstate: &'static str,
+    /// What happened.
+    pub message: String,
+}
+
+impl Notice {
+    pub(crate) fn new(sqlstate: &'static str, message: impl Into<String>) -> Self {
+        Self { sqlstate, message: message.into() }
+    }
+}
+
+/// Where a connection stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TransactionStatus {
+    /// Every statement is a transaction of its own.
+    Idle,
+    /// Between BEGIN and COMMIT.
+    Open,
+    /// A conflict ended the transaction; only ROLLBACK helps.
+    Failed,
+}
+
+#[derive(Debug)]
+enum Current {
+    None,
+    Open { transaction: Transaction, read_only: bool },
+    Failed,
+}
+
+/// Rows of a statement.
+#[derive(Debug)]
+pub(crate) enum Rows {
+    Running(Running),
+    Ready(SchemaRef, Vec<RecordBatch>),
+}
+
+/// What became of a statement.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) tag: String,
+    pub(crate) affected: Option<u64>,
+    pub(crate) rows: Option<Rows>,
+    pub(crate) notices: Vec<Notice>,
+}
+
+impl Outcome {
+    fn done(tag: &str) -> Self {
+        Self { tag: tag.into(), affected: None, rows: None, notices: Vec::new() }
+    }
+
+    fn wrote(tag: &str, rows: u64) -> Self {
+        Self { tag: format!("{tag} {rows}"), affected: Some(rows), rows: None, notices: Vec::new() }
+    }
+
+    fn with_rows(tag: &str, rows: Rows) -> Self {
+        Self { tag: tag.into(), affected: None, rows: Some(rows), notices: Vec::new() }
+    }
+
+    fn with_notices(mut self, notices: Vec<Notice>) -> Self {
+        self.notices = notices;
+        self
+    }
+}
+
+/// What a statement works with, besides its transaction.
+pub(crate) struct Environment<'a> {
+    pub(crate) shared: &'a Shared,
+    pub(crate) planner: &'a mut Planner,
+    pub(crate) settings: &'a Settings,
+    pub(crate) cancel: Cancel,
+}
+
+impl Environment<'_> {
+    /// Plans a query over the tables `transaction` sees.
+    pub(crate) fn plan(
+        &mut self,
+        transaction: &Transaction,
+        statement: Ast,
+        target: Option<Arc<TableView>>,
+    ) -> Result<LogicalPlan> {
+        let source = Source { storage: &self.shared.storage, settings: self.settings, transaction, target };
+        self.planner.plan(&self.shared.runtime, statement, &source)
+    }
+
+    /// Starts a planned query.
+    pub(crate) fn start(&mut self, plan: &LogicalPlan) -> Result<Running> {
+        self.planner.start(&self.shared.runtime, plan, self.cancel.clone())
+    }
+}
+
+/// One connection's state.
+#[derive(Debug)]
+pub(crate) struct Session {
+    shared: Arc<Shared>,
+    planner: Planner,
+    settings: Settings,
+    current: Current,
+    interrupts: Interrupts,
+}
+
+impl Session {
+    pub(crate) fn new(shared: Arc<Shared>, interrupts: Interrupts) -> Self {
+        let planner = Planner::new(&shared.template);
+        let settings = Settings::new(shared.storage.options());
+        Self { shared, planner, settings, current: Current::None, interrupts }
+    }
+
+    pub(crate) fn status(&self) -> TransactionStatus {
+        match self.current {
+            Current::None => TransactionStatus::Idle,
+            Current::Open { .. } => TransactionStatus::Open,
+            Current::Failed => TransactionStatus::Failed,
+        }
+    }
+
+    /// Runs one statement.
+    pub(crate) fn run(&mut self, statement: Statement) -> Result<Outcome> {
+        self.guarded(|session| session.dispatch(statement))
+    }
+
+    /// Inserts `batches` into `table` as one statement.
+    pub(crate) fn append(&mut self, table: &str, batches: &[RecordBatch]) -> Result<u64> {
+        self.guarded(|session| {
+            if matches!(session.current, Current::Failed) {
+                return Err(failed());
+            }
+            session.write(Some(table), &mut |_, transaction| plan::append(transaction, table, batches))
+        })
+    }
+
+    /// The definition of `table` as the next statement would see it.
+    pub(crate) fn table(&self, table: &str) -> Result<Arc<TableSchema>> {
+        match &self.current {
+            Current::Open { transaction, .. } => plan::table_of(transaction, table),
+            Current::Failed => Err(failed()),
+            Current::None => plan::table_of(&self.read_transaction()?, table),
+        }
+    }
+
+    /// Turns panics into errors and conflicts into a failed transaction.
+    fn guarded<T>(&mut self, run: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let outcome = catch_unwind(AssertUnwindSafe(|| run(self)));
+        self.planner.forget();
+        match outcome {
+            Ok(Ok(outcome)) => Ok(outcome),
+            Ok(Err(error)) => {
+                if error.kind() == ErrorKind::Conflict && matches!(self.current, Current::Open { .. }) {
+                    self.current = Current::Failed;
+                }
+                Err(error)
+            }
+            Err(panic) => {
+                // What the panic left of an open transaction is not to be trusted.
+                if matches!(self.current, Current::Open { .. }) {
+                    self.current = Current::Failed;
+                }
+                Err(from_panic(panic.as_ref()))
+            }
+        }
+    }
+
+    fn dispatch(&mut self, statement: Statement) -> Result<Outcome> {
+        if matches!(self.current, Current::Failed) && !matches!(statement, Statement::Commit | Statement::Rollback) {
+            return Err(failed());
+        }
+        match statement {
+            Statement::Query(query) => self.query("SELECT", Ast::Query(query)),
+            Statement::Explain { statement, analyze, verbose } => self.explain(&statement, analyze, verbose),
+            Statement::CreateTable(create) => {
+                let notices = self.write(None, &mut |env, transaction| {
+                    plan::create_table(transaction, env.settings, &create)
+                })?;
+                Ok(Outcome::done("CREATE TABLE").with_notices(notices))
+            }
+            Statement::DropTable(drop) => {
+                let notices = self.write(None, &mut |_, transaction| plan::drop_table(transaction, &drop))?;
+                Ok(Outcome::done("DROP TABLE").with_notices(notices))
+            }
+            Statement::Insert(insert) => {
+                let rows = self.write(Some(&insert.table), &mut |env, transaction| {
+                    plan::insert(env, transaction, &insert)
+                })?;
+                Ok(Outcome::wrote("INSERT 0", rows))
+            }
+            Statement::Update(update) => {
+                let rows = self.write(Some(&update.table), &mut |env, transaction| {
+                    plan::update(env, transaction, &update)
+                })?;
+                Ok(Outcome::wrote("UPDATE", rows))
+            }
+            Statement::Delete(delete) => {
+                let rows = self.write(Some(&delete.table), &mut |env, transaction| {
+                    plan::delete(env, transaction, &delete)
+                })?;
+                Ok(Outcome::wrote("DELETE", rows))
+            }
+            Statement::Copy(copy) => self.copy(copy),
+            Statement::Begin(begin) => self.begin(begin),
+            Statement::Commit => self.commit(),
+            Statement::Rollback => Ok(self.rollback()),
+            Statement::Setting(setting) => self.setting(setting),
+            Statement::Checkpoint => {
+                self.shared.storage.checkpoint()?;
+                Ok(Outcome::done("CHECKPOINT"))
+            }
+        }
+    }
+
+    fn read_transaction(&self) -> Result<Transaction> {
+        self.shared.storage.begin(TransactionMode {
+            read_only: true,
+            synchronous: self.settings.synchronous(),
+            base: Base::Visible,
+        })
+    }
+
+    /// Runs `read` in the open transaction, or in a read-only one of its own.
+    fn read<T>(&mut self, read: impl FnOnce(&mut Environment<'_>, &Transaction) -> Result<T>) -> Result<T> {
+        let own = match &self.current {
+            Current::None => Some(self.read_transaction()?),
+            _ => None,
+        };
+        let Self { shared, planner, settings, current, interrupts } = self;
+        let transaction = match (current, &own) {
+            (Current::Open { transaction, .. }, _) => &*transaction,
+            (_, Some(own)) => own,
+            _ => return Err(failed()),
+        };
+        let mut env = Environment { shared, planner, settings, cancel: interrupts.watch() };
+        read(&mut env, transaction)
+    }
+
+    /// Runs `write`, a statement that writes to `table` or changes schemas.
+    fn write<T>(&mut self, table: Option<&str>, write: Write<'_, T>) -> Result<T> {
+        let Self { shared, planner, settings, current, interrupts } = self;
+        let mut env = Environment { shared, planner, settings, cancel: interrupts.watch() };
+        match current {
+            Current::None => in_own_transaction(&mut env, table, write),
+            Current::Failed => Err(failed()),
+            Current::Open { read_only: true, .. } => {
+                Err(Error::invalid(sqlstate::READ_ONLY, "cannot write in a read-only transaction"))
+            }
+            Current::Open { transaction, read_only: false } => {
+                if let Some(table) = table.and_then(|name| transaction.catalog().table_named(name).map(|t| t.id)) {
+                    transaction.pass_gate(table);
+                }
+                write(&mut env, transaction)
+            }
+        }
+    }
+
+    fn query(&mut self, tag: &str, statement: Ast) -> Result<Outcome> {
+        let running = self.read(|env, transaction| {
+            let plan = env.plan(transaction, statement, None)?;
+            env.start(&plan)
+        })?;
+        Ok(Outcome::with_rows(tag, Rows::Running(running)))
+    }
+
+    fn explain(&mut self, statement: &Statement, analyze: bool, verbose: bool) -> Result<Outcome> {
+        let running = self.read(|env, transaction| {
+            let (query, target) = plan::explained(transaction, statement)?;
+            let target = target.map(|table| transaction.view(table.id)).transpose()?;
+            let plan = env.plan(transaction, explain_of(query, analyze, verbose), target)?;
+            env.start(&plan)
+        })?;
+        Ok(Outcome::with_rows("EXPLAIN", Rows::Running(running)))
+    }
+
+    fn copy(&mut self, copy: CopyStatement) -> Result<Outcome> {
+        let rows = match copy {
+            CopyStatement::From { table, columns, options } => self.write(Some(&table), &mut |env, transaction| {
+                plan::copy_from(env, transaction, &table, &columns, &options)
+            })?,
+            CopyStatement::To { source, options } => {
+                self.read(|env, transaction| plan::copy_to(env, transaction, source, &options))?
+            }
+        };
+        Ok(Outcome::wrote("COPY", rows))
+    }
+
+    fn begin(&mut self, begin: Begin) -> Result<Outcome> {
+        if matches!(self.current, Current::Open { .. }) {
+            let notice = Notice::new(sqlstate::ACTIVE_TRANSACTION, "there is already a transaction in progress");
+            return Ok(Outcome::done("BEGIN").with_notices(vec![notice]));
+        }
+        let transaction = self.shared.storage.begin(TransactionMode {
+            read_only: begin.read_only,
+            synchronous: self.settings.synchronous(),
+            base: Base::Visible,
+        })?;
+        self.current = Current::Open { transaction, read_only: begin.read_only };
+        Ok(Outcome::done("BEGIN"))
+    }
+
+    fn commit(&mut self) -> Result<Outcome> {
+        match std::mem::replace(&mut self.current, Current::None) {
+            Current::Open { transaction, .. } => transaction.commit().map(|_| Outcome::done("COMMIT")),
+            Current::Failed => Ok(Outcome::done("ROLLBACK")),
+            Current::None => Ok(Outcome::done("COMMIT").with_notices(vec![no_transaction()])),
+        }
+    }
+
+    pub(crate) fn rollback(&mut self) -> Outcome {
+        match std::mem::replace(&mut self.current, Current::None) {
+            Current::Open { transaction, .. } => {
+                transaction.rollback();
+                Outcome::done("ROLLBACK")
+            }
+            Current::Failed => Outcome::done("ROLLBACK"),
+            Current::None => Outcome::done("ROLLBACK").with_notices(vec![no_transaction()]),
+        }
+    }
+
+    fn setting(&mut self, setting: SettingStatement) -> Result<Outcome> {
+        match setting {
+            SettingStatement::Set { name, value } => {
+                self.settings.set(&name, value.as_deref())?;
+                Ok(Outcome::done("SET"))
+            }
+            SettingStatement::Show { name } => {
+                let value = self.settings.show(&name)?;
+                ready("SHOW", &[(&name, vec![value])])
+            }
+            SettingStatement::ShowAll => {
+                let all = self.settings.all();
+                ready(
+                    "SHOW",
+                    &[
+                        ("name", all.iter().map(|(name, ..)| (*name).to_string()).collect()),
+                        ("setting", all.iter().map(|(_, value, _)| value.clone()).collect()),
+                        ("description", all.iter().map(|(.., description)| (*description).to_string()).collect()),
+                    ],
+                )
+            }
+            SettingStatement::Transaction(begin) => match &mut self.current {
+                Current::Open { read_only, .. } => {
+                    if *read_only && !begin.read_only {
+                        return Err(Error::unsupported("making a read-only transaction read-write"));
+                    }
+                    *read_only = begin.read_only;
+                    Ok(Outcome::done("SET"))
+                }
+                _ => Ok(Outcome::done("SET").with_notices(vec![Notice::new(
+                    sqlstate::NO_TRANSACTION,
+                    "SET TRANSACTION has no effect outside a transaction",
+                )])),
+            },
+        }
+    }
+}
+
+fn failed() -> Error {
+    Error::invalid(
+        sqlstate::FAILED_TRANSACTION,
+        "the transaction has ended because of a conflict; nothing runs until ROLLBACK",
+    )
+}
+
+fn no_transaction() -> Notice {
+    Notice::new(sqlstate::NO_TRANSACTION, "there is no transaction in progress")
+}
+
+fn explain_of(query: Box<Query>, analyze: bool, verbose: bool) -> Ast {
+    Ast::Explain {
+        describe_alias: DescribeAlias::Explain,
+        analyze,
+        verbose,
+        query_plan: false,
+        estimate: false,
+        statement: Box::new(Ast::Query(query)),
+        format: None,
+        options: None,
+    }
+}
+
+/// An outcome with columns of text that are there already.
+fn ready(tag: &str, columns: &[(&str, Vec<String>)]) -> Result<Outcome> {
+    let fields: Vec<Field> = columns.iter().map(|(name, _)| Field::new(*name, DataType::Utf8View, false)).collect();
+    let schema = Arc::new(Schema::new(fields));
+    let arrays =
+        columns.iter().map(|(_, values)| Arc::new(StringViewArray::from_iter_values(values)) as ArrayRef).collect();
+    let batch = RecordBatch::try_new(schema.clone(), arrays)?;
+    Ok(Outcome::with_rows(tag, Rows::Ready(schema, vec![batch])))
+}

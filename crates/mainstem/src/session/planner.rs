@@ -1,0 +1,176 @@
+//! From a query's tree to a running plan, over the tables of one transaction.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+use datafusion::common::TableReference;
+use datafusion::config::Dialect;
+use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool};
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder};
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::prelude::SessionConfig;
+use datafusion::sql::parser::Statement as PlannerStatement;
+use datafusion::sql::sqlparser::ast::Statement as Ast;
+use mainstem_storage::database::Database;
+use mainstem_storage::error::sqlstate;
+use mainstem_storage::settings::OpenOptions;
+use mainstem_storage::transaction::Transaction;
+use mainstem_storage::version::TableView;
+use mainstem_storage::{Error, ErrorKind, Result};
+
+use super::runtime::{Batches, Cancel, Runtime};
+use super::settings::Settings;
+use super::system;
+use crate::error::from_datafusion;
+use crate::provider::{CATALOG, StatementCatalog, StatementTables, SystemTables};
+use crate::rules::{CheckedArithmetic, checked_sum};
+use crate::sql::{CastTypes, PUBLIC, SYSTEM, TARGET_SCHEMA, state};
+
+/// Plans the statements of one connection.
+#[derive(Debug)]
+pub(crate) struct Planner {
+    state: SessionState,
+    catalog: Arc<StatementCatalog>,
+}
+
+/// What all connections of a database start from: functions, rules, memory for queries.
+///
+/// # Errors
+/// Internal or Io when the runtime environment cannot be made.
+pub(crate) fn template(options: &OpenOptions, threads: usize) -> Result<SessionState> {
+    let mut config = SessionConfig::new()
+        .with_default_catalog_and_schema(CATALOG, PUBLIC)
+        .with_create_default_catalog_and_schema(false)
+        .with_information_schema(true)
+        .with_target_partitions(threads)
+        .with_batch_size(mainstem_storage::limits::BATCH_ROWS);
+    let parser = &mut config.options_mut().sql_parser;
+    parser.dialect = Dialect::PostgreSQL;
+    // Numbers with a point are decimals, as in PostgreSQL.
+    parser.parse_float_as_decimal = true;
+    // A length would be read and forgotten.
+    parser.support_varchar_with_length = false;
+    parser.map_string_types_to_utf8view = true;
+    config.options_mut().execution.time_zone = Some("+00:00".into());
+    // Half of the limit; the other half is for write sets, deltas and buffers.
+    let memory = usize::try_from(options.memory_limit / 2).unwrap_or(usize::MAX);
+    let consumers = std::num::NonZeroUsize::MIN.saturating_add(4);
+    let pool = TrackConsumersPool::new(FairSpillPool::new(memory), consumers);
+    let environment =
+        RuntimeEnvBuilder::new().with_memory_pool(Arc::new(pool)).build_arc().map_err(|e| from_datafusion(&e))?;
+    let mut state = SessionStateBuilder::new()
+        .with_config(config)
+        .with_runtime_env(environment)
+        .with_default_features()
+        .with_type_planner(Arc::new(CastTypes))
+        .with_catalog_list(Arc::new(StatementCatalog::default()))
+        .with_analyzer_rule(Arc::new(CheckedArithmetic::new()))
+        .build();
+    state.register_udaf(Arc::new(checked_sum())).map_err(|e| from_datafusion(&e))?;
+    Ok(state)
+}
+
+/// What a statement is planned against.
+pub(crate) struct Source<'a> {
+    pub(crate) storage: &'a Database,
+    pub(crate) settings: &'a Settings,
+    pub(crate) transaction: &'a Transaction,
+    /// The table that a write's own SELECT reads with row references.
+    pub(crate) target: Option<Arc<TableView>>,
+}
+
+/// A planned query that has been started.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) schema: SchemaRef,
+    pub(crate) batches: Batches,
+}
+
+impl Planner {
+    /// A planner for a new connection.
+    pub(crate) fn new(template: &SessionState) -> Self {
+        let mut state = template.clone();
+        let catalog = Arc::new(StatementCatalog::default());
+        state.register_catalog_list(catalog.clone());
+        Self { state, catalog }
+    }
+
+    /// Plans `statement`, a query or an EXPLAIN of one.
+    ///
+    /// # Errors
+    /// Whatever is wrong with it: 42P01, 42703, 42601 and so on.
+    pub(crate) fn plan(&mut self, runtime: &Runtime, statement: Ast, source: &Source<'_>) -> Result<LogicalPlan> {
+        self.state.mark_start_execution();
+        self.state.config_mut().options_mut().execution.target_partitions = source.settings.threads();
+        let statement = PlannerStatement::Statement(Box::new(statement));
+        let tables = self.tables(&statement, source)?;
+        self.catalog.set(tables);
+        runtime.block_on(self.state.statement_to_plan(statement))?.map_err(|e| from_datafusion(&e))
+    }
+
+    /// The tables that `statement` names.
+    fn tables(&self, statement: &PlannerStatement, source: &Source<'_>) -> Result<StatementTables> {
+        let catalog = source.transaction.catalog();
+        let mut views = HashMap::new();
+        let mut system = SystemTables::default();
+        let references = self.state.resolve_table_references(statement).map_err(|e| from_datafusion(&e))?;
+        for reference in references {
+            let bare_function = matches!(&reference, TableReference::Bare { table }
+                if self.state.table_functions().contains_key(table.as_ref()));
+            let resolved = reference.clone().resolve(CATALOG, PUBLIC);
+            let (schema, table) = (resolved.schema.as_ref(), resolved.table.as_ref());
+            if resolved.catalog.as_ref() != CATALOG {
+                return Err(undefined_table(&reference));
+            }
+            match schema {
+                PUBLIC => match catalog.table_named(table) {
+                    Some(found) => {
+                        views.insert(found.name.clone(), source.transaction.view(found.id)?);
+                    }
+                    None if bare_function => {}
+                    None => return Err(undefined_table(&reference)),
+                },
+                SYSTEM => match SystemTables::names().into_iter().find(|name| *name == table) {
+                    Some(name) => {
+                        let rows = system::rows(name, source.storage, &catalog, source.settings);
+                        system.fill(name, &rows).map_err(|e| from_datafusion(&e))?;
+                    }
+                    None => return Err(undefined_table(&reference)),
+                },
+                "information_schema" => {}
+                TARGET_SCHEMA if source.target.is_some() => {}
+                other => {
+                    return Err(Error::new(
+                        ErrorKind::NotFound,
+                        state::UNDEFINED_SCHEMA,
+                        format!("schema \"{other}\" does not exist"),
+                    ));
+                }
+            }
+        }
+        Ok(StatementTables { catalog, views, target: source.target.clone(), system })
+    }
+
+    /// Optimises `plan` and starts it.
+    ///
+    /// # Errors
+    /// As [`Planner::plan`]; errors of running come with the batches.
+    pub(crate) fn start(&self, runtime: &Runtime, plan: &LogicalPlan, cancel: Cancel) -> Result<Running> {
+        let plan = runtime.block_on(self.state.create_physical_plan(plan))?.map_err(|e| from_datafusion(&e))?;
+        cancel.check()?;
+        let schema = plan.schema();
+        let batches = runtime.execute(plan, self.state.task_ctx(), cancel)?;
+        Ok(Running { schema, batches })
+    }
+
+    /// Lets go of the last statement's snapshot.
+    pub(crate) fn forget(&self) {
+        self.catalog.clear();
+    }
+}
+
+fn undefined_table(reference: &TableReference) -> Error {
+    Error::new(ErrorKind::NotFound, sqlstate::UNDEFINED_TABLE, format!("table \"{reference}\" does not exist"))
+}

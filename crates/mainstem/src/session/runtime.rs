@@ -1,0 +1,210 @@
+//! Threads that run queries, and the bridge from their async world to callers that block.
+//!
+//! The runtime is the database's own: a caller may be on a thread of another runtime, or on none. Callers wait by parking
+//! their thread, which is allowed everywhere.
+
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
+
+use arrow::array::RecordBatch;
+use datafusion::execution::TaskContext;
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use futures::{FutureExt, StreamExt};
+use mainstem_storage::error::sqlstate;
+use mainstem_storage::{Error, ErrorKind, Result};
+use tokio::sync::{mpsc, watch};
+use tokio::task::AbortHandle;
+
+use crate::error::{from_datafusion, from_panic};
+
+/// Batches that may wait for a reader, per query.
+const BATCHES_AHEAD: usize = 4;
+/// Stack of a query thread: deep expressions are walked by recursion. Only touched pages cost memory.
+const STACK_BYTES: usize = 32 << 20;
+
+/// The query threads of a database.
+#[derive(Debug)]
+pub(crate) struct Runtime(Option<tokio::runtime::Runtime>);
+
+impl Runtime {
+    /// Starts `threads` threads.
+    pub(crate) fn start(threads: usize) -> Result<Self> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(threads)
+            .thread_name("mainstem-query")
+            .thread_stack_size(STACK_BYTES)
+            .enable_all()
+            .build()
+            .map_err(|e| Error::io("start", "query threads", e))?;
+        Ok(Self(Some(runtime)))
+    }
+
+    fn get(&self) -> Result<&tokio::runtime::Runtime> {
+        self.0.as_ref().ok_or_else(|| Error::closed("the database is closed"))
+    }
+
+    /// Runs `future`, which does not wait for I/O, on the calling thread.
+    pub(crate) fn block_on<F: Future>(&self, future: F) -> Result<F::Output> {
+        let _context = self.get()?.enter();
+        Ok(park_on(future))
+    }
+
+    /// Starts `plan` on the query threads.
+    pub(crate) fn execute(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        context: Arc<TaskContext>,
+        mut cancel: Cancel,
+    ) -> Result<Batches> {
+        let (sender, receiver) = mpsc::channel(BATCHES_AHEAD);
+        let task = self.get()?.spawn(async move {
+            let work = AssertUnwindSafe(drive(plan, context, &sender)).catch_unwind();
+            let end = tokio::select! {
+                biased;
+                () = cancel.cancelled() => Err(canceled()),
+                outcome = work => match outcome {
+                    Ok(outcome) => outcome,
+                    Err(panic) => Err(from_panic(panic.as_ref())),
+                },
+            };
+            // Nobody listens when the reader has gone.
+            let _ = sender.send(end.map(|()| None)).await;
+        });
+        Ok(Batches { receiver, task: task.abort_handle(), ended: false })
+    }
+}
+
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            // Waiting for threads is not allowed on a thread of an async runtime, where the database may be dropped.
+            runtime.shutdown_background();
+        }
+    }
+}
+
+type Message = Result<Option<RecordBatch>>;
+
+async fn drive(
+    plan: Arc<dyn ExecutionPlan>,
+    context: Arc<TaskContext>,
+    sender: &mpsc::Sender<Message>,
+) -> Result<()> {
+    let mut stream = execute_stream(plan, context).map_err(|e| from_datafusion(&e))?;
+    while let Some(batch) = stream.next().await {
+        let batch = batch.map_err(|e| from_datafusion(&e))?;
+        if batch.num_rows() > 0 && sender.send(Ok(Some(batch))).await.is_err() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Batches of a running query. Dropping it ends the query.
+#[derive(Debug)]
+pub(crate) struct Batches {
+    receiver: mpsc::Receiver<Message>,
+    task: AbortHandle,
+    ended: bool,
+}
+
+impl Iterator for Batches {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ended {
+            return None;
+        }
+        let message = park_on(self.receiver.recv());
+        self.ended = !matches!(message, Some(Ok(Some(_))));
+        match message {
+            Some(Ok(batch)) => batch.map(Ok),
+            Some(Err(e)) => Some(Err(e)),
+            None => Some(Err(Error::closed("the query ended because the database was closed"))),
+        }
+    }
+}
+
+impl Drop for Batches {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Waits for `future` by parking the thread.
+fn park_on<F: Future>(future: F) -> F::Output {
+    let mut future = pin!(future);
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let mut context = Context::from_waker(&waker);
+    loop {
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => std::thread::park(),
+        }
+    }
+}
+
+fn canceled() -> Error {
+    Error::new(ErrorKind::Invalid, sqlstate::CANCELED, "the statement was canceled on request")
+}
+
+/// Cancels what a connection runs at the moment.
+#[derive(Clone, Debug)]
+pub(crate) struct Interrupts(Arc<watch::Sender<u64>>);
+
+impl Default for Interrupts {
+    fn default() -> Self {
+        Self(Arc::new(watch::Sender::new(0)))
+    }
+}
+
+impl Interrupts {
+    /// Cancels the running statement and the results still being read; does nothing to later statements.
+    pub(crate) fn interrupt(&self) {
+        self.0.send_modify(|count| *count += 1);
+    }
+
+    /// What a statement that starts now looks at.
+    pub(crate) fn watch(&self) -> Cancel {
+        let receiver = self.0.subscribe();
+        let start = *receiver.borrow();
+        Cancel { receiver, start }
+    }
+}
+
+/// Whether one statement was canceled.
+#[derive(Clone, Debug)]
+pub(crate) struct Cancel {
+    receiver: watch::Receiver<u64>,
+    start: u64,
+}
+
+impl Cancel {
+    /// Fails once the statement was canceled.
+    ///
+    /// # Errors
+    /// 57014.
+    pub(crate) fn check(&self) -> Result<()> {
+        if *self.receiver.borrow() > self.start { Err(canceled()) } else { Ok(()) }
+    }
+
+    /// Waits until the statement is canceled; forever if it never is.
+    async fn cancelled(&mut self) {
+        let start = self.start;
+        if self.receiver.wait_for(|count| *count > start).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
