@@ -23,7 +23,9 @@ pub(crate) fn from_datafusion(error: &DataFusionError) -> Error {
         },
         DataFusionError::ArrowError(e, _) => from_arrow(e),
         DataFusionError::ParquetError(e) => from_parquet(e),
-        DataFusionError::IoError(e) => Error::io("use a file for", "spilling", std::io::Error::new(e.kind(), e.to_string())),
+        DataFusionError::IoError(e) => {
+            Error::io("use a file for", "spilling", std::io::Error::new(e.kind(), e.to_string()))
+        }
         DataFusionError::SQL(e, _) => Error::invalid(sqlstate::SYNTAX, format!("syntax error: {e}")),
         DataFusionError::NotImplemented(m) => Error::unsupported(m),
         DataFusionError::Plan(m) | DataFusionError::Configuration(m) => plan_error(m),
@@ -134,7 +136,12 @@ fn plan_error(message: &str) -> Error {
         sqlstate::ROW_TWICE
     } else if has("inconsistent data length") || has("different number of columns") || has("unequal number") {
         sqlstate::SYNTAX
-    } else if has("coerc") || has("cannot infer common") || has("incompatible") || has("unsupported cast") || has("type") {
+    } else if has("coerc")
+        || has("cannot infer common")
+        || has("incompatible")
+        || has("unsupported cast")
+        || has("type")
+    {
         sqlstate::TYPE_MISMATCH
     } else if has("not supported") || has("unsupported") || has("not implemented") {
         return Error::invalid(sqlstate::FEATURE_NOT_SUPPORTED, message);

@@ -1,7 +1,38 @@
-//! Mainstem: an embedded column store with SQL.
-pub mod sql;
-mod rules;
-mod provider;
-mod error;
-mod plan;
+//! Mainstem: an embedded column store with SQL, on Arrow and DataFusion.
+//!
+//! ```
+//! # fn main() -> mainstem::Result<()> {
+//! let database = mainstem::Database::in_memory()?;
+//! let connection = database.connect()?;
+//! connection.execute("CREATE TABLE city (name TEXT PRIMARY KEY, people INTEGER)")?;
+//! connection.execute("INSERT INTO city VALUES ('Ulm', 128928), ('Jena', 111343)")?;
+//! let rows = connection.query("SELECT name FROM city WHERE people > 120000")?.collect_batches()?;
+//! assert_eq!(rows[0].num_rows(), 1);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The module lines stand in the order a statement passes them: `api` takes it, `sql` reads it, `session` runs it in a
+//! transaction, `plan` turns it into rows read and written, `provider` and `rules` make DataFusion read our tables and
+//! compute as SQL says.
+
+mod api;
+mod sql;
 mod session;
+mod plan;
+mod provider;
+mod rules;
+mod error;
+
+pub use api::{
+    Appender, Connection, Database, InterruptHandle, QueryResult, StatementOutcome, Statements, Transaction,
+};
+pub use session::{Notice, TransactionStatus};
+pub use sql::split_statements;
+
+pub use arrow;
+pub use mainstem_storage::error::sqlstate;
+pub use mainstem_storage::row::Value;
+pub use mainstem_storage::schema::{Column, DataType, TableSchema};
+pub use mainstem_storage::settings::{OpenOptions, Synchronous};
+pub use mainstem_storage::{Error, ErrorKind, Result};

@@ -75,16 +75,6 @@ fn way(from: &ArrowType, to: &Column) -> Option<Way> {
     })
 }
 
-trait BinaryType {
-    fn is_binary(&self) -> bool;
-}
-
-impl BinaryType for ArrowType {
-    fn is_binary(&self) -> bool {
-        matches!(self, Self::Binary | Self::LargeBinary | Self::BinaryView | Self::FixedSizeBinary(_))
-    }
-}
-
 /// Whether values of type `from` may be assigned to `to`; `literal` says that they are string literals.
 ///
 /// # Errors
@@ -179,8 +169,8 @@ fn number(array: &ArrayRef, to: &Column) -> Result<ArrayRef> {
         }
         _ => array,
     };
-    let result = cast_with_options(&array, &to.data_type.arrow(), &cast_options())
-        .map_err(|_| out_of_range(to, None))?;
+    let result =
+        cast_with_options(&array, &to.data_type.arrow(), &cast_options()).map_err(|_| out_of_range(to, None))?;
     if to.data_type == DataType::Real && array.data_type() == &ArrowType::Float64 {
         check_finite(array.as_primitive::<Float64Type>(), result.as_primitive::<Float32Type>(), to)?;
     }

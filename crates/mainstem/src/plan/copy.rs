@@ -139,17 +139,18 @@ impl CopyIn<'_, '_> {
             ));
         }
         let mask = ProjectionMask::roots(builder.parquet_schema(), found);
-        let reader = builder
-            .with_projection(mask)
-            .with_batch_size(limits::BATCH_ROWS)
-            .build()
-            .map_err(|e| from_parquet(&e))?;
+        let reader =
+            builder.with_projection(mask).with_batch_size(limits::BATCH_ROWS).build().map_err(|e| from_parquet(&e))?;
         let arrow = nullable_schema(&self.table);
         for batch in reader {
             let batch = batch.map_err(|e| from_arrow(&e))?;
             self.env.cancel.check()?;
-            let sources: Vec<Option<usize>> =
-                self.table.columns.iter().map(|c| batch.schema().fields().iter().position(|f| *f.name() == c.name)).collect();
+            let sources: Vec<Option<usize>> = self
+                .table
+                .columns
+                .iter()
+                .map(|c| batch.schema().fields().iter().position(|f| *f.name() == c.name))
+                .collect();
             let values = assigned(&self.table, &batch, &sources)?;
             self.writes.insert(&self.table, &RecordBatch::try_new(arrow.clone(), values)?)?;
         }
@@ -283,7 +284,8 @@ impl Aside {
 
     fn install(mut self) -> Result<()> {
         let target = self.target.display();
-        std::fs::rename(&self.path, &self.target).map_err(|e| Error::io("rename to", format_args!("\"{target}\""), e))?;
+        std::fs::rename(&self.path, &self.target)
+            .map_err(|e| Error::io("rename to", format_args!("\"{target}\""), e))?;
         self.installed = true;
         let folder = self.target.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
         File::open(folder)

@@ -11,7 +11,6 @@ mod copy;
 mod csv;
 mod define;
 
-pub(crate) use assign::{assign, check};
 pub(crate) use copy::{copy_from, copy_to};
 pub(crate) use define::{create_table, drop_table};
 pub(crate) use write::{append, delete, explained, insert, nullable_schema, table_of, update};

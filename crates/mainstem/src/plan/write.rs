@@ -238,7 +238,10 @@ pub(crate) fn append(transaction: &mut Transaction, table: &str, batches: &[Reco
 }
 
 /// The query whose plan EXPLAIN shows for `statement`, and the target it reads with row references.
-pub(crate) fn explained(transaction: &Transaction, statement: &Statement) -> Result<(Box<Query>, Option<Arc<TableSchema>>)> {
+pub(crate) fn explained(
+    transaction: &Transaction,
+    statement: &Statement,
+) -> Result<(Box<Query>, Option<Arc<TableSchema>>)> {
     match statement {
         Statement::Query(query) => Ok((query.clone(), None)),
         Statement::Insert(insert) => {

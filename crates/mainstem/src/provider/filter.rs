@@ -31,10 +31,9 @@ pub(super) fn translate(expr: &Expr, schema: &TableSchema) -> Option<Vec<Predica
         Expr::IsNotNull(inner) => Some(vec![Predicate::IsNotNull { column: column(inner, schema)?.id }]),
         Expr::Column(_) => boolean(expr, true, schema),
         Expr::Not(inner) => boolean(inner, false, schema),
-        Expr::Between(Between { expr, negated: false, low, high }) => Some(vec![
-            compare(expr, Operator::GtEq, low, schema)?,
-            compare(expr, Operator::LtEq, high, schema)?,
-        ]),
+        Expr::Between(Between { expr, negated: false, low, high }) => {
+            Some(vec![compare(expr, Operator::GtEq, low, schema)?, compare(expr, Operator::LtEq, high, schema)?])
+        }
         Expr::Like(like) => prefix(like, schema),
         _ => None,
     }
@@ -92,9 +91,7 @@ fn in_list(expr: &Expr, list: &[Expr], negated: bool, schema: &TableSchema) -> O
         }
         return list
             .iter()
-            .map(|e| {
-                Some(Predicate::Compare { column: column.id, op: CompareOp::NotEq, value: literal(e, column)? })
-            })
+            .map(|e| Some(Predicate::Compare { column: column.id, op: CompareOp::NotEq, value: literal(e, column)? }))
             .collect();
     }
     let values = list.iter().filter(|e| !is_null(e)).map(|e| literal(e, column)).collect::<Option<Vec<_>>>()?;
@@ -103,9 +100,8 @@ fn in_list(expr: &Expr, list: &[Expr], negated: bool, schema: &TableSchema) -> O
 
 fn boolean(expr: &Expr, wanted: bool, schema: &TableSchema) -> Option<Vec<Predicate>> {
     let column = column(expr, schema)?;
-    (column.data_type == DataType::Boolean).then(|| {
-        vec![Predicate::Compare { column: column.id, op: CompareOp::Eq, value: Value::Boolean(wanted) }]
-    })
+    (column.data_type == DataType::Boolean)
+        .then(|| vec![Predicate::Compare { column: column.id, op: CompareOp::Eq, value: Value::Boolean(wanted) }])
 }
 
 /// `a = 1 OR a = 2 OR ...`, which is how DataFusion writes short IN lists.
@@ -140,8 +136,9 @@ fn prefix(like: &Like, schema: &TableSchema) -> Option<Vec<Predicate>> {
     let Like { negated: false, expr, pattern, escape_char: None, case_insensitive: false } = like else { return None };
     let column = column(expr, schema)?;
     let (Expr::Literal(scalar, _), DataType::Text { .. }) = (&**pattern, column.data_type) else { return None };
-    let (ScalarValue::Utf8(Some(pattern)) | ScalarValue::LargeUtf8(Some(pattern)) | ScalarValue::Utf8View(Some(pattern))) =
-        scalar
+    let (ScalarValue::Utf8(Some(pattern))
+    | ScalarValue::LargeUtf8(Some(pattern))
+    | ScalarValue::Utf8View(Some(pattern))) = scalar
     else {
         return None;
     };

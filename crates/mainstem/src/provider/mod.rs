@@ -17,4 +17,3 @@ mod values;
 
 pub(crate) use catalog::{CATALOG, StatementCatalog, StatementTables};
 pub(crate) use system::{Cell, SystemTables};
-pub(crate) use table::UserTable;

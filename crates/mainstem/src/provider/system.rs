@@ -50,10 +50,7 @@ const TABLES: &[(&str, &[(&str, Kind)])] = &[
             ("max_key", Kind::Text),
         ],
     ),
-    (
-        "merges",
-        &[("table_name", Kind::Text), ("state", Kind::Text), ("details", Kind::Text)],
-    ),
+    ("merges", &[("table_name", Kind::Text), ("state", Kind::Text), ("details", Kind::Text)]),
     ("wal", &[("name", Kind::Text), ("value", Kind::Text)]),
     ("settings", &[("name", Kind::Text), ("value", Kind::Text), ("description", Kind::Text)]),
 ];

@@ -70,10 +70,9 @@ impl TableProvider for UserTable {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let view = self
-            .view
-            .clone()
-            .ok_or_else(|| DataFusionError::Internal(format!("no snapshot of table \"{}\" was taken", self.table.name)))?;
+        let view = self.view.clone().ok_or_else(|| {
+            DataFusionError::Internal(format!("no snapshot of table \"{}\" was taken", self.table.name))
+        })?;
         let all: Vec<usize> = (0..self.arrow.fields().len()).collect();
         let projection = projection.unwrap_or(&all);
         let row_ref_at = self.table.columns.len();

@@ -30,7 +30,10 @@ struct CheckedSum {
 }
 
 fn overflow() -> DataFusionError {
-    DataFusionError::ArrowError(Box::new(ArrowError::ArithmeticOverflow("sum is out of range for type bigint".into())), None)
+    DataFusionError::ArrowError(
+        Box::new(ArrowError::ArithmeticOverflow("sum is out of range for type bigint".into())),
+        None,
+    )
 }
 
 fn mismatch() -> DataFusionError {
@@ -264,7 +267,9 @@ impl GroupsAccumulator for GroupedIntSum {
         let sums = sums
             .into_iter()
             .zip(counts)
-            .map(|(sum, count)| if count == 0 { Ok(None) } else { i64::try_from(sum).map(Some).map_err(|_| overflow()) })
+            .map(
+                |(sum, count)| if count == 0 { Ok(None) } else { i64::try_from(sum).map(Some).map_err(|_| overflow()) },
+            )
             .collect::<Result<Int64Array>>()?;
         Ok(Arc::new(sums))
     }

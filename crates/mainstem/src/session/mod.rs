@@ -217,9 +217,8 @@ impl Session {
             Statement::Query(query) => self.query("SELECT", Ast::Query(query)),
             Statement::Explain { statement, analyze, verbose } => self.explain(&statement, analyze, verbose),
             Statement::CreateTable(create) => {
-                let notices = self.write(None, &mut |env, transaction| {
-                    plan::create_table(transaction, env.settings, &create)
-                })?;
+                let notices =
+                    self.write(None, &mut |env, transaction| plan::create_table(transaction, env.settings, &create))?;
                 Ok(Outcome::done("CREATE TABLE").with_notices(notices))
             }
             Statement::DropTable(drop) => {
@@ -227,21 +226,18 @@ impl Session {
                 Ok(Outcome::done("DROP TABLE").with_notices(notices))
             }
             Statement::Insert(insert) => {
-                let rows = self.write(Some(&insert.table), &mut |env, transaction| {
-                    plan::insert(env, transaction, &insert)
-                })?;
+                let rows =
+                    self.write(Some(&insert.table), &mut |env, transaction| plan::insert(env, transaction, &insert))?;
                 Ok(Outcome::wrote("INSERT 0", rows))
             }
             Statement::Update(update) => {
-                let rows = self.write(Some(&update.table), &mut |env, transaction| {
-                    plan::update(env, transaction, &update)
-                })?;
+                let rows =
+                    self.write(Some(&update.table), &mut |env, transaction| plan::update(env, transaction, &update))?;
                 Ok(Outcome::wrote("UPDATE", rows))
             }
             Statement::Delete(delete) => {
-                let rows = self.write(Some(&delete.table), &mut |env, transaction| {
-                    plan::delete(env, transaction, &delete)
-                })?;
+                let rows =
+                    self.write(Some(&delete.table), &mut |env, transaction| plan::delete(env, transaction, &delete))?;
                 Ok(Outcome::wrote("DELETE", rows))
             }
             Statement::Copy(copy) => self.copy(copy),

@@ -89,11 +89,7 @@ impl Drop for Runtime {
 
 type Message = Result<Option<RecordBatch>>;
 
-async fn drive(
-    plan: Arc<dyn ExecutionPlan>,
-    context: Arc<TaskContext>,
-    sender: &mpsc::Sender<Message>,
-) -> Result<()> {
+async fn drive(plan: Arc<dyn ExecutionPlan>, context: Arc<TaskContext>, sender: &mpsc::Sender<Message>) -> Result<()> {
     let mut stream = execute_stream(plan, context).map_err(|e| from_datafusion(&e))?;
     while let Some(batch) = stream.next().await {
         let batch = batch.map_err(|e| from_datafusion(&e))?;

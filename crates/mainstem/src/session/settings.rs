@@ -2,10 +2,10 @@
 
 use std::num::NonZeroUsize;
 
+use mainstem_storage::error::sqlstate;
 use mainstem_storage::limits;
 use mainstem_storage::schema::TableOptions;
 use mainstem_storage::settings::{OpenOptions, Synchronous};
-use mainstem_storage::error::sqlstate;
 use mainstem_storage::{Error, Result};
 
 use crate::sql::state;
@@ -92,8 +92,11 @@ impl Settings {
             }
             "timezone" => match value {
                 None => {}
-                Some(zone) if ["utc", "gmt", "etc/utc", "0", "+00:00"].contains(&zone.to_ascii_lowercase().as_str()) => {}
-                Some(zone) => return Err(Error::unsupported(format_args!("the time zone {zone} (sessions run in UTC)"))),
+                Some(zone)
+                    if ["utc", "gmt", "etc/utc", "0", "+00:00"].contains(&zone.to_ascii_lowercase().as_str()) => {}
+                Some(zone) => {
+                    return Err(Error::unsupported(format_args!("the time zone {zone} (sessions run in UTC)")));
+                }
             },
             _ if DESCRIPTIONS.iter().any(|(known, _)| *known == name) => {
                 return Err(Error::invalid(
@@ -137,16 +140,16 @@ impl Settings {
 
 fn unknown(name: &str) -> Error {
     let known: Vec<&str> = DESCRIPTIONS.iter().map(|(name, _)| *name).collect();
-    Error::invalid(
-        state::UNDEFINED_OBJECT,
-        format!("there is no setting \"{name}\"; there are {}", known.join(", ")),
-    )
+    Error::invalid(state::UNDEFINED_OBJECT, format!("there is no setting \"{name}\"; there are {}", known.join(", ")))
 }
 
 fn number(name: &str, value: Option<&str>, max: u32) -> Result<Option<u32>> {
     let Some(value) = value else { return Ok(None) };
     let number = value.trim().parse::<u32>().map_err(|_| {
-        Error::invalid(sqlstate::INVALID_PARAMETER, format!("{name} is a whole number from 1 to {max}, not \"{value}\""))
+        Error::invalid(
+            sqlstate::INVALID_PARAMETER,
+            format!("{name} is a whole number from 1 to {max}, not \"{value}\""),
+        )
     })?;
     check_range(name, number, max)?;
     Ok(Some(number))

@@ -78,8 +78,7 @@ pub(super) fn parse_copy(parser: &mut Parser<'_>) -> Result<CopyStatement> {
         CopySource::Query(query)
     } else {
         let name = parser.parse_object_name(false).map_err(|e| syntax(&e))?;
-        let columns =
-            parser.parse_parenthesized_column_list(IsOptional::Optional, false).map_err(|e| syntax(&e))?;
+        let columns = parser.parse_parenthesized_column_list(IsOptional::Optional, false).map_err(|e| syntax(&e))?;
         CopySource::Table { table: table_name(&name)?, columns: columns.iter().map(fold).collect() }
     };
     let to = match parser.expect_one_of_keywords(&[Keyword::FROM, Keyword::TO]).map_err(|e| syntax(&e))? {
@@ -92,7 +91,9 @@ pub(super) fn parse_copy(parser: &mut Parser<'_>) -> Result<CopyStatement> {
     match (source, to) {
         (source, true) => Ok(CopyStatement::To { source, options }),
         (CopySource::Table { table, columns }, false) => Ok(CopyStatement::From { table, columns, options }),
-        (CopySource::Query(_), false) => Err(Error::invalid(sqlstate::SYNTAX, "syntax error: COPY FROM needs a table, not a query")),
+        (CopySource::Query(_), false) => {
+            Err(Error::invalid(sqlstate::SYNTAX, "syntax error: COPY FROM needs a table, not a query"))
+        }
     }
 }
 

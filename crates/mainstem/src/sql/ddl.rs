@@ -1,9 +1,9 @@
 //! CREATE TABLE and DROP TABLE.
 
 use datafusion::sql::sqlparser::ast::{
-    ColumnDef, ColumnOption, CreateTable as AstCreateTable, CreateTableOptions, Expr, HiveDistributionStyle, HiveFormat,
-    IndexColumn, ObjectType, OneOrManyWithParens, PrimaryKeyConstraint, SqlOption, Statement as Ast, TableConstraint,
-    Value,
+    ColumnDef, ColumnOption, CreateTable as AstCreateTable, CreateTableOptions, Expr, HiveDistributionStyle,
+    HiveFormat, IndexColumn, ObjectType, OneOrManyWithParens, PrimaryKeyConstraint, SqlOption, Statement as Ast,
+    TableConstraint, Value,
 };
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::schema::{DataType, Layout};
@@ -127,7 +127,10 @@ fn check_keys(new: &mut CreateTable) -> Result<()> {
         }
     }
     if new.layout == Some(Layout::Insertion) && new.sort_key.is_some() {
-        return Err(Error::invalid(sqlstate::INVALID_TABLE, "layout 'insertion' keeps arrival order and has no ORDER BY"));
+        return Err(Error::invalid(
+            sqlstate::INVALID_TABLE,
+            "layout 'insertion' keeps arrival order and has no ORDER BY",
+        ));
     }
     if new.layout == Some(Layout::Sorted) && new.sort_key.is_none() && new.primary_key.is_empty() {
         return Err(Error::invalid(sqlstate::INVALID_TABLE, "layout 'sorted' needs a PRIMARY KEY or an ORDER BY"));
@@ -165,8 +168,14 @@ fn new_column(column: &ColumnDef) -> Result<(NewColumn, bool)> {
 }
 
 fn key_columns(key: &PrimaryKeyConstraint) -> Result<Vec<String>> {
-    let PrimaryKeyConstraint { name: _, index_name: None, index_type: None, columns, index_options, characteristics: None } =
-        key
+    let PrimaryKeyConstraint {
+        name: _,
+        index_name: None,
+        index_type: None,
+        columns,
+        index_options,
+        characteristics: None,
+    } = key
     else {
         return Err(Error::unsupported(format_args!("the constraint {key}")));
     };

@@ -179,8 +179,18 @@ pub(super) fn update(update: AstUpdate) -> Result<Update> {
 
 /// Reads a DELETE.
 pub(super) fn delete(delete: AstDelete) -> Result<Delete> {
-    let AstDelete { delete_token: _, optimizer_hints: _, tables, from, using, selection, returning, output, order_by, limit } =
-        delete;
+    let AstDelete {
+        delete_token: _,
+        optimizer_hints: _,
+        tables,
+        from,
+        using,
+        selection,
+        returning,
+        output,
+        order_by,
+        limit,
+    } = delete;
     refuse(&[
         (using.is_some() || !tables.is_empty(), "DELETE ... USING (use a subquery)"),
         (returning.is_some() || output.is_some(), "DELETE ... RETURNING"),

@@ -131,8 +131,7 @@ fn counts_as_level(keyword: Keyword) -> bool {
 
 fn parse_one(tokens: Vec<TokenWithSpan>) -> Result<Statement> {
     let dialect = MainstemDialect;
-    let mut parser =
-        Parser::new(&dialect).with_recursion_limit(NESTING_MAX).with_tokens_with_locations(tokens);
+    let mut parser = Parser::new(&dialect).with_recursion_limit(NESTING_MAX).with_tokens_with_locations(tokens);
     let statement = parse_statement(&mut parser)?;
     let next = parser.peek_token_ref();
     if next.token != Token::EOF {

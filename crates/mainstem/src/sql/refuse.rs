@@ -3,9 +3,7 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{
-    Query, Select, SelectFlavor, SetExpr, TableAlias, TableFactor, Visit, Visitor,
-};
+use datafusion::sql::sqlparser::ast::{Query, Select, SelectFlavor, SetExpr, TableAlias, TableFactor, Visit, Visitor};
 use mainstem_storage::{Error, Result};
 
 /// Looks through `query` and everything in it.

@@ -71,7 +71,9 @@ fn setting_value(expr: &Expr) -> Result<Option<String>> {
             Value::Boolean(flag) => Ok(Some(flag.to_string())),
             other => Err(Error::unsupported(format_args!("the setting value {other}"))),
         },
-        Expr::Identifier(ident) if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default") => Ok(None),
+        Expr::Identifier(ident) if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default") => {
+            Ok(None)
+        }
         Expr::Identifier(ident) => Ok(Some(ident.value.clone())),
         other => Err(Error::unsupported(format_args!("the setting value {other}"))),
     }

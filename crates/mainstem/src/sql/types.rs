@@ -49,7 +49,9 @@ pub(crate) fn column_type(sql: &Sql) -> Result<DataType> {
 fn decimal(sql: &Sql, info: &ExactNumberInfo) -> Result<DataType> {
     let (precision, scale) = match info {
         ExactNumberInfo::None => {
-            return Err(Error::unsupported(format_args!("{sql} without a precision (write DECIMAL(p, s), p up to 38)")));
+            return Err(Error::unsupported(format_args!(
+                "{sql} without a precision (write DECIMAL(p, s), p up to 38)"
+            )));
         }
         ExactNumberInfo::Precision(precision) => (*precision, 0),
         ExactNumberInfo::PrecisionAndScale(precision, scale) => (*precision, *scale),

@@ -59,17 +59,7 @@ impl<R: Read> CsvReader<R> {
     /// A reader of `input` for columns called `names`.
     pub(crate) fn new(input: R, options: CsvOptions, names: Vec<String>) -> Self {
         let header_pending = options.header;
-        Self {
-            input,
-            options,
-            names,
-            chunk: vec![0; CHUNK_BYTES],
-            at: 0,
-            end: 0,
-            eof: false,
-            line: 1,
-            header_pending,
-        }
+        Self { input, options, names, chunk: vec![0; CHUNK_BYTES], at: 0, end: 0, eof: false, line: 1, header_pending }
     }
 
     /// Up to `rows` more rows; None at the end.
@@ -185,10 +175,9 @@ impl<R: Read> CsvReader<R> {
             }
             let window = self.window()?;
             if window.is_empty() {
-                return Err(self.malformed(
-                    line,
-                    format!("unterminated quoted field in column \"{}\"", self.name(column)),
-                ));
+                return Err(
+                    self.malformed(line, format!("unterminated quoted field in column \"{}\"", self.name(column)))
+                );
             }
             let plain = window.iter().position(|b| *b == quote || *b == escape).unwrap_or(window.len());
             let stopped_at = window.get(plain).copied();

@@ -69,7 +69,10 @@ impl<W: Write> CsvWriter<W> {
                     data_type => {
                         if matches!(
                             data_type,
-                            DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_)
+                            DataType::Binary
+                                | DataType::LargeBinary
+                                | DataType::BinaryView
+                                | DataType::FixedSizeBinary(_)
                         ) {
                             text.push_str("\\x");
                         }

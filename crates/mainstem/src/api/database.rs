@@ -1,0 +1,82 @@
+//! Opening and closing.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use mainstem_storage::Result;
+use mainstem_storage::database::Database as Storage;
+use mainstem_storage::settings::OpenOptions;
+
+use super::Connection;
+use crate::session::{Interrupts, Runtime, Session, Shared, cores, template};
+
+/// An open database. Clones are the same database; it closes when the last clone, connection and result are gone, or by
+/// [`Database::close`].
+#[derive(Clone, Debug)]
+pub struct Database(Arc<Shared>);
+
+impl Database {
+    /// Opens the database in directory `path`; makes it if there is none.
+    ///
+    /// # Errors
+    /// Closed (55006) when another process has it, Corrupt, Io, and Invalid when the directory is no database.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::open_with(path, OpenOptions::default())
+    }
+
+    /// Opens the database in directory `path` as `options` say.
+    ///
+    /// # Errors
+    /// As [`Database::open`]; NotFound when it is not there and may not be made.
+    pub fn open_with(path: impl AsRef<Path>, options: OpenOptions) -> Result<Self> {
+        Self::new(Storage::open(path.as_ref(), options)?)
+    }
+
+    /// A database that lives in memory, as long as it is open.
+    ///
+    /// # Errors
+    /// Full or Io when its threads cannot be started.
+    pub fn in_memory() -> Result<Self> {
+        Self::in_memory_with(OpenOptions::default())
+    }
+
+    /// A database in memory, as `options` say.
+    ///
+    /// # Errors
+    /// As [`Database::in_memory`].
+    pub fn in_memory_with(options: OpenOptions) -> Result<Self> {
+        Self::new(Storage::in_memory(options)?)
+    }
+
+    fn new(storage: Storage) -> Result<Self> {
+        let threads = cores();
+        let template = template(storage.options(), threads)?;
+        let runtime = Runtime::start(threads)?;
+        Ok(Self(Arc::new(Shared { storage, runtime, template })))
+    }
+
+    /// A new connection. Connections are independent; each may be used from any thread.
+    ///
+    /// # Errors
+    /// None at present; statements on a closed database fail with 57P01.
+    pub fn connect(&self) -> Result<Connection> {
+        let interrupts = Interrupts::default();
+        let session = Session::new(self.0.clone(), interrupts.clone());
+        Ok(Connection::new(self.0.clone(), session, interrupts))
+    }
+
+    /// Closes the database: background work stops, everything is made durable, the directory is free for others. Later
+    /// statements of all connections fail with Closed.
+    ///
+    /// # Errors
+    /// Io or Full, when the log cannot be written; whatever was acknowledged as durable is so.
+    pub fn close(&self) -> Result<()> {
+        self.0.storage.close()
+    }
+
+    /// The storage engine underneath: to freeze, flush and merge tables by hand, and to look at containers.
+    #[must_use]
+    pub fn storage(&self) -> &Storage {
+        &self.0.storage
+    }
+}

@@ -1,0 +1,96 @@
+//! What statements give back.
+
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use mainstem_storage::Result;
+
+use crate::session::{Batches, Notice, Outcome, Rows, Shared};
+
+/// Rows of a query as Arrow batches, streamed: the query runs while they are read. It reads one snapshot, whatever is
+/// written meanwhile, and lives on its own: its connection may run other statements. Dropping it ends the query.
+#[derive(Debug)]
+pub struct QueryResult {
+    schema: SchemaRef,
+    source: Source,
+    /// Keeps the query threads while rows are read.
+    _shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+enum Source {
+    Running(Batches),
+    Ready(std::vec::IntoIter<RecordBatch>),
+}
+
+impl QueryResult {
+    pub(super) fn new(rows: Rows, shared: Arc<Shared>) -> Self {
+        let (schema, source) = match rows {
+            Rows::Running(running) => (running.schema, Source::Running(running.batches)),
+            Rows::Ready(schema, batches) => (schema, Source::Ready(batches.into_iter())),
+        };
+        Self { schema, source, _shared: shared }
+    }
+
+    /// Names and types of the columns; known before the first row is.
+    #[must_use]
+    pub fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    /// All rows, in memory.
+    ///
+    /// # Errors
+    /// The first error of the query.
+    pub fn collect_batches(self) -> Result<Vec<RecordBatch>> {
+        self.collect()
+    }
+
+    /// Reads and forgets all rows; returns how many there were.
+    ///
+    /// # Errors
+    /// The first error of the query.
+    pub fn count_rows(self) -> Result<u64> {
+        let mut rows = 0;
+        for batch in self {
+            rows += batch?.num_rows() as u64;
+        }
+        Ok(rows)
+    }
+}
+
+impl Iterator for QueryResult {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match &mut self.source {
+            Source::Running(batches) => batches.next(),
+            Source::Ready(batches) => batches.next().map(Ok),
+        }
+    }
+}
+
+/// What became of one statement.
+#[derive(Debug)]
+pub struct StatementOutcome {
+    /// PostgreSQL's command tag: `INSERT 0 3`, `CREATE TABLE`, `COMMIT`; `SELECT` without a count, since rows are streamed.
+    pub tag: String,
+    /// Rows written, for statements that write rows.
+    pub rows_affected: Option<u64>,
+    /// Rows read, for statements that give some.
+    pub rows: Option<QueryResult>,
+    /// What a user should know that is no error.
+    pub notices: Vec<Notice>,
+}
+
+impl StatementOutcome {
+    pub(super) fn new(outcome: Outcome, shared: &Arc<Shared>) -> Self {
+        Self {
+            tag: outcome.tag,
+            rows_affected: outcome.affected,
+            rows: outcome.rows.map(|rows| QueryResult::new(rows, shared.clone())),
+            notices: outcome.notices,
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! Tests of Mainstem through its public API.
+
+mod basics;
+mod support;

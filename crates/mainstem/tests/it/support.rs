@@ -1,0 +1,38 @@
+//! Databases and answers for tests.
+
+use mainstem::arrow::util::display::{ArrayFormatter, FormatOptions};
+use mainstem::{Connection, Database, OpenOptions};
+
+/// A database in memory that moves no rows by itself.
+pub fn quiet() -> Database {
+    Database::in_memory_with(OpenOptions { background: false, ..OpenOptions::default() }).unwrap()
+}
+
+/// The rows of a query as text, values joined by `|`.
+pub fn rows(connection: &Connection, sql: &str) -> Vec<String> {
+    try_rows(connection, sql).unwrap_or_else(|e| panic!("{sql}: {e:?}"))
+}
+
+/// As [`rows`], or the SQLSTATE and message of the error.
+pub fn try_rows(connection: &Connection, sql: &str) -> mainstem::Result<Vec<String>> {
+    let options = FormatOptions::default().with_null("NULL");
+    let mut rows = Vec::new();
+    for batch in connection.query(sql)? {
+        let batch = batch?;
+        let formatters: Vec<_> =
+            batch.columns().iter().map(|c| ArrayFormatter::try_new(c.as_ref(), &options).unwrap()).collect();
+        for row in 0..batch.num_rows() {
+            let values: Vec<String> = formatters.iter().map(|f| f.value(row).to_string()).collect();
+            rows.push(values.join("|"));
+        }
+    }
+    Ok(rows)
+}
+
+/// The SQLSTATE that `sql` fails with.
+pub fn code(connection: &Connection, sql: &str) -> &'static str {
+    match connection.execute(sql) {
+        Ok(_) => "no error",
+        Err(e) => e.sqlstate(),
+    }
+}
