@@ -238,10 +238,8 @@ impl Database {
         let mut wrong = Vec::new();
         for version in snapshot.root().tables.values() {
             for run in &version.runs {
-                for part in run.segments() {
-                    if let Err(e) = part.segment.verify(&version.schema) {
-                        wrong.push(e.context(format!("table \"{}\", run {}", version.schema.name, run.id())));
-                    }
+                for e in run.verify(&version.schema) {
+                    wrong.push(e.context(format!("table \"{}\", run {}", version.schema.name, run.id())));
                 }
             }
         }

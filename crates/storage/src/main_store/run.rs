@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::ids::{ContainerId, RunId};
 use crate::predicate::{Predicate, Prune};
+use crate::schema::TableSchema;
 use crate::segment::Segment;
 
 /// A segment of a run, as far as it is not consumed.
@@ -144,6 +145,30 @@ impl Run {
             .iter()
             .map(|part| (part, part.segment.prune(predicates)))
             .filter(|(_, prune)| *prune != Prune::None)
+    }
+
+    /// Proves what metadata cannot: that each segment is whole ([`Segment::verify`]), and that each ends at or before the key
+    /// where the next begins. Returns what is wrong, an error each.
+    #[must_use]
+    pub fn verify(&self, schema: &TableSchema) -> Vec<Error> {
+        let mut wrong: Vec<Error> = self.segments.iter().filter_map(|part| part.segment.verify(schema).err()).collect();
+        if schema.sort_key.is_empty() || !wrong.is_empty() {
+            return wrong;
+        }
+        for pair in self.segments.windows(2) {
+            let [left, right] = pair else { continue };
+            let last = left.segment.sort_key(schema, left.segment.rows().saturating_sub(1));
+            let first = right.segment.sort_key(schema, 0);
+            match (last, first) {
+                (Ok(last), Ok(first)) if last <= first => {}
+                (Ok(_), Ok(_)) => {
+                    let (left, right) = (left.segment.id(), right.segment.id());
+                    wrong.push(Error::internal(format!("run {}: segments {left} and {right} overlap", self.id)));
+                }
+                (Err(e), _) | (_, Err(e)) => wrong.push(e),
+            }
+        }
+        wrong
     }
 
     /// The run without its first `rows` rows, under the same id; `None` if nothing is left.

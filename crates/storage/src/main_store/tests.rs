@@ -29,6 +29,7 @@ fn a_key_is_in_one_segment_or_at_a_boundary() {
     ];
     let run = Run::new(RunId(1), parts).unwrap();
     assert_eq!(run.rows(), 9);
+    assert!(run.verify(&schema).is_empty());
     let codec = KeyCodec::new(&schema, &schema.sort_key);
     for (key, expected) in [
         (0, vec![]),
@@ -78,6 +79,14 @@ fn long_keys_keep_their_order_though_bounds_are_shortened() {
         let hits: u32 = found.iter().map(|p| p.segment.find_key(&schema, &bytes).unwrap().len() as u32).sum();
         assert_eq!(hits, 1);
     }
+    assert!(run.verify(&schema).is_empty());
+    // Shortened bounds cannot tell these two apart; the keys themselves can.
+    let swapped = [4, 3].map(|at: usize| {
+        let column = vec![Value::Text(format!("{}{at}", "q".repeat(300)).into())];
+        RunSegment::whole(segment(&disk, 10 + at as u64, &schema, &[column]))
+    });
+    let run = Run::new(RunId(2), swapped.into()).unwrap();
+    assert_eq!(run.verify(&schema).len(), 1);
 }
 
 #[test]

@@ -62,6 +62,22 @@ impl Segment {
         self.find_key_values(schema, &values)
     }
 
+    /// The encoded sort key of row `offset`; empty for a table without one.
+    ///
+    /// # Errors
+    /// Corrupt or Io; Internal for another table or a row that is not there.
+    pub fn sort_key(&self, schema: &TableSchema, offset: u32) -> Result<Vec<u8>> {
+        let mut key = Vec::new();
+        let value = |id| {
+            let column = schema.column(id);
+            let missing = || Error::internal(format!("table {} has no key column {id}", schema.name));
+            self.value(column.ok_or_else(missing)?, offset)
+        };
+        let values = schema.sort_key.iter().map(|id| value(*id)).collect::<Result<Vec<_>>>()?;
+        KeyCodec::new(schema, &schema.sort_key).encode_values(&values, &mut key)?;
+        Ok(key)
+    }
+
     /// As [`Segment::find_key`], for a key that is not encoded: one value per column of the primary key, none NULL.
     ///
     /// # Errors
