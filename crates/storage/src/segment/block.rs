@@ -17,12 +17,21 @@ use crate::predicate::{Predicate, compare_values};
 use crate::row::Value;
 use crate::schema::DataType;
 
+/// Which rows are NULL.
+#[derive(Debug)]
+enum Nulls {
+    None,
+    All,
+    /// Those whose bit is 0.
+    Some(NullBuffer),
+}
+
 /// An open column.
 #[derive(Debug)]
 pub(crate) struct ColumnBlock {
     data_type: DataType,
     rows: usize,
-    nulls: Option<NullBuffer>,
+    nulls: Nulls,
     values: EncodedValues,
     memory: usize,
 }
@@ -40,8 +49,8 @@ impl ColumnBlock {
         let body_bytes = body.len();
         let mut sections = Sections::new(body);
         let nulls = match null_count as usize {
-            0 => None,
-            n if n == rows => Some(NullBuffer::new_null(rows)),
+            0 => Nulls::None,
+            n if n == rows => Nulls::All,
             n if n > rows => return Err(Damage::new(0, "more NULLs than rows")),
             n => {
                 let bits = sections.take(bitmap::words(rows) * 8)?;
@@ -49,13 +58,15 @@ impl ColumnBlock {
                 if bitmap::count_ones(words) != rows - n || bitmap::count_range(words, 0..rows) != rows - n {
                     return Err(Damage::new(0, "the NULL bitmap disagrees with the count of NULLs"));
                 }
-                Some(NullBuffer::new(BooleanBuffer::new(bits, 0, rows)))
+                Nulls::Some(NullBuffer::new(BooleanBuffer::new(bits, 0, rows)))
             }
         };
-        if matches!(encoding, Encoding::Constant { value } if value.is_null() != (null_count as usize == rows)) {
+        let no_value = matches!(encoding, Encoding::Constant { value: Value::Null });
+        if no_value != matches!(nulls, Nulls::All) {
             return Err(Damage::new(0, "a constant NULL beside values, or the other way round"));
         }
-        let values = EncodedValues::open(data_type, encoding, sections, rows, nulls.as_ref())?;
+        let some = if let Nulls::Some(nulls) = &nulls { Some(nulls) } else { None };
+        let values = EncodedValues::open(data_type, encoding, sections, rows, some)?;
         let memory = size_of::<Self>() + body_bytes + values.memory();
         Ok(Self { data_type, rows, nulls, values, memory })
     }
@@ -90,7 +101,11 @@ impl ColumnBlock {
     /// Rows `rows` as an Arrow array of the column's type.
     pub fn read(&self, rows: Range<usize>) -> Result<ArrayRef> {
         self.check(&rows)?;
-        let nulls = self.nulls.as_ref().map(|n| n.slice(rows.start, rows.len())).filter(|n| n.null_count() > 0);
+        let nulls = match &self.nulls {
+            // The constant NULL knows by itself.
+            Nulls::None | Nulls::All => None,
+            Nulls::Some(nulls) => Some(nulls.slice(rows.start, rows.len())).filter(|n| n.null_count() > 0),
+        };
         self.values.read(self.data_type, rows, nulls)
     }
 
@@ -99,18 +114,22 @@ impl ColumnBlock {
         if let Some(outside) = offsets.iter().find(|o| **o as usize >= self.rows) {
             return Err(Error::internal(format!("row {outside} of a block of {}", self.rows)));
         }
-        let nulls = self
-            .nulls
-            .as_ref()
-            .map(|n| NullBuffer::new(BooleanBuffer::collect_bool(offsets.len(), |i| n.is_valid(offsets[i] as usize))));
-        self.values.gather(self.data_type, offsets, nulls.filter(|n| n.null_count() > 0))
+        let nulls = match &self.nulls {
+            Nulls::None | Nulls::All => None,
+            Nulls::Some(nulls) => {
+                let valid = BooleanBuffer::collect_bool(offsets.len(), |i| nulls.is_valid(offsets[i] as usize));
+                Some(NullBuffer::new(valid)).filter(|n| n.null_count() > 0)
+            }
+        };
+        self.values.gather(self.data_type, offsets, nulls)
     }
 
     /// Row `row`.
     pub fn value(&self, row: usize) -> Result<Value> {
         self.check(&(row..row + 1))?;
         match &self.nulls {
-            Some(nulls) if nulls.is_null(row) => Ok(Value::Null),
+            Nulls::All => Ok(Value::Null),
+            Nulls::Some(nulls) if nulls.is_null(row) => Ok(Value::Null),
             _ => self.values.value(self.data_type, row),
         }
     }
@@ -118,7 +137,7 @@ impl ColumnBlock {
     /// Of the ascending rows `rows`: where those equal to `value` begin and end. O(log rows). For columns without NULLs.
     pub fn equal_range(&self, value: &Value, rows: Range<usize>) -> Result<Range<usize>> {
         self.check(&rows)?;
-        if self.nulls.is_some() {
+        if !matches!(self.nulls, Nulls::None) {
             return Err(Error::internal("a search among NULLs"));
         }
         let (first, end) = self.values.equal_range(value, rows)?;
@@ -142,7 +161,7 @@ impl ColumnBlock {
                 Comparable::Known(false) => vec![0; bitmap::words(rows.len())],
             },
         };
-        if self.nulls.is_some() {
+        if !matches!(self.nulls, Nulls::None) {
             bitmap::and_in_place(&mut selection, &self.valid(&rows));
         }
         Ok(selection)
@@ -151,9 +170,9 @@ impl ColumnBlock {
     /// The rows of `rows` that are not NULL.
     fn valid(&self, rows: &Range<usize>) -> Vec<u64> {
         match &self.nulls {
-            None => bitmap::full(rows.len()),
-            Some(nulls) if nulls.null_count() == self.rows => vec![0; bitmap::words(rows.len())],
-            Some(nulls) => bitmap::copy_range(nulls.buffer().typed_data::<u64>(), rows.clone()),
+            Nulls::None => bitmap::full(rows.len()),
+            Nulls::All => vec![0; bitmap::words(rows.len())],
+            Nulls::Some(nulls) => bitmap::copy_range(nulls.buffer().typed_data::<u64>(), rows.clone()),
         }
     }
 
