@@ -3,8 +3,8 @@
 //! Comes in: a [`Predicate`] on a column. Goes out: a [`Condition`] on values of type `N`, or a set of codes. NULLs are not
 //! its matter: a NULL is never selected by a condition, and the block takes them out of the answer.
 
-use mainstem_kernels::bitmap;
 use mainstem_kernels::compare::{Plain as Comparable, select_range_plain};
+use mainstem_kernels::{bitmap, bitpack, compare};
 
 use super::native::{Native, Place};
 use crate::error::{Error, Result};
@@ -28,6 +28,9 @@ pub(crate) enum Condition<N> {
 
 /// Listed values up to which one comparison each beats a search per row.
 pub(crate) const LISTED_FEW: usize = 4;
+
+/// Bits of a code up to which a bitmap of all codes, 32 KiB, fits the first-level cache.
+const MEMBERS_WIDTH_MAX: u32 = 18;
 
 /// A defect: the planner compared a column with a constant of another type.
 pub(crate) fn wrong_constant(value: &Value) -> Error {
@@ -111,8 +114,7 @@ fn select_listed<N: Comparable>(values: &[N], listed: &[N], out: &mut [u64]) {
     }
 }
 
-/// Rows whose code meets `condition`, of `len` rows of `packed` from `start`. `members_max` is the number of codes up to
-/// which a bitmap of listed codes is made.
+/// The bitmap of the codes that meet `condition`, of `len` rows of `packed` from row `start`.
 pub(crate) fn select_codes(
     packed: &[u8],
     width: u32,
@@ -120,9 +122,6 @@ pub(crate) fn select_codes(
     len: usize,
     condition: &Condition<u64>,
 ) -> Vec<u64> {
-    use mainstem_kernels::{bitpack, compare};
-    /// A bitmap of listed codes fits the first-level cache up to this width.
-    const MEMBERS_WIDTH_MAX: u32 = 18;
     let mut out = vec![0; bitmap::words(len)];
     match condition {
         Condition::Never => {}
