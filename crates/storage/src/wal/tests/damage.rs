@@ -272,3 +272,29 @@ fn no_log_or_a_start_outside_it_is_corrupt() {
     // In the middle of a record.
     assert!(read(&disk, LogPosition(records[3].position.0 + 1)).is_err());
 }
+
+/// Whole, intact records that stand elsewhere, or were left by an earlier log in the same place, are no records of this one.
+#[test]
+fn a_checksum_holds_for_one_place_of_one_log() {
+    let written_by = |log_id| {
+        let disk = MemDisk::new();
+        let log = Log::create(std::sync::Arc::new(disk.clone()), crate::wal::LogStart { log_id, ..START }).unwrap();
+        for ts in 11..20 {
+            put(&log, ts, Off, &payload(ts, 100)).unwrap();
+        }
+        log.flush(Off).unwrap();
+        disk
+    };
+    let (disk, other) = (written_by(1), written_by(2));
+    let (records, _) = read(&disk, START.position).unwrap();
+    let range =
+        |r: &LogRecord| (r.position.0 - START.position.0) as usize..(r.end_position.0 - START.position.0) as usize;
+    let moved = changed(&disk, |bytes| {
+        bytes.copy_within(range(&records[7]), range(&records[4]).start);
+        bytes.truncate(range(&records[4]).end);
+    });
+    assert_eq!(read(&moved, START.position).unwrap().0, records[..4]);
+    let old = other.get(FILE).unwrap();
+    let left_over = changed(&disk, |bytes| bytes[range(&records[4])].copy_from_slice(&old[range(&records[4])]));
+    assert_eq!(read(&left_over, START.position).unwrap().0, records[..4]);
+}
