@@ -1,0 +1,266 @@
+//! The log on a disk that loses power or fails at every call: what was acknowledged is there, what is there was appended,
+//! and a recovery interrupted anywhere comes to the same.
+
+use std::sync::Arc;
+
+use mainstem_sim::{FaultKind, SimDisk};
+use mainstem_storage::disk::Disk;
+use mainstem_storage::ids::{CommitTs, LogPosition, SchemaVersion};
+use mainstem_storage::settings::Synchronous::{self, Full, Normal, Off};
+use mainstem_storage::wal::{Log, LogReader, LogStart, NewRecord, RecordKind, TailState};
+use mainstem_storage::{ErrorKind, Result};
+
+const START: LogStart = LogStart { log_id: 77, file_number: 1, position: LogPosition(0), ts: CommitTs(0) };
+
+/// What the user of the log knows for certain.
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    /// The log was made.
+    created: bool,
+    /// Appended; nothing later may be found.
+    appended: u64,
+    /// Acknowledged in mode `full`, or fsynced: survive a power cut.
+    durable: u64,
+    /// Acknowledged in mode `normal`: survive a killed process.
+    written: u64,
+    /// Where a checkpoint lets replay start, and the last record below it.
+    from: (LogPosition, u64),
+}
+
+impl Known {
+    fn nothing() -> Self {
+        Self { created: false, appended: 0, durable: 0, written: 0, from: (START.position, 0) }
+    }
+}
+
+fn payload(ts: u64, bytes: usize) -> Vec<u8> {
+    // 251 is prime: the bytes differ from block to block.
+    let pattern: Vec<u8> = (0..251).map(|i: u64| i.wrapping_mul(ts * 2 + 1) as u8).collect();
+    let mut payload = pattern.repeat(bytes / 251 + 1);
+    payload.truncate(bytes);
+    payload
+}
+
+fn put(log: &Log, ts: u64, level: Synchronous, bytes: usize) -> Result<()> {
+    let reservation = log.reserve(bytes)?;
+    let (kind, schema_version) = (RecordKind::Commit, SchemaVersion(1));
+    let payload = payload(ts, bytes);
+    log.append(reservation, NewRecord { ts: CommitTs(ts), kind, schema_version, level, payload: &payload })?;
+    log.mark_applied(CommitTs(ts));
+    Ok(())
+}
+
+/// Appends `records` records whose sizes come from `bytes_of`, in mixed modes, until the first error.
+fn work(disk: &SimDisk, records: u64, bytes_of: fn(u64) -> usize, known: &mut Known) -> Result<()> {
+    let log = Log::create(Arc::new(disk.clone()), START)?;
+    known.created = true;
+    let learn = |log: &Log, known: &mut Known| {
+        known.durable = known.durable.max(log.fsynced().0);
+        known.written = known.written.max(log.fsynced().0);
+    };
+    for ts in 1..=records {
+        let level = [Full, Off, Normal, Normal, Off, Full, Off][ts as usize % 7];
+        let appended = put(&log, ts, level, bytes_of(ts));
+        known.appended = log.applied().0;
+        appended?;
+        if ts % 3 != 0 {
+            log.wait_visible(CommitTs(ts))?;
+            match level {
+                Full => known.durable = ts,
+                Normal => known.written = ts,
+                Off => {}
+            }
+        }
+        learn(&log, known);
+        match ts % 11 {
+            4 => log.flush(Off)?,
+            8 => log.flush(Normal)?,
+            10 => {
+                log.sync_all()?;
+                learn(&log, known);
+                known.from = (log.position_of_next(), ts);
+                log.drop_before(known.from.0)?;
+            }
+            _ => {}
+        }
+        learn(&log, known);
+    }
+    Ok(())
+}
+
+/// Reads the log and compares it with what was appended.
+fn check(disk: &SimDisk, bytes_of: fn(u64) -> usize, known: &Known, at_least: u64) -> TailState {
+    let mut reader = LogReader::open(disk, known.from.0).unwrap();
+    let mut expected = known.from.1;
+    for record in reader.by_ref() {
+        let record = record.unwrap();
+        expected += 1;
+        assert_eq!(record.ts, CommitTs(expected));
+        assert!(record.payload == payload(expected, bytes_of(expected)));
+    }
+    assert!(expected >= at_least, "record {expected} is the last one, {at_least} was acknowledged: {known:?}");
+    assert!(expected <= known.appended, "record {expected} was never appended");
+    reader.finish().unwrap()
+}
+
+/// Recovers with the power going at each sync of the recovery in turn, then writes on.
+fn recover(mut disk: SimDisk, bytes_of: fn(u64) -> usize, known: &Known, seed: u64) {
+    let before = check(&disk, bytes_of, known, known.durable);
+    let last = before.last_ts.map_or(known.from.1, |ts| ts.0);
+    for sync in 1..10 {
+        let tail = check(&disk, bytes_of, known, last);
+        assert_eq!(tail.last_ts.map_or(known.from.1, |ts| ts.0), last, "an interrupted recovery changed something");
+        disk.cut_at_sync(disk.syncs() + sync);
+        match Log::create(Arc::new(disk.clone()), tail.next_start(1_000 + sync, CommitTs(last))) {
+            Err(_) => disk = disk.power_cut(seed + sync),
+            Ok(log) => {
+                disk.repair();
+                put(&log, last + 1, Full, bytes_of(last + 1)).unwrap();
+                log.wait_visible(CommitTs(last + 1)).unwrap();
+                let known = Known { appended: last + 1, ..*known };
+                check(&disk.power_cut(seed), bytes_of, &known, last + 1);
+                return;
+            }
+        }
+    }
+    panic!("the recovery took ten syncs");
+}
+
+fn small(ts: u64) -> usize {
+    if ts % 17 == 0 { 50_000 } else { 29 * (ts as usize % 23) }
+}
+
+/// A file holds four of these.
+fn large(ts: u64) -> usize {
+    if ts % 2 == 0 { 5 << 20 } else { 100 }
+}
+
+/// Cuts the power at every sync that `records` records make, `seeds` times each.
+fn crash_at_every_sync(records: u64, bytes_of: fn(u64) -> usize, seeds: u64) {
+    let disk = SimDisk::new();
+    work(&disk, records, bytes_of, &mut Known::nothing()).unwrap();
+    let syncs = disk.syncs();
+    assert!(syncs > 5);
+    for sync in 1..=syncs {
+        let disk = SimDisk::new();
+        disk.cut_at_sync(sync);
+        let mut known = Known::nothing();
+        work(&disk, records, bytes_of, &mut known).unwrap_err();
+        for seed in 0..seeds {
+            let found = disk.power_cut(sync * 1_000 + seed);
+            if known.created {
+                recover(found, bytes_of, &known, seed);
+            } else {
+                // Nobody was told that there is a log: it is made again.
+                Log::create(Arc::new(found.clone()), START).unwrap();
+                check(&found.power_cut(seed), bytes_of, &known, 0);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_power_goes_at_every_sync() {
+    crash_at_every_sync(80, small, 12);
+}
+
+#[test]
+fn the_power_goes_at_every_sync_while_files_change() {
+    crash_at_every_sync(18, large, 1);
+}
+
+/// The power goes between syncs, with everything from nothing to all of the unsynced bytes on the disk, in any state.
+#[test]
+fn the_power_goes_after_any_record() {
+    for records in (1..120).step_by(3) {
+        for seed in 0..6 {
+            let disk = SimDisk::new();
+            let mut known = Known::nothing();
+            work(&disk, records, small, &mut known).unwrap();
+            recover(disk.power_cut(seed * 977 + records), small, &known, seed);
+        }
+    }
+}
+
+#[test]
+fn a_killed_process_loses_only_what_was_never_handed_on() {
+    for records in 1..60 {
+        let disk = SimDisk::new();
+        let mut known = Known::nothing();
+        work(&disk, records, small, &mut known).unwrap();
+        let found = disk.process_kill();
+        check(&found, small, &known, known.written);
+        // Opened again, and then the power goes: what the new process found and built on is durable.
+        let tail = check(&found, small, &known, known.written);
+        let last = tail.last_ts.map_or(known.from.1, |ts| ts.0);
+        Log::create(Arc::new(found.clone()), tail.next_start(5, CommitTs(last))).unwrap();
+        check(&found.power_cut(records), small, &known, last);
+    }
+}
+
+/// Every call fails once, or it and all after it do: the log says so, keeps what it acknowledged, and on a full disk that
+/// was noticed in time goes on.
+#[test]
+fn every_call_fails() {
+    let disk = SimDisk::new();
+    work(&disk, 40, small, &mut Known::nothing()).unwrap();
+    for call in 1..=disk.calls() {
+        for (kind, for_ever) in
+            [(FaultKind::Io, false), (FaultKind::Io, true), (FaultKind::Full, false), (FaultKind::Full, true)]
+        {
+            let disk = SimDisk::new();
+            if for_ever {
+                disk.fail_all_from(call, kind)
+            } else {
+                disk.fail_at(call, kind)
+            }
+            let mut known = Known::nothing();
+            let worked = work(&disk, 40, small, &mut known);
+            if let Err(error) = worked {
+                let expected = [ErrorKind::Io, ErrorKind::Full, ErrorKind::Closed];
+                assert!(expected.contains(&error.kind()), "{error:?} after {:?}", disk.recent_calls());
+            }
+            disk.repair();
+            if known.created {
+                let killed = disk.process_kill();
+                check(&killed, small, &known, known.written);
+                recover(killed.power_cut(call), small, &known, call);
+            }
+        }
+    }
+}
+
+/// A disk that fills up: each commit succeeds whole or fails with Full and changes nothing; with space again, it goes on.
+#[test]
+fn a_full_disk_refuses_commits_and_loses_nothing() {
+    let disk = SimDisk::new();
+    disk.limit_capacity(5 << 20);
+    let log = Log::create(Arc::new(disk.clone()), START).unwrap();
+    let mut last = 0;
+    let error = loop {
+        match put(&log, last + 1, Full, 300_000) {
+            Ok(()) => last += 1,
+            Err(error) => break error,
+        }
+        log.wait_visible(CommitTs(last)).unwrap();
+    };
+    assert_eq!(error.kind(), ErrorKind::Full);
+    assert!(last > 10 && !log.is_poisoned() && log.applied() == CommitTs(last));
+    put(&log, last + 1, Full, 300_000).unwrap_err();
+    disk.limit_capacity(50 << 20);
+    put(&log, last + 1, Full, 300_000).unwrap();
+    log.wait_visible(CommitTs(last + 1)).unwrap();
+    let known = Known { appended: last + 1, created: true, ..Known::nothing() };
+    check(&disk.power_cut(1), |_| 300_000, &known, last + 1);
+}
+
+/// A checkpoint's files below its start are gone, the rest is readable without them.
+#[test]
+fn dropped_files_are_gone() {
+    let disk = SimDisk::new();
+    let mut known = Known::nothing();
+    work(&disk, 24, large, &mut known).unwrap();
+    assert!(known.from.1 >= 20);
+    let files = disk.list("wal").unwrap();
+    assert!(files.len() <= 2 && !files.contains(&"0000000001.log".to_owned()), "{files:?}");
+}
