@@ -9,17 +9,18 @@ use super::{Checkout, Violation, violation};
 const CODEC: &str = "wal::codec";
 
 /// Modules from the ground up; a module imports its own rank and those below. `codec` is [`CODEC`].
-const RANKS: [&[&str]; 11] = [
+const RANKS: [&[&str]; 12] = [
     &["ids", "limits", "error", "schema", "settings", "row", "predicate", "codec"],
-    &["disk", "txn", "catalog", "deletes", "layout"],
+    &["disk", "catalog", "deletes", "layout"],
     &["segment", "index", "wal", "manifest"],
     &["delta_store", "update_cache", "main_store"],
+    &["txn"],
     &["version"],
     &["point", "order", "scan"],
-    &["commit"],
     &["load", "merge"],
+    &["commit"],
     &["recover", "background"],
-    &["table", "database"],
+    &["transaction", "database"],
     &["lib"],
 ];
 
