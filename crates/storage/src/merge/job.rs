@@ -111,7 +111,7 @@ impl MergeJob {
     }
 
     /// Writes the next output segment, or keeps the next whole one; false when no row is left.
-    fn step(&mut self) -> Result<bool> {
+    pub(super) fn step(&mut self) -> Result<bool> {
         let segment_rows = self.plan.schema.options.segment_rows.max(1) as usize;
         loop {
             if self.control.is_cancelled() {
@@ -121,7 +121,7 @@ impl MergeJob {
             match self.cursor.next(wanted, &mut self.picks)? {
                 Stop::Full if self.picks.len() < segment_rows => {}
                 Stop::Full => return self.write().map(|()| true),
-                Stop::Whole(part) if self.keeps(part, segment_rows) => {
+                Stop::Whole(part) if self.keeps_next(segment_rows) => {
                     self.write()?;
                     self.keep(part)?;
                     return Ok(true);
@@ -132,10 +132,10 @@ impl MergeJob {
         }
     }
 
-    /// Whether to end the output segment here and keep `part`.
-    fn keeps(&self, part: u32, segment_rows: usize) -> bool {
+    /// Whether to end the output segment here and keep the whole part that is next.
+    fn keeps_next(&self, segment_rows: usize) -> bool {
         let pending = self.picks.len();
-        pending == 0 || pending * 2 >= segment_rows || self.cursor.whole_parts_from(part) >= WHOLE_PARTS_MIN
+        pending == 0 || pending * 2 >= segment_rows || self.cursor.whole_parts_ahead() >= WHOLE_PARTS_MIN
     }
 
     fn keep(&mut self, part: u32) -> Result<()> {

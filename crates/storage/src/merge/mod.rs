@@ -21,6 +21,9 @@ mod plan;
 mod job;
 mod outcome;
 
+#[cfg(test)]
+mod tests;
+
 pub use description::{DeltaDescription, RunDescription, TableDescription};
 pub use job::{MergeControl, MergeJob};
 pub use outcome::MergeOutcome;

@@ -285,12 +285,20 @@ impl Cursor {
         whole.ok_or_else(|| Error::internal("no whole part is next"))
     }
 
-    /// Parts after `part` in its stream, that part included, that may be kept whole one after the other.
+    /// After [`Stop::Whole`]: parts of the stream, that one included, that may be kept whole one after the other before a row
+    /// of another stream comes.
     #[must_use]
-    pub fn whole_parts_from(&self, part: u32) -> usize {
-        let part = part as usize;
-        let Some(stream) = self.streams.get(part) else { return 0 };
-        self.parts[part..self.heads[*stream].end].iter().take_while(|part| part.keep_whole).count()
+    pub fn whole_parts_ahead(&self) -> usize {
+        let Ok(stream) = self.whole() else { return 0 };
+        let challenger = self.tree.challenger(|a, b| self.less(a, b));
+        let next = challenger.filter(|stream| !matches!(self.heads[*stream].state, State::Done));
+        let next = next.map(|stream| self.key(stream));
+        let before_next = |part: &Part| match (part.bounds(), next) {
+            (Some((_, max)), Some(next)) => max < next,
+            _ => true,
+        };
+        let head = &self.heads[stream];
+        self.parts[head.part..head.end].iter().take_while(|part| part.keep_whole && before_next(part)).count()
     }
 
     /// The first key that two rows have; consumes the cursor. Parts that may be kept whole are not read when no other stream

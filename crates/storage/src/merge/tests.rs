@@ -1,0 +1,2 @@
+mod jobs;
+mod policy;

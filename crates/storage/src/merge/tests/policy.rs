@@ -1,0 +1,188 @@
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::super::policy::settled_runs_max;
+use super::super::*;
+use crate::ids::{ContainerId, RunId};
+use crate::limits::{MERGE_FAN_IN, RUN_DECAY_RATIO};
+
+const SEGMENT_ROWS: u32 = 100;
+
+fn run(id: u64, rows: u64) -> RunDescription {
+    RunDescription { id: RunId(id), segments: rows.div_ceil(u64::from(SEGMENT_ROWS)), rows, live_rows: rows }
+}
+
+fn delta(id: u64, rows: u64) -> DeltaDescription {
+    DeltaDescription { id: ContainerId(id), rows, live_rows: rows, bytes: rows * 16 }
+}
+
+fn table(runs: &[u64], frozen: &[u64]) -> TableDescription {
+    TableDescription {
+        segment_rows: SEGMENT_ROWS,
+        frozen: (1..).zip(frozen).map(|(id, rows)| delta(id, *rows)).collect(),
+        runs: (1..).zip(runs).map(|(id, rows)| run(id, *rows)).collect(),
+    }
+}
+
+/// What the merge makes of the table: its live rows in one run where the oldest input run stood.
+fn apply(table: &mut TableDescription, choice: &MergeChoice, next_id: &mut u64) {
+    assert!(choice.runs.len() <= MERGE_FAN_IN && choice.deltas.len() <= MERGE_FAN_IN);
+    assert!(choice.runs.len() + choice.deltas.len() > 0);
+    let oldest: Vec<_> = table.frozen.iter().take(choice.deltas.len()).map(|d| d.id).collect();
+    assert_eq!(choice.deltas, oldest, "deltas are flushed from the oldest on");
+    let at = table.runs.iter().position(|r| choice.runs.contains(&r.id)).unwrap_or(table.runs.len());
+    let neighbours: Vec<_> = table.runs.iter().skip(at).take(choice.runs.len()).map(|r| r.id).collect();
+    assert_eq!(choice.runs, neighbours, "only neighbours merge");
+    if !choice.deltas.is_empty() {
+        assert_eq!(at + choice.runs.len(), table.runs.len(), "deltas join the newest runs");
+    }
+    let live: u64 = table.runs.iter().filter(|r| choice.runs.contains(&r.id)).map(|r| r.live_rows).sum::<u64>()
+        + table.frozen.iter().filter(|d| choice.deltas.contains(&d.id)).map(|d| d.live_rows).sum::<u64>();
+    table.runs.retain(|r| !choice.runs.contains(&r.id));
+    table.frozen.retain(|d| !choice.deltas.contains(&d.id));
+    if live > 0 {
+        *next_id += 1;
+        table.runs.insert(at, run(*next_id, live));
+    }
+}
+
+/// Merges until nothing is left to do; returns the rows rewritten.
+fn settle(table: &mut TableDescription, next_id: &mut u64) -> u64 {
+    let mut rewritten = 0;
+    for step in 0.. {
+        assert!(step < 2_000, "the policy does not come to rest: {table:?}");
+        let Some(choice) = choose(table) else { break };
+        let rows = |runs: &[RunDescription]| -> u64 {
+            runs.iter().filter(|r| choice.runs.contains(&r.id)).map(|r| r.live_rows).sum()
+        };
+        rewritten += rows(&table.runs);
+        apply(table, &choice, next_id);
+    }
+    rewritten
+}
+
+fn assert_settled(table: &TableDescription) {
+    let total: u64 = table.runs.iter().map(|r| r.live_rows).sum();
+    assert!(table.frozen.is_empty());
+    assert!(table.runs.len() <= settled_runs_max(total), "{} runs of {total} rows", table.runs.len());
+    for pair in table.runs.windows(2) {
+        assert!(pair[1].live_rows * RUN_DECAY_RATIO <= pair[0].live_rows);
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Event {
+    Freeze(u64),
+    Load(u64),
+    /// Of the n-th run, this many hundredths of its rows are deleted.
+    Delete(usize, u64),
+    /// The n-th run turns out to consist of many pieces.
+    Shatter(usize),
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        6 => (0u64..400).prop_map(Event::Freeze),
+        2 => prop_oneof![1u64..1_000, 1u64..1_000_000].prop_map(Event::Load),
+        2 => (0usize..8, 0u64..=100).prop_map(|(run, share)| Event::Delete(run, share)),
+        1 => (0usize..8).prop_map(Event::Shatter),
+    ]
+}
+
+fn happen(table: &mut TableDescription, event: &Event, next_id: &mut u64) {
+    *next_id += 1;
+    match event {
+        Event::Freeze(rows) => table.frozen.push(delta(*next_id, *rows)),
+        Event::Load(rows) => table.runs.push(run(*next_id, *rows)),
+        Event::Delete(at, share) => {
+            if let Some(run) = table.runs.get_mut(*at) {
+                run.live_rows -= run.live_rows * share / 100;
+            }
+        }
+        Event::Shatter(at) => {
+            if let Some(run) = table.runs.get_mut(*at) {
+                run.segments = run.rows.min(10 * run.segments + 20);
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn it_comes_to_rest_with_few_runs(events in vec(event(), 0..60)) {
+        let (mut table, mut next_id) = (table(&[], &[]), 0);
+        for event in &events {
+            happen(&mut table, event, &mut next_id);
+        }
+        settle(&mut table, &mut next_id);
+        assert_settled(&table);
+    }
+
+    #[test]
+    fn one_merge_an_event_keeps_runs_bounded(events in vec(event(), 0..300)) {
+        let (mut table, mut next_id) = (table(&[], &[]), 0);
+        for event in &events {
+            happen(&mut table, event, &mut next_id);
+            if let Some(choice) = choose(&table) {
+                apply(&mut table, &choice, &mut next_id);
+            }
+            let total: u64 = table.runs.iter().map(|r| r.live_rows).sum();
+            prop_assert!(table.runs.len() <= settled_runs_max(total) + 2 * MERGE_FAN_IN, "{:?}", table.runs);
+        }
+    }
+}
+
+#[test]
+fn nothing_to_do() {
+    assert_eq!(choose(&table(&[], &[])), None);
+    assert_eq!(choose(&table(&[1_000], &[])), None);
+    assert_eq!(choose(&table(&[6_400, 800, 100], &[])), None);
+}
+
+#[test]
+fn a_flush_takes_along_what_it_would_merge_with_at_once() {
+    let flush = choose(&table(&[100_000, 500], &[100])).unwrap();
+    assert_eq!((flush.reason, flush.runs), (MergeReason::Flush, vec![RunId(2)]));
+    let flush = choose(&table(&[100_000, 5_000], &[100, 50])).unwrap();
+    assert_eq!((flush.deltas.len(), flush.runs.len()), (2, 0), "one eighth is small enough");
+    let flush = choose(&table(&[1_100], &[900])).unwrap();
+    assert!(flush.runs.is_empty(), "more than ten segments are left for later");
+}
+
+#[test]
+fn like_runs_merge_eight_at_a_time_and_are_not_rewritten_often() {
+    let mut many = table(&[1_000; 64], &[]);
+    let first = choose(&many).unwrap();
+    assert_eq!((first.reason, first.runs.len()), (MergeReason::Decay, MERGE_FAN_IN));
+    let rewritten = settle(&mut many, &mut 100);
+    assert_eq!(many.runs.len(), 1);
+    assert!(rewritten <= 3 * 64_000, "{rewritten} rows rewritten for 64,000");
+}
+
+#[test]
+fn a_steady_stream_of_flushes_rewrites_each_row_a_few_times() {
+    let (mut steady, mut next_id, mut rewritten) = (table(&[], &[]), 0, 0);
+    for _ in 0..4_096 {
+        happen(&mut steady, &Event::Freeze(100), &mut next_id);
+        rewritten += settle(&mut steady, &mut next_id);
+    }
+    assert_settled(&steady);
+    let times = rewritten / (4_096 * 100);
+    assert!(times <= 4 * 5, "each row was rewritten {times} times over five levels");
+}
+
+#[test]
+fn dead_rows_and_fragments_are_cleaned_up() {
+    let mut dead = table(&[10_000, 1_000], &[]);
+    dead.runs[0].live_rows = 8_000;
+    assert_eq!(choose(&dead), None);
+    dead.runs[0].live_rows = 8_000;
+    dead.runs[1].live_rows = 700;
+    let choice = choose(&dead).unwrap();
+    assert_eq!((choice.reason, choice.runs), (MergeReason::DeadRows, vec![RunId(2)]));
+    let mut pieces = table(&[1_000], &[]);
+    pieces.runs[0].segments = 60;
+    assert_eq!(choose(&pieces).unwrap().reason, MergeReason::Fragments);
+}
