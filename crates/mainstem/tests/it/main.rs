@@ -1,4 +1,8 @@
 //! Tests of Mainstem through its public API.
 
 mod basics;
+mod hermitage;
+mod printing;
+mod slt;
+mod stage;
 mod support;

@@ -1,0 +1,231 @@
+//! Runs `slt/*.slt` under every configuration of `slt/configs/`: a query's answer never depends on where a row lives.
+//!
+//! A failing test names every record that fails, by file and line. One file: `cargo t slt::joins`; one configuration:
+//! `cargo t many_runs`.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use sqllogictest::{DB, DBOutput, DefaultColumnType, Normalizer, Record, Runner, StatementExpect};
+
+use super::stage::{Answer, Config, Stage, names_in, placement_matrix, slt_folder};
+
+/// An error as the records name it: SQLSTATE first.
+#[derive(Debug)]
+struct Failure(mainstem::Error);
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.0.sqlstate(), self.0.message())
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// One session of a file.
+struct Session {
+    stage: Arc<Mutex<Stage>>,
+    name: String,
+}
+
+impl DB for Session {
+    type Error = Failure;
+    type ColumnType = DefaultColumnType;
+
+    fn run(&mut self, sql: &str) -> Result<DBOutput<DefaultColumnType>, Failure> {
+        Ok(match self.stage.lock().unwrap().run(&self.name, sql).map_err(Failure)? {
+            Answer::Done(count) => DBOutput::StatementComplete(count),
+            Answer::Rows(letters, rows) => {
+                DBOutput::Rows { types: letters.into_iter().map(column_type).collect(), rows }
+            }
+        })
+    }
+}
+
+fn column_type(letter: char) -> DefaultColumnType {
+    match letter {
+        'I' => DefaultColumnType::Integer,
+        'R' => DefaultColumnType::FloatingPoint,
+        _ => DefaultColumnType::Text,
+    }
+}
+
+/// Whether numbers stand where numbers are expected. Which results are integers is an engine's own choice (sums, parts of
+/// dates), and shows in the text where it matters: `1` or `1.0`.
+#[expect(clippy::ptr_arg, reason = "the crate's signature")]
+fn types_fit(actual: &Vec<DefaultColumnType>, expected: &Vec<DefaultColumnType>) -> bool {
+    let is_text = |t: &DefaultColumnType| *t == DefaultColumnType::Text;
+    actual.iter().map(is_text).eq(expected.iter().map(is_text))
+}
+
+/// Whether the rows, values joined by one space, are the expected lines; runs of blanks count as one.
+fn rows_are_equal(normalize: Normalizer, actual: &[Vec<String>], expected: &[String]) -> bool {
+    let actual: Vec<String> = actual.iter().map(|row| normalize(&row.join(" "))).collect();
+    actual.iter().eq(expected.iter().map(normalize).collect::<Vec<_>>().iter())
+}
+
+/// Runs the records of `script`; returns what fails.
+fn run_script(script: &str, name: &str, config: &Config) -> Vec<String> {
+    let records = match sqllogictest::parser::parse_with_name(script, name) {
+        Ok(records) => records,
+        Err(e) => return vec![e.to_string()],
+    };
+    let stage = Arc::new(Mutex::new(Stage::new(config)));
+    let folder = stage.lock().unwrap().file_folder();
+    let next = std::sync::atomic::AtomicUsize::new(0);
+    let mut runner = Runner::new(|| {
+        let name = format!("session {}", next.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
+        let stage = stage.clone();
+        async move { Ok(Session { stage, name }) }
+    });
+    runner.add_label(&config.name);
+    runner.with_column_validator(types_fit);
+    runner.with_validator(rows_are_equal);
+    let mut failures = Vec::new();
+    for mut record in records {
+        let mut line = None;
+        match &mut record {
+            Record::Statement { sql, expected, loc, .. } => {
+                line = Some(loc.line());
+                if !matches!(expected, StatementExpect::Error(_)) {
+                    *sql = config.create_table(sql);
+                }
+                *sql = in_folder(sql, &folder);
+            }
+            Record::Query { sql, .. } => *sql = in_folder(sql, &folder),
+            _ => {}
+        }
+        if let Err(e) = runner.run(record) {
+            failures.push(e.to_string());
+        }
+        if let Some(line) = line
+            && let Err(e) = stage.lock().unwrap().after_statement()
+        {
+            failures.push(format!("{e:?}\nat {name}:{line}"));
+        }
+    }
+    failures
+}
+
+fn in_folder(sql: &str, folder: &Path) -> String {
+    sql.replace("__TEST_DIR__", folder.to_str().unwrap())
+}
+
+fn run_file(file: &str, config: &str) {
+    let config = Config::named(config);
+    let name = format!("{file}.slt");
+    let script = std::fs::read_to_string(slt_folder().join(&name)).unwrap();
+    let skip = format!("# skip-config {}:", config.name);
+    if script.lines().take_while(|line| line.starts_with('#')).any(|line| line.starts_with(&skip)) {
+        return;
+    }
+    let failures = run_script(&script, &name, &config);
+    assert!(failures.is_empty(), "{} records of {name} fail:\n\n{}", failures.len(), failures.join("\n"));
+}
+
+/// The runner notices what is wrong: each of these records fails.
+#[test]
+fn wrong_answers_are_noticed() {
+    let script = "\
+statement ok
+CREATE TABLE t (a INTEGER, b TEXT) ORDER BY (a)
+
+statement count 3
+INSERT INTO t VALUES (1, 'x'), (2, 'y')
+
+statement ok
+SELECT nothing FROM t
+
+statement error 23505
+INSERT INTO nowhere VALUES (1)
+
+statement error 23505
+DELETE FROM t WHERE a = 2
+
+query IT
+SELECT a, b FROM t
+----
+1 y
+
+query I
+SELECT a, b FROM t
+----
+1 x
+
+query TT
+SELECT a, b FROM t
+----
+1 x
+
+connection other
+query I
+SELECT count(*) FROM t
+----
+2
+
+query error 42703
+SELECT a FROM t
+";
+    for config in names_in(&slt_folder().join("configs"), "json") {
+        let failures = run_script(script, "wrong.slt", &Config::named(&config));
+        let lines: Vec<&str> = failures.iter().map(|f| f.rsplit(':').next().unwrap().trim()).collect();
+        assert_eq!(lines, ["4", "7", "10", "13", "16", "21", "26", "32", "37"], "{config}: {failures:#?}");
+    }
+}
+
+#[test]
+fn create_table_is_changed_as_the_configuration_says() {
+    let (insertion, sorted) = (Config::named("insertion_layout"), Config::named("sorted_layout"));
+    for (sql, as_insertion, as_sorted) in [
+        ("CREATE TABLE t (a INTEGER)", "CREATE TABLE t (a INTEGER)", "CREATE TABLE t (a INTEGER) ORDER BY (a)"),
+        (
+            "CREATE TABLE t (\"a b\" DECIMAL(3, 1), b TEXT) ORDER BY (b, \"a b\") WITH (segment_rows = 5)",
+            "CREATE TABLE t (\"a b\" DECIMAL(3, 1), b TEXT)  WITH (segment_rows = 5)",
+            "CREATE TABLE t (\"a b\" DECIMAL(3, 1), b TEXT) ORDER BY (b, \"a b\") WITH (segment_rows = 5)",
+        ),
+        (
+            "CREATE TABLE t (\"a b\" INTEGER) WITH (segment_rows = 5)",
+            "CREATE TABLE t (\"a b\" INTEGER) WITH (segment_rows = 5)",
+            "CREATE TABLE t (\"a b\" INTEGER) ORDER BY (\"a b\") WITH (segment_rows = 5)",
+        ),
+    ] {
+        assert_eq!(insertion.create_table(sql), as_insertion);
+        assert_eq!(sorted.create_table(sql), as_sorted);
+    }
+    for sql in [
+        "CREATE TABLE t (a INTEGER PRIMARY KEY) ORDER BY (a)",
+        "CREATE TABLE t (a INTEGER) WITH (layout = 'insertion')",
+        "INSERT INTO t VALUES (1)",
+    ] {
+        assert_eq!(insertion.create_table(sql), sql);
+        assert_eq!(sorted.create_table(sql), sql);
+    }
+}
+
+placement_matrix!(
+    run_file,
+    slt_folder(),
+    "slt",
+    [
+        aggregates,
+        copy,
+        create_drop,
+        delete,
+        errors,
+        expressions,
+        insert,
+        joins,
+        keys,
+        nulls,
+        predicates,
+        set_operations,
+        sort_key,
+        subqueries,
+        system_tables,
+        transactions,
+        types,
+        update,
+        windows,
+    ]
+);
