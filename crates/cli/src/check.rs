@@ -1,29 +1,42 @@
 //! `mainstem check`: verifies every checksum and invariant of a database's files.
+//!
+//! 1. Opening it read-only reads the manifest and replays the log; damage there is the end of it.
+//! 2. Every block of every segment is read and checked; each damage is a line on standard error.
+//! 3. Standard output says what was read; the exit status is 0 only if all of it is sound.
 
+use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
 use mainstem::{Database, OpenOptions};
 
-/// Opens `path` read-only, which reads the manifest and replays the log, then reads every block.
+use crate::{fail, output};
+
+/// Checks the database in directory `path`.
 pub fn run(path: &Path) -> ExitCode {
-    let options = OpenOptions { read_only: true, ..OpenOptions::default() };
+    let options = OpenOptions { read_only: true, create: false, ..OpenOptions::default() };
     let database = match Database::open_with(path, options) {
         Ok(database) => database,
-        Err(e) => return crate::fail(&e),
+        Err(e) => return fail(&e),
     };
     let containers = database.storage().containers();
     let wrong = database.storage().verify();
     for error in &wrong {
-        eprintln!("ERROR {}: {error}", error.sqlstate());
+        output::report(error, None);
     }
     let segments = containers.iter().filter(|c| c.kind == "segment").count();
-    let rows: u64 = containers.iter().map(|c| c.rows - c.deleted).sum();
-    if wrong.is_empty() {
-        println!("{}: manifest, log, {segments} segments and {rows} rows are sound", path.display());
-        ExitCode::SUCCESS
-    } else {
-        eprintln!("{}: {} of {segments} segments or runs are damaged", path.display(), wrong.len());
-        ExitCode::FAILURE
+    let bytes: u64 = containers.iter().filter(|c| c.kind == "segment").map(|c| c.bytes).sum();
+    let rows: u64 = containers.iter().map(|c| c.rows.saturating_sub(c.deleted)).sum();
+    if !wrong.is_empty() {
+        output::say(&format!("{}: {} of {segments} segments are damaged", path.display(), wrong.len()));
+        return ExitCode::FAILURE;
+    }
+    let read = format!("manifest, log and {segments} segments ({bytes} bytes) with {rows} rows in all");
+    match writeln!(std::io::stdout().lock(), "{}: {read} are sound", path.display()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            output::report_stop(&e.into(), None);
+            ExitCode::FAILURE
+        }
     }
 }

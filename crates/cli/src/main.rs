@@ -3,17 +3,22 @@
 //! Comes in: arguments, SQL from `-c`, `-f`, a pipe or a terminal. Goes out: results on standard output, errors with their
 //! SQLSTATE on standard error, and an exit status that is 0 only if every statement succeeded.
 
-mod check;
-mod demo;
-mod output;
+// Where SQL comes from.
 mod script;
 mod shell;
+// Where results go.
+mod output;
+mod interrupt;
+// Programs of their own.
+mod demo;
+mod check;
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
+use mainstem::{Database, OpenOptions};
 
 use output::Format;
 
@@ -38,7 +43,7 @@ struct SqlArgs {
     /// Run the SQL in this file and exit.
     #[arg(short = 'f', long = "file", value_name = "FILE")]
     file: Option<PathBuf>,
-    /// How results are written: box on a terminal, else csv, unless said.
+    /// How results are written; box on a terminal and csv elsewhere, unless told.
     #[arg(long, value_enum)]
     format: Option<Format>,
     /// Open the database read-only.
@@ -67,10 +72,10 @@ fn main() -> ExitCode {
 }
 
 fn run_sql(args: &SqlArgs) -> ExitCode {
-    let options = mainstem::OpenOptions { read_only: args.read_only, ..mainstem::OpenOptions::default() };
+    let options = OpenOptions { read_only: args.read_only, ..OpenOptions::default() };
     let opened = match &args.database {
-        Some(path) => mainstem::Database::open_with(path, options),
-        None => mainstem::Database::in_memory(),
+        Some(path) => Database::open_with(path, options),
+        None => Database::in_memory(),
     };
     let database = match opened {
         Ok(database) => database,
@@ -83,7 +88,7 @@ fn run_sql(args: &SqlArgs) -> ExitCode {
     let interactive = args.commands.is_empty() && args.file.is_none() && std::io::stdin().is_terminal();
     let format = args.format.unwrap_or(if std::io::stdout().is_terminal() { Format::Box } else { Format::Csv });
     let status = if interactive {
-        shell::run(&database, &connection, format)
+        shell::run(&connection, format)
     } else {
         script::run(&connection, &args.commands, args.file.as_deref(), format)
     };
@@ -96,6 +101,6 @@ fn run_sql(args: &SqlArgs) -> ExitCode {
 
 /// Reports an error and makes the exit status of it.
 fn fail(error: &mainstem::Error) -> ExitCode {
-    output::report(error);
+    output::report(error, None);
     ExitCode::FAILURE
 }

@@ -1,42 +1,142 @@
 //! SQL from `-c`, `-f` or a pipe: statement by statement, stopping at the first error.
+//!
+//! Files and pipes are read as they come, so that they may be larger than memory and a program on the other side of a pipe may
+//! wait for an answer before it goes on. An error names the line its statement begins on.
 
-use std::io::{Read, Write};
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
 use mainstem::Connection;
 
+use crate::interrupt::{self, Idle};
 use crate::output::{self, Format};
 
-/// Runs all of it.
+#[cfg(test)]
+mod tests;
+
+/// Runs all of it: the `commands`, then the `file`; a pipe if there is neither.
 pub fn run(connection: &Connection, commands: &[String], file: Option<&Path>, format: Format) -> ExitCode {
-    output::cancel_on_ctrl_c(connection);
-    let mut texts: Vec<String> = commands.to_vec();
-    if let Some(path) = file {
-        match std::fs::read_to_string(path) {
-            Ok(text) => texts.push(text),
+    let handle = connection.interrupt_handle();
+    interrupt::on_ctrl_c(Idle::Exit, move || handle.interrupt());
+    let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
+    for text in commands {
+        if let Err(stopped) = output::run_text(connection, text, format, &mut out) {
+            output::report_stop(&stopped, None);
+            return ExitCode::FAILURE;
+        }
+    }
+    let done = match file {
+        Some(path) => match File::open(path) {
+            Ok(file) => run_reader(connection, BufReader::new(file), &path.display().to_string(), format, &mut out),
             Err(e) => {
-                eprintln!("ERROR 58P01: could not read {}: {e}", path.display());
-                return ExitCode::FAILURE;
+                output::say(&format!("ERROR {}: could not open {}: {e}", sqlstate_of(&e), path.display()));
+                false
+            }
+        },
+        None if commands.is_empty() => run_reader(connection, std::io::stdin().lock(), "stdin", format, &mut out),
+        None => true,
+    };
+    if done { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn sqlstate_of(error: &std::io::Error) -> &'static str {
+    if error.kind() == std::io::ErrorKind::NotFound { "58P01" } else { "58030" }
+}
+
+/// Runs what `reader` holds; returns whether all of it succeeded.
+fn run_reader(
+    connection: &Connection,
+    reader: impl BufRead,
+    name: &str,
+    format: Format,
+    out: &mut dyn Write,
+) -> bool {
+    let mut pieces = Pieces::new(reader);
+    loop {
+        match pieces.next() {
+            Ok(None) => return true,
+            Ok(Some(piece)) => {
+                if let Err(stopped) = output::run_text(connection, &piece.text, format, out) {
+                    output::report_stop(&stopped, Some(&format!("{name}:{}", piece.line)));
+                    return false;
+                }
+            }
+            Err(e) => {
+                let state = if e.kind() == std::io::ErrorKind::InvalidData { "22021" } else { "58030" };
+                output::say(&format!("{name}:{}: ERROR {state}: could not read: {e}", pieces.line));
+                return false;
             }
         }
     }
-    if texts.is_empty() {
-        let mut text = String::new();
-        if let Err(e) = std::io::stdin().read_to_string(&mut text) {
-            eprintln!("ERROR 58030: could not read standard input: {e}");
-            return ExitCode::FAILURE;
+}
+
+/// A statement as it stands in a file.
+#[derive(Debug, PartialEq, Eq)]
+struct Piece {
+    /// The statement, without its semicolon.
+    text: String,
+    /// The line it begins on, from 1.
+    line: usize,
+}
+
+/// Cuts what a reader holds into statements.
+struct Pieces<R> {
+    reader: R,
+    ready: VecDeque<Piece>,
+    /// Read, and not a whole statement yet.
+    text: String,
+    /// The line `text` begins on.
+    line: usize,
+    ended: bool,
+}
+
+impl<R: BufRead> Pieces<R> {
+    fn new(reader: R) -> Self {
+        Self { reader, ready: VecDeque::new(), text: String::new(), line: 1, ended: false }
+    }
+
+    /// The next statement; the last need not have a semicolon.
+    fn next(&mut self) -> std::io::Result<Option<Piece>> {
+        loop {
+            if let Some(piece) = self.ready.pop_front() {
+                return Ok(Some(piece));
+            }
+            if self.ended {
+                let rest = std::mem::take(&mut self.text);
+                return Ok(self.piece(&rest));
+            }
+            let before = self.text.len();
+            self.ended = self.reader.read_line(&mut self.text)? == 0;
+            // Where a statement ends is looked for only when a semicolon came: a long one is not read again at each line.
+            if self.text.get(before..).is_some_and(|line| line.contains(';')) {
+                let text = std::mem::take(&mut self.text);
+                let (done, rest) = mainstem::split_statements(&text);
+                for statement in done {
+                    let piece = self.piece(statement);
+                    self.ready.extend(piece);
+                }
+                rest.clone_into(&mut self.text);
+            }
         }
-        texts.push(text);
     }
-    let mut out = std::io::stdout().lock();
-    for text in &texts {
-        if !output::run_text(connection, text, format, &mut out) {
-            return ExitCode::FAILURE;
-        }
+
+    /// The statement in `text`, which follows what was returned so far; none if it is blank.
+    fn piece(&mut self, text: &str) -> Option<Piece> {
+        let statement = after_line_comments(text);
+        let line = self.line + text.get(..text.len() - statement.len()).map_or(0, |skipped| skipped.matches('\n').count());
+        self.line += text.matches('\n').count();
+        (!statement.is_empty()).then(|| Piece { text: statement.to_owned(), line })
     }
-    match out.flush() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
+}
+
+/// `text` without the blanks and the whole-line comments it begins with.
+fn after_line_comments(text: &str) -> &str {
+    let mut text = text.trim_start();
+    while text.starts_with("--") {
+        text = text.split_once('\n').map_or("", |(_, rest)| rest.trim_start());
     }
+    text
 }

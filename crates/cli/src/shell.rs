@@ -1,30 +1,40 @@
 //! The interactive shell: history, statements over several lines, `\` commands, Ctrl-C.
 
+use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use mainstem::{Connection, Database};
-use rustyline::DefaultEditor;
+use mainstem::{Connection, TransactionState};
 use rustyline::error::ReadlineError;
+use rustyline::history::FileHistory;
+use rustyline::{Config, DefaultEditor, Editor};
 
-use crate::output::{self, Format};
+use crate::interrupt::{self, Idle};
+use crate::output::{self, Format, Stopped};
 
 const HELP: &str = "\
 \\d            tables
 \\d TABLE      columns of a table
 \\timing       show how long statements take, or stop it
 \\?            this help
-\\q            quit
-A statement ends with a semicolon and may have many lines; Ctrl-C cancels it.";
+\\q            quit (Ctrl-D too)
+A statement ends with a semicolon and may have many lines; Ctrl-C cancels it.
+The prompt shows an open transaction: mainstem*>, or mainstem!> when it failed and waits for ROLLBACK.";
+
+/// Lines of history kept.
+const HISTORY_MAX: usize = 10_000;
 
 /// Reads and runs statements until the end of input or `\q`.
-pub fn run(database: &Database, connection: &Connection, format: Format) -> ExitCode {
-    output::cancel_on_ctrl_c(connection);
-    let mut editor = match DefaultEditor::new() {
+pub fn run(connection: &Connection, format: Format) -> ExitCode {
+    let handle = connection.interrupt_handle();
+    interrupt::on_ctrl_c(Idle::Stay, move || handle.interrupt());
+    let config = Config::builder().max_history_size(HISTORY_MAX).map(|config| config.auto_add_history(false).build());
+    let mut editor = match config.and_then(DefaultEditor::with_config) {
         Ok(editor) => editor,
         Err(e) => {
-            eprintln!("ERROR 58030: could not use the terminal: {e}");
+            output::say(&format!("ERROR 58030: could not use the terminal: {e}"));
             return ExitCode::FAILURE;
         }
     };
@@ -33,41 +43,17 @@ pub fn run(database: &Database, connection: &Connection, format: Format) -> Exit
         // No history yet is no error.
         let _ = editor.load_history(file);
     }
-    println!("Mainstem {}. Type \\? for help.", env!("CARGO_PKG_VERSION"));
     let mut shell = Shell { connection, format, timing: false, failed: false };
-    let mut text = String::new();
-    loop {
-        let prompt = if text.is_empty() { "mainstem> " } else { "      ... " };
-        match editor.readline(prompt) {
-            Ok(line) if text.is_empty() && line.trim_start().starts_with('\\') => {
-                let _ = editor.add_history_entry(line.trim());
-                if shell.command(line.trim()) {
-                    break;
-                }
-            }
-            Ok(line) => {
-                text.push_str(&line);
-                text.push('\n');
-                if mainstem::is_complete(&text) {
-                    let _ = editor.add_history_entry(text.trim());
-                    shell.statements(&text);
-                    text.clear();
-                } else if text.trim().is_empty() {
-                    text.clear();
-                }
-            }
-            Err(ReadlineError::Interrupted) => text.clear(),
-            Err(ReadlineError::Eof) => break,
-            Err(e) => {
-                eprintln!("ERROR 58030: {e}");
-                return ExitCode::FAILURE;
-            }
-        }
+    shell.print(&format!("Mainstem {}. Type \\? for help.", env!("CARGO_PKG_VERSION")));
+    if let Err(e) = shell.read(&mut editor) {
+        output::say(&format!("ERROR 58030: could not read from the terminal: {e}"));
+        shell.failed = true;
     }
-    if let Some(file) = &history {
-        let _ = editor.save_history(file);
+    if let Some(file) = &history
+        && let Err(e) = editor.save_history(file)
+    {
+        output::say(&format!("The history could not be kept in {}: {e}", file.display()));
     }
-    let _ = database;
     if shell.failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
@@ -75,43 +61,139 @@ struct Shell<'a> {
     connection: &'a Connection,
     format: Format,
     timing: bool,
+    /// Whether any statement failed: the program's exit status.
     failed: bool,
 }
 
 impl Shell<'_> {
+    /// Reads and runs until the end.
+    fn read(&mut self, editor: &mut Editor<(), FileHistory>) -> rustyline::Result<()> {
+        let mut text = String::new();
+        loop {
+            let line = match editor.readline(prompt(self.connection.transaction_state(), !text.is_empty())) {
+                Ok(line) => line,
+                Err(ReadlineError::Interrupted) => {
+                    text.clear();
+                    continue;
+                }
+                Err(ReadlineError::Eof) => return Ok(()),
+                Err(e) => return Err(e),
+            };
+            let typed = line.trim();
+            if text.is_empty() && (typed.starts_with('\\') || matches!(typed, "quit" | "exit")) {
+                editor.add_history_entry(typed)?;
+                if self.command(typed) {
+                    return Ok(());
+                }
+                continue;
+            }
+            text.push_str(&line);
+            text.push('\n');
+            if mainstem::is_complete(&text) {
+                editor.add_history_entry(text.trim())?;
+                self.statements(&text);
+                text.clear();
+            } else if text.trim().is_empty() {
+                text.clear();
+            }
+        }
+    }
+
+    /// Runs what was typed; says how long it took, if that is wanted.
     fn statements(&mut self, text: &str) {
         let start = Instant::now();
-        let mut out = std::io::stdout().lock();
-        if !output::run_text(self.connection, text, self.format, &mut out) {
-            self.failed = true;
-        }
+        self.run(text);
         if self.timing {
-            println!("Time: {:.3} ms", start.elapsed().as_secs_f64() * 1_000.0);
+            self.print(&format!("Time: {:.3} ms", start.elapsed().as_secs_f64() * 1_000.0));
         }
+    }
+
+    fn run(&mut self, text: &str) {
+        if let Err(stopped) = output::run_text(self.connection, text, self.format, &mut std::io::stdout().lock()) {
+            self.stop(&stopped);
+        }
+    }
+
+    fn stop(&mut self, stopped: &Stopped) {
+        output::report_stop(stopped, None);
+        self.failed = true;
     }
 
     /// Runs a `\` command; returns whether to quit.
     fn command(&mut self, line: &str) -> bool {
         let (command, argument) = line.split_once(char::is_whitespace).map_or((line, ""), |(c, a)| (c, a.trim()));
-        match (command, argument) {
-            ("\\q", _) => return true,
-            ("\\?", _) => println!("{HELP}"),
+        match (command, argument.trim_end_matches(';')) {
+            ("\\q" | "quit" | "exit", _) => return true,
+            ("\\?", _) => self.print(HELP),
             ("\\timing", _) => {
                 self.timing = !self.timing;
-                println!("Timing is {}.", if self.timing { "on" } else { "off" });
+                self.print(if self.timing { "Timing is on." } else { "Timing is off." });
             }
-            ("\\d", "") => self.statements(
-                "SELECT table_name, columns, primary_key, layout, rows FROM mainstem.tables ORDER BY table_name;",
-            ),
-            ("\\d", table) => {
-                let name = table.trim_matches('"').replace('\'', "''");
-                self.statements(&format!(
-                    "SELECT column_name, data_type, nullable, key FROM mainstem.columns WHERE table_name = '{name}' ORDER BY position;"
-                ));
-            }
-            _ => eprintln!("unknown command {command}; \\? lists them"),
+            ("\\d", "") => self.run(TABLES),
+            ("\\d", table) => self.describe(table),
+            _ => output::say(&format!("Unknown command {command}; \\? lists them.")),
         }
         false
+    }
+
+    fn describe(&mut self, table: &str) {
+        let name = folded(table);
+        let quoted = name.replace('\'', "''");
+        match self.known(&quoted) {
+            Ok(true) => self.run(&columns_query(&quoted)),
+            Ok(false) => {
+                output::say(&format!("ERROR 42P01: table \"{name}\" does not exist; \\d lists the tables"));
+                self.failed = true;
+            }
+            Err(error) => self.stop(&error.into()),
+        }
+    }
+
+    fn known(&self, quoted: &str) -> mainstem::Result<bool> {
+        let sql = format!("SELECT table_name FROM mainstem.tables WHERE table_name = '{quoted}'");
+        let mut rows = 0;
+        for batch in self.connection.query(&sql)? {
+            rows += batch?.num_rows();
+        }
+        Ok(rows > 0)
+    }
+
+    /// A line on standard output; a terminal that is gone ends the shell at its next line.
+    fn print(&self, line: &str) {
+        let _ = writeln!(std::io::stdout().lock(), "{line}");
+    }
+}
+
+const TABLES: &str = "\
+SELECT t.table_name AS \"table\", t.primary_key, t.layout, CAST(coalesce(sum(c.rows - c.deleted), 0) AS BIGINT) AS rows
+FROM mainstem.tables t LEFT JOIN mainstem.containers c ON c.table_name = t.table_name
+GROUP BY t.table_name, t.primary_key, t.layout ORDER BY t.table_name";
+
+fn columns_query(quoted: &str) -> String {
+    let mut sql = String::from("SELECT column_name AS \"column\", data_type AS type, ");
+    // Writing to a String does not fail.
+    let _ = write!(
+        sql,
+        "CASE WHEN nullable THEN '' ELSE 'NOT NULL' END AS \"null\" \
+         FROM mainstem.columns WHERE table_name = '{quoted}' ORDER BY position"
+    );
+    sql
+}
+
+/// The name a table has when it is written so in SQL: in small letters, unless quoted.
+fn folded(table: &str) -> String {
+    match table.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
+        Some(quoted) => quoted.replace("\"\"", "\""),
+        None => table.to_lowercase(),
+    }
+}
+
+fn prompt(state: TransactionState, unfinished: bool) -> &'static str {
+    match (state, unfinished) {
+        (_, true) => "      ...> ",
+        (TransactionState::Idle, _) => "mainstem> ",
+        (TransactionState::Open, _) => "mainstem*> ",
+        (TransactionState::Failed, _) => "mainstem!> ",
     }
 }
 

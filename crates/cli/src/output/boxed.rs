@@ -3,42 +3,61 @@
 use std::io::Write;
 
 use arrow::datatypes::SchemaRef;
-use mainstem::QueryResult;
+use unicode_width::UnicodeWidthStr;
 
-use super::{Cells, format_options, names, write_error};
+use super::values::Cells;
+use super::{Rows, Stopped};
 
-/// Most rows drawn; the rest is counted.
+/// Most rows drawn; the rest is counted. What is drawn stands in memory, and nobody reads more than this.
 const ROWS_MAX: usize = 2_000;
 
-/// Draws all rows, up to a bound.
-pub fn write(schema: &SchemaRef, rows: QueryResult, out: &mut dyn Write) -> mainstem::Result<()> {
-    let header = names(schema);
+/// Draws the rows, up to a bound, and says how many there are.
+pub fn write(schema: &SchemaRef, rows: Rows<'_>, out: &mut dyn Write) -> Result<(), Stopped> {
+    let header: Vec<String> = schema.fields().iter().map(|field| visible(field.name())).collect();
     let numeric: Vec<bool> = schema.fields().iter().map(|field| field.data_type().is_numeric()).collect();
-    let options = format_options();
     let mut lines: Vec<Vec<String>> = Vec::new();
     let mut count = 0;
     for batch in rows {
         let batch = batch?;
-        let cells = Cells::new(&batch, &options)?;
-        for row in 0..batch.num_rows() {
-            count += 1;
-            if lines.len() < ROWS_MAX {
-                let text = |column| cells.text(column, row).unwrap_or_else(|| "NULL".into()).replace('\n', "⏎");
-                lines.push((0..batch.num_columns()).map(text).collect());
-            }
+        let shown = batch.num_rows().min(ROWS_MAX - lines.len());
+        count += batch.num_rows();
+        if shown > 0 {
+            let cells = Cells::new(&batch)?;
+            lines.extend((0..shown).map(|row| (0..cells.columns()).map(|column| cell(&cells, column, row)).collect()));
         }
     }
     let table = draw(&header, &numeric, &lines);
-    let more = if count > lines.len() { format!(", the first {} shown", lines.len()) } else { String::new() };
     let unit = if count == 1 { "row" } else { "rows" };
-    writeln!(out, "{table}({count} {unit}{more})").map_err(write_error)
+    let more = if count > lines.len() { format!(", the first {} shown", lines.len()) } else { String::new() };
+    Ok(writeln!(out, "{table}({count} {unit}{more})")?)
 }
 
-/// The table as text, each line ended.
+fn cell(cells: &Cells<'_>, column: usize, row: usize) -> String {
+    let mut text = String::new();
+    if cells.append(column, row, &mut text) { visible(&text) } else { "NULL".into() }
+}
+
+/// Control characters would break the lines, or do worse to the terminal.
+fn visible(text: &str) -> String {
+    if !text.contains(char::is_control) {
+        return text.to_owned();
+    }
+    let mut visible = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() {
+            visible.extend(c.escape_default());
+        } else {
+            visible.push(c);
+        }
+    }
+    visible
+}
+
+/// The table as text, each line ended. `numeric` columns stand to the right.
 pub fn draw(header: &[String], numeric: &[bool], lines: &[Vec<String>]) -> String {
     let width = |column: usize| {
         let cells = lines.iter().filter_map(|line| line.get(column));
-        cells.chain(header.get(column)).map(|text| text.chars().count()).max().unwrap_or(0)
+        cells.chain(header.get(column)).map(|text| text.width()).max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..header.len()).map(width).collect();
     let rule = |left: &str, middle: &str, right: &str| {
@@ -48,9 +67,9 @@ pub fn draw(header: &[String], numeric: &[bool], lines: &[Vec<String>]) -> Strin
     let row = |cells: &[String]| {
         let mut text = String::from("│");
         for ((cell, width), numeric) in cells.iter().zip(&widths).zip(numeric) {
-            let pad = " ".repeat(width - cell.chars().count());
-            let cell = if *numeric { format!(" {pad}{cell} │") } else { format!(" {cell}{pad} │") };
-            text.push_str(&cell);
+            let pad = " ".repeat(width.saturating_sub(cell.width()));
+            let (before, after) = if *numeric { (pad.as_str(), "") } else { ("", pad.as_str()) };
+            text.extend([" ", before, cell, after, " │"]);
         }
         text.push('\n');
         text

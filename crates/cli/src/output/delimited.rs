@@ -3,40 +3,51 @@
 use std::io::Write;
 
 use arrow::datatypes::SchemaRef;
-use mainstem::QueryResult;
 
-use super::{Cells, format_options, names, write_error};
+use super::values::Cells;
+use super::{Rows, Stopped};
 
 /// Writes all rows.
-pub fn write(schema: &SchemaRef, rows: QueryResult, delimiter: char, out: &mut dyn Write) -> mainstem::Result<()> {
-    let header: Vec<String> = names(schema).iter().map(|name| quoted(name, delimiter)).collect();
-    line(out, &header, delimiter)?;
-    let options = format_options();
+pub fn write(schema: &SchemaRef, rows: Rows<'_>, delimiter: char, out: &mut dyn Write) -> Result<(), Stopped> {
+    let mut text = String::new();
+    for (column, field) in schema.fields().iter().enumerate() {
+        if column > 0 {
+            text.push(delimiter);
+        }
+        let start = text.len();
+        text.push_str(field.name());
+        quote(&mut text, start, delimiter);
+    }
+    text.push('\n');
+    out.write_all(text.as_bytes())?;
     for batch in rows {
         let batch = batch?;
-        let cells = Cells::new(&batch, &options)?;
+        let cells = Cells::new(&batch)?;
         for row in 0..batch.num_rows() {
-            let fields: Vec<String> = (0..batch.num_columns())
-                .map(|column| cells.text(column, row).map_or_else(String::new, |text| quoted(&text, delimiter)))
-                .collect();
-            line(out, &fields, delimiter)?;
+            text.clear();
+            for column in 0..cells.columns() {
+                if column > 0 {
+                    text.push(delimiter);
+                }
+                let start = text.len();
+                if cells.append(column, row, &mut text) {
+                    quote(&mut text, start, delimiter);
+                }
+            }
+            text.push('\n');
+            out.write_all(text.as_bytes())?;
         }
     }
     Ok(())
 }
 
-fn line(out: &mut dyn Write, fields: &[String], delimiter: char) -> mainstem::Result<()> {
-    let mut text = fields.join(&delimiter.to_string());
-    text.push('\n');
-    out.write_all(text.as_bytes()).map_err(write_error)
-}
-
-/// Quotes what a reader would take for something else.
-fn quoted(text: &str, delimiter: char) -> String {
+/// Quotes the field that begins at `start`, if a reader would take it for something else.
+fn quote(text: &mut String, start: usize, delimiter: char) {
+    let field = text.get(start..).unwrap_or_default();
     let special = |c: char| c == delimiter || c == '"' || c == '\n' || c == '\r';
-    if text.is_empty() || text.contains(special) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
+    if field.is_empty() || field.contains(special) {
+        let quoted = format!("\"{}\"", field.replace('"', "\"\""));
+        text.truncate(start);
+        text.push_str(&quoted);
     }
 }

@@ -1,125 +1,136 @@
 //! Results as text.
 //!
-//! Comes in: outcomes of statements. Goes out: a table, CSV, TSV, JSON or JSON lines on standard output; errors and notices on
-//! standard error. CSV, TSV and JSON lines stream; a box and a JSON array need the whole result.
+//! Comes in: SQL and a connection. Goes out: a table, CSV, TSV, JSON or JSON lines on the writer given; errors and notices on
+//! standard error. CSV, TSV and JSON stream; a table needs its rows at once, so it draws only the first few thousand.
+//!
+//! 1. [`run_text`] runs statement by statement, and stops at the first that fails ([`Stopped`]).
+//! 2. Each outcome goes to the writer of its [`Format`]; `values` makes the text of one value, the same in all of them.
+//! 3. [`report`] writes an error with its SQLSTATE.
+//!
+//! It does not own: where SQL comes from (`script`, `shell`), what Ctrl-C does (`interrupt`).
 
 mod boxed;
 mod delimited;
 mod json;
+mod values;
 
-use std::io::Write;
+#[cfg(test)]
+mod tests;
+
+use std::io::{self, Write};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use arrow::util::display::{ArrayFormatter, DurationFormat, FormatOptions};
 use clap::ValueEnum;
 use mainstem::{Connection, Error, StatementOutcome};
+
+use crate::interrupt;
+
+pub use boxed::draw;
 
 /// How results are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// A table drawn with lines.
     Box,
-    /// Comma-separated values with a header.
+    /// Comma-separated values with a header; NULL is an empty field, an empty text is "".
     Csv,
-    /// One JSON array of objects.
+    /// A JSON array of objects for each query.
     Json,
-    /// One JSON object a line.
+    /// A JSON object for each row, on a line of its own.
     Jsonl,
-    /// Tab-separated values with a header.
+    /// As csv, with tabs.
     Tsv,
     /// Nothing: statements run, results are read and dropped.
     None,
 }
 
-/// Runs the statements of `text`, writing their results. Returns whether all succeeded; stops at the first that did not.
-pub fn run_text(connection: &Connection, text: &str, format: Format, out: &mut dyn Write) -> bool {
-    for outcome in connection.run(text) {
-        let written = outcome.and_then(|outcome| write_outcome(outcome, format, out));
-        if let Err(e) = written {
-            let _ = out.flush();
-            report(&e);
-            return false;
-        }
+/// Why running stopped before the end.
+#[derive(Debug)]
+pub enum Stopped {
+    /// A statement failed.
+    Statement(Error),
+    /// The result could not be written.
+    Output(io::Error),
+}
+
+impl From<Error> for Stopped {
+    fn from(error: Error) -> Self {
+        Self::Statement(error)
     }
-    true
+}
+
+impl From<io::Error> for Stopped {
+    fn from(error: io::Error) -> Self {
+        Self::Output(error)
+    }
+}
+
+/// Batches of a result.
+type Rows<'a> = &'a mut dyn Iterator<Item = mainstem::Result<RecordBatch>>;
+
+/// Runs the statements of `text`, writing their results, and stops at the first that fails.
+///
+/// # Errors
+/// Whatever the statement or the writer failed with; what came before is written.
+pub fn run_text(connection: &Connection, text: &str, format: Format, out: &mut dyn Write) -> Result<(), Stopped> {
+    let running = interrupt::running();
+    let done = connection.run(text).try_for_each(|outcome| {
+        write_outcome(outcome?, format, out)?;
+        out.flush()?;
+        Ok(())
+    });
+    drop(running);
+    match done {
+        Err(Stopped::Output(error)) => Err(Stopped::Output(error)),
+        // What was written before the statement failed stands before its message.
+        other => out.flush().map_err(Stopped::Output).and(other),
+    }
 }
 
 /// Writes one statement's rows, if it has any; notices go to standard error.
-fn write_outcome(outcome: StatementOutcome, format: Format, out: &mut dyn Write) -> mainstem::Result<()> {
+fn write_outcome(outcome: StatementOutcome, format: Format, out: &mut dyn Write) -> Result<(), Stopped> {
     for notice in &outcome.notices {
-        eprintln!("{notice}");
+        say(&format!("NOTICE: {notice}"));
     }
-    let Some(rows) = outcome.rows else {
+    let Some(mut rows) = outcome.rows else {
         if format == Format::Box {
-            writeln!(out, "{}", outcome.tag).map_err(write_error)?;
+            writeln!(out, "{}", outcome.tag)?;
         }
         return Ok(());
     };
     let schema = rows.schema();
+    write_rows(&schema, &mut rows, format, out)
+}
+
+fn write_rows(schema: &SchemaRef, rows: Rows<'_>, format: Format, out: &mut dyn Write) -> Result<(), Stopped> {
     match format {
-        Format::Box => boxed::write(&schema, rows, out),
-        Format::Csv => delimited::write(&schema, rows, ',', out),
-        Format::Tsv => delimited::write(&schema, rows, '\t', out),
-        Format::Json => json::write(rows, true, out),
-        Format::Jsonl => json::write(rows, false, out),
-        Format::None => rows.map(|batch| batch.map(|_| ())).collect(),
+        Format::Box => boxed::write(schema, rows, out),
+        Format::Csv => delimited::write(schema, rows, ',', out),
+        Format::Tsv => delimited::write(schema, rows, '\t', out),
+        Format::Json => json::write_array(rows, out),
+        Format::Jsonl => json::write_lines(rows, out),
+        Format::None => rows.try_for_each(|batch| batch.map(drop).map_err(Stopped::from)),
     }
 }
 
-/// Says what went wrong, on standard error.
-pub fn report(error: &Error) {
-    eprintln!("ERROR {}: {}", error.sqlstate(), error.message());
-}
-
-/// Ctrl-C cancels the running statement.
-pub fn cancel_on_ctrl_c(connection: &Connection) {
-    let handle = connection.interrupt_handle();
-    if let Err(e) = ctrlc::set_handler(move || handle.interrupt()) {
-        eprintln!("Ctrl-C will end the program: {e}");
+/// Says on standard error why running stopped; `place` says where in which file. A reader that went away (`| head`) wants to
+/// hear nothing.
+pub fn report_stop(stopped: &Stopped, place: Option<&str>) {
+    match stopped {
+        Stopped::Statement(error) => report(error, place),
+        Stopped::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+        Stopped::Output(error) => say(&format!("ERROR 58030: could not write the result: {error}")),
     }
 }
 
-/// The text of every value of a batch, column by column; `None` is NULL.
-struct Cells<'a> {
-    formatters: Vec<(ArrayFormatter<'a>, &'a dyn arrow::array::Array)>,
+/// Says on standard error what went wrong.
+pub fn report(error: &Error, place: Option<&str>) {
+    let place = place.map_or_else(String::new, |place| format!("{place}: "));
+    say(&format!("{place}ERROR {}: {}", error.sqlstate(), error.message()));
 }
 
-/// How values are written as text.
-fn format_options() -> FormatOptions<'static> {
-    FormatOptions::new()
-        .with_timestamp_format(Some("%Y-%m-%d %H:%M:%S%.f"))
-        .with_timestamp_tz_format(Some("%Y-%m-%d %H:%M:%S%.f%:z"))
-        .with_datetime_format(Some("%Y-%m-%d %H:%M:%S%.f"))
-        .with_duration_format(DurationFormat::Pretty)
-}
-
-impl<'a> Cells<'a> {
-    fn new(batch: &'a RecordBatch, options: &'a FormatOptions<'a>) -> mainstem::Result<Self> {
-        let formatters = batch
-            .columns()
-            .iter()
-            .map(|column| {
-                let formatter = ArrayFormatter::try_new(column.as_ref(), options).map_err(Error::from)?;
-                Ok((formatter, column.as_ref()))
-            })
-            .collect::<mainstem::Result<_>>()?;
-        Ok(Self { formatters })
-    }
-
-    /// The text at `row` of `column`, or `None` for NULL.
-    fn text(&self, column: usize, row: usize) -> Option<String> {
-        let (formatter, array) = self.formatters.get(column)?;
-        array.is_valid(row).then(|| formatter.value(row).to_string())
-    }
-}
-
-/// Names of the columns.
-fn names(schema: &SchemaRef) -> Vec<String> {
-    schema.fields().iter().map(|field| field.name().clone()).collect()
-}
-
-/// A failed write to standard output.
-fn write_error(error: std::io::Error) -> Error {
-    Error::io(format!("could not write the result: {error}"))
+/// A line on standard error; that nobody reads it is no reason to fail.
+pub fn say(line: &str) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
 }

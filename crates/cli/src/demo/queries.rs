@@ -1,0 +1,180 @@
+//! Analytical queries, alone and beside the writer.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use mainstem::{Connection, Database};
+
+use super::generate::panicked;
+use super::writer::{self, Size, Written};
+use super::{Cancel, Outcome, progress, verify};
+
+/// A query of TPC-H.
+#[derive(Clone, Copy, Debug)]
+pub struct Query {
+    /// Its number in TPC-H.
+    pub name: &'static str,
+    /// What it asks, in short.
+    pub asks: &'static str,
+    sql: &'static str,
+}
+
+/// Scans with little and much arithmetic, joins of two to six tables, and a large grouping: the same texts as in the SQL
+/// logic tests.
+pub const QUERIES: [Query; 6] = [
+    Query { name: "Q1", asks: "sums over nearly all line items", sql: include_str!("../../../../slt/tpch/q01.sql") },
+    Query { name: "Q3", asks: "open orders worth most", sql: include_str!("../../../../slt/tpch/q03.sql") },
+    Query { name: "Q5", asks: "revenue by nation, six tables", sql: include_str!("../../../../slt/tpch/q05.sql") },
+    Query { name: "Q6", asks: "one sum over few line items", sql: include_str!("../../../../slt/tpch/q06.sql") },
+    Query { name: "Q12", asks: "late line items by ship mode", sql: include_str!("../../../../slt/tpch/q12.sql") },
+    Query { name: "Q18", asks: "orders of large quantity", sql: include_str!("../../../../slt/tpch/q18.sql") },
+];
+
+/// Rounds without the writer.
+const ROUNDS_ALONE: usize = 5;
+/// Time after which no further round begins without the writer, if there were three.
+const ALONE_MAX: Duration = Duration::from_secs(20);
+const ROUNDS_ALONE_MIN: usize = 3;
+
+/// How long each run took.
+#[derive(Clone, Debug, Default)]
+pub struct Latencies(Vec<Duration>);
+
+impl Latencies {
+    /// Adds a run.
+    pub fn push(&mut self, time: Duration) {
+        self.0.push(time);
+    }
+
+    /// Runs.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The time that the given share of the runs did not exceed; `None` without a run.
+    pub fn quantile(&self, share: f64) -> Option<Duration> {
+        let mut sorted = self.0.clone();
+        sorted.sort_unstable();
+        // The smallest value with at least that share at or below it.
+        let rank = (share * sorted.len() as f64).ceil() as usize;
+        sorted.get(rank.saturating_sub(1)).copied()
+    }
+
+    /// The median.
+    pub fn median(&self) -> Option<Duration> {
+        self.quantile(0.5)
+    }
+
+    /// The longest.
+    pub fn max(&self) -> Option<Duration> {
+        self.0.iter().max().copied()
+    }
+}
+
+/// Times of [`QUERIES`], in their order.
+pub type QueryTimes = Vec<Latencies>;
+
+/// Queries and writer side by side.
+#[derive(Debug)]
+pub struct Together {
+    /// Times of the queries.
+    pub queries: QueryTimes,
+    /// What the writer did.
+    pub written: Written,
+    /// How often orders were asked to agree with their line items, in one statement.
+    pub probes: u64,
+    /// Where they did not.
+    pub wrong: Vec<String>,
+    /// How long it took.
+    pub time: Duration,
+}
+
+/// Runs the queries with nobody else.
+///
+/// # Errors
+/// A failed query; Ctrl-C.
+pub fn alone(connection: &Connection, cancel: &Cancel) -> Outcome<QueryTimes> {
+    let bar = progress::steps("Querying", (ROUNDS_ALONE * QUERIES.len()) as u64);
+    let start = Instant::now();
+    let mut times = vec![Latencies::default(); QUERIES.len()];
+    for round in 0..ROUNDS_ALONE {
+        if round >= ROUNDS_ALONE_MIN && start.elapsed() >= ALONE_MAX {
+            break;
+        }
+        for (query, times) in QUERIES.iter().zip(&mut times) {
+            cancel.check()?;
+            bar.set_message(query.name);
+            times.push(time(connection, query)?);
+            bar.inc(1);
+        }
+    }
+    bar.finish_and_clear();
+    Ok(times)
+}
+
+/// Runs the queries in a loop for `seconds`, all of them at least once, while a writer writes.
+///
+/// # Errors
+/// A failed query or transaction; a write that met other rows than the ledger knows; Ctrl-C.
+pub fn beside_writer(database: &Database, size: Size, seconds: Duration, cancel: &Cancel) -> Outcome<Together> {
+    let reader = cancel.connect(database)?;
+    let writer = cancel.connect(database)?;
+    let done = AtomicBool::new(false);
+    let start = Instant::now();
+    thread::scope(|scope| {
+        let writing = scope.spawn(|| {
+            let written = writer::write(&writer, size, &done, cancel);
+            // Queries go on without a writer only until they notice.
+            done.store(true, Ordering::SeqCst);
+            written
+        });
+        let read = read(&reader, seconds, &done, cancel);
+        done.store(true, Ordering::SeqCst);
+        let written = writing.join().unwrap_or_else(|_| Err(panicked("the writer")))?;
+        let Read { queries, probes, wrong } = read?;
+        Ok(Together { queries, written, probes, wrong, time: start.elapsed() })
+    })
+}
+
+/// What the loop of queries brought.
+struct Read {
+    queries: QueryTimes,
+    probes: u64,
+    wrong: Vec<String>,
+}
+
+fn read(connection: &Connection, seconds: Duration, done: &AtomicBool, cancel: &Cancel) -> Outcome<Read> {
+    let bar = progress::steps("Both", u64::try_from(seconds.as_millis()).unwrap_or(u64::MAX));
+    let start = Instant::now();
+    let mut read = Read { queries: vec![Latencies::default(); QUERIES.len()], probes: 0, wrong: Vec::new() };
+    let mut first = true;
+    while first || start.elapsed() < seconds {
+        for (query, times) in QUERIES.iter().zip(&mut read.queries) {
+            cancel.check()?;
+            if done.load(Ordering::SeqCst) || !first && start.elapsed() >= seconds {
+                break;
+            }
+            bar.set_message(query.name);
+            times.push(time(connection, query)?);
+            bar.set_position(u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX));
+        }
+        if done.load(Ordering::SeqCst) {
+            break;
+        }
+        read.wrong.extend(verify::disagreeing(connection)?.map(|what| format!("beside the writer: {what}")));
+        read.probes += 1;
+        first = false;
+    }
+    bar.finish_and_clear();
+    Ok(read)
+}
+
+/// From asking to the last row.
+fn time(connection: &Connection, query: &Query) -> Outcome<Duration> {
+    let start = Instant::now();
+    for batch in connection.query(query.sql)? {
+        batch?;
+    }
+    Ok(start.elapsed())
+}

@@ -1,0 +1,52 @@
+//! What Ctrl-C does: it cancels what runs, not the program.
+//!
+//! 1. The program says what to call ([`on_ctrl_c`]) and marks when something runs ([`running`]).
+//! 2. Ctrl-C while it runs calls that; otherwise [`Idle`] decides: a shell goes on, a script waiting for input ends.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::output;
+
+/// Exit status of a program that Ctrl-C ended, as shells count it.
+const INTERRUPTED: i32 = 130;
+
+static RUNNING: AtomicUsize = AtomicUsize::new(0);
+
+/// What Ctrl-C does while nothing runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Idle {
+    /// Nothing.
+    Stay,
+    /// It ends the program.
+    Exit,
+}
+
+/// Something runs until this is dropped.
+#[derive(Debug)]
+pub struct Running(());
+
+/// Marks that something runs.
+pub fn running() -> Running {
+    RUNNING.fetch_add(1, Ordering::SeqCst);
+    Running(())
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        RUNNING.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// From now on Ctrl-C calls `cancel` while something runs. To be called once.
+pub fn on_ctrl_c(idle: Idle, cancel: impl Fn() + Send + 'static) {
+    let handler = move || {
+        if RUNNING.load(Ordering::SeqCst) > 0 {
+            cancel();
+        } else if idle == Idle::Exit {
+            std::process::exit(INTERRUPTED);
+        }
+    };
+    if let Err(e) = ctrlc::set_handler(handler) {
+        output::say(&format!("Ctrl-C will end the program: {e}"));
+    }
+}

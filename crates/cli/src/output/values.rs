@@ -1,0 +1,116 @@
+//! The text of one value, the same in every format that writes text.
+//!
+//! Numbers with all their digits, floats with the fewest that read back the same; dates and times as PostgreSQL writes them,
+//! times with a zone in their zone; bytes as `\x` and hexadecimal digits.
+
+use std::fmt::Write;
+
+use arrow::array::{Array, RecordBatch};
+use arrow::datatypes::DataType;
+use arrow::util::display::{ArrayFormatter, DurationFormat, FormatOptions};
+use mainstem::{Error, Result};
+
+static OPTIONS: FormatOptions<'static> = FormatOptions::new()
+    .with_null("NULL")
+    .with_timestamp_format(Some("%Y-%m-%d %H:%M:%S%.f"))
+    .with_timestamp_tz_format(Some("%Y-%m-%d %H:%M:%S%.f%:z"))
+    .with_datetime_format(Some("%Y-%m-%d %H:%M:%S%.f"))
+    .with_duration_format(DurationFormat::Pretty);
+
+/// The values of a batch.
+pub struct Cells<'a> {
+    columns: Vec<Column<'a>>,
+}
+
+struct Column<'a> {
+    array: &'a dyn Array,
+    formatter: ArrayFormatter<'a>,
+    kind: Kind,
+}
+
+/// What is left to do to Arrow's text.
+#[derive(Clone, Copy)]
+enum Kind {
+    AsItIs,
+    Float,
+    Time,
+    Bytes,
+}
+
+impl<'a> Cells<'a> {
+    /// The values of `batch`.
+    ///
+    /// # Errors
+    /// A type that has no text.
+    pub fn new(batch: &'a RecordBatch) -> Result<Self> {
+        let columns = batch
+            .columns()
+            .iter()
+            .map(|column| {
+                let array = column.as_ref();
+                let formatter = ArrayFormatter::try_new(array, &OPTIONS).map_err(Error::from)?;
+                Ok(Column { array, formatter, kind: kind_of(array.data_type()) })
+            })
+            .collect::<Result<_>>()?;
+        Ok(Self { columns })
+    }
+
+    /// Columns of the batch.
+    pub fn columns(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// Appends the text at `row` of `column` to `text`; false, and nothing appended, for NULL.
+    pub fn append(&self, column: usize, row: usize, text: &mut String) -> bool {
+        let Some(column) = self.columns.get(column).filter(|column| column.array.is_valid(row)) else {
+            return false;
+        };
+        let start = text.len();
+        if matches!(column.kind, Kind::Bytes) {
+            text.push_str("\\x");
+        }
+        // Writing to a String does not fail; a value that cannot be shown says so itself.
+        let _ = write!(text, "{}", column.formatter.value(row));
+        match column.kind {
+            Kind::AsItIs | Kind::Bytes => {}
+            Kind::Float => spell_infinity(text, start),
+            Kind::Time => shorten_time(text, start),
+        }
+        true
+    }
+}
+
+fn kind_of(data_type: &DataType) -> Kind {
+    match data_type {
+        DataType::Float16 | DataType::Float32 | DataType::Float64 => Kind::Float,
+        DataType::Timestamp(..) | DataType::Time32(_) | DataType::Time64(_) => Kind::Time,
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => Kind::Bytes,
+        _ => Kind::AsItIs,
+    }
+}
+
+fn spell_infinity(text: &mut String, start: usize) {
+    let spelled = match text.get(start..) {
+        Some("inf") => "Infinity",
+        Some("-inf") => "-Infinity",
+        Some("-0.0") => "0.0",
+        _ => return,
+    };
+    text.truncate(start);
+    text.push_str(spelled);
+}
+
+/// Drops the zeros that end a fraction of a second, and the minutes of a zone of whole hours.
+fn shorten_time(text: &mut String, start: usize) {
+    let Some(written) = text.get(start..) else { return };
+    let zone = written.rfind(':').and_then(|colon| {
+        let sign = colon.checked_sub(3)?;
+        matches!(written.as_bytes().get(sign), Some(b'+' | b'-')).then_some(sign)
+    });
+    let (time, zone) = written.split_at(zone.unwrap_or(written.len()));
+    let time = if time.contains('.') { time.trim_end_matches('0').trim_end_matches('.') } else { time };
+    let zone = zone.strip_suffix(":00").unwrap_or(zone);
+    let short = format!("{time}{zone}");
+    text.truncate(start);
+    text.push_str(&short);
+}
