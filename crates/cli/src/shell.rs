@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use mainstem::{Connection, TransactionState};
+use mainstem::{Connection, TransactionStatus};
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 use rustyline::{Config, DefaultEditor, Editor};
@@ -70,7 +70,7 @@ impl Shell<'_> {
     fn read(&mut self, editor: &mut Editor<(), FileHistory>) -> rustyline::Result<()> {
         let mut text = String::new();
         loop {
-            let line = match editor.readline(prompt(self.connection.transaction_state(), !text.is_empty())) {
+            let line = match editor.readline(prompt(self.connection.status(), !text.is_empty())) {
                 Ok(line) => line,
                 Err(ReadlineError::Interrupted) => {
                     text.clear();
@@ -89,7 +89,7 @@ impl Shell<'_> {
             }
             text.push_str(&line);
             text.push('\n');
-            if mainstem::is_complete(&text) {
+            if is_complete(&text) {
                 editor.add_history_entry(text.trim())?;
                 self.statements(&text);
                 text.clear();
@@ -188,12 +188,18 @@ fn folded(table: &str) -> String {
     }
 }
 
-fn prompt(state: TransactionState, unfinished: bool) -> &'static str {
+/// Whether `text` is whole statements, with nothing behind the last semicolon but a comment to the end of the line.
+fn is_complete(text: &str) -> bool {
+    let (done, rest) = mainstem::split_statements(text);
+    !done.is_empty() && rest.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with("--"))
+}
+
+fn prompt(state: TransactionStatus, unfinished: bool) -> &'static str {
     match (state, unfinished) {
         (_, true) => "      ...> ",
-        (TransactionState::Idle, _) => "mainstem> ",
-        (TransactionState::Open, _) => "mainstem*> ",
-        (TransactionState::Failed, _) => "mainstem!> ",
+        (TransactionStatus::Idle, _) => "mainstem> ",
+        (TransactionStatus::Open, _) => "mainstem*> ",
+        (TransactionStatus::Failed, _) => "mainstem!> ",
     }
 }
 

@@ -29,7 +29,7 @@ pub struct Loaded {
 /// # Errors
 /// A failed statement; a COPY that says it read other rows than the files have; Ctrl-C.
 pub fn load(connection: &Connection, tables: &[TableFiles], cancel: &Cancel) -> Outcome<Vec<Loaded>> {
-    connection.run(SCHEMA).try_for_each(|outcome| outcome.map(drop))?;
+    connection.execute(SCHEMA)?;
     let bar = progress::bytes("Loading", tables.iter().map(|table| table.bytes).sum());
     let mut all = Vec::new();
     for TableFiles { table, files, rows, bytes } in tables {

@@ -75,10 +75,12 @@ type Rows<'a> = &'a mut dyn Iterator<Item = mainstem::Result<RecordBatch>>;
 /// Whatever the statement or the writer failed with; what came before is written.
 pub fn run_text(connection: &Connection, text: &str, format: Format, out: &mut dyn Write) -> Result<(), Stopped> {
     let running = interrupt::running();
-    let done = connection.run(text).try_for_each(|outcome| {
-        write_outcome(outcome?, format, out)?;
-        out.flush()?;
-        Ok(())
+    let done = connection.run(text).map_err(Stopped::from).and_then(|mut statements| {
+        statements.try_for_each(|outcome| {
+            write_outcome(outcome?, format, out)?;
+            out.flush()?;
+            Ok(())
+        })
     });
     drop(running);
     match done {
@@ -91,7 +93,7 @@ pub fn run_text(connection: &Connection, text: &str, format: Format, out: &mut d
 /// Writes one statement's rows, if it has any; notices go to standard error.
 fn write_outcome(outcome: StatementOutcome, format: Format, out: &mut dyn Write) -> Result<(), Stopped> {
     for notice in &outcome.notices {
-        say(&format!("NOTICE: {notice}"));
+        say(&format!("NOTICE {}: {}", notice.sqlstate, notice.message));
     }
     let Some(mut rows) = outcome.rows else {
         if format == Format::Box {
@@ -110,7 +112,7 @@ fn write_rows(schema: &SchemaRef, rows: Rows<'_>, format: Format, out: &mut dyn 
         Format::Tsv => delimited::write(schema, rows, '\t', out),
         Format::Json => json::write_array(rows, out),
         Format::Jsonl => json::write_lines(rows, out),
-        Format::None => rows.try_for_each(|batch| batch.map(drop).map_err(Stopped::from)),
+        Format::None => rows.map(|batch| batch.map(drop).map_err(Stopped::from)).collect(),
     }
 }
 

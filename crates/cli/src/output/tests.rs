@@ -1,0 +1,170 @@
+use std::io;
+use std::sync::Arc;
+
+use arrow::array::{
+    ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, Float64Array, Int64Array, RecordBatch,
+    StringViewArray, TimestampMicrosecondArray,
+};
+use mainstem::Error;
+
+use super::{Format, Stopped, write_rows};
+
+fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
+    RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, array)| (name, array, true))).unwrap()
+}
+
+/// Values of every kind, twice in a row, and NULL.
+fn values() -> RecordBatch {
+    batch(vec![
+        ("n", Arc::new(Int64Array::from(vec![Some(-7), None])) as ArrayRef),
+        ("t", Arc::new(StringViewArray::from(vec![Some("a,\"b\""), None]))),
+        ("m", Arc::new(Decimal128Array::from(vec![Some(-5), None]).with_precision_and_scale(15, 2).unwrap())),
+        ("d", Arc::new(Date32Array::from(vec![Some(10_957), None]))),
+        ("b", Arc::new(BooleanArray::from(vec![Some(true), None]))),
+    ])
+}
+
+fn written(batches: &[RecordBatch], format: Format) -> String {
+    let mut out = Vec::new();
+    let schema = batches[0].schema();
+    write_rows(&schema, &mut batches.iter().cloned().map(Ok), format, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+/// The CSV text of the one value of `array`.
+fn text(array: impl arrow::array::Array + 'static) -> String {
+    let csv = written(&[batch(vec![("x", Arc::new(array))])], Format::Csv);
+    csv.strip_prefix("x\n").unwrap().strip_suffix('\n').unwrap().to_owned()
+}
+
+#[test]
+fn csv_tells_null_from_the_empty_text_and_quotes_what_it_must() {
+    assert_eq!(written(&[values()], Format::Csv), "n,t,m,d,b\n-7,\"a,\"\"b\"\"\",-0.05,2000-01-01,true\n,,,,\n");
+    let texts = StringViewArray::from(vec!["", "a\nb", "a b", "\t", "\r"]);
+    let csv = written(&[batch(vec![("a,b", Arc::new(texts))])], Format::Csv);
+    assert_eq!(csv, "\"a,b\"\n\"\"\n\"a\nb\"\na b\n\t\n\"\r\"\n");
+}
+
+#[test]
+fn tsv_quotes_tabs_and_not_commas() {
+    let texts = StringViewArray::from(vec!["a,b", "a\tb"]);
+    assert_eq!(written(&[batch(vec![("x", Arc::new(texts))])], Format::Tsv), "x\na,b\n\"a\tb\"\n");
+    assert_eq!(written(&[values()], Format::Tsv).lines().last(), Some("\t\t\t\t"));
+}
+
+#[test]
+fn json_has_null_and_exact_numbers() {
+    let first = r#"{"n":-7,"t":"a,\"b\"","m":-0.05,"d":"2000-01-01","b":true}"#;
+    let second = r#"{"n":null,"t":null,"m":null,"d":null,"b":null}"#;
+    assert_eq!(written(&[values()], Format::Jsonl), format!("{first}\n{second}\n"));
+    assert_eq!(written(&[values()], Format::Json), format!("[{first},{second}]\n"));
+}
+
+#[test]
+fn results_in_several_batches_and_results_without_rows_are_whole() {
+    let numbers = |numbers: Vec<i64>| batch(vec![("n", Arc::new(Int64Array::from(numbers)) as ArrayRef)]);
+    let parts = [numbers(vec![1]), numbers(vec![]), numbers(vec![2, 3])];
+    assert_eq!(written(&parts, Format::Csv), "n\n1\n2\n3\n");
+    assert_eq!(written(&parts, Format::Json), "[{\"n\":1},{\"n\":2},{\"n\":3}]\n");
+    assert_eq!(written(&parts, Format::None), "");
+    assert_eq!(written(&parts[1..2], Format::Csv), "n\n");
+    assert_eq!(written(&parts[1..2], Format::Json), "[]\n");
+    assert_eq!(written(&parts[1..2], Format::Jsonl), "");
+    assert_eq!(written(&parts[1..2], Format::Box), "┌───┐\n│ n │\n├───┤\n└───┘\n(0 rows)\n");
+}
+
+#[test]
+fn a_box_counts_what_it_does_not_draw() {
+    let numbers = |range: std::ops::Range<i64>| batch(vec![("n", Arc::new(Int64Array::from_iter_values(range)) as ArrayRef)]);
+    let text = written(&[numbers(0..1_500), numbers(1_500..2_500), numbers(2_500..2_501)], Format::Box);
+    assert!(text.contains("│ 1999 │") && !text.contains("│ 2000 │"), "{text}");
+    assert!(text.ends_with("(2501 rows, the first 2000 shown)\n"), "{text}");
+}
+
+#[test]
+fn a_box_is_straight_whatever_is_in_it() {
+    let texts = StringViewArray::from(vec![Some("漢字"), Some("é"), None, Some("a\nb\u{1b}")]);
+    let numbers = Int64Array::from(vec![Some(1), None, Some(1_000), Some(22)]);
+    let table = batch(vec![("t", Arc::new(texts)), ("n", Arc::new(numbers))]);
+    let expected = "\
+┌────────────┬──────┐
+│ t          │    n │
+├────────────┼──────┤
+│ 漢字       │    1 │
+│ é          │ NULL │
+│ NULL       │ 1000 │
+│ a\\nb\\u{1b} │   22 │
+└────────────┴──────┘
+(4 rows)
+";
+    assert_eq!(written(&[table], Format::Box), expected);
+}
+
+#[test]
+fn floats_have_the_fewest_digits_that_read_back() {
+    let cases = [
+        (0.1, "0.1"),
+        (1.0, "1.0"),
+        (-0.0, "0.0"),
+        (1e16, "1e16"),
+        (f64::NAN, "NaN"),
+        (f64::INFINITY, "Infinity"),
+        (f64::NEG_INFINITY, "-Infinity"),
+    ];
+    for (number, expected) in cases {
+        assert_eq!(text(Float64Array::from(vec![number])), expected);
+    }
+}
+
+#[test]
+fn times_have_no_zeros_behind_and_name_their_zone() {
+    let time = |micros: i64| text(TimestampMicrosecondArray::from(vec![micros]));
+    assert_eq!(time(0), "1970-01-01 00:00:00");
+    assert_eq!(time(50_000), "1970-01-01 00:00:00.05");
+    assert_eq!(time(1_200_000_000), "1970-01-01 00:20:00");
+    assert_eq!(time(-1), "1969-12-31 23:59:59.999999");
+    let zoned = |micros: i64, zone: &str| text(TimestampMicrosecondArray::from(vec![micros]).with_timezone(zone));
+    assert_eq!(zoned(0, "+00:00"), "1970-01-01 00:00:00+00");
+    assert_eq!(zoned(500_000, "-05:30"), "1969-12-31 18:30:00.5-05:30");
+}
+
+#[test]
+fn bytes_are_hexadecimal() {
+    assert_eq!(text(BinaryArray::from(vec![&b"\x00\xff"[..]])), "\\x00ff");
+    assert_eq!(text(BinaryArray::from(vec![&b""[..]])), "\\x");
+}
+
+/// A reader that has gone away.
+struct Gone;
+
+impl io::Write for Gone {
+    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+        Err(io::ErrorKind::BrokenPipe.into())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_reader_that_went_away_is_told_from_a_failed_statement() {
+    for format in [Format::Box, Format::Csv, Format::Tsv, Format::Json, Format::Jsonl] {
+        let rows = &mut std::iter::once(Ok(values()));
+        let stopped = write_rows(&values().schema(), rows, format, &mut Gone).unwrap_err();
+        let Stopped::Output(error) = stopped else { panic!("{format:?}: {stopped:?}") };
+        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe, "{format:?}");
+    }
+}
+
+#[test]
+fn rows_before_a_failure_are_written() {
+    for format in [Format::Csv, Format::Tsv, Format::Jsonl, Format::None, Format::Box, Format::Json] {
+        let rows = &mut [Ok(values()), Err(Error::invalid("22012", "division by zero"))].into_iter();
+        let mut out = Vec::new();
+        let Err(Stopped::Statement(error)) = write_rows(&values().schema(), rows, format, &mut out) else { panic!() };
+        assert_eq!(error.sqlstate(), "22012");
+        let streams = matches!(format, Format::Csv | Format::Tsv | Format::Jsonl);
+        assert!(!streams || !out.is_empty(), "{format:?}");
+    }
+}
