@@ -47,13 +47,7 @@ fn sqlstate_of(error: &std::io::Error) -> &'static str {
 }
 
 /// Runs what `reader` holds; returns whether all of it succeeded.
-fn run_reader(
-    connection: &Connection,
-    reader: impl BufRead,
-    name: &str,
-    format: Format,
-    out: &mut dyn Write,
-) -> bool {
+fn run_reader(connection: &Connection, reader: impl BufRead, name: &str, format: Format, out: &mut dyn Write) -> bool {
     let mut pieces = Pieces::new(reader);
     loop {
         match pieces.next() {
@@ -126,7 +120,8 @@ impl<R: BufRead> Pieces<R> {
     /// The statement in `text`, which follows what was returned so far; none if it is blank.
     fn piece(&mut self, text: &str) -> Option<Piece> {
         let statement = after_line_comments(text);
-        let line = self.line + text.get(..text.len() - statement.len()).map_or(0, |skipped| skipped.matches('\n').count());
+        let line =
+            self.line + text.get(..text.len() - statement.len()).map_or(0, |skipped| skipped.matches('\n').count());
         self.line += text.matches('\n').count();
         (!statement.is_empty()).then(|| Piece { text: statement.to_owned(), line })
     }

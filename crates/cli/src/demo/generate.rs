@@ -149,7 +149,8 @@ fn jobs(dir: &Path, scale_factor: f64, threads: usize) -> Vec<Job> {
         let many = table.rows(scale_factor) >= PARTS_ROWS_MIN;
         let parts = if many { i32::try_from(threads.max(1)).unwrap_or(1) } else { 1 };
         for part in 1..=parts {
-            let name = if parts == 1 { format!("{}.csv", table.name()) } else { format!("{}.{part}.csv", table.name()) };
+            let name =
+                if parts == 1 { format!("{}.csv", table.name()) } else { format!("{}.{part}.csv", table.name()) };
             jobs.push(Job { table, part, parts, path: dir.join(name) });
         }
     }
@@ -161,8 +162,12 @@ fn make(job: &Job, sf: f64, bar: &ProgressBar, cancel: &Cancel) -> Outcome<(u64,
     let (part, parts) = (job.part, job.parts);
     let mut file = CsvFile::create(&job.path, bar, cancel)?;
     match job.table {
-        Table::Region => file.write(RegionCsv::header(), RegionGenerator::new(sf, part, parts).iter().map(RegionCsv::new)),
-        Table::Nation => file.write(NationCsv::header(), NationGenerator::new(sf, part, parts).iter().map(NationCsv::new)),
+        Table::Region => {
+            file.write(RegionCsv::header(), RegionGenerator::new(sf, part, parts).iter().map(RegionCsv::new))
+        }
+        Table::Nation => {
+            file.write(NationCsv::header(), NationGenerator::new(sf, part, parts).iter().map(NationCsv::new))
+        }
         Table::Supplier => {
             file.write(SupplierCsv::header(), SupplierGenerator::new(sf, part, parts).iter().map(SupplierCsv::new))
         }

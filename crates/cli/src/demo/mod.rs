@@ -159,7 +159,13 @@ pub fn run(args: &DemoArgs) -> ExitCode {
             return if verified { ExitCode::SUCCESS } else { ExitCode::FAILURE };
         }
         // A statement that Ctrl-C ended says so itself.
-        Err(trouble) => if cancel.check().is_err() { Trouble::Cancelled } else { trouble },
+        Err(trouble) => {
+            if cancel.check().is_err() {
+                Trouble::Cancelled
+            } else {
+                trouble
+            }
+        }
     };
     match trouble {
         Trouble::Failed(error) => output::report(&error, None),

@@ -41,7 +41,8 @@ impl Place {
                     .map_err(|e| Error::io("make a temporary directory in", std::env::temp_dir().display(), e))?,
             ),
         };
-        let root = dir.map_or_else(|| temporary.as_ref().map_or_else(PathBuf::new, |t| t.path().into()), Path::to_path_buf);
+        let root =
+            dir.map_or_else(|| temporary.as_ref().map_or_else(PathBuf::new, |t| t.path().into()), Path::to_path_buf);
         fs::create_dir_all(&root).map_err(|e| Error::io("make the directory", root.display(), e))?;
         let marker = mark(&root)?;
         let place = Self { csv: root.join("csv"), database: root.join("database"), root, temporary, _marker: marker };
@@ -84,7 +85,8 @@ fn mark(root: &Path) -> Result<File> {
     let path = root.join(MARKER);
     let failed = |operation: &'static str| move |e: io::Error| Error::io(operation, root.display(), e);
     if !path.exists() && fs::read_dir(root).map_err(failed("read the directory"))?.next().is_some() {
-        let message = format!("{} is not empty and was not made by mainstem demo: name another directory", root.display());
+        let message =
+            format!("{} is not empty and was not made by mainstem demo: name another directory", root.display());
         return Err(Error::invalid(NOT_OURS, message));
     }
     let mut marker = File::options()

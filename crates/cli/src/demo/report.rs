@@ -83,7 +83,9 @@ impl Report {
             .zip(self.alone.iter().zip(&self.together.queries))
             .map(|(query, (alone, beside))| {
                 let ratio = match (alone.median(), beside.median()) {
-                    (Some(alone), Some(beside)) => format!("{:.1} x", beside.as_secs_f64() / alone.as_secs_f64().max(1e-9)),
+                    (Some(alone), Some(beside)) => {
+                        format!("{:.1} x", beside.as_secs_f64() / alone.as_secs_f64().max(1e-9))
+                    }
                     _ => "-".into(),
                 };
                 let name = format!("{:3} {}", query.name, query.asks);

@@ -60,10 +60,9 @@ fn totals_where(connection: &Connection, orders: &str, lines: &str) -> Outcome<T
 pub fn loaded(totals: &Totals, tables: &[TableFiles]) -> Vec<String> {
     let rows = |table| tables.iter().find(|files| files.table == table).map_or(0, |files| files.rows);
     let mut wrong = Vec::new();
-    for (what, there, file) in [
-        ("orders", totals.orders, rows(Table::Orders)),
-        ("line items", totals.lines, rows(Table::Lineitem)),
-    ] {
+    for (what, there, file) in
+        [("orders", totals.orders, rows(Table::Orders)), ("line items", totals.lines, rows(Table::Lineitem))]
+    {
         if u64::try_from(there) != Ok(file) {
             wrong.push(format!("after loading: {there} {what} where the files have {file}"));
         }

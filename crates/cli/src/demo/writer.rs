@@ -297,7 +297,8 @@ impl Draw {
 
     /// The key of one of TPC-H's orders that is still there; none if several guesses hit deleted ones.
     fn base(&mut self, ledger: &Ledger) -> Option<i64> {
-        let mut guesses = (0..8).map(|_| OrderGenerator::make_order_key(self.random.random_range(1..=self.size.orders)));
+        let mut guesses =
+            (0..8).map(|_| OrderGenerator::make_order_key(self.random.random_range(1..=self.size.orders)));
         guesses.find(|key| !ledger.deleted().contains(key))
     }
 }

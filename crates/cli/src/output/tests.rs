@@ -75,7 +75,8 @@ fn results_in_several_batches_and_results_without_rows_are_whole() {
 
 #[test]
 fn a_box_counts_what_it_does_not_draw() {
-    let numbers = |range: std::ops::Range<i64>| batch(vec![("n", Arc::new(Int64Array::from_iter_values(range)) as ArrayRef)]);
+    let numbers =
+        |range: std::ops::Range<i64>| batch(vec![("n", Arc::new(Int64Array::from_iter_values(range)) as ArrayRef)]);
     let text = written(&[numbers(0..1_500), numbers(1_500..2_500), numbers(2_500..2_501)], Format::Box);
     assert!(text.contains("│ 1999 │") && !text.contains("│ 2000 │"), "{text}");
     assert!(text.ends_with("(2501 rows, the first 2000 shown)\n"), "{text}");
