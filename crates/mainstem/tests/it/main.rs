@@ -6,3 +6,4 @@ mod printing;
 mod slt;
 mod stage;
 mod support;
+mod tpch;
