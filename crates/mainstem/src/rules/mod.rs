@@ -2,10 +2,12 @@
 //! `*`, negation and SUM of integers. DataFusion wraps silently.
 //!
 //! Comes in: analysed logical plans, and the function registry. Goes out: plans whose integer arithmetic calls functions of
-//! ours, and a `sum` of ours. It does not own: casts (they are checked already) and decimals (so are they).
+//! ours, and a `sum` of ours; select items that repeat have names. It does not own: casts (they are checked already) and decimals (so are they).
 
 mod arithmetic;
 mod sum;
+mod twins;
 
 pub(crate) use arithmetic::CheckedArithmetic;
 pub(crate) use sum::checked_sum;
+pub(crate) use twins::name_twins;

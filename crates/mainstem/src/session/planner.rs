@@ -25,7 +25,7 @@ use super::settings::Settings;
 use super::system;
 use crate::error::from_datafusion;
 use crate::provider::{CATALOG, StatementCatalog, StatementTables, SystemTables};
-use crate::rules::{CheckedArithmetic, checked_sum};
+use crate::rules::{CheckedArithmetic, checked_sum, name_twins};
 use crate::sql::{CastTypes, PUBLIC, SYSTEM, TARGET_SCHEMA, state};
 
 /// Plans the statements of one connection.
@@ -101,9 +101,10 @@ impl Planner {
     ///
     /// # Errors
     /// Whatever is wrong with it: 42P01, 42703, 42601 and so on.
-    pub(crate) fn plan(&mut self, runtime: &Runtime, statement: Ast, source: &Source<'_>) -> Result<LogicalPlan> {
+    pub(crate) fn plan(&mut self, runtime: &Runtime, mut statement: Ast, source: &Source<'_>) -> Result<LogicalPlan> {
         self.state.mark_start_execution();
         self.state.config_mut().options_mut().execution.target_partitions = source.settings.threads();
+        name_twins(&mut statement);
         let statement = PlannerStatement::Statement(Box::new(statement));
         let tables = self.tables(&statement, source)?;
         self.catalog.set(tables);

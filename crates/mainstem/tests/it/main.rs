@@ -1,6 +1,7 @@
 //! Tests of Mainstem through its public API.
 
 mod basics;
+mod concurrency;
 mod hermitage;
 mod printing;
 mod slt;

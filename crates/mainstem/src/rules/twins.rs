@@ -1,0 +1,92 @@
+//! Select items with the same text: DataFusion wants each item of a SELECT to have a name of its own, SQL does not.
+//!
+//! Comes in: a statement's tree. Goes out: the same tree, in which an item without alias that occurs a second time has one.
+
+use std::collections::HashSet;
+use std::convert::Infallible;
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{Expr, Ident, Select, SelectItem, Statement, VisitMut, VisitorMut};
+
+use crate::sql::fold;
+
+/// Gives a name to each unnamed select item of `statement` that repeats an earlier one: `a_2` for a second `a`, `column3` for
+/// a third item that is no column.
+pub(crate) fn name_twins(statement: &mut Statement) {
+    let ControlFlow::Continue(()) = statement.visit(&mut Twins);
+}
+
+struct Twins;
+
+impl VisitorMut for Twins {
+    type Break = Infallible;
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Infallible> {
+        let mut seen: HashSet<String> = select.projection.iter().filter_map(alias).collect();
+        let mut columns = Columns::default();
+        for (position, item) in (1..).zip(&mut select.projection) {
+            let SelectItem::UnnamedExpr(expr) = item else { continue };
+            let column_again = columns.again(bare(expr));
+            if seen.insert(bare(expr).to_string()) && !column_again {
+                continue;
+            }
+            let mut name = match bare(expr) {
+                Expr::Identifier(ident) => format!("{}_{position}", fold(ident)),
+                Expr::CompoundIdentifier(idents) => {
+                    format!("{}_{position}", idents.last().map(fold).unwrap_or_default())
+                }
+                _ => format!("column{position}"),
+            };
+            while !seen.insert(name.clone()) {
+                name.push('_');
+            }
+            let expr = expr.clone();
+            *item = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', name) };
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Names of columns selected so far.
+#[derive(Default)]
+struct Columns {
+    bare: HashSet<String>,
+    qualified: HashSet<String>,
+}
+
+impl Columns {
+    /// Whether `expr` is a column without its table's name that was selected with one, or the other way round. A column
+    /// of that name in two tables would be ambiguous, so it is the same one.
+    fn again(&mut self, expr: &Expr) -> bool {
+        match expr {
+            Expr::Identifier(ident) => {
+                let name = fold(ident);
+                let again = self.qualified.contains(&name);
+                self.bare.insert(name);
+                again
+            }
+            Expr::CompoundIdentifier(idents) => {
+                let name = idents.last().map(fold).unwrap_or_default();
+                let again = self.bare.contains(&name);
+                self.qualified.insert(name);
+                again
+            }
+            _ => false,
+        }
+    }
+}
+
+fn alias(item: &SelectItem) -> Option<String> {
+    match item {
+        SelectItem::ExprWithAlias { alias, .. } => Some(fold(alias)),
+        _ => None,
+    }
+}
+
+/// The expression without the parentheses around it.
+fn bare(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Nested(inner) => bare(inner),
+        _ => expr,
+    }
+}

@@ -1,0 +1,232 @@
+//! Many connections at once: what snapshot isolation promises, and that single statements never show a conflict.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Barrier};
+use std::thread;
+
+use mainstem::{Connection, Database, ErrorKind, OpenOptions};
+
+use super::support::{code, rows};
+
+/// A database that freezes and merges all the time.
+fn busy() -> Database {
+    let options = OpenOptions { delta_rows: 200, segment_rows: 150, ..OpenOptions::default() };
+    Database::in_memory_with(options).unwrap()
+}
+
+fn one(connection: &Connection, sql: &str) -> i64 {
+    let rows = rows(connection, sql);
+    assert_eq!(rows.len(), 1, "{sql}");
+    rows[0].parse().unwrap()
+}
+
+/// Runs `work` on `threads` threads at once, each with a connection of its own.
+fn at_once(database: &Database, threads: usize, work: impl Fn(usize, &Connection) + Sync) {
+    let start = Barrier::new(threads);
+    thread::scope(|scope| {
+        for number in 0..threads {
+            let (start, work) = (&start, &work);
+            scope.spawn(move || {
+                let connection = database.connect().unwrap();
+                start.wait();
+                work(number, &connection);
+            });
+        }
+    });
+}
+
+/// Eight connections count one counter up, each statement a transaction of its own: every one succeeds and none is lost.
+fn hot_counter(database: &Database, each: usize) {
+    let connection = database.connect().unwrap();
+    connection.execute("CREATE TABLE counter (id INTEGER PRIMARY KEY, n BIGINT)").unwrap();
+    connection.execute("INSERT INTO counter VALUES (1, 0), (2, 0)").unwrap();
+    at_once(database, 8, |_, connection| {
+        for _ in 0..each {
+            let counted = connection.execute("UPDATE counter SET n = n + 1 WHERE id = 1");
+            assert_eq!(counted.unwrap_or_else(|e| panic!("{e:?}")), 1);
+        }
+    });
+    assert_eq!(rows(&connection, "SELECT * FROM counter ORDER BY id"), [format!("1|{}", 8 * each), "2|0".into()]);
+}
+
+#[test]
+fn a_hot_counter_in_memory_loses_nothing_and_never_conflicts() {
+    hot_counter(&busy(), 40);
+}
+
+#[test]
+fn a_hot_counter_on_disk_loses_nothing_and_never_conflicts() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("db");
+    let database = Database::open(&path).unwrap();
+    hot_counter(&database, 25);
+    database.close().unwrap();
+    let database = Database::open(&path).unwrap();
+    assert_eq!(one(&database.connect().unwrap(), "SELECT n FROM counter WHERE id = 1"), 200);
+}
+
+/// A statement that rewrites a whole table commits although small writers change rows of it all the time.
+#[test]
+fn an_update_of_a_whole_table_commits_beside_small_writers() {
+    let database = busy();
+    let connection = database.connect().unwrap();
+    connection.execute("CREATE TABLE t (k INTEGER PRIMARY KEY, whole INTEGER, small INTEGER)").unwrap();
+    connection.execute("INSERT INTO t SELECT i, 0, 0 FROM generate_series(1, 3000) AS g(i)").unwrap();
+    let (done, small) = (AtomicBool::new(false), AtomicU64::new(0));
+    thread::scope(|scope| {
+        for writer in 0..3 {
+            let (done, small, database) = (&done, &small, &database);
+            scope.spawn(move || {
+                let connection = database.connect().unwrap();
+                let mut k = writer;
+                while !done.load(Ordering::Relaxed) {
+                    k = (k + 701) % 3000;
+                    let sql = format!("UPDATE t SET small = small + 1 WHERE k = {}", k + 1);
+                    small.fetch_add(connection.execute(&sql).unwrap(), Ordering::Relaxed);
+                }
+            });
+        }
+        // Caught, so that the writers end before the test does.
+        let whole = thread::scope(|inner| {
+            let whole = inner.spawn(|| {
+                let connection = database.connect().unwrap();
+                (0..3).map(|_| connection.execute("UPDATE t SET whole = whole + 1")).collect::<Vec<_>>()
+            });
+            whole.join()
+        });
+        done.store(true, Ordering::Relaxed);
+        for updated in whole.unwrap() {
+            assert_eq!(updated.unwrap(), 3000);
+        }
+    });
+    let small = small.load(Ordering::Relaxed);
+    assert!(small > 0);
+    let sums = "SELECT count(*), min(whole), max(whole), sum(small) FROM t";
+    assert_eq!(rows(&connection, sums), [format!("3000|3|3|{small}")]);
+}
+
+/// Money moves between accounts in explicit transactions, which are run again after a conflict; whoever reads, with one
+/// statement or with two in a transaction, sees the same total.
+#[test]
+fn every_reader_sees_the_same_total_while_money_moves() {
+    let database = busy();
+    let connection = database.connect().unwrap();
+    connection.execute("CREATE TABLE account (id INTEGER PRIMARY KEY, balance BIGINT NOT NULL)").unwrap();
+    connection.execute("INSERT INTO account SELECT i, 100 FROM generate_series(1, 10) AS g(i)").unwrap();
+    let conflicts = AtomicU64::new(0);
+    at_once(&database, 4, |number, connection| {
+        if number == 0 {
+            for _ in 0..40 {
+                assert_eq!(one(connection, "SELECT sum(balance) FROM account"), 1000);
+                connection.execute("BEGIN").unwrap();
+                let low = one(connection, "SELECT sum(balance) FROM account WHERE id <= 5");
+                let high = one(connection, "SELECT sum(balance) FROM account WHERE id > 5");
+                connection.execute("COMMIT").unwrap();
+                assert_eq!(low + high, 1000);
+            }
+            return;
+        }
+        for round in 0..20_usize {
+            let (from, to) = ((round * 7 + number) % 10 + 1, (round * 3 + number * 5 + 1) % 10 + 1);
+            while !transfer(connection, from, to) {
+                conflicts.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    });
+    assert_eq!(rows(&connection, "SELECT count(*), sum(balance) FROM account"), ["10|1000"]);
+}
+
+/// Moves 1 between two accounts; false after a conflict, the only way it may fail.
+fn transfer(connection: &Connection, from: usize, to: usize) -> bool {
+    let transaction = connection.transaction().unwrap();
+    let moved = transaction
+        .execute(&format!("UPDATE account SET balance = balance - 1 WHERE id = {from}"))
+        .and_then(|_| transaction.execute(&format!("UPDATE account SET balance = balance + 1 WHERE id = {to}")));
+    let outcome = match moved {
+        Ok(_) => transaction.commit(),
+        Err(e) => {
+            transaction.rollback();
+            Err(e)
+        }
+    };
+    match outcome {
+        Ok(()) => true,
+        Err(e) => {
+            assert_eq!((e.kind(), e.sqlstate()), (ErrorKind::Conflict, "40001"), "{e:?}");
+            false
+        }
+    }
+}
+
+/// Of many connections that insert one key, or make one table, exactly one succeeds; the others get the error a later one
+/// would have got.
+#[test]
+fn one_of_many_inserts_of_a_key_wins() {
+    let database = busy();
+    let connection = database.connect().unwrap();
+    connection.execute("CREATE TABLE t (k INTEGER PRIMARY KEY, who INTEGER)").unwrap();
+    let (won, made) = (AtomicU64::new(0), AtomicU64::new(0));
+    at_once(&database, 6, |number, connection| {
+        for k in 0..15 {
+            match code(connection, &format!("INSERT INTO t VALUES ({k}, {number})")) {
+                "no error" => won.fetch_add(1, Ordering::Relaxed),
+                other => {
+                    assert_eq!(other, "23505");
+                    0
+                }
+            };
+        }
+        for table in 0..5 {
+            match code(connection, &format!("CREATE TABLE made_{table} (a INTEGER)")) {
+                "no error" => made.fetch_add(1, Ordering::Relaxed),
+                other => {
+                    assert_eq!(other, "42P07");
+                    0
+                }
+            };
+        }
+    });
+    assert_eq!((won.into_inner(), made.into_inner()), (15, 5));
+    assert_eq!(one(&connection, "SELECT count(*) FROM t"), 15);
+    assert_eq!(one(&connection, "SELECT count(*) FROM mainstem.tables"), 6);
+}
+
+/// Rows that are inserted, updated and deleted by many connections at once, while tables are frozen and merged by hand.
+#[test]
+fn writers_of_different_rows_never_conflict_with_merges() {
+    let database = busy();
+    let connection = database.connect().unwrap();
+    connection.execute("CREATE TABLE t (k INTEGER PRIMARY KEY, v INTEGER)").unwrap();
+    let table = connection.table("t").unwrap().id;
+    let done = Arc::new(AtomicBool::new(false));
+    let merger = thread::spawn({
+        let (done, database) = (done.clone(), database.clone());
+        move || {
+            while !done.load(Ordering::Relaxed) {
+                database.storage().freeze(table).unwrap();
+                database.storage().merge(table).unwrap();
+            }
+        }
+    });
+    at_once(&database, 3, |number, connection| {
+        for round in 0..30 {
+            let k = round * 10 + number;
+            let transaction = connection.transaction().unwrap();
+            let run = |sql: String| assert_eq!(transaction.execute(&sql).unwrap(), 1, "{sql}");
+            run(format!("INSERT INTO t VALUES ({k}, {round})"));
+            run(format!("UPDATE t SET v = v + 1 WHERE k = {k}"));
+            if round > 0 {
+                run(format!("UPDATE t SET v = v + 1 WHERE k = {}", k - 10));
+            }
+            if round > 1 {
+                run(format!("DELETE FROM t WHERE k = {}", k - 20));
+            }
+            transaction.commit().unwrap();
+        }
+    });
+    done.store(true, Ordering::Relaxed);
+    merger.join().unwrap();
+    let left: Vec<String> =
+        (0..3).map(|n| format!("{}|30", 280 + n)).chain((0..3).map(|n| format!("{}|30", 290 + n))).collect();
+    assert_eq!(rows(&connection, "SELECT * FROM t ORDER BY k"), left);
+}
