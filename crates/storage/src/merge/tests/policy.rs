@@ -174,6 +174,28 @@ fn a_steady_stream_of_flushes_rewrites_each_row_a_few_times() {
 }
 
 #[test]
+fn flushes_without_end_do_not_keep_runs_from_merging() {
+    let (mut busy, mut next_id) = (table(&[], &[]), 0);
+    for _ in 0..500 {
+        // Too many rows for a flush to take a run along, and always one more waiting.
+        happen(&mut busy, &Event::Freeze(900), &mut next_id);
+        let choice = choose(&busy).unwrap();
+        apply(&mut busy, &choice, &mut next_id);
+        let total: u64 = busy.runs.iter().map(|r| r.live_rows).sum();
+        assert!(busy.runs.len() <= settled_runs_max(total) + MERGE_FAN_IN, "{} runs", busy.runs.len());
+        assert!(busy.frozen.len() <= MERGE_FAN_IN, "{} deltas wait", busy.frozen.len());
+    }
+}
+
+#[test]
+fn a_merge_takes_along_what_its_output_would_merge_with_at_once() {
+    let choice = choose(&table(&[40, 10, 10, 10, 10, 10], &[])).unwrap();
+    assert_eq!((choice.reason, choice.runs.len()), (MergeReason::Decay, 6), "five tens would be too large beside 40");
+    let choice = choose(&table(&[10_000, 10, 10, 10, 8], &[])).unwrap();
+    assert_eq!(choice.runs.len(), 4, "the large one is left alone");
+}
+
+#[test]
 fn dead_rows_and_fragments_are_cleaned_up() {
     let mut dead = table(&[10_000, 1_000], &[]);
     dead.runs[0].live_rows = 8_000;
