@@ -91,44 +91,45 @@ impl Cursor {
         Ok(cursor)
     }
 
-    /// Takes `keep_whole` from parts that rows of other streams may belong into.
+    /// Takes `keep_whole` from parts that rows of other streams may belong into. O(parts * streams * log parts).
     fn find_whole_parts(&mut self) -> Result<()> {
         if self.reader.codec().is_none() || !self.parts.iter().any(|part| part.keep_whole) {
             return Ok(());
         }
-        let mut whole: Vec<bool> = self.parts.iter().map(|part| part.keep_whole).collect();
-        for head in 0..self.heads.len() {
-            let range = self.heads[head].part..self.heads[head].end;
-            // A part without bounds is a delta: its keys say exactly which parts it leaves alone.
-            for other in range {
-                let loaded = match self.parts[other].bounds() {
-                    Some(_) => None,
-                    None => Some(self.reader.load(&self.parts[other])?),
-                };
-                for (index, whole) in whole.iter_mut().enumerate() {
-                    if *whole && self.streams[index] != head && self.meet(index, other, loaded.as_ref()) {
-                        *whole = false;
-                    }
-                }
-            }
+        // A delta has no bounds: its keys say exactly which parts it leaves alone.
+        let mut loaded = Vec::with_capacity(self.heads.len());
+        for head in &self.heads {
+            let parts = self.parts[head.part..head.end].iter();
+            let unbounded = parts.filter(|part| part.bounds().is_none());
+            loaded.push(unbounded.map(|part| self.reader.load(part)).collect::<Result<Vec<_>>>()?);
         }
+        let apart = |index: usize| {
+            let streams = self.heads.iter().zip(&loaded).enumerate();
+            let mut others = streams.filter(|(stream, _)| *stream != self.streams[index]);
+            self.parts[index].bounds().is_some_and(|(min, max)| {
+                others.all(|(_, (head, loaded))| !self.reaches_between(head, loaded, min, max))
+            })
+        };
+        let whole: Vec<bool> = (0..self.parts.len()).map(|at| self.parts[at].keep_whole && apart(at)).collect();
         for (part, whole) in self.parts.iter_mut().zip(whole) {
             part.keep_whole = whole;
         }
         Ok(())
     }
 
-    /// Whether a row of part `other` may belong between those of part `index`.
-    fn meet(&self, index: usize, other: usize, loaded: Option<&LoadedPart>) -> bool {
-        let Some((min, max)) = self.parts[index].bounds() else { return true };
-        match (self.parts[other].bounds(), loaded) {
-            (Some((other_min, other_max)), _) => other_min <= max && min <= other_max,
-            (None, Some(keys)) => {
-                let at = keys.seek(0, min);
-                at < keys.len && keys.key(at) <= max
-            }
-            (None, None) => true,
+    /// Whether the stream that begins at `head` may have a key from `min` to `max`. `loaded` are its parts without bounds.
+    fn reaches_between(&self, head: &Head, loaded: &[LoadedPart], min: &[u8], max: &[u8]) -> bool {
+        let within = |keys: &LoadedPart| {
+            let at = keys.seek(0, min);
+            at < keys.len && keys.key(at) <= max
+        };
+        if !loaded.is_empty() {
+            let bounded = self.parts[head.part..head.end].len() - loaded.len();
+            return bounded > 0 || loaded.iter().any(within);
         }
+        let parts = &self.parts[head.part..head.end];
+        let first = parts.partition_point(|part| part.bounds().is_some_and(|(_, end)| end < min));
+        parts.get(first).and_then(Part::bounds).is_some_and(|(begin, _)| begin <= max)
     }
 
     /// Stands `stream` at the first live row of its current part, or of a later one.
