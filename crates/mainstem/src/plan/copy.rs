@@ -226,7 +226,8 @@ pub(crate) fn copy_to(
 
 enum Sink {
     Csv(CsvWriter<File>),
-    Parquet(Box<ArrowWriter<File>>),
+    /// The second handle is the same file, to fsync it.
+    Parquet(Box<ArrowWriter<File>>, File),
 }
 
 impl Sink {
@@ -236,9 +237,10 @@ impl Sink {
             CopyFormat::Parquet => {
                 let properties =
                     WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();
+                let same = file.try_clone().map_err(|e| Error::io("open", "the file", e))?;
                 let writer =
                     ArrowWriter::try_new(file, schema.clone(), Some(properties)).map_err(|e| from_parquet(&e))?;
-                Self::Parquet(Box::new(writer))
+                Self::Parquet(Box::new(writer), same)
             }
         })
     }
@@ -246,20 +248,25 @@ impl Sink {
     fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         match self {
             Self::Csv(writer) => writer.write(batch),
-            Self::Parquet(writer) => writer.write(batch).map_err(|e| from_parquet(&e)),
+            Self::Parquet(writer, _) => writer.write(batch).map_err(|e| from_parquet(&e)),
         }
     }
 
     fn finish(self) -> Result<()> {
         let file = match self {
             Self::Csv(writer) => writer.finish()?,
-            Self::Parquet(writer) => writer.into_inner().map_err(|e| from_parquet(&e))?,
+            Self::Parquet(mut writer, file) => {
+                writer.finish().map_err(|e| from_parquet(&e))?;
+                writer.sync().map_err(|e| Error::io("write", "the file", e))?;
+                file
+            }
         };
-        file.sync_all().map_err(|e| Error::io("fsync", "the file", e))
+        let regular = file.metadata().is_ok_and(|found| found.is_file());
+        if regular { file.sync_all().map_err(|e| Error::io("fsync", "the file", e)) } else { Ok(()) }
     }
 }
 
-/// A file beside its target; removed unless installed.
+/// A file beside its target; removed unless installed. What is no regular file, a pipe or a device, is written to as it is.
 struct Aside {
     path: PathBuf,
     target: PathBuf,
@@ -269,9 +276,14 @@ struct Aside {
 impl Aside {
     fn create(target: &str) -> Result<Self> {
         static COUNTER: AtomicU64 = AtomicU64::new(0);
-        let target = PathBuf::from(target);
-        if target.is_dir() {
-            return Err(Error::invalid("42809", format!("\"{}\" is a directory", target.display())));
+        // A link stays one: what it leads to is replaced.
+        let target = std::fs::canonicalize(target).unwrap_or_else(|_| PathBuf::from(target));
+        match std::fs::metadata(&target) {
+            Ok(found) if found.is_dir() => {
+                return Err(Error::invalid("42809", format!("\"{}\" is a directory", target.display())));
+            }
+            Ok(found) if !found.is_file() => return Ok(Self { path: target.clone(), target, installed: true }),
+            _ => {}
         }
         let mut name = target.file_name().unwrap_or_default().to_os_string();
         name.push(format!(".{}-{}.tmp", std::process::id(), COUNTER.fetch_add(1, Ordering::Relaxed)));
@@ -279,10 +291,15 @@ impl Aside {
     }
 
     fn file(&self) -> Result<File> {
-        File::create_new(&self.path).map_err(|e| Error::io("create", format_args!("\"{}\"", self.target.display()), e))
+        let opened =
+            if self.installed { File::options().write(true).open(&self.path) } else { File::create_new(&self.path) };
+        opened.map_err(|e| Error::io("create", format_args!("\"{}\"", self.target.display()), e))
     }
 
     fn install(mut self) -> Result<()> {
+        if self.installed {
+            return Ok(());
+        }
         let target = self.target.display();
         std::fs::rename(&self.path, &self.target)
             .map_err(|e| Error::io("rename to", format_args!("\"{target}\""), e))?;

@@ -281,8 +281,11 @@ impl Session {
         let Self { shared, planner, settings, current, interrupts } = self;
         let mut env = Environment { shared, planner, settings, cancel: interrupts.watch() };
         match current {
-            Current::None => in_own_transaction(&mut env, table, write),
             Current::Failed => Err(failed()),
+            _ if env.shared.storage.options().read_only => {
+                Err(Error::invalid(sqlstate::READ_ONLY, "the database was opened to read only"))
+            }
+            Current::None => in_own_transaction(&mut env, table, write),
             Current::Open { read_only: true, .. } => {
                 Err(Error::invalid(sqlstate::READ_ONLY, "cannot write in a read-only transaction"))
             }

@@ -1,7 +1,7 @@
 //! Our SQL dialect: PostgreSQL's, under a name of our own, so that grammar can be added without sqlparser taking the
 //! statement for another dialect's.
 //!
-//! Every method PostgreSQL's dialect overrides is handed on to it; `dialect()` answers with its type, because the parser
+//! Every method PostgreSQL's dialect overrides is handed on to it, with exceptions that say why; `dialect()` answers with its type, because the parser
 //! asks for it by type in many places.
 
 use std::any::TypeId;
@@ -54,7 +54,6 @@ impl Dialect for MainstemDialect {
         supports_comment_on() -> bool;
         supports_load_extension() -> bool;
         supports_named_fn_args_with_colon_operator() -> bool;
-        supports_named_fn_args_with_expr_name() -> bool;
         supports_empty_projections() -> bool;
         supports_nested_comments() -> bool;
         supports_string_escape_constant() -> bool;
@@ -71,5 +70,11 @@ impl Dialect for MainstemDialect {
         supports_comma_separated_trim() -> bool;
         supports_xml_expressions() -> bool;
         supports_comment_optimizer_hint() -> bool;
+    }
+
+    /// PostgreSQL's dialect says yes, and sqlparser then reads each argument of a function twice, once as a name: nested calls
+    /// take time exponential in their depth. An argument's name is an identifier here.
+    fn supports_named_fn_args_with_expr_name(&self) -> bool {
+        false
     }
 }

@@ -1,7 +1,9 @@
 //! Tests of Mainstem through its public API.
 
+mod api;
 mod basics;
 mod concurrency;
+mod errors;
 mod hermitage;
 mod printing;
 mod slt;

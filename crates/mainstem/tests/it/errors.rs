@@ -1,0 +1,322 @@
+//! Bad input and bad luck: each its own message and SQLSTATE, nothing left behind, session and database go on.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use mainstem::{Connection, Database, Error, ErrorKind, OpenOptions};
+
+use super::support::{code, quiet, rows};
+
+/// A table with the rows (1, 10, 'a') and (2, 20, 'b').
+fn prepare(database: &Database) -> Connection {
+    let connection = database.connect().unwrap();
+    connection.execute("CREATE TABLE t (k INTEGER PRIMARY KEY, n SMALLINT NOT NULL, s VARCHAR(5))").unwrap();
+    connection.execute("INSERT INTO t VALUES (1, 10, 'a'), (2, 20, 'b')").unwrap();
+    connection
+}
+
+fn unharmed(connection: &Connection) {
+    assert_eq!(rows(connection, "SELECT * FROM t ORDER BY k"), ["1|10|a", "2|20|b"]);
+}
+
+fn open_error(path: &Path, options: OpenOptions) -> Error {
+    Database::open_with(path, options).map(|_| ()).unwrap_err()
+}
+
+fn read_only() -> OpenOptions {
+    OpenOptions { read_only: true, ..OpenOptions::default() }
+}
+
+#[test]
+fn a_failed_statement_leaves_nothing_behind() {
+    let database = quiet();
+    let connection = prepare(&database);
+    let failing = [
+        ("SELECT * FROM nowhere", "42P01", "nowhere"),
+        ("INSERT INTO nowhere VALUES (1)", "42P01", "nowhere"),
+        ("UPDATE t SET nothing = 1", "42703", "nothing"),
+        ("SELECT nofunction(k) FROM t", "42883", "nofunction"),
+        ("INSERT INTO t VALUES (3, 30, 'c'), ('four', 40, 'd')", "22P02", "four"),
+        ("UPDATE t SET n = true", "42804", "\"n\""),
+        ("UPDATE t SET n = n * 2000", "22003", "\"n\""),
+        ("INSERT INTO t SELECT k + 2147483647, n, s FROM t", "22003", ""),
+        ("SELECT k + 9223372036854775807 FROM t", "22003", ""),
+        ("INSERT INTO t VALUES (3, 30, 'c'), (1, 1, 'x')", "23505", "(k)=(1)"),
+        ("UPDATE t SET k = 7", "23505", "(k)=(7)"),
+        ("INSERT INTO t VALUES (3, 30, 'c'), (4, NULL, 'd')", "23502", "\"n\""),
+        ("UPDATE t SET s = 'longer'", "22001", "\"s\""),
+        ("UPDATE t SET n = n / (k - 2)", "22012", "division by zero"),
+        ("DELETE FROM t WHERE k / (k - 2) > 0", "22012", "division by zero"),
+        ("UPDATE t SET n = (SELECT n FROM t)", "21000", "more than one row"),
+        ("DELETE t", "42601", ""),
+        ("COPY t FROM '/no/such/folder/file.csv'", "58P01", "/no/such/folder/file.csv"),
+        ("COPY t TO '/no/such/folder/file.csv'", "58P01", "/no/such/folder/file.csv"),
+    ];
+    for (sql, expected, says) in failing {
+        let error = connection.execute(sql).map(|n| panic!("{sql}: {n} rows")).unwrap_err();
+        assert_eq!(error.sqlstate(), expected, "{sql}: {error:?}");
+        assert!(error.message().contains(says), "{sql}: {error:?}");
+        unharmed(&connection);
+    }
+    // The same inside a transaction: only the statement is undone.
+    connection.execute("BEGIN; UPDATE t SET n = n + 1").unwrap();
+    for (sql, expected, _) in failing {
+        assert_eq!(code(&connection, sql), expected, "{sql}");
+        assert_eq!(rows(&connection, "SELECT * FROM t ORDER BY k"), ["1|11|a", "2|21|b"], "{sql}");
+    }
+    connection.execute("UPDATE t SET n = n - 1; COMMIT").unwrap();
+    unharmed(&connection);
+    unharmed(&database.connect().unwrap());
+}
+
+#[test]
+fn malformed_csv_is_named_by_line_and_column() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("bad.csv");
+    let database = quiet();
+    let connection = prepare(&database);
+    let many: String = (10..9_000).map(|k| format!("{k},1,x\n")).collect();
+    let cases: [(Vec<u8>, &str, &[&str]); 12] = [
+        (b"3,30,c\n4,forty,d\n".into(), "22P02", &["line 2", "\"n\"", "forty"]),
+        (b"3,30,c\n4,40\n".into(), "22P04", &["line 2", "\"s\""]),
+        (b"3,30,c\n4,40,d,e\n".into(), "22P04", &["line 2", "extra"]),
+        (b"3,30,c\n4,40,\"d\n".into(), "22P04", &["line 2", "\"s\"", "quote"]),
+        (b"3,30,\"c\nc\"\n4,99999,d\n".into(), "22003", &["line 3", "\"n\""]),
+        (b"3,30,c\n4,40,toolong\n".into(), "22001", &["line 2", "\"s\""]),
+        (b"3,30,c\n4,,d\n".into(), "23502", &["\"n\""]),
+        (b"3,30,c\n4,40,\xff\n".into(), "22021", &["line 2", "\"s\""]),
+        (b"3,30,c\n1,40,d\n".into(), "23505", &["(k)=(1)"]),
+        (b"3,30,c\n3,40,d\n".into(), "23505", &["(k)=(3)"]),
+        (format!("{many}x,1,y\n").into_bytes(), "22P02", &["line 8991", "\"k\""]),
+        (format!("{many}10,1,y\n").into_bytes(), "23505", &["(k)=(10)"]),
+    ];
+    for (text, expected, says) in cases {
+        fs::write(&file, &text).unwrap();
+        let error = connection.execute(&format!("COPY t FROM '{}' (FORMAT csv)", file.display())).unwrap_err();
+        let shown = String::from_utf8_lossy(&text[..text.len().min(60)]).into_owned();
+        assert_eq!(error.sqlstate(), expected, "{shown}: {error:?}");
+        for word in says {
+            assert!(error.message().contains(word), "{shown}: {error:?} does not say {word}");
+        }
+        unharmed(&connection);
+    }
+    fs::write(&file, "k,n,s\n3,30,c\n").unwrap();
+    assert_eq!(code(&connection, &format!("COPY t FROM '{}' (FORMAT csv)", file.display())), "22P02");
+    assert_eq!(connection.execute(&format!("COPY t FROM '{}' (FORMAT csv, HEADER)", file.display())).unwrap(), 1);
+    fs::write(&file, "no parquet").unwrap();
+    assert_eq!(code(&connection, &format!("COPY t FROM '{}' (FORMAT parquet)", file.display())), "22P04");
+    assert_eq!(code(&connection, &format!("COPY t FROM '{}'", folder.path().display())), "58030");
+}
+
+/// A device that is always full.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_told_and_changes_nothing() {
+    let database = quiet();
+    let connection = prepare(&database);
+    for format in ["csv", "parquet"] {
+        let error = connection.execute(&format!("COPY t TO '/dev/full' (FORMAT {format})")).unwrap_err();
+        assert_eq!((error.kind(), error.sqlstate()), (ErrorKind::Full, "53100"), "{format}: {error:?}");
+    }
+    unharmed(&connection);
+}
+
+/// Not a test by itself: holds a database open for [`a_database_open_in_another_process_is_refused_and_says_which`], which
+/// runs this binary with the path in the environment.
+#[test]
+fn holder_in_another_process() {
+    let Ok(path) = std::env::var("MAINSTEM_TEST_HOLD") else { return };
+    let _database = Database::open(path).unwrap();
+    println!("holding");
+    // Until the parent closes the pipe.
+    let _ = std::io::Read::read(&mut std::io::stdin(), &mut [0]);
+}
+
+#[test]
+fn a_database_open_in_another_process_is_refused_and_says_which() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("db");
+    prepare(&Database::open(&path).unwrap());
+    let mut holder = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "errors::holder_in_another_process", "--nocapture"])
+        .env("MAINSTEM_TEST_HOLD", &path)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let output = holder.stdout.as_mut().unwrap();
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(output));
+    assert!(lines.any(|line| line.unwrap().contains("holding")), "the other process did not open the database");
+    for options in [OpenOptions::default(), read_only()] {
+        let error = open_error(&path, options);
+        assert_eq!((error.kind(), error.sqlstate()), (ErrorKind::Closed, "55006"), "{error:?}");
+        assert!(error.message().contains(&holder.id().to_string()), "{error:?}");
+    }
+    drop(holder.stdin.take());
+    holder.wait().unwrap();
+    unharmed(&Database::open(&path).unwrap().connect().unwrap());
+}
+
+#[test]
+fn a_read_only_database_takes_no_writes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("db");
+    prepare(&Database::open(&path).unwrap());
+    let files = || {
+        let mut files = Vec::new();
+        visit(&path, &mut |file| files.push((file.to_path_buf(), fs::read(file).unwrap())));
+        files.sort();
+        files
+    };
+    let before = files();
+    let database = Database::open_with(&path, read_only()).unwrap();
+    let second = Database::open_with(&path, read_only()).unwrap();
+    let connection = database.connect().unwrap();
+    unharmed(&connection);
+    unharmed(&second.connect().unwrap());
+    for sql in [
+        "INSERT INTO t VALUES (3, 30, 'c')",
+        "UPDATE t SET n = 1",
+        "DELETE FROM t",
+        "CREATE TABLE u (a INTEGER)",
+        "DROP TABLE t",
+        "COPY t FROM '/dev/null' (FORMAT csv)",
+        "CHECKPOINT",
+    ] {
+        assert_eq!(code(&connection, sql), "25006", "{sql}");
+    }
+    connection.execute("BEGIN").unwrap();
+    assert_eq!(code(&connection, "DELETE FROM t"), "25006");
+    unharmed(&connection);
+    connection.execute("ROLLBACK").unwrap();
+    connection.execute("BEGIN READ ONLY").unwrap();
+    unharmed(&connection);
+    connection.execute("COMMIT").unwrap();
+    drop((connection, second));
+    database.close().unwrap();
+    assert!(before == files(), "a read-only database has changed files");
+}
+
+/// Calls `each` with every file under `folder`, the lock file aside.
+fn visit(folder: &Path, each: &mut dyn FnMut(&Path)) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            visit(&path, each);
+        } else if path.file_name().unwrap() != "LOCK" {
+            each(&path);
+        }
+    }
+}
+
+#[test]
+fn what_is_no_database_is_refused_and_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("photos");
+    fs::create_dir(&path).unwrap();
+    fs::write(path.join("holiday.jpg"), "a photo").unwrap();
+    let error = open_error(&path, OpenOptions::default());
+    assert_eq!(error.kind(), ErrorKind::Invalid, "{error:?}");
+    let mut names = Vec::new();
+    visit(&path, &mut |file| names.push(file.file_name().unwrap().to_owned()));
+    assert_eq!(names, ["holiday.jpg"]);
+
+    let file = folder.path().join("file");
+    fs::write(&file, "text").unwrap();
+    let error = open_error(&file, OpenOptions::default());
+    assert!(matches!(error.kind(), ErrorKind::Invalid | ErrorKind::Io), "{error:?}");
+    assert_eq!(fs::read(&file).unwrap(), b"text");
+
+    let missing = folder.path().join("missing");
+    for options in [OpenOptions { create: false, ..OpenOptions::default() }, read_only()] {
+        let error = open_error(&missing, options);
+        assert_eq!((error.kind(), error.sqlstate()), (ErrorKind::NotFound, "58P01"), "{error:?}");
+        assert!(!missing.exists());
+    }
+}
+
+/// A database on disk with rows in segments and rows in the log only; returns its directory.
+fn on_disk(folder: &Path) -> PathBuf {
+    let path = folder.join("db");
+    let options = OpenOptions { background: false, ..OpenOptions::default() };
+    let database = Database::open_with(&path, options).unwrap();
+    let connection = prepare(&database);
+    connection.execute("CREATE TABLE other (a INTEGER, b TEXT)").unwrap();
+    connection.execute("INSERT INTO other SELECT i, 'row ' || i FROM generate_series(1, 5000) AS g(i)").unwrap();
+    connection.execute("CHECKPOINT").unwrap();
+    connection.execute("INSERT INTO other VALUES (0, 'in the log')").unwrap();
+    drop(connection);
+    database.close().unwrap();
+    path
+}
+
+#[test]
+fn a_newer_format_is_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = on_disk(folder.path());
+    let manifest = path.join("MANIFEST");
+    let mut bytes = fs::read(&manifest).unwrap();
+    bytes[8..12].copy_from_slice(&2_u32.to_le_bytes());
+    fs::write(&manifest, bytes).unwrap();
+    for options in [OpenOptions::default(), read_only()] {
+        let error = open_error(&path, options);
+        assert_eq!((error.kind(), error.sqlstate()), (ErrorKind::Invalid, "0A000"), "{error:?}");
+        assert!(error.message().contains("version 2") && error.message().contains("newer"), "{error:?}");
+    }
+}
+
+#[test]
+fn a_damaged_manifest_or_log_is_named_when_the_database_is_opened() {
+    for folder_or_file in ["MANIFEST", "wal"] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = on_disk(folder.path());
+        let mut damaged = Vec::new();
+        let target = path.join(folder_or_file);
+        if target.is_dir() {
+            visit(&target, &mut |file| damaged.push(file.to_path_buf()));
+        } else {
+            damaged.push(target);
+        }
+        damaged.sort();
+        // The record that only the log has is in a file that was closed, so its damage is no torn tail.
+        Database::open(&path).unwrap().close().unwrap();
+        let file = damaged.last().unwrap();
+        let mut bytes = fs::read(file).unwrap();
+        let at = bytes.windows(10).position(|w| w == b"in the log").unwrap_or(bytes.len() / 2);
+        bytes[at] ^= 0x10;
+        fs::write(file, bytes).unwrap();
+        let error = open_error(&path, OpenOptions::default());
+        assert_eq!((error.kind(), error.sqlstate()), (ErrorKind::Corrupt, "XX001"), "{}: {error:?}", file.display());
+        assert!(error.message().contains(file.file_name().unwrap().to_str().unwrap()), "{error:?}");
+    }
+}
+
+#[test]
+fn a_damaged_segment_fails_the_queries_that_read_it_and_no_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = on_disk(folder.path());
+    let mut segments = Vec::new();
+    visit(&path.join("data"), &mut |file| segments.push((fs::metadata(file).unwrap().len(), file.to_path_buf())));
+    segments.sort();
+    let (length, largest) = segments.last().unwrap();
+    let mut bytes = fs::read(largest).unwrap();
+    bytes[*length as usize / 2] ^= 0x10;
+    fs::write(largest, bytes).unwrap();
+
+    let database = Database::open(&path).unwrap();
+    let connection = database.connect().unwrap();
+    for sql in ["SELECT sum(a), max(b) FROM other", "UPDATE other SET b = b", "COPY other TO '/dev/null' (FORMAT csv)"]
+    {
+        let error = connection.execute(sql).unwrap_err();
+        assert_eq!((error.kind(), error.sqlstate()), (ErrorKind::Corrupt, "XX001"), "{sql}: {error:?}");
+        let name = largest.file_name().unwrap().to_str().unwrap();
+        assert!(error.message().contains(name), "{sql}: {error:?} does not name {name}");
+    }
+    unharmed(&connection);
+    connection.execute("INSERT INTO other VALUES (-1, 'still')").unwrap();
+    connection.execute("UPDATE t SET n = n + 1; UPDATE t SET n = n - 1").unwrap();
+    unharmed(&connection);
+    let wrong = database.storage().verify();
+    assert!(!wrong.is_empty() && wrong.iter().all(|e| e.sqlstate() == "XX001"), "{wrong:?}");
+}
