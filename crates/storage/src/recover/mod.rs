@@ -7,8 +7,8 @@
 //! 2. The log is replayed from where the manifest says. Of records up to T only inserts into the deltas it lists count, for
 //!    those were written nowhere else; then the deltas' deletes as of T are restored; of later records everything, in order.
 //! 3. A torn tail ends the replay cleanly; damage below what was known fsynced is a named corruption error (contract 4).
-//! 4. Before the first write: the torn tail is cut off, a new log file is begun, orphan files are removed, so that no old
-//!    bytes or ids return. A read-only open skips this step and writes nothing.
+//! 4. Before the first write: the torn tail is cut off, what was replayed is fsynced, a new log file is begun; then orphan
+//!    files are removed, so that no old bytes or ids return. A read-only open skips this step and writes nothing.
 //!
 //! Invariants: replay is idempotent: crashing during it changes nothing; it applies records through the same operations a
 //! commit uses. It does not own: formats, the merge of long tails (`background` bounds them).
@@ -57,8 +57,11 @@ pub fn open(disk: Arc<dyn Disk>, options: OpenOptions) -> Result<Arc<Engine>> {
     let log = if options.read_only {
         Log::disabled()
     } else {
+        // In this order: beginning the log fsyncs what was replayed. Before that a power cut may take back a record that a
+        // killed process left to the operating system, and with it the reason why a file is an orphan.
+        let log = Log::create(disk.clone(), tail.next_start(files::new_log_id(), replayed.at))?;
         files::remove_orphans(disk.as_ref(), &replayed.root)?;
-        Log::create(disk.clone(), tail.next_start(files::new_log_id(), replayed.at))?
+        log
     };
     Ok(Engine::new(EngineParts {
         disk,

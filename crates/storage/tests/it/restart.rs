@@ -1,7 +1,10 @@
 //! What is committed is there after a restart, and nothing else.
 
+use std::sync::Arc;
+
 use mainstem_storage::database::Database;
 
+use crate::held_disk::HeldDisk;
 use crate::support::*;
 
 #[test]
@@ -108,4 +111,22 @@ fn what_outlives_a_close_touches_no_file() {
 
 fn all_columns() -> mainstem_storage::scan::ScanRequest {
     mainstem_storage::scan::ScanRequest::all(vec![mainstem_storage::ids::ColumnId(0)])
+}
+
+/// A killed process leaves its last records to the operating system. They are replayed, and make files orphans; a power cut
+/// after that may take them back. So the log is fsynced before an orphan goes.
+#[test]
+fn what_was_replayed_is_fsynced_before_orphans_are_removed() {
+    let disk = HeldDisk::default();
+    let db = Database::open_on(Arc::new(disk.clone()), options()).unwrap();
+    let t = create(&db, "t", true, 7);
+    insert_and_commit(&db, t, 0..10);
+    let killed = HeldDisk::on(disk.live.copy());
+    killed.live.put("data/0000000777.seg", vec![1, 2, 3]);
+    let db = Database::open_on(Arc::new(killed.clone()), options()).unwrap();
+    let done = killed.take_done();
+    let at = |what: &str| done.iter().position(|done| done.starts_with(what)).unwrap();
+    assert!(at("truncate wal/") < at("remove data/0000000777.seg"), "{done:?}");
+    assert!(at("create wal/") < at("remove data/0000000777.seg"), "{done:?}");
+    assert_eq!(contents(&db, t), rows(0..10));
 }

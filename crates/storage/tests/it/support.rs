@@ -87,6 +87,13 @@ pub fn insert(txn: &mut Transaction, table: TableId, rows: &[Row]) -> Result<()>
     txn.apply(statement)
 }
 
+/// One transaction that inserts rows with these ids.
+pub fn insert_and_commit(db: &Database, table: TableId, ids: impl IntoIterator<Item = i64>) {
+    let mut txn = begin(db);
+    insert(&mut txn, table, &rows(ids)).unwrap();
+    txn.commit().unwrap();
+}
+
 /// One deleting statement: all rows with `id` in the set.
 pub fn delete(txn: &mut Transaction, table: TableId, ids: &[i64]) -> Result<u64> {
     let schema = txn.catalog().table(table).cloned().ok_or_else(|| Error::internal("no table"))?;
