@@ -76,6 +76,8 @@ pub struct Engine {
     pub forwardings: Forwardings,
     /// Closed write gates.
     pub gates: Arc<Gates>,
+    /// Tables whose installs wait for a commit that a merge has overtaken before.
+    pub(super) install_gates: Arc<Gates>,
     /// How the database was opened.
     pub options: OpenOptions,
     ids: Arc<Ids>,
@@ -83,6 +85,8 @@ pub struct Engine {
     pub(super) log_start: AtomicU64,
     /// One checkpoint at a time.
     pub(super) checkpointing: Mutex<()>,
+    /// Bytes of all frozen deltas of the present, as of the last change of a container list.
+    pub(super) frozen_bytes: AtomicU64,
     lock: Mutex<CommitState>,
     /// Set while the commit lock is held: still set after a panic there.
     broken: AtomicBool,
@@ -138,6 +142,8 @@ impl Engine {
             timeline: parts.timeline,
             forwardings: Forwardings::default(),
             gates: Arc::default(),
+            install_gates: Arc::default(),
+            frozen_bytes: AtomicU64::new(0),
             options: parts.options,
             ids: Arc::new(Ids {
                 container: AtomicU64::new(parts.next_container),
@@ -155,6 +161,7 @@ impl Engine {
             broken: AtomicBool::new(false),
             closed: AtomicBool::new(false),
         });
+        engine.note_frozen(&engine.timeline.present().1);
         let timeline = engine.timeline.clone();
         if let Err(e) = engine.log.on_visible(Box::new(move |ts| timeline.advance_visible(ts))) {
             // Only a second engine on the same log could be refused; every waiting commit moves the mark itself.
@@ -256,7 +263,7 @@ impl Engine {
     /// # Errors
     /// As [`Engine::lock`].
     pub fn release_unneeded(&self) -> Result<()> {
-        self.forwardings.prune(self.timeline.oldest_writer());
+        self.forwardings.prune(Some(self.timeline.oldest_writer()));
         let fsynced = self.log.fsynced();
         let mut ready = Vec::new();
         {

@@ -22,7 +22,9 @@ impl Engine {
             return Ok(false);
         }
         let frozen = self.frozen(version);
-        self.timeline.replace_newest(Arc::new(replace(&root, frozen)));
+        let next = Arc::new(replace(&root, frozen));
+        self.note_frozen(&next);
+        self.timeline.replace_newest(next);
         Ok(true)
     }
 

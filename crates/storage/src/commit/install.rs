@@ -1,31 +1,51 @@
 //! Install: a finished merge becomes part of the current version (contract 3).
 //!
-//! 1. Deletes that landed in the inputs after H are carried to the output in rounds, outside the lock, until few are left.
-//! 2. Under the lock, the rest is carried; timestamp I; log record; the output replaces its inputs in the version; *applied*
-//!    moves. A table that is gone, or an input that left the version, discards the merge.
+//! 1. Deletes that landed in the inputs after H are carried to the output in rounds, outside the lock: nobody reads the output
+//!    yet, so its delete logs can be written to.
+//! 2. Under the lock, the few that came since are carried; timestamp I; log record; the output replaces its inputs in the
+//!    version; *applied* moves. With too many left there is another round. A table that is gone, or an input that left the
+//!    version, discards the merge.
 //! 3. Forwarding is kept while a snapshot older than I may still write; dropped segments' files go later.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::commit::Engine;
-use crate::commit::record::encode_install;
+use crate::commit::record::InstallEncoder;
 use crate::deletes::DeleteSet;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ids::{CommitTs, ContainerId, TableId};
 use crate::merge::MergeOutcome;
 use crate::segment::Segment;
 use crate::settings::Synchronous;
-use crate::version::{Base, TableVersion};
-use crate::wal::{NewRecord, RecordKind};
+use crate::version::{Base, Container, Snapshot, TableVersion};
+use crate::wal::{NewRecord, RecordKind, Reservation};
 
-/// Commits that may be left for the lock after the rounds outside it.
-const CARRY_UNDER_LOCK_COMMITS: u64 = 64;
-/// Log space for the deletes carried under the lock: of the last commits, each with its references in the record.
-const CARRY_UNDER_LOCK_BYTES: usize = 4 << 20;
+/// Rows whose deletes may be left for the lock: 0.1 us each.
+const CARRY_UNDER_LOCK_ROWS: u64 = 4_096;
+/// Log space for them: at most 16 bytes each, their containers included.
+const CARRY_UNDER_LOCK_BYTES: usize = 64 << 10;
 /// Rounds before the rest goes under the lock, however much it is.
 const CARRY_ROUNDS_MAX: u32 = 16;
+/// Log space for that rest.
+const CARRY_LAST_BYTES: usize = 16 << 20;
 
-type Carried = Vec<(ContainerId, CommitTs, DeleteSet)>;
+/// Deletes on their way from the inputs to the output.
+struct Carry<'a> {
+    outcome: &'a MergeOutcome,
+    upto: CommitTs,
+    /// All so far, by output segment.
+    sets: BTreeMap<ContainerId, DeleteSet>,
+    /// Registered, so that no fold joins the deletes of two rounds.
+    rounds: Vec<Arc<Snapshot>>,
+}
+
+/// What came of an attempt under the lock.
+enum Attempt {
+    Installed(CommitTs),
+    Discarded,
+    TooManyDeletes,
+}
 
 impl Engine {
     /// Installs `outcome` for `table` and returns I, or `None` when the merge had to be discarded.
@@ -33,37 +53,54 @@ impl Engine {
     /// # Errors
     /// Full or Closed when the log takes no record: nothing changed, the output's files go away.
     pub fn install(&self, table: TableId, outcome: MergeOutcome) -> Result<Option<CommitTs>> {
-        self.check_writable()?;
-        let mut upto = outcome.h;
-        let mut carried: Carried = Vec::new();
-        // Registered, so that no fold joins the deletes of two rounds.
-        let mut rounds = Vec::new();
-        for _ in 0..CARRY_ROUNDS_MAX {
-            let round = self.timeline.snapshot(Base::Applied, false);
-            let Some(version) = round.root().tables.get(&table) else { return Ok(None) };
-            if round.ts().0 - upto.0 <= CARRY_UNDER_LOCK_COMMITS {
-                break;
+        let mut carry = Carry { outcome: &outcome, upto: outcome.h, sets: BTreeMap::new(), rounds: Vec::new() };
+        for round in 1..=CARRY_ROUNDS_MAX {
+            self.check_writable()?;
+            self.install_gates.pass(table);
+            let now = self.timeline.snapshot(Base::Applied, false);
+            let Some(version) = now.root().tables.get(&table) else { return Ok(None) };
+            carry.upto(now.ts(), version)?;
+            let dropped = dropped_segments(version, &outcome);
+            carry.rounds.push(now);
+            let last = round == CARRY_ROUNDS_MAX;
+            let record = InstallEncoder::new(table, &outcome, &carry.sets);
+            let rest = if last { CARRY_LAST_BYTES } else { CARRY_UNDER_LOCK_BYTES };
+            let space = self.log.reserve(record.bytes() + rest)?;
+            match self.try_install(table, &mut carry, record, space, dropped, last)? {
+                Attempt::Installed(at) => {
+                    self.timeline.advance_visible(self.log.visible());
+                    return Ok(Some(at));
+                }
+                Attempt::Discarded => return Ok(None),
+                Attempt::TooManyDeletes => {}
             }
-            carried.extend(outcome.carry(upto, round.ts(), version));
-            upto = round.ts();
-            rounds.push(round);
         }
-        let output = outcome.output.as_deref();
-        let bare = encode_install(table, outcome.h, &outcome.consumed_deltas, &outcome.consumed_runs, output, &[]);
-        let bytes: usize = carried.iter().map(|(_, _, set)| set.heap_bytes() + 32).sum();
-        let space = self.log.reserve(bare.len() + bytes + CARRY_UNDER_LOCK_BYTES)?;
+        Ok(None)
+    }
 
+    /// Under the lock, in memory only.
+    fn try_install(
+        &self,
+        table: TableId,
+        carry: &mut Carry<'_>,
+        record: InstallEncoder,
+        space: Reservation,
+        dropped: Vec<Arc<Segment>>,
+        last: bool,
+    ) -> Result<Attempt> {
+        let outcome = carry.outcome;
         let mut lock = self.lock()?;
         self.check_writable()?;
         let (applied, root) = self.timeline.present();
-        let Some(version) = root.tables.get(&table).filter(|version| has_inputs(version, &outcome)) else {
-            return Ok(None);
+        let Some(version) = root.tables.get(&table).filter(|version| has_inputs(version, outcome)) else {
+            return Ok(Attempt::Discarded);
         };
-        carried.extend(outcome.carry(upto, applied, version));
-        carried.sort_by_key(|(_, end, _)| *end);
+        if !last && carry.rows_left(version) > CARRY_UNDER_LOCK_ROWS {
+            return Ok(Attempt::TooManyDeletes);
+        }
+        let rest = carry.rest(applied, version);
         let at = applied.next();
-        let sets: Vec<(ContainerId, DeleteSet)> = carried.iter().map(|(id, _, set)| (*id, set.clone())).collect();
-        let record = encode_install(table, outcome.h, &outcome.consumed_deltas, &outcome.consumed_runs, output, &sets);
+        let record = record.finish(&rest);
         let new = NewRecord {
             ts: at,
             kind: RecordKind::Install,
@@ -73,21 +110,52 @@ impl Engine {
         };
         self.log.append(space, new)?;
         let next = version.with_merge(at, &outcome.consumed_deltas, &outcome.consumed_runs, outcome.output.clone());
-        for (id, end, set) in &carried {
+        for (id, set) in &rest {
             if let Some(container) = next.container(*id) {
-                container.deletes().record(*end, set);
+                container.deletes().record(applied, set);
             }
         }
-        if self.timeline.oldest_writer().is_some_and(|ts| ts < at) {
-            self.forwardings.add(at, table, outcome.forwarding.clone());
-        }
-        lock.state.dropped.push((at, dropped_segments(version, &next)));
-        self.timeline.apply(at, Some(Arc::new(root.with_table_version(Arc::new(next)))));
-        self.log.mark_applied(at);
+        // Always: a transaction may begin below I until *visible* has reached it.
+        self.forwardings.add(at, table, outcome.forwarding.clone());
         outcome.keep_files();
-        drop(lock);
-        self.timeline.advance_visible(self.log.visible());
-        Ok(Some(at))
+        lock.state.dropped.push((at, dropped));
+        let next = Arc::new(root.with_table_version(Arc::new(next)));
+        self.note_frozen(&next);
+        self.timeline.apply(at, Some(next));
+        self.log.mark_applied(at);
+        Ok(Attempt::Installed(at))
+    }
+}
+
+impl Carry<'_> {
+    /// A round: carries the deletes up to `upto` into the output, which nobody reads yet.
+    fn upto(&mut self, upto: CommitTs, version: &TableVersion) -> Result<()> {
+        for (id, set) in self.rest(upto, version) {
+            let part = self.outcome.output.as_ref().and_then(|run| run.segment(id));
+            let part = part.ok_or_else(|| Error::internal(format!("deletes carried to unknown segment {id}")))?;
+            part.segment.deletes().record(upto, &set);
+            let all = self.sets.remove(&id);
+            let all = all.map_or_else(|| set.clone(), |all| DeleteSet::union([&all, &set]));
+            self.sets.insert(id, all);
+        }
+        self.upto = upto;
+        Ok(())
+    }
+
+    /// The deletes after the last round and at or before `upto`. Any snapshot that reads the output stands at I or later, so
+    /// their order among themselves is of no use.
+    fn rest(&self, upto: CommitTs, version: &TableVersion) -> BTreeMap<ContainerId, DeleteSet> {
+        let mut sets: BTreeMap<ContainerId, Vec<DeleteSet>> = BTreeMap::new();
+        for (id, _, set) in self.outcome.carry(self.upto, upto, version) {
+            sets.entry(id).or_default().push(set);
+        }
+        sets.into_iter().map(|(id, sets)| (id, DeleteSet::union(&sets))).collect()
+    }
+
+    /// Rows of the inputs that were deleted after the last round.
+    fn rows_left(&self, version: &TableVersion) -> u64 {
+        let inputs = self.outcome.forwarding.inputs().filter_map(|id| version.container(id));
+        inputs.map(|container: Container<'_>| container.deletes().count_after(self.upto)).sum()
     }
 }
 
@@ -98,14 +166,10 @@ fn has_inputs(version: &TableVersion, outcome: &MergeOutcome) -> bool {
     deltas && runs
 }
 
-/// Segments of `before` that `after` no longer lists.
-fn dropped_segments(before: &TableVersion, after: &TableVersion) -> Vec<Arc<Segment>> {
-    let listed = |id: ContainerId| after.runs.iter().flat_map(|run| run.segments()).any(|p| p.segment.id() == id);
-    before
-        .runs
-        .iter()
-        .flat_map(|run| run.segments())
-        .filter(|part| !listed(part.segment.id()))
-        .map(|part| part.segment.clone())
-        .collect()
+/// Segments of the consumed runs that the output does not list. Runs never change, so this holds until the install.
+fn dropped_segments(before: &TableVersion, outcome: &MergeOutcome) -> Vec<Arc<Segment>> {
+    let kept = |id: ContainerId| outcome.output.as_ref().is_some_and(|run| run.segment(id).is_some());
+    let consumed = before.runs.iter().filter(|run| outcome.consumed_runs.contains(&run.id()));
+    let segments = consumed.flat_map(|run| run.segments()).map(|part| part.segment.clone());
+    segments.filter(|segment| !kept(segment.id())).collect()
 }

@@ -1,10 +1,12 @@
 //! Back-pressure: writers wait, holding no lock, while merges have too many frozen deltas to work off (contract 8).
 
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::commit::Engine;
 use crate::error::{Error, ErrorKind, Result, sqlstate};
 use crate::limits;
+use crate::version::Root;
 
 /// How often a waiting writer looks again.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
@@ -35,9 +37,13 @@ impl Engine {
     }
 
     fn is_crowded(&self) -> bool {
-        let (_, root) = self.timeline.present();
+        self.frozen_bytes.load(Ordering::Relaxed) > self.options.memory_limit / limits::FROZEN_DELTA_SHARE
+    }
+
+    /// Counts the frozen deltas of `root`, the new present: commits only look at the sum.
+    pub(super) fn note_frozen(&self, root: &Root) {
         let frozen = root.tables.values().flat_map(|version| version.frozen_deltas());
         let bytes: usize = frozen.map(|delta| delta.memory_bytes()).sum();
-        bytes as u64 > self.options.memory_limit / limits::FROZEN_DELTA_SHARE
+        self.frozen_bytes.store(bytes as u64, Ordering::Relaxed);
     }
 }

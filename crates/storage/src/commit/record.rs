@@ -3,6 +3,7 @@
 //! Inserts carry delta generation and first offset; deletes are row references as of the commit, after forwarding; a large
 //! insert names its segments; an install names what it consumed, its output, and the deletes carried to it.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -11,15 +12,14 @@ use crate::commit::prepare::PreparedTable;
 use crate::deletes::DeleteSet;
 use crate::error::{Error, Result, sqlstate};
 use crate::ids::{CommitTs, ContainerId, RunId, SchemaVersion, TableId};
+use crate::limits;
 use crate::main_store::Run;
+use crate::merge::MergeOutcome;
 use crate::row::RowBuffer;
 use crate::schema::TableSchema;
 use crate::segment::SegmentMeta;
 use crate::txn::DdlChange;
 use crate::wal::codec::{Decoder, Encoder};
-
-/// Largest record: its length has 32 bits.
-const RECORD_BYTES_MAX: usize = (1 << 31) - 1;
 
 /// Encodes a commit ahead of the lock; only delta ids and offsets are filled in under it.
 pub(super) struct CommitEncoder {
@@ -58,8 +58,13 @@ impl CommitEncoder {
                 set.encode(out);
             });
         });
-        if out.len() > RECORD_BYTES_MAX {
-            return Err(Error::invalid(sqlstate::OUT_OF_MEMORY, "the transaction is too large for one log record"));
+        if out.len() > limits::WAL_RECORD_BYTES_MAX {
+            let message = format!(
+                "the transaction needs a log record of {} bytes, at most {} are possible: change fewer rows at a time",
+                out.len(),
+                limits::WAL_RECORD_BYTES_MAX
+            );
+            return Err(Error::invalid(sqlstate::LIMIT_EXCEEDED, message));
         }
         Ok(Self { payload: out.finish(), places })
     }
@@ -214,26 +219,49 @@ impl TableRecord<'_> {
     }
 }
 
-/// Encodes an install.
-pub(super) fn encode_install(
-    table: TableId,
-    h: CommitTs,
-    deltas: &[ContainerId],
-    runs: &[RunId],
-    output: Option<&Run>,
-    carried: &[(ContainerId, DeleteSet)],
-) -> Vec<u8> {
-    let mut out = Encoder::new();
-    out.u64(table.0);
-    out.u64(h.0);
-    out.list(deltas.iter(), |out, id| out.u64(id.0));
-    out.list(runs.iter(), |out, id| out.u64(id.0));
-    out.option(output, encode_run);
-    out.list(carried.iter(), |out, (id, set)| {
-        out.u64(id.0);
-        set.encode(out);
-    });
-    out.finish()
+/// Encodes an install ahead of the lock; only the deletes carried under it are added there.
+pub(super) struct InstallEncoder {
+    /// What stands before the carried deletes.
+    head: Encoder,
+    carried: Encoder,
+    count: usize,
+}
+
+impl InstallEncoder {
+    /// Encodes the install of `outcome`, with what was carried to each output segment so far.
+    pub fn new(table: TableId, outcome: &MergeOutcome, carried: &BTreeMap<ContainerId, DeleteSet>) -> Self {
+        let mut head = Encoder::new();
+        head.u64(table.0);
+        head.u64(outcome.h.0);
+        head.list(outcome.consumed_deltas.iter(), |out, id| out.u64(id.0));
+        head.list(outcome.consumed_runs.iter(), |out, id| out.u64(id.0));
+        head.option(outcome.output.as_deref(), encode_run);
+        let mut new = Self { head, carried: Encoder::new(), count: 0 };
+        new.add(carried);
+        new
+    }
+
+    /// Bytes so far.
+    pub fn bytes(&self) -> usize {
+        // The count takes at most five bytes.
+        self.head.len() + self.carried.len() + 5
+    }
+
+    fn add(&mut self, carried: &BTreeMap<ContainerId, DeleteSet>) {
+        for (id, set) in carried {
+            self.carried.u64(id.0);
+            set.encode(&mut self.carried);
+            self.count += 1;
+        }
+    }
+
+    /// The record, with the deletes carried since.
+    pub fn finish(mut self, rest: &BTreeMap<ContainerId, DeleteSet>) -> Vec<u8> {
+        self.add(rest);
+        self.head.varint(self.count as u64);
+        self.head.raw(self.carried.as_slice());
+        self.head.finish()
+    }
 }
 
 impl InstallRecord {

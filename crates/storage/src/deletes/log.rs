@@ -329,6 +329,13 @@ impl DeleteLog {
         self.state.read().effective(at).map_or(0, |(_, count)| count)
     }
 
+    /// Rows deleted after `at`, as of now.
+    #[must_use]
+    pub fn count_after(&self, at: CommitTs) -> u64 {
+        let state = self.state.read();
+        state.count - state.effective(at).map_or(0, |(_, count)| count)
+    }
+
     /// Rows deleted as of now.
     #[must_use]
     pub fn count_now(&self) -> u64 {

@@ -17,7 +17,7 @@ mod timeline;
 mod view;
 
 pub use forwarding::{Forward, ForwardedInput, ForwardingBuilder, ForwardingTable, Forwardings, Survivors};
-pub use root::{Root, TableVersion};
+pub use root::{Container, Root, TableVersion};
 pub use timeline::{Base, Snapshot, Timeline};
 pub use view::TableView;
 

@@ -177,10 +177,12 @@ impl Timeline {
         needed
     }
 
-    /// The oldest snapshot whose transaction may still write, if there is one.
+    /// The oldest timestamp at which a transaction that may write stands, or at which one may yet begin: *visible*.
     #[must_use]
-    pub fn oldest_writer(&self) -> Option<CommitTs> {
-        self.state.lock().pins.iter().find(|(_, pins)| pins.writers > 0).map(|(ts, _)| *ts)
+    pub fn oldest_writer(&self) -> CommitTs {
+        let state = self.state.lock();
+        let standing = state.pins.iter().find(|(_, pins)| pins.writers > 0).map(|(ts, _)| *ts);
+        standing.map_or(state.visible, |ts| ts.min(state.visible))
     }
 
     /// The oldest registered snapshot, if there is one.
