@@ -7,7 +7,7 @@ use crate::commit::prepare::{Prepared, PreparedTable, Validation, table_conflict
 use crate::commit::record::CommitEncoder;
 use crate::commit::{Engine, TableStamp};
 use crate::delta_store::DeltaGeneration;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result, sqlstate};
 use crate::ids::{CommitTs, SchemaVersion};
 use crate::settings::Synchronous;
 use crate::txn::{DdlChange, WriteSet};
@@ -28,11 +28,19 @@ impl Engine {
         self.wait_for_room()?;
         let mut prepared = Prepared::new(self, snapshot, writes)?;
         let mut record = CommitEncoder::new(&prepared.ddl, &prepared.tables)?;
+        let mut waiting_installs = Vec::new();
         loop {
             let space = self.log.reserve(record.bytes())?;
             if let Some(ts) = self.try_apply(&prepared, &mut record, space, snapshot, synchronous)? {
+                drop(waiting_installs);
                 self.wait_visible(ts)?;
                 return Ok(ts);
+            }
+            if waiting_installs.is_empty() {
+                // A merge may overtake a commit once. Were it for ever, a large load would look through the whole table again
+                // after each of a stream of merges, and never be done. In table order, so that two commits cannot block.
+                let tables = prepared.tables.iter().filter(|table| table.version.is_some());
+                waiting_installs.extend(tables.map(|table| self.install_gates.close(table.schema.id)));
             }
             prepared.advance(self)?;
             record = CommitEncoder::new(&prepared.ddl, &prepared.tables)?;
@@ -55,21 +63,20 @@ impl Engine {
             return Ok(None);
         }
         let ts = applied.next();
-        let mut root = Root::clone(&present);
-        root.valid_from = ts;
-        self.edit_catalog(&mut root, &lock, prepared, snapshot, ts)?;
-        let mut new_root = !prepared.ddl.is_empty();
+        let mut root = NextRoot { present: &present, edited: None, ts };
+        if !prepared.ddl.is_empty() {
+            self.edit_catalog(root.edit(), &lock, prepared, snapshot, ts)?;
+        }
         let mut targets = Vec::with_capacity(prepared.tables.len());
         for table in &prepared.tables {
-            let Some(version) = root.tables.get(&table.schema.id).cloned() else {
+            let Some(version) = root.get().tables.get(&table.schema.id).cloned() else {
                 return Err(table_conflict(&table.schema));
             };
             let (version, edited) = self.make_room(version, table, ts);
             let delta = version.active_delta().cloned().ok_or_else(|| Error::internal("a table without a delta"))?;
             targets.push((delta, version.clone()));
             if edited {
-                new_root = true;
-                root.tables.insert(table.schema.id, version);
+                root.edit().tables.insert(table.schema.id, version);
             }
         }
         record.place(targets.iter().map(|(delta, _)| (delta.id(), delta.rows())));
@@ -82,18 +89,28 @@ impl Engine {
         };
         let position = self.log.append(space, new)?;
         // From here on nothing may fail: the record is in the log.
+        let mut defect = None;
         for (table, (delta, version)) in prepared.tables.iter().zip(&targets) {
             if !table.rows.is_empty() {
                 lock.state.delta_starts.entry(delta.id()).or_insert(position);
             }
             table.runs.iter().flat_map(|run| run.segments()).for_each(|part| part.segment.keep());
-            apply_table(table, delta, version, ts)?;
+            defect = defect.or(apply_table(table, delta, version, ts).err());
             lock.state.stamps.insert(table.schema.id, TableStamp { last_write: ts });
         }
         for change in &prepared.ddl {
             self.forget_dropped(&mut lock, &present, change, ts);
         }
-        self.timeline.apply(ts, new_root.then(|| Arc::new(root)));
+        if let Some(defect) = defect {
+            // Half of it is in the stores, above *applied*, where nobody reads: reopening applies it whole or not at all.
+            self.log.poison(defect.clone());
+            return Err(outcome_unknown(&defect));
+        }
+        let root = root.edited.map(Arc::new);
+        if let Some(root) = &root {
+            self.note_frozen(root);
+        }
+        self.timeline.apply(ts, root);
         self.log.mark_applied(ts);
         Ok(Some(ts))
     }
@@ -165,12 +182,37 @@ impl Engine {
     }
 }
 
+/// The root after a commit: the present one, copied only when something of it changes, for it lists every table.
+struct NextRoot<'a> {
+    present: &'a Root,
+    edited: Option<Root>,
+    ts: CommitTs,
+}
+
+impl NextRoot<'_> {
+    fn get(&self) -> &Root {
+        self.edited.as_ref().unwrap_or(self.present)
+    }
+
+    fn edit(&mut self) -> &mut Root {
+        self.edited.get_or_insert_with(|| Root { valid_from: self.ts, ..self.present.clone() })
+    }
+}
+
+fn outcome_unknown(defect: &Error) -> Error {
+    let message = format!(
+        "it is unknown whether the transaction was committed, because of a defect ({}); reopen the database and look",
+        defect.message()
+    );
+    Error::new(ErrorKind::Closed, sqlstate::OUTCOME_UNKNOWN, message)
+}
+
 /// Puts one table's rows and deletes in the stores.
 fn apply_table(table: &PreparedTable, delta: &DeltaGeneration, version: &TableVersion, ts: CommitTs) -> Result<()> {
     for (&id, set) in &table.deletes {
-        if let Some(container) = version.container(id) {
-            container.deletes().record(ts, set);
-        }
+        let container =
+            version.container(id).ok_or_else(|| Error::internal(format!("no container {id} to delete from")));
+        container?.deletes().record(ts, set);
     }
     if !table.rows.is_empty() {
         delta.append(&table.rows, ts)?;

@@ -48,8 +48,14 @@ pub(super) struct PreparedTable {
     /// Where the rows named by the snapshot were: what forwarding starts from again.
     named: BTreeMap<ContainerId, RoaringBitmap>,
     codec: Option<KeyCodec>,
-    /// Key filters of `runs`, in memory for the check under the lock.
-    filters: Vec<Arc<BlockedBloom>>,
+    /// Key filters of the segments of `runs`, in memory for the check under the lock.
+    filters: BTreeMap<ContainerId, Arc<BlockedBloom>>,
+}
+
+/// What a commit may still put into deltas under the lock, over all its tables.
+struct Room {
+    rows: usize,
+    bytes: usize,
 }
 
 /// What looking at later commits found.
@@ -61,7 +67,7 @@ pub(super) enum Validation {
 }
 
 impl PreparedTable {
-    fn new(engine: &Engine, writes: &TableWrites, created: bool) -> Result<Self> {
+    fn new(engine: &Engine, writes: &TableWrites, created: bool, room: &mut Room) -> Result<Self> {
         let codec = writes.schema.has_key().then(|| KeyCodec::new(&writes.schema, &writes.schema.primary_key));
         let mut table = Self {
             schema: writes.schema.clone(),
@@ -73,14 +79,18 @@ impl PreparedTable {
             first_delta: created.then(|| DeltaGeneration::new(engine.next_container(), writes.schema.clone()).into()),
             named: writes.deletes.clone(),
             codec,
-            filters: Vec::new(),
+            filters: BTreeMap::new(),
         };
-        if table.rows.len() > limits::COMMIT_ROWS_MAX || table.rows.bytes() > limits::COMMIT_BYTES_MAX {
+        if table.rows.len() > room.rows || table.rows.bytes() > room.bytes {
             table.write_rows_aside(engine)?;
         }
+        room.rows -= table.rows.len();
+        room.bytes -= table.rows.bytes().min(room.bytes);
         if table.codec.is_some() {
             for part in table.runs.iter().flat_map(|run| run.segments()) {
-                table.filters.extend(part.segment.key_filter()?);
+                if let Some(filter) = part.segment.key_filter()? {
+                    table.filters.insert(part.segment.id(), filter);
+                }
             }
         }
         if let Some(codec) = &table.codec {
@@ -169,8 +179,7 @@ impl PreparedTable {
                 return Err(row_conflict(&self.schema));
             }
         }
-        let Some(codec) = &self.codec else { return Ok(Validation::Free) };
-        if self.keys.is_empty() && self.runs.is_empty() {
+        if self.codec.is_none() || (self.keys.is_empty() && self.runs.is_empty()) {
             return Ok(Validation::Free);
         }
         let mut looked_at = 0;
@@ -192,7 +201,7 @@ impl PreparedTable {
             if !exact && looked_at > limits::COMMIT_ROWS_MAX {
                 return Ok(Validation::Again);
             }
-            if let Validation::Again = self.rows_against_runs(codec, delta, from..upto, exact)? {
+            if let Validation::Again = self.rows_against_runs(delta, from..upto, exact)? {
                 return Ok(Validation::Again);
             }
         }
@@ -202,7 +211,6 @@ impl PreparedTable {
     /// Looks up the keys of a delta's new rows among this commit's own runs.
     fn rows_against_runs(
         &self,
-        _codec: &KeyCodec,
         delta: &DeltaGeneration,
         rows: std::ops::Range<u32>,
         exact: bool,
@@ -217,7 +225,7 @@ impl PreparedTable {
             let hash = hash_key(&key);
             for part in self.runs.iter().flat_map(|run| run.find_segments(&key)) {
                 if !exact {
-                    if self.filters.iter().any(|filter| filter.may_contain(hash)) {
+                    if self.filters.get(&part.segment.id()).is_none_or(|filter| filter.may_contain(hash)) {
                         return Ok(Validation::Again);
                     }
                     continue;
@@ -244,9 +252,10 @@ impl Prepared {
             })
             .collect();
         let mut tables = Vec::with_capacity(writes.tables.len());
+        let mut room = Room { rows: limits::COMMIT_ROWS_MAX, bytes: limits::COMMIT_BYTES_MAX };
         for (id, table) in &writes.tables {
             if !table.is_empty() {
-                tables.push(PreparedTable::new(engine, table, created.contains(id))?);
+                tables.push(PreparedTable::new(engine, table, created.contains(id), &mut room)?);
             }
         }
         let at = engine.timeline.snapshot(crate::version::Base::Applied, true);
@@ -261,7 +270,7 @@ impl Prepared {
         let before = std::mem::replace(&mut self.at, engine.timeline.snapshot(crate::version::Base::Applied, true));
         let moved = self.tables.iter().any(|table| {
             let now = self.at.root().tables.get(&table.schema.id);
-            table.version.as_ref().is_some_and(|then| now.is_none_or(|now| now.moves != then.moves))
+            table.version.as_ref().is_some_and(|then| now.is_none_or(|now| !now.has_rows_placed_as(then)))
         });
         if moved || !self.ddl.is_empty() {
             return self.validate_whole(engine, true);
@@ -314,7 +323,7 @@ impl Prepared {
         for table in &self.tables {
             let Some(then) = &table.version else { continue };
             let Some(now) = root.tables.get(&table.schema.id) else { return Ok(Validation::Again) };
-            if now.moves != then.moves || now.schema.version != then.schema.version {
+            if !now.has_rows_placed_as(then) {
                 return Ok(Validation::Again);
             }
             if let Validation::Again = table.validate_since(now, after, false)? {

@@ -52,6 +52,13 @@ impl TableVersion {
         Self { schema, valid_from, moves: 0, deltas: vec![delta], runs: Vec::new() }
     }
 
+    /// Whether every row of `then`, an earlier version of the table, is where it was, under the same schema, and new rows
+    /// are in deltas only.
+    #[must_use]
+    pub fn has_rows_placed_as(&self, then: &Self) -> bool {
+        self.moves == then.moves && self.schema.version == then.schema.version
+    }
+
     /// The delta that takes new rows: always the last.
     #[must_use]
     pub fn active_delta(&self) -> Option<&Arc<DeltaGeneration>> {
