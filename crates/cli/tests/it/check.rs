@@ -1,0 +1,82 @@
+//! `mainstem check`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::program::{run, text};
+
+/// A database with one segment; rows of every column kind.
+fn database(dir: &Path) -> PathBuf {
+    let database = dir.join("db");
+    let sql = "CREATE TABLE t (n BIGINT PRIMARY KEY, name TEXT, price DECIMAL(9, 2)); \
+        INSERT INTO t SELECT i, concat('name ', i), i FROM (SELECT value AS i FROM generate_series(1, 20000)) s; \
+        DELETE FROM t WHERE n <= 5;";
+    run([text(&database), "--format", "none", "-c", sql]).ok();
+    database
+}
+
+/// Files of the database, with their bytes; large ones last.
+fn files(dir: &Path) -> Vec<(u64, PathBuf)> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let entry = entry.unwrap();
+        if entry.file_type().unwrap().is_dir() {
+            all.extend(files(&entry.path()));
+        } else {
+            all.push((entry.metadata().unwrap().len(), entry.path()));
+        }
+    }
+    all.sort();
+    all
+}
+
+#[test]
+fn a_sound_database_is_sound() {
+    let dir = tempfile::tempdir().unwrap();
+    let database = database(dir.path());
+    let before: Vec<_> = files(&database);
+    let said = run(["check", text(&database)]).ok();
+    assert!(said.contains("19995 rows") && said.contains("sound"), "{said}");
+    assert_eq!(files(&database), before, "a check writes nothing");
+}
+
+#[test]
+fn each_damaged_file_is_found_and_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let database = database(dir.path());
+    let mut damaged = 0;
+    for (bytes, path) in files(&database) {
+        // A lock file holds no data.
+        if bytes < 64 {
+            continue;
+        }
+        let sound = fs::read(&path).unwrap();
+        for part in 1..8 {
+            let at = sound.len() * part / 8;
+            let mut wrong = sound.clone();
+            wrong[at] ^= 0x10;
+            fs::write(&path, &wrong).unwrap();
+            let ran = run(["check", text(&database)]);
+            assert!(!ran.err.contains("panicked"), "{ran:?}");
+            if ran.status != 0 {
+                assert!(
+                    ran.err.contains("XX001") && ran.err.contains(path.file_name().unwrap().to_str().unwrap()),
+                    "{ran:?}"
+                );
+                damaged += 1;
+            }
+        }
+        fs::write(&path, &sound).unwrap();
+    }
+    assert!(damaged >= 7, "{damaged} damages found");
+    run(["check", text(&database)]).ok();
+}
+
+#[test]
+fn what_is_no_database_cannot_be_checked() {
+    let dir = tempfile::tempdir().unwrap();
+    run(["check", "/no/such/database"]).failed("58P01");
+    let ran = run(["check", text(dir.path())]);
+    assert_eq!(ran.status, 1, "{ran:?}");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+}
