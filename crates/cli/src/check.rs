@@ -8,14 +8,14 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-use mainstem::{Database, OpenOptions};
+use mainstem::OpenOptions;
 
 use crate::{fail, output};
 
 /// Checks the database in directory `path`.
 pub fn run(path: &Path) -> ExitCode {
     let options = OpenOptions { read_only: true, create: false, ..OpenOptions::default() };
-    let database = match Database::open_with(path, options) {
+    let database = match crate::open(path, options) {
         Ok(database) => database,
         Err(e) => return fail(&e),
     };

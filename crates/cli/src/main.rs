@@ -14,7 +14,7 @@ mod demo;
 mod check;
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
@@ -74,7 +74,7 @@ fn main() -> ExitCode {
 fn run_sql(args: &SqlArgs) -> ExitCode {
     let options = OpenOptions { read_only: args.read_only, ..OpenOptions::default() };
     let opened = match &args.database {
-        Some(path) => Database::open_with(path, options),
+        Some(path) => open(path, options),
         None => Database::in_memory(),
     };
     let database = match opened {
@@ -97,6 +97,12 @@ fn run_sql(args: &SqlArgs) -> ExitCode {
         Ok(()) => status,
         Err(e) => fail(&e),
     }
+}
+
+/// Opens the database in directory `path`; errors name it.
+fn open(path: &Path, options: OpenOptions) -> mainstem::Result<Database> {
+    let name = path.display().to_string();
+    Database::open_with(path, options).map_err(|e| if e.message().contains(&name) { e } else { e.context(name) })
 }
 
 /// Reports an error and makes the exit status of it.

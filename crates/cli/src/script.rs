@@ -60,7 +60,7 @@ fn run_reader(connection: &Connection, reader: impl BufRead, name: &str, format:
             }
             Err(e) => {
                 let state = if e.kind() == std::io::ErrorKind::InvalidData { "22021" } else { "58030" };
-                output::say(&format!("{name}:{}: ERROR {state}: could not read: {e}", pieces.line));
+                output::say(&format!("{name}:{}: ERROR {state}: could not read: {e}", pieces.line_read()));
                 return false;
             }
         }
@@ -115,6 +115,11 @@ impl<R: BufRead> Pieces<R> {
                 rest.clone_into(&mut self.text);
             }
         }
+    }
+
+    /// The line that was read last, or could not be.
+    fn line_read(&self) -> usize {
+        self.line + self.text.matches('\n').count()
     }
 
     /// The statement in `text`, which follows what was returned so far; none if it is blank.

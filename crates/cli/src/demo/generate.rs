@@ -173,7 +173,10 @@ fn make(job: &Job, sf: f64, bar: &ProgressBar, cancel: &Cancel) -> Outcome<(u64,
         }
         Table::Part => file.write(PartCsv::header(), PartGenerator::new(sf, part, parts).iter().map(PartCsv::new)),
         Table::Partsupp => {
-            file.write(PartSuppCsv::header(), PartSuppGenerator::new(sf, part, parts).iter().map(PartSuppCsv::new))
+            let mut repeated = Repeated::default();
+            let rows = PartSuppGenerator::new(sf, part, parts).iter();
+            let rows = rows.filter(|row| !repeated.supplier(row.ps_partkey, row.ps_suppkey));
+            file.write(PartSuppCsv::header(), rows.map(PartSuppCsv::new))
         }
         Table::Customer => {
             file.write(CustomerCsv::header(), CustomerGenerator::new(sf, part, parts).iter().map(CustomerCsv::new))
@@ -182,6 +185,27 @@ fn make(job: &Job, sf: f64, bar: &ProgressBar, cancel: &Cancel) -> Outcome<(u64,
         Table::Lineitem => {
             file.write(LineItemCsv::header(), LineItemGenerator::new(sf, part, parts).iter().map(LineItemCsv::new))
         }
+    }
+}
+
+/// With few suppliers TPC-H's formula may give a part the same one twice, which its primary key forbids; the four
+/// suppliers of a part stand together.
+#[derive(Default)]
+struct Repeated {
+    part: i64,
+    suppliers: Vec<i64>,
+}
+
+impl Repeated {
+    /// Whether the part had this supplier already.
+    fn supplier(&mut self, part: i64, supplier: i64) -> bool {
+        if self.part != part {
+            self.part = part;
+            self.suppliers.clear();
+        }
+        let repeated = self.suppliers.contains(&supplier);
+        self.suppliers.push(supplier);
+        repeated
     }
 }
 

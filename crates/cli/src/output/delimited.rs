@@ -9,6 +9,8 @@ use super::{Rows, Stopped};
 
 /// Writes all rows.
 pub fn write(schema: &SchemaRef, rows: Rows<'_>, delimiter: char, out: &mut dyn Write) -> Result<(), Stopped> {
+    // A query that fails at once leaves no header behind.
+    let first = rows.next().transpose()?;
     let mut text = String::new();
     for (column, field) in schema.fields().iter().enumerate() {
         if column > 0 {
@@ -20,7 +22,7 @@ pub fn write(schema: &SchemaRef, rows: Rows<'_>, delimiter: char, out: &mut dyn 
     }
     text.push('\n');
     out.write_all(text.as_bytes())?;
-    for batch in rows {
+    for batch in first.map(Ok).into_iter().chain(rows) {
         let batch = batch?;
         let cells = Cells::new(&batch)?;
         for row in 0..batch.num_rows() {

@@ -38,4 +38,5 @@ fn bytes_that_are_no_text_are_an_error_after_the_statements_before_them() {
     let mut pieces = Pieces::new(&b"SELECT 1;\nSELECT '\xff';\n"[..]);
     assert_eq!(pieces.next().unwrap().unwrap().text, "SELECT 1");
     assert_eq!(pieces.next().unwrap_err().kind(), std::io::ErrorKind::InvalidData);
+    assert_eq!(pieces.line_read(), 2);
 }

@@ -59,10 +59,13 @@ fn each_damaged_file_is_found_and_named() {
             let ran = run(["check", text(&database)]);
             assert!(!ran.err.contains("panicked"), "{ran:?}");
             if ran.status != 0 {
-                assert!(
-                    ran.err.contains("XX001") && ran.err.contains(path.file_name().unwrap().to_str().unwrap()),
-                    "{ran:?}"
-                );
+                // A log whose first file does not know its own place is missed in its folder.
+                let name = text(path.file_name().unwrap().as_ref());
+                let named =
+                    ran.err.contains(name) || path.parent().unwrap().ends_with("wal") && ran.err.contains("file wal ");
+                // A format version may be a damaged one or a newer one.
+                let version = ran.err.contains("ERROR 0A000: ") && ran.err.contains("format version");
+                assert!(version || ran.err.contains("ERROR XX001: ") && named, "{} byte {at}: {ran:?}", path.display());
                 damaged += 1;
             }
         }
@@ -77,6 +80,7 @@ fn what_is_no_database_cannot_be_checked() {
     let dir = tempfile::tempdir().unwrap();
     run(["check", "/no/such/database"]).failed("58P01");
     let ran = run(["check", text(dir.path())]);
-    assert_eq!(ran.status, 1, "{ran:?}");
+    let complaint = ran.failed("58P01");
+    assert!(complaint.contains(text(dir.path())), "{complaint}");
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
 }

@@ -32,10 +32,10 @@ impl Run {
     }
 }
 
-/// The program, with nothing on its standard input and no one's history touched.
+/// The program, with nothing on its standard input.
 pub fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mainstem"));
-    command.stdin(Stdio::null()).env("NO_COLOR", "1");
+    command.stdin(Stdio::null()).env_remove("RUST_BACKTRACE");
     command
 }
 

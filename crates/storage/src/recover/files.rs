@@ -11,11 +11,17 @@ use crate::segment;
 use crate::version::Root;
 use crate::wal::LogReader;
 
-/// Refuses to make a database among somebody's other files.
-pub(super) fn refuse_foreign(disk: &dyn Disk) -> Result<()> {
+/// Refuses to make a database among somebody's other files; to be asked before the first file is made, the lock's too.
+///
+/// # Errors
+/// Invalid, naming one of those files; Io.
+pub fn refuse_foreign(disk: &dyn Disk) -> Result<()> {
+    let names = disk.list("")?;
+    if names.iter().any(|name| name == "MANIFEST") {
+        return Ok(());
+    }
     let ours = |name: &String| name == "LOCK" || name == "MANIFEST.tmp";
-    let foreign: Vec<String> = disk.list("")?.into_iter().filter(|name| !ours(name)).collect();
-    if let Some(name) = foreign.first() {
+    if let Some(name) = names.into_iter().find(|name| !ours(name)) {
         return Err(Error::invalid(
             sqlstate::INVALID_PARAMETER,
             format!(
@@ -23,6 +29,11 @@ pub(super) fn refuse_foreign(disk: &dyn Disk) -> Result<()> {
             ),
         ));
     }
+    Ok(())
+}
+
+/// Refuses to make a database where one has lost its manifest.
+pub(super) fn refuse_remains(disk: &dyn Disk) -> Result<()> {
     // A log without a record is what an interrupted creation leaves.
     let begun = !disk.list(WAL_DIR)?.is_empty();
     let records = begun && LogReader::open(disk, LogPosition(0)).is_ok_and(|mut log| log.next().is_some());

@@ -35,6 +35,7 @@ use replay::Replay;
 mod tests;
 
 pub use crate::segment::DATA_DIR;
+pub use files::refuse_foreign;
 pub use crate::wal::WAL_DIR;
 
 /// Opens the database on `disk`, or makes one there.
@@ -107,6 +108,7 @@ fn create(disk: &Arc<dyn Disk>, options: &OpenOptions) -> Result<Manifest> {
         ));
     }
     files::refuse_foreign(disk.as_ref())?;
+    files::refuse_remains(disk.as_ref())?;
     disk.create_dir(DATA_DIR)?;
     disk.sync_dir("")?;
     // Its first file only says where the log begins; opening adds the one that is written.
