@@ -127,12 +127,12 @@ fn recover(mut disk: SimDisk, bytes_of: fn(u64) -> usize, known: &Known, seed: u
 }
 
 fn small(ts: u64) -> usize {
-    if ts % 17 == 0 { 50_000 } else { 29 * (ts as usize % 23) }
+    if ts.is_multiple_of(17) { 50_000 } else { 29 * (ts as usize % 23) }
 }
 
 /// A file holds four of these.
 fn large(ts: u64) -> usize {
-    if ts % 2 == 0 { 5 << 20 } else { 100 }
+    if ts.is_multiple_of(2) { 5 << 20 } else { 100 }
 }
 
 /// Cuts the power at every sync that `records` records make, `seeds` times each.

@@ -109,3 +109,44 @@ fn a_full_disk_is_full() {
         assert_eq!((error.kind(), error.sqlstate()), (ErrorKind::Full, sqlstate::DISK_FULL));
     }
 }
+
+/// Not a test of its own: what the process below runs, to hold a directory until its input ends.
+#[test]
+fn hold_directory_for_another_process() {
+    let Ok(dir) = std::env::var("MAINSTEM_TEST_HOLD") else { return };
+    let exclusive = std::env::var("MAINSTEM_TEST_EXCLUSIVE").is_ok();
+    let _lock = RealDisk::open(Path::new(&dir), false).unwrap().lock(exclusive).unwrap();
+    std::fs::write(Path::new(&dir).join("held"), "").unwrap();
+    std::io::stdin().read_line(&mut String::new()).unwrap();
+}
+
+#[test]
+fn the_process_that_holds_a_directory_is_named() {
+    for exclusive in [true, false] {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = RealDisk::open(dir.path(), false).unwrap();
+        drop(disk.lock(true).unwrap());
+        let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "disk::tests::hold_directory_for_another_process"]);
+        command.env("MAINSTEM_TEST_HOLD", dir.path()).stdin(std::process::Stdio::piped());
+        command.stdout(std::process::Stdio::null());
+        if exclusive {
+            command.env("MAINSTEM_TEST_EXCLUSIVE", "1");
+        }
+        let mut child = command.spawn().unwrap();
+        while !dir.path().join("held").exists() {
+            assert!(child.try_wait().unwrap().is_none(), "the other process ended early");
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+        let error = disk.lock(true).unwrap_err();
+        assert_eq!(error.sqlstate(), sqlstate::LOCKED);
+        let names_it = error.message().contains(&format!("process {}", child.id()));
+        // Who reads is known only where the system tells.
+        assert!(names_it || (!exclusive && error.message().contains("another process")), "{error}");
+        assert_eq!(error.message().contains("read-only"), !exclusive, "{error}");
+        assert_eq!(disk.lock(false).is_ok(), !exclusive);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        disk.lock(true).unwrap();
+    }
+}

@@ -39,7 +39,7 @@ proptest! {
             prop_assert_eq!(record.ts, CommitTs(ts));
             prop_assert_eq!(record.position, positions[i]);
             prop_assert_eq!(record.schema_version, SchemaVersion(ts / 7));
-            prop_assert_eq!(record.kind == RecordKind::Install, ts % 5 == 0);
+            prop_assert_eq!(record.kind == RecordKind::Install, ts.is_multiple_of(5));
             prop_assert!(record.payload == payload(ts, sizes[i]));
             prop_assert!(record.wall_clock > 1_700_000_000_000_000);
         }
