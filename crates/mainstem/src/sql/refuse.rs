@@ -3,7 +3,9 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{Query, Select, SelectFlavor, SetExpr, TableAlias, TableFactor, Visit, Visitor};
+use datafusion::sql::sqlparser::ast::{
+    Expr, Query, Select, SelectFlavor, SetExpr, TableAlias, TableFactor, Visit, Visitor,
+};
 use mainstem_storage::{Error, Result};
 
 /// Looks through `query` and everything in it.
@@ -64,6 +66,16 @@ impl Visitor for Refusals {
         refuse_if(select.select_modifiers.is_some(), "this modifier of SELECT")?;
         refuse_if(select.exclude.is_some(), "EXCLUDE")?;
         refuse_if(select.flavor != SelectFlavor::Standard, "FROM before SELECT")
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<&'static str> {
+        match expr {
+            Expr::Subquery(query) | Expr::InSubquery { subquery: query, .. } => refuse_if(
+                matches!(&*query.body, SetExpr::Select(select) if select.projection.is_empty()),
+                "a subquery without columns as an expression",
+            ),
+            _ => ControlFlow::Continue(()),
+        }
     }
 
     fn pre_visit_table_factor(&mut self, table: &TableFactor) -> ControlFlow<&'static str> {

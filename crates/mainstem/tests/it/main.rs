@@ -5,6 +5,7 @@ mod basics;
 mod concurrency;
 mod errors;
 mod hermitage;
+mod mangled;
 mod printing;
 mod slt;
 mod stage;
