@@ -86,8 +86,6 @@ pub const RUN_DECAY_RATIO: u64 = 8;
 pub const FLUSH_SEGMENTS_MAX: u64 = 10;
 /// A run is rewritten when more than 1 / this of its rows are deleted: a rewrite then costs 3 live rows for each row it frees.
 pub const DEAD_SHARE: u64 = 4;
-/// A run is rewritten when it has more than this many times the segments its rows need, and some.
-pub const FRAGMENTS_RATIO: u64 = 4;
 
 /// Bytes of a log block; a reader that meets damage goes on at the next block (contract 4).
 pub const WAL_BLOCK_BYTES: usize = 32 << 10;

@@ -9,9 +9,10 @@
 //! 4. [`MergeOutcome`] is what `commit` installs; [`MergeOutcome::carry`] translates deletes that came after H.
 //!
 //! Invariants:
-//! - The output holds exactly the rows of the inputs that are live at H, in the table's order, ties older input first.
+//! - The output's rows live at H are exactly those of the inputs, in the table's order, ties older input first.
 //! - A kept segment's rows do not move: it has no forwarding, and its delete log goes on.
-//! - The policy ends: each choice lessens deltas, runs, dead rows or fragments, and makes none of those before it more.
+//! - The policy ends: each choice lessens deltas, runs or dead rows, and makes none of those before it more, but for a
+//!   flush, which may add one run.
 //!
 //! It does not own: when to freeze or to merge (`background`), the install (`commit`), old versions (`version`).
 

@@ -112,7 +112,7 @@ impl MergePlan {
 }
 
 /// Whether a segment is at least half full and has few enough dead rows to stay as it is. All such segments together keep the
-/// promise of the policy: a run of them has neither many dead rows nor small fragments.
+/// promise of the policy: a run of them has neither many dead rows nor small segments.
 fn is_worth_keeping(part: &RunSegment, dead: Option<&[u64]>, segment_rows: u32) -> bool {
     let rows = u64::from(part.rows());
     let range = part.range.start as usize..part.range.end as usize;

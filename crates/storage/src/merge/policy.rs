@@ -8,7 +8,8 @@
 //!    to merge with at once, while that stays short.
 //! 2. Where neighbours break the rule, the group of up to [`limits::MERGE_FAN_IN`] neighbours merges that rewrites the fewest
 //!    rows for each run it removes; it grows by whatever its output would have to merge with at once (section V: collapse).
-//! 3. A run with many dead rows, or of many small pieces, is rewritten alone.
+//! 3. A run with many dead rows is rewritten alone. Small segments need no rule: no merge keeps one as it is (`plan`), and few
+//!    are made (`job`).
 //!
 //! When flushes alone would let runs pile up, step 2 goes before step 1.
 
@@ -28,8 +29,6 @@ pub enum MergeReason {
     Decay,
     /// Too many rows of a run are deleted.
     DeadRows,
-    /// A run consists of too small segments.
-    Fragments,
     /// Somebody asked for it.
     Asked,
 }
@@ -40,7 +39,6 @@ impl std::fmt::Display for MergeReason {
             Self::Flush => "flush",
             Self::Decay => "decay",
             Self::DeadRows => "dead rows",
-            Self::Fragments => "fragments",
             Self::Asked => "asked",
         })
     }
@@ -62,11 +60,7 @@ pub struct MergeChoice {
 pub fn choose(table: &TableDescription) -> Option<MergeChoice> {
     let crowded = table.runs.len() >= runs_max(table);
     let first = if crowded { decay(table) } else { None };
-    first
-        .or_else(|| flush(table))
-        .or_else(|| decay(table))
-        .or_else(|| rewrite(table, MergeReason::DeadRows, has_many_dead))
-        .or_else(|| rewrite(table, MergeReason::Fragments, is_fragmented))
+    first.or_else(|| flush(table)).or_else(|| decay(table)).or_else(|| dead_rows(table))
 }
 
 /// Runs that a table has at most once the merger has caught up.
@@ -162,23 +156,12 @@ fn collapse(runs: &[RunDescription], mut group: Range<usize>, mut rows: u64) -> 
     group
 }
 
-/// The smallest run for which `needs` holds, alone.
-fn rewrite(
-    table: &TableDescription,
-    reason: MergeReason,
-    needs: impl Fn(&TableDescription, &RunDescription) -> bool,
-) -> Option<MergeChoice> {
-    let run = table.runs.iter().filter(|run| needs(table, run)).min_by_key(|run| run.live_rows)?;
-    Some(MergeChoice { deltas: Vec::new(), runs: vec![run.id], reason })
-}
-
-fn has_many_dead(_: &TableDescription, run: &RunDescription) -> bool {
-    (run.rows - run.live_rows.min(run.rows)).saturating_mul(limits::DEAD_SHARE) > run.rows
-}
-
-fn is_fragmented(table: &TableDescription, run: &RunDescription) -> bool {
-    let needed = run.rows.div_ceil(u64::from(table.segment_rows).max(1));
-    run.segments > needed.saturating_mul(limits::FRAGMENTS_RATIO).saturating_add(MERGE_FAN_IN as u64)
+/// The smallest run with many dead rows, alone.
+fn dead_rows(table: &TableDescription) -> Option<MergeChoice> {
+    let many_dead =
+        |run: &&RunDescription| (run.rows - run.live_rows.min(run.rows)).saturating_mul(limits::DEAD_SHARE) > run.rows;
+    let run = table.runs.iter().filter(many_dead).min_by_key(|run| run.live_rows)?;
+    Some(MergeChoice { deltas: Vec::new(), runs: vec![run.id], reason: MergeReason::DeadRows })
 }
 
 fn ids(table: &TableDescription, group: Range<usize>) -> Vec<RunId> {

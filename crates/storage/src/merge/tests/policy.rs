@@ -76,8 +76,6 @@ enum Event {
     Load(u64),
     /// Of the n-th run, this many hundredths of its rows are deleted.
     Delete(usize, u64),
-    /// The n-th run turns out to consist of many pieces.
-    Shatter(usize),
 }
 
 fn event() -> impl Strategy<Value = Event> {
@@ -85,7 +83,6 @@ fn event() -> impl Strategy<Value = Event> {
         6 => (0u64..400).prop_map(Event::Freeze),
         2 => prop_oneof![1u64..1_000, 1u64..1_000_000].prop_map(Event::Load),
         2 => (0usize..8, 0u64..=100).prop_map(|(run, share)| Event::Delete(run, share)),
-        1 => (0usize..8).prop_map(Event::Shatter),
     ]
 }
 
@@ -97,11 +94,6 @@ fn happen(table: &mut TableDescription, event: &Event, next_id: &mut u64) {
         Event::Delete(at, share) => {
             if let Some(run) = table.runs.get_mut(*at) {
                 run.live_rows -= run.live_rows * share / 100;
-            }
-        }
-        Event::Shatter(at) => {
-            if let Some(run) = table.runs.get_mut(*at) {
-                run.segments = run.rows.min(10 * run.segments + 20);
             }
         }
     }
@@ -196,15 +188,11 @@ fn a_merge_takes_along_what_its_output_would_merge_with_at_once() {
 }
 
 #[test]
-fn dead_rows_and_fragments_are_cleaned_up() {
+fn dead_rows_are_cleaned_up() {
     let mut dead = table(&[10_000, 1_000], &[]);
     dead.runs[0].live_rows = 8_000;
     assert_eq!(choose(&dead), None);
-    dead.runs[0].live_rows = 8_000;
     dead.runs[1].live_rows = 700;
     let choice = choose(&dead).unwrap();
     assert_eq!((choice.reason, choice.runs), (MergeReason::DeadRows, vec![RunId(2)]));
-    let mut pieces = table(&[1_000], &[]);
-    pieces.runs[0].segments = 60;
-    assert_eq!(choose(&pieces).unwrap().reason, MergeReason::Fragments);
 }
