@@ -1,6 +1,5 @@
 //! Connections.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
@@ -11,7 +10,7 @@ use parking_lot::Mutex;
 
 use super::{Appender, QueryResult, StatementOutcome, Transaction};
 use crate::session::{Interrupts, Session, Shared, TransactionStatus};
-use crate::sql::{self, Statement};
+use crate::sql::{self, Script, Statement};
 
 /// A connection: a session with its own transaction and settings. It may be used from any thread; statements run one after
 /// the other.
@@ -60,18 +59,18 @@ impl Connection {
     /// # Errors
     /// Those of planning here, those of running with the rows; 42601 when `sql` is not one statement that gives rows.
     pub fn query(&self, sql: &str) -> Result<QueryResult> {
-        let mut statements = parse(sql)?;
-        let one = statements.pop_front().filter(|_| statements.is_empty());
+        let mut script = sql::parse(sql)?;
         let gives_rows =
             |s: &Statement| matches!(s, Statement::Query(_) | Statement::Explain { .. } | Statement::Setting(_));
-        let Some(statement) = one.filter(gives_rows) else {
+        if !script.only().is_some_and(gives_rows) {
             return Err(Error::invalid(
                 sqlstate::SYNTAX,
                 "a query is one statement that gives rows; use execute or run",
             ));
-        };
-        self.run_one(statement)?
-            .rows
+        }
+        let outcome = self.run_next(&mut script).transpose()?;
+        outcome
+            .and_then(|outcome| outcome.rows)
             .ok_or_else(|| Error::invalid(sqlstate::SYNTAX, "the statement gives no rows; use execute"))
     }
 
@@ -80,12 +79,13 @@ impl Connection {
     /// # Errors
     /// 42601 and others when `sql` cannot be parsed; nothing has run then.
     pub fn run(&self, sql: &str) -> Result<Statements<'_>> {
-        Ok(Statements { connection: self, statements: parse(sql)? })
+        Ok(Statements { connection: self, script: sql::parse(sql)? })
     }
 
-    fn run_one(&self, statement: Statement) -> Result<StatementOutcome> {
-        let outcome = self.session.lock().run(statement)?;
-        Ok(StatementOutcome::new(outcome, &self.shared))
+    /// Runs the next statement of `script`.
+    fn run_next(&self, script: &mut Script) -> Option<Result<StatementOutcome>> {
+        let outcome = script.with_stack(|script| Some(self.session.lock().run(script.next()?)))?;
+        Some(outcome.map(|outcome| StatementOutcome::new(outcome, &self.shared)))
     }
 
     /// Begins a transaction. Statements of the connection belong to it until it is committed or rolled back; dropping the
@@ -127,7 +127,8 @@ impl Connection {
     }
 
     pub(super) fn rollback(&self) {
-        self.session.lock().rollback();
+        // Rolling back what has ended already leaves nothing to do.
+        let _ = self.session.lock().rollback();
     }
 
     /// The definition of table `table`, as the next statement would see it.
@@ -139,23 +140,17 @@ impl Connection {
     }
 }
 
-/// Parses on a stack that is large enough for whatever the parser's limits let through.
-fn parse(sql: &str) -> Result<VecDeque<Statement>> {
-    sql::parse(sql).map(VecDeque::from)
-}
-
 /// Runs statements as it is advanced. After an error it goes on with the next statement if it is advanced again.
 #[derive(Debug)]
 pub struct Statements<'a> {
     connection: &'a Connection,
-    statements: VecDeque<Statement>,
+    script: Script,
 }
 
 impl Iterator for Statements<'_> {
     type Item = Result<StatementOutcome>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let statement = self.statements.pop_front()?;
-        Some(self.connection.run_one(statement))
+        self.connection.run_next(&mut self.script)
     }
 }

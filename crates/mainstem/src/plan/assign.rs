@@ -237,7 +237,7 @@ fn spelled(array: &ArrayRef, to: &Column) -> Result<ArrayRef> {
         let value = wrong.map_or("", |row| trimmed.value(row));
         return Err(misspelled(value, to));
     }
-    if let (ArrowType::Float32 | ArrowType::Float64, Some(row)) = (&target, infinite(&result)) {
+    if let Some(row) = infinite(&result) {
         let value = trimmed.value(row);
         if value.bytes().any(|b| b.is_ascii_digit()) {
             return Err(out_of_range(to, Some(format!("\"{value}\""))));
@@ -246,12 +246,13 @@ fn spelled(array: &ArrayRef, to: &Column) -> Result<ArrayRef> {
     Ok(result)
 }
 
-/// The first row that is infinite.
+/// The first row that is infinite, of floats.
 fn infinite(array: &ArrayRef) -> Option<usize> {
-    match array.data_type() {
-        ArrowType::Float32 => array.as_primitive::<Float32Type>().iter().position(|v| v.is_some_and(f32::is_infinite)),
-        _ => array.as_primitive::<Float64Type>().iter().position(|v| v.is_some_and(f64::is_infinite)),
+    if let Some(reals) = array.as_primitive_opt::<Float32Type>() {
+        return reals.iter().position(|v| v.is_some_and(f32::is_infinite));
     }
+    let doubles = array.as_primitive_opt::<Float64Type>()?;
+    doubles.iter().position(|v| v.is_some_and(f64::is_infinite))
 }
 
 fn misspelled(value: &str, to: &Column) -> Error {

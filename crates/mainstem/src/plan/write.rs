@@ -54,8 +54,10 @@ fn check_counts(table: &TableSchema, named: &[String], given: usize) -> Result<(
     let wanted = if named.is_empty() { table.columns.len() } else { named.len() };
     let message = if given > wanted {
         format!("INSERT has more expressions ({given}) than target columns ({wanted})")
-    } else if given < wanted && !named.is_empty() {
-        format!("INSERT has more target columns ({wanted}) than expressions ({given})")
+    } else if given < wanted {
+        format!(
+            "INSERT has more target columns ({wanted}) than expressions ({given}); name the columns that get a value"
+        )
     } else {
         return Ok(());
     };
@@ -65,7 +67,7 @@ fn check_counts(table: &TableSchema, named: &[String], given: usize) -> Result<(
 /// Runs an INSERT; returns the rows inserted.
 pub(crate) fn insert(env: &mut Environment<'_>, transaction: &mut Transaction, insert: &Insert) -> Result<u64> {
     let table = table_of(transaction, &insert.table)?;
-    let plan = env.plan(transaction, Ast::Query(insert.source.clone()), None)?;
+    let plan = env.plan(transaction, Ast::Query(insert.query(&table)), None)?;
     let given = plan.schema().fields().len();
     check_counts(&table, &insert.columns, given)?;
     let sources = positions(&table, &insert.columns, given)?;
@@ -245,8 +247,8 @@ pub(crate) fn explained(
     match statement {
         Statement::Query(query) => Ok((query.clone(), None)),
         Statement::Insert(insert) => {
-            table_of(transaction, &insert.table)?;
-            Ok((insert.source.clone(), None))
+            let table = table_of(transaction, &insert.table)?;
+            Ok((insert.query(&table), None))
         }
         Statement::Update(update) => {
             let table = table_of(transaction, &update.table)?;

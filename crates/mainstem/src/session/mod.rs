@@ -243,7 +243,7 @@ impl Session {
             Statement::Copy(copy) => self.copy(copy),
             Statement::Begin(begin) => self.begin(begin),
             Statement::Commit => self.commit(),
-            Statement::Rollback => Ok(self.rollback()),
+            Statement::Rollback => self.rollback(),
             Statement::Setting(setting) => self.setting(setting),
             Statement::Checkpoint => {
                 self.shared.storage.checkpoint()?;
@@ -330,8 +330,7 @@ impl Session {
 
     fn begin(&mut self, begin: Begin) -> Result<Outcome> {
         if matches!(self.current, Current::Open { .. }) {
-            let notice = Notice::new(sqlstate::ACTIVE_TRANSACTION, "there is already a transaction in progress");
-            return Ok(Outcome::done("BEGIN").with_notices(vec![notice]));
+            return Err(Error::invalid(sqlstate::ACTIVE_TRANSACTION, "there is already a transaction in progress"));
         }
         let transaction = self.shared.storage.begin(TransactionMode {
             read_only: begin.read_only,
@@ -346,18 +345,19 @@ impl Session {
         match std::mem::replace(&mut self.current, Current::None) {
             Current::Open { transaction, .. } => transaction.commit().map(|_| Outcome::done("COMMIT")),
             Current::Failed => Ok(Outcome::done("ROLLBACK")),
-            Current::None => Ok(Outcome::done("COMMIT").with_notices(vec![no_transaction()])),
+            Current::None => Err(no_transaction()),
         }
     }
 
-    pub(crate) fn rollback(&mut self) -> Outcome {
+    /// Ends the transaction without its writes.
+    pub(crate) fn rollback(&mut self) -> Result<Outcome> {
         match std::mem::replace(&mut self.current, Current::None) {
             Current::Open { transaction, .. } => {
                 transaction.rollback();
-                Outcome::done("ROLLBACK")
+                Ok(Outcome::done("ROLLBACK"))
             }
-            Current::Failed => Outcome::done("ROLLBACK"),
-            Current::None => Outcome::done("ROLLBACK").with_notices(vec![no_transaction()]),
+            Current::Failed => Ok(Outcome::done("ROLLBACK")),
+            Current::None => Err(no_transaction()),
         }
     }
 
@@ -406,8 +406,8 @@ fn failed() -> Error {
     )
 }
 
-fn no_transaction() -> Notice {
-    Notice::new(sqlstate::NO_TRANSACTION, "there is no transaction in progress")
+fn no_transaction() -> Error {
+    Error::invalid(sqlstate::NO_TRANSACTION, "there is no transaction in progress")
 }
 
 fn explain_of(query: Box<Query>, analyze: bool, verbose: bool) -> Ast {

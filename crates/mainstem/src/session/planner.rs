@@ -25,7 +25,7 @@ use super::settings::Settings;
 use super::system;
 use crate::error::from_datafusion;
 use crate::provider::{CATALOG, StatementCatalog, StatementTables, SystemTables};
-use crate::rules::{CheckedArithmetic, checked_sum, name_twins};
+use crate::rules::{CheckedArithmetic, NullableSubqueries, checked_sum, name_twins};
 use crate::sql::{CastTypes, PUBLIC, SYSTEM, TARGET_SCHEMA, state};
 
 /// Plans the statements of one connection.
@@ -66,6 +66,7 @@ pub(crate) fn template(options: &OpenOptions, threads: usize) -> Result<SessionS
         .with_default_features()
         .with_type_planner(Arc::new(CastTypes))
         .with_catalog_list(Arc::new(StatementCatalog::default()))
+        .with_analyzer_rule(Arc::new(NullableSubqueries::new()))
         .with_analyzer_rule(Arc::new(CheckedArithmetic::new()))
         .build();
     state.register_udaf(Arc::new(checked_sum())).map_err(|e| from_datafusion(&e))?;

@@ -30,6 +30,20 @@ impl Dialect for MainstemDialect {
         POSTGRES.dialect()
     }
 
+    /// `a IS [NOT] DISTINCT FROM b AND c`: sqlparser takes everything behind FROM as the right side.
+    fn parse_infix(&self, parser: &mut Parser, expr: &Expr, precedence: u8) -> Option<Result<Expr, ParserError>> {
+        let is = POSTGRES.prec_value(Precedence::Is);
+        if parser.parse_keywords(&[Keyword::IS, Keyword::DISTINCT, Keyword::FROM]) {
+            let right = parser.parse_subexpr(is);
+            return Some(right.map(|right| Expr::IsDistinctFrom(Box::new(expr.clone()), Box::new(right))));
+        }
+        if parser.parse_keywords(&[Keyword::IS, Keyword::NOT, Keyword::DISTINCT, Keyword::FROM]) {
+            let right = parser.parse_subexpr(is);
+            return Some(right.map(|right| Expr::IsNotDistinctFrom(Box::new(expr.clone()), Box::new(right))));
+        }
+        POSTGRES.parse_infix(parser, expr, precedence)
+    }
+
     delegate! {
         identifier_quote_style(identifier: &str) -> Option<char>;
         is_delimited_identifier_start(ch: char) -> bool;

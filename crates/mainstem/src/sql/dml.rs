@@ -5,16 +5,18 @@
 //! same table in a subquery included, it has none.
 
 use datafusion::sql::sqlparser::ast::{
-    Assignment, AssignmentTarget, Delete as AstDelete, Expr, FromTable, Ident, Insert as AstInsert, ObjectName, Query,
-    Select, SelectItem, SetExpr, TableAlias, TableFactor, TableObject, TableWithJoins, Update as AstUpdate,
+    Assignment, AssignmentTarget, CastKind, DataType as SqlType, Delete as AstDelete, Expr, FromTable, Ident,
+    Insert as AstInsert, ObjectName, Query, Select, SelectItem, SetExpr, TableAlias, TableFactor, TableObject,
+    TableWithJoins, Update as AstUpdate, Value,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 use mainstem_storage::error::sqlstate;
-use mainstem_storage::schema::TableSchema;
+use mainstem_storage::schema::{DataType, TableSchema};
 use mainstem_storage::{Error, Result};
 
 use super::dialect::MainstemDialect;
 use super::parse::syntax;
+use super::types::sql_name;
 use super::{check_query, column_name, fold, table_name};
 
 /// Name of the schema that shows the target of the running write, with its row references, to the write's own SELECT.
@@ -56,7 +58,7 @@ pub(super) fn insert(insert: AstInsert) -> Result<Insert> {
         optimizer_hints: _,
         or,
         ignore,
-        into: _,
+        into,
         table,
         table_alias,
         columns,
@@ -101,6 +103,9 @@ pub(super) fn insert(insert: AstInsert) -> Result<Insert> {
         (source.is_none(), "INSERT ... DEFAULT VALUES"),
     ];
     refuse(&refusals)?;
+    if !into {
+        return Err(Error::invalid(sqlstate::SYNTAX, "syntax error: INSERT without INTO"));
+    }
     let TableObject::TableName(name) = table else {
         return Err(Error::unsupported("INSERT into anything but a table"));
     };
@@ -136,6 +141,58 @@ fn refuse(refusals: &[(bool, &str)]) -> Result<()> {
     match refusals.iter().find(|(present, _)| *present) {
         Some((_, what)) => Err(Error::unsupported(what)),
         None => Ok(()),
+    }
+}
+
+impl Insert {
+    /// The query whose rows are inserted into `table`. In a column of VALUES that mixes string literals with other
+    /// expressions, each literal is cast to the column's type by itself, as PostgreSQL reads it.
+    pub(crate) fn query(&self, table: &TableSchema) -> Box<Query> {
+        let mut query = self.source.clone();
+        let SetExpr::Values(values) = &mut *query.body else { return query };
+        let width = values.rows.first().map_or(0, |row| row.content.len());
+        for at in 0..width {
+            let column = match self.columns.get(at) {
+                Some(name) => table.column_named(name),
+                None if self.columns.is_empty() => table.columns.get(at),
+                None => None,
+            };
+            let kinds = values.rows.iter().filter_map(|row| row.content.get(at));
+            let strings = kinds.clone().filter(|e| is_string(e)).count();
+            let others = kinds.filter(|e| !is_string(e) && !is_null(e)).count();
+            let Some(data_type) = column.filter(|_| strings > 0 && others > 0).and_then(|c| ast_type(c.data_type))
+            else {
+                continue;
+            };
+            for row in &mut values.rows {
+                if let Some(expr) = row.content.get_mut(at).filter(|e| is_string(e)) {
+                    *expr = Expr::Cast {
+                        kind: CastKind::Cast,
+                        expr: Box::new(expr.clone()),
+                        data_type: data_type.clone(),
+                        array: false,
+                        format: None,
+                    };
+                }
+            }
+        }
+        query
+    }
+}
+
+fn is_string(expr: &Expr) -> bool {
+    matches!(expr, Expr::Value(v) if matches!(v.value, Value::SingleQuotedString(_) | Value::EscapedStringLiteral(_)))
+}
+
+fn is_null(expr: &Expr) -> bool {
+    matches!(expr, Expr::Value(v) if matches!(v.value, Value::Null))
+}
+
+/// A column type for a cast. Text needs none, and its length is checked when it is stored.
+fn ast_type(data_type: DataType) -> Option<SqlType> {
+    match data_type {
+        DataType::Text { .. } => Some(SqlType::Text),
+        other => Parser::new(&MainstemDialect).try_with_sql(&sql_name(other)).ok()?.parse_data_type().ok(),
     }
 }
 

@@ -19,7 +19,7 @@ mod types;
 pub(crate) use copy::{CopyFormat, CopyOptions, CopySource, CopyStatement, CsvOptions};
 pub(crate) use ddl::{CreateTable, DropTable};
 pub(crate) use dml::{Delete, Insert, ROW_REF, TARGET_SCHEMA, Update};
-pub(crate) use parse::{Statement, parse};
+pub(crate) use parse::{Script, Statement, parse};
 pub(crate) use refuse::check_query;
 pub(crate) use settings::SettingStatement;
 pub use split::split_statements;

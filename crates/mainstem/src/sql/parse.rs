@@ -1,5 +1,7 @@
 //! Text to statements.
 
+use std::collections::VecDeque;
+
 use datafusion::sql::sqlparser::ast::{self, Query};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
@@ -50,32 +52,79 @@ pub(crate) enum Statement {
     Checkpoint,
 }
 
+/// Depth from which walks over the tree get a stack of their own.
+const DEPTH_OF_SMALL: usize = 60;
+/// That stack. Only touched pages cost memory.
+const STACK_BYTES: usize = 64 << 20;
+
+/// Parsed statements. Trees are walked by recursion, their drop included: that happens inside [`Script::with_stack`].
+#[derive(Debug)]
+pub(crate) struct Script {
+    statements: VecDeque<Statement>,
+    deep: bool,
+}
+
+impl Script {
+    /// Takes the next statement out.
+    pub(crate) fn next(&mut self) -> Option<Statement> {
+        self.statements.pop_front()
+    }
+
+    /// The only statement, if there is just one.
+    pub(crate) fn only(&self) -> Option<&Statement> {
+        self.statements.front().filter(|_| self.statements.len() == 1)
+    }
+
+    /// Runs `work` on a stack that is large enough for the statements.
+    pub(crate) fn with_stack<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
+        on_stack(self.deep, || work(self))
+    }
+}
+
+impl Drop for Script {
+    fn drop(&mut self) {
+        on_stack(self.deep, || self.statements.clear());
+    }
+}
+
+fn on_stack<T>(deep: bool, work: impl FnOnce() -> T) -> T {
+    if deep { stacker::grow(STACK_BYTES, work) } else { work() }
+}
+
 /// The statements of `text`, in order. Empty ones are left out.
 ///
 /// # Errors
 /// 42601 with line and column, 54001 for text nested too deep, 0A000 for what Mainstem does not do.
-pub(crate) fn parse(text: &str) -> Result<Vec<Statement>> {
+pub(crate) fn parse(text: &str) -> Result<Script> {
     let dialect = MainstemDialect;
     let tokens = Tokenizer::new(&dialect, text)
         .tokenize_with_location()
         .map_err(|e| Error::invalid(sqlstate::SYNTAX, format!("syntax error: {e}")))?;
-    let mut statements = Vec::new();
+    let mut depth = 0;
     for part in tokens.split(|t| t.token == Token::SemiColon) {
-        if part.iter().all(|t| matches!(t.token, Token::Whitespace(_) | Token::EOF)) {
-            continue;
-        }
-        check_depth(part)?;
-        statements.push(parse_one(part.to_vec())?);
+        depth = depth.max(check_depth(part)?);
     }
-    Ok(statements)
+    let deep = depth > DEPTH_OF_SMALL;
+    let statements = on_stack(deep, || {
+        tokens
+            .split(|t| t.token == Token::SemiColon)
+            .filter(|part| !part.iter().all(|t| matches!(t.token, Token::Whitespace(_) | Token::EOF)))
+            .map(|part| parse_one(part.to_vec()))
+            .collect::<Result<VecDeque<_>>>()
+    })?;
+    Ok(Script { statements, deep })
 }
 
-/// Refuses expressions whose tree would be too deep to walk.
-fn check_depth(tokens: &[TokenWithSpan]) -> Result<()> {
+/// Refuses expressions whose tree would be too deep to walk. Returns about how deep it is.
+fn check_depth(tokens: &[TokenWithSpan]) -> Result<usize> {
     let mut counts = vec![0_usize];
+    let mut deepest = 0;
     for token in tokens {
         match &token.token {
-            Token::LParen | Token::LBracket => counts.push(0),
+            Token::LParen | Token::LBracket => {
+                counts.push(0);
+                deepest = deepest.max(counts.len() * 4);
+            }
             Token::RParen | Token::RBracket => {
                 if counts.len() > 1 {
                     counts.pop();
@@ -92,6 +141,7 @@ fn check_depth(tokens: &[TokenWithSpan]) -> Result<()> {
             _ => {
                 if let Some(last) = counts.last_mut() {
                     *last += 1;
+                    deepest = deepest.max(*last);
                     if *last > OPERATORS_MAX {
                         return Err(Error::invalid(
                             state::TOO_COMPLEX,
@@ -106,7 +156,7 @@ fn check_depth(tokens: &[TokenWithSpan]) -> Result<()> {
             }
         }
     }
-    Ok(())
+    Ok(deepest)
 }
 
 fn counts_as_level(keyword: Keyword) -> bool {
@@ -148,11 +198,25 @@ fn parse_statement(parser: &mut Parser<'_>) -> Result<Statement> {
         parser.advance_token();
         return Ok(Statement::Checkpoint);
     }
+    if is_word(parser, "abort") {
+        parser.advance_token();
+        let _ = parser.parse_one_of_keywords(&[Keyword::WORK, Keyword::TRANSACTION]);
+        return Ok(Statement::Rollback);
+    }
     if parser.peek_keyword(Keyword::BEGIN) {
         parser.advance_token();
         return transaction::begin(parser.parse_begin().map_err(|e| syntax(&e))?).map(Statement::Begin);
     }
-    let statement = parser.parse_statement().map_err(|e| syntax(&e))?;
+    let creates = parser.peek_keyword(Keyword::CREATE);
+    let statement = match parser.parse_statement() {
+        // sqlparser reads no direction there.
+        Err(ParserError::ParserError(m))
+            if creates && ["found: DESC ", "found: ASC ", "found: NULLS "].iter().any(|found| m.contains(found)) =>
+        {
+            return Err(Error::unsupported("a direction in the ORDER BY of a table (it is ascending, NULLs last)"));
+        }
+        parsed => parsed.map_err(|e| syntax(&e))?,
+    };
     let options_behind = match &statement {
         // sqlparser wants WITH before ORDER BY; either order says the same.
         ast::Statement::CreateTable(_) => parser.parse_options(Keyword::WITH).map_err(|e| syntax(&e))?,

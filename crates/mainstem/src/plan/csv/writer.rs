@@ -55,11 +55,15 @@ impl<W: Write> CsvWriter<W> {
             .iter()
             .map(|column| ArrayFormatter::try_new(column.as_ref(), &options).map_err(|e| from_arrow(&e)))
             .collect::<Result<Vec<_>>>()?;
+        // A column of type NULL has no null bitmap of its own.
+        let nulls: Vec<_> = batch.columns().iter().map(|column| column.logical_nulls()).collect();
         let mut text = String::new();
         for row in 0..batch.num_rows() {
-            for (at, (column, formatter)) in batch.columns().iter().zip(&formatters).enumerate() {
+            for (at, (column, (formatter, nulls))) in
+                batch.columns().iter().zip(formatters.iter().zip(&nulls)).enumerate()
+            {
                 self.separate(at);
-                if column.is_null(row) {
+                if nulls.as_ref().is_some_and(|n| n.is_null(row)) {
                     self.buffer.extend_from_slice(self.options.null.as_bytes());
                     continue;
                 }
