@@ -53,6 +53,18 @@ impl CheckedArithmetic {
         .map_data(LogicalPlan::recompute_schema)
     }
 
+    /// The type of `expr`. A function of ours has that of its first argument: a long sum would be walked once a level.
+    fn type_of(&self, mut expr: &Expr, schema: &dyn ExprSchema) -> Result<DataType> {
+        let ours = [&self.add, &self.subtract, &self.multiply, &self.negate];
+        while let Expr::ScalarFunction(call) = expr {
+            match call.args.first() {
+                Some(first) if ours.iter().any(|f| Arc::ptr_eq(f, &call.func)) => expr = first,
+                _ => break,
+            }
+        }
+        expr.get_type(schema)
+    }
+
     fn rewrite_expr(&self, expr: Expr, schema: &dyn ExprSchema) -> Result<Transformed<Expr>> {
         match expr {
             Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
@@ -62,8 +74,8 @@ impl CheckedArithmetic {
                     Operator::Multiply => &self.multiply,
                     _ => return Ok(Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right }))),
                 };
-                let left_type = left.get_type(schema)?;
-                if !(left_type.is_integer() && left_type == right.get_type(schema)?) {
+                let left_type = self.type_of(&left, schema)?;
+                if !(left_type.is_integer() && left_type == self.type_of(&right, schema)?) {
                     return Ok(Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })));
                 }
                 let call = ScalarFunction::new_udf(function.clone(), vec![*left, *right]);
