@@ -7,6 +7,7 @@ mod errors;
 mod hermitage;
 mod mangled;
 mod printing;
+mod sessions;
 mod slt;
 mod stage;
 mod support;
