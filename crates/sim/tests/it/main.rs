@@ -3,4 +3,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod log;
+mod corrupt;
+mod crash;
+mod faults;
+mod kill;
+mod model;
+mod stress;
 mod tidy;

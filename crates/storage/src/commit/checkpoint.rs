@@ -27,6 +27,7 @@ impl Engine {
         let _one = self.checkpointing.lock();
         let (snapshot, log_start, ids) = {
             let mut lock = self.lock()?;
+            self.check_writable()?;
             let snapshot = self.timeline.snapshot(Base::Applied, false);
             let live = |id: &ContainerId| {
                 snapshot.root().tables.values().flat_map(|v| &v.deltas).any(|delta| delta.id() == *id)

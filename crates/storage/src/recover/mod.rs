@@ -35,8 +35,8 @@ use replay::Replay;
 mod tests;
 
 pub use crate::segment::DATA_DIR;
-pub use files::refuse_foreign;
 pub use crate::wal::WAL_DIR;
+pub use files::refuse_foreign;
 
 /// Opens the database on `disk`, or makes one there.
 ///

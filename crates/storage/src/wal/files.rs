@@ -12,6 +12,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{CommitTs, LogPosition};
 use crate::limits::{WAL_FILE_BYTES, WAL_RESERVE_BYTES};
 
+/// Bytes copied at a time when the last file is written anew.
+const COPY_BYTES: u64 = 1 << 20;
+
 /// A file being written.
 #[derive(Debug)]
 pub(super) struct LogFile {
@@ -94,8 +97,34 @@ pub(super) fn read_header(file: &dyn DiskFile, number: u64) -> Result<Result<Fil
     Ok(header.and_then(|h| if h.number == number { Ok(h) } else { Err("the file header names another file") }))
 }
 
-/// Clears the way for a new log file: removes those that were never begun, cuts the torn tail off the last one and fsyncs
-/// it, in case a killed process left it to the operating system. Returns the files that stay.
+/// Writes the first `len` bytes of a file anew, in its place. What was replayed may stand in the operating system's memory
+/// only: after a failed fsync it forgets that these bytes were never written, and a later fsync succeeds without them.
+fn renew(disk: &dyn Disk, path: &str, file: &dyn DiskFile, len: u64) -> Result<()> {
+    let aside = format!("{WAL_DIR}/copy.tmp");
+    let copied = disk.create(&aside).and_then(|copy| {
+        let mut chunk = Vec::new();
+        let mut at = 0;
+        while at < len {
+            chunk.resize(COPY_BYTES.min(len - at) as usize, 0);
+            file.read_at(at, &mut chunk)?;
+            copy.append(&chunk)?;
+            at += chunk.len() as u64;
+        }
+        copy.sync()
+    });
+    match copied.and_then(|()| disk.rename(&aside, path)) {
+        Ok(()) => disk.sync_dir(WAL_DIR),
+        // A full disk must not keep the database closed: rows can only be deleted in an open one.
+        Err(e) if e.kind() == ErrorKind::Full => {
+            disk.remove(&aside).or_else(|e| if e.kind() == ErrorKind::NotFound { Ok(()) } else { Err(e) })?;
+            disk.truncate(path, len)
+        }
+        Err(e) => Err(e),
+    }
+}
+
+/// Clears the way for a new log file: removes those that were never begun, and writes the last one anew without its torn
+/// tail. Returns the files that stay.
 fn clear_way(disk: &dyn Disk, start: &LogStart) -> Result<Vec<FileEntry>> {
     let (earlier, later): (Vec<u64>, Vec<u64>) =
         list_files(disk)?.into_iter().partition(|&number| number < start.file_number);
@@ -111,10 +140,11 @@ fn clear_way(disk: &dyn Disk, start: &LogStart) -> Result<Vec<FileEntry>> {
         // An old file whose header is gone was not replayed: it goes when the next one does.
         let first = read_header(&*file, number)?.map_or(first_of_next, |header| header.first);
         if entries.is_empty() {
-            let bytes = start.position.0.checked_sub(first.0).filter(|&bytes| bytes <= file.len().unwrap_or(0));
+            let len = file.len()?;
+            let bytes = start.position.0.checked_sub(first.0).filter(|&bytes| bytes <= len);
             let misplaced =
                 || Error::internal(format!("a new log file at {}, not in or behind {path}", start.position));
-            disk.truncate(&path, bytes.ok_or_else(misplaced)?)?;
+            renew(disk, &path, &*file, bytes.ok_or_else(misplaced)?)?;
         }
         first_of_next = first;
         entries.push(FileEntry { number, first });

@@ -1,0 +1,267 @@
+//! Compares what a transaction reads with the history at its snapshot.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt64Type;
+use mainstem_storage::ids::{RowRef, TableId};
+use mainstem_storage::point;
+use mainstem_storage::predicate::{CompareOp, Predicate};
+use mainstem_storage::row::Value;
+use mainstem_storage::row::key::KeyCodec;
+use mainstem_storage::scan::ScanRequest;
+use mainstem_storage::transaction::{Transaction, TransactionMode};
+use mainstem_storage::version::TableView;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+use super::driver::{Driver, Mismatch};
+use super::history::{History, Pending};
+use super::rows::{Row, random_value, read_batch};
+use super::shape::{COLUMNS, Shape, UID};
+
+/// What a full scan found.
+pub(super) struct Read {
+    rows: Vec<(Row, RowRef)>,
+    counted: u64,
+}
+
+/// Scans `table`, with row references.
+pub(super) fn read_table(txn: &Transaction, table: u64) -> mainstem_storage::Result<Read> {
+    let view = txn.view(TableId(table))?;
+    let scan = view.scan(&ScanRequest { row_refs: true, ..ScanRequest::all(view.schema().column_ids()) })?;
+    let mut rows = Vec::new();
+    for batch in scan.worker() {
+        let batch = batch?;
+        let refs = batch.column(COLUMNS).as_primitive::<UInt64Type>().values();
+        rows.extend(read_batch(&batch).into_iter().zip(refs.iter().map(|bits| RowRef::from_bits(*bits))));
+    }
+    Ok(Read { rows, counted: view.statistics().rows })
+}
+
+impl Read {
+    /// Compares with `expected`; returns where each row stands.
+    pub(super) fn check(&self, expected: &BTreeMap<i64, Row>, what: &str) -> Result<BTreeMap<i64, RowRef>, Mismatch> {
+        let mut refs = BTreeMap::new();
+        for (row, at) in &self.rows {
+            let Value::Int(uid) = row[UID] else { return Err(Mismatch(format!("{what}: a row without a number"))) };
+            if expected.get(&uid) != Some(row) {
+                let wanted = expected.get(&uid).map_or_else(|| "no such row".to_owned(), |row| brief(row));
+                return Err(Mismatch(format!("{what}: read {} at {at:?}, expected {wanted}", brief(row))));
+            }
+            if let Some(other) = refs.insert(uid, *at) {
+                return Err(Mismatch(format!("{what}: row {uid} was read at {other:?} and {at:?}")));
+            }
+        }
+        if let Some((uid, row)) = expected.iter().find(|(uid, _)| !refs.contains_key(uid)) {
+            return Err(Mismatch(format!("{what}: row {uid} is missing: {}", brief(row))));
+        }
+        if self.counted != expected.len() as u64 {
+            return Err(Mismatch(format!("{what}: statistics count {} rows of {}", self.counted, expected.len())));
+        }
+        Ok(refs)
+    }
+}
+
+fn brief(row: &Row) -> String {
+    let mut text = format!("{row:?}");
+    if text.len() > 300 {
+        let end = (0..=300).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        text.truncate(end);
+    }
+    text
+}
+
+/// A reason why a comparison ended: the engine failed, or it differs.
+pub(super) enum Trouble {
+    Failed(mainstem_storage::Error),
+    Differs(Mismatch),
+}
+
+impl From<mainstem_storage::Error> for Trouble {
+    fn from(e: mainstem_storage::Error) -> Self {
+        Self::Failed(e)
+    }
+}
+
+impl From<Mismatch> for Trouble {
+    fn from(e: Mismatch) -> Self {
+        Self::Differs(e)
+    }
+}
+
+/// Compares all that `txn` sees with the history.
+pub(super) fn compare(history: &History, txn: &Transaction, pending: &Pending, seed: u64) -> Result<(), Trouble> {
+    let mut found: Vec<(u64, String)> = txn.catalog().tables().map(|t| (t.id.0, t.name.clone())).collect();
+    found.sort();
+    let mut tables = history.tables(pending);
+    tables.sort_by_key(|table| table.0);
+    if !found.iter().map(|t| (t.0, &t.1)).eq(tables.iter().map(|t| (t.0, &t.1))) {
+        return Err(Mismatch(format!("tables at {}: {found:?}, expected {tables:?}", pending.ts)).into());
+    }
+    let mut rng = StdRng::seed_from_u64(seed);
+    for (id, name, shape) in tables {
+        let what = format!("table {id} ({name}, {shape:?}) at {}", pending.ts);
+        let expected = history.rows(pending, id);
+        let refs = read_table(txn, id)?.check(&expected, &what)?;
+        let view = txn.view(TableId(id))?;
+        for _ in 0..2 {
+            compare_predicates(&mut rng, &view, &expected, &what)?;
+        }
+        compare_keys(&mut rng, &view, shape, &expected, &refs, &what)?;
+        compare_bounds(&view, &expected, &what)?;
+    }
+    Ok(())
+}
+
+fn random_predicate(rng: &mut StdRng, view: &TableView, expected: &BTreeMap<i64, Row>) -> (usize, Predicate) {
+    let at = rng.random_range(0..COLUMNS);
+    let column = view.schema().columns[at].id;
+    let mut value = || {
+        let stored = expected.values().nth(rng.random_range(0..expected.len().max(1)));
+        let stored = stored.filter(|_| rng.random()).map(|row| row[at].clone());
+        stored.unwrap_or_else(|| random_value(rng, at, 40, true))
+    };
+    let (one, values) = (value(), (0..3).map(|_| value()).collect());
+    let ops = [CompareOp::Eq, CompareOp::NotEq, CompareOp::Lt, CompareOp::LtEq, CompareOp::Gt, CompareOp::GtEq];
+    let predicate = match rng.random_range(0..10) {
+        0 => Predicate::IsNull { column },
+        1 => Predicate::IsNotNull { column },
+        2 => Predicate::In { column, values },
+        _ => Predicate::Compare { column, op: ops[rng.random_range(0..ops.len())], value: one },
+    };
+    (at, predicate)
+}
+
+/// A scan with one or two random predicates, and with a limit.
+fn compare_predicates(
+    rng: &mut StdRng,
+    view: &Arc<TableView>,
+    expected: &BTreeMap<i64, Row>,
+    what: &str,
+) -> Result<(), Trouble> {
+    let predicates: Vec<_> = (0..rng.random_range(1..3)).map(|_| random_predicate(rng, view, expected)).collect();
+    let limit = rng.random_ratio(1, 4).then(|| rng.random_range(0..10));
+    let columns = vec![view.schema().columns[UID].id];
+    let request = ScanRequest {
+        predicates: predicates.iter().map(|(_, p)| p.clone()).collect(),
+        limit,
+        batch_rows: [0, 3][rng.random_range(0..2)],
+        ..ScanRequest::all(columns)
+    };
+    let mut found = Vec::new();
+    for batch in view.scan(&request)?.worker() {
+        let batch = batch?;
+        found.extend_from_slice(batch.column(0).as_primitive::<arrow_array::types::Int64Type>().values());
+    }
+    found.sort_unstable();
+    let holds = |row: &Row| predicates.iter().all(|(at, p)| p.matches(&row[*at]));
+    let wanted: Vec<i64> = expected.iter().filter(|(_, row)| holds(row)).map(|(uid, _)| *uid).collect();
+    let same = match limit {
+        None => found == wanted,
+        Some(limit) => found.len() == wanted.len().min(limit) && found.iter().all(|uid| wanted.contains(uid)),
+    };
+    if same {
+        return Ok(());
+    }
+    let text = format!("{predicates:?}");
+    Err(Mismatch(format!("{what}: where {text:.300} limit {limit:?} selects {found:?}, expected {wanted:?}")).into())
+}
+
+/// Looks up keys that are there and some that are not. Own buffered rows are not the store's to find.
+fn compare_keys(
+    rng: &mut StdRng,
+    view: &TableView,
+    shape: Shape,
+    expected: &BTreeMap<i64, Row>,
+    refs: &BTreeMap<i64, RowRef>,
+    what: &str,
+) -> Result<(), Trouble> {
+    let schema = view.schema();
+    if !schema.has_key() || view.own().is_some() {
+        return Ok(());
+    }
+    let codec = KeyCodec::new(schema, &schema.primary_key);
+    let of_row = |(uid, row): (&i64, &Row)| Some((shape.key_of(row)?, Some(*uid)));
+    let mut wanted: Vec<(Vec<Value>, Option<i64>)> =
+        expected.iter().filter(|_| rng.random_ratio(1, 4)).filter_map(of_row).collect();
+    for _ in 0..4 {
+        let key: Vec<Value> = shape.primary_key().iter().map(|at| random_value(rng, *at, 300, false)).collect();
+        let there = expected.iter().find(|(_, row)| shape.key_of(row).as_ref() == Some(&key));
+        wanted.push((key, there.map(|(uid, _)| *uid)));
+    }
+    for (key, uid) in wanted {
+        let mut bytes = Vec::new();
+        codec.encode_values(&key, &mut bytes)?;
+        let found = point::find(view, &bytes, |_| true)?;
+        let at = uid.and_then(|uid| refs.get(&uid).copied());
+        if found != at {
+            let key = format!("{key:?}");
+            return Err(Mismatch(format!("{what}: key {key:.200} found at {found:?}, expected {at:?}")).into());
+        }
+    }
+    Ok(())
+}
+
+/// Exact bounds are those of the live rows; others are no narrower.
+fn compare_bounds(view: &TableView, expected: &BTreeMap<i64, Row>, what: &str) -> Result<(), Trouble> {
+    for (at, column) in view.statistics().columns.iter().enumerate() {
+        let Some(range) = &column.range else { continue };
+        let values = || expected.values().map(|row| &row[at]).filter(|v| !v.is_null());
+        let (Some(min), Some(max)) = (values().min(), values().max()) else { continue };
+        let known = !range.min.is_null() && !range.max.is_null();
+        let same = &range.min == min && &range.max == max;
+        let wide = &range.min <= min && &range.max >= max;
+        if known && !(if column.exact { same } else { wide }) {
+            let text = format!("{range:?}");
+            let message = format!("{what}: column {at} has bounds {text:.200} (exact: {})", column.exact);
+            return Err(Mismatch(message).into());
+        }
+    }
+    Ok(())
+}
+
+impl Driver {
+    fn judge(&mut self, what: &str, result: Result<(), Trouble>) -> Result<(), Mismatch> {
+        match result {
+            Ok(()) => Ok(()),
+            Err(Trouble::Failed(e)) => self.refused(what, &e),
+            Err(Trouble::Differs(e)) => Err(e),
+        }
+    }
+
+    /// Compares what the transaction in `slot` sees.
+    pub(super) fn check_session(&mut self, slot: usize, seed: u64) -> Result<(), Mismatch> {
+        let Some(session) = &self.sessions[slot] else { return Ok(()) };
+        let compared = compare(&self.history, &session.txn, &session.pending, seed);
+        self.judge(&format!("reading in slot {slot}"), compared)
+    }
+
+    /// Compares what a new transaction sees.
+    pub(super) fn check_fresh(&mut self) -> Result<(), Mismatch> {
+        let Some(db) = self.db.clone() else { return Ok(()) };
+        let txn = match db.begin(TransactionMode { read_only: true, ..TransactionMode::default() }) {
+            Ok(txn) => txn,
+            Err(e) => return self.refused("begin", &e),
+        };
+        let pending = Pending::new(txn.read_ts().0);
+        let last = self.acknowledged.iter().copied().max().unwrap_or(0);
+        if pending.ts < last {
+            return Err(Mismatch(format!("a snapshot at {} after commit {last} was told", pending.ts)));
+        }
+        let compared = compare(&self.history, &txn, &pending, pending.ts);
+        self.judge("reading in a new transaction", compared)
+    }
+
+    /// Compares every open snapshot, and a new one.
+    ///
+    /// # Errors
+    /// What differs.
+    pub fn check_all(&mut self) -> Result<(), Mismatch> {
+        for slot in 0..self.sessions.len() {
+            self.check_session(slot, slot as u64)?;
+        }
+        self.check_fresh()
+    }
+}

@@ -1,0 +1,332 @@
+//! Does one operation after the other on the engine and on the history, and compares what they answer.
+
+use std::fmt;
+use std::sync::Arc;
+
+use mainstem_storage::Error;
+use mainstem_storage::database::Database;
+use mainstem_storage::disk::Disk;
+use mainstem_storage::error::sqlstate;
+use mainstem_storage::ids::TableId;
+use mainstem_storage::settings::{OpenOptions, Synchronous};
+use mainstem_storage::transaction::{Transaction, TransactionMode};
+use mainstem_storage::version::Base;
+
+use super::history::{History, Outcome, Pending};
+use super::op::Op;
+use super::statement::Write;
+
+/// The engine and the history disagree, or the engine fails though nothing gave it cause.
+#[derive(Clone, Debug)]
+pub struct Mismatch(pub String);
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// How a driver opens and judges the engine.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Background work at the first opening.
+    pub background: bool,
+    /// The disk may fail: errors that say so are no mismatch.
+    pub faults: bool,
+    /// Log bytes after which the background makes a checkpoint.
+    pub checkpoint_bytes: u64,
+    /// Compare every open snapshot as operations go by; without it only what statements read, and the state after an end.
+    pub thorough: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { background: false, faults: false, checkpoint_bytes: 64 << 10, thorough: true }
+    }
+}
+
+/// What must have survived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durable {
+    /// After a power cut: commits that were fsynced.
+    Synced,
+    /// After a kill: those handed to the operating system too.
+    Written,
+    /// After a clean end: all.
+    Everything,
+}
+
+/// An open transaction on both sides.
+pub(super) struct Session {
+    pub txn: Transaction,
+    pub pending: Pending,
+    pub read_only: bool,
+    pub synchronous: Synchronous,
+}
+
+/// The engine on a disk, the history, and sessions on both.
+pub struct Driver {
+    pub(super) disk: Arc<dyn Disk>,
+    pub(super) settings: Settings,
+    pub(super) db: Option<Database>,
+    pub(super) history: History,
+    pub(super) sessions: Vec<Option<Session>>,
+    /// The last acknowledged commit of each mode: full, normal, off.
+    pub(super) acknowledged: [u64; 3],
+    /// A commit whose outcome the engine could not tell.
+    pub(super) unknown: Option<Pending>,
+    /// Operations the engine refused because of the disk.
+    pub(super) refusals: u64,
+    steps: u64,
+}
+
+const SESSIONS: usize = 8;
+
+impl Driver {
+    /// Opens, or makes, a database on `disk`.
+    ///
+    /// # Errors
+    /// When that fails on a sound disk.
+    pub fn new(disk: Arc<dyn Disk>, settings: Settings) -> Result<Self, Mismatch> {
+        let mut driver = Self {
+            disk,
+            settings,
+            db: None,
+            history: History::default(),
+            sessions: (0..SESSIONS).map(|_| None).collect(),
+            acknowledged: [0; 3],
+            unknown: None,
+            refusals: 0,
+            steps: 0,
+        };
+        driver.open(settings.background)?;
+        Ok(driver)
+    }
+
+    /// How the model opens a database.
+    #[must_use]
+    pub(super) fn options(&self, background: bool) -> OpenOptions {
+        OpenOptions { background, checkpoint_bytes: self.settings.checkpoint_bytes, ..OpenOptions::default() }
+    }
+
+    pub(super) fn open(&mut self, background: bool) -> Result<(), Mismatch> {
+        match Database::open_on(self.disk.clone(), self.options(background)) {
+            Ok(db) => self.db = Some(db),
+            Err(e) => self.refused("open", &e)?,
+        }
+        Ok(())
+    }
+
+    /// Whether the database is open.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.db.is_some()
+    }
+
+    /// The engine.
+    #[must_use]
+    pub fn database(&self) -> Option<&Database> {
+        self.db.as_ref()
+    }
+
+    /// Operations the engine refused because the disk failed it.
+    #[must_use]
+    pub fn refusals(&self) -> u64 {
+        self.refusals
+    }
+
+    /// An error: no mismatch if the disk may fail and it says so.
+    pub(super) fn refused(&mut self, what: &str, e: &Error) -> Result<(), Mismatch> {
+        let of_disk = [sqlstate::DISK_FULL, sqlstate::IO, sqlstate::OUTCOME_UNKNOWN, sqlstate::CLOSED];
+        if self.settings.faults && of_disk.contains(&e.sqlstate()) {
+            self.refusals += 1;
+            return Ok(());
+        }
+        Err(Mismatch(format!("{what}: unexpected error {e:?}")))
+    }
+
+    /// Does `op`, if it applies.
+    ///
+    /// # Errors
+    /// What differs.
+    pub fn step(&mut self, op: &Op) -> Result<(), Mismatch> {
+        let Some(db) = self.db.clone() else { return Ok(()) };
+        self.steps += 1;
+        match *op {
+            Op::Begin { slot, synchronous, read_only, applied } => {
+                self.begin(&db, slot, synchronous, read_only, applied)?;
+            }
+            Op::Insert { slot, table, rows, flaw, seed } => {
+                self.write(&db, slot, table, seed, Write::Insert(rows, flaw))?;
+            }
+            Op::Update { slot, table, seed } => self.write(&db, slot, table, seed, Write::Update)?,
+            Op::Permute { slot, table, seed } => self.write(&db, slot, table, seed, Write::Permute)?,
+            Op::Delete { slot, table, seed } => self.write(&db, slot, table, seed, Write::Delete)?,
+            Op::Create { .. } | Op::Drop { .. } => self.ddl(&db, op)?,
+            Op::Commit { slot } => self.commit(slot)?,
+            Op::Rollback { slot } => drop(self.sessions[usize::from(slot)].take()),
+            Op::Freeze { table } => self.structural(&db, table, "freeze", Database::freeze)?,
+            Op::Flush { table } => self.structural(&db, table, "flush", Database::flush)?,
+            Op::Merge { table } => self.structural(&db, table, "merge", Database::merge)?,
+            Op::Checkpoint => {
+                if let Err(e) = db.checkpoint() {
+                    self.refused("checkpoint", &e)?;
+                }
+                if self.settings.thorough {
+                    self.check_all()?;
+                }
+            }
+            Op::Reopen { background } => {
+                drop(db);
+                self.reopen(background)?;
+            }
+        }
+        let slot = (self.steps % SESSIONS as u64) as usize;
+        if self.settings.thorough { self.check_session(slot, self.steps) } else { Ok(()) }
+    }
+
+    fn begin(
+        &mut self,
+        db: &Database,
+        slot: u8,
+        synchronous: Synchronous,
+        read_only: bool,
+        applied: bool,
+    ) -> Result<(), Mismatch> {
+        let base = if applied && !self.settings.faults { Base::Applied } else { Base::Visible };
+        match db.begin(TransactionMode { read_only, synchronous, base }) {
+            Ok(txn) => {
+                let pending = Pending::new(txn.read_ts().0);
+                let last = self.acknowledged.iter().copied().max().unwrap_or(0);
+                if pending.ts < last {
+                    return Err(Mismatch(format!("a snapshot at {} after commit {last} was told", pending.ts)));
+                }
+                self.sessions[usize::from(slot)] = Some(Session { txn, pending, read_only, synchronous });
+                Ok(())
+            }
+            Err(e) => self.refused("begin", &e),
+        }
+    }
+
+    /// Begins a transaction in `slot` unless there is one. False when that was refused.
+    pub(super) fn ensure_session(&mut self, db: &Database, slot: u8) -> Result<bool, Mismatch> {
+        if self.sessions[usize::from(slot)].is_none() {
+            self.begin(db, slot, Synchronous::Full, false, false)?;
+        }
+        Ok(self.sessions[usize::from(slot)].is_some())
+    }
+
+    fn ddl(&mut self, db: &Database, op: &Op) -> Result<(), Mismatch> {
+        let (Op::Create { slot, .. } | Op::Drop { slot, .. }) = *op else { return Ok(()) };
+        if !self.ensure_session(db, slot)? {
+            return Ok(());
+        }
+        let Some(mut session) = self.sessions[usize::from(slot)].take() else { return Ok(()) };
+        let tables = self.history.tables(&session.pending);
+        let (answer, expected) = match *op {
+            Op::Create { name, shape, segment_rows, delta_rows, .. } => {
+                let name = format!("t{name}");
+                let expected = if session.read_only {
+                    sqlstate::READ_ONLY
+                } else if tables.iter().any(|(_, taken, _)| *taken == name) {
+                    sqlstate::DUPLICATE_TABLE
+                } else {
+                    "ok"
+                };
+                let made = session.txn.create_table(shape.definition(&name, segment_rows, delta_rows));
+                if let Ok(id) = &made {
+                    session.pending.create(id.0, &name, shape);
+                }
+                (made.map(|_| ()), expected)
+            }
+            Op::Drop { table, .. } if !tables.is_empty() => {
+                let (id, _, _) = tables[usize::from(table) % tables.len()];
+                let dropped = session.txn.drop_table(TableId(id));
+                if dropped.is_ok() {
+                    session.pending.drop_table(id);
+                }
+                (dropped, if session.read_only { sqlstate::READ_ONLY } else { "ok" })
+            }
+            _ => (Ok(()), "ok"),
+        };
+        self.sessions[usize::from(slot)] = Some(session);
+        self.compare(&format!("{op:?}"), answer, expected).map(drop)
+    }
+
+    /// Compares an answer with what it must be. True when it was Ok.
+    pub(super) fn compare(
+        &mut self,
+        what: &str,
+        answer: mainstem_storage::Result<()>,
+        expected: &str,
+    ) -> Result<bool, Mismatch> {
+        match answer {
+            Ok(()) if expected == "ok" => Ok(true),
+            Ok(()) => Err(Mismatch(format!("{what}: succeeded, expected {expected}"))),
+            Err(e) if e.sqlstate() == expected => Ok(false),
+            Err(e) => self.refused(&format!("{what} (expected {expected})"), &e).map(|()| false),
+        }
+    }
+
+    fn commit(&mut self, slot: u8) -> Result<(), Mismatch> {
+        let Some(session) = self.sessions[usize::from(slot)].take() else { return Ok(()) };
+        let outcome = self.history.outcome(&session.pending);
+        match (session.txn.commit(), &outcome) {
+            (Ok(ts), Outcome::Empty) if ts.0 == session.pending.ts => {}
+            (Ok(ts), Outcome::Commits) => {
+                self.history.commit(&session.pending, ts.0);
+                self.acknowledged[2 - session.synchronous as usize] = ts.0;
+            }
+            (Err(e), Outcome::Conflict(_)) if e.sqlstate() == sqlstate::CONFLICT => {}
+            (Err(e), Outcome::Commits) if self.settings.faults && e.sqlstate() == sqlstate::OUTCOME_UNKNOWN => {
+                if self.unknown.replace(session.pending).is_some() {
+                    return Err(Mismatch("two commits of unknown outcome".into()));
+                }
+                self.refusals += 1;
+            }
+            (Err(e), _) if e.sqlstate() != sqlstate::CONFLICT && e.sqlstate() != sqlstate::OUTCOME_UNKNOWN => {
+                self.refused("commit", &e)?;
+            }
+            (answer, expected) => {
+                return Err(Mismatch(format!("commit answered {answer:?}, expected {expected:?}")));
+            }
+        }
+        if self.settings.thorough { self.check_fresh() } else { Ok(()) }
+    }
+
+    fn structural(
+        &mut self,
+        db: &Database,
+        table: u8,
+        what: &str,
+        work: impl FnOnce(&Database, TableId) -> mainstem_storage::Result<()>,
+    ) -> Result<(), Mismatch> {
+        let present = self.history.tables(&Pending::new(u64::MAX - 1));
+        if present.is_empty() {
+            return Ok(());
+        }
+        let (id, _, _) = present[usize::from(table) % present.len()];
+        if let Err(e) = work(db, TableId(id)) {
+            self.refused(what, &e)?;
+        }
+        if self.settings.thorough { self.check_all() } else { Ok(()) }
+    }
+
+    fn reopen(&mut self, background: bool) -> Result<(), Mismatch> {
+        let Some(db) = self.db.take() else { return Ok(()) };
+        let closed = db.close();
+        for slot in 0..SESSIONS {
+            let Some(session) = self.sessions[slot].take() else { continue };
+            let answer = session.txn.commit().map(drop);
+            self.compare("commit after close", answer, sqlstate::CLOSED)?;
+        }
+        drop(db);
+        match closed {
+            Ok(()) => self.recover(self.disk.clone(), Durable::Everything, background),
+            Err(e) => {
+                self.refused("close", &e)?;
+                self.recover(self.disk.clone(), Durable::Written, background)
+            }
+        }
+    }
+}

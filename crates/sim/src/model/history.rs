@@ -1,0 +1,218 @@
+//! Every row version with its begin and end, and what a transaction may do to them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use mainstem_storage::row::Value;
+
+use super::rows::Row;
+use super::shape::Shape;
+
+/// A row version.
+#[derive(Clone, Debug)]
+struct Version {
+    row: Row,
+    begin: u64,
+    end: u64,
+}
+
+/// A table with all its versions.
+#[derive(Clone, Debug)]
+pub(super) struct Table {
+    pub name: String,
+    pub shape: Shape,
+    created: u64,
+    dropped: u64,
+    rows: BTreeMap<i64, Version>,
+    /// Timestamps of commits that wrote to it.
+    writes: Vec<u64>,
+}
+
+/// All tables, by id, with their past.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    tables: BTreeMap<u64, Table>,
+    next_uid: i64,
+}
+
+/// What an open transaction has written to one table.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Writes {
+    pub inserted: BTreeMap<i64, Row>,
+    pub deleted: BTreeSet<i64>,
+}
+
+/// A transaction that is not committed.
+#[derive(Clone, Debug)]
+pub struct Pending {
+    /// Its snapshot.
+    pub ts: u64,
+    writes: BTreeMap<u64, Writes>,
+    created: BTreeMap<u64, (String, Shape)>,
+    dropped: BTreeSet<u64>,
+}
+
+/// What a commit must answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Nothing to commit.
+    Empty,
+    /// 40001, and why.
+    Conflict(String),
+    /// It commits.
+    Commits,
+}
+
+impl Pending {
+    /// A transaction with a snapshot at `ts`.
+    #[must_use]
+    pub fn new(ts: u64) -> Self {
+        Self { ts, writes: BTreeMap::new(), created: BTreeMap::new(), dropped: BTreeSet::new() }
+    }
+
+    pub(super) fn writes(&mut self, table: u64) -> &mut Writes {
+        self.writes.entry(table).or_default()
+    }
+
+    pub(super) fn create(&mut self, table: u64, name: &str, shape: Shape) {
+        self.created.insert(table, (name.to_owned(), shape));
+    }
+
+    pub(super) fn drop_table(&mut self, table: u64) {
+        self.writes.remove(&table);
+        if self.created.remove(&table).is_none() {
+            self.dropped.insert(table);
+        }
+    }
+}
+
+impl History {
+    /// A number for a new row version.
+    pub(super) fn new_uid(&mut self) -> i64 {
+        self.next_uid += 1;
+        self.next_uid
+    }
+
+    /// Tables `pending` sees: id, name and shape.
+    #[must_use]
+    pub(super) fn tables(&self, pending: &Pending) -> Vec<(u64, String, Shape)> {
+        let standing = self.tables.iter().filter(|(id, table)| {
+            table.created <= pending.ts && pending.ts < table.dropped && !pending.dropped.contains(id)
+        });
+        let standing = standing.map(|(id, table)| (*id, table.name.clone(), table.shape));
+        let own = pending.created.iter().map(|(id, (name, shape))| (*id, name.clone(), *shape));
+        standing.chain(own).collect()
+    }
+
+    /// The rows of `table` that `pending` sees, by number.
+    #[must_use]
+    pub(super) fn rows(&self, pending: &Pending, table: u64) -> BTreeMap<i64, Row> {
+        let own = pending.writes.get(&table);
+        let deleted = |uid: &i64| own.is_some_and(|own| own.deleted.contains(uid));
+        let stored = self.tables.get(&table).into_iter().flat_map(|table| &table.rows);
+        let mut rows: BTreeMap<i64, Row> = stored
+            .filter(|(uid, row)| row.begin <= pending.ts && pending.ts < row.end && !deleted(uid))
+            .map(|(uid, row)| (*uid, row.row.clone()))
+            .collect();
+        rows.extend(own.into_iter().flat_map(|own| own.inserted.clone()));
+        rows
+    }
+
+    /// What committing `pending` now must answer: first committer wins, per row, per key, per table.
+    #[must_use]
+    pub fn outcome(&self, pending: &Pending) -> Outcome {
+        if pending.writes.is_empty() && pending.created.is_empty() && pending.dropped.is_empty() {
+            return Outcome::Empty;
+        }
+        let standing = |id: &u64| self.tables.get(id).filter(|table| table.dropped == u64::MAX);
+        for id in &pending.dropped {
+            match standing(id) {
+                None => return Outcome::Conflict(format!("table {id} is gone")),
+                Some(table) if table.writes.iter().any(|ts| *ts > pending.ts) => {
+                    return Outcome::Conflict(format!("table {id}, to be dropped, was written to"));
+                }
+                Some(_) => {}
+            }
+        }
+        for (name, _) in pending.created.values() {
+            let taken = self
+                .tables
+                .iter()
+                .any(|(id, table)| &table.name == name && table.dropped == u64::MAX && !pending.dropped.contains(id));
+            if taken {
+                return Outcome::Conflict(format!("name {name} is taken"));
+            }
+        }
+        for (id, writes) in &pending.writes {
+            if pending.created.contains_key(id) {
+                continue;
+            }
+            let Some(table) = standing(id) else { return Outcome::Conflict(format!("table {id} is gone")) };
+            if let Some(why) = table.conflict(writes) {
+                return Outcome::Conflict(format!("table {id}: {why}"));
+            }
+        }
+        Outcome::Commits
+    }
+
+    /// Makes `pending` true at `ts`.
+    pub fn commit(&mut self, pending: &Pending, ts: u64) {
+        for id in &pending.dropped {
+            if let Some(table) = self.tables.get_mut(id) {
+                table.dropped = ts;
+            }
+        }
+        for (id, (name, shape)) in &pending.created {
+            let table = Table {
+                name: name.clone(),
+                shape: *shape,
+                created: ts,
+                dropped: u64::MAX,
+                rows: BTreeMap::new(),
+                writes: Vec::new(),
+            };
+            self.tables.insert(*id, table);
+        }
+        for (id, writes) in &pending.writes {
+            let Some(table) = self.tables.get_mut(id) else { continue };
+            table.writes.push(ts);
+            for uid in &writes.deleted {
+                if let Some(version) = table.rows.get_mut(uid) {
+                    version.end = ts;
+                }
+            }
+            let versions =
+                writes.inserted.iter().map(|(uid, row)| (*uid, Version { row: row.clone(), begin: ts, end: u64::MAX }));
+            table.rows.extend(versions);
+        }
+    }
+
+    /// Forgets what happened after `ts`: it was lost.
+    pub fn truncate(&mut self, ts: u64) {
+        self.tables.retain(|_, table| table.created <= ts);
+        for table in self.tables.values_mut() {
+            if table.dropped > ts {
+                table.dropped = u64::MAX;
+            }
+            table.rows.retain(|_, row| row.begin <= ts);
+            table.rows.values_mut().filter(|row| row.end > ts).for_each(|row| row.end = u64::MAX);
+            table.writes.retain(|written| *written <= ts);
+        }
+    }
+}
+
+impl Table {
+    fn conflict(&self, writes: &Writes) -> Option<String> {
+        let live = |version: &&Version| version.end == u64::MAX;
+        let gone = writes.deleted.iter().find(|uid| self.rows.get(uid).filter(live).is_none());
+        if let Some(uid) = gone {
+            return Some(format!("row {uid} was deleted"));
+        }
+        if self.shape.primary_key().is_empty() {
+            return None;
+        }
+        let present = self.rows.iter().filter(|(uid, version)| live(version) && !writes.deleted.contains(uid));
+        let taken: BTreeSet<Vec<Value>> = present.filter_map(|(_, v)| self.shape.key_of(&v.row)).collect();
+        let mut keys = writes.inserted.values().filter_map(|row| self.shape.key_of(row));
+        keys.find(|key| taken.contains(key)).map(|key| format!("key {key:?} was taken"))
+    }
+}

@@ -1,0 +1,157 @@
+//! Operations, and random lists of them.
+
+use mainstem_storage::settings::Synchronous;
+use rand::Rng;
+use rand::rngs::StdRng;
+
+use super::shape::Shape;
+
+/// What is wrong with an insert.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flaw {
+    /// Nothing on purpose; keys may still collide.
+    None,
+    /// A NULL where none may be.
+    Null,
+    /// A key twice.
+    Duplicate,
+    /// Rows so long that they are written aside as segments.
+    Bulky,
+}
+
+/// One operation. `slot` names a session, `table` picks among the tables there are; what does not apply is skipped. Details
+/// come from the operation's own seed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the fields are those of the statement")]
+pub enum Op {
+    /// BEGIN.
+    Begin { slot: u8, synchronous: Synchronous, read_only: bool, applied: bool },
+    /// INSERT of some rows.
+    Insert { slot: u8, table: u8, rows: u16, flaw: Flaw, seed: u64 },
+    /// UPDATE of some columns, keys among them, where a condition holds.
+    Update { slot: u8, table: u8, seed: u64 },
+    /// UPDATE that passes the keys of the rows it meets around among them.
+    Permute { slot: u8, table: u8, seed: u64 },
+    /// DELETE where a condition holds.
+    Delete { slot: u8, table: u8, seed: u64 },
+    /// CREATE TABLE.
+    Create { slot: u8, name: u8, shape: Shape, segment_rows: u32, delta_rows: u32 },
+    /// DROP TABLE.
+    Drop { slot: u8, table: u8 },
+    /// COMMIT.
+    Commit { slot: u8 },
+    /// ROLLBACK.
+    Rollback { slot: u8 },
+    /// The active delta is frozen.
+    Freeze { table: u8 },
+    /// Frozen deltas become a run.
+    Flush { table: u8 },
+    /// Everything becomes one run.
+    Merge { table: u8 },
+    /// A manifest is written.
+    Checkpoint,
+    /// The database is closed and opened.
+    Reopen { background: bool },
+}
+
+/// How often which operation comes.
+#[derive(Clone, Copy, Debug)]
+pub struct Weights {
+    /// Sessions.
+    pub slots: u8,
+    /// Share of freezes, flushes and merges, in percent.
+    pub structural: u32,
+    /// Share of CREATE and DROP TABLE, in percent.
+    pub ddl: u32,
+    /// Share of restarts, in percent.
+    pub reopen: u32,
+    /// Share of inserts written aside, in percent of inserts.
+    pub bulky: u32,
+    /// Whether restarts may turn background work on.
+    pub background: bool,
+    /// Whether commits may be `normal` and `off`.
+    pub lazy: bool,
+}
+
+impl Default for Weights {
+    fn default() -> Self {
+        Self { slots: 4, structural: 16, ddl: 3, reopen: 2, bulky: 1, background: true, lazy: true }
+    }
+}
+
+/// `count` operations.
+#[must_use]
+pub fn generate(rng: &mut StdRng, count: usize, weights: &Weights) -> Vec<Op> {
+    let mut ops = vec![create(rng, 0, 0), Op::Commit { slot: 0 }, create(rng, 0, 1), Op::Commit { slot: 0 }];
+    while ops.len() < count {
+        ops.push(operation(rng, weights));
+    }
+    ops
+}
+
+fn create(rng: &mut StdRng, slot: u8, name: u8) -> Op {
+    Op::Create {
+        slot,
+        name,
+        shape: Shape::ALL[rng.random_range(0..Shape::ALL.len())],
+        segment_rows: [1, 7, 7, 16, 64][rng.random_range(0..5)],
+        delta_rows: [3, 10, 40, 1_000][rng.random_range(0..4)],
+    }
+}
+
+fn operation(rng: &mut StdRng, weights: &Weights) -> Op {
+    let slot = rng.random_range(0..weights.slots);
+    let table = rng.random_range(0..8);
+    let share = rng.random_range(0..100);
+    let (ddl, structural) = (weights.ddl, weights.ddl + weights.structural);
+    if share < ddl {
+        return if rng.random_ratio(2, 3) {
+            let name = rng.random_range(0..4);
+            create(rng, slot, name)
+        } else {
+            Op::Drop { slot, table }
+        };
+    }
+    if share < structural {
+        return match rng.random_range(0..8) {
+            0..3 => Op::Freeze { table },
+            3..6 => Op::Flush { table },
+            6 => Op::Merge { table },
+            _ => Op::Checkpoint,
+        };
+    }
+    if share < structural + weights.reopen {
+        return Op::Reopen { background: weights.background && rng.random() };
+    }
+    write(rng, weights, slot, table)
+}
+
+fn write(rng: &mut StdRng, weights: &Weights, slot: u8, table: u8) -> Op {
+    let seed = rng.random();
+    match rng.random_range(0..100) {
+        0..12 => Op::Begin {
+            slot,
+            synchronous: if weights.lazy {
+                [Synchronous::Full, Synchronous::Normal, Synchronous::Off][rng.random_range(0..3)]
+            } else {
+                Synchronous::Full
+            },
+            read_only: rng.random_ratio(1, 4),
+            applied: rng.random_ratio(1, 6),
+        },
+        12..42 => {
+            let flaw = match rng.random_range(0..100) {
+                n if n < weights.bulky => Flaw::Bulky,
+                0..6 => Flaw::Null,
+                6..12 => Flaw::Duplicate,
+                _ => Flaw::None,
+            };
+            Op::Insert { slot, table, rows: rng.random_range(1..14), flaw, seed }
+        }
+        42..56 => Op::Update { slot, table, seed },
+        56..62 => Op::Permute { slot, table, seed },
+        62..76 => Op::Delete { slot, table, seed },
+        76..96 => Op::Commit { slot },
+        _ => Op::Rollback { slot },
+    }
+}

@@ -1,0 +1,94 @@
+//! The kinds of tables the model makes: with a key, sorted without one, in arrival order.
+
+use mainstem_storage::catalog::{ColumnDefinition, TableDefinition};
+use mainstem_storage::row::Value;
+use mainstem_storage::schema::{DataType, TableOptions};
+
+/// Columns of every table, by position: a number no other row version has, then columns of every kind of storage.
+pub(super) const UID: usize = 0;
+pub(super) const K: usize = 1;
+pub(super) const T: usize = 2;
+pub(super) const V: usize = 3;
+pub(super) const X: usize = 4;
+pub(super) const B: usize = 5;
+pub(super) const COLUMNS: usize = 6;
+
+const NAMES: [&str; COLUMNS] = ["uid", "k", "t", "v", "x", "b"];
+const TYPES: [DataType; COLUMNS] = [
+    DataType::BigInt,
+    DataType::BigInt,
+    DataType::Text { max_chars: None },
+    DataType::Integer,
+    DataType::Double,
+    DataType::Boolean,
+];
+
+/// A kind of table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// PRIMARY KEY (k).
+    KeyInt,
+    /// PRIMARY KEY (t, k).
+    KeyText,
+    /// ORDER BY (t, v), with NULLs and duplicates, no key.
+    Sorted,
+    /// ORDER BY (x), with NULLs, NaNs and duplicates, no key.
+    Floats,
+    /// Arrival order.
+    Insertion,
+}
+
+impl Shape {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::KeyInt, Self::KeyText, Self::Sorted, Self::Floats, Self::Insertion];
+
+    /// Positions of the primary key's columns.
+    #[must_use]
+    pub fn primary_key(self) -> &'static [usize] {
+        match self {
+            Self::KeyInt => &[K],
+            Self::KeyText => &[T, K],
+            _ => &[],
+        }
+    }
+
+    fn sort_key(self) -> Option<&'static [usize]> {
+        match self {
+            Self::Sorted => Some(&[T, V]),
+            Self::Floats => Some(&[X]),
+            _ => None,
+        }
+    }
+
+    /// Whether column `position` takes NULL.
+    #[must_use]
+    pub fn nullable(self, position: usize) -> bool {
+        position != UID && !self.primary_key().contains(&position)
+    }
+
+    /// The key of `row`, if there is one.
+    #[must_use]
+    pub fn key_of(self, row: &[Value]) -> Option<Vec<Value>> {
+        let key = self.primary_key();
+        (!key.is_empty()).then(|| key.iter().filter_map(|at| row.get(*at).cloned()).collect())
+    }
+
+    /// CREATE TABLE.
+    #[must_use]
+    pub fn definition(self, name: &str, segment_rows: u32, delta_rows: u32) -> TableDefinition {
+        let names = |positions: &[usize]| positions.iter().map(|at| NAMES[*at].to_owned()).collect::<Vec<_>>();
+        let columns = NAMES.iter().zip(TYPES).enumerate().map(|(at, (name, data_type))| ColumnDefinition {
+            name: (*name).to_owned(),
+            data_type,
+            nullable: self.nullable(at),
+        });
+        TableDefinition {
+            name: name.to_owned(),
+            columns: columns.collect(),
+            primary_key: names(self.primary_key()),
+            sort_key: self.sort_key().map(names),
+            layout: None,
+            options: TableOptions { segment_rows, delta_rows },
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! One writing statement on both sides.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use mainstem_storage::database::Database;
+use mainstem_storage::error::sqlstate;
+use mainstem_storage::ids::{RowRef, TableId};
+use mainstem_storage::row::Value;
+use mainstem_storage::transaction::Transaction;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+use super::check::read_table;
+use super::driver::{Driver, Mismatch};
+use super::history::History;
+use super::op::Flaw;
+use super::rows::{Row, random_row, random_value, to_batch};
+use super::shape::{COLUMNS, K, Shape, T, UID};
+
+/// Rows of a batch of a statement: several go into one.
+const BATCH: usize = 8;
+/// Bytes of a long text, and rows with it that are more than a commit takes under the lock.
+const BULKY_TEXT: usize = 40 << 10;
+const BULKY_ROWS: u16 = 40;
+/// Key values used: few, so that they collide.
+const KEYS: i64 = 48;
+
+/// What kind of statement.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Write {
+    Insert(u16, Flaw),
+    Update,
+    Permute,
+    Delete,
+}
+
+/// A statement's net effect.
+struct Effect {
+    deletes: BTreeSet<i64>,
+    inserts: Vec<Row>,
+}
+
+impl Driver {
+    pub(super) fn write(
+        &mut self,
+        db: &Database,
+        slot: u8,
+        table: u8,
+        seed: u64,
+        write: Write,
+    ) -> Result<(), Mismatch> {
+        if !self.ensure_session(db, slot)? {
+            return Ok(());
+        }
+        let Some(mut session) = self.sessions[usize::from(slot)].take() else { return Ok(()) };
+        let tables = self.history.tables(&session.pending);
+        if tables.is_empty() {
+            self.sessions[usize::from(slot)] = Some(session);
+            return Ok(());
+        }
+        let (id, _, shape) = tables[usize::from(table) % tables.len()].clone();
+        let before = self.history.rows(&session.pending, id);
+        let effect = effect(&mut StdRng::seed_from_u64(seed), &mut self.history, shape, &before, write);
+        if !effect.deletes.is_empty() || !effect.inserts.is_empty() {
+            let expected = match expected(shape, &before, &effect) {
+                // A row is looked at before the end of the statement, a key and the transaction's mode then.
+                state if session.read_only && state != sqlstate::NOT_NULL => sqlstate::READ_ONLY,
+                state => state,
+            };
+            let answer = match read_table(&session.txn, id) {
+                Ok(read) => {
+                    let refs = read.check(&before, &format!("{write:?} on table {id} in slot {slot}"))?;
+                    execute(&mut session.txn, id, &refs, &effect)
+                }
+                Err(e) => Err(e),
+            };
+            let what = format!("{write:?} on table {id} in slot {slot}");
+            if self.compare(&what, answer, expected)? {
+                let writes = session.pending.writes(id);
+                for uid in effect.deletes {
+                    if writes.inserted.remove(&uid).is_none() {
+                        writes.deleted.insert(uid);
+                    }
+                }
+                writes.inserted.extend(effect.inserts.into_iter().filter_map(|row| Some((uid_of(&row)?, row))));
+            }
+        }
+        self.sessions[usize::from(slot)] = Some(session);
+        Ok(())
+    }
+}
+
+/// Does the statement on the engine.
+fn execute(
+    txn: &mut Transaction,
+    table: u64,
+    refs: &BTreeMap<i64, RowRef>,
+    effect: &Effect,
+) -> mainstem_storage::Result<()> {
+    let view = txn.view(TableId(table))?;
+    let schema = view.schema().clone();
+    let mut statement = txn.statement();
+    let rows: Vec<RowRef> = effect.deletes.iter().filter_map(|uid| refs.get(uid).copied()).collect();
+    statement.delete(&schema, &rows)?;
+    for rows in effect.inserts.chunks(BATCH) {
+        statement.insert(&schema, &to_batch(&schema, rows)?)?;
+    }
+    txn.apply(statement)
+}
+
+/// The SQLSTATE a statement must end with.
+fn expected(shape: Shape, before: &BTreeMap<i64, Row>, effect: &Effect) -> &'static str {
+    let null = |row: &Row| (0..COLUMNS).any(|at| row[at].is_null() && !shape.nullable(at));
+    if effect.inserts.iter().any(null) {
+        return sqlstate::NOT_NULL;
+    }
+    let kept = before.iter().filter(|(uid, _)| !effect.deletes.contains(uid)).map(|(_, row)| row);
+    let mut keys: BTreeSet<Vec<Value>> = kept.filter_map(|row| shape.key_of(row)).collect();
+    let mut new = effect.inserts.iter().filter_map(|row| shape.key_of(row));
+    if new.any(|key| !keys.insert(key)) { sqlstate::UNIQUE } else { "ok" }
+}
+
+fn uid_of(row: &Row) -> Option<i64> {
+    match row.get(UID) {
+        Some(Value::Int(uid)) => Some(*uid),
+        _ => None,
+    }
+}
+
+fn effect(rng: &mut StdRng, history: &mut History, shape: Shape, before: &BTreeMap<i64, Row>, write: Write) -> Effect {
+    match write {
+        Write::Insert(rows, flaw) => {
+            Effect { deletes: BTreeSet::new(), inserts: inserts(rng, history, shape, before, rows, flaw) }
+        }
+        Write::Delete => Effect { deletes: some_of(rng, before), inserts: Vec::new() },
+        Write::Update => {
+            let deletes = some_of(rng, before);
+            let columns: Vec<usize> = (1..COLUMNS).filter(|_| rng.random_ratio(1, 3)).collect();
+            let change = |uid: &i64| {
+                let mut row = before.get(uid)?.clone();
+                for &at in &columns {
+                    row[at] = random_value(rng, at, KEYS * 2, shape.nullable(at));
+                }
+                row[UID] = Value::Int(history.new_uid());
+                Some(row)
+            };
+            let inserts = deletes.iter().filter_map(change).collect();
+            Effect { deletes, inserts }
+        }
+        Write::Permute => {
+            let deletes = some_of(rng, before);
+            let rows: Vec<&Row> = deletes.iter().filter_map(|uid| before.get(uid)).collect();
+            let next = |at: usize| {
+                let (mut row, other) = (rows[at].clone(), rows[(at + 1) % rows.len()]);
+                row[K] = other[K].clone();
+                row[T] = other[T].clone();
+                row[UID] = Value::Int(history.new_uid());
+                row
+            };
+            let inserts = (0..rows.len()).map(next).collect();
+            Effect { deletes, inserts }
+        }
+    }
+}
+
+fn inserts(
+    rng: &mut StdRng,
+    history: &mut History,
+    shape: Shape,
+    before: &BTreeMap<i64, Row>,
+    rows: u16,
+    flaw: Flaw,
+) -> Vec<Row> {
+    let rows = if flaw == Flaw::Bulky { rows + BULKY_ROWS } else { rows };
+    let mut taken: BTreeSet<Vec<Value>> = before.values().filter_map(|row| shape.key_of(row)).collect();
+    let mut made: Vec<Row> = Vec::new();
+    for _ in 0..rows {
+        // A collision at random now and then; else a statement of many rows would never succeed.
+        let keys = if flaw == Flaw::Bulky { 1 << 40 } else { KEYS * 4 };
+        let mut row = random_row(rng, shape, history.new_uid(), keys);
+        if flaw == Flaw::Bulky && !shape.primary_key().contains(&T) {
+            row[T] = Value::Text(format!("{}{}", "bulk ".repeat(BULKY_TEXT / 5), rng.random_range(0..99)).into());
+        } else if flaw == Flaw::Bulky {
+            let text = format!("{}{}", rng.random_range(0..9), "bulk ".repeat(BULKY_TEXT / 5));
+            row[T] = Value::Text(text.into());
+        }
+        let fresh = shape.key_of(&row).is_none_or(|key| taken.insert(key));
+        if fresh || rng.random_ratio(1, 40) {
+            made.push(row);
+        }
+    }
+    match (flaw, made.last().cloned()) {
+        (Flaw::Null, Some(_)) => {
+            let at = rng.random_range(0..made.len());
+            let columns: Vec<usize> = (1..COLUMNS).filter(|c| !shape.nullable(*c)).collect();
+            if let Some(column) = columns.first() {
+                made[at][*column] = Value::Null;
+            }
+        }
+        (Flaw::Duplicate, Some(last)) => {
+            let mut row = before.values().next().filter(|_| rng.random()).cloned().unwrap_or(last);
+            row[UID] = Value::Int(history.new_uid());
+            made.push(row);
+        }
+        _ => {}
+    }
+    made
+}
+
+/// Numbers of some of the rows: one, a few neighbours in a column's order, a share, or all.
+fn some_of(rng: &mut StdRng, before: &BTreeMap<i64, Row>) -> BTreeSet<i64> {
+    if before.is_empty() {
+        return BTreeSet::new();
+    }
+    let column = rng.random_range(0..COLUMNS);
+    let mut order: Vec<(&Value, i64)> = before.iter().map(|(uid, row)| (&row[column], *uid)).collect();
+    order.sort();
+    let start = rng.random_range(0..order.len());
+    let count = match rng.random_range(0..10) {
+        0..5 => 1,
+        5..8 => rng.random_range(1..10),
+        8 => order.len() / 2 + 1,
+        _ => return order.into_iter().filter(|_| rng.random_ratio(1, 3)).map(|(_, uid)| uid).collect(),
+    };
+    order.into_iter().skip(start).take(count).map(|(_, uid)| uid).collect()
+}

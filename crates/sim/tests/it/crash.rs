@@ -1,0 +1,110 @@
+//! Power cuts at every sync of a workload, kills between operations, crashes during recovery.
+//!
+//! `MAINSTEM_SIM_SEED` sets the workload and the tears, `MAINSTEM_SIM_CRASH_SECONDS` how long the loop may take: it begins again
+//! with the next seed when it has been through all syncs.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use mainstem_sim::SimDisk;
+use mainstem_sim::model::{Driver, Durable, Op, Settings, Weights, generate};
+use mainstem_storage::database::Database;
+use mainstem_storage::settings::OpenOptions;
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+
+use crate::model::number;
+
+const OPERATIONS: usize = 70;
+const LATER_OPERATIONS: usize = 12;
+
+fn settings() -> Settings {
+    Settings { faults: true, thorough: false, ..Settings::default() }
+}
+
+fn workload(seed: u64, count: usize) -> Vec<Op> {
+    let weights =
+        Weights { structural: 20, ddl: 4, reopen: 3, bulky: 4, background: false, slots: 2, ..Weights::default() };
+    generate(&mut StdRng::seed_from_u64(seed), count, &weights)
+}
+
+/// Does `ops` until the power is gone.
+fn drive(disk: &SimDisk, ops: &[Op]) -> Driver {
+    let mut driver = Driver::new(Arc::new(disk.clone()), settings()).unwrap();
+    for (number, op) in ops.iter().enumerate() {
+        if !disk.is_powered() {
+            break;
+        }
+        driver.step(op).unwrap_or_else(|e| panic!("operation {number}, {op:?}: {e}"));
+    }
+    driver
+}
+
+/// Opens what a power cut left, with further cuts while it does, then for good; goes on writing; cuts once more.
+fn recover(mut driver: Driver, disk: &SimDisk, tear: u64, cuts: u64, durable: Durable) {
+    let mut found = match durable {
+        Durable::Synced => disk.power_cut(tear),
+        _ => disk.process_kill(),
+    };
+    for cut in 0..cuts {
+        found.cut_at_sync(found.syncs() + 1 + (cut + tear) % 6);
+        drop(Database::open_on(Arc::new(found.clone()), OpenOptions { background: false, ..OpenOptions::default() }));
+        found = found.power_cut(tear * 31 + cut);
+    }
+    driver.trust();
+    let durable = if cuts > 0 { Durable::Synced } else { durable };
+    driver.recover(Arc::new(found.clone()), durable, false).unwrap_or_else(|e| panic!("{e}"));
+    for op in workload(tear + 1, LATER_OPERATIONS) {
+        driver.step(&op).unwrap_or_else(|e| panic!("after recovery, {op:?}: {e}"));
+    }
+    driver.check_all().unwrap_or_else(|e| panic!("after recovery: {e}"));
+    let again = found.power_cut(tear + 2);
+    driver.recover(Arc::new(again), Durable::Synced, false).unwrap_or_else(|e| panic!("second recovery: {e}"));
+    driver.step(&Op::Reopen { background: false }).unwrap_or_else(|e| panic!("clean restart: {e}"));
+}
+
+#[test]
+fn a_power_cut_at_every_sync_loses_nothing_acknowledged() {
+    let first = number("MAINSTEM_SIM_SEED", 1);
+    let end = Instant::now() + Duration::from_secs(number("MAINSTEM_SIM_CRASH_SECONDS", 20));
+    let (mut seed, mut cuts) = (first, 0u64);
+    'seeds: loop {
+        let ops = workload(seed, OPERATIONS);
+        let disk = SimDisk::new();
+        drive(&disk, &ops);
+        let syncs = disk.syncs();
+        // An odd step goes through all syncs in an order that spreads.
+        let step = (syncs / 3) | 1;
+        for turn in 0..syncs {
+            let at = 1 + (turn * step) % syncs;
+            let tear = seed * 1_000_003 + at;
+            println!("MAINSTEM_SIM_SEED={seed}: cut at sync {at} of {syncs}, tear {tear}");
+            let disk = SimDisk::new();
+            disk.cut_at_sync(at);
+            let driver = drive(&disk, &ops);
+            let during = if turn % 4 == 0 { 10 } else { turn % 2 };
+            recover(driver, &disk, tear, during, Durable::Synced);
+            cuts += 1;
+            if Instant::now() > end {
+                break 'seeds;
+            }
+        }
+        seed += 1;
+    }
+    println!("{cuts} power cuts from seed {first} to {seed}");
+}
+
+#[test]
+fn a_kill_between_operations_loses_nothing_handed_over() {
+    // With power cuts while the next process opens, what was not fsynced may go; nothing else.
+    let seed = number("MAINSTEM_SIM_SEED", 1);
+    for round in 0..16 {
+        let ops = workload(seed * 1_000 + round, 10 + round as usize * 5);
+        println!("MAINSTEM_SIM_SEED={seed}, round {round}");
+        for cuts in [0, 1, 5] {
+            let disk = SimDisk::new();
+            let driver = drive(&disk, &ops);
+            recover(driver, &disk, round, cuts, Durable::Written);
+        }
+    }
+}
