@@ -1,5 +1,7 @@
 //! Drives the built `mainstem` program as a user does: arguments and pipes in; output, errors and exit status out.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
 mod check;
 mod demo;
 mod formats;

@@ -1,5 +1,7 @@
 //! Tests of Mainstem through its public API.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
 mod api;
 mod basics;
 mod concurrency;

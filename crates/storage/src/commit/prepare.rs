@@ -358,7 +358,7 @@ pub fn own_key_conflict(view: &TableView, run: &Run, counts: impl Fn(RowRef) -> 
             }
             key.clear();
             delta.key_of(offset, &mut key)?;
-            if point::find_in_run(schema, run, &key, None, |row| own_live(row))?.is_some() {
+            if point::find_in_run(schema, run, &key, None, own_live)?.is_some() {
                 return Ok(Some(key));
             }
         }

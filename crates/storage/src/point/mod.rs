@@ -34,7 +34,7 @@ pub fn find(view: &TableView, key: &[u8], counts: impl Fn(RowRef) -> bool) -> Re
         }
     }
     for run in view.version().runs.iter().rev() {
-        if let Some(row) = find_in_run(view.schema(), run, key, Some(view.ts()), &wanted)? {
+        if let Some(row) = find_in_run(view.schema(), run, key, Some(view.ts()), wanted)? {
             return Ok(Some(row));
         }
     }

@@ -255,12 +255,14 @@ impl Transaction {
         for (&container, offsets) in &statement.deleted.by_container {
             for offset in offsets {
                 let row = RowRef::new(container, offset);
-                if writes.delete(row) && container == ContainerId::OWN_ROWS {
-                    if let Some(codec) = &codec {
-                        key.clear();
-                        codec.encode_row(writes.rows.row(offset as usize), &mut key);
-                        writes.keys.remove(key.as_slice());
-                    }
+                let newly = writes.delete(row);
+                if newly
+                    && container == ContainerId::OWN_ROWS
+                    && let Some(codec) = &codec
+                {
+                    key.clear();
+                    codec.encode_row(writes.rows.row(offset as usize), &mut key);
+                    writes.keys.remove(key.as_slice());
                 }
             }
         }

@@ -1,5 +1,7 @@
 //! Whole databases through the storage engine's public door.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
 mod held_disk;
 mod isolation;
 mod merges;
