@@ -7,3 +7,4 @@ mod demo;
 mod formats;
 mod program;
 mod scripts;
+mod shell;
