@@ -46,8 +46,8 @@ struct SqlArgs {
     /// How results are written; box on a terminal and csv elsewhere, unless told.
     #[arg(long, value_enum)]
     format: Option<Format>,
-    /// Open the database read-only.
-    #[arg(long)]
+    /// Open the database read-only: any number of processes may, while none writes.
+    #[arg(long, requires = "database")]
     read_only: bool,
 }
 

@@ -145,6 +145,7 @@ fn read_only_makes_nothing() {
     let complaint = run([text(&database), "--read-only", "-c", "SELECT 1"]).failed("58P01");
     assert!(complaint.contains(text(&database)), "{complaint}");
     assert!(!database.exists());
+    assert_eq!(run(["--read-only", "-c", "SELECT 1"]).status, 2, "nothing to read");
 }
 
 #[test]
