@@ -180,10 +180,11 @@ fn number(array: &ArrayRef, to: &Column) -> Result<ArrayRef> {
 /// A double that is too large for REAL would become infinity.
 fn check_finite(from: &PrimitiveArray<Float64Type>, real: &PrimitiveArray<Float32Type>, to: &Column) -> Result<()> {
     for (wide, narrow) in from.iter().zip(real.iter()) {
-        if let (Some(wide), Some(narrow)) = (wide, narrow) {
-            if wide.is_finite() && !narrow.is_finite() {
-                return Err(out_of_range(to, Some(wide.to_string())));
-            }
+        if let (Some(wide), Some(narrow)) = (wide, narrow)
+            && wide.is_finite()
+            && !narrow.is_finite()
+        {
+            return Err(out_of_range(to, Some(wide.to_string())));
         }
     }
     Ok(())

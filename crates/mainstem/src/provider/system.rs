@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, StringViewArray};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, StringViewArray, TimestampMicrosecondArray};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use datafusion::catalog::{MemTable, TableProvider};
 use datafusion::common::Result;
 
@@ -50,8 +50,38 @@ const TABLES: &[(&str, &[(&str, Kind)])] = &[
             ("max_key", Kind::Text),
         ],
     ),
-    ("merges", &[("table_name", Kind::Text), ("state", Kind::Text), ("details", Kind::Text)]),
-    ("wal", &[("name", Kind::Text), ("value", Kind::Text)]),
+    (
+        "merges",
+        &[
+            ("number", Kind::Int),
+            ("table_name", Kind::Text),
+            ("reason", Kind::Text),
+            ("state", Kind::Text),
+            ("message", Kind::Text),
+            ("started", Kind::Time),
+            ("milliseconds", Kind::Int),
+            ("deltas", Kind::Int),
+            ("runs", Kind::Int),
+            ("rows_in", Kind::Int),
+            ("rows_written", Kind::Int),
+        ],
+    ),
+    (
+        "wal",
+        &[
+            ("applied", Kind::Int),
+            ("visible", Kind::Int),
+            ("fsynced", Kind::Int),
+            ("files", Kind::Int),
+            ("bytes", Kind::Int),
+            ("tail_bytes", Kind::Int),
+            ("commits", Kind::Int),
+            ("installs", Kind::Int),
+            ("writes", Kind::Int),
+            ("fsyncs", Kind::Int),
+            ("stopped", Kind::Text),
+        ],
+    ),
     ("settings", &[("name", Kind::Text), ("value", Kind::Text), ("description", Kind::Text)]),
 ];
 
@@ -60,6 +90,7 @@ enum Kind {
     Text,
     Int,
     Bool,
+    Time,
 }
 
 /// A value of a system table.
@@ -68,6 +99,8 @@ pub(crate) enum Cell {
     Text(String),
     Int(i64),
     Bool(bool),
+    /// Microseconds since 1970-01-01, UTC.
+    Time(i64),
     Null,
 }
 
@@ -95,6 +128,13 @@ impl From<u32> for Cell {
     }
 }
 
+impl From<std::time::SystemTime> for Cell {
+    fn from(time: std::time::SystemTime) -> Self {
+        let since = time.duration_since(std::time::UNIX_EPOCH).ok();
+        since.and_then(|d| i64::try_from(d.as_micros()).ok()).map_or(Self::Null, Self::Time)
+    }
+}
+
 impl From<bool> for Cell {
     fn from(flag: bool) -> Self {
         Self::Bool(flag)
@@ -117,6 +157,7 @@ fn schema_of(columns: &[(&str, Kind)]) -> SchemaRef {
             Kind::Text => DataType::Utf8View,
             Kind::Int => DataType::Int64,
             Kind::Bool => DataType::Boolean,
+            Kind::Time => DataType::Timestamp(TimeUnit::Microsecond, Some("+00:00".into())),
         };
         Field::new(*name, data_type, true)
     });
@@ -147,6 +188,13 @@ impl SystemTables {
                     Cell::Int(number) => Some(*number),
                     _ => None,
                 }))),
+                Kind::Time => {
+                    let times = TimestampMicrosecondArray::from_iter(cells.map(|c| match c {
+                        Cell::Time(micros) => Some(*micros),
+                        _ => None,
+                    }));
+                    Arc::new(times.with_timezone("+00:00"))
+                }
                 Kind::Bool => Arc::new(BooleanArray::from_iter(cells.map(|c| match c {
                     Cell::Bool(flag) => Some(*flag),
                     _ => None,

@@ -64,7 +64,6 @@ impl Settings {
         let options = TableOptions {
             segment_rows: segment_rows.unwrap_or(self.segment_rows),
             delta_rows: delta_rows.unwrap_or(self.delta_rows),
-            ..TableOptions::default()
         };
         check_range("segment_rows", options.segment_rows, limits::SEGMENT_ROWS_MAX)?;
         check_range("delta_rows", options.delta_rows, limits::SEGMENT_ROWS_MAX)?;

@@ -1,10 +1,12 @@
 //! Rows of the system tables.
 
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+use mainstem_storage::background::MergeState;
 use mainstem_storage::catalog::Catalog;
 use mainstem_storage::database::Database;
 use mainstem_storage::ids::ColumnId;
-use mainstem_storage::row::Value;
-use mainstem_storage::schema::{Layout, TableSchema};
+use mainstem_storage::row::{Value, array_of};
+use mainstem_storage::schema::{DataType, Layout, TableSchema};
 
 use super::settings::Settings;
 use crate::provider::Cell;
@@ -15,7 +17,7 @@ pub(super) fn rows(name: &str, storage: &Database, catalog: &Catalog, settings: 
     match name {
         "tables" => catalog.tables().map(|table| table_row(table)).collect(),
         "columns" => catalog.tables().flat_map(|table| column_rows(table)).collect(),
-        "containers" => containers(storage),
+        "containers" => containers(storage, catalog),
         "merges" => merges(storage),
         "wal" => wal(storage),
         "settings" => settings
@@ -64,12 +66,17 @@ fn column_rows(table: &TableSchema) -> Vec<Vec<Cell>> {
         .collect()
 }
 
-fn containers(storage: &Database) -> Vec<Vec<Cell>> {
-    let text = |value: &Option<Value>| value.as_ref().filter(|v| !v.is_null()).map(describe);
+fn containers(storage: &Database, catalog: &Catalog) -> Vec<Vec<Cell>> {
     storage
         .containers()
         .into_iter()
         .map(|c| {
+            let key_type = catalog
+                .table_named(&c.table)
+                .and_then(|table| table.column(*table.sort_key.first()?))
+                .map(|column| column.data_type);
+            let text = |value: &Option<Value>| describe(value.as_ref()?, key_type?);
+            let (min_key, max_key) = (text(&c.min_key), text(&c.max_key));
             vec![
                 c.table.into(),
                 c.id.0.into(),
@@ -78,32 +85,65 @@ fn containers(storage: &Database) -> Vec<Vec<Cell>> {
                 c.rows.into(),
                 c.deleted.into(),
                 c.bytes.into(),
-                text(&c.min_key).into(),
-                text(&c.max_key).into(),
+                min_key.into(),
+                max_key.into(),
             ]
         })
         .collect()
 }
 
-/// A value without its type.
-fn describe(value: &Value) -> String {
-    match value {
-        Value::Null => "NULL".into(),
-        Value::Boolean(v) => v.to_string(),
-        Value::Int(v) => v.to_string(),
-        Value::Decimal(v) => v.to_string(),
-        Value::Real(v) => v.to_string(),
-        Value::Double(v) => v.to_string(),
-        Value::Text(v) => v.to_string(),
-        Value::Bytes(v) => format!("{v:02x?}"),
+/// `value` of type `data_type` as text; None for NULL.
+fn describe(value: &Value, data_type: DataType) -> Option<String> {
+    if value.is_null() {
+        return None;
     }
+    let array = array_of(std::iter::once(value), data_type).ok()?;
+    let formatter = ArrayFormatter::try_new(array.as_ref(), &FormatOptions::default()).ok()?;
+    Some(formatter.value(0).to_string())
 }
 
 fn merges(storage: &Database) -> Vec<Vec<Cell>> {
-    storage.merges().into_iter().map(|m| vec![Cell::Null, Cell::Null, format!("{m:?}").into()]).collect()
+    storage
+        .merges()
+        .into_iter()
+        .map(|m| {
+            let (state, message) = match m.state {
+                MergeState::Running => ("running", None),
+                MergeState::Installed => ("installed", None),
+                MergeState::Discarded => ("discarded", None),
+                MergeState::Failed(message) => ("failed", Some(message)),
+            };
+            let milliseconds = u64::try_from(m.duration.as_millis()).unwrap_or(u64::MAX);
+            vec![
+                m.number.into(),
+                m.table.into(),
+                m.reason.to_string().into(),
+                state.into(),
+                message.into(),
+                m.started.into(),
+                milliseconds.into(),
+                (m.deltas as u64).into(),
+                (m.runs as u64).into(),
+                m.rows_in.into(),
+                m.rows_written.into(),
+            ]
+        })
+        .collect()
 }
 
 fn wal(storage: &Database) -> Vec<Vec<Cell>> {
     let status = storage.log_status();
-    vec![vec!["status".into(), format!("{status:?}").into()]]
+    vec![vec![
+        status.applied.0.into(),
+        status.visible.0.into(),
+        status.fsynced.0.into(),
+        status.files.into(),
+        status.bytes.into(),
+        storage.log_tail_bytes().into(),
+        status.commits.into(),
+        status.installs.into(),
+        status.writes.into(),
+        status.syncs.into(),
+        status.poisoned.into(),
+    ]]
 }

@@ -81,10 +81,8 @@ pub(super) fn parse_copy(parser: &mut Parser<'_>) -> Result<CopyStatement> {
         let columns = parser.parse_parenthesized_column_list(IsOptional::Optional, false).map_err(|e| syntax(&e))?;
         CopySource::Table { table: table_name(&name)?, columns: columns.iter().map(fold).collect() }
     };
-    let to = match parser.expect_one_of_keywords(&[Keyword::FROM, Keyword::TO]).map_err(|e| syntax(&e))? {
-        Keyword::TO => true,
-        _ => false,
-    };
+    let direction = parser.expect_one_of_keywords(&[Keyword::FROM, Keyword::TO]).map_err(|e| syntax(&e))?;
+    let to = direction == Keyword::TO;
     let path = path(parser)?;
     let format = options(parser, &path)?;
     let options = CopyOptions { path, format };

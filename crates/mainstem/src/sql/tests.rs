@@ -1,1 +1,176 @@
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+use mainstem_storage::schema::{DataType, Layout};
+
+use super::*;
+
+fn one(sql: &str) -> Statement {
+    let mut script = parse(sql).unwrap();
+    let statement = script.next().unwrap();
+    assert!(script.next().is_none(), "{sql}");
+    statement
+}
+
+fn code(sql: &str) -> &'static str {
+    match parse(sql) {
+        Ok(_) => "no error",
+        Err(e) => e.sqlstate(),
+    }
+}
+
+#[test]
+fn semicolons_part_statements_unless_they_are_text() {
+    let mut script = parse("SELECT 'a;b'; -- c;d\n ; /* e; */ SELECT \"f;g\";").unwrap();
+    assert!(script.only().is_none());
+    assert!(matches!(script.next(), Some(Statement::Query(_))));
+    assert!(matches!(script.next(), Some(Statement::Query(_))));
+    assert!(script.next().is_none());
+    assert!(parse("  -- nothing\n;;").unwrap().next().is_none());
+}
+
+#[test]
+fn complete_statements_are_split_off() {
+    for (text, done, rest) in [
+        ("SELECT 1; SELECT", vec!["SELECT 1"], " SELECT"),
+        ("a 'x;''y' ; b", vec!["a 'x;''y' "], " b"),
+        ("a E'\\';' ; b", vec!["a E'\\';' "], " b"),
+        ("a e ';' ; b", vec!["a e ';' "], " b"),
+        ("\";\";", vec!["\";\""], ""),
+        ("/* ; /* ; */ ; */ a; b", vec!["/* ; /* ; */ ; */ a"], " b"),
+        ("$$ ; $$; c", vec!["$$ ; $$"], " c"),
+        ("$x$ ; $$ ; $x$; c", vec!["$x$ ; $$ ; $x$"], " c"),
+        ("a$b;c$d", vec!["a$b"], "c$d"),
+        ("$1;$2", vec!["$1"], "$2"),
+        ("'open ;", vec![], "'open ;"),
+        ("-- ;", vec![], "-- ;"),
+    ] {
+        assert_eq!(split_statements(text), (done, rest), "{text}");
+    }
+}
+
+#[test]
+fn create_table_is_read_whole() {
+    let sql = "CREATE TABLE IF NOT EXISTS \"T\" (A INTEGER, b VARCHAR(5) NOT NULL, c DECIMAL(6,2), PRIMARY KEY (a)) \
+               ORDER BY (a) WITH (segment_rows = 7, layout = 'sorted')";
+    let Statement::CreateTable(create) = one(sql) else { panic!("no CREATE TABLE") };
+    assert_eq!((create.name.as_str(), create.if_not_exists), ("T", true));
+    let columns: Vec<_> = create.columns.iter().map(|c| (c.name.as_str(), c.data_type, c.nullable)).collect();
+    assert_eq!(
+        columns,
+        [
+            ("a", DataType::Integer, false),
+            ("b", DataType::Text { max_chars: Some(5) }, false),
+            ("c", DataType::Decimal { precision: 6, scale: 2 }, true),
+        ]
+    );
+    assert_eq!((create.primary_key, create.sort_key), (vec!["a".into()], Some(vec!["a".into()])));
+    assert_eq!((create.layout, create.segment_rows, create.delta_rows), (Some(Layout::Sorted), Some(7), None));
+    let other_order = one("CREATE TABLE t (a INTEGER) WITH (delta_rows = 3) ORDER BY (a)");
+    assert!(matches!(other_order, Statement::CreateTable(c) if c.delta_rows == Some(3) && c.sort_key.is_some()));
+}
+
+#[test]
+fn what_is_not_understood_is_refused() {
+    for (sql, expected) in [
+        ("CREATE TABLE t (a INTEGER) ORDER BY (a DESC)", "0A000"),
+        ("CREATE TABLE t (a INTEGER) ORDER BY (lower(a))", "0A000"),
+        ("CREATE TABLE t (a INTEGER) WITH (fillfactor = 3)", "22023"),
+        ("CREATE TABLE t (a INTEGER) WITH (segment_rows = 0)", "22023"),
+        ("CREATE TABLE t (a INTEGER) WITH (segment_rows = 1) WITH (segment_rows = 2)", "22023"),
+        ("CREATE TABLE t (a INTEGER REFERENCES u)", "0A000"),
+        ("CREATE TABLE t (a INTEGER GENERATED ALWAYS AS IDENTITY)", "0A000"),
+        ("CREATE TABLE t (a INTEGER PRIMARY KEY, b INTEGER PRIMARY KEY)", "42P16"),
+        ("CREATE TABLE t (a CHAR(3))", "0A000"),
+        ("CREATE TABLE t (a NUMERIC)", "0A000"),
+        ("CREATE TABLE t (a DECIMAL(39,2))", "22023"),
+        ("CREATE TABLE t (a TIMESTAMP(3))", "0A000"),
+        ("CREATE TABLE t (a INTEGER) PARTITION BY (a)", "0A000"),
+        ("CREATE TABLE t (a INTEGER) TABLESPACE x", "42601"),
+        ("CREATE TABLE t (_row_ref INTEGER)", "0A000"),
+        ("DROP TABLE t CASCADE", "0A000"),
+        ("DROP VIEW t", "0A000"),
+        ("INSERT INTO t DEFAULT VALUES", "0A000"),
+        ("INSERT INTO t VALUES (DEFAULT)", "0A000"),
+        ("UPDATE t SET a = DEFAULT", "0A000"),
+        ("UPDATE t SET (a, b) = (1, 2)", "0A000"),
+        ("UPDATE t SET a = 1, a = 2", "42701"),
+        ("DELETE FROM t LIMIT 1", "42601"),
+        ("WITH x AS (DELETE FROM t) SELECT 1", "42601"),
+        ("SELECT * FROM t TABLESAMPLE SYSTEM (10)", "0A000"),
+        ("SELECT * INTO u FROM t", "0A000"),
+        ("SELECT * FROM t FETCH FIRST 1 ROWS ONLY", "0A000"),
+        ("COMMIT AND CHAIN", "0A000"),
+        ("ROLLBACK TO SAVEPOINT a", "0A000"),
+        ("SET LOCAL synchronous = off", "0A000"),
+        ("COPY t FROM STDIN", "0A000"),
+        ("COPY t FROM PROGRAM 'x'", "0A000"),
+        ("COPY t FROM 'a.csv' (FORCE_NULL (a))", "0A000"),
+        ("COPY t FROM 'a.csv' (DELIMITER 'ab')", "22023"),
+        ("COPY t FROM 'a.csv' (QUOTE ',')", "22023"),
+        ("COPY t FROM 'a.parquet' (HEADER)", "22023"),
+        ("COPY t FROM 'a.csv' (HEADER, HEADER)", "42601"),
+        ("COPY (SELECT 1) FROM 'a.csv'", "42601"),
+        ("EXPLAIN ANALYZE DELETE FROM t", "0A000"),
+        ("VACUUM", "0A000"),
+    ] {
+        let got = code(sql);
+        assert!(got == expected || (expected == "42601" && got == "0A000"), "{sql}: {got}, not {expected}");
+    }
+}
+
+#[test]
+fn copy_has_a_grammar_of_its_own() {
+    let sql =
+        "COPY t (a, \"B\") FROM 'x.csv' WITH (FORMAT csv, HEADER, DELIMITER ';', NULL 'NULL', QUOTE '''', ESCAPE '\\')";
+    let expected = CopyStatement::From {
+        table: "t".into(),
+        columns: vec!["a".into(), "B".into()],
+        options: CopyOptions {
+            path: "x.csv".into(),
+            format: CopyFormat::Csv(CsvOptions {
+                header: true,
+                delimiter: b';',
+                quote: b'\'',
+                escape: b'\\',
+                null: "NULL".into(),
+            }),
+        },
+    };
+    assert!(matches!(one(sql), Statement::Copy(copy) if copy == expected));
+    assert!(matches!(one("COPY (SELECT 1) TO 'x.parquet'"),
+        Statement::Copy(CopyStatement::To { source: CopySource::Query(_), options })
+            if options.format == CopyFormat::Parquet));
+}
+
+#[test]
+fn distinct_from_binds_tighter_than_and() {
+    let Statement::Query(query) = one("SELECT a IS NOT DISTINCT FROM b AND c IS DISTINCT FROM d OR e") else {
+        panic!()
+    };
+    assert_eq!(shape(&query), "or(and(nd, d), id)");
+}
+
+/// The operators of the first select item, as nested calls.
+fn shape(query: &datafusion::sql::sqlparser::ast::Query) -> String {
+    use datafusion::sql::sqlparser::ast::{BinaryOperator as Op, Expr, SelectItem, SetExpr};
+    fn of(expr: &Expr) -> String {
+        match expr {
+            Expr::BinaryOp { left, op: Op::Or, right } => format!("or({}, {})", of(left), of(right)),
+            Expr::BinaryOp { left, op: Op::And, right } => format!("and({}, {})", of(left), of(right)),
+            Expr::IsNotDistinctFrom(..) => "nd".into(),
+            Expr::IsDistinctFrom(..) => "d".into(),
+            Expr::Identifier(_) => "id".into(),
+            other => other.to_string(),
+        }
+    }
+    let SetExpr::Select(select) = &*query.body else { panic!() };
+    let SelectItem::UnnamedExpr(expr) = &select.projection[0] else { panic!() };
+    of(expr)
+}
+
+#[test]
+fn depth_is_bounded() {
+    assert_eq!(code(&format!("SELECT {}", vec!["1"; 4_000].join("+"))), "54001");
+    assert_eq!(code(&format!("SELECT {}1{}", "(".repeat(500), ")".repeat(500))), "54001");
+    assert_eq!(code(&format!("SELECT {}", vec!["1+1"; 4_000].join(", "))), "no error");
+}

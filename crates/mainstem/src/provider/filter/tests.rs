@@ -1,1 +1,104 @@
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+use datafusion::logical_expr::{col, lit, not};
+use mainstem_storage::catalog::{ColumnDefinition, TableDefinition};
+use mainstem_storage::ids::{ColumnId, TableId};
+use mainstem_storage::schema::TableOptions;
+
+use super::*;
+
+/// `i` INTEGER, `t` TEXT, `b` BOOLEAN, `f` DOUBLE PRECISION.
+fn schema() -> TableSchema {
+    let column = |name: &str, data_type| ColumnDefinition { name: name.into(), data_type, nullable: true };
+    TableDefinition {
+        name: "t".into(),
+        columns: vec![
+            column("i", DataType::Integer),
+            column("t", DataType::Text { max_chars: None }),
+            column("b", DataType::Boolean),
+            column("f", DataType::Double),
+        ],
+        primary_key: Vec::new(),
+        sort_key: None,
+        layout: None,
+        options: TableOptions::default(),
+    }
+    .into_schema(TableId(1))
+    .unwrap()
+}
+
+fn compare(column: u32, op: CompareOp, value: Value) -> Predicate {
+    Predicate::Compare { column: ColumnId(column), op, value }
+}
+
+#[test]
+fn what_means_the_same_is_translated() {
+    let int = |n| Value::Int(n);
+    for (expr, expected) in [
+        (col("i").gt(lit(3_i32)), vec![compare(0, CompareOp::Gt, int(3))]),
+        (lit(3_i32).gt(col("i")), vec![compare(0, CompareOp::Lt, int(3))]),
+        (lit(3_i32).lt_eq(col("i")), vec![compare(0, CompareOp::GtEq, int(3))]),
+        (
+            col("i").between(lit(1_i32), lit(2_i32)),
+            vec![compare(0, CompareOp::GtEq, int(1)), compare(0, CompareOp::LtEq, int(2))],
+        ),
+        (
+            col("i").eq(lit(1_i32)).or(col("i").eq(lit(2_i32))).or(col("i").eq(lit(3_i32))),
+            vec![Predicate::In { column: ColumnId(0), values: vec![int(1), int(2), int(3)] }],
+        ),
+        (
+            col("i").in_list(vec![lit(1_i32), lit(ScalarValue::Int32(None))], false),
+            vec![Predicate::In { column: ColumnId(0), values: vec![int(1)] }],
+        ),
+        (
+            col("i").in_list(vec![lit(1_i32), lit(2_i32)], true),
+            vec![compare(0, CompareOp::NotEq, int(1)), compare(0, CompareOp::NotEq, int(2))],
+        ),
+        (col("t").is_null(), vec![Predicate::IsNull { column: ColumnId(1) }]),
+        (col("t").is_not_null(), vec![Predicate::IsNotNull { column: ColumnId(1) }]),
+        (col("b"), vec![compare(2, CompareOp::Eq, Value::Boolean(true))]),
+        (not(col("b")), vec![compare(2, CompareOp::Eq, Value::Boolean(false))]),
+        (
+            col("t").like(lit("ab%")),
+            vec![
+                compare(1, CompareOp::GtEq, Value::Text("ab".into())),
+                compare(1, CompareOp::Lt, Value::Text("ac".into())),
+            ],
+        ),
+        (
+            col("t").like(lit("\u{D7FF}%")),
+            vec![
+                compare(1, CompareOp::GtEq, Value::Text("\u{D7FF}".into())),
+                compare(1, CompareOp::Lt, Value::Text("\u{E000}".into())),
+            ],
+        ),
+        (col("f").eq(lit(-0.0_f64)), vec![compare(3, CompareOp::Eq, Value::Double(0.0))]),
+    ] {
+        assert_eq!(translate(&expr, &schema()), Some(expected), "{expr}");
+    }
+}
+
+#[test]
+fn what_does_not_is_left() {
+    for expr in [
+        col("i").gt(lit(3_i64)),
+        col("i").gt(col("f")),
+        col("i").eq(lit(ScalarValue::Int32(None))),
+        col("i").eq(lit(1_i32)).or(col("f").eq(lit(1.0_f64))),
+        col("i").eq(lit(1_i32)).or(col("i").gt(lit(5_i32))),
+        col("i").in_list(vec![lit(1_i32), lit(ScalarValue::Int32(None))], true),
+        col("i").in_list(vec![lit(1_i32), col("i")], false),
+        col("t").like(lit("a_b%")),
+        col("t").like(lit("%ab")),
+        col("t").like(lit("a%b%")),
+        col("t").not_like(lit("ab%")),
+        col("t").ilike(lit("ab%")),
+        col("t").like(lit("\u{10FFFF}%")),
+        col("i"),
+        col("elsewhere").gt(lit(1_i32)),
+        (col("i") + lit(1_i32)).gt(lit(1_i32)),
+        col("i").between(lit(1_i32), lit(2_i64)),
+    ] {
+        assert_eq!(translate(&expr, &schema()), None, "{expr}");
+    }
+}
