@@ -47,7 +47,7 @@ impl Read {
         for (row, at) in &self.rows {
             let Value::Int(uid) = row[UID] else { return Err(Mismatch(format!("{what}: a row without a number"))) };
             if expected.get(&uid) != Some(row) {
-                let wanted = expected.get(&uid).map_or_else(|| "no such row".to_owned(), |row| brief(row));
+                let wanted = expected.get(&uid).map_or_else(|| "no such row".to_owned(), brief);
                 return Err(Mismatch(format!("{what}: read {} at {at:?}, expected {wanted}", brief(row))));
             }
             if let Some(other) = refs.insert(uid, *at) {
