@@ -20,7 +20,7 @@ pub fn number(name: &str, default: u64) -> u64 {
 
 fn operations(seed: u64) -> (Vec<Op>, Settings) {
     let mut rng = StdRng::seed_from_u64(seed);
-    let background = seed % 3 == 0;
+    let background = seed.is_multiple_of(3);
     let weights = match seed % 4 {
         0 => Weights { structural: 40, slots: 8, ..Weights::default() },
         1 => Weights { ddl: 12, ..Weights::default() },
