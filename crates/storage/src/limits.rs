@@ -70,6 +70,9 @@ pub const LOAD_SORT_ROWS: usize = 8 * SEGMENT_ROWS_DEFAULT as usize;
 /// Bytes of values at which a bulk load sorts what it has: wide rows come in smaller sorts.
 pub const LOAD_SORT_BYTES: usize = 256 << 20;
 
+/// Entries of a key index that are sorted in memory at once, 16 bytes each: 64 MiB.
+pub const KEY_INDEX_SORT_ENTRIES: usize = 4 << 20;
+
 /// Single delete-log entries that are folded into a bitmap at once.
 pub const DELETE_LOG_FOLD_ENTRIES: usize = 512;
 /// Bitmaps a delete log keeps for scans at timestamps nobody folded for: the last few, since readers start at the present.

@@ -182,6 +182,12 @@ impl TableSchema {
         !self.primary_key.is_empty()
     }
 
+    /// Whether rows are found by key through a key index (`docs/design/0003-key-index.md`): the PRIMARY KEY is not the sort key.
+    #[must_use]
+    pub fn has_key_index(&self) -> bool {
+        self.has_key() && self.primary_key != self.sort_key
+    }
+
     /// The Arrow schema of `SELECT *`.
     #[must_use]
     pub fn arrow(&self) -> Arc<ArrowSchema> {

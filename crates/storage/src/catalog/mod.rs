@@ -56,8 +56,8 @@ impl TableDefinition {
     /// Checks the definition and gives it ids.
     ///
     /// # Errors
-    /// Invalid: unknown or repeated columns (42703, 42701), a layout without the key it needs (42P16), and combinations
-    /// that are not there yet (0A000).
+    /// Invalid: unknown or repeated columns (42703, 42701), a layout without the key it needs or with one it has no use for
+    /// (42P16).
     pub fn into_schema(self, id: TableId) -> Result<TableSchema> {
         let mut columns: Vec<Column> = Vec::with_capacity(self.columns.len());
         for (position, column) in self.columns.into_iter().enumerate() {
@@ -99,9 +99,6 @@ impl TableDefinition {
             None if sort_key.is_empty() => Layout::Insertion,
             None => Layout::Sorted,
         };
-        if !primary_key.is_empty() && (layout != Layout::Sorted || sort_key != primary_key) {
-            return Err(Error::unsupported("a PRIMARY KEY that is not the sort key of its table"));
-        }
         let sort_key = if layout == Layout::Insertion { Vec::new() } else { sort_key };
         Ok(TableSchema {
             id,

@@ -30,13 +30,25 @@ fn without_a_key_rows_stay_in_arrival_order() {
 }
 
 #[test]
+fn a_key_need_not_be_the_order() {
+    let table = |sort_key, layout| definition(&["a"], sort_key, layout).into_schema(TableId(7)).unwrap();
+    let by_b = table(Some(&["b"][..]), None);
+    assert_eq!((by_b.primary_key.clone(), by_b.sort_key.clone()), (vec![ColumnId(0)], vec![ColumnId(1)]));
+    assert_eq!(by_b.layout, Layout::Sorted);
+    assert!(!by_b.columns[0].nullable && by_b.columns[1].nullable);
+    let arrival = table(None, Some(Layout::Insertion));
+    assert_eq!((arrival.sort_key.clone(), arrival.layout), (vec![], Layout::Insertion));
+    assert!(by_b.has_key_index() && arrival.has_key_index());
+    assert!(!table(None, None).has_key_index() && !table(Some(&["a"][..]), None).has_key_index());
+}
+
+#[test]
 fn bad_definitions_are_refused_with_their_sqlstate() {
     let state = |d: TableDefinition| d.into_schema(TableId(1)).unwrap_err().sqlstate();
     assert_eq!(state(definition(&["c"], None, None)), sqlstate::UNDEFINED_COLUMN);
     assert_eq!(state(definition(&["a", "a"], None, None)), sqlstate::DUPLICATE_COLUMN);
     assert_eq!(state(definition(&[], None, Some(Layout::Sorted))), sqlstate::INVALID_TABLE);
     assert_eq!(state(definition(&[], Some(&["a"]), Some(Layout::Insertion))), sqlstate::INVALID_TABLE);
-    assert_eq!(state(definition(&["a"], Some(&["b"]), None)), sqlstate::FEATURE_NOT_SUPPORTED);
     let mut twice = definition(&[], None, None);
     twice.columns[1].name = "a".into();
     assert_eq!(state(twice), sqlstate::DUPLICATE_COLUMN);

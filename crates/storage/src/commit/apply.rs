@@ -94,7 +94,7 @@ impl Engine {
             if !table.rows.is_empty() {
                 lock.state.delta_starts.entry(delta.id()).or_insert(position);
             }
-            table.runs.iter().flat_map(|run| run.segments()).for_each(|part| part.segment.keep());
+            table.runs.iter().flat_map(|run| run.all_segments()).for_each(|part| part.segment.keep());
             defect = defect.or(apply_table(table, delta, version, ts).err());
             lock.state.stamps.insert(table.schema.id, TableStamp { last_write: ts });
         }
@@ -175,7 +175,7 @@ impl Engine {
         lock.state.stamps.remove(&schema.id);
         let Some(version) = before.tables.get(&schema.id) else { return };
         let segments =
-            version.runs.iter().flat_map(|run| run.segments()).map(|part| part.segment.clone()).collect::<Vec<_>>();
+            version.runs.iter().flat_map(|run| run.all_segments()).map(|part| part.segment.clone()).collect::<Vec<_>>();
         if !segments.is_empty() {
             lock.state.dropped.push((ts, segments));
         }

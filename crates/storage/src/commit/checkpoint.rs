@@ -99,5 +99,6 @@ fn manifest_run(run: &Run, at: CommitTs) -> ManifestRun {
         .iter()
         .map(|part| (part.segment.meta().clone(), part.range.clone(), part.segment.deletes().set_at(at)))
         .collect();
-    ManifestRun { id: run.id(), segments }
+    let index = run.index().map(|index| Box::new(manifest_run(index, at)));
+    ManifestRun { id: run.id(), segments, index }
 }

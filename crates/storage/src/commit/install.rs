@@ -166,10 +166,11 @@ fn has_inputs(version: &TableVersion, outcome: &MergeOutcome) -> bool {
     deltas && runs
 }
 
-/// Segments of the consumed runs that the output does not list. Runs never change, so this holds until the install.
+/// Segments of the consumed runs, and of their key indexes, that the output does not list. Runs never change, so this holds
+/// until the install.
 fn dropped_segments(before: &TableVersion, outcome: &MergeOutcome) -> Vec<Arc<Segment>> {
     let kept = |id: ContainerId| outcome.output.as_ref().is_some_and(|run| run.segment(id).is_some());
     let consumed = before.runs.iter().filter(|run| outcome.consumed_runs.contains(&run.id()));
-    let segments = consumed.flat_map(|run| run.segments()).map(|part| part.segment.clone());
+    let segments = consumed.flat_map(|run| run.all_segments()).map(|part| part.segment.clone());
     segments.filter(|segment| !kept(segment.id())).collect()
 }

@@ -13,8 +13,8 @@ use crate::error::{Error, Result};
 use crate::ids::{ContainerId, RowRef, TableId};
 use crate::limits;
 use crate::load::Loader;
-use crate::main_store::Run;
-use crate::order::{KeyStream, first_common_key};
+use crate::main_store::{Run, RunSegment};
+use crate::order::first_shared_key;
 use crate::point;
 use crate::row::RowBuffer;
 use crate::row::key::{KeyCodec, hash_key};
@@ -48,7 +48,7 @@ pub(super) struct PreparedTable {
     /// Where the rows named by the snapshot were: what forwarding starts from again.
     named: BTreeMap<ContainerId, RoaringBitmap>,
     codec: Option<KeyCodec>,
-    /// Key filters of the segments of `runs`, in memory for the check under the lock.
+    /// Key filters of the segments of `runs`, or of their key indexes, in memory for the check under the lock.
     filters: BTreeMap<ContainerId, Arc<BlockedBloom>>,
 }
 
@@ -87,7 +87,8 @@ impl PreparedTable {
         room.rows -= table.rows.len();
         room.bytes -= table.rows.bytes().min(room.bytes);
         if table.codec.is_some() {
-            for part in table.runs.iter().flat_map(|run| run.segments()) {
+            let keys = table.runs.iter().map(|run| run.index().unwrap_or(run));
+            for part in keys.flat_map(|run| run.segments()) {
                 if let Some(filter) = part.segment.key_filter()? {
                     table.filters.insert(part.segment.id(), filter);
                 }
@@ -222,21 +223,27 @@ impl PreparedTable {
             }
             key.clear();
             delta.key_of(offset, &mut key)?;
-            let hash = hash_key(&key);
-            for part in self.runs.iter().flat_map(|run| run.find_segments(&key)) {
-                if !exact {
-                    if self.filters.get(&part.segment.id()).is_none_or(|filter| filter.may_contain(hash)) {
-                        return Ok(Validation::Again);
+            for run in &self.runs {
+                if exact {
+                    let counts = |row| !self.deletes_row(row);
+                    if point::find_in_run(&self.schema, run, &key, None, counts)?.is_some() {
+                        return Err(key_conflict(&self.schema));
                     }
-                    continue;
-                }
-                let found = part.segment.find_key(&self.schema, &key)?;
-                if found.into_iter().any(|o| !self.deletes_row(RowRef::new(part.segment.id(), o))) {
-                    return Err(key_conflict(&self.schema));
+                } else if self.may_have(run, &key) {
+                    return Ok(Validation::Again);
                 }
             }
         }
         Ok(Validation::Free)
+    }
+
+    /// Whether `run`, one of this commit's own, may have `key`; looks at nothing but memory.
+    fn may_have(&self, run: &Run, key: &[u8]) -> bool {
+        let (keys, sought) = run.sought(key);
+        let hash = hash_key(&sought);
+        let denies =
+            |part: &RunSegment| self.filters.get(&part.segment.id()).is_some_and(|filter| !filter.may_contain(hash));
+        !keys.find_segments(&sought).iter().all(denies)
     }
 }
 
@@ -343,8 +350,7 @@ pub fn own_key_conflict(view: &TableView, run: &Run, counts: impl Fn(RowRef) -> 
     let own_live = |row: RowRef| counts(row);
     let live = |row: RowRef| view.is_live(row) && counts(row);
     for other in &view.version().runs {
-        let (mine, theirs) = (KeyStream::of_run(schema, run)?, KeyStream::of_run(schema, other)?);
-        if let Some(key) = first_common_key(mine, theirs, |a, b| own_live(a) && live(b))? {
+        if let Some(key) = first_shared_key(schema, run, other, |a, b| own_live(a) && live(b))? {
             return Ok(Some(key));
         }
     }

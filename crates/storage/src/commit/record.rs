@@ -131,6 +131,8 @@ pub struct RunRecord {
     pub id: RunId,
     /// Its segments with the row ranges that belong to it.
     pub segments: Vec<(SegmentMeta, Range<u32>)>,
+    /// Its key index, which has none itself.
+    pub index: Option<Box<Self>>,
 }
 
 /// A decoded install record.
@@ -150,8 +152,13 @@ pub struct InstallRecord {
     pub carried: Vec<(ContainerId, DeleteSet)>,
 }
 
-/// Writes a run: id, then each segment's metadata and range.
+/// Writes a run, then its key index if it has one: id, then each segment's metadata and range.
 pub fn encode_run(out: &mut Encoder, run: &Run) {
+    encode_parts(out, run);
+    out.option(run.index(), |out, index| encode_parts(out, index));
+}
+
+fn encode_parts(out: &mut Encoder, run: &Run) {
     out.u64(run.id().0);
     out.list(run.segments().iter(), |out, part| {
         part.segment.meta().encode(out);
@@ -165,6 +172,12 @@ pub fn encode_run(out: &mut Encoder, run: &Run) {
 /// # Errors
 /// Corrupt.
 pub fn decode_run(input: &mut Decoder<'_>) -> Result<RunRecord> {
+    let run = decode_parts(input)?;
+    let index = input.option(decode_parts)?.map(Box::new);
+    Ok(RunRecord { index, ..run })
+}
+
+fn decode_parts(input: &mut Decoder<'_>) -> Result<RunRecord> {
     let id = RunId(input.u64()?);
     let segments = input.list(|input| {
         let meta = SegmentMeta::decode(input)?;
@@ -174,7 +187,7 @@ pub fn decode_run(input: &mut Decoder<'_>) -> Result<RunRecord> {
         }
         Ok((meta, range))
     })?;
-    Ok(RunRecord { id, segments })
+    Ok(RunRecord { id, segments, index: None })
 }
 
 fn decode_deletes(input: &mut Decoder<'_>) -> Result<Vec<(ContainerId, DeleteSet)>> {

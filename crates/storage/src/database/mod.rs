@@ -40,7 +40,7 @@ pub struct ContainerStatus {
     pub table: String,
     /// Its id.
     pub id: ContainerId,
-    /// `delta`, `frozen delta` or `segment`.
+    /// `delta`, `frozen delta`, `segment` or `key index`: a segment of the key index of its run.
     pub kind: &'static str,
     /// The run a segment belongs to.
     pub run: Option<u64>,
@@ -211,15 +211,17 @@ impl Database {
                     max_key: None,
                 });
             }
-            let key = version.schema.sort_key.first();
+            let sort_key = version.schema.sort_key.first();
             for run in &version.runs {
-                for part in run.segments() {
+                for (at, part) in run.all_segments().enumerate() {
+                    let in_index = at >= run.segments().len();
+                    let key = sort_key.filter(|_| !in_index);
                     let range = key.and_then(|key| part.segment.zone_map(*key));
                     let (min_key, max_key) = range.map_or((None, None), |r| (Some(r.min), Some(r.max)));
                     all.push(ContainerStatus {
                         table: name.clone(),
                         id: part.segment.id(),
-                        kind: "segment",
+                        kind: if in_index { "key index" } else { "segment" },
                         run: Some(run.id().0),
                         rows: u64::from(part.segment.rows()),
                         deleted: part.segment.deletes().count_now(),

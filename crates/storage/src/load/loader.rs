@@ -7,7 +7,7 @@ use arrow_array::{Array, RecordBatch, cast::AsArray};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::main_store::Run;
-use crate::order::{Cursor, KeyReader, Part, RunWriter};
+use crate::order::{Cursor, KeyReader, Part, RunWriter, first_repeated_key};
 use crate::schema::TableSchema;
 
 use super::LoadTarget;
@@ -137,7 +137,7 @@ impl Loader {
     }
 
     fn unique(&self) -> bool {
-        self.schema.has_key() && self.schema.primary_key == self.schema.sort_key
+        self.schema.has_key() && !self.schema.has_key_index()
     }
 
     /// Writes what is left and returns the runs, oldest rows first; none without rows.
@@ -153,6 +153,11 @@ impl Loader {
         }
         if self.unique() && self.runs.len() > 1 {
             self.check_unique()?;
+        }
+        if self.schema.has_key_index()
+            && let Some(key) = first_repeated_key(&self.schema, &self.runs)?
+        {
+            return Err(duplicate_key(&self.schema, &key));
         }
         Ok(self.runs)
     }

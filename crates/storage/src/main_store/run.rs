@@ -47,6 +47,8 @@ pub struct Run {
     rows: u64,
     /// Places in `segments` by container id, ascending.
     by_id: Vec<(ContainerId, u32)>,
+    /// Where its primary keys are, if they are not its order.
+    index: Option<Arc<Self>>,
 }
 
 impl Run {
@@ -58,9 +60,16 @@ impl Run {
     pub fn new(id: RunId, segments: Vec<RunSegment>) -> Result<Self> {
         let mut by_id: Vec<_> = segments.iter().zip(0u32..).map(|(part, at)| (part.segment.id(), at)).collect();
         by_id.sort_unstable();
-        let run = Self { id, rows: segments.iter().map(|part| u64::from(part.rows())).sum(), segments, by_id };
+        let rows = segments.iter().map(|part| u64::from(part.rows())).sum();
+        let run = Self { id, rows, segments, by_id, index: None };
         run.check()?;
         Ok(run)
+    }
+
+    /// The same run with `index` as its key index ([`super::index_schema`]).
+    #[must_use]
+    pub fn with_index(self, index: Option<Arc<Self>>) -> Self {
+        Self { index, ..self }
     }
 
     fn check(&self) -> Result<()> {
@@ -101,6 +110,17 @@ impl Run {
         &self.segments
     }
 
+    /// Its key index: a run of [`super::index_schema`].
+    #[must_use]
+    pub fn index(&self) -> Option<&Arc<Self>> {
+        self.index.as_ref()
+    }
+
+    /// Its segments, and those of its key index: all whose files it needs.
+    pub fn all_segments(&self) -> impl Iterator<Item = &RunSegment> {
+        self.segments.iter().chain(self.index.iter().flat_map(|index| &index.segments))
+    }
+
     /// Rows that are not consumed, deleted ones included.
     #[must_use]
     pub fn rows(&self) -> u64 {
@@ -113,10 +133,10 @@ impl Run {
         self.segments.is_empty()
     }
 
-    /// Bytes of its segments' blocks, consumed rows included.
+    /// Bytes of its segments' blocks, those of the key index and consumed rows included.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.segments.iter().map(|part| part.segment.meta().bytes()).sum()
+        self.all_segments().map(|part| part.segment.meta().bytes()).sum()
     }
 
     /// The part with container id `id`. O(log segments).
@@ -147,11 +167,14 @@ impl Run {
             .filter(|(_, prune)| *prune != Prune::None)
     }
 
-    /// Proves what metadata cannot: that each segment is whole ([`Segment::verify`]), and that each ends at or before the key
-    /// where the next begins. Returns what is wrong, an error each.
+    /// Proves what metadata cannot: that each segment is whole ([`Segment::verify`]), that each ends at or before the key where
+    /// the next begins, and that the key index has each row once, under its key. Returns what is wrong, an error each.
     #[must_use]
     pub fn verify(&self, schema: &TableSchema) -> Vec<Error> {
         let mut wrong: Vec<Error> = self.segments.iter().filter_map(|part| part.segment.verify(schema).err()).collect();
+        if wrong.is_empty() {
+            wrong.extend(self.verify_index(schema));
+        }
         if schema.sort_key.is_empty() || !wrong.is_empty() {
             return wrong;
         }
@@ -190,7 +213,11 @@ impl Run {
                 segments.push(RunSegment { segment: Arc::clone(&part.segment), range: start..part.range.end });
             }
         }
-        if segments.is_empty() { Ok(None) } else { Self::new(self.id, segments).map(Some) }
+        if segments.is_empty() {
+            return Ok(None);
+        }
+        // Entries of rows that are gone stay in the index: nobody finds a segment, or a range, for them.
+        Ok(Some(Self::new(self.id, segments)?.with_index(self.index.clone())))
     }
 }
 

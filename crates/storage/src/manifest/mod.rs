@@ -79,6 +79,8 @@ pub struct ManifestRun {
     pub id: RunId,
     /// Its segments: blocks, rows that belong to the run, rows deleted at or before the manifest's timestamp.
     pub segments: Vec<(SegmentMeta, Range<u32>, DeleteSet)>,
+    /// Its key index, which has none itself and no rows deleted.
+    pub index: Option<Box<Self>>,
 }
 
 impl Manifest {
@@ -164,13 +166,8 @@ impl Manifest {
                 delta.deletes.encode(out);
             });
             out.list(table.runs.iter(), |out, run| {
-                out.u64(run.id.0);
-                out.list(run.segments.iter(), |out, (meta, range, deletes)| {
-                    meta.encode(out);
-                    out.u32(range.start);
-                    out.u32(range.end);
-                    deletes.encode(out);
-                });
+                encode_run(out, run);
+                out.option(run.index.as_deref(), encode_run);
             });
         });
         out.finish()
@@ -198,17 +195,33 @@ fn decode_table(input: &mut Decoder<'_>) -> Result<ManifestTable> {
     let deltas = input
         .list(|input| Ok(ManifestContainer { id: ContainerId(input.u64()?), deletes: DeleteSet::decode(input)? }))?;
     let runs = input.list(|input| {
-        let id = RunId(input.u64()?);
-        let segments = input.list(|input| {
-            let meta = SegmentMeta::decode(input)?;
-            let range = input.u32()?..input.u32()?;
-            let deletes = DeleteSet::decode(input)?;
-            if range.start > range.end || range.end > meta.rows || deletes.max().is_some_and(|max| max >= meta.rows) {
-                return Err(input.corrupt("a run names rows its segment does not have"));
-            }
-            Ok((meta, range, deletes))
-        })?;
-        Ok(ManifestRun { id, segments })
+        let run = decode_run(input)?;
+        let index = input.option(decode_run)?.map(Box::new);
+        Ok(ManifestRun { index, ..run })
     })?;
     Ok(ManifestTable { schema, deltas, runs })
+}
+
+fn encode_run(out: &mut Encoder, run: &ManifestRun) {
+    out.u64(run.id.0);
+    out.list(run.segments.iter(), |out, (meta, range, deletes)| {
+        meta.encode(out);
+        out.u32(range.start);
+        out.u32(range.end);
+        deletes.encode(out);
+    });
+}
+
+fn decode_run(input: &mut Decoder<'_>) -> Result<ManifestRun> {
+    let id = RunId(input.u64()?);
+    let segments = input.list(|input| {
+        let meta = SegmentMeta::decode(input)?;
+        let range = input.u32()?..input.u32()?;
+        let deletes = DeleteSet::decode(input)?;
+        if range.start > range.end || range.end > meta.rows || deletes.max().is_some_and(|max| max >= meta.rows) {
+            return Err(input.corrupt("a run names rows its segment does not have"));
+        }
+        Ok((meta, range, deletes))
+    })?;
+    Ok(ManifestRun { id, segments, index: None })
 }

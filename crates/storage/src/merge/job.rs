@@ -143,7 +143,7 @@ impl MergeJob {
             return Err(Error::internal("a delta cannot be kept"));
         };
         self.control.rows.fetch_add(u64::from(range.end - range.start), Ordering::Relaxed);
-        self.writer.keep(RunSegment { segment, range });
+        self.writer.keep(RunSegment { segment, range })?;
         if let Some(moved) = self.moved.get_mut(part as usize) {
             *moved = false;
         }

@@ -14,8 +14,8 @@ use crate::wal::codec::Encoder;
 
 use super::MergePlan;
 
-/// Bytes of a run in a record, beside its segments' metadata: ids, counts, a range each.
-const RUN_RECORD_BYTES: usize = 64;
+/// Bytes of a run and its key index in a record, beside their segments' metadata: ids, counts, a range each.
+const RUN_RECORD_BYTES: usize = 128;
 /// See [`RUN_RECORD_BYTES`].
 const RANGE_RECORD_BYTES: usize = 32;
 
@@ -79,7 +79,7 @@ impl MergeOutcome {
     #[must_use]
     pub fn output_meta_bytes(&self) -> usize {
         let mut out = Encoder::new();
-        let parts = self.output.iter().flat_map(|run| run.segments());
+        let parts = self.output.iter().flat_map(|run| run.all_segments());
         let ranges: usize = parts.map(|part| part.segment.meta().encode(&mut out)).map(|()| RANGE_RECORD_BYTES).sum();
         RUN_RECORD_BYTES + ranges + out.len()
     }
@@ -87,6 +87,8 @@ impl MergeOutcome {
     /// The output is listed: its files stay.
     pub fn keep_files(&self) {
         self.written.iter().for_each(|segment| segment.keep());
+        let index = self.output.iter().filter_map(|run| run.index());
+        index.flat_map(|index| index.segments()).for_each(|part| part.segment.keep());
     }
 
     /// Rows that the merge wrote: those of the output but for kept segments.

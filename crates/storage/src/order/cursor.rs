@@ -339,6 +339,34 @@ impl Cursor {
         Ok(None)
     }
 
+    /// Whether `accept` takes two rows with equal keys together, asked of all such pairs in order; consumes the cursor. No part
+    /// may be kept whole.
+    ///
+    /// # Errors
+    /// As [`Cursor::next`]; what `accept` returns.
+    pub fn first_equal_pair(mut self, mut accept: impl FnMut(&Self, Pick, Pick) -> Result<bool>) -> Result<bool> {
+        let mut key: Vec<u8> = Vec::new();
+        let mut equal: Vec<Pick> = Vec::new();
+        while let Some(stream) = self.tree.winner().filter(|stream| matches!(self.heads[*stream].state, State::Rows(_)))
+        {
+            let pick = self.pick(stream);
+            if self.key(stream) != key {
+                equal.clear();
+                key.clear();
+                key.extend_from_slice(self.key(stream));
+            }
+            for before in &equal {
+                if accept(&self, *before, pick)? {
+                    return Ok(true);
+                }
+            }
+            equal.push(pick);
+            self.advance(stream)?;
+            self.replay(stream);
+        }
+        Ok(false)
+    }
+
     /// A part by its index.
     ///
     /// # Errors

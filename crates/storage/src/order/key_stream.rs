@@ -150,9 +150,18 @@ impl KeyStream {
 /// # Errors
 /// Io or Corrupt.
 pub fn first_common_key(
+    a: KeyStream,
+    b: KeyStream,
+    accept: impl Fn(RowRef, RowRef) -> bool,
+) -> Result<Option<Vec<u8>>> {
+    first_common(a, b, |left, right| Ok(accept(left, right)))
+}
+
+/// As [`first_common_key`], with an `accept` that may fail.
+pub(super) fn first_common(
     mut a: KeyStream,
     mut b: KeyStream,
-    accept: impl Fn(RowRef, RowRef) -> bool,
+    mut accept: impl FnMut(RowRef, RowRef) -> Result<bool>,
 ) -> Result<Option<Vec<u8>>> {
     let mut key = Vec::new();
     let (mut of_a, mut of_b) = (Vec::new(), Vec::new());
@@ -171,8 +180,10 @@ pub fn first_common_key(
                 key.extend_from_slice(key_a);
                 a.take_group(&key, &mut of_a)?;
                 b.take_group(&key, &mut of_b)?;
-                if of_a.iter().any(|left| of_b.iter().any(|right| accept(*left, *right))) {
-                    return Ok(Some(key));
+                for (left, right) in of_a.iter().flat_map(|left| of_b.iter().map(move |right| (*left, *right))) {
+                    if accept(left, right)? {
+                        return Ok(Some(key));
+                    }
                 }
             }
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::ArrayRef;
 
+use super::index_writer::IndexWriter;
 use crate::disk::Disk;
 use crate::error::Result;
 use crate::ids::{ContainerId, FileId, RunId};
@@ -40,6 +41,8 @@ pub struct RunWriter {
     target: SegmentTarget,
     segments: Vec<RunSegment>,
     written: Vec<Arc<Segment>>,
+    /// For a table whose primary key is not its sort key.
+    index: Option<IndexWriter>,
 }
 
 /// A run that stands aside.
@@ -47,7 +50,7 @@ pub struct RunWriter {
 pub struct WrittenRun {
     /// The run.
     pub run: Arc<Run>,
-    /// Those of its segments that were written for it.
+    /// Those of its segments that were written for it, without those of its key index, which always are.
     pub written: Vec<Arc<Segment>>,
 }
 
@@ -55,7 +58,8 @@ impl RunWriter {
     /// A writer of rows of `schema`.
     #[must_use]
     pub fn new(schema: Arc<TableSchema>, target: SegmentTarget) -> Self {
-        Self { schema, target, segments: Vec::new(), written: Vec::new() }
+        let index = schema.has_key_index().then(|| IndexWriter::new(&schema, target.clone()));
+        Self { schema, target, segments: Vec::new(), written: Vec::new(), index }
     }
 
     /// Writes the next rows, one array per column of the schema, as one segment: as several if their texts are too long for
@@ -74,6 +78,9 @@ impl RunWriter {
             let meta = write_segment(disk, ids.next_container(), ids.next_file(), &self.schema, &head)?;
             let segment = Segment::open(meta, disk.clone(), cache.clone());
             segment.drop_when_unreferenced();
+            if let Some(index) = &mut self.index {
+                index.add(segment.id(), &head)?;
+            }
             made.push((segment.id(), segment.rows()));
             self.written.push(segment.clone());
             self.segments.push(RunSegment::whole(segment));
@@ -82,8 +89,15 @@ impl RunWriter {
     }
 
     /// Makes `part`, which stands already, the next part of the run.
-    pub fn keep(&mut self, part: RunSegment) {
+    ///
+    /// # Errors
+    /// Io or Corrupt, when its keys are read for the key index.
+    pub fn keep(&mut self, part: RunSegment) -> Result<()> {
+        if let Some(index) = &mut self.index {
+            index.add_segment(&part)?;
+        }
         self.segments.push(part);
+        Ok(())
     }
 
     /// The run, with its files durable; `None` if there are no rows.
@@ -97,7 +111,8 @@ impl RunWriter {
         if !self.written.is_empty() {
             self.target.disk.sync_dir(DATA_DIR)?;
         }
-        let run = Run::new(self.target.ids.next_run(), self.segments)?;
+        let index = self.index.map(IndexWriter::finish).transpose()?.flatten();
+        let run = Run::new(self.target.ids.next_run(), self.segments)?.with_index(index);
         Ok(Some(WrittenRun { run: Arc::new(run), written: self.written }))
     }
 }

@@ -3,7 +3,8 @@
 //! Comes in: an encoded primary key (`row::key`). Goes out: the reference of the one live row that has it, if there is one.
 //!
 //! 1. Deltas, newest first: a hash probe each, then the chain of versions.
-//! 2. Runs, newest first: the segments whose key range holds the key (at most two a run), their filter, a binary search.
+//! 2. Runs, newest first: the segments whose key range holds the key (at most two a run), their filter, a binary search. In a run
+//!    that is in another order they are segments of its key index; the rows that its entries name show whether they have the key.
 //!
 //! Costs O(runs), never O(segments) or O(rows) (contract 6). Invariant: at any snapshot at most one live row has a key, so the
 //! first one found is the answer. It does not own: the transaction's own buffered rows (their keys are in the write set), nor
@@ -11,7 +12,7 @@
 
 use crate::error::Result;
 use crate::ids::{CommitTs, RowRef};
-use crate::main_store::Run;
+use crate::main_store::{Run, RunSegment, index_schema};
 use crate::row::key::hash_key;
 use crate::schema::TableSchema;
 use crate::version::TableView;
@@ -52,19 +53,34 @@ pub fn find_in_run(
     at: Option<CommitTs>,
     wanted: impl Fn(RowRef) -> bool,
 ) -> Result<Option<RowRef>> {
+    let (keys, sought) = run.sought(key);
+    let key_schema = if run.index().is_some() { index_schema() } else { schema };
     let mut hash = None;
-    for part in run.find_segments(key) {
-        let hash = *hash.get_or_insert_with(|| hash_key(key));
+    for part in keys.find_segments(&sought) {
+        let hash = *hash.get_or_insert_with(|| hash_key(&sought));
         if !part.segment.may_contain_key(hash)? {
             continue;
         }
-        for offset in part.segment.find_key(schema, key)? {
-            let row = RowRef::new(part.segment.id(), offset);
-            let live = at.is_none_or(|at| !part.segment.deletes().is_deleted(offset, at));
-            if live && part.range.contains(&offset) && wanted(row) {
+        for found in part.segment.find_key(key_schema, &sought)? {
+            let Some((holder, row)) = row_at(run, part, found)? else { continue };
+            let live = at.is_none_or(|at| !holder.segment.deletes().is_deleted(row.offset(), at));
+            if live && holder.range.contains(&row.offset()) && wanted(row) && has_key(schema, run, holder, row, key)? {
                 return Ok(Some(row));
             }
         }
     }
     Ok(None)
+}
+
+/// The row that row `at` of `part`, a segment of `run` or of its key index, stands for.
+fn row_at<'a>(run: &'a Run, part: &'a RunSegment, at: u32) -> Result<Option<(&'a RunSegment, RowRef)>> {
+    match run.index() {
+        None => Ok(Some((part, RowRef::new(part.segment.id(), at)))),
+        Some(_) => run.indexed_row(&part.segment, at),
+    }
+}
+
+/// Whether `row`, which was found by `key`, has it: a key index knows but its hash.
+fn has_key(schema: &TableSchema, run: &Run, holder: &RunSegment, row: RowRef, key: &[u8]) -> Result<bool> {
+    Ok(run.index().is_none() || holder.segment.primary_key(schema, row.offset())? == key)
 }

@@ -1,1 +1,187 @@
-//! See `tests/it` for whole databases.
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::find_in_run;
+use crate::ids::{CommitTs, RowRef};
+use crate::main_store::key_index::testing::COLLIDE;
+use crate::main_store::{Run, RunSegment};
+use crate::order::index_writer::testing::SORT_ENTRIES;
+use crate::order::testing::*;
+use crate::order::{RunWriter, first_repeated_key, first_shared_key};
+use crate::row::key::KeyCodec;
+use crate::row::testing::id;
+use crate::schema::{DataType, Layout, TableSchema};
+
+/// Tables whose primary key is not their sort key: (key columns, sort columns), the last column is in neither.
+fn indexed_table() -> impl Strategy<Value = Arc<TableSchema>> {
+    let text = DataType::Text { max_chars: None };
+    let shapes = vec![
+        (vec![(DataType::BigInt, false), (DataType::Integer, true)], vec![0], vec![1]),
+        (vec![(DataType::BigInt, false), (DataType::Integer, true)], vec![0], vec![]),
+        (vec![(text, false), (DataType::Integer, false)], vec![0, 1], vec![1]),
+        (vec![(text, false), (DataType::SmallInt, false)], vec![1, 0], vec![0, 1]),
+        (vec![(DataType::Double, false), (DataType::Bytea, false)], vec![1, 0], vec![]),
+    ];
+    (proptest::sample::select(shapes), 1u32..12).prop_map(move |((mut columns, key, sort), segment_rows)| {
+        columns.push((text, true));
+        let mut schema = TableSchema::clone(&table(&columns, 0, false, segment_rows));
+        schema.primary_key = key.into_iter().map(id).collect();
+        schema.sort_key = sort.into_iter().map(id).collect();
+        schema.layout = if schema.sort_key.is_empty() { Layout::Insertion } else { Layout::Sorted };
+        assert!(schema.has_key_index());
+        Arc::new(schema)
+    })
+}
+
+fn key(schema: &TableSchema, row: &Row) -> Vec<u8> {
+    let values: Vec<_> = schema.primary_key.iter().map(|id| row[schema.position(*id).unwrap()].clone()).collect();
+    let mut key = Vec::new();
+    KeyCodec::new(schema, &schema.primary_key).encode_values(&values, &mut key).unwrap();
+    key
+}
+
+/// Rows of `rows` with distinct keys.
+fn distinct(schema: &TableSchema, rows: &[Row]) -> Vec<Row> {
+    let mut seen = std::collections::BTreeSet::new();
+    rows.iter().filter(|row| seen.insert(key(schema, row))).cloned().collect()
+}
+
+/// Rows of the run with their references.
+fn placed(schema: &TableSchema, run: &Run) -> Vec<(RowRef, Row)> {
+    let places = run
+        .segments()
+        .iter()
+        .flat_map(|part| part.range.clone().map(|offset| RowRef::new(part.segment.id(), offset)).collect::<Vec<_>>());
+    places.zip(rows_of_run(schema, run)).collect()
+}
+
+/// Hashes as they are, or five of them for all keys; sorts of a few entries, or one sort.
+fn hashing() -> impl Strategy<Value = (bool, Option<usize>)> {
+    (any::<bool>(), prop_oneof![Just(None), (1..9usize).prop_map(Some)])
+}
+
+fn set(hashing: (bool, Option<usize>)) {
+    COLLIDE.set(hashing.0);
+    SORT_ENTRIES.set(hashing.1);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn every_row_is_found_by_its_key_and_no_other(
+        (schema, rows, absent) in indexed_table().prop_flat_map(|schema| {
+            (Just(schema.clone()), rows(&schema, 60), rows(&schema, 10))
+        }),
+        hashing in hashing(),
+    ) {
+        set(hashing);
+        let target = target();
+        let rows = distinct(&schema, &rows);
+        let Some(run) = run(&schema, &target, &rows, schema.options.segment_rows as usize) else { return Ok(()) };
+        prop_assert!(run.verify(&schema).is_empty(), "{:?}", run.verify(&schema));
+        prop_assert_eq!(run.index().unwrap().rows(), rows.len() as u64);
+        for (at, row) in placed(&schema, &run) {
+            let key = key(&schema, &row);
+            prop_assert_eq!(find_in_run(&schema, &run, &key, None, |_| true).unwrap(), Some(at));
+            prop_assert_eq!(find_in_run(&schema, &run, &key, None, |row| row != at).unwrap(), None);
+            prop_assert!(run.segment(at.container()).unwrap().segment.key_filter().unwrap().is_none());
+        }
+        for row in &absent {
+            let key = key(&schema, row);
+            let there = rows.iter().any(|row| self::key(&schema, row) == key);
+            prop_assert_eq!(find_in_run(&schema, &run, &key, None, |_| true).unwrap().is_some(), there);
+        }
+        // Rows consumed from the front, and deleted ones, are not found.
+        let half = run.rows() / 2;
+        let rest = run.without_front(half).unwrap().unwrap();
+        prop_assert!(rest.verify(&schema).is_empty(), "{:?}", rest.verify(&schema));
+        for (number, (at, row)) in placed(&schema, &run).into_iter().enumerate() {
+            let found = find_in_run(&schema, &rest, &key(&schema, &row), None, |_| true).unwrap();
+            prop_assert_eq!(found, (number as u64 >= half).then_some(at));
+        }
+        let (at, row) = placed(&schema, &run).pop().unwrap();
+        run.segment(at.container()).unwrap().segment.deletes().record(CommitTs(5), &[at.offset()].into_iter().collect());
+        let find = |ts| find_in_run(&schema, &run, &key(&schema, &row), Some(CommitTs(ts)), |_| true).unwrap();
+        prop_assert_eq!((find(4), find(5)), (Some(at), None));
+    }
+
+    #[test]
+    fn keys_that_rows_of_runs_share_are_found(
+        (schema, left, right) in indexed_table().prop_flat_map(|schema| {
+            (Just(schema.clone()), rows(&schema, 30), rows(&schema, 30))
+        }),
+        hashing in hashing(),
+    ) {
+        set(hashing);
+        let target = target();
+        let size = schema.options.segment_rows as usize;
+        let (Some(a), Some(b)) = (run(&schema, &target, &left, size), run(&schema, &target, &right, size)) else {
+            return Ok(());
+        };
+        let (of_a, of_b) = (placed(&schema, &a), placed(&schema, &b));
+        let even = |row: RowRef| row.offset().is_multiple_of(2);
+        let pairs = |accept: &dyn Fn(RowRef, RowRef) -> bool| {
+            let meet = |x: &(RowRef, Row), y: &(RowRef, Row)| {
+                (accept(x.0, y.0) && key(&schema, &x.1) == key(&schema, &y.1)).then(|| key(&schema, &x.1))
+            };
+            of_a.iter().flat_map(|x| of_b.iter().filter_map(|y| meet(x, y)).collect::<Vec<_>>()).collect::<Vec<_>>()
+        };
+        for accept in [&|_, _| true, &|x: RowRef, y: RowRef| even(x) && !even(y)] as [&dyn Fn(RowRef, RowRef) -> bool; 2] {
+            let wanted = pairs(accept);
+            match first_shared_key(&schema, &a, &b, accept).unwrap() {
+                Some(found) => prop_assert!(wanted.contains(&found)),
+                None => prop_assert!(wanted.is_empty()),
+            }
+        }
+        let mut keys: Vec<_> = left.iter().chain(&right).map(|row| key(&schema, row)).collect();
+        keys.sort();
+        let repeated: Vec<_> = keys.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0].clone()).collect();
+        match first_repeated_key(&schema, &[a, b]).unwrap() {
+            Some(found) => prop_assert!(repeated.contains(&found)),
+            None => prop_assert!(repeated.is_empty()),
+        }
+    }
+}
+
+#[test]
+fn parts_that_a_run_keeps_are_indexed_as_far_as_they_are_its_own() {
+    set((false, Some(4)));
+    let schema = {
+        let mut schema =
+            TableSchema::clone(&table(&[(DataType::BigInt, false), (DataType::BigInt, false)], 0, false, 8));
+        (schema.primary_key, schema.sort_key) = (vec![id(0)], vec![id(1)]);
+        schema.layout = Layout::Sorted;
+        Arc::new(schema)
+    };
+    let target = target();
+    let row = |n: i64| vec![crate::row::Value::Int(97 * n % 101), crate::row::Value::Int(n)];
+    let numbers: Vec<Row> = (0..16).map(row).collect();
+    let old = run(&schema, &target, &numbers, 8).unwrap();
+    let mut writer = RunWriter::new(schema.clone(), target.clone());
+    let [first, second] = old.segments() else { panic!("two segments") };
+    writer.keep(RunSegment { range: 3..8, ..first.clone() }).unwrap();
+    writer.keep(second.clone()).unwrap();
+    writer.write(batch(&schema, &(16..20).map(row).collect::<Vec<_>>()).columns()).unwrap();
+    let crate::order::WrittenRun { run: new, written } = writer.finish().unwrap().unwrap();
+    assert_eq!(written.len(), 1, "segments of the index do not count as rows written");
+    drop(written);
+    assert!(new.verify(&schema).is_empty(), "{:?}", new.verify(&schema));
+    for n in 0..20 {
+        let found = find_in_run(&schema, &new, &key(&schema, &row(n)), None, |_| true).unwrap();
+        assert_eq!(found.is_some(), n >= 3, "row {n}");
+    }
+    // An index of other rows, or none, does not pass for it.
+    let rebuilt = |index| Run::new(new.id(), new.segments().to_vec()).unwrap().with_index(index);
+    assert_eq!(rebuilt(old.index().cloned()).verify(&schema).len(), 1);
+    assert_eq!(rebuilt(None).verify(&schema).len(), 1);
+    // Files of spilled sorts are gone, and all others go with their runs.
+    let listed = |run: &Run| run.all_segments().map(|part| part.segment.id()).collect::<Vec<_>>();
+    let mut all = [listed(&old), listed(&new)].concat();
+    all.sort();
+    all.dedup();
+    assert_eq!(files(&target), all.len());
+    drop((old, new));
+    assert_eq!(files(&target), 0);
+}

@@ -49,7 +49,7 @@ pub(super) fn remove_orphans(disk: &dyn Disk, root: &Root) -> Result<()> {
     let listed: BTreeSet<FileId> = root
         .tables
         .values()
-        .flat_map(|version| version.runs.iter().flat_map(|run| run.segments()))
+        .flat_map(|version| version.runs.iter().flat_map(|run| run.all_segments()))
         .flat_map(|part| part.segment.meta().files())
         .collect();
     let mut removed = false;

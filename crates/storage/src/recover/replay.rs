@@ -88,7 +88,8 @@ impl Replay {
             }
             segments.push(RunSegment { segment, range: range.clone() });
         }
-        Ok(Arc::new(Run::new(run.id, segments)?))
+        let index = run.index.as_deref().map(|index| self.manifest_run(index)).transpose()?;
+        Ok(Arc::new(Run::new(run.id, segments)?.with_index(index)))
     }
 
     /// Applies one record.
@@ -279,7 +280,8 @@ impl Replay {
                 .unwrap_or_else(|| Segment::open(meta.clone(), self.disk.clone(), self.cache.clone()));
             segments.push(RunSegment { segment, range: range.clone() });
         }
-        Ok(Arc::new(Run::new(run.id, segments)?))
+        let index = run.index.as_deref().map(|index| self.open_run(table, index)).transpose()?;
+        Ok(Arc::new(Run::new(run.id, segments)?.with_index(index)))
     }
 
     fn known_segment(&self, table: TableId, meta: &SegmentMeta) -> Option<Arc<Segment>> {

@@ -12,6 +12,7 @@ use super::encoding::Damage;
 use super::format::BlockRef;
 use super::reader::Segment;
 use crate::error::{Error, Result};
+use crate::ids::ColumnId;
 use crate::row::Value;
 use crate::row::key::KeyCodec;
 use crate::schema::TableSchema;
@@ -67,14 +68,23 @@ impl Segment {
     /// # Errors
     /// Corrupt or Io; Internal for another table or a row that is not there.
     pub fn sort_key(&self, schema: &TableSchema, offset: u32) -> Result<Vec<u8>> {
+        self.encoded(schema, &schema.sort_key, offset)
+    }
+
+    /// The encoded primary key of row `offset`; empty for a table without one. Errors as [`Segment::sort_key`].
+    pub fn primary_key(&self, schema: &TableSchema, offset: u32) -> Result<Vec<u8>> {
+        self.encoded(schema, &schema.primary_key, offset)
+    }
+
+    fn encoded(&self, schema: &TableSchema, columns: &[ColumnId], offset: u32) -> Result<Vec<u8>> {
         let mut key = Vec::new();
         let value = |id| {
             let column = schema.column(id);
             let missing = || Error::internal(format!("table {} has no key column {id}", schema.name));
             self.value(column.ok_or_else(missing)?, offset)
         };
-        let values = schema.sort_key.iter().map(|id| value(*id)).collect::<Result<Vec<_>>>()?;
-        KeyCodec::new(schema, &schema.sort_key).encode_values(&values, &mut key)?;
+        let values = columns.iter().map(|id| value(*id)).collect::<Result<Vec<_>>>()?;
+        KeyCodec::new(schema, columns).encode_values(&values, &mut key)?;
         Ok(key)
     }
 

@@ -108,8 +108,8 @@ fn write_blocks(out: &mut Output<'_>, schema: &TableSchema, columns: &[ArrayRef]
         return Err(Error::internal(format!("segment of table {}: rows out of order", schema.name)));
     }
     let key_bounds = sort_keys.as_ref().map(|keys| zone::key_bounds(keys.get(0), keys.get(rows as usize - 1)));
-    let primary_keys =
-        if schema.primary_key == schema.sort_key { sort_keys } else { keys(schema, &schema.primary_key, columns)? };
+    // Where another order was asked for, the filter over the primary keys is that of the key index.
+    let primary_keys = sort_keys.filter(|_| schema.primary_key == schema.sort_key);
 
     let mut metas = Vec::with_capacity(columns.len());
     for (array, column) in columns.iter().zip(&schema.columns) {

@@ -24,7 +24,7 @@ use crate::ids::{CommitTs, ContainerId, RowRef, TableId};
 use crate::limits;
 use crate::load::{Loader, duplicate_key};
 use crate::main_store::Run;
-use crate::order::{KeyStream, first_common_key};
+use crate::order::first_shared_key;
 use crate::point;
 use crate::row::key::KeyCodec;
 use crate::row::{RowBuffer, RowLayout, check_batch};
@@ -385,9 +385,8 @@ impl KeyCheck<'_> {
             }
         }
         for earlier in &own.runs {
-            let streams = (KeyStream::of_run(self.schema, run)?, KeyStream::of_run(self.schema, earlier)?);
             let live = |row: RowRef| self.counts(row) && !own.is_deleted(row);
-            if let Some(key) = first_common_key(streams.0, streams.1, |_, row| live(row))? {
+            if let Some(key) = first_shared_key(self.schema, run, earlier, |_, row| live(row))? {
                 return Err(duplicate_key(self.schema, &key));
             }
         }

@@ -4,6 +4,7 @@
 
 mod held_disk;
 mod isolation;
+mod key_index;
 mod merges;
 mod restart;
 mod support;

@@ -11,7 +11,7 @@ use mainstem_storage::ids::{RowRef, TableId};
 use mainstem_storage::predicate::{CompareOp, Predicate};
 use mainstem_storage::row::Value;
 use mainstem_storage::scan::ScanRequest;
-use mainstem_storage::schema::{DataType, TableOptions};
+use mainstem_storage::schema::{DataType, Layout, TableOptions};
 use mainstem_storage::settings::OpenOptions;
 use mainstem_storage::transaction::{Transaction, TransactionMode};
 use mainstem_storage::version::Base;
@@ -46,10 +46,27 @@ pub fn definition(name: &str, keyed: bool, segment_rows: u32) -> TableDefinition
 }
 
 pub fn create(db: &Database, name: &str, keyed: bool, segment_rows: u32) -> TableId {
+    create_as(db, definition(name, keyed, segment_rows))
+}
+
+pub fn create_as(db: &Database, definition: TableDefinition) -> TableId {
     let mut txn = begin(db);
-    let id = txn.create_table(definition(name, keyed, segment_rows)).unwrap();
+    let id = txn.create_table(definition).unwrap();
     txn.commit().unwrap();
     id
+}
+
+/// The test table in every order that one with a key can have: by the key, by another column, by both, as rows come.
+pub fn keyed_definitions(name: &str, segment_rows: u32) -> Vec<TableDefinition> {
+    let keyed = definition(name, true, segment_rows);
+    let by = |columns: &[&str]| Some(columns.iter().map(|&c| c.to_owned()).collect());
+    vec![
+        keyed.clone(),
+        TableDefinition { sort_key: by(&["s"]), ..keyed.clone() },
+        TableDefinition { sort_key: by(&["v", "id"]), ..keyed.clone() },
+        TableDefinition { sort_key: by(&["id", "v"]), ..keyed.clone() },
+        TableDefinition { layout: Some(Layout::Insertion), ..keyed },
+    ]
 }
 
 pub fn begin(db: &Database) -> Transaction {

@@ -1,0 +1,161 @@
+//! Key indexes: where the primary keys of a run are whose order is another one (`docs/design/0003-key-index.md`).
+//!
+//! A key index is a [`Run`] of [`index_schema`]: an entry (hash of the encoded primary key, row reference) for each row of
+//! the run it belongs to, in order of the hash. It is written, listed and dropped together with that run.
+//!
+//! 1. [`Run::sought`] says which run to search for a primary key, and by which bytes: the index by the hash, if there is one.
+//! 2. [`Run::indexed_row`] turns an entry into the row it stands for. Whoever asks compares the row's own key: hashes collide.
+//!
+//! Invariant: each row of the run has one entry. Entries of rows that the run no longer has are passed over.
+
+use std::borrow::Cow;
+use std::sync::{Arc, LazyLock};
+
+use super::run::{Run, RunSegment};
+use crate::error::{Error, Result};
+use crate::ids::{ColumnId, RowRef, SchemaVersion, TableId};
+use crate::row::Value;
+use crate::row::key::{KeyCodec, hash_key};
+use crate::schema::{Column, DataType, Layout, TableOptions, TableSchema};
+use crate::segment::Segment;
+
+static SCHEMA: LazyLock<Arc<TableSchema>> = LazyLock::new(|| {
+    let column = |id, name: &str| Column {
+        id: ColumnId(id),
+        name: name.to_owned(),
+        data_type: DataType::BigInt,
+        nullable: false,
+        missing_value: Value::Null,
+    };
+    Arc::new(TableSchema {
+        id: TableId(0),
+        version: SchemaVersion(1),
+        name: "key index".to_owned(),
+        columns: vec![column(0, "hash"), column(1, "row")],
+        next_column: ColumnId(2),
+        primary_key: vec![ColumnId(0)],
+        sort_key: vec![ColumnId(0)],
+        layout: Layout::Sorted,
+        options: TableOptions::default(),
+    })
+});
+
+/// The schema of key indexes: (hash BIGINT, row BIGINT), found and sorted by the hash, which two rows may share.
+#[must_use]
+pub fn index_schema() -> &'static Arc<TableSchema> {
+    &SCHEMA
+}
+
+/// The hash under which a key index has the encoded primary key `key`.
+#[must_use]
+pub fn index_key(key: &[u8]) -> i64 {
+    #[cfg(test)]
+    if testing::COLLIDE.get() {
+        return (hash_key(key) % 5) as i64 - 2;
+    }
+    hash_key(key).cast_signed()
+}
+
+/// How an index encodes its hash as a key.
+fn encoded(hash: i64) -> [u8; 8] {
+    (hash.cast_unsigned() ^ 1 << 63).to_be_bytes()
+}
+
+impl Run {
+    /// The run to search for the encoded primary key `key`, and the key to search it by: the run itself by `key`, or its key
+    /// index.
+    #[must_use]
+    pub fn sought<'a>(&'a self, key: &'a [u8]) -> (&'a Self, Cow<'a, [u8]>) {
+        match self.index() {
+            None => (self, Cow::Borrowed(key)),
+            Some(index) => (index, Cow::Owned(encoded(index_key(key)).to_vec())),
+        }
+    }
+
+    /// The row that entry `at` of `part`, a segment of this run's key index, stands for; `None` if the run no longer has it.
+    ///
+    /// # Errors
+    /// Corrupt or Io.
+    pub fn indexed_row(&self, part: &Segment, at: u32) -> Result<Option<(&RunSegment, RowRef)>> {
+        let Some(column) = index_schema().columns.get(1) else { return Err(no_entry(part)) };
+        let Value::Int(bits) = part.value(column, at)? else { return Err(no_entry(part)) };
+        let row = RowRef::from_bits(bits.cast_unsigned());
+        let holder = self.segment(row.container()).filter(|holder| holder.range.contains(&row.offset()));
+        Ok(holder.map(|holder| (holder, row)))
+    }
+
+    /// What is wrong with the key index of a run of `schema`'s table. Compares sums over all entries and over all rows instead
+    /// of looking each row up: one pass over each, in order.
+    pub(super) fn verify_index(&self, schema: &TableSchema) -> Vec<Error> {
+        let Some(index) = self.index() else {
+            return match schema.has_key_index() {
+                true => vec![Error::internal(format!("run {}: it has no key index", self.id()))],
+                false => Vec::new(),
+            };
+        };
+        let mut wrong: Vec<Error> =
+            index.verify(index_schema()).into_iter().map(|e| e.context("its key index".to_owned())).collect();
+        if wrong.is_empty() {
+            match self.sum_of_keys(schema).and_then(|keys| Ok((keys, self.sum_of_entries(index)?))) {
+                Ok((keys, entries)) if keys == entries => {}
+                Ok(_) => {
+                    wrong.push(Error::internal(format!("run {}: its key index has other rows or keys", self.id())))
+                }
+                Err(e) => wrong.push(e),
+            }
+        }
+        wrong
+    }
+
+    /// Count and sum of (hash, row) over the rows.
+    fn sum_of_keys(&self, schema: &TableSchema) -> Result<(u64, u64)> {
+        let codec = KeyCodec::new(schema, &schema.primary_key);
+        let columns = schema.primary_key.iter().filter_map(|id| schema.column(*id));
+        let mut sum = (0, 0u64);
+        for part in self.segments() {
+            let arrays = columns.clone().map(|column| part.segment.read(column, part.range.clone()));
+            let keys = codec.encode_arrays(&arrays.collect::<Result<Vec<_>>>()?)?;
+            for (key, offset) in keys.iter().zip(part.range.clone()) {
+                add(&mut sum, index_key(key), RowRef::new(part.segment.id(), offset));
+            }
+        }
+        Ok(sum)
+    }
+
+    /// The same over the entries whose rows the run still has.
+    fn sum_of_entries(&self, index: &Self) -> Result<(u64, u64)> {
+        let Some(hash) = index_schema().columns.first() else { return Ok((0, 0)) };
+        let mut sum = (0, 0u64);
+        for part in index.segments() {
+            for at in part.range.clone() {
+                let Value::Int(hash) = part.segment.value(hash, at)? else { return Err(no_entry(&part.segment)) };
+                if let Some((_, row)) = self.indexed_row(&part.segment, at)? {
+                    add(&mut sum, hash, row);
+                }
+            }
+        }
+        Ok(sum)
+    }
+}
+
+fn add(sum: &mut (u64, u64), hash: i64, row: RowRef) {
+    let mut entry = [0; 16];
+    let (left, right) = entry.split_at_mut(8);
+    left.copy_from_slice(&hash.to_le_bytes());
+    right.copy_from_slice(&row.to_bits().to_le_bytes());
+    *sum = (sum.0 + 1, sum.1.wrapping_add(hash_key(&entry)));
+}
+
+fn no_entry(part: &Segment) -> Error {
+    Error::internal(format!("segment {} is none of a key index", part.id()))
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    use std::cell::Cell;
+
+    thread_local! {
+        /// Whether all keys of this thread's indexes share five hashes.
+        pub(crate) static COLLIDE: Cell<bool> = const { Cell::new(false) };
+    }
+}

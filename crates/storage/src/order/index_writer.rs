@@ -1,0 +1,134 @@
+//! Entries of a key index, as they come with the rows of a run, become the index (`docs/design/0003-key-index.md`).
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Int64Array};
+
+use super::cursor::{Cursor, Stop};
+use super::gather::Gather;
+use super::part::{KeyReader, Part};
+use super::run_writer::{RunWriter, SegmentTarget};
+use crate::error::{Error, Result};
+use crate::ids::{ContainerId, RowRef};
+use crate::limits;
+use crate::main_store::{Run, RunSegment, index_key, index_schema};
+use crate::schema::TableSchema;
+
+/// Sorts entries in bounded memory: full buffers become runs aside, which are merged in the end.
+#[derive(Debug)]
+pub(super) struct IndexWriter {
+    keys: KeyReader,
+    target: SegmentTarget,
+    segment_rows: usize,
+    /// Entries sorted at once.
+    sort_entries: usize,
+    /// (hash, bits of the row reference).
+    entries: Vec<(i64, u64)>,
+    sorted: Vec<Arc<Run>>,
+}
+
+impl IndexWriter {
+    /// For rows of `schema`'s table, by its primary key.
+    pub fn new(schema: &TableSchema, target: SegmentTarget) -> Self {
+        let segment_rows =
+            schema.options.segment_rows.clamp(limits::SEGMENT_ROWS_MIN, limits::SEGMENT_ROWS_MAX) as usize;
+        Self {
+            keys: KeyReader::new(schema, &schema.primary_key),
+            target,
+            segment_rows,
+            sort_entries: sort_entries(),
+            entries: Vec::new(),
+            sorted: Vec::new(),
+        }
+    }
+
+    /// Takes rows that were just written to `container`: one array per column of the table.
+    pub fn add(&mut self, container: ContainerId, columns: &[ArrayRef]) -> Result<()> {
+        let array = |at: &usize| {
+            columns.get(*at).cloned().ok_or_else(|| Error::internal("rows without a column of their primary key"))
+        };
+        let arrays = self.keys.positions().iter().map(array).collect::<Result<Vec<_>>>()?;
+        self.add_keys(container, 0, &arrays)
+    }
+
+    /// Takes the rows of `part`, which stands already: reads their keys.
+    pub fn add_segment(&mut self, part: &RunSegment) -> Result<()> {
+        let columns = self.keys.columns().iter().map(|column| part.segment.read(column, part.range.clone()));
+        let arrays = columns.collect::<Result<Vec<_>>>()?;
+        self.add_keys(part.segment.id(), part.range.start, &arrays)
+    }
+
+    fn add_keys(&mut self, container: ContainerId, first: u32, arrays: &[ArrayRef]) -> Result<()> {
+        let Some(codec) = self.keys.codec() else { return Ok(()) };
+        for (key, offset) in codec.encode_arrays(arrays)?.iter().zip(first..) {
+            self.entries.push((index_key(key), RowRef::new(container, offset).to_bits()));
+        }
+        if self.entries.len() >= self.sort_entries { self.sort() } else { Ok(()) }
+    }
+
+    /// Sorts the entries at hand and writes them aside.
+    fn sort(&mut self) -> Result<()> {
+        self.entries.sort_unstable();
+        let mut writer = RunWriter::new(index_schema().clone(), self.target.clone());
+        for entries in self.entries.chunks(self.segment_rows) {
+            let hashes: Int64Array = entries.iter().map(|(hash, _)| *hash).collect();
+            let rows: Int64Array = entries.iter().map(|(_, row)| row.cast_signed()).collect();
+            writer.write(&[Arc::new(hashes), Arc::new(rows)])?;
+        }
+        self.entries.clear();
+        self.sorted.extend(writer.finish()?.map(|written| written.run));
+        Ok(())
+    }
+
+    /// The index, durable; `None` without rows. Its files go with it unless somebody keeps them.
+    pub fn finish(mut self) -> Result<Option<Arc<Run>>> {
+        if !self.entries.is_empty() {
+            self.sort()?;
+        }
+        if self.sorted.len() < 2 {
+            return Ok(self.sorted.pop());
+        }
+        let mut cursor = entries_in_order(&self.sorted)?;
+        let mut writer = RunWriter::new(index_schema().clone(), self.target.clone());
+        let mut picks = Vec::with_capacity(self.segment_rows);
+        loop {
+            let stop = cursor.next(self.segment_rows, &mut picks)?;
+            if !picks.is_empty() {
+                let gather = Gather::new(cursor.parts(), &picks)?;
+                let column = |column| gather.column(cursor.parts(), column);
+                writer.write(&index_schema().columns.iter().map(column).collect::<Result<Vec<_>>>()?)?;
+                picks.clear();
+            }
+            if stop == Stop::End {
+                break;
+            }
+        }
+        Ok(writer.finish()?.map(|written| written.run))
+    }
+}
+
+fn sort_entries() -> usize {
+    #[cfg(test)]
+    if let Some(entries) = testing::SORT_ENTRIES.get() {
+        return entries;
+    }
+    limits::KEY_INDEX_SORT_ENTRIES
+}
+
+/// A cursor over the entries of key indexes, a stream each.
+pub(super) fn entries_in_order(indexes: &[Arc<Run>]) -> Result<Cursor> {
+    let parts = |index: &Arc<Run>| -> Vec<Part> {
+        index.segments().iter().map(|part| Part::segment(part.segment.clone(), part.range.clone())).collect()
+    };
+    Cursor::new(KeyReader::of_sort_key(index_schema()), indexes.iter().map(parts).collect())
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    use std::cell::Cell;
+
+    thread_local! {
+        /// Entries that this thread's writers sort at once, if not as many as usual.
+        pub(crate) static SORT_ENTRIES: Cell<Option<usize>> = const { Cell::new(None) };
+    }
+}
