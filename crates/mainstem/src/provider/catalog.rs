@@ -42,9 +42,11 @@ impl StatementCatalog {
         *self.tables.write() = Arc::new(tables);
     }
 
-    /// Lets go of the snapshot that the last statement read.
+    /// Lets go of the snapshot that the last statement read. Names stay: `information_schema` is computed while its rows are
+    /// read.
     pub(crate) fn clear(&self) {
-        self.set(StatementTables::default());
+        let catalog = self.tables.read().catalog.clone();
+        self.set(StatementTables { catalog, ..StatementTables::default() });
     }
 }
 

@@ -5,10 +5,13 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType as ArrowType, Field, Schema, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::stats::Precision;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
+use mainstem_storage::ids::ColumnId;
+use mainstem_storage::predicate::{CompareOp, Predicate};
 use mainstem_storage::scan::ScanRequest;
 use mainstem_storage::schema::TableSchema;
 use mainstem_storage::version::TableView;
@@ -89,7 +92,11 @@ impl TableProvider for UserTable {
                 DataFusionError::Internal(format!("a filter was pushed that the store does not know: {filter}"))
             })?);
         }
-        let stored = statistics(&self.table, &view.statistics(), &columns, row_refs);
+        let mut stored = statistics(&self.table, &view.statistics(), &columns, row_refs);
+        if names_one_row(&self.table, &predicates) {
+            stored = stored.to_inexact();
+            stored.num_rows = Precision::Inexact(1);
+        }
         let request = ScanRequest { columns, predicates, limit, row_refs, batch_rows: state.config().batch_size() };
         let source = StoreSource::new(view, request, stored, state.config().target_partitions());
         let row_ref_out = projection.iter().position(|at| *at == row_ref_at).filter(|_| row_refs);
@@ -99,4 +106,12 @@ impl TableProvider for UserTable {
         };
         Ok(DataSourceExec::from_data_source(source))
     }
+}
+
+/// Whether every column of the primary key is asked to equal a constant.
+fn names_one_row(table: &TableSchema, predicates: &[Predicate]) -> bool {
+    let fixed = |key: &ColumnId| {
+        predicates.iter().any(|p| matches!(p, Predicate::Compare { column, op: CompareOp::Eq, .. } if column == key))
+    };
+    table.has_key() && table.primary_key.iter().all(fixed)
 }

@@ -104,7 +104,9 @@ impl Planner {
     /// Whatever is wrong with it: 42P01, 42703, 42601 and so on.
     pub(crate) fn plan(&mut self, runtime: &Runtime, mut statement: Ast, source: &Source<'_>) -> Result<LogicalPlan> {
         self.state.mark_start_execution();
-        self.state.config_mut().options_mut().execution.target_partitions = source.settings.threads();
+        if self.state.config().target_partitions() != source.settings.threads() {
+            self.state.config_mut().options_mut().execution.target_partitions = source.settings.threads();
+        }
         name_twins(&mut statement);
         let statement = PlannerStatement::Statement(Box::new(statement));
         let tables = self.tables(&statement, source)?;

@@ -82,3 +82,89 @@ fn errors_have_their_sqlstate() {
     }
     assert_eq!(rows(&c, "SELECT * FROM t"), ["1|a|1"]);
 }
+
+#[test]
+fn plans_show_what_the_store_does() {
+    let db = quiet();
+    let c = db.connect().unwrap();
+    c.execute("CREATE TABLE t (k BIGINT PRIMARY KEY, s TEXT, n INTEGER)").unwrap();
+    c.execute("INSERT INTO t SELECT i, 's' || i, i % 7 FROM generate_series(1, 100000) g(i)").unwrap();
+    let plan = |sql: &str| rows(&c, &format!("EXPLAIN {sql}")).join("\n");
+    let point = plan("SELECT * FROM t WHERE k = 5");
+    assert!(point.contains("predicates=[k = ") && point.contains("partitions=1"), "{point}");
+    assert!(!point.contains("FilterExec"), "{point}");
+    let prefix = plan("SELECT n FROM t WHERE s LIKE 's12%'");
+    assert!(prefix.contains("s >= ") && !prefix.contains("FilterExec"), "{prefix}");
+    let rest = plan("SELECT n FROM t WHERE n % 2 = 1 AND k < 10");
+    assert!(rest.contains("predicates=[k < ") && rest.contains("FilterExec"), "{rest}");
+    let counted = plan("SELECT count(*) FROM t");
+    assert!(!counted.contains("DataSourceExec: table=t"), "{counted}");
+    let written = plan("UPDATE t SET n = 0 WHERE k IN (SELECT n FROM t)");
+    assert!(written.contains("_row_ref"), "{written}");
+    assert_eq!(code(&c, "SELECT _row_ref FROM t"), "42703");
+    assert_eq!(code(&c, "SELECT * FROM write_target.t"), "3F000");
+}
+
+#[test]
+fn the_catalog_can_be_asked() {
+    let db = quiet();
+    let c = db.connect().unwrap();
+    c.execute("CREATE TABLE t (k BIGINT PRIMARY KEY, d DATE, s VARCHAR(9) NOT NULL) WITH (segment_rows = 10)").unwrap();
+    c.execute("INSERT INTO t SELECT i, DATE '2024-01-01', 'x' FROM generate_series(1, 25) g(i)").unwrap();
+    let table = c.table("t").unwrap();
+    db.storage().merge(table.id).unwrap();
+    assert_eq!(
+        rows(&c, "SELECT table_name, layout, primary_key, sort_key, segment_rows FROM mainstem.tables"),
+        ["t|sorted|k|k|10"]
+    );
+    assert_eq!(
+        rows(&c, "SELECT column_name, data_type, nullable FROM mainstem.columns ORDER BY position"),
+        ["k|bigint|false", "d|date|true", "s|varchar(9)|false"]
+    );
+    assert_eq!(
+        rows(
+            &c,
+            "SELECT rows, deleted, min_key, max_key FROM mainstem.containers WHERE kind = 'segment' ORDER BY container"
+        ),
+        ["10|0|1|10", "10|0|11|20", "5|0|21|25"]
+    );
+    let merges =
+        "SELECT table_name, state, rows_in, rows_written, started > TIMESTAMP '2024-01-01' FROM mainstem.merges";
+    assert_eq!(rows(&c, merges), ["t|installed|25|25|true"]);
+    assert_eq!(rows(&c, "SELECT applied = visible, commits FROM mainstem.wal"), ["true|2"]);
+    assert_eq!(rows(&c, "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'"), ["t"]);
+    assert_eq!(rows(&c, "SHOW segment_rows"), ["131072"]);
+    c.execute("SET segment_rows = 50; SET synchronous TO off").unwrap();
+    assert_eq!(
+        rows(&c, "SELECT value FROM mainstem.settings WHERE name IN ('segment_rows', 'synchronous')"),
+        ["50", "off"]
+    );
+    c.execute("RESET segment_rows").unwrap();
+    assert_eq!(rows(&c, "SHOW segment_rows"), ["131072"]);
+}
+
+#[test]
+fn sums_are_checked_however_they_are_computed() {
+    let db = quiet();
+    let c = db.connect().unwrap();
+    c.execute("CREATE TABLE t (g INTEGER, n BIGINT)").unwrap();
+    c.execute("INSERT INTO t SELECT i % 3, 9223372036854775807 - i FROM generate_series(1, 6) g(i)").unwrap();
+    c.execute("INSERT INTO t SELECT i % 3, i - 9223372036854775807 FROM generate_series(1, 6) g(i)").unwrap();
+    c.execute("INSERT INTO t VALUES (9, NULL), (9, NULL), (8, 1)").unwrap();
+    assert_eq!(rows(&c, "SELECT sum(n) FROM t"), ["1"], "what comes between may be large");
+    assert_eq!(rows(&c, "SELECT g, sum(n) FROM t GROUP BY g ORDER BY g"), ["0|0", "1|0", "2|0", "8|1", "9|NULL"]);
+    assert_eq!(rows(&c, "SELECT sum(n) FILTER (WHERE g = 8), sum(n) FILTER (WHERE g = 7) FROM t"), ["1|NULL"]);
+    assert_eq!(rows(&c, "SELECT sum(DISTINCT g) FROM t"), ["20"]);
+    assert_eq!(code(&c, "SELECT sum(n) FROM t WHERE n > 0"), "22003");
+    assert_eq!(code(&c, "SELECT g, sum(n) FROM t WHERE n > 0 GROUP BY g"), "22003");
+    assert_eq!(code(&c, "SELECT sum(DISTINCT n), count(DISTINCT g) FROM t WHERE n > 0"), "22003");
+    assert_eq!(
+        rows(
+            &c,
+            "SELECT sum(n) OVER (ORDER BY n ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) FROM t WHERE g > 7 ORDER BY n"
+        ),
+        ["1", "1", "NULL"]
+    );
+    assert_eq!(code(&c, "SELECT -(n - 1) FROM (VALUES (-9223372036854775807)) v(n)"), "22003");
+    assert_eq!(rows(&c, "SELECT (SELECT n FROM t WHERE g = 77)"), ["NULL"]);
+}
