@@ -17,7 +17,7 @@ pub(crate) fn from_datafusion(error: &DataFusionError) -> Error {
                 Some(inner) => from_datafusion(inner),
                 None => match e.downcast_ref::<ArrowError>() {
                     Some(inner) => from_arrow(inner),
-                    None => Error::internal(e.to_string()),
+                    None => foreign_error(&e.to_string()),
                 },
             },
         },
@@ -63,11 +63,19 @@ pub(crate) fn from_arrow(error: &ArrowError) -> Error {
             Some(inner) => from_datafusion(inner),
             None => match e.downcast_ref::<Error>() {
                 Some(ours) => ours.clone(),
-                None => Error::internal(e.to_string()),
+                None => foreign_error(&e.to_string()),
             },
         },
         other => Error::internal(other.to_string()),
     }
+}
+
+/// An error of a library below DataFusion.
+fn foreign_error(message: &str) -> Error {
+    if message.contains("regex parse error") {
+        return Error::invalid(state::INVALID_REGEX, message);
+    }
+    Error::internal(message)
 }
 
 /// A value that could not be converted.

@@ -44,6 +44,8 @@ pub(crate) mod state {
     pub(crate) const AMBIGUOUS_COLUMN: &str = "42702";
     /// grouping_error
     pub(crate) const GROUPING: &str = "42803";
+    /// invalid_regular_expression
+    pub(crate) const INVALID_REGEX: &str = "2201B";
     /// statement_too_complex
     pub(crate) const TOO_COMPLEX: &str = "54001";
     /// A rule of SQL is broken and no code of its own exists: syntax_error_or_access_rule_violation

@@ -53,9 +53,11 @@ pub(crate) enum Statement {
 }
 
 /// Depth from which walks over the tree get a stack of their own.
-const DEPTH_OF_SMALL: usize = 60;
+const DEPTH_OF_SMALL: usize = 20;
+/// Tokens from which they do, whatever they are: commas between tables and queries in WITH make a tree deep too.
+const TOKENS_OF_SMALL: usize = 600;
 /// That stack. Only touched pages cost memory.
-const STACK_BYTES: usize = 64 << 20;
+const STACK_BYTES: usize = 256 << 20;
 
 /// Parsed statements. Trees are walked by recursion, their drop included: that happens inside [`Script::with_stack`].
 #[derive(Debug)]
@@ -100,11 +102,10 @@ pub(crate) fn parse(text: &str) -> Result<Script> {
     let tokens = Tokenizer::new(&dialect, text)
         .tokenize_with_location()
         .map_err(|e| Error::invalid(sqlstate::SYNTAX, format!("syntax error: {e}")))?;
-    let mut depth = 0;
+    let mut deep = false;
     for part in tokens.split(|t| t.token == Token::SemiColon) {
-        depth = depth.max(check_depth(part)?);
+        deep |= check_depth(part)? > DEPTH_OF_SMALL || part.len() > TOKENS_OF_SMALL;
     }
-    let deep = depth > DEPTH_OF_SMALL;
     let statements = on_stack(deep, || {
         tokens
             .split(|t| t.token == Token::SemiColon)

@@ -8,14 +8,47 @@ use datafusion::sql::sqlparser::ast::{
 };
 use mainstem_storage::{Error, Result};
 
+use super::state;
+
+/// Tables and SELECTs of one statement. Planning walks them by recursion, in time that grows with the square.
+const RELATIONS_MAX: usize = 1_000;
+
 /// Looks through `query` and everything in it.
 ///
 /// # Errors
-/// 0A000 that names the clause.
+/// 0A000 that names the clause; 54001 for too many tables.
 pub(crate) fn check_query<T: Visit>(query: &T) -> Result<()> {
-    match query.visit(&mut Refusals) {
+    if let ControlFlow::Break(what) = query.visit(&mut Refusals) {
+        return Err(Error::unsupported(what));
+    }
+    match query.visit(&mut Relations(0)) {
         ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(what) => Err(Error::unsupported(what)),
+        ControlFlow::Break(()) => Err(Error::invalid(
+            state::TOO_COMPLEX,
+            format!("the statement has more than {RELATIONS_MAX} tables and SELECTs"),
+        )),
+    }
+}
+
+/// Counts them.
+struct Relations(usize);
+
+impl Relations {
+    fn one_more(&mut self) -> ControlFlow<()> {
+        self.0 += 1;
+        if self.0 > RELATIONS_MAX { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+impl Visitor for Relations {
+    type Break = ();
+
+    fn pre_visit_select(&mut self, _: &Select) -> ControlFlow<()> {
+        self.one_more()
+    }
+
+    fn pre_visit_table_factor(&mut self, _: &TableFactor) -> ControlFlow<()> {
+        self.one_more()
     }
 }
 

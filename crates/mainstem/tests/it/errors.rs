@@ -122,6 +122,109 @@ fn a_full_disk_is_told_and_changes_nothing() {
     unharmed(&connection);
 }
 
+/// Text nobody would write: no panic, no internal error, and the session goes on.
+#[test]
+fn odd_statements_are_refused_politely() {
+    let database = quiet();
+    let connection = prepare(&database);
+    let list = (0..5_000).map(|i| i.to_string()).collect::<Vec<_>>().join(", ");
+    let odd = [
+        format!("SELECT {}1{}", "(".repeat(20_000), ")".repeat(20_000)),
+        format!("SELECT {}", "-".repeat(50_001)),
+        format!("SELECT {}1", "NOT ".repeat(20_000)),
+        format!("SELECT 1{}", " + 1".repeat(20_000)),
+        format!("SELECT 1{}", " AND 1 = 1".repeat(20_000)),
+        format!("SELECT CASE {} END", "WHEN 1 = 2 THEN 3 ".repeat(2_000)),
+        format!("{}SELECT 1{}", "SELECT (".repeat(3_000), ")".repeat(3_000)),
+        format!("SELECT 1{}", " UNION ALL SELECT 1".repeat(2_000)),
+        format!("SELECT 1{}", " EXCEPT SELECT 1".repeat(150)),
+        format!(
+            "SELECT 1 FROM (SELECT 1) AS t{}",
+            (0..150).map(|i| format!(", (SELECT 1) AS t{i}")).collect::<String>()
+        ),
+        format!(
+            "SELECT 1 FROM (SELECT 1) AS t{}",
+            (0..600).map(|i| format!(", (SELECT 1) AS t{i}")).collect::<String>()
+        ),
+        format!("SELECT 1{}", "::bigint".repeat(2_000)),
+        format!(
+            "WITH c0 AS (SELECT 1 AS x){} SELECT * FROM c300",
+            (0..300).map(|i| format!(", c{} AS (SELECT * FROM c{i})", i + 1)).collect::<String>()
+        ),
+        format!("SELECT {}1{}", "abs(".repeat(60), ")".repeat(60)),
+        format!("SELECT {}true", "NOT ".repeat(60)),
+        format!("SELECT 1{}", " + 1".repeat(400)),
+        format!("SELECT 1 = 1{}", " AND 1 = 1".repeat(400)),
+        format!("SELECT k FROM t WHERE k = 0{}", (1..400).map(|i| format!(" OR k = {i}")).collect::<String>()),
+        format!("SELECT '{}'", "x".repeat(3_000_000)),
+        format!("SELECT \"{}\" FROM t", "x".repeat(100_000)),
+        format!("SELECT k FROM t WHERE k IN ({list})"),
+        format!("INSERT INTO t ({}) VALUES (1)", "k, ".repeat(5_000)),
+        format!("CREATE TABLE wide ({})", (0..5_000).map(|i| format!("c{i} INTEGER")).collect::<Vec<_>>().join(", ")),
+        "SELECT 99999999999999999999999999999999999999999999999999".into(),
+        "SELECT 1e999999".into(),
+        "SELECT DATE '99999999-01-01'".into(),
+        "SELECT TIMESTAMP '2024-13-45 99:99:99'".into(),
+        "SELECT CAST('x' AS INTEGER)".into(),
+        "SELECT substr('abc', -9223372036854775808, 9223372036854775807)".into(),
+        "SELECT repeat('x', 9223372036854775807)".into(),
+        "SELECT power(10, 400), sqrt(-1), ln(0)".into(),
+        "SELECT -9223372036854775808 / -1, abs(-9223372036854775808)".into(),
+        "SELECT (-9223372036854775808) % (-1)".into(),
+        "SELECT 'a' LIKE '\\'".into(),
+        "SELECT regexp_replace('a', '(', 'b')".into(),
+        "SELECT generate_series(1, 2)".into(),
+        "SELECT * FROM generate_series(1, 10, 0)".into(),
+        "SELECT * FROM t LIMIT -1".into(),
+        "SELECT * FROM t LIMIT 99999999999999999999".into(),
+        "SELECT * FROM t OFFSET k".into(),
+        "SELECT interval '999999999999 years'".into(),
+        "SELECT DATE '2024-01-01' + INTERVAL '999999999 months'".into(),
+        "SELECT sum(DISTINCT k) OVER () FROM t".into(),
+        "SELECT row_number() OVER (ORDER BY nothing) FROM t".into(),
+        "SELECT * FROM t AS a JOIN t AS b USING (nothing)".into(),
+        "SELECT * FROM (VALUES (1), (1, 2)) AS v".into(),
+        "SELECT (SELECT * FROM t)".into(),
+        "SELECT k FROM t GROUP BY".into(),
+        "INSERT INTO t DEFAULT VALUES".into(),
+        "CREATE TABLE".into(),
+        "CREATE TABLE x".into(),
+        "CREATE TABLE x (a DECIMAL(99, 98))".into(),
+        "CREATE TABLE x (a DECIMAL(-1, 5))".into(),
+        "CREATE TABLE x (a VARCHAR(0))".into(),
+        "CREATE TABLE x (a VARCHAR(99999999999))".into(),
+        "CREATE TABLE x (a INTEGER) WITH (segment_rows = 0)".into(),
+        "CREATE TABLE x (a INTEGER) WITH (segment_rows = 99999999999)".into(),
+        "CREATE TABLE x (a INTEGER) WITH (nonsense = 1)".into(),
+        "CREATE TABLE x (a INTEGER) ORDER BY (b)".into(),
+        "DROP TABLE t, nowhere".into(),
+        "COPY t FROM ''".into(),
+        "COPY t FROM '/dev/null' (DELIMITER ',,')".into(),
+        "COPY t TO '/dev/null' (FORMAT nonsense)".into(),
+        "SET synchronous = 'sometimes'".into(),
+        "SELECT \u{0}".into(),
+        "SELECT '\u{0}'".into(),
+        "\u{feff}SELECT 1".into(),
+        "SELECT 1 FROM t WHERE k = $1".into(),
+        "SELECT ?".into(),
+        "SELECT @x, :y".into(),
+        "/* never closed".into(),
+        "SELECT 'never closed".into(),
+        "SELECT $$never closed".into(),
+        "SELECT E'\\xZZ'".into(),
+        "SELECT X'0'".into(),
+        "🦀".into(),
+    ];
+    for sql in odd {
+        let shown: String = sql.chars().take(80).collect();
+        if let Err(error) = connection.execute(&sql) {
+            assert_ne!(error.kind(), ErrorKind::Internal, "{shown}: {error:?}");
+            assert_eq!(error.sqlstate().len(), 5);
+        }
+        unharmed(&connection);
+    }
+}
+
 /// Not a test by itself: holds a database open for [`a_database_open_in_another_process_is_refused_and_says_which`], which
 /// runs this binary with the path in the environment.
 #[test]
