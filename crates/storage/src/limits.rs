@@ -115,6 +115,9 @@ pub const WAL_OFF_WRITE_MS: u64 = 10;
 pub const MEMORY_LIMIT_DEFAULT: u64 = 4 << 30;
 /// Share of `memory_limit` that frozen deltas may take before writers wait for merges: 1 / this.
 pub const FROZEN_DELTA_SHARE: u64 = 4;
+/// Share of `memory_limit` that the buffered rows of one transaction may take: 1 / this. Statements of many rows go aside and do
+/// not count.
+pub const WRITE_SET_SHARE: u64 = 4;
 /// Longest time, in milliseconds, that a writer waits for merges to free memory before its statement fails (53200).
 pub const BACK_PRESSURE_MS_MAX: u64 = 10_000;
 /// Share of `memory_limit` that cached segment blocks may take: 1 / this.

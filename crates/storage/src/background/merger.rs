@@ -4,18 +4,23 @@
 //! 2. The policy chooses from the version at H, or the caller asks for a flush or for everything.
 //! 3. Plan, job, install. Until the install is done H stays registered, so that deletes after it can be told apart.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use parking_lot::Mutex;
 
+use crate::background::unwinding;
 use crate::commit::Engine;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ids::TableId;
 use crate::merge::{MergeChoice, MergeControl, MergeJob, MergePlan, MergeReason, TableDescription, choose};
 use crate::version::{Base, TableVersion};
 
+/// How long a table is left alone after a failed merge: twice as long each time.
+const PAUSE_MIN: Duration = Duration::from_millis(20);
+/// And at most.
+const PAUSE_MAX: Duration = Duration::from_secs(5);
 /// Merges remembered.
 const HISTORY_MAX: usize = 256;
 /// Times a merge somebody asked for is tried again when its inputs changed meanwhile.
@@ -64,6 +69,15 @@ pub struct MergeStatus {
 pub struct Merger {
     one: Mutex<()>,
     history: Mutex<History>,
+    /// Tables whose last merge failed.
+    failed: Mutex<BTreeMap<TableId, Failed>>,
+}
+
+/// Until when a table is left alone after a failed merge.
+#[derive(Debug)]
+struct Failed {
+    until: Instant,
+    pause: Duration,
 }
 
 #[derive(Debug, Default)]
@@ -85,24 +99,49 @@ impl Merger {
         }
     }
 
-    /// One step of the first table for which the policy has one. Returns whether there was one.
+    /// One step of the first table for which the policy has one. A table whose merge fails is left alone for a while: it keeps
+    /// no other from being merged, nor the log from being shortened. Returns whether there was one.
+    ///
+    /// # Errors
+    /// Closed when nothing can be written any more.
     pub fn step(&self, engine: &Engine) -> Result<bool> {
         let (_, root) = engine.timeline.present();
+        self.failed.lock().retain(|table, _| root.tables.contains_key(table));
         for table in root.tables.keys() {
-            if self.merge(engine, *table, |version| choose(&TableDescription::of(version)))? {
-                return Ok(true);
+            if self.failed.lock().get(table).is_some_and(|failed| Instant::now() < failed.until) {
+                continue;
+            }
+            match self.merge(engine, *table, |version| choose(&TableDescription::of(version))) {
+                Ok(true) => {
+                    self.failed.lock().remove(table);
+                    return Ok(true);
+                }
+                Ok(false) => {}
+                Err(e) => {
+                    engine.check_writable()?;
+                    self.pause_after(*table, &e);
+                    // Deltas cost every reader, and hold the log: a damaged run must not keep them.
+                    if self.merge(engine, *table, frozen_deltas_alone).unwrap_or(false) {
+                        return Ok(true);
+                    }
+                }
             }
         }
         Ok(false)
     }
 
+    fn pause_after(&self, table: TableId, error: &Error) {
+        let mut failed = self.failed.lock();
+        let before = failed.get(&table).map_or(PAUSE_MIN / 2, |failed| failed.pause);
+        let pause = (2 * before).min(PAUSE_MAX);
+        tracing::warn!("a merge of table {table} failed, the next one in {pause:?}: {error}");
+        failed.insert(table, Failed { until: Instant::now() + pause, pause });
+    }
+
     /// Freezes the delta of `table` and merges its frozen deltas into a run.
     pub fn flush(&self, engine: &Engine, table: TableId) -> Result<()> {
         engine.freeze(table)?;
-        self.until_done(engine, table, |version| {
-            let deltas: Vec<_> = version.frozen_deltas().iter().map(|delta| delta.id()).collect();
-            (!deltas.is_empty()).then(|| MergeChoice { deltas, runs: Vec::new(), reason: MergeReason::Flush })
-        })
+        self.until_done(engine, table, frozen_deltas_alone)
     }
 
     /// Freezes the delta of `table` and merges everything into one run.
@@ -161,14 +200,12 @@ impl Merger {
         if !self.begin(&version.schema.name, &plan, &control) {
             return Ok(false);
         }
-        let done = engine
-            .log
-            .sync_all()
-            .and_then(|()| MergeJob::new(plan, engine.load_target(), control.clone())?.run())
-            .and_then(|outcome| {
-                let written = outcome.rows_written();
-                Ok((engine.install(table, outcome)?.is_some(), written))
-            });
+        let done = unwinding("a merge", || {
+            engine.log.sync_all()?;
+            let outcome = MergeJob::new(plan, engine.load_target(), control.clone())?.run()?;
+            let written = outcome.rows_written();
+            Ok((engine.install(table, outcome)?.is_some(), written))
+        });
         self.end(&done);
         match done {
             Err(_) if control.is_cancelled() => Ok(false),
@@ -215,4 +252,10 @@ impl Merger {
             Err(e) => MergeState::Failed(e.to_string()),
         };
     }
+}
+
+/// All frozen deltas into a run of their own.
+fn frozen_deltas_alone(version: &TableVersion) -> Option<MergeChoice> {
+    let deltas: Vec<_> = version.frozen_deltas().iter().map(|delta| delta.id()).collect();
+    (!deltas.is_empty()).then(|| MergeChoice { deltas, runs: Vec::new(), reason: MergeReason::Flush })
 }

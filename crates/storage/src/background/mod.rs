@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use crate::commit::Engine;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ids::{CommitTs, TableId};
 use crate::limits;
 use crate::settings::Synchronous;
@@ -138,7 +138,7 @@ fn run_log(engine: &Engine, stop: &Stop) {
             return;
         }
         let due = synced.elapsed() >= Duration::from_millis(limits::WAL_NORMAL_SYNC_MS);
-        let level = if due { Synchronous::Full } else { Synchronous::Normal };
+        let level = if due { Synchronous::Full } else { Synchronous::Off };
         if due {
             synced = Instant::now();
         }
@@ -153,6 +153,7 @@ fn run_log(engine: &Engine, stop: &Stop) {
 fn run_merges(engine: &Engine, stop: &Stop, merger: &Merger) {
     let mut seen = CommitTs::ZERO;
     let mut wait = MERGE_TICK;
+    let mut tail = Tail::default();
     while stop.sleep(wait) {
         if engine.log.is_poisoned() {
             return;
@@ -166,7 +167,7 @@ fn run_merges(engine: &Engine, stop: &Stop, merger: &Merger) {
             continue;
         }
         seen = applied;
-        wait = match tend(engine, merger) {
+        wait = match unwinding("background work", || tend(engine, merger, stop, &mut tail)) {
             Ok(()) => MERGE_TICK,
             Err(e) => {
                 tracing::warn!("background work failed, trying again later: {e}");
@@ -176,15 +177,46 @@ fn run_merges(engine: &Engine, stop: &Stop, merger: &Merger) {
     }
 }
 
-/// One round of everything.
-fn tend(engine: &Engine, merger: &Merger) -> Result<()> {
-    fold_delete_logs(engine);
-    engine.release_unneeded()?;
-    while merger.step(engine)? {}
-    if engine.log_tail_bytes() > engine.options.checkpoint_bytes {
-        shorten_tail(engine, merger)?;
+/// Rounds of everything until no merge is wanted. Under load there is always one: the rest must not wait for the last.
+fn tend(engine: &Engine, merger: &Merger, stop: &Stop, tail: &mut Tail) -> Result<()> {
+    loop {
+        fold_delete_logs(engine);
+        engine.release_unneeded()?;
+        if tail.is_due(engine) {
+            shorten_tail(engine, merger)?;
+        }
+        if stop.wanted.load(Ordering::Acquire) || !merger.step(engine)? {
+            return engine.release_unneeded();
+        }
     }
-    engine.release_unneeded()
+}
+
+/// When the log's tail was shortened last.
+#[derive(Debug, Default)]
+struct Tail {
+    end: u64,
+}
+
+impl Tail {
+    /// Whether the tail is long, and has grown by a good part since it was last shortened: what holds it may not be mergeable.
+    fn is_due(&mut self, engine: &Engine) -> bool {
+        let end = engine.log.position_of_next().0;
+        let long = engine.log_tail_bytes() > engine.options.checkpoint_bytes;
+        let grown = end >= self.end.saturating_add(engine.options.checkpoint_bytes / 8);
+        if long && grown {
+            self.end = end;
+        }
+        long && grown
+    }
+}
+
+/// What `work` returns; a panic in it becomes an Internal error, for the thread has more to do.
+fn unwinding<T>(what: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+        Err(Error::internal(format!("{what} panicked: {text}")))
+    })
 }
 
 /// Merges the deltas that hold the oldest half of the allowed tail, then writes a checkpoint.
@@ -197,7 +229,11 @@ fn shorten_tail(engine: &Engine, merger: &Merger) -> Result<()> {
             break;
         }
         last = Some((table, start));
-        merger.flush(engine, table)?;
+        if let Err(e) = merger.flush(engine, table) {
+            // The checkpoint may still let go of what is before these rows.
+            tracing::warn!("a delta that holds the log could not be merged: {e}");
+            break;
+        }
     }
     engine.checkpoint()
 }

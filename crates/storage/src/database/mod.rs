@@ -18,7 +18,7 @@ use crate::version::Base;
 use crate::wal::LogStatus;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod testing;
 
 /// An open database. Clones are the same database; the last one closes it.
 #[derive(Clone, Debug)]

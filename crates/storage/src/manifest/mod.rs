@@ -132,6 +132,9 @@ impl Manifest {
             return Err(Error::corrupt(MANIFEST_FILE, 0, "this is no Mainstem manifest"));
         }
         let version = header.u32()?;
+        if version == 0 {
+            return Err(Error::corrupt(MANIFEST_FILE, 8, "there is no format version 0"));
+        }
         if version > FORMAT_VERSION {
             return Err(Error::new(
                 ErrorKind::Invalid,

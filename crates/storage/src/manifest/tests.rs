@@ -1,1 +1,101 @@
-//! See `tests/it` for whole databases.
+//! The file: round trip, damage of every byte, interrupted writing.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::database::{Database, testing};
+use crate::disk::MemDisk;
+
+/// The manifest of a database with a run, deletes, and a delta.
+fn written() -> MemDisk {
+    let disk = MemDisk::new();
+    let db = Database::open_on(Arc::new(disk.clone()), testing::options()).unwrap();
+    let t = testing::on(db, 7);
+    t.insert(0..20);
+    t.flush();
+    t.insert(20..24);
+    t.delete(&[3, 21]);
+    t.db.checkpoint_now().unwrap();
+    t.db.close().unwrap();
+    disk
+}
+
+fn bytes_of(disk: &MemDisk) -> Vec<u8> {
+    disk.get(MANIFEST_FILE).unwrap()
+}
+
+#[test]
+fn what_is_written_is_read() {
+    let disk = written();
+    let manifest = Manifest::read(&disk).unwrap().unwrap();
+    let [table] = manifest.tables.as_slice() else { panic!("{manifest:?}") };
+    assert_eq!(table.runs.iter().map(|run| run.segments.len()).sum::<usize>(), 3);
+    let of_runs = table.runs.iter().flat_map(|run| &run.segments).map(|(_, _, deletes)| deletes.len()).sum::<usize>();
+    let of_deltas = table.deltas.iter().map(|delta| delta.deletes.len()).sum::<usize>();
+    assert_eq!((of_runs, of_deltas), (1, 1));
+    let copy = MemDisk::new();
+    manifest.write(&copy).unwrap();
+    assert_eq!(bytes_of(&copy), bytes_of(&disk), "one state, one file");
+    assert!(!copy.exists(MANIFEST_ASIDE).unwrap());
+    assert!(Manifest::read(&MemDisk::new()).unwrap().is_none());
+}
+
+#[test]
+fn damage_of_any_byte_is_named() {
+    let good = bytes_of(&written());
+    for at in 0..good.len() {
+        for bit in 0..8 {
+            let mut bytes = good.clone();
+            bytes[at] ^= 1 << bit;
+            let error = Manifest::decode_file(&bytes).unwrap_err();
+            let newer = (8..12).contains(&at) && error.sqlstate() == sqlstate::FEATURE_NOT_SUPPORTED;
+            assert!(newer || error.sqlstate() == sqlstate::CORRUPT, "byte {at}, bit {bit}: {error}");
+            assert!(newer || error.message().contains(MANIFEST_FILE), "{error}");
+        }
+    }
+}
+
+#[test]
+fn a_manifest_of_any_other_length_is_damage() {
+    let good = bytes_of(&written());
+    for len in 0..good.len() {
+        let disk = MemDisk::new();
+        disk.put(MANIFEST_FILE, good[..len].to_vec());
+        assert_eq!(Manifest::read(&disk).unwrap_err().sqlstate(), sqlstate::CORRUPT, "{len} bytes");
+    }
+    let longer = [good.as_slice(), &[0]].concat();
+    assert_eq!(Manifest::decode_file(&longer).unwrap_err().sqlstate(), sqlstate::CORRUPT);
+}
+
+/// Structure is checked apart from the checksum: a payload that is whole but makes no sense is an error too, never a panic.
+#[test]
+fn a_payload_cut_anywhere_makes_no_sense() {
+    let good = bytes_of(&written());
+    let payload = &good[HEADER_BYTES..];
+    for len in 0..payload.len() {
+        assert_eq!(Manifest::decode(&payload[..len]).unwrap_err().sqlstate(), sqlstate::CORRUPT, "{len} bytes");
+    }
+    for at in 0..payload.len() {
+        let mut bytes = payload.to_vec();
+        bytes[at] = !bytes[at];
+        let _ = Manifest::decode(&bytes);
+    }
+}
+
+#[test]
+fn a_newer_version_is_refused_as_such() {
+    let mut bytes = bytes_of(&written());
+    bytes[8..12].copy_from_slice(&(FORMAT_VERSION + 1).to_le_bytes());
+    let error = Manifest::decode_file(&bytes).unwrap_err();
+    assert_eq!(error.sqlstate(), sqlstate::FEATURE_NOT_SUPPORTED);
+    assert!(error.message().contains("newer Mainstem"), "{error}");
+}
+
+#[test]
+fn what_was_written_aside_and_never_renamed_is_swept() {
+    let disk = written();
+    disk.put(MANIFEST_ASIDE, vec![1, 2, 3]);
+    let db = Database::open_on(Arc::new(disk.clone()), testing::options()).unwrap();
+    db.close().unwrap();
+    assert!(!disk.exists(MANIFEST_ASIDE).unwrap());
+}

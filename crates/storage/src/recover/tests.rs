@@ -1,1 +1,141 @@
-//! See `tests/it` for whole databases.
+//! Opening: what is there, what is half there, what is somebody else's.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::database::Database;
+use crate::database::testing::{self, Table, rows_of};
+use crate::disk::MemDisk;
+use crate::settings::OpenOptions;
+
+fn open_at(disk: &MemDisk) -> Result<Database> {
+    Database::open_on(Arc::new(disk.clone()), testing::options())
+}
+
+fn ids(t: &Table) -> Vec<i64> {
+    let mut ids: Vec<i64> = rows_of(&t.view()).into_iter().map(|row| row.1).collect();
+    ids.sort_unstable();
+    ids
+}
+
+/// All files with their bytes.
+fn files_of(disk: &MemDisk) -> Vec<(String, Vec<u8>)> {
+    let mut all = Vec::new();
+    for dir in ["", "data/", "wal/"] {
+        for name in disk.list(dir.trim_end_matches('/')).unwrap() {
+            let path = format!("{dir}{name}");
+            all.push((path.clone(), disk.get(&path).unwrap()));
+        }
+    }
+    all
+}
+
+/// The table after a crash: the files as they are now, without a close.
+fn crashed(t: &Table, disk: &MemDisk) -> (Table, MemDisk) {
+    let copy = disk.copy();
+    (Table { db: open_at(&copy).unwrap(), id: t.id }, copy)
+}
+
+#[test]
+fn a_creation_that_was_interrupted_is_begun_again() {
+    let disk = MemDisk::new();
+    disk.create_dir(DATA_DIR).unwrap();
+    let begin = LogStart { log_id: 7, file_number: 1, position: LogPosition(0), ts: CommitTs::ZERO };
+    drop(Log::create(Arc::new(disk.clone()), begin).unwrap());
+    disk.put("MANIFEST.tmp", vec![1]);
+    let t = testing::on(open_at(&disk).unwrap(), 7);
+    t.insert(0..3);
+    assert_eq!(ids(&t), [0, 1, 2]);
+}
+
+#[test]
+fn a_lost_manifest_is_an_error_and_no_new_database() {
+    let disk = MemDisk::new();
+    let t = testing::on(open_at(&disk).unwrap(), 7);
+    t.insert(0..3);
+    t.db.close().unwrap();
+    disk.remove("MANIFEST").unwrap();
+    assert_eq!(open_at(&disk).unwrap_err().sqlstate(), sqlstate::CORRUPT);
+}
+
+#[test]
+fn the_same_state_comes_back_however_often_and_with_every_placement() {
+    let disk = MemDisk::new();
+    let t = testing::on(open_at(&disk).unwrap(), 7);
+    t.insert(0..30);
+    t.flush();
+    t.delete(&[1, 8]);
+    t.insert(40..50);
+    t.db.checkpoint_now().unwrap();
+    t.delete(&[2, 41]);
+    t.insert([41, 60]);
+    t.db.freeze(t.id).unwrap();
+    t.delete(&[60]);
+    t.insert(70..75);
+    t.flush();
+    t.delete(&[70]);
+    t.db.merge(t.id).unwrap();
+    t.insert([70]);
+    let expected = ids(&t);
+    let (mut again, mut files) = crashed(&t, &disk);
+    for _ in 0..4 {
+        assert_eq!(ids(&again), expected);
+        assert!(again.db.verify().is_empty());
+        (again, files) = crashed(&again, &files);
+    }
+    again.insert([100]);
+    let (after, _) = crashed(&again, &files);
+    assert_eq!(ids(&after), [expected, vec![100]].concat());
+}
+
+/// Rows of a former life must not be found under an id that is given out again.
+#[test]
+fn ids_that_the_log_names_are_never_given_out_again() {
+    let disk = MemDisk::new();
+    let t = testing::on(open_at(&disk).unwrap(), 7);
+    t.insert(0..20);
+    t.flush();
+    t.insert(20..25);
+    let used: Vec<_> = t.db.containers().iter().map(|container| container.id).collect();
+    let (again, _) = crashed(&t, &disk);
+    again.db.merge(again.id).unwrap();
+    again.insert(30..35);
+    let largest = used.iter().max().unwrap();
+    let fresh: Vec<_> = again.db.containers().into_iter().map(|c| c.id).filter(|id| !used.contains(id)).collect();
+    assert!(!fresh.is_empty() && fresh.iter().all(|id| id > largest), "{fresh:?} after {used:?}");
+}
+
+#[test]
+fn a_read_only_open_replays_and_writes_nothing() {
+    let disk = MemDisk::new();
+    let t = testing::on(open_at(&disk).unwrap(), 7);
+    t.insert(0..20);
+    t.flush();
+    t.insert(20..25);
+    let copy = disk.copy();
+    copy.put("data/0000009999.seg", vec![0]);
+    let before = files_of(&copy);
+    let options = OpenOptions { read_only: true, ..testing::options() };
+    let read = Table { db: Database::open_on(Arc::new(copy.clone()), options).unwrap(), id: t.id };
+    assert_eq!(ids(&read), (0..25).collect::<Vec<_>>());
+    read.db.close().unwrap();
+    assert_eq!(before, files_of(&copy));
+}
+
+#[test]
+fn a_dropped_table_stays_dropped_and_its_name_is_free() {
+    let disk = MemDisk::new();
+    let t = testing::on(open_at(&disk).unwrap(), 7);
+    t.insert(0..20);
+    t.flush();
+    let mut txn = t.begin();
+    txn.drop_table(t.id).unwrap();
+    txn.commit().unwrap();
+    let (again, files) = crashed(&t, &disk);
+    assert!(again.begin().catalog().table_named("t").is_none());
+    assert_eq!(files.list(DATA_DIR).unwrap(), Vec::<String>::new(), "its files are orphans");
+    let new = testing::on(again.db.clone(), 7);
+    assert!(new.id > t.id);
+    new.insert(0..3);
+    assert_eq!(ids(&crashed(&new, &files).0), [0, 1, 2]);
+}

@@ -1,1 +1,167 @@
-//! See `tests/it` for whole databases.
+//! Whole scans over every kind of container: what is pruned, what is returned, in which pieces.
+
+use std::collections::BTreeSet;
+
+use super::*;
+use crate::database::testing::{ID, Table, V, pairs, rows_of, table};
+use crate::predicate::CompareOp;
+use crate::row::Value;
+
+/// Rows 0..35 in five segments of seven, 35..40 in a delta.
+fn mixed() -> Table {
+    let t = table(7);
+    t.insert(0..35);
+    t.flush();
+    t.insert(35..40);
+    t
+}
+
+fn request(predicates: Vec<Predicate>) -> ScanRequest {
+    ScanRequest { predicates, ..ScanRequest::all(vec![ID, V]) }
+}
+
+fn where_id(op: CompareOp, value: i64) -> Predicate {
+    Predicate::Compare { column: ID, op, value: Value::Int(value) }
+}
+
+fn ids(scan: &Arc<Scan>) -> Vec<i64> {
+    pairs(scan).into_iter().map(|(id, _)| id).collect()
+}
+
+#[test]
+fn segments_are_pruned_and_enclosed_by_their_zone_maps() {
+    let t = mixed();
+    let scan = t.view().scan(&request(vec![where_id(CompareOp::GtEq, 10), where_id(CompareOp::Lt, 21)])).unwrap();
+    let counts = ScanCounts { segments: 5, segments_pruned: 3, segments_enclosed: 1, delta_rows: 5 };
+    assert_eq!(scan.counts(), counts, "7..14 in part, 14..21 whole");
+    assert_eq!(ids(&scan), (10..21).collect::<Vec<_>>());
+    let none = t.view().scan(&request(vec![where_id(CompareOp::Gt, 1_000)])).unwrap();
+    assert_eq!((none.counts().segments_pruned, ids(&none).len()), (5, 0));
+    let nulls = t.view().scan(&request(vec![Predicate::IsNull { column: V }])).unwrap();
+    assert_eq!((nulls.counts().segments_pruned, ids(&nulls).len()), (5, 0));
+}
+
+#[test]
+fn an_enclosed_segment_still_loses_its_deleted_rows() {
+    let t = mixed();
+    t.delete(&[15, 16, 36]);
+    let scan = t.view().scan(&request(vec![where_id(CompareOp::GtEq, 14)])).unwrap();
+    assert_eq!(scan.counts().segments_enclosed, 3);
+    assert_eq!(ids(&scan), (14..40).filter(|id| ![15, 16, 36].contains(id)).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_limit_counts_selected_rows_of_all_workers_together() {
+    let t = mixed();
+    t.delete(&[3]);
+    for limit in [0, 1, 6, 7, 8, 34, 39, 100] {
+        let request = ScanRequest { limit: Some(limit), ..request(vec![where_id(CompareOp::NotEq, 20)]) };
+        let scan = t.view().scan(&request).unwrap();
+        let workers: Vec<_> = (0..3).map(|_| scan.worker()).collect();
+        let rows: usize = workers.into_iter().flatten().map(|batch| batch.unwrap().num_rows()).sum();
+        assert_eq!(rows, limit.min(38), "limit {limit}");
+    }
+}
+
+#[test]
+fn batches_keep_to_the_size_asked_for() {
+    let t = mixed();
+    for (batch_rows, largest) in [(1, 1), (3, 3), (0, 7), (100, 7)] {
+        let scan = t.view().scan(&ScanRequest { batch_rows, ..request(Vec::new()) }).unwrap();
+        let sizes: Vec<usize> = scan.worker().map(|batch| batch.unwrap().num_rows()).collect();
+        assert_eq!(sizes.iter().sum::<usize>(), 40);
+        assert_eq!(sizes.iter().max(), Some(&largest), "{batch_rows}: {sizes:?}");
+        assert!(sizes.iter().all(|size| *size > 0), "no empty batches");
+    }
+}
+
+#[test]
+fn a_scan_without_columns_counts_rows() {
+    let t = mixed();
+    t.delete(&[0, 39]);
+    let scan = t.view().scan(&ScanRequest::all(Vec::new())).unwrap();
+    assert_eq!(scan.worker().map(|batch| batch.unwrap().num_rows()).sum::<usize>(), 38);
+}
+
+#[test]
+fn row_references_name_each_row_once_and_lead_back_to_it() {
+    let t = mixed();
+    let mut txn = t.begin();
+    t.insert_in(&mut txn, 100..103);
+    let view = txn.view(t.id).unwrap();
+    let rows = rows_of(&view);
+    assert_eq!(rows.iter().map(|row| row.0).collect::<BTreeSet<_>>().len(), 43);
+    let named: Vec<_> = rows.iter().filter(|row| [3, 20, 37, 101].contains(&row.1)).map(|row| row.0).collect();
+    let mut statement = txn.statement();
+    statement.delete(view.schema(), &named).unwrap();
+    txn.apply(statement).unwrap();
+    let left: Vec<i64> = rows_of(&txn.view(t.id).unwrap()).into_iter().map(|row| row.1).collect();
+    let gone: BTreeSet<i64> = rows.iter().map(|row| row.1).filter(|id| !left.contains(id)).collect();
+    assert_eq!(gone, BTreeSet::from([3, 20, 37, 101]));
+}
+
+#[test]
+fn own_writes_are_scanned_with_the_same_predicates() {
+    let t = mixed();
+    let mut txn = t.begin();
+    t.write_in(&mut txn, &[1, 36], &[(1, None), (50, Some(7)), (51, None)]).unwrap();
+    t.write_in(&mut txn, &[51], &[]).unwrap();
+    let before = txn.view(t.id).unwrap();
+    t.write_in(&mut txn, &[2, 50], &[]).unwrap();
+    let after = txn.view(t.id).unwrap();
+    let null = request(vec![Predicate::IsNull { column: V }]);
+    assert_eq!(pairs(&before.scan(&null).unwrap()), vec![(1, None)]);
+    let low = request(vec![where_id(CompareOp::Lt, 4)]);
+    assert_eq!(pairs(&after.scan(&low).unwrap()), vec![(0, Some(0)), (1, None), (3, Some(30))]);
+    let high = request(vec![where_id(CompareOp::GtEq, 35)]);
+    assert_eq!(ids(&before.scan(&high).unwrap()), vec![35, 37, 38, 39, 50], "an older statement's view stays");
+    assert_eq!(ids(&after.scan(&high).unwrap()), vec![35, 37, 38, 39]);
+}
+
+#[test]
+fn workers_share_the_work_and_miss_nothing() {
+    let t = table(1_000);
+    t.insert(0..20_000);
+    t.flush();
+    t.insert(20_000..30_000);
+    let scan = t.view().scan(&request(vec![where_id(CompareOp::NotEq, 5)])).unwrap();
+    let counts: Vec<usize> = std::thread::scope(|scope| {
+        let work = || scan.worker().map(|batch| batch.unwrap().num_rows()).sum::<usize>();
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(work)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert_eq!(counts.iter().sum::<usize>(), 29_999);
+}
+
+#[test]
+fn an_unknown_column_is_refused() {
+    let view = mixed().view();
+    assert!(view.scan(&ScanRequest::all(vec![ColumnId(9)])).is_err());
+    let elsewhere = Predicate::IsNull { column: ColumnId(9) };
+    assert!(view.scan(&request(vec![elsewhere])).is_err());
+}
+
+#[test]
+fn statistics_are_exact_only_without_deletes_deltas_and_own_writes() {
+    let t = table(7);
+    t.insert(0..35);
+    let of = |view: &TableView| {
+        let statistics = view.statistics();
+        let id = statistics.columns[0].clone();
+        (statistics.rows, id.exact, id.range.map(|range| (range.min, range.max)))
+    };
+    assert_eq!(of(&t.view()), (35, false, None), "rows in a delta have no bounds");
+    t.flush();
+    let whole = (35, true, Some((Value::Int(0), Value::Int(34))));
+    assert_eq!(of(&t.view()), whole);
+    let before = t.view();
+    t.delete(&[34]);
+    let (rows, exact, _) = of(&t.view());
+    assert_eq!((rows, exact), (34, false), "34 may have been the largest");
+    assert_eq!(of(&before), whole, "at the older snapshot nothing was deleted");
+    t.db.merge(t.id).unwrap();
+    let mut txn = t.begin();
+    t.write_in(&mut txn, &[3], &[(90, None), (91, None)]).unwrap();
+    let (rows, exact, _) = of(&txn.view(t.id).unwrap());
+    assert_eq!((rows, exact), (35, false), "own writes count and end exactness");
+}

@@ -243,6 +243,7 @@ impl Transaction {
         if rows.is_empty() && runs.is_empty() && statement.deleted.rows == 0 {
             return Ok(());
         }
+        self.check_room(schema.id, &rows)?;
         let codec = schema.has_key().then(|| KeyCodec::new(&schema, &schema.primary_key));
         if let Some(codec) = &codec {
             let check = KeyCheck { schema: &schema, view: self.view(schema.id)?, deleted: &statement.deleted };
@@ -319,6 +320,23 @@ impl Transaction {
 
     /// Forgets the transaction's writes; so does dropping it.
     pub fn rollback(self) {}
+
+    /// Refuses more buffered rows than memory, or the offsets of own rows, allow.
+    fn check_room(&self, table: TableId, rows: &RowBuffer) -> Result<()> {
+        let buffered: usize = self.writes.tables.values().map(|writes| writes.buffered_bytes()).sum();
+        let bytes_max = self.engine.options.memory_limit / limits::WRITE_SET_SHARE;
+        let here = self.writes.tables.get(&table).map_or(0, |writes| writes.rows.len());
+        if (buffered + rows.bytes()) as u64 <= bytes_max && here + rows.len() < RowRef::OFFSETS as usize {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::Full,
+            sqlstate::OUT_OF_MEMORY,
+            format!(
+                "the transaction has inserted {here} rows in small statements, which take their share of memory_limit: commit in parts, or insert more rows with each statement"
+            ),
+        ))
+    }
 
     fn check_may_write(&self) -> Result<()> {
         if self.mode.read_only {

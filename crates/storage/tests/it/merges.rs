@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use mainstem_storage::background::MergeState;
 use mainstem_storage::database::Database;
+use mainstem_storage::disk::Disk;
 
 use crate::held_disk::HeldDisk;
 use crate::support::*;
@@ -99,4 +101,39 @@ fn deletes_during_a_merge_are_carried() {
     drop(db);
     let db = Database::open_on(Arc::new(disk), options()).unwrap();
     assert_eq!(contents(&db, t), rows(left));
+}
+
+/// A table with a damaged run cannot be merged. Its own deltas, and all of the next table, still are.
+#[test]
+fn a_merge_that_fails_keeps_no_other_from_being_done() {
+    let disk = HeldDisk::default();
+    let db = Database::open_on(Arc::new(disk.clone()), options()).unwrap();
+    let tables = ["damaged", "sound"].map(|name| create(&db, name, true, 100));
+    tables.iter().for_each(|t| insert_and_commit(&db, *t, 0..50));
+    db.flush(tables[0]).unwrap();
+    db.close().unwrap();
+    drop(db);
+    let [segment] = disk.live.list("data").unwrap().try_into().unwrap();
+    let path = format!("data/{segment}");
+    let mut bytes = disk.live.get(&path).unwrap();
+    let all_but_the_header = bytes.len() - 200;
+    bytes[64..all_but_the_header].fill(0xAB);
+    disk.live.put(&path, bytes);
+
+    let options = mainstem_storage::settings::OpenOptions { background: true, ..options() };
+    let db = Database::open_on(Arc::new(disk), options).unwrap();
+    // Keys outside the damaged segment's range: no probe looks into it.
+    for t in tables {
+        insert_and_commit(&db, t, 100..150);
+        db.freeze(t).unwrap();
+        insert_and_commit(&db, t, 200..250);
+    }
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while db.containers().iter().any(|container| container.kind == "frozen delta") {
+        assert!(std::time::Instant::now() < deadline, "{:?}", db.merges());
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let failed = |state: &MergeState| matches!(state, MergeState::Failed(why) if why.contains("data/"));
+    assert!(db.merges().iter().any(|merge| merge.table == "damaged" && failed(&merge.state)), "{:?}", db.merges());
+    assert_eq!(contents(&db, tables[1]).len(), 150);
 }

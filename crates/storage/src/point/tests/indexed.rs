@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use super::find_in_run;
+use crate::point::find_in_run;
 use crate::ids::{CommitTs, RowRef};
 use crate::main_store::key_index::testing::COLLIDE;
 use crate::main_store::{Run, RunSegment};

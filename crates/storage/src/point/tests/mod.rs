@@ -1,0 +1,92 @@
+//! Keys over deltas and runs, at every snapshot.
+
+mod indexed;
+
+use super::*;
+use crate::database::testing::{Table, key, rows_of, table};
+
+/// What the probe finds must be the row that a scan finds.
+fn check(t: &Table, view: &std::sync::Arc<TableView>, ids: std::ops::Range<i64>) {
+    let rows = rows_of(view);
+    for id in ids {
+        let wanted = rows.iter().find(|row| row.1 == id).map(|row| row.0);
+        assert_eq!(find(view, &key(view, id), |_| true).unwrap(), wanted, "key {id} in {:?}", t.db.containers());
+    }
+}
+
+#[test]
+fn each_snapshot_finds_its_own_version_wherever_it_lives() {
+    let t = table(7);
+    let mut views = Vec::new();
+    for round in 0..12 {
+        match round {
+            0 => t.insert(0..20),
+            3 => t.insert(30..40),
+            5 => t.delete(&[4, 33]),
+            7 => t.insert([4]),
+            _ => t.update(10, round),
+        }
+        if round % 3 == 1 {
+            t.flush();
+        }
+        if round == 8 {
+            t.db.merge(t.id).unwrap();
+        }
+        views.push(t.view());
+    }
+    for view in &views {
+        check(&t, view, -1..42);
+    }
+}
+
+#[test]
+fn a_key_on_either_side_of_a_segment_boundary_is_found() {
+    let t = table(5);
+    t.insert((0..25).map(|id| id * 2));
+    t.flush();
+    let view = t.view();
+    assert_eq!(view.version().runs[0].segments().len(), 5);
+    check(&t, &view, -1..52);
+    for run in [1, 9, 10, 18, 19, 20, 48].map(|id| view.version().runs[0].find_segments(&key(&view, id)).len()) {
+        assert!(run <= 2);
+    }
+}
+
+#[test]
+fn rows_that_do_not_count_are_passed_over() {
+    let t = table(7);
+    t.insert(0..10);
+    t.flush();
+    t.update(3, 33);
+    let view = t.view();
+    let newest = find(&view, &key(&view, 3), |_| true).unwrap().unwrap();
+    assert!(view.version().deltas.iter().any(|delta| delta.id() == newest.container()));
+    assert_eq!(find(&view, &key(&view, 3), |row| row != newest).unwrap(), None, "older versions are dead");
+}
+
+#[test]
+fn own_deletes_hide_a_row_and_own_rows_are_not_looked_for() {
+    let t = table(7);
+    t.insert(0..10);
+    t.flush();
+    t.insert(10..12);
+    let mut txn = t.begin();
+    t.write_in(&mut txn, &[3, 11], &[(50, None)]).unwrap();
+    let view = txn.view(t.id).unwrap();
+    for (id, there) in [(2, true), (3, false), (10, true), (11, false), (50, false)] {
+        assert_eq!(find(&view, &key(&view, id), |_| true).unwrap().is_some(), there, "key {id}");
+    }
+}
+
+#[test]
+fn a_run_is_probed_at_a_time_or_at_all_times() {
+    let t = table(7);
+    t.insert(0..10);
+    t.flush();
+    let before = t.view();
+    t.delete(&[3]);
+    let after = t.view();
+    let (run, key) = (after.version().runs[0].clone(), key(&after, 3));
+    let at = |at| find_in_run(after.schema(), &run, &key, at, |_| true).unwrap().is_some();
+    assert_eq!([at(Some(before.ts())), at(Some(after.ts())), at(None)], [true, false, true]);
+}
