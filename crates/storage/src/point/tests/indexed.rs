@@ -2,13 +2,13 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use crate::point::find_in_run;
 use crate::ids::{CommitTs, RowRef};
 use crate::main_store::key_index::testing::COLLIDE;
 use crate::main_store::{Run, RunSegment};
 use crate::order::index_writer::testing::SORT_ENTRIES;
 use crate::order::testing::*;
 use crate::order::{RunWriter, first_repeated_key, first_shared_key};
+use crate::point::find_in_run;
 use crate::row::key::KeyCodec;
 use crate::row::testing::id;
 use crate::schema::{DataType, Layout, TableSchema};
