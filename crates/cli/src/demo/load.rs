@@ -9,7 +9,7 @@ use super::generate::{Table, TableFiles};
 use super::{Cancel, Outcome, Trouble, progress};
 
 /// The tables, the same as in the SQL logic tests.
-const SCHEMA: &str = include_str!("../../../../slt/tpch/schema.sql");
+pub const SCHEMA: &str = include_str!("../../../../slt/tpch/schema.sql");
 
 /// How a table was loaded.
 #[derive(Clone, Copy, Debug)]

@@ -31,11 +31,10 @@ pub const QUERIES: [Query; 6] = [
     Query { name: "Q18", asks: "orders of large quantity", sql: include_str!("../../../../slt/tpch/q18.sql") },
 ];
 
-/// Rounds without the writer.
-const ROUNDS_ALONE: usize = 5;
-/// Time after which no further round begins without the writer, if there were three.
-const ALONE_MAX: Duration = Duration::from_secs(20);
-const ROUNDS_ALONE_MIN: usize = 3;
+/// Fewest rounds without the writer; one more before them warms up and does not count.
+const ROUNDS_MIN: u64 = 5;
+/// Time from which on no further round begins without the writer.
+const ALONE_TIME: Duration = Duration::from_secs(3);
 
 /// How long each run took.
 #[derive(Clone, Debug, Default)]
@@ -95,19 +94,23 @@ pub struct Together {
 /// # Errors
 /// A failed query; Ctrl-C.
 pub fn alone(connection: &Connection, cancel: &Cancel) -> Outcome<QueryTimes> {
-    let bar = progress::steps("Querying", (ROUNDS_ALONE * QUERIES.len()) as u64);
-    let start = Instant::now();
+    let bar = progress::steps("Querying", (ROUNDS_MIN + 1) * QUERIES.len() as u64);
     let mut times = vec![Latencies::default(); QUERIES.len()];
-    for round in 0..ROUNDS_ALONE {
-        if round >= ROUNDS_ALONE_MIN && start.elapsed() >= ALONE_MAX {
-            break;
-        }
+    let (mut start, mut rounds) = (Instant::now(), 0);
+    while rounds <= ROUNDS_MIN || start.elapsed() < ALONE_TIME {
         for (query, times) in QUERIES.iter().zip(&mut times) {
             cancel.check()?;
             bar.set_message(query.name);
-            times.push(time(connection, query)?);
+            let took = time(connection, query)?;
+            if rounds > 0 {
+                times.push(took);
+            }
             bar.inc(1);
         }
+        if rounds == 0 {
+            start = Instant::now();
+        }
+        rounds += 1;
     }
     bar.finish_and_clear();
     Ok(times)

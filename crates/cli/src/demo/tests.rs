@@ -1,14 +1,17 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use mainstem::{Connection, Database};
 use tpchgen::generators::OrderGenerator;
 
 use super::Cancel;
 use super::generate::{Table, generate};
 use super::ledger::{Change, Ledger, MadeOrder, Totals};
+use super::load::SCHEMA;
 use super::place::Place;
 use super::queries::Latencies;
 use super::report::grouped;
+use super::verify;
 
 #[test]
 fn each_change_is_counted_once_and_undone_by_its_opposite() {
@@ -123,4 +126,73 @@ fn new_keys_lie_in_gaps_and_are_never_drawn_twice() {
         assert!(key > *base.last().unwrap() || number < 3 * orders + 24, "{key}");
     }
     assert_eq!(keys.len() as i64, 6 * orders);
+}
+
+/// One order of TPC-H's with one line item, and one of the writer's with two, as the ledger that is returned has it.
+fn small_database() -> (Database, Connection, Totals, Ledger) {
+    let database = Database::in_memory().unwrap();
+    let connection = database.connect().unwrap();
+    connection.execute(SCHEMA).unwrap();
+    let order = |key: i64, total: &str, lines: i64| {
+        let sql = format!("INSERT INTO orders VALUES ({key}, 1, 'O', {total}, DATE '1995-01-01', '', '', {lines}, '')");
+        connection.execute(&sql).unwrap();
+    };
+    let line = |key: i64, number: i64, price: i64, discount: &str| {
+        let sql = format!(
+            "INSERT INTO lineitem VALUES ({key}, 1, 1, {number}, 3, {price}, {discount}, 0, '', '', DATE '1995-01-01', \
+             DATE '1995-01-01', DATE '1995-01-01', '', '', '')"
+        );
+        connection.execute(&sql).unwrap();
+    };
+    order(1, "12.34", 0);
+    line(1, 1, 99, "0.05");
+    let base = verify::totals(&connection).unwrap();
+    assert_eq!(base, Totals { orders: 1, cents: 1_234, lines: 1, quantity: 300 });
+    assert_eq!(verify::totals_of_order(&connection, 1).unwrap(), base);
+    order(9, "270.00", 2);
+    line(9, 1, 100, "0.10");
+    line(9, 2, 200, "0.10");
+    let mut ledger = Ledger::default();
+    ledger.enter(Change::Inserted(MadeOrder { key: 9, lines: 2, discount: 10, cents: 27_000, quantity: 600 }));
+    (database, connection, base, ledger)
+}
+
+#[test]
+fn a_database_that_holds_what_was_committed_is_verified() {
+    let (database, connection, base, ledger) = small_database();
+    assert_eq!(verify::verify(&connection, base, &ledger, "now").unwrap(), [""; 0]);
+    drop(connection);
+    database.close().unwrap();
+}
+
+#[test]
+fn whatever_is_lost_or_changed_is_found() {
+    for (damage, found) in [
+        ("DELETE FROM lineitem WHERE l_orderkey = 9 AND l_linenumber = 2", "2 line items where the ledger says 3"),
+        ("DELETE FROM lineitem WHERE l_orderkey = 9", "1 orders disagree with their line items at one snapshot"),
+        ("DELETE FROM orders WHERE o_orderkey = 1", "1 line items have no order"),
+        ("DELETE FROM orders WHERE o_orderkey = 9", "order 9, committed, is gone"),
+        (
+            "UPDATE orders SET o_orderkey = 10 WHERE o_orderkey = 9",
+            "order 10 is there, and was never committed or was deleted",
+        ),
+        (
+            "UPDATE orders SET o_totalprice = 12.35 WHERE o_orderkey = 1",
+            "28235 cents of o_totalprice where the ledger says 28234",
+        ),
+        (
+            "UPDATE orders SET o_totalprice = 269.99 WHERE o_orderkey = 9",
+            "order 9 has (lines, cents) (2, 26999), not (2, 27000)",
+        ),
+        (
+            "UPDATE lineitem SET l_quantity = 4 WHERE l_orderkey = 1",
+            "1000 hundredths of l_quantity where the ledger says 900",
+        ),
+        ("UPDATE lineitem SET l_discount = 0 WHERE l_linenumber = 2", "1 orders disagree"),
+    ] {
+        let (_database, connection, base, ledger) = small_database();
+        assert_eq!(connection.execute(damage).unwrap().min(1), 1, "{damage}");
+        let wrong = verify::verify(&connection, base, &ledger, "now").unwrap();
+        assert!(wrong.iter().any(|what| what.starts_with("now: ") && what.contains(found)), "{damage}: {wrong:#?}");
+    }
 }

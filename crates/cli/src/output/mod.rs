@@ -112,7 +112,12 @@ fn write_rows(schema: &SchemaRef, rows: Rows<'_>, format: Format, out: &mut dyn 
         Format::Tsv => delimited::write(schema, rows, '\t', out),
         Format::Json => json::write_array(rows, out),
         Format::Jsonl => json::write_lines(rows, out),
-        Format::None => rows.map(|batch| batch.map(drop).map_err(Stopped::from)).collect(),
+        Format::None => {
+            for batch in rows {
+                batch?;
+            }
+            Ok(())
+        }
     }
 }
 
