@@ -5,7 +5,8 @@
 //!    writes them in one call, fsyncs if need be, and moves the marks.
 //! 3. Writes go on while an fsync runs, so `normal` and `off` never wait for the disk's cache, except at the end of a file.
 //!
-//! Invariants: one writer and one fsync at a time; a file is fsynced whole before the next one's first byte is written; after
+//! Invariants: one writer and one fsync at a time; a file is fsynced whole before the next one's first byte is written, and a header before
+//! the first record behind it; after
 //! a failure no mark moves again.
 
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use std::sync::atomic::Ordering;
 use parking_lot::MutexGuard;
 
 use super::files::LogFile;
+use super::format::FILE_HEADER_BYTES;
 use super::writer::{Log, Mark, Observer, Pending, Shared, State};
 use crate::error::{Error, ErrorKind, Result, sqlstate};
 use crate::ids::CommitTs;
@@ -144,6 +146,15 @@ impl Log {
     }
 }
 
+/// Appends to a log file; what cannot be written whole is cut off.
+fn append(file: &LogFile, bytes: &[u8]) -> Result<()> {
+    let end = file.file.len()?;
+    file.file.append(bytes).inspect_err(|_| {
+        // Nothing of it was acknowledged; if it cannot be cut off, recovery takes each record whole or not at all.
+        let _ = file.file.cut(end);
+    })
+}
+
 impl Shared {
     fn poison(&self, state: &mut State, cause: Error) {
         if state.poisoned.is_none() {
@@ -204,16 +215,17 @@ impl Shared {
         let mut last = before;
         let mut closed = None;
         for chunk in chunks {
+            let mut bytes = chunk.bytes.as_slice();
             if let (Some(end), Some(last)) = (chunk.begins_file_after, last) {
                 self.sync_file(last)?;
                 closed = Some(end);
+                // The header alone, durably: then a bad header with bytes behind it is damage, never a torn tail.
+                let (header, records) = bytes.split_at(bytes.len().min(FILE_HEADER_BYTES));
+                append(&chunk.file, header)?;
+                self.sync_file(&chunk.file)?;
+                bytes = records;
             }
-            let file = &chunk.file.file;
-            let end = file.len()?;
-            file.append(&chunk.bytes).inspect_err(|_| {
-                // Nothing of it was acknowledged; if it cannot be cut off, recovery takes each record whole or not at all.
-                let _ = file.cut(end);
-            })?;
+            append(&chunk.file, bytes)?;
             last = Some(&chunk.file);
         }
         Ok(closed)

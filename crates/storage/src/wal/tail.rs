@@ -1,8 +1,9 @@
 //! Damage or torn tail? The rule of contract 4, and where the log ends.
 //!
 //! A power cut may lose or tear anything above the position fsynced last, and nothing below. So bad bytes are damage when a
-//! later file was begun (the one before was fsynced whole first), or when a record behind them, or the caller, knows a
-//! position above them that was fsynced. Otherwise they are the torn tail, and the log ends before them.
+//! later file was begun (the one before was fsynced whole first), when they are a header with bytes behind it (it was
+//! fsynced before them), or when a record behind them, or the caller, knows a position above them that was fsynced. Otherwise
+//! they are the torn tail, and the log ends before them.
 //!
 //! Behind bad bytes no length can be trusted: every byte is tried as the start of a record. Checksums hold for one place
 //! only, so none is found where none was written.
@@ -57,7 +58,14 @@ pub(super) fn open_chain(disk: &dyn Disk, numbers: &[u64], from: LogPosition) ->
         return Err(Error::corrupt(super::WAL_DIR, 0, format_args!("no log file holds position {from}")));
     };
     let last = found.iter().rposition(|(header, _)| header.is_ok()).unwrap_or(start);
-    let not_begun = found.split_off(last + 1).into_iter().map(|(_, found)| found).collect();
+    let mut not_begun = Vec::new();
+    for (header, found) in found.split_off(last + 1) {
+        // A header is fsynced before the first record behind it is written.
+        if let (Err(why), true) = (header, found.len > FILE_HEADER_BYTES as u64) {
+            return Err(Error::corrupt(file_path(found.number), 0, why));
+        }
+        not_begun.push(found);
+    }
     let mut begun: Vec<(FileHeader, Found)> = Vec::new();
     for (header, found) in found.split_off(start) {
         let header = header.map_err(|why| Error::corrupt(file_path(found.number), 0, why))?;
@@ -86,22 +94,10 @@ pub(super) fn open_chain(disk: &dyn Disk, numbers: &[u64], from: LogPosition) ->
 
 impl Chain {
     /// A position above `damage` that was fsynced, as some intact record behind it says, in the last begun file from byte
-    /// `offset` on, or in files whose headers are gone.
+    /// `offset` on.
     pub(super) fn fsynced_above(&self, damage: LogPosition, offset: u64) -> Result<Option<LogPosition>> {
         let Some((header, found)) = self.begun.last() else { return Ok(None) };
-        if let Some(position) = scan_for_fsynced(header, found, offset, damage)? {
-            return Ok(Some(position));
-        }
-        // Had they been begun, they would stand where the last file ends.
-        let mut first = LogPosition(header.first.0 + found.len);
-        for found in &self.not_begun {
-            let header = FileHeader { number: found.number, first, ..*header };
-            if let Some(position) = scan_for_fsynced(&header, found, FILE_HEADER_BYTES as u64, damage)? {
-                return Ok(Some(position));
-            }
-            first.0 += found.len;
-        }
-        Ok(None)
+        scan_for_fsynced(header, found, offset, damage)
     }
 }
 

@@ -209,20 +209,27 @@ fn a_closed_file_has_no_torn_tail() {
 }
 
 #[test]
-fn a_last_file_without_header_is_not_begun_unless_someone_knows_better() {
+fn a_last_file_without_header_is_not_begun_unless_bytes_stand_behind_it() {
     let (disk, records) = three_files();
     let third = "wal/0000000003.log";
     let in_third = records.iter().filter(|r| r.position >= records[6].position).count();
-    for change in 0..3 {
+    for change in 0..4 {
         let damaged = disk.copy();
         let mut bytes = disk.get(third).unwrap();
         match change {
             0 => bytes.clear(),
-            1 => bytes[20] ^= 1,
+            1 => bytes.truncate(30),
+            2 => bytes[20] ^= 1,
             _ => bytes[..70_000].fill(0),
         }
         damaged.put(third, bytes);
-        // Nothing of it was fsynced: its header may be torn.
+        if change >= 2 {
+            // Records are written only when the header before them is fsynced.
+            let error = read(&damaged, START.position).unwrap_err();
+            assert!(error.message().contains("0000000003") && error.kind() == ErrorKind::Corrupt, "{error}");
+            continue;
+        }
+        // Its header may be torn.
         let (found, tail) = read(&damaged, START.position).unwrap();
         assert_eq!(found, records[..records.len() - in_third]);
         assert_eq!((tail.file_number, tail.torn_bytes > 0), (2, change > 0));
