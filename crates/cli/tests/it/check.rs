@@ -41,6 +41,17 @@ fn a_sound_database_is_sound() {
 }
 
 #[test]
+fn rows_with_a_key_index_count_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let database = dir.path().join("db");
+    let sql = "CREATE TABLE t (n BIGINT PRIMARY KEY, m BIGINT) ORDER BY (m); \
+        INSERT INTO t SELECT i, -i FROM (SELECT value AS i FROM generate_series(1, 20000)) s;";
+    run([text(&database), "--format", "none", "-c", sql]).ok();
+    let said = run(["check", text(&database)]).ok();
+    assert!(said.contains("2 segments") && said.contains("20000 rows"), "{said}");
+}
+
+#[test]
 fn each_damaged_file_is_found_and_named() {
     let dir = tempfile::tempdir().unwrap();
     let database = database(dir.path());
