@@ -1,7 +1,7 @@
 //! `mainstem check`: verifies every checksum and invariant of a database's files.
 //!
 //! 1. Opening it read-only reads the manifest and replays the log; damage there is the end of it.
-//! 2. Every block of every segment is read and checked; each damage is a line on standard error.
+//! 2. Every block of every segment and delete file is read and checked; each damage is a line on standard error.
 //! 3. Standard output says what was read; the exit status is 0 only if all of it is sound.
 
 use std::io::Write;
@@ -20,6 +20,10 @@ pub fn run(path: &Path) -> ExitCode {
         Err(e) => return fail(&e),
     };
     let containers = database.storage().containers();
+    let (delete_files, delete_bytes) = match database.storage().delete_files() {
+        Ok(files) => files,
+        Err(e) => return fail(&e),
+    };
     let wrong = database.storage().verify();
     for error in &wrong {
         output::report(error, None);
@@ -30,10 +34,13 @@ pub fn run(path: &Path) -> ExitCode {
     let bytes: u64 = in_files().map(|c| c.bytes).sum();
     let rows: u64 = containers.iter().filter(|c| c.kind != "key index").map(|c| c.rows.saturating_sub(c.deleted)).sum();
     if !wrong.is_empty() {
-        output::say(&format!("{}: {} of {segments} segments are damaged", path.display(), wrong.len()));
+        let among = format!("{segments} segments and {delete_files} delete files");
+        output::say(&format!("{}: {} of {among} are damaged", path.display(), wrong.len()));
         return ExitCode::FAILURE;
     }
-    let read = format!("manifest, log and {segments} segments ({bytes} bytes) with {rows} rows in all");
+    let bytes = bytes + delete_bytes;
+    let files = format!("{segments} segments and {delete_files} delete files ({bytes} bytes)");
+    let read = format!("manifest, log, {files} with {rows} rows in all");
     match writeln!(std::io::stdout().lock(), "{}: {read} are sound", path.display()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {

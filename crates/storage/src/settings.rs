@@ -62,6 +62,9 @@ pub struct OpenOptions {
     pub delta_rows: u32,
     /// Log bytes after which a checkpoint is made.
     pub checkpoint_bytes: u64,
+    /// Encoded bytes of deletes that a log record, or the manifest, holds itself; more are written aside as a file. Tests lower
+    /// it.
+    pub inline_delete_bytes: usize,
 }
 
 impl Default for OpenOptions {
@@ -75,6 +78,7 @@ impl Default for OpenOptions {
             segment_rows: limits::SEGMENT_ROWS_DEFAULT,
             delta_rows: limits::DELTA_ROWS_DEFAULT,
             checkpoint_bytes: limits::WAL_CHECKPOINT_BYTES,
+            inline_delete_bytes: limits::INLINE_DELETE_BYTES,
         }
     }
 }

@@ -35,13 +35,24 @@ pub struct Settings {
     pub faults: bool,
     /// Log bytes after which the background makes a checkpoint.
     pub checkpoint_bytes: u64,
+    /// Encoded bytes of deletes that a record or the manifest holds itself: with few, most deletes go to files of their own.
+    pub inline_delete_bytes: usize,
     /// Compare every open snapshot as operations go by; without it only what statements read, and the state after an end.
     pub thorough: bool,
 }
 
+/// Room for the deletes of one container, or a few rows of two: records with and without files follow one another.
+const SOME_INLINE_BYTES: usize = 40;
+
 impl Default for Settings {
     fn default() -> Self {
-        Self { background: false, faults: false, checkpoint_bytes: 64 << 10, thorough: true }
+        Self {
+            background: false,
+            faults: false,
+            checkpoint_bytes: 64 << 10,
+            inline_delete_bytes: SOME_INLINE_BYTES,
+            thorough: true,
+        }
     }
 }
 
@@ -106,7 +117,8 @@ impl Driver {
     /// How the model opens a database.
     #[must_use]
     pub(super) fn options(&self, background: bool) -> OpenOptions {
-        OpenOptions { background, checkpoint_bytes: self.settings.checkpoint_bytes, ..OpenOptions::default() }
+        let Settings { checkpoint_bytes, inline_delete_bytes, .. } = self.settings;
+        OpenOptions { background, checkpoint_bytes, inline_delete_bytes, ..OpenOptions::default() }
     }
 
     pub(super) fn open(&mut self, background: bool) -> Result<(), Mismatch> {

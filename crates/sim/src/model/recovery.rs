@@ -153,9 +153,12 @@ impl Driver {
             Ok(files) => files.len(),
             Err(e) => return self.refused("list", &e),
         };
+        let (delete_files, _) = db.delete_files().map_err(|e| Mismatch(format!("delete files: {e:?}")))?;
         // A segment of constants has no file.
-        if files > segments {
-            return Err(Mismatch(format!("{files} files of {segments} segments after opening")));
+        if files > segments + delete_files {
+            let message =
+                format!("{files} files of {segments} segments and {delete_files} sets of deletes after opening");
+            return Err(Mismatch(message));
         }
         Ok(())
     }

@@ -89,10 +89,12 @@ fn damage_is_named_or_harmless() {
     let end = Instant::now() + Duration::from_secs(number("MAINSTEM_SIM_CORRUPT_SECONDS", 15));
     let mut seed = first;
     let (mut named, mut harmless, mut lost) = (0u64, 0u64, 0u64);
+    let mut delete_files = 0;
     while Instant::now() < end {
         let (driver, disk) = database(seed);
         let mut rng = StdRng::seed_from_u64(seed);
         let files = files(&disk);
+        delete_files += files.iter().filter(|file| file.ends_with(".del")).count();
         for file in files.iter().cycle().take(files.len().max(60) * 2) {
             let copy = disk.process_kill();
             let mut done = None;
@@ -117,6 +119,9 @@ fn damage_is_named_or_harmless() {
         }
         seed += 1;
     }
-    println!("seeds {first}..{seed}: {named} named, {harmless} harmless, {lost} torn tails");
+    println!(
+        "seeds {first}..{seed}: {named} named, {harmless} harmless, {lost} torn tails, {delete_files} delete files"
+    );
+    assert!(delete_files > 0, "no deletes stood in a file");
     assert!(named > harmless / 4, "hardly any damage was named");
 }

@@ -28,7 +28,9 @@ fn operations(seed: u64) -> (Vec<Op>, Settings) {
         _ => Weights::default(),
     };
     let ops = generate(&mut rng, OPERATIONS, &Weights { background, ..weights });
-    (ops, Settings { background, ..Settings::default() })
+    let default = Settings::default().inline_delete_bytes;
+    let inline_delete_bytes = if seed.is_multiple_of(5) { 0 } else { default };
+    (ops, Settings { background, inline_delete_bytes, ..Settings::default() })
 }
 
 /// A transaction that was open while a merge was installed commits: its rows are found where they went.

@@ -200,7 +200,7 @@ struct Tail {
 impl Tail {
     /// Whether the tail is long, and has grown by a good part since it was last shortened: what holds it may not be mergeable.
     fn is_due(&mut self, engine: &Engine) -> bool {
-        let end = engine.log.position_of_next().0;
+        let end = engine.replay_bytes();
         let long = engine.log_tail_bytes() > engine.options.checkpoint_bytes;
         let grown = end >= self.end.saturating_add(engine.options.checkpoint_bytes / 8);
         if long && grown {

@@ -27,7 +27,7 @@ impl Engine {
         self.check_writable()?;
         self.wait_for_room()?;
         let mut prepared = Prepared::new(self, snapshot, writes)?;
-        let mut record = CommitEncoder::new(&prepared.ddl, &prepared.tables)?;
+        let mut record = self.encode(&prepared)?;
         let mut waiting_installs = Vec::new();
         loop {
             let space = self.log.reserve(record.bytes())?;
@@ -43,7 +43,15 @@ impl Engine {
                 waiting_installs.extend(tables.map(|table| self.install_gates.close(table.schema.id)));
             }
             prepared.advance(self)?;
-            record = CommitEncoder::new(&prepared.ddl, &prepared.tables)?;
+            record = self.encode(&prepared)?;
+        }
+    }
+
+    fn encode(&self, prepared: &Prepared) -> Result<CommitEncoder> {
+        if self.log.is_disabled() {
+            Ok(CommitEncoder::unread())
+        } else {
+            CommitEncoder::new(&prepared.ddl, &prepared.tables)
         }
     }
 
@@ -95,7 +103,8 @@ impl Engine {
                 lock.state.delta_starts.entry(delta.id()).or_insert(position);
             }
             table.runs.iter().flat_map(|run| run.all_segments()).for_each(|part| part.segment.keep());
-            defect = defect.or(apply_table(table, delta, version, ts).err());
+            self.note_delete_file(&mut lock, ts, table.aside.as_ref());
+            defect = defect.or(apply_table(table, delta, version, ts, prepared.attach).err());
             lock.state.stamps.insert(table.schema.id, TableStamp { last_write: ts });
         }
         for change in &prepared.ddl {
@@ -112,6 +121,8 @@ impl Engine {
         }
         self.timeline.apply(ts, root);
         self.log.mark_applied(ts);
+        drop(lock);
+        pour(prepared, &targets);
         Ok(Some(ts))
     }
 
@@ -207,15 +218,33 @@ fn outcome_unknown(defect: &Error) -> Error {
     Error::new(ErrorKind::Closed, sqlstate::OUTCOME_UNKNOWN, message)
 }
 
-/// Puts one table's rows and deletes in the stores.
-fn apply_table(table: &PreparedTable, delta: &DeltaGeneration, version: &TableVersion, ts: CommitTs) -> Result<()> {
+/// Puts one table's rows and deletes in the stores. With `attach` in a time that depends on the containers, not on the rows
+/// deleted: validation has proved all of them live.
+fn apply_table(
+    table: &PreparedTable,
+    delta: &DeltaGeneration,
+    version: &TableVersion,
+    ts: CommitTs,
+    attach: bool,
+) -> Result<()> {
     for (&id, set) in &table.deletes {
         let container =
             version.container(id).ok_or_else(|| Error::internal(format!("no container {id} to delete from")));
-        container?.deletes().record(ts, set);
+        let container = container?;
+        let log = container.deletes();
+        if attach { log.attach(ts, set) } else { log.record(ts, set) }
     }
     if !table.rows.is_empty() {
         delta.append(&table.rows, ts)?;
     }
     Ok(())
+}
+
+/// What is left of attached deletes: work for each row, without the commit lock.
+fn pour(prepared: &Prepared, targets: &[(Arc<DeltaGeneration>, Arc<TableVersion>)]) {
+    for (table, (_, version)) in prepared.tables.iter().zip(targets).filter(|_| prepared.attach) {
+        for container in table.deletes.keys().filter_map(|&id| version.container(id)) {
+            container.deletes().pour();
+        }
+    }
 }

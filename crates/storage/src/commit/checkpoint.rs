@@ -2,16 +2,20 @@
 //!
 //! 1. Under the lock, in memory only: T = applied, the present root, where replay would have to start, the next ids; T is
 //!    pinned by a snapshot.
-//! 2. Outside: the log is fsynced up to T; the manifest is written aside and takes its name.
-//! 3. Log files wholly before the start are removed.
+//! 2. Outside: the log is fsynced up to T; the deletes as of T are collected, in a delete file when they are many; the manifest
+//!    is written aside and takes its name.
+//! 3. What only records up to T, or the manifest before, have named is removed: delete files, and log files wholly before the
+//!    start.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::commit::Engine;
+use crate::deletes::{DeleteCollector, DeleteFile, NamedDeletes};
 use crate::error::Result;
 use crate::ids::{CommitTs, ContainerId, LogPosition, TableId};
 use crate::main_store::Run;
-use crate::manifest::{Manifest, ManifestContainer, ManifestRun, ManifestTable};
+use crate::manifest::{Manifest, ManifestRun, ManifestTable};
 use crate::version::{Base, Root, TableVersion};
 
 impl Engine {
@@ -24,8 +28,8 @@ impl Engine {
         if self.log.is_disabled() {
             return Ok(());
         }
-        let _one = self.checkpointing.lock();
-        let (snapshot, log_start, ids) = {
+        let mut named = self.checkpointing.lock();
+        let (snapshot, log_start, ids, delete_bytes) = {
             let mut lock = self.lock()?;
             self.check_writable()?;
             let snapshot = self.timeline.snapshot(Base::Applied, false);
@@ -35,10 +39,11 @@ impl Engine {
             lock.state.delta_starts.retain(|id, _| live(id));
             let next = self.log.position_of_next();
             let start = lock.state.delta_starts.values().min().copied().unwrap_or(next).min(next);
-            (snapshot, start, self.id_counters())
+            (snapshot, start, self.id_counters(), self.delete_bytes.load(Ordering::Relaxed))
         };
         self.log.sync_all()?;
         self.timeline.advance_visible(self.log.visible());
+        let (deletes, file) = self.collect_deletes(snapshot.root(), snapshot.ts())?;
         let (next_container, next_file, next_run, next_table) = ids;
         let manifest = Manifest {
             at: snapshot.ts(),
@@ -48,17 +53,62 @@ impl Engine {
             next_file,
             next_run,
             next_table,
-            tables: tables(snapshot.root(), snapshot.ts()),
+            tables: snapshot.root().tables.values().map(|version| table(version)).collect(),
+            deletes,
         };
-        manifest.write(self.disk.as_ref())?;
+        manifest.write_aside(self.disk.as_ref())?;
+        // Even when that fails: nobody knows then which manifest a restart finds, so the files of both stay.
+        let before = named.len();
+        named.extend(file.inspect(|file| file.keep()));
+        Manifest::take_name(self.disk.as_ref())?;
+        let superseded = named.drain(..before).collect::<Vec<_>>();
+        self.release_delete_files(snapshot.ts(), superseded)?;
+        self.delete_bytes_covered.store(delete_bytes, Ordering::Relaxed);
         self.log_start.store(log_start.0, Ordering::Release);
         self.log.drop_before(log_start)
     }
 
-    /// Bytes of log that a restart would replay now.
+    /// The deletes as of `at`, in the manifest or in a durable file of their own.
+    fn collect_deletes(&self, root: &Root, at: CommitTs) -> Result<(NamedDeletes, Option<Arc<DeleteFile>>)> {
+        let next_file = || self.next_file();
+        let mut collector = DeleteCollector::new(&self.disk, &next_file, self.options.inline_delete_bytes);
+        for version in root.tables.values() {
+            for delta in &version.deltas {
+                collector.push(delta.id(), &delta.deletes().set_at(at))?;
+            }
+            for part in version.runs.iter().flat_map(|run| run.segments()) {
+                collector.push(part.segment.id(), &part.segment.deletes().set_at(at))?;
+            }
+        }
+        let (inline, file) = collector.finish()?;
+        Ok((NamedDeletes { inline, files: file.iter().map(|file| file.at()).collect() }, file))
+    }
+
+    /// The manifest of `at` is durable: no restart reads what `superseded` and the records up to `at` name.
+    fn release_delete_files(&self, at: CommitTs, mut superseded: Vec<Arc<DeleteFile>>) -> Result<()> {
+        let covered = {
+            let mut lock = self.lock()?;
+            let files = std::mem::take(&mut lock.state.delete_files);
+            let (covered, later): (Vec<_>, Vec<_>) = files.into_iter().partition(|(ts, _)| *ts <= at);
+            lock.state.delete_files = later;
+            covered
+        };
+        superseded.extend(covered.into_iter().map(|(_, file)| file));
+        superseded.iter().for_each(|file| file.release());
+        Ok(())
+    }
+
+    /// Bytes that a restart would replay now: of log, and of delete files that its records name.
     #[must_use]
     pub fn log_tail_bytes(&self) -> u64 {
-        self.log.position_of_next().0.saturating_sub(self.log_start.load(Ordering::Acquire))
+        let covered = self.delete_bytes_covered.load(Ordering::Relaxed);
+        self.replay_bytes().saturating_sub(self.log_start.load(Ordering::Acquire)).saturating_sub(covered)
+    }
+
+    /// Bytes of log, and of delete files that its records name, up to now; only their growth means anything.
+    #[must_use]
+    pub fn replay_bytes(&self) -> u64 {
+        self.log.position_of_next().0 + self.delete_bytes.load(Ordering::Relaxed)
     }
 
     /// The table whose delta holds the oldest rows of the log, if a delta does: what has to be merged so that a checkpoint
@@ -79,26 +129,14 @@ impl Engine {
     }
 }
 
-fn tables(root: &Root, at: CommitTs) -> Vec<ManifestTable> {
-    root.tables.values().map(|version| table(version, at)).collect()
-}
-
-fn table(version: &TableVersion, at: CommitTs) -> ManifestTable {
-    let deltas = version
-        .deltas
-        .iter()
-        .map(|delta| ManifestContainer { id: delta.id(), deletes: delta.deletes().set_at(at) })
-        .collect();
-    let runs = version.runs.iter().map(|run| manifest_run(run, at)).collect();
+fn table(version: &TableVersion) -> ManifestTable {
+    let deltas = version.deltas.iter().map(|delta| delta.id()).collect();
+    let runs = version.runs.iter().map(|run| manifest_run(run)).collect();
     ManifestTable { schema: version.schema.clone(), deltas, runs }
 }
 
-fn manifest_run(run: &Run, at: CommitTs) -> ManifestRun {
-    let segments = run
-        .segments()
-        .iter()
-        .map(|part| (part.segment.meta().clone(), part.range.clone(), part.segment.deletes().set_at(at)))
-        .collect();
-    let index = run.index().map(|index| Box::new(manifest_run(index, at)));
+fn manifest_run(run: &Run) -> ManifestRun {
+    let segments = run.segments().iter().map(|part| (part.segment.meta().clone(), part.range.clone())).collect();
+    let index = run.index().map(|index| Box::new(manifest_run(index)));
     ManifestRun { id: run.id(), segments, index }
 }

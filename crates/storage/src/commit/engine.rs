@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::commit::Gates;
+use crate::deletes::DeleteFile;
 use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::ids::{CommitTs, ContainerId, FileId, LogPosition, RunId, TableId};
@@ -33,6 +35,8 @@ pub struct CommitState {
     pub(super) dropped: Vec<(CommitTs, Vec<Arc<Segment>>)>,
     /// Per delta, the position of the record that holds its first rows: replay must start at or before it.
     pub(super) delta_starts: BTreeMap<ContainerId, LogPosition>,
+    /// Delete files that records name, with the records' timestamps: a replay reads them until a manifest covers the record.
+    pub(super) delete_files: Vec<(CommitTs, Arc<DeleteFile>)>,
 }
 
 /// The parts of an [`Engine`] that opening a database makes.
@@ -59,6 +63,10 @@ pub struct EngineParts {
     pub log_start: LogPosition,
     /// Per delta, the position of the record that holds its first rows.
     pub delta_starts: BTreeMap<ContainerId, LogPosition>,
+    /// Delete files that the replayed records name.
+    pub delete_files: Vec<(CommitTs, Arc<DeleteFile>)>,
+    /// Delete files that the newest manifest names.
+    pub manifest_files: Vec<Arc<DeleteFile>>,
 }
 
 /// The shared state of one open database.
@@ -83,11 +91,17 @@ pub struct Engine {
     ids: Arc<Ids>,
     /// Where the newest manifest lets replay start.
     pub(super) log_start: AtomicU64,
-    /// One checkpoint at a time.
-    pub(super) checkpointing: Mutex<()>,
+    /// One checkpoint at a time. Holds the delete files that the manifest on disk may name.
+    pub(super) checkpointing: Mutex<Vec<Arc<DeleteFile>>>,
+    /// Bytes of all delete files that records have named since the database was opened, and of those that a replay would not
+    /// read any more.
+    pub(super) delete_bytes: AtomicU64,
+    pub(super) delete_bytes_covered: AtomicU64,
     /// Bytes of all frozen deltas of the present, as of the last change of a container list.
     pub(super) frozen_bytes: AtomicU64,
     lock: Mutex<CommitState>,
+    /// The longest time the commit lock was held, in nanoseconds.
+    lock_held_max: AtomicU64,
     /// Set while the commit lock is held: still set after a panic there.
     broken: AtomicBool,
     closed: AtomicBool,
@@ -121,10 +135,13 @@ impl IdSource for Ids {
 pub struct CommitLock<'a> {
     pub(super) state: MutexGuard<'a, CommitState>,
     engine: &'a Engine,
+    since: Instant,
 }
 
 impl Drop for CommitLock<'_> {
     fn drop(&mut self) {
+        let held = u64::try_from(self.since.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.engine.lock_held_max.fetch_max(held, Ordering::Relaxed);
         if !std::thread::panicking() {
             self.engine.broken.store(false, Ordering::Release);
         }
@@ -135,6 +152,7 @@ impl Engine {
     /// Puts the parts together.
     #[must_use]
     pub fn new(parts: EngineParts) -> Arc<Self> {
+        let delete_bytes = parts.delete_files.iter().map(|(_, file)| file.at().bytes).sum();
         let engine = Arc::new(Self {
             disk: parts.disk,
             cache: parts.cache,
@@ -155,9 +173,13 @@ impl Engine {
                 stamps: BTreeMap::new(),
                 dropped: Vec::new(),
                 delta_starts: parts.delta_starts,
+                delete_files: parts.delete_files,
             }),
             log_start: AtomicU64::new(parts.log_start.0),
-            checkpointing: Mutex::new(()),
+            checkpointing: Mutex::new(parts.manifest_files),
+            delete_bytes: AtomicU64::new(delete_bytes),
+            delete_bytes_covered: AtomicU64::new(0),
+            lock_held_max: AtomicU64::new(0),
             broken: AtomicBool::new(false),
             closed: AtomicBool::new(false),
         });
@@ -216,13 +238,42 @@ impl Engine {
                 "a defect interrupted a commit: writes are refused until the database is reopened",
             ));
         }
-        Ok(CommitLock { state, engine: self })
+        Ok(CommitLock { state, engine: self, since: Instant::now() })
+    }
+
+    /// The longest time the commit lock was held since the last call: what contract 2b bounds.
+    pub fn take_lock_held_max(&self) -> Duration {
+        Duration::from_nanos(self.lock_held_max.swap(0, Ordering::Relaxed))
     }
 
     /// Where a bulk load writes.
     #[must_use]
     pub fn load_target(&self) -> LoadTarget {
         LoadTarget { disk: self.disk.clone(), cache: self.cache.clone(), ids: self.ids.clone() }
+    }
+
+    /// A new file id.
+    #[must_use]
+    pub fn next_file(&self) -> FileId {
+        self.ids.next_file()
+    }
+
+    /// A record names `file`: it stays until a manifest covers the record. Under the lock.
+    pub(super) fn note_delete_file(&self, lock: &mut CommitLock<'_>, ts: CommitTs, file: Option<&Arc<DeleteFile>>) {
+        let Some(file) = file else { return };
+        file.keep();
+        self.delete_bytes.fetch_add(file.at().bytes, Ordering::Relaxed);
+        lock.state.delete_files.push((ts, file.clone()));
+    }
+
+    /// The delete files that a restart would read. They stay while the handles live.
+    ///
+    /// # Errors
+    /// As [`Engine::lock`].
+    pub fn delete_files(&self) -> Result<Vec<Arc<DeleteFile>>> {
+        let mut files = self.checkpointing.lock().clone();
+        files.extend(self.lock()?.state.delete_files.iter().map(|(_, file)| file.clone()));
+        Ok(files)
     }
 
     /// A new container id.

@@ -1,10 +1,10 @@
 //! Install: a finished merge becomes part of the current version (contract 3).
 //!
 //! 1. Deletes that landed in the inputs after H are carried to the output in rounds, outside the lock: nobody reads the output
-//!    yet, so its delete logs can be written to.
+//!    yet, so its delete logs can be written to. A round whose deletes the record has no room for writes them to a delete file.
 //! 2. Under the lock, the few that came since are carried; timestamp I; log record; the output replaces its inputs in the
-//!    version; *applied* moves. With too many left there is another round. A table that is gone, or an input that left the
-//!    version, discards the merge.
+//!    version; *applied* moves. With too many left there is another round. A table that is gone, an input that left the
+//!    version, or deletes that keep coming faster than they are carried, discard the merge.
 //! 3. Forwarding is kept while a snapshot older than I may still write; dropped segments' files go later.
 
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use crate::commit::Engine;
 use crate::commit::record::InstallEncoder;
-use crate::deletes::DeleteSet;
+use crate::deletes::{DeleteCollector, DeleteFile, DeleteSet, NamedDeletes, named_bytes};
 use crate::error::{Error, Result};
 use crate::ids::{CommitTs, ContainerId, TableId};
 use crate::merge::MergeOutcome;
@@ -25,17 +25,20 @@ use crate::wal::{NewRecord, RecordKind, Reservation};
 const CARRY_UNDER_LOCK_ROWS: u64 = 4_096;
 /// Log space for them: at most 16 bytes each, their containers included.
 const CARRY_UNDER_LOCK_BYTES: usize = 64 << 10;
-/// Rounds before the rest goes under the lock, however much it is.
+/// Rounds after which the merge is given up. Each takes 0.1 us a row that was deleted during the one before, so a second round
+/// is seldom, and a third one needs millions of deletes a second.
 const CARRY_ROUNDS_MAX: u32 = 16;
-/// Log space for that rest.
-const CARRY_LAST_BYTES: usize = 16 << 20;
 
 /// Deletes on their way from the inputs to the output.
 struct Carry<'a> {
     outcome: &'a MergeOutcome,
     upto: CommitTs,
-    /// All so far, by output segment.
-    sets: BTreeMap<ContainerId, DeleteSet>,
+    /// All so far, by output segment, for the record.
+    deletes: NamedDeletes,
+    /// The files among them.
+    files: Vec<Arc<DeleteFile>>,
+    /// Bytes of deletes the record still has room for.
+    room: usize,
     /// Registered, so that no fold joins the deletes of two rounds.
     rounds: Vec<Arc<Snapshot>>,
 }
@@ -53,20 +56,25 @@ impl Engine {
     /// # Errors
     /// Full or Closed when the log takes no record: nothing changed, the output's files go away.
     pub fn install(&self, table: TableId, outcome: MergeOutcome) -> Result<Option<CommitTs>> {
-        let mut carry = Carry { outcome: &outcome, upto: outcome.h, sets: BTreeMap::new(), rounds: Vec::new() };
-        for round in 1..=CARRY_ROUNDS_MAX {
+        let mut carry = Carry {
+            outcome: &outcome,
+            upto: outcome.h,
+            deletes: NamedDeletes::default(),
+            files: Vec::new(),
+            room: self.options.inline_delete_bytes,
+            rounds: Vec::new(),
+        };
+        for _ in 1..=CARRY_ROUNDS_MAX {
             self.check_writable()?;
             self.install_gates.pass(table);
             let now = self.timeline.snapshot(Base::Applied, false);
             let Some(version) = now.root().tables.get(&table) else { return Ok(None) };
-            carry.upto(now.ts(), version)?;
+            carry.upto(self, now.ts(), version)?;
             let dropped = dropped_segments(version, &outcome);
             carry.rounds.push(now);
-            let last = round == CARRY_ROUNDS_MAX;
-            let record = InstallEncoder::new(table, &outcome, &carry.sets);
-            let rest = if last { CARRY_LAST_BYTES } else { CARRY_UNDER_LOCK_BYTES };
-            let space = self.log.reserve(record.bytes() + rest)?;
-            match self.try_install(table, &mut carry, record, space, dropped, last)? {
+            let record = InstallEncoder::new(table, &outcome, carry.deletes.clone());
+            let space = self.log.reserve(record.bytes() + CARRY_UNDER_LOCK_BYTES)?;
+            match self.try_install(table, &mut carry, record, space, dropped)? {
                 Attempt::Installed(at) => {
                     self.timeline.advance_visible(self.log.visible());
                     return Ok(Some(at));
@@ -86,7 +94,6 @@ impl Engine {
         record: InstallEncoder,
         space: Reservation,
         dropped: Vec<Arc<Segment>>,
-        last: bool,
     ) -> Result<Attempt> {
         let outcome = carry.outcome;
         let mut lock = self.lock()?;
@@ -95,7 +102,7 @@ impl Engine {
         let Some(version) = root.tables.get(&table).filter(|version| has_inputs(version, outcome)) else {
             return Ok(Attempt::Discarded);
         };
-        if !last && carry.rows_left(version) > CARRY_UNDER_LOCK_ROWS {
+        if carry.rows_left(version) > CARRY_UNDER_LOCK_ROWS {
             return Ok(Attempt::TooManyDeletes);
         }
         let rest = carry.rest(applied, version);
@@ -118,6 +125,7 @@ impl Engine {
         // Always: a transaction may begin below I until *visible* has reached it.
         self.forwardings.add(at, table, outcome.forwarding.clone());
         outcome.keep_files();
+        carry.files.iter().for_each(|file| self.note_delete_file(&mut lock, at, Some(file)));
         lock.state.dropped.push((at, dropped));
         let next = Arc::new(root.with_table_version(Arc::new(next)));
         self.note_frozen(&next);
@@ -129,15 +137,23 @@ impl Engine {
 
 impl Carry<'_> {
     /// A round: carries the deletes up to `upto` into the output, which nobody reads yet.
-    fn upto(&mut self, upto: CommitTs, version: &TableVersion) -> Result<()> {
+    fn upto(&mut self, engine: &Engine, upto: CommitTs, version: &TableVersion) -> Result<()> {
+        let next_file = || engine.next_file();
+        let mut collector = DeleteCollector::new(&engine.disk, &next_file, self.room);
         for (id, set) in self.rest(upto, version) {
             let part = self.outcome.output.as_ref().and_then(|run| run.segment(id));
             let part = part.ok_or_else(|| Error::internal(format!("deletes carried to unknown segment {id}")))?;
             part.segment.deletes().record(upto, &set);
-            let all = self.sets.remove(&id);
-            let all = all.map_or_else(|| set.clone(), |all| DeleteSet::union([&all, &set]));
-            self.sets.insert(id, all);
+            // A log in memory is never read again.
+            if !engine.log.is_disabled() {
+                collector.push(id, &set)?;
+            }
         }
+        let (inline, file) = collector.finish()?;
+        self.room = self.room.saturating_sub(inline.iter().map(|(_, set)| named_bytes(set)).sum());
+        self.deletes.inline.extend(inline);
+        self.deletes.files.extend(file.iter().map(|file| file.at()));
+        self.files.extend(file);
         self.upto = upto;
         Ok(())
     }

@@ -7,10 +7,10 @@ use mainstem_kernels::filter::BlockedBloom;
 use roaring::RoaringBitmap;
 
 use crate::commit::Engine;
-use crate::deletes::DeleteSet;
+use crate::deletes::{DeleteCollector, DeleteFile, DeleteSet, Lookups, named_bytes};
 use crate::delta_store::DeltaGeneration;
 use crate::error::{Error, Result};
-use crate::ids::{ContainerId, RowRef, TableId};
+use crate::ids::{CommitTs, ContainerId, RowRef, TableId};
 use crate::limits;
 use crate::load::Loader;
 use crate::main_store::{Run, RunSegment};
@@ -28,6 +28,8 @@ pub(super) struct Prepared {
     pub at: Arc<Snapshot>,
     pub tables: Vec<PreparedTable>,
     pub ddl: Vec<DdlChange>,
+    /// So many rows are deleted that the lock has no time for each.
+    pub attach: bool,
 }
 
 /// One table's part of a commit.
@@ -41,6 +43,8 @@ pub(super) struct PreparedTable {
     pub runs: Vec<Arc<Run>>,
     /// Deletes by container, as of P, after forwarding; those of `runs` among them.
     pub deletes: BTreeMap<ContainerId, DeleteSet>,
+    /// The file with `deletes`, durable, when they are too large for the record.
+    pub aside: Option<Arc<DeleteFile>>,
     /// The version validated against at P; `None` for a table this transaction makes.
     pub version: Option<Arc<TableVersion>>,
     /// For a table this transaction makes: its first delta.
@@ -75,6 +79,7 @@ impl PreparedTable {
             keys: Vec::new(),
             runs: writes.runs.clone(),
             deletes: BTreeMap::new(),
+            aside: None,
             version: None,
             first_delta: created.then(|| DeltaGeneration::new(engine.next_container(), writes.schema.clone()).into()),
             named: writes.deletes.clone(),
@@ -144,12 +149,40 @@ impl PreparedTable {
                 resolved.entry(row.container()).or_default().insert(row.offset());
             }
         }
-        self.deletes = resolved.into_iter().map(|(id, set)| (id, DeleteSet::from_bitmap(set))).collect();
+        self.set_deletes(resolved);
         for (&id, set) in &self.deletes {
             if version.container(id).is_some_and(|c| c.deletes().first_deleted(set).is_some()) {
                 return Err(row_conflict(&self.schema));
             }
         }
+        Ok(())
+    }
+
+    /// What to delete, by container. A file that says something else is of no use any more: records name rows as of the commit.
+    fn set_deletes(&mut self, bitmaps: BTreeMap<ContainerId, RoaringBitmap>) {
+        let deletes = bitmaps.into_iter().map(|(id, set)| (id, DeleteSet::from_bitmap(set))).collect();
+        if self.deletes != deletes {
+            self.deletes = deletes;
+            self.aside = None;
+        }
+    }
+
+    /// Writes the deletes to a file unless they fit into `room` bytes of the record, and takes those off.
+    fn write_deletes_aside(&mut self, engine: &Engine, room: &mut usize) -> Result<()> {
+        if self.aside.is_some() {
+            return Ok(());
+        }
+        let bytes = self.deletes.values().map(named_bytes).sum();
+        if let Some(left) = room.checked_sub(bytes) {
+            *room = left;
+            return Ok(());
+        }
+        let next_file = || engine.next_file();
+        let mut collector = DeleteCollector::new(&engine.disk, &next_file, 0);
+        for (&id, set) in &self.deletes {
+            collector.push(id, set)?;
+        }
+        self.aside = collector.finish()?.1;
         Ok(())
     }
 
@@ -173,10 +206,25 @@ impl PreparedTable {
     }
 
     /// Validates against the commits in (`after`, now] as `version` shows them. `exact` may read blocks; without it only
-    /// memory is looked at, for at most [`limits::COMMIT_ROWS_MAX`] rows.
-    fn validate_since(&self, version: &TableVersion, after: crate::ids::CommitTs, exact: bool) -> Result<Validation> {
+    /// memory is looked at, for at most [`limits::COMMIT_ROWS_MAX`] rows and as many deletes as `left` allows.
+    fn validate_since(
+        &self,
+        version: &TableVersion,
+        after: CommitTs,
+        exact: bool,
+        left: &mut Lookups,
+    ) -> Result<Validation> {
         for (&id, set) in &self.deletes {
-            if version.container(id).is_some_and(|c| c.deletes().first_deleted_after(set, after).is_some()) {
+            let Some(container) = version.container(id) else { continue };
+            let deleted = if exact {
+                container.deletes().first_deleted_after(set, after)
+            } else {
+                match container.deletes().find_deleted_after(set, after, left) {
+                    Some(deleted) => deleted,
+                    None => return Ok(Validation::Again),
+                }
+            };
+            if deleted.is_some() {
                 return Err(row_conflict(&self.schema));
             }
         }
@@ -190,7 +238,7 @@ impl PreparedTable {
                 continue;
             }
             for key in &self.keys {
-                let taken = delta.lookup(key, crate::ids::CommitTs::INFINITY);
+                let taken = delta.lookup(key, CommitTs::INFINITY);
                 if taken.is_some_and(|offset| !self.deletes_row(RowRef::new(delta.id(), offset))) {
                     return Err(key_conflict(&self.schema));
                 }
@@ -266,10 +314,22 @@ impl Prepared {
             }
         }
         let at = engine.timeline.snapshot(crate::version::Base::Applied, true);
-        let mut prepared = Self { at, tables, ddl: writes.ddl.clone() };
+        let mut prepared = Self { at, tables, ddl: writes.ddl.clone(), attach: false };
         let changed = prepared.at.ts() != snapshot.ts();
         prepared.validate_whole(engine, changed)?;
         Ok(prepared)
+    }
+
+    /// Writes aside what deletes the record has no room for. Again after each validation: rows may have moved.
+    fn write_deletes_aside(&mut self, engine: &Engine) -> Result<()> {
+        let rows: usize = self.tables.iter().flat_map(|table| table.deletes.values()).map(DeleteSet::len).sum();
+        self.attach = rows > limits::COMMIT_DELETES_MAX;
+        // A log in memory is never read again.
+        if engine.log.is_disabled() {
+            return Ok(());
+        }
+        let mut room = engine.options.inline_delete_bytes;
+        self.tables.iter_mut().try_for_each(|table| table.write_deletes_aside(engine, &mut room))
     }
 
     /// Validates at a later P: what was committed since the last one, or everything where rows moved.
@@ -285,7 +345,7 @@ impl Prepared {
         for table in &mut self.tables {
             let Some(version) = self.at.root().tables.get(&table.schema.id) else { continue };
             table.version = Some(version.clone());
-            table.validate_since(version, before.ts(), true)?;
+            table.validate_since(version, before.ts(), true, &mut Lookups(usize::MAX))?;
         }
         Ok(())
     }
@@ -293,9 +353,7 @@ impl Prepared {
     fn validate_whole(&mut self, engine: &Engine, changed: bool) -> Result<()> {
         for table in &mut self.tables {
             if table.first_delta.is_some() {
-                let own: BTreeMap<_, _> =
-                    table.named.iter().map(|(&id, set)| (id, DeleteSet::from_bitmap(set.clone()))).collect();
-                table.deletes = own;
+                table.set_deletes(table.named.clone());
                 continue;
             }
             let version = self.at.root().tables.get(&table.schema.id).cloned();
@@ -311,16 +369,13 @@ impl Prepared {
             }
             table.version = Some(version);
         }
-        Ok(())
+        self.write_deletes_aside(engine)
     }
 
     /// Under the lock: validates against what was committed after P. `root` is the present.
-    pub fn validate_under_lock(
-        &self,
-        root: &crate::version::Root,
-        applied: crate::ids::CommitTs,
-    ) -> Result<Validation> {
+    pub fn validate_under_lock(&self, root: &crate::version::Root, applied: CommitTs) -> Result<Validation> {
         let after = self.at.ts();
+        let mut left = Lookups(limits::VALIDATE_LOOKUPS_MAX);
         if applied == after {
             return Ok(Validation::Free);
         }
@@ -333,7 +388,7 @@ impl Prepared {
             if !now.has_rows_placed_as(then) {
                 return Ok(Validation::Again);
             }
-            if let Validation::Again = table.validate_since(now, after, false)? {
+            if let Validation::Again = table.validate_since(now, after, false, &mut left)? {
                 return Ok(Validation::Again);
             }
         }

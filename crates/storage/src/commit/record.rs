@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::catalog::format::{decode_schema, encode_schema};
 use crate::commit::prepare::PreparedTable;
-use crate::deletes::DeleteSet;
+use crate::deletes::{DeleteFileRef, DeleteSet, NamedDeletes, named_bytes};
 use crate::error::{Error, Result, sqlstate};
 use crate::ids::{CommitTs, ContainerId, RunId, SchemaVersion, TableId};
 use crate::limits;
@@ -53,10 +53,8 @@ impl CommitEncoder {
             table.rows.write_to(&mut rows);
             out.bytes(&rows);
             out.list(table.runs.iter(), |out, run| encode_run(out, run));
-            out.list(table.deletes.iter(), |out, (id, set)| {
-                out.u64(id.0);
-                set.encode(out);
-            });
+            let inline = if table.aside.is_some() { Vec::new() } else { clone_sets(&table.deletes) };
+            NamedDeletes { inline, files: table.aside.iter().map(|file| file.at()).collect() }.encode(out);
         });
         if out.len() > limits::WAL_RECORD_BYTES_MAX {
             let message = format!(
@@ -67,6 +65,11 @@ impl CommitEncoder {
             return Err(Error::invalid(sqlstate::LIMIT_EXCEEDED, message));
         }
         Ok(Self { payload: out.finish(), places })
+    }
+
+    /// The record of a log that is never read.
+    pub fn unread() -> Self {
+        Self { payload: Vec::new(), places: Vec::new() }
     }
 
     /// Bytes of the record.
@@ -120,8 +123,8 @@ pub struct TableRecord<'a> {
     pub rows: &'a [u8],
     /// Runs written aside.
     pub runs: Vec<RunRecord>,
-    /// Deletes by container.
-    pub deletes: Vec<(ContainerId, DeleteSet)>,
+    /// Its deletes.
+    pub deletes: NamedDeletes,
 }
 
 /// A run as records and the manifest name it.
@@ -149,7 +152,7 @@ pub struct InstallRecord {
     /// What it made of them; `None` when no row was left.
     pub output: Option<RunRecord>,
     /// Deletes carried to the output's segments.
-    pub carried: Vec<(ContainerId, DeleteSet)>,
+    pub carried: NamedDeletes,
 }
 
 /// Writes a run, then its key index if it has one: id, then each segment's metadata and range.
@@ -190,8 +193,8 @@ fn decode_parts(input: &mut Decoder<'_>) -> Result<RunRecord> {
     Ok(RunRecord { id, segments, index: None })
 }
 
-fn decode_deletes(input: &mut Decoder<'_>) -> Result<Vec<(ContainerId, DeleteSet)>> {
-    input.list(|input| Ok((ContainerId(input.u64()?), DeleteSet::decode(input)?)))
+fn clone_sets(sets: &BTreeMap<ContainerId, DeleteSet>) -> Vec<(ContainerId, DeleteSet)> {
+    sets.iter().map(|(id, set)| (*id, set.clone())).collect()
 }
 
 impl<'a> CommitRecord<'a> {
@@ -214,7 +217,7 @@ impl<'a> CommitRecord<'a> {
                 first_offset: input.u32()?,
                 rows: input.bytes()?,
                 runs: input.list(decode_run)?,
-                deletes: decode_deletes(input)?,
+                deletes: NamedDeletes::decode(input)?,
             })
         })?;
         input.finish()?;
@@ -236,43 +239,36 @@ impl TableRecord<'_> {
 pub(super) struct InstallEncoder {
     /// What stands before the carried deletes.
     head: Encoder,
-    carried: Encoder,
-    count: usize,
+    /// Deletes carried before the lock: few enough bytes to be copied under it.
+    inline: Vec<(ContainerId, DeleteSet)>,
+    /// More of them.
+    files: Vec<DeleteFileRef>,
 }
 
 impl InstallEncoder {
     /// Encodes the install of `outcome`, with what was carried to each output segment so far.
-    pub fn new(table: TableId, outcome: &MergeOutcome, carried: &BTreeMap<ContainerId, DeleteSet>) -> Self {
+    pub fn new(table: TableId, outcome: &MergeOutcome, carried: NamedDeletes) -> Self {
         let mut head = Encoder::new();
         head.u64(table.0);
         head.u64(outcome.h.0);
         head.list(outcome.consumed_deltas.iter(), |out, id| out.u64(id.0));
         head.list(outcome.consumed_runs.iter(), |out, id| out.u64(id.0));
         head.option(outcome.output.as_deref(), encode_run);
-        let mut new = Self { head, carried: Encoder::new(), count: 0 };
-        new.add(carried);
-        new
+        Self { head, inline: carried.inline, files: carried.files }
     }
 
-    /// Bytes so far.
+    /// Bytes so far, at most.
     pub fn bytes(&self) -> usize {
-        // The count takes at most five bytes.
-        self.head.len() + self.carried.len() + 5
-    }
-
-    fn add(&mut self, carried: &BTreeMap<ContainerId, DeleteSet>) {
-        for (id, set) in carried {
-            self.carried.u64(id.0);
-            set.encode(&mut self.carried);
-            self.count += 1;
-        }
+        /// Of a file's reference, and of both counts together.
+        const FILE_BYTES: usize = 32;
+        let inline: usize = self.inline.iter().map(|(_, set)| named_bytes(set)).sum();
+        self.head.len() + inline + (self.files.len() + 1) * FILE_BYTES
     }
 
     /// The record, with the deletes carried since.
     pub fn finish(mut self, rest: &BTreeMap<ContainerId, DeleteSet>) -> Vec<u8> {
-        self.add(rest);
-        self.head.varint(self.count as u64);
-        self.head.raw(self.carried.as_slice());
+        self.inline.extend(clone_sets(rest));
+        NamedDeletes { inline: self.inline, files: self.files }.encode(&mut self.head);
         self.head.finish()
     }
 }
@@ -290,7 +286,7 @@ impl InstallRecord {
             deltas: input.list(|input| Ok(ContainerId(input.u64()?)))?,
             runs: input.list(|input| Ok(RunId(input.u64()?)))?,
             output: input.option(decode_run)?,
-            carried: decode_deletes(&mut input)?,
+            carried: NamedDeletes::decode(&mut input)?,
         };
         input.finish()?;
         Ok(record)

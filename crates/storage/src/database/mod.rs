@@ -4,6 +4,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::background::{Background, MergeStatus};
 use crate::commit::{Engine, WriteGate};
@@ -235,7 +236,21 @@ impl Database {
         all
     }
 
-    /// Reads every block of every file that is part of the present, and checks all invariants. Returns what is wrong, a line
+    /// The longest time the commit lock was held since the last call.
+    pub fn take_commit_lock_held_max(&self) -> Duration {
+        self.0.engine.take_lock_held_max()
+    }
+
+    /// How many delete files a restart would read, and their bytes.
+    ///
+    /// # Errors
+    /// Closed.
+    pub fn delete_files(&self) -> Result<(usize, u64)> {
+        let files = self.0.engine.delete_files()?;
+        Ok((files.len(), files.iter().map(|file| file.at().bytes).sum()))
+    }
+
+    /// Reads every block of every file that is part of the present, or that a restart would read for deletes, and checks all invariants. Returns what is wrong, a line
     /// each.
     #[must_use]
     pub fn verify(&self) -> Vec<crate::Error> {
@@ -247,6 +262,10 @@ impl Database {
                     wrong.push(e.context(format!("table \"{}\", run {}", version.schema.name, run.id())));
                 }
             }
+        }
+        match self.0.engine.delete_files() {
+            Ok(files) => wrong.extend(files.iter().filter_map(|file| file.verify().err())),
+            Err(e) => wrong.push(e),
         }
         wrong
     }

@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Rows whose bits are allocated together: 8 KiB, and 256 of them span a container.
-const CHUNK_ROWS: u32 = 1 << 16;
-const CHUNK_WORDS: usize = (CHUNK_ROWS / 64) as usize;
+pub(super) const CHUNK_ROWS: u32 = 1 << 16;
+pub(super) const CHUNK_WORDS: usize = (CHUNK_ROWS / 64) as usize;
 
 /// Grow-only bits over the rows of a container; memory comes with the first bit of each chunk.
 pub(super) struct LatestBits {
@@ -35,6 +35,13 @@ impl LatestBits {
         let old = word.load(Ordering::Relaxed);
         word.store(old | mask, Ordering::Release);
         (mask & !old).count_ones()
+    }
+
+    /// Sets the bits that are on in `words`, whose first bit is row [`CHUNK_ROWS`] times `chunk`. Only one thread may write.
+    pub(super) fn set_chunk(&self, chunk: u32, words: &[u64; CHUNK_WORDS]) {
+        for (word, mask) in (0u32..).zip(words).filter(|(_, mask)| **mask != 0) {
+            self.set_mask(chunk * CHUNK_ROWS + word * 64, *mask);
+        }
     }
 
     /// Sets the bit of row `offset`; true if it was off. Only one thread may write.

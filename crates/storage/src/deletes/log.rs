@@ -1,7 +1,7 @@
 //! The delete log of one container.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use mainstem_kernels::bitmap;
 use parking_lot::{Mutex, RwLock};
@@ -22,6 +22,8 @@ pub struct DeleteLog {
     /// Rows that a bitmap must cover.
     rows: AtomicU32,
     latest: LatestBits,
+    /// There are sets in [`State::unpoured`]. To be read before `latest`: a set is taken off only when its bits are there.
+    unpoured: AtomicBool,
     state: RwLock<State>,
     /// Held by the one fold at work, so that only `record` changes the log meanwhile, and only at its end.
     folding: Mutex<()>,
@@ -39,6 +41,21 @@ struct State {
     log: Vec<Entry>,
     /// Rows deleted.
     count: u64,
+    /// Sets attached whose bits are not yet all in `latest`, with their ends.
+    unpoured: Vec<(CommitTs, DeleteSet)>,
+}
+
+/// What looking for deletes may still cost: rows looked up, 10 to 20 ns each.
+#[derive(Debug)]
+pub struct Lookups(pub usize);
+
+impl Lookups {
+    /// Takes `cost` off; false when there is not so much left.
+    fn spend(&mut self, cost: usize) -> bool {
+        let left = self.0.checked_sub(cost);
+        self.0 = left.unwrap_or(0);
+        left.is_some()
+    }
 }
 
 /// The rows deleted at or before `from`.
@@ -98,6 +115,14 @@ impl State {
         self.base().filter(|b| b.from <= at).map(|b| (b.from, b.count))
     }
 
+    /// Adds an entry, all of whose rows are new.
+    fn push(&mut self, end: CommitTs, set: DeleteSet) {
+        if !set.is_empty() {
+            self.count += set.len() as u64;
+            self.log.push(Entry { end, set, count: self.count });
+        }
+    }
+
     fn footing(&self, at: CommitTs) -> Option<Footing> {
         let (from, count) = self.effective(at)?;
         let folded = self.folded_at(from);
@@ -106,6 +131,11 @@ impl State {
         let start = base.as_ref().map_or(0, |b| self.log.partition_point(|e| e.end <= b.from));
         let sets = self.log.get(start..self.entries_upto(from)).unwrap_or_default();
         Some(Footing { base, sets: sets.iter().map(|e| e.set.clone()).collect(), from, count })
+    }
+
+    /// Whether row `offset` is in a set whose bits are still on their way to `latest`.
+    fn is_unpoured(&self, offset: u32) -> bool {
+        self.unpoured.iter().any(|(_, set)| set.contains(offset))
     }
 
     fn end_of(&self, offset: u32) -> CommitTs {
@@ -165,6 +195,7 @@ impl DeleteLog {
             capacity,
             rows: AtomicU32::new(rows),
             latest: LatestBits::new(capacity),
+            unpoured: AtomicBool::new(false),
             state: RwLock::default(),
             folding: Mutex::new(()),
         }
@@ -198,6 +229,7 @@ impl DeleteLog {
         }
         let mut state = self.state.write();
         debug_assert!(state.log.last().map_or(state.floor, |e| e.end) <= ts, "deletes come in commit order");
+        let known = state.unpoured.iter().any(|(_, unpoured)| unpoured.first_common(set).is_some());
         let added = match set.as_long_range() {
             Some(range) => self.latest.set_range(range),
             None => set.iter().filter(|&offset| self.latest.set(offset)).count() as u64,
@@ -205,10 +237,57 @@ impl DeleteLog {
         if added == 0 {
             return;
         }
-        let set = if added == set.len() as u64 { set.clone() } else { self.new_rows(&state, set) };
-        state.count += added;
-        let count = state.count;
-        state.log.push(Entry { end: ts, set, count });
+        let set = if added == set.len() as u64 && !known { set.clone() } else { self.new_rows(&state, set) };
+        state.push(ts, set);
+    }
+
+    /// As [`DeleteLog::record`], for a set of rows that the caller has proved to be live, in a time that does not depend on
+    /// their number. Until [`DeleteLog::pour`], which is to be called without the commit lock, readers of this container take
+    /// longer.
+    pub fn attach(&self, ts: CommitTs, set: &DeleteSet) {
+        if set.is_empty() {
+            return;
+        }
+        let mut state = self.state.write();
+        debug_assert!(state.log.last().map_or(state.floor, |e| e.end) <= ts, "deletes come in commit order");
+        state.unpoured.push((ts, set.clone()));
+        // Before *applied* is published: who reads at `ts` sees it.
+        self.unpoured.store(true, Ordering::Release);
+        state.push(ts, set.clone());
+    }
+
+    /// Sets the bits of attached sets in `latest`. Holds the lock for a microsecond at a time.
+    pub fn pour(&self) {
+        if !self.unpoured.load(Ordering::Acquire) {
+            return;
+        }
+        let sets = self.state.read().unpoured.clone();
+        for (_, set) in &sets {
+            set.for_each_chunk(|chunk, words| {
+                let _one_writer = self.state.write();
+                self.latest.set_chunk(chunk, words);
+            });
+        }
+        let mut state = self.state.write();
+        state.unpoured.retain(|(ts, _)| sets.iter().all(|(poured, _)| poured != ts));
+        if state.unpoured.is_empty() {
+            self.unpoured.store(false, Ordering::Release);
+        }
+    }
+
+    /// Whether row `offset` was ever deleted.
+    #[inline]
+    fn is_known(&self, offset: u32) -> bool {
+        // In this order: a bit that is still off after the flag was is off for good.
+        let unpoured = self.unpoured.load(Ordering::Acquire);
+        self.latest.get(offset) || (unpoured && self.is_known_slow(offset))
+    }
+
+    #[cold]
+    fn is_known_slow(&self, offset: u32) -> bool {
+        let state = self.state.read();
+        // Poured meanwhile, perhaps.
+        state.is_unpoured(offset) || self.latest.get(offset)
     }
 
     /// The rows of `set` that neither the log nor the base holds. Rare: a commit deletes live rows only.
@@ -238,7 +317,7 @@ impl DeleteLog {
     #[inline]
     #[must_use]
     pub fn is_deleted(&self, offset: u32, at: CommitTs) -> bool {
-        self.latest.get(offset) && self.is_deleted_slow(offset, at)
+        self.is_known(offset) && self.is_deleted_slow(offset, at)
     }
 
     #[cold]
@@ -260,14 +339,14 @@ impl DeleteLog {
     #[inline]
     #[must_use]
     pub fn is_deleted_now(&self, offset: u32) -> bool {
-        self.latest.get(offset)
+        self.is_known(offset)
     }
 
     /// When row `offset` was deleted; [`CommitTs::INFINITY`] while it is live. After a fold this may be later than the
     /// truth, but never so that a pinned snapshot could tell.
     #[must_use]
     pub fn end_of(&self, offset: u32) -> CommitTs {
-        if !self.latest.get(offset) {
+        if !self.is_known(offset) {
             return CommitTs::INFINITY;
         }
         self.state.read().end_of(offset)
@@ -276,7 +355,7 @@ impl DeleteLog {
     /// Some row of `set` that is deleted as of now.
     #[must_use]
     pub fn first_deleted(&self, set: &DeleteSet) -> Option<u32> {
-        set.iter().find(|&offset| self.latest.get(offset))
+        set.iter().find(|&offset| self.is_known(offset))
     }
 
     /// Some row of `set` that was deleted after `after`.
@@ -285,6 +364,22 @@ impl DeleteLog {
         let state = self.state.read();
         let seen = state.entries_upto(after);
         state.log.get(seen..).unwrap_or_default().iter().find_map(|e| e.set.first_common(set))
+    }
+
+    /// As [`DeleteLog::first_deleted_after`], for as long as `left` allows; `None` when it did not suffice.
+    #[must_use]
+    pub fn find_deleted_after(&self, set: &DeleteSet, after: CommitTs, left: &mut Lookups) -> Option<Option<u32>> {
+        let state = self.state.read();
+        for entry in state.log.get(state.entries_upto(after)..).unwrap_or_default() {
+            if !left.spend(entry.set.lookups_with(set)) {
+                return None;
+            }
+            let common = entry.set.first_common(set);
+            if common.is_some() {
+                return Some(common);
+            }
+        }
+        Some(None)
     }
 
     /// The rows deleted for a snapshot at `at` as bits, row 0 the lowest bit of word 0; `None` if there are none. The bits
@@ -320,7 +415,10 @@ impl DeleteLog {
     /// The rows deleted for a snapshot at `at` as a set: what a checkpoint writes and [`DeleteLog::restore`] takes.
     #[must_use]
     pub fn set_at(&self, at: CommitTs) -> DeleteSet {
-        self.bitmap_at(at).map_or_else(DeleteSet::empty, |bits| DeleteSet::from_words(&bits))
+        let words = self.words();
+        // Not kept for readers: a checkpoint asks every container, once.
+        let footing = self.state.read().footing(at);
+        footing.map_or_else(DeleteSet::empty, |footing| DeleteSet::from_words(&footing.build(words).bits))
     }
 
     /// Rows deleted for a snapshot at `at`.
@@ -374,6 +472,7 @@ impl DeleteLog {
     pub fn fold(&self, needed: &[CommitTs]) {
         let (Some(&oldest), Some(&present)) = (needed.first(), needed.last()) else { return };
         debug_assert!(needed.is_sorted());
+        self.pour();
         let _one = self.folding.lock();
         let words = self.words();
         let (old, ends, footings) = {

@@ -7,21 +7,30 @@
 //! 2. A reader at timestamp `t` takes the newest bitmap valid from `t` or before, and the log from there up to `t`.
 //! 3. [`DeleteLog::fold`] turns the log into bitmaps, keeping apart only what a pinned snapshot can tell apart.
 //!
+//! A commit of many deletes calls [`DeleteLog::attach`] instead, whose time does not depend on their number; the bits join
+//! `latest` afterwards, outside of the commit lock ([`DeleteLog::pour`]). Sets too large for a record stand in files (`file`,
+//! `named`).
+//!
 //! Invariants:
 //! - The log is in commit order; a row is deleted once, and its first end stands.
 //! - A bitmap, once handed out, never changes. A bitmap valid from `t` holds exactly the rows with end at or before `t`.
 //! - Log entries end after `floor`, the timestamp of the oldest bitmap; nobody reads below `floor`.
-//! - A row whose bit in `latest` is off was never deleted: live rows cost one load, no lock.
+//! - A row whose bit in `latest` is off, while no set waits to be poured, was never deleted: live rows cost two loads, no lock.
 //!
-//! It does not own: whether a row had begun (its container knows), forwarding, or which snapshots are pinned.
+//! It does not own: whether a row had begun (its container knows), forwarding, which snapshots are pinned, or how long a
+//! delete file is needed.
 //! `docs/design/0001-delete-log.md` says why a row's end stands here and not beside the row.
 
+mod file;
 mod latest;
 mod log;
+mod named;
 mod set;
 
 #[cfg(test)]
 mod tests;
 
-pub use log::DeleteLog;
+pub use file::{DeleteFile, DeleteFileRef, DeleteFileWriter, delete_file_path, parse_delete_file_name};
+pub use log::{DeleteLog, Lookups};
+pub use named::{Collected, DeleteCollector, NamedDeletes, named_bytes};
 pub use set::{DeleteSet, Offsets};

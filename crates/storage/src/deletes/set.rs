@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use roaring::RoaringBitmap;
 
+use super::latest::{CHUNK_ROWS, CHUNK_WORDS};
 use crate::error::Result;
 use crate::ids::RowRef;
 use crate::limits;
@@ -61,15 +62,17 @@ impl DeleteSet {
         }
         let mut bytes = Vec::new();
         mainstem_kernels::cast::to_le_bytes(words, &mut bytes);
-        Self::Bitmap(Arc::new(RoaringBitmap::from_lsb0_bytes(0, &bytes)))
+        Self::from_bitmap(RoaringBitmap::from_lsb0_bytes(0, &bytes))
     }
 
     /// The set of `bitmap`'s rows.
     #[must_use]
-    pub fn from_bitmap(bitmap: RoaringBitmap) -> Self {
+    pub fn from_bitmap(mut bitmap: RoaringBitmap) -> Self {
         if bitmap.len() <= limits::DELETE_SET_FEW_MAX as u64 {
             return Self::from_sorted(&bitmap.iter().collect::<Vec<_>>());
         }
+        // Neighbours are what is deleted most: a range takes a few bytes, in memory and in a record.
+        bitmap.optimize();
         Self::Bitmap(Arc::new(bitmap))
     }
 
@@ -152,10 +155,54 @@ impl DeleteSet {
     #[must_use]
     pub fn first_common(&self, other: &Self) -> Option<u32> {
         if let (Self::Bitmap(a), Self::Bitmap(b)) = (self, other) {
-            return (a.as_ref() & b.as_ref()).min();
+            return if a.is_disjoint(b) { None } else { (a.as_ref() & b.as_ref()).min() };
         }
         let (small, large) = if self.len() <= other.len() { (self, other) } else { (other, self) };
         small.iter().find(|&offset| large.contains(offset))
+    }
+
+    /// What [`DeleteSet::first_common`] with `other` costs, in look-ups of one row each: 10 to 20 ns.
+    #[must_use]
+    pub(super) fn lookups_with(&self, other: &Self) -> usize {
+        /// Two bitmaps are compared by words: 65,536 rows take as long as this many look-ups.
+        const OF_CHUNK: usize = 16;
+        match (self, other) {
+            (Self::Bitmap(_), Self::Bitmap(_)) => {
+                let rows = self.max().min(other.max()).unwrap_or(0) as usize;
+                (rows / CHUNK_ROWS as usize + 1) * OF_CHUNK
+            }
+            _ => self.len().min(other.len()),
+        }
+    }
+
+    /// Gives `take` the set as bits, [`CHUNK_ROWS`] rows at a time: the number of the chunk and its words. Chunks without a
+    /// row are left out.
+    pub(super) fn for_each_chunk(&self, mut take: impl FnMut(u32, &[u64; CHUNK_WORDS])) {
+        let mut words = [0; CHUNK_WORDS];
+        let mut chunk = None;
+        for offset in self {
+            if chunk != Some(offset / CHUNK_ROWS)
+                && let Some(full) = chunk.replace(offset / CHUNK_ROWS)
+            {
+                take(full, &words);
+                words = [0; CHUNK_WORDS];
+            }
+            mainstem_kernels::bitmap::set(&mut words, (offset % CHUNK_ROWS) as usize);
+        }
+        if let Some(last) = chunk {
+            take(last, &words);
+        }
+    }
+
+    /// Bytes that [`DeleteSet::encode`] appends, or a few more.
+    #[must_use]
+    pub fn encoded_bytes(&self) -> usize {
+        /// Longest varint of an offset or a count below 2^28.
+        const VARINT: usize = 4;
+        match self {
+            Self::Bitmap(bitmap) => 1 + VARINT + bitmap.serialized_size(),
+            _ => 1 + VARINT + self.len() * VARINT,
+        }
     }
 
     /// Appends the set to `out`. Few rows: false, their count, and the distance of each from the one before (varints). Many:

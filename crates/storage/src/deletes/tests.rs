@@ -4,11 +4,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use proptest::prelude::*;
 
-use super::{DeleteLog, DeleteSet};
+use super::{DeleteLog, DeleteSet, Lookups};
 use crate::error::ErrorKind;
 use crate::ids::{CommitTs, RowRef};
 use crate::limits;
 use crate::wal::codec::{Decoder, Encoder};
+
+mod file;
 
 const ROWS: u32 = 700;
 
@@ -55,12 +57,16 @@ fn check_since(log: &DeleteLog, naive: &Naive, after: u64, now: u64, probe: &Del
         Some(hit) => assert!(hits.contains(&hit)),
         None => assert_eq!(hits, [0; 0]),
     }
+    let bounded = log.find_deleted_after(probe, CommitTs(after), &mut Lookups(1 << 20));
+    assert_eq!(bounded.map(|hit| hit.is_some()), Some(!hits.is_empty()));
 }
 
 #[derive(Clone, Debug)]
 enum Step {
     Delete(Vec<u32>),
     DeleteRange(u32, u32),
+    Attach(Vec<u32>),
+    Pour,
     Pin,
     Unpin(usize),
     Fold,
@@ -73,6 +79,8 @@ fn step() -> impl Strategy<Value = Step> {
         6 => prop::collection::vec(0..ROWS, 1..6).prop_map(Step::Delete),
         1 => prop::collection::vec(0..ROWS, 250..400).prop_map(Step::Delete),
         1 => (0..ROWS, 0..ROWS).prop_map(|(a, b)| Step::DeleteRange(a.min(b), a.max(b))),
+        2 => prop::collection::vec(0..ROWS, 1..400).prop_map(Step::Attach),
+        1 => Just(Step::Pour),
         2 => Just(Step::Pin),
         1 => any::<usize>().prop_map(Step::Unpin),
         2 => Just(Step::Fold),
@@ -105,6 +113,13 @@ proptest! {
                     log.record(CommitTs(now), &DeleteSet::range(from..to));
                     (from..to).for_each(|offset| { naive.0.entry(offset).or_insert(now); });
                 }
+                Step::Attach(offsets) => {
+                    now += 2;
+                    let live: DeleteSet = offsets.iter().copied().filter(|offset| !naive.0.contains_key(offset)).collect();
+                    log.attach(CommitTs(now), &live);
+                    live.iter().for_each(|offset| { naive.0.insert(offset, now); });
+                }
+                Step::Pour => log.pour(),
                 Step::Pin => pins.push(now),
                 Step::Unpin(i) => { if !pins.is_empty() { pins.remove(i % pins.len()); } }
                 Step::Fold => {
@@ -281,4 +296,59 @@ fn readers_see_their_moment_while_commits_and_folds_go_on() {
         done.store(true, Ordering::Relaxed);
     });
     assert_eq!(log.count_now(), 2 * COMMITS);
+}
+
+#[test]
+fn looking_for_deletes_stops_when_it_costs_too_much() {
+    let log = DeleteLog::new(200_000);
+    let scattered = |from: u32| (from..200_000).step_by(3).collect::<DeleteSet>();
+    (0..10).for_each(|t| log.record(CommitTs(t + 1), &DeleteSet::One(3 * t as u32)));
+    log.attach(CommitTs(20), &scattered(1));
+    let probe = scattered(2);
+    let mut left = Lookups(100);
+    assert_eq!(log.find_deleted_after(&probe, CommitTs::ZERO, &mut left), Some(None));
+    assert!(left.0 < 100 - 10, "{left:?}");
+    assert_eq!(log.find_deleted_after(&probe, CommitTs::ZERO, &mut Lookups(20)), None);
+    assert_eq!(log.find_deleted_after(&scattered(1), CommitTs(10), &mut Lookups(100)), Some(Some(1)));
+}
+
+/// Commit `t` attaches every `COMMITS`-th row from `t - 1` on, so a reader at `t` must see `t` of each `COMMITS` rows deleted,
+/// whether they have been poured or not.
+#[test]
+fn readers_see_attached_sets_while_they_are_poured() {
+    const COMMITS: u32 = 300;
+    const EACH: u32 = 700;
+    let log = DeleteLog::new(COMMITS * EACH);
+    let applied = AtomicU64::new(0);
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for seed in 0..2 {
+            let (log, applied, done) = (&log, &applied, &done);
+            scope.spawn(move || {
+                let mut row = seed * 7_919;
+                while !done.load(Ordering::Relaxed) {
+                    let at = applied.load(Ordering::Acquire);
+                    for _ in 0..200 {
+                        row = (row + 104_729) % (COMMITS * EACH);
+                        let deleted = u64::from(row % COMMITS) < at;
+                        assert_eq!(log.is_deleted(row, CommitTs(at)), deleted, "row {row} at {at}");
+                        assert!(!deleted || log.is_deleted_now(row));
+                    }
+                    assert_eq!(log.count_at(CommitTs(at)), at * u64::from(EACH));
+                }
+            });
+        }
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                log.pour();
+            }
+        });
+        for t in 0..COMMITS {
+            log.attach(CommitTs(u64::from(t) + 1), &(t..COMMITS * EACH).step_by(COMMITS as usize).collect());
+            applied.store(u64::from(t) + 1, Ordering::Release);
+            std::thread::yield_now();
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(log.count_now(), u64::from(COMMITS * EACH));
 }

@@ -19,6 +19,9 @@ pub use guard::GuardedDisk;
 pub use memory::MemDisk;
 pub use real::RealDisk;
 
+/// The folder of segments and delete files.
+pub const DATA_DIR: &str = "data";
+
 /// A place for files: a directory, memory, or a simulated disk that can fail.
 pub trait Disk: Send + Sync + Debug {
     /// Makes a new, empty, writable file at `path`, replacing what stood there; who holds the old file keeps its bytes.

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::catalog::format::{decode_schema, encode_schema};
-use crate::deletes::DeleteSet;
+use crate::deletes::NamedDeletes;
 use crate::disk::Disk;
 use crate::error::{Error, ErrorKind, Result, sqlstate};
 use crate::ids::{CommitTs, ContainerId, LogPosition, RunId};
@@ -50,6 +50,8 @@ pub struct Manifest {
     pub next_table: u64,
     /// The tables.
     pub tables: Vec<ManifestTable>,
+    /// Rows of their containers that were deleted at or before the manifest's timestamp.
+    pub deletes: NamedDeletes,
 }
 
 /// One table of a manifest.
@@ -58,18 +60,9 @@ pub struct ManifestTable {
     /// Its schema.
     pub schema: Arc<TableSchema>,
     /// Its deltas, oldest first: not written anywhere but in the log.
-    pub deltas: Vec<ManifestContainer>,
+    pub deltas: Vec<ContainerId>,
     /// Its runs, oldest first.
     pub runs: Vec<ManifestRun>,
-}
-
-/// A delta of a manifest.
-#[derive(Clone, Debug)]
-pub struct ManifestContainer {
-    /// Its id.
-    pub id: ContainerId,
-    /// Its rows deleted at or before the manifest's timestamp.
-    pub deletes: DeleteSet,
 }
 
 /// A run of a manifest.
@@ -77,8 +70,8 @@ pub struct ManifestContainer {
 pub struct ManifestRun {
     /// Its id.
     pub id: RunId,
-    /// Its segments: blocks, rows that belong to the run, rows deleted at or before the manifest's timestamp.
-    pub segments: Vec<(SegmentMeta, Range<u32>, DeleteSet)>,
+    /// Its segments: blocks, rows that belong to the run.
+    pub segments: Vec<(SegmentMeta, Range<u32>)>,
     /// Its key index, which has none itself and no rows deleted.
     pub index: Option<Box<Self>>,
 }
@@ -89,6 +82,15 @@ impl Manifest {
     /// # Errors
     /// Io or Full: the old manifest stays.
     pub fn write(&self, disk: &dyn Disk) -> Result<()> {
+        self.write_aside(disk)?;
+        Self::take_name(disk)
+    }
+
+    /// Writes the manifest under another name, durably.
+    ///
+    /// # Errors
+    /// Io or Full: nothing is left.
+    pub fn write_aside(&self, disk: &dyn Disk) -> Result<()> {
         let payload = self.encode();
         let mut bytes = Vec::with_capacity(HEADER_BYTES + payload.len());
         bytes.extend_from_slice(MAGIC);
@@ -100,11 +102,15 @@ impl Manifest {
             file.append(&bytes)?;
             file.sync()
         });
-        if let Err(e) = written.and_then(|()| disk.rename(MANIFEST_ASIDE, MANIFEST_FILE)) {
-            // The old manifest stands; the torn one is swept at the next open if it cannot be removed now.
-            let _ = disk.remove(MANIFEST_ASIDE);
-            return Err(e);
-        }
+        written.inspect_err(|_| discard_aside(disk))
+    }
+
+    /// Makes the manifest written aside the one that a restart finds.
+    ///
+    /// # Errors
+    /// Io or Full: a restart finds the old one or the new one.
+    pub fn take_name(disk: &dyn Disk) -> Result<()> {
+        disk.rename(MANIFEST_ASIDE, MANIFEST_FILE).inspect_err(|_| discard_aside(disk))?;
         disk.sync_dir("")
     }
 
@@ -165,14 +171,14 @@ impl Manifest {
         out.list(self.tables.iter(), |out, table| {
             encode_schema(out, &table.schema);
             out.list(table.deltas.iter(), |out, delta| {
-                out.u64(delta.id.0);
-                delta.deletes.encode(out);
+                out.u64(delta.0);
             });
             out.list(table.runs.iter(), |out, run| {
                 encode_run(out, run);
                 out.option(run.index.as_deref(), encode_run);
             });
         });
+        self.deletes.encode(&mut out);
         out.finish()
     }
 
@@ -187,16 +193,21 @@ impl Manifest {
             next_run: input.u64()?,
             next_table: input.u64()?,
             tables: input.list(decode_table)?,
+            deletes: NamedDeletes::decode(&mut input)?,
         };
         input.finish()?;
         Ok(manifest)
     }
 }
 
+/// The old manifest stands; what cannot be removed now is swept at the next open.
+fn discard_aside(disk: &dyn Disk) {
+    let _ = disk.remove(MANIFEST_ASIDE);
+}
+
 fn decode_table(input: &mut Decoder<'_>) -> Result<ManifestTable> {
     let schema = Arc::new(decode_schema(input)?);
-    let deltas = input
-        .list(|input| Ok(ManifestContainer { id: ContainerId(input.u64()?), deletes: DeleteSet::decode(input)? }))?;
+    let deltas = input.list(|input| Ok(ContainerId(input.u64()?)))?;
     let runs = input.list(|input| {
         let run = decode_run(input)?;
         let index = input.option(decode_run)?.map(Box::new);
@@ -207,11 +218,10 @@ fn decode_table(input: &mut Decoder<'_>) -> Result<ManifestTable> {
 
 fn encode_run(out: &mut Encoder, run: &ManifestRun) {
     out.u64(run.id.0);
-    out.list(run.segments.iter(), |out, (meta, range, deletes)| {
+    out.list(run.segments.iter(), |out, (meta, range)| {
         meta.encode(out);
         out.u32(range.start);
         out.u32(range.end);
-        deletes.encode(out);
     });
 }
 
@@ -220,11 +230,10 @@ fn decode_run(input: &mut Decoder<'_>) -> Result<ManifestRun> {
     let segments = input.list(|input| {
         let meta = SegmentMeta::decode(input)?;
         let range = input.u32()?..input.u32()?;
-        let deletes = DeleteSet::decode(input)?;
-        if range.start > range.end || range.end > meta.rows || deletes.max().is_some_and(|max| max >= meta.rows) {
+        if range.start > range.end || range.end > meta.rows {
             return Err(input.corrupt("a run names rows its segment does not have"));
         }
-        Ok((meta, range, deletes))
+        Ok((meta, range))
     })?;
     Ok(ManifestRun { id, segments, index: None })
 }

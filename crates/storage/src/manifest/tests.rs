@@ -30,9 +30,10 @@ fn what_is_written_is_read() {
     let manifest = Manifest::read(&disk).unwrap().unwrap();
     let [table] = manifest.tables.as_slice() else { panic!("{manifest:?}") };
     assert_eq!(table.runs.iter().map(|run| run.segments.len()).sum::<usize>(), 3);
-    let of_runs = table.runs.iter().flat_map(|run| &run.segments).map(|(_, _, deletes)| deletes.len()).sum::<usize>();
-    let of_deltas = table.deltas.iter().map(|delta| delta.deletes.len()).sum::<usize>();
-    assert_eq!((of_runs, of_deltas), (1, 1));
+    let deletes: Vec<_> =
+        manifest.deletes.inline.iter().map(|(id, set)| (table.deltas.contains(id), set.len())).collect();
+    assert_eq!(deletes, [(true, 1), (false, 1)]);
+    assert_eq!(manifest.deletes.files, []);
     let copy = MemDisk::new();
     manifest.write(&copy).unwrap();
     assert_eq!(bytes_of(&copy), bytes_of(&disk), "one state, one file");

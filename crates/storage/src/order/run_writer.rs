@@ -6,12 +6,12 @@ use std::sync::Arc;
 use arrow_array::ArrayRef;
 
 use super::index_writer::IndexWriter;
-use crate::disk::Disk;
+use crate::disk::{DATA_DIR, Disk};
 use crate::error::Result;
 use crate::ids::{ContainerId, FileId, RunId};
 use crate::main_store::{Run, RunSegment};
 use crate::schema::TableSchema;
-use crate::segment::{BlockCache, DATA_DIR, Segment, rows_that_fit, write_segment};
+use crate::segment::{BlockCache, Segment, rows_that_fit, write_segment};
 
 /// Where new ids come from. None is given out twice, also not after a crash once something that is logged names it.
 pub trait IdSource: Send + Sync + Debug {

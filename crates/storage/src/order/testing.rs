@@ -10,13 +10,13 @@ use proptest::prelude::*;
 
 use super::{IdSource, RunWriter, SegmentTarget};
 use crate::delta_store::DeltaGeneration;
-use crate::disk::{Disk, MemDisk};
+use crate::disk::{DATA_DIR, Disk, MemDisk};
 use crate::ids::{CommitTs, ContainerId, FileId, RunId};
 use crate::main_store::Run;
 use crate::predicate::compare_values;
 use crate::row::{RowBuffer, RowLayout, Value, testing, value_of};
 use crate::schema::{DataType, Layout, TableSchema};
-use crate::segment::{BlockCache, DATA_DIR};
+use crate::segment::BlockCache;
 
 pub(crate) type Row = Vec<Value>;
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
 
+use crate::deletes::parse_delete_file_name;
 use crate::disk::Disk;
 use crate::error::{Error, Result, sqlstate};
 use crate::ids::{FileId, LogPosition};
@@ -43,9 +44,12 @@ pub(super) fn refuse_remains(disk: &dyn Disk) -> Result<()> {
     Ok(())
 }
 
-/// Removes data files no version lists: outputs of merges and loads that were never committed, and files whose drop was
-/// logged but not carried out.
-pub(super) fn remove_orphans(disk: &dyn Disk, root: &Root) -> Result<()> {
+/// Removes data files that no version lists and that are not among `delete_files`: outputs of merges and loads that were never
+/// committed, deletes that no record or manifest names, and files whose drop was logged but not carried out.
+pub(super) fn remove_orphans(disk: &dyn Disk, root: &Root, delete_files: &BTreeSet<FileId>) -> Result<()> {
+    // A process killed between the manifest's rename and its fsync left a name that a power cut would take back, with it the
+    // reason why a delete file is an orphan.
+    disk.sync_dir("")?;
     let listed: BTreeSet<FileId> = root
         .tables
         .values()
@@ -54,7 +58,9 @@ pub(super) fn remove_orphans(disk: &dyn Disk, root: &Root) -> Result<()> {
         .collect();
     let mut removed = false;
     for name in disk.list(DATA_DIR)? {
-        if segment::parse_segment_name(&name).is_none_or(|id| !listed.contains(&id)) {
+        let is_segment = segment::parse_segment_name(&name).is_some_and(|id| listed.contains(&id));
+        let is_delete_file = parse_delete_file_name(&name).is_some_and(|id| delete_files.contains(&id));
+        if !is_segment && !is_delete_file {
             disk.remove(&format!("{DATA_DIR}/{name}"))?;
             removed = true;
         }

@@ -6,6 +6,7 @@
 //! 1. The manifest gives tables, containers and deletes as of its timestamp T.
 //! 2. The log is replayed from where the manifest says. Of records up to T only inserts into the deltas it lists count, for
 //!    those were written nowhere else; then the deltas' deletes as of T are restored; of later records everything, in order.
+//!    Delete files that the manifest or later records name are read one block at a time.
 //! 3. A torn tail ends the replay cleanly; damage below what was known fsynced is a named corruption error (contract 4).
 //! 4. Before the first write: the torn tail is cut off, what was replayed is fsynced, a new log file is begun; then orphan
 //!    files are removed, so that no old bytes or ids return. A read-only open skips this step and writes nothing.
@@ -19,6 +20,7 @@ mod replay;
 use std::sync::Arc;
 
 use crate::commit::{Engine, EngineParts};
+use crate::deletes::NamedDeletes;
 use crate::disk::Disk;
 use crate::error::{Error, Result, sqlstate};
 use crate::ids::{CommitTs, LogPosition};
@@ -34,7 +36,7 @@ use replay::Replay;
 #[cfg(test)]
 mod tests;
 
-pub use crate::segment::DATA_DIR;
+pub use crate::disk::DATA_DIR;
 pub use crate::wal::WAL_DIR;
 pub use files::refuse_foreign;
 
@@ -61,7 +63,10 @@ pub fn open(disk: Arc<dyn Disk>, options: OpenOptions) -> Result<Arc<Engine>> {
         // In this order: beginning the log fsyncs what was replayed. Before that a power cut may take back a record that a
         // killed process left to the operating system, and with it the reason why a file is an orphan.
         let log = Log::create(disk.clone(), tail.next_start(files::new_log_id(), replayed.at))?;
-        files::remove_orphans(disk.as_ref(), &replayed.root)?;
+        let manifest_files = replayed.manifest_files.iter();
+        let delete_files = manifest_files.chain(replayed.delete_files.iter().map(|(_, file)| file));
+        let delete_files = delete_files.map(|file| file.at().file).collect();
+        files::remove_orphans(disk.as_ref(), &replayed.root, &delete_files)?;
         log
     };
     Ok(Engine::new(EngineParts {
@@ -72,6 +77,8 @@ pub fn open(disk: Arc<dyn Disk>, options: OpenOptions) -> Result<Arc<Engine>> {
         options,
         log_start: manifest.log_start,
         delta_starts: replayed.delta_starts,
+        delete_files: replayed.delete_files,
+        manifest_files: replayed.manifest_files,
         next_container: replayed.next_container,
         next_file: replayed.next_file,
         next_run: replayed.next_run,
@@ -91,6 +98,8 @@ pub fn in_memory(disk: Arc<dyn Disk>, options: OpenOptions) -> Arc<Engine> {
         options,
         log_start: LogPosition(0),
         delta_starts: std::collections::BTreeMap::new(),
+        delete_files: Vec::new(),
+        manifest_files: Vec::new(),
         next_container: 1,
         next_file: 1,
         next_run: 1,
@@ -123,6 +132,7 @@ fn create(disk: &Arc<dyn Disk>, options: &OpenOptions) -> Result<Manifest> {
         next_run: 1,
         next_table: 1,
         tables: Vec::new(),
+        deletes: NamedDeletes::default(),
     };
     manifest.write(disk.as_ref())?;
     Ok(manifest)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::catalog::Catalog;
 use crate::commit::record::{CommitRecord, DdlRecord, InstallRecord, RunRecord, TableRecord};
-use crate::deletes::DeleteSet;
+use crate::deletes::{DeleteFile, DeleteSet, NamedDeletes};
 use crate::delta_store::DeltaGeneration;
 use crate::disk::Disk;
 use crate::error::{Error, Result};
@@ -28,6 +28,10 @@ pub(super) struct Replay {
     catalog: Catalog,
     tables: BTreeMap<TableId, TableVersion>,
     delta_starts: BTreeMap<ContainerId, LogPosition>,
+    /// Delete files that records name.
+    delete_files: Vec<(CommitTs, Arc<DeleteFile>)>,
+    /// Delete files that the manifest names.
+    manifest_files: Vec<Arc<DeleteFile>>,
     next_container: u64,
     next_file: u64,
     next_run: u64,
@@ -39,6 +43,8 @@ pub(super) struct Replayed {
     pub at: CommitTs,
     pub root: Root,
     pub delta_starts: BTreeMap<ContainerId, LogPosition>,
+    pub delete_files: Vec<(CommitTs, Arc<DeleteFile>)>,
+    pub manifest_files: Vec<Arc<DeleteFile>>,
     pub next_container: u64,
     pub next_file: u64,
     pub next_run: u64,
@@ -57,6 +63,8 @@ impl Replay {
             catalog: Catalog::default(),
             tables: BTreeMap::new(),
             delta_starts: BTreeMap::new(),
+            delete_files: Vec::new(),
+            manifest_files: Vec::new(),
             next_container: manifest.next_container,
             next_file: manifest.next_file,
             next_run: manifest.next_run,
@@ -65,27 +73,45 @@ impl Replay {
         for table in &manifest.tables {
             let id = table.schema.id;
             replay.catalog = replay.catalog.with_table(table.schema.clone())?;
-            let mut deltas = Vec::with_capacity(table.deltas.len());
-            for delta in &table.deltas {
-                deltas.push(Arc::new(DeltaGeneration::new(delta.id, table.schema.clone())));
-                if !delta.deletes.is_empty() {
-                    replay.pending.push((id, delta.id, delta.deletes.clone()));
-                }
-            }
+            let delta = |id: &ContainerId| Arc::new(DeltaGeneration::new(*id, table.schema.clone()));
+            let deltas = table.deltas.iter().map(delta).collect();
             let runs = table.runs.iter().map(|run| replay.manifest_run(run)).collect::<Result<Vec<_>>>()?;
             let schema = table.schema.clone();
             replay.tables.insert(id, TableVersion { schema, valid_from: manifest.at, moves: 0, deltas, runs });
         }
+        replay.manifest_deletes(&manifest.deletes)?;
         Ok(replay)
+    }
+
+    /// The manifest's deletes: of segments at once, of deltas when their rows are there.
+    fn manifest_deletes(&mut self, deletes: &NamedDeletes) -> Result<()> {
+        let segments: BTreeMap<ContainerId, Arc<Segment>> = (self.tables.values().flat_map(|version| &version.runs))
+            .flat_map(|run| run.segments())
+            .map(|part| (part.segment.id(), part.segment.clone()))
+            .collect();
+        let (at, disk) = (self.manifest_at, self.disk.clone());
+        let (tables, pending) = (&self.tables, &mut self.pending);
+        let take = |id: ContainerId, set: DeleteSet| {
+            if let Some(segment) = segments.get(&id).filter(|s| set.max().is_none_or(|max| max < s.rows())) {
+                segment.deletes().restore(at, &set);
+                return Ok(());
+            }
+            let table = tables.iter().find(|(_, version)| version.deltas.iter().any(|delta| delta.id() == id));
+            let (table, _) = table.ok_or_else(|| manifest_damage(format!("rows {id} does not have")))?;
+            pending.push((*table, id, set));
+            Ok(())
+        };
+        self.manifest_files = each_delete(&disk, deletes, take)?;
+        // Its own file got its number after the counters were read.
+        let files = self.manifest_files.iter().map(|file| file.at().file.0 + 1);
+        self.next_file = files.fold(self.next_file, u64::max);
+        Ok(())
     }
 
     fn manifest_run(&self, run: &ManifestRun) -> Result<Arc<Run>> {
         let mut segments = Vec::with_capacity(run.segments.len());
-        for (meta, range, deletes) in &run.segments {
+        for (meta, range) in &run.segments {
             let segment = Segment::open(meta.clone(), self.disk.clone(), self.cache.clone());
-            if !deletes.is_empty() {
-                segment.deletes().restore(self.manifest_at, deletes);
-            }
             segments.push(RunSegment { segment, range: range.clone() });
         }
         let index = run.index.as_deref().map(|index| self.manifest_run(index)).transpose()?;
@@ -132,6 +158,8 @@ impl Replay {
             at: self.at,
             root: Root { valid_from: self.at, catalog: Arc::new(self.catalog), tables },
             delta_starts: self.delta_starts,
+            delete_files: self.delete_files,
+            manifest_files: self.manifest_files,
             next_container: self.next_container,
             next_file: self.next_file,
             next_run: self.next_run,
@@ -161,11 +189,7 @@ impl Replay {
             let delta = self.tables.get(&table).and_then(|v| v.deltas.iter().find(|d| d.id() == id));
             let delta = delta.ok_or_else(|| Error::internal("a manifest delta vanished during replay"))?;
             if deletes.max().is_some_and(|max| max >= delta.rows()) {
-                return Err(Error::corrupt(
-                    crate::manifest::MANIFEST_FILE,
-                    0,
-                    format!("it deletes rows of delta {id} that the log does not hold"),
-                ));
+                return Err(manifest_damage(format!("rows of delta {id} that the log does not hold")));
             }
             delta.deletes().restore(self.manifest_at, &deletes);
         }
@@ -207,11 +231,23 @@ impl Replay {
         if !runs.is_empty() {
             *version = version.with_load(record.ts, &runs);
         }
-        for (id, set) in &table.deletes {
-            let container = version
-                .container(*id)
-                .ok_or_else(|| damaged(record, format!("it deletes from unknown container {id}")))?;
-            container.deletes().record(record.ts, set);
+        self.deletes(record, table.table, &table.deletes)
+    }
+
+    /// The deletes of a record. A file's, one block at a time.
+    fn deletes(&mut self, record: &LogRecord, table: TableId, deletes: &NamedDeletes) -> Result<()> {
+        let disk = self.disk.clone();
+        let version = self.version(record, table)?;
+        let take = |id: ContainerId, set: DeleteSet| {
+            let container = version.container(id);
+            let container =
+                container.ok_or_else(|| damaged(record, format!("it deletes from unknown container {id}")))?;
+            container.deletes().record(record.ts, &set);
+            Ok(())
+        };
+        for file in each_delete(&disk, deletes, take)? {
+            self.next_file = self.next_file.max(file.at().file.0 + 1);
+            self.delete_files.push((record.ts, file));
         }
         Ok(())
     }
@@ -256,14 +292,8 @@ impl Replay {
         let output = install.output.as_ref().map(|run| self.open_run(install.table, run)).transpose()?;
         let version = self.version(record, install.table)?;
         let next = version.with_merge(record.ts, &install.deltas, &install.runs, output);
-        for (id, set) in &install.carried {
-            let container = next
-                .container(*id)
-                .ok_or_else(|| damaged(record, format!("it deletes from unknown container {id}")))?;
-            container.deletes().record(record.ts, set);
-        }
         *version = next;
-        Ok(())
+        self.deletes(record, install.table, &install.carried)
     }
 
     /// Opens a run's segments; one the table already has stays as it is, with its deletes.
@@ -293,6 +323,24 @@ impl Replay {
     fn version(&mut self, record: &LogRecord, table: TableId) -> Result<&mut TableVersion> {
         self.tables.get_mut(&table).ok_or_else(|| damaged(record, format!("it changes unknown table {table}")))
     }
+}
+
+/// Gives `take` each set of `deletes`; returns the files they stand in.
+fn each_delete(
+    disk: &Arc<dyn Disk>,
+    deletes: &NamedDeletes,
+    mut take: impl FnMut(ContainerId, DeleteSet) -> Result<()>,
+) -> Result<Vec<Arc<DeleteFile>>> {
+    for (id, set) in &deletes.inline {
+        take(*id, set.clone())?;
+    }
+    let files: Vec<_> = deletes.files.iter().map(|at| DeleteFile::named(disk.clone(), *at)).collect();
+    files.iter().try_for_each(|file| file.read(&mut take))?;
+    Ok(files)
+}
+
+fn manifest_damage(rows: impl std::fmt::Display) -> Error {
+    Error::corrupt(crate::manifest::MANIFEST_FILE, 0, format!("it deletes {rows}"))
 }
 
 /// What a record says cannot be.

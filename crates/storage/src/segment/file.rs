@@ -15,12 +15,9 @@ use arrow_buffer::{Buffer, MutableBuffer};
 
 use super::cache::BlockCache;
 use super::format::{self, BlockRef, CHECKSUM_BYTES, SegmentMeta};
-use crate::disk::Disk;
+use crate::disk::{DATA_DIR, Disk};
 use crate::error::{Error, Result};
 use crate::ids::FileId;
-
-/// The folder of segment files.
-pub const DATA_DIR: &str = "data";
 
 /// Path of the segment file `file`.
 #[must_use]

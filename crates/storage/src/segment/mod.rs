@@ -35,7 +35,7 @@ pub(crate) mod tests;
 
 pub use cache::{BlockCache, CacheStats};
 pub use encoding::Encoding;
-pub use file::{DATA_DIR, parse_segment_name, segment_path};
+pub use file::{parse_segment_name, segment_path};
 pub use format::{BlockRef, ColumnMeta, KeyBounds, SegmentMeta, ZoneMap};
 pub use reader::Segment;
 pub use writer::{rows_that_fit, write_segment};

@@ -254,13 +254,14 @@ impl Transaction {
         let writes = Arc::make_mut(writes);
         let mut key = Vec::new();
         for (&container, offsets) in &statement.deleted.by_container {
+            if container != ContainerId::OWN_ROWS {
+                *writes.deletes.entry(container).or_default() |= offsets;
+                continue;
+            }
             for offset in offsets {
                 let row = RowRef::new(container, offset);
                 let newly = writes.delete(row);
-                if newly
-                    && container == ContainerId::OWN_ROWS
-                    && let Some(codec) = &codec
-                {
+                if newly && let Some(codec) = &codec {
                     key.clear();
                     codec.encode_row(writes.rows.row(offset as usize), &mut key);
                     writes.keys.remove(key.as_slice());

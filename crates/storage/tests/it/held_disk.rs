@@ -21,7 +21,7 @@ struct Holds {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Folders whose files' syncs wait.
+    /// Parts of paths of files whose syncs wait.
     held: Vec<String>,
     /// Paths of files whose sync waits now.
     waiting: Vec<String>,
@@ -35,21 +35,21 @@ impl HeldDisk {
         Self { live, ..Self::default() }
     }
 
-    /// From now on syncs of files in `folder` wait.
-    pub fn hold(&self, folder: &str) {
-        self.holds.state.lock().held.push(folder.to_owned());
+    /// From now on syncs of files with `part` in their path wait.
+    pub fn hold(&self, part: &str) {
+        self.holds.state.lock().held.push(part.to_owned());
     }
 
-    /// Lets the syncs of files in `folder` go on.
-    pub fn release(&self, folder: &str) {
-        self.holds.state.lock().held.retain(|held| held != folder);
+    /// Lets the syncs of files with `part` in their path go on.
+    pub fn release(&self, part: &str) {
+        self.holds.state.lock().held.retain(|held| held != part);
         self.holds.changed.notify_all();
     }
 
-    /// Waits until a sync of a file in `folder` waits.
-    pub fn wait_for_sync(&self, folder: &str) {
+    /// Waits until a sync of a file with `part` in its path waits.
+    pub fn wait_for_sync(&self, part: &str) {
         let mut state = self.holds.state.lock();
-        while !state.waiting.iter().any(|path| path.starts_with(folder)) {
+        while !state.waiting.iter().any(|path| path.contains(part)) {
             self.holds.changed.wait(&mut state);
         }
     }
@@ -131,7 +131,7 @@ impl DiskFile for HeldFile {
         let mut state = holds.state.lock();
         state.waiting.push(self.path.clone());
         holds.changed.notify_all();
-        while state.held.iter().any(|folder| self.path.starts_with(folder.as_str())) {
+        while state.held.iter().any(|part| self.path.contains(part.as_str())) {
             holds.changed.wait(&mut state);
         }
         let at = state.waiting.iter().position(|path| *path == self.path).unwrap();

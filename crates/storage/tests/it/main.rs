@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
+mod deletes;
 mod held_disk;
 mod isolation;
 mod key_index;

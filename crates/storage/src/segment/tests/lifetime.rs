@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use super::{disk, schema, segment, write};
+use crate::disk::DATA_DIR;
 use crate::ids::{ColumnId, ContainerId, FileId};
 use crate::row::Value;
 use crate::schema::DataType;
-use crate::segment::{BlockCache, DATA_DIR, Segment, SegmentMeta, parse_segment_name, rows_that_fit, write_segment};
+use crate::segment::{BlockCache, Segment, SegmentMeta, parse_segment_name, rows_that_fit, write_segment};
 use crate::wal::codec::{Decoder, Encoder};
 
 #[test]

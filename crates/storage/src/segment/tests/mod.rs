@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use arrow_array::ArrayRef;
 
-use super::{BlockCache, DATA_DIR, Segment, SegmentMeta, write_segment};
-use crate::disk::{Disk, MemDisk};
+use super::{BlockCache, Segment, SegmentMeta, write_segment};
+use crate::disk::{DATA_DIR, Disk, MemDisk};
 use crate::ids::{ColumnId, ContainerId, FileId, SchemaVersion, TableId};
 use crate::row::{Value, array_of};
 use crate::schema::{Column, DataType, Layout, TableOptions, TableSchema};

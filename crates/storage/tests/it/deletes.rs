@@ -1,0 +1,271 @@
+//! Deletes too many for a log record: in files, for exactly as long as a restart needs them.
+
+use std::sync::Arc;
+
+use mainstem_storage::database::Database;
+use mainstem_storage::disk::{Disk, MemDisk};
+use mainstem_storage::error::sqlstate;
+use mainstem_storage::ids::{RowRef, TableId};
+use mainstem_storage::settings::OpenOptions;
+use mainstem_storage::transaction::Transaction;
+
+use crate::held_disk::HeldDisk;
+use crate::support::*;
+
+/// Nothing fits into a record.
+fn all_aside() -> OpenOptions {
+    OpenOptions { inline_delete_bytes: 0, ..options() }
+}
+
+fn open(disk: &HeldDisk) -> Database {
+    Database::open_on(Arc::new(disk.clone()), all_aside()).unwrap()
+}
+
+/// What the next process finds after a kill.
+fn killed(disk: &HeldDisk) -> (Database, MemDisk) {
+    let copy = disk.live.copy();
+    (Database::open_on(Arc::new(copy.clone()), all_aside()).unwrap(), copy)
+}
+
+fn delete_files(disk: &impl Disk) -> Vec<String> {
+    disk.list("data").unwrap().into_iter().filter(|name| name.ends_with(".del")).collect()
+}
+
+fn delete_where(txn: &mut Transaction, t: TableId, wanted: impl Fn(&Row) -> bool) -> usize {
+    let found: Vec<RowRef> = select(txn, t, wanted).unwrap().into_iter().map(|(at, _)| at).collect();
+    let schema = txn.catalog().table(t).cloned().unwrap();
+    let mut statement = txn.statement();
+    statement.delete(&schema, &found).unwrap();
+    txn.apply(statement).unwrap();
+    found.len()
+}
+
+fn delete_and_commit(db: &Database, t: TableId, wanted: impl Fn(&Row) -> bool) {
+    let mut txn = begin(db);
+    assert!(delete_where(&mut txn, t, wanted) > 0);
+    txn.commit().unwrap();
+}
+
+#[test]
+fn a_file_lives_until_a_checkpoint_covers_its_commit() {
+    let disk = HeldDisk::default();
+    let db = open(&disk);
+    let t = create(&db, "t", true, 7);
+    insert_and_commit(&db, t, 0..40);
+    db.flush(t).unwrap();
+    assert_eq!(delete_files(&disk.live), Vec::<String>::new());
+    disk.take_done();
+    delete_and_commit(&db, t, |r| r.0 % 3 == 0);
+    let [first] = delete_files(&disk.live).try_into().unwrap();
+    let done = disk.take_done();
+    let place = |wanted: &dyn Fn(&str) -> bool| done.iter().position(|step| wanted(step)).unwrap();
+    let record = place(&|step| step.starts_with("sync wal/"));
+    let (bytes, name) = (place(&|step| step == format!("sync data/{first}")), place(&|step| step == "sync data"));
+    assert!(bytes < record && name < record, "durable before its record: {done:?}");
+
+    let before = contents(&db, t);
+    for _ in 0..2 {
+        let (again, files) = killed(&disk);
+        assert_eq!(contents(&again, t), before);
+        assert_eq!(delete_files(&files), std::slice::from_ref(&first), "a restart may come again");
+        assert_eq!(again.delete_files().unwrap().0, 1);
+    }
+    insert_and_commit(&db, t, 50..52);
+    disk.take_done();
+    db.checkpoint().unwrap();
+    let done = disk.take_done();
+    let place =
+        |wanted: &str| done.iter().position(|step| step == wanted).unwrap_or_else(|| panic!("{wanted}: {done:?}"));
+    let removed = place(&format!("remove data/{first}"));
+    assert!(place("rename MANIFEST") < removed);
+    assert!(done[..removed].iter().any(|step| step == "sync "), "the manifest's name is durable first: {done:?}");
+    let [of_manifest] = delete_files(&disk.live).try_into().unwrap();
+    assert_ne!(of_manifest, first);
+    assert!(place(&format!("sync data/{of_manifest}")) < place("rename MANIFEST"));
+
+    // Its number is never given out again.
+    let (again, files) = killed(&disk);
+    delete_and_commit(&again, t, |r| r.0 % 3 == 1);
+    assert_eq!(delete_files(&files).len(), 2);
+    let after = contents(&again, t);
+    assert_eq!(contents(&Database::open_on(Arc::new(files.copy()), all_aside()).unwrap(), t), after);
+
+    // The next checkpoint takes the file of this one along; with nothing deleted there is none.
+    delete_and_commit(&db, t, |r| r.0 % 3 == 1);
+    assert_eq!(delete_files(&disk.live).len(), 2);
+    db.checkpoint().unwrap();
+    assert_eq!(delete_files(&disk.live).len(), 1);
+    let before = contents(&db, t);
+    assert_eq!(contents(&killed(&disk).0, t), before);
+    db.merge(t).unwrap();
+    db.checkpoint().unwrap();
+    assert_eq!(delete_files(&disk.live), Vec::<String>::new());
+    assert_eq!(contents(&killed(&disk).0, t), before);
+}
+
+#[test]
+fn what_fits_stays_in_the_record() {
+    let disk = HeldDisk::default();
+    let db = Database::open_on(Arc::new(disk.clone()), options()).unwrap();
+    let t = create(&db, "t", true, 1_000);
+    insert_and_commit(&db, t, 0..9_000);
+    db.flush(t).unwrap();
+    // A long range takes few bytes, as it does for TRUNCATE.
+    delete_and_commit(&db, t, |r| r.0 < 8_000);
+    assert_eq!(delete_files(&disk.live), Vec::<String>::new());
+    let before = contents(&db, t);
+    assert_eq!(contents(&killed(&disk).0, t), before);
+}
+
+/// More rows than the lock has time for, over many containers, deltas and segments: attached whole, marked later.
+#[test]
+fn a_delete_of_many_rows_is_whole_or_not_there() {
+    let disk = HeldDisk::default();
+    let db = open(&disk);
+    let t = create(&db, "t", false, 500);
+    insert_and_commit(&db, t, 0..9_000);
+    insert_and_commit(&db, t, 9_000..9_300);
+    let reader = begin(&db);
+    let mut beside = begin(&db);
+    assert_eq!(delete_where(&mut beside, t, |r| r.0 == 4), 1);
+    delete_and_commit(&db, t, |r| r.0 % 7 != 3);
+    assert_eq!(all(&reader, t).len(), 9_300);
+    assert_eq!(state(beside.commit()), "40001", "the row was deleted");
+    let left = contents(&db, t);
+    assert_eq!(left.len(), 9_300 / 7 + 1);
+    assert_eq!(contents(&killed(&disk).0, t), left);
+    db.merge(t).unwrap();
+    assert_eq!(contents(&db, t), left);
+    assert_eq!(contents(&killed(&disk).0, t), left);
+}
+
+#[test]
+fn a_refused_commit_leaves_no_file() {
+    let disk = HeldDisk::default();
+    let db = open(&disk);
+    let t = create(&db, "t", true, 7);
+    insert_and_commit(&db, t, 0..40);
+    let mut loser = begin(&db);
+    delete_where(&mut loser, t, |r| r.0 < 20);
+    delete_and_commit(&db, t, |r| r.0 == 3);
+    assert_eq!(state(loser.commit()), "40001");
+    assert_eq!(delete_files(&disk.live).len(), 1);
+}
+
+/// A merge moves the rows after the file was written and before the lock: what the record names is where they are now.
+#[test]
+fn a_file_is_made_anew_when_a_merge_moves_its_rows() {
+    let disk = HeldDisk::default();
+    let db = open(&disk);
+    let t = create(&db, "t", true, 7);
+    insert_and_commit(&db, t, (0..40).map(|id| id * 3));
+    db.flush(t).unwrap();
+    disk.hold(".del");
+    std::thread::scope(|scope| {
+        let commit = scope.spawn(|| {
+            let mut txn = begin(&db);
+            delete_where(&mut txn, t, |r| r.0 % 2 == 0);
+            txn.commit().unwrap();
+        });
+        disk.wait_for_sync(".del");
+        // Between the others, so that no segment stays as it is.
+        insert_and_commit(&db, t, (0..40).map(|id| id * 3 + 1));
+        db.merge(t).unwrap();
+        disk.release(".del");
+        commit.join().unwrap();
+    });
+    let left: Vec<i64> = contents(&db, t).iter().map(|r| r.0).collect();
+    let wanted: Vec<i64> = (0..120).filter(|id| (id % 3 == 0 && id % 2 == 1) || id % 3 == 1).collect();
+    assert_eq!(left, wanted);
+    assert_eq!(delete_files(&disk.live).len(), 1, "the first one is gone");
+    assert_eq!(contents(&killed(&disk).0, t), contents(&db, t));
+}
+
+/// Deletes that land in a merge's inputs while it runs go with its install, in a file when they are many.
+#[test]
+fn carried_deletes_survive_in_a_file_of_the_install() {
+    let disk = HeldDisk::default();
+    let db = open(&disk);
+    let t = create(&db, "t", true, 7);
+    insert_and_commit(&db, t, 0..60);
+    disk.hold(".seg");
+    std::thread::scope(|scope| {
+        let merge = scope.spawn(|| db.flush(t).unwrap());
+        disk.wait_for_sync(".seg");
+        delete_and_commit(&db, t, |r| r.0 % 5 == 0);
+        delete_and_commit(&db, t, |r| r.0 % 5 == 1);
+        assert_eq!(delete_files(&disk.live).len(), 2);
+        disk.release(".seg");
+        merge.join().unwrap();
+    });
+    assert_eq!(delete_files(&disk.live).len(), 3, "two commits and the install");
+    // Fsynced behind the install, which waits for nobody.
+    insert_and_commit(&db, t, 100..101);
+    let left = contents(&db, t);
+    assert_eq!(left.len(), 37);
+    let (again, _) = killed(&disk);
+    assert_eq!(contents(&again, t), left);
+    assert_eq!(again.verify().len(), 0);
+    db.checkpoint().unwrap();
+    assert_eq!(delete_files(&disk.live).len(), 1);
+    assert_eq!(contents(&killed(&disk).0, t), left);
+}
+
+#[test]
+fn files_nobody_names_go_when_the_database_is_opened_for_writing() {
+    let disk = HeldDisk::default();
+    let db = open(&disk);
+    let t = create(&db, "t", true, 7);
+    insert_and_commit(&db, t, 0..40);
+    db.checkpoint().unwrap();
+    delete_and_commit(&db, t, |r| r.0 < 20);
+    let copy = disk.live.copy();
+    let named = delete_files(&copy);
+    // Of a commit that never came to its record; and one half written.
+    copy.put("data/0000009998.del", vec![0; 40]);
+    copy.put("data/0000009999.del", Vec::new());
+    let read_only = OpenOptions { read_only: true, ..all_aside() };
+    let reader = Database::open_on(Arc::new(copy.clone()), read_only).unwrap();
+    assert_eq!(contents(&reader, t), contents(&db, t));
+    assert_eq!(reader.verify().len(), 0);
+    reader.close().unwrap();
+    assert_eq!(delete_files(&copy).len(), 3, "a reader changes nothing");
+    let writer = Database::open_on(Arc::new(copy.clone()), all_aside()).unwrap();
+    assert_eq!(contents(&writer, t), contents(&db, t));
+    assert_eq!(delete_files(&copy), named);
+}
+
+#[test]
+fn a_missing_or_damaged_file_is_an_error_that_names_it() {
+    for by_manifest in [false, true] {
+        let disk = HeldDisk::default();
+        let db = open(&disk);
+        let t = create(&db, "t", true, 7);
+        insert_and_commit(&db, t, 0..40);
+        db.flush(t).unwrap();
+        delete_and_commit(&db, t, |r| r.0 % 2 == 0);
+        if by_manifest {
+            db.checkpoint().unwrap();
+        }
+        let [name] = delete_files(&disk.live).try_into().unwrap();
+        let path = format!("data/{name}");
+        let good = disk.live.get(&path).unwrap();
+        let refused = |change: &dyn Fn(&MemDisk)| {
+            let copy = disk.live.copy();
+            change(&copy);
+            let error = Database::open_on(Arc::new(copy), all_aside()).unwrap_err();
+            assert_eq!(error.sqlstate(), sqlstate::CORRUPT, "{error}");
+            assert!(error.message().contains(&path), "{error}");
+        };
+        refused(&|copy| copy.remove(&path).unwrap());
+        for at in 0..good.len() {
+            let mut bytes = good.clone();
+            bytes[at] ^= 1 << (at % 8);
+            refused(&|copy| copy.put(&path, bytes.clone()));
+        }
+        // Damage that comes later is found by the check.
+        disk.live.put(&path, good[..good.len() - 1].to_vec());
+        let [wrong] = db.verify().try_into().unwrap();
+        assert!(wrong.message().contains(&path), "{wrong}");
+    }
+}
