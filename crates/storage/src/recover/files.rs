@@ -47,9 +47,6 @@ pub(super) fn refuse_remains(disk: &dyn Disk) -> Result<()> {
 /// Removes data files that no version lists and that are not among `delete_files`: outputs of merges and loads that were never
 /// committed, deletes that no record or manifest names, and files whose drop was logged but not carried out.
 pub(super) fn remove_orphans(disk: &dyn Disk, root: &Root, delete_files: &BTreeSet<FileId>) -> Result<()> {
-    // A process killed between the manifest's rename and its fsync left a name that a power cut would take back, with it the
-    // reason why a delete file is an orphan.
-    disk.sync_dir("")?;
     let listed: BTreeSet<FileId> = root
         .tables
         .values()

@@ -60,8 +60,9 @@ pub fn open(disk: Arc<dyn Disk>, options: OpenOptions) -> Result<Arc<Engine>> {
     let log = if options.read_only {
         Log::disabled()
     } else {
-        // In this order: beginning the log fsyncs what was replayed. Before that a power cut may take back a record that a
-        // killed process left to the operating system, and with it the reason why a file is an orphan.
+        // In this order: beginning the log fsyncs what was replayed, and the names in the database's folder. Before that a power
+        // cut may take back a record, or the manifest's name, that a killed process left to the operating system, and with it
+        // the reason why a file is an orphan.
         let log = Log::create(disk.clone(), tail.next_start(files::new_log_id(), replayed.at))?;
         let manifest_files = replayed.manifest_files.iter();
         let delete_files = manifest_files.chain(replayed.delete_files.iter().map(|(_, file)| file));

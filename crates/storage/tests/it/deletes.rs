@@ -93,7 +93,13 @@ fn a_file_lives_until_a_checkpoint_covers_its_commit() {
     // The next checkpoint takes the file of this one along; with nothing deleted there is none.
     delete_and_commit(&db, t, |r| r.0 % 3 == 1);
     assert_eq!(delete_files(&disk.live).len(), 2);
+    disk.take_done();
     db.checkpoint().unwrap();
+    let done = disk.take_done();
+    let place =
+        |wanted: &str| done.iter().position(|step| step == wanted).unwrap_or_else(|| panic!("{wanted}: {done:?}"));
+    let (renamed, removed) = (place("rename MANIFEST"), place(&format!("remove data/{of_manifest}")));
+    assert!(renamed < removed && done[renamed..removed].iter().any(|step| step == "sync "), "{done:?}");
     assert_eq!(delete_files(&disk.live).len(), 1);
     let before = contents(&db, t);
     assert_eq!(contents(&killed(&disk).0, t), before);
@@ -230,7 +236,12 @@ fn files_nobody_names_go_when_the_database_is_opened_for_writing() {
     assert_eq!(reader.verify().len(), 0);
     reader.close().unwrap();
     assert_eq!(delete_files(&copy).len(), 3, "a reader changes nothing");
-    let writer = Database::open_on(Arc::new(copy.clone()), all_aside()).unwrap();
+    let watched = HeldDisk::on(copy.clone());
+    let writer = Database::open_on(Arc::new(watched.clone()), all_aside()).unwrap();
+    let done = watched.take_done();
+    let place = |wanted: &str| done.iter().position(|step| step == wanted).unwrap_or_else(|| panic!("{done:?}"));
+    // A power cut must not take back the manifest that is the reason why a file is an orphan.
+    assert!(place("sync ") < place("remove data/0000009998.del"));
     assert_eq!(contents(&writer, t), contents(&db, t));
     assert_eq!(delete_files(&copy), named);
 }
