@@ -22,13 +22,16 @@ mod session;
 mod plan;
 mod provider;
 mod rules;
+mod value;
 mod error;
 
 pub use api::{
-    Appender, Connection, Database, InterruptHandle, QueryResult, StatementOutcome, Statements, Transaction,
+    Appender, ColumnIndex, Connection, Database, InterruptHandle, QueryResult, Row, Rows, Statement, StatementOutcome,
+    Statements, Transaction,
 };
 pub use session::{Notice, TransactionStatus};
 pub use sql::split_statements;
+pub use value::{Date, Decimal, FromValue, Params, ResultColumn, Timestamp, TimestampTz, ToValue, ValueRef};
 
 pub use arrow;
 pub use mainstem_storage::error::sqlstate;

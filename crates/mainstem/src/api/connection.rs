@@ -1,5 +1,6 @@
 //! Connections.
 
+use std::io::{Read, Write};
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
@@ -8,9 +9,11 @@ use mainstem_storage::schema::TableSchema;
 use mainstem_storage::{Error, Result};
 use parking_lot::Mutex;
 
-use super::{Appender, QueryResult, StatementOutcome, Transaction};
-use crate::session::{Interrupts, Session, Shared, TransactionStatus};
-use crate::sql::{self, Script, Statement};
+use super::{Appender, QueryResult, Row, Rows, Statement, StatementOutcome, Transaction};
+use crate::plan::Description;
+use crate::session::{Interrupts, Prepared, Session, Shared, TransactionStatus};
+use crate::sql::{self, Script};
+use crate::value::{Params, ValueRef};
 
 /// A connection: a session with its own transaction and settings. It may be used from any thread; statements run one after
 /// the other.
@@ -45,13 +48,135 @@ impl Connection {
     pub fn execute(&self, sql: &str) -> Result<u64> {
         let mut written = 0;
         for outcome in self.run(sql)? {
-            let outcome = outcome?;
-            written += outcome.rows_affected.unwrap_or(0);
-            if let Some(rows) = outcome.rows {
-                rows.count_rows()?;
-            }
+            written += outcome?.finish()?;
         }
         Ok(written)
+    }
+
+    /// Runs a script: the statements of `sql`, separated by semicolons, as [`Connection::execute`] does.
+    ///
+    /// ```
+    /// # fn main() -> mainstem::Result<()> {
+    /// let connection = mainstem::Database::in_memory()?.connect()?;
+    /// connection.execute_batch("CREATE TABLE t (k BIGINT PRIMARY KEY); INSERT INTO t VALUES (1), (2)")?;
+    /// assert_eq!(connection.query_row("SELECT count(*) FROM t", ())?.get::<i64>(0)?, 2);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Connection::execute`].
+    pub fn execute_batch(&self, sql: &str) -> Result<()> {
+        self.execute(sql).map(|_| ())
+    }
+
+    /// Prepares one statement, which may have parameters `$1`, `$2`, ...: see [`Statement`].
+    ///
+    /// # Errors
+    /// Whatever is wrong with the statement apart from values: 42601, 42P01, 42703 and so on.
+    pub fn prepare(&self, sql: &str) -> Result<Statement<'_>> {
+        let template = Arc::new(sql::parse_template(sql)?);
+        let prepared = self.session.lock().prepare(template)?;
+        Ok(Statement::new(self, prepared))
+    }
+
+    /// Runs one statement with values for its parameters; returns how many rows it wrote. A statement that is run often is
+    /// better prepared once.
+    ///
+    /// ```
+    /// # fn main() -> mainstem::Result<()> {
+    /// let connection = mainstem::Database::in_memory()?.connect()?;
+    /// connection.execute("CREATE TABLE t (k BIGINT PRIMARY KEY, v TEXT)")?;
+    /// assert_eq!(connection.execute_with("INSERT INTO t VALUES ($1, $2), ($3, $2)", (1, "new", 2))?, 2);
+    /// assert_eq!(connection.execute_with("DELETE FROM t WHERE k = $1", [1])?, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Connection::prepare`] and [`Statement::execute`].
+    pub fn execute_with(&self, sql: &str, params: impl Params) -> Result<u64> {
+        self.prepare(sql)?.execute(params)
+    }
+
+    /// Runs one statement with values for its parameters and gives its rows.
+    ///
+    /// # Errors
+    /// As [`Connection::prepare`] and [`Statement::query`].
+    pub fn query_with(&self, sql: &str, params: impl Params) -> Result<Rows> {
+        self.prepare(sql)?.query(params)
+    }
+
+    /// Runs one statement with values for its parameters and gives its only row.
+    ///
+    /// ```
+    /// # fn main() -> mainstem::Result<()> {
+    /// let connection = mainstem::Database::in_memory()?.connect()?;
+    /// let row = connection.query_row("SELECT $1 * 2 AS twice", [21])?;
+    /// assert_eq!(row.get::<i64>("twice")?, 42);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Connection::prepare`] and [`Statement::query_row`].
+    pub fn query_row(&self, sql: &str, params: impl Params) -> Result<Row> {
+        self.prepare(sql)?.query_row(params)
+    }
+
+    /// Runs `sql`, a COPY FROM STDIN, with the data that `input` gives; returns how many rows were read. The data ends where
+    /// the input does, or at a line `\.`.
+    ///
+    /// ```
+    /// # fn main() -> mainstem::Result<()> {
+    /// let connection = mainstem::Database::in_memory()?.connect()?;
+    /// connection.execute("CREATE TABLE city (name TEXT PRIMARY KEY, people INTEGER)")?;
+    /// let data = "Ulm,128928\nJena,\n";
+    /// assert_eq!(connection.copy_in("COPY city FROM STDIN (FORMAT csv)", data.as_bytes())?, 2);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// 22P04 for malformed data, 22P02 and others for a value, with the line; those of the table and of the input; 42601
+    /// when `sql` is another statement. Nothing was inserted then.
+    pub fn copy_in(&self, sql: &str, mut input: impl Read) -> Result<u64> {
+        let mut script = sql::parse(sql)?;
+        let outcome = script.with_stack(|script| self.session.lock().copy_in(script, &mut input))?;
+        Ok(outcome.affected.unwrap_or(0))
+    }
+
+    /// Runs `sql`, a COPY TO STDOUT, and writes the data to `output`; returns how many rows were written.
+    ///
+    /// ```
+    /// # fn main() -> mainstem::Result<()> {
+    /// let connection = mainstem::Database::in_memory()?.connect()?;
+    /// let mut data = Vec::new();
+    /// connection.copy_out("COPY (SELECT 1, 'a b', NULL) TO STDOUT", &mut data)?;
+    /// assert_eq!(data, b"1\ta b\t\\N\n");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of the query and of the output, which may have got some of the data then; 42601 when `sql` is another statement.
+    pub fn copy_out(&self, sql: &str, mut output: impl Write) -> Result<u64> {
+        let mut script = sql::parse(sql)?;
+        let outcome = script.with_stack(|script| self.session.lock().copy_out(script, &mut output))?;
+        Ok(outcome.affected.unwrap_or(0))
+    }
+
+    pub(super) fn run_prepared(&self, prepared: &mut Prepared, values: &[ValueRef<'_>]) -> Result<StatementOutcome> {
+        let outcome = self.session.lock().run_prepared(prepared, values)?;
+        Ok(StatementOutcome::new(outcome, &self.shared))
+    }
+
+    pub(super) fn gives_rows(&self, prepared: &Prepared) -> bool {
+        self.session.lock().prepared_gives_rows(prepared)
+    }
+
+    pub(super) fn describe(&self, prepared: &mut Prepared) -> Result<Arc<Description>> {
+        self.session.lock().describe(prepared)
     }
 
     /// Runs one statement that gives rows.
@@ -60,18 +185,19 @@ impl Connection {
     /// Those of planning here, those of running with the rows; 42601 when `sql` is not one statement that gives rows.
     pub fn query(&self, sql: &str) -> Result<QueryResult> {
         let mut script = sql::parse(sql)?;
-        let gives_rows =
-            |s: &Statement| matches!(s, Statement::Query(_) | Statement::Explain { .. } | Statement::Setting(_));
-        if !script.only().is_some_and(gives_rows) {
+        let session = self.session.lock();
+        let gives_rows = script.only().is_some_and(|statement| session.gives_rows(statement));
+        drop(session);
+        if !gives_rows {
             return Err(Error::invalid(
                 sqlstate::SYNTAX,
                 "a query is one statement that gives rows; use execute or run",
             ));
         }
-        let outcome = self.run_next(&mut script).transpose()?;
-        outcome
-            .and_then(|outcome| outcome.rows)
-            .ok_or_else(|| Error::invalid(sqlstate::SYNTAX, "the statement gives no rows; use execute"))
+        match self.run_next(&mut script).transpose()? {
+            Some(outcome) => outcome.into_rows(),
+            None => Err(Error::internal("a script lost its statement")),
+        }
     }
 
     /// Parses `sql`, then runs its statements one at a time as the iterator is advanced.

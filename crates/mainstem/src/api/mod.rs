@@ -7,10 +7,14 @@ mod appender;
 mod connection;
 mod database;
 mod result;
+mod row;
+mod statement;
 mod transaction;
 
 pub use appender::Appender;
 pub use connection::{Connection, InterruptHandle, Statements};
 pub use database::Database;
 pub use result::{QueryResult, StatementOutcome};
+pub use row::{ColumnIndex, Row, Rows};
+pub use statement::Statement;
 pub use transaction::Transaction;

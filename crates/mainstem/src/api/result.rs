@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use mainstem_storage::Result;
+use mainstem_storage::error::sqlstate;
+use mainstem_storage::{Error, Result};
 
-use crate::session::{Batches, Notice, Outcome, Rows, Shared};
+use super::Rows;
+use crate::session::{self, Batches, Notice, Outcome, Shared};
 
 /// Rows of a query as Arrow batches, streamed: the query runs while they are read. It reads one snapshot, whatever is
 /// written meanwhile, and lives on its own: its connection may run other statements. Dropping it ends the query.
@@ -25,10 +27,10 @@ enum Source {
 }
 
 impl QueryResult {
-    pub(super) fn new(rows: Rows, shared: Arc<Shared>) -> Self {
+    pub(super) fn new(rows: session::Rows, shared: Arc<Shared>) -> Self {
         let (schema, source) = match rows {
-            Rows::Running(running) => (running.schema, Source::Running(running.batches)),
-            Rows::Ready(schema, batches) => (schema, Source::Ready(batches.into_iter())),
+            session::Rows::Running(running) => (running.schema, Source::Running(running.batches)),
+            session::Rows::Ready(schema, batches) => (schema, Source::Ready(batches.into_iter())),
         };
         Self { schema, source, _shared: shared }
     }
@@ -37,6 +39,12 @@ impl QueryResult {
     #[must_use]
     pub fn schema(&self) -> SchemaRef {
         self.schema.clone()
+    }
+
+    /// The rows one by one, as values.
+    #[must_use]
+    pub fn rows(self) -> Rows {
+        Rows::new(self)
     }
 
     /// All rows, in memory.
@@ -92,5 +100,18 @@ impl StatementOutcome {
             rows: outcome.rows.map(|rows| QueryResult::new(rows, shared.clone())),
             notices: outcome.notices,
         }
+    }
+
+    /// Reads the rows to their end; returns how many rows were written.
+    pub(super) fn finish(self) -> Result<u64> {
+        if let Some(rows) = self.rows {
+            rows.count_rows()?;
+        }
+        Ok(self.rows_affected.unwrap_or(0))
+    }
+
+    /// The rows, of a statement that gives some.
+    pub(super) fn into_rows(self) -> Result<QueryResult> {
+        self.rows.ok_or_else(|| Error::invalid(sqlstate::SYNTAX, "the statement gives no rows; use execute"))
     }
 }

@@ -1,8 +1,11 @@
 //! Explicit transactions as guards.
 
+use std::io::{Read, Write};
+
 use mainstem_storage::Result;
 
-use super::{Appender, Connection, QueryResult};
+use super::{Appender, Connection, QueryResult, Row, Statement};
+use crate::value::Params;
 
 /// An open transaction of a connection. Rolled back when dropped.
 #[derive(Debug)]
@@ -31,6 +34,46 @@ impl<'a> Transaction<'a> {
     /// As [`Connection::query`].
     pub fn query(&self, sql: &str) -> Result<QueryResult> {
         self.connection.query(sql)
+    }
+
+    /// As [`Connection::prepare`], inside the transaction. The statement may outlive it.
+    ///
+    /// # Errors
+    /// As [`Connection::prepare`]; 25P02 after a conflict.
+    pub fn prepare(&self, sql: &str) -> Result<Statement<'a>> {
+        self.connection.prepare(sql)
+    }
+
+    /// As [`Connection::execute_with`], inside the transaction.
+    ///
+    /// # Errors
+    /// As [`Connection::execute_with`].
+    pub fn execute_with(&self, sql: &str, params: impl Params) -> Result<u64> {
+        self.connection.execute_with(sql, params)
+    }
+
+    /// As [`Connection::query_row`], inside the transaction.
+    ///
+    /// # Errors
+    /// As [`Connection::query_row`].
+    pub fn query_row(&self, sql: &str, params: impl Params) -> Result<Row> {
+        self.connection.query_row(sql, params)
+    }
+
+    /// As [`Connection::copy_in`], inside the transaction.
+    ///
+    /// # Errors
+    /// As [`Connection::copy_in`].
+    pub fn copy_in(&self, sql: &str, input: impl Read) -> Result<u64> {
+        self.connection.copy_in(sql, input)
+    }
+
+    /// As [`Connection::copy_out`], inside the transaction.
+    ///
+    /// # Errors
+    /// As [`Connection::copy_out`].
+    pub fn copy_out(&self, sql: &str, output: impl Write) -> Result<u64> {
+        self.connection.copy_out(sql, output)
     }
 
     /// As [`Connection::appender`], inside the transaction.

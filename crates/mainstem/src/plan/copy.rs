@@ -1,9 +1,10 @@
-//! COPY between tables and files.
+//! COPY between tables and files, or streams of the program that runs it.
 //!
 //! Reading streams: a batch of rows is in memory at a time, and storage writes large statements aside. Writing goes to a
 //! file beside the target, which gets the target's name when it is whole and fsynced.
 
 use std::fs::File;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,11 +24,11 @@ use mainstem_storage::transaction::{StatementWrites, Transaction};
 use mainstem_storage::{Error, Result};
 
 use super::assign::{assign, check};
-use super::csv::{CsvReader, CsvWriter, TextBatch};
+use super::csv::{CsvReader, LineFormat, LineWriter, TextBatch, TextReader};
 use super::write::{assigned, nullable_schema, positions, table_of};
 use crate::error::{from_arrow, from_parquet};
 use crate::session::{Environment, Running};
-use crate::sql::{CopyFormat, CopyOptions, CopySource, CsvOptions};
+use crate::sql::{CopyFormat, CopyOptions, CopyPlace, CopySource};
 
 /// Runs a COPY FROM; returns the rows read.
 ///
@@ -39,6 +40,7 @@ pub(crate) fn copy_from(
     table: &str,
     columns: &[String],
     options: &CopyOptions,
+    client: Option<&mut dyn Read>,
 ) -> Result<u64> {
     let table = table_of(transaction, table)?;
     positions(&table, columns, table.columns.len())?;
@@ -47,16 +49,38 @@ pub(crate) fn copy_from(
             return Err(Error::invalid(sqlstate::DUPLICATE_COLUMN, format!("column \"{name}\" is named twice")));
         }
     }
-    let file = File::open(&options.path).map_err(|e| Error::io("open", format_args!("\"{}\"", options.path), e))?;
     let mut input = CopyIn { table: table.clone(), columns, writes: transaction.statement(), env };
-    match &options.format {
-        CopyFormat::Csv(csv) => input.csv(file, csv).map_err(|e| e.context(format_args!("COPY \"{}\"", table.name)))?,
-        CopyFormat::Parquet => input.parquet(file).map_err(|e| e.context(format_args!("COPY \"{}\"", table.name)))?,
-    }
+    let open = |path: &str| File::open(path).map_err(|e| Error::io("open", format_args!("\"{path}\""), e));
+    let read = match (&options.place, &options.format, client) {
+        (CopyPlace::File(path), CopyFormat::Parquet, _) => input.parquet(open(path)?),
+        (CopyPlace::File(path), format, _) => input.lines(&mut open(path)?, format),
+        (CopyPlace::Client, format, Some(stream)) => input.lines(stream, format),
+        (CopyPlace::Client, _, None) => return Err(no_stream("STDIN", "copy_in")),
+    };
+    read.map_err(|e| e.context(format_args!("COPY \"{}\"", table.name)))?;
     let writes = input.writes;
     let inserted = writes.inserted();
     transaction.apply(writes)?;
     Ok(inserted)
+}
+
+fn no_stream(name: &str, call: &str) -> Error {
+    Error::invalid(sqlstate::FEATURE_NOT_SUPPORTED, format!("COPY with {name} needs a stream: call {call}"))
+}
+
+/// Rows as lines of text.
+enum Lines<'a> {
+    Csv(CsvReader<&'a mut dyn Read>),
+    Text(TextReader<&'a mut dyn Read>),
+}
+
+impl Lines<'_> {
+    fn next_batch(&mut self) -> Result<Option<TextBatch>> {
+        match self {
+            Self::Csv(reader) => reader.next_batch(limits::BATCH_ROWS),
+            Self::Text(reader) => reader.next_batch(limits::BATCH_ROWS),
+        }
+    }
 }
 
 struct CopyIn<'a, 'e> {
@@ -76,13 +100,17 @@ impl CopyIn<'_, '_> {
         self.columns.iter().filter_map(|name| self.table.column_named(name).cloned()).collect()
     }
 
-    fn csv(&mut self, file: File, options: &CsvOptions) -> Result<()> {
+    fn lines(&mut self, input: &mut dyn Read, format: &CopyFormat) -> Result<()> {
         let columns = self.file_columns();
         let names: Vec<String> = columns.iter().map(|c| c.name.clone()).collect();
         let sources = positions(&self.table, self.columns, columns.len())?;
         let arrow = nullable_schema(&self.table);
-        let mut reader = CsvReader::new(file, options.clone(), names);
-        while let Some(batch) = reader.next_batch(limits::BATCH_ROWS)? {
+        let mut lines = match format {
+            CopyFormat::Csv(options) => Lines::Csv(CsvReader::new(input, options.clone(), names)),
+            CopyFormat::Text(options) => Lines::Text(TextReader::new(input, options.clone(), names)),
+            CopyFormat::Parquet => return Err(Error::internal("FORMAT parquet read as lines")),
+        };
+        while let Some(batch) = lines.next_batch()? {
             self.env.cancel.check()?;
             let typed = columns
                 .iter()
@@ -207,25 +235,50 @@ pub(crate) fn copy_to(
     transaction: &Transaction,
     source: CopySource,
     options: &CopyOptions,
+    client: Option<&mut dyn Write>,
 ) -> Result<u64> {
     let query = source_query(transaction, source)?;
     let plan = env.plan(transaction, query, None)?;
-    let Running { schema, batches } = env.start(&plan)?;
-    let aside = Aside::create(&options.path)?;
-    let mut sink = Sink::new(aside.file()?, &options.format, &schema)?;
+    let running = env.start(&plan)?;
+    match (&options.place, client) {
+        (CopyPlace::File(path), _) => {
+            let aside = Aside::create(path)?;
+            let mut sink = Sink::new(aside.file()?, &options.format, &running.schema)?;
+            let rows = each_batch(running, |batch| sink.write(batch))?;
+            sink.finish()?;
+            aside.install()?;
+            Ok(rows)
+        }
+        (CopyPlace::Client, Some(stream)) => {
+            let mut writer = LineWriter::new(stream, line_format(&options.format)?, &running.schema)?;
+            let rows = each_batch(running, |batch| writer.write(batch))?;
+            writer.finish()?.flush().map_err(|e| Error::io("write", "the data", e))?;
+            Ok(rows)
+        }
+        (CopyPlace::Client, None) => Err(no_stream("STDOUT", "copy_out")),
+    }
+}
+
+fn each_batch(running: Running, mut write: impl FnMut(&RecordBatch) -> Result<()>) -> Result<u64> {
     let mut rows = 0;
-    for batch in batches {
+    for batch in running.batches {
         let batch = batch?;
         rows += batch.num_rows() as u64;
-        sink.write(&batch)?;
+        write(&batch)?;
     }
-    sink.finish()?;
-    aside.install()?;
     Ok(rows)
 }
 
+fn line_format(format: &CopyFormat) -> Result<LineFormat> {
+    match format {
+        CopyFormat::Csv(options) => Ok(LineFormat::Csv(options.clone())),
+        CopyFormat::Text(options) => Ok(LineFormat::Text(options.clone())),
+        CopyFormat::Parquet => Err(Error::internal("FORMAT parquet written as lines")),
+    }
+}
+
 enum Sink {
-    Csv(CsvWriter<File>),
+    Lines(LineWriter<File>),
     /// The second handle is the same file, to fsync it.
     Parquet(Box<ArrowWriter<File>>, File),
 }
@@ -233,7 +286,9 @@ enum Sink {
 impl Sink {
     fn new(file: File, format: &CopyFormat, schema: &SchemaRef) -> Result<Self> {
         Ok(match format {
-            CopyFormat::Csv(options) => Self::Csv(CsvWriter::new(file, options.clone(), schema)?),
+            CopyFormat::Csv(_) | CopyFormat::Text(_) => {
+                Self::Lines(LineWriter::new(file, line_format(format)?, schema)?)
+            }
             CopyFormat::Parquet => {
                 let properties =
                     WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();
@@ -247,14 +302,14 @@ impl Sink {
 
     fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         match self {
-            Self::Csv(writer) => writer.write(batch),
+            Self::Lines(writer) => writer.write(batch),
             Self::Parquet(writer, _) => writer.write(batch).map_err(|e| from_parquet(&e)),
         }
     }
 
     fn finish(self) -> Result<()> {
         let file = match self {
-            Self::Csv(writer) => writer.finish()?,
+            Self::Lines(writer) => writer.finish()?,
             Self::Parquet(mut writer, file) => {
                 writer.finish().map_err(|e| from_parquet(&e))?;
                 writer.sync().map_err(|e| Error::io("write", "the file", e))?;

@@ -10,7 +10,9 @@ mod write;
 mod copy;
 mod csv;
 mod define;
+mod parameters;
 
 pub(crate) use copy::{copy_from, copy_to};
 pub(crate) use define::{create_table, drop_table};
+pub(crate) use parameters::{Description, Parameters, bind, describe};
 pub(crate) use write::{append, delete, explained, insert, nullable_schema, table_of, update};

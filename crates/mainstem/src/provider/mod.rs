@@ -17,3 +17,4 @@ mod values;
 
 pub(crate) use catalog::{CATALOG, StatementCatalog, StatementTables};
 pub(crate) use system::{Cell, SystemTables};
+pub(crate) use values::to_scalar;

@@ -19,9 +19,9 @@ use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskCo
 use datafusion::physical_expr::projection::ProjectionExprs;
 use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
 use datafusion::physical_plan::DisplayFormatType;
-use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet};
+use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder};
 use futures::Stream;
-use mainstem_storage::scan::{ROW_REF_COLUMN, Scan, ScanRequest, ScanWorker};
+use mainstem_storage::scan::{EmittedRows, ROW_REF_COLUMN, Scan, ScanRequest, ScanWorker};
 use mainstem_storage::version::TableView;
 use parking_lot::Mutex;
 
@@ -83,7 +83,13 @@ impl StoreSource {
     }
 
     fn scan(&self) -> Result<Arc<Scan>> {
-        self.view.scan(&self.request).map_err(|e| DataFusionError::External(Box::new(e)))
+        let scan = self.view.scan(&self.request).map_err(|e| DataFusionError::External(Box::new(e)))?;
+        let counts = scan.counts();
+        let count = |name, n| MetricBuilder::new(&self.metrics).global_counter(name).add(n);
+        count("segments", counts.segments);
+        count("segments_pruned", counts.segments_pruned);
+        count("segments_enclosed", counts.segments_enclosed);
+        Ok(scan)
     }
 }
 
@@ -148,6 +154,7 @@ impl DataSource for StoreSource {
             row_ref_at: self.row_ref_at,
             left: self.request.limit.unwrap_or(usize::MAX),
             metrics: BaselineMetrics::new(&self.metrics, args.partition),
+            origins: Origins::new(&self.metrics, args.partition),
         }))
     }
 
@@ -244,6 +251,37 @@ struct StoreStream {
     row_ref_at: Option<usize>,
     left: usize,
     metrics: BaselineMetrics,
+    origins: Origins,
+}
+
+/// Rows by where they live, as EXPLAIN ANALYZE shows them.
+struct Origins {
+    main: Count,
+    delta: Count,
+    /// Of the transaction itself, not committed yet.
+    own: Count,
+    counted: EmittedRows,
+}
+
+impl Origins {
+    fn new(metrics: &ExecutionPlanMetricsSet, partition: usize) -> Self {
+        let counter = |name| MetricBuilder::new(metrics).counter(name, partition);
+        Self {
+            main: counter("rows_from_main"),
+            delta: counter("rows_from_delta"),
+            own: counter("rows_from_own_writes"),
+            counted: EmittedRows::default(),
+        }
+    }
+
+    /// Counts what came since the last time.
+    fn count(&mut self, emitted: EmittedRows) {
+        let before = std::mem::replace(&mut self.counted, emitted);
+        let more = |now: u64, before: u64| usize::try_from(now.saturating_sub(before)).unwrap_or(usize::MAX);
+        self.main.add(more(emitted.main, before.main));
+        self.delta.add(more(emitted.delta, before.delta));
+        self.own.add(more(emitted.own, before.own));
+    }
 }
 
 impl StoreStream {
@@ -257,6 +295,7 @@ impl StoreStream {
             Err(e) => return Some(Err(DataFusionError::External(Box::new(e)))),
         };
         timer.done();
+        self.origins.count(self.worker.emitted());
         let batch = if batch.num_rows() > self.left { batch.slice(0, self.left) } else { batch };
         self.left -= batch.num_rows();
         Some(self.arrange(batch))

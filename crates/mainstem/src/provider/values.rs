@@ -30,7 +30,7 @@ pub(super) fn to_value(scalar: &ScalarValue, data_type: DataType) -> Option<Valu
 }
 
 /// `value` of a column of type `data_type` as a scalar of the column's Arrow type; None if it is NULL or does not fit.
-pub(super) fn to_scalar(value: &Value, data_type: DataType) -> Option<ScalarValue> {
+pub(crate) fn to_scalar(value: &Value, data_type: DataType) -> Option<ScalarValue> {
     use ScalarValue as S;
     Some(match (data_type, value) {
         (DataType::Boolean, Value::Boolean(v)) => S::Boolean(Some(*v)),

@@ -7,7 +7,9 @@
 //! what statements mean (`plan`), threads (`runtime`).
 
 mod attempts;
+mod copy;
 mod planner;
+mod prepared;
 mod runtime;
 mod settings;
 mod system;
@@ -28,11 +30,13 @@ use mainstem_storage::version::{Base, TableView};
 use mainstem_storage::{Error, ErrorKind, Result};
 
 use crate::error::from_panic;
-use crate::plan;
-use crate::sql::{Begin, CopyStatement, SettingStatement, Statement};
+use crate::plan::{self, Parameters};
+use crate::sql::{Begin, SettingStatement, Statement};
 use attempts::{Write, in_own_transaction};
+use copy::Stream;
 
 pub(crate) use planner::{Planner, Running, Source, template};
+pub(crate) use prepared::Prepared;
 pub(crate) use runtime::{Batches, Cancel, Interrupts, Runtime};
 pub(crate) use settings::{Settings, cores};
 
@@ -117,10 +121,26 @@ pub(crate) struct Environment<'a> {
     pub(crate) shared: &'a Shared,
     pub(crate) planner: &'a mut Planner,
     pub(crate) settings: &'a Settings,
+    pub(crate) parameters: &'a Parameters,
     pub(crate) cancel: Cancel,
 }
 
 impl Environment<'_> {
+    /// Runs `work` with other values for the parameters of statements.
+    pub(crate) fn with_parameters<T>(
+        &mut self,
+        parameters: &Parameters,
+        work: impl FnOnce(&mut Environment<'_>) -> T,
+    ) -> T {
+        work(&mut Environment {
+            shared: self.shared,
+            planner: self.planner,
+            settings: self.settings,
+            parameters,
+            cancel: self.cancel.clone(),
+        })
+    }
+
     /// Plans a query over the tables `transaction` sees.
     pub(crate) fn plan(
         &mut self,
@@ -128,7 +148,13 @@ impl Environment<'_> {
         statement: Ast,
         target: Option<Arc<TableView>>,
     ) -> Result<LogicalPlan> {
-        let source = Source { storage: &self.shared.storage, settings: self.settings, transaction, target };
+        let source = Source {
+            storage: &self.shared.storage,
+            settings: self.settings,
+            parameters: self.parameters,
+            transaction,
+            target,
+        };
         self.planner.plan(&self.shared.runtime, statement, &source)
     }
 
@@ -146,13 +172,25 @@ pub(crate) struct Session {
     settings: Settings,
     current: Current,
     interrupts: Interrupts,
+    /// Of the running statement.
+    parameters: Parameters,
+    /// What PREPARE keeps.
+    prepared: prepared::ByName,
 }
 
 impl Session {
     pub(crate) fn new(shared: Arc<Shared>, interrupts: Interrupts) -> Self {
         let planner = Planner::new(&shared.template);
         let settings = Settings::new(shared.storage.options());
-        Self { shared, planner, settings, current: Current::None, interrupts }
+        Self {
+            shared,
+            planner,
+            settings,
+            current: Current::None,
+            interrupts,
+            parameters: Parameters::default(),
+            prepared: prepared::ByName::default(),
+        }
     }
 
     pub(crate) fn status(&self) -> TransactionStatus {
@@ -190,6 +228,7 @@ impl Session {
     /// Turns panics into errors and conflicts into a failed transaction.
     fn guarded<T>(&mut self, run: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let outcome = catch_unwind(AssertUnwindSafe(|| run(self)));
+        self.parameters = Parameters::default();
         self.planner.forget();
         match outcome {
             Ok(Ok(outcome)) => Ok(outcome),
@@ -240,11 +279,12 @@ impl Session {
                     self.write(Some(&delete.table), &mut |env, transaction| plan::delete(env, transaction, &delete))?;
                 Ok(Outcome::wrote("DELETE", rows))
             }
-            Statement::Copy(copy) => self.copy(copy),
+            Statement::Copy(copy) => self.copy(copy, &mut Stream::None),
             Statement::Begin(begin) => self.begin(begin),
             Statement::Commit => self.commit(),
             Statement::Rollback => self.rollback(),
             Statement::Setting(setting) => self.setting(setting),
+            Statement::Prepared(statement) => self.prepared_statement(statement),
             Statement::Checkpoint => {
                 self.shared.storage.checkpoint()?;
                 Ok(Outcome::done("CHECKPOINT"))
@@ -266,20 +306,32 @@ impl Session {
             Current::None => Some(self.read_transaction()?),
             _ => None,
         };
-        let Self { shared, planner, settings, current, interrupts } = self;
+        let Self { shared, planner, settings, current, interrupts, parameters, prepared: _ } = self;
         let transaction = match (current, &own) {
             (Current::Open { transaction, .. }, _) => &*transaction,
             (_, Some(own)) => own,
             _ => return Err(failed()),
         };
-        let mut env = Environment { shared, planner, settings, cancel: interrupts.watch() };
+        let mut env = Environment {
+            shared,
+            planner,
+            settings,
+            parameters,
+            cancel: interrupts.watch(settings.statement_timeout()),
+        };
         read(&mut env, transaction)
     }
 
     /// Runs `write`, a statement that writes to `table` or changes schemas.
     fn write<T>(&mut self, table: Option<&str>, write: Write<'_, T>) -> Result<T> {
-        let Self { shared, planner, settings, current, interrupts } = self;
-        let mut env = Environment { shared, planner, settings, cancel: interrupts.watch() };
+        let Self { shared, planner, settings, current, interrupts, parameters, prepared: _ } = self;
+        let mut env = Environment {
+            shared,
+            planner,
+            settings,
+            parameters,
+            cancel: interrupts.watch(settings.statement_timeout()),
+        };
         match current {
             Current::Failed => Err(failed()),
             _ if env.shared.storage.options().read_only => {
@@ -316,18 +368,6 @@ impl Session {
         Ok(Outcome::with_rows("EXPLAIN", Rows::Running(running)))
     }
 
-    fn copy(&mut self, copy: CopyStatement) -> Result<Outcome> {
-        let rows = match copy {
-            CopyStatement::From { table, columns, options } => self.write(Some(&table), &mut |env, transaction| {
-                plan::copy_from(env, transaction, &table, &columns, &options)
-            })?,
-            CopyStatement::To { source, options } => {
-                self.read(|env, transaction| plan::copy_to(env, transaction, source, &options))?
-            }
-        };
-        Ok(Outcome::wrote("COPY", rows))
-    }
-
     fn begin(&mut self, begin: Begin) -> Result<Outcome> {
         if matches!(self.current, Current::Open { .. }) {
             return Err(Error::invalid(sqlstate::ACTIVE_TRANSACTION, "there is already a transaction in progress"));
@@ -338,19 +378,23 @@ impl Session {
             base: Base::Visible,
         })?;
         self.current = Current::Open { transaction, read_only: begin.read_only };
+        self.settings.begin();
         Ok(Outcome::done("BEGIN"))
     }
 
     fn commit(&mut self) -> Result<Outcome> {
-        match std::mem::replace(&mut self.current, Current::None) {
+        let outcome = match std::mem::replace(&mut self.current, Current::None) {
             Current::Open { transaction, .. } => transaction.commit().map(|_| Outcome::done("COMMIT")),
             Current::Failed => Ok(Outcome::done("ROLLBACK")),
-            Current::None => Err(no_transaction()),
-        }
+            Current::None => return Err(no_transaction()),
+        };
+        self.settings.end(outcome.as_ref().is_ok_and(|outcome| outcome.tag == "COMMIT"));
+        outcome
     }
 
     /// Ends the transaction without its writes.
     pub(crate) fn rollback(&mut self) -> Result<Outcome> {
+        self.settings.end(false);
         match std::mem::replace(&mut self.current, Current::None) {
             Current::Open { transaction, .. } => {
                 transaction.rollback();
@@ -363,9 +407,21 @@ impl Session {
 
     fn setting(&mut self, setting: SettingStatement) -> Result<Outcome> {
         match setting {
-            SettingStatement::Set { name, value } => {
-                self.settings.set(&name, value.as_deref())?;
+            SettingStatement::Set { name, value, local } => {
+                self.settings.set(&name, value.as_deref(), local)?;
+                if local && !matches!(self.current, Current::Open { .. }) {
+                    // Checked like any other, and over at once.
+                    self.settings.end(true);
+                    return Ok(Outcome::done("SET").with_notices(vec![Notice::new(
+                        sqlstate::NO_TRANSACTION,
+                        "SET LOCAL has no effect outside a transaction",
+                    )]));
+                }
                 Ok(Outcome::done("SET"))
+            }
+            SettingStatement::ResetAll => {
+                self.settings.reset_all();
+                Ok(Outcome::done("RESET"))
             }
             SettingStatement::Show { name } => {
                 let value = self.settings.show(&name)?;

@@ -24,6 +24,7 @@ use super::runtime::{Batches, Cancel, Runtime};
 use super::settings::Settings;
 use super::system;
 use crate::error::from_datafusion;
+use crate::plan::Parameters;
 use crate::provider::{CATALOG, StatementCatalog, StatementTables, SystemTables};
 use crate::rules::{CheckedArithmetic, NullableSubqueries, checked_sum, name_twins};
 use crate::sql::{CastTypes, PUBLIC, SYSTEM, TARGET_SCHEMA, state};
@@ -77,6 +78,7 @@ pub(crate) fn template(options: &OpenOptions, threads: usize) -> Result<SessionS
 pub(crate) struct Source<'a> {
     pub(crate) storage: &'a Database,
     pub(crate) settings: &'a Settings,
+    pub(crate) parameters: &'a Parameters,
     pub(crate) transaction: &'a Transaction,
     /// The table that a write's own SELECT reads with row references.
     pub(crate) target: Option<Arc<TableView>>,
@@ -108,10 +110,11 @@ impl Planner {
             self.state.config_mut().options_mut().execution.target_partitions = source.settings.threads();
         }
         name_twins(&mut statement);
-        let statement = PlannerStatement::Statement(Box::new(statement));
+        let statement = PlannerStatement::Statement(Box::new(source.parameters.declare(statement)?));
         let tables = self.tables(&statement, source)?;
         self.catalog.set(tables);
-        runtime.block_on(self.state.statement_to_plan(statement))?.map_err(|e| from_datafusion(&e))
+        let plan = runtime.block_on(self.state.statement_to_plan(statement))?.map_err(|e| from_datafusion(&e))?;
+        source.parameters.fill(plan)
     }
 
     /// The tables that `statement` names.

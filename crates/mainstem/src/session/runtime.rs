@@ -9,6 +9,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
+use std::time::{Duration, Instant};
 
 use arrow::array::RecordBatch;
 use datafusion::execution::TaskContext;
@@ -65,7 +66,7 @@ impl Runtime {
             let work = AssertUnwindSafe(drive(plan, context, &sender)).catch_unwind();
             let end = tokio::select! {
                 biased;
-                () = cancel.cancelled() => Err(canceled()),
+                error = cancel.cancelled() => Err(error),
                 outcome = work => match outcome {
                     Ok(outcome) => outcome,
                     Err(panic) => Err(from_panic(panic.as_ref())),
@@ -152,6 +153,14 @@ fn park_on<F: Future>(future: F) -> F::Output {
     }
 }
 
+fn timed_out(timeout: Duration) -> Error {
+    Error::new(
+        ErrorKind::Invalid,
+        sqlstate::CANCELED,
+        format!("the statement was canceled: it ran longer than statement_timeout, {timeout:?}"),
+    )
+}
+
 fn canceled() -> Error {
     Error::new(ErrorKind::Invalid, sqlstate::CANCELED, "the statement was canceled on request")
 }
@@ -172,11 +181,11 @@ impl Interrupts {
         self.0.send_modify(|count| *count += 1);
     }
 
-    /// What a statement that starts now looks at.
-    pub(crate) fn watch(&self) -> Cancel {
+    /// What a statement that starts now, and may run for `timeout`, looks at.
+    pub(crate) fn watch(&self, timeout: Option<Duration>) -> Cancel {
         let receiver = self.0.subscribe();
         let start = *receiver.borrow();
-        Cancel { receiver, start }
+        Cancel { receiver, start, deadline: timeout.map(|timeout| (Instant::now() + timeout, timeout)) }
     }
 }
 
@@ -185,6 +194,8 @@ impl Interrupts {
 pub(crate) struct Cancel {
     receiver: watch::Receiver<u64>,
     start: u64,
+    /// When the statement has run too long, and how long that is.
+    deadline: Option<(Instant, Duration)>,
 }
 
 impl Cancel {
@@ -193,14 +204,35 @@ impl Cancel {
     /// # Errors
     /// 57014.
     pub(crate) fn check(&self) -> Result<()> {
-        if *self.receiver.borrow() > self.start { Err(canceled()) } else { Ok(()) }
+        if *self.receiver.borrow() > self.start {
+            return Err(canceled());
+        }
+        match self.deadline {
+            Some((deadline, timeout)) if Instant::now() >= deadline => Err(timed_out(timeout)),
+            _ => Ok(()),
+        }
     }
 
-    /// Waits until the statement is canceled; forever if it never is.
-    async fn cancelled(&mut self) {
-        let start = self.start;
-        if self.receiver.wait_for(|count| *count > start).await.is_err() {
-            std::future::pending::<()>().await;
+    /// Waits until the statement is canceled or has run too long, and says which; forever if it never is.
+    async fn cancelled(&mut self) -> Error {
+        let (start, deadline) = (self.start, self.deadline);
+        let interrupted = async {
+            if self.receiver.wait_for(|count| *count > start).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        };
+        let late = async {
+            match deadline {
+                Some((deadline, timeout)) => {
+                    tokio::time::sleep_until(deadline.into()).await;
+                    timeout
+                }
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = interrupted => canceled(),
+            timeout = late => timed_out(timeout),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Settings of a session: SET, SHOW, and the system table of them.
 
 use std::num::NonZeroUsize;
+use std::time::Duration;
 
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::limits;
@@ -14,10 +15,23 @@ use crate::sql::state;
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     options: OpenOptions,
+    /// What statements go by.
+    current: Values,
+    /// What they will go by when the transaction commits: `current` without SET LOCAL.
+    kept: Values,
+    /// What they went by when the open transaction began: ROLLBACK undoes SET.
+    at_begin: Option<Values>,
+}
+
+/// The settings that a session can change.
+#[derive(Clone, Debug)]
+struct Values {
     synchronous: Synchronous,
     segment_rows: u32,
     delta_rows: u32,
     threads: usize,
+    /// None: statements may run as long as they like.
+    statement_timeout: Option<Duration>,
 }
 
 /// Settings and what they are, in the order of SHOW ALL.
@@ -28,11 +42,24 @@ const DESCRIPTIONS: &[(&str, &str)] = &[
     ("memory_limit", "Bytes for all buffers and queries; set when the database is opened."),
     ("read_only", "Whether the database was opened to read only."),
     ("segment_rows", "Rows of a full segment of a new table."),
+    ("statement_timeout", "Milliseconds, or 100ms, 5s, 2min, after which a statement is canceled; 0 for never."),
     ("synchronous", "When COMMIT returns: full (fsynced), normal (handed to the operating system), off."),
     ("threads", "Partitions a query is cut into."),
     ("timezone", "Always UTC."),
     ("transaction_isolation", "Always repeatable read, which is snapshot isolation."),
 ];
+
+/// Units of durations, the smallest first.
+const UNITS: &[(&str, Duration)] = &[
+    ("us", Duration::from_micros(1)),
+    ("ms", Duration::from_millis(1)),
+    ("s", Duration::from_secs(1)),
+    ("min", Duration::from_secs(60)),
+    ("h", Duration::from_secs(3_600)),
+    ("d", Duration::from_secs(86_400)),
+];
+/// The longest timeout: as many milliseconds as PostgreSQL counts.
+const TIMEOUT_MAX: Duration = Duration::from_millis(i32::MAX as u64);
 
 /// Cores of the machine.
 pub(crate) fn cores() -> usize {
@@ -42,40 +69,110 @@ pub(crate) fn cores() -> usize {
 impl Settings {
     /// What a new session has.
     pub(crate) fn new(options: &OpenOptions) -> Self {
-        Self {
-            synchronous: options.synchronous,
-            segment_rows: options.segment_rows,
-            delta_rows: options.delta_rows,
-            threads: cores(),
-            options: options.clone(),
+        let values = Values::new(options);
+        Self { options: options.clone(), current: values.clone(), kept: values, at_begin: None }
+    }
+
+    /// A transaction begins.
+    pub(crate) fn begin(&mut self) {
+        self.at_begin = Some(self.current.clone());
+    }
+
+    /// The transaction ends: with it ends SET LOCAL, and SET too if it is rolled back.
+    pub(crate) fn end(&mut self, committed: bool) {
+        if let Some(before) = self.at_begin.take()
+            && !committed
+        {
+            self.kept = before;
         }
+        self.current = self.kept.clone();
     }
 
     pub(crate) fn synchronous(&self) -> Synchronous {
-        self.synchronous
+        self.current.synchronous
     }
 
     pub(crate) fn threads(&self) -> usize {
-        self.threads
+        self.current.threads
+    }
+
+    /// How long a statement may run.
+    pub(crate) fn statement_timeout(&self) -> Option<Duration> {
+        self.current.statement_timeout
     }
 
     /// Options of a new table that names `segment_rows` and `delta_rows` or leaves them open.
     pub(crate) fn table_options(&self, segment_rows: Option<u32>, delta_rows: Option<u32>) -> Result<TableOptions> {
         let options = TableOptions {
-            segment_rows: segment_rows.unwrap_or(self.segment_rows),
-            delta_rows: delta_rows.unwrap_or(self.delta_rows),
+            segment_rows: segment_rows.unwrap_or(self.current.segment_rows),
+            delta_rows: delta_rows.unwrap_or(self.current.delta_rows),
         };
         check_range("segment_rows", options.segment_rows, limits::SEGMENT_ROWS_MAX)?;
         check_range("delta_rows", options.delta_rows, limits::SEGMENT_ROWS_MAX)?;
         Ok(options)
     }
 
-    /// Sets `name`; None means its default.
+    /// Sets `name`; None means its default. `local` says: until the transaction ends.
     ///
     /// # Errors
-    /// 42704 unknown, 22023 a bad value, 25006 a setting that cannot be changed.
-    pub(crate) fn set(&mut self, name: &str, value: Option<&str>) -> Result<()> {
-        let default = Self::new(&self.options);
+    /// 42704 unknown, 22023 a bad value or a setting that cannot be changed.
+    pub(crate) fn set(&mut self, name: &str, value: Option<&str>, local: bool) -> Result<()> {
+        let default = Values::new(&self.options);
+        self.current.set(name, value, &default)?;
+        if !local {
+            self.kept.set(name, value, &default)?;
+        }
+        Ok(())
+    }
+
+    /// Sets everything to its default.
+    pub(crate) fn reset_all(&mut self) {
+        self.current = Values::new(&self.options);
+        self.kept = self.current.clone();
+    }
+
+    /// The value of `name`.
+    ///
+    /// # Errors
+    /// 42704.
+    pub(crate) fn show(&self, name: &str) -> Result<String> {
+        Ok(match name {
+            "background" => self.options.background.to_string(),
+            "checkpoint_bytes" => self.options.checkpoint_bytes.to_string(),
+            "delta_rows" => self.current.delta_rows.to_string(),
+            "memory_limit" => self.options.memory_limit.to_string(),
+            "read_only" => self.options.read_only.to_string(),
+            "segment_rows" => self.current.segment_rows.to_string(),
+            "statement_timeout" => self.current.statement_timeout.map_or_else(|| "0".into(), shown),
+            "synchronous" => self.current.synchronous.to_string(),
+            "threads" => self.current.threads.to_string(),
+            "timezone" => "UTC".into(),
+            "transaction_isolation" => "repeatable read".into(),
+            _ => return Err(unknown(name)),
+        })
+    }
+
+    /// Name, value and description of all.
+    pub(crate) fn all(&self) -> Vec<(&'static str, String, &'static str)> {
+        DESCRIPTIONS
+            .iter()
+            .filter_map(|(name, description)| self.show(name).ok().map(|value| (*name, value, *description)))
+            .collect()
+    }
+}
+
+impl Values {
+    fn new(options: &OpenOptions) -> Self {
+        Self {
+            synchronous: options.synchronous,
+            segment_rows: options.segment_rows,
+            delta_rows: options.delta_rows,
+            threads: cores(),
+            statement_timeout: None,
+        }
+    }
+
+    fn set(&mut self, name: &str, value: Option<&str>, default: &Self) -> Result<()> {
         match name {
             "synchronous" => {
                 self.synchronous = value.map(str::parse).transpose()?.unwrap_or(default.synchronous);
@@ -88,6 +185,12 @@ impl Settings {
             }
             "threads" => {
                 self.threads = number(name, value, 256)?.map_or(default.threads, |n| n as usize);
+            }
+            "statement_timeout" => {
+                self.statement_timeout = match value {
+                    Some(value) => duration(name, value)?,
+                    None => default.statement_timeout,
+                };
             }
             "timezone" => match value {
                 None => {}
@@ -106,34 +209,6 @@ impl Settings {
             _ => return Err(unknown(name)),
         }
         Ok(())
-    }
-
-    /// The value of `name`.
-    ///
-    /// # Errors
-    /// 42704.
-    pub(crate) fn show(&self, name: &str) -> Result<String> {
-        Ok(match name {
-            "background" => self.options.background.to_string(),
-            "checkpoint_bytes" => self.options.checkpoint_bytes.to_string(),
-            "delta_rows" => self.delta_rows.to_string(),
-            "memory_limit" => self.options.memory_limit.to_string(),
-            "read_only" => self.options.read_only.to_string(),
-            "segment_rows" => self.segment_rows.to_string(),
-            "synchronous" => self.synchronous.to_string(),
-            "threads" => self.threads.to_string(),
-            "timezone" => "UTC".into(),
-            "transaction_isolation" => "repeatable read".into(),
-            _ => return Err(unknown(name)),
-        })
-    }
-
-    /// Name, value and description of all.
-    pub(crate) fn all(&self) -> Vec<(&'static str, String, &'static str)> {
-        DESCRIPTIONS
-            .iter()
-            .filter_map(|(name, description)| self.show(name).ok().map(|value| (*name, value, *description)))
-            .collect()
     }
 }
 
@@ -159,4 +234,37 @@ fn check_range(name: &str, number: u32, max: u32) -> Result<()> {
         return Ok(());
     }
     Err(Error::invalid(sqlstate::INVALID_PARAMETER, format!("{name} is a whole number from 1 to {max}, not {number}")))
+}
+
+/// A duration as PostgreSQL writes settings: a number of milliseconds, or a number with a unit. None for 0.
+fn duration(name: &str, text: &str) -> Result<Option<Duration>> {
+    let bad = || {
+        let units: Vec<&str> = UNITS.iter().map(|(unit, _)| *unit).collect();
+        Error::invalid(
+            sqlstate::INVALID_PARAMETER,
+            format!("{name} is a number of milliseconds or one with a unit ({}), not \"{text}\"", units.join(", ")),
+        )
+    };
+    let text = text.trim();
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let number: u64 = number.parse().map_err(|_| bad())?;
+    let unit = match unit.trim() {
+        "" => Duration::from_millis(1),
+        unit => UNITS.iter().find(|(name, _)| *name == unit).map(|(_, length)| *length).ok_or_else(bad)?,
+    };
+    let length = u32::try_from(number).ok().and_then(|number| unit.checked_mul(number)).ok_or_else(bad)?;
+    if length > TIMEOUT_MAX {
+        return Err(bad());
+    }
+    Ok((!length.is_zero()).then_some(length))
+}
+
+/// The duration in the largest unit that says it exactly.
+fn shown(length: Duration) -> String {
+    let exact = UNITS.iter().rev().find(|(_, unit)| length.as_micros().is_multiple_of(unit.as_micros()));
+    match exact {
+        Some((name, unit)) => format!("{}{name}", length.as_micros() / unit.as_micros()),
+        None => format!("{}us", length.as_micros()),
+    }
 }

@@ -1,9 +1,9 @@
 //! COPY, by a grammar of our own on sqlparser's tokens: its list of options is closed.
 //!
 //! ```text
-//! COPY table [(column, ...)] FROM 'file' [[WITH] (option, ...)]
-//! COPY { table [(column, ...)] | (query) } TO 'file' [[WITH] (option, ...)]
-//! option: FORMAT csv | parquet, HEADER [bool], DELIMITER 'c', NULL 's', QUOTE 'c', ESCAPE 'c', ENCODING 'UTF8'
+//! COPY table [(column, ...)] FROM { 'file' | STDIN } [[WITH] (option, ...)]
+//! COPY { table [(column, ...)] | (query) } TO { 'file' | STDOUT } [[WITH] (option, ...)]
+//! option: FORMAT text | csv | parquet, HEADER [bool], DELIMITER 'c', NULL 's', QUOTE 'c', ESCAPE 'c', ENCODING 'UTF8'
 //! ```
 
 use datafusion::sql::sqlparser::ast::Query;
@@ -17,7 +17,7 @@ use super::parse::syntax;
 use super::{check_query, fold, table_name};
 
 /// Where COPY TO takes its rows from, or COPY FROM puts them.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum CopySource {
     /// A table and the named columns; none named means all.
     Table { table: String, columns: Vec<String> },
@@ -28,10 +28,27 @@ pub(crate) enum CopySource {
 /// A file format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CopyFormat {
+    /// A line a row, as PostgreSQL writes and reads them: special characters behind a backslash.
+    Text(TextOptions),
     /// Comma-separated values, as PostgreSQL writes and reads them.
     Csv(CsvOptions),
     /// Apache Parquet.
     Parquet,
+}
+
+/// How lines of FORMAT text look.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TextOptions {
+    pub(crate) header: bool,
+    pub(crate) delimiter: u8,
+    /// What means NULL, before backslashes are looked at.
+    pub(crate) null: String,
+}
+
+impl Default for TextOptions {
+    fn default() -> Self {
+        Self { header: false, delimiter: b'\t', null: "\\N".into() }
+    }
 }
 
 /// How CSV looks.
@@ -52,15 +69,24 @@ impl Default for CsvOptions {
     }
 }
 
-/// Path and format.
+/// Where the data is, or goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum CopyPlace {
+    /// A file of the machine that the database runs on.
+    File(String),
+    /// STDIN, STDOUT: the program that runs the statement.
+    Client,
+}
+
+/// Place and format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CopyOptions {
-    pub(crate) path: String,
+    pub(crate) place: CopyPlace,
     pub(crate) format: CopyFormat,
 }
 
 /// A COPY.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum CopyStatement {
     /// COPY FROM.
     From { table: String, columns: Vec<String>, options: CopyOptions },
@@ -83,9 +109,9 @@ pub(super) fn parse_copy(parser: &mut Parser<'_>) -> Result<CopyStatement> {
     };
     let direction = parser.expect_one_of_keywords(&[Keyword::FROM, Keyword::TO]).map_err(|e| syntax(&e))?;
     let to = direction == Keyword::TO;
-    let path = path(parser)?;
-    let format = options(parser, &path)?;
-    let options = CopyOptions { path, format };
+    let place = place(parser, to)?;
+    let format = options(parser, &place)?;
+    let options = CopyOptions { place, format };
     match (source, to) {
         (source, true) => Ok(CopyStatement::To { source, options }),
         (CopySource::Table { table, columns }, false) => Ok(CopyStatement::From { table, columns, options }),
@@ -95,16 +121,16 @@ pub(super) fn parse_copy(parser: &mut Parser<'_>) -> Result<CopyStatement> {
     }
 }
 
-fn path(parser: &mut Parser<'_>) -> Result<String> {
+fn place(parser: &mut Parser<'_>, to: bool) -> Result<CopyPlace> {
+    let (client, name) = if to { (Keyword::STDOUT, "STDOUT") } else { (Keyword::STDIN, "STDIN") };
     let token = parser.next_token();
     match token.token {
-        Token::SingleQuotedString(path) => Ok(path),
-        Token::Word(w) if matches!(w.keyword, Keyword::STDIN | Keyword::STDOUT | Keyword::PROGRAM) => {
-            Err(Error::unsupported(format_args!("COPY with {}", w.value.to_uppercase())))
-        }
+        Token::SingleQuotedString(path) => Ok(CopyPlace::File(path)),
+        Token::Word(w) if w.keyword == client => Ok(CopyPlace::Client),
+        Token::Word(w) if w.keyword == Keyword::PROGRAM => Err(Error::unsupported("COPY with PROGRAM")),
         _ => Err(Error::invalid(
             sqlstate::SYNTAX,
-            format!("syntax error: expected a file name in quotes, found: {token}{}", token.span.start),
+            format!("syntax error: expected a file name in quotes or {name}, found: {token}{}", token.span.start),
         )),
     }
 }
@@ -119,7 +145,7 @@ struct Given {
     null: Option<String>,
 }
 
-fn options(parser: &mut Parser<'_>, path: &str) -> Result<CopyFormat> {
+fn options(parser: &mut Parser<'_>, place: &CopyPlace) -> Result<CopyFormat> {
     let mut given = Given::default();
     let with = parser.parse_keyword(Keyword::WITH);
     if parser.consume_token(&Token::LParen) {
@@ -133,13 +159,20 @@ fn options(parser: &mut Parser<'_>, path: &str) -> Result<CopyFormat> {
     } else if with {
         parser.expect_token(&Token::LParen).map_err(|e| syntax(&e))?;
     }
-    let extension = path.rsplit_once('.').map_or("", |(_, extension)| extension).to_ascii_lowercase();
+    let extension = match place {
+        CopyPlace::File(path) => path.rsplit_once('.').map_or("", |(_, extension)| extension).to_ascii_lowercase(),
+        CopyPlace::Client => String::new(),
+    };
     let format = given.format.clone().unwrap_or_else(|| match extension.as_str() {
         known @ ("csv" | "parquet") => known.to_string(),
         _ => "text".to_string(),
     });
     match format.as_str() {
         "csv" => csv(given),
+        "text" => text(given),
+        "parquet" if *place == CopyPlace::Client => {
+            Err(Error::unsupported("COPY FORMAT parquet with STDIN or STDOUT (name a file)"))
+        }
         "parquet" => {
             let Given { format: _, header, delimiter, quote, escape, null } = given;
             if header.is_some() || delimiter.is_some() || quote.is_some() || escape.is_some() || null.is_some() {
@@ -147,9 +180,44 @@ fn options(parser: &mut Parser<'_>, path: &str) -> Result<CopyFormat> {
             }
             Ok(CopyFormat::Parquet)
         }
-        "text" | "binary" => Err(Error::unsupported(format_args!("COPY FORMAT {format} (use csv or parquet)"))),
+        "binary" => Err(Error::unsupported("COPY FORMAT binary (use text, csv or parquet)")),
         other => Err(Error::invalid(sqlstate::INVALID_PARAMETER, format!("COPY format \"{other}\" is not known"))),
     }
+}
+
+fn text(given: Given) -> Result<CopyFormat> {
+    if given.quote.is_some() || given.escape.is_some() {
+        return Err(Error::invalid(sqlstate::INVALID_PARAMETER, "QUOTE and ESCAPE are options of FORMAT csv"));
+    }
+    let default = TextOptions::default();
+    let text = TextOptions {
+        header: given.header.unwrap_or(false),
+        delimiter: given.delimiter.unwrap_or(default.delimiter),
+        null: given.null.unwrap_or(default.null),
+    };
+    if breaks(text.delimiter) || text.null.bytes().any(breaks) {
+        return Err(Error::invalid(sqlstate::INVALID_PARAMETER, "a line break cannot be a COPY option"));
+    }
+    // Those would be taken for an escape sequence, or for a part of one.
+    if text.delimiter == b'.'
+        || text.delimiter == b'\\'
+        || text.delimiter.is_ascii_lowercase()
+        || text.delimiter.is_ascii_digit()
+    {
+        let delimiter = char::from(text.delimiter);
+        return Err(Error::invalid(
+            sqlstate::INVALID_PARAMETER,
+            format!("DELIMITER cannot be \"{delimiter}\" in FORMAT text"),
+        ));
+    }
+    if text.null.bytes().any(|b| b == text.delimiter) {
+        return Err(Error::invalid(sqlstate::INVALID_PARAMETER, "NULL must not contain the delimiter"));
+    }
+    Ok(CopyFormat::Text(text))
+}
+
+fn breaks(byte: u8) -> bool {
+    byte == b'\n' || byte == b'\r'
 }
 
 fn csv(given: Given) -> Result<CopyFormat> {
@@ -162,7 +230,6 @@ fn csv(given: Given) -> Result<CopyFormat> {
         escape: given.escape.unwrap_or(quote),
         null: given.null.unwrap_or_default(),
     };
-    let breaks = |b: u8| b == b'\n' || b == b'\r';
     if breaks(csv.delimiter) || breaks(csv.quote) || breaks(csv.escape) || csv.null.bytes().any(breaks) {
         return Err(Error::invalid(sqlstate::INVALID_PARAMETER, "a line break cannot be a COPY option"));
     }

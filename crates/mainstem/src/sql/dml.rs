@@ -188,8 +188,8 @@ fn is_null(expr: &Expr) -> bool {
     matches!(expr, Expr::Value(v) if matches!(v.value, Value::Null))
 }
 
-/// A column type for a cast. Text needs none, and its length is checked when it is stored.
-fn ast_type(data_type: DataType) -> Option<SqlType> {
+/// A column type for a cast. Text has no length there: it is checked when it is stored.
+pub(crate) fn ast_type(data_type: DataType) -> Option<SqlType> {
     match data_type {
         DataType::Text { .. } => Some(SqlType::Text),
         other => Parser::new(&MainstemDialect).try_with_sql(&sql_name(other)).ok()?.parse_data_type().ok(),
@@ -317,6 +317,12 @@ impl Delete {
     }
 }
 
+/// The tree of a query that we wrote ourselves, to be filled in.
+pub(super) fn query_of(text: &str) -> Result<Box<Query>> {
+    let dialect = MainstemDialect;
+    Parser::new(&dialect).try_with_sql(text).and_then(|mut parser| parser.parse_query()).map_err(|e| syntax(&e))
+}
+
 fn quoted(name: &str) -> Ident {
     Ident::with_quote('"', name)
 }
@@ -332,11 +338,7 @@ fn item(expr: Expr, alias: &str) -> SelectItem {
 
 /// `SELECT items FROM write_target.table AS alias WHERE selection`.
 fn select(items: Vec<SelectItem>, table: &str, alias: Ident, where_clause: Option<Expr>) -> Result<Query> {
-    let dialect = MainstemDialect;
-    let mut query = *Parser::new(&dialect)
-        .try_with_sql("SELECT 1 FROM a AS b")
-        .and_then(|mut parser| parser.parse_query())
-        .map_err(|e| syntax(&e))?;
+    let mut query = *query_of("SELECT 1 FROM a AS b")?;
     let SetExpr::Select(body) = &mut *query.body else { return Err(Error::internal("a SELECT parsed as no SELECT")) };
     let Select { projection, from, selection, .. } = &mut **body;
     *projection = items;

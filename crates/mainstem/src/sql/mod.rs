@@ -16,10 +16,10 @@ mod copy;
 mod settings;
 mod types;
 
-pub(crate) use copy::{CopyFormat, CopyOptions, CopySource, CopyStatement, CsvOptions};
+pub(crate) use copy::{CopyFormat, CopyOptions, CopyPlace, CopySource, CopyStatement, CsvOptions, TextOptions};
 pub(crate) use ddl::{CreateTable, DropTable};
-pub(crate) use dml::{Delete, Insert, ROW_REF, TARGET_SCHEMA, Update};
-pub(crate) use parse::{Script, Statement, parse};
+pub(crate) use dml::{Delete, Insert, ROW_REF, TARGET_SCHEMA, Update, ast_type};
+pub(crate) use parse::{PreparedStatement, Script, Statement, Template, parse, parse_template};
 pub(crate) use refuse::check_query;
 pub(crate) use settings::SettingStatement;
 pub use split::split_statements;
@@ -40,6 +40,14 @@ pub(crate) mod state {
     pub(crate) const UNDEFINED_OBJECT: &str = "42704";
     /// undefined_function
     pub(crate) const UNDEFINED_FUNCTION: &str = "42883";
+    /// undefined_parameter
+    pub(crate) const UNDEFINED_PARAMETER: &str = "42P02";
+    /// protocol_violation: parameters and values differ in number
+    pub(crate) const PARAMETER_COUNT: &str = "08P01";
+    /// invalid_sql_statement_name
+    pub(crate) const UNDEFINED_STATEMENT: &str = "26000";
+    /// duplicate_prepared_statement
+    pub(crate) const DUPLICATE_STATEMENT: &str = "42P05";
     /// ambiguous_column
     pub(crate) const AMBIGUOUS_COLUMN: &str = "42702";
     /// grouping_error

@@ -14,15 +14,21 @@ use super::dialect::MainstemDialect;
 use super::settings::{self, SettingStatement};
 use super::transaction::{self, Begin};
 use super::{CreateTable, Delete, DropTable, Insert, Update, check_query, ddl, dml, state};
+use depth::check_depth;
+use script::on_stack;
 
-/// Operators of one expression without a comma or parenthesis between them. Each makes the tree one level deeper, and every
-/// walk over the tree, its drop included, takes a stack frame a level.
-const OPERATORS_MAX: usize = 3_000;
+mod depth;
+mod prepare;
+mod script;
+
+pub(crate) use prepare::PreparedStatement;
+pub(crate) use script::{Script, Template};
+
 /// Nesting the parser follows; deeper text is refused.
 const NESTING_MAX: usize = 100;
 
 /// One statement.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Statement {
     /// SELECT, VALUES, WITH, TABLE.
     Query(Box<Query>),
@@ -50,140 +56,86 @@ pub(crate) enum Statement {
     Setting(SettingStatement),
     /// CHECKPOINT.
     Checkpoint,
+    /// PREPARE, EXECUTE, DEALLOCATE.
+    Prepared(PreparedStatement),
 }
 
 /// Depth from which walks over the tree get a stack of their own.
 const DEPTH_OF_SMALL: usize = 20;
 /// Tokens from which they do, whatever they are: commas between tables and queries in WITH make a tree deep too.
 const TOKENS_OF_SMALL: usize = 600;
-/// That stack. Only touched pages cost memory.
-const STACK_BYTES: usize = 256 << 20;
 
-/// Parsed statements. Trees are walked by recursion, their drop included: that happens inside [`Script::with_stack`].
-#[derive(Debug)]
-pub(crate) struct Script {
-    statements: VecDeque<Statement>,
+/// What is known of a statement before it is parsed.
+#[derive(Clone, Copy)]
+struct Part {
+    /// The highest parameter it names.
+    parameters: usize,
+    /// Whether its tree needs a stack of its own.
     deep: bool,
-}
-
-impl Script {
-    /// Takes the next statement out.
-    pub(crate) fn next(&mut self) -> Option<Statement> {
-        self.statements.pop_front()
-    }
-
-    /// The only statement, if there is just one.
-    pub(crate) fn only(&self) -> Option<&Statement> {
-        self.statements.front().filter(|_| self.statements.len() == 1)
-    }
-
-    /// Runs `work` on a stack that is large enough for the statements.
-    pub(crate) fn with_stack<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
-        on_stack(self.deep, || work(self))
-    }
-}
-
-impl Drop for Script {
-    fn drop(&mut self) {
-        on_stack(self.deep, || self.statements.clear());
-    }
-}
-
-fn on_stack<T>(deep: bool, work: impl FnOnce() -> T) -> T {
-    if deep { stacker::grow(STACK_BYTES, work) } else { work() }
 }
 
 /// The statements of `text`, in order. Empty ones are left out.
 ///
 /// # Errors
-/// 42601 with line and column, 54001 for text nested too deep, 0A000 for what Mainstem does not do.
+/// 42601 with line and column, 54001 for text nested too deep, 0A000 for what Mainstem does not do, 42P02 for parameters.
 pub(crate) fn parse(text: &str) -> Result<Script> {
+    let parts = parts(text)?;
+    let deep = parts.iter().any(|(part, _)| part.deep);
+    let statements = on_stack(deep, || {
+        let one = |(part, tokens)| match parse_one(tokens, part)? {
+            prepare @ Statement::Prepared(_) => Ok(prepare),
+            _ if part.parameters > 0 => Err(prepare::no_parameter(part.parameters)),
+            statement => Ok(statement),
+        };
+        parts.into_iter().map(one).collect::<Result<VecDeque<_>>>()
+    })?;
+    Ok(Script::new(statements, deep))
+}
+
+/// The one statement of `text`, which may have parameters.
+///
+/// # Errors
+/// As [`parse`]; 42601 when there is not one statement.
+pub(crate) fn parse_template(text: &str) -> Result<Template> {
+    let mut parts = parts(text)?;
+    let (Some((part, tokens)), None) = (parts.pop(), parts.pop()) else {
+        return Err(Error::invalid(
+            sqlstate::SYNTAX,
+            "a prepared statement is one statement; use execute_batch for more",
+        ));
+    };
+    let statement = on_stack(part.deep, || parse_one(tokens, part))?;
+    let parameters = match &statement {
+        // They are those of the statement inside.
+        Statement::Prepared(PreparedStatement::Prepare { .. }) => 0,
+        statement if part.parameters > 0 && !prepare::takes_parameters(statement) => {
+            return Err(prepare::no_parameter(part.parameters));
+        }
+        _ => part.parameters,
+    };
+    Ok(Template::new(statement, parameters, part.deep))
+}
+
+/// The tokens of each statement that is not blank.
+fn parts(text: &str) -> Result<Vec<(Part, Vec<TokenWithSpan>)>> {
     let dialect = MainstemDialect;
     let tokens = Tokenizer::new(&dialect, text)
         .tokenize_with_location()
         .map_err(|e| Error::invalid(sqlstate::SYNTAX, format!("syntax error: {e}")))?;
-    let mut deep = false;
-    for part in tokens.split(|t| t.token == Token::SemiColon) {
-        deep |= check_depth(part)? > DEPTH_OF_SMALL || part.len() > TOKENS_OF_SMALL;
-    }
-    let statements = on_stack(deep, || {
-        tokens
-            .split(|t| t.token == Token::SemiColon)
-            .filter(|part| !part.iter().all(|t| matches!(t.token, Token::Whitespace(_) | Token::EOF)))
-            .map(|part| parse_one(part.to_vec()))
-            .collect::<Result<VecDeque<_>>>()
-    })?;
-    Ok(Script { statements, deep })
+    tokens
+        .split(|t| t.token == Token::SemiColon)
+        .filter(|part| !part.iter().all(|t| matches!(t.token, Token::Whitespace(_) | Token::EOF)))
+        .map(|part| {
+            let deep = check_depth(part)? > DEPTH_OF_SMALL || part.len() > TOKENS_OF_SMALL;
+            Ok((Part { parameters: prepare::count_parameters(part)?, deep }, part.to_vec()))
+        })
+        .collect()
 }
 
-/// Refuses expressions whose tree would be too deep to walk. Returns about how deep it is.
-fn check_depth(tokens: &[TokenWithSpan]) -> Result<usize> {
-    let mut counts = vec![0_usize];
-    let mut deepest = 0;
-    for token in tokens {
-        match &token.token {
-            Token::LParen | Token::LBracket => {
-                counts.push(0);
-                deepest = deepest.max(counts.len() * 4);
-            }
-            Token::RParen | Token::RBracket => {
-                if counts.len() > 1 {
-                    counts.pop();
-                }
-            }
-            Token::Comma => {
-                if let Some(last) = counts.last_mut() {
-                    *last = 0;
-                }
-            }
-            Token::Whitespace(_) => {}
-            Token::Word(word) if !counts_as_level(word.keyword) => {}
-            Token::Number(..) | Token::SingleQuotedString(_) | Token::Period | Token::EOF => {}
-            _ => {
-                if let Some(last) = counts.last_mut() {
-                    *last += 1;
-                    deepest = deepest.max(*last);
-                    if *last > OPERATORS_MAX {
-                        return Err(Error::invalid(
-                            state::TOO_COMPLEX,
-                            format!(
-                                "an expression has more than {OPERATORS_MAX} operators in a row (near line {}); use IN, a \
-                                 join with VALUES, or parentheses",
-                                token.span.start.line
-                            ),
-                        ));
-                    }
-                }
-            }
-        }
-    }
-    Ok(deepest)
-}
-
-fn counts_as_level(keyword: Keyword) -> bool {
-    matches!(
-        keyword,
-        Keyword::AND
-            | Keyword::OR
-            | Keyword::NOT
-            | Keyword::IS
-            | Keyword::LIKE
-            | Keyword::ILIKE
-            | Keyword::BETWEEN
-            | Keyword::IN
-            | Keyword::UNION
-            | Keyword::EXCEPT
-            | Keyword::INTERSECT
-            | Keyword::JOIN
-            | Keyword::CASE
-            | Keyword::COLLATE
-    )
-}
-
-fn parse_one(tokens: Vec<TokenWithSpan>) -> Result<Statement> {
+fn parse_one(tokens: Vec<TokenWithSpan>, part: Part) -> Result<Statement> {
     let dialect = MainstemDialect;
     let mut parser = Parser::new(&dialect).with_recursion_limit(NESTING_MAX).with_tokens_with_locations(tokens);
-    let statement = parse_statement(&mut parser)?;
+    let statement = parse_statement(&mut parser, part)?;
     let next = parser.peek_token_ref();
     if next.token != Token::EOF {
         return Err(Error::invalid(sqlstate::SYNTAX, format!("syntax error at \"{}\"{}", next.token, next.span.start)));
@@ -191,7 +143,7 @@ fn parse_one(tokens: Vec<TokenWithSpan>) -> Result<Statement> {
     Ok(statement)
 }
 
-fn parse_statement(parser: &mut Parser<'_>) -> Result<Statement> {
+fn parse_statement(parser: &mut Parser<'_>, part: Part) -> Result<Statement> {
     if parser.peek_keyword(Keyword::COPY) {
         return copy::parse_copy(parser).map(Statement::Copy);
     }
@@ -218,6 +170,9 @@ fn parse_statement(parser: &mut Parser<'_>) -> Result<Statement> {
         }
         parsed => parsed.map_err(|e| syntax(&e))?,
     };
+    if let ast::Statement::Prepare { name, data_types, statement } = statement {
+        return prepare::prepare(&name, &data_types, *statement, part).map(Statement::Prepared);
+    }
     let options_behind = match &statement {
         // sqlparser wants WITH before ORDER BY; either order says the same.
         ast::Statement::CreateTable(_) => parser.parse_options(Keyword::WITH).map_err(|e| syntax(&e))?,
@@ -281,6 +236,17 @@ fn convert(statement: ast::Statement, options_behind: Vec<ast::SqlOption>) -> Re
         ast::Statement::Rollback { .. } => return Err(Error::unsupported("ROLLBACK TO SAVEPOINT and AND CHAIN")),
         ast::Statement::Set(set) => Statement::Setting(settings::set(set)?),
         ast::Statement::Reset(reset) => Statement::Setting(settings::reset(reset)?),
+        ast::Statement::Execute {
+            name: Some(name),
+            parameters,
+            has_parentheses: _,
+            immediate: false,
+            into,
+            using,
+            output: false,
+            default: false,
+        } if into.is_empty() && using.is_empty() => Statement::Prepared(prepare::execute(&name, parameters)?),
+        ast::Statement::Deallocate { name, prepare: _ } => Statement::Prepared(prepare::deallocate(&name)),
         ast::Statement::ShowVariable { variable } => Statement::Setting(settings::show(&variable)?),
         other => return Err(Error::unsupported(format_args!("the statement {}", first_words(&other)))),
     })

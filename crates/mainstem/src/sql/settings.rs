@@ -7,10 +7,12 @@ use super::fold;
 use super::transaction::{Begin, modes_of};
 
 /// A statement about a setting.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SettingStatement {
-    /// SET name = value; None is DEFAULT.
-    Set { name: String, value: Option<String> },
+    /// SET [LOCAL] name = value; None is DEFAULT.
+    Set { name: String, value: Option<String>, local: bool },
+    /// RESET ALL.
+    ResetAll,
     /// SHOW name.
     Show { name: String },
     /// SHOW ALL.
@@ -26,15 +28,18 @@ fn dotted(name: &ObjectName) -> String {
 /// Reads a SET.
 pub(super) fn set(set: Set) -> Result<SettingStatement> {
     match set {
-        Set::SingleAssignment { scope: None | Some(ContextModifier::Session), hivevar: false, variable, values } => {
+        Set::SingleAssignment { scope, hivevar: false, variable, values }
+            if !matches!(scope, Some(ContextModifier::Global)) =>
+        {
+            let local = matches!(scope, Some(ContextModifier::Local));
             let [value] = values.as_slice() else {
                 return Err(Error::unsupported("SET with a list of values"));
             };
-            Ok(SettingStatement::Set { name: dotted(&variable), value: setting_value(value)? })
+            Ok(SettingStatement::Set { name: dotted(&variable), value: setting_value(value)?, local })
         }
-        Set::SingleAssignment { .. } => Err(Error::unsupported("SET LOCAL and SET GLOBAL")),
-        Set::SetTimeZone { local: false, value } => {
-            Ok(SettingStatement::Set { name: "timezone".into(), value: setting_value(&value)? })
+        Set::SingleAssignment { .. } => Err(Error::unsupported("SET GLOBAL")),
+        Set::SetTimeZone { local, value } => {
+            Ok(SettingStatement::Set { name: "timezone".into(), value: setting_value(&value)?, local })
         }
         Set::SetTransaction { modes, snapshot: None, session: false } => {
             modes_of(&modes).map(SettingStatement::Transaction)
@@ -46,8 +51,10 @@ pub(super) fn set(set: Set) -> Result<SettingStatement> {
 /// Reads a RESET.
 pub(super) fn reset(statement: ResetStatement) -> Result<SettingStatement> {
     match statement.reset {
-        Reset::ConfigurationParameter(name) => Ok(SettingStatement::Set { name: dotted(&name), value: None }),
-        Reset::ALL => Err(Error::unsupported("RESET ALL")),
+        Reset::ConfigurationParameter(name) => {
+            Ok(SettingStatement::Set { name: dotted(&name), value: None, local: false })
+        }
+        Reset::ALL => Ok(SettingStatement::ResetAll),
     }
 }
 

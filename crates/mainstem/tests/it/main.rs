@@ -5,11 +5,14 @@
 mod api;
 mod basics;
 mod concurrency;
+mod copy;
 mod errors;
 mod hermitage;
 mod mangled;
+mod prepared;
 mod printing;
 mod sessions;
+mod settings;
 mod slt;
 mod stage;
 mod support;

@@ -29,7 +29,7 @@ use crate::version::TableView;
 
 use piece::Piece;
 pub use statistics::{ColumnStatistics, TableStatistics};
-pub use worker::ScanWorker;
+pub use worker::{EmittedRows, ScanWorker};
 
 #[cfg(test)]
 mod tests;

@@ -42,6 +42,16 @@ fn segments_are_pruned_and_enclosed_by_their_zone_maps() {
 }
 
 #[test]
+fn a_worker_says_where_its_rows_live() {
+    let t = mixed();
+    t.delete(&[3, 37]);
+    let scan = t.view().scan(&request(vec![where_id(CompareOp::GtEq, 2)])).unwrap();
+    let mut worker = scan.worker();
+    let rows: usize = worker.by_ref().map(|batch| batch.unwrap().num_rows()).sum();
+    assert_eq!((rows, worker.emitted()), (36, EmittedRows { main: 32, delta: 4, own: 0 }));
+}
+
+#[test]
 fn an_enclosed_segment_still_loses_its_deleted_rows() {
     let t = mixed();
     t.delete(&[15, 16, 36]);

@@ -14,6 +14,18 @@ use crate::scan::piece::Piece;
 pub struct ScanWorker {
     scan: Arc<Scan>,
     current: Option<Current>,
+    emitted: EmittedRows,
+}
+
+/// Rows that a worker has returned, by where they live.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EmittedRows {
+    /// In segments.
+    pub main: u64,
+    /// In deltas.
+    pub delta: u64,
+    /// In the transaction's own buffer.
+    pub own: u64,
 }
 
 /// The piece being emitted.
@@ -33,7 +45,13 @@ enum Rows {
 
 impl ScanWorker {
     pub(super) fn new(scan: Arc<Scan>) -> Self {
-        Self { scan, current: None }
+        Self { scan, current: None, emitted: EmittedRows::default() }
+    }
+
+    /// Rows returned so far.
+    #[must_use]
+    pub fn emitted(&self) -> EmittedRows {
+        self.emitted
     }
 
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
@@ -41,6 +59,12 @@ impl ScanWorker {
             if let Some(current) = &mut self.current {
                 let Some(piece) = self.scan.pieces.get(current.piece) else { return Ok(None) };
                 if let Some(batch) = emit(&self.scan, piece, &mut current.rows)? {
+                    let rows = batch.num_rows() as u64;
+                    match piece {
+                        Piece::Segment { .. } => self.emitted.main += rows,
+                        Piece::Delta { .. } => self.emitted.delta += rows,
+                        Piece::Own { .. } => self.emitted.own += rows,
+                    }
                     return Ok(Some(batch));
                 }
                 self.current = None;

@@ -11,11 +11,11 @@ use mainstem_storage::{Error, Result};
 use crate::sql::CsvOptions;
 
 /// Bytes read from the file at once.
-const CHUNK_BYTES: usize = 1 << 20;
+pub(super) const CHUNK_BYTES: usize = 1 << 20;
 /// Bytes of text after which a batch ends early: bounds memory when rows are wide.
-const BATCH_BYTES: usize = 4 << 20;
+pub(super) const BATCH_BYTES: usize = 4 << 20;
 /// Longest row.
-const ROW_BYTES_MAX: usize = 1 << 30;
+pub(super) const ROW_BYTES_MAX: usize = 1 << 30;
 
 /// Some rows, as text.
 pub(crate) struct TextBatch {
@@ -40,8 +40,8 @@ pub(crate) struct CsvReader<R> {
 
 /// The fields of one column.
 #[derive(Default)]
-struct Fields {
-    text: Vec<u8>,
+pub(super) struct Fields {
+    pub(super) text: Vec<u8>,
     ends: Vec<i32>,
     valid: Vec<bool>,
 }
@@ -245,7 +245,7 @@ impl<R: Read> CsvReader<R> {
 }
 
 impl Fields {
-    fn end_field(&mut self, is_null: bool) -> Result<()> {
+    pub(super) fn end_field(&mut self, is_null: bool) -> Result<()> {
         if is_null {
             self.text.truncate(self.ends.last().map_or(0, |end| *end as usize));
         }
@@ -256,7 +256,7 @@ impl Fields {
         Ok(())
     }
 
-    fn into_array(self, lines: &[u64], name: &str) -> Result<ArrayRef> {
+    pub(super) fn into_array(self, lines: &[u64], name: &str) -> Result<ArrayRef> {
         let mut offsets = Vec::with_capacity(self.ends.len() + 1);
         offsets.push(0);
         offsets.extend_from_slice(&self.ends);

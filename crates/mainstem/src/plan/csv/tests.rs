@@ -97,7 +97,7 @@ fn what_is_written_is_read_back() {
         CsvOptions { escape: b'\\', null: "NULL".into(), ..CsvOptions::default() },
         CsvOptions { delimiter: b'\t', quote: b'\'', escape: b'\'', ..CsvOptions::default() },
     ] {
-        let mut writer = CsvWriter::new(Vec::new(), options.clone(), &batch.schema()).unwrap();
+        let mut writer = LineWriter::new(Vec::new(), LineFormat::Csv(options.clone()), &batch.schema()).unwrap();
         writer.write(&batch).unwrap();
         let bytes = writer.finish().unwrap();
         let rows = read(&bytes, 3, &options, 5).unwrap();

@@ -8,16 +8,44 @@ use arrow::datatypes::{DataType, Schema};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use mainstem_storage::{Error, Result};
 
+use super::text::escape;
 use crate::error::from_arrow;
-use crate::sql::CsvOptions;
+use crate::sql::{CsvOptions, TextOptions};
 
 /// Bytes gathered before they are written.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// Writes batches of one schema.
-pub(crate) struct CsvWriter<W> {
+/// How rows are written.
+#[derive(Clone, Debug)]
+pub(crate) enum LineFormat {
+    Csv(CsvOptions),
+    Text(TextOptions),
+}
+
+impl LineFormat {
+    fn header(&self) -> bool {
+        match self {
+            Self::Csv(CsvOptions { header, .. }) | Self::Text(TextOptions { header, .. }) => *header,
+        }
+    }
+
+    fn delimiter(&self) -> u8 {
+        match self {
+            Self::Csv(CsvOptions { delimiter, .. }) | Self::Text(TextOptions { delimiter, .. }) => *delimiter,
+        }
+    }
+
+    fn null(&self) -> &str {
+        match self {
+            Self::Csv(CsvOptions { null, .. }) | Self::Text(TextOptions { null, .. }) => null,
+        }
+    }
+}
+
+/// Writes batches of one schema, a line a row.
+pub(crate) struct LineWriter<W> {
     output: W,
-    options: CsvOptions,
+    format: LineFormat,
     buffer: Vec<u8>,
 }
 
@@ -30,11 +58,11 @@ fn format_options() -> FormatOptions<'static> {
         .with_timestamp_tz_format(Some("%Y-%m-%d %H:%M:%S%.f+00"))
 }
 
-impl<W: Write> CsvWriter<W> {
+impl<W: Write> LineWriter<W> {
     /// A writer to `output`; writes the header if the options say so.
-    pub(crate) fn new(output: W, options: CsvOptions, schema: &Schema) -> Result<Self> {
-        let mut writer = Self { output, options, buffer: Vec::with_capacity(BUFFER_BYTES) };
-        if writer.options.header {
+    pub(crate) fn new(output: W, format: LineFormat, schema: &Schema) -> Result<Self> {
+        let mut writer = Self { output, format, buffer: Vec::with_capacity(BUFFER_BYTES) };
+        if writer.format.header() {
             for (at, field) in schema.fields().iter().enumerate() {
                 writer.separate(at);
                 writer.text(field.name());
@@ -64,7 +92,7 @@ impl<W: Write> CsvWriter<W> {
             {
                 self.separate(at);
                 if nulls.as_ref().is_some_and(|n| n.is_null(row)) {
-                    self.buffer.extend_from_slice(self.options.null.as_bytes());
+                    self.buffer.extend_from_slice(self.format.null().as_bytes());
                     continue;
                 }
                 text.clear();
@@ -96,32 +124,20 @@ impl<W: Write> CsvWriter<W> {
 
     fn separate(&mut self, at: usize) {
         if at > 0 {
-            self.buffer.push(self.options.delimiter);
+            self.buffer.push(self.format.delimiter());
         }
     }
 
-    /// Writes one field, quoted if it has to be.
+    /// Writes one field.
     fn text(&mut self, text: &str) {
-        let CsvOptions { delimiter, quote, escape, .. } = self.options;
-        let special = |b: u8| b == delimiter || b == quote || b == escape || b == b'\n' || b == b'\r';
-        // A lone `\.` ends the data for older readers.
-        let quoted = text == self.options.null || text == "\\." || text.bytes().any(special);
-        if !quoted {
-            self.buffer.extend_from_slice(text.as_bytes());
-            return;
+        match &self.format {
+            LineFormat::Csv(options) => quote(text, options, &mut self.buffer),
+            LineFormat::Text(options) => escape(text, options, &mut self.buffer),
         }
-        self.buffer.push(quote);
-        for byte in text.bytes() {
-            if byte == quote || byte == escape {
-                self.buffer.push(escape);
-            }
-            self.buffer.push(byte);
-        }
-        self.buffer.push(quote);
     }
 
     fn flush_buffer(&mut self) -> Result<()> {
-        self.output.write_all(&self.buffer).map_err(|e| Error::io("write", "the file", e))?;
+        self.output.write_all(&self.buffer).map_err(|e| Error::io("write", "the data", e))?;
         self.buffer.clear();
         Ok(())
     }
@@ -134,4 +150,24 @@ impl<W: Write> CsvWriter<W> {
         self.flush_buffer()?;
         Ok(self.output)
     }
+}
+
+/// Appends a field of CSV, quoted if it has to be.
+fn quote(text: &str, options: &CsvOptions, out: &mut Vec<u8>) {
+    let CsvOptions { delimiter, quote, escape, .. } = *options;
+    let special = |b: u8| b == delimiter || b == quote || b == escape || b == b'\n' || b == b'\r';
+    // A lone `\.` ends the data for older readers.
+    let quoted = text == options.null || text == "\\." || text.bytes().any(special);
+    if !quoted {
+        out.extend_from_slice(text.as_bytes());
+        return;
+    }
+    out.push(quote);
+    for byte in text.bytes() {
+        if byte == quote || byte == escape {
+            out.push(escape);
+        }
+        out.push(byte);
+    }
+    out.push(quote);
 }

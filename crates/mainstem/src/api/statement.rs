@@ -1,0 +1,116 @@
+//! Prepared statements.
+
+use std::sync::Arc;
+
+use mainstem_storage::error::sqlstate;
+use mainstem_storage::schema::DataType;
+use mainstem_storage::{Error, Result};
+use parking_lot::Mutex;
+
+use super::{Connection, QueryResult, Row, Rows, StatementOutcome};
+use crate::session::Prepared;
+use crate::value::{Params, ResultColumn, ValueRef};
+
+/// A statement that was parsed once and is run with values for its parameters `$1`, `$2`, ... any number of times. When a
+/// table it names was changed in between, it goes by the new definition.
+///
+/// ```
+/// # fn main() -> mainstem::Result<()> {
+/// let connection = mainstem::Database::in_memory()?.connect()?;
+/// connection.execute_batch("CREATE TABLE city (name TEXT PRIMARY KEY, people INTEGER)")?;
+/// let insert = connection.prepare("INSERT INTO city VALUES ($1, $2)")?;
+/// insert.execute(("Ulm", 128_928))?;
+/// insert.execute(("Jena", None::<i32>))?;
+/// let select = connection.prepare("SELECT people FROM city WHERE name = $1")?;
+/// assert_eq!(select.query_row(["Ulm"])?.get::<i32>(0)?, 128_928);
+/// assert_eq!(select.query_row(["Jena"])?.get::<Option<i32>>("people")?, None);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Statement<'a> {
+    connection: &'a Connection,
+    prepared: Mutex<Prepared>,
+}
+
+impl<'a> Statement<'a> {
+    pub(super) fn new(connection: &'a Connection, prepared: Prepared) -> Self {
+        Self { connection, prepared: Mutex::new(prepared) }
+    }
+
+    fn run(&self, params: impl Params) -> Result<StatementOutcome> {
+        params.with_values(|values: &[ValueRef<'_>]| self.connection.run_prepared(&mut self.prepared.lock(), values))
+    }
+
+    /// Runs it; returns how many rows it wrote. Rows that it gives are read and forgotten.
+    ///
+    /// # Errors
+    /// Those of the statement; 08P01 when the number of values is not that of the parameters; 42804, 22P02 and 22003 for a
+    /// value that its parameter does not take.
+    pub fn execute(&self, params: impl Params) -> Result<u64> {
+        self.run(params)?.finish()
+    }
+
+    /// Runs it and gives its rows.
+    ///
+    /// # Errors
+    /// As [`Statement::execute`]; 42601 when the statement gives no rows, it has not run then.
+    pub fn query(&self, params: impl Params) -> Result<Rows> {
+        self.query_batches(params).map(QueryResult::rows)
+    }
+
+    /// Runs it and gives its rows as Arrow batches.
+    ///
+    /// # Errors
+    /// As [`Statement::query`].
+    pub fn query_batches(&self, params: impl Params) -> Result<QueryResult> {
+        if !self.connection.gives_rows(&self.prepared.lock()) {
+            return Err(Error::invalid(sqlstate::SYNTAX, "the statement gives no rows; use execute"));
+        }
+        self.run(params)?.into_rows()
+    }
+
+    /// Runs it and gives its only row.
+    ///
+    /// # Errors
+    /// As [`Statement::query`]; NotFound (02000) when there is no row, 21000 when there is more than one.
+    pub fn query_row(&self, params: impl Params) -> Result<Row> {
+        self.query(params)?.exactly_one()
+    }
+
+    /// Runs it and gives its row, if there is one.
+    ///
+    /// # Errors
+    /// As [`Statement::query`]; 21000 when there is more than one row.
+    pub fn query_optional(&self, params: impl Params) -> Result<Option<Row>> {
+        self.query(params)?.at_most_one()
+    }
+
+    /// How many values it takes: the highest number of a parameter.
+    #[must_use]
+    pub fn parameter_count(&self) -> usize {
+        self.prepared.lock().parameters()
+    }
+
+    /// The types that parameters have by their context. Values of other types are converted to it if that loses nothing.
+    /// None where the context tells none: there the type of the value counts.
+    ///
+    /// # Errors
+    /// Those of a table that was changed in between so that the statement is no longer right.
+    pub fn parameter_types(&self) -> Result<Vec<Option<DataType>>> {
+        Ok(self.describe()?.types.clone())
+    }
+
+    /// The columns of the rows it gives; none for statements without rows. Where a parameter decides, the types are those of
+    /// TEXT parameters.
+    ///
+    /// # Errors
+    /// As [`Statement::parameter_types`].
+    pub fn columns(&self) -> Result<Arc<[ResultColumn]>> {
+        Ok(self.describe()?.columns.as_deref().map_or_else(|| Arc::from([]), ResultColumn::of))
+    }
+
+    fn describe(&self) -> Result<Arc<crate::plan::Description>> {
+        self.connection.describe(&mut self.prepared.lock())
+    }
+}

@@ -1,0 +1,351 @@
+//! Parameters of a statement: which types they have, and the values bound to them.
+//!
+//! A parameter takes the type of its context: the column it is stored into, or what DataFusion infers where it is compared
+//! or computed with. A value bound to it is fitted to that type if it can be without loss (text may spell any type, doubles
+//! are rounded to REAL); else it keeps its own type, as a literal in its place would, unless no such literal could stand
+//! there (42804). Where the context says nothing, the value's own type counts.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, StringViewArray};
+use arrow::datatypes::SchemaRef;
+use datafusion::common::metadata::ScalarAndMetadata;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{ParamValues, ScalarValue};
+use datafusion::logical_expr::{self, LogicalPlan};
+use datafusion::sql::sqlparser::ast::{
+    Expr, Ident, SelectItem, SetExpr, Statement as Ast, Value, ValueWithSpan, VisitMut, VisitorMut,
+};
+use mainstem_storage::error::sqlstate;
+use mainstem_storage::ids::ColumnId;
+use mainstem_storage::row;
+use mainstem_storage::schema::{Column, DataType, TableSchema};
+use mainstem_storage::transaction::Transaction;
+use mainstem_storage::{Error, Result};
+
+use super::assign::assign;
+use super::write::{explained, positions, table_of};
+use crate::error::from_datafusion;
+use crate::provider::to_scalar;
+use crate::session::Environment;
+use crate::sql::{Insert, Statement, Update, ast_type};
+use crate::value::{ValueRef, sql_type};
+
+/// What the parameters of the running statement stand for.
+#[derive(Debug, Default)]
+pub(crate) struct Parameters(Vec<Parameter>);
+
+#[derive(Debug)]
+enum Parameter {
+    Null,
+    /// No value yet: for a plan that is only looked at.
+    Typed(DataType),
+    Bound(DataType, ScalarValue),
+}
+
+impl Parameters {
+    /// `statement`, with NULLs in their places and types for the other parameters.
+    ///
+    /// # Errors
+    /// Internal.
+    pub(crate) fn declare(&self, mut statement: Ast) -> Result<Ast> {
+        if self.0.is_empty() {
+            return Ok(statement);
+        }
+        // A NULL in the text fits everywhere; one with a type does not.
+        let _: ControlFlow<()> = statement.visit(&mut Nulls(self));
+        let type_of = |parameter: &Parameter| match parameter {
+            Parameter::Null => DataType::Text { max_chars: None },
+            Parameter::Typed(data_type) | Parameter::Bound(data_type, _) => *data_type,
+        };
+        let data_types =
+            self.0.iter().map(type_of).map(|t| {
+                ast_type(t).ok_or_else(|| Error::internal(format!("the type {t} of a parameter has no name")))
+            });
+        let data_types = data_types.collect::<Result<_>>()?;
+        Ok(Ast::Prepare { name: Ident::new("running"), data_types, statement: Box::new(statement) })
+    }
+
+    /// The plan of what [`Parameters::declare`] gave, with the values in it.
+    ///
+    /// # Errors
+    /// Those of a type that does not fit after all.
+    pub(crate) fn fill(&self, plan: LogicalPlan) -> Result<LogicalPlan> {
+        let LogicalPlan::Statement(logical_expr::Statement::Prepare(prepare)) = plan else { return Ok(plan) };
+        let plan = Arc::unwrap_or_clone(prepare.input);
+        let value = |parameter: &Parameter| match parameter {
+            Parameter::Null => Some(ScalarValue::Null),
+            Parameter::Typed(_) => None,
+            Parameter::Bound(_, scalar) => Some(scalar.clone()),
+        };
+        let values = self.0.iter().map(|p| value(p).map(ScalarAndMetadata::from)).collect::<Option<Vec<_>>>();
+        match values {
+            Some(values) => {
+                plan.replace_params_with_values(&ParamValues::List(values)).map_err(|e| from_datafusion(&e))
+            }
+            None => Ok(plan),
+        }
+    }
+}
+
+struct Nulls<'a>(&'a Parameters);
+
+impl VisitorMut for Nulls<'_> {
+    type Break = ();
+
+    fn pre_visit_value(&mut self, value: &mut ValueWithSpan) -> ControlFlow<()> {
+        if let Some(at) = position(&value.value)
+            && matches!(self.0.0.get(at), Some(Parameter::Null))
+        {
+            value.value = Value::Null;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Which parameter, from 0, a value in the text is.
+fn position(value: &Value) -> Option<usize> {
+    let Value::Placeholder(text) = value else { return None };
+    text.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1)
+}
+
+fn parameter_of(expr: &Expr) -> Option<usize> {
+    match expr {
+        Expr::Value(value) => position(&value.value),
+        Expr::Nested(inner) => parameter_of(inner),
+        _ => None,
+    }
+}
+
+/// What is known of a statement before it runs.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Description {
+    /// The type of each parameter, where the context or PREPARE tells it.
+    pub(crate) types: Vec<Option<DataType>>,
+    /// The columns of the rows it gives, if it gives any.
+    pub(crate) columns: Option<SchemaRef>,
+}
+
+/// Looks at `statement`, which has `parameters` parameters; PREPARE declared the types of the first ones.
+///
+/// # Errors
+/// Whatever is wrong with the statement, values aside.
+pub(crate) fn describe(
+    env: &mut Environment<'_>,
+    transaction: &Transaction,
+    statement: &Statement,
+    declared: &[DataType],
+    parameters: usize,
+) -> Result<Description> {
+    let statement = match statement {
+        Statement::Explain { statement, .. } => statement,
+        statement => statement,
+    };
+    let mut types: Vec<Option<DataType>> = declared.iter().copied().map(Some).collect();
+    types.resize(parameters.max(declared.len()), None);
+    let (query, target) = explained(transaction, statement)?;
+    let target = target.map(|table| transaction.view(table.id)).transpose()?;
+    let mut plan = |parameters: Parameters| {
+        env.with_parameters(&parameters, |env| env.plan(transaction, Ast::Query(query.clone()), target.clone()))
+    };
+    let untyped = plan(Parameters::default());
+    stored_types(transaction, statement, &mut types)?;
+    let planned = if parameters == 0 {
+        untyped?
+    } else {
+        if let Ok(untyped) = &untyped {
+            inferred_types(untyped, &mut types)?;
+        }
+        let text = DataType::Text { max_chars: None };
+        let typed = Parameters(types.iter().map(|t| Parameter::Typed(t.unwrap_or(text))).collect());
+        // A statement that no type of text fits is right or wrong without its parameters.
+        plan(typed).or(untyped).or_else(|_| plan(Parameters((0..types.len()).map(|_| Parameter::Null).collect())))?
+    };
+    let gives_rows = matches!(statement, Statement::Query(_));
+    Ok(Description { types, columns: gives_rows.then(|| planned.schema().inner().clone()) })
+}
+
+/// Types of the parameters that are stored into columns as they are; 42703 for columns that are not there.
+fn stored_types(transaction: &Transaction, statement: &Statement, types: &mut [Option<DataType>]) -> Result<()> {
+    let mut store = |expr: &Expr, column: Option<&Column>| {
+        if let (Some(slot), Some(column)) = (parameter_of(expr).and_then(|at| types.get_mut(at)), column) {
+            slot.get_or_insert(column.data_type);
+        }
+    };
+    match statement {
+        Statement::Insert(insert) => {
+            let table = table_of(transaction, &insert.table)?;
+            positions(&table, &insert.columns, 0)?;
+            match &*insert.source.body {
+                SetExpr::Values(values) => {
+                    for row in &values.rows {
+                        row.content
+                            .iter()
+                            .enumerate()
+                            .for_each(|(at, expr)| store(expr, stored_into(insert, &table, at)));
+                    }
+                }
+                SetExpr::Select(select) => {
+                    for (at, item) in select.projection.iter().enumerate() {
+                        if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
+                            store(expr, stored_into(insert, &table, at));
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        Statement::Update(Update { table, assignments, .. }) => {
+            let table = table_of(transaction, table)?;
+            assignments.iter().for_each(|(name, expr)| store(expr, table.column_named(name)));
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn stored_into<'t>(insert: &Insert, table: &'t TableSchema, at: usize) -> Option<&'t Column> {
+    match insert.columns.get(at) {
+        Some(name) => table.column_named(name),
+        None if insert.columns.is_empty() => table.columns.get(at),
+        None => None,
+    }
+}
+
+/// Types that DataFusion found for parameters; the first one counts.
+fn inferred_types(plan: &LogicalPlan, types: &mut [Option<DataType>]) -> Result<()> {
+    plan.apply_with_subqueries(|plan| {
+        plan.apply_expressions(|expr| {
+            expr.apply(|expr| {
+                if let logical_expr::Expr::Placeholder(placeholder) = expr
+                    && let Some(field) = &placeholder.field
+                    && let Some(at) = placeholder.id.strip_prefix('$').and_then(|n| n.parse::<usize>().ok())
+                    && let Some(slot) = at.checked_sub(1).and_then(|at| types.get_mut(at))
+                    && slot.is_none()
+                {
+                    *slot = sql_type(field.data_type());
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })
+    .map_err(|e| from_datafusion(&e))?;
+    Ok(())
+}
+
+/// Binds `values` to parameters of the types that the context tells. The first `declared` of them were declared by PREPARE:
+/// values are assigned to those, as to a column.
+///
+/// # Errors
+/// 42804, 22P02, 22003 and others, with the number of the parameter.
+pub(crate) fn bind(values: &[ValueRef<'_>], types: &[Option<DataType>], declared: usize) -> Result<Parameters> {
+    let bind_one = |(at, value): (usize, &ValueRef<'_>)| {
+        let context = types.get(at).copied().flatten();
+        let bound = match context {
+            Some(wanted) if at < declared => assigned(*value, wanted),
+            Some(wanted) => fitted(*value, wanted),
+            None => own(*value),
+        };
+        bound.map_err(|e| e.context(format_args!("parameter ${}", at + 1)))
+    };
+    values.iter().enumerate().map(bind_one).collect::<Result<_>>().map(Parameters)
+}
+
+/// `value` as a value of its own type.
+fn own(value: ValueRef<'_>) -> Result<Parameter> {
+    let Some(data_type) = value.data_type() else { return Ok(Parameter::Null) };
+    let scalar = to_scalar(&value.to_stored(), data_type)
+        .ok_or_else(|| Error::internal(format!("a value that is not of its own type {data_type}")))?;
+    Ok(Parameter::Bound(data_type, scalar))
+}
+
+#[derive(PartialEq, Eq)]
+enum Class {
+    Boolean,
+    Number,
+    Time,
+    Text,
+    Bytes,
+}
+
+fn class(data_type: DataType) -> Class {
+    match data_type {
+        DataType::Boolean => Class::Boolean,
+        DataType::SmallInt
+        | DataType::Integer
+        | DataType::BigInt
+        | DataType::Real
+        | DataType::Double
+        | DataType::Decimal { .. } => Class::Number,
+        DataType::Date | DataType::Timestamp | DataType::TimestampTz => Class::Time,
+        DataType::Text { .. } => Class::Text,
+        DataType::Bytea => Class::Bytes,
+    }
+}
+
+/// `value` where one of type `wanted` is expected.
+fn fitted(value: ValueRef<'_>, wanted: DataType) -> Result<Parameter> {
+    let whole = match value {
+        ValueRef::SmallInt(v) => Some(i64::from(v)),
+        ValueRef::Integer(v) => Some(i64::from(v)),
+        ValueRef::BigInt(v) => Some(v),
+        _ => None,
+    };
+    let fitting = match (wanted, whole, value) {
+        (DataType::SmallInt, Some(v), _) => i16::try_from(v).ok().map(ValueRef::SmallInt),
+        (DataType::Integer, Some(v), _) => i32::try_from(v).ok().map(ValueRef::Integer),
+        (DataType::BigInt, Some(v), _) => Some(ValueRef::BigInt(v)),
+        (DataType::Real, _, ValueRef::Double(v)) => {
+            let rounded = v as f32;
+            (rounded.is_finite() || !v.is_finite()).then_some(ValueRef::Real(rounded))
+        }
+        (DataType::Text { .. }, _, _) => None,
+        (_, _, ValueRef::Text(_)) => return assigned(value, wanted),
+        _ => None,
+    };
+    let (expected, found) = (class(wanted), value.data_type());
+    match found {
+        Some(found) if expected != Class::Text && class(found) != expected => Err(Error::invalid(
+            sqlstate::TYPE_MISMATCH,
+            format!("a value of type {} was given where one of type {wanted} is expected", name_of(found)),
+        )),
+        _ => own(fitting.unwrap_or(value)),
+    }
+}
+
+/// The name of a value's type; how long a decimal happens to be says nothing.
+fn name_of(data_type: DataType) -> String {
+    match data_type {
+        DataType::Decimal { .. } => "decimal".into(),
+        other => other.to_string(),
+    }
+}
+
+/// `value` as a column of type `wanted` would take it.
+fn assigned(value: ValueRef<'_>, wanted: DataType) -> Result<Parameter> {
+    let Parameter::Bound(data_type, scalar) = own(value)? else { return Ok(Parameter::Null) };
+    if data_type == wanted {
+        return Ok(Parameter::Bound(data_type, scalar));
+    }
+    let array: ArrayRef = match value {
+        ValueRef::Text(text) => Arc::new(StringViewArray::from_iter_values([text])),
+        _ => scalar.to_array().map_err(|e| from_datafusion(&e))?,
+    };
+    let column = Column {
+        id: ColumnId(0),
+        name: String::new(),
+        data_type: wanted,
+        nullable: true,
+        missing_value: row::Value::Null,
+    };
+    let array = assign(&array, &column).map_err(|e| {
+        let given = match value {
+            ValueRef::Text(text) => format!("\"{text}\""),
+            _ => format!("a value of type {}", name_of(data_type)),
+        };
+        Error::invalid(e.sqlstate(), format!("{given} is no valid value of type {wanted}"))
+    })?;
+    let scalar = ScalarValue::try_from_array(&array, 0).map_err(|e| from_datafusion(&e))?;
+    Ok(Parameter::Bound(wanted, scalar))
+}

@@ -1,0 +1,220 @@
+//! Prepared statements: those of the library, and those of SQL's PREPARE, which a session keeps by name.
+//!
+//! A prepared statement is parsed once. Its description, which types its parameters have and which columns its rows, belongs
+//! to one version of the schema: it is made anew when that is another one.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType as ArrowType, Field, Schema, SchemaRef};
+use datafusion::sql::sqlparser::ast::{Query, Statement as Ast};
+use mainstem_storage::catalog::Catalog;
+use mainstem_storage::error::sqlstate;
+use mainstem_storage::row::Value;
+use mainstem_storage::schema::DataType;
+use mainstem_storage::{Error, Result};
+
+use super::{Outcome, Session};
+use crate::plan::{self, Description, Parameters};
+use crate::sql::{PreparedStatement, SettingStatement, Statement, Template, state};
+use crate::value::{ValueRef, only_row};
+
+/// A statement that is run again and again.
+#[derive(Clone, Debug)]
+pub(crate) struct Prepared {
+    template: Arc<Template>,
+    /// Types of the first parameters, as PREPARE declares them.
+    declared: Vec<DataType>,
+    /// What the statement was under a version of the schema.
+    described: Option<(Arc<Catalog>, Arc<Description>)>,
+}
+
+impl Prepared {
+    fn new(template: Arc<Template>, declared: Vec<DataType>) -> Self {
+        Self { template, declared, described: None }
+    }
+
+    /// How many values it takes.
+    pub(crate) fn parameters(&self) -> usize {
+        self.template.parameters().max(self.declared.len())
+    }
+}
+
+/// The statements that SQL prepared, by name.
+pub(super) type ByName = HashMap<String, Prepared>;
+
+impl Session {
+    /// Prepares a statement: what is wrong with it, whatever the values, shows here.
+    pub(crate) fn prepare(&mut self, template: Arc<Template>) -> Result<Prepared> {
+        let mut prepared = Prepared::new(template, Vec::new());
+        self.guarded(|session| session.description(&mut prepared))?;
+        Ok(prepared)
+    }
+
+    /// What `prepared` is under the schema that its next run sees.
+    pub(crate) fn describe(&mut self, prepared: &mut Prepared) -> Result<Arc<Description>> {
+        self.guarded(|session| session.description(prepared))
+    }
+
+    /// Runs a prepared statement with `values` for its parameters.
+    pub(crate) fn run_prepared(&mut self, prepared: &mut Prepared, values: &[ValueRef<'_>]) -> Result<Outcome> {
+        self.guarded(|session| {
+            let wanted = prepared.parameters();
+            if values.len() != wanted {
+                return Err(Error::invalid(
+                    state::PARAMETER_COUNT,
+                    format!("the statement has {wanted} parameters, but {} values were given", values.len()),
+                ));
+            }
+            session.execute_prepared(prepared, values)
+        })
+    }
+
+    fn execute_prepared(&mut self, prepared: &mut Prepared, values: &[ValueRef<'_>]) -> Result<Outcome> {
+        let parameters = if values.is_empty() {
+            Parameters::default()
+        } else {
+            let description = self.description(prepared)?;
+            plan::bind(values, &description.types, prepared.declared.len())?
+        };
+        let template = prepared.template.clone();
+        template.with_statement(|statement| {
+            self.parameters = parameters;
+            let outcome = self.dispatch(statement.clone());
+            self.parameters = Parameters::default();
+            outcome
+        })
+    }
+
+    fn description(&mut self, prepared: &mut Prepared) -> Result<Arc<Description>> {
+        let Prepared { template, declared, described } = prepared;
+        let parameters = template.parameters();
+        template.with_statement(|statement| match statement {
+            Statement::Query(_)
+            | Statement::Insert(_)
+            | Statement::Update(_)
+            | Statement::Delete(_)
+            | Statement::Explain { .. } => self.read(|env, transaction| {
+                let catalog = transaction.catalog();
+                if let Some((of, description)) = described
+                    && Arc::ptr_eq(of, &catalog)
+                {
+                    return Ok(description.clone());
+                }
+                let mut description = plan::describe(env, transaction, statement, declared, parameters)?;
+                if matches!(statement, Statement::Explain { .. }) {
+                    description.columns = Some(texts(&["plan_type", "plan"]));
+                }
+                let description = Arc::new(description);
+                *described = Some((catalog, description.clone()));
+                Ok(description)
+            }),
+            Statement::Setting(SettingStatement::Show { name }) => Ok(Arc::new(rows_of(texts(&[name])))),
+            Statement::Setting(SettingStatement::ShowAll) => {
+                Ok(Arc::new(rows_of(texts(&["name", "setting", "description"]))))
+            }
+            Statement::Prepared(PreparedStatement::Execute { name, .. }) => {
+                let columns = self.with_named(name, |session, prepared| {
+                    session.description(prepared).map(|description| description.columns.clone())
+                })?;
+                Ok(Arc::new(Description { types: Vec::new(), columns }))
+            }
+            _ => Ok(Arc::default()),
+        })
+    }
+
+    /// Whether `statement` gives rows.
+    pub(crate) fn gives_rows(&self, statement: &Statement) -> bool {
+        match statement {
+            Statement::Query(_) | Statement::Explain { .. } => true,
+            Statement::Setting(setting) => {
+                matches!(setting, SettingStatement::Show { .. } | SettingStatement::ShowAll)
+            }
+            Statement::Prepared(PreparedStatement::Execute { name, .. }) => {
+                self.prepared.get(name).is_none_or(|prepared| self.prepared_gives_rows(prepared))
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether a prepared statement gives rows.
+    pub(crate) fn prepared_gives_rows(&self, prepared: &Prepared) -> bool {
+        prepared.template.with_statement(|statement| Ok(self.gives_rows(statement))).unwrap_or(false)
+    }
+
+    /// Runs PREPARE, EXECUTE or DEALLOCATE.
+    pub(super) fn prepared_statement(&mut self, statement: PreparedStatement) -> Result<Outcome> {
+        match statement {
+            PreparedStatement::Prepare { name, types, template } => {
+                if self.prepared.contains_key(&name) {
+                    return Err(Error::invalid(
+                        state::DUPLICATE_STATEMENT,
+                        format!("prepared statement \"{name}\" already exists; DEALLOCATE it first"),
+                    ));
+                }
+                let mut prepared = Prepared::new(template, types);
+                self.description(&mut prepared)?;
+                self.prepared.insert(name, prepared);
+                Ok(Outcome::done("PREPARE"))
+            }
+            PreparedStatement::Execute { name, arguments } => self.with_named(&name, |session, prepared| {
+                let values = arguments.map(|query| session.values_of(query)).transpose()?.unwrap_or_default();
+                let wanted = prepared.parameters();
+                if values.len() != wanted {
+                    return Err(Error::invalid(
+                        sqlstate::SYNTAX,
+                        format!(
+                            "prepared statement \"{name}\" has {wanted} parameters, but {} were given",
+                            values.len()
+                        ),
+                    ));
+                }
+                let values: Vec<ValueRef<'_>> =
+                    values.iter().map(|(value, data_type)| ValueRef::stored(value, *data_type)).collect();
+                session.execute_prepared(prepared, &values)
+            }),
+            PreparedStatement::Deallocate { name: Some(name) } => match self.prepared.remove(&name) {
+                Some(_) => Ok(Outcome::done("DEALLOCATE")),
+                None => Err(undefined(&name)),
+            },
+            PreparedStatement::Deallocate { name: None } => {
+                self.prepared.clear();
+                Ok(Outcome::done("DEALLOCATE ALL"))
+            }
+        }
+    }
+
+    /// Runs `work` with the statement that SQL prepared as `name`.
+    fn with_named<T>(&mut self, name: &str, work: impl FnOnce(&mut Self, &mut Prepared) -> Result<T>) -> Result<T> {
+        let mut prepared = self.prepared.get(name).cloned().ok_or_else(|| undefined(name))?;
+        let outcome = work(self, &mut prepared);
+        self.prepared.insert(name.to_string(), prepared);
+        outcome
+    }
+
+    /// The values of a SELECT without FROM.
+    fn values_of(&mut self, query: Box<Query>) -> Result<Vec<(Value, DataType)>> {
+        let running = self.read(|env, transaction| {
+            let plan = env.plan(transaction, Ast::Query(query), None)?;
+            env.start(&plan)
+        })?;
+        let mut values = Vec::new();
+        for batch in running.batches {
+            values.extend(only_row(&batch?)?);
+        }
+        Ok(values)
+    }
+}
+
+fn undefined(name: &str) -> Error {
+    Error::invalid(state::UNDEFINED_STATEMENT, format!("prepared statement \"{name}\" does not exist"))
+}
+
+/// Columns of text.
+fn texts(names: &[&str]) -> SchemaRef {
+    Arc::new(Schema::new(names.iter().map(|name| Field::new(*name, ArrowType::Utf8View, false)).collect::<Vec<_>>()))
+}
+
+fn rows_of(columns: SchemaRef) -> Description {
+    Description { types: Vec::new(), columns: Some(columns) }
+}

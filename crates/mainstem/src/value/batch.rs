@@ -1,0 +1,141 @@
+//! Arrow batches as rows of values.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, RecordBatch, StringViewArray};
+use arrow::compute::{CastOptions, cast_with_options};
+use arrow::datatypes::{DataType as ArrowType, Schema};
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+use mainstem_storage::row::{Value, value_of};
+use mainstem_storage::schema::DataType;
+use mainstem_storage::{Error, Result};
+
+use crate::error::from_arrow;
+
+/// A column of a result: its name and SQL type.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ResultColumn {
+    name: String,
+    data_type: DataType,
+}
+
+impl ResultColumn {
+    /// The columns of a result whose batches have `schema`.
+    pub(crate) fn of(schema: &Schema) -> Arc<[Self]> {
+        let column = |field: &Arc<arrow::datatypes::Field>| Self {
+            name: field.name().clone(),
+            data_type: sql_type(field.data_type()).unwrap_or(DataType::Text { max_chars: None }),
+        };
+        schema.fields().iter().map(column).collect()
+    }
+
+    /// Its name; columns may have the same one.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its SQL type. Types that no table has, intervals and lists among them, are TEXT: rows give the text of their values.
+    #[must_use]
+    pub fn data_type(&self) -> DataType {
+        self.data_type
+    }
+}
+
+/// The type of columns that hold all values of an Arrow type; none for intervals, lists and the like, and for NULLs without a
+/// type.
+pub(crate) fn sql_type(arrow: &ArrowType) -> Option<DataType> {
+    Some(match arrow {
+        ArrowType::Boolean => DataType::Boolean,
+        ArrowType::Int8 | ArrowType::UInt8 | ArrowType::Int16 => DataType::SmallInt,
+        ArrowType::UInt16 | ArrowType::Int32 => DataType::Integer,
+        ArrowType::UInt32 | ArrowType::Int64 => DataType::BigInt,
+        ArrowType::UInt64 => DataType::Decimal { precision: 20, scale: 0 },
+        ArrowType::Float16 | ArrowType::Float32 => DataType::Real,
+        ArrowType::Float64 => DataType::Double,
+        ArrowType::Decimal32(precision, scale)
+        | ArrowType::Decimal64(precision, scale)
+        | ArrowType::Decimal128(precision, scale)
+        | ArrowType::Decimal256(precision, scale)
+            if *precision <= 38 && *scale >= 0 =>
+        {
+            DataType::Decimal { precision: *precision, scale: *scale }
+        }
+        ArrowType::Date32 | ArrowType::Date64 => DataType::Date,
+        ArrowType::Timestamp(_, None) => DataType::Timestamp,
+        ArrowType::Timestamp(_, Some(_)) => DataType::TimestampTz,
+        ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View => DataType::Text { max_chars: None },
+        ArrowType::Binary | ArrowType::LargeBinary | ArrowType::BinaryView | ArrowType::FixedSizeBinary(_) => {
+            DataType::Bytea
+        }
+        ArrowType::Dictionary(_, value) => return sql_type(value),
+        _ => return None,
+    })
+}
+
+/// The rows of one batch, in order.
+#[derive(Debug)]
+pub(crate) struct BatchRows {
+    columns: Vec<(ArrayRef, DataType)>,
+    at: usize,
+    rows: usize,
+}
+
+impl BatchRows {
+    /// The rows of `batch`, whose columns are `columns`.
+    ///
+    /// # Errors
+    /// Those of values that do not fit their SQL type.
+    pub(crate) fn new(batch: &RecordBatch, columns: &[ResultColumn]) -> Result<Self> {
+        let stored = batch
+            .columns()
+            .iter()
+            .zip(columns)
+            .map(|(array, column)| Ok((stored_array(array, column.data_type)?, column.data_type)))
+            .collect::<Result<_>>()?;
+        Ok(Self { columns: stored, at: 0, rows: batch.num_rows() })
+    }
+
+    /// The values of the next row.
+    pub(crate) fn next(&mut self) -> Option<Result<Vec<Value>>> {
+        if self.at == self.rows {
+            return None;
+        }
+        let row = self.at;
+        self.at += 1;
+        Some(self.columns.iter().map(|(array, data_type)| value_of(array.as_ref(), *data_type, row)).collect())
+    }
+}
+
+/// `array` in the storage form of `data_type`, which [`sql_type`] gave for it.
+fn stored_array(array: &ArrayRef, data_type: DataType) -> Result<ArrayRef> {
+    let wanted = data_type.arrow();
+    if *array.data_type() == wanted {
+        return Ok(array.clone());
+    }
+    if sql_type(array.data_type()).is_some() || array.data_type().is_null() {
+        let options = CastOptions { safe: false, format_options: FormatOptions::default() };
+        return cast_with_options(array, &wanted, &options).map_err(|e| from_arrow(&e));
+    }
+    let options = FormatOptions::default();
+    let formatter = ArrayFormatter::try_new(array.as_ref(), &options).map_err(|e| from_arrow(&e))?;
+    let text = |row: usize| -> Result<Option<String>> {
+        if array.is_null(row) {
+            return Ok(None);
+        }
+        formatter.value(row).try_to_string().map(Some).map_err(|e| from_arrow(&e))
+    };
+    let texts = (0..array.len()).map(text).collect::<Result<Vec<_>>>()?;
+    Ok(Arc::new(StringViewArray::from_iter(texts)))
+}
+
+/// The only row of `batch`, with the types of its values.
+///
+/// # Errors
+/// Internal when it has none.
+pub(crate) fn only_row(batch: &RecordBatch) -> Result<Vec<(Value, DataType)>> {
+    let columns = ResultColumn::of(&batch.schema());
+    let values = BatchRows::new(batch, &columns)?.next();
+    let values = values.ok_or_else(|| Error::internal("an expression without a value"))??;
+    Ok(values.into_iter().zip(columns.iter().map(|c| c.data_type)).collect())
+}

@@ -1,0 +1,181 @@
+//! COPY with the streams of a program: STDIN, STDOUT, FORMAT text and CSV.
+
+use std::io::{self, Read, Write};
+
+use mainstem::{Connection, Database};
+
+use super::support::{code, quiet, rows};
+
+fn with_table() -> (Database, Connection) {
+    let database = quiet();
+    let connection = database.connect().unwrap();
+    connection.execute_batch("CREATE TABLE t (k INTEGER PRIMARY KEY, v TEXT, d DATE)").unwrap();
+    (database, connection)
+}
+
+fn out(connection: &Connection, sql: &str) -> String {
+    let mut data = Vec::new();
+    connection.copy_out(sql, &mut data).unwrap_or_else(|e| panic!("{sql}: {e:?}"));
+    String::from_utf8(data).unwrap()
+}
+
+/// The SQLSTATE and message of a COPY of `data`.
+fn refused(connection: &Connection, sql: &str, data: &[u8]) -> (&'static str, String) {
+    let error = connection.copy_in(sql, data).unwrap_err();
+    (error.sqlstate(), error.to_string())
+}
+
+#[test]
+fn format_text_is_read_as_postgresql_writes_it() {
+    let (_database, connection) = with_table();
+    let data =
+        b"1\tplain\t2024-02-29\n2\t\\N\t\\N\n3\ttab \\t line \\n back \\\\ bell \\x07 oct \\101\\6 other \\q\t\\N\n\
+                 4\t\\\\N\t\\N\r\n5\t\t\\N\n6\tover\\\na line\t\\N\n7\tlast\t2024-01-01";
+    assert_eq!(connection.copy_in("COPY t FROM STDIN", &data[..]).unwrap(), 7);
+    assert_eq!(
+        connection.query_row("SELECT v FROM t WHERE k = 3", ()).unwrap().get::<&str>(0).unwrap(),
+        "tab \t line \n back \\ bell \u{7} oct A\u{6} other q"
+    );
+    let texts: Vec<Option<String>> = connection
+        .query("SELECT v FROM t WHERE k <> 3 ORDER BY k")
+        .unwrap()
+        .rows()
+        .map(|row| row.unwrap().get(0).unwrap())
+        .collect();
+    let expected = [Some("plain"), None, Some("\\N"), Some(""), Some("over\na line"), Some("last")];
+    assert_eq!(texts, expected.map(|text| text.map(ToString::to_string)));
+    // What is written is read back the same.
+    let written = out(&connection, "COPY (SELECT * FROM t ORDER BY k) TO STDOUT");
+    assert!(
+        written.starts_with("1\tplain\t2024-02-29\n2\t\\N\t\\N\n3\ttab \\t line \\n back \\\\ bell \u{7} oct A"),
+        "{written}"
+    );
+    connection.execute("CREATE TABLE u (k INTEGER PRIMARY KEY, v TEXT, d DATE)").unwrap();
+    assert_eq!(connection.copy_in("COPY u FROM STDIN", written.as_bytes()).unwrap(), 7);
+    assert_eq!(rows(&connection, "SELECT * FROM t EXCEPT SELECT * FROM u"), Vec::<String>::new());
+    assert_eq!(rows(&connection, "SELECT count(*) FROM u"), ["7"]);
+}
+
+#[test]
+fn options_of_format_text() {
+    let (_database, connection) = with_table();
+    let data = b"ignored\nb|1\n\\||2\nnil|3\n\\.\nnot|read\n";
+    let sql = "COPY t (v, k) FROM STDIN (FORMAT text, DELIMITER '|', NULL 'nil', HEADER)";
+    assert_eq!(connection.copy_in(sql, &data[..]).unwrap(), 3);
+    assert_eq!(rows(&connection, "SELECT k, v FROM t ORDER BY k"), ["1|b", "2||", "3|NULL"]);
+    let sql = "COPY (SELECT v, k FROM t ORDER BY k) TO STDOUT (DELIMITER '|', NULL 'nil', HEADER)";
+    assert_eq!(out(&connection, sql), "v|k\nb|1\n\\||2\nnil|3\n");
+    connection.execute_batch("CREATE TABLE b (raw BYTEA); INSERT INTO b VALUES ('\\x00ff')").unwrap();
+    assert_eq!(out(&connection, "COPY (SELECT true, raw, 1.50 FROM b) TO STDOUT"), "t\t\\\\x00ff\t1.50\n");
+    // Files too.
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.txt").display().to_string();
+    connection.execute(&format!("COPY t TO '{path}'")).unwrap();
+    connection.execute("DELETE FROM t").unwrap();
+    assert_eq!(connection.execute(&format!("COPY t FROM '{path}'")).unwrap(), 3);
+}
+
+#[test]
+fn csv_through_streams() {
+    let (_database, connection) = with_table();
+    let data = "k,v,d\n1,\"a,b\",2024-02-29\n2,,\n3,\"\",\n";
+    assert_eq!(connection.copy_in("COPY t FROM STDIN (FORMAT csv, HEADER)", data.as_bytes()).unwrap(), 3);
+    assert_eq!(out(&connection, "COPY t TO STDOUT (FORMAT csv, HEADER)"), data);
+    assert_eq!(connection.copy_in("COPY t FROM STDIN (FORMAT csv)", io::empty()).unwrap(), 0);
+}
+
+#[test]
+fn a_copy_that_fails_inserts_nothing() {
+    let (_database, connection) = with_table();
+    for (data, code, message) in [
+        (&b"1\ta\n"[..], "22P04", "COPY \"t\": line 1: missing data for column \"d\""),
+        (b"1\ta\t\\N\n2\tb\t\\N\tx\n", "22P04", "COPY \"t\": line 2: extra data after last expected column"),
+        (
+            b"1\ta\\\nb\t\\N\nx\tb\t\\N\n",
+            "22P02",
+            "COPY \"t\": line 3: column \"k\": invalid input for type integer: \"x\"",
+        ),
+        (b"1\ta\t\\N\n1\tb\t\\N\n", "23505", ""),
+        (b"1\t\xff\t\\N\n", "22021", "COPY \"t\": line 1, column \"v\": the bytes are no valid UTF-8"),
+        (b"\\N\ta\t\\N\n", "23502", ""),
+    ] {
+        let (found, text) = refused(&connection, "COPY t FROM STDIN", data);
+        assert_eq!(found, code, "{text}");
+        assert!(text.starts_with(message), "{text}");
+    }
+    struct Broken;
+    impl Read for Broken {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            Err(io::Error::other("unplugged"))
+        }
+    }
+    impl Write for Broken {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::Error::other("unplugged"))
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    for (format, line) in [("text", &b"1\ta\t\\N\n"[..]), ("csv", b"1,a,\n")] {
+        let data = line.chain(Broken);
+        let error = connection.copy_in(&format!("COPY t FROM STDIN (FORMAT {format})"), data).unwrap_err();
+        assert_eq!(error.sqlstate(), "58030", "{error}");
+        let error = connection.copy_out(&format!("COPY (SELECT 1) TO STDOUT (FORMAT {format})"), Broken).unwrap_err();
+        assert_eq!(error.sqlstate(), "58030", "{error}");
+    }
+    assert_eq!(rows(&connection, "SELECT count(*) FROM t"), ["0"]);
+    // Streams belong to statements that name them.
+    for sql in ["COPY t FROM '/tmp/x.csv'", "SELECT 1", "COPY t TO STDOUT", "COPY t FROM STDIN; SELECT 1", ""] {
+        assert_eq!(refused(&connection, sql, b"").0, "42601", "{sql}");
+    }
+    for sql in ["COPY t FROM STDIN", "COPY t TO STDOUT"] {
+        assert_eq!(code(&connection, sql), "0A000", "{sql}");
+    }
+}
+
+#[test]
+fn inside_a_transaction_it_goes_with_it() {
+    let (_database, connection) = with_table();
+    let transaction = connection.transaction().unwrap();
+    assert_eq!(transaction.copy_in("COPY t FROM STDIN", &b"1\ta\t\\N\n"[..]).unwrap(), 1);
+    let mut data = Vec::new();
+    transaction.copy_out("COPY t TO STDOUT", &mut data).unwrap();
+    assert_eq!(data, b"1\ta\t\\N\n");
+    transaction.rollback();
+    assert_eq!(rows(&connection, "SELECT count(*) FROM t"), ["0"]);
+}
+
+/// While the stream is read, another connection takes a key of it: the first attempt conflicts at its commit, and the second
+/// reads the stream again and finds the key there. That is 23505, never 40001.
+#[test]
+fn a_stream_is_read_again_when_another_commit_was_in_the_way() {
+    struct Meddling<'a> {
+        data: &'a [u8],
+        other: Connection,
+        meddled: bool,
+    }
+    impl Read for Meddling<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            if !std::mem::replace(&mut self.meddled, true) {
+                self.other.execute("INSERT INTO t VALUES (2, 'first', NULL); DELETE FROM t WHERE k = 2").unwrap();
+                self.other.execute("INSERT INTO t VALUES (3, 'first', NULL)").unwrap();
+            }
+            self.data.read(buffer)
+        }
+    }
+    let (database, connection) = with_table();
+    let meddling = |data| Meddling { data, other: database.connect().unwrap(), meddled: false };
+    let (state, _) = refused_stream(&connection, meddling(b"2\tmine\t\\N\n3\tmine\t\\N\n"));
+    assert_eq!(state, "23505");
+    assert_eq!(rows(&connection, "SELECT k, v FROM t"), ["3|first"]);
+    connection.execute("DELETE FROM t").unwrap();
+    // With nothing in the way at the end, all of it is there.
+    assert_eq!(connection.copy_in("COPY t FROM STDIN", meddling(b"2\tmine\t\\N\n4\tmine\t\\N\n")).unwrap(), 2);
+    assert_eq!(rows(&connection, "SELECT k, v FROM t ORDER BY k"), ["2|mine", "3|first", "4|mine"]);
+}
+
+fn refused_stream(connection: &Connection, data: impl Read) -> (&'static str, String) {
+    let error = connection.copy_in("COPY t FROM STDIN", data).unwrap_err();
+    (error.sqlstate(), error.to_string())
+}

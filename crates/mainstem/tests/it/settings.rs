@@ -1,0 +1,164 @@
+//! Settings: their scope, and the one that stops statements.
+
+use std::time::{Duration, Instant};
+
+use mainstem::{Connection, Database, StatementOutcome};
+
+use super::support::{code, quiet, rows};
+
+/// A query that runs for hours unless it is stopped.
+const ENDLESS: &str = "SELECT count(*) FROM generate_series(1, 1000000) AS a(x) CROSS JOIN generate_series(1, 1000000) AS b(y) \
+                       WHERE x * 7 % 1000003 = y * 11 % 1000033";
+
+fn connected() -> (Database, Connection) {
+    let database = quiet();
+    let connection = database.connect().unwrap();
+    (database, connection)
+}
+
+fn shown(connection: &Connection, name: &str) -> String {
+    connection.query_row(&format!("SHOW {name}"), ()).unwrap().get(0).unwrap()
+}
+
+#[test]
+fn set_ends_with_a_transaction_that_is_rolled_back() {
+    let (_database, connection) = connected();
+    connection.execute_batch("SET segment_rows = 1000; BEGIN; SET segment_rows = 2000; SET threads = 3").unwrap();
+    assert_eq!((shown(&connection, "segment_rows"), shown(&connection, "threads")), ("2000".into(), "3".into()));
+    connection.execute("ROLLBACK").unwrap();
+    assert_eq!(shown(&connection, "segment_rows"), "1000");
+    connection.execute_batch("BEGIN; SET segment_rows = 3000; COMMIT").unwrap();
+    assert_eq!(shown(&connection, "segment_rows"), "3000");
+    connection.execute_batch("SET synchronous = off; RESET ALL").unwrap();
+    assert_eq!(
+        (shown(&connection, "segment_rows"), shown(&connection, "synchronous")),
+        ("131072".into(), "full".into())
+    );
+}
+
+#[test]
+fn set_local_ends_with_its_transaction() {
+    let (_database, connection) = connected();
+    for end in ["COMMIT", "ROLLBACK"] {
+        connection.execute_batch("SET delta_rows = 100; BEGIN; SET LOCAL delta_rows = 200").unwrap();
+        assert_eq!(shown(&connection, "delta_rows"), "200");
+        connection.execute(end).unwrap();
+        assert_eq!(shown(&connection, "delta_rows"), "100", "{end}");
+    }
+    // What is set for the session in the same transaction stays.
+    connection
+        .execute_batch("BEGIN; SET LOCAL delta_rows = 300; SET delta_rows = 400; SET LOCAL delta_rows = 500")
+        .unwrap();
+    assert_eq!(shown(&connection, "delta_rows"), "500");
+    connection.execute("COMMIT").unwrap();
+    assert_eq!(shown(&connection, "delta_rows"), "400");
+    // Outside a transaction there is nothing to be local to.
+    let outcomes: Vec<StatementOutcome> =
+        connection.run("SET LOCAL delta_rows = 600").unwrap().collect::<Result<_, _>>().unwrap();
+    assert_eq!(outcomes[0].notices[0].sqlstate, "25P01");
+    assert_eq!(shown(&connection, "delta_rows"), "400");
+    assert_eq!(code(&connection, "SET LOCAL delta_rows = 0"), "22023");
+    assert_eq!(code(&connection, "SET LOCAL nothing = 1"), "42704");
+}
+
+#[test]
+fn a_transaction_that_fails_takes_its_settings_along() {
+    let (database, connection) = connected();
+    connection.execute_batch("CREATE TABLE t (k INTEGER PRIMARY KEY); INSERT INTO t VALUES (1)").unwrap();
+    connection.execute_batch("BEGIN; SET delta_rows = 7; DELETE FROM t").unwrap();
+    database.connect().unwrap().execute("DELETE FROM t").unwrap();
+    assert_eq!(code(&connection, "COMMIT"), "40001");
+    assert_eq!(shown(&connection, "delta_rows"), "131072");
+}
+
+#[test]
+fn durations_have_units() {
+    let (_database, connection) = connected();
+    assert_eq!(shown(&connection, "statement_timeout"), "0");
+    for (set, shows) in [
+        ("50", "50ms"),
+        ("'1500ms'", "1500ms"),
+        ("'2 s'", "2s"),
+        ("120000", "2min"),
+        ("'90min'", "90min"),
+        ("'24h'", "1d"),
+        ("'250us'", "250us"),
+        ("0", "0"),
+        ("DEFAULT", "0"),
+    ] {
+        connection.execute(&format!("SET statement_timeout = {set}")).unwrap();
+        assert_eq!(shown(&connection, "statement_timeout"), shows, "{set}");
+    }
+    for bad in ["'-1'", "'1 fortnight'", "''", "'ms'", "99999999999", "'25d'"] {
+        assert_eq!(code(&connection, &format!("SET statement_timeout = {bad}")), "22023", "{bad}");
+    }
+    assert_eq!(shown(&connection, "statement_timeout"), "0");
+}
+
+#[test]
+fn statement_timeout_stops_what_runs_too_long() {
+    let (_database, connection) = connected();
+    connection.execute_batch("CREATE TABLE t (k BIGINT); SET statement_timeout = '150ms'").unwrap();
+    let start = Instant::now();
+    for sql in [
+        ENDLESS.to_string(),
+        format!("INSERT INTO t {ENDLESS}"),
+        format!("COPY ({ENDLESS}) TO '/dev/null' (FORMAT csv)"),
+    ] {
+        let error = connection.execute(&sql).unwrap_err();
+        assert_eq!(error.sqlstate(), "57014", "{sql}");
+        assert!(error.to_string().contains("statement_timeout, 150ms"), "{error}");
+    }
+    // Far less than the hours it would take; no test of how soon.
+    assert!(start.elapsed() < Duration::from_secs(100));
+    // The session goes on, and each statement has its own time.
+    for n in 0..10 {
+        connection.execute_with("INSERT INTO t VALUES ($1)", [n]).unwrap();
+    }
+    assert_eq!(rows(&connection, "SELECT count(*) FROM t"), ["10"]);
+    // In a transaction only the statement fails.
+    connection.execute_batch("BEGIN; DELETE FROM t WHERE k = 1").unwrap();
+    assert_eq!(code(&connection, ENDLESS), "57014");
+    connection.execute("COMMIT").unwrap();
+    connection.execute("SET statement_timeout = 0").unwrap();
+    assert_eq!(rows(&connection, "SELECT count(*) FROM t"), ["9"]);
+}
+
+#[test]
+fn explain_analyze_says_what_scans_did() {
+    let (database, connection) = connected();
+    connection
+        .execute_batch(
+            "CREATE TABLE t (k INTEGER PRIMARY KEY, v INTEGER) WITH (segment_rows = 100);
+             INSERT INTO t SELECT value, value % 10 FROM generate_series(0, 999)",
+        )
+        .unwrap();
+    let table = connection.table("t").unwrap().id;
+    database.storage().flush(table).unwrap();
+    connection
+        .execute_batch("INSERT INTO t VALUES (1000, 1), (1001, 2), (1002, 3); DELETE FROM t WHERE k IN (250, 1001)")
+        .unwrap();
+    let scan_of = |sql: &str| -> String {
+        let plan = rows(&connection, &format!("EXPLAIN ANALYZE {sql}")).join("\n");
+        plan.lines().find(|line| line.contains("table=t")).unwrap_or_else(|| panic!("{plan}")).to_string()
+    };
+    let scan = scan_of("SELECT v FROM t WHERE k >= 150");
+    for metric in [
+        "output_rows=851",
+        "segments=10",
+        "segments_pruned=1",
+        "segments_enclosed=8",
+        "rows_from_main=849",
+        "rows_from_delta=2",
+        "rows_from_own_writes=0",
+        "elapsed_compute=",
+    ] {
+        assert!(scan.contains(metric), "{metric}: {scan}");
+    }
+    let transaction = connection.transaction().unwrap();
+    transaction.execute("INSERT INTO t VALUES (5000, 0), (5001, 0)").unwrap();
+    let scan = scan_of("SELECT v FROM t WHERE k > 900");
+    for metric in ["segments_pruned=9", "rows_from_main=99", "rows_from_delta=2", "rows_from_own_writes=2"] {
+        assert!(scan.contains(metric), "{metric}: {scan}");
+    }
+}
