@@ -95,8 +95,8 @@ pub const DELETE_SET_FEW_MAX: usize = 256;
 pub const MERGE_FAN_IN: usize = 8;
 /// Each run is at most this share (1 / ratio) of the next larger one (MemSQL section IV.A: 8).
 pub const RUN_DECAY_RATIO: u64 = 8;
-/// Segments up to which a flush takes newer runs along at once (MemSQL section VI.A: the fast merger's bound): at 2 M rows a
-/// second such a flush takes less than a second.
+/// Segments of older rows up to which a merge is short (MemSQL section VI.A: the fast merger's bound): at 2 M rows a second it
+/// takes less than a second, and a flush waits for one at most.
 pub const FLUSH_SEGMENTS_MAX: u64 = 10;
 /// A run is rewritten when more than 1 / this of its rows are deleted: a rewrite then costs 3 live rows for each row it frees.
 pub const DEAD_SHARE: u64 = 4;
@@ -113,7 +113,7 @@ pub const WAL_RESERVE_BYTES: u64 = 1 << 20;
 pub const WAL_BUFFER_BYTES: usize = 8 << 20;
 /// Bytes of one record's payload: replay holds one in memory. What is larger is written aside and named (contract 4).
 pub const WAL_RECORD_BYTES_MAX: usize = 64 << 20;
-/// Bytes of log that a restart may have to replay (contract 4).
+/// Bytes of log that a restart may have to replay (contract 4): default of `log_tail_bytes_max`.
 pub const WAL_TAIL_BYTES_MAX: u64 = 256 << 20;
 /// Log tail at which a checkpoint is made in the background.
 pub const WAL_CHECKPOINT_BYTES: u64 = 64 << 20;
@@ -129,7 +129,8 @@ pub const FROZEN_DELTA_SHARE: u64 = 4;
 /// Share of `memory_limit` that the buffered rows of one transaction may take: 1 / this. Statements of many rows go aside and do
 /// not count.
 pub const WRITE_SET_SHARE: u64 = 4;
-/// Longest time, in milliseconds, that a writer waits for merges to free memory before its statement fails (53200).
+/// Longest time, in milliseconds, that a writer waits for merges to free memory (53200), or for a shorter log tail (53100),
+/// before its statement fails.
 pub const BACK_PRESSURE_MS_MAX: u64 = 10_000;
 /// Share of `memory_limit` that cached segment blocks may take: 1 / this.
 pub const BLOCK_CACHE_SHARE: u64 = 4;

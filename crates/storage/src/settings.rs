@@ -65,6 +65,9 @@ pub struct OpenOptions {
     /// Encoded bytes of deletes that a log record, or the manifest, holds itself; more are written aside as a file. Tests lower
     /// it.
     pub inline_delete_bytes: usize,
+    /// Log bytes that a restart may have to replay: near it writers wait for the background to shorten the log's tail
+    /// (contract 4). Only with `background`.
+    pub log_tail_bytes_max: u64,
 }
 
 impl Default for OpenOptions {
@@ -79,6 +82,7 @@ impl Default for OpenOptions {
             delta_rows: limits::DELTA_ROWS_DEFAULT,
             checkpoint_bytes: limits::WAL_CHECKPOINT_BYTES,
             inline_delete_bytes: limits::INLINE_DELETE_BYTES,
+            log_tail_bytes_max: limits::WAL_TAIL_BYTES_MAX,
         }
     }
 }

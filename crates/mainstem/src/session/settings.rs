@@ -39,6 +39,10 @@ const DESCRIPTIONS: &[(&str, &str)] = &[
     ("background", "Whether merges and checkpoints run by themselves; set when the database is opened."),
     ("checkpoint_bytes", "Log bytes after which a checkpoint is made; set when the database is opened."),
     ("delta_rows", "Rows at which the delta of a new table is frozen."),
+    (
+        "log_tail_bytes_max",
+        "Log bytes that a restart may have to replay: near it writers wait; set when the database is opened.",
+    ),
     ("memory_limit", "Bytes for all buffers and queries; set when the database is opened."),
     ("read_only", "Whether the database was opened to read only."),
     ("segment_rows", "Rows of a full segment of a new table."),
@@ -140,6 +144,7 @@ impl Settings {
             "background" => self.options.background.to_string(),
             "checkpoint_bytes" => self.options.checkpoint_bytes.to_string(),
             "delta_rows" => self.current.delta_rows.to_string(),
+            "log_tail_bytes_max" => self.options.log_tail_bytes_max.to_string(),
             "memory_limit" => self.options.memory_limit.to_string(),
             "read_only" => self.options.read_only.to_string(),
             "segment_rows" => self.current.segment_rows.to_string(),

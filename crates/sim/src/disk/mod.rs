@@ -17,6 +17,7 @@ mod tests;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use mainstem_storage::disk::{Disk, DiskFile, DiskLock};
 use mainstem_storage::error::{Error, ErrorKind, Result, sqlstate};
@@ -56,6 +57,8 @@ struct State {
     cut_at_sync: Option<u64>,
     powered: bool,
     capacity_bytes: Option<u64>,
+    /// Folder whose files' syncs take a while, and how long.
+    slow: Option<(String, Duration)>,
     /// Readers that hold the lock; -1: a writer does.
     holders: i64,
 }
@@ -99,6 +102,7 @@ impl SimDisk {
             cut_at_sync: None,
             powered: true,
             capacity_bytes: None,
+            slow: None,
             holders: 0,
         };
         Self { state: Arc::new(Mutex::new(state)) }
@@ -150,6 +154,11 @@ impl SimDisk {
     /// Lets the disk hold `bytes` bytes of files and reserved space: what needs more fails with Full.
     pub fn limit_capacity(&self, bytes: u64) {
         self.state.lock().capacity_bytes = Some(bytes);
+    }
+
+    /// Has syncs of files in `folder` take `time`; other calls go on meanwhile.
+    pub fn slow_syncs(&self, folder: &str, time: Duration) {
+        self.state.lock().slow = Some((folder.to_owned(), time));
     }
 
     /// Bytes of files and reserved space.
@@ -395,6 +404,10 @@ impl DiskFile for SimFile {
     }
 
     fn sync(&self) -> Result<()> {
+        let slow = self.disk.state.lock().slow.clone();
+        if let Some((_, time)) = slow.filter(|(folder, _)| self.path.starts_with(folder)) {
+            std::thread::sleep(time);
+        }
         match self.disk.enter(Call::Sync, "sync", &self.path) {
             Ok(_state) => {
                 self.bytes.lock().sync();

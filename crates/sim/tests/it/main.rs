@@ -9,4 +9,5 @@ mod faults;
 mod kill;
 mod model;
 mod stress;
+mod tail;
 mod tidy;

@@ -1,261 +1,286 @@
-//! Carries merges out, one at a time, and remembers them.
+//! Carries merges out, one at a time in each lane, and remembers them.
 //!
-//! 1. A snapshot H of the present is registered; the log is fsynced up to it (contract 3).
-//! 2. The policy chooses from the version at H, or the caller asks for a flush or for everything.
-//! 3. Plan, job, install. Until the install is done H stays registered, so that deletes after it can be told apart.
+//! 1. A snapshot H of the present is registered, and the inputs are claimed, in one step: no two merges read the same container.
+//! 2. The policy chooses from the version at H, or the caller asks for a flush or for everything. The log is fsynced up to H
+//!    (contract 3).
+//! 3. Plan, job, install. Until the install is done H stays registered, so that deletes after it can be told apart, and the
+//!    claim stands.
+//!
+//! Invariants: whoever holds both lanes took the long one first; only the short lane consumes deltas, from the oldest on; it is
+//! never held for longer than a short merge takes.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
+use super::history::History;
+pub use super::history::{MergeState, MergeStatus};
 use crate::background::unwinding;
 use crate::commit::Engine;
 use crate::error::{Error, Result};
-use crate::ids::TableId;
-use crate::merge::{MergeChoice, MergeControl, MergeJob, MergePlan, MergeReason, TableDescription, choose};
-use crate::version::{Base, TableVersion};
+use crate::ids::{ContainerId, RunId, TableId};
+use crate::merge::{
+    Lane, MergeChoice, MergeControl, MergeJob, MergePlan, MergeReason, TableDescription, choose, short_rows_max,
+};
+use crate::version::{Base, Snapshot, TableVersion};
 
 /// How long a table is left alone after a failed merge: twice as long each time.
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 /// And at most.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
-/// Merges remembered.
-const HISTORY_MAX: usize = 256;
 /// Times a merge somebody asked for is tried again when its inputs changed meanwhile.
 const ATTEMPTS_MAX: usize = 8;
 
-/// What became of a merge.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum MergeState {
-    /// It runs.
-    Running,
-    /// Its output is part of the table.
-    Installed,
-    /// Its inputs left the table meanwhile: nothing changed.
-    Discarded,
-    /// It failed, with this message: nothing changed.
-    Failed(String),
-}
-
-/// A merge, for `mainstem.merges`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MergeStatus {
-    /// Number since the database was opened.
-    pub number: u64,
-    /// The table's name.
-    pub table: String,
-    /// Why it was done.
-    pub reason: MergeReason,
-    /// What became of it.
-    pub state: MergeState,
-    /// When it began.
-    pub started: SystemTime,
-    /// How long it took, or has taken so far.
-    pub duration: Duration,
-    /// Deltas it consumes.
-    pub deltas: usize,
-    /// Runs it consumes.
-    pub runs: usize,
-    /// Rows of its inputs, deleted ones included.
-    pub rows_in: u64,
-    /// Rows it wrote; those of segments kept as they are do not count.
-    pub rows_written: u64,
-}
-
-/// Does merges, one at a time.
+/// Does merges, one at a time in each lane.
 #[derive(Debug, Default)]
 pub struct Merger {
-    one: Mutex<()>,
+    short: Mutex<()>,
+    long: Mutex<()>,
+    /// Claims among it: locked while inputs are chosen.
     history: Mutex<History>,
-    /// Tables whose last merge failed.
-    failed: Mutex<BTreeMap<TableId, Failed>>,
+    /// Tables whose last merge in a lane failed.
+    failed: Mutex<BTreeMap<(TableId, Lane), Failed>>,
 }
 
-/// Until when a table is left alone after a failed merge.
-#[derive(Debug)]
+/// Until when a table is left alone in a lane after a failed merge.
+#[derive(Clone, Copy, Debug)]
 struct Failed {
     until: Instant,
     pause: Duration,
+    /// Not even its deltas could be flushed alone.
+    deltas_too: bool,
 }
 
-#[derive(Debug, Default)]
-struct History {
-    merges: VecDeque<MergeStatus>,
-    count: u64,
-    /// Ends the running merge, and all that would begin.
-    running: Option<(Arc<MergeControl>, Instant)>,
-    stopped: bool,
+/// A merge that has its inputs for itself.
+struct Claimed {
+    number: u64,
+    plan: MergePlan,
+    control: Arc<MergeControl>,
+    /// H.
+    snapshot: Arc<Snapshot>,
+}
+
+/// What came of a wish to merge.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Merged {
+    /// There was nothing to do, or nothing may be done any more.
+    Nothing,
+    Installed,
+    /// The inputs left the table meanwhile.
+    Discarded,
 }
 
 impl Merger {
-    /// Ends the running merge; none begins any more.
+    /// Ends the running merges; none begins any more.
     pub fn cancel(&self) {
-        let mut history = self.history.lock();
-        history.stopped = true;
-        if let Some((control, _)) = &history.running {
-            control.cancel();
-        }
+        self.history.lock().stop();
     }
 
-    /// One step of the first table for which the policy has one. A table whose merge fails is left alone for a while: it keeps
-    /// no other from being merged, nor the log from being shortened. Returns whether there was one.
+    /// Whether a merge has failed that is to be tried again.
+    pub fn has_failed(&self) -> bool {
+        !self.failed.lock().is_empty()
+    }
+
+    /// One step of the first table for which the policy has one in `lane`; those whose deltas have waited longest come first. A
+    /// table whose merge fails is left alone for a while: it keeps no other from being merged, nor the log from being
+    /// shortened. Returns whether there was one.
     ///
     /// # Errors
     /// Closed when nothing can be written any more.
-    pub fn step(&self, engine: &Engine) -> Result<bool> {
+    pub fn step(&self, engine: &Engine, lane: Lane) -> Result<bool> {
         let (_, root) = engine.timeline.present();
-        self.failed.lock().retain(|table, _| root.tables.contains_key(table));
-        for table in root.tables.keys() {
-            if self.failed.lock().get(table).is_some_and(|failed| Instant::now() < failed.until) {
-                continue;
-            }
-            match self.merge(engine, *table, |version| choose(&TableDescription::of(version))) {
-                Ok(true) => {
-                    self.failed.lock().remove(table);
-                    return Ok(true);
-                }
-                Ok(false) => {}
-                Err(e) => {
-                    engine.check_writable()?;
-                    self.pause_after(*table, &e);
-                    // Deltas cost every reader, and hold the log: a damaged run must not keep them.
-                    if self.merge(engine, *table, frozen_deltas_alone).unwrap_or(false) {
-                        return Ok(true);
-                    }
-                }
+        self.failed.lock().retain(|(table, _), _| root.tables.contains_key(table));
+        let mut tables: Vec<_> = root.tables.iter().collect();
+        if lane == Lane::Short {
+            let waiting = |version: &TableVersion| version.frozen_deltas().first().map(|delta| delta.id());
+            tables.sort_by_key(|(_, version)| waiting(version).map_or((true, None), |id| (false, Some(id))));
+        }
+        for (table, _) in tables {
+            if self.step_of(engine, *table, lane)? {
+                return Ok(true);
             }
         }
         Ok(false)
     }
 
-    fn pause_after(&self, table: TableId, error: &Error) {
+    fn step_of(&self, engine: &Engine, table: TableId, lane: Lane) -> Result<bool> {
+        let failed = self.failed.lock().get(&(table, lane)).copied();
+        let paused = failed.is_some_and(|failed| Instant::now() < failed.until);
+        if !paused {
+            match self.merge_in(engine, table, lane, |version, busy| choose(&TableDescription::of(version, busy), lane))
+            {
+                Ok(merged) => {
+                    self.failed.lock().remove(&(table, lane));
+                    return Ok(merged != Merged::Nothing);
+                }
+                Err(e) => {
+                    engine.check_writable()?;
+                    self.pause_after(table, lane, &e);
+                }
+            }
+        } else if failed.is_some_and(|failed| failed.deltas_too) {
+            return Ok(false);
+        }
+        if lane == Lane::Long {
+            return Ok(false);
+        }
+        // Deltas cost every reader, and hold the log: a damaged run must not keep them.
+        let flushed = self.merge_in(engine, table, lane, |version, _| frozen_deltas_alone(version, ContainerId::MAX));
+        if let (Err(_), Some(failed)) = (&flushed, self.failed.lock().get_mut(&(table, lane))) {
+            failed.deltas_too = true;
+        }
+        Ok(flushed.is_ok_and(|merged| merged != Merged::Nothing))
+    }
+
+    fn pause_after(&self, table: TableId, lane: Lane, error: &Error) {
         let mut failed = self.failed.lock();
-        let before = failed.get(&table).map_or(PAUSE_MIN / 2, |failed| failed.pause);
+        let before = failed.get(&(table, lane)).map_or(PAUSE_MIN / 2, |failed| failed.pause);
         let pause = (2 * before).min(PAUSE_MAX);
         tracing::warn!("a merge of table {table} failed, the next one in {pause:?}: {error}");
-        failed.insert(table, Failed { until: Instant::now() + pause, pause });
+        failed.insert((table, lane), Failed { until: Instant::now() + pause, pause, deltas_too: false });
     }
 
-    /// Freezes the delta of `table` and merges its frozen deltas into a run.
+    /// Freezes the delta of `table` and merges its frozen deltas into a run. Never waits for a long merge.
     pub fn flush(&self, engine: &Engine, table: TableId) -> Result<()> {
         engine.freeze(table)?;
-        self.until_done(engine, table, frozen_deltas_alone)
-    }
-
-    /// Freezes the delta of `table` and merges everything into one run.
-    pub fn merge_all(&self, engine: &Engine, table: TableId) -> Result<()> {
-        engine.freeze(table)?;
-        let mut done = false;
-        self.until_done(engine, table, |version| {
-            let deltas: Vec<_> = version.frozen_deltas().iter().map(|delta| delta.id()).collect();
-            let runs: Vec<_> = version.runs.iter().map(|run| run.id()).collect();
-            let dead = version.runs.iter().flat_map(|run| run.segments()).any(|p| p.segment.deletes().count_now() > 0);
-            let wanted = !deltas.is_empty() || runs.len() > 1 || (dead && !done);
-            done = true;
-            wanted.then_some(MergeChoice { deltas, runs, reason: MergeReason::Asked })
-        })
-    }
-
-    /// Merges, oldest first.
-    pub fn history(&self) -> Vec<MergeStatus> {
-        let history = self.history.lock();
-        let mut merges: Vec<MergeStatus> = history.merges.iter().cloned().collect();
-        if let (Some(last), Some((control, since))) = (merges.last_mut(), &history.running) {
-            last.duration = since.elapsed();
-            last.rows_written = control.rows_done();
-        }
-        merges
-    }
-
-    /// Merges as `wanted` says until it wants nothing; a merge whose inputs changed meanwhile is done again.
-    fn until_done(
-        &self,
-        engine: &Engine,
-        table: TableId,
-        mut wanted: impl FnMut(&TableVersion) -> Option<MergeChoice>,
-    ) -> Result<()> {
+        // What is frozen later is not this caller's business: under load there would always be more.
+        let (_, root) = engine.timeline.present();
+        let last = root.tables.get(&table).and_then(|version| version.frozen_deltas().last().map(|delta| delta.id()));
+        let Some(last) = last else { return Ok(()) };
         for _ in 0..ATTEMPTS_MAX {
-            if !self.merge(engine, table, &mut wanted)? {
+            if self.merge_in(engine, table, Lane::Short, |version, _| frozen_deltas_alone(version, last))?
+                == Merged::Nothing
+            {
                 break;
             }
         }
         engine.release_unneeded()
     }
 
-    /// One merge of `table`, if `choice` finds one to do. Returns whether it did.
-    fn merge(
+    /// Freezes the delta of `table` and merges everything into one run.
+    pub fn merge_all(&self, engine: &Engine, table: TableId) -> Result<()> {
+        engine.freeze(table)?;
+        for _ in 0..ATTEMPTS_MAX {
+            if self.merge_whole(engine, table)? != Merged::Discarded {
+                break;
+            }
+        }
+        engine.release_unneeded()
+    }
+
+    /// Merges everything of `table`, in the long lane. Deltas come along where all of it is short; else they are flushed
+    /// first, for a long merge would hold them, and with them the log, for as long as it takes.
+    fn merge_whole(&self, engine: &Engine, table: TableId) -> Result<Merged> {
+        let _long = self.long.lock();
+        let short = self.short.lock();
+        let (_, root) = engine.timeline.present();
+        let Some(version) = root.tables.get(&table) else { return Ok(Merged::Nothing) };
+        if rows_of(version) <= short_rows_max(version.schema.options.segment_rows) {
+            return self.do_merge(engine, table, |version, _| everything(version, true));
+        }
+        self.do_merge(engine, table, |version, _| frozen_deltas_alone(version, ContainerId::MAX))?;
+        // In the short lane still, so that no flush has one of the runs.
+        let runs = self.claim(engine, table, |version, _| everything(version, false))?;
+        drop(short);
+        runs.map_or(Ok(Merged::Nothing), |claimed| self.finish(engine, table, claimed))
+    }
+
+    /// Merges, oldest first.
+    pub fn history(&self) -> Vec<MergeStatus> {
+        self.history.lock().all()
+    }
+
+    fn lane(&self, lane: Lane) -> MutexGuard<'_, ()> {
+        match lane {
+            Lane::Short => self.short.lock(),
+            Lane::Long => self.long.lock(),
+        }
+    }
+
+    /// One merge of `table` in `lane`, if `choice` finds one to do.
+    fn merge_in(
         &self,
         engine: &Engine,
         table: TableId,
-        choice: impl FnOnce(&TableVersion) -> Option<MergeChoice>,
-    ) -> Result<bool> {
-        let _one = self.one.lock();
-        let snapshot = engine.timeline.snapshot(Base::Applied, false);
-        let Some(version) = snapshot.root().tables.get(&table) else { return Ok(false) };
-        let Some(choice) = choice(version) else { return Ok(false) };
-        let control = Arc::new(MergeControl::default());
-        let plan = MergePlan::new(version, choice, snapshot.ts())?;
-        if !self.begin(&version.schema.name, &plan, &control) {
-            return Ok(false);
+        lane: Lane,
+        choice: impl FnOnce(&TableVersion, &dyn Fn(RunId) -> bool) -> Option<MergeChoice>,
+    ) -> Result<Merged> {
+        let _lane = self.lane(lane);
+        self.do_merge(engine, table, choice)
+    }
+
+    /// One merge of `table`, if `choice` finds one to do. The caller holds a lane.
+    fn do_merge(
+        &self,
+        engine: &Engine,
+        table: TableId,
+        choice: impl FnOnce(&TableVersion, &dyn Fn(RunId) -> bool) -> Option<MergeChoice>,
+    ) -> Result<Merged> {
+        let claimed = self.claim(engine, table, choice)?;
+        claimed.map_or(Ok(Merged::Nothing), |claimed| self.finish(engine, table, claimed))
+    }
+
+    /// Takes a snapshot, and the inputs that `choice` finds. `choice` is told which runs are another's.
+    fn claim(
+        &self,
+        engine: &Engine,
+        table: TableId,
+        choice: impl FnOnce(&TableVersion, &dyn Fn(RunId) -> bool) -> Option<MergeChoice>,
+    ) -> Result<Option<Claimed>> {
+        // Before the snapshot: a claim ends after its install, so what is not claimed is as the snapshot shows it.
+        let mut history = self.history.lock();
+        if history.is_stopped() {
+            return Ok(None);
         }
+        let snapshot = engine.timeline.snapshot(Base::Applied, false);
+        let Some(version) = snapshot.root().tables.get(&table) else { return Ok(None) };
+        let Some(choice) = choice(version, &|run| history.is_busy(run)) else { return Ok(None) };
+        let plan = MergePlan::new(version, choice, snapshot.ts())?;
+        let control = Arc::new(MergeControl::default());
+        let number = history.begin(&version.schema.name, &plan, &control);
+        Ok(Some(Claimed { number, plan, control, snapshot }))
+    }
+
+    /// Does the merge, installs it, and lets go of its inputs.
+    fn finish(&self, engine: &Engine, table: TableId, claimed: Claimed) -> Result<Merged> {
+        let Claimed { number, plan, control, snapshot } = claimed;
         let done = unwinding("a merge", || {
             engine.log.sync_all()?;
             let outcome = MergeJob::new(plan, engine.load_target(), control.clone())?.run()?;
             let written = outcome.rows_written();
             Ok((engine.install(table, outcome)?.is_some(), written))
         });
-        self.end(&done);
+        drop(snapshot);
+        self.history.lock().end(number, &done);
         match done {
-            Err(_) if control.is_cancelled() => Ok(false),
-            other => other.map(|_| true),
+            Err(_) if control.is_cancelled() => Ok(Merged::Nothing),
+            Err(e) => Err(e),
+            Ok((true, _)) => Ok(Merged::Installed),
+            Ok((false, _)) => Ok(Merged::Discarded),
         }
-    }
-
-    fn begin(&self, table: &str, plan: &MergePlan, control: &Arc<MergeControl>) -> bool {
-        let mut history = self.history.lock();
-        if history.stopped {
-            return false;
-        }
-        history.count += 1;
-        history.running = Some((control.clone(), Instant::now()));
-        let status = MergeStatus {
-            number: history.count,
-            table: table.to_owned(),
-            reason: plan.choice().reason,
-            state: MergeState::Running,
-            started: SystemTime::now(),
-            duration: Duration::ZERO,
-            deltas: plan.choice().deltas.len(),
-            runs: plan.choice().runs.len(),
-            rows_in: plan.rows(),
-            rows_written: 0,
-        };
-        if history.merges.len() == HISTORY_MAX {
-            history.merges.pop_front();
-        }
-        history.merges.push_back(status);
-        true
-    }
-
-    fn end(&self, done: &Result<(bool, u64)>) {
-        let mut history = self.history.lock();
-        let took = history.running.take().map(|(_, since)| since.elapsed());
-        let Some(last) = history.merges.back_mut() else { return };
-        last.duration = took.unwrap_or_default();
-        last.state = match done {
-            Ok((installed, written)) => {
-                last.rows_written = *written;
-                if *installed { MergeState::Installed } else { MergeState::Discarded }
-            }
-            Err(e) => MergeState::Failed(e.to_string()),
-        };
     }
 }
 
-/// All frozen deltas into a run of their own.
-fn frozen_deltas_alone(version: &TableVersion) -> Option<MergeChoice> {
-    let deltas: Vec<_> = version.frozen_deltas().iter().map(|delta| delta.id()).collect();
+/// The frozen deltas up to `last` into a run of their own.
+fn frozen_deltas_alone(version: &TableVersion, last: ContainerId) -> Option<MergeChoice> {
+    let deltas: Vec<_> = version.frozen_deltas().iter().map(|delta| delta.id()).filter(|id| *id <= last).collect();
     (!deltas.is_empty()).then(|| MergeChoice { deltas, runs: Vec::new(), reason: MergeReason::Flush })
+}
+
+/// All runs, and with `deltas` the frozen deltas, into one run, unless they are one without dead rows.
+fn everything(version: &TableVersion, deltas: bool) -> Option<MergeChoice> {
+    let frozen = if deltas { version.frozen_deltas() } else { &[] };
+    let deltas: Vec<_> = frozen.iter().map(|delta| delta.id()).collect();
+    let runs: Vec<_> = version.runs.iter().map(|run| run.id()).collect();
+    let dead = version.runs.iter().flat_map(|run| run.segments()).any(|part| part.segment.deletes().count_now() > 0);
+    let wanted = !deltas.is_empty() || runs.len() > 1 || dead;
+    wanted.then_some(MergeChoice { deltas, runs, reason: MergeReason::Asked })
+}
+
+/// Rows of the runs and frozen deltas, deleted ones included.
+fn rows_of(version: &TableVersion) -> u64 {
+    let deltas: u64 = version.frozen_deltas().iter().map(|delta| u64::from(delta.rows())).sum();
+    deltas + version.runs.iter().map(|run| run.rows()).sum::<u64>()
 }

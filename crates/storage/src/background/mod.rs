@@ -4,13 +4,16 @@
 //!
 //! 1. The log thread wakes every 10 ms: `off` commits are handed to the operating system, `normal` ones fsynced when a
 //!    second has passed (contract 4).
-//! 2. The merge thread wakes when commits have gone by: folds delete logs, lets go of what nobody needs, asks the policy of
-//!    `merge` what to do for each table, does one step at a time, and makes a checkpoint when the log tail is long, after
-//!    merging the deltas that hold it.
+//! 2. The flush thread wakes when commits have gone by, or a writer waits for it: folds delete logs, lets go of what nobody
+//!    needs, does the short merges that the policy of `merge` wants, and shortens the log's tail: flushes the deltas that hold
+//!    it, however small or idle, then makes a checkpoint.
+//! 3. The merge thread does the long merges, beside it.
 //!
-//! Invariants: one merge at a time; a failed step leaves nothing and is shown in `mainstem.merges`; readers and writers never
-//! wait for any of it, save lock holds. It does not own: deciding (`merge::policy`), installing (`commit::install`).
+//! Invariants: one merge at a time in each lane, no two on the same container; a failed step leaves nothing, is shown in
+//! `mainstem.merges` and tried again; readers and writers never wait for any of it, save lock holds and back-pressure. It does
+//! not own: deciding (`merge::policy`), installing (`commit::install`), how long a writer waits (`commit::pressure`, `commit::tail`).
 
+mod history;
 mod merger;
 
 use std::sync::Arc;
@@ -24,13 +27,18 @@ use crate::commit::Engine;
 use crate::error::{Error, Result};
 use crate::ids::{CommitTs, TableId};
 use crate::limits;
+use crate::merge::Lane;
 use crate::settings::Synchronous;
 
 use merger::Merger;
 pub use merger::{MergeState, MergeStatus};
 
-/// How often the merge thread looks around.
+/// How often the flush and merge threads look around.
 const MERGE_TICK: Duration = Duration::from_millis(20);
+/// How long they rest at most after work has failed.
+const REST_MAX: Duration = Duration::from_secs(5);
+/// And while a writer waits for them.
+const REST_MAX_WAITED_FOR: Duration = Duration::from_millis(100);
 
 /// The engine's own threads.
 #[derive(Debug)]
@@ -52,10 +60,14 @@ impl Stop {
     /// Sleeps; returns whether to go on.
     fn sleep(&self, time: Duration) -> bool {
         let mut lock = self.lock.lock();
-        if !self.wanted.load(Ordering::Acquire) {
+        if !self.is_wanted() {
             self.woken.wait_for(&mut lock, time);
         }
-        !self.wanted.load(Ordering::Acquire)
+        !self.is_wanted()
+    }
+
+    fn is_wanted(&self) -> bool {
+        self.wanted.load(Ordering::Acquire)
     }
 
     fn now(&self) {
@@ -79,16 +91,21 @@ impl Background {
                 move || run_log(&engine, &stop)
             }));
             if engine.options.background {
+                threads.extend(spawn("mainstem-flush", {
+                    let (engine, stop, merger) = (engine.clone(), stop.clone(), merger.clone());
+                    let mut tail = Tail::default();
+                    move || run_merges(&engine, &stop, &merger, || tend(&engine, &merger, &stop, &mut tail))
+                }));
                 threads.extend(spawn("mainstem-merge", {
                     let (engine, stop, merger) = (engine.clone(), stop.clone(), merger.clone());
-                    move || run_merges(&engine, &stop, &merger)
+                    move || run_merges(&engine, &stop, &merger, || merge_runs(&engine, &merger, &stop))
                 }));
             }
         }
         Self { merger, stop, threads: Mutex::new(threads) }
     }
 
-    /// Ends the threads and waits for them; a merge under way is cancelled.
+    /// Ends the threads and waits for them; merges under way are cancelled.
     pub fn stop(&self) {
         self.stop.now();
         self.merger.cancel();
@@ -98,7 +115,7 @@ impl Background {
         }
     }
 
-    /// Freezes the delta of `table` and merges its frozen deltas into a run.
+    /// Freezes the delta of `table` and merges its frozen deltas into a run, however long a merge of runs is under way.
     ///
     /// # Errors
     /// Those of a merge.
@@ -150,45 +167,58 @@ fn run_log(engine: &Engine, stop: &Stop) {
     }
 }
 
-fn run_merges(engine: &Engine, stop: &Stop, merger: &Merger) {
+/// Does `work` whenever there may be some; rests after a failure.
+fn run_merges(engine: &Engine, stop: &Stop, merger: &Merger, mut work: impl FnMut() -> Result<()>) {
     let mut seen = CommitTs::ZERO;
-    let mut wait = MERGE_TICK;
-    let mut tail = Tail::default();
-    while stop.sleep(wait) {
+    let mut rest = Duration::ZERO;
+    let mut not_before = Instant::now();
+    while stop.sleep(MERGE_TICK) {
         if engine.log.is_poisoned() {
             return;
         }
+        let waited_for = engine.is_waited_for();
         let applied = engine.timeline.applied();
-        if applied == seen && wait == MERGE_TICK {
+        if applied == seen && rest.is_zero() && !waited_for && !merger.has_failed() {
             if let Err(e) = engine.release_unneeded() {
                 tracing::error!("{e}");
                 return;
             }
             continue;
         }
+        if Instant::now() < not_before && !(waited_for && not_before - Instant::now() + REST_MAX_WAITED_FOR <= rest) {
+            continue;
+        }
         seen = applied;
-        wait = match unwinding("background work", || tend(engine, merger, stop, &mut tail)) {
-            Ok(()) => MERGE_TICK,
+        match unwinding("background work", &mut work) {
+            Ok(()) => rest = Duration::ZERO,
             Err(e) => {
                 tracing::warn!("background work failed, trying again later: {e}");
-                (wait * 2).min(Duration::from_secs(5))
+                rest = (rest * 2).clamp(MERGE_TICK, REST_MAX);
+                not_before = Instant::now() + rest;
             }
-        };
+        }
     }
 }
 
-/// Rounds of everything until no merge is wanted. Under load there is always one: the rest must not wait for the last.
+/// Rounds of everything until no short merge is wanted. Under load there is always one: the rest must not wait for the last.
 fn tend(engine: &Engine, merger: &Merger, stop: &Stop, tail: &mut Tail) -> Result<()> {
+    let mut shortened = Ok(());
     loop {
         fold_delete_logs(engine);
         engine.release_unneeded()?;
         if tail.is_due(engine) {
-            shorten_tail(engine, merger)?;
+            shortened = engine.shortening_tail(|| shorten_tail(engine, merger, stop));
         }
-        if stop.wanted.load(Ordering::Acquire) || !merger.step(engine)? {
-            return engine.release_unneeded();
+        if stop.is_wanted() || !merger.step(engine, Lane::Short)? {
+            return engine.release_unneeded().and(shortened);
         }
     }
+}
+
+/// Long merges until none is wanted.
+fn merge_runs(engine: &Engine, merger: &Merger, stop: &Stop) -> Result<()> {
+    while !stop.is_wanted() && merger.step(engine, Lane::Long)? {}
+    engine.release_unneeded()
 }
 
 /// When the log's tail was shortened last.
@@ -199,14 +229,17 @@ struct Tail {
 
 impl Tail {
     /// Whether the tail is long, and has grown by a good part since it was last shortened: what holds it may not be mergeable.
+    /// A writer that waits for it wants another attempt in any case.
     fn is_due(&mut self, engine: &Engine) -> bool {
         let end = engine.replay_bytes();
-        let long = engine.log_tail_bytes() > engine.options.checkpoint_bytes;
-        let grown = end >= self.end.saturating_add(engine.options.checkpoint_bytes / 8);
-        if long && grown {
+        let goal = engine.tail_bytes_wanted();
+        let long = engine.log_tail_bytes() > goal;
+        let grown = end >= self.end.saturating_add(goal / 8);
+        let due = engine.is_tail_waited_for() || (long && grown);
+        if due {
             self.end = end;
         }
-        long && grown
+        due
     }
 }
 
@@ -219,23 +252,25 @@ fn unwinding<T>(what: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
     })
 }
 
-/// Merges the deltas that hold the oldest half of the allowed tail, then writes a checkpoint.
-fn shorten_tail(engine: &Engine, merger: &Merger) -> Result<()> {
+/// Flushes the deltas that hold the oldest half of the allowed tail, then writes a checkpoint.
+fn shorten_tail(engine: &Engine, merger: &Merger, stop: &Stop) -> Result<()> {
     let end = engine.log.position_of_next();
-    let keep = end.0.saturating_sub(engine.options.checkpoint_bytes / 2);
+    let keep = end.0.saturating_sub(engine.tail_bytes_wanted() / 2);
     let mut last = None;
+    let mut failed = None;
     while let Some((table, start)) = engine.table_with_oldest_rows()? {
-        if start.0 >= keep || last == Some((table, start)) {
+        if start.0 >= keep || last == Some((table, start)) || stop.is_wanted() {
             break;
         }
         last = Some((table, start));
         if let Err(e) = merger.flush(engine, table) {
             // The checkpoint may still let go of what is before these rows.
-            tracing::warn!("a delta that holds the log could not be merged: {e}");
+            failed = Some(e.context("a delta that holds the log could not be flushed"));
             break;
         }
     }
-    engine.checkpoint()
+    engine.checkpoint()?;
+    failed.map_or(Ok(()), Err)
 }
 
 /// Folds long delete logs into bitmaps, keeping what a snapshot may need.

@@ -30,9 +30,11 @@ impl Engine {
         let mut record = self.encode(&prepared)?;
         let mut waiting_installs = Vec::new();
         loop {
-            let space = self.log.reserve(record.bytes())?;
+            // An install that waits for this commit may be what makes the tail shorter.
+            let space = self.reserve_log(record.bytes(), || waiting_installs.clear())?;
             if let Some(ts) = self.try_apply(&prepared, &mut record, space, snapshot, synchronous)? {
                 drop(waiting_installs);
+                prepared.ddl.iter().for_each(|change| self.forget_forwarding(change));
                 self.wait_visible(ts)?;
                 return Ok(ts);
             }
@@ -97,6 +99,8 @@ impl Engine {
         };
         let position = self.log.append(space, new)?;
         // From here on nothing may fail: the record is in the log.
+        #[cfg(test)]
+        super::tests::panic_if_wanted();
         let mut defect = None;
         for (table, (delta, version)) in prepared.tables.iter().zip(&targets) {
             if !table.rows.is_empty() {
@@ -178,6 +182,13 @@ impl Engine {
             edited = true;
         }
         (version, edited)
+    }
+
+    /// No row of a dropped table is looked for any more. Outside the lock: it may be a good deal to let go of.
+    fn forget_forwarding(&self, change: &DdlChange) {
+        if let DdlChange::Drop(schema) = change {
+            self.forwardings.forget_table(schema.id);
+        }
     }
 
     /// Remembers the segments of a dropped table, so that their files go when nobody needs them.

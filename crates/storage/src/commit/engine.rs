@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::commit::Gates;
+use crate::commit::tail::TailGauge;
 use crate::deletes::DeleteFile;
 use crate::disk::Disk;
 use crate::error::{Error, Result};
@@ -91,6 +92,8 @@ pub struct Engine {
     ids: Arc<Ids>,
     /// Where the newest manifest lets replay start.
     pub(super) log_start: AtomicU64,
+    /// Who waits for a shorter tail.
+    pub(super) tail: TailGauge,
     /// One checkpoint at a time. Holds the delete files that the manifest on disk may name.
     pub(super) checkpointing: Mutex<Vec<Arc<DeleteFile>>>,
     /// Bytes of all delete files that records have named since the database was opened, and of those that a replay would not
@@ -130,19 +133,23 @@ impl IdSource for Ids {
     }
 }
 
-/// The commit lock. While one lives, nobody else commits, installs or freezes. If it is dropped in a panic the engine
-/// takes no more writes.
+/// The commit lock. While one lives, nobody else commits, installs or freezes. If it is dropped in a panic, writing ends until
+/// the database is reopened: a record may stand in the log's buffer in part, or be applied in part.
 pub struct CommitLock<'a> {
     pub(super) state: MutexGuard<'a, CommitState>,
     engine: &'a Engine,
     since: Instant,
+    /// By a destructor that runs while its thread unwinds: then a panic says nothing about this lock.
+    taken_while_panicking: bool,
 }
 
 impl Drop for CommitLock<'_> {
     fn drop(&mut self) {
         let held = u64::try_from(self.since.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.engine.lock_held_max.fetch_max(held, Ordering::Relaxed);
-        if !std::thread::panicking() {
+        if std::thread::panicking() && !self.taken_while_panicking {
+            self.engine.log.poison(Error::internal("a defect interrupted a change of the stores"));
+        } else {
             self.engine.broken.store(false, Ordering::Release);
         }
     }
@@ -180,6 +187,7 @@ impl Engine {
             delete_bytes: AtomicU64::new(delete_bytes),
             delete_bytes_covered: AtomicU64::new(0),
             lock_held_max: AtomicU64::new(0),
+            tail: TailGauge::default(),
             broken: AtomicBool::new(false),
             closed: AtomicBool::new(false),
         });
@@ -215,10 +223,7 @@ impl Engine {
                 "cannot write: the database was opened read-only",
             ));
         }
-        if self.log.is_poisoned() {
-            return Err(Error::closed("the log could not be written: reads go on, writes are refused until reopened"));
-        }
-        Ok(())
+        self.log.check_sound()
     }
 
     /// Ends all use: a commit or install that holds the lock is let through, later ones are refused.
@@ -238,7 +243,7 @@ impl Engine {
                 "a defect interrupted a commit: writes are refused until the database is reopened",
             ));
         }
-        Ok(CommitLock { state, engine: self, since: Instant::now() })
+        Ok(CommitLock { state, engine: self, since: Instant::now(), taken_while_panicking: std::thread::panicking() })
     }
 
     /// The longest time the commit lock was held since the last call: what contract 2b bounds.

@@ -22,7 +22,11 @@ mod gate;
 mod install;
 mod prepare;
 mod pressure;
+mod tail;
 pub mod record;
+
+#[cfg(test)]
+mod tests;
 
 pub use engine::{Engine, EngineParts, TableStamp};
 pub use gate::{Gates, WriteGate};

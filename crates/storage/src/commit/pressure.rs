@@ -36,7 +36,7 @@ impl Engine {
         Ok(())
     }
 
-    fn is_crowded(&self) -> bool {
+    pub(super) fn is_crowded(&self) -> bool {
         self.frozen_bytes.load(Ordering::Relaxed) > self.options.memory_limit / limits::FROZEN_DELTA_SHARE
     }
 

@@ -145,6 +145,10 @@ pub(crate) fn rows_of(view: &Arc<TableView>) -> Vec<(RowRef, i64, Option<i64>)> 
 }
 
 impl Database {
+    pub(crate) fn engine(&self) -> &crate::commit::Engine {
+        &self.0.engine
+    }
+
     /// A checkpoint of the present as it is: deltas stay in the log.
     pub(crate) fn checkpoint_now(&self) -> crate::Result<()> {
         self.0.engine.checkpoint()

@@ -37,4 +37,6 @@ pub struct RunDescription {
     pub rows: u64,
     /// Rows not deleted.
     pub live_rows: u64,
+    /// Whether a merge under way reads it: another one must not.
+    pub busy: bool,
 }

@@ -41,6 +41,15 @@ impl MergeControl {
         self.cancelled.load(Ordering::Relaxed)
     }
 
+    /// # Errors
+    /// Closed (57014) when it is cancelled.
+    fn check(&self) -> Result<()> {
+        if self.is_cancelled() {
+            return Err(Error::new(ErrorKind::Closed, sqlstate::CANCELED, "the merge was cancelled"));
+        }
+        Ok(())
+    }
+
     /// Rows written or kept so far.
     #[must_use]
     pub fn rows_done(&self) -> u64 {
@@ -114,9 +123,7 @@ impl MergeJob {
     pub(super) fn step(&mut self) -> Result<bool> {
         let segment_rows = self.plan.schema.options.segment_rows.max(1) as usize;
         loop {
-            if self.control.is_cancelled() {
-                return Err(Error::new(ErrorKind::Closed, sqlstate::CANCELED, "the merge was cancelled"));
-            }
+            self.control.check()?;
             let wanted = (segment_rows - self.picks.len()).min(limits::BATCH_ROWS);
             match self.cursor.next(wanted, &mut self.picks)? {
                 Stop::Full if self.picks.len() < segment_rows => {}
@@ -189,7 +196,8 @@ impl MergeJob {
             }
         }
         let forwarding = self.forwarding.finish(inputs, &self.outputs);
-        MergeOutcome::new(self.plan, self.writer.finish()?, Arc::new(forwarding))
+        let written = self.writer.finish_while(&|| self.control.check())?;
+        MergeOutcome::new(self.plan, written, Arc::new(forwarding))
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Comes in: a table version. Goes out: a run written aside, what it replaces, where each row went, and what has to be carried.
 //!
-//! 1. [`TableDescription`] says what is there; [`choose`] decides from it alone: a [`MergeChoice`].
+//! 1. [`TableDescription`] says what is there, and which runs another merge reads; [`choose`] decides from it alone, for a
+//!    [`Lane`]: a [`MergeChoice`].
 //! 2. [`MergePlan`] makes inputs of the choice, as of a snapshot H at which they were all frozen.
 //! 3. [`MergeJob`] merges them, one output segment a step: rows deleted at H are dropped, full segments that no other input
 //!    reaches into are kept as they are. Cancelled or failed, it leaves no file.
@@ -29,4 +30,4 @@ pub use description::{DeltaDescription, RunDescription, TableDescription};
 pub use job::{MergeControl, MergeJob};
 pub use outcome::MergeOutcome;
 pub use plan::MergePlan;
-pub use policy::{MergeChoice, MergeReason, choose};
+pub use policy::{Lane, MergeChoice, MergeReason, choose, short_rows_max};

@@ -16,9 +16,9 @@ use crate::version::TableVersion;
 use super::{DeltaDescription, MergeChoice, RunDescription, TableDescription};
 
 impl TableDescription {
-    /// What `version` is made of now. O(segments).
+    /// What `version` is made of now, with the runs that are `busy`. O(segments).
     #[must_use]
-    pub fn of(version: &TableVersion) -> Self {
+    pub fn of(version: &TableVersion, busy: impl Fn(RunId) -> bool) -> Self {
         let delta = |delta: &Arc<DeltaGeneration>| DeltaDescription {
             id: delta.id(),
             rows: u64::from(delta.rows()),
@@ -32,6 +32,7 @@ impl TableDescription {
                 segments: run.segments().len() as u64,
                 rows: run.rows(),
                 live_rows: run.rows().saturating_sub(dead),
+                busy: busy(run.id()),
             }
         };
         Self {

@@ -1,17 +1,23 @@
-//! What to merge next: a pure function of a description.
+//! What to merge next: a pure function of a description, and of the lane that asks.
+//!
+//! Merges run in two lanes (MemSQL section VI.A: the fast and the slow merger), one at a time in each. The *short* lane flushes
+//! frozen deltas and does nothing that takes in more than [`limits::FLUSH_SEGMENTS_MAX`] segments of older rows, so that no
+//! flush waits for long; the *long* lane merges runs, of any size, and never a delta. A run that a merge in the other lane reads
+//! is busy: no choice has it.
 //!
 //! The rule is MemSQL's (section IV.A): of two neighbouring runs the newer one has at most 1 / [`limits::RUN_DECAY_RATIO`] of the
 //! older one's live rows, so there are at most 1 + log8(rows) runs once the merger has caught up. Runs merge with
 //! neighbours only, so that rows with equal sort keys stay in the order in which they came.
 //!
-//! 1. Frozen deltas are flushed first: they cost every reader. A flush takes along the newest runs that its output would have
-//!    to merge with at once, while that stays short.
-//! 2. Where neighbours break the rule, the group of up to [`limits::MERGE_FAN_IN`] neighbours merges that rewrites the fewest
-//!    rows for each run it removes; it grows by whatever its output would have to merge with at once (section V: collapse).
-//! 3. A run with many dead rows is rewritten alone. Small segments need no rule: no merge keeps one as it is (`plan`), and few
-//!    are made (`job`).
+//! 1. Short: frozen deltas cost every reader. A flush takes along the newest runs that its output would have to merge with at
+//!    once, while that stays short.
+//! 2. Long: where neighbours break the rule, the group of up to [`limits::MERGE_FAN_IN`] neighbours merges that rewrites the
+//!    fewest rows for each run it removes; it grows by whatever its output would have to merge with at once (section V: collapse).
+//! 3. Long: a run with many dead rows is rewritten alone. Small segments need no rule: no merge keeps one as it is (`plan`), and
+//!    few are made (`job`).
 //!
-//! When flushes alone would let runs pile up, step 2 goes before step 1.
+//! When flushes would let runs pile up behind a long merge, the short lane does step 2 too, before step 1, with groups that stay
+//! short. Then two neighbours of those that are not busy have more rows than a short merge takes.
 
 use std::ops::Range;
 
@@ -44,6 +50,15 @@ impl std::fmt::Display for MergeReason {
     }
 }
 
+/// Who does a merge: one thread of each kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Lane {
+    /// Flushes of frozen deltas, and other merges that do not take long.
+    Short,
+    /// Merges of runs.
+    Long,
+}
+
 /// What to merge into one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MergeChoice {
@@ -55,12 +70,23 @@ pub struct MergeChoice {
     pub reason: MergeReason,
 }
 
-/// The merge that `table` needs most, if it needs one.
+/// The merge that `table` needs most of those that `lane` does, if it needs one.
 #[must_use]
-pub fn choose(table: &TableDescription) -> Option<MergeChoice> {
-    let crowded = table.runs.len() >= runs_max(table);
-    let first = if crowded { decay(table) } else { None };
-    first.or_else(|| flush(table)).or_else(|| decay(table)).or_else(|| dead_rows(table))
+pub fn choose(table: &TableDescription, lane: Lane) -> Option<MergeChoice> {
+    match lane {
+        Lane::Short => {
+            let crowded = table.runs.len() >= runs_max(table);
+            let first = if crowded { decay(table, short_rows_max(table.segment_rows)) } else { None };
+            first.or_else(|| flush(table))
+        }
+        Lane::Long => decay(table, u64::MAX).or_else(|| dead_rows(table)),
+    }
+}
+
+/// Rows up to which a merge is short.
+#[must_use]
+pub fn short_rows_max(segment_rows: u32) -> u64 {
+    limits::FLUSH_SEGMENTS_MAX.saturating_mul(u64::from(segment_rows))
 }
 
 /// Runs that a table has at most once the merger has caught up.
@@ -69,7 +95,7 @@ pub fn settled_runs_max(rows: u64) -> usize {
     1 + rows.max(1).ilog(RUN_DECAY_RATIO) as usize
 }
 
-/// Runs from which on they are merged before deltas are flushed.
+/// Runs from which on the short lane merges them before it flushes deltas.
 fn runs_max(table: &TableDescription) -> usize {
     settled_runs_max(table.runs.iter().map(|run| run.live_rows).sum()) + MERGE_FAN_IN
 }
@@ -90,12 +116,13 @@ fn flush(table: &TableDescription) -> Option<MergeChoice> {
         return None;
     }
     let mut rows: u64 = deltas.iter().map(|delta| delta.live_rows).sum();
-    let rows_max = limits::FLUSH_SEGMENTS_MAX.saturating_mul(u64::from(table.segment_rows));
+    let rows_max = short_rows_max(table.segment_rows);
     let mut from = table.runs.len();
     // A flush that leaves nothing takes nothing along.
     while rows > 0
         && let Some(older) = from.checked_sub(1).and_then(|at| table.runs.get(at))
         && table.runs.len() - from < MERGE_FAN_IN
+        && !older.busy
         && too_large(size(older), rows)
         && rows + older.live_rows <= rows_max
     {
@@ -109,7 +136,8 @@ fn flush(table: &TableDescription) -> Option<MergeChoice> {
     })
 }
 
-fn decay(table: &TableDescription) -> Option<MergeChoice> {
+/// The best group of at most `rows_max` rows.
+fn decay(table: &TableDescription, rows_max: u64) -> Option<MergeChoice> {
     let runs = &table.runs;
     let broken: Vec<bool> = runs.windows(2).map(|pair| too_large(size(&pair[0]), size(&pair[1]))).collect();
     let rows_of = |group: &Range<usize>| -> u64 { runs.get(group.clone()).unwrap_or_default().iter().map(size).sum() };
@@ -122,6 +150,9 @@ fn decay(table: &TableDescription) -> Option<MergeChoice> {
                 continue;
             }
             let rows = rows_of(&group);
+            if rows > rows_max || runs.get(group.clone()).is_some_and(|runs| runs.iter().any(|run| run.busy)) {
+                break;
+            }
             let better = best.as_ref().is_none_or(|(other, other_rows)| {
                 let (removed, other_removed) = (len as u128 - 1, other.len() as u128 - 1);
                 u128::from(rows) * other_removed < u128::from(*other_rows) * removed
@@ -132,15 +163,16 @@ fn decay(table: &TableDescription) -> Option<MergeChoice> {
         }
     }
     let (group, rows) = best?;
-    let group = collapse(runs, group, rows);
+    let group = collapse(runs, group, rows, rows_max);
     Some(MergeChoice { deltas: Vec::new(), runs: ids(table, group), reason: MergeReason::Decay })
 }
 
-/// Grows `group` by the neighbours that its output would have to merge with at once.
-fn collapse(runs: &[RunDescription], mut group: Range<usize>, mut rows: u64) -> Range<usize> {
+/// Grows `group` by the neighbours that its output would have to merge with at once, up to `rows_max` rows.
+fn collapse(runs: &[RunDescription], mut group: Range<usize>, mut rows: u64, rows_max: u64) -> Range<usize> {
     while group.len() < MERGE_FAN_IN {
-        let older = group.start.checked_sub(1).and_then(|at| runs.get(at)).map(size);
-        let newer = runs.get(group.end).map(size);
+        let fits = |run: &&RunDescription| !run.busy && rows.saturating_add(size(run)) <= rows_max;
+        let older = group.start.checked_sub(1).and_then(|at| runs.get(at)).filter(fits).map(size);
+        let newer = runs.get(group.end).filter(fits).map(size);
         match (older, newer) {
             (Some(older), _) if too_large(older, rows) => {
                 group.start -= 1;
@@ -160,7 +192,7 @@ fn collapse(runs: &[RunDescription], mut group: Range<usize>, mut rows: u64) -> 
 fn dead_rows(table: &TableDescription) -> Option<MergeChoice> {
     let many_dead =
         |run: &&RunDescription| (run.rows - run.live_rows.min(run.rows)).saturating_mul(limits::DEAD_SHARE) > run.rows;
-    let run = table.runs.iter().filter(many_dead).min_by_key(|run| run.live_rows)?;
+    let run = table.runs.iter().filter(|run| !run.busy).filter(many_dead).min_by_key(|run| run.live_rows)?;
     Some(MergeChoice { deltas: Vec::new(), runs: vec![run.id], reason: MergeReason::DeadRows })
 }
 

@@ -80,8 +80,9 @@ impl IndexWriter {
         Ok(())
     }
 
-    /// The index, durable; `None` without rows. Its files go with it unless somebody keeps them.
-    pub fn finish(mut self) -> Result<Option<Arc<Run>>> {
+    /// The index, durable; `None` without rows. Its files go with it unless somebody keeps them. `go_on` is asked before each
+    /// segment.
+    pub fn finish(mut self, go_on: &dyn Fn() -> Result<()>) -> Result<Option<Arc<Run>>> {
         if !self.entries.is_empty() {
             self.sort()?;
         }
@@ -92,6 +93,7 @@ impl IndexWriter {
         let mut writer = RunWriter::new(index_schema().clone(), self.target.clone());
         let mut picks = Vec::with_capacity(self.segment_rows);
         loop {
+            go_on()?;
             let stop = cursor.next(self.segment_rows, &mut picks)?;
             if !picks.is_empty() {
                 let gather = Gather::new(cursor.parts(), &picks)?;

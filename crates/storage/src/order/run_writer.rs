@@ -105,13 +105,22 @@ impl RunWriter {
     /// # Errors
     /// Io or Full; Internal when the rows were not in order.
     pub fn finish(self) -> Result<Option<WrittenRun>> {
+        self.finish_while(&|| Ok(()))
+    }
+
+    /// As [`RunWriter::finish`]; ends with the error that `go_on` returns, which is asked now and then, for a key index may take
+    /// a while.
+    ///
+    /// # Errors
+    /// As [`RunWriter::finish`], and those of `go_on`.
+    pub fn finish_while(self, go_on: &dyn Fn() -> Result<()>) -> Result<Option<WrittenRun>> {
         if self.segments.is_empty() {
             return Ok(None);
         }
         if !self.written.is_empty() {
             self.target.disk.sync_dir(DATA_DIR)?;
         }
-        let index = self.index.map(IndexWriter::finish).transpose()?.flatten();
+        let index = self.index.map(|index| index.finish(go_on)).transpose()?.flatten();
         let run = Run::new(self.target.ids.next_run(), self.segments)?.with_index(index);
         Ok(Some(WrittenRun { run: Arc::new(run), written: self.written }))
     }

@@ -7,7 +7,8 @@
 //!    so the k-th survivor of a stream is the k-th output row that came from it.
 //! 2. Per input container, a bitmap with rank turns an offset into k; a delta that is not in key order has a permutation.
 //! 3. The [`Interleaving`] turns (stream, k) into a position in the output, the output's list into container and offset.
-//! 4. [`Forwardings`] keeps the tables of installed merges while a transaction may still name rows from before.
+//! 4. [`Forwardings`] keeps the tables of installed merges while a transaction may still name rows from before. An install, which
+//!    holds the commit lock, only adds to a list; who looks first files what is in it by input.
 //!
 //! Invariants: a container is an input of at most one table per row; tables never change; ids are never reused, so chains
 //! end. It does not own: whether a row is live where it went, or when a writer has ended.
@@ -16,7 +17,7 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 use mainstem_kernels::bitmap::Rank;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 
 use crate::ids::{CommitTs, ContainerId, RowRef, TableId};
 
@@ -216,6 +217,8 @@ impl ForwardingTable {
 #[derive(Debug, Default)]
 pub struct Forwardings {
     state: RwLock<Registered>,
+    /// Added and not in `state` yet. Taken from only under the write lock of `state`.
+    fresh: Mutex<Vec<Installed>>,
 }
 
 #[derive(Debug, Default)]
@@ -239,6 +242,14 @@ impl Registered {
         self.by_input.get(&row.container())?.iter().find_map(|table| table.forward(row))
     }
 
+    fn file(&mut self, installed: Installed) {
+        self.bytes += installed.forwarding.memory_bytes();
+        for input in installed.forwarding.inputs() {
+            self.by_input.entry(input).or_default().push(installed.forwarding.clone());
+        }
+        self.tables.push(installed);
+    }
+
     fn forget(&mut self, installed: &Installed) {
         for input in installed.forwarding.inputs() {
             if let Some(tables) = self.by_input.get_mut(&input) {
@@ -256,12 +267,17 @@ impl Forwardings {
     /// Keeps `forwarding`, of a merge of `table` installed at `installed_at`. To be called under the commit lock, before the
     /// install is applied.
     pub fn add(&self, installed_at: CommitTs, table: TableId, forwarding: Arc<ForwardingTable>) {
-        let mut state = self.state.write();
-        state.bytes += forwarding.memory_bytes();
-        for input in forwarding.inputs() {
-            state.by_input.entry(input).or_default().push(forwarding.clone());
+        self.fresh.lock().push(Installed { at: installed_at, table, forwarding });
+    }
+
+    /// Files what was added. Whoever finds nothing to file waits, at `state`, for whoever is filing.
+    fn file(&self) {
+        if self.fresh.lock().is_empty() {
+            return;
         }
-        state.tables.push(Installed { at: installed_at, table, forwarding });
+        let mut state = self.state.write();
+        let fresh = std::mem::take(&mut *self.fresh.lock());
+        fresh.into_iter().for_each(|installed| state.file(installed));
     }
 
     /// Where `row` lives in a version whose containers are those that are `still_there`. `None` if it is gone, or left a
@@ -271,6 +287,7 @@ impl Forwardings {
         if still_there(row.container()) {
             return Some(row);
         }
+        self.file();
         let state = self.state.read();
         let mut row = row;
         loop {
@@ -286,6 +303,7 @@ impl Forwardings {
     /// transaction may still write, or at which one may yet be taken (the mark *visible* while it is behind *applied*);
     /// `None` if there is neither.
     pub fn prune(&self, oldest_writer: Option<CommitTs>) {
+        self.file();
         let unneeded = |installed: &Installed| oldest_writer.is_none_or(|writer| installed.at <= writer);
         if !self.state.read().tables.iter().any(unneeded) {
             return;
@@ -300,6 +318,7 @@ impl Forwardings {
 
     /// Forgets the tables of a dropped table.
     pub fn forget_table(&self, table: TableId) {
+        self.file();
         let mut state = self.state.write();
         let (gone, kept): (Vec<_>, Vec<_>) =
             std::mem::take(&mut state.tables).into_iter().partition(|installed| installed.table == table);
@@ -310,6 +329,7 @@ impl Forwardings {
     /// How many merges it has forwarding for.
     #[must_use]
     pub fn len(&self) -> usize {
+        self.file();
         self.state.read().tables.len()
     }
 
@@ -322,6 +342,7 @@ impl Forwardings {
     /// Bytes held.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
+        self.file();
         self.state.read().bytes
     }
 }

@@ -139,6 +139,14 @@ impl Log {
         self.0.poison(&mut self.0.state.lock(), cause);
     }
 
+    /// Refuses work once writing has ended.
+    ///
+    /// # Errors
+    /// Closed, with the cause.
+    pub fn check_sound(&self) -> Result<()> {
+        self.0.state.lock().refuse_if_poisoned()
+    }
+
     /// Whether writing has ended.
     #[must_use]
     pub fn is_poisoned(&self) -> bool {

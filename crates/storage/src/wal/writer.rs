@@ -211,9 +211,10 @@ impl State {
     pub(super) fn refuse_if_poisoned(&self) -> Result<()> {
         match &self.poisoned {
             None => Ok(()),
-            Some(cause) => {
-                Err(Error::closed(format!("writing has ended until the database is reopened: {}", cause.message())))
-            }
+            Some(cause) => Err(Error::closed(format!(
+                "writing has ended until the database is reopened, reads go on: {}",
+                cause.message()
+            ))),
         }
     }
 }
@@ -268,6 +269,15 @@ impl Log {
     /// Full (53100) or Io: nothing has changed. Closed after a failed write. Invalid for more than
     /// [`WAL_RECORD_BYTES_MAX`] bytes.
     pub fn reserve(&self, payload_bytes: usize) -> Result<Reservation> {
+        let space = self.reserve_below(payload_bytes, LogPosition(u64::MAX))?;
+        space.ok_or_else(|| Error::internal("the log has no position left"))
+    }
+
+    /// As [`Log::reserve`], unless records, reserved ones counted, already reach up to `end_max`: then nothing is reserved.
+    ///
+    /// # Errors
+    /// As [`Log::reserve`].
+    pub fn reserve_below(&self, payload_bytes: usize, end_max: LogPosition) -> Result<Option<Reservation>> {
         if payload_bytes > WAL_RECORD_BYTES_MAX {
             let message = format!("a log record of {payload_bytes} bytes; at most {WAL_RECORD_BYTES_MAX} are possible");
             return Err(Error::internal(message));
@@ -277,7 +287,7 @@ impl Log {
             let mut state = self.0.state.lock();
             if self.0.disk.is_none() {
                 state.refuse_if_poisoned()?;
-                return Ok(Reservation { log: Arc::clone(&self.0), bytes: 0 });
+                return Ok(Some(Reservation { log: Arc::clone(&self.0), bytes: 0 }));
             }
             while state.pending_bytes > WAL_BUFFER_BYTES && state.poisoned.is_none() {
                 if state.writing {
@@ -287,10 +297,13 @@ impl Log {
                 }
             }
             state.refuse_if_poisoned()?;
+            if state.appended.position.0.saturating_add(state.outstanding) >= end_max.0 {
+                return Ok(None);
+            }
             let needed = state.target_end + state.outstanding + bytes;
             if state.target_end < WAL_FILE_BYTES && needed <= state.target_reserved {
                 state.outstanding += bytes;
-                return Ok(Reservation { log: Arc::clone(&self.0), bytes });
+                return Ok(Some(Reservation { log: Arc::clone(&self.0), bytes }));
             }
             drop(state);
             self.0.grow(bytes)?;

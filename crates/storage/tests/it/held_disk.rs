@@ -46,12 +46,24 @@ impl HeldDisk {
         self.holds.changed.notify_all();
     }
 
-    /// Waits until a sync of a file with `part` in its path waits.
-    pub fn wait_for_sync(&self, part: &str) {
+    /// Waits until a sync of a file with `part` in its path waits; returns the path.
+    pub fn wait_for_sync(&self, part: &str) -> String {
         let mut state = self.holds.state.lock();
-        while !state.waiting.iter().any(|path| path.contains(part)) {
+        loop {
+            if let Some(path) = state.waiting.iter().find(|path| path.contains(part)) {
+                return path.clone();
+            }
             self.holds.changed.wait(&mut state);
         }
+    }
+
+    /// Waits until a sync of a file in the held `folder` waits; that one goes on waiting, until its path is released, all
+    /// others go on.
+    pub fn hold_first_only(&self, folder: &str) -> String {
+        let path = self.wait_for_sync(folder);
+        self.hold(&path);
+        self.release(folder);
+        path
     }
 
     /// What was done since the last call.

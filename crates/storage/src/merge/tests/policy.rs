@@ -9,7 +9,13 @@ use crate::limits::{MERGE_FAN_IN, RUN_DECAY_RATIO};
 const SEGMENT_ROWS: u32 = 100;
 
 fn run(id: u64, rows: u64) -> RunDescription {
-    RunDescription { id: RunId(id), segments: rows.div_ceil(u64::from(SEGMENT_ROWS)), rows, live_rows: rows }
+    RunDescription {
+        id: RunId(id),
+        segments: rows.div_ceil(u64::from(SEGMENT_ROWS)),
+        rows,
+        live_rows: rows,
+        busy: false,
+    }
 }
 
 fn delta(id: u64, rows: u64) -> DeltaDescription {
@@ -24,8 +30,14 @@ fn table(runs: &[u64], frozen: &[u64]) -> TableDescription {
     }
 }
 
+/// A short merge if there is one, else a long one.
+fn choose_any(table: &TableDescription) -> Option<MergeChoice> {
+    choose(table, Lane::Short).or_else(|| choose(table, Lane::Long))
+}
+
 /// What the merge makes of the table: its live rows in one run where the oldest input run stood.
 fn apply(table: &mut TableDescription, choice: &MergeChoice, next_id: &mut u64) {
+    assert!(!table.runs.iter().any(|run| run.busy && choice.runs.contains(&run.id)), "one merge a run");
     assert!(choice.runs.len() <= MERGE_FAN_IN && choice.deltas.len() <= MERGE_FAN_IN);
     assert!(choice.runs.len() + choice.deltas.len() > 0);
     let oldest: Vec<_> = table.frozen.iter().take(choice.deltas.len()).map(|d| d.id).collect();
@@ -51,7 +63,7 @@ fn settle(table: &mut TableDescription, next_id: &mut u64) -> u64 {
     let mut rewritten = 0;
     for step in 0.. {
         assert!(step < 2_000, "the policy does not come to rest: {table:?}");
-        let Some(choice) = choose(table) else { break };
+        let Some(choice) = choose_any(table) else { break };
         let rows = |runs: &[RunDescription]| -> u64 {
             runs.iter().filter(|r| choice.runs.contains(&r.id)).map(|r| r.live_rows).sum()
         };
@@ -113,12 +125,14 @@ proptest! {
     }
 
     #[test]
-    fn one_merge_an_event_keeps_runs_bounded(events in vec(event(), 0..300)) {
+    fn one_merge_a_lane_and_event_keeps_runs_bounded(events in vec(event(), 0..300)) {
         let (mut table, mut next_id) = (table(&[], &[]), 0);
         for event in &events {
             happen(&mut table, event, &mut next_id);
-            if let Some(choice) = choose(&table) {
-                apply(&mut table, &choice, &mut next_id);
+            for lane in [Lane::Short, Lane::Long] {
+                if let Some(choice) = choose(&table, lane) {
+                    apply(&mut table, &choice, &mut next_id);
+                }
             }
             let total: u64 = table.runs.iter().map(|r| r.live_rows).sum();
             prop_assert!(table.runs.len() <= settled_runs_max(total) + 2 * MERGE_FAN_IN, "{:?}", table.runs);
@@ -128,25 +142,25 @@ proptest! {
 
 #[test]
 fn nothing_to_do() {
-    assert_eq!(choose(&table(&[], &[])), None);
-    assert_eq!(choose(&table(&[1_000], &[])), None);
-    assert_eq!(choose(&table(&[6_400, 800, 100], &[])), None);
+    assert_eq!(choose_any(&table(&[], &[])), None);
+    assert_eq!(choose_any(&table(&[1_000], &[])), None);
+    assert_eq!(choose_any(&table(&[6_400, 800, 100], &[])), None);
 }
 
 #[test]
 fn a_flush_takes_along_what_it_would_merge_with_at_once() {
-    let flush = choose(&table(&[100_000, 500], &[100])).unwrap();
+    let flush = choose_any(&table(&[100_000, 500], &[100])).unwrap();
     assert_eq!((flush.reason, flush.runs), (MergeReason::Flush, vec![RunId(2)]));
-    let flush = choose(&table(&[100_000, 5_000], &[100, 50])).unwrap();
+    let flush = choose_any(&table(&[100_000, 5_000], &[100, 50])).unwrap();
     assert_eq!((flush.deltas.len(), flush.runs.len()), (2, 0), "one eighth is small enough");
-    let flush = choose(&table(&[1_100], &[900])).unwrap();
+    let flush = choose_any(&table(&[1_100], &[900])).unwrap();
     assert!(flush.runs.is_empty(), "more than ten segments are left for later");
 }
 
 #[test]
 fn like_runs_merge_eight_at_a_time_and_are_not_rewritten_often() {
     let mut many = table(&[1_000; 64], &[]);
-    let first = choose(&many).unwrap();
+    let first = choose_any(&many).unwrap();
     assert_eq!((first.reason, first.runs.len()), (MergeReason::Decay, MERGE_FAN_IN));
     let rewritten = settle(&mut many, &mut 100);
     assert_eq!(many.runs.len(), 1);
@@ -171,19 +185,71 @@ fn flushes_without_end_do_not_keep_runs_from_merging() {
     for _ in 0..500 {
         // Too many rows for a flush to take a run along, and always one more waiting.
         happen(&mut busy, &Event::Freeze(900), &mut next_id);
-        let choice = choose(&busy).unwrap();
-        apply(&mut busy, &choice, &mut next_id);
+        for lane in [Lane::Short, Lane::Long] {
+            if let Some(choice) = choose(&busy, lane) {
+                apply(&mut busy, &choice, &mut next_id);
+            }
+        }
         let total: u64 = busy.runs.iter().map(|r| r.live_rows).sum();
         assert!(busy.runs.len() <= settled_runs_max(total) + MERGE_FAN_IN, "{} runs", busy.runs.len());
-        assert!(busy.frozen.len() <= MERGE_FAN_IN, "{} deltas wait", busy.frozen.len());
+        assert!(busy.frozen.is_empty(), "{} deltas wait", busy.frozen.len());
     }
 }
 
 #[test]
+fn no_choice_has_a_run_that_another_merge_reads() {
+    let mut runs = table(&[1_000, 1_000, 1_000], &[100]);
+    runs.runs[1].busy = true;
+    assert_eq!(choose(&runs, Lane::Long), None, "no two neighbours are free");
+    let mut newest = table(&[100_000, 500], &[100]);
+    newest.runs[1].busy = true;
+    assert_eq!(choose(&newest, Lane::Short).unwrap().runs, vec![], "the flush goes on without it");
+    let mut dead = table(&[10_000, 1_000], &[]);
+    dead.runs[1].live_rows = 100;
+    dead.runs[1].busy = true;
+    assert_eq!(choose(&dead, Lane::Long), None);
+    let mut beside = table(&[40, 10, 10, 10, 10, 10], &[]);
+    beside.runs[0].busy = true;
+    assert_eq!(choose(&beside, Lane::Long).unwrap().runs.len(), 5, "a merge does not grow into a busy run");
+}
+
+#[test]
+fn the_lanes_share_the_work() {
+    assert_eq!(choose(&table(&[1_000, 1_000], &[]), Lane::Short), None, "merges of runs are long");
+    assert_eq!(choose(&table(&[1_000], &[100]), Lane::Long), None, "flushes are short");
+    let both = table(&[10_000, 10_000], &[100]);
+    assert_eq!(choose(&both, Lane::Short).unwrap().reason, MergeReason::Flush);
+    assert_eq!(choose(&both, Lane::Long).unwrap().deltas, vec![]);
+}
+
+/// A merge of the first runs takes as long as 200 flushes do.
+#[test]
+fn runs_do_not_pile_up_behind_a_long_merge() {
+    let (mut table, mut next_id) = (table(&[500_000, 400_000, 300_000], &[]), 100);
+    table.runs.iter_mut().for_each(|run| run.busy = true);
+    let mut flushed = 0;
+    for _ in 0..200 {
+        happen(&mut table, &Event::Freeze(150), &mut next_id);
+        flushed += 150;
+        while let Some(choice) = choose(&table, Lane::Short) {
+            apply(&mut table, &choice, &mut next_id);
+        }
+        let rows_max = short_rows_max(SEGMENT_ROWS);
+        let free = table.runs.iter().filter(|run| !run.busy).count() as u64;
+        let total: u64 = table.runs.iter().map(|run| run.live_rows).sum();
+        assert!(free <= settled_runs_max(total) as u64 + MERGE_FAN_IN as u64 + 2 * flushed / rows_max, "{free} runs");
+        assert!(table.frozen.is_empty());
+    }
+    table.runs.iter_mut().for_each(|run| run.busy = false);
+    settle(&mut table, &mut next_id);
+    assert_settled(&table);
+}
+
+#[test]
 fn a_merge_takes_along_what_its_output_would_merge_with_at_once() {
-    let choice = choose(&table(&[40, 10, 10, 10, 10, 10], &[])).unwrap();
+    let choice = choose_any(&table(&[40, 10, 10, 10, 10, 10], &[])).unwrap();
     assert_eq!((choice.reason, choice.runs.len()), (MergeReason::Decay, 6), "five tens would be too large beside 40");
-    let choice = choose(&table(&[10_000, 10, 10, 10, 8], &[])).unwrap();
+    let choice = choose_any(&table(&[10_000, 10, 10, 10, 8], &[])).unwrap();
     assert_eq!(choice.runs.len(), 4, "the large one is left alone");
 }
 
@@ -191,8 +257,8 @@ fn a_merge_takes_along_what_its_output_would_merge_with_at_once() {
 fn dead_rows_are_cleaned_up() {
     let mut dead = table(&[10_000, 1_000], &[]);
     dead.runs[0].live_rows = 8_000;
-    assert_eq!(choose(&dead), None);
+    assert_eq!(choose_any(&dead), None);
     dead.runs[1].live_rows = 700;
-    let choice = choose(&dead).unwrap();
+    let choice = choose_any(&dead).unwrap();
     assert_eq!((choice.reason, choice.runs), (MergeReason::DeadRows, vec![RunId(2)]));
 }

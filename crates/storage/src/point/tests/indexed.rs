@@ -145,6 +145,34 @@ proptest! {
     }
 }
 
+/// What a cancelled merge does: entries that were written aside are merged no further, and leave no file.
+#[test]
+fn an_index_that_is_no_longer_wanted_is_not_written() {
+    set((false, Some(4)));
+    let schema = {
+        let mut schema =
+            TableSchema::clone(&table(&[(DataType::BigInt, false), (DataType::BigInt, false)], 0, false, 8));
+        (schema.primary_key, schema.sort_key) = (vec![id(0)], vec![id(1)]);
+        schema.layout = Layout::Sorted;
+        Arc::new(schema)
+    };
+    for asked_max in 0..4 {
+        let target = target();
+        let rows: Vec<Row> = (0..60).map(|n| [97 * n % 101, n].map(crate::row::Value::Int).to_vec()).collect();
+        let mut writer = RunWriter::new(schema.clone(), target.clone());
+        rows.chunks(8).for_each(|rows| {
+            writer.write(batch(&schema, rows).columns()).unwrap();
+        });
+        let asked = std::cell::Cell::new(0);
+        let go_on = || {
+            asked.set(asked.get() + 1);
+            if asked.get() > asked_max { Err(crate::Error::closed("enough")) } else { Ok(()) }
+        };
+        assert_eq!(writer.finish_while(&go_on).unwrap_err().message(), "enough");
+        assert_eq!((asked.get(), files(&target)), (asked_max + 1, 0));
+    }
+}
+
 #[test]
 fn parts_that_a_run_keeps_are_indexed_as_far_as_they_are_its_own() {
     set((false, Some(4)));
