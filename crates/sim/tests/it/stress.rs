@@ -280,7 +280,7 @@ fn merges_never_make_a_commit_fail() {
     assert_eq!((rows.len() as i64, rows.iter().map(|r| r.1).sum::<i64>()), (ACCOUNTS, updates));
     let merges = db.merges().last().map_or(0, |merge| merge.number);
     println!("{updates} updates, {merges} merges");
-    assert!(merges > 20);
+    assert!(merges > 5);
 }
 
 /// Threads insert the same keys, a few at a time or many in one run of segments: each key is there once, from the one
