@@ -52,6 +52,8 @@ struct State {
     calls: u64,
     syncs: u64,
     recent: VecDeque<String>,
+    /// Numbers of the calls that need space.
+    growing: Vec<u64>,
     fault: Option<Fault>,
     /// The power goes instead of this sync.
     cut_at_sync: Option<u64>,
@@ -98,6 +100,7 @@ impl SimDisk {
             calls: 0,
             syncs: 0,
             recent: VecDeque::new(),
+            growing: Vec::new(),
             fault: None,
             cut_at_sync: None,
             powered: true,
@@ -124,6 +127,12 @@ impl SimDisk {
     #[must_use]
     pub fn recent_calls(&self) -> Vec<String> {
         self.state.lock().recent.iter().cloned().collect()
+    }
+
+    /// The calls so far that need space: at every other one a full disk fails no other way than a broken one, or not at all.
+    #[must_use]
+    pub fn calls_that_need_space(&self) -> Vec<u64> {
+        self.state.lock().growing.clone()
     }
 
     /// Lets call `call` (counted as [`SimDisk::calls`] does) fail, once.
@@ -212,6 +221,9 @@ impl SimDisk {
         }
         let number = state.calls;
         state.recent.push_back(format!("{number}: {what} {path}"));
+        if call == Call::NeedsSpace {
+            state.growing.push(number);
+        }
         if call == Call::Sync {
             state.syncs += 1;
             state.powered &= state.cut_at_sync.is_none_or(|at| state.syncs < at);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::UInt64Type;
+use arrow_array::types::{Int64Type, UInt64Type};
 use mainstem_storage::ids::{RowRef, TableId};
 use mainstem_storage::point;
 use mainstem_storage::predicate::{CompareOp, Predicate};
@@ -91,8 +91,9 @@ impl From<Mismatch> for Trouble {
     }
 }
 
-/// Compares all that `txn` sees with the history.
-pub(super) fn compare(history: &History, txn: &Transaction, pending: &Pending, seed: u64) -> Result<(), Trouble> {
+/// Compares all that `txn` sees with the history. Returns how many keys were found through a key index.
+pub(super) fn compare(history: &History, txn: &Transaction, pending: &Pending, seed: u64) -> Result<u64, Trouble> {
+    let mut indexed_rows = 0;
     let mut found: Vec<(u64, String)> = txn.catalog().tables().map(|t| (t.id.0, t.name.clone())).collect();
     found.sort();
     let mut tables = history.tables(pending);
@@ -109,10 +110,12 @@ pub(super) fn compare(history: &History, txn: &Transaction, pending: &Pending, s
         for _ in 0..2 {
             compare_predicates(&mut rng, &view, &expected, &what)?;
         }
-        compare_keys(&mut rng, &view, shape, &expected, &refs, &what)?;
+        let stored = |uid: i64| refs.get(&uid).copied().filter(|_| !pending.has_inserted(id, uid));
+        let found = compare_keys(&mut rng, &view, shape, &expected, stored, &what)?;
+        indexed_rows += if shape.has_key_index() { found } else { 0 };
         compare_bounds(&view, &expected, &what)?;
     }
-    Ok(())
+    Ok(indexed_rows)
 }
 
 fn random_predicate(rng: &mut StdRng, view: &TableView, expected: &BTreeMap<i64, Row>) -> (usize, Predicate) {
@@ -150,12 +153,7 @@ fn compare_predicates(
         batch_rows: [0, 3][rng.random_range(0..2)],
         ..ScanRequest::all(columns)
     };
-    let mut found = Vec::new();
-    for batch in view.scan(&request)?.worker() {
-        let batch = batch?;
-        found.extend_from_slice(batch.column(0).as_primitive::<arrow_array::types::Int64Type>().values());
-    }
-    found.sort_unstable();
+    let found = select_uids(view, &request)?;
     let holds = |row: &Row| predicates.iter().all(|(at, p)| p.matches(&row[*at]));
     let wanted: Vec<i64> = expected.iter().filter(|(_, row)| holds(row)).map(|(uid, _)| *uid).collect();
     let same = match limit {
@@ -169,18 +167,19 @@ fn compare_predicates(
     Err(Mismatch(format!("{what}: where {text:.300} limit {limit:?} selects {found:?}, expected {wanted:?}")).into())
 }
 
-/// Looks up keys that are there and some that are not. Own buffered rows are not the store's to find.
+/// Looks up keys that are there and some that are not, by key and by scans; returns how many the store has. `stored` says where
+/// a row stands unless the transaction inserted it: those rows are not the store's to find, but a scan's.
 fn compare_keys(
     rng: &mut StdRng,
-    view: &TableView,
+    view: &Arc<TableView>,
     shape: Shape,
     expected: &BTreeMap<i64, Row>,
-    refs: &BTreeMap<i64, RowRef>,
+    stored: impl Fn(i64) -> Option<RowRef>,
     what: &str,
-) -> Result<(), Trouble> {
+) -> Result<u64, Trouble> {
     let schema = view.schema();
-    if !schema.has_key() || view.own().is_some() {
-        return Ok(());
+    if !schema.has_key() {
+        return Ok(0);
     }
     let codec = KeyCodec::new(schema, &schema.primary_key);
     let of_row = |(uid, row): (&i64, &Row)| Some((shape.key_of(row)?, Some(*uid)));
@@ -191,17 +190,54 @@ fn compare_keys(
         let there = expected.iter().find(|(_, row)| shape.key_of(row).as_ref() == Some(&key));
         wanted.push((key, there.map(|(uid, _)| *uid)));
     }
+    let mut hits = 0;
     for (key, uid) in wanted {
         let mut bytes = Vec::new();
         codec.encode_values(&key, &mut bytes)?;
         let found = point::find(view, &bytes, |_| true)?;
-        let at = uid.and_then(|uid| refs.get(&uid).copied());
+        let at = uid.and_then(&stored);
         if found != at {
             let key = format!("{key:?}");
             return Err(Mismatch(format!("{what}: key {key:.200} found at {found:?}, expected {at:?}")).into());
         }
+        hits += u64::from(found.is_some());
+        if rng.random_ratio(1, 8) {
+            compare_key_scan(view, shape, &key, uid, what)?;
+        }
     }
-    Ok(())
+    Ok(hits)
+}
+
+/// A scan for one key finds the one row that has it.
+fn compare_key_scan(
+    view: &Arc<TableView>,
+    shape: Shape,
+    key: &[Value],
+    uid: Option<i64>,
+    what: &str,
+) -> Result<(), Trouble> {
+    let columns = &view.schema().columns;
+    let equal = |(at, value): (&usize, &Value)| {
+        let value = value.clone();
+        Predicate::Compare { column: columns[*at].id, op: CompareOp::Eq, value }
+    };
+    let predicates = shape.primary_key().iter().zip(key).map(equal).collect();
+    let found = select_uids(view, &ScanRequest { predicates, ..ScanRequest::all(vec![columns[UID].id]) })?;
+    if found == Vec::from_iter(uid) {
+        return Ok(());
+    }
+    let key = format!("{key:?}");
+    Err(Mismatch(format!("{what}: a scan for key {key:.200} selects {found:?}, expected {uid:?}")).into())
+}
+
+/// Numbers of the rows that a scan of that column selects, in order.
+fn select_uids(view: &Arc<TableView>, request: &ScanRequest) -> mainstem_storage::Result<Vec<i64>> {
+    let mut found = Vec::new();
+    for batch in view.scan(request)?.worker() {
+        found.extend_from_slice(batch?.column(0).as_primitive::<Int64Type>().values());
+    }
+    found.sort_unstable();
+    Ok(found)
 }
 
 /// Exact bounds are those of the live rows; others are no narrower.
@@ -223,9 +259,12 @@ fn compare_bounds(view: &TableView, expected: &BTreeMap<i64, Row>, what: &str) -
 }
 
 impl Driver {
-    fn judge(&mut self, what: &str, result: Result<(), Trouble>) -> Result<(), Mismatch> {
+    fn judge(&mut self, what: &str, result: Result<u64, Trouble>) -> Result<(), Mismatch> {
         match result {
-            Ok(()) => Ok(()),
+            Ok(indexed_rows) => {
+                self.seen.indexed_rows += indexed_rows;
+                Ok(())
+            }
             Err(Trouble::Failed(e)) => self.refused(what, &e),
             Err(Trouble::Differs(e)) => Err(e),
         }

@@ -1,5 +1,6 @@
 //! Does one operation after the other on the engine and on the history, and compares what they answer.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use mainstem_storage::settings::{OpenOptions, Synchronous};
 use mainstem_storage::transaction::{Transaction, TransactionMode};
 use mainstem_storage::version::Base;
 
-use super::history::{History, Outcome, Pending};
+use super::history::{Cause, History, Outcome, Pending};
 use super::op::Op;
 use super::statement::Write;
 
@@ -67,6 +68,34 @@ pub enum Durable {
     Everything,
 }
 
+/// How often what was answered, as the model demands it: a list of operations that never meets a case shows nothing about it.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    /// Commits that did what they were asked.
+    pub commits: u64,
+    /// 40001, by what it was about.
+    pub conflicts: BTreeMap<Cause, u64>,
+    /// 23505 in tables whose key is the sort key.
+    pub duplicates: u64,
+    /// 23505 in others.
+    pub indexed_duplicates: u64,
+    /// Keys looked up and found in the store where a key index tells of them (deltas included).
+    pub indexed_rows: u64,
+}
+
+impl Seen {
+    /// Adds what another list of operations met.
+    pub fn add(&mut self, other: &Self) {
+        self.commits += other.commits;
+        self.duplicates += other.duplicates;
+        self.indexed_duplicates += other.indexed_duplicates;
+        self.indexed_rows += other.indexed_rows;
+        for (cause, count) in &other.conflicts {
+            *self.conflicts.entry(*cause).or_default() += count;
+        }
+    }
+}
+
 /// An open transaction on both sides.
 pub(super) struct Session {
     pub txn: Transaction,
@@ -88,7 +117,8 @@ pub struct Driver {
     pub(super) unknown: Option<Pending>,
     /// Operations the engine refused because of the disk.
     pub(super) refusals: u64,
-    steps: u64,
+    pub(super) seen: Seen,
+    pub(super) steps: u64,
 }
 
 const SESSIONS: usize = 8;
@@ -108,6 +138,7 @@ impl Driver {
             acknowledged: [0; 3],
             unknown: None,
             refusals: 0,
+            seen: Seen::default(),
             steps: 0,
         };
         driver.open(settings.background)?;
@@ -139,6 +170,12 @@ impl Driver {
     #[must_use]
     pub fn database(&self) -> Option<&Database> {
         self.db.as_ref()
+    }
+
+    /// What was answered so far.
+    #[must_use]
+    pub fn seen(&self) -> &Seen {
+        &self.seen
     }
 
     /// Operations the engine refused because the disk failed it.
@@ -287,9 +324,12 @@ impl Driver {
             (Ok(ts), Outcome::Empty) if ts.0 == session.pending.ts => {}
             (Ok(ts), Outcome::Commits) => {
                 self.history.commit(&session.pending, ts.0);
+                self.seen.commits += 1;
                 self.acknowledged[2 - session.synchronous as usize] = ts.0;
             }
-            (Err(e), Outcome::Conflict(_)) if e.sqlstate() == sqlstate::CONFLICT => {}
+            (Err(e), Outcome::Conflict(cause, _)) if e.sqlstate() == sqlstate::CONFLICT => {
+                *self.seen.conflicts.entry(*cause).or_default() += 1;
+            }
             (Err(e), Outcome::Commits) if self.settings.faults && e.sqlstate() == sqlstate::OUTCOME_UNKNOWN => {
                 if self.unknown.replace(session.pending).is_some() {
                     return Err(Mismatch("two commits of unknown outcome".into()));

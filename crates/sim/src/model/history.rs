@@ -51,13 +51,26 @@ pub struct Pending {
     dropped: BTreeSet<u64>,
 }
 
+/// What a conflict is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cause {
+    /// A table was dropped or written to, or its name is taken.
+    Table,
+    /// A row was deleted or updated.
+    Row,
+    /// A key was taken, where it is the sort key.
+    Key,
+    /// A key was taken, where it is another.
+    IndexedKey,
+}
+
 /// What a commit must answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Nothing to commit.
     Empty,
     /// 40001, and why.
-    Conflict(String),
+    Conflict(Cause, String),
     /// It commits.
     Commits,
 }
@@ -71,6 +84,11 @@ impl Pending {
 
     pub(super) fn writes(&mut self, table: u64) -> &mut Writes {
         self.writes.entry(table).or_default()
+    }
+
+    /// Whether the row with number `uid` is one it inserted.
+    pub(super) fn has_inserted(&self, table: u64, uid: i64) -> bool {
+        self.writes.get(&table).is_some_and(|writes| writes.inserted.contains_key(&uid))
     }
 
     pub(super) fn create(&mut self, table: u64, name: &str, shape: Shape) {
@@ -126,9 +144,9 @@ impl History {
         let standing = |id: &u64| self.tables.get(id).filter(|table| table.dropped == u64::MAX);
         for id in &pending.dropped {
             match standing(id) {
-                None => return Outcome::Conflict(format!("table {id} is gone")),
+                None => return Outcome::Conflict(Cause::Table, format!("table {id} is gone")),
                 Some(table) if table.writes.iter().any(|ts| *ts > pending.ts) => {
-                    return Outcome::Conflict(format!("table {id}, to be dropped, was written to"));
+                    return Outcome::Conflict(Cause::Table, format!("table {id}, to be dropped, was written to"));
                 }
                 Some(_) => {}
             }
@@ -139,16 +157,18 @@ impl History {
                 .iter()
                 .any(|(id, table)| &table.name == name && table.dropped == u64::MAX && !pending.dropped.contains(id));
             if taken {
-                return Outcome::Conflict(format!("name {name} is taken"));
+                return Outcome::Conflict(Cause::Table, format!("name {name} is taken"));
             }
         }
         for (id, writes) in &pending.writes {
             if pending.created.contains_key(id) {
                 continue;
             }
-            let Some(table) = standing(id) else { return Outcome::Conflict(format!("table {id} is gone")) };
-            if let Some(why) = table.conflict(writes) {
-                return Outcome::Conflict(format!("table {id}: {why}"));
+            let Some(table) = standing(id) else {
+                return Outcome::Conflict(Cause::Table, format!("table {id} is gone"));
+            };
+            if let Some((cause, why)) = table.conflict(writes) {
+                return Outcome::Conflict(cause, format!("table {id}: {why}"));
             }
         }
         Outcome::Commits
@@ -201,11 +221,11 @@ impl History {
 }
 
 impl Table {
-    fn conflict(&self, writes: &Writes) -> Option<String> {
+    fn conflict(&self, writes: &Writes) -> Option<(Cause, String)> {
         let live = |version: &&Version| version.end == u64::MAX;
         let gone = writes.deleted.iter().find(|uid| self.rows.get(uid).filter(live).is_none());
         if let Some(uid) = gone {
-            return Some(format!("row {uid} was deleted"));
+            return Some((Cause::Row, format!("row {uid} was deleted")));
         }
         if self.shape.primary_key().is_empty() {
             return None;
@@ -213,6 +233,7 @@ impl Table {
         let present = self.rows.iter().filter(|(uid, version)| live(version) && !writes.deleted.contains(uid));
         let taken: BTreeSet<Vec<Value>> = present.filter_map(|(_, v)| self.shape.key_of(&v.row)).collect();
         let mut keys = writes.inserted.values().filter_map(|row| self.shape.key_of(row));
-        keys.find(|key| taken.contains(key)).map(|key| format!("key {key:?} was taken"))
+        let cause = if self.shape.has_key_index() { Cause::IndexedKey } else { Cause::Key };
+        keys.find(|key| taken.contains(key)).map(|key| (cause, format!("key {key:?} was taken")))
     }
 }

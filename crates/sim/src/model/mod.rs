@@ -25,8 +25,8 @@ mod shape;
 mod shrink;
 mod statement;
 
-pub use driver::{Driver, Durable, Mismatch, Settings};
-pub use history::{History, Outcome, Pending};
+pub use driver::{Driver, Durable, Mismatch, Seen, Settings};
+pub use history::{Cause, History, Outcome, Pending};
 pub use op::{Flaw, Op, Weights, generate};
 pub use recovery::Found;
 pub use rows::{Row, read_batch, to_batch};

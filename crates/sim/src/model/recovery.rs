@@ -9,7 +9,7 @@ use mainstem_storage::error::sqlstate;
 use mainstem_storage::transaction::TransactionMode;
 
 use super::check::{Trouble, compare};
-use super::driver::{Driver, Durable, Mismatch};
+use super::driver::{Driver, Durable, Mismatch, Seen};
 use super::history::Pending;
 
 /// What stands on a disk whose bytes were changed.
@@ -59,7 +59,7 @@ impl Driver {
         match compare(&history, &txn, &Pending::new(found), found) {
             Err(Trouble::Differs(e)) => return Err(e),
             Err(Trouble::Failed(e)) => return named(e),
-            Ok(()) => {}
+            Ok(_) => {}
         }
         if let Some(e) = db.verify().into_iter().next() {
             return named(e);
@@ -71,6 +71,23 @@ impl Driver {
     pub fn abandon(&mut self) {
         self.sessions.iter_mut().for_each(|session| drop(session.take()));
         self.db = None;
+    }
+
+    /// What the model knows now, without an engine: one end can be found in several ways, and each is judged by itself.
+    #[must_use]
+    pub fn knowledge(&self) -> Self {
+        Self {
+            disk: self.disk.clone(),
+            settings: self.settings,
+            db: None,
+            history: self.history.clone(),
+            sessions: self.sessions.iter().map(|_| None).collect(),
+            acknowledged: self.acknowledged,
+            unknown: self.unknown.clone(),
+            refusals: self.refusals,
+            seen: Seen::default(),
+            steps: self.steps,
+        }
     }
 
     /// The disk can be trusted again: from now on every error is a mismatch.
@@ -130,7 +147,7 @@ impl Driver {
                 self.abandon();
                 return Ok(());
             }
-            Ok(()) => {}
+            Ok(_) => {}
         }
         self.history = history;
         self.unknown = None;
@@ -148,7 +165,8 @@ impl Driver {
         if background || self.settings.faults {
             return Ok(());
         }
-        let segments = db.containers().iter().filter(|container| container.kind == "segment").count();
+        // Those of key indexes too.
+        let segments = db.containers().iter().filter(|container| container.run.is_some()).count();
         let files = match self.disk.list("data") {
             Ok(files) => files.len(),
             Err(e) => return self.refused("list", &e),

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::driver::{Driver, Mismatch, Settings};
+use super::driver::{Driver, Mismatch, Seen, Settings};
 use super::op::Op;
 use crate::SimDisk;
 
@@ -12,15 +12,16 @@ use crate::SimDisk;
 ///
 /// # Errors
 /// What went wrong, panics included.
-pub fn run(ops: &[Op], settings: Settings) -> Result<(), String> {
-    let work = || -> Result<(), Mismatch> {
+pub fn run(ops: &[Op], settings: Settings) -> Result<Seen, String> {
+    let work = || -> Result<Seen, Mismatch> {
         let mut driver = Driver::new(Arc::new(SimDisk::new()), settings)?;
         for (number, op) in ops.iter().enumerate() {
             driver.step(op).map_err(|e| Mismatch(format!("operation {number}, {op:?}: {e}")))?;
         }
         driver.check_all()?;
         driver.step(&Op::Reopen { background: false })?;
-        driver.check_all()
+        driver.check_all()?;
+        Ok(driver.seen().clone())
     };
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(result) => result.map_err(|e| e.0),

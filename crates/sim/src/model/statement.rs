@@ -75,7 +75,12 @@ impl Driver {
                 Err(e) => Err(e),
             };
             let what = format!("{write:?} on table {id} in slot {slot}");
-            if self.compare(&what, answer, expected)? {
+            let done = self.compare(&what, answer, expected)?;
+            if !done && expected == sqlstate::UNIQUE {
+                let seen = &mut self.seen;
+                *if shape.has_key_index() { &mut seen.indexed_duplicates } else { &mut seen.duplicates } += 1;
+            }
+            if done {
                 let writes = session.pending.writes(id);
                 for uid in effect.deletes {
                     if writes.inserted.remove(&uid).is_none() {
@@ -152,8 +157,9 @@ fn effect(rng: &mut StdRng, history: &mut History, shape: Shape, before: &BTreeM
             let rows: Vec<&Row> = deletes.iter().filter_map(|uid| before.get(uid)).collect();
             let next = |at: usize| {
                 let (mut row, other) = (rows[at].clone(), rows[(at + 1) % rows.len()]);
-                row[K] = other[K].clone();
-                row[T] = other[T].clone();
+                for &at in if shape.primary_key().is_empty() { &[K, T] } else { shape.primary_key() } {
+                    row[at] = other[at].clone();
+                }
                 row[UID] = Value::Int(history.new_uid());
                 row
             };

@@ -1,7 +1,9 @@
 //! Disk calls that fail, once or from some call on: each operation succeeds or says why not, reads go on, nothing is half
 //! applied, and after a repair and a restart the state is a prefix with all that was acknowledged.
 //!
-//! `MAINSTEM_SIM_SEED` sets the workload, `MAINSTEM_SIM_FAULT_SECONDS` how long the loop may take.
+//! `MAINSTEM_SIM_SEED` sets the workload and the order of the faults, `MAINSTEM_SIM_FAULT_SECONDS` how long the loop may take.
+//! What was covered is printed: calls (times two: once, from then on) and, of the calls that need space, the same for a disk
+//! that is full. At the other calls a full disk is a broken one, or no fault at all.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -12,6 +14,7 @@ use mainstem_sim::model::{Driver, Durable, Op, Settings, Weights, generate};
 use mainstem_sim::{FaultKind, SimDisk};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
+use rand::seq::SliceRandom;
 
 use crate::model::number;
 
@@ -32,6 +35,17 @@ fn workload(seed: u64) -> Vec<Op> {
     let weights =
         Weights { structural: 25, ddl: 4, reopen: 3, bulky: 5, background: false, slots: 2, ..Weights::default() };
     generate(&mut StdRng::seed_from_u64(seed), 45, &weights)
+}
+
+/// Every fault that differs, in an order that `seed` chooses: a run that is cut short has looked at a part of all calls.
+fn faults(disk: &SimDisk, seed: u64) -> Vec<Fault> {
+    let all = |calls: Vec<u64>, kind: FaultKind| {
+        calls.into_iter().flat_map(move |call| [false, true].map(|for_ever| Fault { call, kind, for_ever }))
+    };
+    let broken = all((1..=disk.calls()).collect(), FaultKind::Io);
+    let mut faults: Vec<Fault> = broken.chain(all(disk.calls_that_need_space(), FaultKind::Full)).collect();
+    faults.shuffle(&mut StdRng::seed_from_u64(seed));
+    faults
 }
 
 /// The workload with `fault`; calls it made.
@@ -77,18 +91,13 @@ fn a_failing_call_leaves_a_clean_error_and_a_sound_database() {
     let seed = number("MAINSTEM_SIM_SEED", 1);
     let end = Instant::now() + Duration::from_secs(number("MAINSTEM_SIM_FAULT_SECONDS", 20));
     let ops = workload(seed);
-    let calls = drive(&ops, None).1.calls();
+    let disk = drive(&ops, None).1;
+    let (calls, faults) = (disk.calls(), faults(&disk, seed));
+    let possible = faults.len();
     let (send, receive) = mpsc::channel();
     let worker = std::thread::spawn(move || {
-        let step = (calls / 5) | 1;
         let (mut runs, mut failures) = (0, Vec::new());
-        'kinds: for kind in 0..4 * calls {
-            let (kind, turn) = (kind % 4, kind / 4);
-            let fault = Fault {
-                call: 1 + (turn * step + kind) % calls,
-                kind: [FaultKind::Io, FaultKind::Full][(kind % 2) as usize],
-                for_ever: kind >= 2,
-            };
+        for fault in faults {
             if send.send(fault).is_err() {
                 break;
             }
@@ -97,11 +106,8 @@ fn a_failing_call_leaves_a_clean_error_and_a_sound_database() {
                 let text = panic.downcast_ref::<String>().cloned();
                 failures.push(text.unwrap_or_else(|| format!("{fault:?}: panic")));
             }
-            if failures.len() == FAILURES_MAX {
-                break 'kinds;
-            }
-            if Instant::now() > end {
-                break 'kinds;
+            if failures.len() == FAILURES_MAX || Instant::now() > end {
+                break;
             }
         }
         (runs, failures)
@@ -117,7 +123,7 @@ fn a_failing_call_leaves_a_clean_error_and_a_sound_database() {
     }
     let (runs, failures) = worker.join().unwrap();
     assert!(failures.is_empty(), "MAINSTEM_SIM_SEED={seed}:\n{}", failures.join("\n"));
-    println!("{runs} of {} faults", 4 * calls);
+    println!("{runs} of {possible} faults at {calls} calls");
 }
 
 /// A disk that fills while the database is used: statements fail with 53100 or 08007, reads go on; with room again and a

@@ -1,17 +1,19 @@
 //! Random operations on the engine and on the reference model, from one printed seed.
 //!
 //! `MAINSTEM_SIM_SEED` sets the first seed and `MAINSTEM_SIM_SECONDS` how long it goes on; seeds follow one another. A failure
-//! prints its seed and a short list of operations that still fails.
+//! prints its seed and a short list of operations that still fails, for which it looks `MAINSTEM_SIM_SHRINK_SECONDS`.
 
 use std::time::{Duration, Instant};
 
-use mainstem_sim::model::{Flaw, Op, Settings, Shape, Weights, generate, run, shrink};
+use mainstem_sim::model::{Cause, Flaw, Op, Seen, Settings, Shape, Weights, generate, run, shrink};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
 const FIRST_SEED: u64 = 1;
 const SECONDS: u64 = 20;
 const OPERATIONS: usize = 150;
+/// Lists run at least, however slow the machine is.
+const LISTS_MIN: u64 = 24;
 
 /// A number from the environment, or `default`.
 pub fn number(name: &str, default: u64) -> u64 {
@@ -53,17 +55,29 @@ fn random_operations_agree_with_the_model() {
     let (first, seconds) = (number("MAINSTEM_SIM_SEED", FIRST_SEED), number("MAINSTEM_SIM_SECONDS", SECONDS));
     println!("MAINSTEM_SIM_SEED={first}, {seconds} s");
     let end = Instant::now() + Duration::from_secs(seconds);
-    let mut seed = first;
-    while Instant::now() < end || seed == first {
+    let (mut seed, mut seen) = (first, Seen::default());
+    while Instant::now() < end || seed < first + LISTS_MIN {
         let (ops, settings) = operations(seed);
-        if let Err(message) = run(&ops, settings) {
-            let limit = Instant::now() + Duration::from_secs(60);
-            let short = shrink(&ops, limit, |ops| run(ops, settings).is_err());
-            let list: Vec<String> = short.iter().map(|op| format!("    {op:?},")).collect();
-            let again = run(&short, settings).err().unwrap_or_else(|| "does not fail each time".into());
-            panic!("MAINSTEM_SIM_SEED={seed}: {message}\nshort: {again}\n{settings:?}\n{}", list.join("\n"));
+        match run(&ops, settings) {
+            Ok(met) => seen.add(&met),
+            Err(message) => report(seed, &ops, settings, &message),
         }
         seed += 1;
     }
-    println!("{} lists of {OPERATIONS} operations", seed - first);
+    println!("{} lists of {OPERATIONS} operations: {seen:?}", seed - first);
+    // What the lists never meet they do not show.
+    for cause in [Cause::Row, Cause::IndexedKey] {
+        assert!(seen.conflicts.contains_key(&cause), "no conflict about {cause:?}");
+    }
+    assert!(seen.duplicates > 0 && seen.indexed_duplicates > 0 && seen.indexed_rows > 0, "{seen:?}");
+}
+
+/// Fails with a short list of operations that shows what is wrong.
+fn report(seed: u64, ops: &[Op], settings: Settings, message: &str) -> ! {
+    let limit = Instant::now() + Duration::from_secs(number("MAINSTEM_SIM_SHRINK_SECONDS", 60));
+    let short = shrink(ops, limit, |ops| run(ops, settings).is_err());
+    let list: Vec<String> = short.iter().map(|op| format!("    {op:?},")).collect();
+    let again = run(&short, settings).err();
+    let again = again.unwrap_or_else(|| "does not fail each time".into());
+    panic!("MAINSTEM_SIM_SEED={seed}: {message}\nshort: {again}\n{settings:?}\n{}", list.join("\n"));
 }
