@@ -1,10 +1,14 @@
-//! A disk in memory whose syncs wait while a test holds them, and which remembers in what order files changed.
+//! A disk in memory whose syncs, or requests for space, wait while a test holds them, and which remembers in what order files
+//! changed.
 
 use std::sync::Arc;
 
 use mainstem_storage::Result;
 use mainstem_storage::disk::{Disk, DiskFile, DiskLock, MemDisk};
 use parking_lot::{Condvar, Mutex};
+
+const SYNC: &str = "sync";
+const SPACE: &str = "reserve";
 
 /// See the module.
 #[derive(Debug, Clone, Default)]
@@ -21,10 +25,10 @@ struct Holds {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Parts of paths of files whose syncs wait.
-    held: Vec<String>,
-    /// Paths of files whose sync waits now.
-    waiting: Vec<String>,
+    /// What waits: verb, and a part of the paths of the files.
+    held: Vec<(&'static str, String)>,
+    /// What waits now: verb and path.
+    waiting: Vec<(&'static str, String)>,
     /// What was done, in order: verb and path.
     done: Vec<String>,
 }
@@ -37,20 +41,35 @@ impl HeldDisk {
 
     /// From now on syncs of files with `part` in their path wait.
     pub fn hold(&self, part: &str) {
-        self.holds.state.lock().held.push(part.to_owned());
+        self.holds.state.lock().held.push((SYNC, part.to_owned()));
     }
 
-    /// Lets the syncs of files with `part` in their path go on.
+    /// From now on files with `part` in their path wait for space.
+    pub fn hold_space(&self, part: &str) {
+        self.holds.state.lock().held.push((SPACE, part.to_owned()));
+    }
+
+    /// Lets what is held for `part` go on.
     pub fn release(&self, part: &str) {
-        self.holds.state.lock().held.retain(|held| held != part);
+        self.holds.state.lock().held.retain(|held| held.1 != part);
         self.holds.changed.notify_all();
     }
 
     /// Waits until a sync of a file with `part` in its path waits; returns the path.
     pub fn wait_for_sync(&self, part: &str) -> String {
+        self.wait_for(SYNC, part)
+    }
+
+    /// Waits until a file with `part` in its path waits for space.
+    pub fn wait_for_space(&self, part: &str) -> String {
+        self.wait_for(SPACE, part)
+    }
+
+    fn wait_for(&self, verb: &str, part: &str) -> String {
         let mut state = self.holds.state.lock();
         loop {
-            if let Some(path) = state.waiting.iter().find(|path| path.contains(part)) {
+            let waits = |(waits, path): &&(&str, String)| *waits == verb && path.contains(part);
+            if let Some((_, path)) = state.waiting.iter().find(waits) {
                 return path.clone();
             }
             self.holds.changed.wait(&mut state);
@@ -64,6 +83,21 @@ impl HeldDisk {
         self.hold(&path);
         self.release(folder);
         path
+    }
+
+    /// Waits while `verb` is held for files like `path`.
+    fn pass(&self, verb: &'static str, path: &str) {
+        let mut state = self.holds.state.lock();
+        state.waiting.push((verb, path.to_owned()));
+        self.holds.changed.notify_all();
+        while state.held.iter().any(|(held, part)| *held == verb && path.contains(part.as_str())) {
+            self.holds.changed.wait(&mut state);
+        }
+        let at = state.waiting.iter().position(|(waits, of)| *waits == verb && of == path).unwrap();
+        state.waiting.remove(at);
+        if verb == SYNC {
+            state.done.push(format!("{verb} {path}"));
+        }
     }
 
     /// What was done since the last call.
@@ -136,20 +170,11 @@ impl DiskFile for HeldFile {
         self.file.cut(len)
     }
     fn reserve(&self, len: u64) -> Result<()> {
+        self.disk.pass(SPACE, &self.path);
         self.file.reserve(len)
     }
     fn sync(&self) -> Result<()> {
-        let holds = &self.disk.holds;
-        let mut state = holds.state.lock();
-        state.waiting.push(self.path.clone());
-        holds.changed.notify_all();
-        while state.held.iter().any(|part| self.path.contains(part.as_str())) {
-            holds.changed.wait(&mut state);
-        }
-        let at = state.waiting.iter().position(|path| *path == self.path).unwrap();
-        state.waiting.remove(at);
-        state.done.push(format!("sync {}", self.path));
-        drop(state);
+        self.disk.pass(SYNC, &self.path);
         self.file.sync()
     }
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod deletes;
+mod gates;
 mod held_disk;
 mod isolation;
 mod key_index;
@@ -10,3 +11,4 @@ mod merges;
 mod restart;
 mod support;
 mod transactions;
+mod under_lock;

@@ -1,0 +1,131 @@
+//! What is committed between a commit's validation at P and its turn under the commit lock (contract 2, phases a and b). The
+//! commit is held where it asks for log space, which is between the two.
+
+use std::sync::Arc;
+
+use mainstem_storage::catalog::TableDefinition;
+use mainstem_storage::database::Database;
+use mainstem_storage::ids::TableId;
+use mainstem_storage::transaction::Transaction;
+
+use crate::held_disk::HeldDisk;
+use crate::support::*;
+
+/// More rows than go through the delta.
+const MANY: i64 = 6_000;
+
+/// Rows whose record is larger than half of the log space set aside at a time, and smaller than all of it.
+fn wide(first: i64) -> Vec<Row> {
+    (first..first + 700).map(|id| (id, 1, Some("w".repeat(900)))).collect()
+}
+
+/// A table of the rows 0..100 in a log with little space left, and a disk that gives no more until it is told to.
+fn prepared(definition: TableDefinition) -> (HeldDisk, Database, TableId) {
+    let disk = HeldDisk::default();
+    let db = Database::open_on(Arc::new(disk.clone()), options()).unwrap();
+    let t = create_as(&db, definition);
+    insert_and_commit(&db, t, 0..100);
+    let mut txn = begin(&db);
+    insert(&mut txn, t, &wide(1_000)).unwrap();
+    txn.commit().unwrap();
+    disk.hold_space("wal/");
+    (disk, db, t)
+}
+
+/// What a transaction's commit answers when `meanwhile` is done between P and the lock.
+fn with(
+    definition: TableDefinition,
+    write: impl FnOnce(&mut Transaction, TableId),
+    meanwhile: impl FnOnce(&Database, TableId),
+) -> (&'static str, Database, TableId) {
+    let (disk, db, t) = prepared(definition);
+    let mut txn = begin(&db);
+    write(&mut txn, t);
+    insert(&mut txn, t, &wide(2_000)).unwrap();
+    let answer = std::thread::scope(|scope| {
+        let held = scope.spawn(|| state(txn.commit()));
+        disk.wait_for_space("wal/");
+        meanwhile(&db, t);
+        disk.release("wal/");
+        held.join().unwrap()
+    });
+    let wrong = db.verify();
+    assert!(wrong.is_empty(), "{wrong:?}");
+    (answer, db, t)
+}
+
+fn insert_row(db: &Database, t: TableId, new: Row) {
+    let mut txn = begin(db);
+    insert(&mut txn, t, &[new]).unwrap();
+    txn.commit().unwrap();
+}
+
+fn ids(db: &Database, t: TableId) -> Vec<i64> {
+    contents(db, t).iter().map(|row| row.0).collect()
+}
+
+#[test]
+fn a_row_that_goes_in_between_is_a_conflict() {
+    for definition in keyed_definitions("t", 500) {
+        let write = |txn: &mut Transaction, t| _ = update(txn, t, &[5], |row| row.1 = 500).unwrap();
+        let (answer, db, t) = with(definition.clone(), write, |db, t| {
+            let mut txn = begin(db);
+            update(&mut txn, t, &[5], |row| row.1 = 501).unwrap();
+            txn.commit().unwrap();
+        });
+        assert_eq!(answer, "40001");
+        assert_eq!(contents(&db, t)[5].1, 501);
+        // Another row is none.
+        let (answer, db, t) = with(definition, write, |db, t| {
+            let mut txn = begin(db);
+            update(&mut txn, t, &[6], |row| row.1 = 501).unwrap();
+            txn.commit().unwrap();
+        });
+        let rows = contents(&db, t);
+        assert_eq!((answer, rows[5].1, rows[6].1), ("ok", 500, 501));
+    }
+}
+
+#[test]
+fn a_key_that_is_taken_in_between_is_a_conflict() {
+    for definition in keyed_definitions("t", 500) {
+        let write = |txn: &mut Transaction, t| insert(txn, t, &rows([700])).unwrap();
+        let (answer, db, t) = with(definition.clone(), write, |db, t| insert_row(db, t, row(700, 9)));
+        assert_eq!(answer, "40001");
+        assert_eq!(contents(&db, t)[100], row(700, 9));
+        let (answer, db, t) = with(definition, write, |db, t| insert_row(db, t, row(701, 9)));
+        assert_eq!(answer, "ok");
+        assert_eq!(ids(&db, t)[99..103], [99, 700, 701, 1_000]);
+    }
+}
+
+/// The larger part of the commit is in segments: under the lock only their filters are asked.
+#[test]
+fn a_key_of_a_large_insert_that_is_taken_in_between_is_a_conflict() {
+    for definition in keyed_definitions("t", 500) {
+        let write = |txn: &mut Transaction, t| insert(txn, t, &rows(10_000..10_000 + MANY)).unwrap();
+        for taken in [10_000, 12_345, 10_000 + MANY - 1] {
+            let (answer, db, t) = with(definition.clone(), write, |db, t| insert_row(db, t, row(taken, 9)));
+            assert_eq!(answer, "40001", "key {taken}");
+            assert_eq!(ids(&db, t).last(), Some(&taken));
+        }
+        let (answer, db, t) = with(definition, write, |db, t| insert_row(db, t, row(10_000 + MANY, 9)));
+        assert_eq!(answer, "ok");
+        assert_eq!(ids(&db, t).len(), 100 + 2 * 700 + MANY as usize + 1);
+    }
+}
+
+/// A merge moves the row that the commit deletes: it is forwarded, and nothing is a conflict.
+#[test]
+fn an_install_in_between_is_no_conflict() {
+    for definition in keyed_definitions("t", 500) {
+        let write = |txn: &mut Transaction, t| {
+            update(txn, t, &[5], |row| row.1 = 500).unwrap();
+            assert_eq!(delete(txn, t, &[6]).unwrap(), 1);
+        };
+        let (answer, db, t) = with(definition, write, |db, t| db.merge(t).unwrap());
+        assert_eq!(answer, "ok");
+        let rows = contents(&db, t);
+        assert_eq!((rows[5].1, rows[6].0, rows.len()), (500, 7, 99 + 2 * 700));
+    }
+}
