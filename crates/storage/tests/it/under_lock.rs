@@ -66,23 +66,21 @@ fn ids(db: &Database, t: TableId) -> Vec<i64> {
 
 #[test]
 fn a_row_that_goes_in_between_is_a_conflict() {
-    for definition in keyed_definitions("t", 500) {
-        let write = |txn: &mut Transaction, t| _ = update(txn, t, &[5], |row| row.1 = 500).unwrap();
-        let (answer, db, t) = with(definition.clone(), write, |db, t| {
-            let mut txn = begin(db);
-            update(&mut txn, t, &[5], |row| row.1 = 501).unwrap();
-            txn.commit().unwrap();
-        });
+    // Deleted, not updated: the new version's key would be taken as well.
+    let write = |txn: &mut Transaction, t| assert_eq!(delete(txn, t, &[5]).unwrap(), 1);
+    let meanwhile = |db: &Database, t, id| {
+        let mut txn = begin(db);
+        update(&mut txn, t, &[id], |row| row.1 = 501).unwrap();
+        txn.commit().unwrap();
+    };
+    for definition in keyed_definitions("t", 500).into_iter().chain([definition("t", false, 500)]) {
+        let (answer, db, t) = with(definition.clone(), write, |db, t| meanwhile(db, t, 5));
         assert_eq!(answer, "40001");
         assert_eq!(contents(&db, t)[5].1, 501);
         // Another row is none.
-        let (answer, db, t) = with(definition, write, |db, t| {
-            let mut txn = begin(db);
-            update(&mut txn, t, &[6], |row| row.1 = 501).unwrap();
-            txn.commit().unwrap();
-        });
+        let (answer, db, t) = with(definition, write, |db, t| meanwhile(db, t, 6));
         let rows = contents(&db, t);
-        assert_eq!((answer, rows[5].1, rows[6].1), ("ok", 500, 501));
+        assert_eq!((answer, rows[4].0, rows[5].0, rows[5].1), ("ok", 4, 6, 501));
     }
 }
 
