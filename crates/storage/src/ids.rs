@@ -68,10 +68,21 @@ impl CommitTs {
 }
 
 impl ContainerId {
-    /// Largest id of a stored container: ids have 40 bits inside a [`RowRef`].
-    pub const MAX: Self = Self((1 << 40) - 2);
-    /// The rows of the running transaction's own write set: they are in no store yet.
-    pub const OWN_ROWS: Self = Self((1 << 40) - 1);
+    /// Largest id of a stored container: ids have 40 bits inside a [`RowRef`], and those above it name a transaction's own rows.
+    pub const MAX: Self = Self((1 << 40) - 1 - (1 << 16));
+
+    /// The buffered rows of the running transaction's write set, which are in no store yet, after they were written aside `spills`
+    /// times: a reference from before names nothing afterwards.
+    #[must_use]
+    pub fn own_rows(spills: u64) -> Self {
+        Self(Self::MAX.0 + 1 + spills % (1 << 16))
+    }
+
+    /// Whether it is one of [`ContainerId::own_rows`].
+    #[must_use]
+    pub fn is_own_rows(self) -> bool {
+        self > Self::MAX
+    }
 }
 
 /// Where a row version lives: container (40 bits) and offset in it (24 bits). Valid until the row moves; opaque to

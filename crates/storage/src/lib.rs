@@ -21,6 +21,7 @@ pub mod limits;
 pub mod error;
 pub mod schema;
 pub mod settings;
+pub mod memory;
 pub mod row;
 pub mod predicate;
 

@@ -124,18 +124,40 @@ pub const WAL_OFF_WRITE_MS: u64 = 10;
 
 /// Default of `memory_limit`, in bytes.
 pub const MEMORY_LIMIT_DEFAULT: u64 = 4 << 30;
-/// Share of `memory_limit` that frozen deltas may take before writers wait for merges: 1 / this.
-pub const FROZEN_DELTA_SHARE: u64 = 4;
-/// Share of `memory_limit` that the buffered rows of one transaction may take: 1 / this. Statements of many rows go aside and do
-/// not count.
-pub const WRITE_SET_SHARE: u64 = 4;
+/// What each [`MemoryKind`] may take of `memory_limit`, in units of 1 / [`MEMORY_UNITS`], in their order: active deltas, frozen
+/// deltas, write sets, forwarding, delete logs, block cache, queries, reserve. Together they are all of it, so that each may take
+/// its share whatever the others do.
+///
+/// The reserve is for those who free memory: a merge holds a column of [`MERGE_FAN_IN`] segments and of the one it writes
+/// (9 MiB of 8-byte values) and the codes of two; a commit the record it logs (at most [`WAL_RECORD_BYTES_MAX`]); recovery one
+/// record. It is held by being nobody's share: what limits the others leaves it free.
+///
+/// [`MemoryKind`]: crate::memory::MemoryKind
+pub const MEMORY_SHARES: [u64; 8] = [2, 4, 4, 1, 1, 6, 12, 2];
+/// Units of [`MEMORY_SHARES`].
+pub const MEMORY_UNITS: u64 = 32;
+/// Bytes of buffered rows that are worth a run of their own, when write sets take too much: smaller ones would make many runs, all
+/// of which later look-ups ask.
+pub const SPILL_BYTES_MIN: u64 = 4 << 20;
+/// Rows at which a chunk of buffered rows is full: scans take it at once, and that many pointers less are shared.
+pub const OWN_CHUNK_ROWS: usize = BATCH_ROWS;
+/// Bytes at which it is.
+pub const OWN_CHUNK_BYTES: usize = 1 << 20;
 /// Longest time, in milliseconds, that a writer waits for merges to free memory (53200), or for a shorter log tail (53100),
 /// before its statement fails.
 pub const BACK_PRESSURE_MS_MAX: u64 = 10_000;
-/// Share of `memory_limit` that cached segment blocks may take: 1 / this.
-pub const BLOCK_CACHE_SHARE: u64 = 4;
 
 const _: () = assert!(SEGMENT_ROWS_MAX <= RowRef::OFFSETS);
+const _: () = {
+    let (mut all, mut at) = (0, 0);
+    while at < MEMORY_SHARES.len() {
+        all += MEMORY_SHARES[at];
+        at += 1;
+    }
+    assert!(all == MEMORY_UNITS);
+};
+const _: () = assert!(MEMORY_LIMIT_DEFAULT / MEMORY_UNITS * MEMORY_SHARES[7] >= 2 * WAL_RECORD_BYTES_MAX as u64);
+const _: () = assert!(OWN_CHUNK_ROWS >= 2 * COMMIT_ROWS_MAX);
 const _: () = assert!(DELTA_BLOCK_ROWS <= 1 << 16);
 const _: () = assert!(DELTA_BLOCK_ROWS.is_multiple_of(64) && RowRef::OFFSETS.is_multiple_of(DELTA_BLOCK_ROWS));
 const _: () = assert!(DELTA_KEY_PARTITIONS.is_power_of_two() && DELTA_KEY_SLOTS_MIN.is_power_of_two());

@@ -28,6 +28,15 @@ pub(super) fn statistics(
     }
 }
 
+/// Statistics of a scan that finds at most one row, of `columns` columns.
+pub(super) fn one_row(columns: usize) -> Statistics {
+    Statistics {
+        num_rows: Precision::Inexact(1),
+        total_byte_size: Precision::Absent,
+        column_statistics: vec![ColumnStatistics::new_unknown(); columns],
+    }
+}
+
 fn column_statistics(schema: &TableSchema, known: &TableStatistics, id: ColumnId) -> ColumnStatistics {
     let mut unknown = ColumnStatistics::new_unknown();
     let (Some(column), Some(of)) = (schema.column(id), known.columns.iter().find(|c| c.id == id)) else {

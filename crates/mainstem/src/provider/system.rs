@@ -82,6 +82,7 @@ const TABLES: &[(&str, &[(&str, Kind)])] = &[
             ("stopped", Kind::Text),
         ],
     ),
+    ("memory", &[("kind", Kind::Text), ("bytes", Kind::Int), ("bytes_max", Kind::Int)]),
     ("settings", &[("name", Kind::Text), ("value", Kind::Text), ("description", Kind::Text)]),
 ];
 

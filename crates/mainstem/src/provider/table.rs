@@ -5,7 +5,6 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType as ArrowType, Field, Schema, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::stats::Precision;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
@@ -18,7 +17,7 @@ use mainstem_storage::version::TableView;
 
 use super::filter::translate;
 use super::source::StoreSource;
-use super::statistics::statistics;
+use super::statistics::{one_row, statistics};
 use crate::sql::ROW_REF;
 
 /// A table of schema `public`. Without a view it can be described, not read.
@@ -92,11 +91,12 @@ impl TableProvider for UserTable {
                 DataFusionError::Internal(format!("a filter was pushed that the store does not know: {filter}"))
             })?);
         }
-        let mut stored = statistics(&self.table, &view.statistics(), &columns, row_refs);
-        if names_one_row(&self.table, &predicates) {
-            stored = stored.to_inexact();
-            stored.num_rows = Precision::Inexact(1);
-        }
+        let stored = if names_one_row(&self.table, &predicates) {
+            // Asked for nothing else: counting the rows of a large table costs more than finding one.
+            one_row(columns.len() + usize::from(row_refs))
+        } else {
+            statistics(&self.table, &view.statistics_of(&columns), &columns, row_refs)
+        };
         let request = ScanRequest { columns, predicates, limit, row_refs, batch_rows: state.config().batch_size() };
         let source = StoreSource::new(view, request, stored, state.config().target_partitions());
         let row_ref_out = projection.iter().position(|at| *at == row_ref_at).filter(|_| row_refs);

@@ -3,7 +3,8 @@
 //! 1. The first attempt runs at *visible*, as a transaction would.
 //! 2. The second at *applied*: at visible it would only meet the same undurable commit again. Its answer, errors included,
 //!    is held until *visible* reaches what it read.
-//! 3. From the third on, the write gate of its table is closed to later writers until it is done.
+//! 3. From the third on, the write gate of its table is closed to later writers until it is done. Attempts that do not hold
+//!    it wait before they take their snapshot: an older one would only meet the commit that was waited for.
 
 use mainstem_storage::transaction::{Transaction, TransactionMode};
 use mainstem_storage::version::Base;
@@ -23,16 +24,13 @@ pub(super) fn in_own_transaction<T>(env: &mut Environment<'_>, table: Option<&st
         env.cancel.check()?;
         let base = if attempt == 1 { Base::Visible } else { Base::Applied };
         let mode = TransactionMode { read_only: false, synchronous: env.settings.synchronous(), base };
-        let mut transaction = storage.begin(mode)?;
-        let id = table.and_then(|name| transaction.catalog().table_named(name).map(|t| t.id));
-        if let Some(id) = id.filter(|_| gate.is_none()) {
-            if attempt < 3 {
-                transaction.pass_gate(id);
-            } else {
-                gate = Some(storage.close_write_gate(id));
-                // What was read before the gate closed is old by now.
-                transaction = storage.begin(mode)?;
-            }
+        let id = |transaction: &Transaction| Some(transaction.catalog().table_named(table?)?.id);
+        let mut transaction = if attempt < 3 { storage.begin_behind_gate(mode, id)? } else { storage.begin(mode)? };
+        if let Some(id) = id(&transaction).filter(|_| attempt >= 3 && gate.is_none()) {
+            drop(transaction);
+            gate = Some(storage.close_write_gate(id));
+            // Only now: what was read before the gate closed is old.
+            transaction = storage.begin(mode)?;
         }
         let read_ts = transaction.read_ts();
         let outcome = write(env, &mut transaction).and_then(|value| transaction.commit().map(|_| value));

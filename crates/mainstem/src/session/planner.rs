@@ -15,6 +15,7 @@ use datafusion::sql::parser::Statement as PlannerStatement;
 use datafusion::sql::sqlparser::ast::Statement as Ast;
 use mainstem_storage::database::Database;
 use mainstem_storage::error::sqlstate;
+use mainstem_storage::memory::{MemoryKind, share_of};
 use mainstem_storage::settings::OpenOptions;
 use mainstem_storage::transaction::Transaction;
 use mainstem_storage::version::TableView;
@@ -55,8 +56,7 @@ pub(crate) fn template(options: &OpenOptions, threads: usize) -> Result<SessionS
     parser.support_varchar_with_length = false;
     parser.map_string_types_to_utf8view = true;
     config.options_mut().execution.time_zone = Some("+00:00".into());
-    // Half of the limit; the other half is for write sets, deltas and buffers.
-    let memory = usize::try_from(options.memory_limit / 2).unwrap_or(usize::MAX);
+    let memory = usize::try_from(share_of(options.memory_limit, MemoryKind::Queries)).unwrap_or(usize::MAX);
     let consumers = std::num::NonZeroUsize::MIN.saturating_add(4);
     let pool = TrackConsumersPool::new(FairSpillPool::new(memory), consumers);
     let environment =
@@ -141,7 +141,8 @@ impl Planner {
                 },
                 SYSTEM => match SystemTables::names().into_iter().find(|name| *name == table) {
                     Some(name) => {
-                        let rows = system::rows(name, source.storage, &catalog, source.settings);
+                        let query_bytes = self.state.runtime_env().memory_pool.reserved() as u64;
+                        let rows = system::rows(name, source.storage, &catalog, source.settings, query_bytes);
                         system.fill(name, &rows).map_err(|e| from_datafusion(&e))?;
                     }
                     None => return Err(undefined_table(&reference)),

@@ -5,6 +5,7 @@ use mainstem_storage::background::MergeState;
 use mainstem_storage::catalog::Catalog;
 use mainstem_storage::database::Database;
 use mainstem_storage::ids::ColumnId;
+use mainstem_storage::memory::MemoryKind;
 use mainstem_storage::row::{Value, array_of};
 use mainstem_storage::schema::{DataType, Layout, TableSchema};
 
@@ -12,14 +13,28 @@ use super::settings::Settings;
 use crate::provider::Cell;
 use crate::sql::sql_name;
 
-/// The rows of system table `name`.
-pub(super) fn rows(name: &str, storage: &Database, catalog: &Catalog, settings: &Settings) -> Vec<Vec<Cell>> {
+/// The rows of system table `name`. Running queries take `query_bytes` of memory.
+pub(super) fn rows(
+    name: &str,
+    storage: &Database,
+    catalog: &Catalog,
+    settings: &Settings,
+    query_bytes: u64,
+) -> Vec<Vec<Cell>> {
     match name {
         "tables" => catalog.tables().map(|table| table_row(table)).collect(),
         "columns" => catalog.tables().flat_map(|table| column_rows(table)).collect(),
         "containers" => containers(storage, catalog),
         "merges" => merges(storage),
         "wal" => wal(storage),
+        "memory" => storage
+            .memory()
+            .into_iter()
+            .map(|m| {
+                let bytes = if m.kind == MemoryKind::Queries { query_bytes } else { m.bytes };
+                vec![m.kind.name().into(), bytes.into(), m.limit.into()]
+            })
+            .collect(),
         "settings" => settings
             .all()
             .into_iter()

@@ -41,6 +41,16 @@ fn a_conflict_fails_the_transaction_until_rollback() {
     assert_eq!(a.status(), TransactionStatus::Idle);
     assert_eq!(rows(&a, "SELECT v FROM t"), ["3"]);
 
+    // Noticed at the statement when the other has committed by then.
+    a.execute("BEGIN").unwrap();
+    assert_eq!(rows(&a, "SELECT v FROM t"), ["3"]);
+    b.execute("UPDATE t SET v = 4").unwrap();
+    assert_eq!(code(&a, "UPDATE t SET v = v + 1"), "40001");
+    assert_eq!(a.status(), TransactionStatus::Failed);
+    assert_eq!(code(&a, "SELECT v FROM t"), "25P02");
+    a.execute("ROLLBACK").unwrap();
+    assert_eq!(rows(&a, "SELECT v FROM t"), ["4"]);
+
     let transaction = a.transaction().unwrap();
     transaction.execute("UPDATE t SET v = 4").unwrap();
     b.execute("UPDATE t SET v = 5").unwrap();

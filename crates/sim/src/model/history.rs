@@ -174,6 +174,17 @@ impl History {
         Outcome::Commits
     }
 
+    /// Whether a statement of `pending` that deletes `rows` of `table` must fail early: the table is gone, or one of the rows
+    /// is no longer what the snapshot shows.
+    #[must_use]
+    pub(super) fn is_lost(&self, pending: &Pending, table: u64, rows: &BTreeSet<i64>) -> bool {
+        if pending.created.contains_key(&table) {
+            return false;
+        }
+        let Some(table) = self.tables.get(&table).filter(|table| table.dropped == u64::MAX) else { return true };
+        rows.iter().any(|uid| table.rows.get(uid).is_some_and(|row| row.end != u64::MAX))
+    }
+
     /// Makes `pending` true at `ts`.
     pub fn commit(&mut self, pending: &Pending, ts: u64) {
         for id in &pending.dropped {

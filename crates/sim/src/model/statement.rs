@@ -63,6 +63,14 @@ impl Driver {
         let effect = effect(&mut StdRng::seed_from_u64(seed), &mut self.history, shape, &before, write);
         if !effect.deletes.is_empty() || !effect.inserts.is_empty() {
             let expected = match expected(shape, &before, &effect) {
+                // What others changed shows at once: a row when it is named, a table at the end of the statement.
+                state
+                    if !session.read_only
+                        && self.history.is_lost(&session.pending, id, &effect.deletes)
+                        && (state != sqlstate::NOT_NULL || !effect.deletes.is_empty()) =>
+                {
+                    sqlstate::CONFLICT
+                }
                 // A row is looked at before the end of the statement, a key and the transaction's mode then.
                 state if session.read_only && state != sqlstate::NOT_NULL => sqlstate::READ_ONLY,
                 state => state,

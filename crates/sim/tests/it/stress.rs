@@ -110,15 +110,16 @@ fn transfer(db: &Database, accounts: TableId, notes: TableId, rng: &mut StdRng, 
     let mut txn = db.begin(mode(rng)).unwrap();
     let amount = rng.random_range(1..50);
     let ((a, at_a), (b, at_b)) = (one(&txn, accounts, from), one(&txn, accounts, to));
-    if rng.random() {
-        write(&mut txn, accounts, &[at_a, at_b], &[(from, a - amount), (to, b + amount)]).unwrap();
+    let written = if rng.random() {
+        write(&mut txn, accounts, &[at_a, at_b], &[(from, a - amount), (to, b + amount)])
     } else {
-        write(&mut txn, accounts, &[at_a], &[(from, a - amount)]).unwrap();
-        let (b, at_b) = one(&txn, accounts, to);
-        write(&mut txn, accounts, &[at_b], &[(to, b + amount)]).unwrap();
-    }
-    write(&mut txn, notes, &[], &[(note, amount)]).unwrap();
-    match txn.commit() {
+        write(&mut txn, accounts, &[at_a], &[(from, a - amount)]).and_then(|()| {
+            let (b, at_b) = one(&txn, accounts, to);
+            write(&mut txn, accounts, &[at_b], &[(to, b + amount)])
+        })
+    };
+    let written = written.and_then(|()| write(&mut txn, notes, &[], &[(note, amount)]));
+    match written.and_then(|()| txn.commit()) {
         Ok(_) => true,
         Err(e) => {
             assert_eq!(e.sqlstate(), "40001", "{e:?}");

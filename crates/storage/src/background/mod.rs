@@ -206,6 +206,10 @@ fn tend(engine: &Engine, merger: &Merger, stop: &Stop, tail: &mut Tail) -> Resul
     loop {
         fold_delete_logs(engine);
         engine.release_unneeded()?;
+        engine.measure_memory();
+        if let Some(table) = engine.table_to_freeze() {
+            engine.freeze(table)?;
+        }
         if tail.is_due(engine) {
             shortened = engine.shortening_tail(|| shorten_tail(engine, merger, stop));
         }

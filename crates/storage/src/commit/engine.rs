@@ -14,6 +14,7 @@ use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::ids::{CommitTs, ContainerId, FileId, LogPosition, RunId, TableId};
 use crate::load::{IdSource, LoadTarget};
+use crate::memory::MemoryBudget;
 use crate::segment::{BlockCache, Segment};
 use crate::settings::OpenOptions;
 use crate::version::{Forwardings, Timeline};
@@ -89,6 +90,8 @@ pub struct Engine {
     pub(super) install_gates: Arc<Gates>,
     /// How the database was opened.
     pub options: OpenOptions,
+    /// What its memory goes to.
+    pub memory: Arc<MemoryBudget>,
     ids: Arc<Ids>,
     /// Where the newest manifest lets replay start.
     pub(super) log_start: AtomicU64,
@@ -100,8 +103,6 @@ pub struct Engine {
     /// read any more.
     pub(super) delete_bytes: AtomicU64,
     pub(super) delete_bytes_covered: AtomicU64,
-    /// Bytes of all frozen deltas of the present, as of the last change of a container list.
-    pub(super) frozen_bytes: AtomicU64,
     lock: Mutex<CommitState>,
     /// The longest time the commit lock was held, in nanoseconds.
     lock_held_max: AtomicU64,
@@ -168,7 +169,7 @@ impl Engine {
             forwardings: Forwardings::default(),
             gates: Arc::default(),
             install_gates: Arc::default(),
-            frozen_bytes: AtomicU64::new(0),
+            memory: MemoryBudget::new(parts.options.memory_limit),
             options: parts.options,
             ids: Arc::new(Ids {
                 container: AtomicU64::new(parts.next_container),

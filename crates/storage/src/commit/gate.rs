@@ -36,6 +36,12 @@ impl Gates {
         WriteGate { gates: self.clone(), table }
     }
 
+    /// Whether `table`'s gate is closed.
+    #[must_use]
+    pub fn is_closed(&self, table: TableId) -> bool {
+        self.closed.lock().contains(&table)
+    }
+
     /// Waits, for a bounded time, while `table`'s gate is closed. Called at the start of a writing statement, holding no
     /// lock.
     pub fn pass(&self, table: TableId) {

@@ -8,14 +8,17 @@
 //! 2. `apply` (2b, under the lock, memory only): what was committed after P is validated; timestamp; log buffer; deltas
 //!    and delete logs; a new root if containers changed; *applied* moves.
 //! 3. `wait` (2c, outside): one write and fsync serve all waiting commits; *visible* moves.
-//! 4. `freeze` and `install` edit the current version under the same lock (contract 3); `checkpoint` writes it down (contract 4).
+//! 4. `early` looks, for a running statement, for rows that it would only lose at its commit.
+//! 5. `freeze` and `install` edit the current version under the same lock (contract 3); `checkpoint` writes it down (contract 4).
 //!
 //! Invariants: timestamps are consecutive; the log has every timestamp's record in order; what a snapshot at or below *visible*
 //! reads is complete; after a panic under the lock nothing is written any more. It does not own: the merge, the log's files,
 //! what a statement means.
 
 mod apply;
+mod aside;
 mod checkpoint;
+mod early;
 mod engine;
 mod freeze;
 mod gate;

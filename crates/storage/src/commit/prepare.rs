@@ -12,7 +12,6 @@ use crate::delta_store::DeltaGeneration;
 use crate::error::{Error, Result};
 use crate::ids::{CommitTs, ContainerId, RowRef, TableId};
 use crate::limits;
-use crate::load::Loader;
 use crate::main_store::{Run, RunSegment};
 use crate::order::first_shared_key;
 use crate::point;
@@ -72,23 +71,29 @@ pub(super) enum Validation {
 
 impl PreparedTable {
     fn new(engine: &Engine, writes: &TableWrites, created: bool, room: &mut Room) -> Result<Self> {
-        let codec = writes.schema.has_key().then(|| KeyCodec::new(&writes.schema, &writes.schema.primary_key));
+        let schema = writes.schema().clone();
+        let codec = schema.has_key().then(|| KeyCodec::new(&schema, &schema.primary_key));
+        let mut runs = writes.runs().to_vec();
+        let rows = match live_rows(writes, room) {
+            Some(rows) => rows,
+            None => {
+                runs.extend(engine.write_aside(writes)?);
+                RowBuffer::new(writes.rows().layout().clone())
+            }
+        };
         let mut table = Self {
-            schema: writes.schema.clone(),
-            rows: live_rows(writes)?,
+            rows,
             keys: Vec::new(),
-            runs: writes.runs.clone(),
+            runs,
             deletes: BTreeMap::new(),
             aside: None,
             version: None,
-            first_delta: created.then(|| DeltaGeneration::new(engine.next_container(), writes.schema.clone()).into()),
-            named: writes.deletes.clone(),
+            first_delta: created.then(|| DeltaGeneration::new(engine.next_container(), schema.clone()).into()),
+            named: writes.stored_deletes(),
             codec,
             filters: BTreeMap::new(),
+            schema,
         };
-        if table.rows.len() > room.rows || table.rows.bytes() > room.bytes {
-            table.write_rows_aside(engine)?;
-        }
         room.rows -= table.rows.len();
         room.bytes -= table.rows.bytes().min(room.bytes);
         if table.codec.is_some() {
@@ -107,22 +112,6 @@ impl PreparedTable {
             }
         }
         Ok(table)
-    }
-
-    /// Too many rows for the lock: they become segments.
-    fn write_rows_aside(&mut self, engine: &Engine) -> Result<()> {
-        let mut loader = Loader::new(self.schema.clone(), engine.load_target(), self.schema.options.segment_rows);
-        let columns = self.schema.column_ids();
-        let mut start = 0;
-        while start < self.rows.len() {
-            let end = (start + limits::BATCH_ROWS).min(self.rows.len());
-            let arrays = self.rows.to_arrays(&columns, start..end)?;
-            loader.push(&arrow_array::RecordBatch::try_new(self.schema.arrow(), arrays)?)?;
-            start = end;
-        }
-        self.runs.extend(loader.finish()?);
-        self.rows.truncate(0);
-        Ok(())
     }
 
     /// Whether this commit deletes `row`.
@@ -427,19 +416,22 @@ pub fn own_key_conflict(view: &TableView, run: &Run, counts: impl Fn(RowRef) -> 
     Ok(None)
 }
 
-/// The rows that are still to be inserted.
-fn live_rows(writes: &TableWrites) -> Result<RowBuffer> {
-    if writes.dead_rows.is_empty() {
-        return Ok(writes.rows.clone());
+/// The rows that are still to be inserted through a delta; `None` if they are more than there is `room` for.
+fn live_rows(writes: &TableWrites, room: &Room) -> Option<RowBuffer> {
+    if writes.live_rows() > room.rows as u64 {
+        return None;
     }
-    let mut rows = RowBuffer::new(writes.rows.layout().clone());
-    for row in (0..writes.rows.len()).filter(|row| !writes.dead_rows.contains(*row as u32)) {
-        rows.push_row(writes.rows.row(row));
+    let mut rows = RowBuffer::new(writes.rows().layout().clone());
+    for (_, row) in writes.live_rows_from(0) {
+        rows.push_row(row);
+        if rows.bytes() > room.bytes {
+            return None;
+        }
     }
-    Ok(rows)
+    Some(rows)
 }
 
-fn row_conflict(schema: &TableSchema) -> Error {
+pub(super) fn row_conflict(schema: &TableSchema) -> Error {
     Error::conflict(format!(
         "could not serialize access due to concurrent update: a row of \"{}\" was changed by a transaction that committed first; run the transaction again",
         schema.name

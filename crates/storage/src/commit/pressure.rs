@@ -1,12 +1,13 @@
 //! Back-pressure: writers wait, holding no lock, while merges have too many frozen deltas to work off (contract 8).
 
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::commit::Engine;
 use crate::error::{Error, ErrorKind, Result, sqlstate};
+use crate::ids::TableId;
 use crate::limits;
-use crate::version::Root;
+use crate::memory::MemoryKind;
+use crate::version::{Root, TableVersion};
 
 /// How often a waiting writer looks again.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
@@ -37,13 +38,42 @@ impl Engine {
     }
 
     pub(super) fn is_crowded(&self) -> bool {
-        self.frozen_bytes.load(Ordering::Relaxed) > self.options.memory_limit / limits::FROZEN_DELTA_SHARE
+        self.memory.is_over(MemoryKind::FrozenDeltas)
     }
 
     /// Counts the frozen deltas of `root`, the new present: commits only look at the sum.
     pub(super) fn note_frozen(&self, root: &Root) {
         let frozen = root.tables.values().flat_map(|version| version.frozen_deltas());
         let bytes: usize = frozen.map(|delta| delta.memory_bytes()).sum();
-        self.frozen_bytes.store(bytes as u64, Ordering::Relaxed);
+        self.memory.note(MemoryKind::FrozenDeltas, bytes as u64);
+    }
+
+    /// Counts what grows where nobody may wait for its counting: deltas, forwarding, delete logs, cached blocks. O(segments).
+    pub fn measure_memory(&self) {
+        let (_, root) = self.timeline.present();
+        let (mut active, mut logs) = (0, 0);
+        for version in root.tables.values() {
+            active += version.active_delta().map_or(0, |delta| delta.memory_bytes());
+            let segments = version.runs.iter().flat_map(|run| run.segments());
+            logs += segments.map(|part| part.segment.deletes().memory_bytes()).sum::<usize>();
+        }
+        self.note_frozen(&root);
+        self.memory.note(MemoryKind::ActiveDeltas, active as u64);
+        self.memory.note(MemoryKind::DeleteLogs, logs as u64);
+        self.memory.note(MemoryKind::Forwarding, self.forwardings.memory_bytes() as u64);
+        self.memory.note(MemoryKind::BlockCache, self.cache.stats().bytes);
+    }
+
+    /// The table with the largest active delta, when active deltas take more than their share and freezing it helps.
+    #[must_use]
+    pub fn table_to_freeze(&self) -> Option<TableId> {
+        if !self.memory.is_over(MemoryKind::ActiveDeltas) {
+            return None;
+        }
+        let (_, root) = self.timeline.present();
+        let of_rows = |version: &TableVersion| version.active_delta().map_or(0, |delta| delta.bytes_of_rows());
+        let (table, version) = root.tables.iter().max_by_key(|(_, version)| of_rows(version))?;
+        let worth_it = self.memory.share(MemoryKind::ActiveDeltas) / 8;
+        (of_rows(version) >= limits::SPILL_BYTES_MIN.min(worth_it)).then_some(*table)
     }
 }

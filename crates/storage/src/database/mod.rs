@@ -11,6 +11,7 @@ use crate::commit::{Engine, WriteGate};
 use crate::disk::{Disk, DiskLock, GuardedDisk, MemDisk, RealDisk};
 use crate::error::Result;
 use crate::ids::{CommitTs, ContainerId, TableId};
+use crate::memory::MemoryKind;
 use crate::recover;
 use crate::row::Value;
 use crate::settings::OpenOptions;
@@ -55,6 +56,17 @@ pub struct ContainerStatus {
     pub min_key: Option<Value>,
     /// Largest value of it.
     pub max_key: Option<Value>,
+}
+
+/// One purpose of memory, for `mainstem.memory`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryStatus {
+    /// What it is for.
+    pub kind: MemoryKind,
+    /// Bytes taken.
+    pub bytes: u64,
+    /// Bytes that may be taken.
+    pub limit: u64,
 }
 
 impl Database {
@@ -117,6 +129,26 @@ impl Database {
     #[must_use]
     pub fn close_write_gate(&self, table: TableId) -> WriteGate {
         self.0.engine.gates.close(table)
+    }
+
+    /// Begins a transaction whose first write goes to the table that `table` finds in the catalog, if it finds one: behind
+    /// that table's write gate (contract 2). A snapshot taken before the wait would only meet the commit that was waited for.
+    ///
+    /// # Errors
+    /// Closed.
+    pub fn begin_behind_gate(
+        &self,
+        mode: TransactionMode,
+        table: impl Fn(&Transaction) -> Option<TableId>,
+    ) -> Result<Transaction> {
+        let transaction = self.begin(mode)?;
+        let Some(id) = table(&transaction).filter(|id| self.0.engine.gates.is_closed(*id)) else {
+            return Ok(transaction);
+        };
+        // What its snapshot pins should not outlast the wait.
+        drop(transaction);
+        self.0.engine.gates.pass(id);
+        self.begin(mode)
     }
 
     /// Freezes the active delta of `table`.
@@ -248,6 +280,15 @@ impl Database {
     pub fn delete_files(&self) -> Result<(usize, u64)> {
         let files = self.0.engine.delete_files()?;
         Ok((files.len(), files.iter().map(|file| file.at().bytes).sum()))
+    }
+
+    /// What the memory goes to: everything that counts towards `memory_limit`, measured now. Queries are counted by whoever runs them.
+    #[must_use]
+    pub fn memory(&self) -> Vec<MemoryStatus> {
+        let engine = &self.0.engine;
+        engine.measure_memory();
+        let status = |kind| MemoryStatus { kind, bytes: engine.memory.used(kind), limit: engine.memory.share(kind) };
+        MemoryKind::ALL.into_iter().map(status).collect()
     }
 
     /// Reads every block of every file that is part of the present, or that a restart would read for deletes, and checks all invariants. Returns what is wrong, a line

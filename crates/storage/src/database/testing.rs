@@ -36,19 +36,25 @@ pub(crate) fn options() -> OpenOptions {
 }
 
 pub(crate) fn on(db: Database, segment_rows: u32) -> Table {
-    let column = |name: &str, nullable| ColumnDefinition { name: name.into(), data_type: DataType::BigInt, nullable };
-    let definition = TableDefinition {
-        name: "t".into(),
-        columns: vec![column("id", false), column("v", true)],
-        primary_key: vec!["id".into()],
-        sort_key: None,
-        layout: None,
-        options: TableOptions { segment_rows, ..TableOptions::default() },
-    };
+    let mut definition = definition("t");
+    definition.options.segment_rows = segment_rows;
     let mut txn = db.begin(TransactionMode::default()).unwrap();
     let id = txn.create_table(definition).unwrap();
     txn.commit().unwrap();
     Table { db, id }
+}
+
+/// The table's columns and key, under another name.
+pub(crate) fn definition(name: &str) -> TableDefinition {
+    let column = |name: &str, nullable| ColumnDefinition { name: name.into(), data_type: DataType::BigInt, nullable };
+    TableDefinition {
+        name: name.into(),
+        columns: vec![column("id", false), column("v", true)],
+        primary_key: vec!["id".into()],
+        sort_key: None,
+        layout: None,
+        options: TableOptions::default(),
+    }
 }
 
 pub(crate) fn batch(rows: &[(i64, Option<i64>)]) -> RecordBatch {

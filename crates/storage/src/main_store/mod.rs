@@ -20,4 +20,4 @@ mod run;
 mod tests;
 
 pub use key_index::{index_key, index_schema};
-pub use run::{Run, RunSegment};
+pub use run::{ColumnBounds, Run, RunSegment};

@@ -3,9 +3,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use hashbrown::HashMap;
+use parking_lot::Mutex;
+
 use crate::error::{Error, Result};
-use crate::ids::{ContainerId, RunId};
-use crate::predicate::{Predicate, Prune};
+use crate::ids::{ColumnId, ContainerId, RunId};
+use crate::predicate::{Predicate, Prune, ValueRange};
 use crate::schema::TableSchema;
 use crate::segment::Segment;
 
@@ -49,6 +52,17 @@ pub struct Run {
     by_id: Vec<(ContainerId, u32)>,
     /// Where its primary keys are, if they are not its order.
     index: Option<Arc<Self>>,
+    /// Bounds of the columns somebody asked for.
+    bounds: Mutex<HashMap<ColumnId, ColumnBounds>>,
+}
+
+/// What zone maps tell of a column over a whole run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ColumnBounds {
+    /// No value is outside; `None` when a segment knows none.
+    pub range: Option<ValueRange>,
+    /// Whether both ends of every segment's bounds are values, rather than shortened ones, and no row was consumed.
+    pub exact: bool,
 }
 
 impl Run {
@@ -61,7 +75,7 @@ impl Run {
         let mut by_id: Vec<_> = segments.iter().zip(0u32..).map(|(part, at)| (part.segment.id(), at)).collect();
         by_id.sort_unstable();
         let rows = segments.iter().map(|part| u64::from(part.rows())).sum();
-        let run = Self { id, rows, segments, by_id, index: None };
+        let run = Self { id, rows, segments, by_id, index: None, bounds: Mutex::default() };
         run.check()?;
         Ok(run)
     }
@@ -154,6 +168,40 @@ impl Run {
         let begins_upto = |part: &RunSegment| part.segment.meta().key_bounds.as_ref().is_none_or(|b| *b.min <= *key);
         let candidates = self.segments.split_at(self.segments.partition_point(ends_before)).1;
         candidates.split_at(candidates.partition_point(begins_upto)).0
+    }
+
+    /// The segments that may hold a sort key that begins with the bytes `prefix`. O(log segments). All of them in a run without keys.
+    #[must_use]
+    pub fn find_prefix(&self, prefix: &[u8]) -> &[RunSegment] {
+        let ends_before = |part: &RunSegment| part.segment.meta().key_bounds.as_ref().is_some_and(|b| *b.max < *prefix);
+        let begins_in = |part: &RunSegment| {
+            part.segment.meta().key_bounds.as_ref().is_none_or(|b| *b.min <= *prefix || b.min.starts_with(prefix))
+        };
+        let candidates = self.segments.split_at(self.segments.partition_point(ends_before)).1;
+        candidates.split_at(candidates.partition_point(begins_in)).0
+    }
+
+    /// Bounds of `column` over all segments. O(segments) the first time, O(1) later.
+    #[must_use]
+    pub fn bounds(&self, column: ColumnId) -> ColumnBounds {
+        if let Some(known) = self.bounds.lock().get(&column) {
+            return known.clone();
+        }
+        let mut bounds = ColumnBounds { range: None, exact: true };
+        for part in &self.segments {
+            let meta = part.segment.meta().column(column);
+            bounds.exact &= part.is_whole() && meta.is_some_and(|meta| meta.zone.min_exact && meta.zone.max_exact);
+            bounds.range = match (part.segment.zone_map(column), bounds.range.take()) {
+                (None, _) => {
+                    bounds.range = None;
+                    break;
+                }
+                (Some(here), None) => Some(here),
+                (Some(here), Some(before)) => Some(before.merge(here)),
+            };
+        }
+        self.bounds.lock().insert(column, bounds.clone());
+        bounds
     }
 
     /// The segments of which all of `predicates` together may select a row, each with what its zone maps tell.

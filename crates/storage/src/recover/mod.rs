@@ -24,8 +24,8 @@ use crate::deletes::NamedDeletes;
 use crate::disk::Disk;
 use crate::error::{Error, Result, sqlstate};
 use crate::ids::{CommitTs, LogPosition};
-use crate::limits;
 use crate::manifest::Manifest;
+use crate::memory::{MemoryKind, share_of};
 use crate::segment::BlockCache;
 use crate::settings::OpenOptions;
 use crate::version::{Root, Timeline};
@@ -49,7 +49,7 @@ pub fn open(disk: Arc<dyn Disk>, options: OpenOptions) -> Result<Arc<Engine>> {
         Some(manifest) => manifest,
         None => create(&disk, &options)?,
     };
-    let cache = BlockCache::new(options.memory_limit / limits::BLOCK_CACHE_SHARE);
+    let cache = BlockCache::new(share_of(options.memory_limit, MemoryKind::BlockCache));
     let mut replay = Replay::new(&manifest, disk.clone(), cache.clone())?;
     let mut reader = LogReader::open(disk.as_ref(), manifest.log_start)?.known_fsynced(manifest.log_synced);
     for record in reader.by_ref() {
@@ -90,7 +90,7 @@ pub fn open(disk: Arc<dyn Disk>, options: OpenOptions) -> Result<Arc<Engine>> {
 /// An engine that lives in memory: no log, and `disk` (in memory too) only for segments.
 #[must_use]
 pub fn in_memory(disk: Arc<dyn Disk>, options: OpenOptions) -> Arc<Engine> {
-    let cache = BlockCache::new(options.memory_limit / limits::BLOCK_CACHE_SHARE);
+    let cache = BlockCache::new(share_of(options.memory_limit, MemoryKind::BlockCache));
     Engine::new(EngineParts {
         disk,
         cache,

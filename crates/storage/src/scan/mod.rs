@@ -23,8 +23,11 @@ use arrow_schema::{DataType as ArrowType, Field, Schema, SchemaRef};
 use crate::error::{Error, Result};
 use crate::ids::ColumnId;
 use crate::limits;
-use crate::predicate::{Predicate, Prune};
-use crate::schema::Column;
+use crate::main_store::RunSegment;
+use crate::predicate::{CompareOp, Predicate, Prune};
+use crate::row::Value;
+use crate::row::key::KeyCodec;
+use crate::schema::{Column, TableSchema};
 use crate::version::TableView;
 
 use piece::Piece;
@@ -146,9 +149,17 @@ impl Scan {
     fn plan(&mut self) {
         let view = self.view.clone();
         let predicates: Vec<Predicate> = self.predicates.iter().map(|(p, _)| p.clone()).collect();
-        let own_runs = view.own().into_iter().flat_map(|own| own.runs.iter());
-        for part in view.version().runs.iter().chain(own_runs).flat_map(|run| run.segments()) {
-            self.counts.segments += 1;
+        let own_runs = view.own().into_iter().flat_map(|own| own.runs());
+        let runs = view.version().runs.iter().chain(own_runs);
+        let prefix = key_prefix(view.schema(), &predicates);
+        let candidates = runs.flat_map(|run| {
+            let found = if prefix.is_empty() { run.segments() } else { run.find_prefix(&prefix) };
+            self.counts.segments += run.segments().len();
+            self.counts.segments_pruned += run.segments().len() - found.len();
+            found
+        });
+        let candidates: Vec<&RunSegment> = candidates.collect();
+        for part in candidates {
             let enclosed = match part.segment.prune(&predicates) {
                 Prune::None => {
                     self.counts.segments_pruned += 1;
@@ -168,7 +179,7 @@ impl Scan {
             self.pieces.extend(delta.block_ranges(rows).map(|rows| Piece::Delta { delta: delta.clone(), rows }));
         }
         if let Some(own) = view.own() {
-            self.pieces.extend(Piece::of_own_rows(own.rows.len()));
+            self.pieces.extend(own.rows().chunks().flat_map(|chunk| Piece::of_own_rows(own.rows().id(), chunk)));
         }
     }
 
@@ -194,4 +205,22 @@ impl Scan {
             }
         }
     }
+}
+
+/// The bytes that the sort keys of all rows selected by `predicates` begin with, as far as they are asked to equal constants: in a run
+/// such rows are found without looking at all of its segments.
+fn key_prefix(schema: &TableSchema, predicates: &[Predicate]) -> Vec<u8> {
+    let constant = |id: &ColumnId| {
+        predicates.iter().find_map(|predicate| match predicate {
+            Predicate::Compare { column, op: CompareOp::Eq, value } if column == id => Some(value.clone()),
+            _ => None,
+        })
+    };
+    let values: Vec<Value> = schema.sort_key.iter().map_while(constant).collect();
+    let mut prefix = Vec::new();
+    // A value that is none of the column's, or NULL, selects nothing: pruning sees to that.
+    if KeyCodec::new(schema, &schema.sort_key).encode_prefix(&values, &mut prefix).is_err() {
+        prefix.clear();
+    }
+    prefix
 }

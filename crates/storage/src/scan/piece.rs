@@ -15,6 +15,7 @@ use crate::predicate::Predicate;
 use crate::scan::Scan;
 use crate::schema::Column;
 use crate::segment::Segment;
+use crate::txn::OwnChunk;
 
 /// Rows of a segment a worker takes at once: a multiple of a batch, small enough that two cores finish together.
 const PIECE_ROWS: u32 = 4 * limits::BATCH_ROWS as u32;
@@ -26,8 +27,8 @@ pub(super) enum Piece {
     Segment { segment: Arc<Segment>, rows: Range<u32>, enclosed: bool },
     /// Rows of one block of a delta.
     Delta { delta: Arc<DeltaGeneration>, rows: Range<u32> },
-    /// The transaction's own buffered rows.
-    Own { rows: Range<u32> },
+    /// Some of the transaction's own buffered rows.
+    Own { id: ContainerId, chunk: Arc<OwnChunk>, rows: Range<u32> },
 }
 
 impl Piece {
@@ -41,16 +42,18 @@ impl Piece {
         })
     }
 
-    pub(super) fn of_own_rows(rows: usize) -> impl Iterator<Item = Self> {
-        let end = rows as u32;
-        (0..end)
-            .step_by(limits::BATCH_ROWS)
-            .map(move |from| Self::Own { rows: from..end.min(from + limits::BATCH_ROWS as u32) })
+    pub(super) fn of_own_rows(id: ContainerId, chunk: &Arc<OwnChunk>) -> impl Iterator<Item = Self> {
+        let (start, end) = (chunk.first(), chunk.first() + chunk.rows().len() as u32);
+        (start..end).step_by(limits::BATCH_ROWS).map(move |from| Self::Own {
+            id,
+            chunk: chunk.clone(),
+            rows: from..end.min(from + limits::BATCH_ROWS as u32),
+        })
     }
 
     pub(super) fn rows(&self) -> Range<u32> {
         match self {
-            Self::Segment { rows, .. } | Self::Delta { rows, .. } | Self::Own { rows } => rows.clone(),
+            Self::Segment { rows, .. } | Self::Delta { rows, .. } | Self::Own { rows, .. } => rows.clone(),
         }
     }
 
@@ -58,7 +61,7 @@ impl Piece {
         match self {
             Self::Segment { segment, .. } => segment.id(),
             Self::Delta { delta, .. } => delta.id(),
-            Self::Own { .. } => ContainerId::OWN_ROWS,
+            Self::Own { id, .. } => *id,
         }
     }
 
@@ -68,7 +71,7 @@ impl Piece {
         let enclosed = matches!(self, Self::Segment { enclosed: true, .. });
         if !enclosed {
             for (predicate, column) in &scan.predicates {
-                let selected = self.evaluate(scan, predicate, column)?;
+                let selected = self.evaluate(predicate, column)?;
                 match &mut selection {
                     Some(all) => bitmap::and_in_place(all, &selected),
                     None => selection = Some(selected),
@@ -82,11 +85,11 @@ impl Piece {
         Ok(selection)
     }
 
-    fn evaluate(&self, scan: &Scan, predicate: &Predicate, column: &Column) -> Result<Vec<u64>> {
+    fn evaluate(&self, predicate: &Predicate, column: &Column) -> Result<Vec<u64>> {
         match self {
             Self::Segment { segment, rows, .. } => segment.select(predicate, column, rows.clone()),
             Self::Delta { .. } | Self::Own { .. } => {
-                let array = self.read(scan, column, self.rows())?;
+                let array = self.read(column, self.rows())?;
                 predicate.evaluate(array.as_ref(), column.data_type)
             }
         }
@@ -113,42 +116,37 @@ impl Piece {
             }
         }
         let Some(own) = scan.view.own() else { return };
-        let own_deleted = match self {
-            Self::Own { .. } => Some(&own.dead_rows),
-            _ => own.deletes.get(&self.container()),
-        };
-        let Some(own_deleted) = own_deleted.filter(|set| set.range_cardinality(rows.clone()) > 0) else { return };
-        let words = selection.get_or_insert_with(all);
-        for offset in own_deleted.range(rows.clone()) {
-            bitmap::clear(words, (offset - rows.start) as usize);
+        for own_deleted in own.deletes().sets_of(self.container()) {
+            if own_deleted.range_cardinality(rows.clone()) == 0 {
+                continue;
+            }
+            let words = selection.get_or_insert_with(all);
+            for offset in own_deleted.range(rows.clone()) {
+                bitmap::clear(words, (offset - rows.start) as usize);
+            }
         }
     }
 
     /// Decodes `rows` (of the container) of `column`.
-    pub(super) fn read(&self, scan: &Scan, column: &Column, rows: Range<u32>) -> Result<ArrayRef> {
+    pub(super) fn read(&self, column: &Column, rows: Range<u32>) -> Result<ArrayRef> {
         match self {
             Self::Segment { segment, .. } => segment.read(column, rows),
             Self::Delta { delta, .. } => delta.read(column, rows),
-            Self::Own { .. } => {
-                let own = scan.view.own().map(|own| &own.rows);
-                let arrays = own
-                    .map(|own| own.to_arrays(&[column.id], rows.start as usize..rows.end as usize))
-                    .transpose()?
-                    .unwrap_or_default();
-                arrays.into_iter().next().ok_or_else(|| crate::Error::internal("own rows without a column"))
+            Self::Own { chunk, .. } => {
+                let rows = (rows.start - chunk.first()) as usize..(rows.end - chunk.first()) as usize;
+                the_one(chunk.rows().to_arrays(&[column.id], rows)?)
             }
         }
     }
 
     /// Decodes the rows at `offsets` (of the container, ascending) of `column`.
-    pub(super) fn gather(&self, scan: &Scan, column: &Column, offsets: &[u32]) -> Result<ArrayRef> {
+    pub(super) fn gather(&self, column: &Column, offsets: &[u32]) -> Result<ArrayRef> {
         match self {
             Self::Segment { segment, .. } => segment.gather(column, offsets),
             Self::Delta { delta, .. } => delta.gather(column, offsets),
-            Self::Own { .. } => {
-                let own = scan.view.own().map(|own| own.rows.take_arrays(&[column.id], offsets)).transpose()?;
-                let first = own.unwrap_or_default().into_iter().next();
-                first.ok_or_else(|| crate::Error::internal("own rows without a column"))
+            Self::Own { chunk, .. } => {
+                let places: Vec<u32> = offsets.iter().map(|offset| offset - chunk.first()).collect();
+                the_one(chunk.rows().take_arrays(&[column.id], &places)?)
             }
         }
     }
@@ -160,4 +158,8 @@ impl Piece {
         debug_assert!(array.null_count() == 0);
         Arc::new(array)
     }
+}
+
+fn the_one(arrays: Vec<ArrayRef>) -> Result<ArrayRef> {
+    arrays.into_iter().next().ok_or_else(|| crate::Error::internal("own rows without a column"))
 }

@@ -4,6 +4,7 @@
 //! Bounds are exact only from whole segments without a delete, with nothing in a delta, and never when shortened.
 
 use crate::ids::ColumnId;
+use crate::main_store::ColumnBounds;
 use crate::predicate::ValueRange;
 use crate::version::TableView;
 
@@ -14,7 +15,7 @@ pub struct TableStatistics {
     pub rows: u64,
     /// Bytes of the encoded segments and delta rows; an estimate of the work a scan is.
     pub bytes: u64,
-    /// One per column of the schema.
+    /// One per column that was asked for.
     pub columns: Vec<ColumnStatistics>,
 }
 
@@ -30,65 +31,60 @@ pub struct ColumnStatistics {
 }
 
 impl TableView {
-    /// What is known without reading rows.
+    /// What is known without reading rows, of all columns.
     #[must_use]
     pub fn statistics(&self) -> TableStatistics {
+        self.statistics_of(&self.schema().column_ids())
+    }
+
+    /// What is known without reading rows, of `columns`. O(segments) for the deletes to count; bounds are kept with each run.
+    #[must_use]
+    pub fn statistics_of(&self, columns: &[ColumnId]) -> TableStatistics {
         let mut rows = 0;
         let mut bytes = 0;
-        let mut untouched = true;
+        let mut elsewhere = self.own().is_some();
         for delta in &self.version().deltas {
             let here = self.delta_rows(delta);
             rows += u64::from(here) - delta.deletes().count_at(self.ts());
             bytes += delta.bytes_of_rows();
-            untouched &= here == 0;
+            elsewhere |= here > 0;
         }
+        let mut untouched = !elsewhere;
         for part in self.version().runs.iter().flat_map(|run| run.segments()) {
             let dead = part.segment.deletes().count_at(self.ts());
             rows += part.range.len() as u64 - dead.min(part.range.len() as u64);
             bytes += part.segment.meta().bytes();
-            untouched &= dead == 0 && part.range.len() as u32 == part.segment.rows();
+            untouched &= dead == 0;
         }
         if let Some(own) = self.own() {
-            let own_runs: u64 = own.runs.iter().map(|run| run.rows()).sum();
-            let deleted: u64 = own.deletes.values().map(roaring::RoaringBitmap::len).sum();
-            rows = (rows + own.rows.len() as u64 + own_runs).saturating_sub(own.dead_rows.len() + deleted);
-            untouched = false;
+            let own_runs: u64 = own.runs().iter().map(|run| run.rows()).sum();
+            rows = (rows + own.rows().len() as u64 + own_runs).saturating_sub(own.deletes().rows());
         }
-        let columns = self
-            .schema()
-            .columns
+        let columns = columns
             .iter()
-            .map(|column| {
-                let range = self.column_range(column.id);
-                let exact = untouched && range.is_some() && self.bounds_occur(column.id);
-                ColumnStatistics { id: column.id, range, exact }
+            .map(|&id| {
+                // Bounds say nothing of rows that stand elsewhere.
+                let bounds = if elsewhere { None } else { self.bounds(id) };
+                let exact = untouched && bounds.as_ref().is_some_and(|bounds| bounds.exact);
+                ColumnStatistics { id, range: bounds.and_then(|bounds| bounds.range), exact }
             })
             .collect();
         TableStatistics { rows, bytes, columns }
     }
 
-    /// Bounds of a column over all segments; `None` when one has none, or rows stand elsewhere.
-    fn column_range(&self, column: ColumnId) -> Option<ValueRange> {
-        let elsewhere = self.own().is_some() || self.version().deltas.iter().any(|delta| self.delta_rows(delta) > 0);
-        if elsewhere {
-            return None;
-        }
-        let mut all: Option<ValueRange> = None;
-        for part in self.version().runs.iter().flat_map(|run| run.segments()) {
-            let here = part.segment.zone_map(column)?;
+    /// Bounds of a column over all runs; `None` when one has none, or there is no run.
+    fn bounds(&self, column: ColumnId) -> Option<ColumnBounds> {
+        let mut all: Option<ColumnBounds> = None;
+        for run in &self.version().runs {
+            let here = run.bounds(column);
+            let range = here.range?;
             all = Some(match all {
-                None => here,
-                Some(all) => all.merge(here),
+                None => ColumnBounds { range: Some(range), exact: here.exact },
+                Some(all) => {
+                    ColumnBounds { range: all.range.map(|before| before.merge(range)), exact: all.exact && here.exact }
+                }
             });
         }
         all
-    }
-
-    /// Whether every segment's bounds of a column are values of it, rather than shortened ones.
-    fn bounds_occur(&self, column: ColumnId) -> bool {
-        let mut parts = self.version().runs.iter().flat_map(|run| run.segments());
-        parts.all(|part| {
-            part.segment.meta().column(column).is_some_and(|meta| meta.zone.min_exact && meta.zone.max_exact)
-        })
     }
 }

@@ -41,6 +41,43 @@ fn segments_are_pruned_and_enclosed_by_their_zone_maps() {
     assert_eq!((nulls.counts().segments_pruned, ids(&nulls).len()), (5, 0));
 }
 
+/// Equal to a constant on the first columns of the sort key: a binary search in each run, with the answer of looking at all.
+#[test]
+fn segments_of_a_key_are_found_by_their_bounds() {
+    let db = crate::database::Database::in_memory(crate::database::testing::options()).unwrap();
+    let mut definition = crate::database::testing::definition("t");
+    definition.options.segment_rows = 7;
+    definition.sort_key = Some(vec!["v".into(), "id".into()]);
+    let mut txn = db.begin(crate::transaction::TransactionMode::default()).unwrap();
+    let id = txn.create_table(definition).unwrap();
+    txn.commit().unwrap();
+    let t = Table { db, id };
+    for start in [0, 40] {
+        let rows: Vec<_> = (start..start + 40).map(|id| (id, (id % 5 != 4).then_some(id % 5))).collect();
+        let mut txn = t.begin();
+        t.write_in(&mut txn, &[], &rows).unwrap();
+        txn.commit().unwrap();
+        t.flush();
+    }
+    let where_v = |value| Predicate::Compare { column: V, op: CompareOp::Eq, value };
+    let view = t.view();
+    let all: Vec<_> = view.version().runs.iter().flat_map(|run| run.segments()).collect();
+    for v in -1..6 {
+        for predicates in [vec![where_v(Value::Int(v))], vec![where_id(CompareOp::Eq, 5 + v), where_v(Value::Int(v))]] {
+            let scan = view.scan(&request(predicates.clone())).unwrap();
+            let may = all.iter().filter(|part| part.segment.prune(&predicates) != Prune::None).count();
+            assert!(
+                scan.counts().segments - scan.counts().segments_pruned <= may && scan.counts().segments == all.len()
+            );
+            let expected = |id: &i64| id % 5 == v && v != 4 && (predicates.len() == 1 || *id == 5 + v);
+            assert_eq!(ids(&scan), (0..80).filter(expected).collect::<Vec<_>>(), "{predicates:?}");
+        }
+    }
+    assert!(ids(&view.scan(&request(vec![where_v(Value::Null)])).unwrap()).is_empty());
+    let prefix = key_prefix(view.schema(), &[where_v(Value::Int(3)), where_id(CompareOp::Eq, 8)]);
+    assert!(view.version().runs.iter().all(|run| (1..=2).contains(&run.find_prefix(&prefix).len())));
+}
+
 #[test]
 fn a_worker_says_where_its_rows_live() {
     let t = mixed();

@@ -101,7 +101,7 @@ fn emit(scan: &Scan, piece: &Piece, rows: &mut Rows) -> Result<Option<RecordBatc
                 return Ok(None);
             }
             for column in &scan.columns {
-                columns.push(piece.read(scan, column, range.clone())?);
+                columns.push(piece.read(column, range.clone())?);
             }
             if scan.row_refs {
                 columns.push(piece.row_refs(range));
@@ -115,7 +115,7 @@ fn emit(scan: &Scan, piece: &Piece, rows: &mut Rows) -> Result<Option<RecordBatc
             };
             *next += count;
             for column in &scan.columns {
-                columns.push(piece.gather(scan, column, chunk)?);
+                columns.push(piece.gather(column, chunk)?);
             }
             if scan.row_refs {
                 columns.push(piece.row_refs(chunk.iter().copied()));

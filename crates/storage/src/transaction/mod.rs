@@ -4,34 +4,38 @@
 //! write set to commit.
 //!
 //! 1. [`Transaction::view`] gives a statement the snapshot plus the writes of *earlier* statements.
-//! 2. [`Transaction::statement`] collects what the running statement writes, aside.
+//! 2. [`Transaction::statement`] collects what the running statement writes, aside. Rows that somebody else changed since the
+//!    snapshot end the statement early (contract 2).
 //! 3. [`Transaction::apply`] ends the statement: keys are checked on its net effect; then it joins the write set. A statement
 //!    that fails is dropped and leaves nothing (implicit savepoint).
-//! 4. [`Transaction::commit`] hands the write set to `commit`.
+//! 4. What outgrows its share of memory is written aside as runs ([`write`]); [`Transaction::savepoint`] marks a state to come
+//!    back to.
+//! 5. [`Transaction::commit`] hands the write set to `commit`.
 //!
 //! Invariants: nothing uncommitted is in any store; dropping a transaction undoes all of it. It does not own: SQL, re-runs.
 
+mod key_check;
+mod savepoint;
+mod statement;
+mod write;
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
-use hashbrown::HashSet;
-use roaring::RoaringBitmap;
-
 use crate::catalog::{Catalog, TableDefinition};
-use crate::commit::{Engine, own_key_conflict};
+use crate::commit::Engine;
 use crate::error::{Error, ErrorKind, Result, sqlstate};
-use crate::ids::{CommitTs, ContainerId, RowRef, TableId};
-use crate::limits;
-use crate::load::{Loader, duplicate_key};
-use crate::main_store::Run;
-use crate::order::first_shared_key;
-use crate::point;
+use crate::ids::{CommitTs, TableId};
 use crate::row::key::KeyCodec;
-use crate::row::{RowBuffer, RowLayout, check_batch};
 use crate::schema::TableSchema;
 use crate::settings::Synchronous;
-use crate::txn::{DdlChange, TableWrites, WriteSet};
+use crate::txn::{DdlChange, OwnKeys, WriteSet};
 use crate::version::{Base, Snapshot, TableVersion, TableView};
+
+use key_check::KeyCheck;
+pub use savepoint::Savepoint;
+use savepoint::Standing;
+pub use statement::StatementWrites;
 
 #[cfg(test)]
 mod tests;
@@ -62,103 +66,10 @@ pub struct Transaction {
     /// The snapshot's catalog, or one of this transaction's own after DDL.
     catalog: Arc<Catalog>,
     writes: WriteSet,
+    /// Keys of the buffered rows, per table that has a key.
+    keys: BTreeMap<TableId, OwnKeys>,
+    savepoints: Standing,
     gates_passed: bool,
-}
-
-/// What the running statement writes: to one table, aside until the statement ends.
-#[derive(Debug)]
-pub struct StatementWrites {
-    engine: Arc<Engine>,
-    table: Option<Arc<TableSchema>>,
-    rows: Option<RowBuffer>,
-    loader: Option<Loader>,
-    inserted: u64,
-    deleted: TableDeletes,
-}
-
-/// Rows a statement deletes, each once.
-#[derive(Debug, Default)]
-struct TableDeletes {
-    by_container: std::collections::BTreeMap<ContainerId, RoaringBitmap>,
-    rows: u64,
-}
-
-impl TableDeletes {
-    fn contains(&self, row: RowRef) -> bool {
-        self.by_container.get(&row.container()).is_some_and(|set| set.contains(row.offset()))
-    }
-}
-
-impl StatementWrites {
-    /// Inserts `batch`: the columns of `table` in their order. Types, NOT NULL, lengths and ranges are checked here; keys at
-    /// the end of the statement. A large insert goes to segments aside, in bounded memory.
-    ///
-    /// # Errors
-    /// Constraint or Invalid for a value the table does not take; Full or Io when written aside.
-    pub fn insert(&mut self, table: &Arc<TableSchema>, batch: &RecordBatch) -> Result<()> {
-        self.enter(table)?;
-        let batch = check_batch(table, batch)?;
-        self.inserted += batch.num_rows() as u64;
-        if let Some(loader) = &mut self.loader {
-            return loader.push(&batch);
-        }
-        let rows = self.rows.get_or_insert_with(|| RowBuffer::new(RowLayout::new(table)));
-        if rows.len() + batch.num_rows() <= limits::COMMIT_ROWS_MAX && rows.bytes() <= limits::COMMIT_BYTES_MAX {
-            return rows.push_batch(&batch);
-        }
-        let mut loader = Loader::new(table.clone(), self.engine.load_target(), table.options.segment_rows);
-        if !rows.is_empty() {
-            let arrays = rows.to_arrays(&table.column_ids(), 0..rows.len())?;
-            loader.push(&RecordBatch::try_new(table.arrow(), arrays)?)?;
-        }
-        loader.push(&batch)?;
-        self.rows = None;
-        self.loader = Some(loader);
-        Ok(())
-    }
-
-    /// Deletes `rows`, which a scan or probe of this transaction's view of `table` named. A row named twice counts once.
-    ///
-    /// # Errors
-    /// Invalid when the statement writes to two tables.
-    pub fn delete(&mut self, table: &Arc<TableSchema>, rows: &[RowRef]) -> Result<()> {
-        self.enter(table)?;
-        for row in rows {
-            if self.deleted.by_container.entry(row.container()).or_default().insert(row.offset()) {
-                self.deleted.rows += 1;
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether this statement has deleted `row` already.
-    #[must_use]
-    pub fn has_deleted(&self, row: RowRef) -> bool {
-        self.deleted.contains(row)
-    }
-
-    /// Rows inserted so far.
-    #[must_use]
-    pub fn inserted(&self) -> u64 {
-        self.inserted
-    }
-
-    /// Rows deleted so far.
-    #[must_use]
-    pub fn deleted(&self) -> u64 {
-        self.deleted.rows
-    }
-
-    fn enter(&mut self, table: &Arc<TableSchema>) -> Result<()> {
-        match &self.table {
-            Some(entered) if entered.id != table.id => Err(Error::unsupported("a statement that writes to two tables")),
-            Some(_) => Ok(()),
-            None => {
-                self.table = Some(table.clone());
-                Ok(())
-            }
-        }
-    }
 }
 
 impl Transaction {
@@ -166,7 +77,16 @@ impl Transaction {
         engine.check_open()?;
         let snapshot = engine.timeline.snapshot(mode.base, !mode.read_only);
         let catalog = snapshot.root().catalog.clone();
-        Ok(Self { engine, mode, snapshot, catalog, writes: WriteSet::default(), gates_passed: false })
+        Ok(Self {
+            engine,
+            mode,
+            snapshot,
+            catalog,
+            writes: WriteSet::default(),
+            keys: BTreeMap::new(),
+            savepoints: Standing::default(),
+            gates_passed: false,
+        })
     }
 
     /// Commits at or before it are seen.
@@ -221,61 +141,36 @@ impl Transaction {
     /// Empty writes for the next statement.
     #[must_use]
     pub fn statement(&self) -> StatementWrites {
-        StatementWrites {
-            engine: self.engine.clone(),
-            table: None,
-            rows: None,
-            loader: None,
-            inserted: 0,
-            deleted: TableDeletes::default(),
-        }
+        let snapshot = (!self.mode.read_only).then(|| self.snapshot.clone());
+        StatementWrites::new(self.engine.clone(), snapshot)
     }
 
-    /// Ends a statement: checks keys on its net effect, then takes its writes over. After an error nothing of it is left.
+    /// Ends a statement: checks keys on its net effect, then takes its writes over. After an error nothing of it is left. When
+    /// buffered rows outgrow their share of memory they are written aside here: references to them, and only those, are then
+    /// void, while older views stay as they are.
     ///
     /// # Errors
-    /// Constraint (23505) for a key that is taken, at the snapshot or by this transaction; Invalid (25006) in a read-only one.
+    /// Conflict (40001) when a later commit changed a row it deletes; Constraint (23505) for a key that is taken, at the
+    /// snapshot or by this transaction; Invalid (25006) in a read-only one; Full (53200, 53100).
     pub fn apply(&mut self, statement: StatementWrites) -> Result<()> {
-        let Some(schema) = statement.table.clone() else { return Ok(()) };
-        self.check_may_write()?;
-        let rows = statement.rows.unwrap_or_else(|| RowBuffer::new(RowLayout::new(&schema)));
-        let runs = statement.loader.map(Loader::finish).transpose()?.unwrap_or_default();
-        if rows.is_empty() && runs.is_empty() && statement.deleted.rows == 0 {
+        if statement.is_untouched() {
             return Ok(());
         }
-        self.check_room(schema.id, &rows)?;
-        let codec = schema.has_key().then(|| KeyCodec::new(&schema, &schema.primary_key));
-        if let Some(codec) = &codec {
-            let check = KeyCheck { schema: &schema, view: self.view(schema.id)?, deleted: &statement.deleted };
-            check.rows(codec, &rows)?;
-            check.runs(&rows, codec, &runs)?;
+        self.check_may_write()?;
+        statement.check_unchanged()?;
+        let Some(writes) = statement.finish()? else { return Ok(()) };
+        self.check_own_references(&writes)?;
+        if let Some(codec) = self.codec(&writes.schema) {
+            let (view, keys) = (self.view(writes.schema.id)?, self.keys.get(&writes.schema.id));
+            let check = KeyCheck { schema: &writes.schema, view, keys, deleted: &writes.deleted };
+            check.rows(&codec, &writes.rows)?;
+            check.runs(&writes.rows, &codec, &writes.runs)?;
         }
-        let writes = self.writes.tables.entry(schema.id).or_insert_with(|| Arc::new(TableWrites::new(schema.clone())));
-        let writes = Arc::make_mut(writes);
-        let mut key = Vec::new();
-        for (&container, offsets) in &statement.deleted.by_container {
-            if container != ContainerId::OWN_ROWS {
-                *writes.deletes.entry(container).or_default() |= offsets;
-                continue;
-            }
-            for offset in offsets {
-                let row = RowRef::new(container, offset);
-                let newly = writes.delete(row);
-                if newly && let Some(codec) = &codec {
-                    key.clear();
-                    codec.encode_row(writes.rows.row(offset as usize), &mut key);
-                    writes.keys.remove(key.as_slice());
-                }
-            }
+        if self.must_spill(&writes) {
+            return self.take_over_aside(writes);
         }
-        let first = writes.rows.len();
-        for row in 0..rows.len() {
-            writes.rows.push_row(rows.row(row));
-        }
-        if let Some(codec) = &codec {
-            writes.index_rows(codec, first)?;
-        }
-        writes.runs.extend(runs);
+        self.check_room(&writes)?;
+        self.take_over(writes);
         Ok(())
     }
 
@@ -300,6 +195,7 @@ impl Transaction {
         let schema = self.catalog.table(table).ok_or_else(no_table)?.clone();
         self.catalog = Arc::new(self.catalog.without_table(table)?);
         self.writes.tables.remove(&table);
+        self.keys.remove(&table);
         let made_here = |change: &DdlChange| matches!(change, DdlChange::Create(s) if s.id == table);
         if self.writes.ddl.iter().any(made_here) {
             self.writes.ddl.retain(|change| !made_here(change));
@@ -322,21 +218,14 @@ impl Transaction {
     /// Forgets the transaction's writes; so does dropping it.
     pub fn rollback(self) {}
 
-    /// Refuses more buffered rows than memory, or the offsets of own rows, allow.
-    fn check_room(&self, table: TableId, rows: &RowBuffer) -> Result<()> {
-        let buffered: usize = self.writes.tables.values().map(|writes| writes.buffered_bytes()).sum();
-        let bytes_max = self.engine.options.memory_limit / limits::WRITE_SET_SHARE;
-        let here = self.writes.tables.get(&table).map_or(0, |writes| writes.rows.len());
-        if (buffered + rows.bytes()) as u64 <= bytes_max && here + rows.len() < RowRef::OFFSETS as usize {
-            return Ok(());
-        }
-        Err(Error::new(
-            ErrorKind::Full,
-            sqlstate::OUT_OF_MEMORY,
-            format!(
-                "the transaction has inserted {here} rows in small statements, which take their share of memory_limit: commit in parts, or insert more rows with each statement"
-            ),
-        ))
+    /// How keys of `schema`'s table are encoded, if it has one.
+    fn codec(&self, schema: &TableSchema) -> Option<KeyCodec> {
+        schema.has_key().then(|| KeyCodec::new(schema, &schema.primary_key))
+    }
+
+    /// No keys yet, for a table that has one.
+    fn new_keys(&self, schema: &TableSchema) -> Option<OwnKeys> {
+        self.codec(schema).map(|codec| OwnKeys::new(codec, &self.engine.memory))
     }
 
     fn check_may_write(&self) -> Result<()> {
@@ -344,88 +233,6 @@ impl Transaction {
             return Err(Error::invalid(sqlstate::READ_ONLY, "cannot write in a read-only transaction"));
         }
         self.engine.check_writable()
-    }
-}
-
-/// The end-of-statement key check (contract 2): every new key must be free, the statement's own deletes counted first.
-struct KeyCheck<'a> {
-    schema: &'a TableSchema,
-    view: Arc<TableView>,
-    deleted: &'a TableDeletes,
-}
-
-impl KeyCheck<'_> {
-    /// Buffered rows against one another, the transaction's own rows, and the stores.
-    fn rows(&self, codec: &KeyCodec, rows: &RowBuffer) -> Result<()> {
-        let mut seen: HashSet<Box<[u8]>> = HashSet::with_capacity(rows.len());
-        for row in 0..rows.len() {
-            let mut key = Vec::new();
-            codec.encode_row(rows.row(row), &mut key);
-            let in_own_rows = self.view.own().and_then(|own| own.keys.get(key.as_slice()));
-            let own_taken = in_own_rows.is_some_and(|&o| self.counts(RowRef::new(ContainerId::OWN_ROWS, o)));
-            if own_taken
-                || self.in_own_runs(&key)?
-                || point::find(&self.view, &key, |row| self.counts(row))?.is_some()
-                || seen.contains(key.as_slice())
-            {
-                return Err(duplicate_key(self.schema, &key));
-            }
-            seen.insert(key.into());
-        }
-        Ok(())
-    }
-
-    /// Rows written aside against everything else. They are distinct among themselves: the loader saw to that.
-    fn runs(&self, rows: &RowBuffer, codec: &KeyCodec, runs: &[Arc<Run>]) -> Result<()> {
-        let mut key = Vec::new();
-        for run in runs {
-            for row in 0..rows.len() {
-                key.clear();
-                codec.encode_row(rows.row(row), &mut key);
-                if point::find_in_run(self.schema, run, &key, None, |_| true)?.is_some() {
-                    return Err(duplicate_key(self.schema, &key));
-                }
-            }
-            if let Some(key) = own_key_conflict(&self.view, run, |row| self.counts(row))? {
-                return Err(duplicate_key(self.schema, &key));
-            }
-            self.run_against_own(run)?;
-        }
-        Ok(())
-    }
-
-    fn run_against_own(&self, run: &Run) -> Result<()> {
-        let Some(own) = self.view.own() else { return Ok(()) };
-        for (key, &row) in &own.keys {
-            let taken = self.counts(RowRef::new(ContainerId::OWN_ROWS, row))
-                && point::find_in_run(self.schema, run, key, None, |_| true)?.is_some();
-            if taken {
-                return Err(duplicate_key(self.schema, key));
-            }
-        }
-        for earlier in &own.runs {
-            let live = |row: RowRef| self.counts(row) && !own.is_deleted(row);
-            if let Some(key) = first_shared_key(self.schema, run, earlier, |_, row| live(row))? {
-                return Err(duplicate_key(self.schema, &key));
-            }
-        }
-        Ok(())
-    }
-
-    fn in_own_runs(&self, key: &[u8]) -> Result<bool> {
-        let Some(own) = self.view.own() else { return Ok(false) };
-        for run in &own.runs {
-            let live = |row: RowRef| self.counts(row) && !own.is_deleted(row);
-            if point::find_in_run(self.schema, run, key, None, live)?.is_some() {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    /// Whether `row` still counts: this statement does not delete it.
-    fn counts(&self, row: RowRef) -> bool {
-        !self.deleted.contains(row)
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::database::Database;
-use crate::database::testing::{self, Table, batch, rows_of, table};
+use crate::database::testing::{self, Table, batch, definition, rows_of, table};
+use crate::memory::MemoryKind;
 use crate::settings::OpenOptions;
 
 fn ids(t: &Table, txn: &Transaction) -> Vec<i64> {
@@ -47,26 +48,190 @@ fn large_and_small_statements_know_each_others_keys() {
     assert_eq!(ids(&t, &t.begin()), (0..10_000).collect::<Vec<_>>());
 }
 
+/// A database with room for some thousand rows in write sets.
+fn cramped() -> Table {
+    let options = OpenOptions { memory_limit: 2 << 20, ..testing::options() };
+    testing::on(Database::in_memory(options).unwrap(), 1_000)
+}
+
+fn write_set_bytes(t: &Table) -> (u64, u64) {
+    let all = t.db.memory();
+    let of = all.iter().find(|m| m.kind == MemoryKind::WriteSets).unwrap();
+    (of.bytes, of.limit)
+}
+
+/// Contract 8: write sets spill. Many more rows than fit, one a statement, some deleted and written again.
 #[test]
-fn buffered_rows_beyond_their_share_of_memory_fail_the_statement_only() {
-    let options = OpenOptions { memory_limit: 200_000, ..testing::options() };
-    let t = testing::on(Database::in_memory(options).unwrap(), 1_000);
+fn a_transaction_of_many_small_statements_takes_bounded_memory() {
+    const ROWS: i64 = 20_000;
+    let t = cramped();
+    t.insert([-1]);
     let mut txn = t.begin();
-    let mut inserted = 0;
-    let error = loop {
-        let rows: Vec<_> = (inserted..inserted + 100).map(|id| (id, Some(id))).collect();
-        match t.write_in(&mut txn, &[], &rows) {
-            Ok(()) => inserted += 100,
-            Err(e) => break e,
+    let (mut most, mut rows) = (0, std::collections::BTreeMap::from([(-1, Some(-10))]));
+    for id in 0..ROWS {
+        let schema = txn.catalog().table(t.id).unwrap().clone();
+        let mut statement = txn.statement();
+        statement.insert(&schema, &batch(&[(id, Some(id))])).unwrap();
+        txn.apply(statement).unwrap();
+        rows.insert(id, Some(id));
+        if id % 2_500 == 1_234 {
+            let gone = [id - 1_000, id - 1];
+            t.write_in(&mut txn, &gone, &[(gone[0], None), (-id, Some(1))]).unwrap();
+            rows.insert(gone[0], None);
+            rows.remove(&gone[1]);
+            rows.insert(-id, Some(1));
+            for taken in [gone[0], -id, id, 0] {
+                let error = t.write_in(&mut txn, &[], &[(taken, None)]).unwrap_err();
+                assert_eq!(error.sqlstate(), sqlstate::UNIQUE, "{taken}, wherever it is by now");
+            }
         }
-        assert!(inserted < 1_000_000);
-    };
-    assert_eq!((error.kind(), error.sqlstate()), (ErrorKind::Full, sqlstate::OUT_OF_MEMORY));
-    assert!(inserted > 100);
-    let large: Vec<_> = (inserted..inserted + 5_000).map(|id| (id, None)).collect();
-    t.write_in(&mut txn, &[], &large).unwrap();
+        most = most.max(write_set_bytes(&t).0);
+    }
+    let (_, limit) = write_set_bytes(&t);
+    assert!(most <= limit && most >= limit / 4, "{most} of {limit}");
+    let own = txn.view(t.id).unwrap().own().unwrap().clone();
+    assert!(own.runs().len() > 2 && own.rows().len() < ROWS as usize / 2, "{} runs", own.runs().len());
+    drop(own);
+    let expected: Vec<_> = rows.into_iter().collect();
+    assert_eq!(pairs(&txn, &t), expected);
+    assert_eq!(txn.view(t.id).unwrap().statistics().rows, expected.len() as u64);
     txn.commit().unwrap();
-    assert_eq!(ids(&t, &t.begin()), (0..inserted + 5_000).collect::<Vec<_>>());
+    assert_eq!(pairs(&t.begin(), &t), expected);
+    assert_eq!(write_set_bytes(&t).0, 0, "nothing is left");
+}
+
+fn pairs(txn: &Transaction, t: &Table) -> Vec<(i64, Option<i64>)> {
+    let mut all: Vec<_> = rows_of(&txn.view(t.id).unwrap()).into_iter().map(|row| (row.1, row.2)).collect();
+    all.sort_unstable();
+    all
+}
+
+/// Inserts rows of 1,000 each until the table's buffered rows go aside.
+fn insert_until_spilled(t: &Table, txn: &mut Transaction, from: i64) -> i64 {
+    let runs = |txn: &Transaction| txn.view(t.id).unwrap().own().map_or(0, |own| own.runs().len());
+    let (before, mut next) = (runs(txn), from);
+    while runs(txn) == before {
+        t.insert_in(txn, next..next + 1_000);
+        next += 1_000;
+        assert!(next < from + 100_000);
+    }
+    next
+}
+
+#[test]
+fn views_from_before_a_spill_stay_and_their_references_are_void() {
+    let t = cramped();
+    let mut txn = t.begin();
+    t.insert_in(&mut txn, 0..100);
+    t.write_in(&mut txn, &[7], &[]).unwrap();
+    let old = txn.view(t.id).unwrap();
+    let (named, rows) = (rows_of(&old)[0].0, rows_of(&old).len());
+    insert_until_spilled(&t, &mut txn, 100);
+    assert_eq!(rows_of(&old).len(), rows);
+    assert_eq!(old.statistics().rows, 99);
+    let mut statement = txn.statement();
+    statement.delete(old.schema(), &[named]).unwrap();
+    assert_eq!(txn.apply(statement).unwrap_err().kind(), ErrorKind::Internal);
+    // By a reference of now it goes.
+    t.write_in(&mut txn, &[0], &[]).unwrap();
+    assert!(rows_of(&txn.view(t.id).unwrap()).iter().all(|row| row.1 != 0 && row.1 != 7));
+}
+
+#[test]
+fn a_spill_that_fails_undoes_its_statement_only() {
+    let t = cramped();
+    let mut txn = t.begin();
+    t.insert_in(&mut txn, 0..10);
+    let before = pairs(&txn, &t);
+    // A key twice, which only the sort finds: the check before it is left out.
+    let schema = txn.catalog().table(t.id).unwrap().clone();
+    let mut statement = txn.statement();
+    statement.insert(&schema, &batch(&[(3, None)])).unwrap();
+    let writes = statement.finish().unwrap().unwrap();
+    assert_eq!(txn.take_over_aside(writes).unwrap_err().sqlstate(), sqlstate::UNIQUE);
+    assert_eq!(pairs(&txn, &t), before);
+    assert_eq!(
+        t.write_in(&mut txn, &[], &[(9, None)]).unwrap_err().sqlstate(),
+        sqlstate::UNIQUE,
+        "keys are known still"
+    );
+    t.write_in(&mut txn, &[3], &[(3, Some(1))]).unwrap();
+    txn.commit().unwrap();
+}
+
+#[test]
+fn write_sets_that_cannot_go_aside_fail_cleanly() {
+    let t = cramped();
+    let mut txn = t.begin();
+    let (_, limit) = write_set_bytes(&t);
+    let held = txn.engine.memory.charge(MemoryKind::WriteSets, limit as usize);
+    let error = t.write_in(&mut txn, &[], &[(1, None)]).unwrap_err();
+    assert_eq!((error.kind(), error.sqlstate()), (ErrorKind::Full, sqlstate::OUT_OF_MEMORY));
+    drop(held);
+    t.write_in(&mut txn, &[], &[(1, None)]).unwrap();
+    txn.commit().unwrap();
+}
+
+#[test]
+fn a_savepoint_brings_back_rows_deletes_keys_and_tables() {
+    let t = cramped();
+    t.insert(0..10);
+    let mut txn = t.begin();
+    t.write_in(&mut txn, &[1], &[(100, Some(1)), (101, Some(2)), (102, None)]).unwrap();
+    let outer = txn.savepoint();
+    let at_outer = pairs(&txn, &t);
+    t.write_in(&mut txn, &[2, 100], &[(1, Some(11)), (103, None)]).unwrap();
+    let inner = txn.savepoint();
+    let at_inner = pairs(&txn, &t);
+    t.write_in(&mut txn, &[103, 101], &[(100, Some(3)), (104, None)]).unwrap();
+    let made = txn.create_table(definition("u")).unwrap();
+    txn.drop_table(t.id).unwrap();
+    assert!(txn.view(t.id).is_err());
+
+    txn.rollback_to(&inner).unwrap();
+    assert_eq!(pairs(&txn, &t), at_inner);
+    assert!(txn.view(made).is_err() && txn.catalog().table_named("u").is_none());
+    // Keys are those of then: 100 and 104 are free again, 101, 103 and 1 taken.
+    for taken in [1, 101, 102, 103, 3] {
+        assert_eq!(t.write_in(&mut txn, &[], &[(taken, None)]).unwrap_err().sqlstate(), sqlstate::UNIQUE, "{taken}");
+    }
+    t.write_in(&mut txn, &[], &[(100, None), (104, None), (2, None)]).unwrap();
+    txn.rollback_to(&inner).unwrap();
+    assert_eq!(pairs(&txn, &t), at_inner);
+
+    txn.rollback_to(&outer).unwrap();
+    assert_eq!(pairs(&txn, &t), at_outer);
+    assert_eq!(txn.rollback_to(&inner).unwrap_err().kind(), ErrorKind::Internal, "it was made later");
+    assert_eq!(t.write_in(&mut txn, &[], &[(100, None)]).unwrap_err().sqlstate(), sqlstate::UNIQUE);
+    t.write_in(&mut txn, &[], &[(103, None), (1, None)]).unwrap();
+    let third = txn.savepoint();
+    txn.release(outer).unwrap();
+    assert_eq!(txn.rollback_to(&third).unwrap_err().kind(), ErrorKind::Internal, "it went with the one around it");
+    let expected = pairs(&txn, &t);
+    txn.commit().unwrap();
+    assert_eq!(pairs(&t.begin(), &t), expected);
+}
+
+/// Rows from before the savepoint went aside meanwhile, and come back.
+#[test]
+fn a_savepoint_outlives_a_spill() {
+    let t = cramped();
+    let mut txn = t.begin();
+    t.insert_in(&mut txn, 0..50);
+    t.write_in(&mut txn, &[20], &[]).unwrap();
+    let mark = txn.savepoint();
+    let expected = pairs(&txn, &t);
+    let mut next = 50;
+    for _ in 0..2 {
+        next = insert_until_spilled(&t, &mut txn, next);
+        t.write_in(&mut txn, &[5, next - 1], &[(20, Some(0))]).unwrap();
+        txn.rollback_to(&mark).unwrap();
+        assert_eq!(pairs(&txn, &t), expected);
+        assert_eq!(t.write_in(&mut txn, &[], &[(5, None)]).unwrap_err().sqlstate(), sqlstate::UNIQUE);
+    }
+    t.write_in(&mut txn, &[], &[(20, None), (next, None)]).unwrap();
+    txn.commit().unwrap();
+    assert_eq!(pairs(&t.begin(), &t).len(), 51);
 }
 
 #[test]

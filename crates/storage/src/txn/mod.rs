@@ -1,9 +1,25 @@
-//! A transaction's private data: what it wants to write. Data only; `commit` makes it true.
+//! What a transaction wants to write: data only, private until it commits (contract 2).
 //!
-//! Comes in: rows and row references of finished statements. Goes out: one [`WriteSet`] to validate, log and apply.
-//! Invariants: nothing here is in any store; a row the transaction inserted and deleted again leaves no trace; a row of
-//! the store is named at most once among the deletes. It does not own: snapshots, or whether the writes may commit.
+//! Comes in: rows, runs and deletes of one statement after the other. Goes out: views of them as of any statement, and in
+//! the end what `commit` makes true.
+//!
+//! 1. Inserted rows are buffered ([`OwnRows`]); large statements, and what outgrows memory, are runs written aside.
+//! 2. Deleted rows are named by reference ([`OwnDeletes`]), wherever they live.
+//! 3. Keys of buffered rows are in a hash of their own ([`OwnKeys`]); those of runs in the runs.
+//!
+//! Invariants: what a view or savepoint holds never changes, and keeping it costs a later statement nothing but its own size; all
+//! bytes are counted as write sets (`memory`). It does not own: key checks (`transaction`), spilling (`transaction`), what is
+//! committed.
 
+mod own_deletes;
+mod own_keys;
+mod own_rows;
 mod write_set;
 
-pub use write_set::{DdlChange, OwnKeys, TableWrites, WriteSet};
+#[cfg(test)]
+mod tests;
+
+pub use own_deletes::{OwnDeletes, RowSets};
+pub use own_keys::OwnKeys;
+pub use own_rows::{OwnChunk, OwnRows};
+pub use write_set::{DdlChange, TableWrites, WriteSet};

@@ -1,16 +1,16 @@
 //! The write set, one part per table.
+//!
+//! All of it is shared with the views of earlier statements and with savepoints, none of which sees what is written later: a
+//! statement costs its own size, whoever else looks on.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use hashbrown::HashMap;
-use roaring::RoaringBitmap;
-
-use crate::error::Result;
+use super::{OwnDeletes, OwnRows, RowSets};
 use crate::ids::{ContainerId, RowRef, TableId};
 use crate::main_store::Run;
-use crate::row::key::KeyCodec;
-use crate::row::{RowBuffer, RowLayout};
+use crate::memory::MemoryBudget;
+use crate::row::{RowBuffer, RowLayout, RowView};
 use crate::schema::TableSchema;
 
 /// A schema change of a transaction.
@@ -22,78 +22,83 @@ pub enum DdlChange {
     Drop(Arc<TableSchema>),
 }
 
-/// Encoded primary keys of rows not yet in a store, to the row's offset in its buffer.
-pub type OwnKeys = HashMap<Box<[u8]>, u32>;
-
-/// What a transaction writes to one table.
+/// What a transaction writes to one table. A clone is cheap, and stays as it is.
 #[derive(Clone, Debug)]
 pub struct TableWrites {
-    /// The schema version the writes were made under.
-    pub schema: Arc<TableSchema>,
-    /// Rows inserted; row `i` is `RowRef(OWN_ROWS, i)` to the transaction's own later statements.
-    pub rows: RowBuffer,
-    /// Of [`TableWrites::rows`], those deleted again by a later statement.
-    pub dead_rows: RoaringBitmap,
-    /// Keys of the live [`TableWrites::rows`]; empty for a table without a key.
-    pub keys: OwnKeys,
-    /// Large inserts, written aside as runs of segments, whose files go unless a commit keeps them. Rows deleted from them again stand in [`TableWrites::deletes`].
-    pub runs: Vec<Arc<Run>>,
-    /// Rows of the stores, and of [`TableWrites::runs`], that are deleted.
-    pub deletes: BTreeMap<ContainerId, RoaringBitmap>,
+    schema: Arc<TableSchema>,
+    rows: OwnRows,
+    runs: Arc<Vec<Arc<Run>>>,
+    deletes: OwnDeletes,
+    /// How often the rows were written aside.
+    spills: u64,
 }
 
 impl TableWrites {
     /// Nothing written to `schema`'s table yet.
     #[must_use]
-    pub fn new(schema: Arc<TableSchema>) -> Self {
-        let rows = RowBuffer::new(RowLayout::new(&schema));
+    pub fn new(schema: Arc<TableSchema>, budget: &Arc<MemoryBudget>) -> Self {
+        let layout = RowLayout::new(&schema);
         Self {
+            rows: OwnRows::new(ContainerId::own_rows(0), layout, budget.clone()),
+            runs: Arc::default(),
+            deletes: OwnDeletes::new(budget.clone()),
+            spills: 0,
             schema,
-            rows,
-            dead_rows: RoaringBitmap::new(),
-            keys: OwnKeys::new(),
-            runs: Vec::new(),
-            deletes: BTreeMap::new(),
         }
     }
 
-    /// Marks `row` deleted. Returns false when it was so already.
-    pub fn delete(&mut self, row: RowRef) -> bool {
-        if row.container() == ContainerId::OWN_ROWS {
-            self.dead_rows.insert(row.offset())
-        } else {
-            self.deletes.entry(row.container()).or_default().insert(row.offset())
-        }
+    /// The schema version the writes were made under.
+    #[must_use]
+    pub fn schema(&self) -> &Arc<TableSchema> {
+        &self.schema
+    }
+
+    /// Rows inserted and not written aside, those deleted again among them.
+    #[must_use]
+    pub fn rows(&self) -> &OwnRows {
+        &self.rows
+    }
+
+    /// Rows written aside as runs of segments, whose files go unless a commit keeps them; those deleted again among them.
+    #[must_use]
+    pub fn runs(&self) -> &[Arc<Run>] {
+        &self.runs
+    }
+
+    /// Rows that are deleted: of the stores, of [`TableWrites::rows`] and of [`TableWrites::runs`].
+    #[must_use]
+    pub fn deletes(&self) -> &OwnDeletes {
+        &self.deletes
     }
 
     /// Whether this transaction deleted `row`.
     #[must_use]
     pub fn is_deleted(&self, row: RowRef) -> bool {
-        if row.container() == ContainerId::OWN_ROWS {
-            self.dead_rows.contains(row.offset())
-        } else {
-            self.deletes.get(&row.container()).is_some_and(|set| set.contains(row.offset()))
-        }
+        self.deletes.contains(row)
     }
 
-    /// Rows inserted and still live, in rows and runs.
+    /// Whether `container` holds rows of this transaction.
     #[must_use]
-    pub fn live_inserts(&self) -> u64 {
-        let in_runs: u64 = self.runs.iter().map(|run| run.rows()).sum();
-        let dead_in_runs: u64 = self
-            .runs
-            .iter()
-            .flat_map(|run| run.segments())
-            .filter_map(|part| self.deletes.get(&part.segment.id()))
-            .map(RoaringBitmap::len)
-            .sum();
-        self.rows.len() as u64 - self.dead_rows.len() + in_runs - dead_in_runs
+    pub fn is_own(&self, container: ContainerId) -> bool {
+        container.is_own_rows() || self.runs.iter().any(|run| run.segment(container).is_some())
     }
 
-    /// Bytes of the buffered rows.
+    /// [`TableWrites::rows`] that are not deleted, from offset `from` on.
+    pub fn live_rows_from(&self, from: u32) -> impl Iterator<Item = (u32, RowView<'_>)> {
+        let dead: Vec<_> = self.deletes.sets_of(self.rows.id()).collect();
+        self.rows.rows_from(from).filter(move |(offset, _)| !dead.iter().any(|set| set.contains(*offset)))
+    }
+
+    /// How many [`TableWrites::rows`] are not deleted.
     #[must_use]
-    pub fn buffered_bytes(&self) -> usize {
-        self.rows.bytes()
+    pub fn live_rows(&self) -> u64 {
+        self.rows.len() as u64 - self.deletes.count_of(self.rows.id())
+    }
+
+    /// Rows that a commit deletes: of the stores and of [`TableWrites::runs`].
+    #[must_use]
+    pub fn stored_deletes(&self) -> RowSets {
+        self.deletes.collect(|id| !id.is_own_rows())
     }
 
     /// Whether there is nothing to commit.
@@ -102,25 +107,30 @@ impl TableWrites {
         self.rows.is_empty() && self.runs.is_empty() && self.deletes.is_empty()
     }
 
-    /// Rebuilds [`TableWrites::keys`] from the live rows. The caller has checked that they are distinct.
-    ///
-    /// # Errors
-    /// Internal when a row does not fit the key.
-    pub fn index_rows(&mut self, codec: &KeyCodec, from: usize) -> Result<()> {
-        let mut key = Vec::new();
-        for row in from..self.rows.len() {
-            if self.dead_rows.contains(row as u32) {
-                continue;
-            }
-            key.clear();
-            codec.encode_row(self.rows.row(row), &mut key);
-            self.keys.insert(key.as_slice().into(), row as u32);
+    /// Deletes `rows`.
+    pub fn delete(&mut self, rows: RowSets) {
+        self.deletes.add(rows);
+    }
+
+    /// Inserts `rows`, and those of `runs`.
+    pub fn insert(&mut self, rows: RowBuffer, runs: Vec<Arc<Run>>) {
+        self.rows.append(rows);
+        if !runs.is_empty() {
+            Arc::make_mut(&mut self.runs).extend(runs);
         }
-        Ok(())
+    }
+
+    /// Puts `runs`, which hold exactly its live rows, in the place of [`TableWrites::rows`]. References to those name nothing
+    /// any more: later rows are another container.
+    pub fn spilled(&mut self, runs: Vec<Arc<Run>>) {
+        self.spills += 1;
+        self.deletes.forget(self.rows.id());
+        self.rows = self.rows.next(ContainerId::own_rows(self.spills));
+        Arc::make_mut(&mut self.runs).extend(runs);
     }
 }
 
-/// All a transaction wants to write.
+/// All a transaction wants to write. A clone costs a pointer per table.
 #[derive(Clone, Debug, Default)]
 pub struct WriteSet {
     /// Per table; shared with the scans of later statements.

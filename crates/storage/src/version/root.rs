@@ -34,10 +34,10 @@ pub enum Container<'a> {
     Segment(&'a Arc<crate::segment::Segment>),
 }
 
-impl Container<'_> {
+impl<'a> Container<'a> {
     /// Its delete log.
     #[must_use]
-    pub fn deletes(&self) -> &DeleteLog {
+    pub fn deletes(&self) -> &'a DeleteLog {
         match self {
             Self::Delta(delta) => delta.deletes(),
             Self::Segment(segment) => segment.deletes(),

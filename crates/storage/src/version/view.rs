@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::delta_store::DeltaGeneration;
-use crate::ids::{CommitTs, ContainerId, RowRef};
+use crate::ids::{CommitTs, RowRef};
 use crate::schema::TableSchema;
 use crate::txn::TableWrites;
 use crate::version::{Snapshot, TableVersion};
@@ -70,7 +70,7 @@ impl TableView {
         if self.own.as_ref().is_some_and(|own| own.is_deleted(row)) {
             return false;
         }
-        if row.container() == ContainerId::OWN_ROWS {
+        if row.container().is_own_rows() {
             return true;
         }
         self.version

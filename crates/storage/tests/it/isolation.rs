@@ -1,8 +1,12 @@
 //! Conflicts: first committer wins, per row and per key.
 
+use mainstem_storage::database::Database;
+use mainstem_storage::ids::TableId;
+use mainstem_storage::transaction::TransactionMode;
+
 use crate::support::*;
 
-fn table_with(ids: std::ops::Range<i64>) -> (mainstem_storage::database::Database, mainstem_storage::ids::TableId) {
+fn table_with(ids: std::ops::Range<i64>) -> (Database, TableId) {
     let db = memory();
     let t = create(&db, "t", true, 7);
     let mut txn = begin(&db);
@@ -20,6 +24,57 @@ fn the_first_committer_wins_a_row() {
     a.commit().unwrap();
     assert_eq!(state(b.commit()), "40001");
     assert_eq!(contents(&db, t)[1].1, 1);
+}
+
+/// Contract 2: statements check early. Where the row went meanwhile makes no difference.
+#[test]
+fn a_row_that_was_changed_since_the_snapshot_ends_the_statement() {
+    let moves: [fn(&Database, TableId); 4] = [
+        |_, _| {},
+        |db, t| db.freeze(t).unwrap(),
+        |db, t| db.flush(t).unwrap(),
+        |db, t| {
+            db.flush(t).unwrap();
+            db.merge(t).unwrap();
+        },
+    ];
+    for before in moves {
+        for after in moves {
+            let (db, t) = table_with(0..20);
+            let (mut late, mut deleted, mut updated) = (begin(&db), begin(&db), begin(&db));
+            before(&db, t);
+            let mut first = begin(&db);
+            update(&mut first, t, &[3], |r| r.1 = 33).unwrap();
+            delete(&mut first, t, &[4]).unwrap();
+            first.commit().unwrap();
+            after(&db, t);
+            assert_eq!(state(delete(&mut deleted, t, &[3])), "40001");
+            assert_eq!(state(update(&mut updated, t, &[4], |r| r.1 = 44)), "40001");
+            // Rows that only moved are no conflict, neither here nor at the commit.
+            update(&mut late, t, &[2, 5], |r| r.1 = 55).unwrap();
+            update(&mut late, t, &[5], |r| r.1 = 56).unwrap();
+            assert_eq!(state(update(&mut late, t, &[3, 6], |r| r.1 = 66)), "40001");
+            late.commit().unwrap();
+            let values: Vec<(i64, i32)> = contents(&db, t).iter().map(|r| (r.0, r.1)).collect();
+            assert_eq!(values[2..6], [(2, 55), (3, 33), (5, 56), (6, 42)]);
+        }
+    }
+}
+
+#[test]
+fn a_table_that_was_dropped_since_the_snapshot_ends_the_statement() {
+    let (db, t) = table_with(0..5);
+    let (mut writer, mut deleter) = (begin(&db), begin(&db));
+    let mut dropper = begin(&db);
+    dropper.drop_table(t).unwrap();
+    dropper.commit().unwrap();
+    assert_eq!(state(insert(&mut writer, t, &[row(9, 9)])), "40001");
+    assert_eq!(state(delete(&mut deleter, t, &[1])), "40001");
+    let own = writer.create_table(definition("u", true, 7)).unwrap();
+    insert(&mut writer, own, &rows(0..3)).unwrap();
+    delete(&mut writer, own, &[1]).unwrap();
+    writer.commit().unwrap();
+    assert_eq!(contents(&db, own).len(), 2);
 }
 
 #[test]
@@ -105,8 +160,7 @@ fn concurrent_increments_lose_no_update() {
                     let mut done = 0;
                     while done < 50 {
                         let mut txn = begin_applied(&db);
-                        update(&mut txn, t, &[1], |r| r.1 += 1).unwrap();
-                        match txn.commit() {
+                        match update(&mut txn, t, &[1], |r| r.1 += 1).and_then(|_| txn.commit()) {
                             Ok(_) => done += 1,
                             Err(e) => assert_eq!(e.sqlstate(), "40001"),
                         }
@@ -119,4 +173,30 @@ fn concurrent_increments_lose_no_update() {
     });
     assert_eq!(contents(&db, t)[0].1, committed);
     assert_eq!(committed, 200);
+}
+
+/// A snapshot from before the wait would only meet the commit that was waited for.
+#[test]
+fn a_writer_that_waited_at_a_gate_sees_what_it_waited_for() {
+    let (db, t) = table_with(0..5);
+    let gate = db.close_write_gate(t);
+    let (arrived, at_gate) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| {
+            arrived.send(()).unwrap();
+            let mut txn = db.begin_behind_gate(TransactionMode::default(), |_| Some(t)).unwrap();
+            update(&mut txn, t, &[1], |r| r.1 += 1).and_then(|_| txn.commit()).map(drop)
+        });
+        at_gate.recv().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        let mut holder = begin(&db);
+        update(&mut holder, t, &[1], |r| r.1 = 100).unwrap();
+        holder.commit().unwrap();
+        drop(gate);
+        assert_eq!(state(waiting.join().unwrap()), "ok");
+    });
+    assert_eq!(contents(&db, t)[1].1, 101);
+    let gate = db.close_write_gate(t);
+    db.begin_behind_gate(TransactionMode::default(), |_| None).unwrap();
+    drop(gate);
 }

@@ -1,0 +1,46 @@
+//! Buffered rows of a write set, written aside as runs: those of a commit that has too many for the lock, and those of a
+//! transaction that has too many for memory.
+
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+
+use crate::commit::Engine;
+use crate::error::Result;
+use crate::limits;
+use crate::load::Loader;
+use crate::main_store::Run;
+use crate::memory::MemoryKind;
+use crate::schema::TableSchema;
+use crate::txn::TableWrites;
+
+impl Engine {
+    /// A load into `schema`'s table whose sort fits the memory that write sets may take.
+    #[must_use]
+    pub fn loader(&self, schema: &Arc<TableSchema>) -> Loader {
+        let share = usize::try_from(self.memory.share(MemoryKind::WriteSets) / 2).unwrap_or(usize::MAX);
+        let bytes = limits::LOAD_SORT_BYTES.min(share);
+        Loader::new(schema.clone(), self.load_target(), schema.options.segment_rows)
+            .with_sort_limits(limits::LOAD_SORT_ROWS, bytes)
+    }
+
+    /// The live buffered rows of `writes` as runs.
+    ///
+    /// # Errors
+    /// Io or Full: nothing is left of them. Constraint (23505) when two have one key.
+    pub fn write_aside(&self, writes: &TableWrites) -> Result<Vec<Arc<Run>>> {
+        let schema = writes.schema();
+        let (columns, arrow) = (schema.column_ids(), schema.arrow());
+        let dead: Vec<_> = writes.deletes().sets_of(writes.rows().id()).collect();
+        let mut loader = self.loader(schema);
+        for chunk in writes.rows().chunks() {
+            let is_live = |at: &u32| !dead.iter().any(|set| set.contains(chunk.first() + at));
+            let live: Vec<u32> = (0..chunk.rows().len() as u32).filter(is_live).collect();
+            for part in live.chunks(limits::BATCH_ROWS) {
+                let arrays = chunk.rows().take_arrays(&columns, part)?;
+                loader.push(&RecordBatch::try_new(arrow.clone(), arrays)?)?;
+            }
+        }
+        loader.finish()
+    }
+}

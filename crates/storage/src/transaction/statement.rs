@@ -1,0 +1,156 @@
+//! What a running statement writes, aside until it ends.
+
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+
+use crate::commit::Engine;
+use crate::error::{Error, Result};
+use crate::ids::RowRef;
+use crate::limits;
+use crate::load::Loader;
+use crate::main_store::Run;
+use crate::row::{RowBuffer, RowLayout, check_batch};
+use crate::schema::TableSchema;
+use crate::txn::RowSets;
+use crate::version::Snapshot;
+
+/// What the running statement writes: to one table, aside until the statement ends.
+#[derive(Debug)]
+pub struct StatementWrites {
+    engine: Arc<Engine>,
+    /// To look for rows that somebody else changed; `None` in a read-only transaction, for which nothing is forwarded.
+    snapshot: Option<Arc<Snapshot>>,
+    table: Option<Arc<TableSchema>>,
+    rows: Option<RowBuffer>,
+    loader: Option<Loader>,
+    inserted: u64,
+    deleted: TableDeletes,
+}
+
+/// What a finished statement wrote.
+pub(super) struct Finished {
+    pub schema: Arc<TableSchema>,
+    pub rows: RowBuffer,
+    pub runs: Vec<Arc<Run>>,
+    pub deleted: TableDeletes,
+}
+
+/// Rows a statement deletes, each once.
+#[derive(Debug, Default)]
+pub(super) struct TableDeletes {
+    pub(super) by_container: RowSets,
+    pub(super) rows: u64,
+}
+
+impl TableDeletes {
+    pub(super) fn contains(&self, row: RowRef) -> bool {
+        self.by_container.get(&row.container()).is_some_and(|set| set.contains(row.offset()))
+    }
+
+    pub(super) fn rows(&self) -> impl Iterator<Item = RowRef> {
+        self.by_container.iter().flat_map(|(&id, set)| set.iter().map(move |offset| RowRef::new(id, offset)))
+    }
+}
+
+impl StatementWrites {
+    pub(super) fn new(engine: Arc<Engine>, snapshot: Option<Arc<Snapshot>>) -> Self {
+        Self { engine, snapshot, table: None, rows: None, loader: None, inserted: 0, deleted: TableDeletes::default() }
+    }
+
+    /// Whether it has named no table.
+    pub(super) fn is_untouched(&self) -> bool {
+        self.table.is_none()
+    }
+
+    /// The writes; `None` when there are none.
+    pub(super) fn finish(self) -> Result<Option<Finished>> {
+        let Some(schema) = self.table else { return Ok(None) };
+        let rows = self.rows.unwrap_or_else(|| RowBuffer::new(RowLayout::new(&schema)));
+        let runs = self.loader.map(Loader::finish).transpose()?.unwrap_or_default();
+        let nothing = rows.is_empty() && runs.is_empty() && self.deleted.rows == 0;
+        Ok((!nothing).then_some(Finished { schema, rows, runs, deleted: self.deleted }))
+    }
+
+    /// Whether a later commit changed one of the rows it deletes (contract 2).
+    pub(super) fn check_unchanged(&self) -> Result<()> {
+        match (&self.snapshot, &self.table) {
+            (Some(snapshot), Some(table)) => self.engine.check_unchanged(table, snapshot, self.deleted.rows()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Inserts `batch`: the columns of `table` in their order. Types, NOT NULL, lengths and ranges are checked here; keys at
+    /// the end of the statement. A large insert goes to segments aside, in bounded memory.
+    ///
+    /// # Errors
+    /// Constraint or Invalid for a value the table does not take; Full or Io when written aside.
+    pub fn insert(&mut self, table: &Arc<TableSchema>, batch: &RecordBatch) -> Result<()> {
+        self.enter(table)?;
+        let batch = check_batch(table, batch)?;
+        self.inserted += batch.num_rows() as u64;
+        if let Some(loader) = &mut self.loader {
+            return loader.push(&batch);
+        }
+        let rows = self.rows.get_or_insert_with(|| RowBuffer::new(RowLayout::new(table)));
+        if rows.len() + batch.num_rows() <= limits::COMMIT_ROWS_MAX && rows.bytes() <= limits::COMMIT_BYTES_MAX {
+            return rows.push_batch(&batch);
+        }
+        let mut loader = self.engine.loader(table);
+        if !rows.is_empty() {
+            let arrays = rows.to_arrays(&table.column_ids(), 0..rows.len())?;
+            loader.push(&RecordBatch::try_new(table.arrow(), arrays)?)?;
+        }
+        loader.push(&batch)?;
+        self.rows = None;
+        self.loader = Some(loader);
+        Ok(())
+    }
+
+    /// Deletes `rows`, which a scan or probe of this transaction's view of `table` named. A row named twice counts once.
+    ///
+    /// # Errors
+    /// Conflict (40001) when a later commit changed one of them; Invalid when the statement writes to two tables.
+    pub fn delete(&mut self, table: &Arc<TableSchema>, rows: &[RowRef]) -> Result<()> {
+        self.enter(table)?;
+        if let Some(snapshot) = &self.snapshot {
+            self.engine.check_writable()?;
+            self.engine.check_unchanged(table, snapshot, rows.iter().copied())?;
+        }
+        for row in rows {
+            if self.deleted.by_container.entry(row.container()).or_default().insert(row.offset()) {
+                self.deleted.rows += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether this statement has deleted `row` already.
+    #[must_use]
+    pub fn has_deleted(&self, row: RowRef) -> bool {
+        self.deleted.contains(row)
+    }
+
+    /// Rows inserted so far.
+    #[must_use]
+    pub fn inserted(&self) -> u64 {
+        self.inserted
+    }
+
+    /// Rows deleted so far.
+    #[must_use]
+    pub fn deleted(&self) -> u64 {
+        self.deleted.rows
+    }
+
+    fn enter(&mut self, table: &Arc<TableSchema>) -> Result<()> {
+        match &self.table {
+            Some(entered) if entered.id != table.id => Err(Error::unsupported("a statement that writes to two tables")),
+            Some(_) => Ok(()),
+            None => {
+                self.table = Some(table.clone());
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! A finished statement joins the write set; a write set that outgrows its memory goes aside.
+//!
+//! Rows are buffered until write sets, of this transaction or of all together, take half of their share of memory; then this
+//! transaction's live rows of the table become runs of segments, as those of a large statement do, and their keys are found in
+//! the runs. The other half is for statements under way and for what cannot go aside: deletes, and rows that a savepoint holds.
+
+use std::sync::Arc;
+
+use crate::error::{Error, ErrorKind, Result, sqlstate};
+use crate::limits;
+use crate::memory::MemoryKind;
+use crate::transaction::Transaction;
+use crate::transaction::statement::Finished;
+use crate::txn::TableWrites;
+
+impl Transaction {
+    /// Refuses references to own rows that are no more.
+    pub(super) fn check_own_references(&self, writes: &Finished) -> Result<()> {
+        let own = self.writes.tables.get(&writes.schema.id);
+        let valid = writes.deleted.by_container.iter().filter(|(id, _)| id.is_own_rows()).all(|(id, set)| {
+            own.is_some_and(|own| {
+                own.rows().id() == *id && set.max().is_none_or(|max| (max as usize) < own.rows().len())
+            })
+        });
+        if valid { Ok(()) } else { Err(Error::internal("a statement names own rows that a later one has moved")) }
+    }
+
+    /// Refuses `writes` when write sets take their whole share of memory.
+    pub(super) fn check_room(&self, writes: &Finished) -> Result<()> {
+        let deletes: usize = writes.deleted.by_container.values().map(|set| set.serialized_size()).sum();
+        let bytes = (writes.rows.bytes() + deletes) as u64;
+        let memory = &self.engine.memory;
+        if memory.used(MemoryKind::WriteSets) + bytes <= memory.share(MemoryKind::WriteSets) {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::Full,
+            sqlstate::OUT_OF_MEMORY,
+            "the writes of open transactions take their whole share of memory_limit: end transactions, release savepoints, or raise memory_limit",
+        ))
+    }
+
+    /// Whether the table's buffered rows have to go aside with those of `writes`.
+    pub(super) fn must_spill(&self, writes: &Finished) -> bool {
+        let memory = &self.engine.memory;
+        let share = memory.share(MemoryKind::WriteSets);
+        let (rows, bytes) = self
+            .writes
+            .tables
+            .get(&writes.schema.id)
+            .map_or((true, 0), |own| (own.rows().has_room(writes.rows.len()), own.rows().bytes()));
+        let worth_it = (bytes + writes.rows.bytes()) as u64 >= limits::SPILL_BYTES_MIN.min(share / 8);
+        !rows || (worth_it && memory.used(MemoryKind::WriteSets) + writes.rows.bytes() as u64 > share / 2)
+    }
+
+    /// Takes `writes` over.
+    pub(super) fn take_over(&mut self, writes: Finished) {
+        let Finished { schema, rows, runs, deleted } = writes;
+        if !self.keys.contains_key(&schema.id)
+            && let Some(keys) = self.new_keys(&schema)
+        {
+            self.keys.insert(schema.id, keys);
+        }
+        let memory = &self.engine.memory;
+        let own =
+            self.writes.tables.entry(schema.id).or_insert_with(|| Arc::new(TableWrites::new(schema.clone(), memory)));
+        let own = Arc::make_mut(own);
+        let first = own.rows().len() as u32;
+        if let Some(keys) = self.keys.get_mut(&schema.id) {
+            for offset in deleted.by_container.get(&own.rows().id()).into_iter().flatten() {
+                if let Some(row) = own.rows().row(offset) {
+                    keys.remove(offset, row);
+                }
+            }
+        }
+        own.delete(deleted.by_container);
+        own.insert(rows, runs);
+        if let Some(keys) = self.keys.get_mut(&schema.id) {
+            own.rows().rows_from(first).for_each(|(offset, row)| keys.insert(offset, row));
+        }
+    }
+
+    /// Takes `writes` over and puts the table's buffered rows aside. After an error nothing has changed.
+    pub(super) fn take_over_aside(&mut self, writes: Finished) -> Result<()> {
+        let Finished { schema, rows, runs, deleted } = writes;
+        let mut own = match self.writes.tables.get(&schema.id) {
+            Some(own) => TableWrites::clone(own),
+            None => TableWrites::new(schema.clone(), &self.engine.memory),
+        };
+        own.delete(deleted.by_container);
+        own.insert(rows, runs);
+        let aside = self.engine.write_aside(&own)?;
+        own.spilled(aside);
+        self.writes.tables.insert(schema.id, Arc::new(own));
+        self.keys.remove(&schema.id);
+        Ok(())
+    }
+}

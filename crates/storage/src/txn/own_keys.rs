@@ -1,0 +1,112 @@
+//! Keys of the live rows a transaction has inserted and not written aside, to the row that has each.
+//!
+//! Only the transaction's newest state has it: views never ask. Rows hold their keys, so an entry is a hash and an offset.
+
+use std::sync::Arc;
+
+use hashbrown::HashTable;
+
+use super::OwnRows;
+use crate::memory::{Charge, MemoryBudget, MemoryKind};
+use crate::row::RowView;
+use crate::row::key::{KeyCodec, hash_key};
+
+/// A row and the hash of its key.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    hash: u64,
+    row: u32,
+}
+
+/// The keys of one table's own rows.
+#[derive(Debug)]
+pub struct OwnKeys {
+    codec: KeyCodec,
+    entries: HashTable<Entry>,
+    charge: Charge,
+    /// The key at hand.
+    key: Vec<u8>,
+}
+
+impl OwnKeys {
+    /// No keys yet, as `codec` encodes them.
+    #[must_use]
+    pub fn new(codec: KeyCodec, budget: &Arc<MemoryBudget>) -> Self {
+        let charge = budget.charge(MemoryKind::WriteSets, 0);
+        Self { codec, entries: HashTable::new(), charge, key: Vec::new() }
+    }
+
+    /// How keys are encoded.
+    #[must_use]
+    pub fn codec(&self) -> &KeyCodec {
+        &self.codec
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Bytes held.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.charge.bytes()
+    }
+
+    /// The row of `rows` that has `key`.
+    #[must_use]
+    pub fn find(&self, key: &[u8], rows: &OwnRows) -> Option<u32> {
+        let hash = hash_key(key);
+        let mut theirs = Vec::new();
+        let has_key = |entry: &Entry| {
+            theirs.clear();
+            entry.hash == hash
+                && rows.row(entry.row).is_some_and(|row| {
+                    self.codec.encode_row(row, &mut theirs);
+                    theirs == key
+                })
+        };
+        self.entries.find(hash, has_key).map(|entry| entry.row)
+    }
+
+    /// Adds the key of `row`, which stands at `offset`; no other live row has it.
+    pub fn insert(&mut self, offset: u32, row: RowView<'_>) {
+        let hash = self.hash(row);
+        self.entries.insert_unique(hash, Entry { hash, row: offset }, |entry| entry.hash);
+        self.recount();
+    }
+
+    /// Removes the key of `row`, which stands at `offset`, if it is there.
+    pub fn remove(&mut self, offset: u32, row: RowView<'_>) {
+        let hash = self.hash(row);
+        if let Ok(entry) = self.entries.find_entry(hash, |entry| entry.row == offset) {
+            entry.remove();
+        }
+    }
+
+    /// Removes all.
+    pub fn clear(&mut self) {
+        self.entries = HashTable::new();
+        self.recount();
+    }
+
+    fn hash(&mut self, row: RowView<'_>) -> u64 {
+        self.key.clear();
+        self.codec.encode_row(row, &mut self.key);
+        hash_key(&self.key)
+    }
+
+    fn recount(&mut self) {
+        let bytes = self.entries.allocation_size();
+        if bytes as u64 != self.charge.bytes() {
+            self.charge.resize(bytes);
+        }
+    }
+}
