@@ -400,7 +400,8 @@ fn the_log_tail_stays_short() {
         write(&mut txn, busy, &[], &(0..1_000).map(|id| (id, round)).collect::<Vec<_>>()).unwrap();
         txn.commit().unwrap();
     }
-    let end = Instant::now() + Duration::from_secs(30);
+    // Generous: a busy disk takes long for a thousand small segments.
+    let end = Instant::now() + Duration::from_secs(120);
     while db.log_tail_bytes() > limit && Instant::now() < end {
         std::thread::sleep(Duration::from_millis(20));
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::commit::Gates;
-use crate::commit::tail::TailGauge;
+use crate::commit::pressure::TailGauge;
 use crate::deletes::DeleteFile;
 use crate::disk::Disk;
 use crate::error::{Error, Result};

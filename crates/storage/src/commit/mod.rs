@@ -16,7 +16,6 @@
 //! what a statement means.
 
 mod apply;
-mod aside;
 mod checkpoint;
 mod early;
 mod engine;
@@ -25,7 +24,6 @@ mod gate;
 mod install;
 mod prepare;
 mod pressure;
-mod tail;
 pub mod record;
 
 #[cfg(test)]

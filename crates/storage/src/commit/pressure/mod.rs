@@ -1,5 +1,9 @@
 //! Back-pressure: writers wait, holding no lock, while merges have too many frozen deltas to work off (contract 8).
 
+mod tail;
+
+pub(super) use tail::TailGauge;
+
 use std::time::{Duration, Instant};
 
 use crate::commit::Engine;

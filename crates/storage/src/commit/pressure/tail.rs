@@ -28,7 +28,7 @@ const INSTALL_SHARE: u64 = 8;
 
 /// Who waits for a shorter tail, and what came of the attempts to make it so.
 #[derive(Debug, Default)]
-pub(super) struct TailGauge {
+pub(in crate::commit) struct TailGauge {
     waiting: AtomicUsize,
     attempts: Mutex<Attempts>,
     ended: Condvar,
@@ -94,7 +94,7 @@ impl Engine {
     ///
     /// # Errors
     /// Full (53100) when the tail cannot be made shorter, or not in time, or the disk is full; Closed.
-    pub(super) fn reserve_log(&self, bytes: usize, before_waiting: impl FnOnce()) -> Result<Reservation> {
+    pub(in crate::commit) fn reserve_log(&self, bytes: usize, before_waiting: impl FnOnce()) -> Result<Reservation> {
         if let Some(space) = self.log.reserve_below(bytes, self.writers_tail_end())? {
             return Ok(space);
         }

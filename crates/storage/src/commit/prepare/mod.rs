@@ -1,5 +1,7 @@
 //! Phase (a) of a commit: everything that may take time, outside the lock.
 
+mod aside;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
