@@ -20,6 +20,7 @@ mod api;
 mod sql;
 mod session;
 mod plan;
+mod short;
 mod provider;
 mod rules;
 mod value;

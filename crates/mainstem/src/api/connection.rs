@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 use super::{Appender, QueryResult, Row, Rows, Statement, StatementOutcome, Transaction};
 use crate::plan::Description;
-use crate::session::{Interrupts, Prepared, Session, Shared, TransactionStatus};
+use crate::session::{Interrupts, Prepared, Session, Shared, ShortOutcome, TransactionStatus};
 use crate::sql::{self, Script};
 use crate::value::{Params, ValueRef};
 
@@ -169,6 +169,15 @@ impl Connection {
     pub(super) fn run_prepared(&self, prepared: &mut Prepared, values: &[ValueRef<'_>]) -> Result<StatementOutcome> {
         let outcome = self.session.lock().run_prepared(prepared, values)?;
         Ok(StatementOutcome::new(outcome, &self.shared))
+    }
+
+    pub(super) fn run_short(
+        &self,
+        prepared: &mut Prepared,
+        values: &[ValueRef<'_>],
+        gives_rows: bool,
+    ) -> Result<Option<ShortOutcome>> {
+        self.session.lock().run_short(prepared, values, gives_rows)
     }
 
     pub(super) fn gives_rows(&self, prepared: &Prepared) -> bool {

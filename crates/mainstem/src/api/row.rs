@@ -130,13 +130,25 @@ fn no_column(message: String) -> Error {
 #[derive(Debug)]
 pub struct Rows {
     columns: Arc<[ResultColumn]>,
-    result: QueryResult,
-    batch: Option<BatchRows>,
+    source: Source,
+}
+
+#[derive(Debug)]
+enum Source {
+    /// A running query, and what is left of its last batch.
+    Running(Box<QueryResult>, Option<BatchRows>),
+    /// The one row there may be, without a batch.
+    Found(Option<Vec<Value>>),
 }
 
 impl Rows {
     pub(super) fn new(result: QueryResult) -> Self {
-        Self { columns: ResultColumn::of(&result.schema()), result, batch: None }
+        Self { columns: ResultColumn::of(&result.schema()), source: Source::Running(Box::new(result), None) }
+    }
+
+    /// The row of a short statement.
+    pub(super) fn found(columns: Arc<[ResultColumn]>, row: Option<Vec<Value>>) -> Self {
+        Self { columns, source: Source::Found(row) }
     }
 
     /// Name and type of each column; known before the first row is.
@@ -164,11 +176,15 @@ impl Iterator for Rows {
     type Item = Result<Row>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        let (result, rest) = match &mut self.source {
+            Source::Found(row) => return row.take().map(|values| Ok(Row::new(self.columns.clone(), values))),
+            Source::Running(result, rest) => (result, rest),
+        };
         loop {
-            if let Some(values) = self.batch.as_mut().and_then(BatchRows::next) {
+            if let Some(values) = rest.as_mut().and_then(BatchRows::next) {
                 return Some(values.map(|values| Row::new(self.columns.clone(), values)));
             }
-            self.batch = match self.result.next()?.and_then(|batch| BatchRows::new(&batch, &self.columns)) {
+            *rest = match result.next()?.and_then(|batch| BatchRows::new(&batch, &self.columns)) {
                 Ok(batch) => Some(batch),
                 Err(e) => return Some(Err(e)),
             };

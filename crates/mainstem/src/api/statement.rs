@@ -8,7 +8,8 @@ use mainstem_storage::{Error, Result};
 use parking_lot::Mutex;
 
 use super::{Connection, QueryResult, Row, Rows, StatementOutcome};
-use crate::session::Prepared;
+use crate::session::{Prepared, ShortOutcome};
+use crate::short::Answer;
 use crate::value::{Params, ResultColumn, ValueRef};
 
 /// A statement that was parsed once and is run with values for its parameters `$1`, `$2`, ... any number of times. When a
@@ -38,8 +39,13 @@ impl<'a> Statement<'a> {
         Self { connection, prepared: Mutex::new(prepared) }
     }
 
-    fn run(&self, params: impl Params) -> Result<StatementOutcome> {
-        params.with_values(|values: &[ValueRef<'_>]| self.connection.run_prepared(&mut self.prepared.lock(), values))
+    fn run(&self, values: &[ValueRef<'_>]) -> Result<StatementOutcome> {
+        self.connection.run_prepared(&mut self.prepared.lock(), values)
+    }
+
+    /// Runs it without a plan, if it is a short statement that gives rows or none, as wanted.
+    fn run_short(&self, values: &[ValueRef<'_>], gives_rows: bool) -> Result<Option<ShortOutcome>> {
+        self.connection.run_short(&mut self.prepared.lock(), values, gives_rows)
     }
 
     /// Runs it; returns how many rows it wrote. Rows that it gives are read and forgotten.
@@ -48,7 +54,10 @@ impl<'a> Statement<'a> {
     /// Those of the statement; 08P01 when the number of values is not that of the parameters; 42804, 22P02 and 22003 for a
     /// value that its parameter does not take.
     pub fn execute(&self, params: impl Params) -> Result<u64> {
-        self.run(params)?.finish()
+        params.with_values(|values: &[ValueRef<'_>]| match self.run_short(values, false)? {
+            Some(ShortOutcome { answer: Answer::Written(rows), .. }) => Ok(rows),
+            _ => self.run(values)?.finish(),
+        })
     }
 
     /// Runs it and gives its rows.
@@ -56,7 +65,10 @@ impl<'a> Statement<'a> {
     /// # Errors
     /// As [`Statement::execute`]; 42601 when the statement gives no rows, it has not run then.
     pub fn query(&self, params: impl Params) -> Result<Rows> {
-        self.query_batches(params).map(QueryResult::rows)
+        params.with_values(|values: &[ValueRef<'_>]| match self.run_short(values, true)? {
+            Some(ShortOutcome { answer: Answer::Row(row), columns }) => Ok(Rows::found(columns, row)),
+            _ => self.plan_batches(values).map(QueryResult::rows),
+        })
     }
 
     /// Runs it and gives its rows as Arrow batches.
@@ -64,10 +76,14 @@ impl<'a> Statement<'a> {
     /// # Errors
     /// As [`Statement::query`].
     pub fn query_batches(&self, params: impl Params) -> Result<QueryResult> {
+        params.with_values(|values: &[ValueRef<'_>]| self.plan_batches(values))
+    }
+
+    fn plan_batches(&self, values: &[ValueRef<'_>]) -> Result<QueryResult> {
         if !self.connection.gives_rows(&self.prepared.lock()) {
             return Err(Error::invalid(sqlstate::SYNTAX, "the statement gives no rows; use execute"));
         }
-        self.run(params)?.into_rows()
+        self.run(values)?.into_rows()
     }
 
     /// Runs it and gives its only row.

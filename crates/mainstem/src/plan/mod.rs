@@ -12,6 +12,7 @@ mod csv;
 mod define;
 mod parameters;
 
+pub(crate) use assign::assign;
 pub(crate) use copy::{copy_from, copy_to};
 pub(crate) use define::{create_table, drop_table};
 pub(crate) use parameters::{Description, Parameters, bind, describe};

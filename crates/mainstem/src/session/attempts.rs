@@ -6,11 +6,14 @@
 //! 3. From the third on, the write gate of its table is closed to later writers until it is done. Attempts that do not hold
 //!    it wait before they take their snapshot: an older one would only meet the commit that was waited for.
 
+use mainstem_storage::database::Database;
+use mainstem_storage::ids::TableId;
+use mainstem_storage::settings::Synchronous;
 use mainstem_storage::transaction::{Transaction, TransactionMode};
 use mainstem_storage::version::Base;
-use mainstem_storage::{ErrorKind, Result};
+use mainstem_storage::{Error, ErrorKind, Result};
 
-use super::Environment;
+use super::{Cancel, Environment};
 
 /// A write that can be run any number of times, each in a transaction of its own.
 pub(super) type Write<'a, T> = &'a mut dyn FnMut(&mut Environment<'_>, &mut Transaction) -> Result<T>;
@@ -44,4 +47,39 @@ pub(super) fn in_own_transaction<T>(env: &mut Environment<'_>, table: Option<&st
             }
         }
     }
+}
+
+/// Runs `write`, a short statement that commits by itself and writes to `table`, until it has committed or fails for good. All its
+/// runs begin at *applied*: a row that others are changing all the time would be in its way at *visible*.
+pub(super) fn short_in_own_transaction<T>(
+    storage: &Database,
+    synchronous: Synchronous,
+    table: TableId,
+    watch: impl Fn() -> Cancel,
+    mut write: impl FnMut(Transaction) -> Result<T>,
+) -> Result<T> {
+    let mode = TransactionMode { read_only: false, synchronous, base: Base::Applied };
+    let mut gate = None;
+    // The first run takes microseconds.
+    let mut cancel = None;
+    for attempt in 1_u32.. {
+        if attempt > 1 {
+            cancel.get_or_insert_with(&watch).check()?;
+        }
+        let transaction = if attempt < 3 {
+            storage.begin_behind_gate(mode, |_| Some(table))?
+        } else {
+            gate.get_or_insert_with(|| storage.close_write_gate(table));
+            storage.begin(mode)?
+        };
+        let read_ts = transaction.read_ts();
+        match write(transaction) {
+            Err(error) if error.kind() == ErrorKind::Conflict => {}
+            outcome => {
+                storage.wait_visible(read_ts)?;
+                return outcome;
+            }
+        }
+    }
+    Err(Error::internal("more runs of a statement than can be counted"))
 }

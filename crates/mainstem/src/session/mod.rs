@@ -10,6 +10,7 @@ mod attempts;
 mod copy;
 mod planner;
 mod prepared;
+mod short;
 mod runtime;
 mod settings;
 mod system;
@@ -39,6 +40,7 @@ pub(crate) use planner::{Planner, Running, Source, template};
 pub(crate) use prepared::Prepared;
 pub(crate) use runtime::{Batches, Cancel, Interrupts, Runtime};
 pub(crate) use settings::{Settings, cores};
+pub(crate) use short::ShortOutcome;
 
 /// What all connections of a database share.
 #[derive(Debug)]
@@ -251,6 +253,9 @@ impl Session {
     fn dispatch(&mut self, statement: Statement) -> Result<Outcome> {
         if matches!(self.current, Current::Failed) && !matches!(statement, Statement::Commit | Statement::Rollback) {
             return Err(failed());
+        }
+        if let Some(outcome) = self.run_short_once(&statement)? {
+            return Ok(outcome);
         }
         match statement {
             Statement::Query(query) => self.query("SELECT", Ast::Query(query)),

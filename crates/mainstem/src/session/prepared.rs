@@ -14,6 +14,7 @@ use mainstem_storage::row::Value;
 use mainstem_storage::schema::DataType;
 use mainstem_storage::{Error, Result};
 
+use super::short::Compiled;
 use super::{Outcome, Session};
 use crate::plan::{self, Description, Parameters};
 use crate::sql::{PreparedStatement, SettingStatement, Statement, Template, state};
@@ -27,11 +28,22 @@ pub(crate) struct Prepared {
     declared: Vec<DataType>,
     /// What the statement was under a version of the schema.
     described: Option<(Arc<Catalog>, Arc<Description>)>,
+    /// Whether it is short, under a version of the schema.
+    pub(super) compiled: Option<Arc<Compiled>>,
 }
 
 impl Prepared {
     fn new(template: Arc<Template>, declared: Vec<DataType>) -> Self {
-        Self { template, declared, described: None }
+        Self { template, declared, described: None, compiled: None }
+    }
+
+    pub(super) fn template(&self) -> &Template {
+        &self.template
+    }
+
+    /// Whether `values` are as many as it takes, and as the library gives them: PREPARE may have declared other types.
+    pub(super) fn takes(&self, values: &[ValueRef<'_>]) -> bool {
+        self.declared.is_empty() && values.len() == self.template.parameters()
     }
 
     /// How many values it takes.
@@ -86,8 +98,8 @@ impl Session {
         })
     }
 
-    fn description(&mut self, prepared: &mut Prepared) -> Result<Arc<Description>> {
-        let Prepared { template, declared, described } = prepared;
+    pub(super) fn description(&mut self, prepared: &mut Prepared) -> Result<Arc<Description>> {
+        let Prepared { template, declared, described, compiled: _ } = prepared;
         let parameters = template.parameters();
         template.with_statement(|statement| match statement {
             Statement::Query(_)

@@ -32,6 +32,7 @@ struct Values {
     threads: usize,
     /// None: statements may run as long as they like.
     statement_timeout: Option<Duration>,
+    point_path: bool,
 }
 
 /// Settings and what they are, in the order of SHOW ALL.
@@ -44,6 +45,7 @@ const DESCRIPTIONS: &[(&str, &str)] = &[
         "Log bytes that a restart may have to replay: near it writers wait; set when the database is opened.",
     ),
     ("memory_limit", "Bytes for all buffers and queries; set when the database is opened."),
+    ("point_path", "Whether statements on a whole key run without a plan; their answers are the same."),
     ("read_only", "Whether the database was opened to read only."),
     ("segment_rows", "Rows of a full segment of a new table."),
     ("statement_timeout", "Milliseconds, or 100ms, 5s, 2min, after which a statement is canceled; 0 for never."),
@@ -96,6 +98,11 @@ impl Settings {
         self.current.synchronous
     }
 
+    /// Whether short statements run without a plan.
+    pub(crate) fn point_path(&self) -> bool {
+        self.current.point_path
+    }
+
     pub(crate) fn threads(&self) -> usize {
         self.current.threads
     }
@@ -146,6 +153,7 @@ impl Settings {
             "delta_rows" => self.current.delta_rows.to_string(),
             "log_tail_bytes_max" => self.options.log_tail_bytes_max.to_string(),
             "memory_limit" => self.options.memory_limit.to_string(),
+            "point_path" => if self.current.point_path { "on" } else { "off" }.into(),
             "read_only" => self.options.read_only.to_string(),
             "segment_rows" => self.current.segment_rows.to_string(),
             "statement_timeout" => self.current.statement_timeout.map_or_else(|| "0".into(), shown),
@@ -174,6 +182,7 @@ impl Values {
             delta_rows: options.delta_rows,
             threads: cores(),
             statement_timeout: None,
+            point_path: true,
         }
     }
 
@@ -196,6 +205,9 @@ impl Values {
                     Some(value) => duration(name, value)?,
                     None => default.statement_timeout,
                 };
+            }
+            "point_path" => {
+                self.point_path = value.map(|v| boolean(name, v)).transpose()?.unwrap_or(default.point_path);
             }
             "timezone" => match value {
                 None => {}
@@ -220,6 +232,15 @@ impl Values {
 fn unknown(name: &str) -> Error {
     let known: Vec<&str> = DESCRIPTIONS.iter().map(|(name, _)| *name).collect();
     Error::invalid(state::UNDEFINED_OBJECT, format!("there is no setting \"{name}\"; there are {}", known.join(", ")))
+}
+
+/// A truth value as PostgreSQL's settings spell it.
+fn boolean(name: &str, value: &str) -> Result<bool> {
+    match value.to_ascii_lowercase().as_str() {
+        "on" | "true" | "yes" | "1" => Ok(true),
+        "off" | "false" | "no" | "0" => Ok(false),
+        _ => Err(Error::invalid(sqlstate::INVALID_PARAMETER, format!("{name} is on or off, not \"{value}\""))),
+    }
 }
 
 fn number(name: &str, value: Option<&str>, max: u32) -> Result<Option<u32>> {

@@ -145,6 +145,14 @@ fn refuse(refusals: &[(bool, &str)]) -> Result<()> {
 }
 
 impl Insert {
+    /// The rows of VALUES, if that is all there is to it.
+    pub(crate) fn plain_values(&self) -> Option<Vec<&[Expr]>> {
+        let SetExpr::Values(values) = &*self.source.body else { return None };
+        let mut plain = query_of("VALUES (1)").ok()?;
+        plain.body.clone_from(&self.source.body);
+        (plain == self.source).then(|| values.rows.iter().map(|row| row.content.as_slice()).collect())
+    }
+
     /// The query whose rows are inserted into `table`. In a column of VALUES that mixes string literals with other
     /// expressions, each literal is cast to the column's type by itself, as PostgreSQL reads it.
     pub(crate) fn query(&self, table: &TableSchema) -> Box<Query> {
@@ -280,6 +288,16 @@ fn target(table: &TableWithJoins, statement: &str) -> Result<(String, Option<Ide
 }
 
 impl Update {
+    /// The table's alias.
+    pub(crate) fn alias(&self) -> Option<&Ident> {
+        self.alias.as_ref()
+    }
+
+    /// Assignments and condition, if that is all there is to it.
+    pub(crate) fn plain(&self) -> Option<(&[(String, Expr)], Option<&Expr>)> {
+        Some((&self.assignments, self.selection.as_ref()))
+    }
+
     /// The SELECT of row references and new values, one for each column of `schema`.
     ///
     /// # Errors
@@ -307,6 +325,16 @@ impl Update {
 }
 
 impl Delete {
+    /// The table's alias.
+    pub(crate) fn alias(&self) -> Option<&Ident> {
+        self.alias.as_ref()
+    }
+
+    /// The condition, if that is all there is to it.
+    pub(crate) fn plain_selection(&self) -> Option<Option<&Expr>> {
+        Some(self.selection.as_ref())
+    }
+
     /// The SELECT of row references.
     ///
     /// # Errors
@@ -318,7 +346,7 @@ impl Delete {
 }
 
 /// The tree of a query that we wrote ourselves, to be filled in.
-pub(super) fn query_of(text: &str) -> Result<Box<Query>> {
+pub(crate) fn query_of(text: &str) -> Result<Box<Query>> {
     let dialect = MainstemDialect;
     Parser::new(&dialect).try_with_sql(text).and_then(|mut parser| parser.parse_query()).map_err(|e| syntax(&e))
 }

@@ -18,7 +18,7 @@ mod types;
 
 pub(crate) use copy::{CopyFormat, CopyOptions, CopyPlace, CopySource, CopyStatement, CsvOptions, TextOptions};
 pub(crate) use ddl::{CreateTable, DropTable};
-pub(crate) use dml::{Delete, Insert, ROW_REF, TARGET_SCHEMA, Update, ast_type};
+pub(crate) use dml::{Delete, Insert, ROW_REF, TARGET_SCHEMA, Update, ast_type, query_of};
 pub(crate) use parse::{PreparedStatement, Script, Statement, Template, parse, parse_template};
 pub(crate) use refuse::check_query;
 pub(crate) use settings::SettingStatement;

@@ -12,6 +12,7 @@ mod mangled;
 mod prepared;
 mod printing;
 mod sessions;
+mod short;
 mod settings;
 mod slt;
 mod stage;

@@ -50,6 +50,8 @@ pub struct Config {
     pub options: OpenOptions,
     pub create_table: Option<TableChange>,
     pub after_statement: Vec<Action>,
+    /// What each session begins with.
+    pub session: Vec<String>,
 }
 
 impl Config {
@@ -57,7 +59,7 @@ impl Config {
     pub fn named(name: &str) -> Self {
         let path = slt_folder().join("configs").join(format!("{name}.json"));
         let json: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-        let known = ["name", "description", "settings", "create_table", "after_statement"];
+        let known = ["name", "description", "settings", "create_table", "after_statement", "session"];
         for field in json.as_object().unwrap().keys() {
             assert!(known.contains(&field.as_str()), "{name}: unknown field {field}");
         }
@@ -71,6 +73,9 @@ impl Config {
                 other => panic!("{name}: unknown change of CREATE TABLE {other}"),
             }),
             after_statement: json["after_statement"].as_array().unwrap().iter().map(action).collect(),
+            session: json.get("session").map_or_else(Vec::new, |statements| {
+                statements.as_array().unwrap().iter().map(|sql| sql.as_str().unwrap().into()).collect()
+            }),
         }
     }
 
@@ -183,7 +188,11 @@ impl Stage {
     /// Runs one statement on session `name`, which is made at first use and after a restart.
     pub fn run(&mut self, name: &str, sql: &str) -> Result<Answer> {
         if !self.sessions.contains_key(name) {
-            self.sessions.insert(name.into(), self.database.connect()?);
+            let session = self.database.connect()?;
+            for setting in &self.config.session {
+                session.execute(setting)?;
+            }
+            self.sessions.insert(name.into(), session);
         }
         let outcomes: Vec<StatementOutcome> = self.sessions[name].run(sql)?.collect::<Result<_>>()?;
         let [outcome] = <[StatementOutcome; 1]>::try_from(outcomes).expect("one statement a record");
@@ -248,6 +257,7 @@ macro_rules! placement_matrix {
             insertion_layout,
             many_runs,
             merge_each_statement,
+            planned,
             restart_each_statement,
             sorted_layout,
             tiny_segments,

@@ -11,7 +11,7 @@
 //!
 //! Invariants: one merge at a time in each lane, no two on the same container; a failed step leaves nothing, is shown in
 //! `mainstem.merges` and tried again; readers and writers never wait for any of it, save lock holds and back-pressure. It does
-//! not own: deciding (`merge::policy`), installing (`commit::install`), how long a writer waits (`commit::pressure`, `commit::tail`).
+//! not own: deciding (`merge::policy`), installing (`commit::install`), how long a writer waits (`commit::pressure`, `commit::pressure::tail`).
 
 mod history;
 mod merger;

@@ -9,6 +9,7 @@ use crate::commit::{Engine, TableStamp};
 use crate::delta_store::DeltaGeneration;
 use crate::error::{Error, ErrorKind, Result, sqlstate};
 use crate::ids::{CommitTs, SchemaVersion};
+use crate::main_store::Run;
 use crate::settings::Synchronous;
 use crate::txn::{DdlChange, WriteSet};
 use crate::version::{Root, Snapshot, TableVersion};
@@ -82,7 +83,7 @@ impl Engine {
             let Some(version) = root.get().tables.get(&table.schema.id).cloned() else {
                 return Err(table_conflict(&table.schema));
             };
-            let (version, edited) = self.make_room(version, table, ts);
+            let (version, edited) = self.make_room(version, &table.runs, table.rows.len(), table.rows.bytes(), ts);
             let delta = version.active_delta().cloned().ok_or_else(|| Error::internal("a table without a delta"))?;
             targets.push((delta, version.clone()));
             if edited {
@@ -97,7 +98,9 @@ impl Engine {
             level: synchronous,
             payload: record.payload(),
         };
-        let position = self.log.append(space, new)?;
+        // Before the record is there: a panic from here on must not take along files that it names.
+        keep_files(prepared);
+        let position = self.log.append(space, new).inspect_err(|_| release_files(prepared))?;
         // From here on nothing may fail: the record is in the log.
         #[cfg(test)]
         super::tests::panic_if_wanted();
@@ -106,7 +109,6 @@ impl Engine {
             if !table.rows.is_empty() {
                 lock.state.delta_starts.entry(delta.id()).or_insert(position);
             }
-            table.runs.iter().flat_map(|run| run.all_segments()).for_each(|part| part.segment.keep());
             self.note_delete_file(&mut lock, ts, table.aside.as_ref());
             defect = defect.or(apply_table(table, delta, version, ts, prepared.attach).err());
             lock.state.stamps.insert(table.schema.id, TableStamp { last_write: ts });
@@ -114,17 +116,7 @@ impl Engine {
         for change in &prepared.ddl {
             self.forget_dropped(&mut lock, &present, change, ts);
         }
-        if let Some(defect) = defect {
-            // Half of it is in the stores, above *applied*, where nobody reads: reopening applies it whole or not at all.
-            self.log.poison(defect.clone());
-            return Err(outcome_unknown(&defect));
-        }
-        let root = root.edited.map(Arc::new);
-        if let Some(root) = &root {
-            self.note_frozen(root);
-        }
-        self.timeline.apply(ts, root);
-        self.log.mark_applied(ts);
+        self.publish(ts, defect, root.edited.map(Arc::new))?;
         drop(lock);
         pour(prepared, &targets);
         Ok(Some(ts))
@@ -164,17 +156,40 @@ impl Engine {
         Ok(())
     }
 
+    /// The last step under the lock: the commit of `ts`, whose record is in the log, is in the stores, unless a `defect` kept it
+    /// from there; *applied* moves.
+    pub(super) fn publish(&self, ts: CommitTs, defect: Option<Error>, root: Option<Arc<Root>>) -> Result<()> {
+        if let Some(defect) = defect {
+            // Half of it is in the stores, above *applied*, where nobody reads: reopening applies it whole or not at all.
+            self.log.poison(defect.clone());
+            return Err(outcome_unknown(&defect));
+        }
+        if let Some(root) = &root {
+            self.note_frozen(root);
+        }
+        self.timeline.apply(ts, root);
+        self.log.mark_applied(ts);
+        Ok(())
+    }
+
     /// The version this commit writes to: with its runs, and with a fresh delta where the active one is full.
-    fn make_room(&self, version: Arc<TableVersion>, table: &PreparedTable, ts: CommitTs) -> (Arc<TableVersion>, bool) {
+    pub(super) fn make_room(
+        &self,
+        version: Arc<TableVersion>,
+        runs: &[Arc<Run>],
+        rows: usize,
+        bytes: usize,
+        ts: CommitTs,
+    ) -> (Arc<TableVersion>, bool) {
         let mut version = version;
         let mut edited = false;
-        if !table.runs.is_empty() {
-            version = Arc::new(version.with_load(ts, &table.runs));
+        if !runs.is_empty() {
+            version = Arc::new(version.with_load(ts, runs));
             edited = true;
         }
-        let full = version.active_delta().is_some_and(|delta| {
-            delta.rows() > 0 && (delta.is_due() || !delta.has_room(table.rows.len(), table.rows.bytes()))
-        });
+        let full = version
+            .active_delta()
+            .is_some_and(|delta| delta.rows() > 0 && (delta.is_due() || !delta.has_room(rows, bytes)));
         if full {
             let mut frozen = self.frozen(&version);
             frozen.valid_from = ts;
@@ -201,6 +216,22 @@ impl Engine {
         if !segments.is_empty() {
             lock.state.dropped.push((ts, segments));
         }
+    }
+}
+
+/// The files that a commit's record names stay from here on.
+fn keep_files(prepared: &Prepared) {
+    for table in &prepared.tables {
+        table.runs.iter().flat_map(|run| run.all_segments()).for_each(|part| part.segment.keep());
+        table.aside.iter().for_each(|file| file.keep());
+    }
+}
+
+/// Takes [`keep_files`] back: there is no record.
+fn release_files(prepared: &Prepared) {
+    for table in &prepared.tables {
+        table.runs.iter().flat_map(|run| run.all_segments()).for_each(|part| part.segment.drop_when_unreferenced());
+        table.aside.iter().for_each(|file| file.release());
     }
 }
 

@@ -7,6 +7,7 @@
 //! 3. What only records up to T, or the manifest before, have named is removed: delete files, and log files wholly before the
 //!    start.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -33,10 +34,9 @@ impl Engine {
             let mut lock = self.lock()?;
             self.check_writable()?;
             let snapshot = self.timeline.snapshot(Base::Applied, false);
-            let live = |id: &ContainerId| {
-                snapshot.root().tables.values().flat_map(|v| &v.deltas).any(|delta| delta.id() == *id)
-            };
-            lock.state.delta_starts.retain(|id, _| live(id));
+            let deltas = snapshot.root().tables.values().flat_map(|version| &version.deltas);
+            let live: BTreeSet<ContainerId> = deltas.map(|delta| delta.id()).collect();
+            lock.state.delta_starts.retain(|id, _| live.contains(id));
             let next = self.log.position_of_next();
             let start = lock.state.delta_starts.values().min().copied().unwrap_or(next).min(next);
             (snapshot, start, self.id_counters(), self.delete_bytes.load(Ordering::Relaxed))

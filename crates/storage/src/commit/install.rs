@@ -117,7 +117,13 @@ impl Engine {
             level: Synchronous::Off,
             payload: &record,
         };
-        self.log.append(space, new)?;
+        // Before the record is there: a panic from here on must not take along files that it names.
+        outcome.keep_files();
+        carry.files.iter().for_each(|file| file.keep());
+        self.log.append(space, new).inspect_err(|_| {
+            outcome.release_files();
+            carry.files.iter().for_each(|file| file.release());
+        })?;
         let next = version.with_merge(at, &outcome.consumed_deltas, &outcome.consumed_runs, outcome.output.clone());
         for (id, set) in &rest {
             if let Some(container) = next.container(*id) {
@@ -126,7 +132,6 @@ impl Engine {
         }
         // Always: a transaction may begin below I until *visible* has reached it.
         self.forwardings.add(at, table, outcome.forwarding.clone());
-        outcome.keep_files();
         carry.files.iter().for_each(|file| self.note_delete_file(&mut lock, at, Some(file)));
         lock.state.dropped.push((at, dropped));
         let next = Arc::new(root.with_table_version(Arc::new(next)));

@@ -8,8 +8,9 @@
 //! 2. `apply` (2b, under the lock, memory only): what was committed after P is validated; timestamp; log buffer; deltas
 //!    and delete logs; a new root if containers changed; *applied* moves.
 //! 3. `wait` (2c, outside): one write and fsync serve all waiting commits; *visible* moves.
-//! 4. `early` looks, for a running statement, for rows that it would only lose at its commit.
-//! 5. `freeze` and `install` edit the current version under the same lock (contract 3); `checkpoint` writes it down (contract 4).
+//! 4. `row` is the same for one row of one key, which a short statement writes, without a write set.
+//! 5. `early` looks, for a running statement, for rows that it would only lose at its commit.
+//! 6. `freeze` and `install` edit the current version under the same lock (contract 3); `checkpoint` writes it down (contract 4).
 //!
 //! Invariants: timestamps are consecutive; the log has every timestamp's record in order; what a snapshot at or below *visible*
 //! reads is complete; after a panic under the lock nothing is written any more. It does not own: the merge, the log's files,
@@ -24,6 +25,7 @@ mod gate;
 mod install;
 mod prepare;
 mod pressure;
+mod row;
 pub mod record;
 
 #[cfg(test)]
@@ -32,3 +34,4 @@ mod tests;
 pub use engine::{Engine, EngineParts, TableStamp};
 pub use gate::{Gates, WriteGate};
 pub use prepare::own_key_conflict;
+pub use row::RowWrite;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use crate::catalog::format::{decode_schema, encode_schema};
 use crate::commit::prepare::PreparedTable;
+use crate::commit::row::RowWrite;
 use crate::deletes::{DeleteFileRef, DeleteSet, NamedDeletes, named_bytes};
 use crate::error::{Error, Result, sqlstate};
 use crate::ids::{CommitTs, ContainerId, RunId, SchemaVersion, TableId};
@@ -90,6 +91,48 @@ impl CommitEncoder {
     /// The record.
     pub fn payload(&self) -> &[u8] {
         &self.payload
+    }
+}
+
+/// Encodes the commit of one row ahead of the lock, as [`CommitEncoder`] would.
+pub(super) struct RowEncoder(CommitEncoder);
+
+impl RowEncoder {
+    /// Encodes all but the place in the delta.
+    pub fn new(write: &RowWrite<'_>) -> Self {
+        let schema = write.table.schema();
+        let mut out = Encoder::new();
+        out.list(std::iter::empty::<()>(), |_, ()| {});
+        let mut places = Vec::with_capacity(1);
+        out.list(std::iter::once(()), |out, ()| {
+            out.u64(schema.id.0);
+            out.u64(schema.version.0);
+            places.push(out.len());
+            out.u64(0);
+            out.u32(0);
+            let mut rows = Vec::new();
+            write.inserted.write_to(&mut rows);
+            out.bytes(&rows);
+            out.list(std::iter::empty::<()>(), |_, ()| {});
+            let deleted = write.deleted.map(|row| (row.container(), DeleteSet::from_sorted(&[row.offset()])));
+            NamedDeletes { inline: deleted.into_iter().collect(), files: Vec::new() }.encode(out);
+        });
+        Self(CommitEncoder { payload: out.finish(), places })
+    }
+
+    /// See [`CommitEncoder::bytes`].
+    pub fn bytes(&self) -> usize {
+        self.0.bytes()
+    }
+
+    /// Fills in where the row goes.
+    pub fn place(&mut self, delta: ContainerId, offset: u32) {
+        self.0.place(std::iter::once((delta, offset)));
+    }
+
+    /// See [`CommitEncoder::payload`].
+    pub fn payload(&self) -> &[u8] {
+        self.0.payload()
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::background::{Background, MergeStatus};
+use crate::catalog::Catalog;
 use crate::commit::{Engine, WriteGate};
 use crate::disk::{Disk, DiskLock, GuardedDisk, MemDisk, RealDisk};
 use crate::error::Result;
@@ -309,6 +310,12 @@ impl Database {
             Err(e) => wrong.push(e),
         }
         wrong
+    }
+
+    /// The tables as of *visible*.
+    #[must_use]
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.0.engine.timeline.snapshot(Base::Visible, false).root().catalog.clone()
     }
 
     fn table_ids(&self) -> Vec<TableId> {

@@ -125,7 +125,13 @@ impl DeltaGeneration {
     /// The value of `column` in the published row `offset`; its missing value if the generation lacks the column. Errors:
     /// Internal if the row is not published.
     pub fn value(&self, column: &Column, offset: u32) -> Result<Value> {
-        match self.schema().position(column.id) {
+        self.value_near(column, usize::MAX, offset)
+    }
+
+    /// As [`DeltaGeneration::value`], for a column that probably stands at `position`.
+    pub fn value_near(&self, column: &Column, position: usize, offset: u32) -> Result<Value> {
+        let here = self.schema().columns.get(position).is_some_and(|c| c.id == column.id);
+        match if here { Some(position) } else { self.schema().position(column.id) } {
             Some(position) => self.value_at(position, offset),
             None => Ok(column.missing_value.clone()),
         }

@@ -86,9 +86,18 @@ impl MergeOutcome {
 
     /// The output is listed: its files stay.
     pub fn keep_files(&self) {
-        self.written.iter().for_each(|segment| segment.keep());
+        self.own_segments().for_each(|segment| segment.keep());
+    }
+
+    /// Takes [`MergeOutcome::keep_files`] back.
+    pub fn release_files(&self) {
+        self.own_segments().for_each(|segment| segment.drop_when_unreferenced());
+    }
+
+    /// The segments that the merge wrote, those of key indexes included.
+    fn own_segments(&self) -> impl Iterator<Item = &Arc<Segment>> {
         let index = self.output.iter().filter_map(|run| run.index());
-        index.flat_map(|index| index.segments()).for_each(|part| part.segment.keep());
+        self.written.iter().chain(index.flat_map(|index| index.segments()).map(|part| &part.segment))
     }
 
     /// Rows that the merge wrote: those of the output but for kept segments.

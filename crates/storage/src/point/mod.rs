@@ -10,6 +10,11 @@
 //! first one found is the answer. It does not own: the transaction's own buffered rows (their keys are in the write set), nor
 //! what a found row means to the caller.
 
+mod keyed;
+mod read;
+
+pub use keyed::KeyedTable;
+
 use crate::error::Result;
 use crate::ids::{CommitTs, RowRef};
 use crate::main_store::{Run, RunSegment, index_schema};

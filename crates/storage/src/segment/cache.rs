@@ -21,6 +21,7 @@ use parking_lot::Mutex;
 
 use super::block::ColumnBlock;
 use super::file::SegmentFile;
+use super::rows::OpenColumns;
 use crate::disk::Disk;
 use crate::error::Result;
 use crate::ids::FileId;
@@ -33,6 +34,8 @@ pub(crate) enum OpenBlock {
     Column(Arc<ColumnBlock>),
     /// A filter over key hashes.
     Filter(Arc<BlockedBloom>),
+    /// All columns of a segment.
+    Columns(Arc<OpenColumns>),
 }
 
 impl OpenBlock {
@@ -43,6 +46,7 @@ impl OpenBlock {
             + match self {
                 Self::Column(block) => block.memory(),
                 Self::Filter(filter) => filter.byte_len(),
+                Self::Columns(columns) => columns.memory(),
             }
     }
 }

@@ -28,6 +28,7 @@ mod cache;
 mod block;
 mod reader;
 mod probe;
+mod rows;
 mod verify;
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ impl Segment {
         let load = || self.load_filter(at).map(|filter| OpenBlock::Filter(Arc::new(filter)));
         match self.cache().get(at.file, at.offset, load)? {
             OpenBlock::Filter(filter) => Ok(Some(filter)),
-            OpenBlock::Column(_) => {
+            OpenBlock::Column(_) | OpenBlock::Columns(_) => {
                 Err(self.corrupt(at, Damage::new(0, "a column stands where the key filter should")))
             }
         }

@@ -15,6 +15,7 @@
 //! Invariants: nothing uncommitted is in any store; dropping a transaction undoes all of it. It does not own: SQL, re-runs.
 
 mod key_check;
+mod point;
 mod savepoint;
 mod statement;
 mod write;

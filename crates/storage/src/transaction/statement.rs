@@ -10,7 +10,8 @@ use crate::ids::RowRef;
 use crate::limits;
 use crate::load::Loader;
 use crate::main_store::Run;
-use crate::row::{RowBuffer, RowLayout, check_batch};
+use crate::point::KeyedTable;
+use crate::row::{RowBuffer, RowLayout, Value, check_batch};
 use crate::schema::TableSchema;
 use crate::txn::RowSets;
 use crate::version::Snapshot;
@@ -105,6 +106,26 @@ impl StatementWrites {
         self.rows = None;
         self.loader = Some(loader);
         Ok(())
+    }
+
+    /// Inserts one row, a value for each column of `table` in order. Checked as in [`StatementWrites::insert`].
+    ///
+    /// # Errors
+    /// As [`StatementWrites::insert`].
+    pub fn insert_values(&mut self, table: &KeyedTable, values: &[Value]) -> Result<()> {
+        self.enter(table.schema())?;
+        let has_room =
+            |rows: &RowBuffer| rows.len() < limits::COMMIT_ROWS_MAX && rows.bytes() <= limits::COMMIT_BYTES_MAX;
+        if self.loader.is_none() && self.rows.as_ref().is_none_or(has_room) {
+            self.rows.get_or_insert_with(|| RowBuffer::new(table.layout().clone())).push_values(values)?;
+            self.inserted += 1;
+            return Ok(());
+        }
+        let mut row = RowBuffer::new(table.layout().clone());
+        row.push_values(values)?;
+        let schema = table.schema();
+        let arrays = row.to_arrays(&schema.column_ids(), 0..1)?;
+        self.insert(schema, &RecordBatch::try_new(schema.arrow(), arrays)?)
     }
 
     /// Deletes `rows`, which a scan or probe of this transaction's view of `table` named. A row named twice counts once.

@@ -9,6 +9,7 @@ mod isolation;
 mod key_index;
 mod merges;
 mod restart;
+mod row_writes;
 mod support;
 mod transactions;
 mod under_lock;

@@ -440,7 +440,7 @@ pub(super) fn row_conflict(schema: &TableSchema) -> Error {
     ))
 }
 
-fn key_conflict(schema: &TableSchema) -> Error {
+pub(super) fn key_conflict(schema: &TableSchema) -> Error {
     Error::conflict(format!(
         "could not serialize access due to concurrent insert: a key of \"{}\" was taken by a transaction that committed first; run the transaction again",
         schema.name

@@ -141,8 +141,11 @@ impl Frame {
         }
         let Ok(sought) = u64::try_from(sought) else { return Ok((rows.end, rows.end)) };
         let code = |i: usize| bitpack::get(&self.packed, self.width, i);
-        let first = partition(rows.start..rows.end, |i| code(i) < sought);
-        Ok((first, partition(first..rows.end, |i| code(i) == sought)))
+        let near = guess(sought, &rows, code);
+        let first = partition(near_to(rows.clone(), near, |i| code(i) < sought), |i| code(i) < sought);
+        // Keys are mostly distinct: the end is next to the beginning.
+        let equal = near_to(first..rows.end, first, |i| code(i) == sought);
+        Ok((first, partition(equal, |i| code(i) == sought)))
     }
 
     /// Rows of `rows` that meet `predicate`, decided on codes; NULL slots come out either way.
@@ -156,6 +159,49 @@ impl Frame {
             else => return Err(wrong_type(data_type, "a frame of reference")));
         Ok(select_codes(&self.packed, self.width, rows.start, rows.len(), &condition))
     }
+}
+
+/// Where `sought` would stand among the ascending codes of `rows` if they were evenly spread: keys often are, and each look
+/// at a code far from the last one costs a cache miss.
+fn guess(sought: u64, rows: &Range<usize>, code: impl Fn(usize) -> u64) -> usize {
+    let Some(last) = rows.len().checked_sub(1) else { return rows.start };
+    let (least, greatest) = (code(rows.start), code(rows.start + last));
+    if sought <= least || greatest <= least {
+        return rows.start;
+    }
+    let share = (sought.min(greatest) - least) as f64 / (greatest - least) as f64;
+    rows.start + ((share * last as f64) as usize).min(last)
+}
+
+/// A part of `range` in which the first row that is not `before` stands, or its end, found in steps that double from `near`.
+fn near_to(range: Range<usize>, near: usize, before: impl Fn(usize) -> bool) -> Range<usize> {
+    if range.is_empty() {
+        return range;
+    }
+    let near = near.clamp(range.start, range.end - 1);
+    let mut step = 8;
+    if before(near) {
+        let mut low = near + 1;
+        while low < range.end {
+            let probe = low.saturating_add(step).min(range.end) - 1;
+            if !before(probe) {
+                return low..probe;
+            }
+            low = probe + 1;
+            step *= 2;
+        }
+        return range.end..range.end;
+    }
+    let mut high = near;
+    while high > range.start {
+        let probe = high.saturating_sub(step).max(range.start);
+        if before(probe) {
+            return probe + 1..high;
+        }
+        high = probe;
+        step *= 2;
+    }
+    range.start..range.start
 }
 
 /// Whether the first `rows` codes are all at most `greatest`.
@@ -200,5 +246,34 @@ fn on_codes<N: Integer>(condition: &Condition<N>, reference: i128) -> Condition<
         Condition::OneOf(listed) => Condition::OneOf(
             listed.iter().filter_map(|v| u64::try_from(v.wide().saturating_sub(reference)).ok()).collect(),
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// However uneven the values: the same as counting.
+        #[test]
+        fn equal_range_is_where_the_values_are(
+            mut values in proptest::collection::vec(prop_oneof![0_i64..50, 1_000_000_i64..1_000_100, Just(-7)], 1..300),
+            sought in prop_oneof![-10_i64..60, 999_990_i64..1_000_110],
+            cut in 0_usize..300,
+        ) {
+            values.sort_unstable();
+            let least = values[0];
+            let width = bitpack::bits_needed((values[values.len() - 1] - least) as u64);
+            let mut body = Vec::new();
+            bitpack::pack(&values.iter().map(|v| (v - least) as u64).collect::<Vec<_>>(), width, &mut body);
+            let frame = Frame { packed: Buffer::from_vec(body), reference: least.into(), width };
+            let rows = cut.min(values.len())..values.len();
+            let (first, end) = frame.equal_range(&Value::Int(sought), rows.clone()).unwrap();
+            let below = values[rows.clone()].iter().filter(|v| **v < sought).count();
+            let upto = values[rows.clone()].iter().filter(|v| **v <= sought).count();
+            prop_assert_eq!((first, end), (rows.start + below, rows.start + upto));
+        }
     }
 }

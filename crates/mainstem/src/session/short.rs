@@ -1,0 +1,184 @@
+//! Short statements in a session: when a statement runs without a plan (`crate::short`).
+//!
+//! 1. A prepared statement is compiled once for each version of the schema; most are not short, and it is remembered that
+//!    they are not.
+//! 2. A SELECT runs at the open transaction's snapshot, or at *visible*. A write runs in the open transaction, or in one of its own
+//!    that begins at *applied*: keys that others are writing would be in its way at *visible*. Its answer is then held until
+//!    *visible* has reached what it read (contract 2).
+//!
+//! Whatever a short statement has no answer for goes the way of all others.
+
+use std::sync::Arc;
+
+use mainstem_storage::Result;
+use mainstem_storage::catalog::Catalog;
+use mainstem_storage::transaction::Transaction;
+
+use super::attempts::short_in_own_transaction;
+use super::prepared::Prepared;
+use super::{Current, Outcome, Rows, Session};
+use crate::short::{Answer, Short};
+use crate::sql::Statement;
+use crate::value::{ResultColumn, ValueRef};
+
+/// What a statement is under one version of the schema: short, or not.
+#[derive(Debug)]
+pub(super) struct Compiled {
+    catalog: Arc<Catalog>,
+    short: Option<Short>,
+    columns: Arc<[ResultColumn]>,
+}
+
+/// What a short statement gave a caller.
+#[derive(Debug)]
+pub(crate) struct ShortOutcome {
+    pub(crate) answer: Answer,
+    /// Columns of the row.
+    pub(crate) columns: Arc<[ResultColumn]>,
+}
+
+impl Session {
+    /// Runs `prepared` with `values` if it is short, and gives rows or none as `gives_rows` says. `None` if it has to be planned:
+    /// nothing has happened then.
+    pub(crate) fn run_short(
+        &mut self,
+        prepared: &mut Prepared,
+        values: &[ValueRef<'_>],
+        gives_rows: bool,
+    ) -> Result<Option<ShortOutcome>> {
+        if !self.settings.point_path() || matches!(self.current, Current::Failed) || !prepared.takes(values) {
+            return Ok(None);
+        }
+        self.guarded(|session| {
+            // Twice, for the schema may change between the two looks at it.
+            for _ in 0..2 {
+                if prepared.compiled.is_none() {
+                    session.compile(prepared)?;
+                }
+                let Some(compiled) = prepared.compiled.clone() else { return Ok(None) };
+                let Compiled { catalog, short, columns } = &*compiled;
+                let Some(short) = short else {
+                    if session.is_current(catalog)? {
+                        return Ok(None);
+                    }
+                    prepared.compiled = None;
+                    continue;
+                };
+                if short.writes() == gives_rows {
+                    return Ok(None);
+                }
+                let answer = if short.writes() {
+                    session.write_short(short, catalog, values)?
+                } else {
+                    session.read_short(short, catalog, values)?
+                };
+                match answer {
+                    Ran::Answer(Answer::NotShort) => return Ok(None),
+                    Ran::Answer(answer) => return Ok(Some(ShortOutcome { answer, columns: columns.clone() })),
+                    Ran::OldSchema => prepared.compiled = None,
+                }
+            }
+            Ok(None)
+        })
+    }
+
+    /// Runs a statement without parameters, if it is short.
+    pub(super) fn run_short_once(&mut self, statement: &Statement) -> Result<Option<Outcome>> {
+        if !self.settings.point_path() || matches!(self.current, Current::Failed) {
+            return Ok(None);
+        }
+        let Some(table) = Short::table_of(statement) else { return Ok(None) };
+        let catalog = match &self.current {
+            Current::Open { transaction, .. } => transaction.catalog(),
+            _ => self.shared.storage.catalog(),
+        };
+        let Some(short) = catalog.table_named(&table).and_then(|schema| Short::compile(statement, schema, &[])) else {
+            return Ok(None);
+        };
+        let ran = if short.writes() {
+            self.write_short(&short, &catalog, &[])?
+        } else {
+            self.read_short(&short, &catalog, &[])?
+        };
+        Ok(match ran {
+            Ran::OldSchema | Ran::Answer(Answer::NotShort) => None,
+            Ran::Answer(Answer::Written(rows)) => Some(Outcome::wrote(short.tag(), rows)),
+            Ran::Answer(Answer::Row(row)) => {
+                let (schema, batch) = short.batch_of(row)?;
+                Some(Outcome::with_rows("SELECT", Rows::Ready(schema, vec![batch])))
+            }
+        })
+    }
+
+    fn is_current(&self, catalog: &Arc<Catalog>) -> Result<bool> {
+        Ok(match &self.current {
+            Current::Open { transaction, .. } => Arc::ptr_eq(&transaction.catalog(), catalog),
+            _ => Arc::ptr_eq(&self.shared.storage.catalog(), catalog),
+        })
+    }
+
+    fn compile(&mut self, prepared: &mut Prepared) -> Result<()> {
+        // A statement that is wrong by now says so when it is planned.
+        let Ok(description) = self.description(prepared) else { return Ok(()) };
+        let columns = description.columns.as_deref().map_or_else(|| Arc::from([]), ResultColumn::of);
+        let compiled = self.read(|_, transaction| {
+            let catalog = transaction.catalog();
+            let compile = |statement: &Statement| {
+                let schema = catalog.table_named(&Short::table_of(statement)?)?;
+                Short::compile(statement, schema, &description.types)
+            };
+            let short = prepared.template().with_statement(|statement| Ok(compile(statement)))?;
+            Ok(Compiled { short, catalog, columns })
+        })?;
+        prepared.compiled = Some(Arc::new(compiled));
+        Ok(())
+    }
+
+    fn read_short(&mut self, short: &Short, catalog: &Arc<Catalog>, values: &[ValueRef<'_>]) -> Result<Ran> {
+        let own;
+        let transaction = match &self.current {
+            Current::Open { transaction, .. } => transaction,
+            _ => {
+                own = self.read_transaction()?;
+                &own
+            }
+        };
+        if !Arc::ptr_eq(&transaction.catalog(), catalog) {
+            return Ok(Ran::OldSchema);
+        }
+        short.read(transaction, values).map(Ran::Answer)
+    }
+
+    fn write_short(&mut self, short: &Short, catalog: &Arc<Catalog>, values: &[ValueRef<'_>]) -> Result<Ran> {
+        let table = short.table().schema();
+        let read_only = self.shared.storage.options().read_only;
+        match &mut self.current {
+            Current::Open { read_only: true, .. } | Current::Failed => Ok(Ran::Answer(Answer::NotShort)),
+            _ if read_only => Ok(Ran::Answer(Answer::NotShort)),
+            Current::None => {
+                let run = |transaction: Transaction| {
+                    if !Arc::ptr_eq(&transaction.catalog(), catalog) {
+                        return Ok(Ran::OldSchema);
+                    }
+                    short.run_alone(transaction, values).map(Ran::Answer)
+                };
+                let watch = || self.interrupts.watch(self.settings.statement_timeout());
+                short_in_own_transaction(&self.shared.storage, self.settings.synchronous(), table.id, watch, run)
+            }
+            Current::Open { .. } => self.write(Some(&table.name), &mut |_, transaction| {
+                if !Arc::ptr_eq(&transaction.catalog(), catalog) {
+                    return Ok(Ran::OldSchema);
+                }
+                short.run(transaction, values).map(Ran::Answer)
+            }),
+        }
+    }
+}
+
+/// What came of a run.
+#[derive(Debug)]
+enum Ran {
+    Answer(Answer),
+    /// It was compiled for another version of the schema.
+    OldSchema,
+}

@@ -1,0 +1,347 @@
+//! From a statement's tree to a short statement, or to the answer that it is none.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, StringViewArray};
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, Expr, Ident, Query, Select, SelectItem, SetExpr, TableAlias, TableFactor, UnaryOperator,
+    Value as Literal, WildcardAdditionalOptions,
+};
+use mainstem_storage::point::KeyedTable;
+use mainstem_storage::row::{Value, value_of};
+use mainstem_storage::schema::{DataType, TableSchema};
+
+use super::expression::{Expression, Node, Operator, is_assignable, is_integer};
+use super::{Action, Key, Short};
+use crate::plan::assign;
+use crate::sql::{Delete, Insert, Statement, Update, fold, query_of, table_name};
+
+/// What a compiler knows: the table, how the statement calls it, and the types of its parameters.
+struct Compiler<'a> {
+    schema: &'a TableSchema,
+    /// The alias, or the table's name.
+    qualifier: &'a str,
+    parameters: &'a [Option<DataType>],
+}
+
+impl Short {
+    /// The name of the one table that `statement` works on, if it may be short.
+    pub(crate) fn table_of(statement: &Statement) -> Option<String> {
+        match statement {
+            Statement::Query(query) => plain_select(query).map(|(_, name, _)| name),
+            Statement::Insert(insert) => Some(insert.table.clone()),
+            Statement::Update(update) => Some(update.table.clone()),
+            Statement::Delete(delete) => Some(delete.table.clone()),
+            _ => None,
+        }
+    }
+
+    /// Compiles `statement`, which [`Short::table_of`] says is on `schema`'s table. `parameters` are the types that the context
+    /// gives to its parameters. `None` if it is not short.
+    pub(crate) fn compile(
+        statement: &Statement,
+        schema: &Arc<TableSchema>,
+        parameters: &[Option<DataType>],
+    ) -> Option<Self> {
+        let table = Arc::new(KeyedTable::new(schema)?);
+        let compiler = |alias: Option<&'_ str>| (alias.map_or_else(|| schema.name.clone(), str::to_owned), schema);
+        let action = match statement {
+            Statement::Query(query) => {
+                let (select, _, alias) = plain_select(query)?;
+                let (qualifier, schema) = compiler(alias.as_deref());
+                Compiler { schema, qualifier: &qualifier, parameters }.select(select)?
+            }
+            Statement::Insert(insert) => Compiler { schema, qualifier: &schema.name, parameters }.insert(insert)?,
+            Statement::Update(update) => {
+                let alias = update.alias().map(fold);
+                let (qualifier, schema) = compiler(alias.as_deref());
+                Compiler { schema, qualifier: &qualifier, parameters }.update(update)?
+            }
+            Statement::Delete(delete) => {
+                let alias = delete.alias().map(fold);
+                let (qualifier, schema) = compiler(alias.as_deref());
+                Compiler { schema, qualifier: &qualifier, parameters }.delete(delete)?
+            }
+            _ => return None,
+        };
+        Some(Self { table, action, columns: (0..schema.columns.len()).collect() })
+    }
+}
+
+/// The SELECT of a query that is nothing but `SELECT ... FROM table [alias] [WHERE ...]`, with the name and the alias.
+fn plain_select(query: &Query) -> Option<(&Select, String, Option<String>)> {
+    let SetExpr::Select(select) = &*query.body else { return None };
+    let [from] = select.from.as_slice() else { return None };
+    let TableFactor::Table { name, alias, .. } = &from.relation else { return None };
+    // Whatever else a SELECT may say would make this differ: compare it with the shortest one.
+    let mut plain = query_of("SELECT 1 FROM a").ok()?;
+    let SetExpr::Select(body) = &mut *plain.body else { return None };
+    body.projection.clone_from(&select.projection);
+    body.selection.clone_from(&select.selection);
+    if let [plain_from] = body.from.as_mut_slice()
+        && let TableFactor::Table { name: plain_name, alias: plain_alias, .. } = &mut plain_from.relation
+    {
+        plain_name.clone_from(name);
+        plain_alias.clone_from(alias);
+    }
+    if *plain != *query {
+        return None;
+    }
+    let alias = match alias {
+        None => None,
+        Some(TableAlias { name, columns, .. }) if columns.is_empty() => Some(fold(name)),
+        Some(_) => return None,
+    };
+    Some((select, table_name(name).ok()?, alias))
+}
+
+impl Compiler<'_> {
+    fn select(&self, select: &Select) -> Option<Action> {
+        let (mut columns, mut names) = (Vec::new(), Vec::new());
+        for item in &select.projection {
+            match item {
+                SelectItem::UnnamedExpr(expr) => {
+                    let at = self.column(expr)?;
+                    columns.push(at);
+                    names.push(self.schema.columns.get(at)?.name.clone());
+                }
+                SelectItem::ExprWithAlias { expr, alias } => {
+                    columns.push(self.column(expr)?);
+                    names.push(fold(alias));
+                }
+                SelectItem::Wildcard(options) if *options == WildcardAdditionalOptions::default() => {
+                    columns.extend(0..self.schema.columns.len());
+                    names.extend(self.schema.columns.iter().map(|c| c.name.clone()));
+                }
+                _ => return None,
+            }
+        }
+        Some(Action::Select { key: self.key(select.selection.as_ref())?, columns, names })
+    }
+
+    fn insert(&self, insert: &Insert) -> Option<Action> {
+        let values = insert.plain_values()?;
+        let width = if insert.columns.is_empty() { self.schema.columns.len() } else { insert.columns.len() };
+        let position = |name: &String| self.schema.columns.iter().position(|c| c.name == *name);
+        let named = insert.columns.iter().map(position).collect::<Option<Vec<_>>>()?;
+        let null = |data_type| Expression { node: Node::Literal(Value::Null), data_type };
+        let mut rows = Vec::with_capacity(values.len());
+        for row in values {
+            if row.len() != width {
+                return None;
+            }
+            let mut expressions: Vec<Expression> = self.schema.columns.iter().map(|c| null(c.data_type)).collect();
+            for (at, expr) in row.iter().enumerate() {
+                let target = if insert.columns.is_empty() { at } else { *named.get(at)? };
+                *expressions.get_mut(target)? = self.assigned(expr, target, false)?;
+            }
+            rows.push(expressions);
+        }
+        Some(Action::Insert { rows })
+    }
+
+    fn update(&self, update: &Update) -> Option<Action> {
+        let (assignments, selection) = update.plain()?;
+        let mut compiled = Vec::with_capacity(assignments.len());
+        for (name, expr) in assignments {
+            let target = self.schema.columns.iter().position(|c| c.name == *name)?;
+            // A row that gets another key moves; where it collides is for the end of the statement.
+            let is_key = self.schema.columns.get(target).is_some_and(|c| self.schema.primary_key.contains(&c.id));
+            if is_key {
+                return None;
+            }
+            compiled.push((target, self.assigned(expr, target, true)?));
+        }
+        Some(Action::Update { key: self.key(selection)?, assignments: compiled })
+    }
+
+    fn delete(&self, delete: &Delete) -> Option<Action> {
+        Some(Action::Delete { key: self.key(delete.plain_selection()?)? })
+    }
+
+    /// The key that `selection` asks for: one equation for each column of the primary key, and nothing else.
+    fn key(&self, selection: Option<&Expr>) -> Option<Key> {
+        let mut equations = Vec::new();
+        conjuncts(selection?, &mut equations);
+        if equations.len() != self.schema.primary_key.len() {
+            return None;
+        }
+        let mut key: Vec<Option<Expression>> = vec![None; equations.len()];
+        for equation in equations {
+            let Expr::BinaryOp { left, op: BinaryOperator::Eq, right } = equation else { return None };
+            let (column, value) = match (self.column(left), self.column(right)) {
+                (Some(column), None) => (column, right),
+                (None, Some(column)) => (column, left),
+                _ => return None,
+            };
+            let column = self.schema.columns.get(column)?;
+            let place = self.schema.primary_key.iter().position(|id| *id == column.id)?;
+            let slot = key.get_mut(place).filter(|slot| slot.is_none())?;
+            *slot = Some(self.constant(value, column.data_type)?);
+        }
+        key.into_iter().collect()
+    }
+
+    /// A parameter or literal compared with a column of type `data_type`.
+    fn constant(&self, expr: &Expr, data_type: DataType) -> Option<Expression> {
+        let node = match unnested(expr) {
+            Expr::Value(value) => match &value.value {
+                Literal::Placeholder(text) => {
+                    let at = text.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1)?;
+                    if same_kind((*self.parameters.get(at)?)?, data_type) { Node::Parameter(at) } else { return None }
+                }
+                Literal::SingleQuotedString(text) if matches!(data_type, DataType::Text { .. }) => {
+                    Node::Literal(Value::Text(text.as_str().into()))
+                }
+                _ => Node::Literal(self.integer(expr)?),
+            },
+            _ => Node::Literal(self.integer(expr)?),
+        };
+        match node {
+            Node::Literal(Value::Int(_)) if is_integer(data_type) => {
+                // Out of the type's range it is no value of the column: a plan says what comes of it.
+                let literal = Expression { node, data_type: DataType::BigInt };
+                Some(Expression { node: Node::Assigned(Box::new(literal)), data_type })
+            }
+            Node::Literal(Value::Int(_)) => None,
+            node => Some(Expression { node, data_type }),
+        }
+    }
+
+    /// An integer literal, perhaps with a sign.
+    fn integer(&self, expr: &Expr) -> Option<Value> {
+        match unnested(expr) {
+            Expr::Value(value) => match &value.value {
+                Literal::Number(digits, false) => digits.parse().ok().map(Value::Int),
+                _ => None,
+            },
+            Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match &**expr {
+                Expr::Value(value) => match &value.value {
+                    Literal::Number(digits, false) => format!("-{digits}").parse().ok().map(Value::Int),
+                    _ => None,
+                },
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// The position of the column that `expr` names.
+    fn column(&self, expr: &Expr) -> Option<usize> {
+        let name = match unnested(expr) {
+            Expr::Identifier(name) => name,
+            Expr::CompoundIdentifier(names) => match names.as_slice() {
+                [qualifier, name] if fold(qualifier) == self.qualifier => name,
+                _ => return None,
+            },
+            _ => return None,
+        };
+        self.named(name)
+    }
+
+    fn named(&self, name: &Ident) -> Option<usize> {
+        let name = fold(name);
+        self.schema.columns.iter().position(|c| c.name == name)
+    }
+
+    /// `expr` as a value of the column at `target`; `of_row` says that it may name columns.
+    fn assigned(&self, expr: &Expr, target: usize, of_row: bool) -> Option<Expression> {
+        let column = self.schema.columns.get(target)?;
+        let data_type = column.data_type;
+        match unnested(expr) {
+            Expr::Value(value) => match &value.value {
+                Literal::Null => return Some(Expression { node: Node::Literal(Value::Null), data_type }),
+                Literal::Boolean(v) if data_type == DataType::Boolean => {
+                    return Some(Expression { node: Node::Literal(Value::Boolean(*v)), data_type });
+                }
+                Literal::SingleQuotedString(text) => {
+                    // A string literal may spell a value of any type: read as the plan would, once.
+                    let array: ArrayRef = Arc::new(StringViewArray::from_iter_values([text.as_str()]));
+                    let value = value_of(assign(&array, column).ok()?.as_ref(), data_type, 0).ok()?;
+                    return Some(Expression { node: Node::Literal(value), data_type });
+                }
+                Literal::Placeholder(text) => {
+                    let at = text.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1)?;
+                    let known = same_kind((*self.parameters.get(at)?)?, data_type);
+                    return known.then_some(Expression { node: Node::Parameter(at), data_type });
+                }
+                _ => {}
+            },
+            _ => {}
+        }
+        let inner = self.expression(expr).filter(|_| of_row || self.integer(expr).is_some())?;
+        is_assignable(inner.data_type, data_type)
+            .then(|| Expression { node: Node::Assigned(Box::new(inner)), data_type })
+    }
+
+    /// A column, an integer literal, or arithmetic of integers.
+    fn expression(&self, expr: &Expr) -> Option<Expression> {
+        let expr = unnested(expr);
+        if let Some(at) = self.column(expr) {
+            return Some(Expression { node: Node::Column(at), data_type: self.schema.columns.get(at)?.data_type });
+        }
+        if let Some(value) = self.integer(expr) {
+            return Some(Expression { node: Node::Literal(value), data_type: DataType::BigInt });
+        }
+        match expr {
+            Expr::Value(value) => match &value.value {
+                Literal::Placeholder(text) => {
+                    let at = text.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1)?;
+                    let data_type = (*self.parameters.get(at)?)?;
+                    is_integer(data_type).then_some(Expression { node: Node::Parameter(at), data_type })
+                }
+                _ => None,
+            },
+            Expr::BinaryOp { left, op, right } => {
+                let operator = match op {
+                    BinaryOperator::Plus => Operator::Add,
+                    BinaryOperator::Minus => Operator::Subtract,
+                    BinaryOperator::Multiply => Operator::Multiply,
+                    _ => return None,
+                };
+                let (left, right) = (self.expression(left)?, self.expression(right)?);
+                let data_type = wider(left.data_type, right.data_type)?;
+                let node = Node::Arithmetic(operator, Box::new(left), Box::new(right));
+                Some(Expression { node, data_type })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The larger of two integer types.
+fn wider(a: DataType, b: DataType) -> Option<DataType> {
+    let rank = |t| match t {
+        DataType::SmallInt => Some(0),
+        DataType::Integer => Some(1),
+        DataType::BigInt => Some(2),
+        _ => None,
+    };
+    Some(if rank(a)? >= rank(b)? { a } else { b })
+}
+
+/// Whether a parameter of type `of` may be fitted to type `wanted` by the rules of `super::expression::fit`.
+fn same_kind(of: DataType, wanted: DataType) -> bool {
+    match (of, wanted) {
+        (DataType::Text { .. }, DataType::Text { .. }) => true,
+        (of, wanted) => of == wanted,
+    }
+}
+
+/// The parts of `expr` that AND connects.
+fn conjuncts<'e>(expr: &'e Expr, out: &mut Vec<&'e Expr>) {
+    match unnested(expr) {
+        Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
+            conjuncts(left, out);
+            conjuncts(right, out);
+        }
+        other => out.push(other),
+    }
+}
+
+fn unnested(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Nested(inner) => unnested(inner),
+        other => other,
+    }
+}

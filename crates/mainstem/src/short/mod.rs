@@ -1,0 +1,85 @@
+//! Short statements: they name their rows by the whole primary key, or bring them along, and run without being planned.
+//!
+//! Comes in: a parsed statement with the types of its parameters, once; then values for them, again and again. Goes out: rows
+//! without an Arrow batch, or the number of rows written.
+//!
+//! 1. [`Short::compile`] looks at the statement, once for each version of the schema. What is not of one of the four shapes
+//!    (SELECT of columns, INSERT of VALUES, UPDATE and DELETE, the latter three by the whole key) is not short.
+//! 2. [`Short::run`] evaluates keys and new values, finds rows by `storage::point`, and writes through the transaction as any
+//!    statement does.
+//!
+//! Invariants: a short statement gives what its plan would have given. Whatever is not simple when it runs (a value of another
+//! type, an overflow, anything that would be an error of evaluation) makes [`Short::run`] say so, before anything is written,
+//! and the statement is planned after all: errors of evaluation have one source. It does not own: transactions and runs of a
+//! write again (`session`), what constraints say (storage).
+
+mod compile;
+mod expression;
+mod run;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use mainstem_storage::point::KeyedTable;
+use mainstem_storage::row::Value;
+
+use expression::Expression;
+
+/// A compiled short statement. Belongs to one version of the schema.
+#[derive(Debug)]
+pub(crate) struct Short {
+    table: Arc<KeyedTable>,
+    action: Action,
+    /// The positions of all columns.
+    columns: Vec<usize>,
+}
+
+#[derive(Debug)]
+enum Action {
+    /// The columns at these positions, under these names, of the row that has the key.
+    Select { key: Key, columns: Vec<usize>, names: Vec<String> },
+    /// Rows, a value for each column of the table.
+    Insert { rows: Vec<Vec<Expression>> },
+    /// New values for columns, by position, of the row that has the key.
+    Update { key: Key, assignments: Vec<(usize, Expression)> },
+    /// The row that has the key goes.
+    Delete { key: Key },
+}
+
+/// One expression for each column of the primary key, in key order.
+type Key = Vec<Expression>;
+
+/// What a short statement gave.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Answer {
+    /// The row found, if there is one.
+    Row(Option<Vec<Value>>),
+    /// Rows written.
+    Written(u64),
+    /// These values need a plan. Nothing was written.
+    NotShort,
+}
+
+impl Short {
+    /// Whether it writes.
+    pub(crate) fn writes(&self) -> bool {
+        !matches!(self.action, Action::Select { .. })
+    }
+
+    /// The command tag of a write, without the count.
+    pub(crate) fn tag(&self) -> &'static str {
+        match self.action {
+            Action::Select { .. } => "SELECT",
+            Action::Insert { .. } => "INSERT 0",
+            Action::Update { .. } => "UPDATE",
+            Action::Delete { .. } => "DELETE",
+        }
+    }
+
+    /// The table it reads or writes.
+    pub(crate) fn table(&self) -> &Arc<KeyedTable> {
+        &self.table
+    }
+}

@@ -1,0 +1,110 @@
+//! Which statements are short. What they answer is tested through connections (`tests/it/short.rs`).
+
+use std::sync::Arc;
+
+use mainstem_storage::catalog::{ColumnDefinition, TableDefinition};
+use mainstem_storage::ids::TableId;
+use mainstem_storage::schema::{DataType, TableOptions, TableSchema};
+
+use super::Short;
+use crate::sql::{Statement, parse_template};
+
+fn table(primary_key: &[&str]) -> Arc<TableSchema> {
+    let column = |name: &str, data_type| ColumnDefinition { name: name.into(), data_type, nullable: true };
+    let definition = TableDefinition {
+        name: "t".into(),
+        columns: vec![
+            column("k", DataType::BigInt),
+            column("a", DataType::Integer),
+            column("s", DataType::Text { max_chars: Some(5) }),
+            column("d", DataType::Date),
+        ],
+        primary_key: primary_key.iter().map(|name| (*name).to_owned()).collect(),
+        sort_key: None,
+        layout: None,
+        options: TableOptions::default(),
+    };
+    Arc::new(definition.into_schema(TableId(7)).unwrap())
+}
+
+fn compiled(sql: &str, schema: &Arc<TableSchema>, parameters: &[Option<DataType>]) -> Option<Short> {
+    let template = parse_template(sql).unwrap();
+    template
+        .with_statement(|statement: &Statement| {
+            Ok(Short::table_of(statement)
+                .filter(|name| *name == "t")
+                .and_then(|_| Short::compile(statement, schema, parameters)))
+        })
+        .unwrap()
+}
+
+#[test]
+fn statements_on_a_whole_key_are_short() {
+    let schema = table(&["k"]);
+    let text = DataType::Text { max_chars: None };
+    let parameters = [DataType::BigInt, DataType::Integer, text].map(Some);
+    for sql in [
+        "SELECT * FROM t WHERE k = 1",
+        "SELECT a, t.s AS other, a FROM t WHERE $1 = t.k",
+        "SELECT x.s FROM t AS x WHERE (x.k = -5)",
+        "SELECT k FROM public.t WHERE k = $1",
+        "INSERT INTO t VALUES (1, 2, 'x', '2020-01-01'), ($1, $2, $3, NULL)",
+        "INSERT INTO t (s, k) VALUES ('x', -1)",
+        "UPDATE t SET a = a + $2, s = $3 WHERE k = $1",
+        "UPDATE t AS x SET a = 2 * x.a - 1 WHERE x.k = 7",
+        "UPDATE t SET d = '2021-02-03', s = NULL WHERE k = 7",
+        "DELETE FROM t WHERE k = $1",
+    ] {
+        assert!(compiled(sql, &schema, &parameters).is_some(), "{sql}");
+    }
+    let two = table(&["k", "s"]);
+    for sql in ["SELECT a FROM t WHERE s = $3 AND k = 1", "DELETE FROM t WHERE (k = $1) AND ('x' = s)"] {
+        assert!(compiled(sql, &two, &parameters).is_some(), "{sql}");
+    }
+}
+
+#[test]
+fn all_others_are_not() {
+    let schema = table(&["k"]);
+    let parameters = [DataType::BigInt, DataType::Double, DataType::Text { max_chars: None }].map(Some);
+    for sql in [
+        "SELECT * FROM t",
+        "SELECT * FROM t WHERE k > 1",
+        "SELECT * FROM t WHERE k = 1 OR k = 2",
+        "SELECT * FROM t WHERE k = 1 AND k = 2",
+        "SELECT * FROM t WHERE k = 1 AND a = 2",
+        "SELECT * FROM t WHERE k = a",
+        "SELECT * FROM t WHERE k = 1.5",
+        "SELECT * FROM t WHERE k = '1'",
+        "SELECT * FROM t WHERE k = $3",
+        "SELECT a + 1 FROM t WHERE k = 1",
+        "SELECT count(*) FROM t WHERE k = 1",
+        "SELECT DISTINCT a FROM t WHERE k = 1",
+        "SELECT a FROM t WHERE k = 1 ORDER BY a",
+        "SELECT a FROM t WHERE k = 1 LIMIT 0",
+        "SELECT a FROM t WHERE k = 1 GROUP BY a",
+        "SELECT a FROM t WHERE k = 1 UNION ALL SELECT 1",
+        "WITH t AS (SELECT 1 AS k) SELECT k FROM t WHERE k = 1",
+        "SELECT t.a FROM t AS x WHERE k = 1",
+        "SELECT a FROM t AS x (a, b) WHERE a = 1",
+        "SELECT a FROM t, t AS u WHERE k = 1",
+        "SELECT nothing FROM t WHERE k = 1",
+        "INSERT INTO t SELECT 1, 2, 'x', NULL",
+        "INSERT INTO t VALUES (1, 2 + 3, 'x', NULL)",
+        "INSERT INTO t VALUES (1, 2, 'x')",
+        "INSERT INTO t VALUES (1, $2, 'x', NULL)",
+        "INSERT INTO t VALUES (1, 2, 'x', '2020-99-01')",
+        "UPDATE t SET k = 2 WHERE k = 1",
+        "UPDATE t SET a = a / 2 WHERE k = 1",
+        "UPDATE t SET a = s WHERE k = 1",
+        "UPDATE t SET a = $2 WHERE k = 1",
+        "UPDATE t SET a = (SELECT 1) WHERE k = 1",
+        "UPDATE t SET a = 1",
+        "DELETE FROM t",
+        "DELETE FROM t WHERE k IN (1)",
+    ] {
+        assert!(compiled(sql, &schema, &parameters).is_none(), "{sql}");
+    }
+    assert!(compiled("SELECT a FROM t WHERE k = 1", &table(&[]), &[]).is_none());
+    assert!(compiled("SELECT a FROM t WHERE k = 1", &table(&["k", "s"]), &[]).is_none());
+}

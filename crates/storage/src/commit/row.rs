@@ -1,0 +1,117 @@
+//! The commit of a short statement of its own: one row of one key, in the three phases of any commit, without a write set.
+//!
+//! Comes in: a key, the row that has it at a snapshot, if there is one, and the row that is to have it. Goes out: a timestamp,
+//! or 40001 when anything has come in between that is not looked into here: the statement is then run again.
+//!
+//! 1. Outside the lock: the record is encoded, log space reserved.
+//! 2. Under the lock: the row that goes must still be there and live; no commit since the snapshot may have taken the key; then
+//!    log, delta and delete log as in `apply`.
+//! 3. Outside: the wait for *visible*.
+
+use std::sync::Arc;
+
+use crate::commit::prepare::{key_conflict, row_conflict, table_conflict};
+use crate::commit::record::RowEncoder;
+use crate::commit::{Engine, TableStamp};
+use crate::deletes::DeleteSet;
+use crate::delta_store::DeltaGeneration;
+use crate::error::{Error, Result};
+use crate::ids::{CommitTs, RowRef, SchemaVersion};
+use crate::point::KeyedTable;
+use crate::row::RowBuffer;
+use crate::settings::Synchronous;
+use crate::version::{Root, Snapshot, TableVersion};
+use crate::wal::{NewRecord, RecordKind};
+
+/// What a short statement does with one key.
+pub struct RowWrite<'a> {
+    /// The table.
+    pub table: &'a KeyedTable,
+    /// The encoded primary key.
+    pub key: &'a [u8],
+    /// The row that has the key at the snapshot, and goes.
+    pub deleted: Option<RowRef>,
+    /// The row, one, that has the key from now on.
+    pub inserted: RowBuffer,
+}
+
+impl Engine {
+    /// Commits `write`, made at `snapshot`, and returns when *visible* has reached the commit.
+    ///
+    /// # Errors
+    /// As [`Engine::commit`]; 40001 also where a write set would have been validated again.
+    pub fn commit_row(&self, snapshot: &Snapshot, write: &RowWrite<'_>, synchronous: Synchronous) -> Result<CommitTs> {
+        self.check_writable()?;
+        self.wait_for_room()?;
+        let mut record = RowEncoder::new(write);
+        let space = self.reserve_log(record.bytes(), || {})?;
+        let schema = write.table.schema();
+        let mut lock = self.lock()?;
+        self.check_writable()?;
+        let (applied, present) = self.timeline.present();
+        let then = snapshot.root().tables.get(&schema.id).ok_or_else(|| table_conflict(schema))?;
+        let version = present.tables.get(&schema.id).ok_or_else(|| table_conflict(schema))?;
+        if version.schema.version != schema.version || !version.has_rows_placed_as(then) {
+            return Err(table_conflict(schema));
+        }
+        if applied != snapshot.ts() {
+            validate(write, version)?;
+        }
+        let ts = applied.next();
+        let (version, edited) = self.make_room(version.clone(), &[], write.inserted.len(), write.inserted.bytes(), ts);
+        let delta = version.active_delta().ok_or_else(|| Error::internal("a table without a delta"))?;
+        record.place(delta.id(), delta.rows());
+        let new = NewRecord {
+            ts,
+            kind: RecordKind::Commit,
+            schema_version: SchemaVersion(1),
+            level: synchronous,
+            payload: record.payload(),
+        };
+        let position = self.log.append(space, new)?;
+        // From here on nothing may fail: the record is in the log.
+        let mut defect = None;
+        if let Some(row) = write.deleted {
+            match version.container(row.container()) {
+                Some(container) => container.deletes().record(ts, &DeleteSet::from_sorted(&[row.offset()])),
+                None => defect = Some(Error::internal(format!("no container {} to delete from", row.container()))),
+            }
+        }
+        if !write.inserted.is_empty() {
+            lock.state.delta_starts.entry(delta.id()).or_insert(position);
+            defect = defect.or(delta.append(&write.inserted, ts).err());
+        }
+        lock.state.stamps.insert(schema.id, TableStamp { last_write: ts });
+        self.publish(ts, defect, edited.then(|| next_root(&present, &version, ts)))?;
+        drop(lock);
+        self.wait_visible(ts)?;
+        Ok(ts)
+    }
+}
+
+/// `present` from `ts` on with `version` of one table.
+fn next_root(present: &Root, version: &Arc<TableVersion>, ts: CommitTs) -> Arc<Root> {
+    let mut root = Root { valid_from: ts, ..present.clone() };
+    root.tables.insert(version.schema.id, version.clone());
+    Arc::new(root)
+}
+
+/// Looks at what was committed after the snapshot: rows are where they were, so it stands in delete logs and deltas.
+fn validate(write: &RowWrite<'_>, version: &TableVersion) -> Result<()> {
+    let schema = write.table.schema();
+    if let Some(row) = write.deleted {
+        let live = version.container(row.container()).is_some_and(|c| !c.deletes().is_deleted_now(row.offset()));
+        if !live {
+            return Err(row_conflict(schema));
+        }
+    }
+    // Free at the snapshot but for the row that goes; one look at the newest row of the key tells, however many came before it.
+    let taken = |delta: &Arc<DeltaGeneration>| {
+        let newest = delta.lookup(write.key, CommitTs::INFINITY);
+        newest.is_some_and(|offset| write.deleted != Some(RowRef::new(delta.id(), offset)))
+    };
+    if !write.inserted.is_empty() && version.deltas.iter().any(taken) {
+        return Err(key_conflict(schema));
+    }
+    Ok(())
+}

@@ -1,0 +1,85 @@
+//! Single rows of a transaction, by key.
+
+use crate::commit::RowWrite;
+use crate::error::{Error, Result};
+use crate::ids::{CommitTs, RowRef};
+use crate::limits;
+use crate::load::duplicate_key;
+use crate::point::{self, KeyedTable};
+use crate::row::{RowBuffer, Value};
+use crate::transaction::Transaction;
+use crate::version::TableView;
+
+impl Transaction {
+    /// The row of `view`, which is of this transaction's present, that has the encoded primary key `key`: of the stores, or written
+    /// by earlier statements.
+    ///
+    /// # Errors
+    /// Io or Corrupt when key blocks cannot be read.
+    pub fn find(&self, view: &TableView, key: &[u8]) -> Result<Option<RowRef>> {
+        if let Some(own) = view.own() {
+            let keys = self.keys.get(&view.schema().id);
+            if let Some(offset) = keys.and_then(|keys| keys.find(key, own.rows())) {
+                return Ok(Some(RowRef::new(own.rows().id(), offset)));
+            }
+            for run in own.runs() {
+                let live = |row: RowRef| !own.is_deleted(row);
+                if let Some(row) = point::find_in_run(view.schema(), run, key, None, live)? {
+                    return Ok(Some(row));
+                }
+            }
+        }
+        point::find(view, key, |_| true)
+    }
+
+    /// Ends a transaction that has written nothing by writing one row, and commits it: in the place of `deleted`, the row of
+    /// `view` that has `key`, if one does, comes the row with the values `inserted`, one for each column, if there are any. It has
+    /// the same key. Returns when the commit is durable under the transaction's mode, with all before it.
+    ///
+    /// # Errors
+    /// Constraint for a value the table does not take, or a key that a row has already (23505) when none is deleted; Conflict
+    /// (40001): run the statement again; Full and Closed as [`Transaction::commit`]. Nothing was written then.
+    pub fn write_row(
+        self,
+        table: &KeyedTable,
+        view: &TableView,
+        key: &[u8],
+        deleted: Option<RowRef>,
+        inserted: Option<&[Value]>,
+    ) -> Result<CommitTs> {
+        self.check_may_write()?;
+        if !self.writes.is_empty() {
+            return Err(Error::internal("one row written behind others"));
+        }
+        let mut rows = RowBuffer::new(table.layout().clone());
+        if let Some(values) = inserted {
+            rows.push_values(values)?;
+            if deleted.is_none() && point::find(view, key, |_| true)?.is_some() {
+                return Err(duplicate_key(table.schema(), key));
+            }
+        }
+        if rows.bytes() > limits::COMMIT_BYTES_MAX {
+            return self.write_large_row(table, deleted, inserted);
+        }
+        let write = RowWrite { table, key, deleted, inserted: rows };
+        self.engine.commit_row(&self.snapshot, &write, self.mode.synchronous)
+    }
+
+    /// A row that takes too long to log under the lock: as a statement of any size.
+    fn write_large_row(
+        mut self,
+        table: &KeyedTable,
+        deleted: Option<RowRef>,
+        inserted: Option<&[Value]>,
+    ) -> Result<CommitTs> {
+        let mut writes = self.statement();
+        if let Some(row) = deleted {
+            writes.delete(table.schema(), &[row])?;
+        }
+        if let Some(values) = inserted {
+            writes.insert_values(table, values)?;
+        }
+        self.apply(writes)?;
+        self.commit()
+    }
+}

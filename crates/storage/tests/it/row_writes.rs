@@ -1,0 +1,230 @@
+//! Commits of one row by key, which short statements make, against a plain map; in their way: merges, and one another.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use mainstem_storage::database::Database;
+use mainstem_storage::ids::{CommitTs, TableId};
+use mainstem_storage::point::KeyedTable;
+use mainstem_storage::row::Value;
+use mainstem_storage::settings::OpenOptions;
+use mainstem_storage::transaction::Transaction;
+use mainstem_storage::{ErrorKind, Result};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+use crate::support::*;
+
+fn keyed(db: &Database, table: TableId) -> KeyedTable {
+    KeyedTable::new(begin(db).catalog().table(table).unwrap()).unwrap()
+}
+
+fn values((id, v, s): &Row) -> Vec<Value> {
+    let text = s.as_deref().map_or(Value::Null, |s| Value::Text(s.into()));
+    vec![Value::Int(*id), Value::Int((*v).into()), text]
+}
+
+/// What is done with a key.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Act {
+    Insert,
+    Update,
+    Delete,
+}
+
+/// Does it in `txn`, with `row`; `None` if there is no row to update or delete.
+fn act(txn: Transaction, table: &KeyedTable, act: Act, row: &Row) -> Result<Option<CommitTs>> {
+    let view = txn.view(table.schema().id)?;
+    let mut key = Vec::new();
+    table.encode(&[Value::Int(row.0)], &mut key)?;
+    let found = if act == Act::Insert { None } else { txn.find(&view, &key)? };
+    if act != Act::Insert && found.is_none() {
+        return Ok(None);
+    }
+    let new = values(row);
+    let new = (act != Act::Delete).then_some(new.as_slice());
+    txn.write_row(table, &view, &key, found, new).map(Some)
+}
+
+/// As a session does it: again while something comes in between.
+fn act_until_done(db: &Database, table: &KeyedTable, what: Act, row: &Row) -> Result<Option<CommitTs>> {
+    loop {
+        match act(begin_applied(db), table, what, row) {
+            Err(e) if e.kind() == ErrorKind::Conflict => {}
+            done => return done,
+        }
+    }
+}
+
+/// Random writes, with freezes, flushes, merges, checkpoints and restarts between them, in tables of every order.
+#[test]
+fn rows_are_those_of_a_map() {
+    for (number, definition) in keyed_definitions("t", 7).into_iter().enumerate() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut db = Database::open(dir.path(), options()).unwrap();
+        let t = create_as(&db, definition);
+        let mut table = keyed(&db, t);
+        let mut rng = StdRng::seed_from_u64(number as u64);
+        let mut expected: BTreeMap<i64, Row> = BTreeMap::new();
+        for step in 0..600 {
+            let row = row(rng.random_range(0..40), step);
+            let what = [Act::Insert, Act::Update, Act::Delete][rng.random_range(0..3)];
+            let answer = act_until_done(&db, &table, what, &row);
+            match (what, expected.contains_key(&row.0)) {
+                (Act::Insert, true) => assert_eq!(state(answer), "23505"),
+                (Act::Insert, false) => {
+                    assert!(answer.unwrap().is_some());
+                    expected.insert(row.0, row);
+                }
+                (_, false) => assert_eq!(answer.unwrap(), None, "{what:?} of no row"),
+                (Act::Update, true) => {
+                    assert!(answer.unwrap().is_some());
+                    expected.insert(row.0, row);
+                }
+                (Act::Delete, true) => {
+                    assert!(answer.unwrap().is_some());
+                    expected.remove(&row.0);
+                }
+            }
+            match rng.random_range(0..60) {
+                0 => db.freeze(t).unwrap(),
+                1 => db.flush(t).unwrap(),
+                2 => db.merge(t).unwrap(),
+                3 => db.checkpoint().unwrap(),
+                4 => {
+                    db.close().unwrap();
+                    drop(db);
+                    db = Database::open(dir.path(), options()).unwrap();
+                    table = keyed(&db, t);
+                }
+                _ => {}
+            }
+            if step % 20 == 0 {
+                assert_eq!(contents(&db, t), expected.values().cloned().collect::<Vec<_>>(), "step {step}");
+            }
+        }
+        assert!(db.verify().is_empty());
+    }
+}
+
+#[test]
+fn whoever_commits_first_wins() {
+    for (what, other, first) in [
+        (Act::Update, Act::Delete, "ok"),
+        (Act::Update, Act::Update, "ok"),
+        (Act::Delete, Act::Update, "ok"),
+        (Act::Delete, Act::Delete, "ok"),
+    ] {
+        let db = memory();
+        let t = create(&db, "t", true, 7);
+        let table = keyed(&db, t);
+        insert_and_commit(&db, t, 0..10);
+        let slow = begin(&db);
+        assert_eq!(state(act(begin(&db), &table, other, &row(3, 1))), first);
+        assert_eq!(state(act(slow, &table, what, &row(3, 2))), "40001", "{what:?} after {other:?}");
+    }
+    let db = memory();
+    let t = create(&db, "t", true, 7);
+    let table = keyed(&db, t);
+    let slow = begin(&db);
+    assert_eq!(state(act(begin(&db), &table, Act::Insert, &row(3, 1))), "ok");
+    assert_eq!(state(act(slow, &table, Act::Insert, &row(3, 2))), "40001", "a key that was taken since");
+    // Another row is in nobody's way.
+    let slow = begin(&db);
+    assert_eq!(state(act(begin(&db), &table, Act::Insert, &row(4, 1))), "ok");
+    assert_eq!(state(act(slow, &table, Act::Update, &row(3, 2))), "ok");
+    // A merge is: the rows have moved, and the statement is run again.
+    let slow = begin(&db);
+    db.flush(t).unwrap();
+    assert_eq!(state(act(slow, &table, Act::Update, &row(3, 3))), "40001");
+    // So is a key that a merge has taken along since.
+    let slow = begin(&db);
+    assert_eq!(state(act(begin(&db), &table, Act::Insert, &row(5, 1))), "ok");
+    db.flush(t).unwrap();
+    assert_eq!(state(act(slow, &table, Act::Insert, &row(5, 2))), "40001");
+    assert_eq!(contents(&db, t), vec![row(3, 2), row(4, 1), row(5, 1)]);
+}
+
+/// A row of megabytes is no matter for the lock: it goes the way of large statements.
+#[test]
+fn large_rows_are_written_aside() {
+    let db = memory();
+    let t = create(&db, "t", true, 7);
+    let table = keyed(&db, t);
+    for (what, mega) in [(Act::Insert, 3), (Act::Update, 80), (Act::Update, 2)] {
+        let large = (1, 1, Some("x".repeat(mega << 20)));
+        assert!(act(begin(&db), &table, what, &large).unwrap().is_some());
+        assert_eq!(contents(&db, t), vec![large]);
+    }
+    assert_eq!(state(act(begin(&db), &table, Act::Insert, &row(1, 1))), "23505");
+}
+
+#[test]
+fn bad_values_leave_nothing() {
+    let db = memory();
+    let t = create(&db, "t", true, 7);
+    let table = keyed(&db, t);
+    let txn = begin(&db);
+    let (view, mut key) = (txn.view(t).unwrap(), Vec::new());
+    table.encode(&[Value::Int(1)], &mut key).unwrap();
+    let too_large = [Value::Int(1), Value::Int(1 << 40), Value::Null];
+    assert_eq!(state(txn.write_row(&table, &view, &key, None, Some(&too_large))), "22003");
+    let mut txn = begin(&db);
+    insert(&mut txn, t, &rows([5])).unwrap();
+    let view = txn.view(t).unwrap();
+    assert_eq!(state(txn.write_row(&table, &view, &key, None, Some(&values(&row(1, 1))))), "XX000", "behind others");
+    assert_eq!(contents(&db, t), vec![]);
+}
+
+/// Threads count keys up while merges move the rows about: no count is lost, and an old snapshot stays as it is.
+#[test]
+fn counts_add_up_beside_merges() {
+    let dir = tempfile::tempdir().unwrap();
+    // Checkpoints all the time, with rows in deltas.
+    let many = OpenOptions { delta_rows: 50, checkpoint_bytes: 4 << 10, ..OpenOptions::default() };
+    let db = Database::open(dir.path(), many).unwrap();
+    let t = create(&db, "t", true, 7);
+    let table = keyed(&db, t);
+    insert_and_commit(&db, t, 0..5);
+    let zero = |id: i64| act_until_done(&db, &table, Act::Update, &(id, 0, None)).unwrap();
+    (0..5).for_each(|id| assert!(zero(id).is_some()));
+    let old = begin(&db);
+    let before = all(&old, t);
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..3)
+            .map(|worker| {
+                let (db, table) = (&db, &table);
+                scope.spawn(move || {
+                    for round in 0..100_i64 {
+                        let id = (round + worker) % 5;
+                        loop {
+                            let txn = begin_applied(db);
+                            let now = select(&txn, t, |r| r.0 == id).unwrap();
+                            let (_, (_, v, s)) = now.into_iter().next().unwrap();
+                            match act(txn, table, Act::Update, &(id, v + 1, s)) {
+                                Err(e) if e.kind() == ErrorKind::Conflict => {}
+                                answer => break assert!(answer.unwrap().is_some()),
+                            }
+                        }
+                    }
+                })
+            })
+            .collect();
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                db.merge(t).unwrap();
+            }
+        });
+        let results: Vec<_> = workers.into_iter().map(|worker| worker.join()).collect();
+        done.store(true, Ordering::Relaxed);
+        results.into_iter().for_each(|result| result.unwrap());
+    });
+    assert_eq!(contents(&db, t).iter().map(|r| r.1).sum::<i32>(), 300);
+    assert_eq!(all(&old, t), before);
+    drop(old);
+    db.close().unwrap();
+    drop(db);
+    let db = Database::open(dir.path(), options()).unwrap();
+    assert_eq!(contents(&db, t).iter().map(|r| r.1).sum::<i32>(), 300);
+}
