@@ -1,11 +1,12 @@
 //! SQL from `-c`, `-f` or a pipe: statement by statement, stopping at the first error.
 //!
 //! Files and pipes are read as they come, so that they may be larger than memory and a program on the other side of a pipe may
-//! wait for an answer before it goes on. An error names the line its statement begins on.
+//! wait for an answer before it goes on. An error names the line its statement begins on. The data of COPY FROM STDIN stands in
+//! the lines behind the statement, up to a line `\.`; that of a `-c` comes from the pipe.
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::io::{BufRead, BufReader, BufWriter, Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -23,7 +24,9 @@ pub fn run(connection: &Connection, commands: &[String], file: Option<&Path>, fo
     interrupt::on_ctrl_c(Idle::Exit, move || handle.interrupt());
     let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
     for text in commands {
-        if let Err(stopped) = output::run_text(connection, text, format, &mut out) {
+        let mut lines = 0;
+        let mut data = DataLines::new(std::io::stdin().lock(), &mut lines);
+        if let Err(stopped) = output::run_text(connection, text, format, &mut data, &mut out) {
             output::report_stop(&stopped, None);
             return ExitCode::FAILURE;
         }
@@ -53,7 +56,7 @@ fn run_reader(connection: &Connection, reader: impl BufRead, name: &str, format:
         match pieces.next() {
             Ok(None) => return true,
             Ok(Some(piece)) => {
-                if let Err(stopped) = output::run_text(connection, &piece.text, format, out) {
+                if let Err(stopped) = output::run_text(connection, &piece.text, format, &mut pieces.data(), out) {
                     output::report_stop(&stopped, Some(&format!("{name}:{}", piece.line)));
                     return false;
                 }
@@ -117,6 +120,11 @@ impl<R: BufRead> Pieces<R> {
         }
     }
 
+    /// The lines that follow, up to one that is `\.`: the data of the statement returned last.
+    fn data(&mut self) -> DataLines<'_, &mut R> {
+        DataLines::new(&mut self.reader, &mut self.line)
+    }
+
     /// The line that was read last, or could not be.
     fn line_read(&self) -> usize {
         self.line + self.text.matches('\n').count()
@@ -129,6 +137,42 @@ impl<R: BufRead> Pieces<R> {
             self.line + text.get(..text.len() - statement.len()).map_or(0, |skipped| skipped.matches('\n').count());
         self.line += text.matches('\n').count();
         (!statement.is_empty()).then(|| Piece { text: statement.to_owned(), line })
+    }
+}
+
+/// Lines of data between statements, up to one that is `\.`, which is read and left out.
+pub struct DataLines<'a, R> {
+    reader: R,
+    /// Counts them.
+    lines: &'a mut usize,
+    line: Vec<u8>,
+    at: usize,
+    ended: bool,
+}
+
+impl<'a, R: BufRead> DataLines<'a, R> {
+    /// The lines that `reader` gives next.
+    pub fn new(reader: R, lines: &'a mut usize) -> Self {
+        Self { reader, lines, line: Vec::new(), at: 0, ended: false }
+    }
+}
+
+impl<R: BufRead> Read for DataLines<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        if self.at == self.line.len() && !self.ended {
+            self.line.clear();
+            self.at = 0;
+            self.ended = self.reader.read_until(b'\n', &mut self.line)? == 0;
+            *self.lines += usize::from(!self.ended);
+            if self.line.trim_ascii_end() == b"\\." {
+                self.line.clear();
+                self.ended = true;
+            }
+        }
+        let mut rest = self.line.get(self.at..).unwrap_or_default();
+        let read = rest.read(buffer)?;
+        self.at += read;
+        Ok(read)
     }
 }
 

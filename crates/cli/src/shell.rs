@@ -91,7 +91,10 @@ impl Shell<'_> {
             text.push('\n');
             if is_complete(&text) {
                 editor.add_history_entry(text.trim())?;
-                self.statements(&text);
+                let data = if output::wants_data(&text) { data(editor)? } else { Some(String::new()) };
+                if let Some(data) = data {
+                    self.statements(&text, &data);
+                }
                 text.clear();
             } else if text.trim().is_empty() {
                 text.clear();
@@ -100,16 +103,17 @@ impl Shell<'_> {
     }
 
     /// Runs what was typed; says how long it took, if that is wanted.
-    fn statements(&mut self, text: &str) {
+    fn statements(&mut self, text: &str, data: &str) {
         let start = Instant::now();
-        self.run(text);
+        self.run(text, data);
         if self.timing {
             self.print(&format!("Time: {:.3} ms", start.elapsed().as_secs_f64() * 1_000.0));
         }
     }
 
-    fn run(&mut self, text: &str) {
-        if let Err(stopped) = output::run_text(self.connection, text, self.format, &mut std::io::stdout().lock()) {
+    fn run(&mut self, text: &str, data: &str) {
+        let out = &mut std::io::stdout().lock();
+        if let Err(stopped) = output::run_text(self.connection, text, self.format, &mut data.as_bytes(), out) {
             self.stop(&stopped);
         }
     }
@@ -129,7 +133,7 @@ impl Shell<'_> {
                 self.timing = !self.timing;
                 self.print(if self.timing { "Timing is on." } else { "Timing is off." });
             }
-            ("\\d", "") => self.run(TABLES),
+            ("\\d", "") => self.run(TABLES, ""),
             ("\\d", table) => self.describe(table),
             _ => output::say(&format!("Unknown command {command}; \\? lists them.")),
         }
@@ -140,7 +144,7 @@ impl Shell<'_> {
         let name = folded(table);
         let quoted = name.replace('\'', "''");
         match self.known(&quoted) {
-            Ok(true) => self.run(&columns_query(&quoted)),
+            Ok(true) => self.run(&columns_query(&quoted), ""),
             Ok(false) => {
                 output::say(&format!("ERROR 42P01: table \"{name}\" does not exist; \\d lists the tables"));
                 self.failed = true;
@@ -161,6 +165,23 @@ impl Shell<'_> {
     /// A line on standard output; a terminal that is gone ends the shell at its next line.
     fn print(&self, line: &str) {
         let _ = writeln!(std::io::stdout().lock(), "{line}");
+    }
+}
+
+/// The lines typed as data of COPY FROM STDIN, up to `\.` or Ctrl-D; none when Ctrl-C gave them up.
+fn data(editor: &mut Editor<(), FileHistory>) -> rustyline::Result<Option<String>> {
+    let mut data = String::new();
+    loop {
+        match editor.readline("  data...> ") {
+            Ok(line) if line.trim_end() == "\\." => return Ok(Some(data)),
+            Ok(line) => {
+                data.push_str(&line);
+                data.push('\n');
+            }
+            Err(ReadlineError::Eof) => return Ok(Some(data)),
+            Err(ReadlineError::Interrupted) => return Ok(None),
+            Err(e) => return Err(e),
+        }
     }
 }
 

@@ -27,11 +27,11 @@ mod value;
 mod error;
 
 pub use api::{
-    Appender, ColumnIndex, Connection, Database, InterruptHandle, QueryResult, Row, Rows, Statement, StatementOutcome,
-    Statements, Transaction,
+    Appender, AsyncConnection, AsyncQueryResult, AsyncRows, AsyncStatement, AsyncTransaction, ColumnIndex, Connection,
+    Database, InterruptHandle, QueryResult, Row, Rows, Statement, StatementOutcome, Statements, Transaction,
 };
 pub use session::{Notice, TransactionStatus};
-pub use sql::split_statements;
+pub use sql::{CopyStream, copy_stream, split_statements};
 pub use value::{Date, Decimal, FromValue, Params, ResultColumn, Timestamp, TimestampTz, ToValue, ValueRef};
 
 pub use arrow;

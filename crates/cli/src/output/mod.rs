@@ -17,12 +17,12 @@ mod values;
 #[cfg(test)]
 mod tests;
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use clap::ValueEnum;
-use mainstem::{Connection, Error, StatementOutcome};
+use mainstem::{Connection, CopyStream, Error, StatementOutcome};
 
 use crate::interrupt;
 
@@ -69,25 +69,79 @@ impl From<io::Error> for Stopped {
 /// Batches of a result.
 type Rows<'a> = &'a mut dyn Iterator<Item = mainstem::Result<RecordBatch>>;
 
-/// Runs the statements of `text`, writing their results, and stops at the first that fails.
+/// Runs the statements of `text`, writing their results, and stops at the first that fails. COPY FROM STDIN reads `data`,
+/// COPY TO STDOUT writes its data as a result.
 ///
 /// # Errors
 /// Whatever the statement or the writer failed with; what came before is written.
-pub fn run_text(connection: &Connection, text: &str, format: Format, out: &mut dyn Write) -> Result<(), Stopped> {
+pub fn run_text(
+    connection: &Connection,
+    text: &str,
+    format: Format,
+    data: &mut dyn Read,
+    out: &mut dyn Write,
+) -> Result<(), Stopped> {
     let running = interrupt::running();
-    let done = connection.run(text).map_err(Stopped::from).and_then(|mut statements| {
-        statements.try_for_each(|outcome| {
-            write_outcome(outcome?, format, out)?;
-            out.flush()?;
-            Ok(())
+    let done = if has_stream(text) {
+        statements_of(text).try_for_each(|statement| match mainstem::copy_stream(statement) {
+            Some(stream) => run_copy(connection, statement, stream, format, data, out),
+            None => run_statements(connection, statement, format, out),
         })
-    });
+    } else {
+        run_statements(connection, text, format, out)
+    };
     drop(running);
     match done {
         Err(Stopped::Output(error)) => Err(Stopped::Output(error)),
         // What was written before the statement failed stands before its message.
         other => out.flush().map_err(Stopped::Output).and(other),
     }
+}
+
+fn statements_of(text: &str) -> impl Iterator<Item = &str> {
+    let (done, rest) = mainstem::split_statements(text);
+    done.into_iter().chain([rest])
+}
+
+/// Whether a statement of `text` is a COPY with STDIN or STDOUT.
+fn has_stream(text: &str) -> bool {
+    statements_of(text).any(|statement| mainstem::copy_stream(statement).is_some())
+}
+
+/// Whether a statement of `text` is a COPY FROM STDIN: its data follows.
+pub fn wants_data(text: &str) -> bool {
+    statements_of(text).any(|statement| mainstem::copy_stream(statement) == Some(CopyStream::Stdin))
+}
+
+fn run_statements(connection: &Connection, text: &str, format: Format, out: &mut dyn Write) -> Result<(), Stopped> {
+    connection.run(text)?.try_for_each(|outcome| {
+        write_outcome(outcome?, format, out)?;
+        out.flush()?;
+        Ok(())
+    })
+}
+
+fn run_copy(
+    connection: &Connection,
+    statement: &str,
+    stream: CopyStream,
+    format: Format,
+    data: &mut dyn Read,
+    out: &mut dyn Write,
+) -> Result<(), Stopped> {
+    match stream {
+        CopyStream::Stdin => {
+            let rows = connection.copy_in(statement, data)?;
+            if format == Format::Box {
+                writeln!(out, "COPY {rows}")?;
+            }
+        }
+        CopyStream::Stdout => {
+            connection.copy_out(statement, &mut *out)?;
+        }
+    }
+    out.flush()?;
+    Ok(())
 }
 
 /// Writes one statement's rows, if it has any; notices go to standard error.

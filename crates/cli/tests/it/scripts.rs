@@ -220,3 +220,31 @@ fn ctrl_c_cancels_the_statement_and_ends_a_waiting_script() {
     interrupt(child.id());
     assert_eq!(child.wait().unwrap().code(), Some(130));
 }
+
+#[test]
+fn data_of_a_copy_stands_behind_it() {
+    let script = "CREATE TABLE t (k INTEGER PRIMARY KEY, v TEXT);\nCOPY t FROM STDIN;\n1\tone;\n2\t\\N\n\\.\n\
+                  COPY t FROM STDIN (FORMAT csv);\n3,\"a\nb\"\n\\.\nCOPY (SELECT * FROM t ORDER BY k) TO STDOUT (FORMAT csv);\n\
+                  SELECT count(*) AS n FROM t;\n";
+    assert_eq!(run_piped(&[], script.as_bytes()).ok(), "1,one;\n2,\n3,\"a\nb\"\nn\n3\n");
+    // From a file, in which errors behind the data still name their line.
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("a.sql");
+    fs::write(&file, format!("{script}SELECT * FROM missing;\n")).unwrap();
+    let ran = run(["-f", text(&file), "--format", "box"]);
+    assert!(ran.out.starts_with("CREATE TABLE\nCOPY 2\nCOPY 1\n1,one;\n"), "{ran:?}");
+    assert!(ran.failed("42P01").contains("a.sql:12: "));
+    // Data that does not fit, and data that just ends.
+    let bad = b"CREATE TABLE t (k INTEGER);\nCOPY t FROM STDIN;\n1\nx\n\\.\nSELECT 1;\n";
+    assert!(run_piped(&[], bad).failed("22P02").contains("stdin:2: ERROR 22P02: COPY \"t\": line 2: "));
+    assert_eq!(run_piped(&[], b"CREATE TABLE t (k INTEGER);\nCOPY t FROM STDIN;\n1\n2").ok(), "");
+}
+
+#[test]
+fn data_of_a_command_comes_from_the_pipe() {
+    let commands =
+        ["-c", "CREATE TABLE t (k INTEGER)", "-c", "COPY t FROM STDIN; COPY t TO STDOUT", "-c", "COPY t FROM STDIN"];
+    let more = ["-c", "SELECT sum(k) AS s FROM t"];
+    let all: Vec<&str> = commands.into_iter().chain(more).collect();
+    assert_eq!(run_piped(&all, b"1\n2\n\\.\n40\n").ok(), "1\n2\ns\n43\n");
+}

@@ -2,118 +2,174 @@
 
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
+use arrow::array::{BooleanArray, RecordBatch};
+use arrow::compute::filter_record_batch;
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::limits;
-use mainstem_storage::row::{Value, array_of};
+use mainstem_storage::row::Value;
 use mainstem_storage::schema::TableSchema;
 use mainstem_storage::{Error, Result};
 
 use super::Connection;
+use crate::value::{ColumnBuilder, Params, ValueRef};
 
-/// Inserts many rows into one table. Rows are kept in memory until [`Appender::flush`] or [`Appender::finish`], each of which
-/// inserts all of them or none; outside a transaction that is one commit. Rows not flushed when the appender is dropped
-/// are forgotten.
+/// Bytes of rows that an appender keeps before it inserts them by itself.
+const KEPT_BYTES_MAX: usize = 64 << 20;
+
+/// Inserts many rows into one table, fast. Rows are kept in memory until [`Appender::flush`], [`Appender::finish`], or until
+/// they are about 64 MB; then they are inserted, all of them or none. Outside a transaction each time is a commit; inside
+/// one all of them are done or undone with it. Every constraint of the table is checked. Rows not inserted yet when the
+/// appender is dropped are forgotten.
+///
+/// ```
+/// # fn main() -> mainstem::Result<()> {
+/// let connection = mainstem::Database::in_memory()?.connect()?;
+/// connection.execute("CREATE TABLE reading (sensor INTEGER, at BIGINT, value DOUBLE PRECISION, PRIMARY KEY (sensor, at))")?;
+/// let mut appender = connection.appender("reading")?;
+/// for at in 0..10_000_i64 {
+///     appender.append_row((7, at, at as f64 / 10.0))?;
+/// }
+/// assert_eq!(appender.finish()?, 10_000);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Appender<'a> {
     connection: &'a Connection,
     table: Arc<TableSchema>,
-    /// One vector a column.
-    columns: Vec<Vec<Value>>,
+    columns: Vec<ColumnBuilder>,
+    /// Rows in `columns`.
+    rows: usize,
+    /// Those of them that were refused half-way, and are left out.
+    refused: Vec<usize>,
     batches: Vec<RecordBatch>,
+    /// Bytes of `batches`.
+    bytes: usize,
+    /// Rows inserted since the last call that said how many.
+    inserted: u64,
 }
 
 impl<'a> Appender<'a> {
     pub(super) fn new(connection: &'a Connection, table: Arc<TableSchema>) -> Self {
-        let columns = vec![Vec::new(); table.columns.len()];
-        Self { connection, table, columns, batches: Vec::new() }
+        let columns = table.columns.iter().map(|column| ColumnBuilder::new(column.data_type)).collect();
+        Self { connection, table, columns, rows: 0, refused: Vec::new(), batches: Vec::new(), bytes: 0, inserted: 0 }
     }
 
-    /// Adds a row: a value for each column, in the storage form that [`Value`] describes.
+    /// Adds a row: a value for each column, as for [`super::Statement::execute`]. A value of another type than its column's is
+    /// converted as INSERT converts an expression, not a literal.
     ///
     /// # Errors
-    /// 42804 when the number of values is not that of the columns.
-    pub fn append_row(&mut self, row: &[Value]) -> Result<()> {
+    /// 42804 when the number of values is not that of the columns or a type does not fit, 22003 for a number that does not:
+    /// the row is left out. When the rows kept so far are inserted: as [`Appender::flush`].
+    pub fn append_row(&mut self, row: impl Params) -> Result<()> {
+        row.with_values(|values| self.append(values.iter().copied()))
+    }
+
+    /// Adds a row of values in storage form, as [`Value`] describes it for each type of column.
+    ///
+    /// # Errors
+    /// As [`Appender::append_row`].
+    pub fn append_values(&mut self, row: &[Value]) -> Result<()> {
+        let table = self.table.clone();
+        if row.len() != table.columns.len() {
+            return Err(self.wrong_count("row", "values", row.len()));
+        }
+        self.append(row.iter().zip(&table.columns).map(|(value, column)| ValueRef::stored(value, column.data_type)))
+    }
+
+    fn append<'v>(&mut self, row: impl ExactSizeIterator<Item = ValueRef<'v>>) -> Result<()> {
         if row.len() != self.columns.len() {
-            return Err(Error::invalid(
-                sqlstate::TYPE_MISMATCH,
-                format!(
-                    "a row of {} values for the {} columns of \"{}\"",
-                    row.len(),
-                    self.columns.len(),
-                    self.table.name
-                ),
-            ));
+            return Err(self.wrong_count("row", "values", row.len()));
         }
-        for (column, value) in self.columns.iter_mut().zip(row) {
-            column.push(value.clone());
+        let mut refused = None;
+        for ((builder, column), value) in self.columns.iter_mut().zip(&self.table.columns).zip(row) {
+            if builder.append(value) {
+                continue;
+            }
+            // Of another type: converted by the rules of assignment, or a reason to leave the row out.
+            let converted = crate::plan::assign_value(value, column);
+            let appended = converted.map(|value| builder.append(ValueRef::stored(&value, column.data_type)));
+            if !matches!(appended, Ok(true)) {
+                builder.append_null();
+                let error = appended.err().unwrap_or_else(|| Error::internal("a converted value of another type"));
+                refused.get_or_insert(error);
+            }
         }
-        if self.columns.first().is_some_and(|c| c.len() >= limits::BATCH_ROWS) {
-            self.end_batch()?;
+        self.rows += 1;
+        if let Some(error) = refused {
+            self.refused.push(self.rows - 1);
+            return Err(error);
         }
-        Ok(())
+        if self.rows >= limits::BATCH_ROWS { self.end_batch() } else { Ok(()) }
+    }
+
+    fn wrong_count(&self, what: &str, parts: &str, given: usize) -> Error {
+        let (columns, name) = (self.columns.len(), &self.table.name);
+        Error::invalid(
+            sqlstate::TYPE_MISMATCH,
+            format!("a {what} of {given} {parts} for the {columns} columns of \"{name}\""),
+        )
     }
 
     /// Adds the rows of a batch whose columns are those of the table in order; types that can be assigned are cast.
     ///
     /// # Errors
-    /// 42804 when the number of columns differs; types and values are checked by flush.
+    /// 42804 when the number of columns differs; types and values are checked by flush. As [`Appender::flush`] when the rows
+    /// kept so far are inserted.
     pub fn append_batch(&mut self, batch: &RecordBatch) -> Result<()> {
         if batch.num_columns() != self.columns.len() {
-            return Err(Error::invalid(
-                sqlstate::TYPE_MISMATCH,
-                format!(
-                    "a batch of {} columns for the {} columns of \"{}\"",
-                    batch.num_columns(),
-                    self.columns.len(),
-                    self.table.name
-                ),
-            ));
+            return Err(self.wrong_count("batch", "columns", batch.num_columns()));
         }
         self.end_batch()?;
-        self.batches.push(batch.clone());
-        Ok(())
+        self.keep(batch.clone())
     }
 
+    /// Makes a batch of the rows in the columns.
     fn end_batch(&mut self) -> Result<()> {
-        if self.columns.first().is_none_or(Vec::is_empty) {
+        if self.rows == 0 {
             return Ok(());
         }
-        let arrays = self
-            .table
-            .columns
-            .iter()
-            .zip(&self.columns)
-            .map(|(column, values)| {
-                array_of(values.iter(), column.data_type)
-                    .map_err(|e| e.context(format_args!("column \"{}\"", column.name)))
-            })
-            .collect::<Result<Vec<_>>>();
-        for column in &mut self.columns {
-            column.clear();
+        let arrays = self.columns.iter_mut().map(ColumnBuilder::finish).collect();
+        let mut batch = RecordBatch::try_new(crate::plan::nullable_schema(&self.table), arrays)?;
+        let refused = std::mem::take(&mut self.refused);
+        if !refused.is_empty() {
+            let kept: BooleanArray = (0..self.rows).map(|row| Some(refused.binary_search(&row).is_err())).collect();
+            batch = filter_record_batch(&batch, &kept)?;
         }
-        self.batches.push(RecordBatch::try_new(crate::plan::nullable_schema(&self.table), arrays?)?);
+        self.rows = 0;
+        self.keep(batch)
+    }
+
+    fn keep(&mut self, batch: RecordBatch) -> Result<()> {
+        self.bytes += batch.get_array_memory_size();
+        self.batches.push(batch);
+        if self.bytes < KEPT_BYTES_MAX { Ok(()) } else { self.insert() }
+    }
+
+    fn insert(&mut self) -> Result<()> {
+        let batches = std::mem::take(&mut self.batches);
+        self.bytes = 0;
+        if !batches.is_empty() {
+            self.inserted += self.connection.append(&self.table.name, &batches)?;
+        }
         Ok(())
     }
 
     /// Rows waiting to be inserted.
     #[must_use]
     pub fn pending_rows(&self) -> usize {
-        self.batches.iter().map(RecordBatch::num_rows).sum::<usize>() + self.columns.first().map_or(0, Vec::len)
+        self.batches.iter().map(RecordBatch::num_rows).sum::<usize>() + self.rows - self.refused.len()
     }
 
-    /// Inserts all rows added since the last flush, or none. Returns how many. After an error they are forgotten.
+    /// Inserts the rows that are kept, all or none. Returns how many were inserted since the last flush. After an error those
+    /// that were kept are forgotten.
     ///
     /// # Errors
     /// 23505, 23502, 22001, 22003 and others of the values; 42P01 when the table is gone; 40001 in an explicit transaction.
     pub fn flush(&mut self) -> Result<u64> {
-        let ended = self.end_batch();
-        let batches = std::mem::take(&mut self.batches);
-        ended?;
-        if batches.is_empty() {
-            return Ok(0);
-        }
-        self.connection.append(&self.table.name, &batches)
+        self.end_batch()?;
+        self.insert()?;
+        Ok(std::mem::take(&mut self.inserted))
     }
 
     /// As [`Appender::flush`], for the last time.

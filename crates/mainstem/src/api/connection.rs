@@ -1,6 +1,7 @@
 //! Connections.
 
 use std::io::{Read, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
@@ -8,11 +9,12 @@ use mainstem_storage::error::sqlstate;
 use mainstem_storage::schema::TableSchema;
 use mainstem_storage::{Error, Result};
 use parking_lot::Mutex;
+use tokio::task::JoinHandle;
 
 use super::{Appender, QueryResult, Row, Rows, Statement, StatementOutcome, Transaction};
 use crate::plan::Description;
 use crate::session::{Interrupts, Prepared, Session, Shared, ShortOutcome, TransactionStatus};
-use crate::sql::{self, Script};
+use crate::sql::{self, Script, Template};
 use crate::value::{Params, ValueRef};
 
 /// A connection: a session with its own transaction and settings. It may be used from any thread; statements run one after
@@ -75,9 +77,17 @@ impl Connection {
     /// # Errors
     /// Whatever is wrong with the statement apart from values: 42601, 42P01, 42703 and so on.
     pub fn prepare(&self, sql: &str) -> Result<Statement<'_>> {
-        let template = Arc::new(sql::parse_template(sql)?);
-        let prepared = self.session.lock().prepare(template)?;
-        Ok(Statement::new(self, prepared))
+        let prepared = self.prepare_template(Arc::new(sql::parse_template(sql)?))?;
+        Ok(Statement::new(self, Arc::new(Mutex::new(prepared))))
+    }
+
+    pub(super) fn prepare_template(&self, template: Arc<Template>) -> Result<Prepared> {
+        self.session.lock().prepare(template)
+    }
+
+    /// A statement that was prepared on this connection.
+    pub(super) fn statement(&self, prepared: &Arc<Mutex<Prepared>>) -> Statement<'_> {
+        Statement::new(self, prepared.clone())
     }
 
     /// Runs one statement with values for its parameters; returns how many rows it wrote. A statement that is run often is
@@ -246,6 +256,33 @@ impl Connection {
     #[must_use]
     pub fn interrupt_handle(&self) -> InterruptHandle {
         InterruptHandle(self.interrupts.clone())
+    }
+
+    /// How often the connection was interrupted.
+    pub(super) fn interrupt_count(&self) -> u64 {
+        self.interrupts.count()
+    }
+
+    /// Runs `work`, whose statements are canceled by every interrupt behind the first `since` ones, also by those that came
+    /// before they started.
+    pub(super) fn counting_interrupts_from<T>(&self, since: u64, work: impl FnOnce(&Self) -> T) -> T {
+        self.session.lock().count_interrupts_from(Some(since));
+        let outcome = catch_unwind(AssertUnwindSafe(|| work(self)));
+        self.session.lock().count_interrupts_from(None);
+        outcome.unwrap_or_else(|panic| resume_unwind(panic))
+    }
+
+    /// Runs `work` on a thread of the database that may block.
+    pub(super) fn spawn_blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<JoinHandle<T>> {
+        self.shared.runtime.spawn_blocking(work)
+    }
+
+    /// Runs `work` on the threads of the database.
+    pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) -> Result<()> {
+        self.shared.runtime.spawn(work)
     }
 
     /// An appender to table `table` (without a schema; as SQL folds it: lower case unless it was quoted).

@@ -7,7 +7,7 @@ use mainstem_storage::Result;
 use mainstem_storage::database::Database as Storage;
 use mainstem_storage::settings::OpenOptions;
 
-use super::Connection;
+use super::{AsyncConnection, Connection};
 use crate::session::{Interrupts, Runtime, Session, Shared, cores, template};
 
 /// An open database. Clones are the same database; it closes when the last clone, connection and result are gone, or by
@@ -63,6 +63,14 @@ impl Database {
         let interrupts = Interrupts::default();
         let session = Session::new(self.0.clone(), interrupts.clone());
         Ok(Connection::new(self.0.clone(), session, interrupts))
+    }
+
+    /// A new connection whose calls are awaited.
+    ///
+    /// # Errors
+    /// As [`Database::connect`].
+    pub fn connect_async(&self) -> Result<AsyncConnection> {
+        self.connect().map(AsyncConnection::new)
     }
 
     /// Closes the database: background work stops, everything is made durable, the directory is free for others. Later

@@ -1,9 +1,11 @@
 //! What a program uses: databases, connections, results, appenders.
 //!
-//! Comes in: SQL text, rows, batches. Goes out: row counts and Arrow batches. Everything blocks the calling thread and nothing
-//! else, so it may be called inside an async runtime as well as outside. It does not own: what SQL means.
+//! Comes in: SQL text, parameters, rows, batches. Goes out: row counts, rows and Arrow batches. Everything blocks the calling
+//! thread and nothing else, so it may be called inside an async runtime as well as outside; `asynchronous` has the same calls
+//! as futures that block no thread. It does not own: what SQL means.
 
 mod appender;
+mod asynchronous;
 mod connection;
 mod database;
 mod result;
@@ -12,6 +14,7 @@ mod statement;
 mod transaction;
 
 pub use appender::Appender;
+pub use asynchronous::{AsyncConnection, AsyncQueryResult, AsyncRows, AsyncStatement, AsyncTransaction};
 pub use connection::{Connection, InterruptHandle, Statements};
 pub use database::Database;
 pub use result::{QueryResult, StatementOutcome};

@@ -1,6 +1,7 @@
 //! What statements give back.
 
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -65,6 +66,16 @@ impl QueryResult {
             rows += batch?.num_rows() as u64;
         }
         Ok(rows)
+    }
+}
+
+impl QueryResult {
+    /// The next batch, or a promise to wake the task when there is one.
+    pub(super) fn poll_batch(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<RecordBatch>>> {
+        match &mut self.source {
+            Source::Running(batches) => batches.poll(context),
+            Source::Ready(batches) => Poll::Ready(batches.next().map(Ok)),
+        }
     }
 }
 

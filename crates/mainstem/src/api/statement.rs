@@ -31,12 +31,12 @@ use crate::value::{Params, ResultColumn, ValueRef};
 #[derive(Debug)]
 pub struct Statement<'a> {
     connection: &'a Connection,
-    prepared: Mutex<Prepared>,
+    prepared: Arc<Mutex<Prepared>>,
 }
 
 impl<'a> Statement<'a> {
-    pub(super) fn new(connection: &'a Connection, prepared: Prepared) -> Self {
-        Self { connection, prepared: Mutex::new(prepared) }
+    pub(super) fn new(connection: &'a Connection, prepared: Arc<Mutex<Prepared>>) -> Self {
+        Self { connection, prepared }
     }
 
     fn run(&self, values: &[ValueRef<'_>]) -> Result<StatementOutcome> {

@@ -15,5 +15,5 @@ mod parameters;
 pub(crate) use assign::assign;
 pub(crate) use copy::{copy_from, copy_to};
 pub(crate) use define::{create_table, drop_table};
-pub(crate) use parameters::{Description, Parameters, bind, describe};
+pub(crate) use parameters::{Description, Parameters, assign_value, bind, describe};
 pub(crate) use write::{append, delete, explained, insert, nullable_schema, table_of, update};

@@ -24,7 +24,7 @@ use mainstem_storage::schema::{Column, DataType, TableSchema};
 use mainstem_storage::transaction::Transaction;
 use mainstem_storage::{Error, Result};
 
-use super::assign::assign;
+use super::assign::{assign, check};
 use super::write::{explained, positions, table_of};
 use crate::error::from_datafusion;
 use crate::provider::to_scalar;
@@ -348,4 +348,15 @@ fn assigned(value: ValueRef<'_>, wanted: DataType) -> Result<Parameter> {
     })?;
     let scalar = ScalarValue::try_from_array(&array, 0).map_err(|e| from_datafusion(&e))?;
     Ok(Parameter::Bound(wanted, scalar))
+}
+
+/// `value` in the storage form of `column`, converted as INSERT converts an expression.
+///
+/// # Errors
+/// 42804, 22003 and others, with the name of the column.
+pub(crate) fn assign_value(value: ValueRef<'_>, column: &Column) -> Result<row::Value> {
+    let Parameter::Bound(data_type, scalar) = own(value)? else { return Ok(row::Value::Null) };
+    check(&data_type.arrow(), false, column)?;
+    let array = scalar.to_array().map_err(|e| from_datafusion(&e))?;
+    row::value_of(assign(&array, column)?.as_ref(), column.data_type, 0)
 }

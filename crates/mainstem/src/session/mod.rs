@@ -203,6 +203,11 @@ impl Session {
         }
     }
 
+    /// Which interrupts cancel the statements that run from now on: see [`Interrupts::count_from`].
+    pub(crate) fn count_interrupts_from(&mut self, since: Option<u64>) {
+        self.interrupts.count_from(since);
+    }
+
     /// Runs one statement.
     pub(crate) fn run(&mut self, statement: Statement) -> Result<Outcome> {
         self.guarded(|session| session.dispatch(statement))

@@ -3,7 +3,7 @@
 //! The runtime is the database's own: a caller may be on a thread of another runtime, or on none. Callers wait by parking
 //! their thread, which is allowed everywhere.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use futures::{FutureExt, StreamExt};
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::{Error, ErrorKind, Result};
 use tokio::sync::{mpsc, watch};
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::error::{from_datafusion, from_panic};
 
@@ -52,6 +52,20 @@ impl Runtime {
     pub(crate) fn block_on<F: Future>(&self, future: F) -> Result<F::Output> {
         let _context = self.get()?.enter();
         Ok(park_on(future))
+    }
+
+    /// Runs `work` on a thread that may block.
+    pub(crate) fn spawn_blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<JoinHandle<T>> {
+        Ok(self.get()?.spawn_blocking(work))
+    }
+
+    /// Runs `work` on the query threads.
+    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) -> Result<()> {
+        self.get()?.spawn(work);
+        Ok(())
     }
 
     /// Starts `plan` on the query threads.
@@ -109,20 +123,27 @@ pub(crate) struct Batches {
     ended: bool,
 }
 
+impl Batches {
+    /// The next batch, or a promise to wake the task when there is one.
+    pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<RecordBatch>>> {
+        if self.ended {
+            return Poll::Ready(None);
+        }
+        let Poll::Ready(message) = self.receiver.poll_recv(context) else { return Poll::Pending };
+        self.ended = !matches!(message, Some(Ok(Some(_))));
+        Poll::Ready(match message {
+            Some(Ok(batch)) => batch.map(Ok),
+            Some(Err(e)) => Some(Err(e)),
+            None => Some(Err(Error::closed("the query ended because the database was closed"))),
+        })
+    }
+}
+
 impl Iterator for Batches {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.ended {
-            return None;
-        }
-        let message = park_on(self.receiver.recv());
-        self.ended = !matches!(message, Some(Ok(Some(_))));
-        match message {
-            Some(Ok(batch)) => batch.map(Ok),
-            Some(Err(e)) => Some(Err(e)),
-            None => Some(Err(Error::closed("the query ended because the database was closed"))),
-        }
+        park_on(poll_fn(|context| self.poll(context)))
     }
 }
 
@@ -167,24 +188,39 @@ fn canceled() -> Error {
 
 /// Cancels what a connection runs at the moment.
 #[derive(Clone, Debug)]
-pub(crate) struct Interrupts(Arc<watch::Sender<u64>>);
+pub(crate) struct Interrupts {
+    /// How many there were.
+    count: Arc<watch::Sender<u64>>,
+    /// Statements are canceled by those behind the first `since`; none: by those after their start.
+    since: Option<u64>,
+}
 
 impl Default for Interrupts {
     fn default() -> Self {
-        Self(Arc::new(watch::Sender::new(0)))
+        Self { count: Arc::new(watch::Sender::new(0)), since: None }
     }
 }
 
 impl Interrupts {
     /// Cancels the running statement and the results still being read; does nothing to later statements.
     pub(crate) fn interrupt(&self) {
-        self.0.send_modify(|count| *count += 1);
+        self.count.send_modify(|count| *count += 1);
+    }
+
+    /// How many interrupts there were.
+    pub(crate) fn count(&self) -> u64 {
+        *self.count.borrow()
+    }
+
+    /// Statements watched from now on are canceled by the interrupts behind the first `since`; none: by those after their start.
+    pub(crate) fn count_from(&mut self, since: Option<u64>) {
+        self.since = since;
     }
 
     /// What a statement that starts now, and may run for `timeout`, looks at.
     pub(crate) fn watch(&self, timeout: Option<Duration>) -> Cancel {
-        let receiver = self.0.subscribe();
-        let start = *receiver.borrow();
+        let receiver = self.count.subscribe();
+        let start = self.since.unwrap_or(*receiver.borrow());
         Cancel { receiver, start, deadline: timeout.map(|timeout| (Instant::now() + timeout, timeout)) }
     }
 }

@@ -17,6 +17,7 @@ mod settings;
 mod types;
 
 pub(crate) use copy::{CopyFormat, CopyOptions, CopyPlace, CopySource, CopyStatement, CsvOptions, TextOptions};
+pub use copy::{CopyStream, copy_stream};
 pub(crate) use ddl::{CreateTable, DropTable};
 pub(crate) use dml::{Delete, Insert, ROW_REF, TARGET_SCHEMA, Update, ast_type, query_of};
 pub(crate) use parse::{PreparedStatement, Script, Statement, Template, parse, parse_template};

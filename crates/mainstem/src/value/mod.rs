@@ -5,6 +5,7 @@
 //! fit is 22003, another type is 42804. It does not own: what a parameter's type is (`plan`), or columns of values (Arrow).
 
 mod batch;
+mod builder;
 mod decimal;
 mod from;
 mod into;
@@ -20,6 +21,7 @@ pub use into::{Params, ToValue};
 pub use time::{Date, Timestamp, TimestampTz};
 
 pub(crate) use batch::{BatchRows, only_row, sql_type};
+pub(crate) use builder::ColumnBuilder;
 
 use mainstem_storage::row::Value;
 use mainstem_storage::schema::DataType;

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use mainstem::arrow::array::{ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray};
 use mainstem::{
-    Appender, Connection, Database, Error, ErrorKind, InterruptHandle, OpenOptions, QueryResult, StatementOutcome,
-    Synchronous, TransactionStatus, Value,
+    Appender, Connection, Database, Date, Decimal, Error, ErrorKind, InterruptHandle, OpenOptions, QueryResult,
+    StatementOutcome, Synchronous, Timestamp, ToValue, TransactionStatus, Value,
 };
 
 use super::support::{code, quiet, rows, try_rows};
@@ -139,7 +139,7 @@ fn transactions_are_guards() {
     transaction.execute("INSERT INTO t VALUES (1, 'a', 1)").unwrap();
     assert_eq!(transaction.query("SELECT k FROM t").unwrap().count_rows().unwrap(), 1);
     let mut appender = transaction.appender("t").unwrap();
-    appender.append_row(&[Value::Int(2), Value::Text("b".into()), Value::Null]).unwrap();
+    appender.append_values(&[Value::Int(2), Value::Text("b".into()), Value::Null]).unwrap();
     assert_eq!(appender.finish().unwrap(), 1);
     transaction.commit().unwrap();
     assert_eq!(connection.status(), TransactionStatus::Idle);
@@ -193,7 +193,7 @@ fn appenders_insert_all_rows_or_none() {
     let (_database, connection) = with_table();
     let mut appender = connection.appender("t").unwrap();
     for k in 0..20_000 {
-        appender.append_row(&row(k, "x")).unwrap();
+        appender.append_values(&row(k, "x")).unwrap();
     }
     assert_eq!(appender.pending_rows(), 20_000);
     assert_eq!(rows(&connection, "SELECT count(*) FROM t"), ["0"]);
@@ -203,18 +203,99 @@ fn appenders_insert_all_rows_or_none() {
 
     // A key twice: within the rows, or with the table.
     for taken in [30_000, 5] {
-        appender.append_row(&row(30_000, "y")).unwrap();
-        appender.append_row(&row(taken, "y")).unwrap();
+        appender.append_values(&row(30_000, "y")).unwrap();
+        appender.append_values(&row(taken, "y")).unwrap();
         assert_eq!(appender.flush().unwrap_err().sqlstate(), "23505");
         assert_eq!((appender.pending_rows(), appender.flush().unwrap()), (0, 0));
     }
-    appender.append_row(&[Value::Int(30_000), Value::Null, Value::Null]).unwrap();
+    appender.append_values(&[Value::Int(30_000), Value::Null, Value::Null]).unwrap();
     assert_eq!(appender.flush().unwrap_err().sqlstate(), "23502");
-    assert_eq!(appender.append_row(&[Value::Int(1)]).unwrap_err().sqlstate(), "42804");
-    appender.append_row(&row(30_001, "forgotten")).unwrap();
+    assert_eq!(appender.append_values(&[Value::Int(1)]).unwrap_err().sqlstate(), "42804");
+    appender.append_values(&row(30_001, "forgotten")).unwrap();
     drop(appender);
     assert_eq!(rows(&connection, "SELECT count(*) FROM t WHERE k >= 20000"), ["0"]);
     assert_eq!(connection.appender("nowhere").map(|_: Appender<'_>| ()).unwrap_err().sqlstate(), "42P01");
+}
+
+#[test]
+fn appenders_take_typed_rows_and_convert_what_can_be_assigned() {
+    let database = quiet();
+    let connection = database.connect().unwrap();
+    connection
+        .execute("CREATE TABLE w (k BIGINT PRIMARY KEY, s SMALLINT, r REAL, d DOUBLE PRECISION, n DECIMAL(6, 2), day DATE, t TEXT, raw BYTEA)")
+        .unwrap();
+    let mut appender = connection.appender("w").unwrap();
+    let day = Date::new(2024, 2, 29).unwrap();
+    let price = Decimal::new(1250, 2).unwrap();
+    appender.append_row((1_i64, 2_i16, 0.5_f32, 1.5, price, day, "text", &b"raw"[..])).unwrap();
+    // Other types, as INSERT would take them.
+    appender
+        .append_row((2, 7_i64, 0.25, 0.5_f32, 3, Timestamp::from_micros(86_400_000_000), 5, None::<Vec<u8>>))
+        .unwrap();
+    let nulls = [
+        &3 as &dyn ToValue,
+        &None::<i32>,
+        &None::<i32>,
+        &None::<i32>,
+        &None::<i32>,
+        &None::<i32>,
+        &None::<i32>,
+        &None::<i32>,
+    ];
+    appender.append_row(nulls).unwrap();
+    // A row that does not fit is left out, and named; the others stay.
+    for (value, code) in [(&40_000_i64 as &dyn ToValue, "22003"), (&"7", "42804"), (&true, "42804")] {
+        let error =
+            appender.append_row([&4 as &dyn ToValue, value, &0.5, &0.5, &price, &day, &"x", &None::<i32>]).unwrap_err();
+        assert_eq!(error.sqlstate(), code);
+        assert!(error.to_string().contains("column \"s\""), "{error}");
+    }
+    assert_eq!(appender.append_row((1, 2)).unwrap_err().sqlstate(), "42804");
+    assert_eq!(appender.pending_rows(), 3);
+    assert_eq!(appender.finish().unwrap(), 3);
+    assert_eq!(
+        rows(&connection, "SELECT k, s, r, d, n, day, t, raw IS NULL FROM w ORDER BY k"),
+        [
+            "1|2|0.5|1.5|12.50|2024-02-29|text|false",
+            "2|7|0.25|0.5|3.00|1970-01-02|5|true",
+            "3|NULL|NULL|NULL|NULL|NULL|NULL|true",
+        ]
+    );
+}
+
+/// Rows of 1 MB each: what is kept is bounded, so that most of them are there before anybody asked.
+#[test]
+fn appenders_keep_a_bounded_number_of_bytes() {
+    let (_database, connection) = with_table();
+    let mut appender = connection.appender("t").unwrap();
+    let text: ArrayRef = Arc::new(StringArray::from(vec!["x".repeat(1 << 20)]));
+    for k in 0..150 {
+        let row = batch(vec![
+            ("k", Arc::new(Int32Array::from(vec![k]))),
+            ("v", text.clone()),
+            ("d", Arc::new(Int32Array::from(vec![1]))),
+        ]);
+        appender.append_batch(&row).unwrap();
+    }
+    let there: i64 = connection.query_row("SELECT count(*) FROM t", ()).unwrap().get(0).unwrap();
+    assert_eq!(there as usize + appender.pending_rows(), 150);
+    assert!(appender.pending_rows() < 70, "{} rows kept", appender.pending_rows());
+    // What was inserted on the way is counted by the next flush.
+    assert_eq!(appender.finish().unwrap(), 150);
+    // Inside a transaction it is undone with it.
+    let transaction = connection.transaction().unwrap();
+    let mut appender = transaction.appender("t").unwrap();
+    for k in 1000..1100 {
+        let row = batch(vec![
+            ("k", Arc::new(Int32Array::from(vec![k]))),
+            ("v", text.clone()),
+            ("d", Arc::new(Int32Array::from(vec![1]))),
+        ]);
+        appender.append_batch(&row).unwrap();
+    }
+    assert_eq!(appender.finish().unwrap(), 100);
+    transaction.rollback();
+    assert_eq!(rows(&connection, "SELECT count(*) FROM t"), ["150"]);
 }
 
 #[test]
@@ -227,9 +308,9 @@ fn appenders_take_batches_and_cast_what_can_be_assigned() {
         ("v", texts.clone()),
         ("d", Arc::new(Int32Array::from(vec![Some(7), None]))),
     ]);
-    appender.append_row(&row(0, "row first")).unwrap();
+    appender.append_values(&row(0, "row first")).unwrap();
     appender.append_batch(&wide).unwrap();
-    appender.append_row(&row(3, "row last")).unwrap();
+    appender.append_values(&row(3, "row last")).unwrap();
     assert_eq!(appender.finish().unwrap(), 4);
     let expected = ["0|row first|1.50", "1|a|7.00", "2|b|NULL", "3|row last|1.50"];
     assert_eq!(rows(&connection, "SELECT * FROM t ORDER BY k"), expected);
@@ -338,7 +419,7 @@ fn use_everything() {
     let (database, connection) = with_table();
     connection.execute("INSERT INTO t SELECT i, 'v', 1 FROM generate_series(1, 9000) AS g(i)").unwrap();
     let mut appender = connection.appender("t").unwrap();
-    appender.append_row(&row(0, "x")).unwrap();
+    appender.append_values(&row(0, "x")).unwrap();
     appender.finish().unwrap();
     database.storage().merge(connection.table("t").unwrap().id).unwrap();
     let mut half_read = connection.query("SELECT k FROM t").unwrap();

@@ -451,3 +451,19 @@ fn sql_prepares_too() {
     assert_eq!(execute.query_row(()).unwrap_err().sqlstate(), "26000");
     assert_eq!(code(&connection, "EXECUTE find(1)"), "26000");
 }
+
+#[test]
+fn statements_run_with_values_are_remembered_and_stay_right() {
+    let (_database, connection) = small();
+    let find = "SELECT v FROM t WHERE k = $1";
+    for n in 0..200 {
+        // More statements than are kept, and some of them again.
+        let sql = format!("SELECT k + {n} FROM t WHERE k = $1");
+        assert_eq!(connection.query_row(&sql, [1]).unwrap().get::<i64>(0).unwrap(), n + 1);
+        assert_eq!(connection.query_row(find, [2]).unwrap().get::<&str>(0).unwrap(), "two");
+    }
+    connection.execute_batch("DROP TABLE t; CREATE TABLE t (v BIGINT, k TEXT); INSERT INTO t VALUES (7, 'a')").unwrap();
+    assert_eq!(connection.query_row(find, ["a"]).unwrap().get::<i64>(0).unwrap(), 7);
+    connection.execute("DROP TABLE t").unwrap();
+    assert_eq!(connection.query_row(find, ["a"]).unwrap_err().sqlstate(), "42P01");
+}

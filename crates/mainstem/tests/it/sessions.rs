@@ -148,12 +148,12 @@ fn an_appender_inserts_all_or_nothing() {
     c.execute("CREATE TABLE t (k BIGINT PRIMARY KEY, v TEXT)").unwrap();
     let mut appender = c.appender("t").unwrap();
     for k in 0..20_000 {
-        appender.append_row(&[Value::Int(k), Value::Text(format!("row {k}").into())]).unwrap();
+        appender.append_values(&[Value::Int(k), Value::Text(format!("row {k}").into())]).unwrap();
     }
     assert_eq!(appender.pending_rows(), 20_000);
     assert_eq!(appender.flush().unwrap(), 20_000);
-    appender.append_row(&[Value::Int(50_000), Value::Null]).unwrap();
-    appender.append_row(&[Value::Int(7), Value::Null]).unwrap();
+    appender.append_values(&[Value::Int(50_000), Value::Null]).unwrap();
+    appender.append_values(&[Value::Int(7), Value::Null]).unwrap();
     assert_eq!(appender.flush().unwrap_err().sqlstate(), "23505");
     let keys: ArrayRef = Arc::new(Int64Array::from(vec![-1, -2]));
     let texts: ArrayRef = Arc::new(StringArray::from(vec!["a", "b"]));
