@@ -12,7 +12,8 @@ difference is printed and the exit status is 1. Review the diff: PostgreSQL is t
 Where Mainstem differs from PostgreSQL on purpose:
   * a failed statement inside a transaction undoes only itself: each one runs here under a savepoint,
     released on success; only 40001 leaves the transaction failed;
-  * keys are checked at the end of a statement: PRIMARY KEY becomes DEFERRABLE INITIALLY IMMEDIATE;
+  * keys are checked at the end of a statement: PRIMARY KEY becomes DEFERRABLE INITIALLY IMMEDIATE, unless the file says
+    `# pg: plain-keys` in its first comment: PostgreSQL does not take a deferrable key for ON CONFLICT;
   * BEGIN means snapshot isolation: it becomes BEGIN ISOLATION LEVEL REPEATABLE READ;
   * `ORDER BY (...)` and `WITH (...)` after the column list of CREATE TABLE are ours, and dropped here;
   * X'00ff' is a BYTEA literal, in PostgreSQL a bit string: it becomes '\\x00ff'::bytea;
@@ -84,7 +85,7 @@ class Record:
         for at, line in enumerate(lines):
             if line.startswith("#"):
                 self.comments.append(line)
-                found = re.match(r"#\s*pg:\s*(skip-file|skip|keep|sql)\s*(.*)", line)
+                found = re.match(r"#\s*pg:\s*(skip-file|plain-keys|skip|keep|sql)\s*(.*)", line)
                 if found:
                     self.directive, self.argument = found.groups()
             elif line.startswith("connection "):
@@ -130,7 +131,7 @@ def split_records(text):
     return blocks
 
 
-def for_postgres(sql):
+def for_postgres(sql, plain_keys=False):
     """The same statement in PostgreSQL's words."""
     if re.match(r"\s*CREATE\s+TABLE\s", sql, re.I) and not re.search(r"\bAS\s+(SELECT|WITH|VALUES)\b", sql, re.I):
         depth, end = 0, len(sql)
@@ -139,8 +140,10 @@ def for_postgres(sql):
             if char == ")" and depth == 0:
                 end = at + 1
                 break
-        sql = re.sub(r"\bPRIMARY\s+KEY\s*(\([^)]*\))?", lambda m: m.group(0) + " DEFERRABLE INITIALLY IMMEDIATE ",
-                     sql[:end], flags=re.I)
+        sql = sql[:end]
+        if not plain_keys:
+            sql = re.sub(r"\bPRIMARY\s+KEY\s*(\([^)]*\))?", lambda m: m.group(0) + " DEFERRABLE INITIALLY IMMEDIATE ",
+                         sql, flags=re.I)
     sql = re.sub(r"\bX'([0-9a-fA-F]*)'", r"'\\x\1'::bytea", sql)
     if re.match(r"\s*(BEGIN|START\s+TRANSACTION)\s*(TRANSACTION|WORK)?\s*$", sql, re.I):
         sql = "BEGIN ISOLATION LEVEL REPEATABLE READ"
@@ -162,7 +165,7 @@ class Session:
     def run(self, sql):
         """(sqlstate or None, message, result)"""
         guard = self.pg.transaction_status == TransactionStatus.INTRANS and not re.match(
-            r"\s*(BEGIN|START|COMMIT|END|ROLLBACK|ABORT)\b", sql, re.I)
+            r"\s*(BEGIN|START|COMMIT|END|ROLLBACK|ABORT|SAVEPOINT|RELEASE)\b", sql, re.I)
         if guard:
             self.plain("SAVEPOINT statement_guard")
         result = self.plain(sql)
@@ -186,6 +189,7 @@ def complete(path, dsn):
     records = split_records(path.read_text())
     if any(record.directive == "skip-file" for record in records[:1]):
         return path.read_text(), []
+    plain_keys = any(record.directive == "plain-keys" for record in records[:1])
     folder = tempfile.mkdtemp(prefix="slt")
     os.chmod(folder, 0o777)
     sessions, blocks, complaints = {}, [], []
@@ -202,7 +206,7 @@ def complete(path, dsn):
             blocks.append(record.lines)
             continue
         sql = record.argument if record.directive == "sql" else record.sql
-        sql = for_postgres(sql.replace("__TEST_DIR__", folder))
+        sql = for_postgres(sql.replace("__TEST_DIR__", folder), plain_keys)
         code, message, result = session(record.connection).run(sql)
         blocks.append(judge(record, code, message, result, lambda text: complaints.append(
             f"{path}:{record.number}: {text}")))

@@ -140,9 +140,17 @@ fn plan_error(message: &str) -> Error {
         state::UNDEFINED_FUNCTION
     } else if has("group by") || has("aggregate") && (has("not allowed") || has("cannot")) {
         state::GROUPING
+    } else if has("correlated scalar subquery must be aggregated") {
+        return Error::unsupported(
+            "a scalar subquery that refers to the outer query without an aggregate (use max, or a join)",
+        );
     } else if has("more than one row") || has("must return") {
         sqlstate::ROW_TWICE
-    } else if has("inconsistent data length") || has("different number of columns") || has("unequal number") {
+    } else if has("inconsistent data length")
+        || has("as column alias")
+        || has("different number of columns")
+        || has("unequal number")
+    {
         sqlstate::SYNTAX
     } else if has("coerc")
         || has("cannot infer common")
@@ -189,8 +197,15 @@ fn internal_error(message: &str) -> Error {
     if lower.contains("physical plan does not support logical expression") || lower.contains("not supported") {
         return Error::unsupported(message);
     }
+    if TYPE_ERRORS.iter().any(|part| lower.contains(part)) {
+        return Error::invalid(sqlstate::TYPE_MISMATCH, message);
+    }
     Error::internal(message)
 }
+
+/// What DataFusion says when it finds, internally, that types do not go together.
+const TYPE_ERRORS: &[&str] =
+    &["failed to coerce types", "cannot run range queries on datatype", "non-list or struct type is not supported"];
 
 /// What a panic said.
 pub(crate) fn from_panic(panic: &(dyn std::any::Any + Send)) -> Error {

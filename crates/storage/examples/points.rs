@@ -114,7 +114,7 @@ fn main() {
         let key = scatter(i, rows) as i64 * 2;
         let txn = db.begin(TransactionMode { read_only: true, ..TransactionMode::default() }).expect("begin");
         let view = txn.view(table).expect("a view");
-        let row = txn.find(&view, &encoded(key)).expect("find").expect("a row");
+        let row = txn.find_key(&view, &encoded(key)).expect("find").expect("a row");
         let mut values = Vec::with_capacity(positions.len());
         view.read_row(row, &positions, &mut values).expect("values");
         black_box(values);
@@ -130,7 +130,7 @@ fn main() {
         loop {
             let txn = db.begin(mode(Synchronous::Off)).expect("begin");
             let view = txn.view(table).expect("a view");
-            let row = delete.then(|| txn.find(&view, &encoded).expect("find").expect("a row"));
+            let row = delete.then(|| txn.find_key(&view, &encoded).expect("find").expect("a row"));
             if let (Some(row), true) = (row, insert) {
                 let mut values = Vec::with_capacity(positions.len());
                 view.read_row(row, &positions, &mut values).expect("values");

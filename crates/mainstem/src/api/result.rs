@@ -5,6 +5,7 @@ use std::task::{Context, Poll};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
+use datafusion::execution::memory_pool::MemoryReservation;
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::{Error, Result};
 
@@ -24,14 +25,16 @@ pub struct QueryResult {
 #[derive(Debug)]
 enum Source {
     Running(Batches),
-    Ready(std::vec::IntoIter<RecordBatch>),
+    Ready { batches: std::vec::IntoIter<RecordBatch>, _memory: Option<MemoryReservation> },
 }
 
 impl QueryResult {
     pub(super) fn new(rows: session::Rows, shared: Arc<Shared>) -> Self {
         let (schema, source) = match rows {
             session::Rows::Running(running) => (running.schema, Source::Running(running.batches)),
-            session::Rows::Ready(schema, batches) => (schema, Source::Ready(batches.into_iter())),
+            session::Rows::Ready { schema, batches, memory } => {
+                (schema, Source::Ready { batches: batches.into_iter(), _memory: memory })
+            }
         };
         Self { schema, source, _shared: shared }
     }
@@ -74,7 +77,7 @@ impl QueryResult {
     pub(super) fn poll_batch(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<RecordBatch>>> {
         match &mut self.source {
             Source::Running(batches) => batches.poll(context),
-            Source::Ready(batches) => Poll::Ready(batches.next().map(Ok)),
+            Source::Ready { batches, .. } => Poll::Ready(batches.next().map(Ok)),
         }
     }
 }
@@ -85,7 +88,7 @@ impl Iterator for QueryResult {
     fn next(&mut self) -> Option<Self::Item> {
         match &mut self.source {
             Source::Running(batches) => batches.next(),
-            Source::Ready(batches) => batches.next().map(Ok),
+            Source::Ready { batches, .. } => batches.next().map(Ok),
         }
     }
 }

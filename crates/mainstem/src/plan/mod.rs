@@ -16,4 +16,4 @@ pub(crate) use assign::assign;
 pub(crate) use copy::{copy_from, copy_to};
 pub(crate) use define::{create_table, drop_table};
 pub(crate) use parameters::{Description, Parameters, assign_value, bind, describe};
-pub(crate) use write::{append, delete, explained, insert, nullable_schema, table_of, update};
+pub(crate) use write::{Written, append, delete, explained, insert, nullable_schema, table_of, update};

@@ -29,7 +29,7 @@ use super::write::{explained, positions, table_of};
 use crate::error::from_datafusion;
 use crate::provider::to_scalar;
 use crate::session::Environment;
-use crate::sql::{Insert, Statement, Update, ast_type};
+use crate::sql::{Assignments, Insert, Statement, Target, ast_type};
 use crate::value::{ValueRef, sql_type};
 
 /// What the parameters of the running statement stand for.
@@ -162,8 +162,28 @@ pub(crate) fn describe(
         // A statement that no type of text fits is right or wrong without its parameters.
         plan(typed).or(untyped).or_else(|_| plan(Parameters((0..types.len()).map(|_| Parameter::Null).collect())))?
     };
-    let gives_rows = matches!(statement, Statement::Query(_));
-    Ok(Description { types, columns: gives_rows.then(|| planned.schema().inner().clone()) })
+    let columns = match statement {
+        Statement::Query(_) => Some(planned.schema().inner().clone()),
+        Statement::Insert(insert) => returned(env, transaction, &insert.target, &types)?,
+        Statement::Update(update) => returned(env, transaction, &update.target, &types)?,
+        Statement::Delete(delete) => returned(env, transaction, &delete.target, &types)?,
+        _ => None,
+    };
+    Ok(Description { types, columns })
+}
+
+/// The columns of RETURNING.
+fn returned(
+    env: &mut Environment<'_>,
+    transaction: &Transaction,
+    target: &Target,
+    types: &[Option<DataType>],
+) -> Result<Option<SchemaRef>> {
+    let Some(select) = target.returning()? else { return Ok(None) };
+    let text = DataType::Text { max_chars: None };
+    let typed = Parameters(types.iter().map(|t| Parameter::Typed(t.unwrap_or(text))).collect());
+    let plan = env.with_parameters(&typed, |env| env.plan(transaction, Ast::Query(Box::new(select)), None))?;
+    Ok(Some(plan.schema().inner().clone()))
 }
 
 /// Types of the parameters that are stored into columns as they are; 42703 for columns that are not there.
@@ -175,7 +195,10 @@ fn stored_types(transaction: &Transaction, statement: &Statement, types: &mut [O
     };
     match statement {
         Statement::Insert(insert) => {
-            let table = table_of(transaction, &insert.table)?;
+            let table = table_of(transaction, &insert.target.table)?;
+            insert.conflict_assignments().into_iter().flat_map(Assignments::iter).for_each(|(name, expr)| {
+                store(expr, table.column_named(name));
+            });
             positions(&table, &insert.columns, 0)?;
             match &*insert.source.body {
                 SetExpr::Values(values) => {
@@ -196,9 +219,9 @@ fn stored_types(transaction: &Transaction, statement: &Statement, types: &mut [O
                 _ => {}
             }
         }
-        Statement::Update(Update { table, assignments, .. }) => {
-            let table = table_of(transaction, table)?;
-            assignments.iter().for_each(|(name, expr)| store(expr, table.column_named(name)));
+        Statement::Update(update) => {
+            let table = table_of(transaction, &update.target.table)?;
+            update.assignments.iter().for_each(|(name, expr)| store(expr, table.column_named(name)));
         }
         _ => {}
     }

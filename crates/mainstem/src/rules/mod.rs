@@ -2,15 +2,20 @@
 //! `*`, negation and SUM of integers. DataFusion wraps silently.
 //!
 //! Comes in: analysed logical plans, and the function registry. Goes out: plans whose integer arithmetic calls functions of
-//! ours, a `sum` of ours, scalar subqueries that may be NULL, and names for select items that repeat. It does not own: casts
+//! ours, a `sum` of ours, texts of bounded length, scalar subqueries that may be NULL, shallow trees, and names for select items
+//! that repeat. It does not own: casts
 //! (they are checked already) and decimals (so are they).
 
 mod arithmetic;
+mod balance;
+mod lengths;
 mod subquery;
 mod sum;
 mod twins;
 
 pub(crate) use arithmetic::CheckedArithmetic;
+pub(crate) use balance::balance;
+pub(crate) use lengths::bounded;
 pub(crate) use subquery::NullableSubqueries;
 pub(crate) use sum::checked_sum;
 pub(crate) use twins::name_twins;

@@ -1,6 +1,6 @@
 //! SUM of integers in 128 bits, with an error if the result does not fit BIGINT. Other types go to DataFusion's own sum.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::mem::size_of;
 use std::sync::Arc;
 
@@ -89,10 +89,11 @@ impl AggregateUDFImpl for CheckedSum {
     }
 
     fn create_sliding_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        if args.is_distinct || !Self::is_ours(args.return_field.data_type()) {
-            return self.other.create_sliding_accumulator(args);
+        match (Self::is_ours(args.return_field.data_type()), args.is_distinct) {
+            (false, _) => self.other.create_sliding_accumulator(args),
+            (true, false) => Ok(Box::new(IntSum::default())),
+            (true, true) => Ok(Box::new(SlidingDistinctIntSum::default())),
         }
-        Ok(Box::new(IntSum::default()))
     }
 
     fn reverse_expr(&self) -> ReversedUDAF {
@@ -207,6 +208,70 @@ impl Accumulator for DistinctIntSum {
         }
         Ok(())
     }
+}
+
+/// Sum of the distinct values of a window that moves: values come and go.
+#[derive(Debug, Default)]
+struct SlidingDistinctIntSum {
+    /// How often each value is in the window.
+    values: HashMap<i64, u64>,
+    sum: i128,
+}
+
+impl Accumulator for SlidingDistinctIntSum {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        for value in ints(values)?.iter().flatten() {
+            let times = self.values.entry(value).or_default();
+            *times += 1;
+            if *times == 1 {
+                self.sum += i128::from(value);
+            }
+        }
+        Ok(())
+    }
+
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        for value in ints(values)?.iter().flatten() {
+            let Some(times) = self.values.get_mut(&value) else { return Err(not_there()) };
+            *times -= 1;
+            if *times == 0 {
+                self.values.remove(&value);
+                self.sum -= i128::from(value);
+            }
+        }
+        Ok(())
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        true
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        if self.values.is_empty() {
+            return Ok(ScalarValue::Int64(None));
+        }
+        i64::try_from(self.sum).map(|sum| ScalarValue::Int64(Some(sum))).map_err(|_| overflow())
+    }
+
+    fn size(&self) -> usize {
+        size_of::<Self>() + self.values.capacity() * size_of::<(i64, u64)>()
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        Err(no_parts())
+    }
+
+    fn merge_batch(&mut self, _states: &[ArrayRef]) -> Result<()> {
+        Err(no_parts())
+    }
+}
+
+fn not_there() -> DataFusionError {
+    DataFusionError::Internal("a value left a window it was not in".into())
+}
+
+fn no_parts() -> DataFusionError {
+    DataFusionError::Internal("windows are not computed in parts".into())
 }
 
 /// One sum per group.

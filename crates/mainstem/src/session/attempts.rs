@@ -2,7 +2,7 @@
 //!
 //! 1. The first attempt runs at *visible*, as a transaction would.
 //! 2. The second at *applied*: at visible it would only meet the same undurable commit again. Its answer, errors included,
-//!    is held until *visible* reaches what it read.
+//!    is held until *visible* reaches what it read and wrote.
 //! 3. From the third on, the write gate of its table is closed to later writers until it is done. Attempts that do not hold
 //!    it wait before they take their snapshot: an older one would only meet the commit that was waited for.
 
@@ -36,13 +36,18 @@ pub(super) fn in_own_transaction<T>(env: &mut Environment<'_>, table: Option<&st
             transaction = storage.begin(mode)?;
         }
         let read_ts = transaction.read_ts();
-        let outcome = write(env, &mut transaction).and_then(|value| transaction.commit().map(|_| value));
+        let outcome = write(env, &mut transaction)
+            .and_then(|value| transaction.commit_applied().map(|committed| (value, committed)));
         match outcome {
             Err(error) if error.kind() == ErrorKind::Conflict => attempt += 1,
             outcome => {
-                if attempt > 1 {
-                    storage.wait_visible(read_ts)?;
-                }
+                // Who waits at the gate may go on while this one waits for the disk: many commits share one fsync.
+                drop(gate);
+                let (outcome, held_until) = match outcome {
+                    Ok((value, committed)) => (Ok(value), read_ts.max(committed)),
+                    Err(error) => (Err(error), read_ts),
+                };
+                storage.wait_visible(held_until)?;
                 return outcome;
             }
         }

@@ -8,10 +8,12 @@
 
 mod attempts;
 mod copy;
+mod interrupt;
 mod planner;
 mod prepared;
 mod short;
 mod runtime;
+mod savepoints;
 mod settings;
 mod system;
 
@@ -21,6 +23,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, RecordBatch, StringViewArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::execution::SessionState;
+use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::sqlparser::ast::{DescribeAlias, Query, Statement as Ast};
 use mainstem_storage::database::Database;
@@ -31,10 +34,11 @@ use mainstem_storage::version::{Base, TableView};
 use mainstem_storage::{Error, ErrorKind, Result};
 
 use crate::error::from_panic;
-use crate::plan::{self, Parameters};
+use crate::plan::{self, Parameters, Written};
 use crate::sql::{Begin, SettingStatement, Statement};
 use attempts::{Write, in_own_transaction};
 use copy::Stream;
+use savepoints::Savepoints;
 
 pub(crate) use planner::{Planner, Running, Source, template};
 pub(crate) use prepared::Prepared;
@@ -79,7 +83,7 @@ pub enum TransactionStatus {
 #[derive(Debug)]
 enum Current {
     None,
-    Open { transaction: Transaction, read_only: bool },
+    Open { transaction: Transaction, read_only: bool, savepoints: Savepoints },
     Failed,
 }
 
@@ -87,7 +91,12 @@ enum Current {
 #[derive(Debug)]
 pub(crate) enum Rows {
     Running(Running),
-    Ready(SchemaRef, Vec<RecordBatch>),
+    /// In memory, which is reserved while they are kept if there may be many.
+    Ready {
+        schema: SchemaRef,
+        batches: Vec<RecordBatch>,
+        memory: Option<MemoryReservation>,
+    },
 }
 
 /// What became of a statement.
@@ -106,6 +115,10 @@ impl Outcome {
 
     fn wrote(tag: &str, rows: u64) -> Self {
         Self { tag: format!("{tag} {rows}"), affected: Some(rows), rows: None, notices: Vec::new() }
+    }
+
+    fn written(tag: &str, written: Written) -> Self {
+        Self { rows: written.returned, ..Self::wrote(tag, written.rows) }
     }
 
     fn with_rows(tag: &str, rows: Rows) -> Self {
@@ -157,12 +170,22 @@ impl Environment<'_> {
             transaction,
             target,
         };
-        self.planner.plan(&self.shared.runtime, statement, &source)
+        self.planner.plan(&self.shared.runtime, statement, &source, &self.cancel)
     }
 
     /// Starts a planned query.
     pub(crate) fn start(&mut self, plan: &LogicalPlan) -> Result<Running> {
-        self.planner.start(&self.shared.runtime, plan, self.cancel.clone())
+        self.planner.start(&self.shared.runtime, plan, self.settings.threads(), self.cancel.clone())
+    }
+
+    /// Starts a planned query in one partition: rows that are but looked at stay in their order.
+    pub(crate) fn start_in_order(&mut self, plan: &LogicalPlan) -> Result<Running> {
+        self.planner.start(&self.shared.runtime, plan, 1, self.cancel.clone())
+    }
+
+    /// Room in the memory of queries, for `consumer`; none yet.
+    pub(crate) fn reservation(&self, consumer: &str) -> MemoryReservation {
+        self.planner.reservation(consumer)
     }
 }
 
@@ -275,24 +298,37 @@ impl Session {
                 Ok(Outcome::done("DROP TABLE").with_notices(notices))
             }
             Statement::Insert(insert) => {
-                let rows =
-                    self.write(Some(&insert.table), &mut |env, transaction| plan::insert(env, transaction, &insert))?;
-                Ok(Outcome::wrote("INSERT 0", rows))
+                let table = Some(insert.target.table.as_str());
+                let written = self.write(table, &mut |env, transaction| plan::insert(env, transaction, &insert))?;
+                Ok(Outcome::written("INSERT 0", written))
             }
             Statement::Update(update) => {
-                let rows =
-                    self.write(Some(&update.table), &mut |env, transaction| plan::update(env, transaction, &update))?;
-                Ok(Outcome::wrote("UPDATE", rows))
+                let table = Some(update.target.table.as_str());
+                let written = self.write(table, &mut |env, transaction| plan::update(env, transaction, &update))?;
+                Ok(Outcome::written("UPDATE", written))
             }
             Statement::Delete(delete) => {
-                let rows =
-                    self.write(Some(&delete.table), &mut |env, transaction| plan::delete(env, transaction, &delete))?;
-                Ok(Outcome::wrote("DELETE", rows))
+                let table = Some(delete.target.table.as_str());
+                let written = self.write(table, &mut |env, transaction| plan::delete(env, transaction, &delete))?;
+                Ok(Outcome::written("DELETE", written))
             }
             Statement::Copy(copy) => self.copy(copy, &mut Stream::None),
             Statement::Begin(begin) => self.begin(begin),
             Statement::Commit => self.commit(),
             Statement::Rollback => self.rollback(),
+            Statement::Savepoint(name) => {
+                let (transaction, savepoints) = self.open_transaction()?;
+                savepoints.set(transaction, name);
+                Ok(Outcome::done("SAVEPOINT"))
+            }
+            Statement::RollbackTo(name) => {
+                let (transaction, savepoints) = self.open_transaction()?;
+                savepoints.rollback_to(transaction, &name).map(|()| Outcome::done("ROLLBACK"))
+            }
+            Statement::Release(name) => {
+                let (transaction, savepoints) = self.open_transaction()?;
+                savepoints.release(transaction, &name).map(|()| Outcome::done("RELEASE"))
+            }
             Statement::Setting(setting) => self.setting(setting),
             Statement::Prepared(statement) => self.prepared_statement(statement),
             Statement::Checkpoint => {
@@ -351,7 +387,7 @@ impl Session {
             Current::Open { read_only: true, .. } => {
                 Err(Error::invalid(sqlstate::READ_ONLY, "cannot write in a read-only transaction"))
             }
-            Current::Open { transaction, read_only: false } => {
+            Current::Open { transaction, read_only: false, .. } => {
                 if let Some(table) = table.and_then(|name| transaction.catalog().table_named(name).map(|t| t.id)) {
                     transaction.pass_gate(table);
                 }
@@ -387,9 +423,17 @@ impl Session {
             synchronous: self.settings.synchronous(),
             base: Base::Visible,
         })?;
-        self.current = Current::Open { transaction, read_only: begin.read_only };
+        self.current = Current::Open { transaction, read_only: begin.read_only, savepoints: Savepoints::default() };
         self.settings.begin();
         Ok(Outcome::done("BEGIN"))
+    }
+
+    fn open_transaction(&mut self) -> Result<(&mut Transaction, &mut Savepoints)> {
+        match &mut self.current {
+            Current::Open { transaction, savepoints, .. } => Ok((transaction, savepoints)),
+            Current::Failed => Err(failed()),
+            Current::None => Err(no_transaction()),
+        }
     }
 
     fn commit(&mut self) -> Result<Outcome> {
@@ -496,5 +540,5 @@ fn ready(tag: &str, columns: &[(&str, Vec<String>)]) -> Result<Outcome> {
     let arrays =
         columns.iter().map(|(_, values)| Arc::new(StringViewArray::from_iter_values(values)) as ArrayRef).collect();
     let batch = RecordBatch::try_new(schema.clone(), arrays)?;
-    Ok(Outcome::with_rows(tag, Rows::Ready(schema, vec![batch])))
+    Ok(Outcome::with_rows(tag, Rows::Ready { schema, batches: vec![batch], memory: None }))
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow::datatypes::SchemaRef;
 use datafusion::common::TableReference;
 use datafusion::config::Dialect;
-use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool};
+use datafusion::execution::memory_pool::{FairSpillPool, MemoryConsumer, MemoryReservation, TrackConsumersPool};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder};
 use datafusion::logical_expr::LogicalPlan;
@@ -21,13 +21,14 @@ use mainstem_storage::transaction::Transaction;
 use mainstem_storage::version::TableView;
 use mainstem_storage::{Error, ErrorKind, Result};
 
+use super::interrupt::{Interruption, interruptible};
 use super::runtime::{Batches, Cancel, Runtime};
 use super::settings::Settings;
 use super::system;
 use crate::error::from_datafusion;
 use crate::plan::Parameters;
 use crate::provider::{CATALOG, StatementCatalog, StatementTables, SystemTables};
-use crate::rules::{CheckedArithmetic, NullableSubqueries, checked_sum, name_twins};
+use crate::rules::{CheckedArithmetic, NullableSubqueries, balance, bounded, checked_sum, name_twins};
 use crate::sql::{CastTypes, PUBLIC, SYSTEM, TARGET_SCHEMA, state};
 
 /// Plans the statements of one connection.
@@ -35,6 +36,7 @@ use crate::sql::{CastTypes, PUBLIC, SYSTEM, TARGET_SCHEMA, state};
 pub(crate) struct Planner {
     state: SessionState,
     catalog: Arc<StatementCatalog>,
+    interruption: Interruption,
 }
 
 /// What all connections of a database start from: functions, rules, memory for queries.
@@ -71,7 +73,12 @@ pub(crate) fn template(options: &OpenOptions, threads: usize) -> Result<SessionS
         .with_analyzer_rule(Arc::new(CheckedArithmetic::new()))
         .build();
     state.register_udaf(Arc::new(checked_sum())).map_err(|e| from_datafusion(&e))?;
-    Ok(state)
+    let pool = state.runtime_env().memory_pool.clone();
+    let functions: Vec<_> = state.scalar_functions().values().cloned().collect();
+    for function in functions {
+        state.register_udf(bounded(function, &pool)).map_err(|e| from_datafusion(&e))?;
+    }
+    Ok(interruptible(state))
 }
 
 /// What a statement is planned against.
@@ -97,18 +104,25 @@ impl Planner {
         let mut state = template.clone();
         let catalog = Arc::new(StatementCatalog::default());
         state.register_catalog_list(catalog.clone());
-        Self { state, catalog }
+        let interruption = Interruption::default();
+        state.config_mut().options_mut().extensions.insert(interruption.clone());
+        Self { state, catalog, interruption }
     }
 
     /// Plans `statement`, a query or an EXPLAIN of one.
     ///
     /// # Errors
     /// Whatever is wrong with it: 42P01, 42703, 42601 and so on.
-    pub(crate) fn plan(&mut self, runtime: &Runtime, mut statement: Ast, source: &Source<'_>) -> Result<LogicalPlan> {
+    pub(crate) fn plan(
+        &mut self,
+        runtime: &Runtime,
+        mut statement: Ast,
+        source: &Source<'_>,
+        cancel: &Cancel,
+    ) -> Result<LogicalPlan> {
+        cancel.check()?;
         self.state.mark_start_execution();
-        if self.state.config().target_partitions() != source.settings.threads() {
-            self.state.config_mut().options_mut().execution.target_partitions = source.settings.threads();
-        }
+        balance(&mut statement);
         name_twins(&mut statement);
         let statement = PlannerStatement::Statement(Box::new(source.parameters.declare(statement)?));
         let tables = self.tables(&statement, source)?;
@@ -161,16 +175,31 @@ impl Planner {
         Ok(StatementTables { catalog, views, target: source.target.clone(), system })
     }
 
-    /// Optimises `plan` and starts it.
+    /// Optimises `plan` and starts it, in about so many partitions.
     ///
     /// # Errors
     /// As [`Planner::plan`]; errors of running come with the batches.
-    pub(crate) fn start(&self, runtime: &Runtime, plan: &LogicalPlan, cancel: Cancel) -> Result<Running> {
+    pub(crate) fn start(
+        &mut self,
+        runtime: &Runtime,
+        plan: &LogicalPlan,
+        partitions: usize,
+        cancel: Cancel,
+    ) -> Result<Running> {
+        if self.state.config().target_partitions() != partitions {
+            self.state.config_mut().options_mut().execution.target_partitions = partitions;
+        }
+        self.interruption.watch(&cancel);
         let plan = runtime.block_on(self.state.create_physical_plan(plan))?.map_err(|e| from_datafusion(&e))?;
         cancel.check()?;
         let schema = plan.schema();
         let batches = runtime.execute(plan, self.state.task_ctx(), cancel)?;
         Ok(Running { schema, batches })
+    }
+
+    /// Room in the memory of queries, for `consumer`; none yet.
+    pub(crate) fn reservation(&self, consumer: &str) -> MemoryReservation {
+        MemoryConsumer::new(consumer).register(&self.state.runtime_env().memory_pool)
     }
 
     /// Lets go of the last statement's snapshot.

@@ -139,6 +139,9 @@ impl Session {
     pub(crate) fn gives_rows(&self, statement: &Statement) -> bool {
         match statement {
             Statement::Query(_) | Statement::Explain { .. } => true,
+            Statement::Insert(insert) => insert.target.gives_rows(),
+            Statement::Update(update) => update.target.gives_rows(),
+            Statement::Delete(delete) => delete.target.gives_rows(),
             Statement::Setting(setting) => {
                 matches!(setting, SettingStatement::Show { .. } | SettingStatement::ShowAll)
             }

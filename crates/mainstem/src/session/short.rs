@@ -105,7 +105,7 @@ impl Session {
             Ran::Answer(Answer::Written(rows)) => Some(Outcome::wrote(short.tag(), rows)),
             Ran::Answer(Answer::Row(row)) => {
                 let (schema, batch) = short.batch_of(row)?;
-                Some(Outcome::with_rows("SELECT", Rows::Ready(schema, vec![batch])))
+                Some(Outcome::with_rows("SELECT", Rows::Ready { schema, batches: vec![batch], memory: None }))
             }
         })
     }

@@ -29,9 +29,9 @@ impl Short {
     pub(crate) fn table_of(statement: &Statement) -> Option<String> {
         match statement {
             Statement::Query(query) => plain_select(query).map(|(_, name, _)| name),
-            Statement::Insert(insert) => Some(insert.table.clone()),
-            Statement::Update(update) => Some(update.table.clone()),
-            Statement::Delete(delete) => Some(delete.table.clone()),
+            Statement::Insert(insert) => Some(insert.target.table.clone()),
+            Statement::Update(update) => Some(update.target.table.clone()),
+            Statement::Delete(delete) => Some(delete.target.table.clone()),
             _ => None,
         }
     }
@@ -53,12 +53,12 @@ impl Short {
             }
             Statement::Insert(insert) => Compiler { schema, qualifier: &schema.name, parameters }.insert(insert)?,
             Statement::Update(update) => {
-                let alias = update.alias().map(fold);
+                let alias = update.target.plain()?.map(fold);
                 let (qualifier, schema) = compiler(alias.as_deref());
                 Compiler { schema, qualifier: &qualifier, parameters }.update(update)?
             }
             Statement::Delete(delete) => {
-                let alias = delete.alias().map(fold);
+                let alias = delete.target.plain()?.map(fold);
                 let (qualifier, schema) = compiler(alias.as_deref());
                 Compiler { schema, qualifier: &qualifier, parameters }.delete(delete)?
             }

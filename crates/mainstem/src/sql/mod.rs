@@ -19,7 +19,10 @@ mod types;
 pub(crate) use copy::{CopyFormat, CopyOptions, CopyPlace, CopySource, CopyStatement, CsvOptions, TextOptions};
 pub use copy::{CopyStream, copy_stream};
 pub(crate) use ddl::{CreateTable, DropTable};
-pub(crate) use dml::{Delete, Insert, ROW_REF, TARGET_SCHEMA, Update, ast_type, query_of};
+pub(crate) use dml::{
+    Assignments, ConflictTarget, Delete, EXCLUDED, Insert, OnConflict, ROW_REF, TARGET_SCHEMA, Target, Update, ast_type,
+    query_of,
+};
 pub(crate) use parse::{PreparedStatement, Script, Statement, Template, parse, parse_template};
 pub(crate) use refuse::check_query;
 pub(crate) use settings::SettingStatement;
@@ -53,6 +56,14 @@ pub(crate) mod state {
     pub(crate) const AMBIGUOUS_COLUMN: &str = "42702";
     /// grouping_error
     pub(crate) const GROUPING: &str = "42803";
+    /// duplicate_alias
+    pub(crate) const DUPLICATE_ALIAS: &str = "42712";
+    /// invalid_savepoint_specification
+    pub(crate) const UNDEFINED_SAVEPOINT: &str = "3B001";
+    /// windowing_error
+    pub(crate) const WINDOWING: &str = "42P20";
+    /// invalid_column_reference: no key on the columns that ON CONFLICT names
+    pub(crate) const NO_SUCH_KEY: &str = "42P10";
     /// invalid_regular_expression
     pub(crate) const INVALID_REGEX: &str = "2201B";
     /// statement_too_complex

@@ -13,7 +13,7 @@ use super::copy::{self, CopyStatement};
 use super::dialect::MainstemDialect;
 use super::settings::{self, SettingStatement};
 use super::transaction::{self, Begin};
-use super::{CreateTable, Delete, DropTable, Insert, Update, check_query, ddl, dml, state};
+use super::{CreateTable, Delete, DropTable, Insert, Update, check_query, ddl, dml, fold, state};
 use depth::check_depth;
 use script::on_stack;
 
@@ -52,6 +52,12 @@ pub(crate) enum Statement {
     Commit,
     /// ROLLBACK, ABORT.
     Rollback,
+    /// SAVEPOINT.
+    Savepoint(String),
+    /// ROLLBACK TO SAVEPOINT.
+    RollbackTo(String),
+    /// RELEASE SAVEPOINT.
+    Release(String),
     /// SET, SHOW, RESET.
     Setting(SettingStatement),
     /// CHECKPOINT.
@@ -200,6 +206,7 @@ pub(super) fn syntax(error: &ParserError) -> Error {
 
 fn convert(statement: ast::Statement, options_behind: Vec<ast::SqlOption>) -> Result<Statement> {
     Ok(match statement {
+        ast::Statement::Query(query) if is_write(&query) => dml::with_in_front(*query)?,
         ast::Statement::Query(query) => {
             check_query(&query)?;
             Statement::Query(query)
@@ -226,14 +233,17 @@ fn convert(statement: ast::Statement, options_behind: Vec<ast::SqlOption>) -> Re
         }
         ast::Statement::CreateTable(table) => Statement::CreateTable(ddl::create_table(table, options_behind)?),
         ast::Statement::Drop { .. } => Statement::DropTable(ddl::drop_table(statement)?),
-        ast::Statement::Insert(insert) => Statement::Insert(dml::insert(insert)?),
-        ast::Statement::Update(update) => Statement::Update(dml::update(update)?),
-        ast::Statement::Delete(delete) => Statement::Delete(dml::delete(delete)?),
+        ast::Statement::Insert(insert) => Statement::Insert(dml::insert(insert, None)?),
+        ast::Statement::Update(update) => Statement::Update(dml::update(update, None)?),
+        ast::Statement::Delete(delete) => Statement::Delete(dml::delete(delete, None)?),
         ast::Statement::StartTransaction { .. } => Statement::Begin(transaction::begin(statement)?),
         ast::Statement::Commit { chain: false, end: _, modifier: None } => Statement::Commit,
         ast::Statement::Rollback { chain: false, savepoint: None } => Statement::Rollback,
         ast::Statement::Commit { .. } => return Err(Error::unsupported("COMMIT AND CHAIN")),
-        ast::Statement::Rollback { .. } => return Err(Error::unsupported("ROLLBACK TO SAVEPOINT and AND CHAIN")),
+        ast::Statement::Rollback { chain: false, savepoint: Some(name) } => Statement::RollbackTo(fold(&name)),
+        ast::Statement::Rollback { .. } => return Err(Error::unsupported("ROLLBACK AND CHAIN")),
+        ast::Statement::Savepoint { name } => Statement::Savepoint(fold(&name)),
+        ast::Statement::ReleaseSavepoint { name } => Statement::Release(fold(&name)),
         ast::Statement::Set(set) => Statement::Setting(settings::set(set)?),
         ast::Statement::Reset(reset) => Statement::Setting(settings::reset(reset)?),
         ast::Statement::Execute {
@@ -250,6 +260,12 @@ fn convert(statement: ast::Statement, options_behind: Vec<ast::SqlOption>) -> Re
         ast::Statement::ShowVariable { variable } => Statement::Setting(settings::show(&variable)?),
         other => return Err(Error::unsupported(format_args!("the statement {}", first_words(&other)))),
     })
+}
+
+/// Whether `query` is but the WITH of a write.
+fn is_write(query: &Query) -> bool {
+    use ast::SetExpr;
+    matches!(*query.body, SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_))
 }
 
 /// The first two words of a statement, enough to say which kind it is.

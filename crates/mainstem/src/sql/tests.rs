@@ -92,7 +92,19 @@ fn what_is_not_understood_is_refused() {
         ("INSERT INTO t DEFAULT VALUES", "0A000"),
         ("INSERT INTO t VALUES (DEFAULT)", "0A000"),
         ("UPDATE t SET a = DEFAULT", "0A000"),
-        ("UPDATE t SET (a, b) = (1, 2)", "0A000"),
+        ("UPDATE t SET (a, b) = 1", "0A000"),
+        ("UPDATE t SET (a, b) = (1, DEFAULT)", "0A000"),
+        ("UPDATE t SET (a, b) = (1, 2, 3)", "42601"),
+        ("UPDATE t SET (a, b) = (1, 2), b = 3", "42701"),
+        ("UPDATE t FROM u SET a = 1", "0A000"),
+        ("INSERT INTO t VALUES (1) ON CONFLICT DO UPDATE SET a = 1", "42601"),
+        ("INSERT INTO t VALUES (1) ON CONFLICT (a) DO UPDATE SET a = DEFAULT", "0A000"),
+        ("INSERT INTO t VALUES (1) ON DUPLICATE KEY UPDATE a = 1", "0A000"),
+        ("INSERT OR REPLACE INTO t VALUES (1)", "0A000"),
+        ("WITH x AS (SELECT 1) INSERT INTO t WITH X AS (SELECT 2) SELECT * FROM x", "0A000"),
+        ("WITH x AS (SELECT 1 FOR UPDATE) DELETE FROM t", "0A000"),
+        ("DELETE FROM t RETURNING (SELECT 1 FETCH FIRST 1 ROWS ONLY)", "0A000"),
+        ("MERGE INTO t USING u ON t.a = u.a WHEN MATCHED THEN DELETE", "0A000"),
         ("UPDATE t SET a = 1, a = 2", "42701"),
         ("DELETE FROM t LIMIT 1", "42601"),
         ("WITH x AS (DELETE FROM t) SELECT 1", "42601"),
@@ -100,7 +112,7 @@ fn what_is_not_understood_is_refused() {
         ("SELECT * INTO u FROM t", "0A000"),
         ("SELECT * FROM t FETCH FIRST 1 ROWS ONLY", "0A000"),
         ("COMMIT AND CHAIN", "0A000"),
-        ("ROLLBACK TO SAVEPOINT a", "0A000"),
+        ("ROLLBACK AND CHAIN", "0A000"),
         ("SET GLOBAL synchronous = off", "0A000"),
         ("COPY t FROM STDOUT", "42601"),
         ("COPY t TO STDIN", "42601"),
@@ -148,6 +160,41 @@ fn copy_has_a_grammar_of_its_own() {
             if options.format == CopyFormat::Parquet));
 }
 
+/// What a write is planned as (contract 6).
+#[test]
+fn writes_are_planned_as_selects() {
+    let database = crate::Database::in_memory().unwrap();
+    let connection = database.connect().unwrap();
+    connection.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b INTEGER)").unwrap();
+    let table = connection.table("t").unwrap();
+    let Statement::Update(update) = one("WITH q AS (SELECT 1) UPDATE t AS x SET (b) = (2) FROM q WHERE x.a = 1") else {
+        panic!()
+    };
+    assert_eq!(
+        update.to_select(&table, Vec::new()).unwrap().to_string(),
+        "WITH q AS (SELECT 1) SELECT \"x\".\"_row_ref\" AS \"_row_ref\", \"x\".\"a\" AS \"value_0\", 2 AS \"value_1\" \
+         FROM \"write_target\".\"t\" AS \"x\", q WHERE x.a = 1 ORDER BY 1, 2, 3"
+    );
+    let Statement::Delete(delete) = one("DELETE FROM t USING u WHERE t.a = u.a RETURNING u.*") else { panic!() };
+    assert!(delete.target.gives_rows() && delete.target.has_others());
+    assert_eq!(
+        delete.to_select(Vec::new()).unwrap().to_string(),
+        "SELECT \"t\".\"_row_ref\" AS \"_row_ref\" FROM \"write_target\".\"t\" AS \"t\", u WHERE t.a = u.a"
+    );
+    let returning = delete.target.returning().unwrap().unwrap();
+    assert_eq!(returning.to_string(), "SELECT u.* FROM \"public\".\"t\" AS \"t\", u");
+    let Statement::Insert(insert) =
+        one("INSERT INTO t VALUES (1) ON CONFLICT (a) DO UPDATE SET b = excluded.a WHERE t.b = 3")
+    else {
+        panic!()
+    };
+    assert_eq!(
+        insert.update_arm(&table).unwrap().unwrap().to_string(),
+        "SELECT \"t\".\"_row_ref\" AS \"_row_ref\", \"t\".\"a\" AS \"value_0\", excluded.a AS \"value_1\" \
+         FROM \"write_target\".\"t\" AS \"t\", \"public\".\"t\" AS \"excluded\" WHERE t.b = 3"
+    );
+}
+
 #[test]
 fn distinct_from_binds_tighter_than_and() {
     let Statement::Query(query) = one("SELECT a IS NOT DISTINCT FROM b AND c IS DISTINCT FROM d OR e") else {
@@ -177,6 +224,10 @@ fn shape(query: &datafusion::sql::sqlparser::ast::Query) -> String {
 #[test]
 fn depth_is_bounded() {
     assert_eq!(code(&format!("SELECT {}", vec!["1"; 4_000].join("+"))), "54001");
+    assert_eq!(code(&format!("SELECT {}", vec!["1"; 1_100].join(" * "))), "54001");
+    assert_eq!(code(&format!("SELECT {}", vec!["1"; 900].join(" * "))), "no error");
+    assert_eq!(code(&format!("SELECT 1 WHERE {}", vec!["a = 1"; 1_400].join(" OR "))), "no error");
+    assert_eq!(code(&format!("SELECT CASE {} END", "WHEN a = 1 THEN 2 ".repeat(2_000))), "no error");
     assert_eq!(code(&format!("SELECT {}1{}", "(".repeat(500), ")".repeat(500))), "54001");
     assert_eq!(code(&format!("SELECT {}", vec!["1+1"; 4_000].join(", "))), "no error");
 }

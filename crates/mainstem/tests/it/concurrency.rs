@@ -1,7 +1,7 @@
 //! Many connections at once: what snapshot isolation promises, and that single statements never show a conflict.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Barrier};
+use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 
 use mainstem::{Connection, Database, ErrorKind, OpenOptions};
@@ -229,4 +229,68 @@ fn writers_of_different_rows_never_conflict_with_merges() {
     let left: Vec<String> =
         (0..3).map(|n| format!("{}|30", 280 + n)).chain((0..3).map(|n| format!("{}|30", 290 + n))).collect();
     assert_eq!(rows(&connection, "SELECT * FROM t ORDER BY k"), left);
+}
+
+/// Connections that upsert the same few keys, each statement a transaction of its own: none conflicts, and the counts are
+/// exact.
+#[test]
+fn upserts_of_hot_keys_lose_nothing_and_never_conflict() {
+    let database = busy();
+    let connection = database.connect().unwrap();
+    connection.execute("CREATE TABLE hits (k INTEGER PRIMARY KEY, n BIGINT, first INTEGER)").unwrap();
+    let inserted = AtomicU64::new(0);
+    at_once(&database, 8, |number, connection| {
+        for round in 0..20 {
+            let sql = format!(
+                "INSERT INTO hits VALUES (0, 1, {number}), ({}, 1, {number}) ON CONFLICT (k) DO UPDATE SET n = hits.n + 1",
+                1 + round % 3
+            );
+            assert_eq!(connection.execute(&sql).unwrap_or_else(|e| panic!("{e:?}")), 2);
+            let sql = format!("INSERT INTO hits VALUES ({}, 0, {number}) ON CONFLICT DO NOTHING", 100 + round);
+            inserted.fetch_add(connection.execute(&sql).unwrap_or_else(|e| panic!("{e:?}")), Ordering::Relaxed);
+        }
+    });
+    let counts = rows(&connection, "SELECT k, n FROM hits WHERE k < 100 ORDER BY k");
+    assert_eq!(counts, ["0|160", "1|56", "2|56", "3|48"]);
+    assert_eq!((inserted.into_inner(), one(&connection, "SELECT count(*) FROM hits WHERE k >= 100")), (20, 20));
+}
+
+/// What RETURNING gives is what was committed: no two connections are given the same number.
+#[test]
+fn returning_gives_each_connection_numbers_of_its_own() {
+    let database = busy();
+    let connection = database.connect().unwrap();
+    connection.execute("CREATE TABLE counter (id INTEGER PRIMARY KEY, n BIGINT)").unwrap();
+    connection.execute("INSERT INTO counter VALUES (1, 0)").unwrap();
+    let given = Mutex::new(Vec::new());
+    at_once(&database, 6, |_, connection| {
+        for _ in 0..15 {
+            let n = one(connection, "UPDATE counter SET n = n + 1 WHERE id = 1 RETURNING n");
+            given.lock().unwrap().push(n);
+        }
+    });
+    let mut given = given.into_inner().unwrap();
+    given.sort_unstable();
+    assert_eq!(given, (1..=90).collect::<Vec<_>>());
+}
+
+/// With `synchronous = full`, updates of one row by many connections share fsyncs.
+#[test]
+fn a_hot_counter_on_disk_makes_fewer_fsyncs_than_updates() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = Database::open(folder.path().join("db")).unwrap();
+    let connection = database.connect().unwrap();
+    connection.execute("CREATE TABLE counter (id INTEGER PRIMARY KEY, n BIGINT)").unwrap();
+    connection.execute("INSERT INTO counter VALUES (1, 0)").unwrap();
+    let syncs = |connection: &Connection| one(connection, "SELECT fsyncs FROM mainstem.wal");
+    let before = syncs(&connection);
+    at_once(&database, 16, |_, connection| {
+        for _ in 0..10 {
+            let counted = connection.execute("UPDATE counter SET n = n + 1 WHERE id = 1");
+            assert_eq!(counted.unwrap_or_else(|e| panic!("{e:?}")), 1);
+        }
+    });
+    assert_eq!(one(&connection, "SELECT n FROM counter"), 160);
+    let syncs = syncs(&connection) - before;
+    assert!(syncs < 160, "{syncs} fsyncs for 160 updates");
 }

@@ -423,3 +423,82 @@ fn a_damaged_segment_fails_the_queries_that_read_it_and_no_others() {
     let wrong = database.storage().verify();
     assert!(!wrong.is_empty() && wrong.iter().all(|e| e.sqlstate() == "XX001"), "{wrong:?}");
 }
+
+/// Functions that make long texts are bounded, each text and all of a batch.
+#[test]
+fn texts_of_any_length_are_not_made() {
+    let options = OpenOptions { memory_limit: 64 << 20, background: false, ..OpenOptions::default() };
+    let database = Database::in_memory_with(options).unwrap();
+    let connection = database.connect().unwrap();
+    connection.execute("CREATE TABLE n (n BIGINT, s TEXT)").unwrap();
+    connection.execute("INSERT INTO n SELECT 1000 * i, 'x' FROM generate_series(1, 1000) AS g(i)").unwrap();
+    connection.execute("INSERT INTO n VALUES (NULL, 'x'), (-5, 'x'), (3, NULL)").unwrap();
+    for (sql, expected) in [
+        ("SELECT repeat('x', 2000000000)", "54000"),
+        ("SELECT repeat('xyz', 9223372036854775807)", "54000"),
+        ("SELECT lpad('x', 2000000000)", "54000"),
+        ("SELECT rpad('x', 500000000, '\u{e9}')", "54000"),
+        ("SELECT lpad('x', 9223372036854775807, 'yz')", "54000"),
+        ("SELECT length(repeat(s, 2000000000)) FROM n", "54000"),
+        ("SELECT length(rpad(s, n * 10000000)) FROM n", "54000"),
+        ("SELECT repeat('x', 100000000)", "53200"),
+        ("SELECT length(repeat(s, n)) FROM n", "53200"),
+        ("SELECT length(lpad(s, n)) FROM n", "53200"),
+        ("SELECT length(rpad(s, 100000, s)) FROM n", "53200"),
+    ] {
+        let error = connection.execute(sql).map(|_| panic!("{sql}")).unwrap_err();
+        assert_eq!(error.sqlstate(), expected, "{sql}: {error:?}");
+    }
+    let small = "SELECT repeat(s, n / 1000), lpad(s, 3, 'ab'), rpad(s, n / 1000), lpad(s, -1) FROM n WHERE n <= 3000 OR n IS NULL";
+    let expected = ["x|abx|x|", "xx|abx|x |", "xxx|abx|x  |", "NULL|abx|NULL|", "|abx||", "NULL|NULL|NULL|NULL"];
+    let mut got = rows(&connection, small);
+    got.sort();
+    let mut expected = expected.map(String::from);
+    expected.sort();
+    assert_eq!(got, expected);
+    assert_eq!(rows(&connection, "SELECT sum(length(repeat(s, 1000))) FROM n"), ["1002000"]);
+}
+
+/// Sums of distinct values over windows that move and windows that do not.
+#[test]
+fn distinct_sums_over_windows_are_checked() {
+    let database = quiet();
+    let connection = database.connect().unwrap();
+    connection.execute("CREATE TABLE w (k INTEGER PRIMARY KEY, v BIGINT)").unwrap();
+    let most = i64::MAX;
+    connection
+        .execute(&format!(
+            "INSERT INTO w VALUES (1, 5), (2, 5), (3, 7), (4, NULL), (5, 5), (6, {most}), (7, {most}), (8, 9)"
+        ))
+        .unwrap();
+    let moving = "SELECT sum(DISTINCT v) OVER (ORDER BY k ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) FROM w";
+    assert_eq!(
+        rows(&connection, &format!("{moving} WHERE k < 7 AND k <> 5 ORDER BY k")),
+        ["5", "5", "12", "7", &most.to_string()].map(String::from)
+    );
+    assert_eq!(code(&connection, &format!("{moving} ORDER BY k")), "22003", "5 and the largest");
+    assert_eq!(code(&connection, "SELECT sum(DISTINCT v) OVER () FROM w"), "22003");
+    assert_eq!(code(&connection, "SELECT sum(DISTINCT v) OVER (ORDER BY k) FROM w"), "22003");
+    assert_eq!(rows(&connection, "SELECT sum(DISTINCT v) FROM w WHERE k IN (6, 7)"), [most.to_string()]);
+}
+
+/// Types that do not go together are a user's mistake.
+#[test]
+fn types_that_do_not_go_together_are_42804() {
+    let database = quiet();
+    let connection = prepare(&database);
+    for sql in [
+        "SELECT INTERVAL '1 month' BETWEEN 1001 AND 2000",
+        "SELECT k FROM t WHERE k BETWEEN INTERVAL '1 day' AND INTERVAL '2 days'",
+        "SELECT DATE '2024-01-01' BETWEEN true AND false",
+        "SELECT k FROM t WHERE k IN (DATE '2024-01-01')",
+        "SELECT CASE k WHEN DATE '2024-01-01' THEN 1 END FROM t",
+        "SELECT INTERVAL '1 day' = 1",
+        "SELECT true + 1",
+        "SELECT unnest(1)",
+    ] {
+        let error = connection.execute(sql).map(|_| panic!("{sql}")).unwrap_err();
+        assert!(["42804", "42883", "0A000"].contains(&error.sqlstate()), "{sql}: {error:?}");
+    }
+    unharmed(&connection);
+}

@@ -190,5 +190,5 @@ placement_matrix!(
     run_file,
     slt_folder().join("hermitage"),
     "txt",
-    [g0, g1, g2, g2_item, g_single, keys, otv, p4, pmp, tables]
+    [g0, g1, g2, g2_item, g_single, keys, otv, p4, pmp, tables, upsert]
 );

@@ -219,6 +219,8 @@ placement_matrix!(
         keys,
         nulls,
         predicates,
+        returning,
+        savepoints,
         set_operations,
         sort_key,
         subqueries,
@@ -226,6 +228,8 @@ placement_matrix!(
         transactions,
         types,
         update,
+        update_from,
+        upsert,
         windows,
     ]
 );

@@ -22,6 +22,21 @@ impl Engine {
     /// Conflict (40001): somebody committed first, nothing was written. Full: no log space, nothing was written. Closed
     /// with 08007: the log failed, the outcome is known after reopening.
     pub fn commit(&self, snapshot: &Arc<Snapshot>, writes: &WriteSet, synchronous: Synchronous) -> Result<CommitTs> {
+        let ts = self.commit_applied(snapshot, writes, synchronous)?;
+        self.wait_visible(ts)?;
+        Ok(ts)
+    }
+
+    /// As [`Engine::commit`], up to *applied*: the caller waits until the timestamp is visible before telling anybody.
+    ///
+    /// # Errors
+    /// As [`Engine::commit`], the last aside.
+    pub fn commit_applied(
+        &self,
+        snapshot: &Arc<Snapshot>,
+        writes: &WriteSet,
+        synchronous: Synchronous,
+    ) -> Result<CommitTs> {
         if writes.is_empty() {
             return Ok(snapshot.ts());
         }
@@ -36,7 +51,6 @@ impl Engine {
             if let Some(ts) = self.try_apply(&prepared, &mut record, space, snapshot, synchronous)? {
                 drop(waiting_installs);
                 prepared.ddl.iter().for_each(|change| self.forget_forwarding(change));
-                self.wait_visible(ts)?;
                 return Ok(ts);
             }
             if waiting_installs.is_empty() {

@@ -6,9 +6,14 @@
 //! 2. Runs, newest first: the segments whose key range holds the key (at most two a run), their filter, a binary search. In a run
 //!    that is in another order they are segments of its key index; the rows that its entries name show whether they have the key.
 //!
+//! [`TableView::fetch`] reads rows that were found.
+//!
 //! Costs O(runs), never O(segments) or O(rows) (contract 6). Invariant: at any snapshot at most one live row has a key, so the
-//! first one found is the answer. It does not own: the transaction's own buffered rows (their keys are in the write set), nor
-//! what a found row means to the caller.
+//! first one found is the answer. It does not own: the keys of the transaction's own buffered rows (they are in the write
+//! set), nor what a found row means to the caller.
+
+mod fetch;
+mod keys;
 
 mod keyed;
 mod read;
@@ -21,6 +26,8 @@ use crate::main_store::{Run, RunSegment, index_schema};
 use crate::row::key::hash_key;
 use crate::schema::TableSchema;
 use crate::version::TableView;
+
+pub use keys::keys_of;
 
 #[cfg(test)]
 mod tests;

@@ -16,6 +16,7 @@
 
 mod key_check;
 mod point;
+mod probe;
 mod savepoint;
 mod statement;
 mod write;
@@ -214,6 +215,17 @@ impl Transaction {
     pub fn commit(self) -> Result<CommitTs> {
         self.engine.check_open()?;
         self.engine.commit(&self.snapshot, &self.writes, self.mode.synchronous)
+    }
+
+    /// As [`Transaction::commit`], but returns when the writes are applied: the caller has to wait for the timestamp to be visible
+    /// ([`Database::wait_visible`](crate::database::Database::wait_visible)) before it tells anybody. For whoever holds what others
+    /// wait for meanwhile, such as a write gate.
+    ///
+    /// # Errors
+    /// As [`Transaction::commit`].
+    pub fn commit_applied(self) -> Result<CommitTs> {
+        self.engine.check_open()?;
+        self.engine.commit_applied(&self.snapshot, &self.writes, self.mode.synchronous)
     }
 
     /// Forgets the transaction's writes; so does dropping it.

@@ -11,27 +11,6 @@ use crate::transaction::Transaction;
 use crate::version::TableView;
 
 impl Transaction {
-    /// The row of `view`, which is of this transaction's present, that has the encoded primary key `key`: of the stores, or written
-    /// by earlier statements.
-    ///
-    /// # Errors
-    /// Io or Corrupt when key blocks cannot be read.
-    pub fn find(&self, view: &TableView, key: &[u8]) -> Result<Option<RowRef>> {
-        if let Some(own) = view.own() {
-            let keys = self.keys.get(&view.schema().id);
-            if let Some(offset) = keys.and_then(|keys| keys.find(key, own.rows())) {
-                return Ok(Some(RowRef::new(own.rows().id(), offset)));
-            }
-            for run in own.runs() {
-                let live = |row: RowRef| !own.is_deleted(row);
-                if let Some(row) = point::find_in_run(view.schema(), run, key, None, live)? {
-                    return Ok(Some(row));
-                }
-            }
-        }
-        point::find(view, key, |_| true)
-    }
-
     /// Ends a transaction that has written nothing by writing one row, and commits it: in the place of `deleted`, the row of
     /// `view` that has `key`, if one does, comes the row with the values `inserted`, one for each column, if there are any. It has
     /// the same key. Returns when the commit is durable under the transaction's mode, with all before it.

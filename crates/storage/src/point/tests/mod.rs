@@ -2,8 +2,14 @@
 
 mod indexed;
 
+use arrow_array::Array;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+
 use super::*;
-use crate::database::testing::{Table, key, rows_of, table};
+use crate::database::testing::{ID, Table, V, batch, key, rows_of, table};
+use crate::error::ErrorKind;
+use crate::ids::ContainerId;
 
 /// What the probe finds must be the row that a scan finds.
 fn check(t: &Table, view: &std::sync::Arc<TableView>, ids: std::ops::Range<i64>) {
@@ -89,4 +95,57 @@ fn a_run_is_probed_at_a_time_or_at_all_times() {
     let (run, key) = (after.version().runs[0].clone(), key(&after, 3));
     let at = |at| find_in_run(after.schema(), &run, &key, at, |_| true).unwrap().is_some();
     assert_eq!([at(Some(before.ts())), at(Some(after.ts())), at(None)], [true, false, true]);
+}
+
+/// Rows of every kind of container are fetched in the order asked for, one of them twice.
+#[test]
+fn rows_are_fetched_in_the_order_of_their_references() {
+    let t = table(5);
+    t.insert(0..12);
+    t.flush();
+    t.insert(20..23);
+    let mut txn = t.begin();
+    t.write_in(&mut txn, &[3], &[(50, Some(7)), (51, None)]).unwrap();
+    t.insert_in(&mut txn, 1_000..6_000);
+    let view = txn.view(t.id).unwrap();
+    let mut rows = rows_of(&view);
+    rows.sort_by_key(|row| (row.1 * 7919) % 104_729);
+    rows.truncate(300);
+    let own: Vec<_> = rows_of(&view).into_iter().filter(|row| [0, 11, 21, 50, 51, 1_000].contains(&row.1)).collect();
+    rows.extend(own.iter().chain(&own));
+    let references: Vec<RowRef> = rows.iter().map(|row| row.0).collect();
+    let [ids, values] = view.fetch(&[ID, V], &references).unwrap().try_into().unwrap();
+    let [v, id] = view.fetch(&[V, ID], &references[..3]).unwrap().try_into().unwrap();
+    assert_eq!((&v, &id), (&values.slice(0, 3), &ids.slice(0, 3)));
+    let ids: Vec<i64> = ids.as_primitive::<Int64Type>().values().to_vec();
+    assert_eq!(ids, rows.iter().map(|row| row.1).collect::<Vec<_>>());
+    let values: Vec<Option<i64>> = values.as_primitive::<Int64Type>().iter().collect();
+    let expected = |id: i64| match id {
+        50 => Some(7),
+        51 => None,
+        id => Some(10 * id),
+    };
+    assert_eq!(values, ids.iter().map(|id| expected(*id)).collect::<Vec<_>>());
+    assert_eq!(view.fetch(&[ID], &[]).unwrap()[0].len(), 0);
+    let nowhere = RowRef::new(ContainerId(1 << 30), 0);
+    assert_eq!(view.fetch(&[ID], &[nowhere]).unwrap_err().kind(), ErrorKind::Internal);
+}
+
+#[test]
+fn own_rows_are_found_by_key_too() {
+    let t = table(7);
+    t.insert(0..10);
+    t.flush();
+    let mut txn = t.begin();
+    t.write_in(&mut txn, &[3, 4], &[(4, Some(1)), (50, None)]).unwrap();
+    t.insert_in(&mut txn, 1_000..6_000);
+    t.write_in(&mut txn, &[50, 1_500], &[]).unwrap();
+    let view = txn.view(t.id).unwrap();
+    let rows = rows_of(&view);
+    for id in [0, 3, 4, 9, 10, 50, 999, 1_000, 1_499, 1_500, 5_999, 6_000] {
+        let wanted = rows.iter().find(|row| row.1 == id).map(|row| row.0);
+        assert_eq!(txn.find_key(&view, &key(&view, id)).unwrap(), wanted, "key {id}");
+    }
+    let keys = keys_of(&view, &batch(&[(7, None), (4, Some(1))])).unwrap();
+    assert_eq!(keys.iter().map(|key| key.to_vec()).collect::<Vec<_>>(), [key(&view, 7), key(&view, 4)]);
 }

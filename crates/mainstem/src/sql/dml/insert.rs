@@ -1,0 +1,267 @@
+//! INSERT and its ON CONFLICT.
+
+use datafusion::sql::sqlparser::ast::{
+    CastKind, ConflictTarget as AstTarget, DataType as SqlType, DoUpdate, Expr, Insert as AstInsert, ObjectName,
+    ObjectNamePart, OnConflict as AstConflict, OnConflictAction, OnInsert, Query, SetExpr, TableAliasWithoutColumns,
+    TableObject, Value, With,
+};
+use datafusion::sql::sqlparser::parser::Parser;
+use mainstem_storage::error::sqlstate;
+use mainstem_storage::schema::{DataType, TableSchema};
+use mainstem_storage::{Error, Result};
+
+use super::super::dialect::MainstemDialect;
+use super::super::types::sql_name;
+use super::super::{check_query, column_name, fold, table_name};
+use super::assignments::{self, Assignments};
+use super::select::{SelectOf, public_table, query_of};
+use super::target::{Target, named_twice};
+use super::{EXCLUDED, check_once, quoted, refuse, refuse_default};
+
+/// INSERT.
+#[derive(Clone, Debug)]
+pub(crate) struct Insert {
+    pub(crate) target: Target,
+    /// The named columns; empty means all, in order.
+    pub(crate) columns: Vec<String>,
+    pub(crate) source: Box<Query>,
+    pub(crate) conflict: Option<OnConflict>,
+}
+
+/// ON CONFLICT.
+#[derive(Clone, Debug)]
+pub(crate) struct OnConflict {
+    pub(crate) target: ConflictTarget,
+    pub(crate) action: ConflictAction,
+}
+
+/// Which keys ON CONFLICT looks at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ConflictTarget {
+    /// All.
+    Any,
+    /// The one of these columns.
+    Columns(Vec<String>),
+    /// The one of this name.
+    Constraint(String),
+}
+
+/// What ON CONFLICT does with a row whose key is taken.
+#[derive(Clone, Debug)]
+pub(crate) enum ConflictAction {
+    /// DO NOTHING.
+    Nothing,
+    /// DO UPDATE SET ... WHERE ...
+    Update { assignments: Assignments, selection: Option<Expr> },
+}
+
+/// Reads an INSERT, `with` the queries in front of it.
+pub(in super::super) fn insert(insert: AstInsert, with: Option<With>) -> Result<Insert> {
+    let AstInsert {
+        insert_token: _,
+        optimizer_hints: _,
+        or,
+        ignore,
+        into,
+        table,
+        table_alias,
+        columns,
+        overwrite,
+        source,
+        assignments,
+        partitioned,
+        after_columns,
+        has_table_keyword,
+        on,
+        returning,
+        output,
+        replace_into,
+        priority,
+        insert_alias,
+        settings,
+        format_clause,
+        multi_table_insert_type,
+        multi_table_into_clauses,
+        multi_table_when_clauses,
+        multi_table_else_clause,
+    } = insert;
+    let refusals = [
+        (or.is_some() || ignore || replace_into, "INSERT OR, INSERT IGNORE and REPLACE (use ON CONFLICT)"),
+        (insert_alias.is_some() || output.is_some(), "a clause of another database's INSERT"),
+        (
+            overwrite
+                || !assignments.is_empty()
+                || partitioned.is_some()
+                || !after_columns.is_empty()
+                || has_table_keyword
+                || priority.is_some()
+                || settings.is_some()
+                || format_clause.is_some()
+                || multi_table_insert_type.is_some()
+                || !multi_table_into_clauses.is_empty()
+                || !multi_table_when_clauses.is_empty()
+                || multi_table_else_clause.is_some(),
+            "a clause of another database's INSERT",
+        ),
+        (source.is_none(), "INSERT ... DEFAULT VALUES"),
+    ];
+    refuse(&refusals)?;
+    if !into {
+        return Err(Error::invalid(sqlstate::SYNTAX, "syntax error: INSERT without INTO"));
+    }
+    let TableObject::TableName(name) = table else {
+        return Err(Error::unsupported("INSERT into anything but a table"));
+    };
+    let Some(mut source) = source else { return Err(Error::unsupported("INSERT ... DEFAULT VALUES")) };
+    check_query(&source)?;
+    if let SetExpr::Values(values) = &*source.body {
+        values.rows.iter().flat_map(|row| &row.content).try_for_each(refuse_default)?;
+    }
+    source.with = join_with(with.as_ref(), source.with.take())?;
+    let columns = columns.iter().map(column_name).collect::<Result<Vec<_>>>()?;
+    check_once(&columns)?;
+    let alias = table_alias.map(|TableAliasWithoutColumns { explicit: _, alias }| alias);
+    let target = Target::new(table_name(&name)?, alias, with, Vec::new(), returning)?;
+    let conflict = on.map(on_conflict).transpose()?;
+    if conflict.is_some() && target.qualifier_name() == EXCLUDED {
+        return Err(named_twice(EXCLUDED));
+    }
+    Ok(Insert { target, columns, source, conflict })
+}
+
+/// The queries of `outer` in front of those of `inner`.
+fn join_with(outer: Option<&With>, inner: Option<With>) -> Result<Option<With>> {
+    let (Some(outer), Some(inner)) = (outer, &inner) else { return Ok(inner.or_else(|| outer.cloned())) };
+    let mut joined = outer.clone();
+    joined.recursive |= inner.recursive;
+    for cte in &inner.cte_tables {
+        if outer.cte_tables.iter().any(|other| fold(&other.alias.name) == fold(&cte.alias.name)) {
+            return Err(Error::unsupported("two queries of one name in two WITH of an INSERT"));
+        }
+        joined.cte_tables.push(cte.clone());
+    }
+    Ok(Some(joined))
+}
+
+fn on_conflict(on: OnInsert) -> Result<OnConflict> {
+    let OnInsert::OnConflict(AstConflict { conflict_target, action }) = on else {
+        return Err(Error::unsupported("ON DUPLICATE KEY (use ON CONFLICT)"));
+    };
+    let target = match conflict_target {
+        None => ConflictTarget::Any,
+        Some(AstTarget::Columns(columns)) => ConflictTarget::Columns(columns.iter().map(fold).collect()),
+        Some(AstTarget::OnConstraint(name)) => ConflictTarget::Constraint(constraint_name(&name)?),
+    };
+    let action = match action {
+        OnConflictAction::DoNothing => ConflictAction::Nothing,
+        OnConflictAction::DoUpdate(DoUpdate { assignments, selection }) => {
+            if target == ConflictTarget::Any {
+                return Err(Error::invalid(
+                    sqlstate::SYNTAX,
+                    "ON CONFLICT DO UPDATE needs to know which key: ON CONFLICT (columns)",
+                ));
+            }
+            if let Some(selection) = &selection {
+                check_query(selection)?;
+            }
+            ConflictAction::Update { assignments: assignments::read(assignments)?, selection }
+        }
+    };
+    Ok(OnConflict { target, action })
+}
+
+fn constraint_name(name: &ObjectName) -> Result<String> {
+    match name.0.as_slice() {
+        [ObjectNamePart::Identifier(ident)] => Ok(fold(ident)),
+        _ => Err(Error::invalid(sqlstate::SYNTAX, format!("\"{name}\" is not the name of a constraint"))),
+    }
+}
+
+impl Insert {
+    /// The rows of VALUES, if that is all there is to it.
+    pub(crate) fn plain_values(&self) -> Option<Vec<&[Expr]>> {
+        if self.conflict.is_some() || self.target.plain().is_none() {
+            return None;
+        }
+        let SetExpr::Values(values) = &*self.source.body else { return None };
+        let mut plain = query_of("VALUES (1)").ok()?;
+        plain.body.clone_from(&self.source.body);
+        (plain == self.source).then(|| values.rows.iter().map(|row| row.content.as_slice()).collect())
+    }
+
+    /// The query whose rows are inserted into `table`. In a column of VALUES that mixes string literals with other
+    /// expressions, each literal is cast to the column's type by itself, as PostgreSQL reads it.
+    pub(crate) fn query(&self, table: &TableSchema) -> Box<Query> {
+        let mut query = self.source.clone();
+        let SetExpr::Values(values) = &mut *query.body else { return query };
+        let width = values.rows.first().map_or(0, |row| row.content.len());
+        for at in 0..width {
+            let column = match self.columns.get(at) {
+                Some(name) => table.column_named(name),
+                None if self.columns.is_empty() => table.columns.get(at),
+                None => None,
+            };
+            let kinds = values.rows.iter().filter_map(|row| row.content.get(at));
+            let strings = kinds.clone().filter(|e| is_string(e)).count();
+            let others = kinds.filter(|e| !is_string(e) && !is_null(e)).count();
+            let Some(data_type) = column.filter(|_| strings > 0 && others > 0).and_then(|c| ast_type(c.data_type))
+            else {
+                continue;
+            };
+            for row in &mut values.rows {
+                if let Some(expr) = row.content.get_mut(at).filter(|e| is_string(e)) {
+                    *expr = Expr::Cast {
+                        kind: CastKind::Cast,
+                        expr: Box::new(expr.clone()),
+                        data_type: data_type.clone(),
+                        array: false,
+                        format: None,
+                    };
+                }
+            }
+        }
+        query
+    }
+
+    /// What ON CONFLICT assigns, if it updates.
+    pub(crate) fn conflict_assignments(&self) -> Option<&Assignments> {
+        match &self.conflict {
+            Some(OnConflict { action: ConflictAction::Update { assignments, .. }, .. }) => Some(assignments),
+            _ => None,
+        }
+    }
+
+    /// The SELECT of the update arm of ON CONFLICT: reference and new values, one for each column of `schema`, of rows that
+    /// are in the target, each beside the row that was to come. None for an INSERT without that arm.
+    ///
+    /// # Errors
+    /// 42703 when an assigned column does not exist.
+    pub(crate) fn update_arm(&self, schema: &TableSchema) -> Result<Option<Query>> {
+        let Some(OnConflict { action: ConflictAction::Update { assignments, selection }, .. }) = &self.conflict else {
+            return Ok(None);
+        };
+        let target = &self.target;
+        let mut items = vec![target.row_ref()];
+        items.extend(assignments.items(schema, &target.qualifier())?);
+        let mut from = target.from()?;
+        from.push(public_table(&target.table, &quoted(EXCLUDED))?);
+        let (with, selection) = (target.with().cloned(), selection.clone());
+        SelectOf { with, items, from, selection, sorted: false }.query().map(Some)
+    }
+}
+
+fn is_string(expr: &Expr) -> bool {
+    matches!(expr, Expr::Value(v) if matches!(v.value, Value::SingleQuotedString(_) | Value::EscapedStringLiteral(_)))
+}
+
+fn is_null(expr: &Expr) -> bool {
+    matches!(expr, Expr::Value(v) if matches!(v.value, Value::Null))
+}
+
+/// A column type for a cast. Text has no length there: it is checked when it is stored.
+pub(crate) fn ast_type(data_type: DataType) -> Option<SqlType> {
+    match data_type {
+        DataType::Text { .. } => Some(SqlType::Text),
+        other => Parser::new(&MainstemDialect).try_with_sql(&sql_name(other)).ok()?.parse_data_type().ok(),
+    }
+}

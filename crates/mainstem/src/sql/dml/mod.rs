@@ -1,0 +1,92 @@
+//! INSERT, UPDATE and DELETE, and the SELECTs that each is planned as (contract 6).
+//!
+//! An UPDATE becomes `SELECT _row_ref, <value of every column> FROM <target>, ... WHERE ...`, a DELETE `SELECT _row_ref FROM
+//! <target>, ... WHERE ...`, the update arm of ON CONFLICT one over the row that is there and the row that was to come. The
+//! target stands under [`TARGET_SCHEMA`], where it shows its row references; everywhere else, the same table in a subquery
+//! included, it has none. RETURNING becomes a SELECT over the same tables, whose rows the write puts in their place.
+
+mod assignments;
+mod delete;
+mod insert;
+mod select;
+mod target;
+mod update;
+
+use datafusion::sql::sqlparser::ast::{Expr, Ident, Query, SetExpr, Statement as Ast};
+use mainstem_storage::error::sqlstate;
+use mainstem_storage::{Error, Result};
+
+use super::parse::Statement;
+
+pub(super) use delete::delete;
+pub(super) use insert::insert;
+pub(crate) use select::query_of;
+pub(super) use update::update;
+
+pub(crate) use assignments::Assignments;
+pub(crate) use delete::Delete;
+pub(crate) use insert::{ConflictTarget, Insert, OnConflict, ast_type};
+pub(crate) use target::Target;
+pub(crate) use update::Update;
+
+/// Name of the schema that shows the target of the running write, with its row references, to the write's own SELECT.
+pub(crate) const TARGET_SCHEMA: &str = "write_target";
+/// Name of the column of row references.
+pub(crate) const ROW_REF: &str = "_row_ref";
+/// Name under which ON CONFLICT shows the row that was to be inserted.
+pub(crate) const EXCLUDED: &str = "excluded";
+
+/// `WITH ... INSERT`, `UPDATE` or `DELETE`, which sqlparser reads as a query around the write.
+pub(super) fn with_in_front(query: Query) -> Result<Statement> {
+    let Query {
+        with,
+        body,
+        order_by: None,
+        limit_clause: None,
+        fetch: None,
+        locks: _,
+        for_clause: None,
+        settings: None,
+        format_clause: None,
+        pipe_operators: _,
+    } = query
+    else {
+        return Err(Error::invalid(sqlstate::SYNTAX, "syntax error: a clause of a query behind a write"));
+    };
+    match *body {
+        SetExpr::Insert(Ast::Insert(ast)) => insert(ast, with).map(Statement::Insert),
+        SetExpr::Update(Ast::Update(ast)) => update(ast, with).map(Statement::Update),
+        SetExpr::Delete(Ast::Delete(ast)) => delete(ast, with).map(Statement::Delete),
+        SetExpr::Merge(_) => Err(Error::unsupported("MERGE")),
+        _ => Err(Error::internal("a write around no write")),
+    }
+}
+
+fn check_once(columns: &[String]) -> Result<()> {
+    for (at, name) in columns.iter().enumerate() {
+        if columns.iter().take(at).any(|before| before == name) {
+            return Err(Error::invalid(sqlstate::DUPLICATE_COLUMN, format!("column \"{name}\" is named twice")));
+        }
+    }
+    Ok(())
+}
+
+fn refuse_default(expr: &Expr) -> Result<()> {
+    match expr {
+        Expr::Identifier(ident) if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default") => {
+            Err(Error::unsupported("DEFAULT as a value"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn refuse(refusals: &[(bool, &str)]) -> Result<()> {
+    match refusals.iter().find(|(present, _)| *present) {
+        Some((_, what)) => Err(Error::unsupported(what)),
+        None => Ok(()),
+    }
+}
+
+fn quoted(name: &str) -> Ident {
+    Ident::with_quote('"', name)
+}

@@ -1,0 +1,89 @@
+//! Putting SELECTs together.
+
+use datafusion::sql::sqlparser::ast::{
+    Expr, Ident, ObjectName, OrderBy, OrderByExpr, OrderByKind, OrderByOptions, Query, Select, SelectItem, SetExpr,
+    TableFactor, TableWithJoins, Value, With,
+};
+use datafusion::sql::sqlparser::parser::Parser;
+use mainstem_storage::{Error, Result};
+
+use super::super::PUBLIC;
+use super::super::dialect::MainstemDialect;
+use super::super::parse::syntax;
+use super::{TARGET_SCHEMA, quoted};
+
+/// A SELECT to be.
+pub(super) struct SelectOf {
+    pub(super) with: Option<With>,
+    pub(super) items: Vec<SelectItem>,
+    pub(super) from: Vec<TableWithJoins>,
+    pub(super) selection: Option<Expr>,
+    /// Rows come in the order of all columns.
+    pub(super) sorted: bool,
+}
+
+impl SelectOf {
+    pub(super) fn query(self) -> Result<Query> {
+        let mut query = *query_of("SELECT 1")?;
+        let columns = self.items.len();
+        let SetExpr::Select(body) = &mut *query.body else {
+            return Err(Error::internal("a SELECT parsed as no SELECT"));
+        };
+        let Select { projection, from, selection, .. } = &mut **body;
+        *projection = self.items;
+        *from = self.from;
+        *selection = self.selection;
+        query.with = self.with;
+        if self.sorted {
+            query.order_by = Some(OrderBy { kind: OrderByKind::Expressions(ordinals(columns)), interpolate: None });
+        }
+        Ok(query)
+    }
+}
+
+/// The tree of a query that we wrote ourselves, to be filled in.
+pub(crate) fn query_of(text: &str) -> Result<Box<Query>> {
+    let dialect = MainstemDialect;
+    Parser::new(&dialect).try_with_sql(text).and_then(|mut parser| parser.parse_query()).map_err(|e| syntax(&e))
+}
+
+fn ordinals(columns: usize) -> Vec<OrderByExpr> {
+    (1..=columns)
+        .map(|number| OrderByExpr {
+            expr: Expr::value(Value::Number(number.to_string(), false)),
+            options: OrderByOptions { asc: None, nulls_first: None },
+            with_fill: None,
+        })
+        .collect()
+}
+
+/// The table as the target of a write, with row references.
+pub(super) fn target_table(table: &str, alias: &Ident) -> Result<TableWithJoins> {
+    named_table(TARGET_SCHEMA, table, alias)
+}
+
+/// The table as everybody sees it.
+pub(super) fn public_table(table: &str, alias: &Ident) -> Result<TableWithJoins> {
+    named_table(PUBLIC, table, alias)
+}
+
+fn named_table(schema: &str, table: &str, alias: &Ident) -> Result<TableWithJoins> {
+    let query = query_of("SELECT 1 FROM a AS b")?;
+    let SetExpr::Select(body) = *query.body else { return Err(Error::internal("a SELECT parsed as no SELECT")) };
+    let mut named = body.from.into_iter().next().ok_or_else(|| Error::internal("a FROM parsed as none"))?;
+    if let TableFactor::Table { name, alias: Some(as_name), .. } = &mut named.relation {
+        *name = ObjectName::from(vec![quoted(schema), quoted(table)]);
+        as_name.name = alias.clone();
+    }
+    Ok(named)
+}
+
+/// `expr AS alias`.
+pub(super) fn item(expr: Expr, alias: &str) -> SelectItem {
+    SelectItem::ExprWithAlias { expr, alias: quoted(alias) }
+}
+
+/// `qualifier.column`.
+pub(super) fn compound(qualifier: &Ident, column: &str) -> Expr {
+    Expr::CompoundIdentifier(vec![qualifier.clone(), quoted(column)])
+}

@@ -1,0 +1,147 @@
+//! What the three writes have in common: the table they write, what stands beside it, and RETURNING.
+
+use datafusion::sql::sqlparser::ast::{
+    Expr, Ident, ObjectNamePart, Query, SelectItem, TableAlias, TableFactor, TableWithJoins, With,
+};
+use mainstem_storage::{Error, Result};
+
+use super::super::{check_query, fold, state, table_name};
+use super::select::{SelectOf, compound, item, public_table, target_table};
+use super::{ROW_REF, quoted};
+
+/// The table a statement writes, and the other clauses that any write may have.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    /// The table.
+    pub(crate) table: String,
+    alias: Option<Ident>,
+    with: Option<With>,
+    /// The tables of FROM or USING.
+    others: Vec<TableWithJoins>,
+    returning: Option<Vec<SelectItem>>,
+}
+
+impl Target {
+    /// The table's alias, if there is nothing else beside the table: no WITH, no other tables, no RETURNING.
+    pub(crate) fn plain(&self) -> Option<Option<&Ident>> {
+        let plain = self.with.is_none() && self.others.is_empty() && self.returning.is_none();
+        plain.then_some(self.alias.as_ref())
+    }
+
+    /// Puts the clauses together.
+    pub(super) fn new(
+        table: String,
+        alias: Option<Ident>,
+        with: Option<With>,
+        others: Vec<TableWithJoins>,
+        returning: Option<Vec<SelectItem>>,
+    ) -> Result<Self> {
+        check_query(&others)?;
+        if let Some(with) = &with {
+            check_query(with)?;
+        }
+        if let Some(items) = &returning {
+            check_query(items)?;
+        }
+        let target = Self { table, alias, with, others, returning };
+        let mut names = vec![target.qualifier_name()];
+        for table in &target.others {
+            let factors = std::iter::once(&table.relation).chain(table.joins.iter().map(|join| &join.relation));
+            names.extend(factors.filter_map(name_of));
+        }
+        names.sort_unstable();
+        match names.windows(2).find(|pair| pair.first() == pair.last()) {
+            Some(twice) => Err(named_twice(twice.first().map_or("", String::as_str))),
+            None => Ok(target),
+        }
+    }
+
+    /// Whether the statement gives rows.
+    pub(crate) fn gives_rows(&self) -> bool {
+        self.returning.is_some()
+    }
+
+    /// Whether other tables take part: a row of the table may then be found several times.
+    pub(crate) fn has_others(&self) -> bool {
+        !self.others.is_empty()
+    }
+
+    /// The queries in front of the statement.
+    pub(super) fn with(&self) -> Option<&With> {
+        self.with.as_ref()
+    }
+
+    /// What the table's columns are qualified with.
+    pub(super) fn qualifier(&self) -> Ident {
+        self.alias.as_ref().map_or_else(|| quoted(&self.table), |alias| quoted(&fold(alias)))
+    }
+
+    /// As text.
+    pub(crate) fn qualifier_name(&self) -> String {
+        self.qualifier().value
+    }
+
+    /// The item that names the rows of the table.
+    pub(super) fn row_ref(&self) -> SelectItem {
+        item(compound(&self.qualifier(), ROW_REF), ROW_REF)
+    }
+
+    /// The table, with row references, and the others.
+    pub(super) fn from(&self) -> Result<Vec<TableWithJoins>> {
+        let mut from = vec![target_table(&self.table, &self.qualifier())?];
+        from.extend(self.others.iter().cloned());
+        Ok(from)
+    }
+
+    /// RETURNING as a SELECT from the table, without row references, and the others.
+    ///
+    /// # Errors
+    /// Internal only.
+    pub(crate) fn returning(&self) -> Result<Option<Query>> {
+        let Some(items) = self.returning.clone() else { return Ok(None) };
+        let mut from = vec![public_table(&self.table, &self.qualifier())?];
+        from.extend(self.others.iter().cloned());
+        SelectOf { with: self.with.clone(), items, from, selection: None, sorted: false }.query().map(Some)
+    }
+}
+
+/// What the columns of a table in FROM are qualified with.
+fn name_of(factor: &TableFactor) -> Option<String> {
+    match factor {
+        TableFactor::Table { alias: Some(alias), .. }
+        | TableFactor::Derived { alias: Some(alias), .. }
+        | TableFactor::Function { alias: Some(alias), .. } => Some(fold(&alias.name)),
+        TableFactor::Table { name, alias: None, .. } => match name.0.last() {
+            Some(ObjectNamePart::Identifier(ident)) => Some(fold(ident)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// 42712.
+pub(super) fn named_twice(name: &str) -> Error {
+    Error::invalid(state::DUPLICATE_ALIAS, format!("table name \"{name}\" is used more than once; give it an alias"))
+}
+
+/// Items for expressions that a write's SELECT carries along.
+pub(super) fn carried(more: Vec<Expr>) -> impl Iterator<Item = SelectItem> {
+    more.into_iter().enumerate().map(|(at, expr)| item(expr, &format!("carried_{at}")))
+}
+
+/// Name and alias of the one table that a statement writes.
+pub(super) fn one_table(table: &TableWithJoins, statement: &str) -> Result<(String, Option<Ident>)> {
+    let TableWithJoins { relation, joins } = table;
+    check_query(relation)?;
+    match relation {
+        TableFactor::Table { name, alias, args: None, .. } if joins.is_empty() => {
+            let alias = match alias {
+                None => None,
+                Some(TableAlias { explicit: _, name, columns, at: None }) if columns.is_empty() => Some(name.clone()),
+                Some(alias) => return Err(Error::unsupported(format_args!("the alias \"{alias}\""))),
+            };
+            Ok((table_name(name)?, alias))
+        }
+        _ => Err(Error::unsupported(format_args!("{statement} of anything but one table"))),
+    }
+}
