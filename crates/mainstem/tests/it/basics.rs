@@ -66,7 +66,6 @@ fn errors_have_their_sqlstate() {
         ("CREATE INDEX i ON t (n)", "0A000"),
         ("ALTER TABLE t ADD COLUMN z INTEGER", "0A000"),
         ("BEGIN ISOLATION LEVEL SERIALIZABLE", "0A000"),
-        ("SAVEPOINT a", "0A000"),
         ("SET nonsense = 1", "42704"),
         ("SHOW nonsense", "42704"),
         ("INSERT INTO mainstem.tables VALUES (1)", "42501"),

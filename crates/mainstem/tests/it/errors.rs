@@ -491,14 +491,11 @@ fn types_that_do_not_go_together_are_42804() {
         "SELECT INTERVAL '1 month' BETWEEN 1001 AND 2000",
         "SELECT k FROM t WHERE k BETWEEN INTERVAL '1 day' AND INTERVAL '2 days'",
         "SELECT DATE '2024-01-01' BETWEEN true AND false",
-        "SELECT k FROM t WHERE k IN (DATE '2024-01-01')",
-        "SELECT CASE k WHEN DATE '2024-01-01' THEN 1 END FROM t",
         "SELECT INTERVAL '1 day' = 1",
         "SELECT true + 1",
-        "SELECT unnest(1)",
     ] {
         let error = connection.execute(sql).map(|_| panic!("{sql}")).unwrap_err();
-        assert!(["42804", "42883", "0A000"].contains(&error.sqlstate()), "{sql}: {error:?}");
+        assert_eq!(error.sqlstate(), "42804", "{sql}: {error:?}");
     }
     unharmed(&connection);
 }
