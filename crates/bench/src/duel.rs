@@ -1,0 +1,129 @@
+//! What the rounds of one case gave, ours and others'.
+
+use crate::latency::Recorder;
+
+/// One round of one engine.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sample {
+    /// Operations, or rows, a second.
+    pub rate: f64,
+    /// Duration that 99 of 100 operations do not exceed, in microseconds.
+    pub p99_us: f64,
+    /// The longest operation, in milliseconds.
+    pub worst_ms: f64,
+}
+
+impl Sample {
+    /// Of `operations` in `seconds`, with their durations.
+    #[must_use]
+    pub fn of(operations: u64, seconds: f64, latency: &Recorder) -> Self {
+        Self {
+            rate: operations as f64 / seconds.max(1e-9),
+            p99_us: latency.quantile(0.99).as_secs_f64() * 1e6,
+            worst_ms: latency.max().as_secs_f64() * 1e3,
+        }
+    }
+}
+
+/// The same figure of each round.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Series(Vec<f64>);
+
+impl Series {
+    /// Adds the figure of a round.
+    pub fn push(&mut self, value: f64) {
+        self.0.push(value);
+    }
+
+    fn sorted(&self) -> Vec<f64> {
+        let mut sorted = self.0.clone();
+        sorted.sort_by(f64::total_cmp);
+        sorted
+    }
+
+    /// The figure in the middle; of an even number of rounds the mean of the two. None without rounds.
+    #[must_use]
+    pub fn median(&self) -> Option<f64> {
+        let sorted = self.sorted();
+        let upper = *sorted.get(sorted.len() / 2)?;
+        match sorted.len() % 2 {
+            0 => sorted.get(sorted.len() / 2 - 1).map(|lower| (lower + upper) / 2.0),
+            _ => Some(upper),
+        }
+    }
+
+    /// The smallest and the largest.
+    #[must_use]
+    pub fn spread(&self) -> Option<(f64, f64)> {
+        let sorted = self.sorted();
+        Some((*sorted.first()?, *sorted.last()?))
+    }
+}
+
+impl FromIterator<f64> for Series {
+    fn from_iter<I: IntoIterator<Item = f64>>(values: I) -> Self {
+        Self(values.into_iter().collect())
+    }
+}
+
+/// All rounds of one case: ours, and those of whoever ran beside us.
+#[derive(Clone, Debug, Default)]
+pub struct Duel {
+    ours: Vec<Sample>,
+    others: Vec<(String, Vec<Sample>)>,
+}
+
+impl Duel {
+    /// Adds a round of ours.
+    pub fn ours(&mut self, sample: Sample) {
+        self.ours.push(sample);
+    }
+
+    /// Adds a round of `who`.
+    pub fn other(&mut self, who: &str, sample: Sample) {
+        match self.others.iter_mut().find(|(name, _)| name == who) {
+            Some((_, samples)) => samples.push(sample),
+            None => self.others.push((who.to_string(), vec![sample])),
+        }
+    }
+
+    /// One figure of our rounds.
+    #[must_use]
+    pub fn series(&self, figure: fn(&Sample) -> f64) -> Series {
+        self.ours.iter().map(figure).collect()
+    }
+
+    /// The same figure of each other's rounds: median.
+    #[must_use]
+    pub fn yardsticks(&self, figure: fn(&Sample) -> f64) -> Vec<(String, f64)> {
+        let median = |samples: &Vec<Sample>| samples.iter().map(figure).collect::<Series>().median();
+        self.others.iter().filter_map(|(name, samples)| Some((name.clone(), median(samples)?))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians_and_spreads() {
+        let series = |values: &[f64]| values.iter().copied().collect::<Series>();
+        assert_eq!(series(&[]).median(), None);
+        assert_eq!(series(&[3.0, 1.0, 2.0]).median(), Some(2.0));
+        assert_eq!(series(&[4.0, 1.0, 2.0, 3.0]).median(), Some(2.5));
+        assert_eq!(series(&[3.0, 1.0, 2.0]).spread(), Some((1.0, 3.0)));
+    }
+
+    #[test]
+    fn each_engine_keeps_its_rounds() {
+        let sample = |rate| Sample { rate, p99_us: rate / 10.0, worst_ms: 0.0 };
+        let mut duel = Duel::default();
+        for round in [10.0, 30.0, 20.0] {
+            duel.ours(sample(round));
+            duel.other("a", sample(round + 1.0));
+            duel.other("b", sample(round + 2.0));
+        }
+        assert_eq!(duel.series(|s| s.p99_us).median(), Some(2.0));
+        assert_eq!(duel.yardsticks(|s| s.rate), [("a".to_string(), 21.0), ("b".to_string(), 22.0)]);
+    }
+}

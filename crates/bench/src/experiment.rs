@@ -1,0 +1,109 @@
+//! The experiments there are, and what one is told.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::report::Report;
+
+/// How large.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scale {
+    /// Small and short: a minute at most.
+    Quick,
+    /// As promised: the sizes and times that the figures to reach are for.
+    #[default]
+    Full,
+    /// The sizes of the paper, for experiments that repeat one; the others run in full.
+    Paper,
+}
+
+impl Scale {
+    /// As the reports name it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Quick => "quick",
+            Self::Full => "full",
+            Self::Paper => "paper",
+        }
+    }
+}
+
+/// What an experiment is told.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How large.
+    pub scale: Scale,
+    /// Where databases are made. What is made there is removed at the end.
+    pub directory: PathBuf,
+    /// The folder of the peers' scripts; none leaves the peers out.
+    pub peers: Option<PathBuf>,
+    /// Parts of the experiment to run; all when empty.
+    pub parts: Vec<String>,
+}
+
+/// Why an experiment, or a part of one, ended early.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// An answer was wrong, or an error stood in its place.
+    Wrong(String),
+    /// The engine refuses a statement as not supported (0A000): nothing can be measured.
+    Refused(String),
+    /// The bench itself could not go on: files, processes, arguments.
+    Broken(String),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Wrong(what) | Self::Refused(what) | Self::Broken(what) => f.write_str(what),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Self::Broken(error.to_string())
+    }
+}
+
+#[cfg(feature = "sql")]
+impl From<mainstem::Error> for Failure {
+    fn from(error: mainstem::Error) -> Self {
+        let text = format!("{}: {error}", error.sqlstate());
+        match (error.kind(), error.sqlstate()) {
+            (mainstem::ErrorKind::Io, _) => Self::Broken(text),
+            (_, mainstem::sqlstate::FEATURE_NOT_SUPPORTED) => Self::Refused(text),
+            _ => Self::Wrong(text),
+        }
+    }
+}
+
+/// An experiment.
+pub struct Experiment {
+    /// Its name.
+    pub name: &'static str,
+    /// What it measures, in a line.
+    pub about: &'static str,
+    /// Its parts, which can be run alone, with what each measures.
+    pub parts: &'static [(&'static str, &'static str)],
+    /// Runs it. What is wrong with single parts stands in the report.
+    pub run: fn(&Settings, &mut Report) -> Result<(), Failure>,
+}
+
+/// All experiments of this build.
+#[must_use]
+pub fn all() -> &'static [Experiment] {
+    &[
+        #[cfg(feature = "sql")]
+        crate::hybrid::EXPERIMENT,
+    ]
+}
+
+/// The experiment of that name.
+#[must_use]
+pub fn named(name: &str) -> Option<&'static Experiment> {
+    all().iter().find(|experiment| experiment.name == name)
+}
