@@ -155,7 +155,7 @@ pub(super) fn append(
     let mut appender = connection.appender(table)?;
     let mut written = 0;
     for key in keys {
-        appender.append_row(&rows::stored(key, c1(key)))?;
+        appender.append_values(&rows::stored(key, c1(key)))?;
         if appender.pending_rows() >= FLUSH_ROWS {
             written += appender.flush()?;
         }
