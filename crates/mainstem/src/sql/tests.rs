@@ -102,7 +102,7 @@ fn what_is_not_understood_is_refused() {
         ("INSERT INTO t VALUES (1) ON DUPLICATE KEY UPDATE a = 1", "0A000"),
         ("INSERT OR REPLACE INTO t VALUES (1)", "0A000"),
         ("WITH x AS (SELECT 1) INSERT INTO t WITH X AS (SELECT 2) SELECT * FROM x", "0A000"),
-        ("WITH x AS (SELECT 1 FOR UPDATE) DELETE FROM t", "0A000"),
+        ("WITH x AS (SELECT a FROM u FOR UPDATE) DELETE FROM t", "0A000"),
         ("DELETE FROM t RETURNING (SELECT 1 FETCH FIRST 1 ROWS ONLY)", "0A000"),
         ("MERGE INTO t USING u ON t.a = u.a WHEN MATCHED THEN DELETE", "0A000"),
         ("UPDATE t SET a = 1, a = 2", "42701"),
