@@ -2,6 +2,8 @@
 //!
 //! `cargo run -p mainstem --example appender`
 
+#![allow(clippy::unwrap_used, reason = "an example ends where it does not show what it is to show")]
+
 use std::sync::Arc;
 use std::time::Instant;
 

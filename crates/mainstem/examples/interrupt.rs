@@ -2,6 +2,8 @@
 //!
 //! `cargo run -p mainstem --example interrupt`
 
+#![allow(clippy::unwrap_used, reason = "an example ends where it does not show what it is to show")]
+
 use std::thread;
 use std::time::Duration;
 

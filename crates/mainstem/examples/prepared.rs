@@ -2,6 +2,8 @@
 //!
 //! `cargo run -p mainstem --example prepared`
 
+#![allow(clippy::unwrap_used, reason = "an example ends where it does not show what it is to show")]
+
 use mainstem::{Database, Date, Decimal, Result, Timestamp, ToValue};
 
 fn main() -> Result<()> {

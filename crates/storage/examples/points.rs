@@ -2,6 +2,8 @@
 //!
 //! `cargo run --release -p mainstem-storage --example points [ROWS]`
 
+#![allow(clippy::expect_used, reason = "a measurement ends where something fails")]
+
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

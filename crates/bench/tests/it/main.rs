@@ -1,5 +1,7 @@
 //! The experiments run small, so that they cannot rot, and the program's own behaviour.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
 mod program;
 
 #[cfg(feature = "sql")]

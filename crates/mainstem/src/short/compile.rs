@@ -142,8 +142,8 @@ impl Compiler<'_> {
 
     fn update(&self, update: &Update) -> Option<Action> {
         let (assignments, selection) = update.plain()?;
-        let mut compiled = Vec::with_capacity(assignments.len());
-        for (name, expr) in assignments {
+        let mut compiled = Vec::with_capacity(assignments.pairs().len());
+        for (name, expr) in assignments.pairs() {
             let target = self.schema.columns.iter().position(|c| c.name == *name)?;
             // A row that gets another key moves; where it collides is for the end of the statement.
             let is_key = self.schema.columns.get(target).is_some_and(|c| self.schema.primary_key.contains(&c.id));
@@ -248,8 +248,8 @@ impl Compiler<'_> {
     fn assigned(&self, expr: &Expr, target: usize, of_row: bool) -> Option<Expression> {
         let column = self.schema.columns.get(target)?;
         let data_type = column.data_type;
-        match unnested(expr) {
-            Expr::Value(value) => match &value.value {
+        if let Expr::Value(value) = unnested(expr) {
+            match &value.value {
                 Literal::Null => return Some(Expression { node: Node::Literal(Value::Null), data_type }),
                 Literal::Boolean(v) if data_type == DataType::Boolean => {
                     return Some(Expression { node: Node::Literal(Value::Boolean(*v)), data_type });
@@ -266,8 +266,7 @@ impl Compiler<'_> {
                     return known.then_some(Expression { node: Node::Parameter(at), data_type });
                 }
                 _ => {}
-            },
-            _ => {}
+            }
         }
         let inner = self.expression(expr).filter(|_| of_row || self.integer(expr).is_some())?;
         is_assignable(inner.data_type, data_type)

@@ -210,16 +210,16 @@ impl Conflicts {
         }
         let mut fates = Vec::with_capacity(batch.num_rows());
         for row in 0..batch.num_rows() {
-            let of_row: Vec<(usize, &Box<[u8]>)> =
-                keys.iter().enumerate().filter_map(|(arbiter, keys)| Some((arbiter, keys.get(row)?))).collect();
+            let of_row: Vec<(usize, &[u8])> =
+                keys.iter().enumerate().filter_map(|(arbiter, keys)| Some((arbiter, &**keys.get(row)?))).collect();
             fates.push(self.fate(transaction, &of_row)?);
         }
         Ok(fates)
     }
 
-    fn fate(&mut self, transaction: &Transaction, keys: &[(usize, &Box<[u8]>)]) -> Result<Fate> {
+    fn fate(&mut self, transaction: &Transaction, keys: &[(usize, &[u8])]) -> Result<Fate> {
         for (arbiter, key) in keys {
-            if self.inserted.contains(&(*arbiter, (*key).clone())) {
+            if self.inserted.contains(&(*arbiter, Box::from(*key))) {
                 return if self.arm.is_some() { Err(twice()) } else { Ok(Fate::LeaveOut) };
             }
             if let Some(there) = transaction.find_key(&self.view, key)? {
@@ -228,7 +228,7 @@ impl Conflicts {
         }
         for (arbiter, key) in keys {
             self.memory.try_grow(key.len() + SEEN_BYTES).map_err(|e| from_datafusion(&e))?;
-            self.inserted.insert((*arbiter, (*key).clone()));
+            self.inserted.insert((*arbiter, Box::from(*key)));
         }
         Ok(Fate::Insert)
     }

@@ -107,7 +107,7 @@ fn column_of(query: &Query, at: usize, columns: usize) -> Result<Expr> {
 
 impl Assignments {
     /// Column and value, each column once.
-    pub(super) fn pairs(&self) -> &[(String, Expr)] {
+    pub(crate) fn pairs(&self) -> &[(String, Expr)] {
         &self.0
     }
 

@@ -52,7 +52,7 @@ pub(crate) enum ConflictAction {
     /// DO NOTHING.
     Nothing,
     /// DO UPDATE SET ... WHERE ...
-    Update { assignments: Assignments, selection: Option<Expr> },
+    Update { assignments: Assignments, selection: Option<Box<Expr>> },
 }
 
 /// Reads an INSERT, `with` the queries in front of it.
@@ -164,7 +164,7 @@ fn on_conflict(on: OnInsert) -> Result<OnConflict> {
             if let Some(selection) = &selection {
                 check_query(selection)?;
             }
-            ConflictAction::Update { assignments: assignments::read(assignments)?, selection }
+            ConflictAction::Update { assignments: assignments::read(assignments)?, selection: selection.map(Box::new) }
         }
     };
     Ok(OnConflict { target, action })
@@ -245,7 +245,7 @@ impl Insert {
         items.extend(assignments.items(schema, &target.qualifier())?);
         let mut from = target.from()?;
         from.push(public_table(&target.table, &quoted(EXCLUDED))?);
-        let (with, selection) = (target.with().cloned(), selection.clone());
+        let (with, selection) = (target.with().cloned(), selection.as_deref().cloned());
         SelectOf { with, items, from, selection, sorted: false }.query().map(Some)
     }
 }

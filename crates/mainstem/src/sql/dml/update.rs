@@ -54,9 +54,9 @@ pub(in super::super) fn update(update: AstUpdate, with: Option<With>) -> Result<
 
 impl Update {
     /// Assignments and condition, if that is all there is to it.
-    pub(crate) fn plain(&self) -> Option<(&[(String, Expr)], Option<&Expr>)> {
+    pub(crate) fn plain(&self) -> Option<(&Assignments, Option<&Expr>)> {
         self.target.plain()?;
-        Some((self.assignments.pairs(), self.selection.as_ref()))
+        Some((&self.assignments, self.selection.as_ref()))
     }
 
     /// The SELECT of row references and new values, one for each column of `schema`, then `more`. With FROM, rows of one
