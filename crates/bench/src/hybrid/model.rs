@@ -103,7 +103,9 @@ impl Model {
         let count = self.fresh.len() as u64;
         let order = Scatter::new(count.max(1), 3);
         let shuffled = (0..count).filter_map(|at| self.fresh.get(order.at(at) as usize).copied());
-        shuffled.chain((0..keys.rows()).map(|at| keys.loaded(at))).collect()
+        let missing: std::collections::HashSet<i64> = self.missing.iter().copied().collect();
+        let loaded = (0..keys.rows()).map(|at| keys.loaded(at)).filter(|key| !missing.contains(key));
+        shuffled.chain(loaded).collect()
     }
 
     /// The fresh keys that are there are forgotten; how many there were.
