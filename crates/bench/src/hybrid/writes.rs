@@ -92,7 +92,8 @@ fn log_bytes(bench: &mut Bench<'_>, work: Work) -> Result<usize, Failure> {
     let commits = |bench: &Bench<'_>| bench.number("SELECT commits FROM mainstem.wal");
     let (bytes_before, commits_before) = (bytes(bench)?, commits(bench)?);
     while commits(bench)? - commits_before < PROBE_COMMITS {
-        bench.timed(work, 1, "off", std::time::Duration::from_millis(50))?;
+        // Short, so that rows are left to work on.
+        bench.timed(work, 1, "off", bench.plan.time / 20)?;
     }
     let (grown, commits) = (bytes(bench)? - bytes_before, commits(bench)? - commits_before);
     // A checkpoint in between shortens the log: then a row and its record are as good a guess.
