@@ -20,7 +20,7 @@ use crate::settings::OpenOptions;
 use crate::version::{Forwardings, Timeline};
 use crate::wal::Log;
 
-/// When a table was last written to by a commit (not by an install), and by which DDL it came to be.
+/// When a table was last written to by a commit (not by an install).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TableStamp {
     /// The last commit that inserted into or deleted from the table.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 
 use crate::ids::CommitTs;
 use crate::version::Root;
@@ -39,7 +39,6 @@ struct State {
 #[derive(Debug)]
 pub struct Timeline {
     state: Mutex<State>,
-    advanced: Condvar,
 }
 
 /// A registered snapshot: timestamp and root. While it lives, whatever it can read stays.
@@ -86,7 +85,6 @@ impl Timeline {
     pub fn new(root: Arc<Root>, at: CommitTs) -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::new(State { applied: at, visible: at, roots: VecDeque::from([root]), pins: BTreeMap::new() }),
-            advanced: Condvar::new(),
         })
     }
 
@@ -151,7 +149,6 @@ impl Timeline {
             dead.extend(state.roots.pop_front());
         }
         drop(state);
-        self.advanced.notify_all();
         drop(dead);
     }
 
