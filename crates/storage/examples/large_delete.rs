@@ -16,7 +16,7 @@ use mainstem_storage::database::Database;
 use mainstem_storage::ids::{RowRef, TableId};
 use mainstem_storage::limits::{BATCH_ROWS, SEGMENT_ROWS_DEFAULT};
 use mainstem_storage::scan::ScanRequest;
-use mainstem_storage::schema::{DataType, TableOptions};
+use mainstem_storage::schema::DataType;
 use mainstem_storage::settings::OpenOptions;
 use mainstem_storage::transaction::{Transaction, TransactionMode};
 
@@ -28,14 +28,7 @@ fn stays(id: i64) -> bool {
 }
 
 fn definition() -> TableDefinition {
-    TableDefinition {
-        name: "t".into(),
-        columns: vec![ColumnDefinition { name: "id".into(), data_type: DataType::BigInt, nullable: false }],
-        primary_key: Vec::new(),
-        sort_key: None,
-        layout: None,
-        options: TableOptions::default(),
-    }
+    TableDefinition::new("t", vec![ColumnDefinition::new("id", DataType::BigInt, false)])
 }
 
 fn load(db: &Database, rows: i64) -> Outcome<TableId> {

@@ -76,6 +76,24 @@ pub mod sqlstate {
     pub const UNDEFINED_TABLE: &str = "42P01";
     /// duplicate_table
     pub const DUPLICATE_TABLE: &str = "42P07";
+    /// A schema (namespace) of that name exists.
+    pub const DUPLICATE_SCHEMA: &str = "42P06";
+    /// There is no such schema (namespace).
+    pub const UNDEFINED_SCHEMA: &str = "3F000";
+    /// Something else depends on what is to be dropped.
+    pub const DEPENDENT_OBJECTS: &str = "2BP01";
+    /// A row does not fulfil a CHECK.
+    pub const CHECK: &str = "23514";
+    /// A value for a column that only the engine fills.
+    pub const GENERATED_ALWAYS: &str = "428C9";
+    /// Something of that name exists.
+    pub const DUPLICATE_OBJECT: &str = "42710";
+    /// There is nothing of that name.
+    pub const UNDEFINED_OBJECT: &str = "42704";
+    /// The relation is of another kind.
+    pub const WRONG_OBJECT_TYPE: &str = "42809";
+    /// An IDENTITY column has no numbers left.
+    pub const SEQUENCE_EXHAUSTED: &str = "2200H";
     /// invalid_table_definition
     pub const INVALID_TABLE: &str = "42P16";
     /// invalid_parameter_value

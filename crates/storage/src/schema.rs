@@ -102,6 +102,92 @@ pub struct Column {
     pub nullable: bool,
     /// What a container written before the column existed reads as (contract 1).
     pub missing_value: Value,
+    /// DEFAULT: an SQL expression without columns. Without one, NULL.
+    pub default: Option<Arc<str>>,
+    /// GENERATED ... AS IDENTITY: where its values come from when a row names none.
+    pub identity: Option<Identity>,
+}
+
+impl Column {
+    /// A column called `name`, without a default; containers without it read as NULL.
+    #[must_use]
+    pub fn new(id: ColumnId, name: impl Into<String>, data_type: DataType, nullable: bool) -> Self {
+        Self { id, name: name.into(), data_type, nullable, missing_value: Value::Null, default: None, identity: None }
+    }
+}
+
+/// How an IDENTITY column counts. Which numbers are taken is state, not schema: values may leave gaps and never repeat
+/// (contract 6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// ALWAYS: a row that names a value is refused; BY DEFAULT: it keeps its own.
+    pub always: bool,
+    /// The first value.
+    pub start: i64,
+    /// From one value to the next; not 0.
+    pub increment: i64,
+}
+
+/// A CHECK constraint: its expression is not false for any row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// Its name, unique in the table.
+    pub name: String,
+    /// An SQL expression over the table's columns.
+    pub expression: String,
+}
+
+/// A UNIQUE constraint. Rows with a NULL in one of its columns are distinct from all others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UniqueKey {
+    /// Its name, unique in the table.
+    pub name: String,
+    /// Its columns in declared order.
+    pub columns: Vec<ColumnId>,
+}
+
+/// Name of the namespace that always exists.
+pub const PUBLIC: &str = "public";
+
+/// How a table or view is called: a namespace (CREATE SCHEMA) and a name in it, as SQL folds them.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RelationName {
+    /// The namespace.
+    pub namespace: String,
+    /// The name in it.
+    pub name: String,
+}
+
+impl RelationName {
+    /// `namespace.name`.
+    #[must_use]
+    pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
+        Self { namespace: namespace.into(), name: name.into() }
+    }
+
+    /// `name` in the namespace that always exists.
+    #[must_use]
+    pub fn public(name: impl Into<String>) -> Self {
+        Self::new(PUBLIC, name)
+    }
+}
+
+/// As messages spell it: without the namespace that always exists.
+impl fmt::Display for RelationName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.namespace == PUBLIC { f.write_str(&self.name) } else { write!(f, "{}.{}", self.namespace, self.name) }
+    }
+}
+
+/// A view: a query with a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct View {
+    /// How it is called.
+    pub name: RelationName,
+    /// Names of its columns; empty means those of the query.
+    pub columns: Vec<String>,
+    /// The query, as SQL.
+    pub query: String,
 }
 
 /// Order of rows in main: which stages a table's rows pass (the design space of `docs/ARCHITECTURE.md`).
@@ -135,7 +221,9 @@ pub struct TableSchema {
     pub id: TableId,
     /// Which version of its definition this is.
     pub version: SchemaVersion,
-    /// Its name without a schema.
+    /// The namespace it stands in.
+    pub namespace: String,
+    /// Its name in the namespace.
     pub name: String,
     /// The columns in the order of `SELECT *`.
     pub columns: Vec<Column>,
@@ -143,6 +231,10 @@ pub struct TableSchema {
     pub next_column: ColumnId,
     /// Columns of the PRIMARY KEY in declared order; empty without one. All are NOT NULL.
     pub primary_key: Vec<ColumnId>,
+    /// UNIQUE constraints beside the PRIMARY KEY.
+    pub unique_keys: Vec<UniqueKey>,
+    /// CHECK constraints.
+    pub checks: Vec<Check>,
     /// Columns of the sort key, ascending, NULLs last; empty in layout `insertion`.
     pub sort_key: Vec<ColumnId>,
     /// Row order in main.
@@ -152,6 +244,31 @@ pub struct TableSchema {
 }
 
 impl TableSchema {
+    /// The first version of a table called `name`, in the namespace that always exists, in arrival order and without keys.
+    #[must_use]
+    pub fn new(id: TableId, name: impl Into<String>, columns: Vec<Column>) -> Self {
+        Self {
+            id,
+            version: SchemaVersion(1),
+            namespace: PUBLIC.to_owned(),
+            name: name.into(),
+            next_column: ColumnId(columns.iter().map(|c| c.id.0 + 1).max().unwrap_or(0)),
+            columns,
+            primary_key: Vec::new(),
+            unique_keys: Vec::new(),
+            checks: Vec::new(),
+            sort_key: Vec::new(),
+            layout: Layout::Insertion,
+            options: TableOptions::default(),
+        }
+    }
+
+    /// How the table is called.
+    #[must_use]
+    pub fn relation_name(&self) -> RelationName {
+        RelationName::new(&self.namespace, &self.name)
+    }
+
     /// The column with id `id`.
     #[must_use]
     pub fn column(&self, id: ColumnId) -> Option<&Column> {

@@ -2,6 +2,7 @@
 
 use mainstem_storage::catalog::{ColumnDefinition, TableDefinition};
 use mainstem_storage::error::sqlstate;
+use mainstem_storage::schema::RelationName;
 use mainstem_storage::transaction::Transaction;
 use mainstem_storage::{Error, ErrorKind, Result};
 
@@ -25,13 +26,15 @@ pub(crate) fn create_table(
         return Err(Error::invalid(sqlstate::DUPLICATE_TABLE, message));
     }
     let definition = TableDefinition {
-        name: create.name.clone(),
+        name: RelationName::public(&create.name),
         columns: create
             .columns
             .iter()
-            .map(|c| ColumnDefinition { name: c.name.clone(), data_type: c.data_type, nullable: c.nullable })
+            .map(|c| ColumnDefinition::new(c.name.clone(), c.data_type, c.nullable))
             .collect(),
         primary_key: create.primary_key.clone(),
+        unique_keys: Vec::new(),
+        checks: Vec::new(),
         sort_key: create.sort_key.clone(),
         layout: create.layout,
         options: settings.table_options(create.segment_rows, create.delta_rows)?,

@@ -355,13 +355,7 @@ fn assigned(value: ValueRef<'_>, wanted: DataType) -> Result<Parameter> {
         ValueRef::Text(text) => Arc::new(StringViewArray::from_iter_values([text])),
         _ => scalar.to_array().map_err(|e| from_datafusion(&e))?,
     };
-    let column = Column {
-        id: ColumnId(0),
-        name: String::new(),
-        data_type: wanted,
-        nullable: true,
-        missing_value: row::Value::Null,
-    };
+    let column = Column::new(ColumnId(0), "", wanted, true);
     let array = assign(&array, &column).map_err(|e| {
         let given = match value {
             ValueRef::Text(text) => format!("\"{text}\""),

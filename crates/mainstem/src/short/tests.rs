@@ -10,19 +10,18 @@ use super::Short;
 use crate::sql::{Statement, parse_template};
 
 fn table(primary_key: &[&str]) -> Arc<TableSchema> {
-    let column = |name: &str, data_type| ColumnDefinition { name: name.into(), data_type, nullable: true };
+    let column = |name: &str, data_type| ColumnDefinition::new(name, data_type, true);
     let definition = TableDefinition {
-        name: "t".into(),
-        columns: vec![
-            column("k", DataType::BigInt),
-            column("a", DataType::Integer),
-            column("s", DataType::Text { max_chars: Some(5) }),
-            column("d", DataType::Date),
-        ],
         primary_key: primary_key.iter().map(|name| (*name).to_owned()).collect(),
-        sort_key: None,
-        layout: None,
-        options: TableOptions::default(),
+        ..TableDefinition::new(
+            "t",
+            vec![
+                column("k", DataType::BigInt),
+                column("a", DataType::Integer),
+                column("s", DataType::Text { max_chars: Some(5) }),
+                column("d", DataType::Date),
+            ],
+        )
     };
     Arc::new(definition.into_schema(TableId(7)).unwrap())
 }

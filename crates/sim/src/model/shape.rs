@@ -119,18 +119,17 @@ impl Shape {
     #[must_use]
     pub fn definition(self, name: &str, segment_rows: u32, delta_rows: u32) -> TableDefinition {
         let names = |positions: &[usize]| positions.iter().map(|at| NAMES[*at].to_owned()).collect::<Vec<_>>();
-        let columns = NAMES.iter().zip(TYPES).enumerate().map(|(at, (name, data_type))| ColumnDefinition {
-            name: (*name).to_owned(),
-            data_type,
-            nullable: self.nullable(at),
-        });
+        let columns = NAMES
+            .iter()
+            .zip(TYPES)
+            .enumerate()
+            .map(|(at, (name, data_type))| ColumnDefinition::new(*name, data_type, self.nullable(at)));
         TableDefinition {
-            name: name.to_owned(),
-            columns: columns.collect(),
             primary_key: names(self.primary_key()),
             sort_key: self.sort_key().map(names),
             layout: self.layout(),
             options: TableOptions { segment_rows, delta_rows },
+            ..TableDefinition::new(name, columns.collect())
         }
     }
 }

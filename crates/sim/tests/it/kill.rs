@@ -52,16 +52,12 @@ fn tables(db: &Database) -> [TableId; 2] {
     let ids = ["keyed", "arrival"].map(|name| match catalog.table_named(name) {
         Some(schema) => schema.id,
         None => {
-            let column =
-                |name: &str| ColumnDefinition { name: name.into(), data_type: DataType::BigInt, nullable: false };
+            let column = |name: &str| ColumnDefinition::new(name, DataType::BigInt, false);
             let key = if name == "keyed" { vec!["writer".into(), "n".into()] } else { vec![] };
             txn.create_table(TableDefinition {
-                name: name.into(),
-                columns: vec![column("writer"), column("n")],
                 primary_key: key,
-                sort_key: None,
-                layout: None,
                 options: TableOptions { segment_rows: 7, delta_rows: 20 },
+                ..TableDefinition::new(name, vec![column("writer"), column("n")])
             })
             .unwrap()
         }

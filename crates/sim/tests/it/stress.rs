@@ -30,14 +30,11 @@ fn seconds() -> Duration {
 }
 
 pub(crate) fn definition(name: &str, keyed: bool) -> TableDefinition {
-    let column = |name: &str| ColumnDefinition { name: name.into(), data_type: DataType::BigInt, nullable: false };
+    let column = |name: &str| ColumnDefinition::new(name, DataType::BigInt, false);
     TableDefinition {
-        name: name.into(),
-        columns: vec![column("id"), column("amount")],
         primary_key: if keyed { vec!["id".into()] } else { vec![] },
-        sort_key: None,
-        layout: None,
         options: TableOptions { segment_rows: 16, delta_rows: 24 },
+        ..TableDefinition::new(name, vec![column("id"), column("amount")])
     }
 }
 

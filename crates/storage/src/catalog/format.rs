@@ -3,13 +3,16 @@
 use crate::error::Result;
 use crate::ids::{ColumnId, SchemaVersion, TableId};
 use crate::row::Value;
-use crate::schema::{Column, DataType, Layout, TableOptions, TableSchema};
+use crate::schema::{
+    Check, Column, DataType, Identity, Layout, RelationName, TableOptions, TableSchema, UniqueKey, View,
+};
 use crate::wal::codec::{Decoder, Encoder};
 
 /// Writes `schema`.
 pub fn encode_schema(out: &mut Encoder, schema: &TableSchema) {
     out.u64(schema.id.0);
     out.u64(schema.version.0);
+    out.str(&schema.namespace);
     out.str(&schema.name);
     out.u32(schema.next_column.0);
     out.list(schema.columns.iter(), |out, column| {
@@ -18,8 +21,22 @@ pub fn encode_schema(out: &mut Encoder, schema: &TableSchema) {
         encode_type(out, column.data_type);
         out.bool(column.nullable);
         encode_value(out, &column.missing_value);
+        out.option(column.default.as_deref(), Encoder::str);
+        out.option(column.identity, |out, identity| {
+            out.bool(identity.always);
+            out.i64(identity.start);
+            out.i64(identity.increment);
+        });
     });
     out.list(schema.primary_key.iter(), |out, id| out.u32(id.0));
+    out.list(schema.unique_keys.iter(), |out, key| {
+        out.str(&key.name);
+        out.list(key.columns.iter(), |out, id| out.u32(id.0));
+    });
+    out.list(schema.checks.iter(), |out, check| {
+        out.str(&check.name);
+        out.str(&check.expression);
+    });
     out.list(schema.sort_key.iter(), |out, id| out.u32(id.0));
     out.u8(match schema.layout {
         Layout::Insertion => 0,
@@ -36,6 +53,7 @@ pub fn encode_schema(out: &mut Encoder, schema: &TableSchema) {
 pub fn decode_schema(input: &mut Decoder<'_>) -> Result<TableSchema> {
     let id = TableId(input.u64()?);
     let version = SchemaVersion(input.u64()?);
+    let namespace = input.str()?.to_owned();
     let name = input.str()?.to_owned();
     let next_column = ColumnId(input.u32()?);
     let columns = input.list(|input| {
@@ -45,9 +63,18 @@ pub fn decode_schema(input: &mut Decoder<'_>) -> Result<TableSchema> {
             data_type: decode_type(input)?,
             nullable: input.bool()?,
             missing_value: decode_value(input)?,
+            default: input.option(Decoder::str)?.map(Into::into),
+            identity: input
+                .option(|input| Ok(Identity { always: input.bool()?, start: input.i64()?, increment: input.i64()? }))?,
         })
     })?;
     let primary_key = input.list(|input| Ok(ColumnId(input.u32()?)))?;
+    let unique_keys = input.list(|input| {
+        let name = input.str()?.to_owned();
+        Ok(UniqueKey { name, columns: input.list(|input| Ok(ColumnId(input.u32()?)))? })
+    })?;
+    let checks =
+        input.list(|input| Ok(Check { name: input.str()?.to_owned(), expression: input.str()?.to_owned() }))?;
     let sort_key = input.list(|input| Ok(ColumnId(input.u32()?)))?;
     let layout = match input.u8()? {
         0 => Layout::Insertion,
@@ -56,10 +83,42 @@ pub fn decode_schema(input: &mut Decoder<'_>) -> Result<TableSchema> {
     };
     let options = TableOptions { segment_rows: input.u32()?, delta_rows: input.u32()? };
     let known = |id: &ColumnId| columns.iter().any(|c: &Column| c.id == *id);
-    if !primary_key.iter().chain(&sort_key).all(known) {
+    let unique = unique_keys.iter().flat_map(|key| &key.columns);
+    if !primary_key.iter().chain(&sort_key).chain(unique).all(known) {
         return Err(input.corrupt("a key names a column the table does not have"));
     }
-    Ok(TableSchema { id, version, name, columns, next_column, primary_key, sort_key, layout, options })
+    Ok(TableSchema {
+        id,
+        version,
+        namespace,
+        name,
+        columns,
+        next_column,
+        primary_key,
+        unique_keys,
+        checks,
+        sort_key,
+        layout,
+        options,
+    })
+}
+
+/// Writes a view.
+pub fn encode_view(out: &mut Encoder, view: &View) {
+    out.str(&view.name.namespace);
+    out.str(&view.name.name);
+    out.list(view.columns.iter(), |out, name| out.str(name));
+    out.str(&view.query);
+}
+
+/// Reads what [`encode_view`] wrote.
+///
+/// # Errors
+/// Corrupt.
+pub fn decode_view(input: &mut Decoder<'_>) -> Result<View> {
+    let name = RelationName::new(input.str()?, input.str()?);
+    let columns = input.list(|input| Ok(input.str()?.to_owned()))?;
+    Ok(View { name, columns, query: input.str()?.to_owned() })
 }
 
 /// Writes a type: tag, then its parameters.

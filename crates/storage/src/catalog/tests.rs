@@ -3,14 +3,10 @@ use super::*;
 fn definition(primary_key: &[&str], sort_key: Option<&[&str]>, layout: Option<Layout>) -> TableDefinition {
     let own = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
     TableDefinition {
-        name: "t".into(),
-        columns: ["a", "b"]
-            .map(|name| ColumnDefinition { name: name.into(), data_type: DataType::BigInt, nullable: true })
-            .to_vec(),
         primary_key: own(primary_key),
         sort_key: sort_key.map(own),
         layout,
-        options: TableOptions::default(),
+        ..TableDefinition::new("t", ["a", "b"].map(|name| ColumnDefinition::new(name, DataType::BigInt, true)).to_vec())
     }
 }
 

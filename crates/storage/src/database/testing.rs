@@ -12,7 +12,7 @@ use crate::ids::{ColumnId, RowRef, TableId};
 use crate::row::Value;
 use crate::row::key::KeyCodec;
 use crate::scan::{Scan, ScanRequest};
-use crate::schema::{DataType, TableOptions};
+use crate::schema::DataType;
 use crate::settings::OpenOptions;
 use crate::transaction::{Transaction, TransactionMode};
 use crate::version::TableView;
@@ -46,14 +46,10 @@ pub(crate) fn on(db: Database, segment_rows: u32) -> Table {
 
 /// The table's columns and key, under another name.
 pub(crate) fn definition(name: &str) -> TableDefinition {
-    let column = |name: &str, nullable| ColumnDefinition { name: name.into(), data_type: DataType::BigInt, nullable };
+    let column = |name: &str, nullable| ColumnDefinition::new(name, DataType::BigInt, nullable);
     TableDefinition {
-        name: name.into(),
-        columns: vec![column("id", false), column("v", true)],
         primary_key: vec!["id".into()],
-        sort_key: None,
-        layout: None,
-        options: TableOptions::default(),
+        ..TableDefinition::new(name, vec![column("id", false), column("v", true)])
     }
 }
 

@@ -12,27 +12,18 @@ use crate::ids::{ColumnId, CommitTs, ContainerId, RowRef, SchemaVersion, TableId
 use crate::limits;
 use crate::row::key::KeyCodec;
 use crate::row::{RowBuffer, RowLayout, Value};
-use crate::schema::{Column, DataType, Layout, TableOptions, TableSchema};
+use crate::schema::{Column, DataType, Layout, TableSchema};
 
 /// A table over `columns`; names are c0, c1, ...
 fn table(columns: &[(DataType, bool)], primary_key: &[u32], sort_key: &[u32]) -> Arc<TableSchema> {
-    let column = |(id, &(data_type, nullable)): (usize, &(DataType, bool))| Column {
-        id: ColumnId(id as u32),
-        name: format!("c{id}"),
-        data_type,
-        nullable,
-        missing_value: Value::Null,
+    let column = |(id, &(data_type, nullable)): (usize, &(DataType, bool))| {
+        Column::new(ColumnId(id as u32), format!("c{id}"), data_type, nullable)
     };
     Arc::new(TableSchema {
-        id: TableId(1),
-        version: SchemaVersion(1),
-        name: "t".into(),
-        columns: columns.iter().enumerate().map(column).collect(),
-        next_column: ColumnId(columns.len() as u32),
         primary_key: primary_key.iter().copied().map(ColumnId).collect(),
         sort_key: sort_key.iter().copied().map(ColumnId).collect(),
         layout: if sort_key.is_empty() { Layout::Insertion } else { Layout::Sorted },
-        options: TableOptions::default(),
+        ..TableSchema::new(TableId(1), "t", columns.iter().enumerate().map(column).collect())
     })
 }
 

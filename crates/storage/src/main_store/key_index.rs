@@ -13,30 +13,19 @@ use std::sync::{Arc, LazyLock};
 
 use super::run::{Run, RunSegment};
 use crate::error::{Error, Result};
-use crate::ids::{ColumnId, RowRef, SchemaVersion, TableId};
+use crate::ids::{ColumnId, RowRef, TableId};
 use crate::row::Value;
 use crate::row::key::{KeyCodec, hash_key};
-use crate::schema::{Column, DataType, Layout, TableOptions, TableSchema};
+use crate::schema::{Column, DataType, Layout, TableSchema};
 use crate::segment::Segment;
 
 static SCHEMA: LazyLock<Arc<TableSchema>> = LazyLock::new(|| {
-    let column = |id, name: &str| Column {
-        id: ColumnId(id),
-        name: name.to_owned(),
-        data_type: DataType::BigInt,
-        nullable: false,
-        missing_value: Value::Null,
-    };
+    let column = |id, name: &str| Column::new(ColumnId(id), name, DataType::BigInt, false);
     Arc::new(TableSchema {
-        id: TableId(0),
-        version: SchemaVersion(1),
-        name: "key index".to_owned(),
-        columns: vec![column(0, "hash"), column(1, "row")],
-        next_column: ColumnId(2),
         primary_key: vec![ColumnId(0)],
         sort_key: vec![ColumnId(0)],
         layout: Layout::Sorted,
-        options: TableOptions::default(),
+        ..TableSchema::new(TableId(0), "key index", vec![column(0, "hash"), column(1, "row")])
     })
 });
 

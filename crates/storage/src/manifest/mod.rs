@@ -27,7 +27,7 @@ const MANIFEST_ASIDE: &str = "MANIFEST.tmp";
 /// First bytes of a manifest.
 const MAGIC: &[u8; 8] = b"MAINSTEM";
 /// Version of the database's file formats. An older program refuses a newer one.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 /// Magic, version, payload length, payload checksum.
 const HEADER_BYTES: usize = 8 + 4 + 8 + 4;
 
@@ -140,6 +140,12 @@ impl Manifest {
         let version = header.u32()?;
         if version == 0 {
             return Err(Error::corrupt(MANIFEST_FILE, 8, "there is no format version 0"));
+        }
+        if version < FORMAT_VERSION {
+            let message = format!(
+                "the database has format version {version}, this program reads {FORMAT_VERSION}: copy its tables out with the program that wrote it"
+            );
+            return Err(Error::new(ErrorKind::Invalid, sqlstate::FEATURE_NOT_SUPPORTED, message));
         }
         if version > FORMAT_VERSION {
             return Err(Error::new(

@@ -6,8 +6,8 @@ use arrow_array::{ArrayRef, RecordBatch};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::ids::{ColumnId, SchemaVersion, TableId};
-use crate::schema::{Column, DataType, Layout, TableOptions, TableSchema};
+use crate::ids::{ColumnId, TableId};
+use crate::schema::{Column, DataType, TableSchema};
 
 use super::layout::{decimal_limit, int_limits};
 use super::value::{normal_f32, normal_f64};
@@ -70,24 +70,10 @@ fn value_of_type(data_type: DataType) -> BoxedStrategy<Value> {
 
 /// A table `t` with columns `c0`, `c1`, ...; their ids are 10, 20, ..., so that no test takes an id for a position.
 pub(crate) fn table(columns: &[(DataType, bool)]) -> Arc<TableSchema> {
-    let column = |(i, (data_type, nullable)): (usize, &(DataType, bool))| Column {
-        id: id(i),
-        name: format!("c{i}"),
-        data_type: *data_type,
-        nullable: *nullable,
-        missing_value: Value::Null,
+    let column = |(i, (data_type, nullable)): (usize, &(DataType, bool))| {
+        Column::new(id(i), format!("c{i}"), *data_type, *nullable)
     };
-    Arc::new(TableSchema {
-        id: TableId(1),
-        version: SchemaVersion(1),
-        name: "t".into(),
-        columns: columns.iter().enumerate().map(column).collect(),
-        next_column: id(columns.len()),
-        primary_key: vec![],
-        sort_key: vec![],
-        layout: Layout::Insertion,
-        options: TableOptions::default(),
-    })
+    Arc::new(TableSchema::new(TableId(1), "t", columns.iter().enumerate().map(column).collect()))
 }
 
 /// Id of the column at `position` of a [`table`].

@@ -11,17 +11,16 @@ use crate::ids::{ContainerId, RowRef, TableId};
 use crate::memory::{MemoryBudget, MemoryKind};
 use crate::row::key::KeyCodec;
 use crate::row::{RowBuffer, RowLayout, Value};
-use crate::schema::{DataType, TableOptions, TableSchema};
+use crate::schema::{DataType, TableSchema};
 
 fn schema() -> Arc<TableSchema> {
-    let column = |name: &str, data_type| ColumnDefinition { name: name.into(), data_type, nullable: false };
+    let column = |name: &str, data_type| ColumnDefinition::new(name, data_type, false);
     let definition = TableDefinition {
-        name: "t".into(),
-        columns: vec![column("id", DataType::BigInt), column("s", DataType::Text { max_chars: None })],
         primary_key: vec!["id".into()],
-        sort_key: None,
-        layout: None,
-        options: TableOptions::default(),
+        ..TableDefinition::new(
+            "t",
+            vec![column("id", DataType::BigInt), column("s", DataType::Text { max_chars: None })],
+        )
     };
     Arc::new(definition.into_schema(TableId(1)).unwrap())
 }

@@ -30,18 +30,18 @@ pub fn memory() -> Database {
 }
 
 pub fn definition(name: &str, keyed: bool, segment_rows: u32) -> TableDefinition {
-    let column = |name: &str, data_type, nullable| ColumnDefinition { name: name.into(), data_type, nullable };
+    let column = |name: &str, data_type, nullable| ColumnDefinition::new(name, data_type, nullable);
     TableDefinition {
-        name: name.into(),
-        columns: vec![
-            column("id", DataType::BigInt, false),
-            column("v", DataType::Integer, true),
-            column("s", DataType::Text { max_chars: None }, true),
-        ],
         primary_key: if keyed { vec!["id".into()] } else { Vec::new() },
-        sort_key: None,
-        layout: None,
         options: TableOptions { segment_rows, ..TableOptions::default() },
+        ..TableDefinition::new(
+            name,
+            vec![
+                column("id", DataType::BigInt, false),
+                column("v", DataType::Integer, true),
+                column("s", DataType::Text { max_chars: None }, true),
+            ],
+        )
     }
 }
 

@@ -11,7 +11,7 @@ use mainstem_storage::row::Value;
 use super::*;
 
 fn column(data_type: DataType) -> Column {
-    Column { id: ColumnId(0), name: "c".into(), data_type, nullable: true, missing_value: Value::Null }
+    Column::new(ColumnId(0), "c", data_type, true)
 }
 
 /// The assigned values as text, or the SQLSTATE.

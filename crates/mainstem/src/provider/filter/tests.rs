@@ -9,20 +9,16 @@ use super::*;
 
 /// `i` INTEGER, `t` TEXT, `b` BOOLEAN, `f` DOUBLE PRECISION.
 fn schema() -> TableSchema {
-    let column = |name: &str, data_type| ColumnDefinition { name: name.into(), data_type, nullable: true };
-    TableDefinition {
-        name: "t".into(),
-        columns: vec![
+    let column = |name: &str, data_type| ColumnDefinition::new(name, data_type, true);
+    TableDefinition::new(
+        "t",
+        vec![
             column("i", DataType::Integer),
             column("t", DataType::Text { max_chars: None }),
             column("b", DataType::Boolean),
             column("f", DataType::Double),
         ],
-        primary_key: Vec::new(),
-        sort_key: None,
-        layout: None,
-        options: TableOptions::default(),
-    }
+    )
     .into_schema(TableId(1))
     .unwrap()
 }

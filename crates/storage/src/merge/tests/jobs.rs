@@ -40,11 +40,8 @@ fn altered(schema: &TableSchema) -> Arc<TableSchema> {
     let mut next = schema.clone();
     next.version = SchemaVersion(schema.version.0 + 1);
     next.columns.push(Column {
-        id: schema.next_column,
-        name: "added".into(),
-        data_type: DataType::Integer,
-        nullable: true,
         missing_value: Value::Int(42),
+        ..Column::new(schema.next_column, "added", DataType::Integer, true)
     });
     next.next_column = testing::id(next.columns.len());
     Arc::new(next)

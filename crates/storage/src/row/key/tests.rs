@@ -134,13 +134,7 @@ fn values_that_are_no_key_are_refused() {
 fn rows_of_other_schema_versions_have_keys() {
     let old = table(&[(DataType::Integer, false)]);
     let mut new = TableSchema::clone(&old);
-    let added = Column {
-        id: id(1),
-        name: "added".into(),
-        data_type: DataType::BigInt,
-        nullable: false,
-        missing_value: Value::Int(5),
-    };
+    let added = Column { missing_value: Value::Int(5), ..Column::new(id(1), "added", DataType::BigInt, false) };
     new.columns.insert(0, added);
     let codec = KeyCodec::new(&new, &[id(0), id(1)]);
     let mut buffer = RowBuffer::new(RowLayout::new(&old));

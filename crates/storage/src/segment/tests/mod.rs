@@ -11,34 +11,22 @@ use arrow_array::ArrayRef;
 
 use super::{BlockCache, Segment, SegmentMeta, write_segment};
 use crate::disk::{DATA_DIR, Disk, MemDisk};
-use crate::ids::{ColumnId, ContainerId, FileId, SchemaVersion, TableId};
+use crate::ids::{ColumnId, ContainerId, FileId, TableId};
 use crate::row::{Value, array_of};
-use crate::schema::{Column, DataType, Layout, TableOptions, TableSchema};
+use crate::schema::{Column, DataType, Layout, TableSchema};
 
 /// A table of `types`, columns 1, 2, ..., with the first `key` of them as primary and sort key.
 pub(crate) fn schema(types: &[DataType], key: usize) -> TableSchema {
     let id = |i: usize| ColumnId(i as u32 + 1);
     let key: Vec<ColumnId> = (0..key).map(id).collect();
+    let column =
+        |(i, data_type): (usize, &DataType)| Column::new(id(i), format!("c{i}"), *data_type, !key.contains(&id(i)));
+    let columns = types.iter().enumerate().map(column).collect();
     TableSchema {
-        id: TableId(1),
-        version: SchemaVersion(1),
-        name: "t".into(),
-        columns: types
-            .iter()
-            .enumerate()
-            .map(|(i, data_type)| Column {
-                id: id(i),
-                name: format!("c{i}"),
-                data_type: *data_type,
-                nullable: !key.contains(&id(i)),
-                missing_value: Value::Null,
-            })
-            .collect(),
-        next_column: id(types.len()),
         primary_key: key.clone(),
         layout: if key.is_empty() { Layout::Insertion } else { Layout::Sorted },
         sort_key: key,
-        options: TableOptions::default(),
+        ..TableSchema::new(TableId(1), "t", columns)
     }
 }
 
