@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mainstem_storage::catalog::{ColumnDefinition, TableDefinition};
 use mainstem_storage::ids::TableId;
-use mainstem_storage::schema::{DataType, TableOptions, TableSchema};
+use mainstem_storage::schema::{DataType, TableSchema};
 
 use super::Short;
 use crate::sql::{Statement, parse_template};

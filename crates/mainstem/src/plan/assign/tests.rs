@@ -6,7 +6,6 @@ use arrow::array::{
 };
 use arrow::util::display::ArrayFormatter;
 use mainstem_storage::ids::ColumnId;
-use mainstem_storage::row::Value;
 
 use super::*;
 

@@ -3,7 +3,6 @@
 use datafusion::logical_expr::{col, lit, not};
 use mainstem_storage::catalog::{ColumnDefinition, TableDefinition};
 use mainstem_storage::ids::{ColumnId, TableId};
-use mainstem_storage::schema::TableOptions;
 
 use super::*;
 
