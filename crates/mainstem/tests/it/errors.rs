@@ -355,17 +355,21 @@ fn on_disk(folder: &Path) -> PathBuf {
 }
 
 #[test]
-fn a_newer_format_is_refused_by_name() {
+fn another_format_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let path = on_disk(folder.path());
     let manifest = path.join("MANIFEST");
     let mut bytes = fs::read(&manifest).unwrap();
-    bytes[8..12].copy_from_slice(&2_u32.to_le_bytes());
-    fs::write(&manifest, bytes).unwrap();
-    for options in [OpenOptions::default(), read_only()] {
-        let error = open_error(&path, options);
-        assert_eq!((error.kind(), error.sqlstate()), (ErrorKind::Invalid, "0A000"), "{error:?}");
-        assert!(error.message().contains("version 2") && error.message().contains("newer"), "{error:?}");
+    let ours = u32::from_le_bytes(bytes[8..12].try_into().unwrap());
+    for (version, program) in [(ours + 1, "newer"), (ours - 1, "the program that wrote it")] {
+        bytes[8..12].copy_from_slice(&version.to_le_bytes());
+        fs::write(&manifest, &bytes).unwrap();
+        for options in [OpenOptions::default(), read_only()] {
+            let error = open_error(&path, options);
+            assert_eq!((error.kind(), error.sqlstate()), (ErrorKind::Invalid, "0A000"), "{error:?}");
+            let named = format!("version {version}");
+            assert!(error.message().contains(&named) && error.message().contains(program), "{error:?}");
+        }
     }
 }
 
