@@ -73,6 +73,9 @@ pub const DELETE_FILE_BLOCK_BYTES_MAX: usize = 4 << 20;
 pub const VALIDATE_LOOKUPS_MAX: usize = 32_768;
 /// Commits after the validation point that validation under the lock may look at; with more it starts over outside.
 pub const VALIDATE_COMMITS_MAX: u64 = 1_024;
+/// Times a commit is validated while others may overtake it, before it takes a turn (`commit::gate`): the second time is for the
+/// usual case, one merge that came between.
+pub const COMMIT_ROUNDS_OPEN: u32 = 2;
 /// Times a single-statement transaction is run again before its table's write gate is closed for it (contract 2).
 pub const STATEMENT_ATTEMPTS_OPEN: u32 = 2;
 

@@ -28,10 +28,14 @@ pub(super) fn in_own_transaction<T>(env: &mut Environment<'_>, table: Option<&st
         let base = if attempt == 1 { Base::Visible } else { Base::Applied };
         let mode = TransactionMode { read_only: false, synchronous: env.settings.synchronous(), base };
         let id = |transaction: &Transaction| Some(transaction.catalog().table_named(table?)?.id);
-        let mut transaction = if attempt < 3 { storage.begin_behind_gate(mode, id)? } else { storage.begin(mode)? };
+        let mut transaction = if attempt < 3 {
+            storage.begin_behind_gate(mode, id, || env.cancel.check())?
+        } else {
+            storage.begin(mode)?
+        };
         if let Some(id) = id(&transaction).filter(|_| attempt >= 3 && gate.is_none()) {
             drop(transaction);
-            gate = Some(storage.close_write_gate(id));
+            gate = Some(storage.close_write_gate(id, || env.cancel.check())?);
             // Only now: what was read before the gate closed is old.
             transaction = storage.begin(mode)?;
         }
@@ -65,16 +69,19 @@ pub(super) fn short_in_own_transaction<T>(
 ) -> Result<T> {
     let mode = TransactionMode { read_only: false, synchronous, base: Base::Applied };
     let mut gate = None;
-    // The first run takes microseconds.
+    // Asked for only when it waits, or runs again: the first run takes microseconds.
     let mut cancel = None;
+    let mut go_on = || cancel.get_or_insert_with(&watch).check();
     for attempt in 1_u32.. {
         if attempt > 1 {
-            cancel.get_or_insert_with(&watch).check()?;
+            go_on()?;
         }
         let transaction = if attempt < 3 {
-            storage.begin_behind_gate(mode, |_| Some(table))?
+            storage.begin_behind_gate(mode, |_| Some(table), &mut go_on)?
         } else {
-            gate.get_or_insert_with(|| storage.close_write_gate(table));
+            if gate.is_none() {
+                gate = Some(storage.close_write_gate(table, &mut go_on)?);
+            }
             storage.begin(mode)?
         };
         let read_ts = transaction.read_ts();

@@ -389,7 +389,7 @@ impl Session {
             }
             Current::Open { transaction, read_only: false, .. } => {
                 if let Some(table) = table.and_then(|name| transaction.catalog().table_named(name).map(|t| t.id)) {
-                    transaction.pass_gate(table);
+                    transaction.pass_gate(table, || env.cancel.check())?;
                 }
                 write(&mut env, transaction)
             }

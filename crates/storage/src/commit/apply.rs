@@ -1,14 +1,17 @@
 //! Phases (b) and (c) of a commit: under the lock, then the wait.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use crate::commit::engine::CommitLock;
+use crate::commit::gate::Overtaken;
 use crate::commit::prepare::{Prepared, PreparedTable, Validation, table_conflict};
 use crate::commit::record::CommitEncoder;
 use crate::commit::{Engine, TableStamp};
 use crate::delta_store::DeltaGeneration;
 use crate::error::{Error, ErrorKind, Result, sqlstate};
-use crate::ids::{CommitTs, SchemaVersion};
+use crate::ids::{CommitTs, SchemaVersion, TableId};
+use crate::limits;
 use crate::main_store::Run;
 use crate::settings::Synchronous;
 use crate::txn::{DdlChange, WriteSet};
@@ -42,25 +45,56 @@ impl Engine {
         }
         self.check_writable()?;
         self.wait_for_room()?;
+        let tables: Vec<TableId> = writes.tables.keys().copied().collect();
+        self.turns.pass(&tables);
         let mut prepared = Prepared::new(self, snapshot, writes)?;
-        let mut record = self.encode(&prepared)?;
-        let mut waiting_installs = Vec::new();
+        let ts = self.apply_in_turn(&tables, &mut prepared, snapshot, synchronous)?;
+        prepared.ddl.iter().for_each(|change| self.forget_forwarding(change));
+        Ok(ts)
+    }
+
+    /// Gets `prepared` applied, validating again whenever others have overtaken it (`gate::turn`).
+    fn apply_in_turn(
+        &self,
+        tables: &[TableId],
+        prepared: &mut Prepared,
+        snapshot: &Snapshot,
+        synchronous: Synchronous,
+    ) -> Result<CommitTs> {
+        let mut place: Option<Overtaken<'_>> = None;
+        let mut rounds = 1;
         loop {
+            let mut record = self.encode(prepared)?;
+            let in_turn = rounds > limits::COMMIT_ROUNDS_OPEN;
+            // In its turn it waits for nothing, so there is room for deletes that a later validation finds elsewhere.
+            let bytes = record.bytes() + if in_turn { self.options.inline_delete_bytes } else { 0 };
             // An install that waits for this commit may be what makes the tail shorter.
-            let space = self.reserve_log(record.bytes(), || waiting_installs.clear())?;
-            if let Some(ts) = self.try_apply(&prepared, &mut record, space, snapshot, synchronous)? {
-                drop(waiting_installs);
-                prepared.ddl.iter().for_each(|change| self.forget_forwarding(change));
-                return Ok(ts);
+            let mut space = Some(self.reserve_log(bytes, || place = None)?);
+            if in_turn {
+                place.get_or_insert_with(|| self.turns.enter(tables.to_vec())).take_turn();
+                prepared.advance(self)?;
+                record = self.encode(prepared)?;
             }
-            if waiting_installs.is_empty() {
-                // A merge may overtake a commit once. Were it for ever, a large load would look through the whole table again
-                // after each of a stream of merges, and never be done. In table order, so that two commits cannot block.
-                let tables = prepared.tables.iter().filter(|table| table.version.is_some());
-                waiting_installs.extend(tables.map(|table| self.install_gates.close(table.schema.id)));
+            while record.bytes() <= bytes {
+                if let Some(ts) = self.try_apply(prepared, &mut record, &mut space, snapshot, synchronous)? {
+                    self.commit_rounds_max.fetch_max(rounds, Ordering::Relaxed);
+                    return Ok(ts);
+                }
+                rounds += 1;
+                if !in_turn {
+                    break;
+                }
+                prepared.advance(self)?;
+                record = self.encode(prepared)?;
             }
-            prepared.advance(self)?;
-            record = self.encode(&prepared)?;
+            if in_turn {
+                // Its record has outgrown its space: waiting for more, it must not have others wait.
+                place = None;
+            } else {
+                place.get_or_insert_with(|| self.turns.enter(tables.to_vec()));
+                self.turns.pass(tables);
+                prepared.advance(self)?;
+            }
         }
     }
 
@@ -77,14 +111,16 @@ impl Engine {
         &self,
         prepared: &Prepared,
         record: &mut CommitEncoder,
-        space: Reservation,
+        space: &mut Option<Reservation>,
         snapshot: &Snapshot,
         synchronous: Synchronous,
     ) -> Result<Option<CommitTs>> {
+        #[cfg(test)]
+        super::tests::before_lock();
         let mut lock = self.lock()?;
         self.check_writable()?;
         let (applied, present) = self.timeline.present();
-        if let Validation::Again = prepared.validate_under_lock(&present, applied)? {
+        if let Validation::Again = prepared.validate_under_lock(&present, applied, &lock.state.stamps)? {
             return Ok(None);
         }
         let ts = applied.next();
@@ -112,6 +148,7 @@ impl Engine {
             level: synchronous,
             payload: record.payload(),
         };
+        let space = space.take().ok_or_else(|| Error::internal("a commit without log space"))?;
         // Before the record is there: a panic from here on must not take along files that it names.
         keep_files(prepared);
         let position = self.log.append(space, new).inspect_err(|_| release_files(prepared))?;

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::commit::Gates;
+use crate::commit::gate::Turns;
 use crate::commit::pressure::TailGauge;
 use crate::deletes::DeleteFile;
 use crate::disk::Disk;
@@ -86,8 +87,10 @@ pub struct Engine {
     pub forwardings: Forwardings,
     /// Closed write gates.
     pub gates: Arc<Gates>,
-    /// Tables whose installs wait for a commit that a merge has overtaken before.
-    pub(super) install_gates: Arc<Gates>,
+    /// Commits that others have overtaken.
+    pub(super) turns: Turns,
+    /// Most validations that a commit took.
+    pub(super) commit_rounds_max: AtomicU32,
     /// How the database was opened.
     pub options: OpenOptions,
     /// What its memory goes to.
@@ -168,7 +171,8 @@ impl Engine {
             timeline: parts.timeline,
             forwardings: Forwardings::default(),
             gates: Arc::default(),
-            install_gates: Arc::default(),
+            turns: Turns::default(),
+            commit_rounds_max: AtomicU32::new(0),
             memory: MemoryBudget::new(parts.options.memory_limit),
             options: parts.options,
             ids: Arc::new(Ids {
@@ -250,6 +254,11 @@ impl Engine {
     /// The longest time the commit lock was held since the last call: what contract 2b bounds.
     pub fn take_lock_held_max(&self) -> Duration {
         Duration::from_nanos(self.lock_held_max.swap(0, Ordering::Relaxed))
+    }
+
+    /// The most often that a commit was validated since the last call, once included: what `gate::turn` bounds.
+    pub fn take_commit_rounds_max(&self) -> u32 {
+        self.commit_rounds_max.swap(0, Ordering::Relaxed)
     }
 
     /// Where a bulk load writes.

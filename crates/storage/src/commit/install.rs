@@ -66,7 +66,7 @@ impl Engine {
         };
         for _ in 1..=CARRY_ROUNDS_MAX {
             self.check_writable()?;
-            self.install_gates.pass(table);
+            self.turns.pass_install(table, || self.is_waited_for());
             let now = self.timeline.snapshot(Base::Applied, false);
             let Some(version) = now.root().tables.get(&table) else { return Ok(None) };
             carry.upto(self, now.ts(), version)?;

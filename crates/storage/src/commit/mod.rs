@@ -10,7 +10,8 @@
 //! 3. `wait` (2c, outside): one write and fsync serve all waiting commits; *visible* moves.
 //! 4. `row` is the same for one row of one key, which a short statement writes, without a write set.
 //! 5. `early` looks, for a running statement, for rows that it would only lose at its commit.
-//! 6. `freeze` and `install` edit the current version under the same lock (contract 3); `checkpoint` writes it down (contract 4).
+//! 6. `gate` lets those through who would lose to others again and again.
+//! 7. `freeze` and `install` edit the current version under the same lock (contract 3); `checkpoint` writes it down (contract 4).
 //!
 //! Invariants: timestamps are consecutive; the log has every timestamp's record in order; what a snapshot at or below *visible*
 //! reads is complete; after a panic under the lock nothing is written any more. It does not own: the merge, the log's files,

@@ -43,6 +43,7 @@ impl Engine {
     pub fn commit_row(&self, snapshot: &Snapshot, write: &RowWrite<'_>, synchronous: Synchronous) -> Result<CommitTs> {
         self.check_writable()?;
         self.wait_for_room()?;
+        self.turns.pass(&[write.table.schema().id]);
         let mut record = RowEncoder::new(write);
         let space = self.reserve_log(record.bytes(), || {})?;
         let schema = write.table.schema();

@@ -1,9 +1,10 @@
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 use crate::database::Database;
-use crate::database::testing::{Table, on, options, pairs, table};
+use crate::database::testing::{Table, definition, on, options, pairs, table};
 use crate::disk::MemDisk;
 use crate::error::ErrorKind;
 use crate::scan::ScanRequest;
@@ -11,6 +12,15 @@ use crate::scan::ScanRequest;
 thread_local! {
     /// Whether this thread's next commit panics once its record is in the log's buffer.
     static PANIC: Cell<bool> = const { Cell::new(false) };
+    /// What this thread's commits do between validation and lock.
+    static BEFORE_LOCK: RefCell<Option<Box<dyn FnMut()>>> = const { RefCell::new(None) };
+}
+
+pub(super) fn before_lock() {
+    if let Some(mut work) = BEFORE_LOCK.take() {
+        work();
+        BEFORE_LOCK.set(Some(work));
+    }
 }
 
 pub(super) fn panic_if_wanted() {
@@ -72,4 +82,56 @@ fn a_dropped_table_leaves_no_forwarding() {
     txn.commit().unwrap();
     assert_eq!((forwardings(), table.db.engine().forwardings.memory_bytes()), (0, 0));
     drop(old);
+}
+
+/// Whoever writes to its table overtakes a commit whenever it is about to take the lock. After two open rounds it has its turn: they
+/// wait until it is done, those who write to other tables do not.
+#[test]
+fn a_commit_that_is_overtaken_takes_its_turn() {
+    const LOAD: i64 = 5_000;
+    /// What overtakes, and the round in which it is held up first.
+    type Overtaker = (fn(&Table, i64), i64);
+    let overtakers: [Overtaker; 2] = [
+        (|table, round| table.insert(1_000_000 + round * LOAD..1_000_000 + (round + 1) * LOAD), 3),
+        (
+            |table, round| {
+                table.insert([round]);
+                table.db.flush(table.id).unwrap();
+            },
+            2,
+        ),
+    ];
+    for (overtake, held_up) in overtakers {
+        let table = table(10_000);
+        let mut create = table.begin();
+        let other = create.create_table(definition("other")).unwrap();
+        create.commit().unwrap();
+        let other = Table { db: table.db.clone(), id: other };
+        let (tell, told) = mpsc::channel();
+        let mut rounds = 0;
+        let mut txn = table.begin();
+        table.insert_in(&mut txn, 100_000..100_000 + LOAD);
+        let db = table.db.clone();
+        let id = table.id;
+        BEFORE_LOCK.set(Some(Box::new(move || {
+            rounds += 1;
+            other.insert([rounds]);
+            let (done, ended) = mpsc::channel();
+            let table = Table { db: db.clone(), id };
+            let thread = std::thread::spawn(move || {
+                overtake(&table, rounds);
+                let _ = done.send(());
+            });
+            // In its turn nobody comes through.
+            let waits = ended.recv_timeout(Duration::from_millis(if rounds < held_up { 30_000 } else { 300 })).is_err();
+            tell.send((waits, thread)).unwrap();
+        })));
+        txn.commit().unwrap();
+        drop(BEFORE_LOCK.take());
+        let (waited, threads): (Vec<bool>, Vec<_>) = told.iter().unzip();
+        assert_eq!(waited, (1..=held_up).map(|round| round == held_up).collect::<Vec<_>>());
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        assert_eq!(i64::from(table.db.take_commit_rounds_max()), held_up);
+        assert_eq!(ids(&table).iter().filter(|id| (100_000..100_000 + LOAD).contains(id)).count() as i64, LOAD);
+    }
 }

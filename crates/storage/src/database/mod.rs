@@ -126,21 +126,26 @@ impl Database {
         self.0.engine.wait_visible(ts)
     }
 
-    /// Closes `table`'s write gate: later writers wait at their start until the guard drops.
-    #[must_use]
-    pub fn close_write_gate(&self, table: TableId) -> WriteGate {
-        self.0.engine.gates.close(table)
+    /// Closes `table`'s write gate, after whoever has it closed: later writing statements wait at their start until the guard
+    /// drops. To be called without a gate and outside a transaction (`commit::gate`).
+    ///
+    /// # Errors
+    /// What `go_on` returns, asked now and then while this waits; Closed.
+    pub fn close_write_gate(&self, table: TableId, mut go_on: impl FnMut() -> Result<()>) -> Result<WriteGate> {
+        let engine = &self.0.engine;
+        engine.gates.close(table, || engine.check_open().and_then(|()| go_on()))
     }
 
     /// Begins a transaction whose first write goes to the table that `table` finds in the catalog, if it finds one: behind
     /// that table's write gate (contract 2). A snapshot taken before the wait would only meet the commit that was waited for.
     ///
     /// # Errors
-    /// Closed.
+    /// What `go_on` returns, asked now and then while this waits; Closed.
     pub fn begin_behind_gate(
         &self,
         mode: TransactionMode,
         table: impl Fn(&Transaction) -> Option<TableId>,
+        mut go_on: impl FnMut() -> Result<()>,
     ) -> Result<Transaction> {
         let transaction = self.begin(mode)?;
         let Some(id) = table(&transaction).filter(|id| self.0.engine.gates.is_closed(*id)) else {
@@ -148,7 +153,8 @@ impl Database {
         };
         // What its snapshot pins should not outlast the wait.
         drop(transaction);
-        self.0.engine.gates.pass(id);
+        let engine = &self.0.engine;
+        engine.gates.pass(id, || engine.check_open().and_then(|()| go_on()))?;
         self.begin(mode)
     }
 
@@ -272,6 +278,11 @@ impl Database {
     /// The longest time the commit lock was held since the last call.
     pub fn take_commit_lock_held_max(&self) -> Duration {
         self.0.engine.take_lock_held_max()
+    }
+
+    /// The most often that a commit was validated since the last call, once included.
+    pub fn take_commit_rounds_max(&self) -> u32 {
+        self.0.engine.take_commit_rounds_max()
     }
 
     /// How many delete files a restart would read, and their bytes.

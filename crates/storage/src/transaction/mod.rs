@@ -71,7 +71,6 @@ pub struct Transaction {
     /// Keys of the buffered rows, per table that has a key.
     keys: BTreeMap<TableId, OwnKeys>,
     savepoints: Standing,
-    gates_passed: bool,
 }
 
 impl Transaction {
@@ -87,7 +86,6 @@ impl Transaction {
             writes: WriteSet::default(),
             keys: BTreeMap::new(),
             savepoints: Standing::default(),
-            gates_passed: false,
         })
     }
 
@@ -130,14 +128,14 @@ impl Transaction {
         Ok(Arc::new(TableView::new(schema, version, own, self.snapshot.ts(), Some(self.snapshot.clone()))))
     }
 
-    /// Waits while another statement's last run has the table's write gate closed (contract 2). Called at the start of a
-    /// writing statement by whoever does not hold the gate.
-    pub fn pass_gate(&mut self, table: TableId) {
-        // A transaction that has written already holds others up if it waits: only its first write does.
-        if !self.gates_passed && self.writes.is_empty() {
-            self.engine.gates.pass(table);
-        }
-        self.gates_passed = true;
+    /// Waits while another statement's last run has the table's write gate closed (contract 2). Called at the start of each
+    /// writing statement by whoever holds no gate, whatever the transaction has written before: nobody waits for it
+    /// (`commit::gate`).
+    ///
+    /// # Errors
+    /// What `go_on` returns, asked now and then while this waits; Closed.
+    pub fn pass_gate(&self, table: TableId, mut go_on: impl FnMut() -> Result<()>) -> Result<()> {
+        self.engine.gates.pass(table, || self.engine.check_open().and_then(|()| go_on()))
     }
 
     /// Empty writes for the next statement.

@@ -1,6 +1,6 @@
 //! Table versions and the root they hang on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::catalog::Catalog;
@@ -97,6 +97,14 @@ impl TableVersion {
         next.moves += 1;
         next.runs.extend(runs.iter().cloned());
         next
+    }
+
+    /// The runs of this version that `then`, an earlier one, does not have, and nothing else.
+    #[must_use]
+    pub fn with_runs_after(&self, then: &Self) -> Self {
+        let known: BTreeSet<_> = then.runs.iter().map(|run| run.id()).collect();
+        let runs = self.runs.iter().filter(|run| !known.contains(&run.id())).cloned().collect();
+        Self { schema: self.schema.clone(), deltas: Vec::new(), runs, ..*self }
     }
 
     /// This version from `at` on with the deltas and runs in `gone` replaced by `output` (contract 3, install). The output

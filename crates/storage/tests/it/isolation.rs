@@ -179,12 +179,12 @@ fn concurrent_increments_lose_no_update() {
 #[test]
 fn a_writer_that_waited_at_a_gate_sees_what_it_waited_for() {
     let (db, t) = table_with(0..5);
-    let gate = db.close_write_gate(t);
+    let gate = db.close_write_gate(t, || Ok(())).unwrap();
     let (arrived, at_gate) = std::sync::mpsc::channel();
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| {
             arrived.send(()).unwrap();
-            let mut txn = db.begin_behind_gate(TransactionMode::default(), |_| Some(t)).unwrap();
+            let mut txn = db.begin_behind_gate(TransactionMode::default(), |_| Some(t), || Ok(())).unwrap();
             update(&mut txn, t, &[1], |r| r.1 += 1).and_then(|_| txn.commit()).map(drop)
         });
         at_gate.recv().unwrap();
@@ -196,7 +196,7 @@ fn a_writer_that_waited_at_a_gate_sees_what_it_waited_for() {
         assert_eq!(state(waiting.join().unwrap()), "ok");
     });
     assert_eq!(contents(&db, t)[1].1, 101);
-    let gate = db.close_write_gate(t);
-    db.begin_behind_gate(TransactionMode::default(), |_| None).unwrap();
+    let gate = db.close_write_gate(t, || Ok(())).unwrap();
+    db.begin_behind_gate(TransactionMode::default(), |_| None, || Ok(())).unwrap();
     drop(gate);
 }

@@ -127,3 +127,31 @@ fn an_install_in_between_is_no_conflict() {
         assert_eq!((rows[5].1, rows[6].0, rows.len()), (500, 7, 99 + 2 * 700));
     }
 }
+
+/// Loads and merges come in between: rows are forwarded, keys looked for in the runs that were not there.
+#[test]
+fn a_load_in_between_is_a_conflict_only_where_it_has_the_key() {
+    for definition in keyed_definitions("t", 500) {
+        for merged in [false, true] {
+            for large in [false, true] {
+                let write = |txn: &mut Transaction, t| {
+                    insert(txn, t, &rows(if large { 10_000..10_000 + MANY } else { 10_000..10_001 })).unwrap();
+                    assert_eq!(delete(txn, t, &[6]).unwrap(), 1);
+                };
+                let load = |db: &Database, t, first: i64| {
+                    insert_and_commit(db, t, first..first + MANY);
+                    if merged {
+                        db.merge(t).unwrap();
+                    }
+                };
+                let (answer, db, t) = with(definition.clone(), write, |db, t| load(db, t, 10_001 - MANY));
+                assert_eq!(answer, "40001", "{definition:?} {merged} {large}");
+                assert_eq!(ids(&db, t).len(), 800 + MANY as usize);
+                let (answer, db, t) = with(definition.clone(), write, |db, t| load(db, t, 10_000 - MANY));
+                assert_eq!((answer, db.take_commit_rounds_max()), ("ok", 2));
+                let own = if large { MANY as usize } else { 1 };
+                assert_eq!(ids(&db, t).len(), 100 + 2 * 700 + MANY as usize + own - 1);
+            }
+        }
+    }
+}

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use mainstem_kernels::filter::BlockedBloom;
 use roaring::RoaringBitmap;
 
-use crate::commit::Engine;
+use crate::commit::{Engine, TableStamp};
 use crate::deletes::{DeleteCollector, DeleteFile, DeleteSet, Lookups, named_bytes};
 use crate::delta_store::DeltaGeneration;
 use crate::error::{Error, Result};
@@ -21,7 +21,7 @@ use crate::row::RowBuffer;
 use crate::row::key::{KeyCodec, hash_key};
 use crate::schema::TableSchema;
 use crate::txn::{DdlChange, TableWrites, WriteSet};
-use crate::version::{Snapshot, TableVersion, TableView};
+use crate::version::{Root, Snapshot, TableVersion, TableView};
 
 /// A commit that is ready for the lock, as of [`Prepared::at`].
 pub(super) struct Prepared {
@@ -323,22 +323,33 @@ impl Prepared {
         self.tables.iter_mut().try_for_each(|table| table.write_deletes_aside(engine, &mut room))
     }
 
-    /// Validates at a later P: what was committed since the last one, or everything where rows moved.
+    /// Validates at a later P against what came since the last one. Where rows moved, those named are forwarded anew; a key that
+    /// was free then is taken now by a row behind the last P in a delta, or by one in a run that was not there.
     pub fn advance(&mut self, engine: &Engine) -> Result<()> {
         let before = std::mem::replace(&mut self.at, engine.timeline.snapshot(crate::version::Base::Applied, true));
-        let moved = self.tables.iter().any(|table| {
-            let now = self.at.root().tables.get(&table.schema.id);
-            table.version.as_ref().is_some_and(|then| now.is_none_or(|now| !now.has_rows_placed_as(then)))
-        });
-        if moved || !self.ddl.is_empty() {
+        if !self.ddl.is_empty() {
             return self.validate_whole(engine, true);
         }
         for table in &mut self.tables {
-            let Some(version) = self.at.root().tables.get(&table.schema.id) else { continue };
-            table.version = Some(version.clone());
-            table.validate_since(version, before.ts(), true, &mut Lookups(usize::MAX))?;
+            let Some(then) = table.version.clone() else { continue };
+            let version = self.at.root().tables.get(&table.schema.id).cloned();
+            let version = version.filter(|version| version.schema.version == table.schema.version);
+            let version = version.ok_or_else(|| table_conflict(&table.schema))?;
+            if !version.has_rows_placed_as(&then) {
+                table.resolve_deletes(engine, &version)?;
+                let view = TableView::new(
+                    table.schema.clone(),
+                    Arc::new(version.with_runs_after(&then)),
+                    None,
+                    self.at.ts(),
+                    Some(self.at.clone()),
+                );
+                table.check_keys(&view)?;
+            }
+            table.validate_since(&version, before.ts(), true, &mut Lookups(usize::MAX))?;
+            table.version = Some(version);
         }
-        Ok(())
+        self.write_deletes_aside(engine)
     }
 
     fn validate_whole(&mut self, engine: &Engine, changed: bool) -> Result<()> {
@@ -363,20 +374,29 @@ impl Prepared {
         self.write_deletes_aside(engine)
     }
 
-    /// Under the lock: validates against what was committed after P. `root` is the present.
-    pub fn validate_under_lock(&self, root: &crate::version::Root, applied: CommitTs) -> Result<Validation> {
+    /// Under the lock: validates against what was committed after P. `root` is the present, `stamps` say who wrote to it.
+    pub fn validate_under_lock(
+        &self,
+        root: &Root,
+        applied: CommitTs,
+        stamps: &BTreeMap<TableId, TableStamp>,
+    ) -> Result<Validation> {
         let after = self.at.ts();
         let mut left = Lookups(limits::VALIDATE_LOOKUPS_MAX);
         if applied == after {
             return Ok(Validation::Free);
         }
-        if applied.0 - after.0 > limits::VALIDATE_COMMITS_MAX {
-            return Ok(Validation::Again);
-        }
         for table in &self.tables {
             let Some(then) = &table.version else { continue };
             let Some(now) = root.tables.get(&table.schema.id) else { return Ok(Validation::Again) };
             if !now.has_rows_placed_as(then) {
+                return Ok(Validation::Again);
+            }
+            // Whatever was committed to other tables.
+            if stamps.get(&table.schema.id).is_none_or(|stamp| stamp.last_write <= after) {
+                continue;
+            }
+            if applied.0 - after.0 > limits::VALIDATE_COMMITS_MAX {
                 return Ok(Validation::Again);
             }
             if let Validation::Again = table.validate_since(now, after, false, &mut left)? {
