@@ -34,6 +34,10 @@ id! {
     ColumnId(u32)
 }
 id! {
+    /// A key of one table, the PRIMARY KEY or a UNIQUE constraint; never reused within it.
+    KeyId(u32)
+}
+id! {
     /// A delta generation or a segment: whatever rows live in. Never reused; at most [`ContainerId::MAX`].
     ContainerId(u64)
 }
@@ -52,6 +56,11 @@ id! {
 id! {
     /// A byte of the log, counted over all its files since the database was made; never reused, except above a torn tail.
     LogPosition(u64)
+}
+
+impl KeyId {
+    /// The PRIMARY KEY of every table that has one.
+    pub const PRIMARY: Self = Self(0);
 }
 
 impl CommitTs {

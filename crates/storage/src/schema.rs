@@ -1,12 +1,13 @@
 //! What a table is: columns with types and ids, keys, layout, options. Immutable; every DDL statement makes a new
 //! version. A container keeps the schema it was written under; column ids connect them (contract 1).
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
 use arrow_schema::{DataType as ArrowType, Field, Schema as ArrowSchema, TimeUnit};
 
-use crate::ids::{ColumnId, SchemaVersion, TableId};
+use crate::ids::{ColumnId, KeyId, SchemaVersion, TableId};
 use crate::limits;
 use crate::row::Value;
 
@@ -140,6 +141,8 @@ pub struct Check {
 /// A UNIQUE constraint. Rows with a NULL in one of its columns are distinct from all others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UniqueKey {
+    /// Its id: never reused within the table; not [`KeyId::PRIMARY`].
+    pub id: KeyId,
     /// Its name, unique in the table.
     pub name: String,
     /// Its columns in declared order.
@@ -229,6 +232,8 @@ pub struct TableSchema {
     pub columns: Vec<Column>,
     /// The next unused column id.
     pub next_column: ColumnId,
+    /// The next unused key id.
+    pub next_key: KeyId,
     /// Columns of the PRIMARY KEY in declared order; empty without one. All are NOT NULL.
     pub primary_key: Vec<ColumnId>,
     /// UNIQUE constraints beside the PRIMARY KEY.
@@ -254,6 +259,7 @@ impl TableSchema {
             name: name.into(),
             next_column: ColumnId(columns.iter().map(|c| c.id.0 + 1).max().unwrap_or(0)),
             columns,
+            next_key: KeyId(KeyId::PRIMARY.0 + 1),
             primary_key: Vec::new(),
             unique_keys: Vec::new(),
             checks: Vec::new(),
@@ -293,16 +299,55 @@ impl TableSchema {
         self.columns.iter().map(|c| c.id).collect()
     }
 
-    /// Whether rows are found by key: the table has a PRIMARY KEY.
+    /// Whether the table has a PRIMARY KEY.
     #[must_use]
     pub fn has_key(&self) -> bool {
         !self.primary_key.is_empty()
     }
 
-    /// Whether rows are found by key through a key index (`docs/design/0003-key-index.md`): the PRIMARY KEY is not the sort key.
+    /// Its keys, each with its columns in declared order: the PRIMARY KEY, if it has one, then the UNIQUE constraints. No two rows
+    /// are equal in all columns of a key; a row with a NULL in one of them has no such key.
+    pub fn keys(&self) -> impl Iterator<Item = (KeyId, &[ColumnId])> {
+        let primary = Some((KeyId::PRIMARY, self.primary_key.as_slice())).filter(|_| self.has_key());
+        primary.into_iter().chain(self.unique_keys.iter().map(|key| (key.id, key.columns.as_slice())))
+    }
+
+    /// Whether the table has any key.
     #[must_use]
-    pub fn has_key_index(&self) -> bool {
-        self.has_key() && self.primary_key != self.sort_key
+    pub fn has_keys(&self) -> bool {
+        self.has_key() || !self.unique_keys.is_empty()
+    }
+
+    /// Columns of `key` in declared order; empty without it.
+    #[must_use]
+    pub fn key_columns(&self, key: KeyId) -> &[ColumnId] {
+        self.keys().find(|(id, _)| *id == key).map_or(&[], |(_, columns)| columns)
+    }
+
+    /// What the constraint is called that makes `key` one.
+    #[must_use]
+    pub fn key_name(&self, key: KeyId) -> Cow<'_, str> {
+        let named = self.unique_keys.iter().find(|unique| unique.id == key);
+        named.map_or_else(|| format!("{}_pkey", self.name).into(), |unique| unique.name.as_str().into())
+    }
+
+    /// Whether main is in the order of a key of these `columns`, so that runs themselves are searched for it: they are the sort key,
+    /// and no row is without it.
+    #[must_use]
+    pub fn is_order(&self, columns: &[ColumnId]) -> bool {
+        let never_null = |id: &ColumnId| self.column(*id).is_some_and(|column| !column.nullable);
+        *columns == *self.sort_key && columns.iter().all(never_null)
+    }
+
+    /// The key that main is in the order of.
+    #[must_use]
+    pub fn ordered_key(&self) -> Option<KeyId> {
+        self.keys().find(|(_, columns)| self.is_order(columns)).map(|(id, _)| id)
+    }
+
+    /// The keys that runs are not in the order of: each run has a key index for each of them (`docs/design/0003-key-index.md`).
+    pub fn indexed_keys(&self) -> impl Iterator<Item = KeyId> {
+        self.keys().filter(|(_, columns)| !self.is_order(columns)).map(|(id, _)| id)
     }
 
     /// The Arrow schema of `SELECT *`.

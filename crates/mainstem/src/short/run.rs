@@ -98,7 +98,7 @@ impl Short {
             Sought::NotShort => return Ok(Answer::NotShort),
         };
         let view = self.view(transaction)?;
-        let Some(row) = transaction.find_key(&view, &key)? else { return Ok(Answer::Row(None)) };
+        let Some(row) = transaction.find_key(&view, self.table.key(), &key)? else { return Ok(Answer::Row(None)) };
         let mut values = Vec::with_capacity(columns.len());
         view.read_row(row, columns, &mut values)?;
         Ok(Answer::Row(Some(values)))
@@ -213,7 +213,7 @@ impl Short {
             Sought::NotShort => return Ok(Err(Answer::NotShort)),
         };
         let view = self.view(transaction)?;
-        Ok(match transaction.find_key(&view, &key)? {
+        Ok(match transaction.find_key(&view, self.table.key(), &key)? {
             Some(row) => Ok(Found { view, key, row }),
             None => Err(Answer::Written(0)),
         })

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, UInt64Type};
-use mainstem_storage::ids::{RowRef, TableId};
+use mainstem_storage::ids::{KeyId, RowRef, TableId};
 use mainstem_storage::point;
 use mainstem_storage::predicate::{CompareOp, Predicate};
 use mainstem_storage::row::Value;
@@ -194,7 +194,7 @@ fn compare_keys(
     for (key, uid) in wanted {
         let mut bytes = Vec::new();
         codec.encode_values(&key, &mut bytes)?;
-        let found = point::find(view, &bytes, |_| true)?;
+        let found = point::find(view, KeyId::PRIMARY, &bytes, |_| true)?;
         let at = uid.and_then(&stored);
         if found != at {
             let key = format!("{key:?}");

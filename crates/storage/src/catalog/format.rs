@@ -1,7 +1,7 @@
 //! How a table's schema is written in log records and the manifest. Byte table: `docs/formats/catalog.md`.
 
 use crate::error::Result;
-use crate::ids::{ColumnId, SchemaVersion, TableId};
+use crate::ids::{ColumnId, KeyId, SchemaVersion, TableId};
 use crate::row::Value;
 use crate::schema::{
     Check, Column, DataType, Identity, Layout, RelationName, TableOptions, TableSchema, UniqueKey, View,
@@ -28,8 +28,10 @@ pub fn encode_schema(out: &mut Encoder, schema: &TableSchema) {
             out.i64(identity.increment);
         });
     });
+    out.u32(schema.next_key.0);
     out.list(schema.primary_key.iter(), |out, id| out.u32(id.0));
     out.list(schema.unique_keys.iter(), |out, key| {
+        out.u32(key.id.0);
         out.str(&key.name);
         out.list(key.columns.iter(), |out, id| out.u32(id.0));
     });
@@ -68,10 +70,12 @@ pub fn decode_schema(input: &mut Decoder<'_>) -> Result<TableSchema> {
                 .option(|input| Ok(Identity { always: input.bool()?, start: input.i64()?, increment: input.i64()? }))?,
         })
     })?;
+    let next_key = KeyId(input.u32()?);
     let primary_key = input.list(|input| Ok(ColumnId(input.u32()?)))?;
     let unique_keys = input.list(|input| {
+        let id = KeyId(input.u32()?);
         let name = input.str()?.to_owned();
-        Ok(UniqueKey { name, columns: input.list(|input| Ok(ColumnId(input.u32()?)))? })
+        Ok(UniqueKey { id, name, columns: input.list(|input| Ok(ColumnId(input.u32()?)))? })
     })?;
     let checks =
         input.list(|input| Ok(Check { name: input.str()?.to_owned(), expression: input.str()?.to_owned() }))?;
@@ -87,6 +91,13 @@ pub fn decode_schema(input: &mut Decoder<'_>) -> Result<TableSchema> {
     if !primary_key.iter().chain(&sort_key).chain(unique).all(known) {
         return Err(input.corrupt("a key names a column the table does not have"));
     }
+    let ids = unique_keys.iter().map(|key| key.id);
+    if ids
+        .clone()
+        .any(|id| id == KeyId::PRIMARY || id >= next_key || ids.clone().filter(|other| *other == id).count() > 1)
+    {
+        return Err(input.corrupt("a key has an id that is not its own"));
+    }
     Ok(TableSchema {
         id,
         version,
@@ -94,6 +105,7 @@ pub fn decode_schema(input: &mut Decoder<'_>) -> Result<TableSchema> {
         name,
         columns,
         next_column,
+        next_key,
         primary_key,
         unique_keys,
         checks,

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::error::{Error, Result, sqlstate};
-use crate::ids::{ColumnId, SchemaVersion, TableId};
+use crate::ids::{ColumnId, KeyId, SchemaVersion, TableId};
 use crate::row::Value;
 use crate::schema::{
     Check, Column, DataType, Identity, Layout, PUBLIC, RelationName, TableOptions, TableSchema, UniqueKey, View,
@@ -137,8 +137,10 @@ impl TableDefinition {
             }
         }
         let mut unique_keys = Vec::with_capacity(self.unique_keys.len());
+        let mut next_key = KeyId(KeyId::PRIMARY.0 + 1);
         for key in self.unique_keys {
-            unique_keys.push(UniqueKey { columns: key_columns(&columns, &key.columns)?, name: key.name });
+            unique_keys.push(UniqueKey { id: next_key, columns: key_columns(&columns, &key.columns)?, name: key.name });
+            next_key.0 += 1;
         }
         let sort_key = match &self.sort_key {
             Some(names) => key_columns(&columns, names)?,
@@ -166,6 +168,7 @@ impl TableDefinition {
             name: self.name.name,
             next_column: ColumnId(columns.len() as u32),
             columns,
+            next_key,
             primary_key,
             unique_keys,
             checks: self.checks,

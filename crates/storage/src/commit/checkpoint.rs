@@ -137,6 +137,6 @@ fn table(version: &TableVersion) -> ManifestTable {
 
 fn manifest_run(run: &Run) -> ManifestRun {
     let segments = run.segments().iter().map(|part| (part.segment.meta().clone(), part.range.clone())).collect();
-    let index = run.index().map(|index| Box::new(manifest_run(index)));
-    ManifestRun { id: run.id(), segments, index }
+    let indexes = run.indexes().iter().map(|index| (index.key, manifest_run(&index.entries))).collect();
+    ManifestRun { id: run.id(), segments, indexes }
 }

@@ -12,7 +12,7 @@ use crate::commit::prepare::PreparedTable;
 use crate::commit::row::RowWrite;
 use crate::deletes::{DeleteFileRef, DeleteSet, NamedDeletes, named_bytes};
 use crate::error::{Error, Result, sqlstate};
-use crate::ids::{CommitTs, ContainerId, RunId, SchemaVersion, TableId};
+use crate::ids::{CommitTs, ContainerId, KeyId, RunId, SchemaVersion, TableId};
 use crate::limits;
 use crate::main_store::Run;
 use crate::merge::MergeOutcome;
@@ -177,8 +177,8 @@ pub struct RunRecord {
     pub id: RunId,
     /// Its segments with the row ranges that belong to it.
     pub segments: Vec<(SegmentMeta, Range<u32>)>,
-    /// Its key index, which has none itself.
-    pub index: Option<Box<Self>>,
+    /// Its key indexes, which have none themselves.
+    pub indexes: Vec<(KeyId, Self)>,
 }
 
 /// A decoded install record.
@@ -198,10 +198,13 @@ pub struct InstallRecord {
     pub carried: NamedDeletes,
 }
 
-/// Writes a run, then its key index if it has one: id, then each segment's metadata and range.
+/// Writes a run, then its key indexes, each with its key: id, then each segment's metadata and range.
 pub fn encode_run(out: &mut Encoder, run: &Run) {
     encode_parts(out, run);
-    out.option(run.index(), |out, index| encode_parts(out, index));
+    out.list(run.indexes().iter(), |out, index| {
+        out.u32(index.key.0);
+        encode_parts(out, &index.entries);
+    });
 }
 
 fn encode_parts(out: &mut Encoder, run: &Run) {
@@ -219,8 +222,8 @@ fn encode_parts(out: &mut Encoder, run: &Run) {
 /// Corrupt.
 pub fn decode_run(input: &mut Decoder<'_>) -> Result<RunRecord> {
     let run = decode_parts(input)?;
-    let index = input.option(decode_parts)?.map(Box::new);
-    Ok(RunRecord { index, ..run })
+    let indexes = input.list(|input| Ok((KeyId(input.u32()?), decode_parts(input)?)))?;
+    Ok(RunRecord { indexes, ..run })
 }
 
 fn decode_parts(input: &mut Decoder<'_>) -> Result<RunRecord> {
@@ -233,7 +236,7 @@ fn decode_parts(input: &mut Decoder<'_>) -> Result<RunRecord> {
         }
         Ok((meta, range))
     })?;
-    Ok(RunRecord { id, segments, index: None })
+    Ok(RunRecord { id, segments, indexes: Vec::new() })
 }
 
 fn clone_sets(sets: &BTreeMap<ContainerId, DeleteSet>) -> Vec<(ContainerId, DeleteSet)> {

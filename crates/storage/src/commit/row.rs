@@ -1,4 +1,4 @@
-//! The commit of a short statement of its own: one row of one key, in the three phases of any commit, without a write set.
+//! The commit of a short statement of its own: one row, found by one key, in the three phases of any commit, without a write set.
 //!
 //! Comes in: a key, the row that has it at a snapshot, if there is one, and the row that is to have it. Goes out: a timestamp,
 //! or 40001 when anything has come in between that is not looked into here: the statement is then run again.
@@ -16,7 +16,7 @@ use crate::commit::{Engine, TableStamp};
 use crate::deletes::DeleteSet;
 use crate::delta_store::DeltaGeneration;
 use crate::error::{Error, Result};
-use crate::ids::{CommitTs, RowRef, SchemaVersion};
+use crate::ids::{CommitTs, KeyId, RowRef, SchemaVersion};
 use crate::point::KeyedTable;
 use crate::row::RowBuffer;
 use crate::settings::Synchronous;
@@ -27,12 +27,14 @@ use crate::wal::{NewRecord, RecordKind};
 pub struct RowWrite<'a> {
     /// The table.
     pub table: &'a KeyedTable,
-    /// The encoded primary key.
+    /// The key that the table's rows are found by, encoded.
     pub key: &'a [u8],
     /// The row that has the key at the snapshot, and goes.
     pub deleted: Option<RowRef>,
     /// The row, one, that has the key from now on.
     pub inserted: RowBuffer,
+    /// The other keys of that row.
+    pub others: &'a [(KeyId, Box<[u8]>)],
 }
 
 impl Engine {
@@ -107,12 +109,15 @@ fn validate(write: &RowWrite<'_>, version: &TableVersion) -> Result<()> {
         }
     }
     // Free at the snapshot but for the row that goes; one look at the newest row of the key tells, however many came before it.
-    let taken = |delta: &Arc<DeltaGeneration>| {
-        let newest = delta.lookup(write.key, CommitTs::INFINITY);
-        newest.is_some_and(|offset| write.deleted != Some(RowRef::new(delta.id(), offset)))
-    };
-    if !write.inserted.is_empty() && version.deltas.iter().any(taken) {
-        return Err(key_conflict(schema));
+    let others = write.others.iter().map(|(id, key)| (*id, &**key));
+    for (id, key) in std::iter::once((write.table.key(), write.key)).chain(others) {
+        let taken = |delta: &Arc<DeltaGeneration>| {
+            let newest = delta.lookup(id, key, CommitTs::INFINITY);
+            newest.is_some_and(|offset| write.deleted != Some(RowRef::new(delta.id(), offset)))
+        };
+        if !write.inserted.is_empty() && version.deltas.iter().any(taken) {
+            return Err(key_conflict(schema));
+        }
     }
     Ok(())
 }

@@ -18,8 +18,8 @@ pub(super) struct Block {
     /// In schema order.
     pub(super) columns: Box<[ColumnBlock]>,
     begin: AppendBuffer<u64>,
-    /// Offset of the former version of each row's key. Written for tables with a key.
-    prev: AppendBuffer<u32>,
+    /// For each key of the table: offset of the former version of each row's key.
+    prev: Box<[AppendBuffer<u32>]>,
     /// The rows of the full block in sort-key order; made by the first that needs it.
     pub(super) order: OnceLock<Box<[u16]>>,
 }
@@ -29,7 +29,7 @@ impl Block {
         Self {
             columns: schema.columns.iter().map(ColumnBlock::new).collect(),
             begin: AppendBuffer::with_capacity(BLOCK_ROWS),
-            prev: AppendBuffer::with_capacity(if schema.has_key() { BLOCK_ROWS } else { 0 }),
+            prev: schema.keys().map(|_| AppendBuffer::with_capacity(BLOCK_ROWS)).collect(),
             order: OnceLock::new(),
         }
     }
@@ -46,9 +46,10 @@ impl Block {
         stamped.map_err(|full| Error::internal(format!("begin of a delta block: {full}")))
     }
 
-    /// Links the next row to the former version of its key.
-    pub(super) fn link(&self, former: Option<u32>) -> Result<()> {
-        let link = self.prev.push(former.unwrap_or(NO_FORMER));
+    /// Links the next row to the former version of its key number `key`.
+    pub(super) fn link(&self, key: usize, former: Option<u32>) -> Result<()> {
+        let prev = self.prev.get(key).ok_or_else(|| Error::internal(format!("a delta block without key {key}")))?;
+        let link = prev.push(former.unwrap_or(NO_FORMER));
         link.map_err(|full| Error::internal(format!("version chain of a delta block: {full}")))
     }
 
@@ -64,16 +65,16 @@ impl Block {
         begins.get(..rows).unwrap_or(begins).partition_point(|&begin| begin <= at.0)
     }
 
-    /// The former version of row `row`'s key.
+    /// The former version of row `row`'s key number `key`.
     #[inline]
-    pub(super) fn former(&self, row: usize) -> Option<u32> {
-        self.prev.get(row).filter(|&former| former != NO_FORMER)
+    pub(super) fn former(&self, key: usize, row: usize) -> Option<u32> {
+        self.prev.get(key)?.get(row).filter(|&former| former != NO_FORMER)
     }
 
     /// Bytes of the first `rows` rows.
     pub(super) fn memory_bytes(&self, rows: usize) -> usize {
         let columns = self.columns.iter().map(|c| c.memory_bytes(rows)).sum::<usize>();
         let order = self.order.get().map_or(0, |o| size_of_val(o.as_ref()));
-        size_of::<Self>() + columns + rows * (size_of::<u64>() + size_of::<u32>()) + order
+        size_of::<Self>() + columns + rows * (size_of::<u64>() + self.prev.len() * size_of::<u32>()) + order
     }
 }

@@ -32,7 +32,8 @@ pub struct DeltaGeneration {
     frozen: AtomicBool,
     pub(super) blocks: Directory<Block>,
     deletes: DeleteLog,
-    pub(super) keys: Option<KeyIndex>,
+    /// In the order of [`TableSchema::keys`].
+    pub(super) keys: Box<[KeyIndex]>,
     pub(super) order: SortOrder,
     writer: Mutex<Writer>,
 }
@@ -59,7 +60,7 @@ impl DeltaGeneration {
             frozen: AtomicBool::new(false),
             blocks: Directory::new(),
             deletes: DeleteLog::growing(RowRef::OFFSETS),
-            keys: schema.has_key().then(|| KeyIndex::new(&schema)),
+            keys: KeyIndex::all(&schema),
             order: SortOrder::new(&schema),
             writer: Mutex::default(),
             schema,
@@ -158,7 +159,7 @@ impl DeltaGeneration {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Bytes held, the delete log and the key hash included; pages reserved and not yet written are left out.
+    /// Bytes held, the delete log and the key hashes included; pages reserved and not yet written are left out.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let rows = self.rows() as usize;
@@ -168,7 +169,7 @@ impl DeltaGeneration {
         size_of::<Self>()
             + self.blocks.iter().enumerate().map(of_block).sum::<usize>()
             + self.deletes.memory_bytes()
-            + self.keys.as_ref().map_or(0, KeyIndex::memory_bytes)
+            + self.keys.iter().map(KeyIndex::memory_bytes).sum::<usize>()
             + self.order.memory_bytes()
     }
 
@@ -204,8 +205,8 @@ impl DeltaGeneration {
         // Before the rows can be seen, and so before they can be deleted.
         self.deletes.cover(end);
         self.write_columns(rows, ts, start, &writer.picks)?;
-        if let Some(keys) = &self.keys {
-            keys.link(&self.blocks, rows, &writer.picks, start, &mut writer.key)?;
+        for key in &self.keys {
+            key.link(&self.blocks, rows, &writer.picks, start, &mut writer.key)?;
         }
         let bytes = writer.picks.iter().map(|&row| rows.row(row as usize).as_bytes().len() as u64).sum::<u64>();
         self.bytes.fetch_add(bytes, Ordering::Relaxed);

@@ -4,7 +4,7 @@
 //! single values, row offsets by key, a permutation in sort-key order; a merge takes a frozen generation whole.
 //!
 //! 1. [`DeltaGeneration::append`] writes each column's values into the open block (`column`, long strings into its `heap`),
-//!    then `begin`, then links each row to the former version of its key (`key_hash`), then publishes the row count.
+//!    then `begin`, then links each row to the former version of each of its keys (`key_hash`), then publishes the row count.
 //! 2. A snapshot sees a prefix ([`DeltaGeneration::rows_at`]), less what [`DeltaGeneration::deletes`] says.
 //! 3. Scans walk [`DeltaGeneration::block_ranges`]; `arrays` lays Arrow arrays over what is published.
 //! 4. Ordered scans and merges ask `order` for one permutation; sealed blocks are sorted once.

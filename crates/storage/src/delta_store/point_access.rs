@@ -9,14 +9,16 @@ use super::directory::Directory;
 use super::generation::DeltaGeneration;
 use super::key_hash::KeyHash;
 use crate::error::{Error, Result};
-use crate::ids::CommitTs;
-use crate::row::key::{KeyCodec, hash_key};
+use crate::ids::{CommitTs, KeyId};
+use crate::row::key::{TableKey, hash_key};
 use crate::row::{RowBuffer, RowView, Value};
 use crate::schema::{Column, TableSchema};
 
-/// The primary key of a generation.
+/// One key of a generation.
 pub(super) struct KeyIndex {
-    codec: KeyCodec,
+    key: TableKey,
+    /// Which key of the table, in the order of [`TableSchema::keys`].
+    number: usize,
     /// Positions of the key columns in the schema, in key order.
     positions: Vec<usize>,
     hash: KeyHash,
@@ -27,15 +29,18 @@ fn split(offset: u32) -> (usize, usize) {
 }
 
 impl KeyIndex {
-    pub(super) fn new(schema: &TableSchema) -> Self {
-        Self {
-            codec: KeyCodec::new(schema, &schema.primary_key),
-            positions: schema.primary_key.iter().filter_map(|&id| schema.position(id)).collect(),
-            hash: KeyHash::new(),
-        }
+    /// One for each key of `schema`'s table, in the order of [`TableSchema::keys`].
+    pub(super) fn all(schema: &TableSchema) -> Box<[Self]> {
+        let keys = TableKey::all(schema).into_iter().enumerate();
+        keys.map(|(number, key)| {
+            let positions = key.columns().iter().filter_map(|&id| schema.position(id)).collect();
+            Self { key, number, positions, hash: KeyHash::new() }
+        })
+        .collect()
     }
 
-    /// Chains and indexes the rows that `picks` names, which stand at `start` on in `blocks`. For the one writer.
+    /// Chains and indexes the rows that `picks` names, which stand at `start` on in `blocks`: those that have the key. For the one
+    /// writer.
     pub(super) fn link(
         &self,
         blocks: &Directory<Block>,
@@ -46,13 +51,16 @@ impl KeyIndex {
     ) -> Result<()> {
         for (&pick, offset) in picks.iter().zip(start..) {
             let row = rows.row(pick as usize);
+            let block = blocks.get(split(offset).0).ok_or_else(|| Error::internal("a delta row without a block"))?;
             key.clear();
-            self.codec.encode_row(row, key);
+            if !self.key.encode_row(row, key) {
+                block.link(self.number, None)?;
+                continue;
+            }
             let hash = hash_key(key);
             let former = self.hash.newest(hash, |other| self.same_key(blocks, other, row));
-            let block = blocks.get(split(offset).0).ok_or_else(|| Error::internal("a delta row without a block"))?;
             // The link first: whoever finds the row in the hash may follow it.
-            block.link(former)?;
+            block.link(self.number, former)?;
             self.hash.insert(hash, offset, former);
         }
         Ok(())
@@ -76,50 +84,61 @@ impl KeyIndex {
 }
 
 impl DeltaGeneration {
-    /// The published rows with the primary key `key`, newest first.
-    fn chain<'a>(&'a self, key: &[u8]) -> impl Iterator<Item = u32> + use<'a> {
+    fn index(&self, id: KeyId) -> Option<&KeyIndex> {
+        self.keys.iter().find(|index| index.key.id() == id)
+    }
+
+    /// The published rows whose key `id` is `key`, newest first.
+    fn chain<'a>(&'a self, id: KeyId, key: &[u8]) -> impl Iterator<Item = u32> + use<'a> {
+        let index = self.index(id);
         // Bytes that are no key are no row's key.
-        let newest = self.keys.as_ref().and_then(|keys| {
+        let newest = index.and_then(|index| {
             let mut values = None;
-            keys.hash.newest(hash_key(key), |offset| {
-                let values = values.get_or_insert_with(|| keys.codec.decode(key).ok());
-                values.as_ref().is_some_and(|values| keys.has_key(&self.blocks, offset, values))
+            index.hash.newest(hash_key(key), |offset| {
+                let values = values.get_or_insert_with(|| index.key.codec().decode(key).ok());
+                values.as_ref().is_some_and(|values| index.has_key(&self.blocks, offset, values))
             })
         });
-        let former = |&offset: &u32| {
+        let key_number = index.map_or(0, |index| index.number);
+        let former = move |&offset: &u32| {
             let (number, row) = split(offset);
-            self.blocks.get(number)?.former(row)
+            self.blocks.get(number)?.former(key_number, row)
         };
         let rows = self.rows();
         // A row may be found before its commit has published it.
         std::iter::successors(newest, former).filter(move |&offset| offset < rows)
     }
 
-    /// The row with the primary key `key` (encoded by [`KeyCodec`]) that a snapshot at `at` sees.
+    /// The row whose key `id` is `key` (encoded by [`TableKey`]) that a snapshot at `at` sees.
     #[must_use]
-    pub fn lookup(&self, key: &[u8], at: CommitTs) -> Option<u32> {
+    pub fn lookup(&self, id: KeyId, key: &[u8], at: CommitTs) -> Option<u32> {
         let begun = |&offset: &u32| self.begin_of(offset).is_some_and(|begin| begin <= at);
-        self.chain(key).find(begun).filter(|&offset| !self.deletes().is_deleted(offset, at))
+        self.chain(id, key).find(begun).filter(|&offset| !self.deletes().is_deleted(offset, at))
     }
 
-    /// The row with the primary key `key` that is live as of the last commit applied. For validation under the commit lock;
-    /// elsewhere the answer may be out of date at once.
+    /// The row whose key `id` is `key` that is live as of the last commit applied. For validation under the commit lock; elsewhere
+    /// the answer may be out of date at once.
     #[must_use]
-    pub fn lookup_live(&self, key: &[u8]) -> Option<u32> {
-        self.chain(key).find(|&offset| !self.deletes().is_deleted_now(offset))
+    pub fn lookup_live(&self, id: KeyId, key: &[u8]) -> Option<u32> {
+        self.chain(id, key).find(|&offset| !self.deletes().is_deleted_now(offset))
     }
 
     /// As [`DeltaGeneration::lookup_live`], if that row began after `after`: a key that a commit has taken since.
     #[must_use]
-    pub fn lookup_live_after(&self, key: &[u8], after: CommitTs) -> Option<u32> {
-        self.lookup_live(key).filter(|&offset| self.begin_of(offset).is_some_and(|begin| begin > after))
+    pub fn lookup_live_after(&self, id: KeyId, key: &[u8], after: CommitTs) -> Option<u32> {
+        self.lookup_live(id, key).filter(|&offset| self.begin_of(offset).is_some_and(|begin| begin > after))
     }
 
-    /// Appends the encoded primary key of row `offset` to `out`. Errors: Internal without a key or such a row.
-    pub fn key_of(&self, offset: u32, out: &mut Vec<u8>) -> Result<()> {
-        let keys = self.keys.as_ref().ok_or_else(|| Error::internal(format!("{self:?} has no primary key")))?;
-        let values = keys.positions.iter().map(|&position| self.value_at(position, offset));
-        keys.codec.encode_values(&values.collect::<Result<Vec<_>>>()?, out)
+    /// Appends key `id` of row `offset` to `out`; false, and nothing is appended, if the row is without it. Errors: Internal for a
+    /// key or a row that is not there.
+    pub fn key_of(&self, id: KeyId, offset: u32, out: &mut Vec<u8>) -> Result<bool> {
+        let index = self.index(id).ok_or_else(|| Error::internal(format!("{self:?} has no key {id}")))?;
+        let values = index.positions.iter().map(|&position| self.value_at(position, offset));
+        let values = values.collect::<Result<Vec<_>>>()?;
+        if values.iter().any(Value::is_null) {
+            return Ok(false);
+        }
+        index.key.codec().encode_values(&values, out).map(|()| true)
     }
 
     /// The value of `column` in the published row `offset`; its missing value if the generation lacks the column. Errors:

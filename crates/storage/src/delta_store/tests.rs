@@ -8,7 +8,7 @@ use roaring::RoaringBitmap;
 
 use super::DeltaGeneration;
 use crate::error::ErrorKind;
-use crate::ids::{ColumnId, CommitTs, ContainerId, RowRef, SchemaVersion, TableId};
+use crate::ids::{ColumnId, CommitTs, ContainerId, KeyId, RowRef, SchemaVersion, TableId};
 use crate::limits;
 use crate::row::key::KeyCodec;
 use crate::row::{RowBuffer, RowLayout, Value};
@@ -59,12 +59,12 @@ fn a_row_is_found_by_its_key() {
     let new = rows(&schema, &[note(7, "a string longer than twelve"), note(8, "short")]);
     assert_eq!(delta.append(&new, CommitTs(3)).unwrap(), 0..2);
     let mut seven = Vec::new();
-    delta.key_of(0, &mut seven).unwrap();
+    delta.key_of(KeyId::PRIMARY, 0, &mut seven).unwrap();
     assert_eq!(seven, key(&schema, &[Value::Int(7)]));
-    assert_eq!(delta.lookup(&seven, CommitTs(3)), Some(0));
-    assert_eq!(delta.lookup(&seven, CommitTs(2)), None);
-    assert_eq!(delta.lookup(&key(&schema, &[Value::Int(9)]), CommitTs(3)), None);
-    assert_eq!(delta.lookup(b"no key at all", CommitTs(3)), None);
+    assert_eq!(delta.lookup(KeyId::PRIMARY, &seven, CommitTs(3)), Some(0));
+    assert_eq!(delta.lookup(KeyId::PRIMARY, &seven, CommitTs(2)), None);
+    assert_eq!(delta.lookup(KeyId::PRIMARY, &key(&schema, &[Value::Int(9)]), CommitTs(3)), None);
+    assert_eq!(delta.lookup(KeyId::PRIMARY, b"no key at all", CommitTs(3)), None);
     assert_eq!(delta.value(&schema.columns[1], 0).unwrap(), new.row(0).value(1));
 }
 
@@ -77,13 +77,13 @@ fn versions_of_a_key_are_told_apart_by_time() {
     delta.deletes().record(CommitTs(4), &crate::deletes::DeleteSet::One(0));
     delta.append(&rows(&schema, &[note(1, "second")]), CommitTs(4)).unwrap();
     delta.deletes().record(CommitTs(6), &crate::deletes::DeleteSet::One(1));
-    let seen: Vec<Option<u32>> = (1..8).map(|at| delta.lookup(&one, CommitTs(at))).collect();
+    let seen: Vec<Option<u32>> = (1..8).map(|at| delta.lookup(KeyId::PRIMARY, &one, CommitTs(at))).collect();
     assert_eq!(seen, [None, Some(0), Some(0), Some(1), Some(1), None, None]);
-    assert_eq!(delta.lookup_live(&one), None);
+    assert_eq!(delta.lookup_live(KeyId::PRIMARY, &one), None);
     delta.append(&rows(&schema, &[note(1, "third")]), CommitTs(9)).unwrap();
-    assert_eq!(delta.lookup_live(&one), Some(2));
-    assert_eq!(delta.lookup_live_after(&one, CommitTs(8)), Some(2));
-    assert_eq!(delta.lookup_live_after(&one, CommitTs(9)), None);
+    assert_eq!(delta.lookup_live(KeyId::PRIMARY, &one), Some(2));
+    assert_eq!(delta.lookup_live_after(KeyId::PRIMARY, &one, CommitTs(8)), Some(2));
+    assert_eq!(delta.lookup_live_after(KeyId::PRIMARY, &one, CommitTs(9)), None);
     assert!(delta.is_visible(1, CommitTs(5)) && !delta.is_visible(1, CommitTs(3)) && !delta.is_visible(1, CommitTs(6)));
 }
 
@@ -143,7 +143,7 @@ fn skipped_rows_leave_no_trace() {
     let range = delta.append_selected(&new, &RoaringBitmap::from([1]), CommitTs(1)).unwrap();
     assert_eq!(range, 0..2);
     assert_eq!(delta.value(&schema.columns[0], 1).unwrap(), Value::Int(3));
-    assert_eq!(delta.lookup_live(&key(&schema, &[Value::Int(2)])), None);
+    assert_eq!(delta.lookup_live(KeyId::PRIMARY, &key(&schema, &[Value::Int(2)])), None);
     assert_eq!(delta.append_selected(&new, &(0..3).collect(), CommitTs(2)).unwrap(), 2..2);
 }
 
@@ -158,7 +158,7 @@ fn a_frozen_generation_takes_deletes_only() {
     assert!(delta.is_frozen() && !delta.has_room(1, 1));
     assert!(delta.append(&rows(&schema, &[note(2, "b")]), CommitTs(2)).is_err());
     delta.deletes().record(CommitTs(2), &crate::deletes::DeleteSet::One(0));
-    assert_eq!((delta.lookup(&key(&schema, &[Value::Int(1)]), CommitTs(2)), delta.rows()), (None, 1));
+    assert_eq!((delta.lookup(KeyId::PRIMARY, &key(&schema, &[Value::Int(1)]), CommitTs(2)), delta.rows()), (None, 1));
 }
 
 #[test]
@@ -180,8 +180,8 @@ fn without_keys_rows_stand_in_arrival_order() {
     let delta = delta(&schema);
     delta.append(&rows(&schema, &[vec![Value::Double(2.0)], vec![Value::Null]]), CommitTs(1)).unwrap();
     assert_eq!(*delta.sorted_offsets(2).unwrap(), [0, 1]);
-    assert_eq!(delta.lookup(b"", CommitTs(1)), None);
-    assert!(delta.key_of(0, &mut Vec::new()).is_err());
+    assert_eq!(delta.lookup(KeyId::PRIMARY, b"", CommitTs(1)), None);
+    assert!(delta.key_of(KeyId::PRIMARY, 0, &mut Vec::new()).is_err());
 }
 
 #[test]

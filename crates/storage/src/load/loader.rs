@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arrow_array::{Array, RecordBatch, cast::AsArray};
 
 use crate::error::{Error, Result};
+use crate::ids::KeyId;
 use crate::limits;
 use crate::main_store::Run;
 use crate::order::{Cursor, KeyReader, Part, RunWriter, first_repeated_key};
@@ -101,15 +102,18 @@ impl Loader {
         self.bytes = rest.iter().map(bytes_of).sum();
         self.buffer = rest;
         let sorted = SortBuffer::new(&self.reader, head)?;
-        if self.unique()
+        let ordered = self.schema.ordered_key();
+        if let Some(id) = ordered
             && let Some(key) = sorted.first_duplicate()
         {
-            return Err(duplicate_key(&self.schema, key));
+            return Err(duplicate_key(&self.schema, id, key));
         }
         let (mut writer, last) = match self.current.take() {
             Some((writer, last)) if last.as_slice() <= sorted.first_key() => {
-                if self.unique() && last.as_slice() == sorted.first_key() {
-                    return Err(duplicate_key(&self.schema, &last));
+                if let Some(id) = ordered
+                    && last.as_slice() == sorted.first_key()
+                {
+                    return Err(duplicate_key(&self.schema, id, &last));
                 }
                 (writer, last)
             }
@@ -136,10 +140,6 @@ impl Loader {
         Ok(())
     }
 
-    fn unique(&self) -> bool {
-        self.schema.has_key() && !self.schema.has_key_index()
-    }
-
     /// Writes what is left and returns the runs, oldest rows first; none without rows.
     ///
     /// # Errors
@@ -151,26 +151,28 @@ impl Loader {
         if let Some((writer, _)) = self.current.take() {
             self.end_run(writer)?;
         }
-        if self.unique() && self.runs.len() > 1 {
-            self.check_unique()?;
-        }
-        if self.schema.has_key_index()
-            && let Some(key) = first_repeated_key(&self.schema, &self.runs)?
+        if let Some(id) = self.schema.ordered_key()
+            && self.runs.len() > 1
         {
-            return Err(duplicate_key(&self.schema, &key));
+            self.check_unique(id)?;
+        }
+        for id in self.schema.indexed_keys() {
+            if let Some(key) = first_repeated_key(&self.schema, id, &self.runs)? {
+                return Err(duplicate_key(&self.schema, id, &key));
+            }
         }
         Ok(self.runs)
     }
 
     /// One pass over the keys of all runs; segments that no other run reaches into are not read.
-    fn check_unique(&self) -> Result<()> {
+    fn check_unique(&self, id: KeyId) -> Result<()> {
         let whole = |run: &Arc<Run>| -> Vec<Part> {
             let parts = run.segments().iter();
             parts.map(|part| Part::segment(part.segment.clone(), part.range.clone()).keep_whole()).collect()
         };
         let cursor = Cursor::new(self.reader.clone(), self.runs.iter().map(whole).collect())?;
         match cursor.first_duplicate()? {
-            Some(key) => Err(duplicate_key(&self.schema, &key)),
+            Some(key) => Err(duplicate_key(&self.schema, id, &key)),
             None => Ok(()),
         }
     }

@@ -7,8 +7,8 @@
 //! 2. The rows collected are sorted by the sort key, ties as they came (`sort`), and written as segments.
 //! 3. They join the run before when they begin at or above its last key: sorted input becomes one run.
 //! 4. [`Loader::finish`] looks for keys that are twice in the load: within a sort they are neighbours, between runs one pass
-//!    over the segments that overlap finds them (`duplicate` says which). Where the primary key is not the sort key one pass
-//!    over the key indexes of the runs finds them.
+//!    over the segments that overlap finds them (`duplicate` says which). For keys that are not the sort key one pass over
+//!    their key indexes finds them.
 //!
 //! Without a sort key rows stay as they come, in one run. Invariants: memory is bounded by one sort and one segment; dropping
 //! a loader, or its runs before [`crate::segment::Segment::keep`], removes the files. It does not own: keys the table has

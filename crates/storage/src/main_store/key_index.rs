@@ -1,21 +1,22 @@
-//! Key indexes: where the primary keys of a run are whose order is another one (`docs/design/0003-key-index.md`).
+//! Key indexes: where the keys of a run are whose order is another one (`docs/design/0003-key-index.md`).
 //!
-//! A key index is a [`Run`] of [`index_schema`]: an entry (hash of the encoded primary key, row reference) for each row of
-//! the run it belongs to, in order of the hash. It is written, listed and dropped together with that run.
+//! A key index is a [`Run`] of [`index_schema`]: an entry (hash of the encoded key, row reference) for each row that has the key
+//! of the run it belongs to, in order of the hash. It is written, listed and dropped together with that run, which has one for each
+//! key of its table that is not its order.
 //!
-//! 1. [`Run::sought`] says which run to search for a primary key, and by which bytes: the index by the hash, if there is one.
+//! 1. [`Run::sought`] says which run to search for a key, and by which bytes: the index by the hash, if there is one.
 //! 2. [`Run::indexed_row`] turns an entry into the row it stands for. Whoever asks compares the row's own key: hashes collide.
 //!
-//! Invariant: each row of the run has one entry. Entries of rows that the run no longer has are passed over.
+//! Invariant: each row of the run has one entry, or none if it is without the key. Entries of rows that the run no longer has are passed over.
 
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 
 use super::run::{Run, RunSegment};
 use crate::error::{Error, Result};
-use crate::ids::{ColumnId, RowRef, TableId};
+use crate::ids::{ColumnId, KeyId, RowRef, TableId};
 use crate::row::Value;
-use crate::row::key::{KeyCodec, hash_key};
+use crate::row::key::{TableKey, hash_key};
 use crate::schema::{Column, DataType, Layout, TableSchema};
 use crate::segment::Segment;
 
@@ -35,7 +36,7 @@ pub fn index_schema() -> &'static Arc<TableSchema> {
     &SCHEMA
 }
 
-/// The hash under which a key index has the encoded primary key `key`.
+/// The hash under which a key index has the encoded key `key`.
 #[must_use]
 pub fn index_key(key: &[u8]) -> i64 {
     #[cfg(test)]
@@ -51,17 +52,16 @@ fn encoded(hash: i64) -> [u8; 8] {
 }
 
 impl Run {
-    /// The run to search for the encoded primary key `key`, and the key to search it by: the run itself by `key`, or its key
-    /// index.
+    /// The run to search for rows whose key `id` is `key`, and the key to search it by: the run itself by `key`, or its key index.
     #[must_use]
-    pub fn sought<'a>(&'a self, key: &'a [u8]) -> (&'a Self, Cow<'a, [u8]>) {
-        match self.index() {
+    pub fn sought<'a>(&'a self, id: KeyId, key: &'a [u8]) -> (&'a Self, Cow<'a, [u8]>) {
+        match self.index(id) {
             None => (self, Cow::Borrowed(key)),
             Some(index) => (index, Cow::Owned(encoded(index_key(key)).to_vec())),
         }
     }
 
-    /// The row that entry `at` of `part`, a segment of this run's key index, stands for; `None` if the run no longer has it.
+    /// The row that entry `at` of `part`, a segment of one of this run's key indexes, stands for; `None` if the run no longer has it.
     ///
     /// # Errors
     /// Corrupt or Io.
@@ -73,22 +73,36 @@ impl Run {
         Ok(holder.map(|holder| (holder, row)))
     }
 
-    /// What is wrong with the key index of a run of `schema`'s table. Compares sums over all entries and over all rows instead
+    /// What is wrong with the key indexes of a run of `schema`'s table. Compares sums over all entries and over all rows instead
     /// of looking each row up: one pass over each, in order.
-    pub(super) fn verify_index(&self, schema: &TableSchema) -> Vec<Error> {
-        let Some(index) = self.index() else {
-            return match schema.has_key_index() {
-                true => vec![Error::internal(format!("run {}: it has no key index", self.id()))],
-                false => Vec::new(),
-            };
-        };
-        let mut wrong: Vec<Error> =
-            index.verify(index_schema()).into_iter().map(|e| e.context("its key index".to_owned())).collect();
+    pub(super) fn verify_indexes(&self, schema: &TableSchema) -> Vec<Error> {
+        let mut wrong = Vec::new();
+        for key in TableKey::all(schema) {
+            match self.index(key.id()) {
+                Some(index) => wrong.extend(self.verify_index(schema, &key, index)),
+                None if schema.is_order(key.columns()) => {}
+                None => wrong.push(self.without_index(schema, key.id())),
+            }
+        }
+        wrong
+    }
+
+    /// A run that is not in the order of `key` and has no index for it.
+    pub(crate) fn without_index(&self, schema: &TableSchema, key: KeyId) -> Error {
+        Error::internal(format!("run {}: it has no key index for \"{}\"", self.id(), schema.key_name(key)))
+    }
+
+    fn verify_index(&self, schema: &TableSchema, key: &TableKey, index: &Self) -> Vec<Error> {
+        let name = schema.key_name(key.id());
+        let named = |e: Error| e.context(format!("its key index for \"{name}\""));
+        let mut wrong: Vec<Error> = index.verify(index_schema()).into_iter().map(named).collect();
         if wrong.is_empty() {
-            match self.sum_of_keys(schema).and_then(|keys| Ok((keys, self.sum_of_entries(index)?))) {
+            match self.sum_of_keys(schema, key).and_then(|keys| Ok((keys, self.sum_of_entries(index)?))) {
                 Ok((keys, entries)) if keys == entries => {}
                 Ok(_) => {
-                    wrong.push(Error::internal(format!("run {}: its key index has other rows or keys", self.id())))
+                    let id = self.id();
+                    let what = format!("run {id}: its key index for \"{name}\" has other rows or keys");
+                    wrong.push(Error::internal(what));
                 }
                 Err(e) => wrong.push(e),
             }
@@ -96,15 +110,15 @@ impl Run {
         wrong
     }
 
-    /// Count and sum of (hash, row) over the rows.
-    fn sum_of_keys(&self, schema: &TableSchema) -> Result<(u64, u64)> {
-        let codec = KeyCodec::new(schema, &schema.primary_key);
-        let columns = schema.primary_key.iter().filter_map(|id| schema.column(*id));
+    /// Count and sum of (hash, row) over the rows that have `key`.
+    fn sum_of_keys(&self, schema: &TableSchema, key: &TableKey) -> Result<(u64, u64)> {
+        let columns = key.columns().iter().filter_map(|id| schema.column(*id));
         let mut sum = (0, 0u64);
         for part in self.segments() {
             let arrays = columns.clone().map(|column| part.segment.read(column, part.range.clone()));
-            let keys = codec.encode_arrays(&arrays.collect::<Result<Vec<_>>>()?)?;
-            for (key, offset) in keys.iter().zip(part.range.clone()) {
+            let (keys, rows) = key.encode_arrays(&arrays.collect::<Result<Vec<_>>>()?)?;
+            for (key, nth) in keys.iter().zip(0..) {
+                let offset = part.range.start + rows.row(nth);
                 add(&mut sum, index_key(key), RowRef::new(part.segment.id(), offset));
             }
         }

@@ -6,7 +6,7 @@
 //! 1. [`Run::new`] proves the order from key bounds.
 //! 2. A probe asks [`Run::find_segments`]: O(log segments).
 //! 3. A scan asks [`Run::overlapping`]: segment elimination by zone map (MemSQL section III).
-//! 4. A run whose order is not that of the primary key has a key index, a run of its own: [`Run::index`] (`key_index`).
+//! 4. A run has a key index, a run of its own, for each key of its table that is not its order: [`Run::index`] (`key_index`).
 //! 5. A merge that installs in steps takes rows off the front: [`Run::without_front`]. Consumed is not deleted.
 //!
 //! Invariants: a run is immutable; its ranges are not empty and within their segments; key bounds ascend.
@@ -20,4 +20,4 @@ mod run;
 mod tests;
 
 pub use key_index::{index_key, index_schema};
-pub use run::{ColumnBounds, Run, RunSegment};
+pub use run::{ColumnBounds, Run, RunIndex, RunSegment};

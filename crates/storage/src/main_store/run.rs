@@ -7,7 +7,7 @@ use hashbrown::HashMap;
 use parking_lot::Mutex;
 
 use crate::error::{Error, Result};
-use crate::ids::{ColumnId, ContainerId, RunId};
+use crate::ids::{ColumnId, ContainerId, KeyId, RunId};
 use crate::predicate::{Predicate, Prune, ValueRange};
 use crate::schema::TableSchema;
 use crate::segment::Segment;
@@ -50,10 +50,19 @@ pub struct Run {
     rows: u64,
     /// Places in `segments` by container id, ascending.
     by_id: Vec<(ContainerId, u32)>,
-    /// Where its primary keys are, if they are not its order.
-    index: Option<Arc<Self>>,
+    /// Where its keys are that it is not in the order of.
+    indexes: Box<[RunIndex]>,
     /// Bounds of the columns somebody asked for.
     bounds: Mutex<HashMap<ColumnId, ColumnBounds>>,
+}
+
+/// The key index of a run for one key of its table.
+#[derive(Clone, Debug)]
+pub struct RunIndex {
+    /// The key.
+    pub key: KeyId,
+    /// A run of [`super::index_schema`]; empty if no row has the key.
+    pub entries: Arc<Run>,
 }
 
 /// What zone maps tell of a column over a whole run.
@@ -75,15 +84,15 @@ impl Run {
         let mut by_id: Vec<_> = segments.iter().zip(0u32..).map(|(part, at)| (part.segment.id(), at)).collect();
         by_id.sort_unstable();
         let rows = segments.iter().map(|part| u64::from(part.rows())).sum();
-        let run = Self { id, rows, segments, by_id, index: None, bounds: Mutex::default() };
+        let run = Self { id, rows, segments, by_id, indexes: Box::default(), bounds: Mutex::default() };
         run.check()?;
         Ok(run)
     }
 
-    /// The same run with `index` as its key index ([`super::index_schema`]).
+    /// The same run with `indexes` as its key indexes.
     #[must_use]
-    pub fn with_index(self, index: Option<Arc<Self>>) -> Self {
-        Self { index, ..self }
+    pub fn with_indexes(self, indexes: impl Into<Box<[RunIndex]>>) -> Self {
+        Self { indexes: indexes.into(), ..self }
     }
 
     fn check(&self) -> Result<()> {
@@ -124,15 +133,26 @@ impl Run {
         &self.segments
     }
 
-    /// Its key index: a run of [`super::index_schema`].
+    /// Its key indexes.
     #[must_use]
-    pub fn index(&self) -> Option<&Arc<Self>> {
-        self.index.as_ref()
+    pub fn indexes(&self) -> &[RunIndex] {
+        &self.indexes
     }
 
-    /// Its segments, and those of its key index: all whose files it needs.
+    /// Its index for `key`: a run of [`super::index_schema`]. Without one it is in the order of the key.
+    #[must_use]
+    pub fn index(&self, key: KeyId) -> Option<&Arc<Self>> {
+        self.indexes.iter().find(|index| index.key == key).map(|index| &index.entries)
+    }
+
+    /// Its segments, and those of its key indexes: all whose files it needs.
     pub fn all_segments(&self) -> impl Iterator<Item = &RunSegment> {
-        self.segments.iter().chain(self.index.iter().flat_map(|index| &index.segments))
+        self.segments.iter().chain(self.index_segments())
+    }
+
+    /// The segments of its key indexes.
+    pub fn index_segments(&self) -> impl Iterator<Item = &RunSegment> {
+        self.indexes.iter().flat_map(|index| &index.entries.segments)
     }
 
     /// Rows that are not consumed, deleted ones included.
@@ -147,7 +167,7 @@ impl Run {
         self.segments.is_empty()
     }
 
-    /// Bytes of its segments' blocks, those of the key index and consumed rows included.
+    /// Bytes of its segments' blocks, those of the key indexes and consumed rows included.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.all_segments().map(|part| part.segment.meta().bytes()).sum()
@@ -216,12 +236,12 @@ impl Run {
     }
 
     /// Proves what metadata cannot: that each segment is whole ([`Segment::verify`]), that each ends at or before the key where
-    /// the next begins, and that the key index has each row once, under its key. Returns what is wrong, an error each.
+    /// the next begins, and that each key index has each row that has the key once, under its key. Returns what is wrong, an error each.
     #[must_use]
     pub fn verify(&self, schema: &TableSchema) -> Vec<Error> {
         let mut wrong: Vec<Error> = self.segments.iter().filter_map(|part| part.segment.verify(schema).err()).collect();
         if wrong.is_empty() {
-            wrong.extend(self.verify_index(schema));
+            wrong.extend(self.verify_indexes(schema));
         }
         if schema.sort_key.is_empty() || !wrong.is_empty() {
             return wrong;
@@ -264,8 +284,8 @@ impl Run {
         if segments.is_empty() {
             return Ok(None);
         }
-        // Entries of rows that are gone stay in the index: nobody finds a segment, or a range, for them.
-        Ok(Some(Self::new(self.id, segments)?.with_index(self.index.clone())))
+        // Entries of rows that are gone stay in the indexes: nobody finds a segment, or a range, for them.
+        Ok(Some(Self::new(self.id, segments)?.with_indexes(self.indexes.clone())))
     }
 }
 

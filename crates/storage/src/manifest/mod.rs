@@ -12,7 +12,7 @@ use crate::catalog::format::{decode_schema, encode_schema};
 use crate::deletes::NamedDeletes;
 use crate::disk::Disk;
 use crate::error::{Error, ErrorKind, Result, sqlstate};
-use crate::ids::{CommitTs, ContainerId, LogPosition, RunId};
+use crate::ids::{CommitTs, ContainerId, KeyId, LogPosition, RunId};
 use crate::schema::TableSchema;
 use crate::segment::SegmentMeta;
 use crate::wal::codec::{Decoder, Encoder};
@@ -72,8 +72,8 @@ pub struct ManifestRun {
     pub id: RunId,
     /// Its segments: blocks, rows that belong to the run.
     pub segments: Vec<(SegmentMeta, Range<u32>)>,
-    /// Its key index, which has none itself and no rows deleted.
-    pub index: Option<Box<Self>>,
+    /// Its key indexes, which have none themselves and no rows deleted.
+    pub indexes: Vec<(KeyId, Self)>,
 }
 
 impl Manifest {
@@ -181,7 +181,10 @@ impl Manifest {
             });
             out.list(table.runs.iter(), |out, run| {
                 encode_run(out, run);
-                out.option(run.index.as_deref(), encode_run);
+                out.list(run.indexes.iter(), |out, (key, index)| {
+                    out.u32(key.0);
+                    encode_run(out, index);
+                });
             });
         });
         self.deletes.encode(&mut out);
@@ -216,8 +219,8 @@ fn decode_table(input: &mut Decoder<'_>) -> Result<ManifestTable> {
     let deltas = input.list(|input| Ok(ContainerId(input.u64()?)))?;
     let runs = input.list(|input| {
         let run = decode_run(input)?;
-        let index = input.option(decode_run)?.map(Box::new);
-        Ok(ManifestRun { index, ..run })
+        let indexes = input.list(|input| Ok((KeyId(input.u32()?), decode_run(input)?)))?;
+        Ok(ManifestRun { indexes, ..run })
     })?;
     Ok(ManifestTable { schema, deltas, runs })
 }
@@ -241,5 +244,5 @@ fn decode_run(input: &mut Decoder<'_>) -> Result<ManifestRun> {
         }
         Ok((meta, range))
     })?;
-    Ok(ManifestRun { id, segments, index: None })
+    Ok(ManifestRun { id, segments, indexes: Vec::new() })
 }

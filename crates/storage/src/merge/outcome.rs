@@ -14,7 +14,7 @@ use crate::wal::codec::Encoder;
 
 use super::MergePlan;
 
-/// Bytes of a run and its key index in a record, beside their segments' metadata: ids, counts, a range each.
+/// Bytes of a run, or of one of its key indexes, in a record, beside their segments' metadata: ids, counts, a range each.
 const RUN_RECORD_BYTES: usize = 128;
 /// See [`RUN_RECORD_BYTES`].
 const RANGE_RECORD_BYTES: usize = 32;
@@ -81,7 +81,8 @@ impl MergeOutcome {
         let mut out = Encoder::new();
         let parts = self.output.iter().flat_map(|run| run.all_segments());
         let ranges: usize = parts.map(|part| part.segment.meta().encode(&mut out)).map(|()| RANGE_RECORD_BYTES).sum();
-        RUN_RECORD_BYTES + ranges + out.len()
+        let indexes: usize = self.output.iter().map(|run| run.indexes().len()).sum();
+        RUN_RECORD_BYTES * (1 + indexes) + ranges + out.len()
     }
 
     /// The output is listed: its files stay.
@@ -96,8 +97,8 @@ impl MergeOutcome {
 
     /// The segments that the merge wrote, those of key indexes included.
     fn own_segments(&self) -> impl Iterator<Item = &Arc<Segment>> {
-        let index = self.output.iter().filter_map(|run| run.index());
-        self.written.iter().chain(index.flat_map(|index| index.segments()).map(|part| &part.segment))
+        let of_indexes = self.output.iter().flat_map(|run| run.index_segments());
+        self.written.iter().chain(of_indexes.map(|part| &part.segment))
     }
 
     /// Rows that the merge wrote: those of the output but for kept segments.

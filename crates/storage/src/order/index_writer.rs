@@ -11,13 +11,15 @@ use super::run_writer::{RunWriter, SegmentTarget};
 use crate::error::{Error, Result};
 use crate::ids::{ContainerId, RowRef};
 use crate::limits;
-use crate::main_store::{Run, RunSegment, index_key, index_schema};
+use crate::main_store::{Run, RunIndex, RunSegment, index_key, index_schema};
+use crate::row::key::TableKey;
 use crate::schema::TableSchema;
 
 /// Sorts entries in bounded memory: full buffers become runs aside, which are merged in the end.
 #[derive(Debug)]
 pub(super) struct IndexWriter {
-    keys: KeyReader,
+    key: TableKey,
+    reader: KeyReader,
     target: SegmentTarget,
     segment_rows: usize,
     /// Entries sorted at once.
@@ -28,15 +30,22 @@ pub(super) struct IndexWriter {
 }
 
 impl IndexWriter {
-    /// For rows of `schema`'s table, by its primary key.
-    pub fn new(schema: &TableSchema, target: SegmentTarget) -> Self {
+    /// For rows of `schema`'s table: one for each key that is not their order. Together they sort as much at once as one would.
+    pub fn all(schema: &TableSchema, target: &SegmentTarget) -> Vec<Self> {
+        let keys: Vec<TableKey> = schema.indexed_keys().filter_map(|id| TableKey::of(schema, id)).collect();
+        let sort_entries = sort_entries().div_ceil(keys.len().max(1));
+        keys.into_iter().map(|key| Self::new(schema, key, target.clone(), sort_entries)).collect()
+    }
+
+    fn new(schema: &TableSchema, key: TableKey, target: SegmentTarget, sort_entries: usize) -> Self {
         let segment_rows =
             schema.options.segment_rows.clamp(limits::SEGMENT_ROWS_MIN, limits::SEGMENT_ROWS_MAX) as usize;
         Self {
-            keys: KeyReader::new(schema, &schema.primary_key),
+            reader: KeyReader::new(schema, key.columns()),
+            key,
             target,
             segment_rows,
-            sort_entries: sort_entries(),
+            sort_entries,
             entries: Vec::new(),
             sorted: Vec::new(),
         }
@@ -44,24 +53,23 @@ impl IndexWriter {
 
     /// Takes rows that were just written to `container`: one array per column of the table.
     pub fn add(&mut self, container: ContainerId, columns: &[ArrayRef]) -> Result<()> {
-        let array = |at: &usize| {
-            columns.get(*at).cloned().ok_or_else(|| Error::internal("rows without a column of their primary key"))
-        };
-        let arrays = self.keys.positions().iter().map(array).collect::<Result<Vec<_>>>()?;
+        let array =
+            |at: &usize| columns.get(*at).cloned().ok_or_else(|| Error::internal("rows without a column of their key"));
+        let arrays = self.reader.positions().iter().map(array).collect::<Result<Vec<_>>>()?;
         self.add_keys(container, 0, &arrays)
     }
 
     /// Takes the rows of `part`, which stands already: reads their keys.
     pub fn add_segment(&mut self, part: &RunSegment) -> Result<()> {
-        let columns = self.keys.columns().iter().map(|column| part.segment.read(column, part.range.clone()));
+        let columns = self.reader.columns().iter().map(|column| part.segment.read(column, part.range.clone()));
         let arrays = columns.collect::<Result<Vec<_>>>()?;
         self.add_keys(part.segment.id(), part.range.start, &arrays)
     }
 
     fn add_keys(&mut self, container: ContainerId, first: u32, arrays: &[ArrayRef]) -> Result<()> {
-        let Some(codec) = self.keys.codec() else { return Ok(()) };
-        for (key, offset) in codec.encode_arrays(arrays)?.iter().zip(first..) {
-            self.entries.push((index_key(key), RowRef::new(container, offset).to_bits()));
+        let (keys, rows) = self.key.encode_arrays(arrays)?;
+        for (key, nth) in keys.iter().zip(0..) {
+            self.entries.push((index_key(key), RowRef::new(container, first + rows.row(nth)).to_bits()));
         }
         if self.entries.len() >= self.sort_entries { self.sort() } else { Ok(()) }
     }
@@ -80,15 +88,22 @@ impl IndexWriter {
         Ok(())
     }
 
-    /// The index, durable; `None` without rows. Its files go with it unless somebody keeps them. `go_on` is asked before each
-    /// segment.
-    pub fn finish(mut self, go_on: &dyn Fn() -> Result<()>) -> Result<Option<Arc<Run>>> {
+    /// The index, durable. Its files go with it unless somebody keeps them. `go_on` is asked before each segment.
+    pub fn finish(mut self, go_on: &dyn Fn() -> Result<()>) -> Result<RunIndex> {
         if !self.entries.is_empty() {
             self.sort()?;
         }
-        if self.sorted.len() < 2 {
-            return Ok(self.sorted.pop());
-        }
+        let entries = if self.sorted.len() < 2 { self.sorted.pop() } else { self.merge(go_on)? };
+        let entries = match entries {
+            Some(entries) => entries,
+            // No row has the key.
+            None => Arc::new(Run::new(self.target.ids.next_run(), Vec::new())?),
+        };
+        Ok(RunIndex { key: self.key.id(), entries })
+    }
+
+    /// One run of all that were sorted.
+    fn merge(&self, go_on: &dyn Fn() -> Result<()>) -> Result<Option<Arc<Run>>> {
         let mut cursor = entries_in_order(&self.sorted)?;
         let mut writer = RunWriter::new(index_schema().clone(), self.target.clone());
         let mut picks = Vec::with_capacity(self.segment_rows);

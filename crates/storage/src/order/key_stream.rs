@@ -11,7 +11,7 @@ use crate::schema::TableSchema;
 
 use super::part::{KeyReader, LoadedPart, Part};
 
-/// The (key, row) pairs of a run or a delta in the order of the primary key, which is the sort key of tables that have one.
+/// The (key, row) pairs of a run or a delta in the order of the sort key.
 /// Rows of all times are there, deleted ones too: the caller knows which count.
 #[derive(Debug)]
 pub struct KeyStream {
@@ -64,7 +64,7 @@ impl KeyStream {
     }
 
     fn new(schema: &TableSchema, parts: Vec<Part>, first: &[u8], last: Option<&[u8]>) -> Result<Self> {
-        let reader = KeyReader::new(schema, &schema.primary_key);
+        let reader = KeyReader::of_sort_key(schema);
         let last = last.map(Box::from);
         let mut stream = Self { reader, parts: parts.into_iter(), current: None, position: 0, last };
         stream.seek(first)?;

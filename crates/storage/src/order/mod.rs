@@ -8,9 +8,9 @@
 //!    at most eight bytes nothing else is compared (`cursor`, `tree`).
 //! 3. [`Gather`] turns picks into arrays, one column at a time (`gather`).
 //! 4. [`KeyStream`] walks the keys of one stream; [`first_common_key`] joins two (`key_stream`).
-//! 5. [`RunWriter`] writes what comes out aside as the segments of a run (`run_writer`), with a key index where the primary key
-//!    is not the order (`index_writer`).
-//! 6. [`first_shared_key`] and [`first_repeated_key`] find primary keys that two rows have, in either order (`shared_keys`).
+//! 5. [`RunWriter`] writes what comes out aside as the segments of a run (`run_writer`), with an index for each key that is
+//!    not the order (`index_writer`).
+//! 6. [`first_shared_key`] and [`first_repeated_key`] find keys that two rows have, in either order (`shared_keys`).
 //!
 //! Invariants: a cursor holds the keys of one part of each stream at a time; without a key, streams simply follow one
 //! another. It does not own: which rows are live (the caller gives bitmaps), what the rows are for.

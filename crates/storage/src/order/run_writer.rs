@@ -41,8 +41,8 @@ pub struct RunWriter {
     target: SegmentTarget,
     segments: Vec<RunSegment>,
     written: Vec<Arc<Segment>>,
-    /// For a table whose primary key is not its sort key.
-    index: Option<IndexWriter>,
+    /// One for each key that is not the order.
+    indexes: Vec<IndexWriter>,
 }
 
 /// A run that stands aside.
@@ -50,7 +50,7 @@ pub struct RunWriter {
 pub struct WrittenRun {
     /// The run.
     pub run: Arc<Run>,
-    /// Those of its segments that were written for it, without those of its key index, which always are.
+    /// Those of its segments that were written for it, without those of its key indexes, which always are.
     pub written: Vec<Arc<Segment>>,
 }
 
@@ -58,8 +58,8 @@ impl RunWriter {
     /// A writer of rows of `schema`.
     #[must_use]
     pub fn new(schema: Arc<TableSchema>, target: SegmentTarget) -> Self {
-        let index = schema.has_key_index().then(|| IndexWriter::new(&schema, target.clone()));
-        Self { schema, target, segments: Vec::new(), written: Vec::new(), index }
+        let indexes = IndexWriter::all(&schema, &target);
+        Self { schema, target, segments: Vec::new(), written: Vec::new(), indexes }
     }
 
     /// Writes the next rows, one array per column of the schema, as one segment: as several if their texts are too long for
@@ -78,7 +78,7 @@ impl RunWriter {
             let meta = write_segment(disk, ids.next_container(), ids.next_file(), &self.schema, &head)?;
             let segment = Segment::open(meta, disk.clone(), cache.clone());
             segment.drop_when_unreferenced();
-            if let Some(index) = &mut self.index {
+            for index in &mut self.indexes {
                 index.add(segment.id(), &head)?;
             }
             made.push((segment.id(), segment.rows()));
@@ -91,9 +91,9 @@ impl RunWriter {
     /// Makes `part`, which stands already, the next part of the run.
     ///
     /// # Errors
-    /// Io or Corrupt, when its keys are read for the key index.
+    /// Io or Corrupt, when its keys are read for the key indexes.
     pub fn keep(&mut self, part: RunSegment) -> Result<()> {
-        if let Some(index) = &mut self.index {
+        for index in &mut self.indexes {
             index.add_segment(&part)?;
         }
         self.segments.push(part);
@@ -120,8 +120,8 @@ impl RunWriter {
         if !self.written.is_empty() {
             self.target.disk.sync_dir(DATA_DIR)?;
         }
-        let index = self.index.map(|index| index.finish(go_on)).transpose()?.flatten();
-        let run = Run::new(self.target.ids.next_run(), self.segments)?.with_index(index);
+        let indexes = self.indexes.into_iter().map(|index| index.finish(go_on)).collect::<Result<Vec<_>>>()?;
+        let run = Run::new(self.target.ids.next_run(), self.segments)?.with_indexes(indexes);
         Ok(Some(WrittenRun { run: Arc::new(run), written: self.written }))
     }
 }

@@ -1,4 +1,4 @@
-//! Primary keys that two rows of runs share: by the order of the runs, or through their key indexes.
+//! Keys that two rows of runs share: by the order of the runs, or through their key indexes.
 
 use std::sync::Arc;
 
@@ -6,24 +6,28 @@ use super::cursor::{Cursor, Pick};
 use super::index_writer::entries_in_order;
 use super::key_stream::{KeyStream, first_common};
 use crate::error::{Error, Result};
-use crate::ids::RowRef;
+use crate::ids::{KeyId, RowRef};
 use crate::main_store::{Run, RunSegment, index_schema};
 use crate::schema::TableSchema;
 
 use super::part::PartRows;
 
-/// The first primary key, in the order of the runs' keys or hashes, that a row of `a` and a row of `b` have which `accept` takes
-/// together. Rows of all times are there, deleted ones too. Runs of a table whose primary key is not its order are joined by hash.
+/// The first key `id`, in the order of the runs' keys or hashes, that a row of `a` and a row of `b` have which `accept` takes
+/// together. Rows of all times are there, deleted ones too. Runs that are not in the order of the key are joined by hash.
 ///
 /// # Errors
 /// Io or Corrupt.
 pub fn first_shared_key(
     schema: &TableSchema,
+    id: KeyId,
     a: &Run,
     b: &Run,
     accept: impl Fn(RowRef, RowRef) -> bool,
 ) -> Result<Option<Vec<u8>>> {
-    let (Some(of_a), Some(of_b)) = (a.index(), b.index()) else {
+    let (Some(of_a), Some(of_b)) = (a.index(id), b.index(id)) else {
+        if !schema.is_order(schema.key_columns(id)) {
+            return Err(a.without_index(schema, id));
+        }
         let streams = (KeyStream::of_run(schema, a)?, KeyStream::of_run(schema, b)?);
         return first_common(streams.0, streams.1, |left, right| Ok(accept(left, right)));
     };
@@ -32,26 +36,24 @@ pub fn first_shared_key(
     first_common(streams.0, streams.1, |left, right| {
         let (Some(left), Some(right)) = (row_of(a, of_a, left)?, row_of(b, of_b, right)?) else { return Ok(false) };
         if accept(left.1, right.1) {
-            shared = shared_key(schema, left, right)?;
+            shared = shared_key(schema, id, left, right)?;
         }
         Ok(shared.is_some())
     })?;
     Ok(shared)
 }
 
-/// A primary key that two rows of `runs` have, all of which have key indexes; the first one in the order of hashes.
+/// A key `id` that two rows of `runs` have, all of which have an index for it; the first one in the order of hashes.
 ///
 /// # Errors
 /// Io or Corrupt.
-pub fn first_repeated_key(schema: &TableSchema, runs: &[Arc<Run>]) -> Result<Option<Vec<u8>>> {
-    let indexes: Vec<Arc<Run>> = runs.iter().filter_map(|run| run.index().cloned()).collect();
-    if indexes.len() != runs.len() {
-        return Err(Error::internal("a run without a key index"));
-    }
+pub fn first_repeated_key(schema: &TableSchema, id: KeyId, runs: &[Arc<Run>]) -> Result<Option<Vec<u8>>> {
+    let index = |run: &Arc<Run>| run.index(id).cloned().ok_or_else(|| run.without_index(schema, id));
+    let indexes = runs.iter().map(index).collect::<Result<Vec<_>>>()?;
     let mut repeated = None;
     entries_in_order(&indexes)?.first_equal_pair(|cursor, left, right| {
         if let (Some(left), Some(right)) = (row_at(cursor, runs, left)?, row_at(cursor, runs, right)?) {
-            repeated = shared_key(schema, left, right)?;
+            repeated = shared_key(schema, id, left, right)?;
         }
         Ok(repeated.is_some())
     })?;
@@ -76,9 +78,9 @@ fn row_at<'a>(cursor: &Cursor, runs: &'a [Arc<Run>], pick: Pick) -> Result<Optio
     }
 }
 
-/// The primary key of both rows, if they have the same.
-fn shared_key(schema: &TableSchema, left: Held<'_>, right: Held<'_>) -> Result<Option<Vec<u8>>> {
-    let key = |(part, row): Held<'_>| part.segment.primary_key(schema, row.offset());
-    let left = key(left)?;
-    Ok((left == key(right)?).then_some(left))
+/// Key `id` of both rows, if they have the same.
+fn shared_key(schema: &TableSchema, id: KeyId, left: Held<'_>, right: Held<'_>) -> Result<Option<Vec<u8>>> {
+    let key = |(part, row): Held<'_>| part.segment.key_of(schema, id, row.offset());
+    let (left, right) = (key(left)?, key(right)?);
+    Ok(left.filter(|left| right.as_ref() == Some(left)))
 }

@@ -3,29 +3,43 @@
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::row::key::KeyCodec;
-use crate::row::{RowLayout, Value};
+use crate::ids::KeyId;
+use crate::row::key::TableKey;
+use crate::row::{RowLayout, RowView, Value};
 use crate::schema::TableSchema;
 
-/// A table whose rows are found by PRIMARY KEY: its schema, the format of its rows, the encoding of its keys.
+/// A table whose rows are found by one of its keys: its schema, the format of its rows, the encoding of its keys.
 #[derive(Clone, Debug)]
 pub struct KeyedTable {
     schema: Arc<TableSchema>,
     layout: Arc<RowLayout>,
-    codec: KeyCodec,
-    /// Positions of the key columns in the schema, in key order.
+    /// The key that rows are found by.
+    key: TableKey,
+    /// Positions of its columns in the schema, in key order.
     key_positions: Vec<usize>,
+    /// The other keys of the table.
+    others: Box<[TableKey]>,
 }
 
 impl KeyedTable {
-    /// `schema` with what follows from it; `None` without a PRIMARY KEY.
+    /// `schema` with what follows from it, its rows found by PRIMARY KEY; `None` without one.
     #[must_use]
     pub fn new(schema: &Arc<TableSchema>) -> Option<Self> {
-        schema.has_key().then(|| Self {
-            schema: schema.clone(),
+        Self::by(schema, KeyId::PRIMARY)
+    }
+
+    /// As [`KeyedTable::new`], its rows found by key `id`; `None` without that key.
+    #[must_use]
+    pub fn by(schema: &Arc<TableSchema>, id: KeyId) -> Option<Self> {
+        let key = TableKey::of(schema, id)?;
+        let others =
+            schema.keys().filter(|(other, _)| *other != id).filter_map(|(other, _)| TableKey::of(schema, other));
+        Some(Self {
             layout: RowLayout::new(schema),
-            codec: KeyCodec::new(schema, &schema.primary_key),
-            key_positions: schema.primary_key.iter().filter_map(|&id| schema.position(id)).collect(),
+            key_positions: key.columns().iter().filter_map(|&id| schema.position(id)).collect(),
+            others: others.collect(),
+            schema: schema.clone(),
+            key,
         })
     }
 
@@ -41,6 +55,12 @@ impl KeyedTable {
         &self.layout
     }
 
+    /// The key that rows are found by.
+    #[must_use]
+    pub fn key(&self) -> KeyId {
+        self.key.id()
+    }
+
     /// Appends the encoded key of a row, a value for each column of the table, to `out`. Whether it has a key that could be
     /// encoded: no part of it is NULL, or of another type.
     pub fn encode_key_of(&self, row: &[Value], out: &mut Vec<u8>) -> bool {
@@ -51,12 +71,25 @@ impl KeyedTable {
                 _ => return false,
             }
         }
-        self.codec.encode_values(&key, out).is_ok()
+        self.key.codec().encode_values(&key, out).is_ok()
     }
 
-    /// Appends the encoded key of `values`, one for each column of the primary key, to `out`. Errors as
-    /// [`KeyCodec::encode_values`].
+    /// Appends the encoded key of `values`, one for each column of the key, to `out`. Errors as
+    /// [`KeyCodec::encode_values`](crate::row::key::KeyCodec::encode_values): no row has a key with NULL.
     pub fn encode(&self, values: &[Value], out: &mut Vec<u8>) -> Result<()> {
-        self.codec.encode_values(values, out)
+        self.key.codec().encode_values(values, out)
+    }
+
+    /// The keys of `row` besides the one that rows are found by, as far as it has them.
+    #[must_use]
+    pub fn other_keys(&self, row: RowView<'_>) -> Vec<(KeyId, Box<[u8]>)> {
+        let mut keys = Vec::with_capacity(self.others.len());
+        for key in &self.others {
+            let mut encoded = Vec::new();
+            if key.encode_row(row, &mut encoded) {
+                keys.push((key.id(), encoded.into()));
+            }
+        }
+        keys
     }
 }

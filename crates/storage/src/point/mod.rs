@@ -1,10 +1,10 @@
 //! Key to row: over the deltas and the runs of one view.
 //!
-//! Comes in: an encoded primary key (`row::key`). Goes out: the reference of the one live row that has it, if there is one.
+//! Comes in: a key of the table, encoded (`row::key`). Goes out: the reference of the one live row that has it, if there is one.
 //!
 //! 1. Deltas, newest first: a hash probe each, then the chain of versions.
 //! 2. Runs, newest first: the segments whose key range holds the key (at most two a run), their filter, a binary search. In a run
-//!    that is in another order they are segments of its key index; the rows that its entries name show whether they have the key.
+//!    that is in another order they are segments of its index for the key; the rows that its entries name show whether they have it.
 //!
 //! [`TableView::fetch`] reads rows that were found.
 //!
@@ -21,8 +21,8 @@ mod read;
 pub use keyed::KeyedTable;
 
 use crate::error::Result;
-use crate::ids::{CommitTs, RowRef};
-use crate::main_store::{Run, RunSegment, index_schema};
+use crate::ids::{CommitTs, KeyId, RowRef};
+use crate::main_store::{Run, index_schema};
 use crate::row::key::hash_key;
 use crate::schema::TableSchema;
 use crate::version::TableView;
@@ -32,14 +32,14 @@ pub use keys::keys_of;
 #[cfg(test)]
 mod tests;
 
-/// The row of `view`'s stores that has primary key `key`, is live at the view's timestamp, and `counts`.
+/// The row of `view`'s stores whose key `id` is `key`, which is live at the view's timestamp, and `counts`.
 ///
 /// # Errors
 /// Io or Corrupt when key blocks cannot be read.
-pub fn find(view: &TableView, key: &[u8], counts: impl Fn(RowRef) -> bool) -> Result<Option<RowRef>> {
+pub fn find(view: &TableView, id: KeyId, key: &[u8], counts: impl Fn(RowRef) -> bool) -> Result<Option<RowRef>> {
     let wanted = |row: RowRef| !view.own().is_some_and(|own| own.is_deleted(row)) && counts(row);
     for delta in view.version().deltas.iter().rev() {
-        if let Some(offset) = delta.lookup(key, view.ts()) {
+        if let Some(offset) = delta.lookup(id, key, view.ts()) {
             let row = RowRef::new(delta.id(), offset);
             if wanted(row) {
                 return Ok(Some(row));
@@ -47,26 +47,31 @@ pub fn find(view: &TableView, key: &[u8], counts: impl Fn(RowRef) -> bool) -> Re
         }
     }
     for run in view.version().runs.iter().rev() {
-        if let Some(row) = find_in_run(view.schema(), run, key, Some(view.ts()), wanted)? {
+        if let Some(row) = find_in_run(view.schema(), run, id, key, Some(view.ts()), wanted)? {
             return Ok(Some(row));
         }
     }
     Ok(None)
 }
 
-/// The row of `run` that has primary key `key`, is live at `at` (if given) and is `wanted`.
+/// The row of `run` whose key `id` is `key`, which is live at `at` (if given) and `wanted`.
 ///
 /// # Errors
-/// Io or Corrupt when key blocks cannot be read.
+/// Io or Corrupt when key blocks cannot be read; Internal for a key that the table has not.
 pub fn find_in_run(
     schema: &TableSchema,
     run: &Run,
+    id: KeyId,
     key: &[u8],
     at: Option<CommitTs>,
     wanted: impl Fn(RowRef) -> bool,
 ) -> Result<Option<RowRef>> {
-    let (keys, sought) = run.sought(key);
-    let key_schema = if run.index().is_some() { index_schema() } else { schema };
+    let (keys, sought) = run.sought(id, key);
+    let index = run.index(id);
+    if index.is_none() && !schema.is_order(schema.key_columns(id)) {
+        return Err(run.without_index(schema, id));
+    }
+    let key_schema = if index.is_some() { index_schema() } else { schema };
     let mut hash = None;
     for part in keys.find_segments(&sought) {
         let hash = *hash.get_or_insert_with(|| hash_key(&sought));
@@ -74,25 +79,20 @@ pub fn find_in_run(
             continue;
         }
         for found in part.segment.find_key(key_schema, &sought)? {
-            let Some((holder, row)) = row_at(run, part, found)? else { continue };
+            let held = match index {
+                None => Some((part, RowRef::new(part.segment.id(), found))),
+                Some(_) => run.indexed_row(&part.segment, found)?,
+            };
+            let Some((holder, row)) = held else { continue };
             let live = at.is_none_or(|at| !holder.segment.deletes().is_deleted(row.offset(), at));
-            if live && holder.range.contains(&row.offset()) && wanted(row) && has_key(schema, run, holder, row, key)? {
+            if !live || !holder.range.contains(&row.offset()) || !wanted(row) {
+                continue;
+            }
+            // A key index knows but hashes.
+            if index.is_none() || holder.segment.key_of(schema, id, row.offset())?.as_deref() == Some(key) {
                 return Ok(Some(row));
             }
         }
     }
     Ok(None)
-}
-
-/// The row that row `at` of `part`, a segment of `run` or of its key index, stands for.
-fn row_at<'a>(run: &'a Run, part: &'a RunSegment, at: u32) -> Result<Option<(&'a RunSegment, RowRef)>> {
-    match run.index() {
-        None => Ok(Some((part, RowRef::new(part.segment.id(), at)))),
-        Some(_) => run.indexed_row(&part.segment, at),
-    }
-}
-
-/// Whether `row`, which was found by `key`, has it: a key index knows but its hash.
-fn has_key(schema: &TableSchema, run: &Run, holder: &RunSegment, row: RowRef, key: &[u8]) -> Result<bool> {
-    Ok(run.index().is_none() || holder.segment.primary_key(schema, row.offset())? == key)
 }

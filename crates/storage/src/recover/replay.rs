@@ -9,8 +9,8 @@ use crate::deletes::{DeleteFile, DeleteSet, NamedDeletes};
 use crate::delta_store::DeltaGeneration;
 use crate::disk::Disk;
 use crate::error::{Error, Result};
-use crate::ids::{CommitTs, ContainerId, LogPosition, TableId};
-use crate::main_store::{Run, RunSegment};
+use crate::ids::{CommitTs, ContainerId, KeyId, LogPosition, TableId};
+use crate::main_store::{Run, RunIndex, RunSegment};
 use crate::manifest::{Manifest, ManifestRun};
 use crate::segment::{BlockCache, Segment, SegmentMeta};
 use crate::version::{Root, TableVersion};
@@ -114,8 +114,9 @@ impl Replay {
             let segment = Segment::open(meta.clone(), self.disk.clone(), self.cache.clone());
             segments.push(RunSegment { segment, range: range.clone() });
         }
-        let index = run.index.as_deref().map(|index| self.manifest_run(index)).transpose()?;
-        Ok(Arc::new(Run::new(run.id, segments)?.with_index(index)))
+        let index = |(key, run): &(KeyId, ManifestRun)| Ok(RunIndex { key: *key, entries: self.manifest_run(run)? });
+        let indexes = run.indexes.iter().map(index).collect::<Result<Vec<_>>>()?;
+        Ok(Arc::new(Run::new(run.id, segments)?.with_indexes(indexes)))
     }
 
     /// Applies one record.
@@ -310,8 +311,11 @@ impl Replay {
                 .unwrap_or_else(|| Segment::open(meta.clone(), self.disk.clone(), self.cache.clone()));
             segments.push(RunSegment { segment, range: range.clone() });
         }
-        let index = run.index.as_deref().map(|index| self.open_run(table, index)).transpose()?;
-        Ok(Arc::new(Run::new(run.id, segments)?.with_index(index)))
+        let mut indexes = Vec::with_capacity(run.indexes.len());
+        for (key, run) in &run.indexes {
+            indexes.push(RunIndex { key: *key, entries: self.open_run(table, run)? });
+        }
+        Ok(Arc::new(Run::new(run.id, segments)?.with_indexes(indexes)))
     }
 
     fn known_segment(&self, table: TableId, meta: &SegmentMeta) -> Option<Arc<Segment>> {

@@ -12,13 +12,13 @@ use super::encoding::Damage;
 use super::format::BlockRef;
 use super::reader::Segment;
 use crate::error::{Error, Result};
-use crate::ids::ColumnId;
+use crate::ids::{ColumnId, KeyId};
 use crate::row::Value;
 use crate::row::key::KeyCodec;
 use crate::schema::TableSchema;
 
 impl Segment {
-    /// False if no row, deleted or not, has a primary key with hash `hash` ([`crate::row::key::hash_key`]). True without a filter.
+    /// False if no row, deleted or not, has the sort key, a key of the table, with hash `hash` ([`crate::row::key::hash_key`]). True without a filter.
     ///
     /// # Errors
     /// Corrupt or Io.
@@ -26,7 +26,7 @@ impl Segment {
         Ok(self.key_filter()?.is_none_or(|filter| filter.may_contain(hash)))
     }
 
-    /// The filter over the hashes of all primary keys, to be held by whoever may not wait for a read; `None` without one.
+    /// The filter over the hashes of all keys, to be held by whoever may not wait for a read; `None` without one.
     ///
     /// # Errors
     /// Corrupt or Io.
@@ -50,8 +50,7 @@ impl Segment {
         }
     }
 
-    /// The rows whose encoded primary key is `key`, deleted ones included. For tables whose sort key is the primary key.
-    /// O(log rows).
+    /// The rows whose encoded sort key is `key`, deleted ones included. For tables whose sort key is a key. O(log rows).
     ///
     /// # Errors
     /// Corrupt or Io; Internal for another table, or a key that is none.
@@ -59,7 +58,7 @@ impl Segment {
         if self.meta().key_bounds.as_ref().is_some_and(|bounds| key < &*bounds.min || key > &*bounds.max) {
             return Ok(0..0);
         }
-        let values = KeyCodec::new(schema, &schema.primary_key).decode(key)?;
+        let values = KeyCodec::new(schema, &schema.sort_key).decode(key)?;
         self.find_key_values(schema, &values)
     }
 
@@ -68,39 +67,43 @@ impl Segment {
     /// # Errors
     /// Corrupt or Io; Internal for another table or a row that is not there.
     pub fn sort_key(&self, schema: &TableSchema, offset: u32) -> Result<Vec<u8>> {
-        self.encoded(schema, &schema.sort_key, offset)
-    }
-
-    /// The encoded primary key of row `offset`; empty for a table without one. Errors as [`Segment::sort_key`].
-    pub fn primary_key(&self, schema: &TableSchema, offset: u32) -> Result<Vec<u8>> {
-        self.encoded(schema, &schema.primary_key, offset)
-    }
-
-    fn encoded(&self, schema: &TableSchema, columns: &[ColumnId], offset: u32) -> Result<Vec<u8>> {
         let mut key = Vec::new();
+        let values = self.values_of(schema, &schema.sort_key, offset)?;
+        KeyCodec::new(schema, &schema.sort_key).encode_values(&values, &mut key)?;
+        Ok(key)
+    }
+
+    /// Key `id` of row `offset`, encoded; `None` if the row is without it. Errors as [`Segment::sort_key`].
+    pub fn key_of(&self, schema: &TableSchema, id: KeyId, offset: u32) -> Result<Option<Vec<u8>>> {
+        let columns = schema.key_columns(id);
+        let values = self.values_of(schema, columns, offset)?;
+        if values.iter().any(Value::is_null) {
+            return Ok(None);
+        }
+        let mut key = Vec::new();
+        KeyCodec::of_values(schema, columns).encode_values(&values, &mut key)?;
+        Ok(Some(key))
+    }
+
+    fn values_of(&self, schema: &TableSchema, columns: &[ColumnId], offset: u32) -> Result<Vec<Value>> {
         let value = |id| {
             let column = schema.column(id);
             let missing = || Error::internal(format!("table {} has no key column {id}", schema.name));
             self.value(column.ok_or_else(missing)?, offset)
         };
-        let values = columns.iter().map(|id| value(*id)).collect::<Result<Vec<_>>>()?;
-        KeyCodec::new(schema, columns).encode_values(&values, &mut key)?;
-        Ok(key)
+        columns.iter().map(|id| value(*id)).collect()
     }
 
-    /// As [`Segment::find_key`], for a key that is not encoded: one value per column of the primary key, none NULL.
+    /// As [`Segment::find_key`], for a key that is not encoded: one value per column of the sort key, none NULL.
     ///
     /// # Errors
     /// As [`Segment::find_key`].
     pub fn find_key_values(&self, schema: &TableSchema, key: &[Value]) -> Result<Range<u32>> {
-        if schema.primary_key.is_empty()
-            || schema.primary_key != schema.sort_key
-            || key.len() != schema.primary_key.len()
-        {
+        if schema.ordered_key().is_none() || key.len() != schema.sort_key.len() {
             return Err(Error::internal(format!("table {} cannot be searched by this key", schema.name)));
         }
         let mut rows = 0..self.rows() as usize;
-        for (id, value) in schema.primary_key.iter().zip(key) {
+        for (id, value) in schema.sort_key.iter().zip(key) {
             let column = self
                 .meta()
                 .column(*id)

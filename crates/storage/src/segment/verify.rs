@@ -109,7 +109,7 @@ impl Segment {
         }
         if let Some(at) = &meta.key_filter {
             let filter = self.load_filter(at)?;
-            let key = &schema.primary_key;
+            let key = &schema.sort_key;
             let keys = KeyCodec::new(schema, key).encode_arrays(&self.key_columns(schema, key)?)?;
             if !keys.iter().all(|key| filter.may_contain(hash_key(key))) {
                 return Err(self.damage(Some(at), "the key filter denies a key".to_owned()));

@@ -108,14 +108,14 @@ fn write_blocks(out: &mut Output<'_>, schema: &TableSchema, columns: &[ArrayRef]
         return Err(Error::internal(format!("segment of table {}: rows out of order", schema.name)));
     }
     let key_bounds = sort_keys.as_ref().map(|keys| zone::key_bounds(keys.get(0), keys.get(rows as usize - 1)));
-    // Where another order was asked for, the filter over the primary keys is that of the key index.
-    let primary_keys = sort_keys.filter(|_| schema.primary_key == schema.sort_key);
+    // Where the order is that of no key, the filters are those of the key indexes.
+    let ordered_keys = sort_keys.filter(|_| schema.ordered_key().is_some());
 
     let mut metas = Vec::with_capacity(columns.len());
     for (array, column) in columns.iter().zip(&schema.columns) {
         metas.push(write_column(out, column, array)?);
     }
-    let key_filter = match primary_keys {
+    let key_filter = match ordered_keys {
         None => None,
         Some(keys) => {
             let hashes: Vec<u64> = keys.iter().map(hash_key).collect();

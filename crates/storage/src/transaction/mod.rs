@@ -28,7 +28,7 @@ use crate::catalog::{Catalog, TableDefinition};
 use crate::commit::Engine;
 use crate::error::{Error, ErrorKind, Result, sqlstate};
 use crate::ids::{CommitTs, TableId};
-use crate::row::key::KeyCodec;
+use crate::row::key::TableKey;
 use crate::schema::TableSchema;
 use crate::settings::Synchronous;
 use crate::txn::{DdlChange, OwnKeys, WriteSet};
@@ -68,8 +68,8 @@ pub struct Transaction {
     /// The snapshot's catalog, or one of this transaction's own after DDL.
     catalog: Arc<Catalog>,
     writes: WriteSet,
-    /// Keys of the buffered rows, per table that has a key.
-    keys: BTreeMap<TableId, OwnKeys>,
+    /// Keys of the buffered rows, per table that has keys and per key.
+    keys: BTreeMap<TableId, Box<[OwnKeys]>>,
     savepoints: Standing,
 }
 
@@ -160,11 +160,12 @@ impl Transaction {
         statement.check_unchanged()?;
         let Some(writes) = statement.finish()? else { return Ok(()) };
         self.check_own_references(&writes)?;
-        if let Some(codec) = self.codec(&writes.schema) {
-            let (view, keys) = (self.view(writes.schema.id)?, self.keys.get(&writes.schema.id));
-            let check = KeyCheck { schema: &writes.schema, view, keys, deleted: &writes.deleted };
-            check.rows(&codec, &writes.rows)?;
-            check.runs(&writes.rows, &codec, &writes.runs)?;
+        if writes.schema.has_keys() {
+            let (view, own) = (self.view(writes.schema.id)?, self.own_keys(writes.schema.id));
+            let keys = TableKey::all(&writes.schema);
+            let check = KeyCheck { schema: &writes.schema, view, keys: &keys, own, deleted: &writes.deleted };
+            check.rows(&writes.rows)?;
+            check.runs(&writes.rows, &writes.runs)?;
         }
         if self.must_spill(&writes) {
             return self.take_over_aside(writes);
@@ -229,14 +230,15 @@ impl Transaction {
     /// Forgets the transaction's writes; so does dropping it.
     pub fn rollback(self) {}
 
-    /// How keys of `schema`'s table are encoded, if it has one.
-    fn codec(&self, schema: &TableSchema) -> Option<KeyCodec> {
-        schema.has_key().then(|| KeyCodec::new(schema, &schema.primary_key))
+    /// Keys of the buffered rows of `table`, one for each of its keys if there are any.
+    fn own_keys(&self, table: TableId) -> &[OwnKeys] {
+        self.keys.get(&table).map_or(&[], |keys| keys)
     }
 
-    /// No keys yet, for a table that has one.
-    fn new_keys(&self, schema: &TableSchema) -> Option<OwnKeys> {
-        self.codec(schema).map(|codec| OwnKeys::new(codec, &self.engine.memory))
+    /// No rows yet, for each key of a table that has any.
+    fn new_keys(&self, schema: &TableSchema) -> Option<Box<[OwnKeys]>> {
+        let new = |key| OwnKeys::new(key, &self.engine.memory);
+        schema.has_keys().then(|| TableKey::all(schema).into_iter().map(new).collect())
     }
 
     fn check_may_write(&self) -> Result<()> {

@@ -12,11 +12,11 @@ use crate::version::TableView;
 
 impl Transaction {
     /// Ends a transaction that has written nothing by writing one row, and commits it: in the place of `deleted`, the row of
-    /// `view` that has `key`, if one does, comes the row with the values `inserted`, one for each column, if there are any. It has
-    /// the same key. Returns when the commit is durable under the transaction's mode, with all before it.
+    /// `view` that has `key`, by which rows of `table` are found, if one does, comes the row with the values `inserted`, one for each
+    /// column, if there are any. It has the same `key`; its other keys are its own. Returns when the commit is durable under the transaction's mode, with all before it.
     ///
     /// # Errors
-    /// Constraint for a value the table does not take, or a key that a row has already (23505) when none is deleted; Conflict
+    /// Constraint for a value the table does not take, or a key that another row has already (23505); Conflict
     /// (40001): run the statement again; Full and Closed as [`Transaction::commit`]. Nothing was written then.
     pub fn write_row(
         self,
@@ -33,14 +33,20 @@ impl Transaction {
         let mut rows = RowBuffer::new(table.layout().clone());
         if let Some(values) = inserted {
             rows.push_values(values)?;
-            if deleted.is_none() && point::find(view, key, |_| true)?.is_some() {
-                return Err(duplicate_key(table.schema(), key));
+            if deleted.is_none() && point::find(view, table.key(), key, |_| true)?.is_some() {
+                return Err(duplicate_key(table.schema(), table.key(), key));
+            }
+        }
+        let others = if rows.is_empty() { Vec::new() } else { table.other_keys(rows.row(0)) };
+        for (id, other) in &others {
+            if point::find(view, *id, other, |row| Some(row) != deleted)?.is_some() {
+                return Err(duplicate_key(table.schema(), *id, other));
             }
         }
         if rows.bytes() > limits::COMMIT_BYTES_MAX {
             return self.write_large_row(table, deleted, inserted);
         }
-        let write = RowWrite { table, key, deleted, inserted: rows };
+        let write = RowWrite { table, key, deleted, inserted: rows, others: &others };
         self.engine.commit_row(&self.snapshot, &write, self.mode.synchronous)
     }
 

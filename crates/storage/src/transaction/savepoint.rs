@@ -50,9 +50,11 @@ impl Transaction {
             if let Some(now) = now
                 && let Some(keys) = self.keys.get_mut(table)
             {
-                roll_back(keys, now, then);
+                keys.iter_mut().for_each(|keys| roll_back(keys, now, then));
             } else if let Some(mut keys) = self.new_keys(then.schema()) {
-                then.live_rows_from(0).for_each(|(offset, row)| keys.insert(offset, row));
+                for keys in &mut keys {
+                    then.live_rows_from(0).for_each(|(offset, row)| keys.insert(offset, row));
+                }
                 self.keys.insert(*table, keys);
             }
         }

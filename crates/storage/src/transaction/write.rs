@@ -66,7 +66,7 @@ impl Transaction {
             self.writes.tables.entry(schema.id).or_insert_with(|| Arc::new(TableWrites::new(schema.clone(), memory)));
         let own = Arc::make_mut(own);
         let first = own.rows().len() as u32;
-        if let Some(keys) = self.keys.get_mut(&schema.id) {
+        for keys in self.keys.get_mut(&schema.id).into_iter().flatten() {
             for offset in deleted.by_container.get(&own.rows().id()).into_iter().flatten() {
                 if let Some(row) = own.rows().row(offset) {
                     keys.remove(offset, row);
@@ -75,7 +75,7 @@ impl Transaction {
         }
         own.delete(deleted.by_container);
         own.insert(rows, runs);
-        if let Some(keys) = self.keys.get_mut(&schema.id) {
+        for keys in self.keys.get_mut(&schema.id).into_iter().flatten() {
             own.rows().rows_from(first).for_each(|(offset, row)| keys.insert(offset, row));
         }
     }

@@ -1,15 +1,16 @@
 //! Keys of the live rows a transaction has inserted and not written aside, to the row that has each.
 //!
-//! Only the transaction's newest state has it: views never ask. Rows hold their keys, so an entry is a hash and an offset.
+//! One of them for each key of a table. Only the transaction's newest state has it: views never ask. Rows hold their keys, so an entry is a hash and an offset.
 
 use std::sync::Arc;
 
 use hashbrown::HashTable;
 
 use super::OwnRows;
+use crate::ids::KeyId;
 use crate::memory::{Charge, MemoryBudget, MemoryKind};
 use crate::row::RowView;
-use crate::row::key::{KeyCodec, hash_key};
+use crate::row::key::{TableKey, hash_key};
 
 /// A row and the hash of its key.
 #[derive(Clone, Copy, Debug)]
@@ -18,10 +19,10 @@ struct Entry {
     row: u32,
 }
 
-/// The keys of one table's own rows.
+/// One key of a table, for the own rows that have it.
 #[derive(Debug)]
 pub struct OwnKeys {
-    codec: KeyCodec,
+    of: TableKey,
     entries: HashTable<Entry>,
     charge: Charge,
     /// The key at hand.
@@ -29,17 +30,17 @@ pub struct OwnKeys {
 }
 
 impl OwnKeys {
-    /// No keys yet, as `codec` encodes them.
+    /// No rows yet, for the key `of` a table.
     #[must_use]
-    pub fn new(codec: KeyCodec, budget: &Arc<MemoryBudget>) -> Self {
+    pub fn new(of: TableKey, budget: &Arc<MemoryBudget>) -> Self {
         let charge = budget.charge(MemoryKind::WriteSets, 0);
-        Self { codec, entries: HashTable::new(), charge, key: Vec::new() }
+        Self { of, entries: HashTable::new(), charge, key: Vec::new() }
     }
 
-    /// How keys are encoded.
+    /// Which key of the table.
     #[must_use]
-    pub fn codec(&self) -> &KeyCodec {
-        &self.codec
+    pub fn id(&self) -> KeyId {
+        self.of.id()
     }
 
     /// How many there are.
@@ -68,24 +69,21 @@ impl OwnKeys {
         let has_key = |entry: &Entry| {
             theirs.clear();
             entry.hash == hash
-                && rows.row(entry.row).is_some_and(|row| {
-                    self.codec.encode_row(row, &mut theirs);
-                    theirs == key
-                })
+                && rows.row(entry.row).is_some_and(|row| self.of.encode_row(row, &mut theirs) && theirs == key)
         };
         self.entries.find(hash, has_key).map(|entry| entry.row)
     }
 
-    /// Adds the key of `row`, which stands at `offset`; no other live row has it.
+    /// Adds the key of `row`, which stands at `offset`, if it has one; no other live row has it.
     pub fn insert(&mut self, offset: u32, row: RowView<'_>) {
-        let hash = self.hash(row);
+        let Some(hash) = self.hash(row) else { return };
         self.entries.insert_unique(hash, Entry { hash, row: offset }, |entry| entry.hash);
         self.recount();
     }
 
     /// Removes the key of `row`, which stands at `offset`, if it is there.
     pub fn remove(&mut self, offset: u32, row: RowView<'_>) {
-        let hash = self.hash(row);
+        let Some(hash) = self.hash(row) else { return };
         if let Ok(entry) = self.entries.find_entry(hash, |entry| entry.row == offset) {
             entry.remove();
         }
@@ -97,10 +95,9 @@ impl OwnKeys {
         self.recount();
     }
 
-    fn hash(&mut self, row: RowView<'_>) -> u64 {
+    fn hash(&mut self, row: RowView<'_>) -> Option<u64> {
         self.key.clear();
-        self.codec.encode_row(row, &mut self.key);
-        hash_key(&self.key)
+        self.of.encode_row(row, &mut self.key).then(|| hash_key(&self.key))
     }
 
     fn recount(&mut self) {

@@ -7,9 +7,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::catalog::{ColumnDefinition, TableDefinition};
-use crate::ids::{ContainerId, RowRef, TableId};
+use crate::ids::{ContainerId, KeyId, RowRef, TableId};
 use crate::memory::{MemoryBudget, MemoryKind};
-use crate::row::key::KeyCodec;
+use crate::row::key::TableKey;
 use crate::row::{RowBuffer, RowLayout, Value};
 use crate::schema::{DataType, TableSchema};
 
@@ -127,12 +127,12 @@ fn a_statement_costs_its_own_size_whoever_looks_on() {
 fn keys_are_found_by_value_and_removed_by_row() {
     let (schema, budget) = (schema(), MemoryBudget::new(u64::MAX));
     let mut writes = TableWrites::new(schema.clone(), &budget);
-    let codec = KeyCodec::new(&schema, &schema.primary_key);
-    let mut keys = OwnKeys::new(codec.clone(), &budget);
+    let table_key = TableKey::of(&schema, KeyId::PRIMARY).unwrap();
+    let mut keys = OwnKeys::new(table_key.clone(), &budget);
     writes.insert(rows(&schema, (0..1_000).chain([5])), Vec::new());
     let key = |id: i64| {
         let mut key = Vec::new();
-        codec.encode_values(&[Value::Int(id)], &mut key).unwrap();
+        table_key.codec().encode_values(&[Value::Int(id)], &mut key).unwrap();
         key
     };
     let before = budget.used(MemoryKind::WriteSets);

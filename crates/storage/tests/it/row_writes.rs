@@ -37,7 +37,7 @@ fn act(txn: Transaction, table: &KeyedTable, act: Act, row: &Row) -> Result<Opti
     let view = txn.view(table.schema().id)?;
     let mut key = Vec::new();
     table.encode(&[Value::Int(row.0)], &mut key)?;
-    let found = if act == Act::Insert { None } else { txn.find_key(&view, &key)? };
+    let found = if act == Act::Insert { None } else { txn.find_key(&view, table.key(), &key)? };
     if act != Act::Insert && found.is_none() {
         return Ok(None);
     }

@@ -20,7 +20,7 @@ use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::sqlparser::ast::Statement as Ast;
 use mainstem_storage::error::sqlstate;
-use mainstem_storage::ids::{ColumnId, RowRef};
+use mainstem_storage::ids::{ColumnId, KeyId, RowRef};
 use mainstem_storage::point;
 use mainstem_storage::schema::TableSchema;
 use mainstem_storage::transaction::Transaction;
@@ -36,14 +36,19 @@ use crate::sql::{ConflictTarget, EXCLUDED, Insert, OnConflict, ROW_REF, Target, 
 /// A key of a table: no two rows have it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Key {
+    id: KeyId,
     constraint: String,
     columns: Vec<ColumnId>,
 }
 
-/// The keys of `table`.
+/// The keys of `table`, in the order in which they are looked at.
 fn keys_of(table: &TableSchema) -> Vec<Key> {
-    let primary = Key { constraint: format!("{}_pkey", table.name), columns: table.primary_key.clone() };
-    if table.has_key() { vec![primary] } else { Vec::new() }
+    let key = |(id, columns): (KeyId, &[ColumnId])| Key {
+        id,
+        constraint: table.key_name(id).into_owned(),
+        columns: columns.to_vec(),
+    };
+    table.keys().map(key).collect()
 }
 
 /// The keys that ON CONFLICT looks at.
@@ -124,11 +129,19 @@ pub(super) struct Conflicts {
     view: Arc<TableView>,
     arbiters: Vec<Key>,
     arm: Option<Arm>,
-    /// Keys inserted by this statement, with the number of the arbiter.
-    inserted: HashSet<(usize, Box<[u8]>)>,
+    /// For each arbiter, keys inserted by this statement.
+    inserted: Vec<HashSet<Box<[u8]>>>,
     /// Rows replaced by this statement.
     replaced: HashSet<RowRef>,
     memory: MemoryReservation,
+}
+
+/// A key of a row that was to come.
+struct KeyOfRow {
+    /// Which of the arbiters, by number and by id.
+    arbiter: usize,
+    id: KeyId,
+    bytes: Box<[u8]>,
 }
 
 /// What became of a batch.
@@ -169,7 +182,7 @@ impl Conflicts {
             }
         };
         let memory = env.reservation("ON CONFLICT");
-        let (inserted, replaced) = (HashSet::new(), HashSet::new());
+        let (inserted, replaced) = (vec![HashSet::new(); arbiters.len()], HashSet::new());
         Ok(Some(Self { table: table.clone(), view, arbiters, arm, inserted, replaced, memory }))
     }
 
@@ -204,31 +217,32 @@ impl Conflicts {
     fn fates(&mut self, transaction: &Transaction, batch: &RecordBatch) -> Result<Vec<Fate>> {
         let mut keys = Vec::with_capacity(self.arbiters.len());
         for key in &self.arbiters {
-            // The only kind of key there is.
-            debug_assert_eq!(key.columns, self.table.primary_key);
-            keys.push(point::keys_of(&self.view, batch)?);
+            keys.push(point::keys_of(&self.view, key.id, batch)?);
         }
         let mut fates = Vec::with_capacity(batch.num_rows());
         for row in 0..batch.num_rows() {
-            let of_row: Vec<(usize, &[u8])> =
-                keys.iter().enumerate().filter_map(|(arbiter, keys)| Some((arbiter, &**keys.get(row)?))).collect();
-            fates.push(self.fate(transaction, &of_row)?);
+            let of_row = |(arbiter, (key, keys)): (usize, (&Key, &Vec<Option<Box<[u8]>>>))| {
+                // A row without a key conflicts with none.
+                keys.get(row)?.clone().map(|bytes| KeyOfRow { arbiter, id: key.id, bytes })
+            };
+            let of_row: Vec<KeyOfRow> = self.arbiters.iter().zip(&keys).enumerate().filter_map(of_row).collect();
+            fates.push(self.fate(transaction, of_row)?);
         }
         Ok(fates)
     }
 
-    fn fate(&mut self, transaction: &Transaction, keys: &[(usize, &[u8])]) -> Result<Fate> {
-        for (arbiter, key) in keys {
-            if self.inserted.contains(&(*arbiter, Box::from(*key))) {
+    fn fate(&mut self, transaction: &Transaction, keys: Vec<KeyOfRow>) -> Result<Fate> {
+        for key in &keys {
+            if self.inserted.get(key.arbiter).is_some_and(|inserted| inserted.contains(&key.bytes)) {
                 return if self.arm.is_some() { Err(twice()) } else { Ok(Fate::LeaveOut) };
             }
-            if let Some(there) = transaction.find_key(&self.view, key)? {
+            if let Some(there) = transaction.find_key(&self.view, key.id, &key.bytes)? {
                 return Ok(if self.arm.is_some() { Fate::Update(there) } else { Fate::LeaveOut });
             }
         }
-        for (arbiter, key) in keys {
-            self.memory.try_grow(key.len() + SEEN_BYTES).map_err(|e| from_datafusion(&e))?;
-            self.inserted.insert((*arbiter, Box::from(*key)));
+        for key in keys {
+            self.memory.try_grow(key.bytes.len() + SEEN_BYTES).map_err(|e| from_datafusion(&e))?;
+            self.inserted.get_mut(key.arbiter).map(|inserted| inserted.insert(key.bytes));
         }
         Ok(Fate::Insert)
     }

@@ -12,13 +12,13 @@ use crate::commit::{Engine, TableStamp};
 use crate::deletes::{DeleteCollector, DeleteFile, DeleteSet, Lookups, named_bytes};
 use crate::delta_store::DeltaGeneration;
 use crate::error::{Error, Result};
-use crate::ids::{CommitTs, ContainerId, RowRef, TableId};
+use crate::ids::{CommitTs, ContainerId, KeyId, RowRef, TableId};
 use crate::limits;
 use crate::main_store::{Run, RunSegment};
 use crate::order::first_shared_key;
 use crate::point;
 use crate::row::RowBuffer;
-use crate::row::key::{KeyCodec, hash_key};
+use crate::row::key::{TableKey, hash_key};
 use crate::schema::TableSchema;
 use crate::txn::{DdlChange, TableWrites, WriteSet};
 use crate::version::{Root, Snapshot, TableVersion, TableView};
@@ -38,8 +38,8 @@ pub(super) struct PreparedTable {
     pub schema: Arc<TableSchema>,
     /// Live rows for the delta; few enough for the lock.
     pub rows: RowBuffer,
-    /// Encoded primary keys of `rows`, in row order; empty without a key.
-    pub keys: Vec<Box<[u8]>>,
+    /// The keys of the table, each with those that `rows` take.
+    keys: Box<[NewKeys]>,
     /// Large inserts, written aside.
     pub runs: Vec<Arc<Run>>,
     /// Deletes by container, as of P, after forwarding; those of `runs` among them.
@@ -52,9 +52,28 @@ pub(super) struct PreparedTable {
     pub first_delta: Option<Arc<DeltaGeneration>>,
     /// Where the rows named by the snapshot were: what forwarding starts from again.
     named: BTreeMap<ContainerId, RoaringBitmap>,
-    codec: Option<KeyCodec>,
-    /// Key filters of the segments of `runs`, or of their key indexes, in memory for the check under the lock.
+    /// Key filters of the segments of `runs` and of their key indexes, in memory for the check under the lock.
     filters: BTreeMap<ContainerId, Arc<BlockedBloom>>,
+}
+
+/// One key of a table, and what the commit's rows have as such.
+struct NewKeys {
+    id: KeyId,
+    /// Encoded, in row order; rows without the key left out.
+    encoded: Vec<Box<[u8]>>,
+}
+
+impl NewKeys {
+    fn of(key: &TableKey, rows: &RowBuffer) -> Self {
+        let mut encoded = Vec::with_capacity(rows.len());
+        for row in 0..rows.len() {
+            let mut bytes = Vec::new();
+            if key.encode_row(rows.row(row), &mut bytes) {
+                encoded.push(bytes.into());
+            }
+        }
+        Self { id: key.id(), encoded }
+    }
 }
 
 /// What a commit may still put into deltas under the lock, over all its tables.
@@ -74,7 +93,6 @@ pub(super) enum Validation {
 impl PreparedTable {
     fn new(engine: &Engine, writes: &TableWrites, created: bool, room: &mut Room) -> Result<Self> {
         let schema = writes.schema().clone();
-        let codec = schema.has_key().then(|| KeyCodec::new(&schema, &schema.primary_key));
         let mut runs = writes.runs().to_vec();
         let rows = match live_rows(writes, room) {
             Some(rows) => rows,
@@ -84,33 +102,22 @@ impl PreparedTable {
             }
         };
         let mut table = Self {
+            keys: TableKey::all(&schema).iter().map(|key| NewKeys::of(key, &rows)).collect(),
             rows,
-            keys: Vec::new(),
             runs,
             deletes: BTreeMap::new(),
             aside: None,
             version: None,
             first_delta: created.then(|| DeltaGeneration::new(engine.next_container(), schema.clone()).into()),
             named: writes.stored_deletes(),
-            codec,
             filters: BTreeMap::new(),
             schema,
         };
         room.rows -= table.rows.len();
         room.bytes -= table.rows.bytes().min(room.bytes);
-        if table.codec.is_some() {
-            let keys = table.runs.iter().map(|run| run.index().unwrap_or(run));
-            for part in keys.flat_map(|run| run.segments()) {
-                if let Some(filter) = part.segment.key_filter()? {
-                    table.filters.insert(part.segment.id(), filter);
-                }
-            }
-        }
-        if let Some(codec) = &table.codec {
-            for row in 0..table.rows.len() {
-                let mut key = Vec::new();
-                codec.encode_row(table.rows.row(row), &mut key);
-                table.keys.push(key.into());
+        for part in table.runs.iter().flat_map(|run| run.all_segments()) {
+            if let Some(filter) = part.segment.key_filter()? {
+                table.filters.insert(part.segment.id(), filter);
             }
         }
         Ok(table)
@@ -179,18 +186,17 @@ impl PreparedTable {
 
     /// Checks that every new key is free at `view`'s timestamp, this commit's own deletes counted first.
     fn check_keys(&self, view: &TableView) -> Result<()> {
-        if self.codec.is_none() {
-            return Ok(());
-        }
-        for key in &self.keys {
-            if point::find(view, key, |row| !self.deletes_row(row))?.is_some() {
-                return Err(key_conflict(&self.schema));
+        for new in &self.keys {
+            for key in &new.encoded {
+                if point::find(view, new.id, key, |row| !self.deletes_row(row))?.is_some() {
+                    return Err(key_conflict(&self.schema));
+                }
             }
-        }
-        for run in &self.runs {
-            let taken = own_key_conflict(view, run, |row| !self.deletes_row(row))?;
-            if taken.is_some() {
-                return Err(key_conflict(&self.schema));
+            for run in &self.runs {
+                let taken = own_key_conflict(view, new.id, run, |row| !self.deletes_row(row))?;
+                if taken.is_some() {
+                    return Err(key_conflict(&self.schema));
+                }
             }
         }
         Ok(())
@@ -219,7 +225,7 @@ impl PreparedTable {
                 return Err(row_conflict(&self.schema));
             }
         }
-        if self.codec.is_none() || (self.keys.is_empty() && self.runs.is_empty()) {
+        if self.keys.is_empty() || (self.rows.is_empty() && self.runs.is_empty()) {
             return Ok(Validation::Free);
         }
         let mut looked_at = 0;
@@ -228,8 +234,8 @@ impl PreparedTable {
             if from == upto {
                 continue;
             }
-            for key in &self.keys {
-                let taken = delta.lookup(key, CommitTs::INFINITY);
+            for (id, key) in self.keys.iter().flat_map(|new| new.encoded.iter().map(|key| (new.id, key))) {
+                let taken = delta.lookup(id, key, CommitTs::INFINITY);
                 if taken.is_some_and(|offset| !self.deletes_row(RowRef::new(delta.id(), offset))) {
                     return Err(key_conflict(&self.schema));
                 }
@@ -260,25 +266,29 @@ impl PreparedTable {
             if delta.deletes().is_deleted_now(offset) || self.deletes_row(RowRef::new(delta.id(), offset)) {
                 continue;
             }
-            key.clear();
-            delta.key_of(offset, &mut key)?;
-            for run in &self.runs {
-                if exact {
-                    let counts = |row| !self.deletes_row(row);
-                    if point::find_in_run(&self.schema, run, &key, None, counts)?.is_some() {
-                        return Err(key_conflict(&self.schema));
+            for new in &self.keys {
+                key.clear();
+                if !delta.key_of(new.id, offset, &mut key)? {
+                    continue;
+                }
+                for run in &self.runs {
+                    if exact {
+                        let counts = |row| !self.deletes_row(row);
+                        if point::find_in_run(&self.schema, run, new.id, &key, None, counts)?.is_some() {
+                            return Err(key_conflict(&self.schema));
+                        }
+                    } else if self.may_have(run, new.id, &key) {
+                        return Ok(Validation::Again);
                     }
-                } else if self.may_have(run, &key) {
-                    return Ok(Validation::Again);
                 }
             }
         }
         Ok(Validation::Free)
     }
 
-    /// Whether `run`, one of this commit's own, may have `key`; looks at nothing but memory.
-    fn may_have(&self, run: &Run, key: &[u8]) -> bool {
-        let (keys, sought) = run.sought(key);
+    /// Whether `run`, one of this commit's own, may have `key` as key `id`; looks at nothing but memory.
+    fn may_have(&self, run: &Run, id: KeyId, key: &[u8]) -> bool {
+        let (keys, sought) = run.sought(id, key);
         let hash = hash_key(&sought);
         let denies =
             |part: &RunSegment| self.filters.get(&part.segment.id()).is_some_and(|filter| !filter.may_contain(hash));
@@ -407,16 +417,21 @@ impl Prepared {
     }
 }
 
-/// The first key of `run` that a live row of `view`'s stores has, among rows that `counts`.
+/// The first key `id` of `run` that a live row of `view`'s stores has, among rows that `counts`.
 ///
 /// # Errors
 /// Io or Corrupt when key blocks cannot be read.
-pub fn own_key_conflict(view: &TableView, run: &Run, counts: impl Fn(RowRef) -> bool) -> Result<Option<Vec<u8>>> {
+pub fn own_key_conflict(
+    view: &TableView,
+    id: KeyId,
+    run: &Run,
+    counts: impl Fn(RowRef) -> bool,
+) -> Result<Option<Vec<u8>>> {
     let schema = view.schema();
     let own_live = |row: RowRef| counts(row);
     let live = |row: RowRef| view.is_live(row) && counts(row);
     for other in &view.version().runs {
-        if let Some(key) = first_shared_key(schema, run, other, |a, b| own_live(a) && live(b))? {
+        if let Some(key) = first_shared_key(schema, id, run, other, |a, b| own_live(a) && live(b))? {
             return Ok(Some(key));
         }
     }
@@ -429,8 +444,9 @@ pub fn own_key_conflict(view: &TableView, run: &Run, counts: impl Fn(RowRef) -> 
                 continue;
             }
             key.clear();
-            delta.key_of(offset, &mut key)?;
-            if point::find_in_run(schema, run, &key, None, own_live)?.is_some() {
+            if delta.key_of(id, offset, &mut key)?
+                && point::find_in_run(schema, run, id, &key, None, own_live)?.is_some()
+            {
                 return Ok(Some(key));
             }
         }

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::{delta, key, rows, table};
 use crate::deletes::DeleteSet;
 use crate::delta_store::DeltaGeneration;
-use crate::ids::CommitTs;
+use crate::ids::{CommitTs, KeyId};
 use crate::row::{Value, array_of};
 use crate::schema::{DataType, TableSchema};
 
@@ -146,7 +146,11 @@ impl Model {
         }
         for number in self.probed() {
             let probe = key(&self.schema, &row(number, 0)[..2]);
-            assert_eq!(self.delta.lookup(&probe, ts), by_key.get(&probe).copied(), "key {number} at {at}");
+            assert_eq!(
+                self.delta.lookup(KeyId::PRIMARY, &probe, ts),
+                by_key.get(&probe).copied(),
+                "key {number} at {at}"
+            );
         }
         self.check_order(begun);
     }
@@ -181,7 +185,7 @@ impl Model {
         }
         for &offset in &offsets {
             let mut out = Vec::new();
-            self.delta.key_of(offset, &mut out).unwrap();
+            self.delta.key_of(KeyId::PRIMARY, offset, &mut out).unwrap();
             assert_eq!(out, key(&self.schema, &self.rows[offset as usize].0[..2]));
             assert_eq!(self.delta.begin_of(offset), Some(CommitTs(self.rows[offset as usize].1)));
         }
@@ -210,7 +214,7 @@ proptest! {
         }
         for number in model.probed() {
             let probe = key(&model.schema, &row(number, 0)[..2]);
-            prop_assert_eq!(model.delta.lookup_live(&probe), model.live.get(&number).copied());
+            prop_assert_eq!(model.delta.lookup_live(KeyId::PRIMARY, &probe), model.live.get(&number).copied());
         }
     }
 }

@@ -8,7 +8,7 @@ use arrow_array::types::Int64Type;
 use super::{delta, key, note, notes, rows};
 use crate::deletes::DeleteSet;
 use crate::delta_store::DeltaGeneration;
-use crate::ids::CommitTs;
+use crate::ids::{CommitTs, KeyId};
 use crate::row::Value;
 use crate::schema::TableSchema;
 
@@ -31,7 +31,7 @@ fn check(delta: &DeltaGeneration, schema: &TableSchema, at: u64, salt: u64) {
     assert_eq!(u64::from(rows), 2 * at, "the prefix of commit {at}");
     for k in [salt % HOT, (salt + 7) % HOT] {
         let wanted = (1..=at).rev().take(HOT as usize).find(|t| t % HOT == k);
-        let found = delta.lookup(&key(schema, &[Value::Int(k as i64)]), ts);
+        let found = delta.lookup(KeyId::PRIMARY, &key(schema, &[Value::Int(k as i64)]), ts);
         assert_eq!(found.map(u64::from), wanted.map(|t| 2 * t - 2), "hot key {k} at {at}");
         if let (Some(offset), Some(t)) = (found, wanted) {
             assert_eq!(delta.value(&schema.columns[1], offset).unwrap(), Value::Text(text(t).into()));
@@ -39,7 +39,7 @@ fn check(delta: &DeltaGeneration, schema: &TableSchema, at: u64, salt: u64) {
         }
     }
     for t in [salt % (at + 1), at, at + 1] {
-        let found = delta.lookup(&key(schema, &[Value::Int(COLD - t as i64)]), ts);
+        let found = delta.lookup(KeyId::PRIMARY, &key(schema, &[Value::Int(COLD - t as i64)]), ts);
         assert_eq!(found.map(u64::from), (1..=at).contains(&t).then(|| 2 * t - 1), "cold key of {t} at {at}");
     }
     assert_eq!(delta.deletes().count_at(ts), at.saturating_sub(HOT));
@@ -64,7 +64,7 @@ fn check_published(delta: &DeltaGeneration, schema: &TableSchema) {
     assert_eq!(delta.begin_of(last), Some(CommitTs(t)));
     assert_eq!(delta.value(&schema.columns[1], last).unwrap(), Value::Text(text(t).into()));
     assert_eq!(delta.read(&schema.columns[1], last..rows).unwrap().as_string_view().value(0), text(t));
-    assert!(delta.lookup(&key(schema, &[Value::Int(COLD - t as i64)]), CommitTs(t)).is_some());
+    assert!(delta.lookup(KeyId::PRIMARY, &key(schema, &[Value::Int(COLD - t as i64)]), CommitTs(t)).is_some());
 }
 
 fn check_order(delta: &DeltaGeneration, at: u64) {

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use crate::ids::{CommitTs, RowRef};
+use crate::ids::{CommitTs, KeyId, RowRef};
 use crate::main_store::key_index::testing::COLLIDE;
 use crate::main_store::{Run, RunSegment};
 use crate::order::index_writer::testing::SORT_ENTRIES;
@@ -29,7 +29,7 @@ fn indexed_table() -> impl Strategy<Value = Arc<TableSchema>> {
         schema.primary_key = key.into_iter().map(id).collect();
         schema.sort_key = sort.into_iter().map(id).collect();
         schema.layout = if schema.sort_key.is_empty() { Layout::Insertion } else { Layout::Sorted };
-        assert!(schema.has_key_index());
+        assert!(schema.indexed_keys().next().is_some());
         Arc::new(schema)
     })
 }
@@ -81,29 +81,29 @@ proptest! {
         let rows = distinct(&schema, &rows);
         let Some(run) = run(&schema, &target, &rows, schema.options.segment_rows as usize) else { return Ok(()) };
         prop_assert!(run.verify(&schema).is_empty(), "{:?}", run.verify(&schema));
-        prop_assert_eq!(run.index().unwrap().rows(), rows.len() as u64);
+        prop_assert_eq!(run.index(KeyId::PRIMARY).unwrap().rows(), rows.len() as u64);
         for (at, row) in placed(&schema, &run) {
             let key = key(&schema, &row);
-            prop_assert_eq!(find_in_run(&schema, &run, &key, None, |_| true).unwrap(), Some(at));
-            prop_assert_eq!(find_in_run(&schema, &run, &key, None, |row| row != at).unwrap(), None);
+            prop_assert_eq!(find_in_run(&schema, &run, KeyId::PRIMARY, &key, None, |_| true).unwrap(), Some(at));
+            prop_assert_eq!(find_in_run(&schema, &run, KeyId::PRIMARY, &key, None, |row| row != at).unwrap(), None);
             prop_assert!(run.segment(at.container()).unwrap().segment.key_filter().unwrap().is_none());
         }
         for row in &absent {
             let key = key(&schema, row);
             let there = rows.iter().any(|row| self::key(&schema, row) == key);
-            prop_assert_eq!(find_in_run(&schema, &run, &key, None, |_| true).unwrap().is_some(), there);
+            prop_assert_eq!(find_in_run(&schema, &run, KeyId::PRIMARY, &key, None, |_| true).unwrap().is_some(), there);
         }
         // Rows consumed from the front, and deleted ones, are not found.
         let half = run.rows() / 2;
         let rest = run.without_front(half).unwrap().unwrap();
         prop_assert!(rest.verify(&schema).is_empty(), "{:?}", rest.verify(&schema));
         for (number, (at, row)) in placed(&schema, &run).into_iter().enumerate() {
-            let found = find_in_run(&schema, &rest, &key(&schema, &row), None, |_| true).unwrap();
+            let found = find_in_run(&schema, &rest, KeyId::PRIMARY, &key(&schema, &row), None, |_| true).unwrap();
             prop_assert_eq!(found, (number as u64 >= half).then_some(at));
         }
         let (at, row) = placed(&schema, &run).pop().unwrap();
         run.segment(at.container()).unwrap().segment.deletes().record(CommitTs(5), &[at.offset()].into_iter().collect());
-        let find = |ts| find_in_run(&schema, &run, &key(&schema, &row), Some(CommitTs(ts)), |_| true).unwrap();
+        let find = |ts| find_in_run(&schema, &run, KeyId::PRIMARY, &key(&schema, &row), Some(CommitTs(ts)), |_| true).unwrap();
         prop_assert_eq!((find(4), find(5)), (Some(at), None));
     }
 
@@ -130,7 +130,7 @@ proptest! {
         };
         for accept in [&|_, _| true, &|x: RowRef, y: RowRef| even(x) && !even(y)] as [&dyn Fn(RowRef, RowRef) -> bool; 2] {
             let wanted = pairs(accept);
-            match first_shared_key(&schema, &a, &b, accept).unwrap() {
+            match first_shared_key(&schema, KeyId::PRIMARY, &a, &b, accept).unwrap() {
                 Some(found) => prop_assert!(wanted.contains(&found)),
                 None => prop_assert!(wanted.is_empty()),
             }
@@ -138,7 +138,7 @@ proptest! {
         let mut keys: Vec<_> = left.iter().chain(&right).map(|row| key(&schema, row)).collect();
         keys.sort();
         let repeated: Vec<_> = keys.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0].clone()).collect();
-        match first_repeated_key(&schema, &[a, b]).unwrap() {
+        match first_repeated_key(&schema, KeyId::PRIMARY, &[a, b]).unwrap() {
             Some(found) => prop_assert!(repeated.contains(&found)),
             None => prop_assert!(repeated.is_empty()),
         }
@@ -197,13 +197,13 @@ fn parts_that_a_run_keeps_are_indexed_as_far_as_they_are_its_own() {
     drop(written);
     assert!(new.verify(&schema).is_empty(), "{:?}", new.verify(&schema));
     for n in 0..20 {
-        let found = find_in_run(&schema, &new, &key(&schema, &row(n)), None, |_| true).unwrap();
+        let found = find_in_run(&schema, &new, KeyId::PRIMARY, &key(&schema, &row(n)), None, |_| true).unwrap();
         assert_eq!(found.is_some(), n >= 3, "row {n}");
     }
     // An index of other rows, or none, does not pass for it.
-    let rebuilt = |index| Run::new(new.id(), new.segments().to_vec()).unwrap().with_index(index);
-    assert_eq!(rebuilt(old.index().cloned()).verify(&schema).len(), 1);
-    assert_eq!(rebuilt(None).verify(&schema).len(), 1);
+    let rebuilt = |index| Run::new(new.id(), new.segments().to_vec()).unwrap().with_indexes(index);
+    assert_eq!(rebuilt(old.indexes().to_vec()).verify(&schema).len(), 1);
+    assert_eq!(rebuilt(Vec::new()).verify(&schema).len(), 1);
     // Files of spilled sorts are gone, and all others go with their runs.
     let listed = |run: &Run| run.all_segments().map(|part| part.segment.id()).collect::<Vec<_>>();
     let mut all = [listed(&old), listed(&new)].concat();

@@ -9,14 +9,19 @@ use arrow_array::types::Int64Type;
 use super::*;
 use crate::database::testing::{ID, Table, V, batch, key, rows_of, table};
 use crate::error::ErrorKind;
-use crate::ids::ContainerId;
+use crate::ids::{ContainerId, KeyId};
 
 /// What the probe finds must be the row that a scan finds.
 fn check(t: &Table, view: &std::sync::Arc<TableView>, ids: std::ops::Range<i64>) {
     let rows = rows_of(view);
     for id in ids {
         let wanted = rows.iter().find(|row| row.1 == id).map(|row| row.0);
-        assert_eq!(find(view, &key(view, id), |_| true).unwrap(), wanted, "key {id} in {:?}", t.db.containers());
+        assert_eq!(
+            find(view, KeyId::PRIMARY, &key(view, id), |_| true).unwrap(),
+            wanted,
+            "key {id} in {:?}",
+            t.db.containers()
+        );
     }
 }
 
@@ -65,9 +70,13 @@ fn rows_that_do_not_count_are_passed_over() {
     t.flush();
     t.update(3, 33);
     let view = t.view();
-    let newest = find(&view, &key(&view, 3), |_| true).unwrap().unwrap();
+    let newest = find(&view, KeyId::PRIMARY, &key(&view, 3), |_| true).unwrap().unwrap();
     assert!(view.version().deltas.iter().any(|delta| delta.id() == newest.container()));
-    assert_eq!(find(&view, &key(&view, 3), |row| row != newest).unwrap(), None, "older versions are dead");
+    assert_eq!(
+        find(&view, KeyId::PRIMARY, &key(&view, 3), |row| row != newest).unwrap(),
+        None,
+        "older versions are dead"
+    );
 }
 
 #[test]
@@ -80,7 +89,7 @@ fn own_deletes_hide_a_row_and_own_rows_are_not_looked_for() {
     t.write_in(&mut txn, &[3, 11], &[(50, None)]).unwrap();
     let view = txn.view(t.id).unwrap();
     for (id, there) in [(2, true), (3, false), (10, true), (11, false), (50, false)] {
-        assert_eq!(find(&view, &key(&view, id), |_| true).unwrap().is_some(), there, "key {id}");
+        assert_eq!(find(&view, KeyId::PRIMARY, &key(&view, id), |_| true).unwrap().is_some(), there, "key {id}");
     }
 }
 
@@ -93,7 +102,7 @@ fn a_run_is_probed_at_a_time_or_at_all_times() {
     t.delete(&[3]);
     let after = t.view();
     let (run, key) = (after.version().runs[0].clone(), key(&after, 3));
-    let at = |at| find_in_run(after.schema(), &run, &key, at, |_| true).unwrap().is_some();
+    let at = |at| find_in_run(after.schema(), &run, KeyId::PRIMARY, &key, at, |_| true).unwrap().is_some();
     assert_eq!([at(Some(before.ts())), at(Some(after.ts())), at(None)], [true, false, true]);
 }
 
@@ -144,8 +153,11 @@ fn own_rows_are_found_by_key_too() {
     let rows = rows_of(&view);
     for id in [0, 3, 4, 9, 10, 50, 999, 1_000, 1_499, 1_500, 5_999, 6_000] {
         let wanted = rows.iter().find(|row| row.1 == id).map(|row| row.0);
-        assert_eq!(txn.find_key(&view, &key(&view, id)).unwrap(), wanted, "key {id}");
+        assert_eq!(txn.find_key(&view, KeyId::PRIMARY, &key(&view, id)).unwrap(), wanted, "key {id}");
     }
-    let keys = keys_of(&view, &batch(&[(7, None), (4, Some(1))])).unwrap();
-    assert_eq!(keys.iter().map(|key| key.to_vec()).collect::<Vec<_>>(), [key(&view, 7), key(&view, 4)]);
+    let keys = keys_of(&view, KeyId::PRIMARY, &batch(&[(7, None), (4, Some(1))])).unwrap();
+    assert_eq!(
+        keys.iter().map(|key| key.as_ref().unwrap().to_vec()).collect::<Vec<_>>(),
+        [key(&view, 7), key(&view, 4)]
+    );
 }

@@ -54,7 +54,17 @@ impl KeyCodec {
                 missing_value: column.missing_value.clone(),
             }
         };
-        let parts: Vec<Part> = columns.iter().map(part).collect();
+        Self::of_parts(columns.iter().map(part).collect())
+    }
+
+    /// As [`KeyCodec::new`], for keys without NULLs only: as if all columns were NOT NULL.
+    #[must_use]
+    pub fn of_values(schema: &TableSchema, columns: &[ColumnId]) -> Self {
+        let parts = Self::new(schema, columns).parts.into_iter();
+        Self::of_parts(parts.map(|part| Part { nullable: false, ..part }).collect())
+    }
+
+    fn of_parts(parts: Vec<Part>) -> Self {
         let fixed_width = parts.iter().map(Part::width).sum();
         Self { parts, fixed_width }
     }
@@ -73,6 +83,19 @@ impl KeyCodec {
 
     pub(super) fn parts(&self) -> &[Part] {
         &self.parts
+    }
+
+    /// Whether one of the key columns is NULL in `row`, which may be of another schema version.
+    #[must_use]
+    pub fn is_null_in(&self, row: RowView<'_>) -> bool {
+        let columns = &row.schema().columns;
+        self.parts.iter().any(|part| {
+            let here = columns.get(part.position).is_some_and(|c| c.id == part.id);
+            match if here { Some(part.position) } else { row.schema().position(part.id) } {
+                Some(position) => row.is_null(position),
+                None => part.missing_value.is_null(),
+            }
+        })
     }
 
     /// Appends the key of `row` to `out`. The row may be of another schema version of the table; a column that it lacks

@@ -6,7 +6,8 @@
 //!    big-endian for numbers, escaped and ended by a zero byte for text. No encoding is a prefix of another one, so columns
 //!    simply follow one another.
 //! 2. [`Keys`] holds many keys back to back, and sorts them.
-//! 3. [`hash_key`] is the hash of a key everywhere: delta, filters, key indexes on disk.
+//! 3. [`TableKey`] is a codec and what it encodes: one of the keys of a table.
+//! 4. [`hash_key`] is the hash of a key everywhere: delta, filters, key indexes on disk.
 //!
 //! Invariants: equal values, equal bytes; the order is that of [`crate::predicate::compare_values`], column by column.
 //!
@@ -15,12 +16,14 @@
 mod codec;
 mod encode;
 mod keys;
+mod table_key;
 
 #[cfg(test)]
 mod tests;
 
 pub use codec::KeyCodec;
 pub use keys::Keys;
+pub use table_key::{RowsWithKey, TableKey};
 
 /// The hash of a key: xxh3, 64 bits, without seed. Part of file formats.
 #[must_use]
