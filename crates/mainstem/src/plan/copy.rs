@@ -25,7 +25,8 @@ use mainstem_storage::{Error, Result};
 
 use super::assign::{assign, check};
 use super::csv::{CsvReader, LineFormat, LineWriter, TextBatch, TextReader};
-use super::write::{assigned, nullable_schema, positions, table_of};
+use super::expressions::{Expressions, Source};
+use super::write::{nullable_schema, sources_of, table_of};
 use crate::error::{from_arrow, from_parquet};
 use crate::session::{Environment, Running};
 use crate::sql::{CopyFormat, CopyOptions, CopyPlace, CopySource};
@@ -43,13 +44,16 @@ pub(crate) fn copy_from(
     client: Option<&mut dyn Read>,
 ) -> Result<u64> {
     let table = table_of(transaction, table)?;
-    positions(&table, columns, table.columns.len())?;
+    let sources = sources_of(&table, columns, if columns.is_empty() { table.columns.len() } else { columns.len() })?;
     for (at, name) in columns.iter().enumerate() {
         if columns.iter().take(at).any(|before| before == name) {
             return Err(Error::invalid(sqlstate::DUPLICATE_COLUMN, format!("column \"{name}\" is named twice")));
         }
     }
-    let mut input = CopyIn { table: table.clone(), columns, writes: transaction.statement(), env };
+    let takes_default = |at: usize| sources.get(at) == Some(&Source::Default);
+    let expressions = Expressions::compile(env, transaction, &table, takes_default)?;
+    let writes = transaction.statement();
+    let mut input = CopyIn { table: table.clone(), columns, sources, expressions, writes, env };
     let open = |path: &str| File::open(path).map_err(|e| Error::io("open", format_args!("\"{path}\""), e));
     let read = match (&options.place, &options.format, client) {
         (CopyPlace::File(path), CopyFormat::Parquet, _) => input.parquet(open(path)?),
@@ -87,6 +91,9 @@ struct CopyIn<'a, 'e> {
     table: Arc<TableSchema>,
     /// The named columns; none means all.
     columns: &'a [String],
+    /// Of the columns of the file, in the order of `file_columns`.
+    sources: Vec<Source>,
+    expressions: Expressions,
     writes: StatementWrites,
     env: &'a mut Environment<'e>,
 }
@@ -103,8 +110,6 @@ impl CopyIn<'_, '_> {
     fn lines(&mut self, input: &mut dyn Read, format: &CopyFormat) -> Result<()> {
         let columns = self.file_columns();
         let names: Vec<String> = columns.iter().map(|c| c.name.clone()).collect();
-        let sources = positions(&self.table, self.columns, columns.len())?;
-        let arrow = nullable_schema(&self.table);
         let mut lines = match format {
             CopyFormat::Csv(options) => Lines::Csv(CsvReader::new(input, options.clone(), names)),
             CopyFormat::Text(options) => Lines::Text(TextReader::new(input, options.clone(), names)),
@@ -117,27 +122,26 @@ impl CopyIn<'_, '_> {
                 .zip(&batch.columns)
                 .map(|(column, text)| assign(text, column).map_err(|e| at_line(&e, column, text, &batch)))
                 .collect::<Result<Vec<_>>>()?;
-            let values = self
-                .table
-                .columns
-                .iter()
-                .zip(&sources)
-                .map(|(column, source)| match source.and_then(|at| typed.get(at)) {
-                    Some(array) => array.clone(),
-                    None => arrow::array::new_null_array(&column.data_type.arrow(), batch.lines.len()),
-                })
-                .collect();
-            let rows = RecordBatch::try_new(arrow.clone(), values)?;
-            if let Err(e) = self.writes.insert(&self.table, &rows) {
+            let values = self.expressions.fill(&typed, &self.sources, batch.lines.len())?;
+            let rows = RecordBatch::try_new(nullable_schema(&self.table), values)?;
+            if let Err(e) = self.insert(&rows) {
                 return Err(self.locate(&e, &rows, &batch.lines));
             }
         }
         Ok(())
     }
 
-    /// Names the line of the row that storage refused.
+    fn insert(&mut self, rows: &RecordBatch) -> Result<()> {
+        let rows = self.expressions.checked(rows.columns().to_vec())?;
+        self.writes.insert(&self.table, &rows)
+    }
+
+    /// Names the line of the row that was refused.
     fn locate(&self, error: &Error, rows: &RecordBatch, lines: &[u64]) -> Error {
-        let refused = |row: usize| mainstem_storage::row::check_batch(&self.table, &rows.slice(row, 1)).is_err();
+        let refused = |row: usize| {
+            let row = mainstem_storage::row::check_batch(&self.table, &rows.slice(row, 1));
+            row.is_err() || row.is_ok_and(|row| self.expressions.check(&row).is_err())
+        };
         match (0..rows.num_rows()).find(|row| refused(*row)).and_then(|row| lines.get(row)) {
             Some(line) => error.context(format_args!("line {line}")),
             None => error.clone(),
@@ -169,18 +173,14 @@ impl CopyIn<'_, '_> {
         let mask = ProjectionMask::roots(builder.parquet_schema(), found);
         let reader =
             builder.with_projection(mask).with_batch_size(limits::BATCH_ROWS).build().map_err(|e| from_parquet(&e))?;
-        let arrow = nullable_schema(&self.table);
         for batch in reader {
             let batch = batch.map_err(|e| from_arrow(&e))?;
             self.env.cancel.check()?;
-            let sources: Vec<Option<usize>> = self
-                .table
-                .columns
-                .iter()
-                .map(|c| batch.schema().fields().iter().position(|f| *f.name() == c.name))
-                .collect();
-            let values = assigned(&self.table, &batch, &sources)?;
-            self.writes.insert(&self.table, &RecordBatch::try_new(arrow.clone(), values)?)?;
+            let in_order = columns.iter().map(|c| batch.column_by_name(&c.name).cloned()).collect::<Option<Vec<_>>>();
+            let in_order = in_order.ok_or_else(|| Error::internal("a column of the file is lost"))?;
+            let values = self.expressions.fill(&in_order, &self.sources, batch.num_rows())?;
+            let rows = self.expressions.checked(values)?;
+            self.writes.insert(&self.table, &rows)?;
         }
         Ok(())
     }
@@ -213,7 +213,7 @@ fn source_query(transaction: &Transaction, source: CopySource) -> Result<Ast> {
         CopySource::Table { table, columns } => (table, columns),
     };
     let schema = table_of(transaction, &table)?;
-    positions(&schema, &columns, schema.columns.len())?;
+    sources_of(&schema, &columns, schema.columns.len())?;
     let names: Vec<String> =
         if columns.is_empty() { schema.columns.iter().map(|c| c.name.clone()).collect() } else { columns };
     let names: Vec<String> = names.iter().map(|name| Ident::with_quote('"', name).to_string()).collect();

@@ -6,6 +6,7 @@
 //! write leaves the transaction as it was. It does not own: which transaction that is, its commit, and running it again.
 
 mod assign;
+mod expressions;
 mod write;
 mod copy;
 mod csv;
@@ -14,6 +15,6 @@ mod parameters;
 
 pub(crate) use assign::assign;
 pub(crate) use copy::{copy_from, copy_to};
-pub(crate) use define::{create_table, drop_table};
+pub(crate) use define::{Created, create_table, create_table_as, drop_table};
 pub(crate) use parameters::{Description, Parameters, assign_value, bind, describe};
 pub(crate) use write::{Written, append, delete, explained, insert, nullable_schema, table_of, update};

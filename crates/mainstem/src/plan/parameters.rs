@@ -25,7 +25,7 @@ use mainstem_storage::transaction::Transaction;
 use mainstem_storage::{Error, Result};
 
 use super::assign::{assign, check};
-use super::write::{explained, positions, table_of};
+use super::write::{explained, sources_of, table_of};
 use crate::error::from_datafusion;
 use crate::provider::to_scalar;
 use crate::session::Environment;
@@ -199,7 +199,7 @@ fn stored_types(transaction: &Transaction, statement: &Statement, types: &mut [O
             insert.conflict_assignments().into_iter().flat_map(Assignments::iter).for_each(|(name, expr)| {
                 store(expr, table.column_named(name));
             });
-            positions(&table, &insert.columns, 0)?;
+            sources_of(&table, &insert.columns, 0)?;
             match &*insert.source.body {
                 SetExpr::Values(values) => {
                     for row in &values.rows {

@@ -25,6 +25,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::execution::SessionState;
 use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_expr::PhysicalExpr;
 use datafusion::sql::sqlparser::ast::{DescribeAlias, Query, Statement as Ast};
 use mainstem_storage::database::Database;
 use mainstem_storage::error::sqlstate;
@@ -34,7 +35,7 @@ use mainstem_storage::version::{Base, TableView};
 use mainstem_storage::{Error, ErrorKind, Result};
 
 use crate::error::from_panic;
-use crate::plan::{self, Parameters, Written};
+use crate::plan::{self, Created, Parameters, Written};
 use crate::sql::{Begin, SettingStatement, Statement};
 use attempts::{Write, in_own_transaction};
 use copy::Stream;
@@ -173,6 +174,11 @@ impl Environment<'_> {
         self.planner.plan(&self.shared.runtime, statement, &source, &self.cancel)
     }
 
+    /// The expressions of a planned SELECT, to be evaluated over rows in hand.
+    pub(crate) fn expressions(&self, plan: LogicalPlan) -> Result<Vec<Arc<dyn PhysicalExpr>>> {
+        self.planner.expressions(plan)
+    }
+
     /// Starts a planned query.
     pub(crate) fn start(&mut self, plan: &LogicalPlan) -> Result<Running> {
         self.planner.start(&self.shared.runtime, plan, self.settings.threads(), self.cancel.clone())
@@ -242,7 +248,7 @@ impl Session {
             if matches!(session.current, Current::Failed) {
                 return Err(failed());
             }
-            session.write(Some(table), &mut |_, transaction| plan::append(transaction, table, batches))
+            session.write(Some(table), &mut |env, transaction| plan::append(env, transaction, table, batches))
         })
     }
 
@@ -290,8 +296,16 @@ impl Session {
             Statement::Explain { statement, analyze, verbose } => self.explain(&statement, analyze, verbose),
             Statement::CreateTable(create) => {
                 let notices =
-                    self.write(None, &mut |env, transaction| plan::create_table(transaction, env.settings, &create))?;
+                    self.write(None, &mut |env, transaction| plan::create_table(env, transaction, &create))?;
                 Ok(Outcome::done("CREATE TABLE").with_notices(notices))
+            }
+            Statement::CreateTableAs(create) => {
+                let created =
+                    self.write(None, &mut |env, transaction| plan::create_table_as(env, transaction, &create))?;
+                Ok(match created {
+                    Created::Filled(rows) => Outcome::wrote("SELECT", rows),
+                    Created::There(notice) => Outcome::done("CREATE TABLE AS").with_notices(vec![notice]),
+                })
             }
             Statement::DropTable(drop) => {
                 let notices = self.write(None, &mut |_, transaction| plan::drop_table(transaction, &drop))?;

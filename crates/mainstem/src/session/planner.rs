@@ -4,12 +4,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
-use datafusion::common::TableReference;
+use datafusion::common::{TableReference, internal_err};
 use datafusion::config::Dialect;
 use datafusion::execution::memory_pool::{FairSpillPool, MemoryConsumer, MemoryReservation, TrackConsumersPool};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder};
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::simplify::SimplifyContext;
+use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::optimizer::simplify_expressions::ExprSimplifier;
+use datafusion::physical_expr::PhysicalExpr;
 use datafusion::prelude::SessionConfig;
 use datafusion::sql::parser::Statement as PlannerStatement;
 use datafusion::sql::sqlparser::ast::Statement as Ast;
@@ -173,6 +176,33 @@ impl Planner {
             }
         }
         Ok(StatementTables { catalog, views, target: source.target.clone(), system })
+    }
+
+    /// The expressions of `plan`, a projection, to be evaluated over rows of its input.
+    ///
+    /// # Errors
+    /// Whatever the rules find wrong with them; Internal for another plan.
+    pub(crate) fn expressions(&self, plan: LogicalPlan) -> Result<Vec<Arc<dyn PhysicalExpr>>> {
+        let compile = || {
+            let plan = self.state.analyzer().execute_and_check(plan, self.state.config_options(), |_, _| {})?;
+            let LogicalPlan::Projection(projection) = plan else {
+                return internal_err!("expressions without a projection");
+            };
+            let schema = projection.input.schema();
+            let context = SimplifyContext::builder()
+                .with_schema(schema.clone())
+                .with_config_options(self.state.config_options().clone())
+                .with_query_execution_start_time(self.state.execution_props().query_execution_start_time)
+                .build();
+            let simplifier = ExprSimplifier::new(context);
+            let one = |expr: &Expr| {
+                // What is constant is computed now, as the optimizer does it; `now()` is known only here.
+                let expr = simplifier.simplify(expr.clone().unalias())?;
+                self.state.create_physical_expr(expr, schema)
+            };
+            projection.expr.iter().map(one).collect::<datafusion::common::Result<Vec<_>>>()
+        };
+        compile().map_err(|e| from_datafusion(&e))
     }
 
     /// Optimises `plan` and starts it, in about so many partitions.

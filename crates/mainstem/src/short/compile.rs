@@ -9,12 +9,12 @@ use datafusion::sql::sqlparser::ast::{
 };
 use mainstem_storage::point::KeyedTable;
 use mainstem_storage::row::{Value, value_of};
-use mainstem_storage::schema::{DataType, TableSchema};
+use mainstem_storage::schema::{Column, DataType, TableSchema};
 
 use super::expression::{Expression, Node, Operator, is_assignable, is_integer};
 use super::{Action, Key, Short};
 use crate::plan::assign;
-use crate::sql::{Delete, Insert, Statement, Update, fold, query_of, table_name};
+use crate::sql::{Delete, Insert, Statement, Update, fold, is_default, query_of, table_name};
 
 /// What a compiler knows: the table, how the statement calls it, and the types of its parameters.
 struct Compiler<'a> {
@@ -121,6 +121,12 @@ impl Compiler<'_> {
 
     fn insert(&self, insert: &Insert) -> Option<Action> {
         let values = insert.plain_values()?;
+        let left_out = |c: &&Column| !insert.columns.is_empty() && !insert.columns.contains(&c.name);
+        let computed = |c: &Column| c.default.is_some() || c.identity.is_some();
+        // Expressions of the table are for plans.
+        if !self.schema.checks.is_empty() || self.schema.columns.iter().filter(left_out).any(computed) {
+            return None;
+        }
         let width = if insert.columns.is_empty() { self.schema.columns.len() } else { insert.columns.len() };
         let position = |name: &String| self.schema.columns.iter().position(|c| c.name == *name);
         let named = insert.columns.iter().map(position).collect::<Option<Vec<_>>>()?;
@@ -142,6 +148,9 @@ impl Compiler<'_> {
 
     fn update(&self, update: &Update) -> Option<Action> {
         let (assignments, selection) = update.plain()?;
+        if !self.schema.checks.is_empty() || assignments.iter().any(|(_, value)| is_default(value)) {
+            return None;
+        }
         let mut compiled = Vec::with_capacity(assignments.pairs().len());
         for (name, expr) in assignments.pairs() {
             let target = self.schema.columns.iter().position(|c| c.name == *name)?;

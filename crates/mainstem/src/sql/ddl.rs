@@ -1,16 +1,24 @@
 //! CREATE TABLE and DROP TABLE.
 
 use datafusion::sql::sqlparser::ast::{
-    ColumnDef, ColumnOption, CreateTable as AstCreateTable, CreateTableOptions, Expr, HiveDistributionStyle,
-    HiveFormat, IndexColumn, ObjectType, OneOrManyWithParens, PrimaryKeyConstraint, SqlOption, Statement as Ast,
-    TableConstraint, Value,
+    ColumnDef, ColumnOption, ColumnOptionDef, CreateTable as AstCreateTable, CreateTableOptions, Expr,
+    HiveDistributionStyle, HiveFormat, ObjectType, OneOrManyWithParens, SqlOption, Statement as Ast, Value,
 };
+use mainstem_storage::catalog::UniqueDefinition;
 use mainstem_storage::error::sqlstate;
-use mainstem_storage::schema::{DataType, Layout};
+use mainstem_storage::schema::{Check, DataType, Layout};
 use mainstem_storage::{Error, Result};
 
+use super::stored::default_text;
 use super::types::column_type;
 use super::{fold, table_name};
+use constraints::Constraints;
+
+mod constraints;
+mod create_as;
+
+pub(crate) use create_as::CreateTableAs;
+pub(super) use create_as::create_table_as;
 
 /// A column of a new table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +26,8 @@ pub(crate) struct NewColumn {
     pub(crate) name: String,
     pub(crate) data_type: DataType,
     pub(crate) nullable: bool,
+    /// DEFAULT, as SQL.
+    pub(crate) default: Option<String>,
 }
 
 /// CREATE TABLE, checked for everything that can be known without the catalog.
@@ -27,10 +37,29 @@ pub(crate) struct CreateTable {
     pub(crate) if_not_exists: bool,
     pub(crate) columns: Vec<NewColumn>,
     pub(crate) primary_key: Vec<String>,
+    pub(crate) unique_keys: Vec<UniqueDefinition>,
+    pub(crate) checks: Vec<Check>,
     pub(crate) sort_key: Option<Vec<String>>,
     pub(crate) layout: Option<Layout>,
     pub(crate) segment_rows: Option<u32>,
     pub(crate) delta_rows: Option<u32>,
+}
+
+impl CreateTable {
+    fn new(name: String, if_not_exists: bool) -> Self {
+        Self {
+            name,
+            if_not_exists,
+            columns: Vec::new(),
+            primary_key: Vec::new(),
+            unique_keys: Vec::new(),
+            checks: Vec::new(),
+            sort_key: None,
+            layout: None,
+            segment_rows: None,
+            delta_rows: None,
+        }
+    }
 }
 
 /// DROP TABLE.
@@ -44,39 +73,25 @@ pub(crate) struct DropTable {
 pub(super) fn create_table(table: AstCreateTable, options_behind: Vec<SqlOption>) -> Result<CreateTable> {
     refuse_the_rest(&table)?;
     let AstCreateTable { if_not_exists, name, columns, constraints, table_options, order_by, .. } = table;
-    let mut new = CreateTable {
-        name: table_name(&name)?,
-        if_not_exists,
-        columns: Vec::with_capacity(columns.len()),
-        primary_key: Vec::new(),
-        sort_key: None,
-        layout: None,
-        segment_rows: None,
-        delta_rows: None,
-    };
+    let mut new = CreateTable::new(table_name(&name)?, if_not_exists);
+    let mut found = Constraints::default();
     for column in &columns {
-        let (column, is_key) = new_column(column)?;
+        let column = new_column(column, &mut found)?;
         if new.columns.iter().any(|c| c.name == column.name) {
             return Err(Error::invalid(
                 sqlstate::DUPLICATE_COLUMN,
                 format!("column \"{}\" is named twice in table \"{}\"", column.name, new.name),
             ));
         }
-        if is_key {
-            set_key(&mut new, vec![column.name.clone()])?;
-        }
         new.columns.push(column);
     }
     if new.columns.is_empty() {
         return Err(Error::unsupported("a table without columns"));
     }
-    for constraint in &constraints {
-        let TableConstraint::PrimaryKey(key) = constraint else {
-            return Err(Error::unsupported(format_args!("the constraint {constraint}")));
-        };
-        let names = key_columns(key)?;
-        set_key(&mut new, names)?;
+    for constraint in constraints {
+        found.add(constraint)?;
     }
+    found.settle(&mut new)?;
     new.sort_key = order_by.map(|by| sort_columns(&by)).transpose()?;
     let mut options = match table_options {
         CreateTableOptions::None => Vec::new(),
@@ -91,20 +106,12 @@ pub(super) fn create_table(table: AstCreateTable, options_behind: Vec<SqlOption>
     Ok(new)
 }
 
-fn set_key(new: &mut CreateTable, names: Vec<String>) -> Result<()> {
-    if !new.primary_key.is_empty() {
-        return Err(Error::invalid(
-            sqlstate::INVALID_TABLE,
-            format!("table \"{}\" can have only one primary key", new.name),
-        ));
-    }
-    new.primary_key = names;
-    Ok(())
-}
-
 /// Key columns exist, occur once and are NOT NULL.
 fn check_keys(new: &mut CreateTable) -> Result<()> {
-    for (kind, key) in [("primary key", Some(&new.primary_key)), ("ORDER BY", new.sort_key.as_ref())] {
+    let unique = new.unique_keys.iter().map(|key| ("UNIQUE", Some(&key.columns)));
+    for (kind, key) in
+        [("primary key", Some(&new.primary_key)), ("ORDER BY", new.sort_key.as_ref())].into_iter().chain(unique)
+    {
         for (at, name) in key.into_iter().flatten().enumerate() {
             if !new.columns.iter().any(|c| c.name == *name) {
                 return Err(Error::new(
@@ -138,63 +145,40 @@ fn check_keys(new: &mut CreateTable) -> Result<()> {
     Ok(())
 }
 
-fn new_column(column: &ColumnDef) -> Result<(NewColumn, bool)> {
+/// Reads a column; its constraints go to `found`.
+pub(super) fn new_column(column: &ColumnDef, found: &mut Constraints) -> Result<NewColumn> {
     let ColumnDef { name, data_type, options } = column;
     let name = fold(name);
     if name.starts_with("_row_ref") {
         return Err(Error::unsupported(format_args!("the column name \"{name}\", which the engine uses itself,")));
     }
     let data_type = column_type(data_type).map_err(|e| e.context(format_args!("column \"{name}\"")))?;
-    let (mut null, mut not_null, mut is_key) = (false, false, false);
-    for option in options {
-        match &option.option {
+    let (mut null, mut not_null, mut is_key, mut default) = (false, false, false, None);
+    for ColumnOptionDef { name: constraint, option } in options {
+        match option {
             ColumnOption::Null => null = true,
             ColumnOption::NotNull => not_null = true,
-            ColumnOption::PrimaryKey(PrimaryKeyConstraint {
-                name: _,
-                index_name: None,
-                index_type: None,
-                columns,
-                index_options,
-                characteristics: None,
-            }) if columns.is_empty() && index_options.is_empty() => is_key = true,
+            ColumnOption::Default(expr) => {
+                if default.replace(default_text(expr)?).is_some() {
+                    return Err(Error::invalid(
+                        sqlstate::SYNTAX,
+                        format!("multiple default values specified for column \"{name}\""),
+                    ));
+                }
+            }
+            ColumnOption::PrimaryKey(key) => {
+                is_key = true;
+                found.column_key(key, constraint.as_ref(), &name)?;
+            }
+            ColumnOption::Unique(key) => found.column_unique(key, constraint.as_ref(), &name)?,
+            ColumnOption::Check(check) => found.check(check, constraint.as_ref())?,
             other => return Err(Error::unsupported(format_args!("\"{other}\" on column \"{name}\""))),
         }
     }
     if null && (not_null || is_key) {
         return Err(Error::invalid(sqlstate::SYNTAX, format!("column \"{name}\" is declared both NULL and NOT NULL")));
     }
-    Ok((NewColumn { name, data_type, nullable: !(not_null || is_key) }, is_key))
-}
-
-fn key_columns(key: &PrimaryKeyConstraint) -> Result<Vec<String>> {
-    let PrimaryKeyConstraint {
-        name: _,
-        index_name: None,
-        index_type: None,
-        columns,
-        index_options,
-        characteristics: None,
-    } = key
-    else {
-        return Err(Error::unsupported(format_args!("the constraint {key}")));
-    };
-    if !index_options.is_empty() {
-        return Err(Error::unsupported(format_args!("the constraint {key}")));
-    }
-    columns
-        .iter()
-        .map(|IndexColumn { column, operator_class }| {
-            let plain = operator_class.is_none()
-                && column.with_fill.is_none()
-                && column.options.asc.is_none()
-                && column.options.nulls_first.is_none();
-            match &column.expr {
-                Expr::Identifier(ident) if plain => Ok(fold(ident)),
-                _ => Err(Error::unsupported(format_args!("\"{column}\" in a primary key"))),
-            }
-        })
-        .collect()
+    Ok(NewColumn { name, data_type, nullable: !(not_null || is_key), default })
 }
 
 fn sort_columns(by: &OneOrManyWithParens<Expr>) -> Result<Vec<String>> {
@@ -343,7 +327,7 @@ fn refuse_the_rest(table: &AstCreateTable) -> Result<()> {
     } = table;
     let hive_format = hive_formats.as_ref().is_some_and(|formats| *formats != HiveFormat::default());
     let refusals = [
-        (query.is_some(), "CREATE TABLE AS (use CREATE TABLE and INSERT)"),
+        (query.is_some(), "CREATE TABLE AS with types of columns"),
         (like.is_some() || clone.is_some() || version.is_some(), "CREATE TABLE LIKE"),
         (*or_replace, "CREATE OR REPLACE TABLE"),
         (*temporary || global.is_some() || on_commit.is_some(), "a temporary table"),

@@ -14,19 +14,21 @@ mod dml;
 mod transaction;
 mod copy;
 mod settings;
+mod stored;
 mod types;
 
 pub(crate) use copy::{CopyFormat, CopyOptions, CopyPlace, CopySource, CopyStatement, CsvOptions, TextOptions};
 pub use copy::{CopyStream, copy_stream};
-pub(crate) use ddl::{CreateTable, DropTable};
+pub(crate) use ddl::{CreateTable, CreateTableAs, DropTable};
 pub(crate) use dml::{
-    Assignments, ConflictTarget, Delete, EXCLUDED, Insert, OnConflict, ROW_REF, TARGET_SCHEMA, Target, Update,
-    ast_type, query_of,
+    Assignments, ConflictTarget, DefaultCells, Delete, EXCLUDED, Insert, OnConflict, ROW_REF, TARGET_SCHEMA, Target,
+    Update, ast_type, query_of, select_of,
 };
 pub(crate) use parse::{PreparedStatement, Script, Statement, Template, parse, parse_template};
 pub(crate) use refuse::check_query;
 pub(crate) use settings::SettingStatement;
 pub use split::split_statements;
+pub(crate) use stored::{expression_of, is_default, with_stored};
 pub(crate) use transaction::Begin;
 pub(crate) use types::{CastTypes, sql_name};
 
@@ -42,6 +44,8 @@ pub(crate) mod state {
     pub(crate) const READ_ONLY_TABLE: &str = "42501";
     /// undefined_object
     pub(crate) const UNDEFINED_OBJECT: &str = "42704";
+    /// duplicate_object
+    pub(crate) const DUPLICATE_OBJECT: &str = "42710";
     /// undefined_function
     pub(crate) const UNDEFINED_FUNCTION: &str = "42883";
     /// undefined_parameter

@@ -13,9 +13,9 @@ use super::copy::{self, CopyStatement};
 use super::dialect::MainstemDialect;
 use super::settings::{self, SettingStatement};
 use super::transaction::{self, Begin};
-use super::{CreateTable, Delete, DropTable, Insert, Update, check_query, ddl, dml, fold, state};
+use super::{CreateTable, CreateTableAs, Delete, DropTable, Insert, Update, check_query, ddl, dml, fold, state};
 use depth::check_depth;
-use script::on_stack;
+pub(super) use script::on_stack;
 
 mod depth;
 mod prepare;
@@ -36,6 +36,8 @@ pub(crate) enum Statement {
     Explain { statement: Box<Statement>, analyze: bool, verbose: bool },
     /// CREATE TABLE.
     CreateTable(CreateTable),
+    /// CREATE TABLE AS.
+    CreateTableAs(CreateTableAs),
     /// DROP TABLE.
     DropTable(DropTable),
     /// INSERT.
@@ -167,6 +169,9 @@ fn parse_statement(parser: &mut Parser<'_>, part: Part) -> Result<Statement> {
         return transaction::begin(parser.parse_begin().map_err(|e| syntax(&e))?).map(Statement::Begin);
     }
     let creates = parser.peek_keyword(Keyword::CREATE);
+    if creates && let Some(create) = ddl::create_table_as(parser)? {
+        return Ok(Statement::CreateTableAs(create));
+    }
     let statement = match parser.parse_statement() {
         // sqlparser reads no direction there.
         Err(ParserError::ParserError(m))
@@ -263,7 +268,7 @@ fn convert(statement: ast::Statement, options_behind: Vec<ast::SqlOption>) -> Re
 }
 
 /// Whether `query` is but the WITH of a write.
-fn is_write(query: &Query) -> bool {
+pub(super) fn is_write(query: &Query) -> bool {
     use ast::SetExpr;
     matches!(*query.body, SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_))
 }

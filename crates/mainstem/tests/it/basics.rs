@@ -55,12 +55,9 @@ fn errors_have_their_sqlstate() {
         ("CREATE TABLE t (a INTEGER)", "42P07"),
         ("CREATE TABLE u (a INTEGER, a TEXT)", "42701"),
         ("CREATE TABLE u (a NONSENSE)", "0A000"),
-        ("CREATE TABLE u (a INTEGER DEFAULT 1)", "0A000"),
         ("CREATE TABLE u (a INTEGER UNIQUE)", "0A000"),
-        ("CREATE TABLE u (a INTEGER CHECK (a > 0))", "0A000"),
         ("CREATE TABLE u (a INTEGER, PRIMARY KEY (b))", "42703"),
         ("CREATE TEMP TABLE u (a INTEGER)", "0A000"),
-        ("CREATE TABLE u AS SELECT 1", "0A000"),
         ("DROP TABLE nowhere", "42P01"),
         ("SELECT * FROM t FOR UPDATE", "0A000"),
         ("CREATE INDEX i ON t (n)", "0A000"),
@@ -162,4 +159,38 @@ fn sums_are_checked_however_they_are_computed() {
     );
     assert_eq!(code(&c, "SELECT -(n - 1) FROM (VALUES (-9223372036854775807)) v(n)"), "22003");
     assert_eq!(rows(&c, "SELECT (SELECT n FROM t WHERE g = 77)"), ["NULL"]);
+}
+
+/// The appender, COPY and the library's statements with values: defaults and checks hold on every way into a table.
+#[test]
+fn defaults_and_checks_hold_whoever_writes() {
+    let db = quiet();
+    let connection = db.connect().unwrap();
+    connection.execute("CREATE TABLE t (k INTEGER PRIMARY KEY, v INTEGER DEFAULT 5 CHECK (v > 0))").unwrap();
+    let mut appender = connection.appender("t").unwrap();
+    appender.append_row((1, 1)).unwrap();
+    appender.append_row((2, None::<i32>)).unwrap();
+    assert_eq!(appender.flush().unwrap(), 2);
+    appender.append_row((3, 3)).unwrap();
+    appender.append_row((4, 0)).unwrap();
+    let error = appender.finish().unwrap_err();
+    assert_eq!(error.sqlstate(), "23514");
+    let message = "new row for relation \"t\" violates check constraint \"t_v_check\"; failing row contains (4, 0)";
+    assert_eq!(error.message(), message);
+    let insert = connection.prepare("INSERT INTO t (k, v) VALUES ($1, $2), ($1 + 1, DEFAULT)").unwrap();
+    assert_eq!(insert.execute((10, 7)).unwrap(), 2);
+    assert_eq!(insert.execute((20, -7)).unwrap_err().sqlstate(), "23514");
+    let one = connection.prepare("INSERT INTO t VALUES ($1, $2)").unwrap();
+    assert_eq!(one.execute((30, 1)).unwrap(), 1);
+    assert_eq!(one.execute((31, 0)).unwrap_err().sqlstate(), "23514");
+    let update = connection.prepare("UPDATE t SET v = v - $2 WHERE k = $1").unwrap();
+    assert_eq!(update.execute((10, 6)).unwrap(), 1);
+    assert_eq!(update.execute((10, 6)).unwrap_err().sqlstate(), "23514");
+    assert_eq!(connection.execute("UPDATE t SET v = DEFAULT WHERE k = 1").unwrap(), 1);
+    assert_eq!(connection.copy_in("COPY t (k) FROM STDIN (FORMAT csv)", "40\n41\n".as_bytes()).unwrap(), 2);
+    let error = connection.copy_in("COPY t FROM STDIN (FORMAT csv)", "50,1\n51,0\n".as_bytes()).unwrap_err();
+    assert!(error.sqlstate() == "23514" && error.message().contains("line 2"), "{error}");
+    let row = connection.query_row("SELECT count(*), CAST(sum(v) AS BIGINT) FROM t", ()).unwrap();
+    // 1: 5, 2: NULL, 10: 1, 11: 5, 30: 1, 40 and 41: 5
+    assert_eq!((row.get::<i64>(0).unwrap(), row.get::<i64>(1).unwrap()), (7, 22));
 }

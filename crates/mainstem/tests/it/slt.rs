@@ -209,8 +209,11 @@ placement_matrix!(
     "slt",
     [
         aggregates,
+        checks,
         copy,
+        create_as,
         create_drop,
+        defaults,
         delete,
         errors,
         expressions,

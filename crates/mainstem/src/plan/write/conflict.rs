@@ -331,11 +331,10 @@ impl Arm {
         }
         let rows = self.stand_in.batch(values, pairs.len())?;
         let plan = self.stand_in.plan(&self.plan, vec![rows])?;
-        let sources: Vec<Option<usize>> = (0..table.columns.len()).map(|at| Some(at + 1)).collect();
         let mut updates = vec![None; pairs.len()];
         for answer in env.start(&plan)?.batches {
             let answer = answer?;
-            let values = Arc::new(assigned(table, &answer, &sources)?);
+            let values = Arc::new(assigned(table, &answer)?);
             let numbers = answer.columns().first().and_then(|c| c.as_primitive_opt::<UInt64Type>());
             let numbers = numbers.ok_or_else(|| Error::internal("the update arm lost its pairs"))?;
             for (row, number) in numbers.values().iter().enumerate() {

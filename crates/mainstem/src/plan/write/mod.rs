@@ -9,7 +9,7 @@ mod stand_in;
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, new_null_array};
+use arrow::array::{ArrayRef, AsArray, BooleanArray, RecordBatch};
 use arrow::compute::filter_record_batch;
 use arrow::datatypes::{Field, Schema, SchemaRef, UInt64Type};
 use datafusion::logical_expr::{Expr, LogicalPlan};
@@ -22,10 +22,12 @@ use mainstem_storage::transaction::{StatementWrites, Transaction};
 use mainstem_storage::{Error, ErrorKind, Result};
 
 use super::assign::{assign, check};
-use crate::session::{Environment, Rows};
-use crate::sql::{Delete, Insert, Statement, Update};
+use super::expressions::{Expressions, Source};
+use crate::session::{Environment, Rows, Running};
+use crate::sql::{DefaultCells, Delete, Insert, Statement, Update};
 use conflict::{Conflicts, Settled};
 use returning::Returning;
+pub(super) use stand_in::check_projection;
 use stand_in::check_row_wise;
 
 /// What a statement wrote, and what its RETURNING gives.
@@ -38,20 +40,20 @@ pub(crate) struct Written {
 /// Where the rows of a running statement go.
 struct Sink {
     table: Arc<TableSchema>,
-    arrow: SchemaRef,
+    expressions: Expressions,
     writes: StatementWrites,
     returning: Option<Returning>,
 }
 
 impl Sink {
-    fn new(transaction: &Transaction, table: &Arc<TableSchema>, returning: Option<Returning>) -> Self {
-        let arrow = nullable_schema(table);
-        Self { table: table.clone(), arrow, writes: transaction.statement(), returning }
+    fn new(transaction: &Transaction, expressions: Expressions, returning: Option<Returning>) -> Self {
+        let table = expressions.table().clone();
+        Self { table, expressions, writes: transaction.statement(), returning }
     }
 
     /// Inserts rows of `values`, one array a column; `carried` is for RETURNING.
     fn insert(&mut self, values: Vec<ArrayRef>, carried: &[ArrayRef]) -> Result<()> {
-        let batch = RecordBatch::try_new(self.arrow.clone(), values)?;
+        let batch = self.expressions.checked(values)?;
         self.writes.insert(&self.table, &batch)?;
         match &mut self.returning {
             Some(returning) => returning.keep(batch.columns(), carried, batch.num_rows()),
@@ -85,10 +87,11 @@ pub(crate) fn nullable_schema(table: &TableSchema) -> SchemaRef {
     ))
 }
 
-/// Where each column of a table takes its values from: a column of the input, or NULL.
-pub(super) fn positions(table: &TableSchema, named: &[String], given: usize) -> Result<Vec<Option<usize>>> {
+/// Where each column of a table takes its values from: the columns of the input are those that `named` names, or all.
+pub(super) fn sources_of(table: &TableSchema, named: &[String], given: usize) -> Result<Vec<Source>> {
+    let source = |at: Option<usize>| at.filter(|at| *at < given).map_or(Source::Default, Source::Given);
     if named.is_empty() {
-        return Ok((0..table.columns.len()).map(|at| (at < given).then_some(at)).collect());
+        return Ok((0..table.columns.len()).map(|at| source(Some(at))).collect());
     }
     for name in named {
         if table.column_named(name).is_none() {
@@ -99,7 +102,22 @@ pub(super) fn positions(table: &TableSchema, named: &[String], given: usize) -> 
             ));
         }
     }
-    Ok(table.columns.iter().map(|c| named.iter().position(|name| *name == c.name)).collect())
+    Ok(table.columns.iter().map(|c| source(named.iter().position(|name| *name == c.name))).collect())
+}
+
+/// The same for an INSERT, whose VALUES may say DEFAULT.
+fn sources_of_insert(table: &TableSchema, insert: &Insert, given: usize) -> Result<Vec<Source>> {
+    let DefaultCells::Of(cells) = &insert.defaults else { return Ok(vec![Source::Default; table.columns.len()]) };
+    check_counts(table, &insert.columns, given)?;
+    let mut sources = sources_of(table, &insert.columns, given)?;
+    for source in &mut sources {
+        if let Source::Given(at) = *source
+            && let Some(rows) = cells.get(&at)
+        {
+            *source = Source::GivenBut(at, rows.clone());
+        }
+    }
+    Ok(sources)
 }
 
 fn check_counts(table: &TableSchema, named: &[String], given: usize) -> Result<()> {
@@ -125,25 +143,25 @@ pub(crate) fn insert(env: &mut Environment<'_>, transaction: &mut Transaction, i
     let mut conflicts = Conflicts::plan(env, transaction, insert, &table)?;
     let returning = Returning::plan(env, transaction, &insert.target, &table, false)?;
     let plan = env.plan(transaction, Ast::Query(insert.query(&table)), None)?;
-    let given = plan.schema().fields().len();
-    check_counts(&table, &insert.columns, given)?;
-    let sources = positions(&table, &insert.columns, given)?;
+    let sources = sources_of_insert(&table, insert, plan.schema().fields().len())?;
     let literals = literal_columns(&plan);
     for (column, source) in table.columns.iter().zip(&sources) {
-        if let Some(at) = source {
-            let is_literal = literals.get(*at).copied().unwrap_or(false);
-            check(plan.schema().field(*at).data_type(), is_literal, column)?;
+        if let Some(at) = source.given() {
+            let is_literal = literals.get(at).copied().unwrap_or(false);
+            check(plan.schema().field(at).data_type(), is_literal, column)?;
         }
     }
-    let mut sink = Sink::new(transaction, &table, returning);
-    for batch in env.start(&plan)?.batches {
+    let takes_default = |at: usize| !matches!(sources.get(at), Some(Source::Given(_)));
+    let expressions = Expressions::compile(env, transaction, &table, takes_default)?;
+    let mut sink = Sink::new(transaction, expressions, returning);
+    for batch in start_insert(env, insert, &plan)?.batches {
         let batch = batch?;
         env.cancel.check()?;
-        let values = assigned(&table, &batch, &sources)?;
+        let values = sink.expressions.fill(batch.columns(), &sources, batch.num_rows())?;
         match &mut conflicts {
             None => sink.insert(values, &[])?,
             Some(conflicts) => {
-                let rows = check_batch(&table, &RecordBatch::try_new(sink.arrow.clone(), values)?)?;
+                let rows = check_batch(&table, &sink.expressions.checked(values)?)?;
                 let Settled { rows, replaced } = conflicts.settle(env, transaction, rows)?;
                 sink.writes.delete(&table, &replaced)?;
                 sink.insert(rows.columns().to_vec(), &[])?;
@@ -152,6 +170,11 @@ pub(crate) fn insert(env: &mut Environment<'_>, transaction: &mut Transaction, i
     }
     let inserted = sink.writes.inserted();
     sink.finish(env, transaction, inserted)
+}
+
+/// Starts the query of an INSERT; rows that are known by their number come in order.
+fn start_insert(env: &mut Environment<'_>, insert: &Insert, plan: &LogicalPlan) -> Result<Running> {
+    if insert.defaults.is_empty() { env.start(plan) } else { env.start_in_order(plan) }
 }
 
 /// Checks that each value of a SELECT of references and new values can be assigned to its column.
@@ -164,21 +187,19 @@ fn check_assigned(plan: &LogicalPlan, table: &TableSchema) -> Result<()> {
     Ok(())
 }
 
-/// Values of all columns of `table`, taken from `batch`.
-pub(super) fn assigned(table: &TableSchema, batch: &RecordBatch, sources: &[Option<usize>]) -> Result<Vec<ArrayRef>> {
-    table
-        .columns
-        .iter()
-        .zip(sources)
-        .map(|(column, source)| match source.and_then(|at| batch.columns().get(at)) {
-            Some(array) => assign(array, column),
-            None => Ok(new_null_array(&column.data_type.arrow(), batch.num_rows())),
-        })
-        .collect()
+/// Values of all columns of `table`: the columns of `batch` behind the first, which is a reference.
+pub(super) fn assigned(table: &TableSchema, batch: &RecordBatch) -> Result<Vec<ArrayRef>> {
+    let values = batch.columns().iter().skip(1).take(table.columns.len());
+    let values = table.columns.iter().zip(values).map(|(column, array)| assign(array, column));
+    let values = values.collect::<Result<Vec<_>>>()?;
+    if values.len() < table.columns.len() {
+        return Err(Error::internal("a write lost a column"));
+    }
+    Ok(values)
 }
 
 /// Which columns of the plan are string literals as far as strings go: those may spell values of any type.
-fn literal_columns(plan: &LogicalPlan) -> Vec<bool> {
+pub(super) fn literal_columns(plan: &LogicalPlan) -> Vec<bool> {
     match plan {
         LogicalPlan::Sort(sort) => literal_columns(&sort.input),
         LogicalPlan::Values(values) => (0..plan.schema().fields().len())
@@ -244,8 +265,8 @@ pub(crate) fn update(env: &mut Environment<'_>, transaction: &mut Transaction, u
     let plan = env.plan(transaction, Ast::Query(Box::new(select)), Some(view))?;
     check_row_wise(&plan, "UPDATE")?;
     check_assigned(&plan, &table)?;
-    let sources: Vec<Option<usize>> = (0..table.columns.len()).map(|at| Some(at + 1)).collect();
-    let mut sink = Sink::new(transaction, &table, returning);
+    let expressions = Expressions::compile(env, transaction, &table, |_| false)?;
+    let mut sink = Sink::new(transaction, expressions, returning);
     let mut first_of_each = update.target.has_others().then(FirstOfEach::default);
     for batch in env.start(&plan)?.batches {
         let mut batch = batch?;
@@ -260,7 +281,7 @@ pub(crate) fn update(env: &mut Environment<'_>, transaction: &mut Transaction, u
             return Err(Error::invalid(sqlstate::ROW_TWICE, "UPDATE would write a row twice"));
         }
         let carried = batch.columns().get(table.columns.len() + 1..).unwrap_or_default();
-        sink.insert(assigned(&table, &batch, &sources)?, carried)?;
+        sink.insert(assigned(&table, &batch)?, carried)?;
     }
     let updated = sink.writes.inserted();
     sink.finish(env, transaction, updated)
@@ -278,7 +299,8 @@ pub(crate) fn delete(env: &mut Environment<'_>, transaction: &mut Transaction, d
     let select = delete.to_select(carried)?;
     let plan = env.plan(transaction, Ast::Query(Box::new(select)), Some(view))?;
     check_row_wise(&plan, "DELETE")?;
-    let mut sink = Sink::new(transaction, &table, returning);
+    // Nothing is inserted.
+    let mut sink = Sink::new(transaction, Expressions::none(&table), returning);
     let mut first_of_each = (delete.target.has_others() && sink.returning.is_some()).then(FirstOfEach::default);
     for batch in env.start(&plan)?.batches {
         let mut batch = batch?;
@@ -296,9 +318,14 @@ pub(crate) fn delete(env: &mut Environment<'_>, transaction: &mut Transaction, d
 }
 
 /// Inserts `batches`, which have the columns of `table` in order.
-pub(crate) fn append(transaction: &mut Transaction, table: &str, batches: &[RecordBatch]) -> Result<u64> {
+pub(crate) fn append(
+    env: &mut Environment<'_>,
+    transaction: &mut Transaction,
+    table: &str,
+    batches: &[RecordBatch],
+) -> Result<u64> {
     let table = table_of(transaction, table)?;
-    let arrow = nullable_schema(&table);
+    let expressions = Expressions::compile(env, transaction, &table, |_| false)?;
     let mut writes = transaction.statement();
     for batch in batches {
         if batch.num_columns() != table.columns.len() {
@@ -312,7 +339,7 @@ pub(crate) fn append(transaction: &mut Transaction, table: &str, batches: &[Reco
             check(array.data_type(), false, column)?;
             values.push(assign(array, column)?);
         }
-        writes.insert(&table, &RecordBatch::try_new(arrow.clone(), values)?)?;
+        writes.insert(&table, &expressions.checked(values)?)?;
     }
     let inserted = writes.inserted();
     transaction.apply(writes)?;

@@ -120,6 +120,17 @@ pub(super) fn check_row_wise(plan: &LogicalPlan, statement: &str) -> Result<()> 
     .map(|_| ())
 }
 
+/// Checks that `plan` computes each of its rows from one row of its table, or from nothing.
+pub(in super::super) fn check_projection(plan: &LogicalPlan, clause: &str) -> Result<()> {
+    match plan {
+        LogicalPlan::Projection(projection) => match &*projection.input {
+            LogicalPlan::EmptyRelation(_) => Ok(()),
+            input => tables_of(input, clause).map(|_| ()),
+        },
+        _ => Err(Error::internal("expressions that are no projection")),
+    }
+}
+
 /// Adds the columns that `expr` reads to `used`.
 fn note_columns(expr: &Expr, used: &mut Vec<Column>) -> Result<TreeNodeRecursion, DataFusionError> {
     let mut note = |column: &Column| {

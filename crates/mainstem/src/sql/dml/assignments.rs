@@ -2,15 +2,16 @@
 
 use datafusion::sql::sqlparser::ast::{
     Assignment, AssignmentTarget, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Query, SelectItem,
-    SetExpr, TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins,
+    SetExpr, TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins, Value,
 };
 use mainstem_storage::error::sqlstate;
-use mainstem_storage::schema::TableSchema;
+use mainstem_storage::schema::{Column, TableSchema};
 use mainstem_storage::{Error, ErrorKind, Result};
 
+use super::super::stored::{expression_of, is_default};
 use super::super::{check_query, column_name};
 use super::select::{SelectOf, compound, item};
-use super::{check_once, quoted, refuse_default};
+use super::{check_once, quoted};
 
 /// What SET assigns: each column once.
 #[derive(Clone, Debug)]
@@ -36,7 +37,6 @@ pub(super) fn read(assignments: Vec<Assignment>) -> Result<Assignments> {
             }
         }
     }
-    pairs.iter().try_for_each(|(_, value)| refuse_default(value))?;
     let columns: Vec<String> = pairs.iter().map(|(column, _)| column.clone()).collect();
     check_once(&columns)?;
     Ok(Assignments(pairs))
@@ -105,6 +105,14 @@ fn column_of(query: &Query, at: usize, columns: usize) -> Result<Expr> {
     Ok(Expr::Subquery(Box::new(select.query()?)))
 }
 
+/// What `SET column = DEFAULT` computes.
+fn default_of(column: &Column) -> Result<Expr> {
+    match &column.default {
+        Some(text) => expression_of(text),
+        None => Ok(Expr::value(Value::Null)),
+    }
+}
+
 impl Assignments {
     /// Column and value, each column once.
     pub(crate) fn pairs(&self) -> &[(String, Expr)] {
@@ -131,12 +139,16 @@ impl Assignments {
                 ));
             }
         }
-        let items = schema.columns.iter().enumerate().map(|(at, column)| {
-            let value = self.0.iter().find(|(name, _)| *name == column.name);
-            let expr = value.map_or_else(|| compound(qualifier, &column.name), |(_, value)| value.clone());
+        let mut items = Vec::with_capacity(schema.columns.len());
+        for (at, column) in schema.columns.iter().enumerate() {
+            let expr = match self.0.iter().find(|(name, _)| *name == column.name) {
+                None => compound(qualifier, &column.name),
+                Some((_, value)) if is_default(value) => default_of(column)?,
+                Some((_, value)) => value.clone(),
+            };
             // Positions, because a column may be called anything.
-            item(expr, &format!("value_{at}"))
-        });
-        Ok(items.collect())
+            items.push(item(expr, &format!("value_{at}")));
+        }
+        Ok(items)
     }
 }

@@ -1,5 +1,7 @@
 //! INSERT and its ON CONFLICT.
 
+use std::collections::BTreeMap;
+
 use datafusion::sql::sqlparser::ast::{
     CastKind, ConflictTarget as AstTarget, DataType as SqlType, DoUpdate, Expr, Insert as AstInsert, ObjectName,
     ObjectNamePart, OnConflict as AstConflict, OnConflictAction, OnInsert, Query, SetExpr, TableAliasWithoutColumns,
@@ -11,12 +13,13 @@ use mainstem_storage::schema::{DataType, TableSchema};
 use mainstem_storage::{Error, Result};
 
 use super::super::dialect::MainstemDialect;
+use super::super::stored::is_default;
 use super::super::types::sql_name;
 use super::super::{check_query, column_name, fold, table_name};
 use super::assignments::{self, Assignments};
 use super::select::{SelectOf, public_table, query_of};
 use super::target::{Target, named_twice};
-use super::{EXCLUDED, check_once, quoted, refuse, refuse_default};
+use super::{EXCLUDED, check_once, quoted, refuse};
 
 /// INSERT.
 #[derive(Clone, Debug)]
@@ -24,8 +27,27 @@ pub(crate) struct Insert {
     pub(crate) target: Target,
     /// The named columns; empty means all, in order.
     pub(crate) columns: Vec<String>,
+    /// With NULL where VALUES says DEFAULT.
     pub(crate) source: Box<Query>,
+    /// Where VALUES says DEFAULT.
+    pub(crate) defaults: DefaultCells,
     pub(crate) conflict: Option<OnConflict>,
+}
+
+/// Which values of a VALUES are the keyword DEFAULT.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum DefaultCells {
+    /// Of each column that has any, by position, which rows, ascending.
+    Of(BTreeMap<usize, Vec<usize>>),
+    /// DEFAULT VALUES: one row of nothing else, and no column in the source.
+    All,
+}
+
+impl DefaultCells {
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        matches!(self, Self::Of(cells) if cells.is_empty())
+    }
 }
 
 /// ON CONFLICT.
@@ -103,7 +125,6 @@ pub(in super::super) fn insert(insert: AstInsert, with: Option<With>) -> Result<
                 || multi_table_else_clause.is_some(),
             "a clause of another database's INSERT",
         ),
-        (source.is_none(), "INSERT ... DEFAULT VALUES"),
     ];
     refuse(&refusals)?;
     if !into {
@@ -112,11 +133,15 @@ pub(in super::super) fn insert(insert: AstInsert, with: Option<With>) -> Result<
     let TableObject::TableName(name) = table else {
         return Err(Error::unsupported("INSERT into anything but a table"));
     };
-    let Some(mut source) = source else { return Err(Error::unsupported("INSERT ... DEFAULT VALUES")) };
+    let (mut source, defaults) = match source {
+        Some(mut source) => {
+            let defaults = take_defaults(&mut source)?;
+            (source, defaults)
+        }
+        None if columns.is_empty() => (query_of("SELECT 1 AS \"default\"")?, DefaultCells::All),
+        None => return Err(Error::invalid(sqlstate::SYNTAX, "syntax error: DEFAULT VALUES behind a list of columns")),
+    };
     check_query(&source)?;
-    if let SetExpr::Values(values) = &*source.body {
-        values.rows.iter().flat_map(|row| &row.content).try_for_each(refuse_default)?;
-    }
     source.with = join_with(with.as_ref(), source.with.take())?;
     let columns = columns.iter().map(column_name).collect::<Result<Vec<_>>>()?;
     check_once(&columns)?;
@@ -126,7 +151,25 @@ pub(in super::super) fn insert(insert: AstInsert, with: Option<With>) -> Result<
     if conflict.is_some() && target.qualifier_name() == EXCLUDED {
         return Err(named_twice(EXCLUDED));
     }
-    Ok(Insert { target, columns, source, conflict })
+    Ok(Insert { target, columns, source, defaults, conflict })
+}
+
+/// Puts NULL in the place of each DEFAULT of a VALUES, and says where that was.
+fn take_defaults(source: &mut Query) -> Result<DefaultCells> {
+    let mut cells: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    if let SetExpr::Values(values) = &mut *source.body {
+        for (number, row) in values.rows.iter_mut().enumerate() {
+            for (at, expr) in row.content.iter_mut().enumerate().filter(|(_, expr)| is_default(expr)) {
+                *expr = Expr::value(Value::Null);
+                cells.entry(at).or_default().push(number);
+            }
+        }
+    }
+    // Rows of VALUES are known by their number.
+    if !cells.is_empty() && (source.order_by.is_some() || source.limit_clause.is_some()) {
+        return Err(Error::invalid(sqlstate::SYNTAX, "DEFAULT is not allowed in this context"));
+    }
+    Ok(DefaultCells::Of(cells))
 }
 
 /// The queries of `outer` in front of those of `inner`.
@@ -180,7 +223,7 @@ fn constraint_name(name: &ObjectName) -> Result<String> {
 impl Insert {
     /// The rows of VALUES, if that is all there is to it.
     pub(crate) fn plain_values(&self) -> Option<Vec<&[Expr]>> {
-        if self.conflict.is_some() || self.target.plain().is_none() {
+        if self.conflict.is_some() || !self.defaults.is_empty() || self.target.plain().is_none() {
             return None;
         }
         let SetExpr::Values(values) = &*self.source.body else { return None };

@@ -12,7 +12,7 @@ mod select;
 mod target;
 mod update;
 
-use datafusion::sql::sqlparser::ast::{Expr, Ident, Query, SetExpr, Statement as Ast};
+use datafusion::sql::sqlparser::ast::{Ident, Query, SetExpr, Statement as Ast};
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::{Error, Result};
 
@@ -20,12 +20,12 @@ use super::parse::Statement;
 
 pub(super) use delete::delete;
 pub(super) use insert::insert;
-pub(crate) use select::query_of;
+pub(crate) use select::{query_of, select_of};
 pub(super) use update::update;
 
 pub(crate) use assignments::Assignments;
 pub(crate) use delete::Delete;
-pub(crate) use insert::{ConflictTarget, Insert, OnConflict, ast_type};
+pub(crate) use insert::{ConflictTarget, DefaultCells, Insert, OnConflict, ast_type};
 pub(crate) use target::Target;
 pub(crate) use update::Update;
 
@@ -69,15 +69,6 @@ fn check_once(columns: &[String]) -> Result<()> {
         }
     }
     Ok(())
-}
-
-fn refuse_default(expr: &Expr) -> Result<()> {
-    match expr {
-        Expr::Identifier(ident) if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default") => {
-            Err(Error::unsupported("DEFAULT as a value"))
-        }
-        _ => Ok(()),
-    }
 }
 
 fn refuse(refusals: &[(bool, &str)]) -> Result<()> {

@@ -5,6 +5,7 @@ use datafusion::sql::sqlparser::ast::{
     TableFactor, TableWithJoins, Value, With,
 };
 use datafusion::sql::sqlparser::parser::Parser;
+use mainstem_storage::schema::TableSchema;
 use mainstem_storage::{Error, Result};
 
 use super::super::PUBLIC;
@@ -39,6 +40,16 @@ impl SelectOf {
         }
         Ok(query)
     }
+}
+
+/// `SELECT expr, ... [FROM table]`.
+pub(crate) fn select_of(exprs: Vec<Expr>, table: Option<&TableSchema>) -> Result<Query> {
+    let items = exprs.into_iter().enumerate().map(|(at, expr)| item(expr, &format!("value_{at}"))).collect();
+    let from = match table {
+        Some(table) => vec![public_table(&table.name, &quoted(&table.name))?],
+        None => Vec::new(),
+    };
+    SelectOf { with: None, items, from, selection: None, sorted: false }.query()
 }
 
 /// The tree of a query that we wrote ourselves, to be filled in.

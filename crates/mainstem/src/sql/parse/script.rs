@@ -70,6 +70,6 @@ impl Template {
 }
 
 /// Runs `work`, on a stack of its own if `deep` says so.
-pub(super) fn on_stack<T>(deep: bool, work: impl FnOnce() -> T) -> T {
+pub(in super::super) fn on_stack<T>(deep: bool, work: impl FnOnce() -> T) -> T {
     if deep { stacker::grow(STACK_BYTES, work) } else { work() }
 }
