@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, UInt64Type};
-use mainstem_storage::ids::{KeyId, RowRef, TableId};
+use mainstem_storage::ids::{RowRef, TableId};
 use mainstem_storage::point;
 use mainstem_storage::predicate::{CompareOp, Predicate};
 use mainstem_storage::row::Value;
-use mainstem_storage::row::key::KeyCodec;
+use mainstem_storage::row::key::TableKey;
 use mainstem_storage::scan::ScanRequest;
 use mainstem_storage::transaction::{Transaction, TransactionMode};
 use mainstem_storage::version::TableView;
@@ -19,7 +19,7 @@ use rand::{Rng, SeedableRng};
 use super::driver::{Driver, Mismatch};
 use super::history::{History, Pending};
 use super::rows::{Row, random_value, read_batch};
-use super::shape::{COLUMNS, Shape, UID};
+use super::shape::{COLUMNS, NumberedKey, Shape, UID};
 
 /// What a full scan found.
 pub(super) struct Read {
@@ -177,24 +177,26 @@ fn compare_keys(
     stored: impl Fn(i64) -> Option<RowRef>,
     what: &str,
 ) -> Result<u64, Trouble> {
-    let schema = view.schema();
-    if !schema.has_key() {
-        return Ok(0);
-    }
-    let codec = KeyCodec::new(schema, &schema.primary_key);
-    let of_row = |(uid, row): (&i64, &Row)| Some((shape.key_of(row)?, Some(*uid)));
-    let mut wanted: Vec<(Vec<Value>, Option<i64>)> =
-        expected.iter().filter(|_| rng.random_ratio(1, 4)).filter_map(of_row).collect();
-    for _ in 0..4 {
-        let key: Vec<Value> = shape.primary_key().iter().map(|at| random_value(rng, *at, 300, false)).collect();
-        let there = expected.iter().find(|(_, row)| shape.key_of(row).as_ref() == Some(&key));
-        wanted.push((key, there.map(|(uid, _)| *uid)));
+    let table_keys = TableKey::all(view.schema());
+    let columns: Vec<&[usize]> = shape.keys().collect();
+    let of_row = |(uid, row): (&i64, &Row)| shape.keys_of(row).map(|key| (key, Some(*uid))).collect::<Vec<_>>();
+    let mut wanted: Vec<(NumberedKey, Option<i64>)> =
+        expected.iter().filter(|_| rng.random_ratio(1, 4)).flat_map(of_row).collect();
+    for (number, columns) in columns.iter().enumerate() {
+        for _ in 0..4 {
+            let key = (number, columns.iter().map(|at| random_value(rng, *at, 300, false)).collect());
+            let there = expected.iter().find(|(_, row)| shape.keys_of(row).any(|other| other == key));
+            wanted.push((key, there.map(|(uid, _)| *uid)));
+        }
     }
     let mut hits = 0;
-    for (key, uid) in wanted {
+    for ((number, key), uid) in wanted {
         let mut bytes = Vec::new();
-        codec.encode_values(&key, &mut bytes)?;
-        let found = point::find(view, KeyId::PRIMARY, &bytes, |_| true)?;
+        let (Some(table_key), Some(columns)) = (table_keys.get(number), columns.get(number)) else {
+            return Err(Mismatch(format!("{what}: it has {} keys", table_keys.len())).into());
+        };
+        table_key.codec().encode_values(&key, &mut bytes)?;
+        let found = point::find(view, table_key.id(), &bytes, |_| true)?;
         let at = uid.and_then(&stored);
         if found != at {
             let key = format!("{key:?}");
@@ -202,7 +204,7 @@ fn compare_keys(
         }
         hits += u64::from(found.is_some());
         if rng.random_ratio(1, 8) {
-            compare_key_scan(view, shape, &key, uid, what)?;
+            compare_key_scan(view, columns, &key, uid, what)?;
         }
     }
     Ok(hits)
@@ -211,7 +213,7 @@ fn compare_keys(
 /// A scan for one key finds the one row that has it.
 fn compare_key_scan(
     view: &Arc<TableView>,
-    shape: Shape,
+    key_columns: &[usize],
     key: &[Value],
     uid: Option<i64>,
     what: &str,
@@ -221,7 +223,7 @@ fn compare_key_scan(
         let value = value.clone();
         Predicate::Compare { column: columns[*at].id, op: CompareOp::Eq, value }
     };
-    let predicates = shape.primary_key().iter().zip(key).map(equal).collect();
+    let predicates = key_columns.iter().zip(key).map(equal).collect();
     let found = select_uids(view, &ScanRequest { predicates, ..ScanRequest::all(vec![columns[UID].id]) })?;
     if found == Vec::from_iter(uid) {
         return Ok(());

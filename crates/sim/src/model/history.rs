@@ -2,10 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mainstem_storage::row::Value;
-
 use super::rows::Row;
-use super::shape::Shape;
+use super::shape::{NumberedKey, Shape};
 
 /// A row version.
 #[derive(Clone, Debug)]
@@ -238,12 +236,9 @@ impl Table {
         if let Some(uid) = gone {
             return Some((Cause::Row, format!("row {uid} was deleted")));
         }
-        if self.shape.primary_key().is_empty() {
-            return None;
-        }
         let present = self.rows.iter().filter(|(uid, version)| live(version) && !writes.deleted.contains(uid));
-        let taken: BTreeSet<Vec<Value>> = present.filter_map(|(_, v)| self.shape.key_of(&v.row)).collect();
-        let mut keys = writes.inserted.values().filter_map(|row| self.shape.key_of(row));
+        let taken: BTreeSet<NumberedKey> = present.flat_map(|(_, v)| self.shape.keys_of(&v.row)).collect();
+        let mut keys = writes.inserted.values().flat_map(|row| self.shape.keys_of(row));
         let cause = if self.shape.has_key_index() { Cause::IndexedKey } else { Cause::Key };
         keys.find(|key| taken.contains(key)).map(|key| (cause, format!("key {key:?} was taken")))
     }

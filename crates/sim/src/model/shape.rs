@@ -1,7 +1,7 @@
-//! The kinds of tables the model makes: sorted by their key, with a key beside another order, sorted without a key, in arrival
-//! order.
+//! The kinds of tables the model makes: sorted by their key, with a key beside another order, with several keys, sorted without a
+//! key, in arrival order.
 
-use mainstem_storage::catalog::{ColumnDefinition, TableDefinition};
+use mainstem_storage::catalog::{ColumnDefinition, TableDefinition, UniqueDefinition};
 use mainstem_storage::row::Value;
 use mainstem_storage::schema::{DataType, Layout, TableOptions};
 
@@ -24,6 +24,9 @@ const TYPES: [DataType; COLUMNS] = [
     DataType::Boolean,
 ];
 
+/// Which key of the table, and its values.
+pub type NumberedKey = (usize, Vec<Value>);
+
 /// A kind of table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
@@ -43,6 +46,12 @@ pub enum Shape {
     KeyArrival,
     /// PRIMARY KEY (t, v) in arrival order.
     KeyTextArrival,
+    /// PRIMARY KEY (k), UNIQUE (t, v), with NULLs in it.
+    Unique,
+    /// UNIQUE (x), UNIQUE (k) NOT NULL, ORDER BY (k): no primary key, and main in the order of another one.
+    UniqueOrder,
+    /// PRIMARY KEY (k, t), UNIQUE (v), UNIQUE (k, x), in arrival order.
+    UniqueArrival,
     /// ORDER BY (t, v), with NULLs and duplicates, no key.
     Sorted,
     /// ORDER BY (x), with NULLs, NaNs and duplicates, no key.
@@ -53,7 +62,7 @@ pub enum Shape {
 
 impl Shape {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 14] = [
         Self::KeyInt,
         Self::KeyText,
         Self::KeyBeside,
@@ -62,6 +71,9 @@ impl Shape {
         Self::KeyFloat,
         Self::KeyArrival,
         Self::KeyTextArrival,
+        Self::Unique,
+        Self::UniqueOrder,
+        Self::UniqueArrival,
         Self::Sorted,
         Self::Floats,
         Self::Insertion,
@@ -71,13 +83,29 @@ impl Shape {
     #[must_use]
     pub fn primary_key(self) -> &'static [usize] {
         match self {
-            Self::KeyInt | Self::KeyBeside | Self::KeyArrival => &[K],
+            Self::KeyInt | Self::KeyBeside | Self::KeyArrival | Self::Unique => &[K],
             Self::KeyText | Self::KeyTextBeside => &[T, K],
-            Self::KeyTurned => &[K, T],
+            Self::KeyTurned | Self::UniqueArrival => &[K, T],
             Self::KeyFloat => &[B, X, K],
             Self::KeyTextArrival => &[T, V],
-            Self::Sorted | Self::Floats | Self::Insertion => &[],
+            Self::UniqueOrder | Self::Sorted | Self::Floats | Self::Insertion => &[],
         }
+    }
+
+    /// Positions of the columns of each UNIQUE key.
+    fn unique_keys(self) -> &'static [&'static [usize]] {
+        match self {
+            Self::Unique => &[&[T, V]],
+            Self::UniqueOrder => &[&[X], &[K]],
+            Self::UniqueArrival => &[&[V], &[K, X]],
+            _ => &[],
+        }
+    }
+
+    /// Positions of the columns of each key, the primary key first.
+    pub fn keys(self) -> impl Iterator<Item = &'static [usize]> {
+        let primary = Some(self.primary_key()).filter(|key| !key.is_empty());
+        primary.into_iter().chain(self.unique_keys().iter().copied())
     }
 
     fn sort_key(self) -> Option<&'static [usize]> {
@@ -88,31 +116,39 @@ impl Shape {
             Self::KeyFloat => Some(&[T]),
             Self::Sorted => Some(&[T, V]),
             Self::Floats => Some(&[X]),
-            Self::KeyInt | Self::KeyText | Self::KeyArrival | Self::KeyTextArrival | Self::Insertion => None,
+            Self::UniqueOrder => Some(&[K]),
+            Self::KeyInt
+            | Self::KeyText
+            | Self::KeyArrival
+            | Self::KeyTextArrival
+            | Self::Unique
+            | Self::UniqueArrival
+            | Self::Insertion => None,
         }
     }
 
     fn layout(self) -> Option<Layout> {
-        matches!(self, Self::KeyArrival | Self::KeyTextArrival).then_some(Layout::Insertion)
+        matches!(self, Self::KeyArrival | Self::KeyTextArrival | Self::UniqueArrival).then_some(Layout::Insertion)
     }
 
-    /// Whether rows are found by key through a key index.
+    /// Whether rows are found by some key through a key index.
     #[must_use]
     pub fn has_key_index(self) -> bool {
-        !self.primary_key().is_empty() && !matches!(self, Self::KeyInt | Self::KeyText)
+        self.keys().next().is_some() && !matches!(self, Self::KeyInt | Self::KeyText)
     }
 
     /// Whether column `position` takes NULL.
     #[must_use]
     pub fn nullable(self, position: usize) -> bool {
-        position != UID && !self.primary_key().contains(&position)
+        let in_order = self == Self::UniqueOrder && position == K;
+        position != UID && !in_order && !self.primary_key().contains(&position)
     }
 
-    /// The key of `row`, if there is one.
-    #[must_use]
-    pub fn key_of(self, row: &[Value]) -> Option<Vec<Value>> {
-        let key = self.primary_key();
-        (!key.is_empty()).then(|| key.iter().filter_map(|at| row.get(*at).cloned()).collect())
+    /// The keys that `row` has, each with its number: none with NULL in it.
+    pub fn keys_of(self, row: &[Value]) -> impl Iterator<Item = NumberedKey> {
+        let key = |columns: &[usize]| columns.iter().filter_map(|at| row.get(*at).cloned()).collect::<Vec<_>>();
+        let keys = self.keys().map(key).enumerate();
+        keys.filter(|(_, key)| !key.iter().any(Value::is_null))
     }
 
     /// CREATE TABLE.
@@ -126,6 +162,14 @@ impl Shape {
             .map(|(at, (name, data_type))| ColumnDefinition::new(*name, data_type, self.nullable(at)));
         TableDefinition {
             primary_key: names(self.primary_key()),
+            unique_keys: self
+                .unique_keys()
+                .iter()
+                .map(|key| UniqueDefinition {
+                    name: format!("{name}_{}_key", names(key).join("_")),
+                    columns: names(key),
+                })
+                .collect(),
             sort_key: self.sort_key().map(names),
             layout: self.layout(),
             options: TableOptions { segment_rows, delta_rows },

@@ -15,7 +15,7 @@ use super::driver::{Driver, Mismatch};
 use super::history::History;
 use super::op::Flaw;
 use super::rows::{Row, random_row, random_value, to_batch};
-use super::shape::{COLUMNS, K, Shape, T, UID};
+use super::shape::{COLUMNS, K, NumberedKey, Shape, T, UID};
 
 /// Rows of a batch of a statement: several go into one.
 const BATCH: usize = 8;
@@ -128,8 +128,8 @@ fn expected(shape: Shape, before: &BTreeMap<i64, Row>, effect: &Effect) -> &'sta
         return sqlstate::NOT_NULL;
     }
     let kept = before.iter().filter(|(uid, _)| !effect.deletes.contains(uid)).map(|(_, row)| row);
-    let mut keys: BTreeSet<Vec<Value>> = kept.filter_map(|row| shape.key_of(row)).collect();
-    let mut new = effect.inserts.iter().filter_map(|row| shape.key_of(row));
+    let mut keys: BTreeSet<NumberedKey> = kept.flat_map(|row| shape.keys_of(row)).collect();
+    let mut new = effect.inserts.iter().flat_map(|row| shape.keys_of(row));
     if new.any(|key| !keys.insert(key)) { sqlstate::UNIQUE } else { "ok" }
 }
 
@@ -163,9 +163,15 @@ fn effect(rng: &mut StdRng, history: &mut History, shape: Shape, before: &BTreeM
         Write::Permute => {
             let deletes = some_of(rng, before);
             let rows: Vec<&Row> = deletes.iter().filter_map(|uid| before.get(uid)).collect();
+            let keys: Vec<&[usize]> = shape.keys().collect();
+            let permuted = match keys.as_slice() {
+                [] => &[K, T][..],
+                [key] => key,
+                keys => keys[rng.random_range(0..keys.len())],
+            };
             let next = |at: usize| {
                 let (mut row, other) = (rows[at].clone(), rows[(at + 1) % rows.len()]);
-                for &at in if shape.primary_key().is_empty() { &[K, T] } else { shape.primary_key() } {
+                for &at in permuted {
                     row[at] = other[at].clone();
                 }
                 row[UID] = Value::Int(history.new_uid());
@@ -186,7 +192,7 @@ fn inserts(
     flaw: Flaw,
 ) -> Vec<Row> {
     let rows = if flaw == Flaw::Bulky { rows + BULKY_ROWS } else { rows };
-    let mut taken: BTreeSet<Vec<Value>> = before.values().filter_map(|row| shape.key_of(row)).collect();
+    let mut taken: BTreeSet<NumberedKey> = before.values().flat_map(|row| shape.keys_of(row)).collect();
     let mut made: Vec<Row> = Vec::new();
     for _ in 0..rows {
         // A collision with the snapshot now and then; else a statement of many rows would never succeed. With other sessions they
@@ -203,7 +209,9 @@ fn inserts(
             let text = format!("{}{}", rng.random_range(0..9), "bulk ".repeat(BULKY_TEXT / 5));
             row[T] = Value::Text(text.into());
         }
-        let fresh = shape.key_of(&row).is_none_or(|key| taken.insert(key));
+        let keys: Vec<NumberedKey> = shape.keys_of(&row).collect();
+        let fresh = !keys.iter().any(|key| taken.contains(key));
+        taken.extend(keys);
         if fresh || rng.random_ratio(1, 40) {
             made.push(row);
         }
