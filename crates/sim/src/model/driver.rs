@@ -290,6 +290,8 @@ impl Driver {
             }
             Op::Drop { table, .. } if !tables.is_empty() => {
                 let (id, _, _) = tables[usize::from(table) % tables.len()];
+                // Part of a transaction that has seen rows: alone it would take the state at its commit.
+                drop(session.txn.view(TableId(id)));
                 let dropped = session.txn.drop_table(TableId(id));
                 if dropped.is_ok() {
                     session.pending.drop_table(id);

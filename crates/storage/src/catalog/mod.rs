@@ -4,6 +4,7 @@
 //! old snapshots keep theirs (contract 1). Invariant: names are unique, ids are never reused. It does not own: rows,
 //! SQL text, or when a version becomes current (that is `commit`).
 
+mod change;
 pub mod format;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,6 +16,8 @@ use crate::row::Value;
 use crate::schema::{
     Check, Column, DataType, Identity, Layout, PUBLIC, RelationName, TableOptions, TableSchema, UniqueKey, View,
 };
+
+pub use change::TableChange;
 
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::commit::engine::CommitLock;
 use crate::commit::gate::Overtaken;
 use crate::commit::prepare::{Prepared, PreparedTable, Validation, table_conflict};
 use crate::commit::record::CommitEncoder;
@@ -14,7 +13,7 @@ use crate::ids::{CommitTs, SchemaVersion, TableId};
 use crate::limits;
 use crate::main_store::Run;
 use crate::settings::Synchronous;
-use crate::txn::{DdlChange, WriteSet};
+use crate::txn::WriteSet;
 use crate::version::{Root, Snapshot, TableVersion};
 use crate::wal::{NewRecord, RecordKind, Reservation};
 
@@ -49,7 +48,7 @@ impl Engine {
         self.turns.pass(&tables);
         let mut prepared = Prepared::new(self, snapshot, writes)?;
         let ts = self.apply_in_turn(&tables, &mut prepared, snapshot, synchronous)?;
-        prepared.ddl.iter().for_each(|change| self.forget_forwarding(change));
+        prepared.ddl.iter().for_each(|change| self.forget_rest(change));
         Ok(ts)
     }
 
@@ -126,7 +125,7 @@ impl Engine {
         let ts = applied.next();
         let mut root = NextRoot { present: &present, edited: None, ts };
         if !prepared.ddl.is_empty() {
-            self.edit_catalog(root.edit(), &lock, prepared, snapshot, ts)?;
+            self.edit_root(root.edit(), &lock, prepared, snapshot, ts)?;
         }
         let mut targets = Vec::with_capacity(prepared.tables.len());
         for table in &prepared.tables {
@@ -165,46 +164,12 @@ impl Engine {
             lock.state.stamps.insert(table.schema.id, TableStamp { last_write: ts });
         }
         for change in &prepared.ddl {
-            self.forget_dropped(&mut lock, &present, change, ts);
+            self.note_ddl(&mut lock, &present, change, ts);
         }
         self.publish(ts, defect, root.edited.map(Arc::new))?;
         drop(lock);
         pour(prepared, &targets);
         Ok(Some(ts))
-    }
-
-    /// Applies the schema changes to `root`. A table somebody changed since the snapshot is a conflict (contract 2).
-    fn edit_catalog(
-        &self,
-        root: &mut Root,
-        lock: &CommitLock<'_>,
-        prepared: &Prepared,
-        snapshot: &Snapshot,
-        ts: CommitTs,
-    ) -> Result<()> {
-        for change in &prepared.ddl {
-            match change {
-                DdlChange::Create(schema) => {
-                    let catalog = root.catalog.with_table(schema.clone()).map_err(|_| table_conflict(schema))?;
-                    root.catalog = Arc::new(catalog);
-                    let ours = prepared.tables.iter().find(|table| table.schema.id == schema.id);
-                    let delta = ours
-                        .and_then(|table| table.first_delta.clone())
-                        .unwrap_or_else(|| Arc::new(DeltaGeneration::new(self.next_container(), schema.clone())));
-                    root.tables.insert(schema.id, Arc::new(TableVersion::new(schema.clone(), ts, delta)));
-                }
-                DdlChange::Drop(schema) => {
-                    let written = lock.state.stamps.get(&schema.id).map_or(CommitTs::ZERO, |s| s.last_write);
-                    let catalog = root.catalog.without_table(schema.id).map_err(|_| table_conflict(schema))?;
-                    if written > snapshot.ts() {
-                        return Err(table_conflict(schema));
-                    }
-                    root.catalog = Arc::new(catalog);
-                    root.tables.remove(&schema.id);
-                }
-            }
-        }
-        Ok(())
     }
 
     /// The last step under the lock: the commit of `ts`, whose record is in the log, is in the stores, unless a `defect` kept it
@@ -248,25 +213,6 @@ impl Engine {
             edited = true;
         }
         (version, edited)
-    }
-
-    /// No row of a dropped table is looked for any more. Outside the lock: it may be a good deal to let go of.
-    fn forget_forwarding(&self, change: &DdlChange) {
-        if let DdlChange::Drop(schema) = change {
-            self.forwardings.forget_table(schema.id);
-        }
-    }
-
-    /// Remembers the segments of a dropped table, so that their files go when nobody needs them.
-    fn forget_dropped(&self, lock: &mut CommitLock<'_>, before: &Root, change: &DdlChange, ts: CommitTs) {
-        let DdlChange::Drop(schema) = change else { return };
-        lock.state.stamps.remove(&schema.id);
-        let Some(version) = before.tables.get(&schema.id) else { return };
-        let segments =
-            version.runs.iter().flat_map(|run| run.all_segments()).map(|part| part.segment.clone()).collect::<Vec<_>>();
-        if !segments.is_empty() {
-            lock.state.dropped.push((ts, segments));
-        }
     }
 }
 

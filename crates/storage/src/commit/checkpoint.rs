@@ -30,7 +30,7 @@ impl Engine {
             return Ok(());
         }
         let mut named = self.checkpointing.lock();
-        let (snapshot, log_start, ids, delete_bytes) = {
+        let (snapshot, log_start, ids, numbers, delete_bytes) = {
             let mut lock = self.lock()?;
             self.check_writable()?;
             let snapshot = self.timeline.snapshot(Base::Applied, false);
@@ -39,12 +39,14 @@ impl Engine {
             lock.state.delta_starts.retain(|id, _| live.contains(id));
             let next = self.log.position_of_next();
             let start = lock.state.delta_starts.values().min().copied().unwrap_or(next).min(next);
-            (snapshot, start, self.id_counters(), self.delete_bytes.load(Ordering::Relaxed))
+            let numbers = lock.state.numbers.iter().map(|((table, column), taken)| (*table, *column, *taken)).collect();
+            (snapshot, start, self.id_counters(), numbers, self.delete_bytes.load(Ordering::Relaxed))
         };
         self.log.sync_all()?;
         self.timeline.advance_visible(self.log.visible());
         let (deletes, file) = self.collect_deletes(snapshot.root(), snapshot.ts())?;
         let (next_container, next_file, next_run, next_table) = ids;
+        let catalog = &snapshot.root().catalog;
         let manifest = Manifest {
             at: snapshot.ts(),
             log_synced: self.log.fsynced_position(),
@@ -53,7 +55,10 @@ impl Engine {
             next_file,
             next_run,
             next_table,
+            namespaces: catalog.namespaces().map(str::to_owned).collect(),
             tables: snapshot.root().tables.values().map(|version| table(version)).collect(),
+            views: catalog.views().cloned().collect(),
+            numbers,
             deletes,
         };
         manifest.write_aside(self.disk.as_ref())?;
@@ -130,7 +135,7 @@ impl Engine {
 }
 
 fn table(version: &TableVersion) -> ManifestTable {
-    let deltas = version.deltas.iter().map(|delta| delta.id()).collect();
+    let deltas = version.deltas.iter().map(|delta| (delta.id(), delta.schema().clone())).collect();
     let runs = version.runs.iter().map(|run| manifest_run(run)).collect();
     ManifestTable { schema: version.schema.clone(), deltas, runs }
 }

@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::commit::Gates;
+use crate::commit::ddl::numbers::NumberBlocks;
 use crate::commit::gate::Turns;
 use crate::commit::pressure::TailGauge;
 use crate::deletes::DeleteFile;
 use crate::disk::Disk;
 use crate::error::{Error, Result};
-use crate::ids::{CommitTs, ContainerId, FileId, LogPosition, RunId, TableId};
+use crate::ids::{ColumnId, CommitTs, ContainerId, FileId, LogPosition, RunId, TableId};
 use crate::load::{IdSource, LoadTarget};
 use crate::memory::MemoryBudget;
 use crate::segment::{BlockCache, Segment};
@@ -40,6 +41,12 @@ pub struct CommitState {
     pub(super) delta_starts: BTreeMap<ContainerId, LogPosition>,
     /// Delete files that records name, with the records' timestamps: a replay reads them until a manifest covers the record.
     pub(super) delete_files: Vec<(CommitTs, Arc<DeleteFile>)>,
+    /// Numbers taken of each IDENTITY column.
+    pub(super) numbers: BTreeMap<(TableId, ColumnId), u64>,
+    /// The last commit that made a view.
+    pub(super) view_made: CommitTs,
+    /// The last commit that dropped or altered what a view may read.
+    pub(super) relation_changed: CommitTs,
 }
 
 /// The parts of an [`Engine`] that opening a database makes.
@@ -70,6 +77,8 @@ pub struct EngineParts {
     pub delete_files: Vec<(CommitTs, Arc<DeleteFile>)>,
     /// Delete files that the newest manifest names.
     pub manifest_files: Vec<Arc<DeleteFile>>,
+    /// Numbers taken of each IDENTITY column.
+    pub numbers: BTreeMap<(TableId, ColumnId), u64>,
 }
 
 /// The shared state of one open database.
@@ -96,6 +105,8 @@ pub struct Engine {
     /// What its memory goes to.
     pub memory: Arc<MemoryBudget>,
     ids: Arc<Ids>,
+    /// Numbers of IDENTITY columns, reserved and not given out.
+    pub(super) numbers: NumberBlocks,
     /// Where the newest manifest lets replay start.
     pub(super) log_start: AtomicU64,
     /// Who waits for a shorter tail.
@@ -186,7 +197,11 @@ impl Engine {
                 dropped: Vec::new(),
                 delta_starts: parts.delta_starts,
                 delete_files: parts.delete_files,
+                numbers: parts.numbers,
+                view_made: CommitTs::ZERO,
+                relation_changed: CommitTs::ZERO,
             }),
+            numbers: NumberBlocks::default(),
             log_start: AtomicU64::new(parts.log_start.0),
             checkpointing: Mutex::new(parts.manifest_files),
             delete_bytes: AtomicU64::new(delete_bytes),

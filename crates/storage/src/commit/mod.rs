@@ -9,9 +9,10 @@
 //!    and delete logs; a new root if containers changed; *applied* moves.
 //! 3. `wait` (2c, outside): one write and fsync serve all waiting commits; *visible* moves.
 //! 4. `row` is the same for one row of one key, which a short statement writes, without a write set.
-//! 5. `early` looks, for a running statement, for rows that it would only lose at its commit.
-//! 6. `gate` lets those through who would lose to others again and again.
-//! 7. `freeze` and `install` edit the current version under the same lock (contract 3); `checkpoint` writes it down (contract 4).
+//! 5. `ddl` changes the catalog in `apply`, and reserves the numbers of IDENTITY columns.
+//! 6. `early` looks, for a running statement, for rows that it would only lose at its commit.
+//! 7. `gate` lets those through who would lose to others again and again.
+//! 8. `freeze` and `install` edit the current version under the same lock (contract 3); `checkpoint` writes it down (contract 4).
 //!
 //! Invariants: timestamps are consecutive; the log has every timestamp's record in order; what a snapshot at or below *visible*
 //! reads is complete; after a panic under the lock nothing is written any more. It does not own: the merge, the log's files,
@@ -19,6 +20,7 @@
 
 mod apply;
 mod checkpoint;
+mod ddl;
 mod early;
 mod engine;
 mod freeze;
@@ -32,6 +34,7 @@ pub mod record;
 #[cfg(test)]
 mod tests;
 
+pub use ddl::numbers::NumberSource;
 pub use engine::{Engine, EngineParts, TableStamp};
 pub use gate::{Gates, WriteGate};
 pub use prepare::own_key_conflict;

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::catalog::format::{decode_schema, encode_schema};
+pub use crate::commit::ddl::record::DdlRecord;
+use crate::commit::ddl::record::{decode_change, encode_change};
 use crate::commit::prepare::PreparedTable;
 use crate::commit::row::RowWrite;
 use crate::deletes::{DeleteFileRef, DeleteSet, NamedDeletes, named_bytes};
@@ -34,16 +35,7 @@ impl CommitEncoder {
     pub fn new(ddl: &[DdlChange], tables: &[PreparedTable]) -> Result<Self> {
         let mut out = Encoder::new();
         let mut places = Vec::with_capacity(tables.len());
-        out.list(ddl.iter(), |out, change| match change {
-            DdlChange::Create(schema) => {
-                out.u8(1);
-                encode_schema(out, schema);
-            }
-            DdlChange::Drop(schema) => {
-                out.u8(2);
-                out.u64(schema.id.0);
-            }
-        });
+        out.list(ddl.iter(), encode_change);
         out.list(tables.iter(), |out, table| {
             out.u64(table.schema.id.0);
             out.u64(table.schema.version.0);
@@ -144,14 +136,6 @@ pub struct CommitRecord<'a> {
     pub tables: Vec<TableRecord<'a>>,
 }
 
-/// A schema change in a commit record.
-pub enum DdlRecord {
-    /// CREATE TABLE.
-    Create(Arc<TableSchema>),
-    /// DROP TABLE.
-    Drop(TableId),
-}
-
 /// One table's part of a commit record.
 pub struct TableRecord<'a> {
     /// The table.
@@ -250,11 +234,7 @@ impl<'a> CommitRecord<'a> {
     /// Corrupt.
     pub fn decode(payload: &'a [u8], file: &'a str, base: u64) -> Result<Self> {
         let mut input = Decoder::new(payload, file, base);
-        let ddl = input.list(|input| match input.u8()? {
-            1 => Ok(DdlRecord::Create(Arc::new(decode_schema(input)?))),
-            2 => Ok(DdlRecord::Drop(TableId(input.u64()?))),
-            other => Err(input.corrupt(format!("unknown schema change {other}"))),
-        })?;
+        let ddl = input.list(decode_change)?;
         let tables = input.list(|input| {
             Ok(TableRecord {
                 table: TableId(input.u64()?),

@@ -308,7 +308,8 @@ impl Database {
     #[must_use]
     pub fn verify(&self) -> Vec<crate::Error> {
         let snapshot = self.0.engine.timeline.snapshot(Base::Applied, false);
-        let mut wrong = Vec::new();
+        let mut wrong = snapshot.root().verify();
+        wrong.extend(self.0.engine.verify_numbers(snapshot.root()).unwrap_or_else(|e| vec![e]));
         for version in snapshot.root().tables.values() {
             for run in &version.runs {
                 for e in run.verify(&version.schema) {
@@ -341,6 +342,10 @@ impl Inner {
             self.engine.close();
             return Ok(());
         };
+        // Nobody may write any more who could: what is left of numbers reserved is a gap then.
+        if let Err(e) = self.engine.return_numbers() {
+            tracing::debug!("numbers of IDENTITY columns were not given back: {e}");
+        }
         // Nothing is appended to the log from here on.
         self.engine.close();
         let synced = if self.engine.options.read_only { Ok(()) } else { self.engine.log.sync_all() };

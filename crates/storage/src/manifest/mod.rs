@@ -8,12 +8,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::catalog::format::{decode_schema, encode_schema};
+use crate::catalog::format::{decode_schema, decode_view, encode_schema, encode_view};
 use crate::deletes::NamedDeletes;
 use crate::disk::Disk;
 use crate::error::{Error, ErrorKind, Result, sqlstate};
-use crate::ids::{CommitTs, ContainerId, KeyId, LogPosition, RunId};
-use crate::schema::TableSchema;
+use crate::ids::{ColumnId, CommitTs, ContainerId, KeyId, LogPosition, RunId, SchemaVersion, TableId};
+use crate::schema::{TableSchema, View};
 use crate::segment::SegmentMeta;
 use crate::wal::codec::{Decoder, Encoder};
 
@@ -48,8 +48,14 @@ pub struct Manifest {
     pub next_run: u64,
     /// See `next_container`.
     pub next_table: u64,
+    /// The namespaces, but for the one that always exists.
+    pub namespaces: Vec<String>,
     /// The tables.
     pub tables: Vec<ManifestTable>,
+    /// The views.
+    pub views: Vec<Arc<View>>,
+    /// Numbers taken of IDENTITY columns.
+    pub numbers: Vec<(TableId, ColumnId, u64)>,
     /// Rows of their containers that were deleted at or before the manifest's timestamp.
     pub deletes: NamedDeletes,
 }
@@ -59,8 +65,8 @@ pub struct Manifest {
 pub struct ManifestTable {
     /// Its schema.
     pub schema: Arc<TableSchema>,
-    /// Its deltas, oldest first: not written anywhere but in the log.
-    pub deltas: Vec<ContainerId>,
+    /// Its deltas, oldest first: not written anywhere but in the log. Each with the version of the schema that its rows have.
+    pub deltas: Vec<(ContainerId, Arc<TableSchema>)>,
     /// Its runs, oldest first.
     pub runs: Vec<ManifestRun>,
 }
@@ -174,10 +180,14 @@ impl Manifest {
         for next in [self.next_container, self.next_file, self.next_run, self.next_table] {
             out.u64(next);
         }
+        out.list(self.namespaces.iter(), |out, name| out.str(name));
         out.list(self.tables.iter(), |out, table| {
             encode_schema(out, &table.schema);
-            out.list(table.deltas.iter(), |out, delta| {
+            let older = table.older_schemas();
+            out.list(older.iter(), |out, schema| encode_schema(out, schema));
+            out.list(table.deltas.iter(), |out, (delta, schema)| {
                 out.u64(delta.0);
+                out.u64(schema.version.0);
             });
             out.list(table.runs.iter(), |out, run| {
                 encode_run(out, run);
@@ -186,6 +196,12 @@ impl Manifest {
                     encode_run(out, index);
                 });
             });
+        });
+        out.list(self.views.iter(), |out, view| encode_view(out, view));
+        out.list(self.numbers.iter(), |out, (table, column, taken)| {
+            out.u64(table.0);
+            out.u32(column.0);
+            out.u64(*taken);
         });
         self.deletes.encode(&mut out);
         out.finish()
@@ -201,11 +217,27 @@ impl Manifest {
             next_file: input.u64()?,
             next_run: input.u64()?,
             next_table: input.u64()?,
+            namespaces: input.list(|input| Ok(input.str()?.to_owned()))?,
             tables: input.list(decode_table)?,
+            views: input.list(|input| Ok(Arc::new(decode_view(input)?)))?,
+            numbers: input.list(|input| Ok((TableId(input.u64()?), ColumnId(input.u32()?), input.u64()?)))?,
             deletes: NamedDeletes::decode(&mut input)?,
         };
         input.finish()?;
         Ok(manifest)
+    }
+}
+
+impl ManifestTable {
+    /// The versions of the schema, but for the present one, that rows of the deltas have; each once.
+    fn older_schemas(&self) -> Vec<&Arc<TableSchema>> {
+        let mut older: Vec<&Arc<TableSchema>> = Vec::new();
+        for (_, schema) in self.deltas.iter().filter(|(_, schema)| schema.version != self.schema.version) {
+            if older.iter().all(|known| known.version != schema.version) {
+                older.push(schema);
+            }
+        }
+        older
     }
 }
 
@@ -216,7 +248,17 @@ fn discard_aside(disk: &dyn Disk) {
 
 fn decode_table(input: &mut Decoder<'_>) -> Result<ManifestTable> {
     let schema = Arc::new(decode_schema(input)?);
-    let deltas = input.list(|input| Ok(ContainerId(input.u64()?)))?;
+    let mut schemas = input.list(|input| Ok(Arc::new(decode_schema(input)?)))?;
+    if schemas.iter().any(|older| older.id != schema.id || older.version >= schema.version) {
+        return Err(input.corrupt("an older schema that is none of the table's"));
+    }
+    schemas.push(schema.clone());
+    let deltas = input.list(|input| {
+        let (id, version) = (ContainerId(input.u64()?), SchemaVersion(input.u64()?));
+        let known = schemas.iter().find(|known| known.version == version);
+        let known = known.ok_or_else(|| input.corrupt(format!("delta {id} of an unknown schema version {version}")))?;
+        Ok((id, known.clone()))
+    })?;
     let runs = input.list(|input| {
         let run = decode_run(input)?;
         let indexes = input.list(|input| Ok((KeyId(input.u32()?), decode_run(input)?)))?;

@@ -80,6 +80,7 @@ pub fn open(disk: Arc<dyn Disk>, options: OpenOptions) -> Result<Arc<Engine>> {
         delta_starts: replayed.delta_starts,
         delete_files: replayed.delete_files,
         manifest_files: replayed.manifest_files,
+        numbers: replayed.numbers,
         next_container: replayed.next_container,
         next_file: replayed.next_file,
         next_run: replayed.next_run,
@@ -101,6 +102,7 @@ pub fn in_memory(disk: Arc<dyn Disk>, options: OpenOptions) -> Arc<Engine> {
         delta_starts: std::collections::BTreeMap::new(),
         delete_files: Vec::new(),
         manifest_files: Vec::new(),
+        numbers: std::collections::BTreeMap::new(),
         next_container: 1,
         next_file: 1,
         next_run: 1,
@@ -132,7 +134,10 @@ fn create(disk: &Arc<dyn Disk>, options: &OpenOptions) -> Result<Manifest> {
         next_file: 1,
         next_run: 1,
         next_table: 1,
+        namespaces: Vec::new(),
         tables: Vec::new(),
+        views: Vec::new(),
+        numbers: Vec::new(),
         deletes: NamedDeletes::default(),
     };
     manifest.write(disk.as_ref())?;

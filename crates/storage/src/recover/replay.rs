@@ -9,7 +9,7 @@ use crate::deletes::{DeleteFile, DeleteSet, NamedDeletes};
 use crate::delta_store::DeltaGeneration;
 use crate::disk::Disk;
 use crate::error::{Error, Result};
-use crate::ids::{CommitTs, ContainerId, KeyId, LogPosition, TableId};
+use crate::ids::{ColumnId, CommitTs, ContainerId, KeyId, LogPosition, TableId};
 use crate::main_store::{Run, RunIndex, RunSegment};
 use crate::manifest::{Manifest, ManifestRun};
 use crate::segment::{BlockCache, Segment, SegmentMeta};
@@ -32,6 +32,8 @@ pub(super) struct Replay {
     delete_files: Vec<(CommitTs, Arc<DeleteFile>)>,
     /// Delete files that the manifest names.
     manifest_files: Vec<Arc<DeleteFile>>,
+    /// Numbers taken of IDENTITY columns.
+    numbers: BTreeMap<(TableId, ColumnId), u64>,
     next_container: u64,
     next_file: u64,
     next_run: u64,
@@ -45,6 +47,7 @@ pub(super) struct Replayed {
     pub delta_starts: BTreeMap<ContainerId, LogPosition>,
     pub delete_files: Vec<(CommitTs, Arc<DeleteFile>)>,
     pub manifest_files: Vec<Arc<DeleteFile>>,
+    pub numbers: BTreeMap<(TableId, ColumnId), u64>,
     pub next_container: u64,
     pub next_file: u64,
     pub next_run: u64,
@@ -65,15 +68,22 @@ impl Replay {
             delta_starts: BTreeMap::new(),
             delete_files: Vec::new(),
             manifest_files: Vec::new(),
+            numbers: manifest.numbers.iter().map(|(table, column, taken)| ((*table, *column), *taken)).collect(),
             next_container: manifest.next_container,
             next_file: manifest.next_file,
             next_run: manifest.next_run,
             next_table: manifest.next_table,
         };
+        for name in &manifest.namespaces {
+            replay.catalog = replay.catalog.with_namespace(name).map_err(|e| manifest_damage(&e))?;
+        }
+        for view in &manifest.views {
+            replay.catalog = replay.catalog.with_view(view.clone()).map_err(|e| manifest_damage(&e))?;
+        }
         for table in &manifest.tables {
             let id = table.schema.id;
-            replay.catalog = replay.catalog.with_table(table.schema.clone())?;
-            let delta = |id: &ContainerId| Arc::new(DeltaGeneration::new(*id, table.schema.clone()));
+            replay.catalog = replay.catalog.with_table(table.schema.clone()).map_err(|e| manifest_damage(&e))?;
+            let delta = |(id, schema): &(_, _)| Arc::new(DeltaGeneration::new(*id, Arc::clone(schema)));
             let deltas = table.deltas.iter().map(delta).collect();
             let runs = table.runs.iter().map(|run| replay.manifest_run(run)).collect::<Result<Vec<_>>>()?;
             let schema = table.schema.clone();
@@ -97,7 +107,7 @@ impl Replay {
                 return Ok(());
             }
             let table = tables.iter().find(|(_, version)| version.deltas.iter().any(|delta| delta.id() == id));
-            let (table, _) = table.ok_or_else(|| manifest_damage(format!("rows {id} does not have")))?;
+            let (table, _) = table.ok_or_else(|| manifest_damage(format!("it deletes rows {id} does not have")))?;
             pending.push((*table, id, set));
             Ok(())
         };
@@ -146,12 +156,16 @@ impl Replay {
     pub fn finish(mut self) -> Result<Replayed> {
         self.restore_pending()?;
         for version in self.tables.values_mut() {
-            if version.deltas.is_empty() {
-                // An install consumed all generations the log names.
+            let active = version.active_delta();
+            if active.is_none_or(|active| active.schema().version != version.schema.version) {
+                // An install consumed all generations the log names, or no row has come since an ALTER.
                 let fresh = DeltaGeneration::new(ContainerId(self.next_container), version.schema.clone());
                 self.next_container += 1;
                 version.deltas.push(Arc::new(fresh));
             }
+            // One that an ALTER left behind without rows holds nothing.
+            let active = version.active_delta().map(|delta| delta.id());
+            version.deltas.retain(|delta| delta.rows() > 0 || Some(delta.id()) == active);
             version.frozen_deltas().iter().for_each(|delta| delta.freeze());
         }
         let tables = self.tables.into_iter().map(|(id, version)| (id, Arc::new(version))).collect();
@@ -161,6 +175,7 @@ impl Replay {
             delta_starts: self.delta_starts,
             delete_files: self.delete_files,
             manifest_files: self.manifest_files,
+            numbers: self.numbers,
             next_container: self.next_container,
             next_file: self.next_file,
             next_run: self.next_run,
@@ -190,7 +205,7 @@ impl Replay {
             let delta = self.tables.get(&table).and_then(|v| v.deltas.iter().find(|d| d.id() == id));
             let delta = delta.ok_or_else(|| Error::internal("a manifest delta vanished during replay"))?;
             if deletes.max().is_some_and(|max| max >= delta.rows()) {
-                return Err(manifest_damage(format!("rows of delta {id} that the log does not hold")));
+                return Err(manifest_damage(format!("it deletes rows of delta {id} that the log does not hold")));
             }
             delta.deletes().restore(self.manifest_at, &deletes);
         }
@@ -199,27 +214,65 @@ impl Replay {
 
     fn commit(&mut self, record: &LogRecord, commit: &CommitRecord<'_>) -> Result<()> {
         for change in &commit.ddl {
-            match change {
-                DdlRecord::Create(schema) => {
-                    self.next_table = self.next_table.max(schema.id.0 + 1);
-                    self.catalog = self.catalog.with_table(schema.clone())?;
-                    let version = TableVersion {
-                        schema: schema.clone(),
-                        valid_from: record.ts,
-                        moves: 0,
-                        deltas: Vec::new(),
-                        runs: Vec::new(),
-                    };
-                    self.tables.insert(schema.id, version);
-                }
-                DdlRecord::Drop(id) => {
-                    self.catalog = self.catalog.without_table(*id)?;
-                    self.tables.remove(id);
-                }
-            }
+            self.change(record, change)?;
         }
         for table in &commit.tables {
             self.commit_table(record, table)?;
+        }
+        Ok(())
+    }
+
+    /// One schema change, by the same functions as the commit.
+    fn change(&mut self, record: &LogRecord, change: &DdlRecord) -> Result<()> {
+        let senseless = |e: Error| damaged(record, e);
+        let catalog = &self.catalog;
+        match change {
+            DdlRecord::Create(schema) => {
+                self.next_table = self.next_table.max(schema.id.0 + 1);
+                self.catalog = catalog.with_table(schema.clone()).map_err(senseless)?;
+                let version = TableVersion {
+                    schema: schema.clone(),
+                    valid_from: record.ts,
+                    moves: 0,
+                    deltas: Vec::new(),
+                    runs: Vec::new(),
+                };
+                self.tables.insert(schema.id, version);
+            }
+            DdlRecord::Drop(id) => {
+                self.catalog = catalog.without_table(*id).map_err(senseless)?;
+                self.tables.remove(id);
+                self.numbers.retain(|(table, _), _| table != id);
+            }
+            DdlRecord::Alter(schema) => {
+                self.catalog = catalog.with_version(schema.clone()).map_err(senseless)?;
+                let version = self.version(record, schema.id)?;
+                if schema.version.0 != version.schema.version.0 + 1 {
+                    return Err(damaged(record, "a schema version is missing before it"));
+                }
+                // The delta for its rows is made when the first one comes.
+                *version = TableVersion { schema: schema.clone(), valid_from: record.ts, ..version.clone() };
+                let counts = |id| schema.column(id).is_some_and(|column| column.identity.is_some());
+                self.numbers.retain(|(table, column), _| *table != schema.id || counts(*column));
+            }
+            DdlRecord::Truncate { table, restart_identity } => {
+                let version = self.version(record, *table)?;
+                let moves = version.moves + 1;
+                let schema = version.schema.clone();
+                *version = TableVersion { schema, valid_from: record.ts, moves, deltas: Vec::new(), runs: Vec::new() };
+                if *restart_identity {
+                    self.numbers.retain(|(of, _), _| of != table);
+                }
+            }
+            DdlRecord::CreateView(view) => self.catalog = catalog.with_view(view.clone()).map_err(senseless)?,
+            DdlRecord::DropView(name) => self.catalog = catalog.without_view(name).map_err(senseless)?,
+            DdlRecord::CreateNamespace(name) => self.catalog = catalog.with_namespace(name).map_err(senseless)?,
+            DdlRecord::DropNamespace(name) => self.catalog = catalog.without_namespace(name).map_err(senseless)?,
+            DdlRecord::TakeNumbers { table, column, taken } => {
+                let counts = catalog.table(*table).and_then(|schema| schema.column(*column)?.identity);
+                counts.ok_or_else(|| damaged(record, format!("column {column} of table {table} counts nothing")))?;
+                self.numbers.insert((*table, *column), *taken);
+            }
         }
         Ok(())
     }
@@ -269,6 +322,9 @@ impl Replay {
     }
 
     fn insert(&mut self, record: &LogRecord, table: &TableRecord<'_>, delta: &DeltaGeneration) -> Result<()> {
+        if delta.schema().version != table.schema_version {
+            return Err(damaged(record, "its rows have another schema version than their delta"));
+        }
         let rows = table.decode_rows(delta.schema())?;
         if rows.is_empty() {
             return Ok(());
@@ -343,8 +399,8 @@ fn each_delete(
     Ok(files)
 }
 
-fn manifest_damage(rows: impl std::fmt::Display) -> Error {
-    Error::corrupt(crate::manifest::MANIFEST_FILE, 0, format!("it deletes {rows}"))
+fn manifest_damage(what: impl std::fmt::Display) -> Error {
+    Error::corrupt(crate::manifest::MANIFEST_FILE, 0, what)
 }
 
 /// What a record says cannot be.

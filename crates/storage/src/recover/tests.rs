@@ -122,6 +122,55 @@ fn a_read_only_open_replays_and_writes_nothing() {
     assert_eq!(before, files_of(&copy));
 }
 
+/// Deltas of several schema versions stand in the manifest while their rows stand in the log only.
+#[test]
+fn rows_come_back_under_the_version_they_were_written_under() {
+    use crate::catalog::{ColumnDefinition, TableChange};
+    let disk = MemDisk::new();
+    let t = testing::on(open_at(&disk).unwrap(), 7);
+    let alter = |t: &Table, changes: &[TableChange]| {
+        let mut txn = t.begin();
+        txn.alter_table(t.id, changes).unwrap();
+        txn.commit().unwrap();
+    };
+    let add = |name: &str| TableChange::AddColumn {
+        column: ColumnDefinition::new(name, crate::schema::DataType::BigInt, true),
+        missing_value: crate::row::Value::Int(7),
+    };
+    let drop_column = |t: &Table, name: &str| {
+        let schema = t.begin().catalog().table(t.id).unwrap().clone();
+        TableChange::DropColumn(schema.column_named(name).unwrap().id)
+    };
+    t.insert(0..5);
+    alter(&t, &[add("a")]);
+    alter(&t, &[drop_column(&t, "a"), TableChange::RenameColumn(testing::V, "w".into())]);
+    t.delete(&[3]);
+    t.insert(5..8);
+    alter(&t, &[add("b")]);
+    alter(&t, &[drop_column(&t, "b")]);
+    let versions = |t: &Table| {
+        let version = t.view().version().clone();
+        version.deltas.iter().map(|delta| (delta.schema().version.0, delta.rows())).collect::<Vec<_>>()
+    };
+    assert_eq!(versions(&t), [(1, 5), (3, 3), (5, 0)]);
+    t.db.checkpoint_now().unwrap();
+    let (mut again, mut files) = crashed(&t, &disk);
+    assert_eq!(versions(&again), [(1, 5), (3, 3), (5, 0)]);
+    for round in 0..3 {
+        assert_eq!(ids(&again), [vec![0, 1, 2, 4, 5, 6, 7], (20..20 + round).collect()].concat());
+        assert!(again.db.verify().is_empty());
+        assert!(again.begin().catalog().table(again.id).unwrap().column_named("w").is_some());
+        again.insert([20 + round]);
+        if round == 1 {
+            again.db.checkpoint_now().unwrap();
+        }
+        (again, files) = crashed(&again, &files);
+    }
+    again.db.merge(again.id).unwrap();
+    assert_eq!(ids(&again).len(), 10);
+    drop(files);
+}
+
 #[test]
 fn a_dropped_table_stays_dropped_and_its_name_is_free() {
     let disk = MemDisk::new();

@@ -10,10 +10,14 @@
 //!    that fails is dropped and leaves nothing (implicit savepoint).
 //! 4. What outgrows its share of memory is written aside as runs ([`write`]); [`Transaction::savepoint`] marks a state to come
 //!    back to.
-//! 5. [`Transaction::commit`] hands the write set to `commit`.
+//! 5. Schema changes ([`ddl`]) make a catalog of the transaction's own; numbers of IDENTITY columns ([`identity`]) come from
+//!    blocks that all transactions share.
+//! 6. [`Transaction::commit`] hands the write set to `commit`.
 //!
 //! Invariants: nothing uncommitted is in any store; dropping a transaction undoes all of it. It does not own: SQL, re-runs.
 
+mod ddl;
+mod identity;
 mod key_check;
 mod point;
 mod probe;
@@ -23,20 +27,23 @@ mod write;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::catalog::{Catalog, TableDefinition};
+use parking_lot::Mutex;
+
+use crate::catalog::Catalog;
 use crate::commit::Engine;
 use crate::error::{Error, ErrorKind, Result, sqlstate};
-use crate::ids::{CommitTs, TableId};
+use crate::ids::{ColumnId, CommitTs, TableId};
 use crate::row::key::TableKey;
 use crate::schema::TableSchema;
 use crate::settings::Synchronous;
-use crate::txn::{DdlChange, OwnKeys, WriteSet};
+use crate::txn::{OwnKeys, Standing, WriteSet};
 use crate::version::{Base, Snapshot, TableVersion, TableView};
 
 use key_check::KeyCheck;
 pub use savepoint::Savepoint;
-use savepoint::Standing;
+use savepoint::Savepoints;
 pub use statement::StatementWrites;
 
 #[cfg(test)]
@@ -70,7 +77,11 @@ pub struct Transaction {
     writes: WriteSet,
     /// Keys of the buffered rows, per table that has keys and per key.
     keys: BTreeMap<TableId, Box<[OwnKeys]>>,
-    savepoints: Standing,
+    savepoints: Savepoints,
+    /// Whether it may have seen rows.
+    looked: AtomicBool,
+    /// Numbers taken of IDENTITY columns that nobody else draws from: of tables that it has made, or whose numbers it has begun anew.
+    numbers: Mutex<BTreeMap<(TableId, ColumnId), u64>>,
 }
 
 impl Transaction {
@@ -85,7 +96,9 @@ impl Transaction {
             catalog,
             writes: WriteSet::default(),
             keys: BTreeMap::new(),
-            savepoints: Standing::default(),
+            savepoints: Savepoints::default(),
+            looked: AtomicBool::new(false),
+            numbers: Mutex::default(),
         })
     }
 
@@ -114,9 +127,11 @@ impl Transaction {
     pub fn view(&self, table: TableId) -> Result<Arc<TableView>> {
         let schema = self.catalog.table(table).ok_or_else(no_table)?.clone();
         let own = self.writes.tables.get(&table).cloned();
-        let version = match self.snapshot.root().tables.get(&table) {
+        self.looked.store(true, Ordering::Relaxed);
+        let stands = matches!(Standing::of(&self.writes.ddl, &schema), Standing::Kept(_));
+        let version = match self.snapshot.root().tables.get(&table).filter(|_| stands) {
             Some(version) => version.clone(),
-            // Made by this transaction: nothing in the stores.
+            // Made or emptied by this transaction: nothing in the stores.
             None => Arc::new(TableVersion {
                 schema: schema.clone(),
                 valid_from: self.snapshot.ts(),
@@ -159,6 +174,7 @@ impl Transaction {
         self.check_may_write()?;
         statement.check_unchanged()?;
         let Some(writes) = statement.finish()? else { return Ok(()) };
+        self.check_version(&writes.schema)?;
         self.check_own_references(&writes)?;
         if writes.schema.has_keys() {
             let (view, own) = (self.view(writes.schema.id)?, self.own_keys(writes.schema.id));
@@ -175,44 +191,14 @@ impl Transaction {
         Ok(())
     }
 
-    /// Makes a table, seen by this transaction at once and by others when it commits.
-    ///
-    /// # Errors
-    /// Invalid: a bad definition, or a name that is taken (42P07).
-    pub fn create_table(&mut self, definition: TableDefinition) -> Result<TableId> {
-        self.check_may_write()?;
-        let schema = Arc::new(definition.into_schema(self.engine.next_table())?);
-        self.catalog = Arc::new(self.catalog.with_table(schema.clone())?);
-        self.writes.ddl.push(DdlChange::Create(schema.clone()));
-        Ok(schema.id)
-    }
-
-    /// Drops a table.
-    ///
-    /// # Errors
-    /// NotFound (42P01).
-    pub fn drop_table(&mut self, table: TableId) -> Result<()> {
-        self.check_may_write()?;
-        let schema = self.catalog.table(table).ok_or_else(no_table)?.clone();
-        self.catalog = Arc::new(self.catalog.without_table(table)?);
-        self.writes.tables.remove(&table);
-        self.keys.remove(&table);
-        let made_here = |change: &DdlChange| matches!(change, DdlChange::Create(s) if s.id == table);
-        if self.writes.ddl.iter().any(made_here) {
-            self.writes.ddl.retain(|change| !made_here(change));
-        } else {
-            self.writes.ddl.push(DdlChange::Drop(schema));
-        }
-        Ok(())
-    }
-
     /// Makes the transaction's writes true, and returns when they are durable under its mode, with all before them. One that
     /// wrote nothing returns its snapshot's timestamp.
     ///
     /// # Errors
     /// Conflict (40001), Full: nothing was written. 08007: outcome known after reopening.
-    pub fn commit(self) -> Result<CommitTs> {
+    pub fn commit(mut self) -> Result<CommitTs> {
         self.engine.check_open()?;
+        self.finish_ddl();
         self.engine.commit(&self.snapshot, &self.writes, self.mode.synchronous)
     }
 
@@ -222,8 +208,9 @@ impl Transaction {
     ///
     /// # Errors
     /// As [`Transaction::commit`].
-    pub fn commit_applied(self) -> Result<CommitTs> {
+    pub fn commit_applied(mut self) -> Result<CommitTs> {
         self.engine.check_open()?;
+        self.finish_ddl();
         self.engine.commit_applied(&self.snapshot, &self.writes, self.mode.synchronous)
     }
 
@@ -239,6 +226,18 @@ impl Transaction {
     fn new_keys(&self, schema: &TableSchema) -> Option<Box<[OwnKeys]>> {
         let new = |key| OwnKeys::new(key, &self.engine.memory);
         schema.has_keys().then(|| TableKey::all(schema).into_iter().map(new).collect())
+    }
+
+    /// Refuses writes under another version of a table's definition than the present one.
+    fn check_version(&self, schema: &TableSchema) -> Result<()> {
+        match self.catalog.table(schema.id) {
+            Some(present) if present.version == schema.version => Ok(()),
+            Some(_) => Err(Error::conflict(format!(
+                "could not serialize access: table \"{}\" was altered; run the statement again",
+                schema.name
+            ))),
+            None => Err(no_table()),
+        }
     }
 
     fn check_may_write(&self) -> Result<()> {

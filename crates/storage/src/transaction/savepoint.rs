@@ -18,7 +18,7 @@ pub struct Savepoint {
 
 /// The savepoints of a transaction that it can come back to.
 #[derive(Debug, Default)]
-pub(super) struct Standing {
+pub(super) struct Savepoints {
     /// Ascending.
     numbers: Vec<u64>,
     last: u64,

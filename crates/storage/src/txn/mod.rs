@@ -6,11 +6,14 @@
 //! 1. Inserted rows are buffered ([`OwnRows`]); large statements, and what outgrows memory, are runs written aside.
 //! 2. Deleted rows are named by reference ([`OwnDeletes`]), wherever they live.
 //! 3. Keys of buffered rows are in a hash of their own ([`OwnKeys`]); those of runs in the runs.
+//! 4. Schema changes are a list ([`DdlChange`]). Rows of the same transaction that were buffered before an ALTER are written anew
+//!    under the next version ([`TableWrites::altered`]); runs stay as they are, for containers keep their schema.
 //!
 //! Invariants: what a view or savepoint holds never changes, and keeping it costs a later statement nothing but its own size; all
 //! bytes are counted as write sets (`memory`). It does not own: key checks (`transaction`), spilling (`transaction`), what is
 //! committed.
 
+mod ddl;
 mod own_deletes;
 mod own_keys;
 mod own_rows;
@@ -19,7 +22,8 @@ mod write_set;
 #[cfg(test)]
 mod tests;
 
+pub use ddl::{DdlChange, Standing};
 pub use own_deletes::{OwnDeletes, RowSets};
 pub use own_keys::OwnKeys;
 pub use own_rows::{OwnChunk, OwnRows};
-pub use write_set::{DdlChange, TableWrites, WriteSet};
+pub use write_set::{TableWrites, WriteSet};

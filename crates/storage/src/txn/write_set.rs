@@ -6,21 +6,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{OwnDeletes, OwnRows, RowSets};
+use super::{DdlChange, OwnDeletes, OwnRows, RowSets};
+use crate::error::{Error, Result};
 use crate::ids::{ContainerId, RowRef, TableId};
+use crate::limits;
 use crate::main_store::Run;
 use crate::memory::MemoryBudget;
 use crate::row::{RowBuffer, RowLayout, RowView};
 use crate::schema::TableSchema;
-
-/// A schema change of a transaction.
-#[derive(Clone, Debug)]
-pub enum DdlChange {
-    /// CREATE TABLE.
-    Create(Arc<TableSchema>),
-    /// DROP TABLE.
-    Drop(Arc<TableSchema>),
-}
 
 /// What a transaction writes to one table. A clone is cheap, and stays as it is.
 #[derive(Clone, Debug)]
@@ -29,7 +22,7 @@ pub struct TableWrites {
     rows: OwnRows,
     runs: Arc<Vec<Arc<Run>>>,
     deletes: OwnDeletes,
-    /// How often the rows were written aside.
+    /// How often the rows became another container: they were written aside, or anew.
     spills: u64,
 }
 
@@ -45,6 +38,47 @@ impl TableWrites {
             spills: 0,
             schema,
         }
+    }
+
+    /// Nothing written to the table any more, though something was: later rows are another container.
+    #[must_use]
+    pub fn emptied(&self, schema: &Arc<TableSchema>, budget: &Arc<MemoryBudget>) -> Self {
+        let mut next = Self::new(schema.clone(), budget);
+        next.spills = self.spills + 1;
+        next.rows = next.rows.next(ContainerId::own_rows(next.spills));
+        next
+    }
+
+    /// The same writes under `schema`, the next version of the table's: live rows are written anew, with the missing values of
+    /// columns that they lack, as another container. Runs stay as they are.
+    ///
+    /// # Errors
+    /// Constraint (23502) or Invalid (54000) when `schema` does not take a row; Internal for another table.
+    pub fn altered(&self, schema: &Arc<TableSchema>, budget: &Arc<MemoryBudget>) -> Result<Self> {
+        if self.schema.id != schema.id {
+            return Err(Error::internal("rows of one table under the schema of another"));
+        }
+        let mut next = self.emptied(schema, budget);
+        next.runs = self.runs.clone();
+        next.deletes = self.deletes.clone();
+        next.deletes.forget(self.rows.id());
+        let places: Vec<_> = schema.columns.iter().map(|column| (self.schema.position(column.id), column)).collect();
+        let layout = next.rows.layout().clone();
+        let mut rows = RowBuffer::new(layout.clone());
+        let mut values = Vec::with_capacity(places.len());
+        for (_, row) in self.live_rows_from(0) {
+            values.clear();
+            values.extend(places.iter().map(|(place, column)| match place {
+                Some(position) => row.value(*position),
+                None => column.missing_value.clone(),
+            }));
+            rows.push_values(&values)?;
+            if rows.len() >= limits::OWN_CHUNK_ROWS {
+                next.rows.append(std::mem::replace(&mut rows, RowBuffer::new(layout.clone())));
+            }
+        }
+        next.rows.append(rows);
+        Ok(next)
     }
 
     /// The schema version the writes were made under.
@@ -137,6 +171,8 @@ pub struct WriteSet {
     pub tables: BTreeMap<TableId, Arc<TableWrites>>,
     /// Schema changes in statement order.
     pub ddl: Vec<DdlChange>,
+    /// Whether schema changes are the whole of the transaction: it has neither seen nor written a row (contract 2).
+    pub alone: bool,
 }
 
 impl WriteSet {

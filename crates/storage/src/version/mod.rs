@@ -14,6 +14,7 @@
 mod forwarding;
 mod root;
 mod timeline;
+mod verify;
 mod view;
 
 pub use forwarding::{Forward, ForwardedInput, ForwardingBuilder, ForwardingTable, Forwardings, Survivors};

@@ -89,6 +89,23 @@ impl TableVersion {
         next
     }
 
+    /// This version from `at` on under `schema`, with `fresh`, a delta for rows of it, behind the present ones, which take no rows
+    /// any more; an empty one goes. Containers keep the schema they were written under (contract 1).
+    #[must_use]
+    pub fn altered(&self, schema: Arc<TableSchema>, at: CommitTs, fresh: Arc<DeltaGeneration>) -> Self {
+        let mut next = Self { schema, valid_from: at, ..self.clone() };
+        next.deltas.pop_if(|active| active.rows() == 0);
+        next.deltas.push(fresh);
+        next
+    }
+
+    /// This version from `at` on without any container but `fresh`, an empty delta: TRUNCATE. Rows left, so they are not where they
+    /// were.
+    #[must_use]
+    pub fn emptied(&self, at: CommitTs, fresh: Arc<DeltaGeneration>) -> Self {
+        Self { moves: self.moves + 1, ..Self::new(self.schema.clone(), at, fresh) }
+    }
+
     /// This version from `at` on with `runs` behind the present ones: a large commit.
     #[must_use]
     pub fn with_load(&self, at: CommitTs, runs: &[Arc<Run>]) -> Self {

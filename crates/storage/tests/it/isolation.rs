@@ -128,15 +128,15 @@ fn ddl_conflicts_are_per_table() {
     let (db, t) = table_with(0..2);
     let mut writer = begin(&db);
     insert(&mut writer, t, &[row(7, 7)]).unwrap();
-    let mut dropper = begin(&db);
+    let (mut dropper, mut alone) = (begin(&db), begin(&db));
+    all(&dropper, t);
     dropper.drop_table(t).unwrap();
     let mut other = begin(&db);
     insert(&mut other, t, &[row(8, 8)]).unwrap();
     other.commit().unwrap();
     assert_eq!(state(dropper.commit()), "40001", "the table was written to since the snapshot");
-    let mut dropper = begin(&db);
-    dropper.drop_table(t).unwrap();
-    dropper.commit().unwrap();
+    alone.drop_table(t).unwrap();
+    alone.commit().unwrap();
     assert_eq!(state(writer.commit()), "40001", "the table is gone");
 
     let (mut a, mut b) = (begin(&db), begin(&db));

@@ -20,7 +20,7 @@ use crate::point;
 use crate::row::RowBuffer;
 use crate::row::key::{TableKey, hash_key};
 use crate::schema::TableSchema;
-use crate::txn::{DdlChange, TableWrites, WriteSet};
+use crate::txn::{DdlChange, Standing, TableWrites, WriteSet};
 use crate::version::{Root, Snapshot, TableVersion, TableView};
 
 /// A commit that is ready for the lock, as of [`Prepared::at`].
@@ -29,6 +29,8 @@ pub(super) struct Prepared {
     pub at: Arc<Snapshot>,
     pub tables: Vec<PreparedTable>,
     pub ddl: Vec<DdlChange>,
+    /// See [`WriteSet::alone`].
+    pub alone: bool,
     /// So many rows are deleted that the lock has no time for each.
     pub attach: bool,
 }
@@ -46,10 +48,12 @@ pub(super) struct PreparedTable {
     pub deletes: BTreeMap<ContainerId, DeleteSet>,
     /// The file with `deletes`, durable, when they are too large for the record.
     pub aside: Option<Arc<DeleteFile>>,
-    /// The version validated against at P; `None` for a table this transaction makes.
+    /// The version validated against at P; `None` for a table this transaction makes or empties.
     pub version: Option<Arc<TableVersion>>,
     /// For a table this transaction makes: its first delta.
     pub first_delta: Option<Arc<DeltaGeneration>>,
+    /// What the transaction's schema changes make of the rows that stand there.
+    standing: Standing,
     /// Where the rows named by the snapshot were: what forwarding starts from again.
     named: BTreeMap<ContainerId, RoaringBitmap>,
     /// Key filters of the segments of `runs` and of their key indexes, in memory for the check under the lock.
@@ -91,8 +95,9 @@ pub(super) enum Validation {
 }
 
 impl PreparedTable {
-    fn new(engine: &Engine, writes: &TableWrites, created: bool, room: &mut Room) -> Result<Self> {
+    fn new(engine: &Engine, writes: &TableWrites, ddl: &[DdlChange], room: &mut Room) -> Result<Self> {
         let schema = writes.schema().clone();
+        let created = ddl.iter().any(|change| matches!(change, DdlChange::Create(made) if made.id == schema.id));
         let mut runs = writes.runs().to_vec();
         let rows = match live_rows(writes, room) {
             Some(rows) => rows,
@@ -109,6 +114,7 @@ impl PreparedTable {
             aside: None,
             version: None,
             first_delta: created.then(|| DeltaGeneration::new(engine.next_container(), schema.clone()).into()),
+            standing: Standing::of(ddl, &schema),
             named: writes.stored_deletes(),
             filters: BTreeMap::new(),
             schema,
@@ -299,23 +305,15 @@ impl PreparedTable {
 impl Prepared {
     /// Writes large parts aside and validates at P = applied, everything from the transaction's `snapshot` on.
     pub fn new(engine: &Engine, snapshot: &Snapshot, writes: &WriteSet) -> Result<Self> {
-        let created: Vec<TableId> = writes
-            .ddl
-            .iter()
-            .filter_map(|change| match change {
-                DdlChange::Create(schema) => Some(schema.id),
-                DdlChange::Drop(_) => None,
-            })
-            .collect();
         let mut tables = Vec::with_capacity(writes.tables.len());
         let mut room = Room { rows: limits::COMMIT_ROWS_MAX, bytes: limits::COMMIT_BYTES_MAX };
-        for (id, table) in &writes.tables {
+        for table in writes.tables.values() {
             if !table.is_empty() {
-                tables.push(PreparedTable::new(engine, table, created.contains(id), &mut room)?);
+                tables.push(PreparedTable::new(engine, table, &writes.ddl, &mut room)?);
             }
         }
         let at = engine.timeline.snapshot(crate::version::Base::Applied, true);
-        let mut prepared = Self { at, tables, ddl: writes.ddl.clone(), attach: false };
+        let mut prepared = Self { at, tables, ddl: writes.ddl.clone(), alone: writes.alone, attach: false };
         let changed = prepared.at.ts() != snapshot.ts();
         prepared.validate_whole(engine, changed)?;
         Ok(prepared)
@@ -343,7 +341,7 @@ impl Prepared {
         for table in &mut self.tables {
             let Some(then) = table.version.clone() else { continue };
             let version = self.at.root().tables.get(&table.schema.id).cloned();
-            let version = version.filter(|version| version.schema.version == table.schema.version);
+            let version = version.filter(|version| table.standing == Standing::Kept(version.schema.version));
             let version = version.ok_or_else(|| table_conflict(&table.schema))?;
             if !version.has_rows_placed_as(&then) {
                 table.resolve_deletes(engine, &version)?;
@@ -364,13 +362,13 @@ impl Prepared {
 
     fn validate_whole(&mut self, engine: &Engine, changed: bool) -> Result<()> {
         for table in &mut self.tables {
-            if table.first_delta.is_some() {
+            let Standing::Kept(expected) = table.standing else {
                 table.set_deletes(table.named.clone());
                 continue;
-            }
+            };
             let version = self.at.root().tables.get(&table.schema.id).cloned();
             let version = version.ok_or_else(|| table_conflict(&table.schema))?;
-            if version.schema.version != table.schema.version {
+            if version.schema.version != expected {
                 return Err(table_conflict(&table.schema));
             }
             table.resolve_deletes(engine, &version)?;
@@ -488,4 +486,10 @@ pub(super) fn table_conflict(schema: &TableSchema) -> Error {
         "could not serialize access: table \"{}\" was changed or dropped by a transaction that committed first; run the transaction again",
         schema.name
     ))
+}
+
+pub(super) fn catalog_conflict() -> Error {
+    Error::conflict(
+        "could not serialize access: tables, views or schemas were changed by a transaction that committed first; run the transaction again",
+    )
 }

@@ -1,0 +1,196 @@
+//! Schema changes under the commit lock: the catalog and the table versions after them.
+//!
+//! Comes in: the changes of one transaction, in statement order. Goes out: a root with them, or 40001.
+//!
+//! 1. [`Engine::edit_root`], before the record is logged: each change on top of the one before. What somebody else has done to a
+//!    table or a name since the snapshot is a conflict; DROP, ALTER and TRUNCATE that are the whole of a transaction take the rows
+//!    as they are now, so that no stream of writers keeps them from it (contract 2).
+//! 2. [`Engine::note_ddl`], behind the record: what the commit state remembers of tables and their numbers.
+//!
+//! ALTER freezes the active delta and goes on with one of the next schema version; no container is rewritten (contract 1). TRUNCATE
+//! makes a version without containers: older snapshots keep theirs, a merge of what was in it finds its inputs gone and is
+//! discarded, and a row that an older writer names is nowhere, which is a conflict (contract 3).
+//!
+//! Invariants: memory only, O(containers of the changed tables). It does not own: what a change means for a definition
+//! (`catalog`), nor numbers that are given out ([`numbers`]).
+
+pub(super) mod numbers;
+pub(super) mod record;
+
+use std::sync::Arc;
+
+use crate::commit::engine::{CommitLock, CommitState};
+use crate::commit::prepare::{Prepared, catalog_conflict, table_conflict};
+use crate::commit::{Engine, TableStamp};
+use crate::delta_store::DeltaGeneration;
+use crate::error::Result;
+use crate::ids::{CommitTs, TableId};
+use crate::schema::TableSchema;
+use crate::txn::DdlChange;
+use crate::version::{Root, Snapshot, TableVersion};
+
+/// What a transaction stands on, for the conflicts of its schema changes.
+struct Footing<'a> {
+    state: &'a CommitState,
+    /// Its snapshot.
+    since: CommitTs,
+    /// Whether schema changes are all it does.
+    alone: bool,
+}
+
+impl Footing<'_> {
+    /// Refuses to change a table that somebody has written to since the snapshot, unless that does not matter.
+    fn check_unwritten(&self, schema: &TableSchema, looked_at_rows: bool) -> Result<()> {
+        let written = self.state.stamps.get(&schema.id).map_or(CommitTs::ZERO, |stamp| stamp.last_write);
+        if written > self.since && (looked_at_rows || !self.alone) {
+            return Err(table_conflict(schema));
+        }
+        Ok(())
+    }
+
+    /// Refuses to take something away that a view may read which was made since the snapshot.
+    fn check_unread(&self) -> Result<()> {
+        if self.state.view_made > self.since { Err(catalog_conflict()) } else { Ok(()) }
+    }
+}
+
+impl Engine {
+    /// Applies the schema changes to `root`. A table somebody changed since the snapshot is a conflict (contract 2).
+    pub(super) fn edit_root(
+        &self,
+        root: &mut Root,
+        lock: &CommitLock<'_>,
+        prepared: &Prepared,
+        snapshot: &Snapshot,
+        ts: CommitTs,
+    ) -> Result<()> {
+        let footing = Footing { state: &lock.state, since: snapshot.ts(), alone: prepared.alone };
+        for change in &prepared.ddl {
+            self.edit_by(root, change, prepared, &footing, ts)?;
+        }
+        Ok(())
+    }
+
+    fn edit_by(
+        &self,
+        root: &mut Root,
+        change: &DdlChange,
+        prepared: &Prepared,
+        footing: &Footing<'_>,
+        ts: CommitTs,
+    ) -> Result<()> {
+        let catalog = &root.catalog;
+        match change {
+            DdlChange::Create(schema) => {
+                root.catalog = catalog.with_table(schema.clone()).map_err(|_| table_conflict(schema))?.into();
+                let ours = prepared.tables.iter().find(|table| table.schema.version == schema.version);
+                let ours = ours.filter(|table| table.schema.id == schema.id);
+                let delta = ours
+                    .and_then(|table| table.first_delta.clone())
+                    .unwrap_or_else(|| Arc::new(DeltaGeneration::new(self.next_container(), schema.clone())));
+                root.tables.insert(schema.id, Arc::new(TableVersion::new(schema.clone(), ts, delta)));
+            }
+            DdlChange::Drop(schema) => {
+                let catalog = catalog.without_table(schema.id).map_err(|_| table_conflict(schema))?;
+                footing.check_unwritten(schema, false)?;
+                footing.check_unread()?;
+                root.catalog = catalog.into();
+                root.tables.remove(&schema.id);
+            }
+            DdlChange::Alter { before, after, looked_at_rows } => {
+                let present = root.tables.get(&before.id).filter(|version| version.schema.version == before.version);
+                let present = present.ok_or_else(|| table_conflict(before))?;
+                footing.check_unwritten(before, *looked_at_rows)?;
+                footing.check_unread()?;
+                let next = self.altered(present, after, ts);
+                root.catalog = catalog.with_version(after.clone()).map_err(|_| table_conflict(before))?.into();
+                root.tables.insert(after.id, Arc::new(next));
+            }
+            DdlChange::Truncate { schema, .. } => {
+                let present = root.tables.get(&schema.id).ok_or_else(|| table_conflict(schema))?;
+                footing.check_unwritten(schema, false)?;
+                let delta = DeltaGeneration::new(self.next_container(), present.schema.clone());
+                let next = present.emptied(ts, Arc::new(delta));
+                root.tables.insert(schema.id, Arc::new(next));
+            }
+            DdlChange::CreateView(view) => {
+                if footing.state.relation_changed > footing.since {
+                    return Err(catalog_conflict());
+                }
+                root.catalog = catalog.with_view(view.clone()).map_err(|_| catalog_conflict())?.into();
+            }
+            DdlChange::DropView(name) => {
+                footing.check_unread()?;
+                root.catalog = catalog.without_view(name).map_err(|_| catalog_conflict())?.into();
+            }
+            DdlChange::CreateNamespace(name) => {
+                root.catalog = catalog.with_namespace(name).map_err(|_| catalog_conflict())?.into();
+            }
+            DdlChange::DropNamespace(name) => {
+                root.catalog = catalog.without_namespace(name).map_err(|_| catalog_conflict())?.into();
+            }
+            DdlChange::TakeNumbers { .. } => {}
+        }
+        Ok(())
+    }
+
+    /// `version` under `schema`, with a fresh delta for rows of it behind the present one, which is frozen. Under the lock.
+    fn altered(&self, version: &TableVersion, schema: &Arc<TableSchema>, ts: CommitTs) -> TableVersion {
+        let fresh = Arc::new(DeltaGeneration::new(self.next_container(), schema.clone()));
+        if let Some(active) = version.active_delta() {
+            active.freeze();
+        }
+        version.altered(schema.clone(), ts, fresh)
+    }
+
+    /// The change stands in the log: what the commit state has of its table follows.
+    pub(super) fn note_ddl(&self, lock: &mut CommitLock<'_>, before: &Root, change: &DdlChange, ts: CommitTs) {
+        let state = &mut *lock.state;
+        match change {
+            DdlChange::Create(_) | DdlChange::CreateNamespace(_) | DdlChange::DropNamespace(_) => {}
+            DdlChange::Drop(schema) => {
+                state.stamps.remove(&schema.id);
+                state.numbers.retain(|(table, _), _| *table != schema.id);
+                state.relation_changed = ts;
+                forget_segments(state, before, schema.id, ts);
+            }
+            DdlChange::Alter { after, .. } => {
+                state.stamps.insert(after.id, TableStamp { last_write: ts });
+                let counts = |id| after.column(id).is_some_and(|column| column.identity.is_some());
+                state.numbers.retain(|(table, column), _| *table != after.id || counts(*column));
+                state.relation_changed = ts;
+            }
+            DdlChange::Truncate { schema, restart_identity } => {
+                state.stamps.insert(schema.id, TableStamp { last_write: ts });
+                if *restart_identity {
+                    state.numbers.retain(|(table, _), _| *table != schema.id);
+                    self.numbers.begin_anew(schema.id);
+                }
+                forget_segments(state, before, schema.id, ts);
+            }
+            DdlChange::CreateView(_) => state.view_made = ts,
+            DdlChange::DropView(_) => state.relation_changed = ts,
+            DdlChange::TakeNumbers { table, column, taken } => {
+                state.numbers.insert((*table, *column), *taken);
+            }
+        }
+    }
+
+    /// What nobody asks for any more when `change` is made. Outside the lock: it may be a good deal to let go of.
+    pub(super) fn forget_rest(&self, change: &DdlChange) {
+        if let DdlChange::Drop(schema) = change {
+            self.forwardings.forget_table(schema.id);
+            self.numbers.forget(schema.id);
+        }
+    }
+}
+
+/// Remembers the segments that `table` had, so that their files go when nobody needs them.
+fn forget_segments(state: &mut CommitState, before: &Root, table: TableId, ts: CommitTs) {
+    let Some(version) = before.tables.get(&table) else { return };
+    let parts = version.runs.iter().flat_map(|run| run.all_segments());
+    let segments: Vec<_> = parts.map(|part| part.segment.clone()).collect();
+    if !segments.is_empty() {
+        state.dropped.push((ts, segments));
+    }
+}

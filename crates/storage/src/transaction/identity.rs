@@ -1,0 +1,55 @@
+//! Numbers for IDENTITY columns.
+//!
+//! Comes in: how many numbers a statement needs. Goes out: as many, which nobody else gets, before or after a crash. Mostly they
+//! come from the blocks that all transactions share (`commit`); a transaction that has made the table or the
+//! column, or has begun its numbers anew, counts by itself, and its commit says how far it came.
+
+use super::{Transaction, no_table};
+use crate::commit::NumberSource;
+use crate::error::Result;
+use crate::ids::{ColumnId, TableId};
+use crate::txn::DdlChange;
+
+impl Transaction {
+    /// The next `n` numbers of an IDENTITY column, in order. Numbers of a statement that fails, or of a transaction that is rolled
+    /// back, are lost; none is given out twice, whatever happens, but after TRUNCATE ... RESTART IDENTITY.
+    ///
+    /// # Errors
+    /// Invalid (2200H) when there are no more, none is taken then; NotFound (42P01); Internal for a column that counts nothing;
+    /// Conflict (40001) when the table was dropped meanwhile; Full and Closed as a commit.
+    pub fn next_identity_values(&self, table: TableId, column: ColumnId, n: usize) -> Result<Vec<i64>> {
+        self.check_may_write()?;
+        let schema = self.catalog.table(table).ok_or_else(no_table)?;
+        let source = NumberSource::new(schema, column)?;
+        if !self.counts_alone(table, column) {
+            return self.engine.draw_numbers(&source, n);
+        }
+        let mut numbers = self.numbers.lock();
+        let taken = numbers.entry((table, column)).or_default();
+        let values = source.values(*taken, n as u64)?;
+        *taken += n as u64;
+        Ok(values)
+    }
+
+    /// Where this transaction's own counting has come to.
+    pub(super) fn own_numbers(&self) -> Vec<DdlChange> {
+        let stands = |table: &TableId, column: &ColumnId| {
+            let found = self.catalog.table(*table).and_then(|schema| schema.column(*column));
+            found.is_some_and(|found| found.identity.is_some())
+        };
+        let numbers = self.numbers.lock();
+        let own =
+            numbers.iter().filter(|((table, column), _)| stands(table, column) && self.counts_alone(*table, *column));
+        own.map(|((table, column), taken)| DdlChange::TakeNumbers { table: *table, column: *column, taken: *taken })
+            .collect()
+    }
+
+    fn counts_alone(&self, table: TableId, column: ColumnId) -> bool {
+        let restarted = |change: &DdlChange| match change {
+            DdlChange::Truncate { schema, restart_identity } => *restart_identity && schema.id == table,
+            _ => false,
+        };
+        let before = self.snapshot.root().catalog.table(table).and_then(|schema| schema.column(column));
+        before.is_none() || self.writes.ddl.iter().any(restarted)
+    }
+}
