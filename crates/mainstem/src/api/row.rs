@@ -139,6 +139,8 @@ enum Source {
     Running(Box<QueryResult>, Option<BatchRows>),
     /// The one row there may be, without a batch.
     Found(Option<Vec<Value>>),
+    /// The rows of a RETURNING, without a batch.
+    Returned(std::vec::IntoIter<Vec<Value>>),
 }
 
 impl Rows {
@@ -149,6 +151,11 @@ impl Rows {
     /// The row of a short statement.
     pub(super) fn found(columns: Arc<[ResultColumn]>, row: Option<Vec<Value>>) -> Self {
         Self { columns, source: Source::Found(row) }
+    }
+
+    /// The rows of a short statement's RETURNING.
+    pub(super) fn returned(columns: Arc<[ResultColumn]>, rows: Vec<Vec<Value>>) -> Self {
+        Self { columns, source: Source::Returned(rows.into_iter()) }
     }
 
     /// Name and type of each column; known before the first row is.
@@ -178,6 +185,7 @@ impl Iterator for Rows {
     fn next(&mut self) -> Option<Self::Item> {
         let (result, rest) = match &mut self.source {
             Source::Found(row) => return row.take().map(|values| Ok(Row::new(self.columns.clone(), values))),
+            Source::Returned(rows) => return rows.next().map(|values| Ok(Row::new(self.columns.clone(), values))),
             Source::Running(result, rest) => (result, rest),
         };
         loop {

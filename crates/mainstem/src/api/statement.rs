@@ -55,7 +55,7 @@ impl<'a> Statement<'a> {
     /// value that its parameter does not take.
     pub fn execute(&self, params: impl Params) -> Result<u64> {
         params.with_values(|values: &[ValueRef<'_>]| match self.run_short(values, false)? {
-            Some(ShortOutcome { answer: Answer::Written(rows), .. }) => Ok(rows),
+            Some(ShortOutcome { answer: Answer::Written { rows, .. }, .. }) => Ok(rows),
             _ => self.run(values)?.finish(),
         })
     }
@@ -67,6 +67,9 @@ impl<'a> Statement<'a> {
     pub fn query(&self, params: impl Params) -> Result<Rows> {
         params.with_values(|values: &[ValueRef<'_>]| match self.run_short(values, true)? {
             Some(ShortOutcome { answer: Answer::Row(row), columns }) => Ok(Rows::found(columns, row)),
+            Some(ShortOutcome { answer: Answer::Written { returned, .. }, columns }) => {
+                Ok(Rows::returned(columns, returned))
+            }
             _ => self.plan_batches(values).map(QueryResult::rows),
         })
     }

@@ -151,11 +151,21 @@ pub(crate) fn describe(
     };
     let untyped = plan(Parameters::default());
     stored_types(transaction, statement, &mut types)?;
+    let arm = match statement {
+        Statement::Insert(insert) if types.contains(&None) => update_arm(env, transaction, insert),
+        _ => None,
+    };
+    let mut plan = |parameters: Parameters| {
+        env.with_parameters(&parameters, |env| env.plan(transaction, Ast::Query(query.clone()), target.clone()))
+    };
     let planned = if parameters == 0 {
         untyped?
     } else {
         if let Ok(untyped) = &untyped {
             inferred_types(untyped, &mut types)?;
+        }
+        if let Some(arm) = arm {
+            inferred_types(&arm, &mut types)?;
         }
         let text = DataType::Text { max_chars: None };
         let typed = Parameters(types.iter().map(|t| Parameter::Typed(t.unwrap_or(text))).collect());
@@ -170,6 +180,15 @@ pub(crate) fn describe(
         _ => None,
     };
     Ok(Description { types, columns })
+}
+
+/// The plan of the update arm of ON CONFLICT, if there is one; what is wrong with it shows when it runs.
+fn update_arm(env: &mut Environment<'_>, transaction: &Transaction, insert: &Insert) -> Option<LogicalPlan> {
+    let table = table_of(transaction, &insert.target.table).ok()?;
+    let select = insert.update_arm(&table).ok()??;
+    let target = transaction.view(table.id).ok()?;
+    let parameters = Parameters::default();
+    env.with_parameters(&parameters, |env| env.plan(transaction, Ast::Query(Box::new(select)), Some(target))).ok()
 }
 
 /// The columns of RETURNING.
@@ -365,6 +384,28 @@ fn assigned(value: ValueRef<'_>, wanted: DataType) -> Result<Parameter> {
     })?;
     let scalar = ScalarValue::try_from_array(&array, 0).map_err(|e| from_datafusion(&e))?;
     Ok(Parameter::Bound(wanted, scalar))
+}
+
+/// `value`, bound to a parameter that the context gives type `wanted`, as a write stores it in `column`.
+///
+/// # Errors
+/// As [`bind`] and assignment.
+pub(crate) fn stored_value(value: ValueRef<'_>, wanted: DataType, column: &Column) -> Result<row::Value> {
+    let Parameter::Bound(data_type, scalar) = fitted(value, wanted)? else { return Ok(row::Value::Null) };
+    // A bound value stands in the plan as a literal, which text may spell a value in.
+    check(&data_type.arrow(), true, column)?;
+    let array = scalar.to_array().map_err(|e| from_datafusion(&e))?;
+    row::value_of(assign(&array, column)?.as_ref(), column.data_type, 0)
+}
+
+/// The value of type `wanted` that a text bound to a parameter of that type spells, if it is one.
+pub(crate) fn spelled_value(value: ValueRef<'_>, wanted: DataType) -> Option<row::Value> {
+    if !matches!(value, ValueRef::Text(_)) || matches!(wanted, DataType::Text { .. }) {
+        return None;
+    }
+    let Parameter::Bound(data_type, scalar) = assigned(value, wanted).ok()? else { return None };
+    let array = scalar.to_array().ok()?;
+    (data_type == wanted).then(|| row::value_of(array.as_ref(), wanted, 0).ok()).flatten()
 }
 
 /// `value` in the storage form of `column`, converted as INSERT converts an expression.

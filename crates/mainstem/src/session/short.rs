@@ -17,6 +17,7 @@ use mainstem_storage::transaction::Transaction;
 use super::attempts::short_in_own_transaction;
 use super::prepared::Prepared;
 use super::{Current, Outcome, Rows, Session};
+use crate::plan::Written;
 use crate::short::{Answer, Short};
 use crate::sql::Statement;
 use crate::value::{ResultColumn, ValueRef};
@@ -64,7 +65,8 @@ impl Session {
                     prepared.compiled = None;
                     continue;
                 };
-                if short.writes() == gives_rows {
+                // Asking a write for rows that it does not give must not run it.
+                if if gives_rows { !short.gives_rows() } else { !short.writes() } {
                     return Ok(None);
                 }
                 let answer = if short.writes() {
@@ -102,9 +104,14 @@ impl Session {
         };
         Ok(match ran {
             Ran::OldSchema | Ran::Answer(Answer::NotShort) => None,
-            Ran::Answer(Answer::Written(rows)) => Some(Outcome::wrote(short.tag(), rows)),
+            Ran::Answer(Answer::Written { rows, .. }) if !short.gives_rows() => Some(Outcome::wrote(short.tag(), rows)),
+            Ran::Answer(Answer::Written { rows, returned }) => {
+                let (schema, batch) = short.batch_of(&returned)?;
+                let returned = Some(Rows::Ready { schema, batches: vec![batch], memory: None });
+                Some(Outcome::written(short.tag(), Written { rows, returned }))
+            }
             Ran::Answer(Answer::Row(row)) => {
-                let (schema, batch) = short.batch_of(row)?;
+                let (schema, batch) = short.batch_of(row.as_slice())?;
                 Some(Outcome::with_rows("SELECT", Rows::Ready { schema, batches: vec![batch], memory: None }))
             }
         })

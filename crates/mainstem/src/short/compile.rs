@@ -11,17 +11,21 @@ use mainstem_storage::point::KeyedTable;
 use mainstem_storage::row::{Value, value_of};
 use mainstem_storage::schema::{Column, DataType, TableSchema};
 
-use super::expression::{Expression, Node, Operator, is_assignable, is_integer};
-use super::{Action, Key, Short};
+use super::expression::{Expression, Node, Operator, is_assignable, is_integer, same_kind};
+use super::{Action, Key, Output, Short};
 use crate::plan::assign;
-use crate::sql::{Delete, Insert, Statement, Update, fold, is_default, query_of, table_name};
+use crate::sql::{Assignments, EXCLUDED, Insert, Statement, Target, Update, fold, is_default, query_of, table_name};
 
 /// What a compiler knows: the table, how the statement calls it, and the types of its parameters.
-struct Compiler<'a> {
-    schema: &'a TableSchema,
+#[derive(Clone, Copy)]
+pub(super) struct Compiler<'a> {
+    pub(super) schema: &'a TableSchema,
     /// The alias, or the table's name.
-    qualifier: &'a str,
-    parameters: &'a [Option<DataType>],
+    pub(super) qualifier: &'a str,
+    pub(super) parameters: &'a [Option<DataType>],
+    /// In the update arm of ON CONFLICT, where the row that was to come stands beside the one that is there, so that names need a
+    /// qualifier.
+    pub(super) in_arm: bool,
 }
 
 impl Short {
@@ -44,27 +48,33 @@ impl Short {
         parameters: &[Option<DataType>],
     ) -> Option<Self> {
         let table = Arc::new(KeyedTable::new(schema)?);
-        let compiler = |alias: Option<&'_ str>| (alias.map_or_else(|| schema.name.clone(), str::to_owned), schema);
-        let action = match statement {
+        let compiler = |qualifier| Compiler { schema, qualifier, parameters, in_arm: false };
+        let (action, output) = match statement {
             Statement::Query(query) => {
                 let (select, _, alias) = plain_select(query)?;
-                let (qualifier, schema) = compiler(alias.as_deref());
-                Compiler { schema, qualifier: &qualifier, parameters }.select(select)?
+                let compiler = compiler(alias.as_deref().unwrap_or(&schema.name));
+                let key = compiler.key(select.selection.as_ref())?;
+                (Action::Select { key }, Some(compiler.output(&select.projection)?))
             }
-            Statement::Insert(insert) => Compiler { schema, qualifier: &schema.name, parameters }.insert(insert)?,
+            Statement::Insert(insert) => {
+                let qualifier = insert.target.qualifier_name();
+                let compiler = compiler(&qualifier);
+                (compiler.insert(insert)?, compiler.returned(&insert.target)?)
+            }
             Statement::Update(update) => {
-                let alias = update.target.plain()?.map(fold);
-                let (qualifier, schema) = compiler(alias.as_deref());
-                Compiler { schema, qualifier: &qualifier, parameters }.update(update)?
+                let qualifier = update.target.qualifier_name();
+                let compiler = compiler(&qualifier);
+                (compiler.update(update)?, compiler.returned(&update.target)?)
             }
             Statement::Delete(delete) => {
-                let alias = delete.target.plain()?.map(fold);
-                let (qualifier, schema) = compiler(alias.as_deref());
-                Compiler { schema, qualifier: &qualifier, parameters }.delete(delete)?
+                let qualifier = delete.target.qualifier_name();
+                let compiler = compiler(&qualifier);
+                let key = compiler.key(delete.plain_selection()?)?;
+                (Action::Delete { key }, compiler.returned(&delete.target)?)
             }
             _ => return None,
         };
-        Some(Self { table, action, columns: (0..schema.columns.len()).collect() })
+        Some(Self { table, action, output, columns: (0..schema.columns.len()).collect() })
     }
 }
 
@@ -96,9 +106,17 @@ fn plain_select(query: &Query) -> Option<(&Select, String, Option<String>)> {
 }
 
 impl Compiler<'_> {
-    fn select(&self, select: &Select) -> Option<Action> {
+    /// The columns that RETURNING gives. None of both if it is more than that.
+    fn returned(&self, target: &Target) -> Option<Option<Output>> {
+        match target.returned_items() {
+            Some(items) => self.output(items).map(Some),
+            None => Some(None),
+        }
+    }
+
+    fn output(&self, items: &[SelectItem]) -> Option<Output> {
         let (mut columns, mut names) = (Vec::new(), Vec::new());
-        for item in &select.projection {
+        for item in items {
             match item {
                 SelectItem::UnnamedExpr(expr) => {
                     let at = self.column(expr)?;
@@ -116,7 +134,7 @@ impl Compiler<'_> {
                 _ => return None,
             }
         }
-        Some(Action::Select { key: self.key(select.selection.as_ref())?, columns, names })
+        Some(Output { columns, names })
     }
 
     fn insert(&self, insert: &Insert) -> Option<Action> {
@@ -143,12 +161,20 @@ impl Compiler<'_> {
             }
             rows.push(expressions);
         }
-        Some(Action::Insert { rows })
+        Some(Action::Insert { rows, conflict: self.conflict(insert)? })
     }
 
     fn update(&self, update: &Update) -> Option<Action> {
         let (assignments, selection) = update.plain()?;
-        if !self.schema.checks.is_empty() || assignments.iter().any(|(_, value)| is_default(value)) {
+        if !self.schema.checks.is_empty() {
+            return None;
+        }
+        Some(Action::Update { key: self.key(selection)?, assignments: self.assignments(assignments)? })
+    }
+
+    /// New values for columns, none of them of the key.
+    pub(super) fn assignments(&self, assignments: &Assignments) -> Option<Vec<(usize, Expression)>> {
+        if assignments.iter().any(|(_, value)| is_default(value)) {
             return None;
         }
         let mut compiled = Vec::with_capacity(assignments.pairs().len());
@@ -161,11 +187,7 @@ impl Compiler<'_> {
             }
             compiled.push((target, self.assigned(expr, target, true)?));
         }
-        Some(Action::Update { key: self.key(selection)?, assignments: compiled })
-    }
-
-    fn delete(&self, delete: &Delete) -> Option<Action> {
-        Some(Action::Delete { key: self.key(delete.plain_selection()?)? })
+        Some(compiled)
     }
 
     /// The key that `selection` asks for: one equation for each column of the primary key, and nothing else.
@@ -218,7 +240,7 @@ impl Compiler<'_> {
     }
 
     /// An integer literal, perhaps with a sign.
-    fn integer(&self, expr: &Expr) -> Option<Value> {
+    pub(super) fn integer(&self, expr: &Expr) -> Option<Value> {
         match unnested(expr) {
             Expr::Value(value) => match &value.value {
                 Literal::Number(digits, false) => digits.parse().ok().map(Value::Int),
@@ -237,15 +259,28 @@ impl Compiler<'_> {
 
     /// The position of the column that `expr` names.
     fn column(&self, expr: &Expr) -> Option<usize> {
-        let name = match unnested(expr) {
-            Expr::Identifier(name) => name,
+        match self.place(expr)? {
+            Node::Column(at) => Some(at),
+            _ => None,
+        }
+    }
+
+    /// The column that `expr` names, of the row that is there or of the one that was to come.
+    fn place(&self, expr: &Expr) -> Option<Node> {
+        match unnested(expr) {
+            Expr::Identifier(name) if !self.in_arm => self.named(name).map(Node::Column),
             Expr::CompoundIdentifier(names) => match names.as_slice() {
-                [qualifier, name] if fold(qualifier) == self.qualifier => name,
-                _ => return None,
+                [qualifier, name] if fold(qualifier) == self.qualifier => self.named(name).map(Node::Column),
+                [qualifier, name] if self.in_arm && fold(qualifier) == EXCLUDED => self.named(name).map(Node::Coming),
+                _ => None,
             },
-            _ => return None,
-        };
-        self.named(name)
+            _ => None,
+        }
+    }
+
+    /// The type of the column at `at`.
+    fn column_type(&self, at: usize) -> Option<DataType> {
+        self.schema.columns.get(at).map(|column| column.data_type)
     }
 
     fn named(&self, name: &Ident) -> Option<usize> {
@@ -271,8 +306,9 @@ impl Compiler<'_> {
                 }
                 Literal::Placeholder(text) => {
                     let at = text.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1)?;
-                    let known = same_kind((*self.parameters.get(at)?)?, data_type);
-                    return known.then_some(Expression { node: Node::Parameter(at), data_type });
+                    let bound_as = (*self.parameters.get(at)?)?;
+                    let node = Node::Stored(at, bound_as, Box::new(column.clone()));
+                    return Some(Expression { node, data_type });
                 }
                 _ => {}
             }
@@ -283,10 +319,11 @@ impl Compiler<'_> {
     }
 
     /// A column, an integer literal, or arithmetic of integers.
-    fn expression(&self, expr: &Expr) -> Option<Expression> {
+    pub(super) fn expression(&self, expr: &Expr) -> Option<Expression> {
         let expr = unnested(expr);
-        if let Some(at) = self.column(expr) {
-            return Some(Expression { node: Node::Column(at), data_type: self.schema.columns.get(at)?.data_type });
+        if let Some(node) = self.place(expr) {
+            let (Node::Column(at) | Node::Coming(at)) = node else { return None };
+            return Some(Expression { node, data_type: self.column_type(at)? });
         }
         if let Some(value) = self.integer(expr) {
             return Some(Expression { node: Node::Literal(value), data_type: DataType::BigInt });
@@ -328,14 +365,6 @@ fn wider(a: DataType, b: DataType) -> Option<DataType> {
     Some(if rank(a)? >= rank(b)? { a } else { b })
 }
 
-/// Whether a parameter of type `of` may be fitted to type `wanted` by the rules of `super::expression::fit`.
-fn same_kind(of: DataType, wanted: DataType) -> bool {
-    match (of, wanted) {
-        (DataType::Text { .. }, DataType::Text { .. }) => true,
-        (of, wanted) => of == wanted,
-    }
-}
-
 /// The parts of `expr` that AND connects.
 fn conjuncts<'e>(expr: &'e Expr, out: &mut Vec<&'e Expr>) {
     match unnested(expr) {
@@ -347,7 +376,8 @@ fn conjuncts<'e>(expr: &'e Expr, out: &mut Vec<&'e Expr>) {
     }
 }
 
-fn unnested(expr: &Expr) -> &Expr {
+/// `expr` without the parentheses around it.
+pub(super) fn unnested(expr: &Expr) -> &Expr {
     match expr {
         Expr::Nested(inner) => unnested(inner),
         other => other,

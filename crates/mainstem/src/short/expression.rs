@@ -3,10 +3,22 @@
 //! Types are known when an expression is compiled, and are those DataFusion would give it: an integer literal is a BIGINT, both
 //! sides of an operation have the larger type of the two. Evaluation gives `None` for whatever is not that simple.
 
-use mainstem_storage::row::Value;
-use mainstem_storage::schema::DataType;
+use mainstem_storage::row::{RowView, Value};
+use mainstem_storage::schema::{Column, DataType};
 
+use crate::plan;
 use crate::value::ValueRef;
+
+/// What an expression is evaluated over.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Scope<'a> {
+    /// The values of the row that is there, if there is one.
+    pub(super) row: &'a [Value],
+    /// The row that was to come, in the update arm of ON CONFLICT.
+    pub(super) coming: Option<RowView<'a>>,
+    /// The values bound to the parameters.
+    pub(super) parameters: &'a [ValueRef<'a>],
+}
 
 /// An expression with its type.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,8 +31,12 @@ pub(super) struct Expression {
 pub(super) enum Node {
     /// The column at this position of the row.
     Column(usize),
+    /// The column at this position of the row that was to come.
+    Coming(usize),
     /// The value bound to this parameter, counted from 0, as one of the expression's type.
     Parameter(usize),
+    /// The value bound to this parameter, which the context gives this type, as a value of this column.
+    Stored(usize, DataType, Box<Column>),
     /// A value of the expression's type, or NULL.
     Literal(Value),
     /// Of two integers; NULL if one of them is.
@@ -87,19 +103,39 @@ pub(super) fn is_assignable(from: DataType, to: DataType) -> bool {
     }
 }
 
+/// `value`, bound to a parameter that the context gives type `bound_as`, as it is stored in `column`.
+fn stored(value: ValueRef<'_>, bound_as: DataType, column: &Column) -> Option<Value> {
+    let simple = if same_kind(bound_as, column.data_type) { fit(value, column.data_type) } else { None };
+    // An error is the plan's to tell.
+    simple.or_else(|| plan::stored_value(value, bound_as, column).ok())
+}
+
+/// Whether values of type `of` are fitted to type `wanted` by [`fit`].
+pub(super) fn same_kind(of: DataType, wanted: DataType) -> bool {
+    match (of, wanted) {
+        (DataType::Text { .. }, DataType::Text { .. }) => true,
+        (of, wanted) => of == wanted,
+    }
+}
+
 impl Expression {
-    /// The value for `row` and `parameters`; `None` where only a plan knows.
-    pub(super) fn evaluate(&self, row: &[Value], parameters: &[ValueRef<'_>]) -> Option<Value> {
+    /// The value in `scope`; `None` where only a plan knows.
+    pub(super) fn evaluate(&self, scope: Scope<'_>) -> Option<Value> {
         match &self.node {
-            Node::Column(at) => row.get(*at).cloned(),
-            Node::Parameter(at) => fit(*parameters.get(*at)?, self.data_type),
+            Node::Column(at) => scope.row.get(*at).cloned(),
+            Node::Coming(at) => scope.coming.map(|row| row.value(*at)),
+            Node::Parameter(at) => {
+                let value = *scope.parameters.get(*at)?;
+                fit(value, self.data_type).or_else(|| plan::spelled_value(value, self.data_type))
+            }
+            Node::Stored(at, bound_as, column) => stored(*scope.parameters.get(*at)?, *bound_as, column),
             Node::Literal(value) => Some(value.clone()),
-            Node::Assigned(inner) => match inner.evaluate(row, parameters)? {
+            Node::Assigned(inner) => match inner.evaluate(scope)? {
                 Value::Int(v) if is_integer(self.data_type) => in_range(v, self.data_type).then_some(Value::Int(v)),
                 other => Some(other),
             },
             Node::Arithmetic(operator, left, right) => {
-                let values = (left.evaluate(row, parameters)?, right.evaluate(row, parameters)?);
+                let values = (left.evaluate(scope)?, right.evaluate(scope)?);
                 let (Value::Int(left), Value::Int(right)) = values else {
                     return (values.0.is_null() || values.1.is_null()).then_some(Value::Null);
                 };

@@ -4,7 +4,8 @@
 //! without an Arrow batch, or the number of rows written.
 //!
 //! 1. [`Short::compile`] looks at the statement, once for each version of the schema. What is not of one of the four shapes
-//!    (SELECT of columns, INSERT of VALUES, UPDATE and DELETE, the latter three by the whole key) is not short.
+//!    (SELECT of columns, UPDATE and DELETE by the whole key; INSERT of VALUES, also with ON CONFLICT on the key; the writes with
+//!    RETURNING of columns) is not short.
 //! 2. [`Short::run`] evaluates keys and new values, finds rows by `storage::point`, and writes through the transaction as any
 //!    statement does.
 //!
@@ -14,6 +15,8 @@
 //! write again (`session`), what constraints say (storage).
 
 mod compile;
+mod condition;
+mod conflict;
 mod expression;
 mod run;
 
@@ -25,6 +28,7 @@ use std::sync::Arc;
 use mainstem_storage::point::KeyedTable;
 use mainstem_storage::row::Value;
 
+use conflict::Conflict;
 use expression::Expression;
 
 /// A compiled short statement. Belongs to one version of the schema.
@@ -32,16 +36,25 @@ use expression::Expression;
 pub(crate) struct Short {
     table: Arc<KeyedTable>,
     action: Action,
+    /// What a SELECT, or RETURNING, gives.
+    output: Option<Output>,
     /// The positions of all columns.
     columns: Vec<usize>,
 }
 
+/// The columns at these positions, under these names.
+#[derive(Debug)]
+struct Output {
+    columns: Vec<usize>,
+    names: Vec<String>,
+}
+
 #[derive(Debug)]
 enum Action {
-    /// The columns at these positions, under these names, of the row that has the key.
-    Select { key: Key, columns: Vec<usize>, names: Vec<String> },
+    /// The row that has the key.
+    Select { key: Key },
     /// Rows, a value for each column of the table.
-    Insert { rows: Vec<Vec<Expression>> },
+    Insert { rows: Vec<Vec<Expression>>, conflict: Option<Conflict> },
     /// New values for columns, by position, of the row that has the key.
     Update { key: Key, assignments: Vec<(usize, Expression)> },
     /// The row that has the key goes.
@@ -56,8 +69,8 @@ type Key = Vec<Expression>;
 pub(crate) enum Answer {
     /// The row found, if there is one.
     Row(Option<Vec<Value>>),
-    /// Rows written.
-    Written(u64),
+    /// So many rows were written; RETURNING gives these, of a statement that has it.
+    Written { rows: u64, returned: Vec<Vec<Value>> },
     /// These values need a plan. Nothing was written.
     NotShort,
 }
@@ -66,6 +79,11 @@ impl Short {
     /// Whether it writes.
     pub(crate) fn writes(&self) -> bool {
         !matches!(self.action, Action::Select { .. })
+    }
+
+    /// Whether it gives rows.
+    pub(crate) fn gives_rows(&self) -> bool {
+        self.output.is_some()
     }
 
     /// The command tag of a write, without the count.

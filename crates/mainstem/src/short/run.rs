@@ -5,12 +5,13 @@ use std::sync::Arc;
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use mainstem_storage::ids::RowRef;
-use mainstem_storage::row::{Value, array_of};
+use mainstem_storage::row::{RowBuffer, RowView, Value, array_of};
 use mainstem_storage::transaction::Transaction;
 use mainstem_storage::version::TableView;
 use mainstem_storage::{Error, Result};
 
-use super::expression::Expression;
+use super::conflict::{assign, evaluate};
+use super::expression::{Expression, Scope};
 use super::{Action, Answer, Key, Short};
 use crate::value::ValueRef;
 
@@ -30,8 +31,9 @@ impl Short {
     /// Those of storage: 23505, 23502, 22001, 40001, Io, Corrupt, and so on. Nothing is written then.
     pub(crate) fn run(&self, transaction: &mut Transaction, parameters: &[ValueRef<'_>]) -> Result<Answer> {
         match &self.action {
-            Action::Select { key, columns, .. } => self.select(transaction, key, columns, parameters),
-            Action::Insert { rows } => self.insert(transaction, rows, parameters),
+            Action::Select { key } => self.select(transaction, key, parameters),
+            Action::Insert { rows, conflict: None } => self.insert(transaction, rows, parameters),
+            Action::Insert { rows, conflict: Some(conflict) } => self.upsert(transaction, rows, conflict, parameters),
             Action::Update { key, assignments } => self.update(transaction, key, assignments, parameters),
             Action::Delete { key } => self.delete(transaction, key, parameters),
         }
@@ -40,37 +42,48 @@ impl Short {
     /// As [`Short::run`], for a SELECT, which changes nothing.
     pub(crate) fn read(&self, transaction: &Transaction, parameters: &[ValueRef<'_>]) -> Result<Answer> {
         match &self.action {
-            Action::Select { key, columns, .. } => self.select(transaction, key, columns, parameters),
+            Action::Select { key } => self.select(transaction, key, parameters),
             _ => Ok(Answer::NotShort),
         }
     }
 
-    /// The row of a SELECT as an Arrow batch.
+    /// Rows of a SELECT or of RETURNING as an Arrow batch.
     ///
     /// # Errors
     /// Internal.
-    pub(crate) fn batch_of(&self, row: Option<Vec<Value>>) -> Result<(SchemaRef, RecordBatch)> {
-        let Action::Select { columns, names, .. } = &self.action else {
-            return Err(Error::internal("a batch of a statement without rows"));
-        };
+    pub(crate) fn batch_of(&self, rows: &[Vec<Value>]) -> Result<(SchemaRef, RecordBatch)> {
+        let Some(output) = &self.output else { return Err(Error::internal("a batch of a statement without rows")) };
         let of_table = &self.table.schema().columns;
-        let mut fields = Vec::with_capacity(columns.len());
-        let mut arrays = Vec::with_capacity(columns.len());
-        for (at, (position, name)) in columns.iter().zip(names).enumerate() {
+        let mut fields = Vec::with_capacity(output.columns.len());
+        let mut arrays = Vec::with_capacity(output.columns.len());
+        for (at, (position, name)) in output.columns.iter().zip(&output.names).enumerate() {
             let column = of_table.get(*position).ok_or_else(|| Error::internal("a column that is not there"))?;
-            fields.push(Field::new(name, column.data_type.arrow(), column.nullable));
-            arrays.push(array_of(row.iter().filter_map(|values| values.get(at)), column.data_type)?);
+            // RETURNING promises nothing of its columns.
+            fields.push(Field::new(name, column.data_type.arrow(), column.nullable || self.writes()));
+            arrays.push(array_of(rows.iter().filter_map(|values| values.get(at)), column.data_type)?);
         }
         let schema = Arc::new(Schema::new(fields));
-        let options = RecordBatchOptions::new().with_row_count(Some(usize::from(row.is_some())));
+        let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
         let batch = RecordBatch::try_new_with_options(schema.clone(), arrays, &options)?;
         Ok((schema, batch))
+    }
+
+    /// What is told of `rows`, which were written.
+    pub(super) fn written(&self, rows: &RowBuffer) -> Answer {
+        let returned = match &self.output {
+            None => Vec::new(),
+            Some(output) => {
+                let columns = |row: RowView<'_>| output.columns.iter().map(|at| row.value(*at)).collect();
+                rows.rows().map(columns).collect()
+            }
+        };
+        Answer::Written { rows: rows.len() as u64, returned }
     }
 
     fn sought(&self, key: &Key, parameters: &[ValueRef<'_>]) -> Result<Sought> {
         let mut values = Vec::with_capacity(key.len());
         for part in key {
-            match part.evaluate(&[], parameters) {
+            match part.evaluate(Scope { parameters, ..Scope::default() }) {
                 None => return Ok(Sought::NotShort),
                 Some(Value::Null) => return Ok(Sought::Nothing),
                 Some(value) => values.push(value),
@@ -81,17 +94,11 @@ impl Short {
         Ok(Sought::Key(encoded))
     }
 
-    fn view(&self, transaction: &Transaction) -> Result<Arc<TableView>> {
+    pub(super) fn view(&self, transaction: &Transaction) -> Result<Arc<TableView>> {
         transaction.view(self.table.schema().id)
     }
 
-    fn select(
-        &self,
-        transaction: &Transaction,
-        key: &Key,
-        columns: &[usize],
-        parameters: &[ValueRef<'_>],
-    ) -> Result<Answer> {
+    fn select(&self, transaction: &Transaction, key: &Key, parameters: &[ValueRef<'_>]) -> Result<Answer> {
         let key = match self.sought(key, parameters)? {
             Sought::Key(key) => key,
             Sought::Nothing => return Ok(Answer::Row(None)),
@@ -99,9 +106,15 @@ impl Short {
         };
         let view = self.view(transaction)?;
         let Some(row) = transaction.find_key(&view, self.table.key(), &key)? else { return Ok(Answer::Row(None)) };
-        let mut values = Vec::with_capacity(columns.len());
-        view.read_row(row, columns, &mut values)?;
-        Ok(Answer::Row(Some(values)))
+        self.output_of(&view, row).map(Answer::Row)
+    }
+
+    /// What the statement gives of `row`, which is there.
+    fn output_of(&self, view: &TableView, row: RowRef) -> Result<Option<Vec<Value>>> {
+        let Some(output) = &self.output else { return Ok(None) };
+        let mut values = Vec::with_capacity(output.columns.len());
+        view.read_row(row, &output.columns, &mut values)?;
+        Ok(Some(values))
     }
 
     fn insert(
@@ -110,13 +123,16 @@ impl Short {
         rows: &[Vec<Expression>],
         parameters: &[ValueRef<'_>],
     ) -> Result<Answer> {
-        let mut writes = transaction.statement();
+        let mut new = self.table.new_rows();
         for row in rows {
             let Some(values) = evaluate(row, parameters) else { return Ok(Answer::NotShort) };
-            writes.insert_values(&self.table, &values)?;
+            new.push_values(&values)?;
         }
+        let answer = self.written(&new);
+        let mut writes = transaction.statement();
+        writes.insert_rows(&self.table, new)?;
         transaction.apply(writes)?;
-        Ok(Answer::Written(rows.len() as u64))
+        Ok(answer)
     }
 
     fn update(
@@ -130,13 +146,14 @@ impl Short {
             Ok(found) => found,
             Err(answer) => return Ok(answer),
         };
-        let Some(new) = self.new_values(&found, assignments, parameters)? else { return Ok(Answer::NotShort) };
+        let Some(new) = self.new_row(&found, assignments, parameters)? else { return Ok(Answer::NotShort) };
+        let answer = self.written(&new);
         drop(found.view);
         let mut writes = transaction.statement();
         writes.delete(self.table.schema(), &[found.row])?;
-        writes.insert_values(&self.table, &new)?;
+        writes.insert_rows(&self.table, new)?;
         transaction.apply(writes)?;
-        Ok(Answer::Written(1))
+        Ok(answer)
     }
 
     fn delete(&self, transaction: &mut Transaction, key: &Key, parameters: &[ValueRef<'_>]) -> Result<Answer> {
@@ -144,11 +161,12 @@ impl Short {
             Ok(found) => found,
             Err(answer) => return Ok(answer),
         };
+        let returned = self.output_of(&found.view, found.row)?;
         drop(found.view);
         let mut writes = transaction.statement();
         writes.delete(self.table.schema(), &[found.row])?;
         transaction.apply(writes)?;
-        Ok(Answer::Written(1))
+        Ok(Answer::Written { rows: 1, returned: Vec::from_iter(returned) })
     }
 
     /// Runs a write that is a transaction of its own, and commits it: at its end `transaction`, which has written nothing, is no more.
@@ -157,46 +175,56 @@ impl Short {
     /// As [`Short::run`], and those of a commit; 40001 means that it is to be run again.
     pub(crate) fn run_alone(&self, mut transaction: Transaction, parameters: &[ValueRef<'_>]) -> Result<Answer> {
         match &self.action {
-            Action::Insert { rows } if rows.len() == 1 => {
-                let Some(values) = rows.first().and_then(|row| evaluate(row, parameters)) else {
-                    return Ok(Answer::NotShort);
-                };
-                let mut key = Vec::with_capacity(16);
-                if !self.table.encode_key_of(&values, &mut key) {
-                    // NULL in the key: the checks of a statement have the message.
-                    return self.run_and_commit(transaction, parameters);
+            Action::Insert { rows, conflict } => match (rows.as_slice(), conflict) {
+                ([row], None) => self.insert_alone(transaction, row, parameters),
+                ([row], Some(conflict)) => self.upsert_alone(transaction, row, conflict, parameters),
+                _ => {
+                    let answer = self.run(&mut transaction, parameters)?;
+                    transaction.commit()?;
+                    Ok(answer)
                 }
-                let view = self.view(&transaction)?;
-                transaction.write_row(&self.table, &view, &key, None, Some(&values))?;
-                Ok(Answer::Written(1))
-            }
+            },
             Action::Update { key, assignments } => {
                 let found = match self.look_up(&transaction, key, parameters)? {
                     Ok(found) => found,
                     Err(answer) => return Ok(answer),
                 };
-                let Some(new) = self.new_values(&found, assignments, parameters)? else {
-                    return Ok(Answer::NotShort);
-                };
-                transaction.write_row(&self.table, &found.view, &found.key, Some(found.row), Some(&new))?;
-                Ok(Answer::Written(1))
+                let Some(new) = self.new_row(&found, assignments, parameters)? else { return Ok(Answer::NotShort) };
+                let answer = self.written(&new);
+                transaction.write_row(&self.table, &found.view, &found.key, Some(found.row), new)?;
+                Ok(answer)
             }
             Action::Delete { key } => {
                 let found = match self.look_up(&transaction, key, parameters)? {
                     Ok(found) => found,
                     Err(answer) => return Ok(answer),
                 };
-                transaction.write_row(&self.table, &found.view, &found.key, Some(found.row), None)?;
-                Ok(Answer::Written(1))
+                let returned = self.output_of(&found.view, found.row)?;
+                let nothing = self.table.new_rows();
+                transaction.write_row(&self.table, &found.view, &found.key, Some(found.row), nothing)?;
+                Ok(Answer::Written { rows: 1, returned: Vec::from_iter(returned) })
             }
-            Action::Insert { .. } => self.run_and_commit(transaction, parameters),
             Action::Select { .. } => self.run(&mut transaction, parameters),
         }
     }
 
-    fn run_and_commit(&self, mut transaction: Transaction, parameters: &[ValueRef<'_>]) -> Result<Answer> {
-        let answer = self.run(&mut transaction, parameters)?;
-        transaction.commit()?;
+    fn insert_alone(
+        &self,
+        transaction: Transaction,
+        row: &[Expression],
+        parameters: &[ValueRef<'_>],
+    ) -> Result<Answer> {
+        let Some(values) = evaluate(row, parameters) else { return Ok(Answer::NotShort) };
+        let mut new = self.table.new_rows();
+        new.push_values(&values)?;
+        let mut key = Vec::with_capacity(16);
+        if let Some(row) = new.rows().next() {
+            self.table.encode_key_of(row, &mut key);
+        }
+        let view = self.view(&transaction)?;
+        transaction.check_free(&self.table, &view, &key)?;
+        let answer = self.written(&new);
+        transaction.write_row(&self.table, &view, &key, None, new)?;
         Ok(answer)
     }
 
@@ -209,36 +237,29 @@ impl Short {
     ) -> Result<std::result::Result<Found, Answer>> {
         let key = match self.sought(key, parameters)? {
             Sought::Key(key) => key,
-            Sought::Nothing => return Ok(Err(Answer::Written(0))),
+            Sought::Nothing => return Ok(Err(Answer::Written { rows: 0, returned: Vec::new() })),
             Sought::NotShort => return Ok(Err(Answer::NotShort)),
         };
         let view = self.view(transaction)?;
         Ok(match transaction.find_key(&view, self.table.key(), &key)? {
             Some(row) => Ok(Found { view, key, row }),
-            None => Err(Answer::Written(0)),
+            None => Err(Answer::Written { rows: 0, returned: Vec::new() }),
         })
     }
 
-    /// The row's values with `assignments` made; `None` where only a plan knows.
-    fn new_values(
+    /// The row with `assignments` made; `None` where only a plan knows.
+    fn new_row(
         &self,
         found: &Found,
         assignments: &[(usize, Expression)],
         parameters: &[ValueRef<'_>],
-    ) -> Result<Option<Vec<Value>>> {
+    ) -> Result<Option<RowBuffer>> {
         let mut old = Vec::with_capacity(self.columns.len());
         found.view.read_row(found.row, &self.columns, &mut old)?;
-        let mut computed = Vec::with_capacity(assignments.len());
-        for (at, expression) in assignments {
-            let Some(value) = expression.evaluate(&old, parameters) else { return Ok(None) };
-            computed.push((*at, value));
-        }
-        for (at, value) in computed {
-            if let Some(slot) = old.get_mut(at) {
-                *slot = value;
-            }
-        }
-        Ok(Some(old))
+        let Some(values) = assign(assignments, old, None, parameters) else { return Ok(None) };
+        let mut new = self.table.new_rows();
+        new.push_values(&values)?;
+        Ok(Some(new))
     }
 }
 
@@ -247,9 +268,4 @@ struct Found {
     view: Arc<TableView>,
     key: Vec<u8>,
     row: RowRef,
-}
-
-/// The values of a row of VALUES; `None` where only a plan knows.
-fn evaluate(row: &[Expression], parameters: &[ValueRef<'_>]) -> Option<Vec<Value>> {
-    row.iter().map(|expression| expression.evaluate(&[], parameters)).collect()
 }

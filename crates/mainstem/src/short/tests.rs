@@ -53,11 +53,24 @@ fn statements_on_a_whole_key_are_short() {
         "UPDATE t AS x SET a = 2 * x.a - 1 WHERE x.k = 7",
         "UPDATE t SET d = '2021-02-03', s = NULL WHERE k = 7",
         "DELETE FROM t WHERE k = $1",
+        "INSERT INTO t (k, a) VALUES (1, $1) RETURNING *",
+        "UPDATE t SET a = 1 WHERE k = 1 RETURNING t.a, s AS x",
+        "DELETE FROM t WHERE k = 1 RETURNING k",
+        "INSERT INTO t (k, a) VALUES ($1, 1), (2, $2) ON CONFLICT DO NOTHING",
+        "INSERT INTO t (k, a) VALUES ($1, 1), (2, $2) ON CONFLICT ON CONSTRAINT t_pkey DO NOTHING",
+        "INSERT INTO t VALUES (1, 2, 'x', NULL) ON CONFLICT (k) DO UPDATE SET a = excluded.a, s = 'x', d = '2020-01-01'",
+        "INSERT INTO t AS o (k, a) VALUES ($1, $2) ON CONFLICT (k) DO UPDATE SET a = o.a + excluded.a * $2 RETURNING *",
+        "INSERT INTO t (k, a) VALUES (1, 2) ON CONFLICT (k) DO UPDATE SET a = 1 WHERE t.a < excluded.a AND NOT t.s = 'x'",
+        "INSERT INTO t (k, a) VALUES (1, 2) ON CONFLICT (k) DO UPDATE SET a = 1 WHERE t.d IS NULL OR t.s <> $3 OR false",
     ] {
         assert!(compiled(sql, &schema, &parameters).is_some(), "{sql}");
     }
     let two = table(&["k", "s"]);
-    for sql in ["SELECT a FROM t WHERE s = $3 AND k = 1", "DELETE FROM t WHERE (k = $1) AND ('x' = s)"] {
+    for sql in [
+        "SELECT a FROM t WHERE s = $3 AND k = 1",
+        "DELETE FROM t WHERE (k = $1) AND ('x' = s)",
+        "INSERT INTO t (k, s) VALUES (1, 'x') ON CONFLICT (s, k) DO UPDATE SET a = 1",
+    ] {
         assert!(compiled(sql, &two, &parameters).is_some(), "{sql}");
     }
 }
@@ -91,12 +104,24 @@ fn all_others_are_not() {
         "INSERT INTO t SELECT 1, 2, 'x', NULL",
         "INSERT INTO t VALUES (1, 2 + 3, 'x', NULL)",
         "INSERT INTO t VALUES (1, 2, 'x')",
-        "INSERT INTO t VALUES (1, $2, 'x', NULL)",
+        "INSERT INTO t (k, a) VALUES (1, 2) RETURNING a + 1",
+        "INSERT INTO t (k, a) VALUES (1, 2) RETURNING excluded.a",
+        "WITH x AS (SELECT 1) INSERT INTO t (k, a) VALUES (1, 2) RETURNING a",
+        "INSERT INTO t (k, a) VALUES (1, 2) ON CONFLICT (a) DO NOTHING",
+        "INSERT INTO t (k, a) VALUES (1, 2) ON CONFLICT (k, a) DO NOTHING",
+        "INSERT INTO t (k, a) VALUES (1, 2) ON CONFLICT ON CONSTRAINT t_key DO NOTHING",
+        "INSERT INTO t (k, a) VALUES (1, 2) ON CONFLICT (k) DO UPDATE SET k = 3",
+        "INSERT INTO t (k, a) VALUES (1, 2) ON CONFLICT (k) DO UPDATE SET a = a + 1",
+        "INSERT INTO t (k, a) VALUES (1, 2) ON CONFLICT (k) DO UPDATE SET a = excluded.s",
+        "INSERT INTO t AS o (k, a) VALUES (1, 2) ON CONFLICT (k) DO UPDATE SET a = t.a",
+        "INSERT INTO t (k, a) VALUES (1, 2) ON CONFLICT (k) DO UPDATE SET a = 1 WHERE t.a = '1'",
+        "INSERT INTO t (k, a) VALUES (1, 2) ON CONFLICT (k) DO UPDATE SET a = 1 WHERE t.a",
+        "INSERT INTO t (k, a) VALUES (1, 2) ON CONFLICT (k) DO UPDATE SET a = 1 WHERE t.d = 1",
+        "INSERT INTO t (k, a) VALUES (1, 2) ON CONFLICT (k) DO UPDATE SET a = 1 WHERE t.a IN (1)",
         "INSERT INTO t VALUES (1, 2, 'x', '2020-99-01')",
         "UPDATE t SET k = 2 WHERE k = 1",
         "UPDATE t SET a = a / 2 WHERE k = 1",
         "UPDATE t SET a = s WHERE k = 1",
-        "UPDATE t SET a = $2 WHERE k = 1",
         "UPDATE t SET a = (SELECT 1) WHERE k = 1",
         "UPDATE t SET a = 1",
         "DELETE FROM t",

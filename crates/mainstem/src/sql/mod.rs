@@ -21,8 +21,8 @@ pub(crate) use copy::{CopyFormat, CopyOptions, CopyPlace, CopySource, CopyStatem
 pub use copy::{CopyStream, copy_stream};
 pub(crate) use ddl::{CreateTable, CreateTableAs, DropTable};
 pub(crate) use dml::{
-    Assignments, ConflictTarget, DefaultCells, Delete, EXCLUDED, Insert, OnConflict, ROW_REF, TARGET_SCHEMA, Target,
-    Update, ast_type, query_of, select_of,
+    Assignments, ConflictAction, ConflictTarget, DefaultCells, Delete, EXCLUDED, Insert, OnConflict, ROW_REF,
+    TARGET_SCHEMA, Target, Update, ast_type, query_of, select_of,
 };
 pub(crate) use parse::{PreparedStatement, Script, Statement, Template, parse, parse_template};
 pub(crate) use refuse::check_query;

@@ -69,6 +69,50 @@ const STATEMENTS: &[&str] = &[
     "UPDATE t SET k = k + 1 WHERE k = $1",
     "DELETE FROM t WHERE k = $1",
     "DELETE FROM t WHERE k = $1 AND a = 10",
+    "INSERT INTO t (k, s) VALUES ($1, 'new') RETURNING *",
+    "INSERT INTO t (k, s) VALUES (90, 'x'), ($1, 'new'), (91, 'y') RETURNING s AS t, k",
+    "INSERT INTO t (k, a, x) VALUES (90, $1, $1) RETURNING a, x",
+    "INSERT INTO t (k, s, d, f) VALUES (90, 'x', $1, $1) RETURNING d, f",
+    "UPDATE t SET a = a + 1, s = 'two  ' WHERE k = $1 RETURNING k, s, a",
+    "UPDATE t SET s = 'toolong' WHERE k = $1 RETURNING k",
+    "UPDATE t SET a = 1 WHERE k = $1 RETURNING a + 1",
+    "DELETE FROM t WHERE k = $1 RETURNING *, s AS again",
+];
+
+const UPSERTS: &[&str] = &[
+    "INSERT INTO t (k, s) VALUES ($1, 'new') ON CONFLICT DO NOTHING",
+    "INSERT INTO t (k, s) VALUES ($1, 'new'), (1, 'x'), ($1, 'y') ON CONFLICT (k) DO NOTHING RETURNING k, s",
+    "INSERT INTO t (k, s) VALUES ($1, 'new') ON CONFLICT (a) DO NOTHING",
+    "INSERT INTO t (k, s) VALUES ($1, 'new') ON CONFLICT ON CONSTRAINT t_pkey DO NOTHING",
+    "INSERT INTO t (k, s, a) VALUES ($1, 'up', 5) ON CONFLICT (k) DO UPDATE SET a = t.a + excluded.a, s = excluded.s",
+    "INSERT INTO t AS o (k, s, a) VALUES (3, 'up', 5) ON CONFLICT (k) DO UPDATE SET a = o.a + $1 RETURNING *",
+    "INSERT INTO t AS o (k, s, a) VALUES (1, 'up', 5) ON CONFLICT (k) DO UPDATE SET a = o.a * 2 + $1 RETURNING a",
+    "INSERT INTO t (k, s, a) VALUES (1, 'up', $1) ON CONFLICT (k) DO UPDATE SET a = excluded.a WHERE t.a < excluded.a RETURNING a, s AS was",
+    "INSERT INTO t (k, s) VALUES (2, $1) ON CONFLICT (k) DO UPDATE SET s = excluded.s WHERE t.s <> excluded.s",
+    "INSERT INTO t (k, s) VALUES (2, 'x') ON CONFLICT (k) DO UPDATE SET s = $1",
+    "INSERT INTO t (k, s) VALUES (2, 'x') ON CONFLICT (k) DO UPDATE SET d = $1, f = $1",
+    "INSERT INTO t (k, s, d) VALUES (1, 'x', $1) ON CONFLICT (k) DO UPDATE SET d = excluded.d, x = t.k RETURNING d, x",
+    "INSERT INTO t (k, s) VALUES ($1, 'x') ON CONFLICT (k) DO UPDATE SET s = NULL",
+    "INSERT INTO t (k, s) VALUES ($1, 'x') ON CONFLICT (k) DO UPDATE SET s = 'toolong'",
+    "INSERT INTO t (k, s) VALUES ($1, 'abcde   ') ON CONFLICT (k) DO UPDATE SET s = excluded.s RETURNING s",
+    "INSERT INTO t (k, s) VALUES ($1, 'toolong') ON CONFLICT DO NOTHING",
+    "INSERT INTO t (k) VALUES ($1) ON CONFLICT DO NOTHING",
+    "INSERT INTO t (k, s) VALUES ($1, 'x') ON CONFLICT (k) DO UPDATE SET k = 50",
+    "INSERT INTO t (k, s) VALUES ($1, 'x') ON CONFLICT (k) DO UPDATE SET a = a + 1",
+    "INSERT INTO t (k, s) VALUES ($1, 'x') ON CONFLICT (k) DO UPDATE SET a = (SELECT 8)",
+    "INSERT INTO t (k, s) VALUES ($1, 'a'), ($1, 'b') ON CONFLICT (k) DO UPDATE SET s = excluded.s",
+    "INSERT INTO t (k, s) VALUES ($1, 'a'), (2, 'b'), ($1, 'c') ON CONFLICT (k) DO UPDATE SET s = excluded.s WHERE excluded.s <> 'a'",
+    "INSERT INTO t (k, s, a) VALUES ($1, 'a', 1), (3, 'b', 1), (2, 'toolong', 1) ON CONFLICT (k) DO UPDATE SET a = t.a + 1",
+    "INSERT INTO t (k, s, a) VALUES (2, 'b', 1), (3, 'b', $1), (1, 'c', 2) ON CONFLICT (k) DO UPDATE SET a = t.a - excluded.a, x = t.x + 1 RETURNING k, a, x",
+    "INSERT INTO t (k, s) VALUES ($1, 'x') ON CONFLICT (k) DO UPDATE SET s = excluded.s WHERE t.b",
+    "INSERT INTO t (k, s) VALUES ($1, 'x') ON CONFLICT (k) DO UPDATE SET s = excluded.s WHERE NOT t.b OR t.a IS NULL",
+    "INSERT INTO t (k, s) VALUES ($1, 'x') ON CONFLICT (k) DO UPDATE SET s = excluded.s WHERE t.a IS NOT NULL AND (t.a >= 0 OR NULL)",
+    "INSERT INTO t (k, s) VALUES ($1, 'x') ON CONFLICT (k) DO UPDATE SET s = excluded.s WHERE t.a IS DISTINCT FROM excluded.a",
+    "INSERT INTO t (k, s, a) VALUES (2, 'x', $1) ON CONFLICT (k) DO UPDATE SET s = excluded.s WHERE t.a IS NOT DISTINCT FROM excluded.a",
+    "INSERT INTO t (k, s) VALUES (3, 'x') ON CONFLICT (k) DO UPDATE SET s = excluded.s WHERE t.a + 1 > 0 OR $1 IS NULL",
+    "INSERT INTO t (k, s) VALUES (3, 'x') ON CONFLICT (k) DO UPDATE SET s = excluded.s WHERE t.x > $1 AND t.s > 'a' AND t.x <= t.a",
+    "INSERT INTO t (k, s, f) VALUES (3, 'x', $1) ON CONFLICT (k) DO UPDATE SET f = excluded.f WHERE t.f < excluded.f OR t.f = excluded.f",
+    "INSERT INTO t (k, s, d) VALUES (3, 'x', $1) ON CONFLICT (k) DO UPDATE SET d = excluded.d WHERE t.d > excluded.d",
 ];
 
 #[test]
@@ -94,9 +138,12 @@ fn both_paths_answer_the_same() {
         decimal("12345.678"),
         ValueRef::Bytes(b"x"),
     ];
-    for sql in STATEMENTS {
+    let [short, planned] = both("");
+    for sql in STATEMENTS.iter().chain(UPSERTS) {
         for value in values {
-            let [short, planned] = both(SETUP);
+            for connection in [&short, &planned] {
+                connection.execute_batch(&format!("DROP TABLE IF EXISTS t; {SETUP}")).unwrap();
+            }
             let answers = [&short, &planned].map(|connection| answer(connection, sql, &[value]));
             assert_eq!(answers[0], answers[1], "{sql} with {value:?}");
             assert_eq!(all_rows(&short, "t"), all_rows(&planned, "t"), "{sql} with {value:?}");
@@ -124,6 +171,14 @@ fn both_paths_answer_the_same_inside_a_transaction_and_after_it() {
         assert_eq!(run("DELETE FROM t WHERE k = $1", 1), "1 rows");
         assert_eq!(run("INSERT INTO t (k, s) VALUES ($1, 'back')", 1), "1 rows");
         assert!(run("INSERT INTO t (k, s) VALUES ($1, 'x'), (2, 'x')", 51).starts_with("23505"));
+        let upsert =
+            "INSERT INTO t (k, s, a) VALUES ($1, 'up', 1) ON CONFLICT (k) DO UPDATE SET a = t.a + 1 RETURNING a, s";
+        for (key, gives) in [(52, "Int(1)"), (52, "Int(2)"), (52, "Int(3)"), (3, "22003"), (-4, "Int(-4)")] {
+            assert!(run(upsert, key).contains(gives), "{key}");
+        }
+        assert_eq!(run("INSERT INTO t (k, s) VALUES ($1, 'x') ON CONFLICT DO NOTHING", 52), "0 rows");
+        assert!(run("DELETE FROM t WHERE k = $1 RETURNING a", 52).contains("Int(3)"));
+        assert_eq!(run("DELETE FROM t WHERE k = $1 RETURNING a", 52), "");
         assert_eq!(run("SELECT s FROM t WHERE k = $1", 51), "", "a statement that failed left a row");
         [&short, &planned].iter().for_each(|c| c.execute_batch(end).unwrap());
         assert_eq!(all_rows(&short, "t"), all_rows(&planned, "t"));
@@ -193,4 +248,125 @@ fn a_hot_counter_counts() {
     });
     let total = database.connect().unwrap().query_row("SELECT n FROM c WHERE k = 1", ()).unwrap();
     assert_eq!(total.get::<i64>(0).unwrap(), 800);
+}
+
+/// A text is stored without what is too much of its spaces, and found by what is stored.
+#[test]
+fn keys_are_those_of_the_stored_row() {
+    for connection in both("CREATE TABLE w (k VARCHAR(3) PRIMARY KEY, n INTEGER); INSERT INTO w VALUES ('abc', 1)") {
+        let run = |sql: &str| answer(&connection, sql, &[]);
+        assert!(run("INSERT INTO w VALUES ('abc  ', 2)").starts_with("23505"));
+        assert_eq!(run("INSERT INTO w VALUES ('abc  ', 2) ON CONFLICT (k) DO UPDATE SET n = w.n + 10"), "1 rows");
+        assert_eq!(run("INSERT INTO w VALUES ('xyz ', 2) ON CONFLICT DO NOTHING"), "1 rows");
+        assert_eq!(run("INSERT INTO w VALUES ('xyz', 3) ON CONFLICT DO NOTHING"), "0 rows");
+        assert_eq!(all_rows(&connection, "w"), [r#"[Text("abc"), Int(11)]"#, r#"[Text("xyz"), Int(2)]"#]);
+    }
+}
+
+/// What a write gives may be asked for or not; asking a write for rows that it does not give does not run it.
+#[test]
+fn returning_may_be_read_or_not() {
+    let connection = Database::in_memory().unwrap().connect().unwrap();
+    connection.execute_batch("CREATE TABLE c (k INTEGER PRIMARY KEY, n BIGINT)").unwrap();
+    let count = "INSERT INTO c VALUES ($1, 1) ON CONFLICT (k) DO UPDATE SET n = c.n + 1";
+    let returning = connection.prepare(&format!("{count} RETURNING n AS counted, k")).unwrap();
+    assert_eq!(returning.execute([7]).unwrap(), 1);
+    let row = returning.query_row([7]).unwrap();
+    assert_eq!((row.get::<i64>("counted").unwrap(), row.get::<i32>(1).unwrap()), (2, 7));
+    assert_eq!(returning.query_batches([7]).unwrap().count_rows().unwrap(), 1);
+    let quiet = connection.prepare(count).unwrap();
+    assert_eq!(quiet.query([7]).unwrap_err().sqlstate(), "42601");
+    assert_eq!(quiet.execute([7]).unwrap(), 1);
+    assert_eq!(all_rows(&connection, "c"), ["[Int(7), Int(4)]"]);
+    let batch = connection.query("DELETE FROM c WHERE k = 7 RETURNING n, k").unwrap();
+    let names: Vec<String> = batch.schema().fields().iter().map(|field| field.name().clone()).collect();
+    assert_eq!((names, batch.count_rows().unwrap()), (vec!["n".to_owned(), "k".to_owned()], 1));
+}
+
+/// A write that waits at its table's gate can be canceled there, in its first run too, and leaves the gate as it is.
+#[test]
+fn whoever_waits_at_a_gate_can_be_canceled() {
+    let database = Database::in_memory().unwrap();
+    let connection = database.connect().unwrap();
+    connection.execute_batch("CREATE TABLE c (k INTEGER PRIMARY KEY, n BIGINT)").unwrap();
+    let table = connection.table("c").unwrap().id;
+    let gate = database.storage().close_write_gate(table, || Ok(())).unwrap();
+    let short = connection.prepare("INSERT INTO c VALUES ($1, 1)").unwrap();
+    let planned = connection.prepare("INSERT INTO c SELECT $1, 1").unwrap();
+    connection.execute("SET statement_timeout = '30ms'").unwrap();
+    let waits = || {
+        assert_eq!(short.execute([1]).unwrap_err().sqlstate(), "57014");
+        assert_eq!(planned.execute([1]).unwrap_err().sqlstate(), "57014");
+    };
+    waits();
+    connection.execute("BEGIN").unwrap();
+    waits();
+    connection.execute("ROLLBACK").unwrap();
+    connection.execute("SET statement_timeout = 0").unwrap();
+    let handle = connection.interrupt_handle();
+    std::thread::scope(|scope| {
+        let (stop, stopped) = std::sync::mpsc::channel::<()>();
+        scope.spawn(move || {
+            // Again and again: the statement may not have begun to wait.
+            while stopped.recv_timeout(std::time::Duration::from_millis(10)).is_err() {
+                handle.interrupt();
+            }
+        });
+        assert_eq!(short.execute([1]).unwrap_err().sqlstate(), "57014");
+        stop.send(()).unwrap();
+    });
+    drop(gate);
+    assert_eq!(short.execute([1]).unwrap(), 1);
+}
+
+/// Many connections upsert few keys, which come and go, while rows are frozen and merged: none sees a conflict, no count is
+/// lost, and each is told once.
+#[test]
+fn hot_upserts_count() {
+    const THREADS: i64 = 16;
+    const EACH: i64 = 60;
+    let options = mainstem::OpenOptions { delta_rows: 100, segment_rows: 50, ..mainstem::OpenOptions::default() };
+    let folder = tempfile::tempdir().unwrap();
+    let databases = [
+        Database::in_memory_with(options.clone()).unwrap(),
+        Database::open_with(folder.path().join("db"), options).unwrap(),
+    ];
+    for database in databases {
+        database.connect().unwrap().execute_batch("CREATE TABLE c (k INTEGER PRIMARY KEY, n BIGINT)").unwrap();
+        let count = "INSERT INTO c VALUES ($1, 1) ON CONFLICT (k) DO UPDATE SET n = c.n + excluded.n RETURNING n";
+        let counted: Vec<Vec<i64>> = std::thread::scope(|scope| {
+            let database = &database;
+            let threads: Vec<_> = (0..THREADS)
+                .map(|thread| {
+                    scope.spawn(move || {
+                        let connection = database.connect().unwrap();
+                        let (count, once) = (
+                            connection.prepare(count).unwrap(),
+                            connection.prepare("INSERT INTO c VALUES ($1, 1) ON CONFLICT DO NOTHING").unwrap(),
+                        );
+                        let mut told = Vec::new();
+                        for round in 0..EACH {
+                            let key = (round + thread) % 3;
+                            told.push(count.query_row([key]).unwrap().get::<i64>(0).unwrap() * 3 + key);
+                            // One of all threads wins, whose row counts itself.
+                            let won = once.execute([1_000 + round]).unwrap() as i64;
+                            told.extend((won == 1).then_some(-round - 1));
+                        }
+                        told
+                    })
+                })
+                .collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        let mut counted: Vec<i64> = counted.into_iter().flatten().collect();
+        counted.sort_unstable();
+        // 1, 2, 3, ... for each of the three keys, and one winner of each round.
+        let each = THREADS * EACH / 3;
+        let expected: Vec<i64> = (-EACH..0).chain(3..3 * each + 3).collect();
+        assert_eq!(counted, expected);
+        let connection = database.connect().unwrap();
+        let sums = connection.query_row("SELECT sum(n), count(*) FROM c", ()).unwrap();
+        assert_eq!(sums.get::<i128>(0).unwrap(), i128::from(THREADS * EACH + EACH));
+        assert_eq!(sums.get::<i64>(1).unwrap(), 3 + EACH);
+    }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::ids::KeyId;
 use crate::row::key::TableKey;
-use crate::row::{RowLayout, RowView, Value};
+use crate::row::{RowBuffer, RowLayout, RowView, Value};
 use crate::schema::TableSchema;
 
 /// A table whose rows are found by one of its keys: its schema, the format of its rows, the encoding of its keys.
@@ -15,8 +15,6 @@ pub struct KeyedTable {
     layout: Arc<RowLayout>,
     /// The key that rows are found by.
     key: TableKey,
-    /// Positions of its columns in the schema, in key order.
-    key_positions: Vec<usize>,
     /// The other keys of the table.
     others: Box<[TableKey]>,
 }
@@ -34,13 +32,7 @@ impl KeyedTable {
         let key = TableKey::of(schema, id)?;
         let others =
             schema.keys().filter(|(other, _)| *other != id).filter_map(|(other, _)| TableKey::of(schema, other));
-        Some(Self {
-            layout: RowLayout::new(schema),
-            key_positions: key.columns().iter().filter_map(|&id| schema.position(id)).collect(),
-            others: others.collect(),
-            schema: schema.clone(),
-            key,
-        })
+        Some(Self { layout: RowLayout::new(schema), others: others.collect(), schema: schema.clone(), key })
     }
 
     /// The schema.
@@ -61,17 +53,16 @@ impl KeyedTable {
         self.key.id()
     }
 
-    /// Appends the encoded key of a row, a value for each column of the table, to `out`. Whether it has a key that could be
-    /// encoded: no part of it is NULL, or of another type.
-    pub fn encode_key_of(&self, row: &[Value], out: &mut Vec<u8>) -> bool {
-        let mut key = Vec::with_capacity(self.key_positions.len());
-        for at in &self.key_positions {
-            match row.get(*at) {
-                Some(value) if !value.is_null() => key.push(value.clone()),
-                _ => return false,
-            }
-        }
-        self.key.codec().encode_values(&key, out).is_ok()
+    /// No rows yet, of this table.
+    #[must_use]
+    pub fn new_rows(&self) -> RowBuffer {
+        RowBuffer::new(self.layout.clone())
+    }
+
+    /// Appends the key of `row`, one of this table's, to `out`; false, and nothing is appended, if the row is without it. The key is
+    /// that of the row as it is stored: a text may have lost an excess of spaces on its way there.
+    pub fn encode_key_of(&self, row: RowView<'_>, out: &mut Vec<u8>) -> bool {
+        self.key.encode_row(row, out)
     }
 
     /// Appends the encoded key of `values`, one for each column of the key, to `out`. Errors as

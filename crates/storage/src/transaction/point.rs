@@ -6,64 +6,62 @@ use crate::ids::{CommitTs, RowRef};
 use crate::limits;
 use crate::load::duplicate_key;
 use crate::point::{self, KeyedTable};
-use crate::row::{RowBuffer, Value};
+use crate::row::RowBuffer;
 use crate::transaction::Transaction;
 use crate::version::TableView;
 
 impl Transaction {
-    /// Ends a transaction that has written nothing by writing one row, and commits it: in the place of `deleted`, the row of
-    /// `view` that has `key`, by which rows of `table` are found, if one does, comes the row with the values `inserted`, one for each
-    /// column, if there are any. It has the same `key`; its other keys are its own. Returns when the commit is durable under the transaction's mode, with all before it.
+    /// Refuses `key` for a new row if a row of `view`, one of this transaction's before it has written, has it.
     ///
     /// # Errors
-    /// Constraint for a value the table does not take, or a key that another row has already (23505); Conflict
-    /// (40001): run the statement again; Full and Closed as [`Transaction::commit`]. Nothing was written then.
+    /// Constraint (23505); Io or Corrupt when key blocks cannot be read.
+    pub fn check_free(&self, table: &KeyedTable, view: &TableView, key: &[u8]) -> Result<()> {
+        match point::find(view, table.key(), key, |_| true)? {
+            Some(_) => Err(duplicate_key(table.schema(), table.key(), key)),
+            None => Ok(()),
+        }
+    }
+
+    /// Ends a transaction that has written nothing by writing one row, and commits it: in the place of `deleted`, the row that
+    /// `view` has under `key`, by which rows of `table` are found, or of nothing, where it has no such row, comes the row of
+    /// `inserted`, if it has one. It has the same `key`; its other keys are its own, and checked here. Returns when the commit is
+    /// durable under the transaction's mode, with all before it.
+    ///
+    /// # Errors
+    /// Constraint (23505) for another key that a row has already; Conflict (40001): run the statement again; Full and Closed as
+    /// [`Transaction::commit`]. Nothing was written then.
     pub fn write_row(
         self,
         table: &KeyedTable,
         view: &TableView,
         key: &[u8],
         deleted: Option<RowRef>,
-        inserted: Option<&[Value]>,
+        inserted: RowBuffer,
     ) -> Result<CommitTs> {
         self.check_may_write()?;
-        if !self.writes.is_empty() {
-            return Err(Error::internal("one row written behind others"));
+        if !self.writes.is_empty() || inserted.len() > 1 {
+            return Err(Error::internal("one row written behind or beside others"));
         }
-        let mut rows = RowBuffer::new(table.layout().clone());
-        if let Some(values) = inserted {
-            rows.push_values(values)?;
-            if deleted.is_none() && point::find(view, table.key(), key, |_| true)?.is_some() {
-                return Err(duplicate_key(table.schema(), table.key(), key));
-            }
-        }
-        let others = if rows.is_empty() { Vec::new() } else { table.other_keys(rows.row(0)) };
+        let others = if inserted.is_empty() { Vec::new() } else { table.other_keys(inserted.row(0)) };
         for (id, other) in &others {
             if point::find(view, *id, other, |row| Some(row) != deleted)?.is_some() {
                 return Err(duplicate_key(table.schema(), *id, other));
             }
         }
-        if rows.bytes() > limits::COMMIT_BYTES_MAX {
+        if inserted.bytes() > limits::COMMIT_BYTES_MAX {
             return self.write_large_row(table, deleted, inserted);
         }
-        let write = RowWrite { table, key, deleted, inserted: rows, others: &others };
+        let write = RowWrite { table, key, deleted, inserted, others: &others };
         self.engine.commit_row(&self.snapshot, &write, self.mode.synchronous)
     }
 
     /// A row that takes too long to log under the lock: as a statement of any size.
-    fn write_large_row(
-        mut self,
-        table: &KeyedTable,
-        deleted: Option<RowRef>,
-        inserted: Option<&[Value]>,
-    ) -> Result<CommitTs> {
+    fn write_large_row(mut self, table: &KeyedTable, deleted: Option<RowRef>, inserted: RowBuffer) -> Result<CommitTs> {
         let mut writes = self.statement();
         if let Some(row) = deleted {
             writes.delete(table.schema(), &[row])?;
         }
-        if let Some(values) = inserted {
-            writes.insert_values(table, values)?;
-        }
+        writes.insert_rows(table, inserted)?;
         self.apply(writes)?;
         self.commit()
     }

@@ -11,7 +11,7 @@ use crate::limits;
 use crate::load::Loader;
 use crate::main_store::Run;
 use crate::point::KeyedTable;
-use crate::row::{RowBuffer, RowLayout, Value, check_batch};
+use crate::row::{RowBuffer, RowLayout, check_batch};
 use crate::schema::TableSchema;
 use crate::txn::RowSets;
 use crate::version::Snapshot;
@@ -108,24 +108,30 @@ impl StatementWrites {
         Ok(())
     }
 
-    /// Inserts one row, a value for each column of `table` in order. Checked as in [`StatementWrites::insert`].
+    /// Inserts `rows`, which are rows of `table` and thereby checked; keys are checked at the end of the statement.
     ///
     /// # Errors
-    /// As [`StatementWrites::insert`].
-    pub fn insert_values(&mut self, table: &KeyedTable, values: &[Value]) -> Result<()> {
-        self.enter(table.schema())?;
-        let has_room =
-            |rows: &RowBuffer| rows.len() < limits::COMMIT_ROWS_MAX && rows.bytes() <= limits::COMMIT_BYTES_MAX;
-        if self.loader.is_none() && self.rows.as_ref().is_none_or(has_room) {
-            self.rows.get_or_insert_with(|| RowBuffer::new(table.layout().clone())).push_values(values)?;
-            self.inserted += 1;
+    /// Full or Io when written aside.
+    pub fn insert_rows(&mut self, table: &KeyedTable, rows: RowBuffer) -> Result<()> {
+        let schema = table.schema();
+        self.enter(schema)?;
+        let (buffered, bytes) = self.rows.as_ref().map_or((0, 0), |rows| (rows.len(), rows.bytes()));
+        let is_small = rows.len() == 1 || rows.bytes() <= limits::COMMIT_BYTES_MAX;
+        let fits = buffered + rows.len() <= limits::COMMIT_ROWS_MAX && bytes <= limits::COMMIT_BYTES_MAX;
+        if self.loader.is_none() && fits && is_small {
+            self.inserted += rows.len() as u64;
+            match &mut self.rows {
+                Some(buffer) => rows.rows().for_each(|row| buffer.push_row(row)),
+                None => self.rows = Some(rows),
+            }
             return Ok(());
         }
-        let mut row = RowBuffer::new(table.layout().clone());
-        row.push_values(values)?;
-        let schema = table.schema();
-        let arrays = row.to_arrays(&schema.column_ids(), 0..1)?;
-        self.insert(schema, &RecordBatch::try_new(schema.arrow(), arrays)?)
+        for first in (0..rows.len()).step_by(limits::BATCH_ROWS) {
+            let part = first..(first + limits::BATCH_ROWS).min(rows.len());
+            let arrays = rows.to_arrays(&schema.column_ids(), part)?;
+            self.insert(schema, &RecordBatch::try_new(schema.arrow(), arrays)?)?;
+        }
+        Ok(())
     }
 
     /// Deletes `rows`, which a scan or probe of this transaction's view of `table` named. A row named twice counts once.

@@ -43,10 +43,9 @@ pub(in super::super) fn delete(delete: AstDelete, with: Option<With>) -> Result<
 }
 
 impl Delete {
-    /// The condition, if that is all there is to it.
+    /// The condition, if that is all there is to it but for RETURNING.
     pub(crate) fn plain_selection(&self) -> Option<Option<&Expr>> {
-        self.target.plain()?;
-        Some(self.selection.as_ref())
+        self.target.is_plain().then_some(self.selection.as_ref())
     }
 
     /// The SELECT of row references, then `more`. With USING a row may come several times; those of one reference then

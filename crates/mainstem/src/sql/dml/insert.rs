@@ -221,9 +221,9 @@ fn constraint_name(name: &ObjectName) -> Result<String> {
 }
 
 impl Insert {
-    /// The rows of VALUES, if that is all there is to it.
+    /// The rows of VALUES, if that is all there is to it but for ON CONFLICT and RETURNING.
     pub(crate) fn plain_values(&self) -> Option<Vec<&[Expr]>> {
-        if self.conflict.is_some() || !self.defaults.is_empty() || self.target.plain().is_none() {
+        if !self.defaults.is_empty() || !self.target.is_plain() {
             return None;
         }
         let SetExpr::Values(values) = &*self.source.body else { return None };

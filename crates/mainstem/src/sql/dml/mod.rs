@@ -25,7 +25,7 @@ pub(super) use update::update;
 
 pub(crate) use assignments::Assignments;
 pub(crate) use delete::Delete;
-pub(crate) use insert::{ConflictTarget, DefaultCells, Insert, OnConflict, ast_type};
+pub(crate) use insert::{ConflictAction, ConflictTarget, DefaultCells, Insert, OnConflict, ast_type};
 pub(crate) use target::Target;
 pub(crate) use update::Update;
 

@@ -22,10 +22,14 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// The table's alias, if there is nothing else beside the table: no WITH, no other tables, no RETURNING.
-    pub(crate) fn plain(&self) -> Option<Option<&Ident>> {
-        let plain = self.with.is_none() && self.others.is_empty() && self.returning.is_none();
-        plain.then_some(self.alias.as_ref())
+    /// Whether there is nothing beside the table but RETURNING: no WITH, no other tables.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.with.is_none() && self.others.is_empty()
+    }
+
+    /// The items of RETURNING, if the statement has it.
+    pub(crate) fn returned_items(&self) -> Option<&[SelectItem]> {
+        self.returning.as_deref()
     }
 
     /// Puts the clauses together.

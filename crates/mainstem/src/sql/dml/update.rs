@@ -53,10 +53,9 @@ pub(in super::super) fn update(update: AstUpdate, with: Option<With>) -> Result<
 }
 
 impl Update {
-    /// Assignments and condition, if that is all there is to it.
+    /// Assignments and condition, if that is all there is to it but for RETURNING.
     pub(crate) fn plain(&self) -> Option<(&Assignments, Option<&Expr>)> {
-        self.target.plain()?;
-        Some((&self.assignments, self.selection.as_ref()))
+        self.target.is_plain().then_some((&self.assignments, self.selection.as_ref()))
     }
 
     /// The SELECT of row references and new values, one for each column of `schema`, then `more`. With FROM, rows of one

@@ -37,12 +37,20 @@ fn act(txn: Transaction, table: &KeyedTable, act: Act, row: &Row) -> Result<Opti
     let view = txn.view(table.schema().id)?;
     let mut key = Vec::new();
     table.encode(&[Value::Int(row.0)], &mut key)?;
-    let found = if act == Act::Insert { None } else { txn.find_key(&view, table.key(), &key)? };
-    if act != Act::Insert && found.is_none() {
-        return Ok(None);
+    let mut new = table.new_rows();
+    if act != Act::Delete {
+        new.push_values(&values(row))?;
     }
-    let new = values(row);
-    let new = (act != Act::Delete).then_some(new.as_slice());
+    let found = match act {
+        Act::Insert => {
+            txn.check_free(table, &view, &key)?;
+            None
+        }
+        Act::Update | Act::Delete => match txn.find_key(&view, table.key(), &key)? {
+            None => return Ok(None),
+            found => found,
+        },
+    };
     txn.write_row(table, &view, &key, found, new).map(Some)
 }
 
@@ -160,20 +168,54 @@ fn large_rows_are_written_aside() {
 }
 
 #[test]
-fn bad_values_leave_nothing() {
+fn one_row_is_written_behind_and_beside_no_other() {
     let db = memory();
     let t = create(&db, "t", true, 7);
     let table = keyed(&db, t);
-    let txn = begin(&db);
-    let (view, mut key) = (txn.view(t).unwrap(), Vec::new());
+    let mut key = Vec::new();
     table.encode(&[Value::Int(1)], &mut key).unwrap();
-    let too_large = [Value::Int(1), Value::Int(1 << 40), Value::Null];
-    assert_eq!(state(txn.write_row(&table, &view, &key, None, Some(&too_large))), "22003");
+    let mut new = table.new_rows();
+    new.push_values(&values(&row(1, 1))).unwrap();
     let mut txn = begin(&db);
     insert(&mut txn, t, &rows([5])).unwrap();
     let view = txn.view(t).unwrap();
-    assert_eq!(state(txn.write_row(&table, &view, &key, None, Some(&values(&row(1, 1))))), "XX000", "behind others");
+    assert_eq!(state(txn.write_row(&table, &view, &key, None, new.clone())), "XX000", "behind others");
+    new.push_values(&values(&row(2, 1))).unwrap();
+    assert_eq!(state(begin(&db).write_row(&table, &view, &key, None, new)), "XX000", "beside another");
     assert_eq!(contents(&db, t), vec![]);
+}
+
+/// Many rows in one statement go the way of all large ones.
+#[test]
+fn rows_of_a_statement_join_whatever_came_before() {
+    let db = memory();
+    let t = create(&db, "t", true, 7);
+    let table = keyed(&db, t);
+    let rows_from = |first: i64, count: i64| {
+        let mut rows = table.new_rows();
+        (first..first + count).for_each(|id| rows.push_values(&values(&row(id, 1))).unwrap());
+        rows
+    };
+    for (first, parts) in [(0, vec![1, 3]), (100, vec![3_000, 3_000, 20]), (10_000, vec![9_000])] {
+        let mut txn = begin(&db);
+        let mut writes = txn.statement();
+        let mut next = first;
+        for part in &parts {
+            writes.insert_rows(&table, rows_from(next, *part)).unwrap();
+            next += part;
+        }
+        assert_eq!(writes.inserted(), parts.iter().sum::<i64>() as u64);
+        txn.apply(writes).unwrap();
+        txn.commit().unwrap();
+        let there = contents(&db, t).into_iter().filter(|row| row.0 >= first).collect::<Vec<_>>();
+        assert_eq!(there, (first..next).map(|id| row(id, 1)).collect::<Vec<_>>());
+    }
+    let mut twice = rows_from(50_000, 2);
+    twice.push_values(&values(&row(50_001, 2))).unwrap();
+    let mut txn = begin(&db);
+    let mut writes = txn.statement();
+    writes.insert_rows(&table, twice).unwrap();
+    assert_eq!(state(txn.apply(writes)), "23505");
 }
 
 /// Threads count keys up while merges move the rows about: no count is lost, and an old snapshot stays as it is.

@@ -391,7 +391,12 @@ fn one_row_by_any_key() {
                 keyed.encode(&key_of(of, columns).unwrap(), &mut key)?;
                 let found = if old.is_some() { txn.find_key(&view, keyed.key(), &key)? } else { None };
                 assert_eq!(found.is_some(), old.is_some());
-                txn.write_row(&keyed, &view, &key, found, new.map(values).as_deref()).map(drop)
+                if old.is_none() {
+                    txn.check_free(&keyed, &view, &key)?;
+                }
+                let mut rows = keyed.new_rows();
+                new.map_or(Ok(()), |row| rows.push_values(&values(row)))?;
+                txn.write_row(&keyed, &view, &key, found, rows).map(drop)
             };
             for n in 0..4 {
                 write(begin(&db), None, Some(&row(n))).unwrap();

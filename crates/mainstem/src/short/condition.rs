@@ -1,0 +1,158 @@
+//! Conditions of short statements, in the three truth values of SQL: what WHERE of an update arm may say.
+//!
+//! Compared are values of one type, so that nothing has to be converted; all else is for a plan.
+
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value as Literal};
+use mainstem_storage::row::Value;
+use mainstem_storage::schema::DataType;
+
+use super::compile::{Compiler, unnested};
+use super::expression::{Expression, Node, Scope, is_integer};
+
+/// A condition.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Condition {
+    /// A Boolean.
+    Value(Expression),
+    Compare(Comparison, Expression, Expression),
+    IsNull(Expression),
+    Not(Box<Condition>),
+    And(Box<Condition>, Box<Condition>),
+    Or(Box<Condition>, Box<Condition>),
+}
+
+/// How two values are compared; the other ways are these, turned round or negated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Comparison {
+    Equal,
+    Less,
+    LessOrEqual,
+    /// IS DISTINCT FROM: never unknown.
+    Distinct,
+}
+
+/// Only a plan knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct NeedsPlan;
+
+impl Condition {
+    /// True, false, or unknown (`None`) in `scope`. Every part is evaluated: what a plan would have made of an error in one that
+    /// does not count is the plan's to say.
+    pub(super) fn evaluate(&self, scope: Scope<'_>) -> Result<Option<bool>, NeedsPlan> {
+        let value = |expression: &Expression| expression.evaluate(scope).ok_or(NeedsPlan);
+        Ok(match self {
+            Self::Value(expression) => match value(expression)? {
+                Value::Boolean(truth) => Some(truth),
+                Value::Null => None,
+                _ => return Err(NeedsPlan),
+            },
+            Self::Compare(comparison, left, right) => compare(*comparison, &value(left)?, &value(right)?),
+            Self::IsNull(expression) => Some(value(expression)?.is_null()),
+            Self::Not(inner) => inner.evaluate(scope)?.map(|truth| !truth),
+            Self::And(left, right) => match (left.evaluate(scope)?, right.evaluate(scope)?) {
+                (Some(false), _) | (_, Some(false)) => Some(false),
+                (Some(true), Some(true)) => Some(true),
+                _ => None,
+            },
+            Self::Or(left, right) => match (left.evaluate(scope)?, right.evaluate(scope)?) {
+                (Some(true), _) | (_, Some(true)) => Some(true),
+                (Some(false), Some(false)) => Some(false),
+                _ => None,
+            },
+        })
+    }
+}
+
+/// Values of one type compare as they are ordered in storage.
+fn compare(comparison: Comparison, left: &Value, right: &Value) -> Option<bool> {
+    let unknown = left.is_null() || right.is_null();
+    match comparison {
+        Comparison::Distinct => Some(left != right),
+        _ if unknown => None,
+        Comparison::Equal => Some(left == right),
+        Comparison::Less => Some(left < right),
+        Comparison::LessOrEqual => Some(left <= right),
+    }
+}
+
+impl Compiler<'_> {
+    /// `expr` as a condition.
+    pub(super) fn condition(&self, expr: &Expr) -> Option<Condition> {
+        let not = |condition| Condition::Not(Box::new(condition));
+        match unnested(expr) {
+            Expr::BinaryOp { left, op, right } => match op {
+                BinaryOperator::And | BinaryOperator::Or => {
+                    let (left, right) = (Box::new(self.condition(left)?), Box::new(self.condition(right)?));
+                    let is_and = *op == BinaryOperator::And;
+                    Some(if is_and { Condition::And(left, right) } else { Condition::Or(left, right) })
+                }
+                BinaryOperator::Eq => self.compared(Comparison::Equal, left, right),
+                BinaryOperator::NotEq => self.compared(Comparison::Equal, left, right).map(not),
+                BinaryOperator::Lt => self.compared(Comparison::Less, left, right),
+                BinaryOperator::LtEq => self.compared(Comparison::LessOrEqual, left, right),
+                BinaryOperator::Gt => self.compared(Comparison::Less, right, left),
+                BinaryOperator::GtEq => self.compared(Comparison::LessOrEqual, right, left),
+                _ => None,
+            },
+            Expr::UnaryOp { op: UnaryOperator::Not, expr } => self.condition(expr).map(not),
+            Expr::IsNull(expr) => self.expression(expr).map(Condition::IsNull),
+            Expr::IsNotNull(expr) => self.expression(expr).map(Condition::IsNull).map(not),
+            Expr::IsDistinctFrom(left, right) => self.compared(Comparison::Distinct, left, right),
+            Expr::IsNotDistinctFrom(left, right) => self.compared(Comparison::Distinct, left, right).map(not),
+            Expr::Value(value) => {
+                let value = match value.value {
+                    Literal::Boolean(truth) => Value::Boolean(truth),
+                    Literal::Null => Value::Null,
+                    _ => return None,
+                };
+                Some(Condition::Value(Expression { node: Node::Literal(value), data_type: DataType::Boolean }))
+            }
+            other => self.expression(other).filter(|value| value.data_type == DataType::Boolean).map(Condition::Value),
+        }
+    }
+
+    fn compared(&self, comparison: Comparison, left: &Expr, right: &Expr) -> Option<Condition> {
+        let (left, right) = match (self.operand(left), self.operand(right)) {
+            (Some(left), Some(right)) => (left, right),
+            (Some(left), None) => {
+                let right = self.text(right, left.data_type)?;
+                (left, right)
+            }
+            (None, Some(right)) => (self.text(left, right.data_type)?, right),
+            (None, None) => return None,
+        };
+        let comparable = match (left.data_type, right.data_type) {
+            (DataType::Text { .. }, DataType::Text { .. }) => true,
+            (
+                a @ (DataType::Boolean
+                | DataType::Real
+                | DataType::Double
+                | DataType::Decimal { .. }
+                | DataType::Date
+                | DataType::Timestamp
+                | DataType::TimestampTz
+                | DataType::Bytea),
+                b,
+            ) => a == b,
+            (a, b) => is_integer(a) && is_integer(b),
+        };
+        comparable.then_some(Condition::Compare(comparison, left, right))
+    }
+
+    /// One side of a comparison: an expression, or a parameter of a type that the context gives it.
+    fn operand(&self, expr: &Expr) -> Option<Expression> {
+        self.expression(expr).or_else(|| {
+            let Expr::Value(value) = unnested(expr) else { return None };
+            let Literal::Placeholder(text) = &value.value else { return None };
+            let at = text.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1)?;
+            Some(Expression { node: Node::Parameter(at), data_type: (*self.parameters.get(at)?)? })
+        })
+    }
+
+    /// A string literal beside a text.
+    fn text(&self, expr: &Expr, beside: DataType) -> Option<Expression> {
+        let (Expr::Value(value), DataType::Text { .. }) = (unnested(expr), beside) else { return None };
+        let Literal::SingleQuotedString(text) = &value.value else { return None };
+        Some(Expression { node: Node::Literal(Value::Text(text.as_str().into())), data_type: beside })
+    }
+}

@@ -1,0 +1,252 @@
+//! INSERT of VALUES with ON CONFLICT, without a plan: the same rules as `plan::write::conflict`.
+//!
+//! 1. The rows are made, and thereby checked; the key of each is looked up in the table as the statement sees it, and among the
+//!    keys that the statement has inserted.
+//! 2. A row whose key is free is inserted. DO NOTHING leaves out the others; DO UPDATE computes new values from the row that is
+//!    there and the one that was to come, if its condition holds. It assigns to no column of the key.
+//! 3. What would be an error (a value that the table does not take, a row written twice) is told by the plan.
+
+use std::collections::HashSet;
+
+use mainstem_storage::ids::{KeyId, RowRef};
+use mainstem_storage::row::{RowBuffer, RowView, Value};
+use mainstem_storage::transaction::Transaction;
+use mainstem_storage::version::TableView;
+use mainstem_storage::{Error, ErrorKind, Result};
+
+use super::compile::Compiler;
+use super::condition::Condition;
+use super::expression::{Expression, Scope};
+use super::{Answer, Short};
+use crate::sql::{ConflictAction, ConflictTarget, Insert, OnConflict};
+use crate::value::ValueRef;
+
+/// ON CONFLICT on the PRIMARY KEY.
+#[derive(Debug)]
+pub(super) struct Conflict {
+    /// None: DO NOTHING.
+    arm: Option<Arm>,
+}
+
+/// DO UPDATE.
+#[derive(Debug)]
+struct Arm {
+    /// By position, none of the key.
+    assignments: Vec<(usize, Expression)>,
+    condition: Option<Condition>,
+}
+
+/// What becomes of a row that was to come.
+pub(super) enum Fate {
+    Insert,
+    /// The row that is there gives way to one with these values.
+    Replace(RowRef, Vec<Value>),
+    LeaveOut,
+    /// Only a plan knows.
+    NotShort,
+}
+
+impl Compiler<'_> {
+    /// ON CONFLICT of `insert`. None of both if only a plan can do it.
+    pub(super) fn conflict(&self, insert: &Insert) -> Option<Option<Conflict>> {
+        let Some(OnConflict { target, action }) = &insert.conflict else { return Some(None) };
+        let schema = self.schema;
+        let on_key = match target {
+            ConflictTarget::Any => schema.keys().count() == 1,
+            ConflictTarget::Columns(names) => {
+                let mut named = names.iter().map(|name| schema.column_named(name).map(|c| c.id));
+                let named = named.by_ref().collect::<Option<HashSet<_>>>()?;
+                named.len() == schema.primary_key.len() && schema.primary_key.iter().all(|id| named.contains(id))
+            }
+            ConflictTarget::Constraint(name) => schema.has_key() && *name == schema.key_name(KeyId::PRIMARY),
+        };
+        if !on_key {
+            return None;
+        }
+        let arm = match action {
+            ConflictAction::Nothing => None,
+            ConflictAction::Update { assignments, selection } => {
+                let compiler = Self { in_arm: true, ..*self };
+                let condition = match selection {
+                    Some(expr) => Some(compiler.condition(expr)?),
+                    None => None,
+                };
+                Some(Arm { assignments: compiler.assignments(assignments)?, condition })
+            }
+        };
+        Some(Some(Conflict { arm }))
+    }
+}
+
+impl Conflict {
+    /// What becomes of `coming`, whose key `there`, a row of `view`, has.
+    fn settle(
+        &self,
+        columns: &[usize],
+        view: &TableView,
+        there: RowRef,
+        coming: RowView<'_>,
+        parameters: &[ValueRef<'_>],
+    ) -> Result<Fate> {
+        let Some(arm) = &self.arm else { return Ok(Fate::LeaveOut) };
+        let mut row = Vec::with_capacity(columns.len());
+        view.read_row(there, columns, &mut row)?;
+        let scope = Scope { row: &row, coming: Some(coming), parameters };
+        let holds = arm.condition.as_ref().map_or(Ok(Some(true)), |condition| condition.evaluate(scope));
+        match holds {
+            Err(_) => return Ok(Fate::NotShort),
+            Ok(Some(true)) => {}
+            Ok(_) => return Ok(Fate::LeaveOut),
+        }
+        Ok(match assign(&arm.assignments, row, Some(coming), parameters) {
+            Some(new) => Fate::Replace(there, new),
+            None => Fate::NotShort,
+        })
+    }
+}
+
+/// `row` with `assignments` made; `None` where only a plan knows.
+pub(super) fn assign(
+    assignments: &[(usize, Expression)],
+    mut row: Vec<Value>,
+    coming: Option<RowView<'_>>,
+    parameters: &[ValueRef<'_>],
+) -> Option<Vec<Value>> {
+    let scope = Scope { row: &row, coming, parameters };
+    if let [(at, expression)] = assignments {
+        let value = expression.evaluate(scope)?;
+        *row.get_mut(*at)? = value;
+        return Some(row);
+    }
+    // All of them read the row as it was.
+    let values = assignments.iter().map(|(_, expression)| expression.evaluate(scope)).collect::<Option<Vec<_>>>()?;
+    for ((at, _), value) in assignments.iter().zip(values) {
+        *row.get_mut(*at)? = value;
+    }
+    Some(row)
+}
+
+/// What a short statement cannot do is told by the plan, all errors that are not about other transactions or the machine included.
+pub(super) fn or_planned<T>(result: Result<T>) -> Result<Option<T>> {
+    match result {
+        Err(e) if matches!(e.kind(), ErrorKind::Invalid | ErrorKind::Constraint) => Ok(None),
+        result => result.map(Some),
+    }
+}
+
+impl Short {
+    /// Runs an upsert of any number of rows as a statement of `transaction`.
+    pub(super) fn upsert(
+        &self,
+        transaction: &mut Transaction,
+        rows: &[Vec<Expression>],
+        conflict: &Conflict,
+        parameters: &[ValueRef<'_>],
+    ) -> Result<Answer> {
+        let Some(coming) = self.coming(rows, parameters)? else { return Ok(Answer::NotShort) };
+        let view = self.view(transaction)?;
+        let (mut written, mut replaced) = (self.table.new_rows(), Vec::new());
+        let mut seen = Seen::default();
+        for (at, row) in coming.rows().enumerate() {
+            let mut key = Vec::with_capacity(16);
+            self.table.encode_key_of(row, &mut key);
+            let fate = match transaction.find_key(&view, self.table.key(), &key)? {
+                _ if seen.inserted.contains(&key) => {
+                    if conflict.arm.is_some() {
+                        Fate::NotShort
+                    } else {
+                        Fate::LeaveOut
+                    }
+                }
+                None => Fate::Insert,
+                Some(there) if seen.replaced.contains(&there) => Fate::NotShort,
+                Some(there) => conflict.settle(&self.columns, &view, there, row, parameters)?,
+            };
+            match fate {
+                Fate::Insert => {
+                    written.push_row(row);
+                    if at + 1 < coming.len() {
+                        seen.inserted.insert(key);
+                    }
+                }
+                Fate::Replace(there, new) => {
+                    if or_planned(written.push_values(&new))?.is_none() {
+                        return Ok(Answer::NotShort);
+                    }
+                    seen.replaced.insert(there);
+                    replaced.push(there);
+                }
+                Fate::LeaveOut => {}
+                Fate::NotShort => return Ok(Answer::NotShort),
+            }
+        }
+        let answer = self.written(&written);
+        drop(view);
+        let mut writes = transaction.statement();
+        writes.delete(self.table.schema(), &replaced)?;
+        writes.insert_rows(&self.table, written)?;
+        match or_planned(transaction.apply(writes))? {
+            Some(()) => Ok(answer),
+            None => Ok(Answer::NotShort),
+        }
+    }
+
+    /// Runs an upsert of one row that is a transaction of its own, and commits it.
+    pub(super) fn upsert_alone(
+        &self,
+        transaction: Transaction,
+        row: &[Expression],
+        conflict: &Conflict,
+        parameters: &[ValueRef<'_>],
+    ) -> Result<Answer> {
+        let Some(coming) = self.coming(std::slice::from_ref(&row), parameters)? else { return Ok(Answer::NotShort) };
+        let view = self.view(&transaction)?;
+        let row = coming.rows().next().ok_or_else(|| Error::internal("no row to insert"))?;
+        let mut key = Vec::with_capacity(16);
+        self.table.encode_key_of(row, &mut key);
+        let (there, new) = match transaction.find_key(&view, self.table.key(), &key)? {
+            None => (None, coming),
+            Some(there) => match conflict.settle(&self.columns, &view, there, row, parameters)? {
+                Fate::Insert => return Err(Error::internal("a row is inserted beside one that has its key")),
+                Fate::Replace(there, values) => {
+                    let mut new = self.table.new_rows();
+                    if or_planned(new.push_values(&values))?.is_none() {
+                        return Ok(Answer::NotShort);
+                    }
+                    (Some(there), new)
+                }
+                Fate::LeaveOut => return Ok(self.written(&self.table.new_rows())),
+                Fate::NotShort => return Ok(Answer::NotShort),
+            },
+        };
+        let answer = self.written(&new);
+        // Another key may be taken.
+        let written = or_planned(transaction.write_row(&self.table, &view, &key, there, new))?;
+        Ok(if written.is_some() { answer } else { Answer::NotShort })
+    }
+
+    /// The rows of VALUES; `None` where only a plan knows, or has the message.
+    fn coming(&self, rows: &[impl AsRef<[Expression]>], parameters: &[ValueRef<'_>]) -> Result<Option<RowBuffer>> {
+        let mut coming = self.table.new_rows();
+        for row in rows {
+            let Some(values) = evaluate(row.as_ref(), parameters) else { return Ok(None) };
+            if or_planned(coming.push_values(&values))?.is_none() {
+                return Ok(None);
+            }
+        }
+        Ok(Some(coming))
+    }
+}
+
+/// The values of a row of VALUES; `None` where only a plan knows.
+pub(super) fn evaluate(row: &[Expression], parameters: &[ValueRef<'_>]) -> Option<Vec<Value>> {
+    let scope = Scope { parameters, ..Scope::default() };
+    row.iter().map(|expression| expression.evaluate(scope)).collect()
+}
+
+/// What a statement has written to.
+#[derive(Default)]
+struct Seen {
+    inserted: HashSet<Vec<u8>>,
+    replaced: HashSet<RowRef>,
+}
