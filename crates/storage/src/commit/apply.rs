@@ -157,7 +157,7 @@ impl Engine {
         let mut defect = None;
         for (table, (delta, version)) in prepared.tables.iter().zip(&targets) {
             if !table.rows.is_empty() {
-                lock.state.delta_starts.entry(delta.id()).or_insert(position);
+                lock.state.delta_starts.note(table.schema.id, delta.id(), position);
             }
             self.note_delete_file(&mut lock, ts, table.aside.as_ref());
             defect = defect.or(apply_table(table, delta, version, ts, prepared.attach).err());
@@ -179,9 +179,6 @@ impl Engine {
             // Half of it is in the stores, above *applied*, where nobody reads: reopening applies it whole or not at all.
             self.log.poison(defect.clone());
             return Err(outcome_unknown(&defect));
-        }
-        if let Some(root) = &root {
-            self.note_frozen(root);
         }
         self.timeline.apply(ts, root);
         self.log.mark_applied(ts);

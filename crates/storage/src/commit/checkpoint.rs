@@ -7,14 +7,13 @@
 //! 3. What only records up to T, or the manifest before, have named is removed: delete files, and log files wholly before the
 //!    start.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::commit::Engine;
 use crate::deletes::{DeleteCollector, DeleteFile, NamedDeletes};
 use crate::error::Result;
-use crate::ids::{CommitTs, ContainerId, LogPosition, TableId};
+use crate::ids::{CommitTs, LogPosition, TableId};
 use crate::main_store::Run;
 use crate::manifest::{Manifest, ManifestRun, ManifestTable};
 use crate::version::{Base, Root, TableVersion};
@@ -34,11 +33,9 @@ impl Engine {
             let mut lock = self.lock()?;
             self.check_writable()?;
             let snapshot = self.timeline.snapshot(Base::Applied, false);
-            let deltas = snapshot.root().tables.values().flat_map(|version| &version.deltas);
-            let live: BTreeSet<ContainerId> = deltas.map(|delta| delta.id()).collect();
-            lock.state.delta_starts.retain(|id, _| live.contains(id));
             let next = self.log.position_of_next();
-            let start = lock.state.delta_starts.values().min().copied().unwrap_or(next).min(next);
+            let oldest = lock.state.delta_starts.oldest(snapshot.root());
+            let start = oldest.map_or(next, |(start, _)| start.min(next));
             let numbers = lock.state.numbers.iter().map(|((table, column), taken)| (*table, *column, *taken)).collect();
             (snapshot, start, self.id_counters(), numbers, self.delete_bytes.load(Ordering::Relaxed))
         };
@@ -122,15 +119,9 @@ impl Engine {
     /// # Errors
     /// Closed.
     pub fn table_with_oldest_rows(&self) -> Result<Option<(TableId, LogPosition)>> {
-        let lock = self.lock()?;
+        let mut lock = self.lock()?;
         let (_, root) = self.timeline.present();
-        let of_table = |id: &ContainerId| {
-            root.tables.iter().find(|(_, v)| v.deltas.iter().any(|delta| delta.id() == *id)).map(|(table, _)| *table)
-        };
-        let mut starts: Vec<(LogPosition, ContainerId)> =
-            lock.state.delta_starts.iter().map(|(id, start)| (*start, *id)).collect();
-        starts.sort_unstable();
-        Ok(starts.iter().find_map(|(start, id)| of_table(id).map(|table| (table, *start))))
+        Ok(lock.state.delta_starts.oldest(&root).map(|(start, table)| (table, start)))
     }
 }
 

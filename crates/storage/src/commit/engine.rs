@@ -9,6 +9,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::commit::Gates;
 use crate::commit::ddl::numbers::NumberBlocks;
+use crate::commit::delta_starts::DeltaStarts;
 use crate::commit::gate::Turns;
 use crate::commit::pressure::TailGauge;
 use crate::deletes::DeleteFile;
@@ -16,7 +17,7 @@ use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::ids::{ColumnId, CommitTs, ContainerId, FileId, LogPosition, RunId, TableId};
 use crate::load::{IdSource, LoadTarget};
-use crate::memory::MemoryBudget;
+use crate::memory::{MemoryBudget, MemoryKind};
 use crate::segment::{BlockCache, Segment};
 use crate::settings::OpenOptions;
 use crate::version::{Forwardings, Timeline};
@@ -37,8 +38,8 @@ pub struct CommitState {
     /// Segments that left the current versions, with the timestamp of the record that dropped them: their files go when that
     /// record is fsynced and nobody reads them.
     pub(super) dropped: Vec<(CommitTs, Vec<Arc<Segment>>)>,
-    /// Per delta, the position of the record that holds its first rows: replay must start at or before it.
-    pub(super) delta_starts: BTreeMap<ContainerId, LogPosition>,
+    /// Where the rows of deltas begin in the log: replay must start at or before the oldest.
+    pub(super) delta_starts: DeltaStarts,
     /// Delete files that records name, with the records' timestamps: a replay reads them until a manifest covers the record.
     pub(super) delete_files: Vec<(CommitTs, Arc<DeleteFile>)>,
     /// Numbers taken of each IDENTITY column.
@@ -175,6 +176,7 @@ impl Engine {
     #[must_use]
     pub fn new(parts: EngineParts) -> Arc<Self> {
         let delete_bytes = parts.delete_files.iter().map(|(_, file)| file.at().bytes).sum();
+        let (_, present) = parts.timeline.present();
         let engine = Arc::new(Self {
             disk: parts.disk,
             cache: parts.cache,
@@ -195,7 +197,7 @@ impl Engine {
             lock: Mutex::new(CommitState {
                 stamps: BTreeMap::new(),
                 dropped: Vec::new(),
-                delta_starts: parts.delta_starts,
+                delta_starts: DeltaStarts::of(&present, &parts.delta_starts),
                 delete_files: parts.delete_files,
                 numbers: parts.numbers,
                 view_made: CommitTs::ZERO,
@@ -211,7 +213,9 @@ impl Engine {
             broken: AtomicBool::new(false),
             closed: AtomicBool::new(false),
         });
-        engine.note_frozen(&engine.timeline.present().1);
+        for delta in present.tables.values().flat_map(|version| version.frozen_deltas()) {
+            delta.count_as(&engine.memory, MemoryKind::FrozenDeltas);
+        }
         let timeline = engine.timeline.clone();
         if let Err(e) = engine.log.on_visible(Box::new(move |ts| timeline.advance_visible(ts))) {
             // Only a second engine on the same log could be refused; every waiting commit moves the mark itself.

@@ -7,6 +7,7 @@ use crate::commit::Engine;
 use crate::delta_store::DeltaGeneration;
 use crate::error::Result;
 use crate::ids::TableId;
+use crate::memory::MemoryKind;
 use crate::version::{Root, TableVersion};
 
 impl Engine {
@@ -22,9 +23,7 @@ impl Engine {
             return Ok(false);
         }
         let frozen = self.frozen(version);
-        let next = Arc::new(replace(&root, frozen));
-        self.note_frozen(&next);
-        self.timeline.replace_newest(next);
+        self.timeline.replace_newest(Arc::new(replace(&root, frozen)));
         Ok(true)
     }
 
@@ -33,6 +32,7 @@ impl Engine {
         let fresh = DeltaGeneration::new(self.next_container(), version.schema.clone());
         if let Some(active) = version.active_delta() {
             active.freeze();
+            active.count_as(&self.memory, MemoryKind::FrozenDeltas);
         }
         version.with_freeze(Arc::new(fresh))
     }

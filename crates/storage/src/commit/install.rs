@@ -15,6 +15,7 @@ use crate::commit::record::InstallEncoder;
 use crate::deletes::{DeleteCollector, DeleteFile, DeleteSet, NamedDeletes, named_bytes};
 use crate::error::{Error, Result};
 use crate::ids::{CommitTs, ContainerId, TableId};
+use crate::memory::MemoryKind;
 use crate::merge::MergeOutcome;
 use crate::segment::Segment;
 use crate::settings::Synchronous;
@@ -134,9 +135,9 @@ impl Engine {
         self.forwardings.add(at, table, outcome.forwarding.clone());
         carry.files.iter().for_each(|file| self.note_delete_file(&mut lock, at, Some(file)));
         lock.state.dropped.push((at, dropped));
-        let next = Arc::new(root.with_table_version(Arc::new(next)));
-        self.note_frozen(&next);
-        self.timeline.apply(at, Some(next));
+        let consumed = version.deltas.iter().filter(|delta| outcome.consumed_deltas.contains(&delta.id()));
+        consumed.for_each(|delta| delta.count_as(&self.memory, MemoryKind::OldDeltas));
+        self.timeline.apply(at, Some(Arc::new(root.with_table_version(Arc::new(next)))));
         self.log.mark_applied(at);
         Ok(Attempt::Installed(at))
     }

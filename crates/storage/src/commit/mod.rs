@@ -21,6 +21,7 @@
 mod apply;
 mod checkpoint;
 mod ddl;
+mod delta_starts;
 mod early;
 mod engine;
 mod freeze;

@@ -81,7 +81,7 @@ impl Engine {
             }
         }
         if !write.inserted.is_empty() {
-            lock.state.delta_starts.entry(delta.id()).or_insert(position);
+            lock.state.delta_starts.note(schema.id, delta.id(), position);
             defect = defect.or(delta.append(&write.inserted, ts).err());
         }
         lock.state.stamps.insert(schema.id, TableStamp { last_write: ts });

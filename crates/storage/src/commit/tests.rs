@@ -4,9 +4,10 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use crate::database::Database;
-use crate::database::testing::{Table, definition, on, options, pairs, table};
+use crate::database::testing::{Table, definition, on, options, pairs, rows_of, table};
 use crate::disk::MemDisk;
 use crate::error::ErrorKind;
+use crate::memory::MemoryKind;
 use crate::scan::ScanRequest;
 
 thread_local! {
@@ -134,4 +135,84 @@ fn a_commit_that_is_overtaken_takes_its_turn() {
         assert_eq!(i64::from(table.db.take_commit_rounds_max()), held_up);
         assert_eq!(ids(&table).iter().filter(|id| (100_000..100_000 + LOAD).contains(id)).count() as i64, LOAD);
     }
+}
+
+/// Frozen deltas are what writers wait for; those that a merge has replaced, or that went with their table, are not.
+#[test]
+fn deltas_are_counted_by_who_can_let_go_of_them() {
+    let table = table(100);
+    let counted = || {
+        table.db.engine().measure_memory();
+        [MemoryKind::ActiveDeltas, MemoryKind::FrozenDeltas, MemoryKind::OldDeltas]
+            .map(|kind| table.db.engine().memory.used(kind))
+    };
+    table.insert(0..1_000);
+    let [active, 0, 0] = counted() else { panic!("{:?}", counted()) };
+    table.db.freeze(table.id).unwrap();
+    let [fresh, frozen, 0] = counted() else { panic!("{:?}", counted()) };
+    assert!(fresh < active && frozen == active);
+    table.delete(&(0..900).collect::<Vec<_>>());
+    let [_, grown, 0] = counted() else { panic!("{:?}", counted()) };
+    assert!(grown > frozen, "its delete log too: {grown}");
+
+    let (old, mut drops) = (table.view(), table.begin());
+    table.flush();
+    let [_, 0, replaced] = counted() else { panic!("{:?}", counted()) };
+    assert!(replaced >= grown, "a snapshot reads it still");
+    drops.drop_table(table.id).unwrap();
+    drops.commit().unwrap();
+    assert_eq!(counted(), [0, 0, replaced + fresh]);
+    assert_eq!(rows_of(&old).len(), 100);
+    drop(old);
+    assert_eq!(counted(), [0, 0, 0]);
+}
+
+#[test]
+fn the_oldest_rows_of_the_log_are_those_of_a_delta_that_is_there() {
+    let disk = Arc::new(MemDisk::new());
+    let mut tables = vec![on(Database::open_on(disk.clone(), options()).unwrap(), 100)];
+    for name in ["b", "c", "d"] {
+        let mut create = tables[0].begin();
+        let id = create.create_table(definition(name)).unwrap();
+        create.commit().unwrap();
+        tables.push(Table { db: tables[0].db.clone(), id });
+    }
+    let oldest = |tables: &[Table]| tables[0].db.engine().table_with_oldest_rows().unwrap().map(|(table, _)| table);
+    let [a, b, c, d] = [0, 1, 2, 3].map(|at| tables[at].id);
+    assert_eq!(oldest(&tables), None);
+    // The order of the log is not that of the tables, nor that of their deltas.
+    for at in [2, 0, 3, 1, 2, 0] {
+        tables[at].insert([10 * at as i64 + table_rows(&tables[at])]);
+    }
+    assert_eq!(oldest(&tables), Some(c));
+    tables[0].flush();
+    tables[2].flush();
+    assert_eq!(oldest(&tables), Some(d));
+    tables[2].insert([7]);
+    let mut drops = tables[3].begin();
+    drops.drop_table(d).unwrap();
+    drops.commit().unwrap();
+    assert_eq!(oldest(&tables), Some(b));
+    tables[0].db.checkpoint_now().unwrap();
+    let tail = tables[0].db.engine().log_tail_bytes();
+    let Table { db, .. } = tables.swap_remove(0);
+    db.close().unwrap();
+    drop((tables, db));
+
+    let db = Database::open_on(disk, options()).unwrap();
+    let engine = db.engine();
+    assert_eq!(engine.table_with_oldest_rows().unwrap().map(|(table, _)| table), Some(b), "replayed");
+    assert!(engine.log_tail_bytes() >= tail);
+    let reopened = |id| Table { db: db.clone(), id };
+    reopened(b).flush();
+    assert_eq!(engine.table_with_oldest_rows().unwrap().map(|(table, _)| table), Some(c));
+    reopened(c).flush();
+    assert_eq!(engine.table_with_oldest_rows().unwrap(), None);
+    engine.checkpoint().unwrap();
+    assert_eq!((engine.log_tail_bytes(), engine.lock().unwrap().state.delta_starts.len()), (0, 0));
+    assert_eq!(ids(&reopened(a)).len(), 2);
+}
+
+fn table_rows(table: &Table) -> i64 {
+    ids(table).len() as i64
 }

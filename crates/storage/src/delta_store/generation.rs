@@ -18,6 +18,7 @@ use crate::deletes::DeleteLog;
 use crate::error::{Error, Result};
 use crate::ids::{CommitTs, ContainerId, RowRef};
 use crate::limits;
+use crate::memory::{Charge, MemoryBudget, MemoryKind};
 use crate::row::{RowBuffer, constant_array};
 use crate::schema::{Column, TableSchema};
 
@@ -36,6 +37,8 @@ pub struct DeltaGeneration {
     pub(super) keys: Box<[KeyIndex]>,
     pub(super) order: SortOrder,
     writer: Mutex<Writer>,
+    /// What it counts as, once it is frozen.
+    charge: Mutex<Option<Charge>>,
 }
 
 /// What the one writer keeps from one append to the next.
@@ -63,6 +66,7 @@ impl DeltaGeneration {
             keys: KeyIndex::all(&schema),
             order: SortOrder::new(&schema),
             writer: Mutex::default(),
+            charge: Mutex::default(),
             schema,
         }
     }
@@ -171,6 +175,19 @@ impl DeltaGeneration {
             + self.deletes.memory_bytes()
             + self.keys.iter().map(KeyIndex::memory_bytes).sum::<usize>()
             + self.order.memory_bytes()
+    }
+
+    /// Counts its bytes as `kind` from now on, for as long as anybody holds it.
+    pub fn count_as(&self, budget: &Arc<MemoryBudget>, kind: MemoryKind) {
+        let charge = budget.charge(kind, self.memory_bytes());
+        *self.charge.lock() = Some(charge);
+    }
+
+    /// Counts its bytes again, if they are counted here.
+    pub fn recount(&self) {
+        if let Some(charge) = self.charge.lock().as_mut() {
+            charge.resize(self.memory_bytes());
+        }
     }
 
     /// Appends `rows` with begin `ts` and publishes them together; returns their offsets. Only for the holder of the commit

@@ -23,6 +23,9 @@ pub enum MemoryKind {
     ActiveDeltas,
     /// Deltas that wait for a merge.
     FrozenDeltas,
+    /// Deltas that merges have replaced, or whose table is gone, while an older snapshot still reads them. Nobody is made to
+    /// wait for those: they end with their snapshots.
+    OldDeltas,
     /// What open transactions have written and not put aside.
     WriteSets,
     /// Where rows went that merges moved.
@@ -39,9 +42,10 @@ pub enum MemoryKind {
 
 impl MemoryKind {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::ActiveDeltas,
         Self::FrozenDeltas,
+        Self::OldDeltas,
         Self::WriteSets,
         Self::Forwarding,
         Self::DeleteLogs,
@@ -56,6 +60,7 @@ impl MemoryKind {
         match self {
             Self::ActiveDeltas => "active deltas",
             Self::FrozenDeltas => "frozen deltas",
+            Self::OldDeltas => "old deltas",
             Self::WriteSets => "write sets",
             Self::Forwarding => "forwarding",
             Self::DeleteLogs => "delete logs",

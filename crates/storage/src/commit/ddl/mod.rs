@@ -25,6 +25,7 @@ use crate::commit::{Engine, TableStamp};
 use crate::delta_store::DeltaGeneration;
 use crate::error::Result;
 use crate::ids::{CommitTs, TableId};
+use crate::memory::MemoryKind;
 use crate::schema::TableSchema;
 use crate::txn::DdlChange;
 use crate::version::{Root, Snapshot, TableVersion};
@@ -139,6 +140,7 @@ impl Engine {
         let fresh = Arc::new(DeltaGeneration::new(self.next_container(), schema.clone()));
         if let Some(active) = version.active_delta() {
             active.freeze();
+            active.count_as(&self.memory, MemoryKind::FrozenDeltas);
         }
         version.altered(schema.clone(), ts, fresh)
     }
@@ -152,7 +154,7 @@ impl Engine {
                 state.stamps.remove(&schema.id);
                 state.numbers.retain(|(table, _), _| *table != schema.id);
                 state.relation_changed = ts;
-                forget_segments(state, before, schema.id, ts);
+                self.forget_containers(state, before, schema.id, ts);
             }
             DdlChange::Alter { after, .. } => {
                 state.stamps.insert(after.id, TableStamp { last_write: ts });
@@ -166,7 +168,7 @@ impl Engine {
                     state.numbers.retain(|(table, _), _| *table != schema.id);
                     self.numbers.begin_anew(schema.id);
                 }
-                forget_segments(state, before, schema.id, ts);
+                self.forget_containers(state, before, schema.id, ts);
             }
             DdlChange::CreateView(_) => state.view_made = ts,
             DdlChange::DropView(_) => state.relation_changed = ts,
@@ -183,14 +185,15 @@ impl Engine {
             self.numbers.forget(schema.id);
         }
     }
-}
 
-/// Remembers the segments that `table` had, so that their files go when nobody needs them.
-fn forget_segments(state: &mut CommitState, before: &Root, table: TableId, ts: CommitTs) {
-    let Some(version) = before.tables.get(&table) else { return };
-    let parts = version.runs.iter().flat_map(|run| run.all_segments());
-    let segments: Vec<_> = parts.map(|part| part.segment.clone()).collect();
-    if !segments.is_empty() {
-        state.dropped.push((ts, segments));
+    /// Remembers the segments that `table` had, so that their files go when nobody needs them; its deltas are old ones.
+    fn forget_containers(&self, state: &mut CommitState, before: &Root, table: TableId, ts: CommitTs) {
+        let Some(version) = before.tables.get(&table) else { return };
+        version.deltas.iter().for_each(|delta| delta.count_as(&self.memory, MemoryKind::OldDeltas));
+        let parts = version.runs.iter().flat_map(|run| run.all_segments());
+        let segments: Vec<_> = parts.map(|part| part.segment.clone()).collect();
+        if !segments.is_empty() {
+            state.dropped.push((ts, segments));
+        }
     }
 }

@@ -11,7 +11,7 @@ use crate::error::{Error, ErrorKind, Result, sqlstate};
 use crate::ids::TableId;
 use crate::limits;
 use crate::memory::MemoryKind;
-use crate::version::{Root, TableVersion};
+use crate::version::TableVersion;
 
 /// How often a waiting writer looks again.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
@@ -45,14 +45,7 @@ impl Engine {
         self.memory.is_over(MemoryKind::FrozenDeltas)
     }
 
-    /// Counts the frozen deltas of `root`, the new present: commits only look at the sum.
-    pub(super) fn note_frozen(&self, root: &Root) {
-        let frozen = root.tables.values().flat_map(|version| version.frozen_deltas());
-        let bytes: usize = frozen.map(|delta| delta.memory_bytes()).sum();
-        self.memory.note(MemoryKind::FrozenDeltas, bytes as u64);
-    }
-
-    /// Counts what grows where nobody may wait for its counting: deltas, forwarding, delete logs, cached blocks. O(segments).
+    /// Counts what grows where nobody may wait for its counting: deltas (frozen ones again, for their delete logs grow), forwarding, delete logs, cached blocks. O(segments).
     pub fn measure_memory(&self) {
         let (_, root) = self.timeline.present();
         let (mut active, mut logs) = (0, 0);
@@ -61,7 +54,7 @@ impl Engine {
             let segments = version.runs.iter().flat_map(|run| run.segments());
             logs += segments.map(|part| part.segment.deletes().memory_bytes()).sum::<usize>();
         }
-        self.note_frozen(&root);
+        root.tables.values().flat_map(|version| version.frozen_deltas()).for_each(|delta| delta.recount());
         self.memory.note(MemoryKind::ActiveDeltas, active as u64);
         self.memory.note(MemoryKind::DeleteLogs, logs as u64);
         self.memory.note(MemoryKind::Forwarding, self.forwardings.memory_bytes() as u64);
