@@ -19,7 +19,7 @@ use rand::{Rng, SeedableRng};
 use super::driver::{Driver, Mismatch};
 use super::history::{History, Pending};
 use super::rows::{Row, random_value, read_batch};
-use super::shape::{COLUMNS, NumberedKey, Shape, UID};
+use super::shape::{NumberedKey, Shape, UID};
 
 /// What a full scan found.
 pub(super) struct Read {
@@ -31,11 +31,12 @@ pub(super) struct Read {
 pub(super) fn read_table(txn: &Transaction, table: u64) -> mainstem_storage::Result<Read> {
     let view = txn.view(TableId(table))?;
     let scan = view.scan(&ScanRequest { row_refs: true, ..ScanRequest::all(view.schema().column_ids()) })?;
+    let columns = view.schema().columns.len();
     let mut rows = Vec::new();
     for batch in scan.worker() {
         let batch = batch?;
-        let refs = batch.column(COLUMNS).as_primitive::<UInt64Type>().values();
-        rows.extend(read_batch(&batch).into_iter().zip(refs.iter().map(|bits| RowRef::from_bits(*bits))));
+        let refs = batch.column(columns).as_primitive::<UInt64Type>().values();
+        rows.extend(read_batch(&batch, columns).into_iter().zip(refs.iter().map(|bits| RowRef::from_bits(*bits))));
     }
     Ok(Read { rows, counted: view.statistics().rows })
 }
@@ -119,7 +120,7 @@ pub(super) fn compare(history: &History, txn: &Transaction, pending: &Pending, s
 }
 
 fn random_predicate(rng: &mut StdRng, view: &TableView, expected: &BTreeMap<i64, Row>) -> (usize, Predicate) {
-    let at = rng.random_range(0..COLUMNS);
+    let at = rng.random_range(0..view.schema().columns.len());
     let column = view.schema().columns[at].id;
     let mut value = || {
         let stored = expected.values().nth(rng.random_range(0..expected.len().max(1)));
@@ -274,7 +275,8 @@ impl Driver {
 
     /// Compares what the transaction in `slot` sees.
     pub(super) fn check_session(&mut self, slot: usize, seed: u64) -> Result<(), Mismatch> {
-        let Some(session) = &self.sessions[slot] else { return Ok(()) };
+        let Some(session) = &mut self.sessions[slot] else { return Ok(()) };
+        session.pending.looked |= !self.history.tables(&session.pending).is_empty();
         let compared = compare(&self.history, &session.txn, &session.pending, seed);
         self.judge(&format!("reading in slot {slot}"), compared)
     }

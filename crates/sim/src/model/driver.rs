@@ -10,8 +10,10 @@ use mainstem_storage::disk::Disk;
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::ids::TableId;
 use mainstem_storage::settings::{OpenOptions, Synchronous};
-use mainstem_storage::transaction::{Transaction, TransactionMode};
+use mainstem_storage::transaction::{Savepoint, Transaction, TransactionMode};
 use mainstem_storage::version::Base;
+use rand::SeedableRng;
+use rand::rngs::StdRng;
 
 use super::history::{Cause, History, Outcome, Pending};
 use super::op::Op;
@@ -81,6 +83,10 @@ pub struct Seen {
     pub indexed_duplicates: u64,
     /// Keys looked up and found in the store where a key index tells of them (deltas included).
     pub indexed_rows: u64,
+    /// Schema changes that were the whole of a transaction, and committed though others had written to the table.
+    pub beside_writers: u64,
+    /// Times a transaction went back to a savepoint.
+    pub rollbacks: u64,
 }
 
 impl Seen {
@@ -90,6 +96,8 @@ impl Seen {
         self.duplicates += other.duplicates;
         self.indexed_duplicates += other.indexed_duplicates;
         self.indexed_rows += other.indexed_rows;
+        self.beside_writers += other.beside_writers;
+        self.rollbacks += other.rollbacks;
         for (cause, count) in &other.conflicts {
             *self.conflicts.entry(*cause).or_default() += count;
         }
@@ -102,6 +110,8 @@ pub(super) struct Session {
     pub pending: Pending,
     pub read_only: bool,
     pub synchronous: Synchronous,
+    /// Each with what was written by then.
+    pub savepoints: Vec<(Savepoint, Pending)>,
 }
 
 /// The engine on a disk, the history, and sessions on both.
@@ -211,7 +221,10 @@ impl Driver {
             Op::Update { slot, table, seed } => self.write(&db, slot, table, seed, Write::Update)?,
             Op::Permute { slot, table, seed } => self.write(&db, slot, table, seed, Write::Permute)?,
             Op::Delete { slot, table, seed } => self.write(&db, slot, table, seed, Write::Delete)?,
-            Op::Create { .. } | Op::Drop { .. } => self.ddl(&db, op)?,
+            Op::Create { .. } | Op::Drop { .. } | Op::Alter { .. } | Op::Truncate { .. } => self.ddl(&db, op)?,
+            Op::Savepoint { slot } => self.savepoint(slot),
+            Op::RollbackTo { slot, mark } => self.rollback_to(slot, mark)?,
+            Op::Release { slot, mark } => self.release(slot, mark)?,
             Op::Commit { slot } => self.commit(slot)?,
             Op::Rollback { slot } => drop(self.sessions[usize::from(slot)].take()),
             Op::Freeze { table } => self.structural(&db, table, "freeze", Database::freeze)?,
@@ -250,7 +263,8 @@ impl Driver {
                 if pending.ts < last {
                     return Err(Mismatch(format!("a snapshot at {} after commit {last} was told", pending.ts)));
                 }
-                self.sessions[usize::from(slot)] = Some(Session { txn, pending, read_only, synchronous });
+                let savepoints = Vec::new();
+                self.sessions[usize::from(slot)] = Some(Session { txn, pending, read_only, synchronous, savepoints });
                 Ok(())
             }
             Err(e) => self.refused("begin", &e),
@@ -266,7 +280,11 @@ impl Driver {
     }
 
     fn ddl(&mut self, db: &Database, op: &Op) -> Result<(), Mismatch> {
-        let (Op::Create { slot, .. } | Op::Drop { slot, .. }) = *op else { return Ok(()) };
+        let (Op::Create { slot, .. } | Op::Drop { slot, .. } | Op::Alter { slot, .. } | Op::Truncate { slot, .. }) =
+            *op
+        else {
+            return Ok(());
+        };
         if !self.ensure_session(db, slot)? {
             return Ok(());
         }
@@ -290,18 +308,64 @@ impl Driver {
             }
             Op::Drop { table, .. } if !tables.is_empty() => {
                 let (id, _, _) = tables[usize::from(table) % tables.len()];
-                // Part of a transaction that has seen rows: alone it would take the state at its commit.
-                drop(session.txn.view(TableId(id)));
                 let dropped = session.txn.drop_table(TableId(id));
                 if dropped.is_ok() {
                     session.pending.drop_table(id);
                 }
                 (dropped, if session.read_only { sqlstate::READ_ONLY } else { "ok" })
             }
+            Op::Alter { table, seed, .. } if !tables.is_empty() => {
+                let (id, _, _) = tables[usize::from(table) % tables.len()];
+                let columns = self.history.columns(&session.pending, id);
+                let (columns, changes) = columns.random_changes(&mut StdRng::seed_from_u64(seed));
+                let altered = session.txn.alter_table(TableId(id), &changes).map(drop);
+                if altered.is_ok() {
+                    session.pending.alter(id, columns);
+                }
+                (altered, if session.read_only { sqlstate::READ_ONLY } else { "ok" })
+            }
+            Op::Truncate { table, .. } if !tables.is_empty() => {
+                let (id, _, _) = tables[usize::from(table) % tables.len()];
+                let truncated = session.txn.truncate(TableId(id), false);
+                if truncated.is_ok() {
+                    session.pending.truncate(id);
+                }
+                (truncated, if session.read_only { sqlstate::READ_ONLY } else { "ok" })
+            }
             _ => (Ok(()), "ok"),
         };
         self.sessions[usize::from(slot)] = Some(session);
         self.compare(&format!("{op:?}"), answer, expected).map(drop)
+    }
+
+    fn savepoint(&mut self, slot: u8) {
+        let Some(session) = &mut self.sessions[usize::from(slot)] else { return };
+        session.savepoints.push((session.txn.savepoint(), session.pending.clone()));
+    }
+
+    fn rollback_to(&mut self, slot: u8, mark: u8) -> Result<(), Mismatch> {
+        let Some(session) = self.sessions[usize::from(slot)].as_mut().filter(|s| !s.savepoints.is_empty()) else {
+            return Ok(());
+        };
+        session.savepoints.truncate(usize::from(mark) % session.savepoints.len() + 1);
+        let Some((savepoint, then)) = session.savepoints.last() else { return Ok(()) };
+        let answer = session.txn.rollback_to(savepoint);
+        // What was seen stays seen.
+        let looked = session.pending.looked;
+        session.pending = then.clone();
+        session.pending.looked = looked;
+        self.seen.rollbacks += 1;
+        self.compare("ROLLBACK TO", answer, "ok").map(drop)
+    }
+
+    fn release(&mut self, slot: u8, mark: u8) -> Result<(), Mismatch> {
+        let Some(session) = self.sessions[usize::from(slot)].as_mut().filter(|s| !s.savepoints.is_empty()) else {
+            return Ok(());
+        };
+        let from = usize::from(mark) % session.savepoints.len();
+        let Some((savepoint, _)) = session.savepoints.drain(from..).next() else { return Ok(()) };
+        let answer = session.txn.release(savepoint);
+        self.compare("RELEASE", answer, "ok").map(drop)
     }
 
     /// Compares an answer with what it must be. True when it was Ok.
@@ -325,6 +389,7 @@ impl Driver {
         match (session.txn.commit(), &outcome) {
             (Ok(ts), Outcome::Empty) if ts.0 == session.pending.ts => {}
             (Ok(ts), Outcome::Commits) => {
+                self.seen.beside_writers += u64::from(self.history.is_beside_writers(&session.pending));
                 self.history.commit(&session.pending, ts.0);
                 self.seen.commits += 1;
                 self.acknowledged[2 - session.synchronous as usize] = ts.0;

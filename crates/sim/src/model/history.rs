@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::columns::Added;
 use super::rows::Row;
 use super::shape::{NumberedKey, Shape};
 
@@ -21,8 +22,10 @@ pub(super) struct Table {
     created: u64,
     dropped: u64,
     rows: BTreeMap<i64, Version>,
-    /// Timestamps of commits that wrote to it.
+    /// Timestamps of commits that wrote to it, ALTER and TRUNCATE among them.
     writes: Vec<u64>,
+    /// The columns that ALTER has made, each version with the commit it is from.
+    columns: Vec<(u64, Added)>,
 }
 
 /// All tables, by id, with their past.
@@ -47,6 +50,10 @@ pub struct Pending {
     writes: BTreeMap<u64, Writes>,
     created: BTreeMap<u64, (String, Shape)>,
     dropped: BTreeSet<u64>,
+    altered: BTreeMap<u64, Added>,
+    truncated: BTreeSet<u64>,
+    /// Whether it may have seen rows: else its schema changes take the state at their commit.
+    pub looked: bool,
 }
 
 /// What a conflict is about.
@@ -77,7 +84,15 @@ impl Pending {
     /// A transaction with a snapshot at `ts`.
     #[must_use]
     pub fn new(ts: u64) -> Self {
-        Self { ts, writes: BTreeMap::new(), created: BTreeMap::new(), dropped: BTreeSet::new() }
+        Self {
+            ts,
+            writes: BTreeMap::new(),
+            created: BTreeMap::new(),
+            dropped: BTreeSet::new(),
+            altered: BTreeMap::new(),
+            truncated: BTreeSet::new(),
+            looked: false,
+        }
     }
 
     pub(super) fn writes(&mut self, table: u64) -> &mut Writes {
@@ -97,7 +112,31 @@ impl Pending {
         self.writes.remove(&table);
         if self.created.remove(&table).is_none() {
             self.dropped.insert(table);
+        } else {
+            self.altered.remove(&table);
         }
+    }
+
+    pub(super) fn alter(&mut self, table: u64, columns: Added) {
+        self.altered.insert(table, columns);
+    }
+
+    pub(super) fn truncate(&mut self, table: u64) {
+        self.writes.remove(&table);
+        if !self.created.contains_key(&table) {
+            self.truncated.insert(table);
+        }
+    }
+
+    /// Tables standing before it that it drops, alters or empties.
+    fn changed(&self) -> BTreeSet<u64> {
+        let altered = self.altered.keys().filter(|id| !self.created.contains_key(id));
+        self.dropped.iter().chain(&self.truncated).chain(altered).copied().collect()
+    }
+
+    /// Whether schema changes are the whole of it.
+    fn is_alone(&self) -> bool {
+        !self.looked && self.writes.is_empty()
     }
 }
 
@@ -119,32 +158,51 @@ impl History {
         standing.chain(own).collect()
     }
 
+    /// The columns that ALTER has made of `table`, as `pending` sees them.
+    pub(super) fn columns(&self, pending: &Pending, table: u64) -> Added {
+        let standing = || self.tables.get(&table)?.columns.iter().rev().find(|(ts, _)| *ts <= pending.ts);
+        pending.altered.get(&table).or_else(|| standing().map(|(_, columns)| columns)).cloned().unwrap_or_default()
+    }
+
+    /// Whether `pending` changes a table as the whole of its transaction, while others have written to it since its snapshot.
+    #[must_use]
+    pub(super) fn is_beside_writers(&self, pending: &Pending) -> bool {
+        let written =
+            |id: &u64| self.tables.get(id).is_some_and(|table| table.writes.iter().any(|ts| *ts > pending.ts));
+        pending.is_alone() && pending.changed().iter().any(written)
+    }
+
     /// The rows of `table` that `pending` sees, by number.
     #[must_use]
     pub(super) fn rows(&self, pending: &Pending, table: u64) -> BTreeMap<i64, Row> {
-        let own = pending.writes.get(&table);
+        let (own, columns) = (pending.writes.get(&table), self.columns(pending, table));
         let deleted = |uid: &i64| own.is_some_and(|own| own.deleted.contains(uid));
-        let stored = self.tables.get(&table).into_iter().flat_map(|table| &table.rows);
+        let emptied = pending.truncated.contains(&table);
+        let stored = self.tables.get(&table).filter(|_| !emptied).into_iter().flat_map(|table| &table.rows);
         let mut rows: BTreeMap<i64, Row> = stored
             .filter(|(uid, row)| row.begin <= pending.ts && pending.ts < row.end && !deleted(uid))
-            .map(|(uid, row)| (*uid, row.row.clone()))
+            .map(|(uid, row)| (*uid, columns.shown(&row.row)))
             .collect();
-        rows.extend(own.into_iter().flat_map(|own| own.inserted.clone()));
+        let inserted = own.into_iter().flat_map(|own| &own.inserted);
+        rows.extend(inserted.map(|(uid, row)| (*uid, columns.shown(row))));
         rows
     }
 
     /// What committing `pending` now must answer: first committer wins, per row, per key, per table.
     #[must_use]
     pub fn outcome(&self, pending: &Pending) -> Outcome {
-        if pending.writes.is_empty() && pending.created.is_empty() && pending.dropped.is_empty() {
+        if pending.writes.is_empty() && pending.created.is_empty() && pending.changed().is_empty() {
             return Outcome::Empty;
         }
         let standing = |id: &u64| self.tables.get(id).filter(|table| table.dropped == u64::MAX);
-        for id in &pending.dropped {
+        for id in &pending.changed() {
             match standing(id) {
                 None => return Outcome::Conflict(Cause::Table, format!("table {id} is gone")),
-                Some(table) if table.writes.iter().any(|ts| *ts > pending.ts) => {
-                    return Outcome::Conflict(Cause::Table, format!("table {id}, to be dropped, was written to"));
+                Some(table) if !pending.is_alone() && table.writes.iter().any(|ts| *ts > pending.ts) => {
+                    return Outcome::Conflict(Cause::Table, format!("table {id}, to be changed, was written to"));
+                }
+                Some(table) if pending.altered.contains_key(id) && table.is_altered_since(pending.ts) => {
+                    return Outcome::Conflict(Cause::Table, format!("table {id}, to be altered, was altered"));
                 }
                 Some(_) => {}
             }
@@ -165,6 +223,12 @@ impl History {
             let Some(table) = standing(id) else {
                 return Outcome::Conflict(Cause::Table, format!("table {id} is gone"));
             };
+            if pending.truncated.contains(id) {
+                continue;
+            }
+            if table.is_altered_since(pending.ts) {
+                return Outcome::Conflict(Cause::Table, format!("table {id} was altered"));
+            }
             if let Some((cause, why)) = table.conflict(writes) {
                 return Outcome::Conflict(cause, format!("table {id}: {why}"));
             }
@@ -172,15 +236,16 @@ impl History {
         Outcome::Commits
     }
 
-    /// Whether a statement of `pending` that deletes `rows` of `table` must fail early: the table is gone, or one of the rows
-    /// is no longer what the snapshot shows.
+    /// Whether a statement of `pending` that deletes `rows` of `table` must fail early: the table is gone or altered, or one of
+    /// the rows is no longer what the snapshot shows.
     #[must_use]
     pub(super) fn is_lost(&self, pending: &Pending, table: u64, rows: &BTreeSet<i64>) -> bool {
         if pending.created.contains_key(&table) {
             return false;
         }
         let Some(table) = self.tables.get(&table).filter(|table| table.dropped == u64::MAX) else { return true };
-        rows.iter().any(|uid| table.rows.get(uid).is_some_and(|row| row.end != u64::MAX))
+        table.is_altered_since(pending.ts)
+            || rows.iter().any(|uid| table.rows.get(uid).is_some_and(|row| row.end != u64::MAX))
     }
 
     /// Makes `pending` true at `ts`.
@@ -198,8 +263,19 @@ impl History {
                 dropped: u64::MAX,
                 rows: BTreeMap::new(),
                 writes: Vec::new(),
+                columns: vec![(ts, Added::default())],
             };
             self.tables.insert(*id, table);
+        }
+        for (id, columns) in &pending.altered {
+            let Some(table) = self.tables.get_mut(id) else { continue };
+            table.columns.push((ts, columns.clone()));
+            table.writes.push(ts);
+        }
+        for id in &pending.truncated {
+            let Some(table) = self.tables.get_mut(id) else { continue };
+            table.rows.values_mut().filter(|row| row.end == u64::MAX).for_each(|row| row.end = ts);
+            table.writes.push(ts);
         }
         for (id, writes) in &pending.writes {
             let Some(table) = self.tables.get_mut(id) else { continue };
@@ -225,11 +301,17 @@ impl History {
             table.rows.retain(|_, row| row.begin <= ts);
             table.rows.values_mut().filter(|row| row.end > ts).for_each(|row| row.end = u64::MAX);
             table.writes.retain(|written| *written <= ts);
+            table.columns.retain(|(altered, _)| *altered <= ts);
         }
     }
 }
 
 impl Table {
+    fn is_altered_since(&self, ts: u64) -> bool {
+        // The first version is that of CREATE TABLE.
+        self.columns.iter().skip(1).any(|(altered, _)| *altered > ts)
+    }
+
     fn conflict(&self, writes: &Writes) -> Option<(Cause, String)> {
         let live = |version: &&Version| version.end == u64::MAX;
         let gone = writes.deleted.iter().find(|uid| self.rows.get(uid).filter(live).is_none());

@@ -4,7 +4,7 @@
 //! Comes in: a list of [`Op`]s, made from a seed by [`generate`]. Goes out: nothing, or what differed and a short list of
 //! operations that still shows it.
 //!
-//! 1. `shape` has the kinds of tables, `rows` their values and batches;
+//! 1. `shape` has the kinds of tables, `columns` what ALTER makes of them, `rows` their values and batches;
 //! 2. `history` holds row versions with begin and end, and says what a commit must answer (first committer wins);
 //! 3. `op` makes operations; each has its own seed, so that any of them can be left out;
 //! 4. `driver` does an operation on the engine and on the history; `statement` is one writing statement, `check` compares
@@ -16,6 +16,7 @@
 //! fail (`disk`), or when to fail them (the tests).
 
 mod check;
+mod columns;
 mod driver;
 mod history;
 mod op;

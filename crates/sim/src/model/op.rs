@@ -38,6 +38,16 @@ pub enum Op {
     Create { slot: u8, name: u8, shape: Shape, segment_rows: u32, delta_rows: u32 },
     /// DROP TABLE.
     Drop { slot: u8, table: u8 },
+    /// ALTER TABLE: columns come and go.
+    Alter { slot: u8, table: u8, seed: u64 },
+    /// TRUNCATE.
+    Truncate { slot: u8, table: u8 },
+    /// SAVEPOINT.
+    Savepoint { slot: u8 },
+    /// ROLLBACK TO one of the savepoints.
+    RollbackTo { slot: u8, mark: u8 },
+    /// RELEASE one of the savepoints.
+    Release { slot: u8, mark: u8 },
     /// COMMIT.
     Commit { slot: u8 },
     /// ROLLBACK.
@@ -61,7 +71,7 @@ pub struct Weights {
     pub slots: u8,
     /// Share of freezes, flushes and merges, in percent.
     pub structural: u32,
-    /// Share of CREATE and DROP TABLE, in percent.
+    /// Share of schema changes, in percent.
     pub ddl: u32,
     /// Share of restarts, in percent.
     pub reopen: u32,
@@ -75,7 +85,7 @@ pub struct Weights {
 
 impl Default for Weights {
     fn default() -> Self {
-        Self { slots: 4, structural: 16, ddl: 3, reopen: 2, bulky: 1, background: true, lazy: true }
+        Self { slots: 4, structural: 16, ddl: 6, reopen: 2, bulky: 1, background: true, lazy: true }
     }
 }
 
@@ -84,7 +94,11 @@ impl Default for Weights {
 pub fn generate(rng: &mut StdRng, count: usize, weights: &Weights) -> Vec<Op> {
     let mut ops = vec![create(rng, 0, 0), Op::Commit { slot: 0 }, create(rng, 0, 1), Op::Commit { slot: 0 }];
     while ops.len() < count {
-        ops.push(operation(rng, weights));
+        if rng.random_ratio(1, 40) && weights.ddl > 0 {
+            beside_a_writer(rng, weights, &mut ops);
+        } else {
+            ops.push(operation(rng, weights));
+        }
     }
     ops
 }
@@ -99,17 +113,37 @@ fn create(rng: &mut StdRng, slot: u8, name: u8) -> Op {
     }
 }
 
+/// A schema change that is the whole of its transaction, while another one writes to the table.
+fn beside_a_writer(rng: &mut StdRng, weights: &Weights, ops: &mut Vec<Op>) {
+    let slot = rng.random_range(0..weights.slots);
+    let (other, table) = ((slot + 1) % weights.slots, rng.random_range(0..8));
+    let change = match rng.random_range(0..8) {
+        0 => Op::Drop { slot, table },
+        1..4 => Op::Truncate { slot, table },
+        _ => Op::Alter { slot, table, seed: rng.random() },
+    };
+    let insert = Op::Insert { slot: other, table, rows: rng.random_range(1..6), flaw: Flaw::None, seed: rng.random() };
+    ops.extend([Op::Commit { slot: other }, Op::Commit { slot }, change]);
+    if other != slot {
+        ops.extend([insert, Op::Commit { slot: other }]);
+    }
+    ops.push(Op::Commit { slot });
+}
+
 fn operation(rng: &mut StdRng, weights: &Weights) -> Op {
     let slot = rng.random_range(0..weights.slots);
     let table = rng.random_range(0..8);
     let share = rng.random_range(0..100);
     let (ddl, structural) = (weights.ddl, weights.ddl + weights.structural);
     if share < ddl {
-        return if rng.random_ratio(2, 3) {
-            let name = rng.random_range(0..4);
-            create(rng, slot, name)
-        } else {
-            Op::Drop { slot, table }
+        return match rng.random_range(0..12) {
+            0..3 => {
+                let name = rng.random_range(0..4);
+                create(rng, slot, name)
+            }
+            3 => Op::Drop { slot, table },
+            4..7 => Op::Truncate { slot, table },
+            _ => Op::Alter { slot, table, seed: rng.random() },
         };
     }
     if share < structural {
@@ -151,7 +185,10 @@ fn write(rng: &mut StdRng, weights: &Weights, slot: u8, table: u8) -> Op {
         42..56 => Op::Update { slot, table, seed },
         56..62 => Op::Permute { slot, table, seed },
         62..76 => Op::Delete { slot, table, seed },
-        76..96 => Op::Commit { slot },
-        _ => Op::Rollback { slot },
+        76..92 => Op::Commit { slot },
+        92..94 => Op::Rollback { slot },
+        94..97 => Op::Savepoint { slot },
+        97..99 => Op::RollbackTo { slot, mark: rng.random_range(0..4) },
+        _ => Op::Release { slot, mark: rng.random_range(0..4) },
     }
 }

@@ -11,6 +11,7 @@ use mainstem_storage::schema::TableSchema;
 use rand::Rng;
 use rand::rngs::StdRng;
 
+use super::columns::random_added;
 use super::shape::{B, COLUMNS, K, Shape, T, UID, V, X};
 
 /// One row: a value per column.
@@ -19,9 +20,9 @@ pub type Row = Vec<Value>;
 const WORDS: [&str; 10] =
     ["", "a", "ab", "b", "\u{e9}mile", "zz", "twelve bytes", "twelve bytes and more", "twelve bytes or less", "~"];
 
-/// A random row with number `uid`. `keys` bounds the key values: few make collisions.
-pub(super) fn random_row(rng: &mut StdRng, shape: Shape, uid: i64, keys: i64) -> Row {
-    (0..COLUMNS)
+/// A random row with number `uid` of a table with so many columns `added`. `keys` bounds the key values: few make collisions.
+pub(super) fn random_row(rng: &mut StdRng, shape: Shape, added: usize, uid: i64, keys: i64) -> Row {
+    (0..COLUMNS + added)
         .map(|at| match at {
             UID => Value::Int(uid),
             _ => random_value(rng, at, keys, shape.nullable(at)),
@@ -29,7 +30,7 @@ pub(super) fn random_row(rng: &mut StdRng, shape: Shape, uid: i64, keys: i64) ->
         .collect()
 }
 
-/// A random value for column `at`.
+/// A random value for the column at position `at`.
 pub(super) fn random_value(rng: &mut StdRng, at: usize, keys: i64, nullable: bool) -> Value {
     if nullable && rng.random_ratio(1, 8) {
         return Value::Null;
@@ -50,7 +51,8 @@ pub(super) fn random_value(rng: &mut StdRng, at: usize, keys: i64, nullable: boo
             4 => rng.random::<f64>() * 1e9,
             n => f64::from(n) / 4.0,
         }),
-        _ => Value::Boolean(rng.random()),
+        B => Value::Boolean(rng.random()),
+        _ => random_added(rng),
     }
 }
 
@@ -91,7 +93,7 @@ fn text(value: &Value) -> Option<&str> {
 /// When a row has NULL where the schema has none.
 pub fn to_batch(schema: &TableSchema, rows: &[Row]) -> Result<RecordBatch, ArrowError> {
     let column = |at: usize| rows.iter().map(move |row| &row[at]);
-    let columns: Vec<ArrayRef> = vec![
+    let mut columns: Vec<ArrayRef> = vec![
         Arc::new(column(UID).map(int).collect::<Int64Array>()),
         Arc::new(column(K).map(int).collect::<Int64Array>()),
         Arc::new(column(T).map(text).collect::<StringViewArray>()),
@@ -99,14 +101,17 @@ pub fn to_batch(schema: &TableSchema, rows: &[Row]) -> Result<RecordBatch, Arrow
         Arc::new(column(X).map(|v| if let Value::Double(v) = v { Some(*v) } else { None }).collect::<Float64Array>()),
         Arc::new(column(B).map(|v| if let Value::Boolean(v) = v { Some(*v) } else { None }).collect::<BooleanArray>()),
     ];
+    for at in COLUMNS..schema.columns.len() {
+        columns.push(Arc::new(column(at).map(|v| int(v).map(|v| v as i32)).collect::<Int32Array>()));
+    }
     let fields: Vec<_> =
         schema.arrow().fields().iter().map(|field| field.as_ref().clone().with_nullable(true)).collect();
     RecordBatch::try_new(Arc::new(arrow_schema::Schema::new(fields)), columns)
 }
 
-/// The rows of a batch whose first columns are the table's.
+/// The rows of a batch whose first `columns` columns are the table's.
 #[must_use]
-pub fn read_batch(batch: &RecordBatch) -> Vec<Row> {
+pub fn read_batch(batch: &RecordBatch, columns: usize) -> Vec<Row> {
     let value = |at: usize, row: usize| {
         let array = batch.column(at);
         if array.is_null(row) {
@@ -115,10 +120,10 @@ pub fn read_batch(batch: &RecordBatch) -> Vec<Row> {
         match at {
             UID | K => Value::Int(array.as_primitive::<Int64Type>().value(row)),
             T => Value::Text(array.as_string_view().value(row).into()),
-            V => Value::Int(array.as_primitive::<Int32Type>().value(row).into()),
             X => Value::Double(array.as_primitive::<Float64Type>().value(row)),
-            _ => Value::Boolean(array.as_boolean().value(row)),
+            B => Value::Boolean(array.as_boolean().value(row)),
+            _ => Value::Int(array.as_primitive::<Int32Type>().value(row).into()),
         }
     };
-    (0..batch.num_rows()).map(|row| (0..COLUMNS).map(|at| value(at, row)).collect()).collect()
+    (0..batch.num_rows()).map(|row| (0..columns).map(|at| value(at, row)).collect()).collect()
 }

@@ -34,6 +34,14 @@ pub(super) enum Write {
     Delete,
 }
 
+/// What a table is made of.
+#[derive(Clone, Copy)]
+struct Made {
+    shape: Shape,
+    /// Columns that ALTER added.
+    added: usize,
+}
+
 /// A statement's net effect.
 struct Effect {
     deletes: BTreeSet<i64>,
@@ -59,16 +67,15 @@ impl Driver {
             return Ok(());
         }
         let (id, _, shape) = tables[usize::from(table) % tables.len()].clone();
+        session.pending.looked = true;
+        let added = self.history.columns(&session.pending, id);
         let before = self.history.rows(&session.pending, id);
-        let effect = effect(&mut StdRng::seed_from_u64(seed), &mut self.history, shape, &before, write);
+        let made = Made { shape, added: added.count() };
+        let effect = effect(&mut StdRng::seed_from_u64(seed), &mut self.history, made, &before, write);
         if !effect.deletes.is_empty() || !effect.inserts.is_empty() {
             let expected = match expected(shape, &before, &effect) {
-                // What others changed shows at once: a row when it is named, a table at the end of the statement.
-                state
-                    if !session.read_only
-                        && self.history.is_lost(&session.pending, id, &effect.deletes)
-                        && (state != sqlstate::NOT_NULL || !effect.deletes.is_empty()) =>
-                {
+                // What others changed shows at once, before anything is inserted.
+                _ if !session.read_only && self.history.is_lost(&session.pending, id, &effect.deletes) => {
                     sqlstate::CONFLICT
                 }
                 // A row is looked at before the end of the statement, a key and the transaction's mode then.
@@ -95,7 +102,8 @@ impl Driver {
                         writes.deleted.insert(uid);
                     }
                 }
-                writes.inserted.extend(effect.inserts.into_iter().filter_map(|row| Some((uid_of(&row)?, row))));
+                let rows = effect.inserts.iter().filter_map(|row| Some((uid_of(row)?, added.stored(row))));
+                writes.inserted.extend(rows);
             }
         }
         self.sessions[usize::from(slot)] = Some(session);
@@ -140,15 +148,16 @@ fn uid_of(row: &Row) -> Option<i64> {
     }
 }
 
-fn effect(rng: &mut StdRng, history: &mut History, shape: Shape, before: &BTreeMap<i64, Row>, write: Write) -> Effect {
+fn effect(rng: &mut StdRng, history: &mut History, made: Made, before: &BTreeMap<i64, Row>, write: Write) -> Effect {
+    let shape = made.shape;
     match write {
         Write::Insert(rows, flaw) => {
-            Effect { deletes: BTreeSet::new(), inserts: inserts(rng, history, shape, before, rows, flaw) }
+            Effect { deletes: BTreeSet::new(), inserts: inserts(rng, history, made, before, rows, flaw) }
         }
         Write::Delete => Effect { deletes: some_of(rng, before), inserts: Vec::new() },
         Write::Update => {
             let deletes = some_of(rng, before);
-            let columns: Vec<usize> = (1..COLUMNS).filter(|_| rng.random_ratio(1, 3)).collect();
+            let columns: Vec<usize> = (1..COLUMNS + made.added).filter(|_| rng.random_ratio(1, 3)).collect();
             let change = |uid: &i64| {
                 let mut row = before.get(uid)?.clone();
                 for &at in &columns {
@@ -186,14 +195,15 @@ fn effect(rng: &mut StdRng, history: &mut History, shape: Shape, before: &BTreeM
 fn inserts(
     rng: &mut StdRng,
     history: &mut History,
-    shape: Shape,
+    made: Made,
     before: &BTreeMap<i64, Row>,
     rows: u16,
     flaw: Flaw,
 ) -> Vec<Row> {
+    let shape = made.shape;
     let rows = if flaw == Flaw::Bulky { rows + BULKY_ROWS } else { rows };
     let mut taken: BTreeSet<NumberedKey> = before.values().flat_map(|row| shape.keys_of(row)).collect();
-    let mut made: Vec<Row> = Vec::new();
+    let mut all: Vec<Row> = Vec::new();
     for _ in 0..rows {
         // A collision with the snapshot now and then; else a statement of many rows would never succeed. With other sessions they
         // come by themselves, for there are few keys.
@@ -202,7 +212,7 @@ fn inserts(
             0 | 1 => KEYS * 2,
             _ => KEYS / 8,
         };
-        let mut row = random_row(rng, shape, history.new_uid(), keys);
+        let mut row = random_row(rng, shape, made.added, history.new_uid(), keys);
         if flaw == Flaw::Bulky && !shape.primary_key().contains(&T) {
             row[T] = Value::Text(format!("{}{}", "bulk ".repeat(BULKY_TEXT / 5), rng.random_range(0..99)).into());
         } else if flaw == Flaw::Bulky {
@@ -213,25 +223,25 @@ fn inserts(
         let fresh = !keys.iter().any(|key| taken.contains(key));
         taken.extend(keys);
         if fresh || rng.random_ratio(1, 40) {
-            made.push(row);
+            all.push(row);
         }
     }
-    match (flaw, made.last().cloned()) {
+    match (flaw, all.last().cloned()) {
         (Flaw::Null, Some(_)) => {
-            let at = rng.random_range(0..made.len());
+            let at = rng.random_range(0..all.len());
             let columns: Vec<usize> = (1..COLUMNS).filter(|c| !shape.nullable(*c)).collect();
             if let Some(column) = columns.first() {
-                made[at][*column] = Value::Null;
+                all[at][*column] = Value::Null;
             }
         }
         (Flaw::Duplicate, Some(last)) => {
             let mut row = before.values().next().filter(|_| rng.random()).cloned().unwrap_or(last);
             row[UID] = Value::Int(history.new_uid());
-            made.push(row);
+            all.push(row);
         }
         _ => {}
     }
-    made
+    all
 }
 
 /// Numbers of some of the rows: one, a few neighbours in a column's order, a share, or all.

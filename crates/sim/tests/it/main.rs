@@ -8,6 +8,7 @@ mod crash;
 mod faults;
 mod kill;
 mod model;
+mod numbers;
 mod stress;
 mod tail;
 mod tidy;

@@ -87,8 +87,8 @@ impl Transaction {
     pub fn truncate(&mut self, table: TableId, restart_identity: bool) -> Result<()> {
         self.check_may_write()?;
         let schema = self.catalog.table(table).ok_or_else(no_table)?.clone();
-        if restart_identity {
-            self.numbers.lock().retain(|(of, _), _| *of != table);
+        if let Some(numbers) = self.numbers.get().filter(|_| restart_identity) {
+            numbers.lock().retain(|(of, _), _| *of != table);
         }
         if !self.has_made(table) {
             self.writes.ddl.push(DdlChange::Truncate { schema: schema.clone(), restart_identity });

@@ -4,11 +4,18 @@
 //! come from the blocks that all transactions share (`commit`); a transaction that has made the table or the
 //! column, or has begun its numbers anew, counts by itself, and its commit says how far it came.
 
+use std::collections::BTreeMap;
+
+use parking_lot::Mutex;
+
 use super::{Transaction, no_table};
 use crate::commit::NumberSource;
 use crate::error::Result;
 use crate::ids::{ColumnId, TableId};
 use crate::txn::DdlChange;
+
+/// Numbers taken of columns for which a transaction counts by itself.
+pub(super) type OwnNumbers = Mutex<BTreeMap<(TableId, ColumnId), u64>>;
 
 impl Transaction {
     /// The next `n` numbers of an IDENTITY column, in order. Numbers of a statement that fails, or of a transaction that is rolled
@@ -24,7 +31,7 @@ impl Transaction {
         if !self.counts_alone(table, column) {
             return self.engine.draw_numbers(&source, n);
         }
-        let mut numbers = self.numbers.lock();
+        let mut numbers = self.numbers.get_or_init(Box::default).lock();
         let taken = numbers.entry((table, column)).or_default();
         let values = source.values(*taken, n as u64)?;
         *taken += n as u64;
@@ -37,7 +44,8 @@ impl Transaction {
             let found = self.catalog.table(*table).and_then(|schema| schema.column(*column));
             found.is_some_and(|found| found.identity.is_some())
         };
-        let numbers = self.numbers.lock();
+        let Some(numbers) = self.numbers.get() else { return Vec::new() };
+        let numbers = numbers.lock();
         let own =
             numbers.iter().filter(|((table, column), _)| stands(table, column) && self.counts_alone(*table, *column));
         own.map(|((table, column), taken)| DdlChange::TakeNumbers { table: *table, column: *column, taken: *taken })

@@ -26,21 +26,20 @@ mod statement;
 mod write;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-
-use parking_lot::Mutex;
+use std::sync::{Arc, OnceLock};
 
 use crate::catalog::Catalog;
 use crate::commit::Engine;
 use crate::error::{Error, ErrorKind, Result, sqlstate};
-use crate::ids::{ColumnId, CommitTs, TableId};
+use crate::ids::{CommitTs, TableId};
 use crate::row::key::TableKey;
 use crate::schema::TableSchema;
 use crate::settings::Synchronous;
 use crate::txn::{OwnKeys, Standing, WriteSet};
 use crate::version::{Base, Snapshot, TableVersion, TableView};
 
+use identity::OwnNumbers;
 use key_check::KeyCheck;
 pub use savepoint::Savepoint;
 use savepoint::Savepoints;
@@ -81,7 +80,7 @@ pub struct Transaction {
     /// Whether it may have seen rows.
     looked: AtomicBool,
     /// Numbers taken of IDENTITY columns that nobody else draws from: of tables that it has made, or whose numbers it has begun anew.
-    numbers: Mutex<BTreeMap<(TableId, ColumnId), u64>>,
+    numbers: OnceLock<Box<OwnNumbers>>,
 }
 
 impl Transaction {
@@ -98,7 +97,7 @@ impl Transaction {
             keys: BTreeMap::new(),
             savepoints: Savepoints::default(),
             looked: AtomicBool::new(false),
-            numbers: Mutex::default(),
+            numbers: OnceLock::new(),
         })
     }
 
