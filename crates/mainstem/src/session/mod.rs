@@ -82,6 +82,7 @@ pub enum TransactionStatus {
 }
 
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "one for each session, where it stays")]
 enum Current {
     None,
     Open { transaction: Transaction, read_only: bool, savepoints: Savepoints },

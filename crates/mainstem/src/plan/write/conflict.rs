@@ -221,11 +221,12 @@ impl Conflicts {
         }
         let mut fates = Vec::with_capacity(batch.num_rows());
         for row in 0..batch.num_rows() {
-            let of_row = |(arbiter, (key, keys)): (usize, (&Key, &Vec<Option<Box<[u8]>>>))| {
+            let mut of_row = Vec::with_capacity(self.arbiters.len());
+            for (arbiter, (key, keys)) in self.arbiters.iter().zip(&keys).enumerate() {
                 // A row without a key conflicts with none.
-                keys.get(row)?.clone().map(|bytes| KeyOfRow { arbiter, id: key.id, bytes })
-            };
-            let of_row: Vec<KeyOfRow> = self.arbiters.iter().zip(&keys).enumerate().filter_map(of_row).collect();
+                let bytes = keys.get(row).cloned().flatten();
+                of_row.extend(bytes.map(|bytes| KeyOfRow { arbiter, id: key.id, bytes }));
+            }
             fates.push(self.fate(transaction, of_row)?);
         }
         Ok(fates)
