@@ -149,6 +149,12 @@ pub struct UniqueKey {
     pub columns: Vec<ColumnId>,
 }
 
+/// What the PRIMARY KEY of the table called `table` is called if nothing else was said.
+#[must_use]
+pub fn primary_key_name(table: &str) -> String {
+    format!("{table}_pkey")
+}
+
 /// Name of the namespace that always exists.
 pub const PUBLIC: &str = "public";
 
@@ -236,6 +242,8 @@ pub struct TableSchema {
     pub next_key: KeyId,
     /// Columns of the PRIMARY KEY in declared order; empty without one. All are NOT NULL.
     pub primary_key: Vec<ColumnId>,
+    /// Its constraint's name; without one, the table's with `_pkey` behind.
+    pub primary_key_name: Option<String>,
     /// UNIQUE constraints beside the PRIMARY KEY.
     pub unique_keys: Vec<UniqueKey>,
     /// CHECK constraints.
@@ -261,6 +269,7 @@ impl TableSchema {
             columns,
             next_key: KeyId(KeyId::PRIMARY.0 + 1),
             primary_key: Vec::new(),
+            primary_key_name: None,
             unique_keys: Vec::new(),
             checks: Vec::new(),
             sort_key: Vec::new(),
@@ -327,8 +336,9 @@ impl TableSchema {
     /// What the constraint is called that makes `key` one.
     #[must_use]
     pub fn key_name(&self, key: KeyId) -> Cow<'_, str> {
-        let named = self.unique_keys.iter().find(|unique| unique.id == key);
-        named.map_or_else(|| format!("{}_pkey", self.name).into(), |unique| unique.name.as_str().into())
+        let unique = self.unique_keys.iter().find(|unique| unique.id == key).map(|unique| &unique.name);
+        let named = unique.or(self.primary_key_name.as_ref());
+        named.map_or_else(|| primary_key_name(&self.name).into(), |name| name.as_str().into())
     }
 
     /// Whether main is in the order of a key of these `columns`, so that runs themselves are searched for it: they are the sort key,

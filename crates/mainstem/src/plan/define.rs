@@ -32,7 +32,6 @@ pub(crate) fn create_table(
     if let Some(notice) = there_already(transaction, create)? {
         return Ok(vec![notice]);
     }
-    refuse_unique(create)?;
     let columns = create
         .columns
         .iter()
@@ -66,6 +65,7 @@ fn definition(env: &Environment<'_>, create: &CreateTable, columns: Vec<ColumnDe
         name: RelationName::public(&create.name),
         columns,
         primary_key: create.primary_key.clone(),
+        primary_key_name: create.primary_key_name.clone(),
         unique_keys: create.unique_keys.clone(),
         checks: create.checks.clone(),
         sort_key: create.sort_key.clone(),
@@ -158,17 +158,6 @@ fn all_or_nothing<T>(transaction: &mut Transaction, work: impl FnOnce(&mut Trans
     }
     transaction.release(before)?;
     outcome
-}
-
-/// UNIQUE on other columns than those of the PRIMARY KEY is not enforced yet.
-fn refuse_unique(create: &CreateTable) -> Result<()> {
-    let same = |columns: &[String]| {
-        columns.len() == create.primary_key.len() && columns.iter().all(|c| create.primary_key.contains(c))
-    };
-    match create.unique_keys.iter().find(|key| !same(&key.columns)) {
-        Some(_) => Err(Error::unsupported("UNIQUE on other columns than those of the PRIMARY KEY")),
-        None => Ok(()),
-    }
 }
 
 /// Drops tables, all or none.

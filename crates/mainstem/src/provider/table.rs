@@ -108,10 +108,10 @@ impl TableProvider for UserTable {
     }
 }
 
-/// Whether every column of the primary key is asked to equal a constant.
+/// Whether every column of a key is asked to equal a constant.
 fn names_one_row(table: &TableSchema, predicates: &[Predicate]) -> bool {
     let fixed = |key: &ColumnId| {
         predicates.iter().any(|p| matches!(p, Predicate::Compare { column, op: CompareOp::Eq, .. } if column == key))
     };
-    table.has_key() && table.primary_key.iter().all(fixed)
+    table.keys().any(|(_, columns)| columns.iter().all(fixed))
 }

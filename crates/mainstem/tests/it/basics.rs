@@ -55,7 +55,7 @@ fn errors_have_their_sqlstate() {
         ("CREATE TABLE t (a INTEGER)", "42P07"),
         ("CREATE TABLE u (a INTEGER, a TEXT)", "42701"),
         ("CREATE TABLE u (a NONSENSE)", "0A000"),
-        ("CREATE TABLE u (a INTEGER UNIQUE)", "0A000"),
+        ("CREATE TABLE u (a INTEGER UNIQUE NULLS NOT DISTINCT)", "0A000"),
         ("CREATE TABLE u (a INTEGER, PRIMARY KEY (b))", "42703"),
         ("CREATE TEMP TABLE u (a INTEGER)", "0A000"),
         ("DROP TABLE nowhere", "42P01"),

@@ -230,6 +230,8 @@ placement_matrix!(
         system_tables,
         transactions,
         types,
+        unique,
+        unique_upsert,
         update,
         update_from,
         upsert,

@@ -30,6 +30,7 @@ pub fn encode_schema(out: &mut Encoder, schema: &TableSchema) {
     });
     out.u32(schema.next_key.0);
     out.list(schema.primary_key.iter(), |out, id| out.u32(id.0));
+    out.option(schema.primary_key_name.as_deref(), Encoder::str);
     out.list(schema.unique_keys.iter(), |out, key| {
         out.u32(key.id.0);
         out.str(&key.name);
@@ -72,6 +73,7 @@ pub fn decode_schema(input: &mut Decoder<'_>) -> Result<TableSchema> {
     })?;
     let next_key = KeyId(input.u32()?);
     let primary_key = input.list(|input| Ok(ColumnId(input.u32()?)))?;
+    let primary_key_name = input.option(Decoder::str)?.map(str::to_owned);
     let unique_keys = input.list(|input| {
         let id = KeyId(input.u32()?);
         let name = input.str()?.to_owned();
@@ -107,6 +109,7 @@ pub fn decode_schema(input: &mut Decoder<'_>) -> Result<TableSchema> {
         next_column,
         next_key,
         primary_key,
+        primary_key_name,
         unique_keys,
         checks,
         sort_key,

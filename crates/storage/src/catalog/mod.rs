@@ -15,6 +15,7 @@ use crate::ids::{ColumnId, KeyId, SchemaVersion, TableId};
 use crate::row::Value;
 use crate::schema::{
     Check, Column, DataType, Identity, Layout, PUBLIC, RelationName, TableOptions, TableSchema, UniqueKey, View,
+    primary_key_name,
 };
 
 pub use change::TableChange;
@@ -81,6 +82,8 @@ pub struct TableDefinition {
     pub columns: Vec<ColumnDefinition>,
     /// Names of the PRIMARY KEY columns; empty without one.
     pub primary_key: Vec<String>,
+    /// What it is called; `None` means the table's name with `_pkey` behind.
+    pub primary_key_name: Option<String>,
     /// UNIQUE constraints.
     pub unique_keys: Vec<UniqueDefinition>,
     /// CHECK constraints.
@@ -101,6 +104,7 @@ impl TableDefinition {
             name: RelationName::public(name),
             columns,
             primary_key: Vec::new(),
+            primary_key_name: None,
             unique_keys: Vec::new(),
             checks: Vec::new(),
             sort_key: None,
@@ -164,6 +168,8 @@ impl TableDefinition {
             None => Layout::Sorted,
         };
         let sort_key = if layout == Layout::Insertion { Vec::new() } else { sort_key };
+        // The name stays when the table gets another one.
+        let named = self.primary_key_name.unwrap_or_else(|| primary_key_name(&self.name.name));
         Ok(TableSchema {
             id,
             version: SchemaVersion(1),
@@ -172,6 +178,7 @@ impl TableDefinition {
             next_column: ColumnId(columns.len() as u32),
             columns,
             next_key,
+            primary_key_name: (!primary_key.is_empty()).then_some(named),
             primary_key,
             unique_keys,
             checks: self.checks,

@@ -29,13 +29,13 @@ pub fn duplicate_key(schema: &TableSchema, id: KeyId, key: &[u8]) -> Error {
 fn values_of(schema: &TableSchema, id: KeyId, key: &[u8]) -> Result<Vec<String>> {
     let options = FormatOptions::default()
         .with_timestamp_format(Some("%Y-%m-%d %H:%M:%S%.f"))
-        .with_timestamp_tz_format(Some("%Y-%m-%d %H:%M:%S%.f%#z"));
+        .with_timestamp_tz_format(Some("%Y-%m-%d %H:%M:%S%.f+00"));
     let values = KeyCodec::of_values(schema, schema.key_columns(id)).decode(key)?;
     let mut shown = Vec::with_capacity(values.len());
     for (value, id) in values.iter().zip(schema.key_columns(id)) {
         let Some(column) = schema.column(*id) else { continue };
         let array = array_of(std::iter::once(value), column.data_type)?;
-        shown.push(ArrayFormatter::try_new(&array, &options)?.value(0).to_string());
+        shown.push(ArrayFormatter::try_new(&array, &options)?.value(0).try_to_string()?);
     }
     Ok(shown)
 }

@@ -9,7 +9,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use mainstem_storage::catalog::UniqueDefinition;
 use mainstem_storage::error::sqlstate;
-use mainstem_storage::schema::Check;
+use mainstem_storage::schema::{Check, primary_key_name};
 use mainstem_storage::{Error, Result};
 
 use super::super::fold;
@@ -89,9 +89,13 @@ impl Constraints {
             }
             taken.push(name.clone());
         }
-        taken.push(format!("{}_pkey", new.name));
-        new.primary_key = key.map(|(_, columns)| columns).unwrap_or_default();
-        for (name, columns) in self.unique_keys {
+        let has_primary_key = key.is_some();
+        let mut keys = without_repeated(key.into_iter().chain(self.unique_keys)).into_iter();
+        if has_primary_key && let Some((name, columns)) = keys.next() {
+            taken.extend(name.is_none().then(|| primary_key_name(&new.name)));
+            (new.primary_key, new.primary_key_name) = (columns, name);
+        }
+        for (name, columns) in keys {
             let name = name.unwrap_or_else(|| constraint_name(&new.name, Some(&columns.join("_")), "key", &taken));
             taken.push(name.clone());
             new.unique_keys.push(UniqueDefinition { name, columns });
@@ -103,6 +107,19 @@ impl Constraints {
         }
         Ok(())
     }
+}
+
+/// The keys, of those with the same columns in the same order only the first, which takes the name of another if it has none: as in
+/// `a INTEGER PRIMARY KEY UNIQUE`.
+fn without_repeated(keys: impl Iterator<Item = (Option<String>, Vec<String>)>) -> Vec<(Option<String>, Vec<String>)> {
+    let mut distinct: Vec<(Option<String>, Vec<String>)> = Vec::new();
+    for (name, columns) in keys {
+        match distinct.iter_mut().find(|(_, other)| *other == columns) {
+            Some((taken, _)) => *taken = taken.take().or(name),
+            None => distinct.push((name, columns)),
+        }
+    }
+    distinct
 }
 
 fn named_check(name: Option<String>, expr: &Expr, table: &str, taken: &[String]) -> Result<Check> {
