@@ -4,8 +4,8 @@ use arrow_cast::display::{ArrayFormatter, FormatOptions};
 
 use crate::error::{Error, Result, sqlstate};
 use crate::ids::KeyId;
-use crate::row::array_of;
 use crate::row::key::KeyCodec;
+use crate::row::{Value, array_of};
 use crate::schema::TableSchema;
 
 /// 23505 for `key`, the bytes of key `id` of `schema`'s table.
@@ -34,8 +34,34 @@ fn values_of(schema: &TableSchema, id: KeyId, key: &[u8]) -> Result<Vec<String>>
     let mut shown = Vec::with_capacity(values.len());
     for (value, id) in values.iter().zip(schema.key_columns(id)) {
         let Some(column) = schema.column(*id) else { continue };
-        let array = array_of(std::iter::once(value), column.data_type)?;
-        shown.push(ArrayFormatter::try_new(&array, &options)?.value(0).try_to_string()?);
+        shown.push(match value {
+            Value::Boolean(value) => if *value { "t" } else { "f" }.to_owned(),
+            Value::Bytes(bytes) => bytes.iter().fold("\\x".to_owned(), |text, byte| text + &format!("{byte:02x}")),
+            Value::Real(value) => float(f64::from(*value), value.to_string(), format!("{value:e}"), 6),
+            Value::Double(value) => float(*value, value.to_string(), format!("{value:e}"), 15),
+            value => {
+                let array = array_of(std::iter::once(value), column.data_type)?;
+                ArrayFormatter::try_new(&array, &options)?.value(0).try_to_string()?
+            }
+        });
     }
     Ok(shown)
+}
+
+/// `value` as PostgreSQL spells it: `plain`, or with an exponent if it has `digits` before the point or five zeros behind it.
+fn float(value: f64, plain: String, with_exponent: String, digits: i32) -> String {
+    if value.is_nan() {
+        return "NaN".to_owned();
+    }
+    if value.is_infinite() {
+        return if value > 0.0 { "Infinity" } else { "-Infinity" }.to_owned();
+    }
+    let size = value.abs();
+    if size == 0.0 || (1e-4..10f64.powi(digits)).contains(&size) {
+        return plain;
+    }
+    match with_exponent.split_once('e').map(|(digits, exponent)| (digits, exponent.parse::<i32>())) {
+        Some((digits, Ok(exponent))) => format!("{digits}e{exponent:+03}"),
+        _ => with_exponent,
+    }
 }
