@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use super::ColumnDefinition;
 use crate::error::{Error, Result, sqlstate};
-use crate::ids::{ColumnId, SchemaVersion, TableId};
+use crate::ids::{ColumnId, KeyId, SchemaVersion, TableId};
 use crate::row::{RowBuffer, RowLayout, Value};
 use crate::schema::{Check, Column, TableSchema};
 
@@ -206,11 +206,11 @@ impl TableSchema {
         Ok(())
     }
 
-    /// Whether a constraint is called `name`: a CHECK, a UNIQUE, or the PRIMARY KEY by the name that messages give it.
+    /// Whether a constraint is called `name`: a CHECK, a UNIQUE, or the PRIMARY KEY.
     fn has_constraint(&self, name: &str) -> bool {
         self.checks.iter().any(|check| check.name == name)
             || self.unique_keys.iter().any(|key| key.name == name)
-            || (self.has_key() && name.strip_suffix("_pkey") == Some(&self.name))
+            || (self.has_key() && self.key_name(KeyId::PRIMARY) == name)
     }
 }
 
