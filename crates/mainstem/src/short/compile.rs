@@ -7,6 +7,7 @@ use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Ident, Query, Select, SelectItem, SetExpr, TableAlias, TableFactor, UnaryOperator,
     Value as Literal, WildcardAdditionalOptions,
 };
+use mainstem_storage::ids::{ColumnId, KeyId};
 use mainstem_storage::point::KeyedTable;
 use mainstem_storage::row::{Value, value_of};
 use mainstem_storage::schema::{Column, DataType, TableSchema};
@@ -20,6 +21,8 @@ use crate::sql::{Assignments, EXCLUDED, Insert, Statement, Target, Update, fold,
 #[derive(Clone, Copy)]
 pub(super) struct Compiler<'a> {
     pub(super) schema: &'a TableSchema,
+    /// The columns of the key that rows are found by.
+    pub(super) key_columns: &'a [ColumnId],
     /// The alias, or the table's name.
     pub(super) qualifier: &'a str,
     pub(super) parameters: &'a [Option<DataType>],
@@ -41,14 +44,23 @@ impl Short {
     }
 
     /// Compiles `statement`, which [`Short::table_of`] says is on `schema`'s table. `parameters` are the types that the context
-    /// gives to its parameters. `None` if it is not short.
+    /// gives to its parameters. `None` if it is not short by any key.
     pub(crate) fn compile(
         statement: &Statement,
         schema: &Arc<TableSchema>,
         parameters: &[Option<DataType>],
     ) -> Option<Self> {
-        let table = Arc::new(KeyedTable::new(schema)?);
-        let compiler = |qualifier| Compiler { schema, qualifier, parameters, in_arm: false };
+        schema.keys().find_map(|(key, columns)| Self::compile_by(key, columns, statement, schema, parameters))
+    }
+
+    fn compile_by(
+        key: KeyId,
+        key_columns: &[ColumnId],
+        statement: &Statement,
+        schema: &Arc<TableSchema>,
+        parameters: &[Option<DataType>],
+    ) -> Option<Self> {
+        let compiler = |qualifier| Compiler { schema, key_columns, qualifier, parameters, in_arm: false };
         let (action, output) = match statement {
             Statement::Query(query) => {
                 let (select, _, alias) = plain_select(query)?;
@@ -56,7 +68,8 @@ impl Short {
                 let key = compiler.key(select.selection.as_ref())?;
                 (Action::Select { key }, Some(compiler.output(&select.projection)?))
             }
-            Statement::Insert(insert) => {
+            // Every row has the primary key.
+            Statement::Insert(insert) if key == KeyId::PRIMARY => {
                 let qualifier = insert.target.qualifier_name();
                 let compiler = compiler(&qualifier);
                 (compiler.insert(insert)?, compiler.returned(&insert.target)?)
@@ -74,6 +87,7 @@ impl Short {
             }
             _ => return None,
         };
+        let table = Arc::new(KeyedTable::by(schema, key)?);
         Some(Self { table, action, output, columns: (0..schema.columns.len()).collect() })
     }
 }
@@ -172,7 +186,7 @@ impl Compiler<'_> {
         Some(Action::Update { key: self.key(selection)?, assignments: self.assignments(assignments)? })
     }
 
-    /// New values for columns, none of them of the key.
+    /// New values for columns, none of them of the key that the row is found by.
     pub(super) fn assignments(&self, assignments: &Assignments) -> Option<Vec<(usize, Expression)>> {
         if assignments.iter().any(|(_, value)| is_default(value)) {
             return None;
@@ -180,8 +194,8 @@ impl Compiler<'_> {
         let mut compiled = Vec::with_capacity(assignments.pairs().len());
         for (name, expr) in assignments.pairs() {
             let target = self.schema.columns.iter().position(|c| c.name == *name)?;
-            // A row that gets another key moves; where it collides is for the end of the statement.
-            let is_key = self.schema.columns.get(target).is_some_and(|c| self.schema.primary_key.contains(&c.id));
+            // A row that gets another one moves; where it collides is for the end of the statement.
+            let is_key = self.schema.columns.get(target).is_some_and(|c| self.key_columns.contains(&c.id));
             if is_key {
                 return None;
             }
@@ -190,11 +204,11 @@ impl Compiler<'_> {
         Some(compiled)
     }
 
-    /// The key that `selection` asks for: one equation for each column of the primary key, and nothing else.
+    /// The key that `selection` asks for: one equation for each of its columns, and nothing else.
     fn key(&self, selection: Option<&Expr>) -> Option<Key> {
         let mut equations = Vec::new();
         conjuncts(selection?, &mut equations);
-        if equations.len() != self.schema.primary_key.len() {
+        if equations.len() != self.key_columns.len() {
             return None;
         }
         let mut key: Vec<Option<Expression>> = vec![None; equations.len()];
@@ -206,7 +220,7 @@ impl Compiler<'_> {
                 _ => return None,
             };
             let column = self.schema.columns.get(column)?;
-            let place = self.schema.primary_key.iter().position(|id| *id == column.id)?;
+            let place = self.key_columns.iter().position(|id| *id == column.id)?;
             let slot = key.get_mut(place).filter(|slot| slot.is_none())?;
             *slot = Some(self.constant(value, column.data_type)?);
         }

@@ -1,4 +1,4 @@
-//! Short statements: they name their rows by the whole primary key, or bring them along, and run without being planned.
+//! Short statements: they name their rows by a whole key, or bring them along, and run without being planned.
 //!
 //! Comes in: a parsed statement with the types of its parameters, once; then values for them, again and again. Goes out: rows
 //! without an Arrow batch, or the number of rows written.
@@ -61,7 +61,7 @@ enum Action {
     Delete { key: Key },
 }
 
-/// One expression for each column of the primary key, in key order.
+/// One expression for each column of the key that rows are found by, in key order.
 type Key = Vec<Expression>;
 
 /// What a short statement gave.
