@@ -3,7 +3,8 @@
 //!
 //! 1. One pass over the valid values finds least, greatest and sum.
 //! 2. The sizes of constant, frame of reference and plain follow from them.
-//! 3. Distinct values are collected only as long as a dictionary of them would still be smaller.
+//! 3. Distinct values are collected only as long as a dictionary of them would still be smaller, and only if a sample of the rows does
+//!    not say that there will be more.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
@@ -117,7 +118,11 @@ fn encode_numbers<N: Native>(data_type: DataType, values: &[N], nulls: Option<&N
     // One form for equal values, 0 for NULL.
     let values: Vec<N> =
         values.iter().enumerate().map(|(i, v)| if valid(i) { v.normalised() } else { N::default() }).collect();
-    let Some((least, greatest)) = extremes(&values, valid) else { return };
+    let extremes = match nulls {
+        None => extremes(&values, |_| true),
+        Some(_) => extremes(&values, valid),
+    };
+    let Some((least, greatest)) = extremes else { return };
     encoded.bounds = (least.value(), greatest.value());
     encoded.sum = sum_of(data_type, &values);
     if least.order(greatest).is_eq() {
@@ -131,6 +136,7 @@ fn encode_numbers<N: Native>(data_type: DataType, values: &[N], nulls: Option<&N
     let budget = packed.map_or(plain_bytes, |packed| packed.min(plain_bytes));
     let distinct_max = dictionary::distinct_max(values.len(), size_of::<N>(), budget);
     if distinct_max > 1
+        && dictionary::may_be_few(&values, valid, distinct_max)
         && let Some(found) = dictionary::distinct_numbers(present(&values, nulls), distinct_max)
         && dictionary::code_bytes(values.len(), found.values.len()) + plain::number_bytes::<N>(found.values.len())
             < budget
@@ -165,17 +171,13 @@ fn present<'a, T: Copy>(
 
 /// Least and greatest of the valid values.
 fn extremes<N: Native>(values: &[N], valid: impl Fn(usize) -> bool) -> Option<(N, N)> {
-    let mut found: Option<(N, N)> = None;
-    for (_, value) in values.iter().enumerate().filter(|(i, _)| valid(*i)) {
-        let (least, greatest) = found.get_or_insert((*value, *value));
-        if value.order(*least).is_lt() {
-            *least = *value;
-        }
-        if value.order(*greatest).is_gt() {
-            *greatest = *value;
-        }
+    let first = (0..values.len()).find(|i| valid(*i))?;
+    let (mut least, mut greatest) = (values[first], values[first]);
+    for (_, value) in values.iter().enumerate().skip(first).filter(|(i, _)| valid(*i)) {
+        least = if value.order(least).is_lt() { *value } else { least };
+        greatest = if value.order(greatest).is_gt() { *value } else { greatest };
     }
-    found
+    Some((least, greatest))
 }
 
 /// The sum of integers or unscaled decimals that are not NULL, unless it overflows.

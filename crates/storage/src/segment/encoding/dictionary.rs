@@ -10,6 +10,7 @@ use std::ops::Range;
 use arrow_array::ArrayRef;
 use arrow_buffer::{Buffer, NullBuffer};
 use hashbrown::HashMap;
+use mainstem_kernels::hash::hash_u64;
 use mainstem_kernels::{bitpack, gather};
 
 use super::condition::{on_dictionary, select_codes};
@@ -94,6 +95,33 @@ impl<T: Copy> Distinct<T> {
         codes.iter_mut().for_each(|code| *code = places.get(*code as usize).copied().unwrap_or(0));
         Some(Self { values: ascending.iter().map(|number| found[*number as usize]).collect(), codes })
     }
+}
+
+/// Rows that [`may_be_few`] looks at.
+const SAMPLE_ROWS: usize = 2_048;
+/// Fewer equal pairs to be expected say nothing.
+const PAIRS_MIN: usize = 24;
+
+/// Whether `values` may be `max` distinct ones or fewer. To collect that many in vain costs more than all else in an encoding, so a
+/// sample is looked at first: of rows taken at random from `max` values, so many pairs are equal on average, and more if some values
+/// are more frequent than others. Half as many say that there are more values; they do so by mistake in less than one of a thousand
+/// columns that are near the limit, which a dictionary would have made but little smaller.
+pub(crate) fn may_be_few<N: Native>(values: &[N], valid: impl Fn(usize) -> bool, max: usize) -> bool {
+    if max <= 2 * SAMPLE_ROWS || values.len() <= 2 * SAMPLE_ROWS {
+        return true;
+    }
+    let mut seen: HashMap<N::Key, usize> = HashMap::with_capacity(SAMPLE_ROWS);
+    let (mut looked_at, mut repeated) = (0, 0);
+    for number in 0..SAMPLE_ROWS as u64 {
+        let row = (hash_u64(number) % values.len() as u64) as usize;
+        if valid(row) {
+            looked_at += 1;
+            // One row twice says nothing.
+            repeated += usize::from(*seen.entry(values[row].key()).or_insert(row) != row);
+        }
+    }
+    let pairs = looked_at * looked_at / 2 / max;
+    pairs < PAIRS_MIN || repeated >= pairs / 2
 }
 
 /// The distinct numbers of `rows`; `None` if there are more than `max`.
@@ -204,5 +232,34 @@ impl Dictionary {
         let distinct = self.values.len();
         let condition = on_dictionary(predicate, distinct, |value| self.values.equal_range(value, 0..distinct))?;
         Ok(select_codes(&self.packed, self.width, rows.start, rows.len(), &condition))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A dictionary is given up without collecting its values only where there are too many of them, however they are spread.
+    #[test]
+    fn a_sample_tells_few_values_from_many() {
+        const ROWS: i64 = 65_536;
+        const MAX: usize = 30_000;
+        let all = |value: &dyn Fn(i64) -> i64| (0..ROWS).map(value).collect::<Vec<_>>();
+        let random = |distinct: u64| move |row: i64| (hash_u64(row as u64 + 1_000_000) % distinct) as i64;
+        for few in [
+            all(&random(20_000)),
+            all(&random(29_000)),
+            all(&|row| row / 4),
+            all(&|row| row % 25_000),
+            all(&|row| if row % 10 == 0 { row } else { random(3)(row) }),
+        ] {
+            assert!(may_be_few(&few, |_| true, MAX));
+        }
+        // Mostly NULL, with values that are all different but few.
+        assert!(may_be_few(&all(&|row| row), |row| row % 10 == 0, MAX));
+        for many in [all(&|row| row), all(&random(1 << 40)), all(&|row| row * 7 % ROWS)] {
+            assert!(!may_be_few(&many, |_| true, MAX));
+            assert!(may_be_few(&many, |_| true, 2 * SAMPLE_ROWS), "so few are collected at once");
+        }
     }
 }
