@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider, TableProvider};
@@ -34,19 +35,27 @@ pub(crate) struct StatementTables {
 #[derive(Debug, Default)]
 pub(crate) struct StatementCatalog {
     tables: RwLock<Arc<StatementTables>>,
+    /// Whether there are tables that a statement may still read.
+    shown: AtomicBool,
 }
 
 impl StatementCatalog {
     /// Shows `tables` from now on.
     pub(crate) fn set(&self, tables: StatementTables) {
         *self.tables.write() = Arc::new(tables);
+        self.shown.store(true, Ordering::Release);
     }
 
     /// Lets go of the snapshot that the last statement read. Names stay: `information_schema` is computed while its rows are
     /// read.
     pub(crate) fn clear(&self) {
+        // Most statements are short, and are shown none.
+        if !self.shown.load(Ordering::Acquire) {
+            return;
+        }
         let catalog = self.tables.read().catalog.clone();
         self.set(StatementTables { catalog, ..StatementTables::default() });
+        self.shown.store(false, Ordering::Release);
     }
 }
 

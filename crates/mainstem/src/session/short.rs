@@ -142,18 +142,17 @@ impl Session {
     }
 
     fn read_short(&mut self, short: &Short, catalog: &Arc<Catalog>, values: &[ValueRef<'_>]) -> Result<Ran> {
-        let own;
-        let transaction = match &self.current {
-            Current::Open { transaction, .. } => transaction,
-            _ => {
-                own = self.read_transaction()?;
-                &own
+        if let Current::Open { transaction, .. } = &self.current {
+            if !Arc::ptr_eq(&transaction.catalog(), catalog) {
+                return Ok(Ran::OldSchema);
             }
-        };
-        if !Arc::ptr_eq(&transaction.catalog(), catalog) {
+            return short.read(transaction, values).map(Ran::Answer);
+        }
+        let snapshot = self.shared.storage.snapshot()?;
+        if !Arc::ptr_eq(&snapshot.root().catalog, catalog) {
             return Ok(Ran::OldSchema);
         }
-        short.read(transaction, values).map(Ran::Answer)
+        short.read_at(&snapshot, values).map(Ran::Answer)
     }
 
     fn write_short(&mut self, short: &Short, catalog: &Arc<Catalog>, values: &[ValueRef<'_>]) -> Result<Ran> {
@@ -172,12 +171,17 @@ impl Session {
                 let watch = || self.interrupts.watch(self.settings.statement_timeout());
                 short_in_own_transaction(&self.shared.storage, self.settings.synchronous(), table.id, watch, run)
             }
-            Current::Open { .. } => self.write(Some(&table.name), &mut |_, transaction| {
+            Current::Open { transaction, .. } => {
                 if !Arc::ptr_eq(&transaction.catalog(), catalog) {
                     return Ok(Ran::OldSchema);
                 }
+                let mut cancel = None;
+                transaction.pass_gate(table.id, || {
+                    let watch = || self.interrupts.watch(self.settings.statement_timeout());
+                    cancel.get_or_insert_with(watch).check()
+                })?;
                 short.run(transaction, values).map(Ran::Answer)
-            }),
+            }
         }
     }
 }

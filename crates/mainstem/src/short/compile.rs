@@ -12,7 +12,7 @@ use mainstem_storage::point::KeyedTable;
 use mainstem_storage::row::{Value, value_of};
 use mainstem_storage::schema::{Column, DataType, TableSchema};
 
-use super::expression::{Expression, Node, Operator, is_assignable, is_integer, same_kind};
+use super::expression::{Expression, Node, Operator, StoredAs, is_assignable, is_integer, same_kind};
 use super::{Action, Key, Output, Short};
 use crate::plan::assign;
 use crate::sql::{Assignments, EXCLUDED, Insert, Statement, Target, Update, fold, is_default, query_of, table_name};
@@ -321,7 +321,7 @@ impl Compiler<'_> {
                 Literal::Placeholder(text) => {
                     let at = text.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1)?;
                     let bound_as = (*self.parameters.get(at)?)?;
-                    let node = Node::Stored(at, bound_as, Box::new(column.clone()));
+                    let node = Node::Stored(at, Box::new(StoredAs::new(bound_as, column)));
                     return Some(Expression { node, data_type });
                 }
                 _ => {}

@@ -229,8 +229,7 @@ impl Short {
     fn coming(&self, rows: &[impl AsRef<[Expression]>], parameters: &[ValueRef<'_>]) -> Result<Option<RowBuffer>> {
         let mut coming = self.table.new_rows();
         for row in rows {
-            let Some(values) = evaluate(row.as_ref(), parameters) else { return Ok(None) };
-            if or_planned(coming.push_values(&values))?.is_none() {
+            if or_planned(push(&mut coming, row.as_ref(), parameters))? != Some(true) {
                 return Ok(None);
             }
         }
@@ -238,10 +237,10 @@ impl Short {
     }
 }
 
-/// The values of a row of VALUES; `None` where only a plan knows.
-pub(super) fn evaluate(row: &[Expression], parameters: &[ValueRef<'_>]) -> Option<Vec<Value>> {
+/// Appends a row of VALUES to `rows`; false, and nothing is appended, where only a plan knows.
+pub(super) fn push(rows: &mut RowBuffer, row: &[Expression], parameters: &[ValueRef<'_>]) -> Result<bool> {
     let scope = Scope { parameters, ..Scope::default() };
-    row.iter().map(|expression| expression.evaluate(scope)).collect()
+    rows.push_row_of(|position| row.get(position)?.evaluate(scope))
 }
 
 /// What a statement has written to.

@@ -35,8 +35,8 @@ pub(super) enum Node {
     Coming(usize),
     /// The value bound to this parameter, counted from 0, as one of the expression's type.
     Parameter(usize),
-    /// The value bound to this parameter, which the context gives this type, as a value of this column.
-    Stored(usize, DataType, Box<Column>),
+    /// The value bound to this parameter as a column stores it.
+    Stored(usize, Box<StoredAs>),
     /// A value of the expression's type, or NULL.
     Literal(Value),
     /// Of two integers; NULL if one of them is.
@@ -75,9 +75,11 @@ pub(super) fn fit(value: ValueRef<'_>, wanted: DataType) -> Option<Value> {
         ValueRef::BigInt(v) => Some(v),
         _ => None,
     };
+    if let Some(v) = whole {
+        return in_range(v, wanted).then_some(Value::Int(v));
+    }
     let fits = match (value, wanted) {
         (ValueRef::Null, _) => return Some(Value::Null),
-        _ if whole.is_some() => whole.is_some_and(|v| in_range(v, wanted)),
         (ValueRef::Boolean(_), DataType::Boolean)
         | (ValueRef::Real(_), DataType::Real)
         | (ValueRef::Double(_), DataType::Double)
@@ -103,11 +105,26 @@ pub(super) fn is_assignable(from: DataType, to: DataType) -> bool {
     }
 }
 
-/// `value`, bound to a parameter that the context gives type `bound_as`, as it is stored in `column`.
-fn stored(value: ValueRef<'_>, bound_as: DataType, column: &Column) -> Option<Value> {
-    let simple = if same_kind(bound_as, column.data_type) { fit(value, column.data_type) } else { None };
-    // An error is the plan's to tell.
-    simple.or_else(|| plan::stored_value(value, bound_as, column).ok())
+/// How a value bound to a parameter gets into a column.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct StoredAs {
+    /// The type that the context gives the parameter.
+    bound_as: DataType,
+    column: Column,
+    /// The two are of one kind.
+    is_same: bool,
+}
+
+impl StoredAs {
+    pub(super) fn new(bound_as: DataType, column: &Column) -> Self {
+        Self { bound_as, column: column.clone(), is_same: same_kind(bound_as, column.data_type) }
+    }
+
+    fn value(&self, value: ValueRef<'_>) -> Option<Value> {
+        let simple = if self.is_same { fit(value, self.column.data_type) } else { None };
+        // An error is the plan's to tell.
+        simple.or_else(|| plan::stored_value(value, self.bound_as, &self.column).ok())
+    }
 }
 
 /// Whether values of type `of` are fitted to type `wanted` by [`fit`].
@@ -128,7 +145,7 @@ impl Expression {
                 let value = *scope.parameters.get(*at)?;
                 fit(value, self.data_type).or_else(|| plan::spelled_value(value, self.data_type))
             }
-            Node::Stored(at, bound_as, column) => stored(*scope.parameters.get(*at)?, *bound_as, column),
+            Node::Stored(at, stored_as) => stored_as.value(*scope.parameters.get(*at)?),
             Node::Literal(value) => Some(value.clone()),
             Node::Assigned(inner) => match inner.evaluate(scope)? {
                 Value::Int(v) if is_integer(self.data_type) => in_range(v, self.data_type).then_some(Value::Int(v)),

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use mainstem_storage::ids::RowRef;
+use mainstem_storage::point;
 use mainstem_storage::row::{RowBuffer, RowView, Value, array_of};
 use mainstem_storage::transaction::Transaction;
-use mainstem_storage::version::TableView;
+use mainstem_storage::version::{Snapshot, TableView};
 use mainstem_storage::{Error, Result};
 
-use super::conflict::{assign, evaluate};
+use super::conflict::{assign, or_planned, push};
 use super::expression::{Expression, Scope};
 use super::{Action, Answer, Key, Short};
 use crate::value::ValueRef;
@@ -36,6 +37,22 @@ impl Short {
             Action::Insert { rows, conflict: Some(conflict) } => self.upsert(transaction, rows, conflict, parameters),
             Action::Update { key, assignments } => self.update(transaction, key, assignments, parameters),
             Action::Delete { key } => self.delete(transaction, key, parameters),
+        }
+    }
+
+    /// As [`Short::run`], for a SELECT outside a transaction.
+    pub(crate) fn read_at(&self, snapshot: &Arc<Snapshot>, parameters: &[ValueRef<'_>]) -> Result<Answer> {
+        let Action::Select { key } = &self.action else { return Ok(Answer::NotShort) };
+        let key = match self.sought(key, parameters)? {
+            Sought::Key(key) => key,
+            Sought::Nothing => return Ok(Answer::Row(None)),
+            Sought::NotShort => return Ok(Answer::NotShort),
+        };
+        // Only a plan has the message.
+        let Some(view) = TableView::at(snapshot, self.table.schema().id) else { return Ok(Answer::NotShort) };
+        match point::find(&view, self.table.key(), &key, |_| true)? {
+            Some(row) => self.output_of(&view, row).map(Answer::Row),
+            None => Ok(Answer::Row(None)),
         }
     }
 
@@ -125,8 +142,10 @@ impl Short {
     ) -> Result<Answer> {
         let mut new = self.table.new_rows();
         for row in rows {
-            let Some(values) = evaluate(row, parameters) else { return Ok(Answer::NotShort) };
-            new.push_values(&values)?;
+            // Which of several errors comes first is the plan's to say.
+            if or_planned(push(&mut new, row, parameters))? != Some(true) {
+                return Ok(Answer::NotShort);
+            }
         }
         let answer = self.written(&new);
         let mut writes = transaction.statement();
@@ -214,9 +233,10 @@ impl Short {
         row: &[Expression],
         parameters: &[ValueRef<'_>],
     ) -> Result<Answer> {
-        let Some(values) = evaluate(row, parameters) else { return Ok(Answer::NotShort) };
         let mut new = self.table.new_rows();
-        new.push_values(&values)?;
+        if or_planned(push(&mut new, row, parameters))? != Some(true) {
+            return Ok(Answer::NotShort);
+        }
         let mut key = Vec::with_capacity(16);
         if let Some(row) = new.rows().next() {
             self.table.encode_key_of(row, &mut key);

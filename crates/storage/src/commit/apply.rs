@@ -182,6 +182,10 @@ impl Engine {
         }
         self.timeline.apply(ts, root);
         self.log.mark_applied(ts);
+        // Where nothing has to be waited for, the committer need not tell: others would be in its way.
+        if self.log.visible() >= ts {
+            self.timeline.advance_visible_within_root(ts);
+        }
         Ok(())
     }
 

@@ -17,7 +17,7 @@ use crate::recover;
 use crate::row::Value;
 use crate::settings::OpenOptions;
 use crate::transaction::{Transaction, TransactionMode};
-use crate::version::Base;
+use crate::version::{Base, Snapshot};
 use crate::wal::LogStatus;
 
 #[cfg(test)]
@@ -116,6 +116,15 @@ impl Database {
     /// Closed.
     pub fn begin(&self, mode: TransactionMode) -> Result<Transaction> {
         Transaction::begin(self.0.engine.clone(), mode)
+    }
+
+    /// A snapshot at *visible*, for reads that need no transaction: threads that take one at once share nothing that is written to.
+    ///
+    /// # Errors
+    /// Closed.
+    pub fn snapshot(&self) -> Result<Arc<Snapshot>> {
+        self.0.engine.check_open()?;
+        Ok(self.0.engine.timeline.snapshot(Base::Visible, false))
     }
 
     /// Waits until *visible* has reached `ts`: holds the answer of a statement that ran at *applied* (contract 2).

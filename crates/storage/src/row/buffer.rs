@@ -99,11 +99,46 @@ impl RowBuffer {
         result
     }
 
+    /// As [`RowBuffer::push_values`], of values that `value` gives one by one, by position; false, and there is no row, when it has
+    /// none for a column.
+    ///
+    /// # Errors
+    /// As [`RowBuffer::push_values`].
+    pub fn push_row_of(&mut self, mut value: impl FnMut(usize) -> Option<Value>) -> Result<bool> {
+        let start = self.data.len();
+        let layout = &*self.layout;
+        self.data.resize(start + layout.fixed_bytes(), 0);
+        for position in 0..layout.slots().len() {
+            let encoded = match value(position) {
+                Some(value) => encode_value(layout, position, &value, start, &mut self.data),
+                None => {
+                    self.data.truncate(start);
+                    return Ok(false);
+                }
+            };
+            if let Err(e) = encoded {
+                self.data.truncate(start);
+                return Err(e);
+            }
+        }
+        self.close_row();
+        Ok(true)
+    }
+
     /// Appends a row of another buffer of the same schema version. Panics if the versions differ.
     pub fn push_row(&mut self, row: RowView<'_>) {
         assert!(self.layout.same_rows(row.layout()), "{:?} takes no rows of {:?}", self.layout, row.layout());
         self.data.extend_from_slice(row.as_bytes());
         self.close_row();
+    }
+
+    /// Appends all rows of another buffer of the same schema version. Panics if the versions differ.
+    pub fn push_rows(&mut self, rows: &Self) {
+        assert!(self.layout.same_rows(&rows.layout), "{:?} takes no rows of {:?}", self.layout, rows.layout);
+        let start = self.data.len();
+        self.data.extend_from_slice(&rows.data);
+        self.ends.extend(rows.ends.iter().map(|end| start + end));
+        self.len += rows.len;
     }
 
     /// Appends a row from bytes that came from a file: they are checked as a whole, so that damage is a Corrupt error and
@@ -182,36 +217,43 @@ fn read_u32(rest: &mut &[u8]) -> Result<u32> {
 
 /// Appends one row to `out`; on an error `out` may hold a part of it.
 fn encode_values(layout: &RowLayout, values: &[Value], out: &mut Vec<u8>) -> Result<()> {
-    let schema = layout.schema();
     if values.len() != layout.slots().len() {
-        return Err(check::wrong_column_count(schema, values.len()));
+        return Err(check::wrong_column_count(layout.schema(), values.len()));
     }
     let start = out.len();
     out.resize(start + layout.fixed_bytes(), 0);
-    for (position, (slot, value)) in layout.slots().iter().zip(values).enumerate() {
-        let column = &schema.columns[position];
-        let at = start + slot.at;
-        let fixed = match value {
-            Value::Null if slot.nullable => {
-                out[start + position / 8] |= 1 << (position % 8);
-                continue;
-            }
-            Value::Decimal(v) if is_wide(slot.data_type) => {
-                check::decimal(schema, column, *v)?;
-                out[at..at + 16].copy_from_slice(&v.to_le_bytes());
-                continue;
-            }
-            Value::Text(_) | Value::Bytes(_) => {
-                let bytes = check::variable(schema, column, value)?;
-                let offset = out.len() - start;
-                row_size(schema, offset + bytes.len())?;
-                out.extend_from_slice(bytes);
-                offset as u64 | (bytes.len() as u64) << 32
-            }
-            other => check::fixed(schema, column, other)?,
-        };
-        out[at..at + 8].copy_from_slice(&fixed.to_le_bytes());
+    for (position, value) in values.iter().enumerate() {
+        encode_value(layout, position, value, start, out)?;
     }
+    Ok(())
+}
+
+/// Writes `value` into the row that begins at `start` and ends `out`.
+#[inline]
+fn encode_value(layout: &RowLayout, position: usize, value: &Value, start: usize, out: &mut Vec<u8>) -> Result<()> {
+    let (schema, slot) = (layout.schema(), &layout.slots()[position]);
+    let column = &schema.columns[position];
+    let at = start + slot.at;
+    let fixed = match value {
+        Value::Null if slot.nullable => {
+            out[start + position / 8] |= 1 << (position % 8);
+            return Ok(());
+        }
+        Value::Decimal(v) if is_wide(slot.data_type) => {
+            check::decimal(schema, column, *v)?;
+            out[at..at + 16].copy_from_slice(&v.to_le_bytes());
+            return Ok(());
+        }
+        Value::Text(_) | Value::Bytes(_) => {
+            let bytes = check::variable(schema, column, value)?;
+            let offset = out.len() - start;
+            row_size(schema, offset + bytes.len())?;
+            out.extend_from_slice(bytes);
+            offset as u64 | (bytes.len() as u64) << 32
+        }
+        other => check::fixed(schema, column, other)?,
+    };
+    out[at..at + 8].copy_from_slice(&fixed.to_le_bytes());
     Ok(())
 }
 

@@ -71,7 +71,6 @@ type Key = (FileId, u64);
 pub struct BlockCache {
     shards: Box<[Mutex<Shard>]>,
     shard_bytes_max: usize,
-    hits: AtomicU64,
     misses: AtomicU64,
     files: Mutex<HashMap<FileId, Weak<SegmentFile>>>,
 }
@@ -83,6 +82,8 @@ struct Shard {
     free: Vec<usize>,
     hand: usize,
     bytes: usize,
+    /// Counted here, so that readers of different shards have nothing in common.
+    hits: u64,
 }
 
 #[derive(Debug)]
@@ -101,7 +102,6 @@ impl BlockCache {
         Arc::new(Self {
             shards: (0..shards).map(|_| Mutex::default()).collect(),
             shard_bytes_max: usize::try_from(bytes_max / shards).unwrap_or(usize::MAX),
-            hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
             files: Mutex::default(),
         })
@@ -111,7 +111,7 @@ impl BlockCache {
     #[must_use]
     pub fn stats(&self) -> CacheStats {
         CacheStats {
-            hits: self.hits.load(Ordering::Relaxed),
+            hits: self.shards.iter().map(|s| s.lock().hits).sum(),
             misses: self.misses.load(Ordering::Relaxed),
             bytes: self.shards.iter().map(|s| s.lock().bytes as u64).sum(),
             bytes_max: self.shard_bytes_max as u64 * self.shards.len() as u64,
@@ -152,7 +152,6 @@ impl BlockCache {
         let shard = hash_combine(hash_u64(file.0), offset) % self.shards.len() as u64;
         let Some(shard) = self.shards.get(shard as usize) else { return load() };
         if let Some(block) = shard.lock().get(&key) {
-            self.hits.fetch_add(1, Ordering::Relaxed);
             return Ok(block);
         }
         self.misses.fetch_add(1, Ordering::Relaxed);
@@ -166,6 +165,7 @@ impl Shard {
     fn get(&mut self, key: &Key) -> Option<OpenBlock> {
         let entry = self.clock.get_mut(*self.places.get(key)?)?.as_mut()?;
         entry.used = true;
+        self.hits += 1;
         Some(entry.block.clone())
     }
 

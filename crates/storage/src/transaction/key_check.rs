@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hashbrown::HashSet;
+use hashbrown::HashTable;
 
 use crate::commit::own_key_conflict;
 use crate::error::Result;
@@ -12,7 +12,7 @@ use crate::main_store::Run;
 use crate::order::first_shared_key;
 use crate::point;
 use crate::row::RowBuffer;
-use crate::row::key::TableKey;
+use crate::row::key::{TableKey, hash_key};
 use crate::schema::TableSchema;
 use crate::transaction::statement::TableDeletes;
 use crate::txn::OwnKeys;
@@ -23,33 +23,50 @@ pub(super) struct KeyCheck<'a> {
     pub schema: &'a TableSchema,
     /// The snapshot and the transaction's earlier statements.
     pub view: Arc<TableView>,
-    /// The keys of the table.
-    pub keys: &'a [TableKey],
-    /// The same, of the transaction's own buffered rows; empty when there are none.
+    /// The keys of the table, with those of the transaction's own buffered rows.
     pub own: &'a [OwnKeys],
     pub deleted: &'a TableDeletes,
+}
+
+/// A row of the statement, and the hash of one of its keys.
+struct Seen {
+    hash: u64,
+    row: usize,
 }
 
 impl KeyCheck<'_> {
     /// Buffered rows against one another, the transaction's own rows, and the stores. As they come, and of each row one key after
     /// the other: the first that is taken is the one to tell.
     pub fn rows(&self, rows: &RowBuffer) -> Result<()> {
-        let mut seen: Vec<HashSet<Box<[u8]>>> = self.keys.iter().map(|_| HashSet::with_capacity(rows.len())).collect();
+        // One row has none beside it.
+        let others = if rows.len() > 1 { rows.len() } else { 0 };
+        let mut seen: Vec<HashTable<Seen>> = self.own.iter().map(|_| HashTable::with_capacity(others)).collect();
+        let (mut key, mut theirs) = (Vec::new(), Vec::new());
         for row in 0..rows.len() {
-            for (table_key, seen) in self.keys.iter().zip(&mut seen) {
-                let mut key = Vec::new();
-                if !table_key.encode_row(rows.row(row), &mut key) {
+            for (own, seen) in self.own.iter().zip(&mut seen) {
+                key.clear();
+                if !own.key().encode_row(rows.row(row), &mut key) {
                     continue;
                 }
-                let id = table_key.id();
-                if self.in_own_rows(id, &key)
+                let id = own.id();
+                if self.in_own_rows(own, &key)
                     || self.in_own_runs(id, &key)?
                     || point::find(&self.view, id, &key, |row| self.counts(row))?.is_some()
-                    || seen.contains(key.as_slice())
                 {
                     return Err(duplicate_key(self.schema, id, &key));
                 }
-                seen.insert(key.into());
+                if others == 0 {
+                    continue;
+                }
+                let hash = hash_key(&key);
+                let same = |before: &Seen| {
+                    theirs.clear();
+                    before.hash == hash && own.key().encode_row(rows.row(before.row), &mut theirs) && theirs == key
+                };
+                if seen.find(hash, same).is_some() {
+                    return Err(duplicate_key(self.schema, id, &key));
+                }
+                seen.insert_unique(hash, Seen { hash, row }, |seen| seen.hash);
             }
         }
         Ok(())
@@ -58,7 +75,7 @@ impl KeyCheck<'_> {
     /// Rows written aside against everything else. They are distinct among themselves: the loader saw to that.
     pub fn runs(&self, rows: &RowBuffer, runs: &[Arc<Run>]) -> Result<()> {
         let mut bytes = Vec::new();
-        for (run, key) in runs.iter().flat_map(|run| self.keys.iter().map(move |key| (run, key))) {
+        for (run, key) in runs.iter().flat_map(|run| self.own.iter().map(move |own| (run, own.key()))) {
             let id = key.id();
             for row in 0..rows.len() {
                 bytes.clear();
@@ -98,10 +115,8 @@ impl KeyCheck<'_> {
         Ok(())
     }
 
-    fn in_own_rows(&self, id: KeyId, key: &[u8]) -> bool {
-        let (Some(own), Some(keys)) = (self.view.own(), self.own.iter().find(|keys| keys.id() == id)) else {
-            return false;
-        };
+    fn in_own_rows(&self, keys: &OwnKeys, key: &[u8]) -> bool {
+        let Some(own) = self.view.own() else { return false };
         keys.find(key, own.rows()).is_some_and(|offset| self.counts(RowRef::new(own.rows().id(), offset)))
     }
 

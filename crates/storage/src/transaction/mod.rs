@@ -124,9 +124,12 @@ impl Transaction {
     /// # Errors
     /// NotFound (42P01).
     pub fn view(&self, table: TableId) -> Result<Arc<TableView>> {
-        let schema = self.catalog.table(table).ok_or_else(no_table)?.clone();
         let own = self.writes.tables.get(&table).cloned();
         self.looked.store(true, Ordering::Relaxed);
+        if own.is_none() && self.writes.ddl.is_empty() && Arc::ptr_eq(&self.catalog, &self.snapshot.root().catalog) {
+            return TableView::at(&self.snapshot, table).map(Arc::new).ok_or_else(no_table);
+        }
+        let schema = self.catalog.table(table).ok_or_else(no_table)?.clone();
         let stands = matches!(Standing::of(&self.writes.ddl, &schema), Standing::Kept(_));
         let version = match self.snapshot.root().tables.get(&table).filter(|_| stands) {
             Some(version) => version.clone(),
@@ -176,9 +179,9 @@ impl Transaction {
         self.check_version(&writes.schema)?;
         self.check_own_references(&writes)?;
         if writes.schema.has_keys() {
+            self.enter_keys(&writes.schema);
             let (view, own) = (self.view(writes.schema.id)?, self.own_keys(writes.schema.id));
-            let keys = TableKey::all(&writes.schema);
-            let check = KeyCheck { schema: &writes.schema, view, keys: &keys, own, deleted: &writes.deleted };
+            let check = KeyCheck { schema: &writes.schema, view, own, deleted: &writes.deleted };
             check.rows(&writes.rows)?;
             check.runs(&writes.rows, &writes.runs)?;
         }
@@ -215,6 +218,15 @@ impl Transaction {
 
     /// Forgets the transaction's writes; so does dropping it.
     pub fn rollback(self) {}
+
+    /// Makes a place for the keys of buffered rows of `schema`'s table.
+    fn enter_keys(&mut self, schema: &TableSchema) {
+        if !self.keys.contains_key(&schema.id)
+            && let Some(keys) = self.new_keys(schema)
+        {
+            self.keys.insert(schema.id, keys);
+        }
+    }
 
     /// Keys of the buffered rows of `table`, one for each of its keys if there are any.
     fn own_keys(&self, table: TableId) -> &[OwnKeys] {

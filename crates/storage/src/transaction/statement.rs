@@ -121,7 +121,7 @@ impl StatementWrites {
         if self.loader.is_none() && fits && is_small {
             self.inserted += rows.len() as u64;
             match &mut self.rows {
-                Some(buffer) => rows.rows().for_each(|row| buffer.push_row(row)),
+                Some(buffer) => buffer.push_rows(&rows),
                 None => self.rows = Some(rows),
             }
             return Ok(());

@@ -56,11 +56,7 @@ impl Transaction {
     /// Takes `writes` over.
     pub(super) fn take_over(&mut self, writes: Finished) {
         let Finished { schema, rows, runs, deleted } = writes;
-        if !self.keys.contains_key(&schema.id)
-            && let Some(keys) = self.new_keys(&schema)
-        {
-            self.keys.insert(schema.id, keys);
-        }
+        self.enter_keys(&schema);
         let memory = &self.engine.memory;
         let own =
             self.writes.tables.entry(schema.id).or_insert_with(|| Arc::new(TableWrites::new(schema.clone(), memory)));

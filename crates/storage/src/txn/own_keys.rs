@@ -37,6 +37,12 @@ impl OwnKeys {
         Self { of, entries: HashTable::new(), charge, key: Vec::new() }
     }
 
+    /// The key of the table.
+    #[must_use]
+    pub fn key(&self) -> &TableKey {
+        &self.of
+    }
+
     /// Which key of the table.
     #[must_use]
     pub fn id(&self) -> KeyId {
@@ -64,6 +70,9 @@ impl OwnKeys {
     /// The row of `rows` that has `key`.
     #[must_use]
     pub fn find(&self, key: &[u8], rows: &OwnRows) -> Option<u32> {
+        if self.entries.is_empty() {
+            return None;
+        }
         let hash = hash_key(key);
         let mut theirs = Vec::new();
         let has_key = |entry: &Entry| {

@@ -38,9 +38,7 @@ impl OwnChunk {
     }
 
     fn append(&mut self, rows: &RowBuffer) {
-        for row in rows.rows() {
-            self.rows.push_row(row);
-        }
+        self.rows.push_rows(rows);
         self.charge.resize(self.rows.bytes());
     }
 }

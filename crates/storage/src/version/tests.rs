@@ -141,3 +141,44 @@ fn versions_keep_runs_in_order_of_age() {
     assert!(there(ContainerId(102)) && !there(ContainerId(101)));
     assert!(there(output.segments()[0].segment.id()) && !there(runs[1].segments()[0].segment.id()));
 }
+
+/// Threads take snapshots while commits, with roots and without, come in and become visible: each snapshot stands on the root of its
+/// timestamp, and whoever asks what is needed learns of all that stand below the mark he is told.
+#[test]
+fn snapshots_are_taken_and_registered_in_one_step() {
+    const COMMITS: u64 = 30_000;
+    let timeline = Timeline::new(root(0), CommitTs::ZERO);
+    let told = parking_lot::Mutex::new(vec![CommitTs::ZERO]);
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for reader in 0..3 {
+            let (timeline, told, done) = (&timeline, &told, &done);
+            scope.spawn(move || {
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    let base = if reader == 0 { Base::Applied } else { Base::Visible };
+                    let snapshot = timeline.snapshot(base, reader == 0);
+                    let ts = snapshot.ts();
+                    assert_eq!(snapshot.root().valid_from.0, ts.0 / 3 * 3);
+                    let needed = told.lock().clone();
+                    assert!(needed.last() <= Some(&ts) || needed.contains(&ts), "{ts:?} is missing in {needed:?}");
+                    assert!(reader > 0 || timeline.oldest_writer() <= ts);
+                }
+            });
+        }
+        let (timeline, told, done) = (&timeline, &told, &done);
+        scope.spawn(move || {
+            while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                *told.lock() = timeline.needed();
+            }
+        });
+        for ts in 1..=COMMITS {
+            timeline.apply(CommitTs(ts), (ts % 3 == 0).then(|| root(ts)));
+            if ts % 9 == 0 {
+                timeline.replace_newest(root(ts));
+            }
+            timeline.advance_visible(CommitTs(ts - ts % 2));
+        }
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    assert_eq!((timeline.oldest_snapshot(), timeline.needed()), (None, vec![CommitTs(COMMITS)]));
+}

@@ -1,12 +1,29 @@
 //! The marks *applied* and *visible*, and registered snapshots.
+//!
+//! Snapshots are taken by every statement of every thread, the marks move with every commit, and roots change rarely. So each
+//! thread registers its snapshots with a stripe of its own, under that stripe's lock, and shares no other memory that is written to.
+//!
+//! 1. A stripe may know the roots that snapshots at the marks stand on. Whoever changes one of these roots holds all stripes
+//!    meanwhile and takes what they know away: while a stripe is held, what it knows holds.
+//! 2. A snapshot holds its stripe, reads the mark, and registers. It is one step: the mark may move on meanwhile, the root may not.
+//! 3. Whoever asks what is registered reads *visible* first and then each stripe. A snapshot that a stripe does not show yet is taken
+//!    after the look at it, and stands at or above the mark that was read.
+//!
+//! Locks: the roots, then stripes in order.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::cell::Cell;
+use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
-use crate::ids::CommitTs;
+use crate::ids::{CommitTs, TableId};
 use crate::version::Root;
+use crate::version::view::ViewedTable;
+
+/// Stripes of a time line: more than threads that are likely to run at once.
+const STRIPES: usize = 32;
 
 /// Which mark a transaction starts at (contract 2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -20,34 +37,60 @@ pub enum Base {
 }
 
 /// How many registered snapshots stand at a timestamp.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Pins {
+    ts: CommitTs,
     readers: usize,
     writers: usize,
 }
 
+/// A root as the snapshots of one stripe share it.
 #[derive(Debug)]
-struct State {
-    applied: CommitTs,
-    visible: CommitTs,
-    /// Roots in `valid_from` order; the first is the newest at or below *visible*.
-    roots: VecDeque<Arc<Root>>,
-    pins: BTreeMap<CommitTs, Pins>,
+struct Held {
+    root: Arc<Root>,
+    /// Tables that were looked at, as the views of the stripe share them.
+    tables: Mutex<Vec<Arc<ViewedTable>>>,
 }
 
-/// The database's time line. One short lock, taken for a snapshot, a commit's publication and a mark's advance.
+impl Held {
+    fn new(root: Arc<Root>) -> Arc<Self> {
+        Arc::new(Self { root, tables: Mutex::default() })
+    }
+}
+
+/// What one stripe knows.
+#[derive(Debug, Default)]
+struct Pinned {
+    /// The root at *visible*, if it is known.
+    at_visible: Option<Arc<Held>>,
+    /// The newest root, if it is known.
+    newest: Option<Arc<Held>>,
+    /// Ascending by timestamp.
+    pins: Vec<Pins>,
+}
+
+/// Registered snapshots of some threads. Alone in its cache lines.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Stripe(Mutex<Pinned>);
+
+/// The database's time line.
 #[derive(Debug)]
 pub struct Timeline {
-    state: Mutex<State>,
+    applied: AtomicU64,
+    visible: AtomicU64,
+    /// Roots in `valid_from` order; the first is the newest at or below *visible*. The marks move under this lock.
+    roots: Mutex<VecDeque<Arc<Root>>>,
+    stripes: Box<[Arc<Stripe>]>,
 }
 
 /// A registered snapshot: timestamp and root. While it lives, whatever it can read stays.
 #[derive(Debug)]
 pub struct Snapshot {
     ts: CommitTs,
-    root: Arc<Root>,
+    held: Arc<Held>,
     writes: bool,
-    timeline: Arc<Timeline>,
+    stripe: Arc<Stripe>,
 }
 
 impl Snapshot {
@@ -60,23 +103,65 @@ impl Snapshot {
     /// Tables and containers as of the snapshot.
     #[must_use]
     pub fn root(&self) -> &Arc<Root> {
-        &self.root
+        &self.held.root
+    }
+
+    /// A table of the snapshot for its views; `None` if it is not there.
+    pub(super) fn table(&self, id: TableId) -> Option<Arc<ViewedTable>> {
+        let mut tables = self.held.tables.lock();
+        if let Some(known) = tables.iter().find(|table| table.schema.id == id) {
+            return Some(known.clone());
+        }
+        let schema = self.held.root.catalog.table(id)?.clone();
+        let version = self.held.root.tables.get(&id)?.clone();
+        let table = Arc::new(ViewedTable { schema, version });
+        tables.push(table.clone());
+        Some(table)
     }
 }
 
 impl Drop for Snapshot {
     fn drop(&mut self) {
-        let mut state = self.timeline.state.lock();
-        let Some(pins) = state.pins.get_mut(&self.ts) else { return };
-        if self.writes {
-            pins.writers -= 1;
-        } else {
-            pins.readers -= 1;
-        }
-        if pins.readers + pins.writers == 0 {
-            state.pins.remove(&self.ts);
+        self.stripe.0.lock().unpin(self.ts, self.writes);
+    }
+}
+
+impl Pinned {
+    fn pin(&mut self, ts: CommitTs, writes: bool) {
+        let at = match self.pins.binary_search_by_key(&ts, |pins| pins.ts) {
+            Ok(at) => at,
+            Err(at) => {
+                self.pins.insert(at, Pins { ts, readers: 0, writers: 0 });
+                at
+            }
+        };
+        if let Some(pins) = self.pins.get_mut(at) {
+            *if writes { &mut pins.writers } else { &mut pins.readers } += 1;
         }
     }
+
+    fn unpin(&mut self, ts: CommitTs, writes: bool) {
+        let Ok(at) = self.pins.binary_search_by_key(&ts, |pins| pins.ts) else { return };
+        let Some(pins) = self.pins.get_mut(at) else { return };
+        *if writes { &mut pins.writers } else { &mut pins.readers } -= 1;
+        if pins.readers + pins.writers == 0 {
+            self.pins.remove(at);
+        }
+    }
+}
+
+/// The stripe of the calling thread: threads take turns.
+fn stripe_of_thread() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local!(static STRIPE: Cell<Option<usize>> = const { Cell::new(None) });
+    STRIPE.with(|stripe| match stripe.get() {
+        Some(number) => number,
+        None => {
+            let number = NEXT.fetch_add(1, Ordering::Relaxed) % STRIPES;
+            stripe.set(Some(number));
+            number
+        }
+    })
 }
 
 impl Timeline {
@@ -84,118 +169,185 @@ impl Timeline {
     #[must_use]
     pub fn new(root: Arc<Root>, at: CommitTs) -> Arc<Self> {
         Arc::new(Self {
-            state: Mutex::new(State { applied: at, visible: at, roots: VecDeque::from([root]), pins: BTreeMap::new() }),
+            applied: AtomicU64::new(at.0),
+            visible: AtomicU64::new(at.0),
+            roots: Mutex::new(VecDeque::from([root])),
+            stripes: (0..STRIPES).map(|_| Arc::default()).collect(),
         })
     }
 
     /// Takes and registers a snapshot in one step. `writes` says that a transaction may name rows of it in a commit, so
     /// that forwarding is kept for it (contract 3).
     #[must_use]
-    pub fn snapshot(self: &Arc<Self>, base: Base, writes: bool) -> Arc<Snapshot> {
-        let mut state = self.state.lock();
-        let ts = match base {
-            Base::Visible => state.visible,
-            Base::Applied => state.applied,
+    pub fn snapshot(&self, base: Base, writes: bool) -> Arc<Snapshot> {
+        Arc::new(self.take_snapshot(base, writes))
+    }
+
+    /// As [`Timeline::snapshot`], for one that is not shared.
+    #[must_use]
+    pub fn take_snapshot(&self, base: Base, writes: bool) -> Snapshot {
+        let stripe = &self.stripes[stripe_of_thread()];
+        let mut pinned = stripe.0.lock();
+        let known = match base {
+            Base::Visible => &pinned.at_visible,
+            Base::Applied => &pinned.newest,
         };
-        let root = state.root_at(ts);
-        let pins = state.pins.entry(ts).or_default();
-        if writes {
-            pins.writers += 1;
-        } else {
-            pins.readers += 1;
-        }
-        Arc::new(Snapshot { ts, root, writes, timeline: self.clone() })
+        let held = match known {
+            Some(held) => held.clone(),
+            None => {
+                drop(pinned);
+                let roots = self.roots.lock();
+                pinned = stripe.0.lock();
+                let held = Held::new(match base {
+                    Base::Visible => root_at(&roots, self.visible()),
+                    Base::Applied => newest(&roots),
+                });
+                let known = match base {
+                    Base::Visible => &mut pinned.at_visible,
+                    Base::Applied => &mut pinned.newest,
+                };
+                *known = Some(held.clone());
+                held
+            }
+        };
+        // Only now: while the stripe is held this root stays the one at the mark, wherever that moves.
+        let ts = match base {
+            Base::Visible => self.visible(),
+            Base::Applied => self.applied(),
+        };
+        pinned.pin(ts, writes);
+        drop(pinned);
+        Snapshot { ts, held, writes, stripe: stripe.clone() }
     }
 
     /// The newest root and the mark *applied*. Stable only for a holder of the commit lock.
     #[must_use]
     pub fn present(&self) -> (CommitTs, Arc<Root>) {
-        let state = self.state.lock();
-        (state.applied, state.newest())
+        let roots = self.roots.lock();
+        (self.applied(), newest(&roots))
     }
 
     /// Moves *applied* to `ts`, with `root` if the commit, install or DDL made one. Called under the commit lock, when all
     /// of it is in memory.
     pub fn apply(&self, ts: CommitTs, root: Option<Arc<Root>>) {
-        let mut state = self.state.lock();
-        debug_assert!(ts == state.applied.next());
-        state.applied = ts;
-        if let Some(root) = root {
-            debug_assert!(root.valid_from == ts);
-            state.roots.push_back(root);
-        }
+        debug_assert!(ts == self.applied().next());
+        let mut roots = self.roots.lock();
+        let Some(root) = root else { return self.applied.store(ts.0, Ordering::Release) };
+        debug_assert!(root.valid_from == ts);
+        let mut stripes = self.hold_all();
+        roots.push_back(root);
+        self.applied.store(ts.0, Ordering::Release);
+        let known: Vec<_> = stripes.iter_mut().map(|stripe| stripe.newest.take()).collect();
+        drop(stripes);
+        drop(roots);
+        drop(known);
     }
 
     /// Puts `root`, which holds the same rows at every timestamp, in the newest one's place: a freeze.
     pub fn replace_newest(&self, root: Arc<Root>) {
-        let mut state = self.state.lock();
-        debug_assert!(state.roots.back().is_some_and(|newest| newest.valid_from == root.valid_from));
-        state.roots.pop_back();
-        state.roots.push_back(root);
+        let mut roots = self.roots.lock();
+        debug_assert!(roots.back().is_some_and(|newest| newest.valid_from == root.valid_from));
+        let mut stripes = self.hold_all();
+        let replaced = roots.pop_back();
+        roots.push_back(root);
+        // The one at *visible* may be the newest.
+        let known: Vec<_> = stripes.iter_mut().map(|stripe| (stripe.newest.take(), stripe.at_visible.take())).collect();
+        drop(stripes);
+        drop(roots);
+        drop((replaced, known));
     }
 
     /// Moves *visible* up to `ts` (never back) and forgets roots that no new snapshot can use. Their versions die as soon
     /// as no registered snapshot holds them.
     pub fn advance_visible(&self, ts: CommitTs) {
-        let mut dead = Vec::new();
-        let mut state = self.state.lock();
-        // A record may be durable before its commit has finished applying.
-        let ts = ts.min(state.applied);
-        if ts <= state.visible {
+        if ts <= self.visible() {
             return;
         }
-        state.visible = ts;
-        while state.roots.get(1).is_some_and(|root| root.valid_from <= ts) {
-            dead.extend(state.roots.pop_front());
+        let mut roots = self.roots.lock();
+        // A record may be durable before its commit has finished applying.
+        let ts = ts.min(self.applied());
+        if ts <= self.visible() {
+            return;
         }
-        drop(state);
-        drop(dead);
+        if roots.get(1).is_none_or(|next| next.valid_from > ts) {
+            return self.visible.store(ts.0, Ordering::Release);
+        }
+        let mut stripes = self.hold_all();
+        self.visible.store(ts.0, Ordering::Release);
+        let mut dead = Vec::new();
+        while roots.get(1).is_some_and(|root| root.valid_from <= ts) {
+            dead.extend(roots.pop_front());
+        }
+        let known: Vec<_> = stripes.iter_mut().map(|stripe| stripe.at_visible.take()).collect();
+        drop(stripes);
+        drop(roots);
+        drop((dead, known));
+    }
+
+    /// As [`Timeline::advance_visible`], where no root is forgotten by it: in memory and at once, for a holder of the commit lock. Else
+    /// nothing happens yet.
+    pub fn advance_visible_within_root(&self, ts: CommitTs) {
+        let roots = self.roots.lock();
+        let ts = ts.min(self.applied());
+        if ts > self.visible() && roots.get(1).is_none_or(|next| next.valid_from > ts) {
+            self.visible.store(ts.0, Ordering::Release);
+        }
+    }
+
+    /// All stripes, in order. Under the lock of the roots.
+    fn hold_all(&self) -> Vec<MutexGuard<'_, Pinned>> {
+        self.stripes.iter().map(|stripe| stripe.0.lock()).collect()
     }
 
     /// The mark *visible*.
     #[must_use]
     pub fn visible(&self) -> CommitTs {
-        self.state.lock().visible
+        CommitTs(self.visible.load(Ordering::Acquire))
     }
 
     /// The mark *applied*.
     #[must_use]
     pub fn applied(&self) -> CommitTs {
-        self.state.lock().applied
+        CommitTs(self.applied.load(Ordering::Acquire))
     }
 
     /// What delete logs must be able to tell apart, ascending: registered snapshots at or below *visible*, and *visible* as the
     /// last. No snapshot is taken below *visible* any more; what ended above it stays as it is.
     #[must_use]
     pub fn needed(&self) -> Vec<CommitTs> {
-        let state = self.state.lock();
-        let mut needed: Vec<CommitTs> = state.pins.range(..state.visible).map(|(ts, _)| *ts).collect();
-        needed.push(state.visible);
+        let visible = self.visible();
+        let mut needed = vec![visible];
+        for stripe in &self.stripes {
+            needed.extend(stripe.0.lock().pins.iter().map(|pins| pins.ts).take_while(|ts| *ts < visible));
+        }
+        needed.sort_unstable();
+        needed.dedup();
         needed
     }
 
     /// The oldest timestamp at which a transaction that may write stands, or at which one may yet begin: *visible*.
     #[must_use]
     pub fn oldest_writer(&self) -> CommitTs {
-        let state = self.state.lock();
-        let standing = state.pins.iter().find(|(_, pins)| pins.writers > 0).map(|(ts, _)| *ts);
-        standing.map_or(state.visible, |ts| ts.min(state.visible))
+        let visible = self.visible();
+        let oldest = |stripe: &Arc<Stripe>| {
+            let pinned = stripe.0.lock();
+            pinned.pins.iter().find(|pins| pins.writers > 0).map(|pins| pins.ts)
+        };
+        self.stripes.iter().filter_map(oldest).min().map_or(visible, |ts| ts.min(visible))
     }
 
     /// The oldest registered snapshot, if there is one.
     #[must_use]
     pub fn oldest_snapshot(&self) -> Option<CommitTs> {
-        self.state.lock().pins.keys().next().copied()
+        self.stripes.iter().filter_map(|stripe| stripe.0.lock().pins.first().map(|pins| pins.ts)).min()
     }
 }
 
-impl State {
-    fn newest(&self) -> Arc<Root> {
-        #[expect(clippy::expect_used, reason = "`roots` starts with one and only shrinks while there are two")]
-        self.roots.back().expect("a root").clone()
-    }
+fn newest(roots: &VecDeque<Arc<Root>>) -> Arc<Root> {
+    #[expect(clippy::expect_used, reason = "`roots` starts with one and only shrinks while there are two")]
+    roots.back().expect("a root").clone()
+}
 
-    fn root_at(&self, ts: CommitTs) -> Arc<Root> {
-        self.roots.iter().rev().find(|root| root.valid_from <= ts).or(self.roots.front()).cloned().unwrap_or_default()
-    }
+fn root_at(roots: &VecDeque<Arc<Root>>, ts: CommitTs) -> Arc<Root> {
+    roots.iter().rev().find(|root| root.valid_from <= ts).or(roots.front()).cloned().unwrap_or_default()
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::delta_store::DeltaGeneration;
-use crate::ids::{CommitTs, RowRef};
+use crate::ids::{CommitTs, RowRef, TableId};
 use crate::schema::TableSchema;
 use crate::txn::TableWrites;
 use crate::version::{Snapshot, TableVersion};
@@ -12,15 +12,29 @@ use crate::version::{Snapshot, TableVersion};
 /// sent to other threads and outlive the transaction.
 #[derive(Clone, Debug)]
 pub struct TableView {
-    schema: Arc<TableSchema>,
-    version: Arc<TableVersion>,
+    table: Arc<ViewedTable>,
     own: Option<Arc<TableWrites>>,
     ts: CommitTs,
     #[expect(dead_code, reason = "held so that what the view reads stays")]
     snapshot: Option<Arc<Snapshot>>,
 }
 
+/// What views of a table at one root have in common.
+#[derive(Debug)]
+pub(super) struct ViewedTable {
+    pub(super) schema: Arc<TableSchema>,
+    pub(super) version: Arc<TableVersion>,
+}
+
 impl TableView {
+    /// The table `id` at `snapshot`, without writes of a transaction; `None` if it is not there. Many threads may take views of
+    /// one table at once and share no counter.
+    #[must_use]
+    pub fn at(snapshot: &Arc<Snapshot>, id: TableId) -> Option<Self> {
+        let table = snapshot.table(id)?;
+        Some(Self { table, own: None, ts: snapshot.ts(), snapshot: Some(snapshot.clone()) })
+    }
+
     /// `version` at `ts`, with `own` writes, under `schema`. `snapshot` keeps it alive.
     #[must_use]
     pub fn new(
@@ -30,19 +44,19 @@ impl TableView {
         ts: CommitTs,
         snapshot: Option<Arc<Snapshot>>,
     ) -> Self {
-        Self { schema, version, own, ts, snapshot }
+        Self { table: Arc::new(ViewedTable { schema, version }), own, ts, snapshot }
     }
 
     /// The schema the statement reads under.
     #[must_use]
     pub fn schema(&self) -> &Arc<TableSchema> {
-        &self.schema
+        &self.table.schema
     }
 
     /// The containers.
     #[must_use]
     pub fn version(&self) -> &Arc<TableVersion> {
-        &self.version
+        &self.table.version
     }
 
     /// The transaction's own writes to the table, if it has any.
@@ -73,7 +87,8 @@ impl TableView {
         if row.container().is_own_rows() {
             return true;
         }
-        self.version
+        self.table
+            .version
             .container(row.container())
             .is_none_or(|container| !container.deletes().is_deleted(row.offset(), self.ts))
     }

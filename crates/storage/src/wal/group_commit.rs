@@ -62,6 +62,10 @@ impl Log {
         if shared.announced.load(Ordering::Acquire) >= ts.0 {
             return Ok(());
         }
+        if shared.visible.load(Ordering::Acquire) >= ts.0 {
+            shared.announce();
+            return Ok(());
+        }
         let mut state = shared.state.lock();
         while state.visible < ts {
             if ts > state.appended.ts {
@@ -144,13 +148,17 @@ impl Log {
     /// # Errors
     /// Closed, with the cause.
     pub fn check_sound(&self) -> Result<()> {
+        // Each statement asks, and the lock is for those who append.
+        if !self.is_poisoned() {
+            return Ok(());
+        }
         self.0.state.lock().refuse_if_poisoned()
     }
 
     /// Whether writing has ended.
     #[must_use]
     pub fn is_poisoned(&self) -> bool {
-        self.0.state.lock().poisoned.is_some()
+        self.0.failed.load(Ordering::Acquire)
     }
 }
 
@@ -168,6 +176,7 @@ impl Shared {
         if state.poisoned.is_none() {
             tracing::error!(cause = %cause, "the log failed: writing ends until the database is reopened");
             state.poisoned = Some(cause);
+            self.failed.store(true, Ordering::Release);
         }
         self.progress.notify_all();
     }

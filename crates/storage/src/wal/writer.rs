@@ -5,7 +5,7 @@
 //! so an append never lacks space. A new file becomes the target in [`Log::reserve`], never in [`Log::append`].
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
@@ -136,6 +136,8 @@ pub(super) struct Shared {
     pub visible: AtomicU64,
     pub applied: AtomicU64,
     pub fsynced: AtomicU64,
+    /// Whether [`State::poisoned`] says why.
+    pub failed: AtomicBool,
     /// What the observer was told last; held while it runs.
     pub announcing: Mutex<()>,
     pub announced: AtomicU64,
@@ -232,6 +234,7 @@ impl Shared {
             visible: AtomicU64::new(visible),
             applied: AtomicU64::new(applied),
             fsynced: AtomicU64::new(fsynced),
+            failed: AtomicBool::new(false),
             announcing: Mutex::new(()),
             announced: AtomicU64::new(visible),
             observer: OnceLock::new(),

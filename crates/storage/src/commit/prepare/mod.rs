@@ -458,6 +458,10 @@ fn live_rows(writes: &TableWrites, room: &Room) -> Option<RowBuffer> {
         return None;
     }
     let mut rows = RowBuffer::new(writes.rows().layout().clone());
+    if writes.live_rows() == writes.rows().len() as u64 && writes.rows().bytes() <= room.bytes {
+        writes.rows().chunks().for_each(|chunk| rows.push_rows(chunk.rows()));
+        return Some(rows);
+    }
     for (_, row) in writes.live_rows_from(0) {
         rows.push_row(row);
         if rows.bytes() > room.bytes {
