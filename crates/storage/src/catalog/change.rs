@@ -3,8 +3,8 @@
 //! Comes in: a [`TableSchema`] and [`TableChange`]s, in the order of the statement. Goes out: the next version, or what is wrong
 //! with a change. No row is touched: a container keeps the schema it was written under, and column ids connect the two (contract 1).
 //!
-//! Invariants: ids of dropped columns are never given out again; columns of the primary key, of UNIQUE and of the sort key stay,
-//! and keep whether they may be NULL, for that is part of how keys are encoded. It does not own: expressions, which are SQL here
+//! Invariants: ids of dropped columns and keys are never given out again; columns of the primary key and of the sort key stay, and
+//! keep whether they may be NULL, for that is part of how sort keys are encoded. It does not own: expressions, which are SQL here
 //! (who renames or drops a column changes the constraints that name it in the same statement), nor whether rows fulfil what is
 //! asked of them.
 
@@ -26,7 +26,7 @@ pub enum TableChange {
         /// What rows that are there already read as.
         missing_value: Value,
     },
-    /// DROP COLUMN. CHECK constraints that name it go by changes of their own.
+    /// DROP COLUMN. UNIQUE constraints over it go with it; CHECK constraints that name it by changes of their own.
     DropColumn(ColumnId),
     /// RENAME COLUMN. CHECK constraints that name it change by [`TableChange::ReplaceCheck`].
     RenameColumn(ColumnId, String),
@@ -42,7 +42,7 @@ pub enum TableChange {
     AddCheck(Check),
     /// The CHECK constraint of that name says the same in other words.
     ReplaceCheck(Check),
-    /// DROP CONSTRAINT: of a CHECK.
+    /// DROP CONSTRAINT: of a CHECK or UNIQUE.
     DropConstraint(String),
 }
 
@@ -133,6 +133,7 @@ impl TableSchema {
             return Err(Error::unsupported(format!("dropping the last column of table \"{}\"", self.name)));
         }
         self.columns.retain(|column| column.id != id);
+        self.unique_keys.retain(|key| !key.columns.contains(&id));
         Ok(())
     }
 
@@ -159,19 +160,21 @@ impl TableSchema {
             self.checks.remove(at);
             return Ok(());
         }
+        if let Some(at) = self.unique_keys.iter().position(|key| key.name == name) {
+            // Runs keep their indexes for it until they are merged; nobody looks at them.
+            self.unique_keys.remove(at);
+            return Ok(());
+        }
         if self.has_constraint(name) {
             return Err(Error::unsupported(format!("dropping the key \"{name}\"")));
         }
         Err(no_constraint(self, name))
     }
 
-    /// What of the table's keys and order column `id` is part of.
+    /// What column `id` is part of that stays as it is: the primary key or the order.
     fn need_of(&self, id: ColumnId) -> Option<String> {
         if self.primary_key.contains(&id) {
             return Some("its primary key".to_owned());
-        }
-        if let Some(key) = self.unique_keys.iter().find(|key| key.columns.contains(&id)) {
-            return Some(format!("its unique key \"{}\"", key.name));
         }
         self.sort_key.contains(&id).then(|| "its ORDER BY".to_owned())
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use mainstem_storage::catalog::{TableDefinition, UniqueDefinition};
+use mainstem_storage::catalog::{TableChange, TableDefinition, UniqueDefinition};
 use mainstem_storage::database::Database;
 use mainstem_storage::disk::{Disk, MemDisk};
 use mainstem_storage::ids::{KeyId, TableId};
@@ -482,5 +482,112 @@ fn files_of_all_key_indexes_live_and_go_with_their_runs() {
         drop(db);
         drop(Database::open_on(disk.clone(), options()).unwrap());
         assert_eq!(files(), 0);
+    }
+}
+
+/// ALTER with `change`, in a transaction of its own.
+fn alter(db: &Database, table: TableId, change: TableChange) -> Result<()> {
+    let mut txn = begin(db);
+    txn.alter_table(table, &[change])?;
+    txn.commit().map(drop)
+}
+
+/// Rows in a run, a frozen delta and the active one.
+fn spread_out(db: &Database, table: TableId) {
+    for (number, first) in [0, 10_000, 20_000].into_iter().enumerate() {
+        let rows: Vec<Row> = (first..first + 20).map(|n| (n, n as i32, Some(format!("text {n}")))).collect();
+        let mut txn = begin(db);
+        insert(&mut txn, table, &rows).unwrap();
+        txn.commit().unwrap();
+        match number {
+            0 => db.merge(table).unwrap(),
+            1 => db.flush(table).unwrap(),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn a_key_that_is_dropped_is_in_nobodys_way() {
+    for case in cases(500) {
+        let schema = case.definition.clone().into_schema(TableId(1)).unwrap();
+        for unique in &schema.unique_keys {
+            let disk: Arc<dyn Disk> = Arc::new(MemDisk::new());
+            let db = Database::open_on(disk.clone(), options()).unwrap();
+            let table = create_as(&db, case.definition.clone());
+            spread_out(&db, table);
+            let columns: Vec<usize> = unique.columns.iter().map(|id| id.0 as usize).collect();
+            let others: Vec<&[usize]> = case.keys.iter().copied().filter(|key| *key != columns.as_slice()).collect();
+            let (_, rivals) = rivals(&columns, 3);
+            alter(&db, table, TableChange::DropConstraint(unique.name.clone())).unwrap();
+            // Rows that are in the way by another key too still are.
+            let nested = others.iter().any(|other| other.iter().all(|column| columns.contains(column)));
+            let inserted = |db: &Database| {
+                let mut txn = begin(db);
+                let done = insert(&mut txn, table, &rivals);
+                assert_eq!(state(done), if nested { "23505" } else { "ok" }, "{columns:?} of {:?}", case.keys);
+                txn
+            };
+            inserted(&db).rollback();
+            let txn = inserted(&db);
+            txn.commit().unwrap();
+            for other in others {
+                let taken = (7, 7, Some("text 7".to_owned()));
+                let new = (
+                    if other.contains(&0) { taken.0 } else { 900 },
+                    if other.contains(&1) { taken.1 } else { 900 },
+                    if other.contains(&2) { taken.2 } else { Some("text 900".to_owned()) },
+                );
+                assert_eq!(state(insert(&mut begin(&db), table, &[new])), "23505", "{other:?}");
+            }
+            let before = contents(&db, table);
+            checked(&db);
+            db.checkpoint().unwrap();
+            db.close().unwrap();
+            drop(db);
+            let db = Database::open_on(disk.clone(), options()).unwrap();
+            checked(&db);
+            db.flush(table).unwrap();
+            db.merge(table).unwrap();
+            checked(&db);
+            assert_eq!(contents(&db, table), before);
+            let indexes = db.containers().iter().filter(|container| container.kind == "key index").count();
+            let left = begin(&db).catalog().table(table).unwrap().indexed_keys().count();
+            assert_eq!(indexes, left, "one segment each");
+            db.checkpoint().unwrap();
+            db.merge(table).unwrap();
+            assert_eq!(disk.list("data").unwrap().len(), left + 1);
+        }
+    }
+}
+
+#[test]
+fn hashes_stay_true_when_a_column_takes_null_or_no_longer() {
+    for case in cases(500).into_iter().filter(|case| case.definition.sort_key.as_deref() != Some(&["s".to_owned()])) {
+        let db = memory();
+        let table = create_as(&db, case.definition.clone());
+        spread_out(&db, table);
+        let s = begin(&db).catalog().table(table).unwrap().column_named("s").unwrap().id;
+        let columns = *case.keys.iter().find(|key| key.contains(&2)).unwrap();
+        for nullable in [false, true, false] {
+            alter(&db, table, TableChange::SetNullable(s, nullable)).unwrap();
+            let random = &mut StdRng::seed_from_u64(1);
+            check_probes(&case, &begin(&db), table, random);
+            for n in [3, 10_003, 20_003] {
+                let taken = (
+                    if columns.contains(&0) { n } else { 900 },
+                    if columns.contains(&1) { n as i32 } else { 900 },
+                    Some(format!("text {n}")),
+                );
+                assert_eq!(state(insert(&mut begin(&db), table, &[taken])), "23505", "{columns:?}");
+            }
+            let without = insert(&mut begin(&db), table, &[(901, 901, None), (902, 902, None)]);
+            assert_eq!(state(without), if nullable { "ok" } else { "23502" });
+            checked(&db);
+        }
+        db.flush(table).unwrap();
+        db.merge(table).unwrap();
+        checked(&db);
+        check_probes(&case, &begin(&db), table, &mut StdRng::seed_from_u64(1));
     }
 }
