@@ -294,3 +294,45 @@ fn a_hot_counter_on_disk_makes_fewer_fsyncs_than_updates() {
     let syncs = syncs(&connection) - before;
     assert!(syncs < 160, "{syncs} fsyncs for 160 updates");
 }
+
+/// Eight connections, through plans and through the point path, want the same values of a UNIQUE key for rows of their own, and
+/// give some back: each value has one row, whoever loses is told so, and nobody sees a conflict.
+#[test]
+fn a_unique_key_has_one_winner_and_never_conflicts() {
+    const VALUES: usize = 60;
+    let database = busy();
+    let connection = database.connect().unwrap();
+    connection
+        .execute("CREATE TABLE t (k INTEGER PRIMARY KEY, a INTEGER UNIQUE, b TEXT UNIQUE, tries INTEGER NOT NULL)")
+        .unwrap();
+    let (won, lost, raised) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+    at_once(&database, 8, |thread, connection| {
+        connection.execute(&format!("SET point_path = {}", if thread % 2 == 0 { "on" } else { "off" })).unwrap();
+        let insert = connection.prepare("INSERT INTO t VALUES ($1, $2, NULL, 0)").unwrap();
+        let update = connection.prepare("UPDATE t SET b = $2 WHERE a = $1").unwrap();
+        let raise = "INSERT INTO t VALUES ($1, $2, NULL, 0) ON CONFLICT (a) DO UPDATE SET tries = t.tries + 1";
+        let raise = connection.prepare(raise).unwrap();
+        for value in 0..VALUES {
+            let key = (value * 8 + thread) as i32;
+            match insert.execute((key, value as i32)) {
+                Ok(1) => _ = won.fetch_add(1, Ordering::Relaxed),
+                Err(e) if e.sqlstate() == "23505" => {
+                    assert!(e.message().contains("\"t_a_key\""), "{e}");
+                    lost.fetch_add(1, Ordering::Relaxed);
+                }
+                other => panic!("{other:?}"),
+            }
+            raised.fetch_add(raise.execute((100_000 + key, value as i32)).unwrap(), Ordering::Relaxed);
+            // One text for all rows: moves from row to row as it is taken away.
+            match update.execute((value as i32, "the one")) {
+                Ok(1) => _ = update.execute((value as i32, None::<&str>)).unwrap(),
+                Err(e) if e.sqlstate() == "23505" => assert!(e.message().contains("\"t_b_key\""), "{e}"),
+                other => panic!("{other:?}"),
+            }
+        }
+    });
+    let [won, lost, raised] = [won, lost, raised].map(AtomicU64::into_inner);
+    assert_eq!((won, lost, raised), (VALUES as u64, 7 * VALUES as u64, 8 * VALUES as u64));
+    let sums = "SELECT count(*), count(DISTINCT a), min(tries), max(tries), count(b) FROM t";
+    assert_eq!(rows(&connection, sums), [format!("{VALUES}|{VALUES}|8|8|0")]);
+}
