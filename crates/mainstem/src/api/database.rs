@@ -51,7 +51,7 @@ impl Database {
     fn new(storage: Storage) -> Result<Self> {
         let threads = cores();
         let template = template(storage.options(), threads)?;
-        let runtime = Runtime::start(threads)?;
+        let runtime = Runtime::start(threads, storage.activity())?;
         Ok(Self(Arc::new(Shared { storage, runtime, template })))
     }
 

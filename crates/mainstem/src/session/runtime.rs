@@ -16,6 +16,7 @@ use datafusion::execution::TaskContext;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use futures::{FutureExt, StreamExt};
 use mainstem_storage::error::sqlstate;
+use mainstem_storage::version::{Activity, Work};
 use mainstem_storage::{Error, ErrorKind, Result};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinHandle};
@@ -29,11 +30,14 @@ const STACK_BYTES: usize = 32 << 20;
 
 /// The query threads of a database.
 #[derive(Debug)]
-pub(crate) struct Runtime(Option<tokio::runtime::Runtime>);
+pub(crate) struct Runtime {
+    threads: Option<tokio::runtime::Runtime>,
+    activity: Arc<Activity>,
+}
 
 impl Runtime {
-    /// Starts `threads` threads.
-    pub(crate) fn start(threads: usize) -> Result<Self> {
+    /// Starts `threads` threads. What they do is noted in `activity`, so that merges yield to it.
+    pub(crate) fn start(threads: usize, activity: Arc<Activity>) -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(threads)
             .thread_name("mainstem-query")
@@ -41,11 +45,11 @@ impl Runtime {
             .enable_all()
             .build()
             .map_err(|e| Error::io("start", "query threads", e))?;
-        Ok(Self(Some(runtime)))
+        Ok(Self { threads: Some(runtime), activity })
     }
 
     fn get(&self) -> Result<&tokio::runtime::Runtime> {
-        self.0.as_ref().ok_or_else(|| Error::closed("the database is closed"))
+        self.threads.as_ref().ok_or_else(|| Error::closed("the database is closed"))
     }
 
     /// Runs `future`, which does not wait for I/O, on the calling thread.
@@ -75,9 +79,10 @@ impl Runtime {
         context: Arc<TaskContext>,
         mut cancel: Cancel,
     ) -> Result<Batches> {
+        let activity = self.activity.clone();
         let (sender, receiver) = mpsc::channel(BATCHES_AHEAD);
         let task = self.get()?.spawn(async move {
-            let work = AssertUnwindSafe(drive(plan, context, &sender)).catch_unwind();
+            let work = AssertUnwindSafe(drive(plan, context, &activity, &sender)).catch_unwind();
             let end = tokio::select! {
                 biased;
                 error = cancel.cancelled() => Err(error),
@@ -95,18 +100,30 @@ impl Runtime {
 
 impl Drop for Runtime {
     fn drop(&mut self) {
-        if let Some(runtime) = self.0.take() {
+        if let Some(runtime) = self.threads.take() {
             // Waiting for threads is not allowed on a thread of an async runtime, where the database may be dropped.
             runtime.shutdown_background();
         }
     }
 }
 
+/// What `work` returns; merges yield to it meanwhile.
+async fn at_work<F: Future>(activity: &Activity, work: F) -> F::Output {
+    let _at_work = activity.begin(Work::Query);
+    work.await
+}
+
 type Message = Result<Option<RecordBatch>>;
 
-async fn drive(plan: Arc<dyn ExecutionPlan>, context: Arc<TaskContext>, sender: &mpsc::Sender<Message>) -> Result<()> {
+async fn drive(
+    plan: Arc<dyn ExecutionPlan>,
+    context: Arc<TaskContext>,
+    activity: &Activity,
+    sender: &mpsc::Sender<Message>,
+) -> Result<()> {
     let mut stream = execute_stream(plan, context).map_err(|e| from_datafusion(&e))?;
-    while let Some(batch) = stream.next().await {
+    // Not while the reader takes its time.
+    while let Some(batch) = at_work(activity, stream.next()).await {
         let batch = batch.map_err(|e| from_datafusion(&e))?;
         if batch.num_rows() > 0 && sender.send(Ok(Some(batch))).await.is_err() {
             break;

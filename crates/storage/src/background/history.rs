@@ -85,6 +85,11 @@ impl History {
         self.running.values().any(|running| running.runs.contains(&run))
     }
 
+    /// How many merges are under way.
+    pub fn running(&self) -> usize {
+        self.running.len()
+    }
+
     /// A merge begins, and claims its runs; returns its number.
     pub fn begin(&mut self, table: &str, plan: &MergePlan, control: &Arc<MergeControl>) -> u64 {
         self.count += 1;

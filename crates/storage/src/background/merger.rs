@@ -5,24 +5,29 @@
 //!    (contract 3).
 //! 3. Plan, job, install. Until the install is done H stays registered, so that deletes after it can be told apart, and the
 //!    claim stands.
+//! 4. A merge that nobody has asked for is paced (`pace`).
 //!
 //! Invariants: whoever holds both lanes took the long one first; only the short lane consumes deltas, from the oldest on; it is
 //! never held for longer than a short merge takes.
 
 use std::collections::BTreeMap;
+use std::num::NonZero;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, MutexGuard};
 
 use super::history::History;
 pub use super::history::{MergeState, MergeStatus};
+use super::pace::{Load, MachineClock, Pacer};
 use crate::background::unwinding;
 use crate::commit::Engine;
 use crate::error::{Error, Result};
 use crate::ids::{ContainerId, RunId, TableId};
 use crate::merge::{
-    Lane, MergeChoice, MergeControl, MergeJob, MergePlan, MergeReason, TableDescription, choose, short_rows_max,
+    Lane, MergeChoice, MergeControl, MergeJob, MergeOutcome, MergePlan, MergeReason, TableDescription, choose,
+    short_rows_max,
 };
 use crate::version::{Base, Snapshot, TableVersion};
 
@@ -30,6 +35,8 @@ use crate::version::{Base, Snapshot, TableVersion};
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 /// And at most.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
+/// Users are at work still when they were seen no longer ago.
+const USERS_PAUSE: Duration = Duration::from_millis(10);
 /// Times a merge somebody asked for is tried again when its inputs changed meanwhile.
 const ATTEMPTS_MAX: usize = 8;
 
@@ -40,6 +47,8 @@ pub struct Merger {
     long: Mutex<()>,
     /// Claims among it: locked while inputs are chosen.
     history: Mutex<History>,
+    /// Callers that wait for a merge they asked for.
+    asked: AtomicUsize,
     /// Tables whose last merge in a lane failed.
     failed: Mutex<BTreeMap<(TableId, Lane), Failed>>,
 }
@@ -51,6 +60,15 @@ struct Failed {
     pause: Duration,
     /// Not even its deltas could be flushed alone.
     deltas_too: bool,
+}
+
+/// Who wants a merge.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum For {
+    /// Nobody waits for it: it is paced.
+    Later,
+    /// A caller waits for it.
+    Caller,
 }
 
 /// A merge that has its inputs for itself.
@@ -109,8 +127,10 @@ impl Merger {
         let failed = self.failed.lock().get(&(table, lane)).copied();
         let paused = failed.is_some_and(|failed| Instant::now() < failed.until);
         if !paused {
-            match self.merge_in(engine, table, lane, |version, busy| choose(&TableDescription::of(version, busy), lane))
-            {
+            let choice = |version: &TableVersion, busy: &dyn Fn(RunId) -> bool| {
+                choose(&TableDescription::of(version, busy), lane)
+            };
+            match self.merge_in(engine, table, lane, For::Later, choice) {
                 Ok(merged) => {
                     self.failed.lock().remove(&(table, lane));
                     return Ok(merged != Merged::Nothing);
@@ -127,7 +147,8 @@ impl Merger {
             return Ok(false);
         }
         // Deltas cost every reader, and hold the log: a damaged run must not keep them.
-        let flushed = self.merge_in(engine, table, lane, |version, _| frozen_deltas_alone(version, ContainerId::MAX));
+        let flushed =
+            self.merge_in(engine, table, lane, For::Later, |version, _| frozen_deltas_alone(version, ContainerId::MAX));
         if let (Err(_), Some(failed)) = (&flushed, self.failed.lock().get_mut(&(table, lane))) {
             failed.deltas_too = true;
         }
@@ -144,15 +165,15 @@ impl Merger {
 
     /// Freezes the delta of `table` and merges its frozen deltas into a run. Never waits for a long merge.
     pub fn flush(&self, engine: &Engine, table: TableId) -> Result<()> {
+        let _asked = Asked::new(&self.asked);
         engine.freeze(table)?;
         // What is frozen later is not this caller's business: under load there would always be more.
         let (_, root) = engine.timeline.present();
         let last = root.tables.get(&table).and_then(|version| version.frozen_deltas().last().map(|delta| delta.id()));
         let Some(last) = last else { return Ok(()) };
         for _ in 0..ATTEMPTS_MAX {
-            if self.merge_in(engine, table, Lane::Short, |version, _| frozen_deltas_alone(version, last))?
-                == Merged::Nothing
-            {
+            let choice = |version: &TableVersion, _: &dyn Fn(RunId) -> bool| frozen_deltas_alone(version, last);
+            if self.merge_in(engine, table, Lane::Short, For::Caller, choice)? == Merged::Nothing {
                 break;
             }
         }
@@ -161,6 +182,7 @@ impl Merger {
 
     /// Freezes the delta of `table` and merges everything into one run.
     pub fn merge_all(&self, engine: &Engine, table: TableId) -> Result<()> {
+        let _asked = Asked::new(&self.asked);
         engine.freeze(table)?;
         for _ in 0..ATTEMPTS_MAX {
             if self.merge_whole(engine, table)? != Merged::Discarded {
@@ -178,13 +200,13 @@ impl Merger {
         let (_, root) = engine.timeline.present();
         let Some(version) = root.tables.get(&table) else { return Ok(Merged::Nothing) };
         if rows_of(version) <= short_rows_max(version.schema.options.segment_rows) {
-            return self.do_merge(engine, table, |version, _| everything(version, true));
+            return self.do_merge(engine, table, For::Caller, |version, _| everything(version, true));
         }
-        self.do_merge(engine, table, |version, _| frozen_deltas_alone(version, ContainerId::MAX))?;
+        self.do_merge(engine, table, For::Caller, |version, _| frozen_deltas_alone(version, ContainerId::MAX))?;
         // In the short lane still, so that no flush has one of the runs.
         let runs = self.claim(engine, table, |version, _| everything(version, false))?;
         drop(short);
-        runs.map_or(Ok(Merged::Nothing), |claimed| self.finish(engine, table, claimed))
+        runs.map_or(Ok(Merged::Nothing), |claimed| self.finish(engine, table, For::Caller, claimed))
     }
 
     /// Merges, oldest first.
@@ -205,10 +227,11 @@ impl Merger {
         engine: &Engine,
         table: TableId,
         lane: Lane,
+        wanted: For,
         choice: impl FnOnce(&TableVersion, &dyn Fn(RunId) -> bool) -> Option<MergeChoice>,
     ) -> Result<Merged> {
         let _lane = self.lane(lane);
-        self.do_merge(engine, table, choice)
+        self.do_merge(engine, table, wanted, choice)
     }
 
     /// One merge of `table`, if `choice` finds one to do. The caller holds a lane.
@@ -216,10 +239,11 @@ impl Merger {
         &self,
         engine: &Engine,
         table: TableId,
+        wanted: For,
         choice: impl FnOnce(&TableVersion, &dyn Fn(RunId) -> bool) -> Option<MergeChoice>,
     ) -> Result<Merged> {
         let claimed = self.claim(engine, table, choice)?;
-        claimed.map_or(Ok(Merged::Nothing), |claimed| self.finish(engine, table, claimed))
+        claimed.map_or(Ok(Merged::Nothing), |claimed| self.finish(engine, table, wanted, claimed))
     }
 
     /// Takes a snapshot, and the inputs that `choice` finds. `choice` is told which runs are another's.
@@ -243,12 +267,25 @@ impl Merger {
         Ok(Some(Claimed { number, plan, control, snapshot }))
     }
 
+    /// Does a merge that nobody has asked for.
+    fn run_paced(&self, engine: &Engine, job: MergeJob, control: &MergeControl) -> Result<MergeOutcome> {
+        let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+        let pacer = Pacer::new(MachineClock::default(), || Load {
+            cores,
+            users: engine.timeline.activity().threads(USERS_PAUSE),
+            merges: self.history.lock().running(),
+            urgent: self.asked.load(Ordering::Acquire) > 0 || engine.is_urgent(),
+        });
+        job.run_at(&|| pacer.breathe(|| !control.is_cancelled()))
+    }
+
     /// Does the merge, installs it, and lets go of its inputs.
-    fn finish(&self, engine: &Engine, table: TableId, claimed: Claimed) -> Result<Merged> {
+    fn finish(&self, engine: &Engine, table: TableId, wanted: For, claimed: Claimed) -> Result<Merged> {
         let Claimed { number, plan, control, snapshot } = claimed;
         let done = unwinding("a merge", || {
             engine.log.sync_all()?;
-            let outcome = MergeJob::new(plan, engine.load_target(), control.clone())?.run()?;
+            let job = MergeJob::new(plan, engine.load_target(), control.clone())?;
+            let outcome = if wanted == For::Caller { job.run()? } else { self.run_paced(engine, job, &control)? };
             let written = outcome.rows_written();
             Ok((engine.install(table, outcome)?.is_some(), written))
         });
@@ -260,6 +297,22 @@ impl Merger {
             Ok((true, _)) => Ok(Merged::Installed),
             Ok((false, _)) => Ok(Merged::Discarded),
         }
+    }
+}
+
+/// A caller that waits for a merge; counted while it lives.
+struct Asked<'a>(&'a AtomicUsize);
+
+impl<'a> Asked<'a> {
+    fn new(asked: &'a AtomicUsize) -> Self {
+        asked.fetch_add(1, Ordering::AcqRel);
+        Self(asked)
+    }
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

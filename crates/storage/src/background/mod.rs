@@ -7,7 +7,7 @@
 //! 2. The flush thread wakes when commits have gone by, or a writer waits for it: folds delete logs, lets go of what nobody
 //!    needs, does the short merges that the policy of `merge` wants, and shortens the log's tail: flushes the deltas that hold
 //!    it, however small or idle, then makes a checkpoint.
-//! 3. The merge thread does the long merges, beside it.
+//! 3. The merge thread does the long merges, beside it. Merges of both yield to users (`pace`).
 //!
 //! Invariants: one merge at a time in each lane, no two on the same container; a failed step leaves nothing, is shown in
 //! `mainstem.merges` and tried again; readers and writers never wait for any of it, save lock holds and back-pressure. It does
@@ -15,6 +15,7 @@
 
 mod history;
 mod merger;
+mod pace;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -17,7 +17,7 @@ use crate::recover;
 use crate::row::Value;
 use crate::settings::OpenOptions;
 use crate::transaction::{Transaction, TransactionMode};
-use crate::version::{Base, Snapshot};
+use crate::version::{Activity, Base, Snapshot};
 use crate::wal::LogStatus;
 
 #[cfg(test)]
@@ -108,6 +108,12 @@ impl Database {
         let background = Background::start(&engine);
         let (disk, lock) = directory.unzip();
         Self(Arc::new(Inner { engine, background, disk, lock: parking_lot::Mutex::new(lock) }))
+    }
+
+    /// Where work for users is noted, which background merges yield to.
+    #[must_use]
+    pub fn activity(&self) -> Arc<Activity> {
+        self.0.engine.timeline.activity().clone()
     }
 
     /// Begins a transaction.

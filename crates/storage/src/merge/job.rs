@@ -114,27 +114,36 @@ impl MergeJob {
     ///
     /// # Errors
     /// Io, Full or Corrupt; Closed (57014) when cancelled. Nothing is left behind then.
-    pub fn run(mut self) -> Result<MergeOutcome> {
-        while self.step()? {}
-        self.finish()
+    pub fn run(self) -> Result<MergeOutcome> {
+        self.run_at(&|| {})
+    }
+
+    /// As [`MergeJob::run`]; calls `breathe` between batches, and between the columns of a segment, holding no lock.
+    ///
+    /// # Errors
+    /// As [`MergeJob::run`].
+    pub fn run_at(mut self, breathe: &dyn Fn()) -> Result<MergeOutcome> {
+        while self.step(breathe)? {}
+        self.finish(breathe)
     }
 
     /// Writes the next output segment, or keeps the next whole one; false when no row is left.
-    pub(super) fn step(&mut self) -> Result<bool> {
+    pub(super) fn step(&mut self, breathe: &dyn Fn()) -> Result<bool> {
         let segment_rows = self.plan.schema.options.segment_rows.max(1) as usize;
         loop {
+            breathe();
             self.control.check()?;
             let wanted = (segment_rows - self.picks.len()).min(limits::BATCH_ROWS);
             match self.cursor.next(wanted, &mut self.picks)? {
                 Stop::Full if self.picks.len() < segment_rows => {}
-                Stop::Full => return self.write().map(|()| true),
+                Stop::Full => return self.write(breathe).map(|()| true),
                 Stop::Whole(part) if self.keeps_next(segment_rows) => {
-                    self.write()?;
+                    self.write(breathe)?;
                     self.keep(part)?;
                     return Ok(true);
                 }
                 Stop::Whole(_) => self.cursor.open_whole()?,
-                Stop::End => return self.write().map(|()| false),
+                Stop::End => return self.write(breathe).map(|()| false),
             }
         }
     }
@@ -158,13 +167,16 @@ impl MergeJob {
     }
 
     /// Writes the rows picked.
-    fn write(&mut self) -> Result<()> {
+    fn write(&mut self, breathe: &dyn Fn()) -> Result<()> {
         if self.picks.is_empty() {
             return Ok(());
         }
         let parts = self.cursor.parts();
         let gather = Gather::new(parts, &self.picks)?;
-        let columns = self.plan.schema.columns.iter().map(|column| gather.column(parts, column));
+        let columns = self.plan.schema.columns.iter().map(|column| {
+            breathe();
+            gather.column(parts, column)
+        });
         let columns = columns.collect::<Result<Vec<_>>>()?;
         self.outputs.extend(self.writer.write(&columns)?);
         for group in self.picks.chunk_by(|a, b| a.part == b.part) {
@@ -181,7 +193,7 @@ impl MergeJob {
         Ok(())
     }
 
-    fn finish(self) -> Result<MergeOutcome> {
+    fn finish(self, breathe: &dyn Fn()) -> Result<MergeOutcome> {
         let mut inputs = Vec::new();
         let streams = self.cursor.streams();
         let parts = self.cursor.parts().iter().zip(streams).zip(self.moved.iter().zip(self.places));
@@ -196,7 +208,11 @@ impl MergeJob {
             }
         }
         let forwarding = self.forwarding.finish(inputs, &self.outputs);
-        let written = self.writer.finish_while(&|| self.control.check())?;
+        let go_on = || {
+            breathe();
+            self.control.check()
+        };
+        let written = self.writer.finish_while(&go_on)?;
         MergeOutcome::new(self.plan, written, Arc::new(forwarding))
     }
 }

@@ -8,6 +8,7 @@ use mainstem_kernels::bitmap;
 use crate::error::Result;
 use crate::scan::Scan;
 use crate::scan::piece::Piece;
+use crate::version::Work;
 
 /// Iterator over batches; `None` when the queue is empty or the limit is reached.
 #[derive(Debug)]
@@ -131,6 +132,8 @@ impl Iterator for ScanWorker {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        let scan = self.scan.clone();
+        let _at_work = scan.view.begin(Work::Thread);
         self.next_batch().transpose()
     }
 }

@@ -14,7 +14,7 @@ use crate::point::KeyedTable;
 use crate::row::{RowBuffer, RowLayout, check_batch};
 use crate::schema::TableSchema;
 use crate::txn::RowSets;
-use crate::version::Snapshot;
+use crate::version::{Snapshot, Work};
 
 /// What the running statement writes: to one table, aside until the statement ends.
 #[derive(Debug)]
@@ -88,6 +88,8 @@ impl StatementWrites {
     /// Constraint or Invalid for a value the table does not take; Full or Io when written aside.
     pub fn insert(&mut self, table: &Arc<TableSchema>, batch: &RecordBatch) -> Result<()> {
         self.enter(table)?;
+        let timeline = self.engine.timeline.clone();
+        let _at_work = timeline.activity().begin(Work::Thread);
         let batch = check_batch(table, batch)?;
         self.inserted += batch.num_rows() as u64;
         if let Some(loader) = &mut self.loader {

@@ -5,18 +5,20 @@
 //! 1. A [`TableVersion`] lists the deltas and runs of a table, valid from its timestamp.
 //! 2. A [`Root`] holds the versions and the catalog of one moment.
 //! 3. The [`Timeline`] keeps the newest roots and the two marks *applied* and *visible* (contract 2), and hands out
-//!    registered snapshots.
+//!    registered snapshots. Its [`Activity`] knows who is at work for users.
 //!
 //! Invariants: versions and roots never change; a snapshot's root is the newest whose `valid_from` is at or below the
 //! snapshot; taking a snapshot and registering it is one step under one lock, so nothing it needs can be dropped between.
 //! It does not own: rows, delete logs, when anything becomes current.
 
+mod activity;
 mod forwarding;
 mod root;
 mod timeline;
 mod verify;
 mod view;
 
+pub use activity::{Activity, AtWork, Work};
 pub use forwarding::{Forward, ForwardedInput, ForwardingBuilder, ForwardingTable, Forwardings, Survivors};
 pub use root::{Container, Root, TableVersion};
 pub use timeline::{Base, Snapshot, Timeline};

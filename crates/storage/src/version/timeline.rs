@@ -19,8 +19,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::ids::{CommitTs, TableId};
-use crate::version::Root;
 use crate::version::view::ViewedTable;
+use crate::version::{Activity, Root};
 
 /// Stripes of a time line: more than threads that are likely to run at once.
 const STRIPES: usize = 32;
@@ -69,10 +69,10 @@ struct Pinned {
     pins: Vec<Pins>,
 }
 
-/// Registered snapshots of some threads. Alone in its cache lines.
-#[derive(Debug, Default)]
+/// Registered snapshots of some threads, and who is at work, of all threads. Alone in its cache lines.
+#[derive(Debug)]
 #[repr(align(128))]
-struct Stripe(Mutex<Pinned>);
+struct Stripe(Mutex<Pinned>, Arc<Activity>);
 
 /// The database's time line.
 #[derive(Debug)]
@@ -82,6 +82,7 @@ pub struct Timeline {
     /// Roots in `valid_from` order; the first is the newest at or below *visible*. The marks move under this lock.
     roots: Mutex<VecDeque<Arc<Root>>>,
     stripes: Box<[Arc<Stripe>]>,
+    activity: Arc<Activity>,
 }
 
 /// A registered snapshot: timestamp and root. While it lives, whatever it can read stays.
@@ -98,6 +99,12 @@ impl Snapshot {
     #[must_use]
     pub fn ts(&self) -> CommitTs {
         self.ts
+    }
+
+    /// Who is at work for users, at this snapshot and others.
+    #[must_use]
+    pub fn activity(&self) -> &Activity {
+        &self.stripe.1
     }
 
     /// Tables and containers as of the snapshot.
@@ -168,12 +175,20 @@ impl Timeline {
     /// A time line whose present is `root` at `at`, applied and visible.
     #[must_use]
     pub fn new(root: Arc<Root>, at: CommitTs) -> Arc<Self> {
+        let activity = Arc::<Activity>::default();
         Arc::new(Self {
             applied: AtomicU64::new(at.0),
             visible: AtomicU64::new(at.0),
             roots: Mutex::new(VecDeque::from([root])),
-            stripes: (0..STRIPES).map(|_| Arc::default()).collect(),
+            stripes: (0..STRIPES).map(|_| Arc::new(Stripe(Mutex::default(), activity.clone()))).collect(),
+            activity,
         })
+    }
+
+    /// Who is at work for users.
+    #[must_use]
+    pub fn activity(&self) -> &Arc<Activity> {
+        &self.activity
     }
 
     /// Takes and registers a snapshot in one step. `writes` says that a transaction may name rows of it in a commit, so

@@ -6,7 +6,7 @@ use crate::delta_store::DeltaGeneration;
 use crate::ids::{CommitTs, RowRef, TableId};
 use crate::schema::TableSchema;
 use crate::txn::TableWrites;
-use crate::version::{Snapshot, TableVersion};
+use crate::version::{AtWork, Snapshot, TableVersion, Work};
 
 /// A table at a snapshot, with the transaction's own writes of earlier statements. Immutable; pins its snapshot; may be
 /// sent to other threads and outlive the transaction.
@@ -15,7 +15,7 @@ pub struct TableView {
     table: Arc<ViewedTable>,
     own: Option<Arc<TableWrites>>,
     ts: CommitTs,
-    #[expect(dead_code, reason = "held so that what the view reads stays")]
+    /// Held so that what the view reads stays.
     snapshot: Option<Arc<Snapshot>>,
 }
 
@@ -45,6 +45,12 @@ impl TableView {
         snapshot: Option<Arc<Snapshot>>,
     ) -> Self {
         Self { table: Arc::new(ViewedTable { schema, version }), own, ts, snapshot }
+    }
+
+    /// `work` on it begins, if the view is of a database.
+    #[must_use]
+    pub fn begin(&self, work: Work) -> Option<AtWork<'_>> {
+        self.snapshot.as_ref().map(|snapshot| snapshot.activity().begin(work))
     }
 
     /// The schema the statement reads under.

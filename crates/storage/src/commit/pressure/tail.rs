@@ -19,6 +19,7 @@ use crate::commit::Engine;
 use crate::error::{Error, ErrorKind, Result, sqlstate};
 use crate::ids::LogPosition;
 use crate::limits;
+use crate::memory::MemoryKind;
 use crate::wal::Reservation;
 
 /// How often a waiting writer looks whether writing has ended meanwhile.
@@ -75,6 +76,13 @@ impl Engine {
     #[must_use]
     pub fn is_waited_for(&self) -> bool {
         self.is_tail_waited_for() || self.is_crowded()
+    }
+
+    /// Whether a writer waits for background work, or will before long: half of what it would wait for is taken.
+    #[must_use]
+    pub fn is_urgent(&self) -> bool {
+        let frozen = self.memory.used(MemoryKind::FrozenDeltas) > self.memory.share(MemoryKind::FrozenDeltas) / 2;
+        frozen || self.is_waited_for() || self.log_tail_bytes() > self.writers_tail_bytes() / 2
     }
 
     /// Does `attempt` to shorten the tail, and tells the writers that wait what came of it.

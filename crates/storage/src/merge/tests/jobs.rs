@@ -226,7 +226,7 @@ proptest! {
         let before = files(&world.target);
         let control = Arc::new(MergeControl::default());
         let mut job = world.job(&control);
-        let _ = job.step().unwrap();
+        let _ = job.step(&|| {}).unwrap();
         control.cancel();
         prop_assert!(job.run().is_err());
         prop_assert_eq!(files(&world.target), before);
