@@ -32,7 +32,9 @@ pub use api::{
 };
 pub use session::{Notice, TransactionStatus};
 pub use sql::{CopyStream, copy_stream, split_statements};
-pub use value::{Date, Decimal, FromValue, Params, ResultColumn, Timestamp, TimestampTz, ToValue, ValueRef};
+pub use value::{
+    Date, Decimal, FromValue, Params, ResultColumn, Time, Timestamp, TimestampTz, ToValue, Uuid, ValueRef,
+};
 
 pub use arrow;
 pub use mainstem_storage::error::sqlstate;

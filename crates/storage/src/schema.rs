@@ -35,6 +35,8 @@ pub enum DataType {
     },
     /// DATE; Arrow Date32 (days since 1970-01-01).
     Date,
+    /// TIME; Arrow Time64(Microsecond), from 00:00:00 to 23:59:59.999999.
+    Time,
     /// TIMESTAMP; Arrow Timestamp(Microsecond, None).
     Timestamp,
     /// TIMESTAMP WITH TIME ZONE; Arrow Timestamp(Microsecond, "+00:00"), stored in UTC.
@@ -44,8 +46,15 @@ pub enum DataType {
         /// The n of VARCHAR(n).
         max_chars: Option<u32>,
     },
+    /// CHAR(n); Arrow Utf8View. At most `chars` characters, held without the blanks at their end, which do not count.
+    Char {
+        /// The n of CHAR(n).
+        chars: u32,
+    },
     /// BYTEA; Arrow BinaryView.
     Bytea,
+    /// UUID; Arrow FixedSizeBinary(16), ordered by bytes. No other type has this Arrow type.
+    Uuid,
 }
 
 impl DataType {
@@ -61,11 +70,19 @@ impl DataType {
             Self::Double => ArrowType::Float64,
             Self::Decimal { precision, scale } => ArrowType::Decimal128(precision, scale),
             Self::Date => ArrowType::Date32,
+            Self::Time => ArrowType::Time64(TimeUnit::Microsecond),
             Self::Timestamp => ArrowType::Timestamp(TimeUnit::Microsecond, None),
             Self::TimestampTz => ArrowType::Timestamp(TimeUnit::Microsecond, Some("+00:00".into())),
-            Self::Text { .. } => ArrowType::Utf8View,
+            Self::Text { .. } | Self::Char { .. } => ArrowType::Utf8View,
             Self::Bytea => ArrowType::BinaryView,
+            Self::Uuid => ArrowType::FixedSizeBinary(16),
         }
+    }
+
+    /// Whether its values are text.
+    #[must_use]
+    pub fn is_text(self) -> bool {
+        matches!(self, Self::Text { .. } | Self::Char { .. })
     }
 }
 
@@ -81,11 +98,14 @@ impl fmt::Display for DataType {
             Self::Double => f.write_str("double precision"),
             Self::Decimal { precision, scale } => write!(f, "numeric({precision},{scale})"),
             Self::Date => f.write_str("date"),
+            Self::Time => f.write_str("time without time zone"),
             Self::Timestamp => f.write_str("timestamp without time zone"),
             Self::TimestampTz => f.write_str("timestamp with time zone"),
             Self::Text { max_chars: None } => f.write_str("text"),
             Self::Text { max_chars: Some(n) } => write!(f, "character varying({n})"),
+            Self::Char { chars } => write!(f, "character({chars})"),
             Self::Bytea => f.write_str("bytea"),
+            Self::Uuid => f.write_str("uuid"),
         }
     }
 }

@@ -5,10 +5,10 @@
 
 use std::fmt::Write;
 
-use arrow::array::{Array, RecordBatch};
+use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::DataType;
 use arrow::util::display::{ArrayFormatter, DurationFormat, FormatOptions};
-use mainstem::{Error, Result};
+use mainstem::{Error, Result, Uuid};
 
 static OPTIONS: FormatOptions<'static> = FormatOptions::new()
     .with_null("NULL")
@@ -35,6 +35,7 @@ enum Kind {
     Float,
     Time,
     Bytes,
+    Uuid,
 }
 
 impl<'a> Cells<'a> {
@@ -69,10 +70,14 @@ impl<'a> Cells<'a> {
         if matches!(column.kind, Kind::Bytes) {
             text.push_str("\\x");
         }
+        if let (Kind::Uuid, Some(uuids)) = (column.kind, column.array.as_fixed_size_binary_opt()) {
+            text.push_str(&uuid_text(uuids.value(row)));
+            return true;
+        }
         // Writing to a String does not fail; a value that cannot be shown says so itself.
         let _ = write!(text, "{}", column.formatter.value(row));
         match column.kind {
-            Kind::AsItIs | Kind::Bytes => {}
+            Kind::AsItIs | Kind::Bytes | Kind::Uuid => {}
             Kind::Float => spell_infinity(text, start),
             Kind::Time => shorten_time(text, start),
         }
@@ -80,10 +85,16 @@ impl<'a> Cells<'a> {
     }
 }
 
+/// The text of the UUID of these bytes.
+pub fn uuid_text(bytes: &[u8]) -> String {
+    <[u8; 16]>::try_from(bytes).map(|bytes| Uuid::from(bytes).to_string()).unwrap_or_default()
+}
+
 fn kind_of(data_type: &DataType) -> Kind {
     match data_type {
         DataType::Float16 | DataType::Float32 | DataType::Float64 => Kind::Float,
         DataType::Timestamp(..) | DataType::Time32(_) | DataType::Time64(_) => Kind::Time,
+        DataType::FixedSizeBinary(16) => Kind::Uuid,
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => Kind::Bytes,
         _ => Kind::AsItIs,
     }

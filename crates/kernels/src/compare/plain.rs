@@ -58,17 +58,22 @@ plain_int! {
     u64, plain_64, i64;
 }
 
-impl sealed::Sealed for i128 {
-    fn fast(_: &[Self], _: Self, _: Self, _: &mut [u64]) -> usize {
-        0
-    }
+macro_rules! plain_wide {
+    ($($t:ty),*) => {$(
+        impl sealed::Sealed for $t {
+            fn fast(_: &[Self], _: Self, _: Self, _: &mut [u64]) -> usize {
+                0
+            }
+        }
+        impl Plain for $t {
+            #[inline(always)]
+            fn within(self, lo: Self, hi: Self) -> bool {
+                (lo <= self) & (self <= hi)
+            }
+        }
+    )*};
 }
-impl Plain for i128 {
-    #[inline(always)]
-    fn within(self, lo: Self, hi: Self) -> bool {
-        (lo <= self) & (self <= hi)
-    }
-}
+plain_wide!(i128, u128);
 
 macro_rules! plain_float {
     ($($t:ty, $twin:ident;)*) => {$(

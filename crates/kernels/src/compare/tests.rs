@@ -124,6 +124,7 @@ fn plain_ranges_of_every_type() {
     plain(&bits.iter().map(|&b| b as i64).collect::<Vec<_>>(), |a, b| a.cmp(&b));
     plain(&bits, |a, b| a.cmp(&b));
     plain(&bits.iter().map(|&b| (i128::from(b) << 64) - 7).collect::<Vec<_>>(), |a, b| a.cmp(&b));
+    plain(&bits.iter().map(|&b| (u128::from(b) << 65) + 7).collect::<Vec<_>>(), |a, b| a.cmp(&b));
 }
 
 #[test]

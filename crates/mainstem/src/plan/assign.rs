@@ -17,6 +17,7 @@ use mainstem_storage::schema::{Column, DataType};
 use mainstem_storage::{Error, Result};
 
 use crate::sql::sql_name;
+use crate::value::{from_text, has_own_text, to_text};
 
 /// invalid_datetime_format
 const BAD_DATETIME: &str = "22007";
@@ -43,7 +44,10 @@ fn is_text(data_type: &ArrowType) -> bool {
 }
 
 fn is_time(data_type: &ArrowType) -> bool {
-    matches!(data_type, ArrowType::Date32 | ArrowType::Date64 | ArrowType::Timestamp(..))
+    matches!(
+        data_type,
+        ArrowType::Date32 | ArrowType::Date64 | ArrowType::Time32(_) | ArrowType::Time64(_) | ArrowType::Timestamp(..)
+    )
 }
 
 fn way(from: &ArrowType, to: &Column) -> Option<Way> {
@@ -52,11 +56,15 @@ fn way(from: &ArrowType, to: &Column) -> Option<Way> {
         ArrowType::Null => Way::Null,
         from if *from == target.arrow() => Way::Same,
         from if is_text(from) => match target {
-            DataType::Text { .. } => Way::Same,
+            DataType::Text { .. } | DataType::Char { .. } => Way::Same,
             _ => Way::Spelled,
         },
+        ArrowType::FixedSizeBinary(16) => match target {
+            DataType::Text { .. } | DataType::Char { .. } => Way::Text,
+            _ => return None,
+        },
         ArrowType::Dictionary(_, value) => return way(value, to),
-        from if matches!(target, DataType::Text { .. }) && !from.is_nested() && !from.is_binary() => Way::Text,
+        from if target.is_text() && !from.is_nested() && !from.is_binary() => Way::Text,
         from if from.is_numeric() => match target {
             DataType::SmallInt
             | DataType::Integer
@@ -66,8 +74,11 @@ fn way(from: &ArrowType, to: &Column) -> Option<Way> {
             | DataType::Decimal { .. } => Way::Number,
             _ => return None,
         },
+        ArrowType::Time32(_) | ArrowType::Time64(_) if target == DataType::Time => Way::Time,
+        ArrowType::Time32(_) | ArrowType::Time64(_) => return None,
         from if is_time(from) => match target {
             DataType::Date | DataType::Timestamp | DataType::TimestampTz => Way::Time,
+            DataType::Time if matches!(from, ArrowType::Timestamp(..)) => Way::Time,
             _ => return None,
         },
         from if from.is_binary() && target == DataType::Bytea => Way::Same,
@@ -93,6 +104,8 @@ fn mismatch(from: &ArrowType, to: &Column) -> Error {
         ArrowType::Int64 => "bigint".into(),
         ArrowType::Float64 => "double precision".into(),
         ArrowType::Boolean => "boolean".into(),
+        ArrowType::FixedSizeBinary(16) => "uuid".into(),
+        ArrowType::Time32(_) | ArrowType::Time64(_) => "time".into(),
         other => other.to_string().to_lowercase(),
     };
     Error::invalid(
@@ -118,6 +131,7 @@ pub(crate) fn assign(array: &ArrayRef, to: &Column) -> Result<ArrayRef> {
     match way(array.data_type(), to).ok_or_else(|| mismatch(array.data_type(), to))? {
         Way::Null => Ok(new_null_array(&target, array.len())),
         Way::Same if *array.data_type() == target => Ok(array.clone()),
+        Way::Text if has_own_text(array.data_type()) => Ok(Arc::new(to_text(array)?)),
         Way::Same | Way::Text => plain_cast(array, &target, to),
         Way::Number => number(array, to),
         Way::Spelled => spelled(array, to),
@@ -225,8 +239,13 @@ fn time(array: &ArrayRef, target: &ArrowType, to: &Column) -> Result<ArrayRef> {
 fn spelled(array: &ArrayRef, to: &Column) -> Result<ArrayRef> {
     let text = plain_cast(array, &ArrowType::Utf8View, to)?;
     let text = text.as_string_view();
-    if to.data_type == DataType::Bytea {
-        return bytes(text, to);
+    match to.data_type {
+        DataType::Bytea => return bytes(text, to),
+        DataType::Time | DataType::Uuid => {
+            return from_text(text, &to.data_type.arrow(), false)
+                .map_err(|e| e.context(format_args!("column \"{}\"", to.name)));
+        }
+        _ => {}
     }
     let trimmed: StringViewArray = text.iter().map(|t| t.map(str::trim)).collect();
     let target = to.data_type.arrow();

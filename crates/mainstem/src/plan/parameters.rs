@@ -307,8 +307,10 @@ enum Class {
     Boolean,
     Number,
     Time,
+    TimeOfDay,
     Text,
     Bytes,
+    Uuid,
 }
 
 fn class(data_type: DataType) -> Class {
@@ -321,8 +323,10 @@ fn class(data_type: DataType) -> Class {
         | DataType::Double
         | DataType::Decimal { .. } => Class::Number,
         DataType::Date | DataType::Timestamp | DataType::TimestampTz => Class::Time,
-        DataType::Text { .. } => Class::Text,
+        DataType::Time => Class::TimeOfDay,
+        DataType::Text { .. } | DataType::Char { .. } => Class::Text,
         DataType::Bytea => Class::Bytes,
+        DataType::Uuid => Class::Uuid,
     }
 }
 
@@ -342,11 +346,13 @@ fn fitted(value: ValueRef<'_>, wanted: DataType) -> Result<Parameter> {
             let rounded = v as f32;
             (rounded.is_finite() || !v.is_finite()).then_some(ValueRef::Real(rounded))
         }
-        (DataType::Text { .. }, _, _) => None,
+        (DataType::Uuid, _, ValueRef::Bytes(v)) => <[u8; 16]>::try_from(v).ok().map(|v| ValueRef::Uuid(v.into())),
+        (DataType::Char { .. }, _, ValueRef::Text(v)) => Some(ValueRef::Text(row::without_blanks(v))),
+        (DataType::Text { .. } | DataType::Char { .. }, _, _) => None,
         (_, _, ValueRef::Text(_)) => return assigned(value, wanted),
         _ => None,
     };
-    let (expected, found) = (class(wanted), value.data_type());
+    let (expected, found) = (class(wanted), fitting.unwrap_or(value).data_type());
     match found {
         Some(found) if expected != Class::Text && class(found) != expected => Err(Error::invalid(
             sqlstate::TYPE_MISMATCH,

@@ -2,13 +2,15 @@
 //! `*`, negation and SUM of integers. DataFusion wraps silently.
 //!
 //! Comes in: analysed logical plans, and the function registry. Goes out: plans whose integer arithmetic calls functions of
-//! ours, a `sum` of ours, texts of bounded length, scalar subqueries that may be NULL, shallow trees, and names for select items
+//! ours, a `sum` of ours, casts of TIME and UUID, texts of bounded length, scalar subqueries that may be NULL, shallow trees, and names for select items
 //! that repeat. It does not own: casts
 //! (they are checked already) and decimals (so are they).
 
 mod arithmetic;
 mod balance;
 mod lengths;
+mod random;
+mod spelled;
 mod subquery;
 mod sum;
 mod twins;
@@ -16,6 +18,8 @@ mod twins;
 pub(crate) use arithmetic::CheckedArithmetic;
 pub(crate) use balance::balance;
 pub(crate) use lengths::bounded;
+pub(crate) use random::random_uuid;
+pub(crate) use spelled::{SpelledCasts, TypedLiterals};
 pub(crate) use subquery::NullableSubqueries;
 pub(crate) use sum::checked_sum;
 pub(crate) use twins::name_twins;

@@ -11,6 +11,7 @@ use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder};
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::optimizer::Analyzer;
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::prelude::SessionConfig;
@@ -31,7 +32,10 @@ use super::system;
 use crate::error::from_datafusion;
 use crate::plan::Parameters;
 use crate::provider::{CATALOG, StatementCatalog, StatementTables, SystemTables};
-use crate::rules::{CheckedArithmetic, NullableSubqueries, balance, bounded, checked_sum, name_twins};
+use crate::rules::{
+    CheckedArithmetic, NullableSubqueries, SpelledCasts, TypedLiterals, balance, bounded, checked_sum, name_twins,
+    random_uuid,
+};
 use crate::sql::{CastTypes, PUBLIC, SYSTEM, TARGET_SCHEMA, state};
 
 /// Plans the statements of one connection.
@@ -66,17 +70,26 @@ pub(crate) fn template(options: &OpenOptions, threads: usize) -> Result<SessionS
     let pool = TrackConsumersPool::new(FairSpillPool::new(memory), consumers);
     let environment =
         RuntimeEnvBuilder::new().with_memory_pool(Arc::new(pool)).build_arc().map_err(|e| from_datafusion(&e))?;
+    let mut analyzer_rules = Analyzer::new().rules;
+    // Before types are coerced.
+    analyzer_rules.insert(0, Arc::new(TypedLiterals));
     let mut state = SessionStateBuilder::new()
         .with_config(config)
         .with_runtime_env(environment)
+        .with_expr_planners(vec![Arc::new(TypedLiterals)])
         .with_default_features()
         .with_type_planner(Arc::new(CastTypes))
         .with_catalog_list(Arc::new(StatementCatalog::default()))
+        .with_analyzer_rules(analyzer_rules)
         .with_analyzer_rule(Arc::new(NullableSubqueries::new()))
+        .with_analyzer_rule(Arc::new(SpelledCasts::new()))
         .with_analyzer_rule(Arc::new(CheckedArithmetic::new()))
         .build();
     state.register_udaf(Arc::new(checked_sum())).map_err(|e| from_datafusion(&e))?;
     let pool = state.runtime_env().memory_pool.clone();
+    if let Some(texts) = state.scalar_functions().get("uuid").cloned() {
+        state.register_udf(Arc::new(random_uuid(texts))).map_err(|e| from_datafusion(&e))?;
+    }
     let functions: Vec<_> = state.scalar_functions().values().cloned().collect();
     for function in functions {
         state.register_udf(bounded(function, &pool)).map_err(|e| from_datafusion(&e))?;

@@ -84,6 +84,8 @@ pub(super) fn fit(value: ValueRef<'_>, wanted: DataType) -> Option<Value> {
         | (ValueRef::Real(_), DataType::Real)
         | (ValueRef::Double(_), DataType::Double)
         | (ValueRef::Date(_), DataType::Date)
+        | (ValueRef::Time(_), DataType::Time)
+        | (ValueRef::Uuid(_), DataType::Uuid)
         | (ValueRef::Timestamp(_), DataType::Timestamp)
         | (ValueRef::TimestampTz(_), DataType::TimestampTz)
         | (ValueRef::Text(_), DataType::Text { .. })

@@ -33,6 +33,7 @@ pub(crate) fn column_type(sql: &Sql) -> Result<DataType> {
         },
         Sql::Numeric(info) | Sql::Decimal(info) | Sql::Dec(info) => decimal(sql, info)?,
         Sql::Date => DataType::Date,
+        Sql::Time(None | Some(6), TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => DataType::Time,
         Sql::Timestamp(None | Some(6), zone) => match zone {
             TimezoneInfo::None | TimezoneInfo::WithoutTimeZone => DataType::Timestamp,
             TimezoneInfo::WithTimeZone | TimezoneInfo::Tz => DataType::TimestampTz,
@@ -42,6 +43,7 @@ pub(crate) fn column_type(sql: &Sql) -> Result<DataType> {
             DataType::Text { max_chars: text_length(sql, length.as_ref())? }
         }
         Sql::Bytea => DataType::Bytea,
+        Sql::Uuid => DataType::Uuid,
         _ => return Err(Error::unsupported(format_args!("the column type {sql}"))),
     })
 }
@@ -90,11 +92,14 @@ pub(crate) fn sql_name(data_type: DataType) -> String {
         DataType::Double => "double precision".into(),
         DataType::Decimal { precision, scale } => format!("decimal({precision},{scale})"),
         DataType::Date => "date".into(),
+        DataType::Time => "time".into(),
         DataType::Timestamp => "timestamp".into(),
         DataType::TimestampTz => "timestamptz".into(),
         DataType::Text { max_chars: None } => "text".into(),
         DataType::Text { max_chars: Some(n) } => format!("varchar({n})"),
+        DataType::Char { chars } => format!("char({chars})"),
         DataType::Bytea => "bytea".into(),
+        DataType::Uuid => "uuid".into(),
     }
 }
 
@@ -111,6 +116,8 @@ impl TypePlanner for CastTypes {
             }
             Ok(data_type) => Ok(Some(Arc::new(arrow::datatypes::Field::new("", data_type.arrow(), true)))),
             Err(e) if e.sqlstate() == sqlstate::INVALID_PARAMETER => Err(DataFusionError::External(Box::new(e))),
+            // These it takes for something near.
+            Err(e) if matches!(sql, Sql::Time(..)) => Err(DataFusionError::External(Box::new(e))),
             // DataFusion knows more types (INTERVAL, arrays) than can be stored.
             Err(_) => Ok(None),
         }

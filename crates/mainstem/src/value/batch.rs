@@ -62,9 +62,11 @@ pub(crate) fn sql_type(arrow: &ArrowType) -> Option<DataType> {
             DataType::Decimal { precision: *precision, scale: *scale }
         }
         ArrowType::Date32 | ArrowType::Date64 => DataType::Date,
+        ArrowType::Time32(_) | ArrowType::Time64(_) => DataType::Time,
         ArrowType::Timestamp(_, None) => DataType::Timestamp,
         ArrowType::Timestamp(_, Some(_)) => DataType::TimestampTz,
         ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View => DataType::Text { max_chars: None },
+        ArrowType::FixedSizeBinary(16) => DataType::Uuid,
         ArrowType::Binary | ArrowType::LargeBinary | ArrowType::BinaryView | ArrowType::FixedSizeBinary(_) => {
             DataType::Bytea
         }

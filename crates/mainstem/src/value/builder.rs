@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, BinaryViewBuilder, BooleanBuilder, Date32Builder, Decimal128Builder, Float32Builder, Float64Builder,
-    Int16Builder, Int32Builder, Int64Builder, StringViewBuilder, TimestampMicrosecondBuilder,
+    ArrayRef, BinaryViewBuilder, BooleanBuilder, Date32Builder, Decimal128Builder, FixedSizeBinaryBuilder,
+    Float32Builder, Float64Builder, Int16Builder, Int32Builder, Int64Builder, StringViewBuilder,
+    Time64MicrosecondBuilder, TimestampMicrosecondBuilder,
 };
 use mainstem_storage::schema::DataType;
 
@@ -22,10 +23,12 @@ pub(crate) enum ColumnBuilder {
     /// With the scale of the column.
     Decimal(Decimal128Builder, i8),
     Date(Date32Builder),
+    Time(Time64MicrosecondBuilder),
     Timestamp(TimestampMicrosecondBuilder),
     TimestampTz(TimestampMicrosecondBuilder),
     Text(StringViewBuilder),
     Bytes(BinaryViewBuilder),
+    Uuid(FixedSizeBinaryBuilder),
 }
 
 impl ColumnBuilder {
@@ -42,12 +45,14 @@ impl ColumnBuilder {
                 Self::Decimal(Decimal128Builder::new().with_data_type(data_type.arrow()), scale)
             }
             DataType::Date => Self::Date(Date32Builder::new()),
+            DataType::Time => Self::Time(Time64MicrosecondBuilder::new()),
             DataType::Timestamp => Self::Timestamp(TimestampMicrosecondBuilder::new()),
             DataType::TimestampTz => {
                 Self::TimestampTz(TimestampMicrosecondBuilder::new().with_data_type(data_type.arrow()))
             }
-            DataType::Text { .. } => Self::Text(StringViewBuilder::new()),
+            DataType::Text { .. } | DataType::Char { .. } => Self::Text(StringViewBuilder::new()),
             DataType::Bytea => Self::Bytes(BinaryViewBuilder::new()),
+            DataType::Uuid => Self::Uuid(FixedSizeBinaryBuilder::new(16)),
         }
     }
 
@@ -73,10 +78,12 @@ impl ColumnBuilder {
                 column.append_value(v.unscaled());
             }
             (Self::Date(column), ValueRef::Date(v)) => column.append_value(v.days()),
+            (Self::Time(column), ValueRef::Time(v)) => column.append_value(v.micros()),
             (Self::Timestamp(column), ValueRef::Timestamp(v)) => column.append_value(v.micros()),
             (Self::TimestampTz(column), ValueRef::TimestampTz(v)) => column.append_value(v.micros()),
             (Self::Text(column), ValueRef::Text(v)) => return column.try_append_value(v).is_ok(),
             (Self::Bytes(column), ValueRef::Bytes(v)) => return column.try_append_value(v).is_ok(),
+            (Self::Uuid(column), ValueRef::Uuid(v)) => return column.append_value(v.as_bytes()).is_ok(),
             _ => return false,
         }
         true
@@ -93,9 +100,11 @@ impl ColumnBuilder {
             Self::Double(column) => column.append_null(),
             Self::Decimal(column, _) => column.append_null(),
             Self::Date(column) => column.append_null(),
+            Self::Time(column) => column.append_null(),
             Self::Timestamp(column) | Self::TimestampTz(column) => column.append_null(),
             Self::Text(column) => column.append_null(),
             Self::Bytes(column) => column.append_null(),
+            Self::Uuid(column) => column.append_null(),
         }
     }
 
@@ -110,9 +119,11 @@ impl ColumnBuilder {
             Self::Double(column) => Arc::new(column.finish()),
             Self::Decimal(column, _) => Arc::new(column.finish()),
             Self::Date(column) => Arc::new(column.finish()),
+            Self::Time(column) => Arc::new(column.finish()),
             Self::Timestamp(column) | Self::TimestampTz(column) => Arc::new(column.finish()),
             Self::Text(column) => Arc::new(column.finish()),
             Self::Bytes(column) => Arc::new(column.finish()),
+            Self::Uuid(column) => Arc::new(column.finish()),
         }
     }
 }

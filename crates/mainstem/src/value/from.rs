@@ -6,7 +6,7 @@ use mainstem_storage::error::sqlstate;
 use mainstem_storage::row::Value;
 use mainstem_storage::{Error, Result};
 
-use super::{Date, Decimal, Timestamp, TimestampTz, ValueRef};
+use super::{Date, Decimal, Time, Timestamp, TimestampTz, Uuid, ValueRef};
 
 /// A Rust type that a column of a row can be read as.
 ///
@@ -68,8 +68,9 @@ macro_rules! exact {
 }
 
 exact! {
-    bool => Boolean, f32 => Real, Date => Date, Timestamp => Timestamp, TimestampTz => TimestampTz,
+    bool => Boolean, f32 => Real, Date => Date, Time => Time, Timestamp => Timestamp, TimestampTz => TimestampTz,
     SystemTime => TimestampTz, &'a str => Text, String => Text, Box<str> => Text, &'a [u8] => Bytes, Vec<u8> => Bytes,
+    Uuid => Uuid, [u8; 16] => Uuid,
 }
 
 impl<'a> FromValue<'a> for f64 {

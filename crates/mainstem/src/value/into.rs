@@ -3,13 +3,14 @@
 use std::borrow::Cow;
 use std::time::SystemTime;
 
-use super::{Date, Decimal, Timestamp, TimestampTz, ValueRef};
+use super::{Date, Decimal, Time, Timestamp, TimestampTz, Uuid, ValueRef};
 
 /// A Rust value that can be bound to a parameter or appended to a table.
 ///
 /// The SQL type follows from the Rust type: `bool`, `i16`, `i32`, `i64`, `f32`, `f64` are BOOLEAN, SMALLINT, INTEGER, BIGINT,
-/// REAL, DOUBLE PRECISION (smaller integers take the next larger type); [`Decimal`], [`Date`], [`Timestamp`],
-/// [`TimestampTz`] and `SystemTime` are what their names say; strings are TEXT, bytes BYTEA; `None` is NULL.
+/// REAL, DOUBLE PRECISION (smaller integers take the next larger type); [`Decimal`], [`Date`], [`Time`],
+/// [`Timestamp`], [`TimestampTz`], [`Uuid`] and `SystemTime` are what their names say; strings are TEXT, bytes BYTEA (16 of
+/// them also spell a UUID); `None` is NULL.
 pub trait ToValue {
     /// The value.
     fn to_value(&self) -> ValueRef<'_>;
@@ -34,7 +35,7 @@ macro_rules! by_copy {
 by_copy! {
     bool => Boolean, i8 => SmallInt, u8 => SmallInt, i16 => SmallInt, u16 => Integer, i32 => Integer, u32 => BigInt,
     i64 => BigInt, f32 => Real, f64 => Double, Decimal => Decimal, Date => Date, Timestamp => Timestamp,
-    TimestampTz => TimestampTz, SystemTime => TimestampTz,
+    TimestampTz => TimestampTz, SystemTime => TimestampTz, Time => Time, Uuid => Uuid,
 }
 
 impl ToValue for str {

@@ -9,7 +9,9 @@ mod builder;
 mod decimal;
 mod from;
 mod into;
+mod spelled;
 mod time;
+mod uuid;
 
 #[cfg(test)]
 mod tests;
@@ -18,10 +20,12 @@ pub use batch::ResultColumn;
 pub use decimal::Decimal;
 pub use from::FromValue;
 pub use into::{Params, ToValue};
-pub use time::{Date, Timestamp, TimestampTz};
+pub use time::{Date, Time, Timestamp, TimestampTz};
+pub use uuid::Uuid;
 
 pub(crate) use batch::{BatchRows, only_row, sql_type};
 pub(crate) use builder::ColumnBuilder;
+pub(crate) use spelled::{TIME, UUID, from_text, has_own_text, to_text};
 
 use mainstem_storage::row::Value;
 use mainstem_storage::schema::DataType;
@@ -47,6 +51,8 @@ pub enum ValueRef<'a> {
     Decimal(Decimal),
     /// DATE.
     Date(Date),
+    /// TIME.
+    Time(Time),
     /// TIMESTAMP.
     Timestamp(Timestamp),
     /// TIMESTAMP WITH TIME ZONE.
@@ -55,6 +61,8 @@ pub enum ValueRef<'a> {
     Text(&'a str),
     /// BYTEA.
     Bytes(&'a [u8]),
+    /// UUID.
+    Uuid(Uuid),
 }
 
 impl<'a> ValueRef<'a> {
@@ -67,6 +75,7 @@ impl<'a> ValueRef<'a> {
             (Value::Int(v), DataType::Date) => {
                 i32::try_from(*v).map_or(Self::BigInt(*v), |days| Self::Date(Date::from_days(days)))
             }
+            (Value::Int(v), DataType::Time) => Time::from_micros(*v).map_or(Self::BigInt(*v), Self::Time),
             (Value::Int(v), DataType::Timestamp) => Self::Timestamp(Timestamp::from_micros(*v)),
             (Value::Int(v), DataType::TimestampTz) => Self::TimestampTz(TimestampTz::from_micros(*v)),
             (Value::Int(v), _) => Self::BigInt(*v),
@@ -76,6 +85,7 @@ impl<'a> ValueRef<'a> {
             (Value::Double(v), _) => Self::Double(*v),
             (Value::Text(v), _) => Self::Text(v),
             (Value::Bytes(v), _) => Self::Bytes(v),
+            (Value::Uuid(v), _) => Self::Uuid(Uuid::from(*v)),
             (Value::Null, _) => Self::Null,
         }
     }
@@ -99,10 +109,12 @@ impl<'a> ValueRef<'a> {
             Self::Double(_) => DataType::Double,
             Self::Decimal(v) => DataType::Decimal { precision: v.precision(), scale: v.stored_scale() },
             Self::Date(_) => DataType::Date,
+            Self::Time(_) => DataType::Time,
             Self::Timestamp(_) => DataType::Timestamp,
             Self::TimestampTz(_) => DataType::TimestampTz,
             Self::Text(_) => DataType::Text { max_chars: None },
             Self::Bytes(_) => DataType::Bytea,
+            Self::Uuid(_) => DataType::Uuid,
         })
     }
 
@@ -119,10 +131,12 @@ impl<'a> ValueRef<'a> {
             Self::Double(v) => Value::Double(if v.is_nan() { f64::NAN } else { v + 0.0 }),
             Self::Decimal(v) => Value::Decimal(v.unscaled()),
             Self::Date(v) => Value::Int(v.days().into()),
+            Self::Time(v) => Value::Int(v.micros()),
             Self::Timestamp(v) => Value::Int(v.micros()),
             Self::TimestampTz(v) => Value::Int(v.micros()),
             Self::Text(v) => Value::Text(v.into()),
             Self::Bytes(v) => Value::Bytes(v.into()),
+            Self::Uuid(v) => Value::Uuid(v.into()),
         }
     }
 }

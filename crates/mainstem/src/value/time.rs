@@ -1,6 +1,7 @@
-//! Days and instants, as storage counts them: days and microseconds since 1970-01-01.
+//! Days, times of day and instants, as storage counts them: days and microseconds since 1970-01-01, microseconds of a day.
 
 use std::fmt;
+use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
 use mainstem_storage::error::sqlstate;
@@ -61,6 +62,136 @@ impl fmt::Display for Date {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_day(f, self.0.into())
     }
+}
+
+/// A time of day, from 00:00:00 to 23:59:59.999999: microseconds since midnight.
+///
+/// ```
+/// let time: mainstem::Time = "1:30:15.50 PM".parse()?;
+/// assert_eq!(time.to_string(), "13:30:15.5");
+/// assert_eq!(mainstem::Time::from_micros(time.micros())?, time);
+/// assert_eq!("24:00:00".parse::<mainstem::Time>().unwrap_err().sqlstate(), "22008");
+/// # Ok::<(), mainstem::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Time(i64);
+
+impl Time {
+    /// The time `micros` microseconds after midnight.
+    ///
+    /// # Errors
+    /// 22008 when the day has no such time. PostgreSQL's 24:00:00 is none here.
+    pub fn from_micros(micros: i64) -> Result<Self> {
+        if (0..MICROS_OF_DAY).contains(&micros) {
+            return Ok(Self(micros));
+        }
+        Err(Error::invalid(sqlstate::DATETIME_OVERFLOW, format!("a day has no microsecond {micros}")))
+    }
+
+    /// Microseconds since midnight.
+    #[must_use]
+    pub fn micros(self) -> i64 {
+        self.0
+    }
+}
+
+/// `12:30:00.5`.
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_of_day(f, self.0)
+    }
+}
+
+/// As PostgreSQL reads it: `12:30`, `12:30:15.25`, `1230`, `123015.25`, each perhaps with AM or PM, or with an offset from UTC,
+/// which is ignored. 22007 for anything else, 22008 for fields out of range.
+impl FromStr for Time {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let malformed = || Error::invalid("22007", format!("invalid input syntax for type time: \"{text}\""));
+        let overflow =
+            || Error::invalid(sqlstate::DATETIME_OVERFLOW, format!("date/time field value out of range: \"{text}\""));
+        let (clock, half) = half_of_day(without_offset(text.trim()));
+        let (hour, minute, micros) = clock_fields(clock).ok_or_else(malformed)?;
+        let hour = match half {
+            Some(_) if hour > 12 => return Err(overflow()),
+            Some(Half::Am) if hour == 12 => 0,
+            Some(Half::Pm) if hour < 12 => hour + 12,
+            _ => hour,
+        };
+        // A second 60 is the next minute's first.
+        if hour > 23 || minute > 59 || micros >= 61_000_000 {
+            return Err(overflow());
+        }
+        Self::from_micros((hour * 60 + minute) * 60_000_000 + micros).map_err(|_| overflow())
+    }
+}
+
+enum Half {
+    Am,
+    Pm,
+}
+
+/// `text` without AM or PM.
+fn half_of_day(text: &str) -> (&str, Option<Half>) {
+    let cut = text.len().checked_sub(2).filter(|at| text.is_char_boundary(*at));
+    let (clock, last) = text.split_at(cut.unwrap_or(text.len()));
+    match last.to_ascii_lowercase().as_str() {
+        "am" => (clock.trim_end(), Some(Half::Am)),
+        "pm" => (clock.trim_end(), Some(Half::Pm)),
+        _ => (text, None),
+    }
+}
+
+/// `text` without an offset from UTC: `Z`, `+02`, `-03:30`, `+0200`.
+fn without_offset(text: &str) -> &str {
+    if let Some(clock) = text.strip_suffix(['Z', 'z']) {
+        return clock.trim_end();
+    }
+    let Some((clock, offset)) = text.rfind(['+', '-']).and_then(|at| text.split_at_checked(at)) else { return text };
+    let digits =
+        |part: &str, lengths: &[usize]| lengths.contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit());
+    let right = match offset.get(1..).unwrap_or_default().split_once(':') {
+        Some((hours, minutes)) => digits(hours, &[1, 2]) && digits(minutes, &[2]),
+        None => digits(offset.get(1..).unwrap_or_default(), &[1, 2, 4]),
+    };
+    if right { clock.trim_end() } else { text }
+}
+
+/// Hour, minute, and microseconds of the minute; `None` if that is no clock.
+fn clock_fields(clock: &str) -> Option<(i64, i64, i64)> {
+    let field = |text: &str| {
+        let right = (1..=2).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
+        if right { text.parse::<i64>().ok() } else { None }
+    };
+    let mut parts = clock.split(':');
+    let (first, rest) = (parts.next()?, parts.collect::<Vec<_>>());
+    let (hour, minute, seconds) = match rest.as_slice() {
+        [minute] => (field(first)?, field(minute)?, None),
+        [minute, seconds] => (field(first)?, field(minute)?, Some(*seconds)),
+        [] => {
+            let whole = first.split('.').next()?;
+            let (hour, minute) = (field(whole.get(..2)?)?, field(whole.get(2..4)?)?);
+            match whole.len() {
+                4 if whole.len() == first.len() => (hour, minute, None),
+                6 => (hour, minute, first.get(4..)),
+                _ => return None,
+            }
+        }
+        _ => return None,
+    };
+    let Some(seconds) = seconds else { return Some((hour, minute, 0)) };
+    let (whole, fraction) = seconds.split_once('.').unwrap_or((seconds, ""));
+    if !fraction.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    // Six digits, rounded by the seventh.
+    let mut micros = 0;
+    for at in 0..6 {
+        micros = micros * 10 + fraction.as_bytes().get(at).map_or(0, |b| i64::from(b - b'0'));
+    }
+    micros += i64::from(fraction.as_bytes().get(6).is_some_and(|b| *b >= b'5'));
+    Some((hour, minute, field(whole)? * 1_000_000 + micros))
 }
 
 /// A date and time of day, of no time zone: microseconds since 1970-01-01 00:00:00.
@@ -157,8 +288,13 @@ fn write_day(f: &mut fmt::Formatter<'_>, days: i64) -> fmt::Result {
 fn write_time(f: &mut fmt::Formatter<'_>, micros: i64) -> fmt::Result {
     let (days, of_day) = (micros.div_euclid(MICROS_OF_DAY), micros.rem_euclid(MICROS_OF_DAY));
     write_day(f, days)?;
+    f.write_str(" ")?;
+    write_of_day(f, of_day)
+}
+
+fn write_of_day(f: &mut fmt::Formatter<'_>, of_day: i64) -> fmt::Result {
     let (seconds, fraction) = (of_day / 1_000_000, of_day % 1_000_000);
-    write!(f, " {:02}:{:02}:{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60)?;
+    write!(f, "{:02}:{:02}:{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60)?;
     if fraction == 0 {
         return Ok(());
     }

@@ -28,6 +28,11 @@ pub fn printed(batch: &RecordBatch) -> Vec<Vec<String>> {
                         }),
                         DataType::Timestamp(_, None) => without_zeros(&text()),
                         DataType::Timestamp(_, Some(_)) => format!("{}+00", without_zeros(&text())),
+                        DataType::Time64(_) => without_zeros(&text()),
+                        DataType::FixedSizeBinary(16) => {
+                            let bytes = column.as_fixed_size_binary().value(row);
+                            mainstem::Uuid::from(<[u8; 16]>::try_from(bytes).unwrap()).to_string()
+                        }
                         DataType::Binary | DataType::LargeBinary | DataType::BinaryView => format!("\\x{}", text()),
                         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => match text() {
                             empty if empty.is_empty() => "(empty)".to_string(),

@@ -230,6 +230,8 @@ placement_matrix!(
         system_tables,
         transactions,
         types,
+        types_time,
+        types_uuid,
         unique,
         unique_upsert,
         update,

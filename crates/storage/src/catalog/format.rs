@@ -159,6 +159,12 @@ pub fn encode_type(out: &mut Encoder, data_type: DataType) {
             out.option(max_chars, Encoder::u32);
         }
         DataType::Bytea => tag(out, 11),
+        DataType::Time => tag(out, 12),
+        DataType::Uuid => tag(out, 13),
+        DataType::Char { chars } => {
+            tag(out, 14);
+            out.u32(chars);
+        }
     }
 }
 
@@ -186,6 +192,12 @@ pub fn decode_type(input: &mut Decoder<'_>) -> Result<DataType> {
         9 => DataType::TimestampTz,
         10 => DataType::Text { max_chars: input.option(Decoder::u32)? },
         11 => DataType::Bytea,
+        12 => DataType::Time,
+        13 => DataType::Uuid,
+        14 => match input.u32()? {
+            0 => return Err(input.corrupt("CHAR(0)")),
+            chars => DataType::Char { chars },
+        },
         other => return Err(input.corrupt(format!("unknown type {other}"))),
     })
 }
@@ -222,6 +234,10 @@ pub fn encode_value(out: &mut Encoder, value: &Value) {
             out.u8(7);
             out.bytes(v);
         }
+        Value::Uuid(v) => {
+            out.u8(8);
+            out.i128(*v as i128);
+        }
     }
 }
 
@@ -239,6 +255,7 @@ pub fn decode_value(input: &mut Decoder<'_>) -> Result<Value> {
         5 => Value::Double(f64::from_bits(input.u64()?)),
         6 => Value::Text(input.str()?.into()),
         7 => Value::Bytes(input.bytes()?.into()),
+        8 => Value::Uuid(input.i128()? as u128),
         other => return Err(input.corrupt(format!("unknown value tag {other}"))),
     })
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::builder::{BinaryViewBuilder, StringViewBuilder};
 use arrow_array::types::{
     ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
-    TimestampMicrosecondType,
+    Time64MicrosecondType, TimestampMicrosecondType,
 };
 use arrow_array::{Array, ArrayRef, BinaryViewArray, BooleanArray, PrimitiveArray, StringViewArray};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
@@ -14,6 +14,7 @@ use bytes::Bytes;
 
 use super::column::{BLOCK_ROWS, Cells, ColumnBlock, Native, Values};
 use crate::error::{Error, Result};
+use crate::row::uuid_array;
 use crate::schema::DataType;
 
 impl ColumnBlock {
@@ -46,10 +47,17 @@ impl ColumnBlock {
             Values::Int64(cells) if self.data_type == DataType::BigInt => {
                 primitive::<Int64Type>(over(cells, rows)?, nulls, self.data_type)?
             }
+            Values::Int64(cells) if self.data_type == DataType::Time => {
+                primitive::<Time64MicrosecondType>(over(cells, rows)?, nulls, self.data_type)?
+            }
             Values::Int64(cells) => primitive::<TimestampMicrosecondType>(over(cells, rows)?, nulls, self.data_type)?,
             Values::Int128(cells) => primitive::<Decimal128Type>(over(cells, rows)?, nulls, self.data_type)?,
             Values::Float32(cells) => primitive::<Float32Type>(over(cells, rows)?, nulls, self.data_type)?,
             Values::Float64(cells) => primitive::<Float64Type>(over(cells, rows)?, nulls, self.data_type)?,
+            Values::Uuid(cells) => {
+                let values = cells.as_slice().get(rows).ok_or_else(unpublished)?;
+                uuid_array(values.iter().copied(), nulls)?
+            }
             Values::Views(cells, heap) => {
                 // Buffers are listed after the views were published, so every view finds its chunk.
                 let views = over(cells, rows)?;
@@ -110,6 +118,8 @@ impl<'a, F: Fn(usize) -> Option<&'a ColumnBlock>> Gather<'a, F> {
             DataType::Integer => self.primitive::<Int32Type>(),
             DataType::Date => self.primitive::<Date32Type>(),
             DataType::BigInt => self.primitive::<Int64Type>(),
+            DataType::Time => self.primitive::<Time64MicrosecondType>(),
+            DataType::Uuid => uuid_array(self.cells::<u128>()?.into_iter(), self.nulls()?),
             DataType::Timestamp | DataType::TimestampTz => self.primitive::<TimestampMicrosecondType>(),
             DataType::Decimal { .. } => self.primitive::<Decimal128Type>(),
             DataType::Real => self.primitive::<Float32Type>(),
@@ -122,7 +132,7 @@ impl<'a, F: Fn(usize) -> Option<&'a ColumnBlock>> Gather<'a, F> {
                 })?;
                 Ok(Arc::new(builder.finish()))
             }
-            DataType::Text { .. } => {
+            DataType::Text { .. } | DataType::Char { .. } => {
                 let mut builder = StringViewBuilder::with_capacity(self.offsets.len());
                 let bad = |_| Error::internal("text of the delta is no UTF-8");
                 self.each_value(|bytes| {

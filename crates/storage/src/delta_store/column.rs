@@ -30,6 +30,7 @@ pub(super) enum Values {
     Int128(Cells<i128>),
     Float32(Cells<f32>),
     Float64(Cells<f64>),
+    Uuid(Cells<u128>),
     Views(Cells<u128>, Box<Heap>),
 }
 
@@ -49,7 +50,7 @@ macro_rules! native {
         }
     )*};
 }
-native!(u8 => Boolean, i16 => Int16, i32 => Int32, i64 => Int64, i128 => Int128, f32 => Float32, f64 => Float64);
+native!(u8 => Boolean, i16 => Int16, i32 => Int32, i64 => Int64, i128 => Int128, f32 => Float32, f64 => Float64, u128 => Uuid);
 
 /// See the module.
 pub(super) struct ColumnBlock {
@@ -72,11 +73,14 @@ impl ColumnBlock {
             DataType::Boolean => Values::Boolean(cells()),
             DataType::SmallInt => Values::Int16(cells()),
             DataType::Integer | DataType::Date => Values::Int32(cells()),
-            DataType::BigInt | DataType::Timestamp | DataType::TimestampTz => Values::Int64(cells()),
+            DataType::BigInt | DataType::Time | DataType::Timestamp | DataType::TimestampTz => Values::Int64(cells()),
             DataType::Decimal { .. } => Values::Int128(cells()),
             DataType::Real => Values::Float32(cells()),
             DataType::Double => Values::Float64(cells()),
-            DataType::Text { .. } | DataType::Bytea => Values::Views(cells(), Box::new(Heap::new())),
+            DataType::Uuid => Values::Uuid(cells()),
+            DataType::Text { .. } | DataType::Char { .. } | DataType::Bytea => {
+                Values::Views(cells(), Box::new(Heap::new()))
+            }
         };
         Self { data_type, nullable, values, nulls: Nulls::default(), sealed: OnceLock::new() }
     }
@@ -99,6 +103,7 @@ impl ColumnBlock {
             Values::Int128(cells) => push_all(cells, picks, |pick| row(pick).get_i128(position)),
             Values::Float32(cells) => push_all(cells, picks, |pick| row(pick).get_f32(position)),
             Values::Float64(cells) => push_all(cells, picks, |pick| row(pick).get_f64(position)),
+            Values::Uuid(cells) => push_all(cells, picks, |pick| row(pick).get_uuid(position)),
             Values::Views(cells, heap) => {
                 let no_room = || Error::internal("the long strings of a delta block take too many chunks");
                 let view = |pick| heap.view_of(row(pick).get_bytes(position)).ok_or_else(no_room);
@@ -124,6 +129,7 @@ impl ColumnBlock {
             Values::Int128(cells) => Value::Decimal(cells.get(row)?),
             Values::Float32(cells) => Value::Real(cells.get(row)?),
             Values::Float64(cells) => Value::Double(cells.get(row)?),
+            Values::Uuid(cells) => Value::Uuid(cells.get(row)?),
             Values::Views(cells, heap) => {
                 let bytes = heap.value(cells.as_slice(), row)?;
                 match self.data_type {
@@ -145,6 +151,7 @@ impl ColumnBlock {
             (Values::Int32(cells), Value::Int(v)) => cells.get(row).is_some_and(|c| i64::from(c) == *v),
             (Values::Int64(cells), Value::Int(v)) => cells.get(row) == Some(*v),
             (Values::Int128(cells), Value::Decimal(v)) => cells.get(row) == Some(*v),
+            (Values::Uuid(cells), Value::Uuid(v)) => cells.get(row) == Some(*v),
             (Values::Views(cells, heap), Value::Text(v)) => heap.value(cells.as_slice(), row) == Some(v.as_bytes()),
             (Values::Views(cells, heap), Value::Bytes(v)) => heap.value(cells.as_slice(), row) == Some(v),
             _ => self.value(row).as_ref() == Some(value),
@@ -163,7 +170,7 @@ impl ColumnBlock {
             Values::Int16(_) => (2, 0),
             Values::Int32(_) | Values::Float32(_) => (4, 0),
             Values::Int64(_) | Values::Float64(_) => (8, 0),
-            Values::Int128(_) => (16, 0),
+            Values::Int128(_) | Values::Uuid(_) => (16, 0),
             Values::Views(_, heap) => (16, heap.memory_bytes()),
         };
         size_of::<Self>() + width * rows + heap + self.nulls.memory_bytes()

@@ -78,6 +78,8 @@ pub(crate) fn any_table() -> impl Strategy<Value = Arc<TableSchema>> {
         (vec![(text, true), (DataType::Integer, true)], 2),
         (vec![(DataType::Double, false), (DataType::Decimal { precision: 30, scale: 2 }, false)], 2),
         (vec![(DataType::Integer, true), (DataType::Bytea, true)], 2),
+        (vec![(DataType::Uuid, false)], 1),
+        (vec![(DataType::Uuid, true), (DataType::Time, true), (DataType::Char { chars: 20 }, false)], 3),
     ];
     (proptest::sample::select(shapes), 1u32..12).prop_map(move |((mut columns, key), segment_rows)| {
         columns.push((text, true));

@@ -11,7 +11,7 @@ use mainstem_kernels::bitmap;
 use mainstem_kernels::compare::{Plain, select_range_plain};
 
 use crate::error::{Error, Result, sqlstate};
-use crate::row::{TypedValues, Value};
+use crate::row::{TypedValues, Value, uuid_at};
 use crate::schema::DataType;
 
 use super::{CompareOp, Predicate};
@@ -79,6 +79,7 @@ fn compare(values: TypedValues<'_>, len: usize, op: CompareOp, value: &Value) ->
             }
         }
         (TypedValues::Bytes(v), Value::Bytes(c)) => collect(len, |i| op.holds(v.value(i).cmp(c))),
+        (TypedValues::Uuid(v), Value::Uuid(c)) => collect(len, |i| op.holds(uuid_at(v, i).cmp(c))),
         _ => return Err(mismatch(value)),
     })
 }
@@ -112,6 +113,10 @@ fn member(values: TypedValues<'_>, len: usize, constants: &[Value]) -> Result<Ve
         TypedValues::Bytes(v) => {
             let set = set_of(constants, |c| if let Value::Bytes(c) = c { Some(&**c) } else { None })?;
             collect_from(v, |bytes| set.contains(bytes))
+        }
+        TypedValues::Uuid(v) => {
+            let set = set_of(constants, |c| if let Value::Uuid(c) = c { Some(*c) } else { None })?;
+            collect(len, |i| set.contains(&uuid_at(v, i)))
         }
     })
 }

@@ -16,6 +16,7 @@ pub fn compare_values(a: &Value, b: &Value) -> Ordering {
         (Value::Double(a), Value::Double(b)) => compare_floats(*a, *b),
         (Value::Text(a), Value::Text(b)) => a.as_bytes().cmp(b.as_bytes()),
         (Value::Bytes(a), Value::Bytes(b)) => a.cmp(b),
+        (Value::Uuid(a), Value::Uuid(b)) => a.cmp(b),
         _ => rank(a).cmp(&rank(b)),
     }
 }
@@ -41,6 +42,7 @@ fn rank(value: &Value) -> u8 {
         Value::Double(_) => 4,
         Value::Text(_) => 5,
         Value::Bytes(_) => 6,
-        Value::Null => 7,
+        Value::Uuid(_) => 7,
+        Value::Null => 8,
     }
 }

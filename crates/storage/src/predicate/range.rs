@@ -6,7 +6,7 @@ use arrow_array::Array;
 use arrow_buffer::NullBuffer;
 
 use crate::error::Result;
-use crate::row::{TypedValues, Value, normal_f32, normal_f64};
+use crate::row::{TypedValues, Value, normal_f32, normal_f64, uuid_at};
 use crate::schema::DataType;
 
 use super::order::{comparable, compare_floats, compare_values};
@@ -62,6 +62,7 @@ impl ValueRange {
             }
             TypedValues::Text(v) => pair(rows(nulls, v.len(), |i| v.value(i), Ord::cmp), |v| Value::Text(v.into())),
             TypedValues::Bytes(v) => pair(rows(nulls, v.len(), |i| v.value(i), Ord::cmp), |v| Value::Bytes(v.into())),
+            TypedValues::Uuid(v) => pair(rows(nulls, v.len(), |i| uuid_at(v, i), Ord::cmp), Value::Uuid),
         };
         let all_null = bounds.is_none();
         let (min, max) = bounds.unwrap_or((Value::Null, Value::Null));

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
-    TimestampMicrosecondType,
+    Time64MicrosecondType, TimestampMicrosecondType,
 };
 use arrow_array::{
-    Array, ArrayRef, BinaryViewArray, BooleanArray, PrimitiveArray, StringViewArray, UInt32Array, new_null_array,
+    Array, ArrayRef, BinaryViewArray, BooleanArray, FixedSizeBinaryArray, PrimitiveArray, StringViewArray, UInt32Array,
+    new_null_array,
 };
-use arrow_buffer::NullBuffer;
+use arrow_buffer::{Buffer, NullBuffer};
 
 use crate::error::{Error, Result, sqlstate};
 use crate::schema::DataType;
@@ -27,7 +28,7 @@ pub(crate) enum TypedValues<'a> {
     Int16(&'a [i16]),
     /// Integer and Date.
     Int32(&'a [i32]),
-    /// BigInt, Timestamp and TimestampTz.
+    /// BigInt, Time, Timestamp and TimestampTz.
     Int64(&'a [i64]),
     /// Real.
     Real(&'a [f32]),
@@ -35,10 +36,26 @@ pub(crate) enum TypedValues<'a> {
     Double(&'a [f64]),
     /// Decimal of any precision.
     Decimal(&'a [i128]),
-    /// Text.
+    /// Text and Char.
     Text(&'a StringViewArray),
     /// Bytea.
     Bytes(&'a BinaryViewArray),
+    /// Uuid.
+    Uuid(&'a FixedSizeBinaryArray),
+}
+
+/// The UUID at `row` of an array of them, as [`Value::Uuid`] has it.
+#[inline]
+pub(crate) fn uuid_at(array: &FixedSizeBinaryArray, row: usize) -> u128 {
+    // Arrays are of width 16: their type was looked at.
+    array.value(row).first_chunk().map_or(0, |bytes| u128::from_be_bytes(*bytes))
+}
+
+/// An array of UUIDs.
+pub(crate) fn uuid_array(values: impl ExactSizeIterator<Item = u128>, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+    let mut bytes = Vec::with_capacity(values.len() * 16);
+    values.for_each(|v| bytes.extend_from_slice(&v.to_be_bytes()));
+    Ok(Arc::new(FixedSizeBinaryArray::try_new(16, Buffer::from_vec(bytes), nulls)?))
 }
 
 fn slice<T: ArrowPrimitiveType>(array: &dyn Array) -> Option<&[T::Native]> {
@@ -58,8 +75,10 @@ impl<'a> TypedValues<'a> {
             DataType::Double => slice::<Float64Type>(array).map(Self::Double),
             DataType::Decimal { .. } => slice::<Decimal128Type>(array).map(Self::Decimal),
             DataType::Date => slice::<Date32Type>(array).map(Self::Int32),
+            DataType::Time => slice::<Time64MicrosecondType>(array).map(Self::Int64),
             DataType::Timestamp | DataType::TimestampTz => slice::<TimestampMicrosecondType>(array).map(Self::Int64),
-            DataType::Text { .. } => array.as_string_view_opt().map(Self::Text),
+            DataType::Uuid => array.as_fixed_size_binary_opt().filter(|a| a.value_length() == 16).map(Self::Uuid),
+            DataType::Text { .. } | DataType::Char { .. } => array.as_string_view_opt().map(Self::Text),
             DataType::Bytea => array.as_binary_view_opt().map(Self::Bytes),
         }
         .ok_or_else(|| Error::internal(format!("an array of {} where {data_type} was due", array.data_type())))
@@ -77,6 +96,7 @@ impl<'a> TypedValues<'a> {
             Self::Decimal(v) => Value::Decimal(v[row]),
             Self::Text(v) => Value::Text(v.value(row).into()),
             Self::Bytes(v) => Value::Bytes(v.value(row).into()),
+            Self::Uuid(v) => Value::Uuid(uuid_at(v, row)),
         }
     }
 
@@ -117,6 +137,7 @@ pub fn array_of<'a>(values: impl Iterator<Item = &'a Value>, data_type: DataType
         DataType::Integer => Arc::new(ints::<Int32Type>(values, data_type)?),
         DataType::BigInt => Arc::new(ints::<Int64Type>(values, data_type)?),
         DataType::Date => Arc::new(ints::<Date32Type>(values, data_type)?),
+        DataType::Time => Arc::new(ints::<Time64MicrosecondType>(values, data_type)?),
         DataType::Timestamp => Arc::new(ints::<TimestampMicrosecondType>(values, data_type)?),
         DataType::TimestampTz => {
             Arc::new(ints::<TimestampMicrosecondType>(values, data_type)?.with_data_type(data_type.arrow()))
@@ -135,13 +156,18 @@ pub fn array_of<'a>(values: impl Iterator<Item = &'a Value>, data_type: DataType
             let values = options(values, data_type, |v| Ok(if let Value::Decimal(v) = v { Some(*v) } else { None }))?;
             Arc::new(PrimitiveArray::<Decimal128Type>::from(values).with_precision_and_scale(precision, scale)?)
         }
-        DataType::Text { .. } => {
+        DataType::Text { .. } | DataType::Char { .. } => {
             let values = options(values, data_type, |v| Ok(if let Value::Text(v) = v { Some(&**v) } else { None }))?;
             Arc::new(StringViewArray::from_iter(values))
         }
         DataType::Bytea => {
             let values = options(values, data_type, |v| Ok(if let Value::Bytes(v) = v { Some(&**v) } else { None }))?;
             Arc::new(BinaryViewArray::from_iter(values))
+        }
+        DataType::Uuid => {
+            let values = options(values, data_type, |v| Ok(if let Value::Uuid(v) = v { Some(*v) } else { None }))?;
+            let nulls = NullBuffer::from_iter(values.iter().map(Option::is_some));
+            uuid_array(values.iter().map(|v| v.unwrap_or(0)), Some(nulls).filter(|n| n.null_count() > 0))?
         }
     })
 }

@@ -244,6 +244,11 @@ fn encode_value(layout: &RowLayout, position: usize, value: &Value, start: usize
             out[at..at + 16].copy_from_slice(&v.to_le_bytes());
             return Ok(());
         }
+        Value::Uuid(v) => {
+            check::uuid(schema, column)?;
+            out[at..at + 16].copy_from_slice(&v.to_be_bytes());
+            return Ok(());
+        }
         Value::Text(_) | Value::Bytes(_) => {
             let bytes = check::variable(schema, column, value)?;
             let offset = out.len() - start;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    ArrowPrimitiveType, Decimal128Type, Float32Type, Float64Type, TimestampMicrosecondType, TimestampNanosecondType,
+    ArrowPrimitiveType, Decimal128Type, Float32Type, Float64Type, Time64MicrosecondType, TimestampMicrosecondType,
+    TimestampNanosecondType,
 };
 use arrow_array::{Array, ArrayRef, PrimitiveArray, RecordBatch, RecordBatchOptions, StringViewArray, new_null_array};
 use arrow_cast::{CastOptions, cast_with_options};
@@ -22,8 +23,8 @@ use super::value::{normal_f32, normal_f64};
 ///
 /// Coerced are types that are the same thing in another dress: strings and binaries of any kind, dictionaries, timestamp
 /// units and zone names, integers and decimals of other widths. Errors: 42804 for other types, 22003 for numbers out of
-/// range, 22008 for timestamps out of range, 22001 for text that is too long (an excess of spaces is cut, as SQL says),
-/// 23502 for NULL where it is not allowed. Nothing is copied when nothing changes.
+/// range, 22008 for times and timestamps out of range, 22001 for text that is too long (an excess of spaces is cut, as SQL
+/// says; CHAR(n) loses all blanks at its end), 23502 for NULL where it is not allowed. Nothing is copied when nothing changes.
 pub fn check_batch(schema: &TableSchema, batch: &RecordBatch) -> Result<RecordBatch> {
     if batch.num_columns() != schema.columns.len() {
         return Err(wrong_column_count(schema, batch.num_columns()));
@@ -56,6 +57,13 @@ fn check_array(schema: &TableSchema, column: &Column, array: &ArrayRef) -> Resul
             Ok(array)
         }
         DataType::Text { max_chars: Some(max_chars) } => cut_to_length(schema, column, array, max_chars),
+        DataType::Char { chars } => trim_to_length(schema, column, array, chars),
+        DataType::Time => {
+            let values = array.as_primitive::<Time64MicrosecondType>();
+            let (lo, hi) = int_limits(DataType::Time);
+            let outside = |row: usize| !(lo..=hi).contains(&values.value(row)) && values.is_valid(row);
+            if (0..values.len()).any(outside) { Err(datetime_overflow(schema, column)) } else { Ok(array) }
+        }
         _ => Ok(array),
     }
 }
@@ -75,9 +83,11 @@ fn coerce(schema: &TableSchema, column: &Column, array: &ArrayRef) -> Result<Arr
         (DataType::Decimal { .. }, from) if from.is_decimal() || from.is_integer() => cast(array),
         (DataType::Real, A::Float16) | (DataType::Double, A::Float16 | A::Float32) => cast(array),
         (DataType::Date, A::Date64) => cast(array),
+        (DataType::Time, A::Time32(_)) => cast(array),
+        (DataType::Time, A::Time64(TimeUnit::Nanosecond)) => cast(array),
         (DataType::Timestamp, A::Timestamp(unit, None)) => cast(&microseconds(array, *unit)),
         (DataType::TimestampTz, A::Timestamp(unit, Some(_))) => cast(&microseconds(array, *unit)),
-        (DataType::Text { .. }, A::Utf8 | A::LargeUtf8) => cast(array),
+        (DataType::Text { .. } | DataType::Char { .. }, A::Utf8 | A::LargeUtf8) => cast(array),
         (DataType::Bytea, A::Binary | A::LargeBinary | A::FixedSizeBinary(_)) => cast(array),
         (_, A::Dictionary(_, value)) => {
             let plain = cast_with_options(array, value, &STRICT)?;
@@ -95,10 +105,9 @@ fn cast(schema: &TableSchema, column: &Column, array: &ArrayRef, target: &ArrowT
     cast_with_options(array, target, &STRICT).map_err(|e| match (e, column.data_type) {
         (ArrowError::MemoryError(m), _) => ArrowError::MemoryError(m).into(),
         (_, DataType::Decimal { .. }) => numeric_overflow(schema, column),
-        (_, DataType::Timestamp | DataType::TimestampTz | DataType::Date) => Error::invalid(
-            sqlstate::DATETIME_OVERFLOW,
-            format!("{} out of range: {}", column.data_type, place(schema, column)),
-        ),
+        (_, DataType::Timestamp | DataType::TimestampTz | DataType::Date | DataType::Time) => {
+            datetime_overflow(schema, column)
+        }
         _ => out_of_range(schema, column),
     })
 }
@@ -142,6 +151,25 @@ fn cut_to_length(schema: &TableSchema, column: &Column, array: ArrayRef, max_cha
     if changed { Ok(Arc::new(StringViewArray::from_iter(cut))) } else { Ok(array) }
 }
 
+/// CHAR(n): at most `chars` characters, and no blanks at the end.
+fn trim_to_length(schema: &TableSchema, column: &Column, array: ArrayRef, chars: u32) -> Result<ArrayRef> {
+    let values = array.as_string_view();
+    let mut trimmed = Vec::with_capacity(values.len());
+    let mut changed = false;
+    for value in values {
+        let kept = value.map(|v| fit_chars(schema, column, without_blanks(v), chars)).transpose()?;
+        changed |= kept.map(str::len) != value.map(str::len);
+        trimmed.push(kept);
+    }
+    if changed { Ok(Arc::new(StringViewArray::from_iter(trimmed))) } else { Ok(array) }
+}
+
+/// `text` without the blanks at its end: the form in which CHAR(n) holds and compares it.
+#[must_use]
+pub fn without_blanks(text: &str) -> &str {
+    text.trim_end_matches(' ')
+}
+
 /// `text` with at most `max_chars` characters: only spaces may be cut.
 fn fit_chars<'a>(schema: &TableSchema, column: &Column, text: &'a str, max_chars: u32) -> Result<&'a str> {
     if text.len() <= max_chars as usize {
@@ -152,7 +180,7 @@ fn fit_chars<'a>(schema: &TableSchema, column: &Column, text: &'a str, max_chars
     if excess.bytes().any(|b| b != b' ') {
         return Err(Error::invalid(
             sqlstate::STRING_TOO_LONG,
-            format!("value too long for type character varying({max_chars}): {}", place(schema, column)),
+            format!("value too long for type {}: {}", column.data_type, place(schema, column)),
         ));
     }
     Ok(kept)
@@ -174,14 +202,27 @@ pub(super) fn fixed(schema: &TableSchema, column: &Column, value: &Value) -> Res
             | DataType::Integer
             | DataType::BigInt
             | DataType::Date
+            | DataType::Time
             | DataType::Timestamp
             | DataType::TimestampTz,
             Value::Int(v),
         ) => {
             let (lo, hi) = int_limits(column.data_type);
-            if (lo..=hi).contains(v) { Ok(*v as u64) } else { Err(out_of_range(schema, column)) }
+            match column.data_type {
+                _ if (lo..=hi).contains(v) => Ok(*v as u64),
+                DataType::Time => Err(datetime_overflow(schema, column)),
+                _ => Err(out_of_range(schema, column)),
+            }
         }
         _ => Err(value_mismatch(schema, column, value)),
+    }
+}
+
+/// Whether the column takes UUIDs.
+pub(super) fn uuid(schema: &TableSchema, column: &Column) -> Result<()> {
+    match column.data_type {
+        DataType::Uuid => Ok(()),
+        _ => Err(value_mismatch(schema, column, &Value::Uuid(0))),
     }
 }
 
@@ -190,6 +231,9 @@ pub(super) fn variable<'a>(schema: &TableSchema, column: &Column, value: &'a Val
     match (column.data_type, value) {
         (DataType::Text { max_chars: None }, Value::Text(v)) => Ok(v.as_bytes()),
         (DataType::Text { max_chars: Some(n) }, Value::Text(v)) => Ok(fit_chars(schema, column, v, n)?.as_bytes()),
+        (DataType::Char { chars }, Value::Text(v)) => {
+            Ok(fit_chars(schema, column, without_blanks(v), chars)?.as_bytes())
+        }
         (DataType::Bytea, Value::Bytes(v)) => Ok(v),
         _ => Err(value_mismatch(schema, column, value)),
     }
@@ -230,6 +274,10 @@ fn numeric_overflow(schema: &TableSchema, column: &Column) -> Error {
     )
 }
 
+fn datetime_overflow(schema: &TableSchema, column: &Column) -> Error {
+    Error::invalid(sqlstate::DATETIME_OVERFLOW, format!("{} out of range: {}", column.data_type, place(schema, column)))
+}
+
 fn out_of_range(schema: &TableSchema, column: &Column) -> Error {
     Error::invalid(sqlstate::OUT_OF_RANGE, format!("{} out of range: {}", column.data_type, place(schema, column)))
 }
@@ -251,6 +299,7 @@ fn value_mismatch(schema: &TableSchema, column: &Column, value: &Value) -> Error
         Value::Double(_) => "double precision",
         Value::Text(_) => "text",
         Value::Bytes(_) => "bytea",
+        Value::Uuid(_) => "uuid",
     };
     Error::invalid(
         sqlstate::TYPE_MISMATCH,

@@ -10,6 +10,7 @@ use arrow_buffer::NullBuffer;
 use crate::error::{Error, Result};
 use crate::schema::DataType;
 
+use super::arrays::uuid_at;
 use super::buffer::row_size;
 use super::check;
 use super::layout::is_wide;
@@ -118,6 +119,7 @@ impl Target<'_> {
             }
             TypedValues::Text(v) => self.put_variable(cursors, |row| v.value(row).as_bytes()),
             TypedValues::Bytes(v) => self.put_variable(cursors, |row| v.value(row)),
+            TypedValues::Uuid(v) => self.put_fixed(|row| uuid_at(v, row).to_be_bytes()),
         }
         Ok(())
     }

@@ -119,7 +119,7 @@ impl fmt::Debug for RowLayout {
 
 /// Whether values of the type stand in the variable area.
 pub(super) fn is_variable(data_type: DataType) -> bool {
-    matches!(data_type, DataType::Text { .. } | DataType::Bytea)
+    data_type.is_text() || data_type == DataType::Bytea
 }
 
 /// Whether the type is a decimal too wide for 8 bytes.
@@ -129,7 +129,7 @@ pub(super) fn is_wide(data_type: DataType) -> bool {
 
 /// Bytes of the type's slot.
 pub(super) fn slot_bytes(data_type: DataType) -> usize {
-    if is_wide(data_type) { 16 } else { 8 }
+    if is_wide(data_type) || data_type == DataType::Uuid { 16 } else { 8 }
 }
 
 /// The smallest unscaled value above DECIMAL(precision, _).
@@ -137,11 +137,15 @@ pub(crate) fn decimal_limit(precision: u8) -> i128 {
     10i128.checked_pow(u32::from(precision)).unwrap_or(i128::MAX)
 }
 
-/// Smallest and largest integer of an integer, date or timestamp type.
+/// Microseconds of a day: TIME is below. 24:00:00, which PostgreSQL has too, is refused: Arrow cannot show it.
+const DAY_MICROS: i64 = 86_400_000_000;
+
+/// Smallest and largest integer of an integer, date, time or timestamp type.
 pub(crate) fn int_limits(data_type: DataType) -> (i64, i64) {
     match data_type {
         DataType::SmallInt => (i64::from(i16::MIN), i64::from(i16::MAX)),
         DataType::Integer | DataType::Date => (i64::from(i32::MIN), i64::from(i32::MAX)),
+        DataType::Time => (0, DAY_MICROS - 1),
         _ => (i64::MIN, i64::MAX),
     }
 }
@@ -181,10 +185,12 @@ fn validate_variable(bytes: &[u8], field: &[u8], data_type: DataType, expected: 
     let (at, length) = span(eight(field, 0));
     let end = at.checked_add(length)?;
     let text = bytes.get(at..end)?;
-    if at != expected || (data_type != DataType::Bytea && std::str::from_utf8(text).is_err()) {
-        return None;
-    }
-    Some(end)
+    let right = match data_type {
+        DataType::Bytea => true,
+        DataType::Char { .. } => std::str::from_utf8(text).is_ok() && !text.ends_with(b" "),
+        _ => std::str::from_utf8(text).is_ok(),
+    };
+    (at == expected && right).then_some(end)
 }
 
 /// Whether `field` holds a value of a fixed-width type in its one form.
@@ -201,6 +207,7 @@ fn slot_is_valid(field: &[u8], data_type: DataType) -> bool {
             let value = if is_wide(data_type) { i128::from_le_bytes(sixteen(field, 0)) } else { i128::from(int) };
             value.unsigned_abs() < decimal_limit(precision).unsigned_abs()
         }
+        DataType::Uuid => true,
         _ => {
             let (lo, hi) = int_limits(data_type);
             (lo..=hi).contains(&int)

@@ -32,10 +32,10 @@ mod tests;
 
 pub use arrays::{array_of, constant_array, value_of};
 pub use buffer::RowBuffer;
-pub use check::check_batch;
+pub use check::{check_batch, without_blanks};
 pub use layout::RowLayout;
 pub use value::Value;
 pub use view::RowView;
 
-pub(crate) use arrays::TypedValues;
+pub(crate) use arrays::{TypedValues, uuid_array, uuid_at};
 pub(crate) use value::{normal_f32, normal_f64};

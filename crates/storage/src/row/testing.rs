@@ -29,6 +29,9 @@ pub(crate) fn data_type() -> impl Strategy<Value = DataType> {
         Just(DataType::Text { max_chars: None }),
         Just(DataType::Text { max_chars: Some(20) }),
         Just(DataType::Bytea),
+        Just(DataType::Time),
+        Just(DataType::Uuid),
+        Just(DataType::Char { chars: 20 }),
     ]
 }
 
@@ -58,12 +61,19 @@ fn value_of_type(data_type: DataType) -> BoxedStrategy<Value> {
         DataType::Text { .. } => prop_oneof!["[ab]{0,3}", "[\0\u{1}\u{2}aé]{0,4}", "[a-c]{11,14}", "\\PC{0,20}"]
             .prop_map(|v| Value::Text(v.into()))
             .boxed(),
+        DataType::Char { .. } => prop_oneof!["[ab]{0,3}", "[\0\u{1}\u{2}aé ]{0,4}", "\\PC{0,20}"]
+            .prop_map(|v| Value::Text(v.trim_end_matches(' ').into()))
+            .boxed(),
+        DataType::Uuid => {
+            prop_oneof![0..3u128, Just(u128::MAX), Just(1 << 127), any::<u128>()].prop_map(Value::Uuid).boxed()
+        }
         DataType::Bytea => {
             prop_oneof![vec(0..3u8, 0..4), vec(any::<u8>(), 0..30)].prop_map(|v| Value::Bytes(v.into())).boxed()
         }
         _ => {
             let (lo, hi) = int_limits(data_type);
-            prop_oneof![-2..=2i64, Just(lo), Just(hi), lo..=hi].prop_map(Value::Int).boxed()
+            let small = lo.max(-2)..=2i64;
+            prop_oneof![small, Just(lo), Just(hi), lo..=hi].prop_map(Value::Int).boxed()
         }
     }
 }

@@ -245,7 +245,24 @@ fn tables_refuse_what_they_cannot_hold() {
         ("22003", format!("smallint out of range: {place}"))
     );
     assert_eq!(refused(DataType::Date, true, Value::Int(1 << 40)).0, "22003");
+    let day = 86_400_000_000;
+    for outside in [-1, day, i64::MAX] {
+        assert_eq!(
+            refused(DataType::Time, true, Value::Int(outside)),
+            ("22008", format!("time without time zone out of range: {place}"))
+        );
+    }
+    assert_eq!(
+        refused(DataType::Char { chars: 3 }, true, Value::Text("ab d  ".into())),
+        ("22001", format!("value too long for type character(3): {place}"))
+    );
     for (data_type, value) in [
+        (DataType::Uuid, Value::Bytes(vec![0; 16].into())),
+        (DataType::Uuid, Value::Text("a".into())),
+        (DataType::Bytea, Value::Uuid(1)),
+        (DataType::BigInt, Value::Uuid(1)),
+        (DataType::Time, Value::Text("12:00".into())),
+        (DataType::Char { chars: 3 }, Value::Int(1)),
         (DataType::Boolean, Value::Int(1)),
         (DataType::Integer, Value::Text("1".into())),
         (DataType::Double, Value::Int(1)),
@@ -270,6 +287,21 @@ fn spaces_beyond_the_length_are_cut_and_characters_are_counted() {
     let wanted = [text("abc"), text("ééé"), text("ab "), vec![Value::Null]];
     assert_eq!(contents(&filled(&schema, &given)), wanted);
     assert_eq!(check_batch(&schema, &batch(&schema, &given)).unwrap(), batch(&schema, &wanted));
+}
+
+#[test]
+fn blanks_at_the_end_do_not_count_in_char() {
+    let schema = table(&[(DataType::Char { chars: 3 }, true)]);
+    let text = |v: &str| vec![Value::Text(v.into())];
+    let given = [text("abc  "), text("ééé "), text("a b "), text(" a"), text("   "), text(""), vec![Value::Null]];
+    let wanted = [text("abc"), text("ééé"), text("a b"), text(" a"), text(""), text(""), vec![Value::Null]];
+    let mut rows = filled(&schema, &given);
+    assert_eq!(contents(&rows), wanted);
+    assert_eq!(check_batch(&schema, &batch(&schema, &given)).unwrap(), batch(&schema, &wanted));
+    // A row with a blank at the end is not in the one form.
+    let mut bytes = rows.row(0).as_bytes().to_vec();
+    *bytes.last_mut().unwrap() = b' ';
+    assert_eq!(rows.push_encoded(&bytes).unwrap_err().kind(), ErrorKind::Corrupt);
 }
 
 #[test]
@@ -320,6 +352,13 @@ fn the_same_thing_in_another_dress_is_taken() {
     let fixed = FixedSizeBinaryArray::try_from_iter([b"a"].into_iter()).unwrap();
     assert_eq!(coerced(DataType::Bytea, fixed), bytes);
 
+    let uuid = FixedSizeBinaryArray::try_from_iter([[0xa0; 16]].iter()).unwrap();
+    assert_eq!(coerced(DataType::Uuid, uuid), Ok(vec![Value::Uuid(u128::from_be_bytes([0xa0; 16]))]));
+    let short = FixedSizeBinaryArray::try_from_iter([[0xa0; 15]].iter()).unwrap();
+    assert_eq!(coerced(DataType::Uuid, short), Err("42804"));
+    assert_eq!(coerced(DataType::Uuid, BinaryArray::from(vec![[0; 16].as_ref()])), Err("42804"));
+    assert_eq!(coerced(DataType::Char { chars: 4 }, StringArray::from(vec!["a  "])), Ok(vec![Value::Text("a".into())]));
+
     let int = Ok(vec![Value::Int(7)]);
     assert_eq!(coerced(DataType::SmallInt, Int64Array::from(vec![7])), int);
     assert_eq!(coerced(DataType::BigInt, UInt64Array::from(vec![7])), int);
@@ -348,6 +387,10 @@ fn timestamps_of_other_units_and_zones_are_taken() {
     let utc = TimestampMicrosecondArray::from(vec![5]).with_timezone("UTC");
     assert_eq!(coerced(DataType::TimestampTz, utc), at(5));
     assert_eq!(coerced(DataType::Date, Date64Array::from(vec![-86_400_000])), at(-1));
+    assert_eq!(coerced(DataType::Time, Time32SecondArray::from(vec![2])), at(2_000_000));
+    assert_eq!(coerced(DataType::Time, Time64NanosecondArray::from(vec![1_999])), at(1));
+    assert_eq!(coerced(DataType::Time, Time32SecondArray::from(vec![86_400])), Err("22008"));
+    assert_eq!(coerced(DataType::Time, Time64MicrosecondArray::from(vec![-1])), Err("22008"));
 
     assert_eq!(coerced(DataType::Timestamp, TimestampSecondArray::from(vec![i64::MAX])), Err("22008"));
     assert_eq!(coerced(DataType::Timestamp, zoned), Err("42804"));
@@ -409,6 +452,9 @@ fn constants_repeat() {
         (Value::Null, DataType::TimestampTz),
         (Value::Int(5), DataType::TimestampTz),
         (Value::Boolean(true), DataType::Boolean),
+        (Value::Int(5), DataType::Time),
+        (Value::Uuid(1 << 120), DataType::Uuid),
+        (Value::Null, DataType::Uuid),
         (Value::Decimal(-7), DataType::Decimal { precision: 20, scale: 3 }),
     ] {
         let array = constant_array(&value, data_type, 3).unwrap();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::builder::BinaryViewBuilder;
 use arrow_array::types::{
     ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
-    TimestampMicrosecondType,
+    Time64MicrosecondType, TimestampMicrosecondType,
 };
 use arrow_array::{ArrayRef, BooleanArray, PrimitiveArray};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::ids::ColumnId;
 use crate::schema::DataType;
 
+use super::arrays::uuid_array;
 use super::layout::{Slot, null_bit};
 use super::{RowBuffer, RowView};
 
@@ -70,6 +71,8 @@ impl<F: Fn(usize) -> usize> Chosen<'_, F> {
             DataType::Date => self.primitive::<Date32Type>(nulls, |r| r.get_i64(pos) as i32),
             DataType::Real => self.primitive::<Float32Type>(nulls, |r| r.get_f32(pos)),
             DataType::Double => self.primitive::<Float64Type>(nulls, |r| r.get_f64(pos)),
+            DataType::Time => self.primitive::<Time64MicrosecondType>(nulls, |r| r.get_i64(pos)),
+            DataType::Uuid => uuid_array((0..self.count).map(|i| self.view(i).get_uuid(pos)), nulls)?,
             DataType::Timestamp => self.primitive::<TimestampMicrosecondType>(nulls, |r| r.get_i64(pos)),
             DataType::TimestampTz => {
                 let values = (0..self.count).map(|i| self.view(i).get_i64(pos)).collect::<Vec<_>>();
@@ -85,7 +88,7 @@ impl<F: Fn(usize) -> usize> Chosen<'_, F> {
                         .with_precision_and_scale(precision, scale)?,
                 )
             }
-            DataType::Text { .. } => Arc::new(self.bytes(pos).finish().to_string_view()?),
+            DataType::Text { .. } | DataType::Char { .. } => Arc::new(self.bytes(pos).finish().to_string_view()?),
             DataType::Bytea => Arc::new(self.bytes(pos).finish()),
         })
     }

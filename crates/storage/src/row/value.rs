@@ -6,8 +6,8 @@ use std::hash::{Hash, Hasher};
 use crate::predicate::compare_values;
 
 /// A value of one column, in the storage form of its type. Which variant a [`crate::schema::DataType`] uses:
-/// Boolean → `Boolean`; SmallInt, Integer, BigInt, Date (days), Timestamp and TimestampTz (microseconds) → `Int`;
-/// Decimal → `Decimal` (unscaled); Real → `Real`; Double → `Double`; Text → `Text`; Bytea → `Bytes`.
+/// Boolean → `Boolean`; SmallInt, Integer, BigInt, Date (days), Time, Timestamp and TimestampTz (microseconds) → `Int`;
+/// Decimal → `Decimal` (unscaled); Real → `Real`; Double → `Double`; Text and Char → `Text`; Bytea → `Bytes`; Uuid → `Uuid`.
 ///
 /// Equality, order and hash are those of [`crate::predicate::compare_values`], with NULL equal to NULL and last: what
 /// grouping and sorting need, not what `=` means in SQL.
@@ -29,6 +29,8 @@ pub enum Value {
     Text(Box<str>),
     /// Bytes.
     Bytes(Box<[u8]>),
+    /// The 16 bytes of a UUID as one number, the first byte highest: its order is that of the bytes.
+    Uuid(u128),
 }
 
 impl Value {
@@ -71,6 +73,7 @@ impl Hash for Value {
             Self::Double(v) => normal_f64(*v).to_bits().hash(state),
             Self::Text(v) => v.hash(state),
             Self::Bytes(v) => v.hash(state),
+            Self::Uuid(v) => v.hash(state),
         }
     }
 }

@@ -45,7 +45,7 @@ impl<'a> RowView<'a> {
         null_bit(self.bytes, pos)
     }
 
-    /// A Boolean (0 or 1), integer, date, timestamp or narrow decimal; 0 if NULL.
+    /// A Boolean (0 or 1), integer, date, time, timestamp or narrow decimal; 0 if NULL.
     #[inline]
     #[must_use]
     pub fn get_i64(&self, pos: usize) -> i64 {
@@ -64,6 +64,15 @@ impl<'a> RowView<'a> {
         }
     }
 
+    /// A UUID; 0 if NULL.
+    #[inline]
+    #[must_use]
+    pub fn get_uuid(&self, pos: usize) -> u128 {
+        let slot = &self.layout.slots()[pos];
+        debug_assert!(slot.data_type == DataType::Uuid);
+        u128::from_be_bytes(sixteen(self.bytes, slot.at))
+    }
+
     /// A Real; 0 if NULL.
     #[inline]
     #[must_use]
@@ -78,7 +87,7 @@ impl<'a> RowView<'a> {
         f64::from_bits(self.get_i64(pos) as u64)
     }
 
-    /// The bytes of a Text or Bytea; empty if NULL.
+    /// The bytes of a Text, Char or Bytea; empty if NULL.
     #[inline]
     #[must_use]
     pub fn get_bytes(&self, pos: usize) -> &'a [u8] {
@@ -100,12 +109,16 @@ impl<'a> RowView<'a> {
             DataType::Double => Value::Double(self.get_f64(pos)),
             DataType::Decimal { .. } => Value::Decimal(self.get_i128(pos)),
             // Checked on the way in, so nothing is replaced here.
-            DataType::Text { .. } => Value::Text(String::from_utf8_lossy(self.get_bytes(pos)).into()),
+            DataType::Text { .. } | DataType::Char { .. } => {
+                Value::Text(String::from_utf8_lossy(self.get_bytes(pos)).into())
+            }
             DataType::Bytea => Value::Bytes(self.get_bytes(pos).into()),
+            DataType::Uuid => Value::Uuid(self.get_uuid(pos)),
             DataType::SmallInt
             | DataType::Integer
             | DataType::BigInt
             | DataType::Date
+            | DataType::Time
             | DataType::Timestamp
             | DataType::TimestampTz => Value::Int(self.get_i64(pos)),
         }

@@ -210,12 +210,14 @@ fn sample(data_type: DataType) -> Value {
         DataType::Real => Value::Real(0.0),
         DataType::Double => Value::Double(0.0),
         DataType::Decimal { .. } => Value::Decimal(0),
-        DataType::Text { .. } => Value::Text("".into()),
+        DataType::Text { .. } | DataType::Char { .. } => Value::Text("".into()),
         DataType::Bytea => Value::Bytes([].into()),
+        DataType::Uuid => Value::Uuid(0),
         DataType::SmallInt
         | DataType::Integer
         | DataType::BigInt
         | DataType::Date
+        | DataType::Time
         | DataType::Timestamp
         | DataType::TimestampTz => Value::Int(0),
     }

@@ -12,4 +12,5 @@ mod merges;
 mod restart;
 mod support;
 mod transactions;
+mod types;
 mod under_lock;

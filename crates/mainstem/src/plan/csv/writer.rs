@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 use std::io::Write;
+use std::sync::Arc;
 
-use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::datatypes::{DataType, Schema};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use mainstem_storage::{Error, Result};
@@ -11,6 +12,7 @@ use mainstem_storage::{Error, Result};
 use super::text::escape;
 use crate::error::from_arrow;
 use crate::sql::{CsvOptions, TextOptions};
+use crate::value::{has_own_text, to_text};
 
 /// Bytes gathered before they are written.
 const BUFFER_BYTES: usize = 1 << 20;
@@ -78,18 +80,19 @@ impl<W: Write> LineWriter<W> {
     /// 0A000 for a type that has no text, Io, Full.
     pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         let options = format_options();
-        let formatters = batch
-            .columns()
+        let spelled = |column: &ArrayRef| -> Result<ArrayRef> {
+            if has_own_text(column.data_type()) { Ok(Arc::new(to_text(column)?)) } else { Ok(column.clone()) }
+        };
+        let columns = batch.columns().iter().map(spelled).collect::<Result<Vec<_>>>()?;
+        let formatters = columns
             .iter()
             .map(|column| ArrayFormatter::try_new(column.as_ref(), &options).map_err(|e| from_arrow(&e)))
             .collect::<Result<Vec<_>>>()?;
         // A column of type NULL has no null bitmap of its own.
-        let nulls: Vec<_> = batch.columns().iter().map(|column| column.logical_nulls()).collect();
+        let nulls: Vec<_> = columns.iter().map(|column| column.logical_nulls()).collect();
         let mut text = String::new();
         for row in 0..batch.num_rows() {
-            for (at, (column, (formatter, nulls))) in
-                batch.columns().iter().zip(formatters.iter().zip(&nulls)).enumerate()
-            {
+            for (at, (column, (formatter, nulls))) in columns.iter().zip(formatters.iter().zip(&nulls)).enumerate() {
                 self.separate(at);
                 if nulls.as_ref().is_some_and(|n| n.is_null(row)) {
                     self.buffer.extend_from_slice(self.format.null().as_bytes());

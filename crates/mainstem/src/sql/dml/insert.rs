@@ -304,7 +304,7 @@ fn is_null(expr: &Expr) -> bool {
 /// A column type for a cast. Text has no length there: it is checked when it is stored.
 pub(crate) fn ast_type(data_type: DataType) -> Option<SqlType> {
     match data_type {
-        DataType::Text { .. } => Some(SqlType::Text),
+        DataType::Text { .. } | DataType::Char { .. } => Some(SqlType::Text),
         other => Parser::new(&MainstemDialect).try_with_sql(&sql_name(other)).ok()?.parse_data_type().ok(),
     }
 }

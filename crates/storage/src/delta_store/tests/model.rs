@@ -29,6 +29,9 @@ fn schema() -> Arc<TableSchema> {
             (DataType::TimestampTz, true),
             (DataType::Text { max_chars: None }, true),
             (DataType::Bytea, true),
+            (DataType::Time, true),
+            (DataType::Uuid, true),
+            (DataType::Char { chars: 40 }, true),
         ],
         &[0, 1],
         &[3, 0],
@@ -55,6 +58,9 @@ fn row(key: u32, seed: u64) -> Vec<Value> {
         or_null(11, Value::Int(-((pick(11) >> 16) as i64))),
         or_null(12, text(pick(12))),
         or_null(13, Value::Bytes(vec![pick(13) as u8; (pick(13) % 30) as usize].into())),
+        or_null(14, Value::Int((pick(14) % 86_400_000_000) as i64)),
+        or_null(15, Value::Uuid(u128::from(pick(15)) << 64 | u128::from(key))),
+        or_null(16, Value::Text(format!("{:x}", pick(16) % 300).into())),
     ]
 }
 

@@ -4,7 +4,7 @@ use crate::error::{Error, ErrorKind, Result, sqlstate};
 use crate::ids::ColumnId;
 use crate::row::layout::{int_limits, is_wide};
 use crate::row::value::{normal_f32, normal_f64};
-use crate::row::{RowView, Value};
+use crate::row::{RowView, Value, without_blanks};
 use crate::schema::{DataType, TableSchema};
 
 /// Marker of a value in a column that may be NULL.
@@ -154,7 +154,8 @@ impl Part {
             DataType::Boolean => 1,
             DataType::SmallInt => 2,
             DataType::Integer | DataType::Date | DataType::Real => 4,
-            DataType::BigInt | DataType::Timestamp | DataType::TimestampTz | DataType::Double => 8,
+            DataType::BigInt | DataType::Time | DataType::Timestamp | DataType::TimestampTz | DataType::Double => 8,
+            DataType::Uuid => 16,
             DataType::Decimal { .. } => {
                 if is_wide(self.data_type) {
                     16
@@ -162,7 +163,7 @@ impl Part {
                     8
                 }
             }
-            DataType::Text { .. } | DataType::Bytea => return None,
+            DataType::Text { .. } | DataType::Char { .. } | DataType::Bytea => return None,
         })
     }
 
@@ -179,14 +180,16 @@ impl Part {
             (DataType::Boolean, Value::Boolean(_))
             | (DataType::Real, Value::Real(_))
             | (DataType::Double, Value::Double(_))
-            | (DataType::Text { .. }, Value::Text(_))
-            | (DataType::Bytea, Value::Bytes(_)) => true,
+            | (DataType::Text { .. } | DataType::Char { .. }, Value::Text(_))
+            | (DataType::Bytea, Value::Bytes(_))
+            | (DataType::Uuid, Value::Uuid(_)) => true,
             (DataType::Decimal { .. }, Value::Decimal(v)) => is_wide(self.data_type) || i64::try_from(*v).is_ok(),
             (
                 DataType::SmallInt
                 | DataType::Integer
                 | DataType::BigInt
                 | DataType::Date
+                | DataType::Time
                 | DataType::Timestamp
                 | DataType::TimestampTz,
                 Value::Int(v),
@@ -225,8 +228,12 @@ impl Part {
             Value::Decimal(v) => out.extend_from_slice(&flip_i64(*v as i64)),
             Value::Real(v) => out.extend_from_slice(&flip_f32(*v)),
             Value::Double(v) => out.extend_from_slice(&flip_f64(*v)),
+            Value::Text(v) if matches!(self.data_type, DataType::Char { .. }) => {
+                put_text(without_blanks(v).as_bytes(), out);
+            }
             Value::Text(v) => put_text(v.as_bytes(), out),
             Value::Bytes(v) => put_text(v, out),
+            Value::Uuid(v) => out.extend_from_slice(&v.to_be_bytes()),
         }
     }
 
@@ -245,7 +252,8 @@ impl Part {
             DataType::Decimal { .. } if is_wide(self.data_type) => {
                 out.extend_from_slice(&flip_i128(row.get_i128(position)));
             }
-            DataType::Text { .. } | DataType::Bytea => put_text(row.get_bytes(position), out),
+            DataType::Text { .. } | DataType::Char { .. } | DataType::Bytea => put_text(row.get_bytes(position), out),
+            DataType::Uuid => out.extend_from_slice(&row.get_uuid(position).to_be_bytes()),
             _ => self.put_int(row.get_i64(position), out),
         }
     }
@@ -286,7 +294,7 @@ impl Part {
             },
             DataType::SmallInt => Value::Int(i64::from(i16::from_be_bytes(chunk(rest)?) ^ i16::MIN)),
             DataType::Integer | DataType::Date => Value::Int(i64::from(i32::from_be_bytes(chunk(rest)?) ^ i32::MIN)),
-            DataType::BigInt | DataType::Timestamp | DataType::TimestampTz => {
+            DataType::BigInt | DataType::Time | DataType::Timestamp | DataType::TimestampTz => {
                 Value::Int(i64::from_be_bytes(chunk(rest)?) ^ i64::MIN)
             }
             DataType::Real => Value::Real(unflip_f32(chunk(rest)?)),
@@ -295,8 +303,11 @@ impl Part {
                 Value::Decimal(i128::from_be_bytes(chunk(rest)?) ^ i128::MIN)
             }
             DataType::Decimal { .. } => Value::Decimal(i128::from(i64::from_be_bytes(chunk(rest)?) ^ i64::MIN)),
-            DataType::Text { .. } => Value::Text(String::from_utf8(take_text(rest)?).ok()?.into()),
+            DataType::Text { .. } | DataType::Char { .. } => {
+                Value::Text(String::from_utf8(take_text(rest)?).ok()?.into())
+            }
             DataType::Bytea => Value::Bytes(take_text(rest)?.into()),
+            DataType::Uuid => Value::Uuid(u128::from_be_bytes(chunk(rest)?)),
         })
     }
 }

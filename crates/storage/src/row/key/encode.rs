@@ -7,8 +7,8 @@ use arrow_array::{Array, ArrayRef};
 use arrow_buffer::NullBuffer;
 
 use crate::error::{Error, Result};
-use crate::row::TypedValues;
 use crate::row::layout::is_wide;
+use crate::row::{TypedValues, uuid_at};
 
 use super::codec::{
     KeyCodec, NULL, Part, VALUE, flip_f32, flip_f64, flip_i16, flip_i32, flip_i64, flip_i128, text_width, write_text,
@@ -170,6 +170,7 @@ impl<'a> Column<'a> {
             TypedValues::Decimal(v) => target.put(rows, marker, self, |row| flip_i64(v[row] as i64)),
             TypedValues::Text(v) => target.put_text(marker, self, |row| v.value(row).as_bytes()),
             TypedValues::Bytes(v) => target.put_text(marker, self, |row| v.value(row)),
+            TypedValues::Uuid(v) => target.put(rows, marker, self, |row| uuid_at(v, row).to_be_bytes()),
         }
     }
 }

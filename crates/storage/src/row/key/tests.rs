@@ -97,7 +97,9 @@ fn widths_are_known_where_they_are_fixed() {
     assert_eq!(width(&[(DataType::Boolean, false), (DataType::SmallInt, true), (DataType::Date, false)]), Some(8));
     assert_eq!(width(&[(DataType::Decimal { precision: 18, scale: 2 }, false)]), Some(8));
     assert_eq!(width(&[(DataType::Decimal { precision: 19, scale: 2 }, true)]), Some(17));
+    assert_eq!(width(&[(DataType::Uuid, true), (DataType::Time, false)]), Some(25));
     assert_eq!(width(&[(DataType::Text { max_chars: Some(1) }, false)]), None);
+    assert_eq!(width(&[(DataType::Char { chars: 1 }, false)]), None);
     assert_eq!(width(&[]), Some(0));
 }
 

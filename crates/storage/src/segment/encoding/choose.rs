@@ -193,7 +193,7 @@ fn encode_texts(data_type: DataType, texts: &[&[u8]], nulls: Option<&NullBuffer>
     let all = || present(texts, nulls).flatten();
     let (Some(least), Some(greatest)) = (all().min(), all().max()) else { return Ok(()) };
     let value = |text: &[u8]| match data_type {
-        DataType::Text { .. } => {
+        DataType::Text { .. } | DataType::Char { .. } => {
             std::str::from_utf8(text).map(|t| Value::Text(t.into())).map_err(|e| Error::internal(e.to_string()))
         }
         _ => Ok(Value::Bytes(text.into())),

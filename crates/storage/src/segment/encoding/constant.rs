@@ -35,7 +35,9 @@ impl Constant {
         let right = match (data_type, value) {
             (_, Value::Null) => true,
             (DataType::Boolean, Value::Boolean(_)) => true,
-            (DataType::Text { .. }, Value::Text(_)) | (DataType::Bytea, Value::Bytes(_)) => true,
+            (DataType::Text { .. } | DataType::Char { .. }, Value::Text(_)) | (DataType::Bytea, Value::Bytes(_)) => {
+                true
+            }
             (DataType::Decimal { .. }, Value::Decimal(_)) => true,
             (DataType::Decimal { .. }, _) | (_, Value::Boolean(_) | Value::Decimal(_)) => false,
             _ => dispatch!(data_type, N => fits::<N>(value), boolean => false, bytes => false),

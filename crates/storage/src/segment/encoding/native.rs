@@ -6,16 +6,16 @@ use std::sync::Arc;
 
 use arrow_array::types::{
     ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
-    TimestampMicrosecondType,
+    Time64MicrosecondType, TimestampMicrosecondType,
 };
-use arrow_array::{Array, ArrayRef, PrimitiveArray};
+use arrow_array::{Array, ArrayRef, FixedSizeBinaryArray, PrimitiveArray};
 use arrow_buffer::{ArrowNativeType, NullBuffer, ScalarBuffer};
 use mainstem_kernels::bitpack;
 use mainstem_kernels::cast::Pod;
 use mainstem_kernels::compare::Plain as Comparable;
 
 use crate::error::{Error, Result};
-use crate::row::Value;
+use crate::row::{Value, uuid_array, uuid_at};
 use crate::schema::DataType;
 
 /// Where a constant stands among the values of a type.
@@ -182,8 +182,49 @@ integer!(i16, unpack_for_i16, 16, |v| Value::Int(i64::from(v)), DataType::SmallI
 integer!(i32, unpack_for_i32, 32, |v| Value::Int(i64::from(v)),
     DataType::Integer => Int32Type, DataType::Date => Date32Type);
 integer!(i64, unpack_for_i64, 64, Value::Int,
-    DataType::BigInt => Int64Type, DataType::Timestamp | DataType::TimestampTz => TimestampMicrosecondType);
+    DataType::BigInt => Int64Type, DataType::Time => Time64MicrosecondType, DataType::Timestamp | DataType::TimestampTz => TimestampMicrosecondType);
 integer!(i128, unpack_for_i128, 64, Value::Decimal, DataType::Decimal { .. } => Decimal128Type);
+
+/// UUIDs: 128 bits without a meaning as numbers, so no frame of reference.
+impl Native for u128 {
+    const LEAST: Self = Self::MIN;
+    const GREATEST: Self = Self::MAX;
+    type Key = Self;
+
+    #[inline]
+    fn order(self, other: Self) -> Ordering {
+        self.cmp(&other)
+    }
+    fn below(self) -> Option<Self> {
+        self.checked_sub(1)
+    }
+    fn above(self) -> Option<Self> {
+        self.checked_add(1)
+    }
+    #[inline]
+    fn key(self) -> Self {
+        self
+    }
+    fn value(self) -> Value {
+        Value::Uuid(self)
+    }
+    fn place(value: &Value) -> Option<Place<Self>> {
+        match value {
+            Value::Uuid(v) => Some(Place::At(*v)),
+            _ => None,
+        }
+    }
+    fn values_of(array: &dyn Array) -> Option<ScalarBuffer<Self>> {
+        let array = array.as_any().downcast_ref::<FixedSizeBinaryArray>()?;
+        Some((0..array.len()).map(|row| uuid_at(array, row)).collect::<Vec<_>>().into())
+    }
+    fn array(data_type: DataType, values: ScalarBuffer<Self>, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+        match data_type {
+            DataType::Uuid => uuid_array(values.iter().copied(), nulls),
+            _ => Err(wrong_type(data_type, "u128")),
+        }
+    }
+}
 
 macro_rules! float {
     ($t:ty, $bits:ty, $variant:ident, $arrow:ty) => {
@@ -261,6 +302,7 @@ macro_rules! dispatch {
                 $number
             }
             $crate::schema::DataType::BigInt
+            | $crate::schema::DataType::Time
             | $crate::schema::DataType::Timestamp
             | $crate::schema::DataType::TimestampTz => {
                 type $n = i64;
@@ -278,7 +320,13 @@ macro_rules! dispatch {
                 type $n = f64;
                 $number
             }
-            $crate::schema::DataType::Text { .. } | $crate::schema::DataType::Bytea => $bytes,
+            $crate::schema::DataType::Uuid => {
+                type $n = u128;
+                $number
+            }
+            $crate::schema::DataType::Text { .. }
+            | $crate::schema::DataType::Char { .. }
+            | $crate::schema::DataType::Bytea => $bytes,
         }
     };
 }
@@ -297,6 +345,7 @@ macro_rules! dispatch_integer {
                 $integer
             }
             $crate::schema::DataType::BigInt
+            | $crate::schema::DataType::Time
             | $crate::schema::DataType::Timestamp
             | $crate::schema::DataType::TimestampTz => {
                 type $n = i64;

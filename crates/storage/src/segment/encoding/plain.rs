@@ -31,6 +31,7 @@ pub(crate) enum Plain {
     Decimal(ScalarBuffer<i128>),
     Real(ScalarBuffer<f32>),
     Double(ScalarBuffer<f64>),
+    Uuid(ScalarBuffer<u128>),
     Text(StringViewArray),
     Bytes(BinaryViewArray),
 }
@@ -45,6 +46,7 @@ macro_rules! each {
             Plain::Decimal($numbers) => $number,
             Plain::Real($numbers) => $number,
             Plain::Double($numbers) => $number,
+            Plain::Uuid($numbers) => $number,
             Plain::Text($views) => $view,
             Plain::Bytes($views) => $view,
         }
@@ -90,7 +92,7 @@ impl Plain {
         length_width: u8,
         nulls: Option<&NullBuffer>,
     ) -> Result<Self, Damage> {
-        if !matches!(data_type, DataType::Text { .. } | DataType::Bytea) && length_width != 0 {
+        if !data_type.is_text() && data_type != DataType::Bytea && length_width != 0 {
             return Err(Damage::new(sections.position(), "numbers with a width of lengths"));
         }
         macro_rules! numbers {
@@ -102,11 +104,12 @@ impl Plain {
             DataType::Boolean => return Err(Damage::new(0, "plain booleans")),
             DataType::SmallInt => numbers!(SmallInt, i16),
             DataType::Integer | DataType::Date => numbers!(Int, i32),
-            DataType::BigInt | DataType::Timestamp | DataType::TimestampTz => numbers!(BigInt, i64),
+            DataType::BigInt | DataType::Time | DataType::Timestamp | DataType::TimestampTz => numbers!(BigInt, i64),
             DataType::Decimal { .. } => numbers!(Decimal, i128),
             DataType::Real => numbers!(Real, f32),
             DataType::Double => numbers!(Double, f64),
-            DataType::Text { .. } | DataType::Bytea => {
+            DataType::Uuid => numbers!(Uuid, u128),
+            DataType::Text { .. } | DataType::Char { .. } | DataType::Bytea => {
                 Self::open_views(data_type, sections, count, u32::from(length_width), nulls.cloned())?
             }
         })

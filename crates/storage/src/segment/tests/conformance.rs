@@ -13,7 +13,7 @@ use crate::row::{Value, array_of};
 use crate::schema::DataType;
 use crate::segment::{Encoding, Segment};
 
-const TYPES: [DataType; 14] = [
+const TYPES: [DataType; 17] = [
     DataType::Boolean,
     DataType::SmallInt,
     DataType::Integer,
@@ -28,6 +28,9 @@ const TYPES: [DataType; 14] = [
     DataType::Text { max_chars: None },
     DataType::Text { max_chars: Some(200) },
     DataType::Bytea,
+    DataType::Time,
+    DataType::Uuid,
+    DataType::Char { chars: 60 },
 ];
 
 /// Any value of a type, extremes often.
@@ -35,7 +38,7 @@ fn any_value(data_type: DataType) -> BoxedStrategy<Value> {
     let int = |least: i64, greatest: i64| {
         prop_oneof![
             3 => (least..=greatest).prop_map(Value::Int),
-            2 => (-100i64..100).prop_map(Value::Int),
+            2 => (-100i64..100).prop_map(move |v| Value::Int(v.clamp(least, greatest))),
             1 => Just(Value::Int(least)),
             1 => Just(Value::Int(greatest)),
             1 => Just(Value::Int(0)),
@@ -71,9 +74,16 @@ fn any_value(data_type: DataType) -> BoxedStrategy<Value> {
                 .prop_map(Value::Double),
         ]
         .boxed(),
-        DataType::Text { .. } => prop_oneof![
+        DataType::Time => int(0, 86_399_999_999),
+        DataType::Uuid => prop_oneof![
+            any::<u128>().prop_map(Value::Uuid),
+            (0u128..100).prop_map(Value::Uuid),
+            prop::sample::select(vec![u128::MAX, 1 << 127, (1 << 127) - 1]).prop_map(Value::Uuid),
+        ]
+        .boxed(),
+        DataType::Text { .. } | DataType::Char { .. } => prop_oneof![
             "[a-c]{0,3}".prop_map(|v| Value::Text(v.into())),
-            "\\PC{0,40}".prop_map(|v| Value::Text(v.into())),
+            "\\PC{0,40}".prop_map(|v| Value::Text(v.trim_end_matches(' ').into())),
             "[ab\u{10ffff}]{28,40}".prop_map(|v| Value::Text(v.into())),
         ]
         .boxed(),
@@ -111,6 +121,7 @@ fn int_max(data_type: DataType) -> i64 {
     match data_type {
         DataType::SmallInt => i16::MAX.into(),
         DataType::Integer | DataType::Date => i32::MAX.into(),
+        DataType::Time => 86_399_999_999,
         _ => i64::MAX,
     }
 }

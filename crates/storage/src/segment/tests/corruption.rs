@@ -24,6 +24,10 @@ fn table() -> (TableSchema, Vec<Vec<Value>>) {
         DataType::Double,
         DataType::Boolean,
         DataType::Decimal { precision: 20, scale: 2 },
+        DataType::Time,
+        DataType::Uuid,
+        DataType::Uuid,
+        DataType::Char { chars: 30 },
     ];
     let row = |i: i64| {
         [
@@ -33,6 +37,10 @@ fn table() -> (TableSchema, Vec<Vec<Value>>) {
             Value::Double(i as f64 / 3.0),
             if i % 7 == 0 { Value::Null } else { Value::Boolean(i % 2 == 0) },
             Value::Decimal(i128::from(i) * 1_000_000_007),
+            Value::Int(i * 955_000_001),
+            if i % 5 == 0 { Value::Null } else { Value::Uuid((i as u128).wrapping_mul(0x9e37_79b9_7f4a_7c15 << 50)) },
+            Value::Uuid(1 << 127 | (i % 3) as u128),
+            Value::Text(format!("no {}", i % 20).into()),
         ]
     };
     let columns = (0..types.len()).map(|c| (0..90).map(|i| row(i)[c].clone()).collect()).collect();

@@ -97,6 +97,9 @@ fn metadata_survives_a_round_trip() {
         DataType::Bytea,
         DataType::Real,
         DataType::Boolean,
+        DataType::Time,
+        DataType::Uuid,
+        DataType::Char { chars: 5 },
     ];
     let schema = schema(&types, 1);
     let (_memory, disk) = disk();
@@ -108,9 +111,12 @@ fn metadata_survives_a_round_trip() {
             Value::Bytes(vec![0xff; 40].into()),
             Value::Real(i as f32),
             Value::Null,
+            Value::Int(i),
+            Value::Uuid(u128::MAX - i as u128),
+            Value::Text("abc".into()),
         ]
     };
-    let columns: Vec<Vec<Value>> = (0..6).map(|c| (0..33).map(|i| row(i)[c].clone()).collect()).collect();
+    let columns: Vec<Vec<Value>> = (0..9).map(|c| (0..33).map(|i| row(i)[c].clone()).collect()).collect();
     let meta = segment(&disk, 7, &schema, &columns).meta().clone();
     let mut e = Encoder::new();
     meta.encode(&mut e);

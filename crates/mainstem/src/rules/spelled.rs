@@ -1,0 +1,286 @@
+//! TIME and UUID in expressions: casts from and to text as PostgreSQL spells these types, and string literals beside UUIDs.
+//!
+//! A UUID is `FixedSizeBinary(16)` in plans, and nothing else is: the type alone says what a value is, through subqueries, joins,
+//! set operations and aggregates, and comparisons, hashes and order are those of its bytes, which are the store's. DataFusion
+//! knows no way from text to it, so
+//!
+//! 1. while SQL becomes a plan ([`TypedLiterals`] as an `ExprPlanner`), a string literal beside a UUID in a comparison becomes a cast
+//!    to UUID: a comparison of text with UUID has no type there;
+//! 2. before type coercion ([`TypedLiterals`] as a rule), so do the literals of IN lists, BETWEEN and CASE;
+//! 3. after it ([`SpelledCasts`]), casts between text and the two types, coercion's own too, become functions of ours. They are
+//!    folded as any, so that `id = '...'` reaches the store as a comparison with a UUID. Casts that PostgreSQL has not are 42846.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, DataFusionError, ExprSchema, Result, ScalarValue};
+use datafusion::logical_expr::expr::{Between, Case, InList, ScalarFunction};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{
+    Cast, ColumnarValue, Expr, ExprSchemable, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, TryCast, Volatility,
+};
+use datafusion::optimizer::AnalyzerRule;
+use datafusion::sql::sqlparser::ast::BinaryOperator;
+use mainstem_storage::Error;
+
+use crate::value::{TIME, UUID, from_text, has_own_text, to_text};
+
+/// cannot_coerce
+const CANNOT_CAST: &str = "42846";
+
+/// Rewrites the expressions of `plan` and of its subqueries, bottom up; columns keep their names.
+pub(super) fn rewrite_plan(
+    plan: LogicalPlan,
+    rewrite: &impl Fn(Expr, &DFSchema) -> Result<Transformed<Expr>>,
+) -> Result<LogicalPlan> {
+    let one = |plan: LogicalPlan| {
+        let mut schema = merge_schema(&plan.inputs());
+        if let LogicalPlan::TableScan(scan) = &plan {
+            schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
+        }
+        let names = NamePreserver::new(&plan);
+        plan.map_expressions(|expr| {
+            let name = names.save(&expr);
+            let expr = expr.transform_up(|e| rewrite(e, &schema))?;
+            Ok(if expr.transformed { expr.update_data(|e| name.restore(e)) } else { expr })
+        })?
+        .map_data(LogicalPlan::recompute_schema)
+    };
+    plan.transform_up_with_subqueries(one).map(|t| t.data)
+}
+
+pub(super) fn is_text(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+}
+
+fn is_uuid(expr: &Expr, schema: &dyn ExprSchema) -> bool {
+    expr.get_type(schema).is_ok_and(|t| t == UUID)
+}
+
+/// A string literal as a cast to UUID; other expressions as they are.
+fn as_uuid(expr: Expr) -> Expr {
+    match &expr {
+        Expr::Literal(scalar, _) if is_text(&scalar.data_type()) => Expr::Cast(Cast::new(Box::new(expr), UUID)),
+        _ => expr,
+    }
+}
+
+/// String literals beside UUIDs.
+#[derive(Debug)]
+pub(crate) struct TypedLiterals;
+
+impl ExprPlanner for TypedLiterals {
+    fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+        use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+        let RawBinaryExpr { op, mut left, mut right } = expr;
+        if matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq) {
+            match (&left, &right) {
+                (Expr::Literal(..), _) if is_uuid(&right, schema) => left = as_uuid(left),
+                (_, Expr::Literal(..)) if is_uuid(&left, schema) => right = as_uuid(right),
+                _ => {}
+            }
+        }
+        Ok(PlannerResult::Original(RawBinaryExpr { op, left, right }))
+    }
+}
+
+impl AnalyzerRule for TypedLiterals {
+    fn name(&self) -> &str {
+        "typed_literals"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        rewrite_plan(plan, &typed)
+    }
+}
+
+fn typed(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    match expr {
+        Expr::InList(InList { expr, list, negated }) if is_uuid(&expr, schema) => {
+            let list = list.into_iter().map(as_uuid).collect();
+            Ok(Transformed::yes(Expr::InList(InList { expr, list, negated })))
+        }
+        Expr::Between(Between { expr, negated, low, high }) if is_uuid(&expr, schema) => {
+            let (low, high) = (Box::new(as_uuid(*low)), Box::new(as_uuid(*high)));
+            Ok(Transformed::yes(Expr::Between(Between { expr, negated, low, high })))
+        }
+        Expr::Case(Case { expr, when_then_expr, else_expr }) => {
+            let by_uuid = expr.as_ref().is_some_and(|e| is_uuid(e, schema));
+            let mut results = when_then_expr.iter().map(|(_, then)| then).chain(&else_expr);
+            let gives_uuid = results.any(|e| is_uuid(e, schema));
+            let result = |e: Box<Expr>| if gives_uuid { Box::new(as_uuid(*e)) } else { e };
+            // DataFusion 55.2 panics on a list of such literals behind CASE x WHEN, so the comparison is written out.
+            let condition = |when: Box<Expr>| match &expr {
+                Some(value) if by_uuid => Box::new(value.as_ref().clone().eq(as_uuid(*when))),
+                _ => when,
+            };
+            let when_then_expr =
+                when_then_expr.into_iter().map(|(when, then)| (condition(when), result(then))).collect();
+            let else_expr = else_expr.map(result);
+            let case = Case { expr: expr.filter(|_| !by_uuid), when_then_expr, else_expr };
+            let expr = Expr::Case(case);
+            Ok(if by_uuid || gives_uuid { Transformed::yes(expr) } else { Transformed::no(expr) })
+        }
+        other => Ok(Transformed::no(other)),
+    }
+}
+
+/// Casts between text and TIME or UUID.
+#[derive(Debug)]
+pub(crate) struct SpelledCasts {
+    to_text: Arc<ScalarUDF>,
+    /// By type, and by whether what is misspelled is NULL.
+    from_text: [[Arc<ScalarUDF>; 2]; 2],
+}
+
+impl SpelledCasts {
+    pub(crate) fn new() -> Self {
+        let function = |to, or_null| Arc::new(ScalarUDF::new_from_impl(SpelledCast::new(to, or_null)));
+        let both = |to| [function(to, false), function(to, true)];
+        Self { to_text: function(To::Text, false), from_text: [both(To::Time), both(To::Uuid)] }
+    }
+
+    fn rewrite(&self, expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+        let (inner, to, or_null) = match &expr {
+            Expr::Cast(Cast { expr, field }) => (expr, field.data_type(), false),
+            Expr::TryCast(TryCast { expr, field }) => (expr, field.data_type(), true),
+            _ => return Ok(Transformed::no(expr)),
+        };
+        if !has_own_text(to) && !is_text(to) && !to.is_numeric() && !to.is_binary() && !to.is_temporal() {
+            return Ok(Transformed::no(expr));
+        }
+        let from = inner.get_type(schema)?;
+        let call = |function: &Arc<ScalarUDF>, gives: &DataType| {
+            let call = Expr::ScalarFunction(ScalarFunction::new_udf(function.clone(), vec![(**inner).clone()]));
+            if gives == to { call } else { Expr::Cast(Cast::new(Box::new(call), to.clone())) }
+        };
+        let is_time = |t: &DataType| has_own_text(t) && *t != UUID;
+        Ok(match (&from, to) {
+            (from, to) if is_text(from) && has_own_text(to) => {
+                let [time, uuid] = &self.from_text;
+                let (functions, gives) = if *to == UUID { (uuid, UUID) } else { (time, TIME) };
+                Transformed::yes(call(&functions[usize::from(or_null)], &gives))
+            }
+            (from, to) if has_own_text(from) && is_text(to) => {
+                Transformed::yes(call(&self.to_text, &DataType::Utf8View))
+            }
+            (from, to) if *from == UUID && *to != UUID => return Err(cannot_cast(from, to)),
+            (from, to) if *to == UUID && *from != UUID && !from.is_null() => return Err(cannot_cast(from, to)),
+            (from, to) if is_time(from) && (to.is_numeric() || is_moment(to)) => return Err(cannot_cast(from, to)),
+            (from, to) if is_time(to) && (from.is_numeric() || is_day(from)) => return Err(cannot_cast(from, to)),
+            _ => Transformed::no(expr),
+        })
+    }
+}
+
+fn is_day(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Date32 | DataType::Date64)
+}
+
+fn is_moment(data_type: &DataType) -> bool {
+    is_day(data_type) || matches!(data_type, DataType::Timestamp(..))
+}
+
+fn cannot_cast(from: &DataType, to: &DataType) -> DataFusionError {
+    let name = |t: &DataType| match crate::value::sql_type(t) {
+        Some(mainstem_storage::schema::DataType::Decimal { .. }) => "numeric".to_owned(),
+        Some(known) => known.to_string(),
+        None => t.to_string(),
+    };
+    ours(Error::invalid(CANNOT_CAST, format!("cannot cast type {} to {}", name(from), name(to))))
+}
+
+fn ours(error: Error) -> DataFusionError {
+    DataFusionError::External(Box::new(error))
+}
+
+impl AnalyzerRule for SpelledCasts {
+    fn name(&self) -> &str {
+        "spelled_casts"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        rewrite_plan(plan, &|expr, schema| self.rewrite(expr, schema))
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum To {
+    Text,
+    Time,
+    Uuid,
+}
+
+impl To {
+    fn arrow(self) -> DataType {
+        match self {
+            Self::Text => DataType::Utf8View,
+            Self::Time => TIME,
+            Self::Uuid => UUID,
+        }
+    }
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct SpelledCast {
+    to: To,
+    or_null: bool,
+    signature: Signature,
+}
+
+impl SpelledCast {
+    fn new(to: To, or_null: bool) -> Self {
+        Self { to, or_null, signature: Signature::any(1, Volatility::Immutable) }
+    }
+
+    fn convert(&self, array: &ArrayRef) -> Result<ArrayRef> {
+        if self.to == To::Text {
+            return Ok(Arc::new(to_text(array).map_err(ours)?));
+        }
+        let texts = cast(array, &DataType::Utf8View)?;
+        from_text(texts.as_string_view(), &self.to.arrow(), self.or_null).map_err(ours)
+    }
+}
+
+impl ScalarUDFImpl for SpelledCast {
+    fn name(&self) -> &str {
+        match (self.to, self.or_null) {
+            (To::Text, _) => "text_of",
+            (To::Time, false) => "time_of",
+            (To::Time, true) => "time_of_or_null",
+            (To::Uuid, false) => "uuid_of",
+            (To::Uuid, true) => "uuid_of_or_null",
+        }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(self.to.arrow())
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        let nullable = self.or_null || args.arg_fields.iter().any(|f| f.is_nullable());
+        Ok(Arc::new(Field::new(self.name(), self.to.arrow(), nullable)))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        match args.args.as_slice() {
+            [ColumnarValue::Array(array)] => Ok(ColumnarValue::Array(self.convert(array)?)),
+            [ColumnarValue::Scalar(value)] => {
+                let one = self.convert(&value.to_array()?)?;
+                Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&one, 0)?))
+            }
+            other => Err(DataFusionError::Internal(format!("{} with {} arguments", self.name(), other.len()))),
+        }
+    }
+}
