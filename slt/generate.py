@@ -199,7 +199,11 @@ def complete(path, dsn):
             sessions[name] = Session(dsn)
         return sessions[name]
 
-    session("default").plain("DROP SCHEMA public CASCADE")
+    # Whatever the last file left behind.
+    left = session("default").plain("SELECT quote_ident(nspname) FROM pg_namespace "
+                                    "WHERE nspname !~ '^pg_' AND nspname <> 'information_schema'")
+    for row in range(left.ntuples):
+        session("default").plain(f"DROP SCHEMA {left.get_value(row, 0).decode()} CASCADE")
     session("default").plain("CREATE SCHEMA public")
     for record in records:
         if record.head is None or record.directive == "skip":

@@ -1,6 +1,5 @@
 //! The interactive shell: history, statements over several lines, `\` commands, Ctrl-C.
 
-use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -15,8 +14,8 @@ use crate::interrupt::{self, Idle};
 use crate::output::{self, Format, Stopped};
 
 const HELP: &str = "\
-\\d            tables
-\\d TABLE      columns of a table
+\\d            tables and views
+\\d NAME       columns and constraints of a table, query of a view
 \\timing       show how long statements take, or stop it
 \\?            this help
 \\q            quit (Ctrl-D too)
@@ -142,10 +141,23 @@ impl Shell<'_> {
 
     fn describe(&mut self, table: &str) {
         let name = folded(table);
-        let quoted = name.replace('\'', "''");
-        match self.known(&quoted) {
-            Ok(true) => self.run(&columns_query(&quoted), ""),
-            Ok(false) => {
+        match self.find(&name) {
+            Ok(Some((schema, name, is_view))) => {
+                let of = Literals { schema: literal(&schema), name: literal(&name) };
+                if is_view {
+                    self.run(&view_columns_query(&of), "");
+                    self.run(&view_query(&of), "");
+                    return;
+                }
+                self.run(&columns_query(&of), "");
+                let constraints = constraints_query(&of);
+                match self.has_rows(&constraints) {
+                    Ok(true) => self.run(&constraints, ""),
+                    Ok(false) => {}
+                    Err(error) => self.stop(&error.into()),
+                }
+            }
+            Ok(None) => {
                 output::say(&format!("ERROR 42P01: table \"{name}\" does not exist; \\d lists the tables"));
                 self.failed = true;
             }
@@ -153,10 +165,30 @@ impl Shell<'_> {
         }
     }
 
-    fn known(&self, quoted: &str) -> mainstem::Result<bool> {
-        let sql = format!("SELECT table_name FROM mainstem.tables WHERE table_name = '{quoted}'");
+    /// Schema and name of the table or view that `name`, perhaps with a schema, means, and whether it is a view.
+    fn find(&self, name: &str) -> mainstem::Result<Option<(String, String, bool)>> {
+        match self.connection.table(name) {
+            Ok(table) => return Ok(Some((table.namespace.clone(), table.name.clone(), false))),
+            // 42809: it is a view.
+            Err(error) if matches!(error.sqlstate(), "42P01" | "42809") => {}
+            Err(error) => return Err(error),
+        }
+        let (schema, bare) = name.split_once('.').unwrap_or(("", name));
+        let sql = format!(
+            "SELECT table_schema, table_name FROM information_schema.views \
+             WHERE table_name = {0} AND {1} IN ('', table_schema) OR table_name = {2} \
+             ORDER BY table_schema <> 'public', table_schema LIMIT 1",
+            literal(bare),
+            literal(schema),
+            literal(name)
+        );
+        let Some(row) = self.connection.prepare(&sql)?.query_optional(())? else { return Ok(None) };
+        Ok(Some((row.get(0)?, row.get(1)?, true)))
+    }
+
+    fn has_rows(&self, sql: &str) -> mainstem::Result<bool> {
         let mut rows = 0;
-        for batch in self.connection.query(&sql)? {
+        for batch in self.connection.query(sql)? {
             rows += batch?.num_rows();
         }
         Ok(rows > 0)
@@ -186,19 +218,62 @@ fn data(editor: &mut Editor<(), FileHistory>) -> rustyline::Result<Option<String
 }
 
 const TABLES: &str = "\
-SELECT t.table_name AS \"table\", t.primary_key, t.layout, CAST(coalesce(sum(c.rows - c.deleted), 0) AS BIGINT) AS rows
-FROM mainstem.tables t LEFT JOIN mainstem.containers c ON c.table_name = t.table_name
-GROUP BY t.table_name, t.primary_key, t.layout ORDER BY t.table_name";
+SELECT t.schema_name AS schema, t.table_name AS \"table\", t.primary_key, t.layout, \
+CAST(coalesce(sum(c.rows - c.deleted), 0) AS BIGINT) AS rows \
+FROM mainstem.tables t LEFT JOIN mainstem.containers c \
+ON c.table_name = t.table_name AND c.schema_name = t.schema_name AND c.kind <> 'key index' \
+GROUP BY t.schema_name, t.table_name, t.primary_key, t.layout \
+UNION ALL SELECT table_schema, table_name, NULL, 'view', NULL FROM information_schema.views \
+ORDER BY 1, 2";
 
-fn columns_query(quoted: &str) -> String {
-    let mut sql = String::from("SELECT column_name AS \"column\", data_type AS type, ");
-    // Writing to a String does not fail.
-    let _ = write!(
-        sql,
-        "CASE WHEN nullable THEN '' ELSE 'NOT NULL' END AS \"null\" \
-         FROM mainstem.columns WHERE table_name = '{quoted}' ORDER BY position"
-    );
-    sql
+/// A relation's schema and name as SQL literals.
+struct Literals {
+    schema: String,
+    name: String,
+}
+
+fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+fn columns_query(of: &Literals) -> String {
+    format!(
+        "SELECT column_name AS \"column\", data_type AS type, \
+         CASE WHEN nullable THEN '' ELSE 'NOT NULL' END AS \"null\", \
+         coalesce(column_default, 'generated ' || identity || ' as identity', '') AS \"default\" \
+         FROM mainstem.columns WHERE schema_name = {} AND table_name = {} ORDER BY position",
+        of.schema, of.name
+    )
+}
+
+fn constraints_query(of: &Literals) -> String {
+    let Literals { schema, name } = of;
+    format!(
+        "SELECT c.constraint_name AS \"constraint\", c.constraint_type AS kind, \
+         coalesce(max(k.check_clause), string_agg(u.column_name, ', ' ORDER BY u.ordinal_position)) AS \"on\" \
+         FROM information_schema.table_constraints c \
+         LEFT JOIN information_schema.key_column_usage u ON u.constraint_name = c.constraint_name \
+         AND u.table_name = c.table_name AND u.table_schema = c.table_schema \
+         LEFT JOIN information_schema.check_constraints k ON c.constraint_type = 'CHECK' \
+         AND k.constraint_name = c.constraint_name AND k.constraint_schema = c.constraint_schema \
+         WHERE c.table_schema = {schema} AND c.table_name = {name} \
+         GROUP BY c.constraint_name, c.constraint_type ORDER BY c.constraint_type = 'CHECK', c.constraint_name"
+    )
+}
+
+fn view_columns_query(of: &Literals) -> String {
+    format!(
+        "SELECT column_name AS \"column\", data_type AS type FROM information_schema.columns \
+         WHERE table_schema = {} AND table_name = {} ORDER BY ordinal_position",
+        of.schema, of.name
+    )
+}
+
+fn view_query(of: &Literals) -> String {
+    format!(
+        "SELECT view_definition AS query FROM information_schema.views WHERE table_schema = {} AND table_name = {}",
+        of.schema, of.name
+    )
 }
 
 /// The name a table has when it is written so in SQL: in small letters, unless quoted.

@@ -150,7 +150,7 @@ impl<'a> Appender<'a> {
         let batches = std::mem::take(&mut self.batches);
         self.bytes = 0;
         if !batches.is_empty() {
-            self.inserted += self.connection.append(&self.table.name, &batches)?;
+            self.inserted += self.connection.append(&self.table, &batches)?;
         }
         Ok(())
     }

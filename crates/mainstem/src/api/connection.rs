@@ -7,14 +7,14 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::schema::TableSchema;
-use mainstem_storage::{Error, Result};
+use mainstem_storage::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 
 use super::{Appender, QueryResult, Row, Rows, Statement, StatementOutcome, Transaction};
 use crate::plan::Description;
 use crate::session::{Interrupts, Prepared, Session, Shared, ShortOutcome, TransactionStatus};
-use crate::sql::{self, Script, Template};
+use crate::sql::{self, Script, TableName, Template};
 use crate::value::{Params, ValueRef};
 
 /// A connection: a session with its own transaction and settings. It may be used from any thread; statements run one after
@@ -285,17 +285,18 @@ impl Connection {
         self.shared.runtime.spawn(work)
     }
 
-    /// An appender to table `table` (without a schema; as SQL folds it: lower case unless it was quoted).
+    /// An appender to table `table`: see [`Connection::table`].
     ///
     /// # Errors
     /// 42P01.
     pub fn appender(&self, table: &str) -> Result<Appender<'_>> {
-        let schema = self.session.lock().table(table)?;
+        let schema = self.table(table)?;
         Ok(Appender::new(self, schema))
     }
 
-    pub(super) fn append(&self, table: &str, batches: &[RecordBatch]) -> Result<u64> {
-        self.session.lock().append(table, batches)
+    pub(super) fn append(&self, table: &TableSchema, batches: &[RecordBatch]) -> Result<u64> {
+        let name = TableName { schema: Some(table.namespace.clone()), name: table.name.clone() };
+        self.session.lock().append(&name, batches)
     }
 
     pub(super) fn rollback(&self) {
@@ -303,12 +304,19 @@ impl Connection {
         let _ = self.session.lock().rollback();
     }
 
-    /// The definition of table `table`, as the next statement would see it.
+    /// The definition of table `table`, as the next statement would see it: `name`, which the search path finds, or
+    /// `schema.name`; as SQL folds it, lower case unless it was quoted.
     ///
     /// # Errors
     /// 42P01.
     pub fn table(&self, table: &str) -> Result<Arc<TableSchema>> {
-        self.session.lock().table(table)
+        let session = self.session.lock();
+        match (session.table(&TableName::bare(table)), table.split_once('.')) {
+            (Err(e), Some((schema, name))) if e.kind() == ErrorKind::NotFound => {
+                session.table(&TableName { schema: Some(schema.into()), name: name.into() })
+            }
+            (found, _) => found,
+        }
     }
 }
 

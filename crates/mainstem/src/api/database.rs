@@ -2,13 +2,14 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use mainstem_storage::Result;
 use mainstem_storage::database::Database as Storage;
 use mainstem_storage::settings::OpenOptions;
 
 use super::{AsyncConnection, Connection};
-use crate::session::{Interrupts, Runtime, Session, Shared, cores, template};
+use crate::session::{Interrupts, Runtime, Session, Shared, cores, forget_temporary, template};
 
 /// An open database. Clones are the same database; it closes when the last clone, connection and result are gone, or by
 /// [`Database::close`].
@@ -52,7 +53,8 @@ impl Database {
         let threads = cores();
         let template = template(storage.options(), threads)?;
         let runtime = Runtime::start(threads, storage.activity())?;
-        Ok(Self(Arc::new(Shared { storage, runtime, template })))
+        forget_temporary(&storage)?;
+        Ok(Self(Arc::new(Shared { storage, runtime, template, sessions: AtomicU64::new(0) })))
     }
 
     /// A new connection. Connections are independent; each may be used from any thread.

@@ -28,8 +28,9 @@ use super::csv::{CsvReader, LineFormat, LineWriter, TextBatch, TextReader};
 use super::expressions::{Expressions, Source};
 use super::write::{nullable_schema, sources_of, table_of};
 use crate::error::{from_arrow, from_parquet};
+use crate::provider::Names;
 use crate::session::{Environment, Running};
-use crate::sql::{CopyFormat, CopyOptions, CopyPlace, CopySource};
+use crate::sql::{CopyFormat, CopyOptions, CopyPlace, CopySource, TableName};
 
 /// Runs a COPY FROM; returns the rows read.
 ///
@@ -38,12 +39,12 @@ use crate::sql::{CopyFormat, CopyOptions, CopyPlace, CopySource};
 pub(crate) fn copy_from(
     env: &mut Environment<'_>,
     transaction: &mut Transaction,
-    table: &str,
+    table: &TableName,
     columns: &[String],
     options: &CopyOptions,
     client: Option<&mut dyn Read>,
 ) -> Result<u64> {
-    let table = table_of(transaction, table)?;
+    let table = table_of(env.settings.names(), transaction, table)?;
     let sources = sources_of(&table, columns, if columns.is_empty() { table.columns.len() } else { columns.len() })?;
     for (at, name) in columns.iter().enumerate() {
         if columns.iter().take(at).any(|before| before == name) {
@@ -53,7 +54,8 @@ pub(crate) fn copy_from(
     let takes_default = |at: usize| sources.get(at) == Some(&Source::Default);
     let expressions = Expressions::compile(env, transaction, &table, takes_default)?;
     let writes = transaction.statement();
-    let mut input = CopyIn { table: table.clone(), columns, sources, expressions, writes, env };
+    let mut input =
+        CopyIn { table: table.clone(), columns, sources, expressions, writes, transaction: &*transaction, env };
     let open = |path: &str| File::open(path).map_err(|e| Error::io("open", format_args!("\"{path}\""), e));
     let read = match (&options.place, &options.format, client) {
         (CopyPlace::File(path), CopyFormat::Parquet, _) => input.parquet(open(path)?),
@@ -95,6 +97,7 @@ struct CopyIn<'a, 'e> {
     sources: Vec<Source>,
     expressions: Expressions,
     writes: StatementWrites,
+    transaction: &'a Transaction,
     env: &'a mut Environment<'e>,
 }
 
@@ -122,7 +125,7 @@ impl CopyIn<'_, '_> {
                 .zip(&batch.columns)
                 .map(|(column, text)| assign(text, column).map_err(|e| at_line(&e, column, text, &batch)))
                 .collect::<Result<Vec<_>>>()?;
-            let values = self.expressions.fill(&typed, &self.sources, batch.lines.len())?;
+            let values = self.expressions.fill(self.transaction, &typed, &self.sources, batch.lines.len())?;
             let rows = RecordBatch::try_new(nullable_schema(&self.table), values)?;
             if let Err(e) = self.insert(&rows) {
                 return Err(self.locate(&e, &rows, &batch.lines));
@@ -178,7 +181,7 @@ impl CopyIn<'_, '_> {
             self.env.cancel.check()?;
             let in_order = columns.iter().map(|c| batch.column_by_name(&c.name).cloned()).collect::<Option<Vec<_>>>();
             let in_order = in_order.ok_or_else(|| Error::internal("a column of the file is lost"))?;
-            let values = self.expressions.fill(&in_order, &self.sources, batch.num_rows())?;
+            let values = self.expressions.fill(self.transaction, &in_order, &self.sources, batch.num_rows())?;
             let rows = self.expressions.checked(values)?;
             self.writes.insert(&self.table, &rows)?;
         }
@@ -207,17 +210,18 @@ fn at_line(error: &Error, column: &Column, text: &ArrayRef, batch: &TextBatch) -
 }
 
 /// The query behind COPY TO.
-fn source_query(transaction: &Transaction, source: CopySource) -> Result<Ast> {
+fn source_query(names: &Names, transaction: &Transaction, source: CopySource) -> Result<Ast> {
     let (table, columns) = match source {
         CopySource::Query(query) => return Ok(Ast::Query(query)),
         CopySource::Table { table, columns } => (table, columns),
     };
-    let schema = table_of(transaction, &table)?;
+    let schema = table_of(names, transaction, &table)?;
     sources_of(&schema, &columns, schema.columns.len())?;
     let names: Vec<String> =
         if columns.is_empty() { schema.columns.iter().map(|c| c.name.clone()).collect() } else { columns };
     let names: Vec<String> = names.iter().map(|name| Ident::with_quote('"', name).to_string()).collect();
-    let text = format!("SELECT {} FROM {}", names.join(", "), Ident::with_quote('"', &table));
+    let quoted = |name: &str| Ident::with_quote('"', name);
+    let text = format!("SELECT {} FROM {}.{}", names.join(", "), quoted(&schema.namespace), quoted(&schema.name));
     let dialect = datafusion::sql::sqlparser::dialect::PostgreSqlDialect {};
     let query = Parser::new(&dialect)
         .try_with_sql(&text)
@@ -237,7 +241,7 @@ pub(crate) fn copy_to(
     options: &CopyOptions,
     client: Option<&mut dyn Write>,
 ) -> Result<u64> {
-    let query = source_query(transaction, source)?;
+    let query = source_query(env.settings.names(), transaction, source)?;
     let plan = env.plan(transaction, query, None)?;
     let running = env.start(&plan)?;
     match (&options.place, client) {

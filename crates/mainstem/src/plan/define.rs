@@ -1,4 +1,8 @@
-//! CREATE TABLE, also of the rows of a query, and DROP TABLE in a transaction.
+//! What defines things, in a transaction: CREATE TABLE, also of the rows of a query, here; schemas, views and ALTER TABLE below.
+
+mod alter;
+mod schemas;
+mod views;
 
 use std::sync::Arc;
 
@@ -11,14 +15,17 @@ use mainstem_storage::error::sqlstate;
 use mainstem_storage::ids::TableId;
 use mainstem_storage::schema::{DataType, RelationName};
 use mainstem_storage::transaction::Transaction;
-use mainstem_storage::{Error, ErrorKind, Result};
+use mainstem_storage::{Error, Result};
 
 use super::assign::assign;
 use super::expressions::Expressions;
 use super::write::nullable_schema;
 use crate::session::{Environment, Notice};
-use crate::sql::{CreateTable, CreateTableAs, DropTable, ROW_REF};
+use crate::sql::{CreateTable, CreateTableAs, ROW_REF, item_names};
 use crate::value::sql_type;
+pub(crate) use alter::{alter_table, truncate};
+pub(crate) use schemas::{create_schema, drop_objects};
+pub(crate) use views::create_view;
 
 /// Makes a table.
 ///
@@ -28,41 +35,49 @@ pub(crate) fn create_table(
     env: &mut Environment<'_>,
     transaction: &mut Transaction,
     create: &CreateTable,
-) -> Result<Vec<Notice>> {
-    if let Some(notice) = there_already(transaction, create)? {
-        return Ok(vec![notice]);
+) -> Result<Created> {
+    let name = new_name(env, transaction, create)?;
+    if let Some(notice) = there_already(transaction, &name, create)? {
+        return Ok(Created::There(notice));
     }
     let columns = create
         .columns
         .iter()
         .map(|c| ColumnDefinition {
             default: c.default.as_deref().map(Arc::from),
+            identity: c.identity,
             ..ColumnDefinition::new(c.name.clone(), c.data_type, c.nullable)
         })
         .collect();
-    let definition = definition(env, create, columns)?;
+    let definition = definition(env, name, create, columns)?;
     all_or_nothing(transaction, |transaction| {
+        make_namespace(env, transaction, &definition)?;
         let table = transaction.create_table(definition)?;
         validate(env, transaction, table)?;
-        Ok(Vec::new())
+        Ok(Created::Made { table, rows: 0 })
     })
 }
 
 /// What CREATE TABLE IF NOT EXISTS says when there is one.
-fn there_already(transaction: &Transaction, create: &CreateTable) -> Result<Option<Notice>> {
-    if transaction.catalog().table_named(&create.name).is_none() {
+fn there_already(transaction: &Transaction, name: &RelationName, create: &CreateTable) -> Result<Option<Notice>> {
+    if transaction.catalog().relation(name).is_none() {
         return Ok(None);
     }
-    let message = format!("table \"{}\" already exists", create.name);
+    let message = format!("relation \"{}\" already exists", create.name);
     if create.if_not_exists {
         return Ok(Some(Notice::new(sqlstate::DUPLICATE_TABLE, format!("{message}, skipping"))));
     }
     Err(Error::invalid(sqlstate::DUPLICATE_TABLE, message))
 }
 
-fn definition(env: &Environment<'_>, create: &CreateTable, columns: Vec<ColumnDefinition>) -> Result<TableDefinition> {
+fn definition(
+    env: &Environment<'_>,
+    name: RelationName,
+    create: &CreateTable,
+    columns: Vec<ColumnDefinition>,
+) -> Result<TableDefinition> {
     Ok(TableDefinition {
-        name: RelationName::public(&create.name),
+        name,
         columns,
         primary_key: create.primary_key.clone(),
         primary_key_name: create.primary_key_name.clone(),
@@ -74,11 +89,29 @@ fn definition(env: &Environment<'_>, create: &CreateTable, columns: Vec<ColumnDe
     })
 }
 
-/// What became of a CREATE TABLE AS.
+/// What the table is called in full.
+fn new_name(env: &Environment<'_>, transaction: &Transaction, create: &CreateTable) -> Result<RelationName> {
+    let names = env.settings.names();
+    if create.temporary || names.says_temporary(&create.name) {
+        return names.new_temporary(&create.name);
+    }
+    names.new_relation(&transaction.catalog(), &create.name)
+}
+
+/// Makes the schema of the session's temporary tables when its first one is made.
+fn make_namespace(env: &Environment<'_>, transaction: &mut Transaction, definition: &TableDefinition) -> Result<()> {
+    let namespace = &definition.name.namespace;
+    if env.settings.names().is_temporary(namespace) && !transaction.catalog().has_namespace(namespace) {
+        transaction.create_namespace(namespace)?;
+    }
+    Ok(())
+}
+
+/// What became of a CREATE TABLE.
 #[derive(Debug)]
 pub(crate) enum Created {
-    /// It has so many rows.
-    Filled(u64),
+    /// It is there, and has so many rows.
+    Made { table: TableId, rows: u64 },
     /// There was one before.
     There(Notice),
 }
@@ -92,14 +125,24 @@ pub(crate) fn create_table_as(
     transaction: &mut Transaction,
     create: &CreateTableAs,
 ) -> Result<Created> {
-    if let Some(notice) = there_already(transaction, &create.table)? {
+    let name = new_name(env, transaction, &create.table)?;
+    if let Some(notice) = there_already(transaction, &name, &create.table)? {
         return Ok(Created::There(notice));
     }
     // Before there is a table: the query does not see it.
     let plan = env.plan(transaction, Ast::Query(create.query.clone()), None)?;
-    let columns = columns_of(&plan, &create.names)?;
-    let definition = definition(env, &create.table, columns)?;
+    let mut names = item_names(&create.query);
+    names.truncate(plan.schema().fields().len());
+    for (at, name) in create.names.iter().enumerate() {
+        match names.get_mut(at) {
+            Some(slot) => *slot = Some(name.clone()),
+            None => names.push(Some(name.clone())),
+        }
+    }
+    let columns = columns_of(&plan, &names)?;
+    let definition = definition(env, name, &create.table, columns)?;
     all_or_nothing(transaction, |transaction| {
+        make_namespace(env, transaction, &definition)?;
         let table = transaction.create_table(definition)?;
         let schema = transaction.catalog().table(table).cloned();
         let schema = schema.ok_or_else(|| Error::internal("a table that was made is not there"))?;
@@ -115,18 +158,18 @@ pub(crate) fn create_table_as(
         }
         let rows = writes.inserted();
         transaction.apply(writes)?;
-        Ok(Created::Filled(rows))
+        Ok(Created::Made { table, rows })
     })
 }
 
-/// The columns of the rows of `plan`, the first of them called `names`.
-fn columns_of(plan: &LogicalPlan, names: &[String]) -> Result<Vec<ColumnDefinition>> {
+/// The columns of the rows of `plan`, called `names` as far as they say.
+fn columns_of(plan: &LogicalPlan, names: &[Option<String>]) -> Result<Vec<ColumnDefinition>> {
     let fields = plan.schema().fields();
     if names.len() > fields.len() {
         return Err(Error::invalid(sqlstate::SYNTAX, "CREATE TABLE AS names more columns than the query has"));
     }
     let column = |(at, field): (usize, &FieldRef)| {
-        let name = names.get(at).unwrap_or(field.name());
+        let name = names.get(at).and_then(Option::as_ref).unwrap_or(field.name());
         if name.starts_with(ROW_REF) {
             return Err(Error::unsupported(format_args!("the column name \"{name}\", which the engine uses itself,")));
         }
@@ -158,33 +201,4 @@ fn all_or_nothing<T>(transaction: &mut Transaction, work: impl FnOnce(&mut Trans
     }
     transaction.release(before)?;
     outcome
-}
-
-/// Drops tables, all or none.
-///
-/// # Errors
-/// 42P01.
-pub(crate) fn drop_table(transaction: &mut Transaction, drop: &DropTable) -> Result<Vec<Notice>> {
-    let catalog = transaction.catalog();
-    let (mut tables, mut notices) = (Vec::new(), Vec::new());
-    for name in &drop.names {
-        match catalog.table_named(name) {
-            Some(table) if tables.contains(&table.id) => {}
-            Some(table) => tables.push(table.id),
-            None if drop.if_exists => {
-                notices.push(Notice::new("00000", format!("table \"{name}\" does not exist, skipping")));
-            }
-            None => {
-                return Err(Error::new(
-                    ErrorKind::NotFound,
-                    sqlstate::UNDEFINED_TABLE,
-                    format!("table \"{name}\" does not exist"),
-                ));
-            }
-        }
-    }
-    for table in tables {
-        transaction.drop_table(table)?;
-    }
-    Ok(notices)
 }

@@ -1,7 +1,7 @@
 //! DEFAULT and CHECK of a table, compiled once per statement and evaluated over the rows that it writes.
 //!
 //! Comes in: the table's definition; for each batch of a write, the values that were given. Goes out: values for the columns
-//! that were given none, row by row; an error for the first row that a CHECK is false for.
+//! that were given none, row by row, numbers for identity columns among them; an error for the first row that a CHECK is false for.
 //!
 //! 1. The stored texts become one SELECT each for defaults and checks, which is planned and analyzed as any query, so that
 //!    names, types and overflow follow the same rules.
@@ -12,7 +12,9 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, RecordBatchOptions, new_null_array};
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions, new_null_array,
+};
 use arrow::compute::kernels::zip::zip;
 use arrow::datatypes::{DataType as ArrowType, Schema};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
@@ -20,6 +22,7 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::sql::sqlparser::ast::{Expr, Statement as Ast};
 use mainstem_storage::error::sqlstate;
+use mainstem_storage::ids::TableId;
 use mainstem_storage::row::check_batch;
 use mainstem_storage::schema::{Column, TableSchema};
 use mainstem_storage::transaction::Transaction;
@@ -120,7 +123,13 @@ impl Expressions {
     ///
     /// # Errors
     /// Those of assignment and of evaluation.
-    pub(crate) fn fill(&mut self, given: &[ArrayRef], sources: &[Source], rows: usize) -> Result<Vec<ArrayRef>> {
+    pub(crate) fn fill(
+        &mut self,
+        transaction: &Transaction,
+        given: &[ArrayRef],
+        sources: &[Source],
+        rows: usize,
+    ) -> Result<Vec<ArrayRef>> {
         let mut values = Vec::with_capacity(self.table.columns.len());
         for (at, (column, source)) in self.table.columns.iter().zip(sources).enumerate() {
             let array = source.given().and_then(|at| given.get(at)).map(|array| assign(array, column)).transpose()?;
@@ -137,15 +146,46 @@ impl Expressions {
                     if from == to {
                         array
                     } else {
-                        zip(&BooleanArray::from(mask), &self.default(at, column, rows)?, &array)?
+                        let missing = match column.identity {
+                            Some(_) => self.numbers_at(transaction, column, &mask)?,
+                            None => self.default(at, column, rows)?,
+                        };
+                        zip(&BooleanArray::from(mask), &missing, &array)?
                     }
                 }
                 (Some(array), _) => array,
-                (None, _) => self.default(at, column, rows)?,
+                (None, _) => self.missing(transaction, at, column, rows)?,
             });
         }
         self.rows += rows;
         Ok(values)
+    }
+
+    /// What the column at `at` has where nothing was given, for `rows` rows.
+    fn missing(&self, transaction: &Transaction, at: usize, column: &Column, rows: usize) -> Result<ArrayRef> {
+        match column.identity {
+            Some(_) => self.numbers(transaction, column, rows),
+            None => self.default(at, column, rows),
+        }
+    }
+
+    /// The next numbers of an identity column.
+    ///
+    /// # Errors
+    /// 2200H when there are no more.
+    pub(crate) fn numbers(&self, transaction: &Transaction, column: &Column, rows: usize) -> Result<ArrayRef> {
+        let numbers = transaction.next_identity_values(self.table.id, column.id, rows)?;
+        let numbers: ArrayRef = Arc::new(Int64Array::from(numbers));
+        assign(&numbers, column)
+    }
+
+    /// The next numbers of an identity column for the rows of `mask`, and anything for the others.
+    fn numbers_at(&self, transaction: &Transaction, column: &Column, mask: &[bool]) -> Result<ArrayRef> {
+        let wanted = mask.iter().filter(|wanted| **wanted).count();
+        let mut numbers = transaction.next_identity_values(self.table.id, column.id, wanted)?.into_iter();
+        let numbers = mask.iter().map(|wanted| if *wanted { numbers.next() } else { None });
+        let numbers: ArrayRef = Arc::new(Int64Array::from_iter(numbers));
+        assign(&numbers, column)
     }
 
     /// The default of the column at `at`, for `rows` rows.
@@ -237,6 +277,24 @@ fn plan(
     table: Option<&TableSchema>,
 ) -> Result<LogicalPlan> {
     env.plan(transaction, Ast::Query(Box::new(select_of(exprs, table)?)), None)
+}
+
+/// What the default of `column`, which need not be in a table yet, is now; none without one.
+///
+/// # Errors
+/// As [`Expressions::compile`], and those of evaluation.
+pub(super) fn default_now(
+    env: &mut Environment<'_>,
+    transaction: &Transaction,
+    column: &Column,
+) -> Result<Option<ArrayRef>> {
+    if column.default.is_none() {
+        return Ok(None);
+    }
+    let alone = Arc::new(TableSchema::new(TableId(0), "", vec![column.clone()]));
+    let defaults = compile_defaults(env, transaction, &alone, |_| true)?;
+    let expressions = Expressions { defaults, ..Expressions::none(&alone) };
+    expressions.default(0, column, 1).map(Some)
 }
 
 fn compile_defaults(

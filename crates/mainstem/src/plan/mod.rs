@@ -15,6 +15,8 @@ mod parameters;
 
 pub(crate) use assign::assign;
 pub(crate) use copy::{copy_from, copy_to};
-pub(crate) use define::{Created, create_table, create_table_as, drop_table};
+pub(crate) use define::{
+    Created, alter_table, create_schema, create_table, create_table_as, create_view, drop_objects, truncate,
+};
 pub(crate) use parameters::{Description, Parameters, assign_value, bind, describe, spelled_value, stored_value};
 pub(crate) use write::{Written, append, delete, explained, insert, nullable_schema, table_of, update};

@@ -27,7 +27,7 @@ use mainstem_storage::{Error, Result};
 use super::assign::{assign, check};
 use super::write::{explained, sources_of, table_of};
 use crate::error::from_datafusion;
-use crate::provider::to_scalar;
+use crate::provider::{Names, to_scalar};
 use crate::session::Environment;
 use crate::sql::{Assignments, Insert, Statement, Target, ast_type};
 use crate::value::{ValueRef, sql_type};
@@ -144,13 +144,14 @@ pub(crate) fn describe(
     };
     let mut types: Vec<Option<DataType>> = declared.iter().copied().map(Some).collect();
     types.resize(parameters.max(declared.len()), None);
-    let (query, target) = explained(transaction, statement)?;
+    let names = env.settings.names();
+    let (query, target) = explained(names, transaction, statement)?;
     let target = target.map(|table| transaction.view(table.id)).transpose()?;
     let mut plan = |parameters: Parameters| {
         env.with_parameters(&parameters, |env| env.plan(transaction, Ast::Query(query.clone()), target.clone()))
     };
     let untyped = plan(Parameters::default());
-    stored_types(transaction, statement, &mut types)?;
+    stored_types(names, transaction, statement, &mut types)?;
     let arm = match statement {
         Statement::Insert(insert) if types.contains(&None) => update_arm(env, transaction, insert),
         _ => None,
@@ -184,7 +185,7 @@ pub(crate) fn describe(
 
 /// The plan of the update arm of ON CONFLICT, if there is one; what is wrong with it shows when it runs.
 fn update_arm(env: &mut Environment<'_>, transaction: &Transaction, insert: &Insert) -> Option<LogicalPlan> {
-    let table = table_of(transaction, &insert.target.table).ok()?;
+    let table = table_of(env.settings.names(), transaction, &insert.target.table).ok()?;
     let select = insert.update_arm(&table).ok()??;
     let target = transaction.view(table.id).ok()?;
     let parameters = Parameters::default();
@@ -198,7 +199,11 @@ fn returned(
     target: &Target,
     types: &[Option<DataType>],
 ) -> Result<Option<SchemaRef>> {
-    let Some(select) = target.returning()? else { return Ok(None) };
+    if !target.gives_rows() {
+        return Ok(None);
+    }
+    let table = table_of(env.settings.names(), transaction, &target.table)?;
+    let Some(select) = target.returning(&table)? else { return Ok(None) };
     let text = DataType::Text { max_chars: None };
     let typed = Parameters(types.iter().map(|t| Parameter::Typed(t.unwrap_or(text))).collect());
     let plan = env.with_parameters(&typed, |env| env.plan(transaction, Ast::Query(Box::new(select)), None))?;
@@ -206,7 +211,12 @@ fn returned(
 }
 
 /// Types of the parameters that are stored into columns as they are; 42703 for columns that are not there.
-fn stored_types(transaction: &Transaction, statement: &Statement, types: &mut [Option<DataType>]) -> Result<()> {
+fn stored_types(
+    names: &Names,
+    transaction: &Transaction,
+    statement: &Statement,
+    types: &mut [Option<DataType>],
+) -> Result<()> {
     let mut store = |expr: &Expr, column: Option<&Column>| {
         if let (Some(slot), Some(column)) = (parameter_of(expr).and_then(|at| types.get_mut(at)), column) {
             slot.get_or_insert(column.data_type);
@@ -214,7 +224,7 @@ fn stored_types(transaction: &Transaction, statement: &Statement, types: &mut [O
     };
     match statement {
         Statement::Insert(insert) => {
-            let table = table_of(transaction, &insert.target.table)?;
+            let table = table_of(names, transaction, &insert.target.table)?;
             insert.conflict_assignments().into_iter().flat_map(Assignments::iter).for_each(|(name, expr)| {
                 store(expr, table.column_named(name));
             });
@@ -239,7 +249,7 @@ fn stored_types(transaction: &Transaction, statement: &Statement, types: &mut [O
             }
         }
         Statement::Update(update) => {
-            let table = table_of(transaction, &update.target.table)?;
+            let table = table_of(names, transaction, &update.target.table)?;
             update.assignments.iter().for_each(|(name, expr)| store(expr, table.column_named(name)));
         }
         _ => {}

@@ -5,26 +5,36 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
+use datafusion::catalog::view::ViewTable;
 use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider, TableProvider};
 use datafusion::common::Result;
-use mainstem_storage::catalog::Catalog;
+use mainstem_storage::catalog::{Catalog, Relation};
+use mainstem_storage::ids::TableId;
+use mainstem_storage::schema::{PUBLIC, RelationName};
 use mainstem_storage::version::TableView;
 use parking_lot::RwLock;
 
+use super::names::Names;
 use super::system::SystemTables;
 use super::table::UserTable;
-use crate::sql::{PUBLIC, SYSTEM, TARGET_SCHEMA};
+use crate::sql::{INFORMATION, SYSTEM, TARGET_SCHEMA, TableName};
 
 /// Name of the one catalog.
 pub(crate) const CATALOG: &str = "mainstem";
+/// Name of the schema in which names without one are looked for: it shows what the search path finds.
+pub(crate) const SEARCHED: &str = "search path";
 
 /// The tables of one statement.
 #[derive(Debug, Default)]
 pub(crate) struct StatementTables {
     /// All tables of the snapshot.
     pub(crate) catalog: Arc<Catalog>,
-    /// Views of those that the statement reads, by name.
-    pub(crate) views: HashMap<String, Arc<TableView>>,
+    /// Which of them names mean.
+    pub(crate) names: Arc<Names>,
+    /// Views of those that the statement reads.
+    pub(crate) views: HashMap<TableId, Arc<TableView>>,
+    /// Views (CREATE VIEW) that the statement reads, by full name.
+    pub(crate) queries: HashMap<RelationName, Arc<ViewTable>>,
     /// The table that a write's own SELECT reads with row references.
     pub(crate) target: Option<Arc<TableView>>,
     /// Tables of schema `mainstem`, as far as the statement reads them.
@@ -46,15 +56,17 @@ impl StatementCatalog {
         self.shown.store(true, Ordering::Release);
     }
 
-    /// Lets go of the snapshot that the last statement read. Names stay: `information_schema` is computed while its rows are
-    /// read.
+    /// Lets go of the snapshot that the last statement read. Names stay.
     pub(crate) fn clear(&self) {
         // Most statements are short, and are shown none.
         if !self.shown.load(Ordering::Acquire) {
             return;
         }
-        let catalog = self.tables.read().catalog.clone();
-        self.set(StatementTables { catalog, ..StatementTables::default() });
+        let (catalog, names) = {
+            let tables = self.tables.read();
+            (tables.catalog.clone(), tables.names.clone())
+        };
+        self.set(StatementTables { catalog, names, ..StatementTables::default() });
         self.shown.store(false, Ordering::Release);
     }
 }
@@ -79,15 +91,17 @@ struct TheCatalog(Arc<StatementTables>);
 
 impl CatalogProvider for TheCatalog {
     fn schema_names(&self) -> Vec<String> {
-        vec![PUBLIC.into(), SYSTEM.into()]
+        let users = self.0.catalog.namespaces().map(str::to_owned);
+        [PUBLIC, SYSTEM, INFORMATION].map(str::to_owned).into_iter().chain(users).collect()
     }
 
     fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
         let kind = match name {
-            PUBLIC => Kind::Public,
-            SYSTEM => Kind::System,
+            SEARCHED => Kind::Searched,
+            SYSTEM => Kind::System(SYSTEM),
+            INFORMATION => Kind::System(INFORMATION),
             TARGET_SCHEMA if self.0.target.is_some() => Kind::Target,
-            _ => return None,
+            name => Kind::Users(self.0.names.real(name).to_owned()),
         };
         Some(Arc::new(TheSchema { tables: self.0.clone(), kind }))
     }
@@ -95,8 +109,11 @@ impl CatalogProvider for TheCatalog {
 
 #[derive(Debug)]
 enum Kind {
-    Public,
-    System,
+    Searched,
+    /// A schema of users.
+    Users(String),
+    /// One of our own.
+    System(&'static str),
     Target,
 }
 
@@ -106,23 +123,45 @@ struct TheSchema {
     kind: Kind,
 }
 
+impl TheSchema {
+    /// What is called `name` in a schema of users.
+    fn users(&self, name: &str) -> Option<(RelationName, Relation)> {
+        let schema = match &self.kind {
+            Kind::Searched => None,
+            Kind::Users(schema) => Some(schema.clone()),
+            Kind::System(_) | Kind::Target => return None,
+        };
+        let name = TableName { schema, name: name.to_owned() };
+        self.tables.names.find(&self.tables.catalog, &name)
+    }
+}
+
 #[async_trait]
 impl SchemaProvider for TheSchema {
     fn table_names(&self) -> Vec<String> {
-        match self.kind {
-            Kind::Public => self.tables.catalog.tables().map(|t| t.name.clone()).collect(),
-            Kind::System => SystemTables::names().iter().map(ToString::to_string).collect(),
-            Kind::Target => Vec::new(),
+        match &self.kind {
+            Kind::Users(schema) => {
+                let catalog = &self.tables.catalog;
+                let tables = catalog.tables().filter(|table| table.namespace == *schema).map(|table| &table.name);
+                let views = catalog.views().filter(|view| view.name.namespace == *schema).map(|view| &view.name.name);
+                tables.chain(views).cloned().collect()
+            }
+            Kind::System(schema) => SystemTables::names(schema).iter().map(ToString::to_string).collect(),
+            Kind::Searched | Kind::Target => Vec::new(),
         }
     }
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
         Ok(match self.kind {
-            Kind::Public => self.tables.catalog.table_named(name).map(|schema| {
-                let view = self.tables.views.get(name).cloned();
-                Arc::new(UserTable::new(schema.clone(), view)) as _
-            }),
-            Kind::System => self.tables.system.table(name)?,
+            Kind::Searched | Kind::Users(_) => match self.users(name) {
+                Some((_, Relation::Table(schema))) => {
+                    let view = self.tables.views.get(&schema.id).cloned();
+                    Some(Arc::new(UserTable::new(schema, view)) as _)
+                }
+                Some((full, Relation::View(_))) => self.tables.queries.get(&full).cloned().map(|view| view as _),
+                None => None,
+            },
+            Kind::System(schema) => self.tables.system.table(schema, name)?,
             Kind::Target => self
                 .tables
                 .target
@@ -134,8 +173,8 @@ impl SchemaProvider for TheSchema {
 
     fn table_exist(&self, name: &str) -> bool {
         match self.kind {
-            Kind::Public => self.tables.catalog.table_named(name).is_some(),
-            Kind::System => SystemTables::names().contains(&name),
+            Kind::Searched | Kind::Users(_) => self.users(name).is_some(),
+            Kind::System(schema) => SystemTables::names(schema).contains(&name),
             Kind::Target => self.tables.target.as_ref().is_some_and(|view| view.schema().name == name),
         }
     }

@@ -1,4 +1,4 @@
-//! The tables of schema `mainstem`: what the database knows about itself.
+//! The tables of the schemas `mainstem` and `information_schema`: what the database knows about itself.
 
 use std::sync::Arc;
 
@@ -7,10 +7,14 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use datafusion::catalog::{MemTable, TableProvider};
 use datafusion::common::Result;
 
+use super::information;
+use crate::sql::INFORMATION;
+
 /// Contents of the system tables that one statement reads.
 #[derive(Debug, Default)]
 pub(crate) struct SystemTables {
-    filled: Vec<(&'static str, RecordBatch)>,
+    /// By schema and name.
+    filled: Vec<(&'static str, &'static str, RecordBatch)>,
 }
 
 /// Columns of a system table.
@@ -24,6 +28,7 @@ const TABLES: &[(&str, &[(&str, Kind)])] = &[
             ("sort_key", Kind::Text),
             ("segment_rows", Kind::Int),
             ("delta_rows", Kind::Int),
+            ("schema_name", Kind::Text),
         ],
     ),
     (
@@ -34,6 +39,9 @@ const TABLES: &[(&str, &[(&str, Kind)])] = &[
             ("position", Kind::Int),
             ("data_type", Kind::Text),
             ("nullable", Kind::Bool),
+            ("schema_name", Kind::Text),
+            ("column_default", Kind::Text),
+            ("identity", Kind::Text),
         ],
     ),
     (
@@ -48,6 +56,7 @@ const TABLES: &[(&str, &[(&str, Kind)])] = &[
             ("bytes", Kind::Int),
             ("min_key", Kind::Text),
             ("max_key", Kind::Text),
+            ("schema_name", Kind::Text),
         ],
     ),
     (
@@ -87,7 +96,7 @@ const TABLES: &[(&str, &[(&str, Kind)])] = &[
 ];
 
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+pub(super) enum Kind {
     Text,
     Int,
     Bool,
@@ -148,8 +157,12 @@ impl<T: Into<Self>> From<Option<T>> for Cell {
     }
 }
 
-fn columns_of(name: &str) -> Option<&'static [(&'static str, Kind)]> {
-    TABLES.iter().find(|(table, _)| *table == name).map(|(_, columns)| *columns)
+fn tables_of(schema: &str) -> &'static [(&'static str, &'static [(&'static str, Kind)])] {
+    if schema == INFORMATION { information::TABLES } else { TABLES }
+}
+
+fn columns_of(schema: &str, name: &str) -> Option<&'static [(&'static str, Kind)]> {
+    tables_of(schema).iter().find(|(table, _)| *table == name).map(|(_, columns)| *columns)
 }
 
 fn schema_of(columns: &[(&str, Kind)]) -> SchemaRef {
@@ -166,17 +179,17 @@ fn schema_of(columns: &[(&str, Kind)]) -> SchemaRef {
 }
 
 impl SystemTables {
-    /// Their names.
-    pub(crate) fn names() -> Vec<&'static str> {
-        TABLES.iter().map(|(name, _)| *name).collect()
+    /// Names of those of `schema`.
+    pub(crate) fn names(schema: &str) -> Vec<&'static str> {
+        tables_of(schema).iter().map(|(name, _)| *name).collect()
     }
 
-    /// Fills table `name`; each row has the table's columns in order.
+    /// Fills table `name` of `schema`; each row has the table's columns in order.
     ///
     /// # Errors
     /// Internal when rows do not fit the table.
-    pub(crate) fn fill(&mut self, name: &'static str, rows: &[Vec<Cell>]) -> Result<()> {
-        let columns = columns_of(name).unwrap_or_default();
+    pub(crate) fn fill(&mut self, schema: &'static str, name: &'static str, rows: &[Vec<Cell>]) -> Result<()> {
+        let columns = columns_of(schema, name).unwrap_or_default();
         let mut arrays: Vec<ArrayRef> = Vec::with_capacity(columns.len());
         for (at, (_, kind)) in columns.iter().enumerate() {
             let cells = rows.iter().map(|row| row.get(at).unwrap_or(&Cell::Null));
@@ -202,14 +215,15 @@ impl SystemTables {
                 }))),
             });
         }
-        self.filled.push((name, RecordBatch::try_new(schema_of(columns), arrays)?));
+        self.filled.push((schema, name, RecordBatch::try_new(schema_of(columns), arrays)?));
         Ok(())
     }
 
-    /// Table `name` as DataFusion reads it; empty if this statement did not fill it.
-    pub(super) fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
-        let Some(columns) = columns_of(name) else { return Ok(None) };
-        let batches = self.filled.iter().filter(|(table, _)| *table == name).map(|(_, batch)| batch.clone()).collect();
+    /// Table `name` of `schema` as DataFusion reads it; empty if this statement did not fill it.
+    pub(super) fn table(&self, schema: &str, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        let Some(columns) = columns_of(schema, name) else { return Ok(None) };
+        let filled = self.filled.iter().filter(|(of, table, _)| *of == schema && *table == name);
+        let batches = filled.map(|(.., batch)| batch.clone()).collect();
         Ok(Some(Arc::new(MemTable::try_new(schema_of(columns), vec![batches])?)))
     }
 }

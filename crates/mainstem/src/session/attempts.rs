@@ -14,12 +14,17 @@ use mainstem_storage::version::Base;
 use mainstem_storage::{Error, ErrorKind, Result};
 
 use super::{Cancel, Environment};
+use crate::sql::TableName;
 
 /// A write that can be run any number of times, each in a transaction of its own.
 pub(super) type Write<'a, T> = &'a mut dyn FnMut(&mut Environment<'_>, &mut Transaction) -> Result<T>;
 
 /// Runs `write` in transactions of its own until one commits or fails for good. `table` is the one it writes to.
-pub(super) fn in_own_transaction<T>(env: &mut Environment<'_>, table: Option<&str>, write: Write<'_, T>) -> Result<T> {
+pub(super) fn in_own_transaction<T>(
+    env: &mut Environment<'_>,
+    table: Option<&TableName>,
+    write: Write<'_, T>,
+) -> Result<T> {
     let storage = env.shared.storage.clone();
     let mut gate = None;
     let mut attempt = 1_u32;
@@ -27,7 +32,8 @@ pub(super) fn in_own_transaction<T>(env: &mut Environment<'_>, table: Option<&st
         env.cancel.check()?;
         let base = if attempt == 1 { Base::Visible } else { Base::Applied };
         let mode = TransactionMode { read_only: false, synchronous: env.settings.synchronous(), base };
-        let id = |transaction: &Transaction| Some(transaction.catalog().table_named(table?)?.id);
+        let names = env.settings.names().clone();
+        let id = |transaction: &Transaction| Some(names.table(&transaction.catalog(), table?).ok()?.id);
         let mut transaction = if attempt < 3 {
             storage.begin_behind_gate(mode, id, || env.cancel.check())?
         } else {

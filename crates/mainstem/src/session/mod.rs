@@ -16,9 +16,11 @@ mod runtime;
 mod savepoints;
 mod settings;
 mod system;
+mod temporary;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use arrow::array::{ArrayRef, RecordBatch, StringViewArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -36,16 +38,18 @@ use mainstem_storage::{Error, ErrorKind, Result};
 
 use crate::error::from_panic;
 use crate::plan::{self, Created, Parameters, Written};
-use crate::sql::{Begin, SettingStatement, Statement};
+use crate::sql::{Begin, Dropped, SettingStatement, Statement, TableName};
 use attempts::{Write, in_own_transaction};
 use copy::Stream;
 use savepoints::Savepoints;
+use temporary::Temporary;
 
 pub(crate) use planner::{Planner, Running, Source, template};
 pub(crate) use prepared::Prepared;
 pub(crate) use runtime::{Batches, Cancel, Interrupts, Runtime};
 pub(crate) use settings::{Settings, cores};
 pub(crate) use short::ShortOutcome;
+pub(crate) use temporary::forget_temporary;
 
 /// What all connections of a database share.
 #[derive(Debug)]
@@ -53,6 +57,8 @@ pub(crate) struct Shared {
     pub(crate) storage: Database,
     pub(crate) runtime: Runtime,
     pub(crate) template: SessionState,
+    /// Sessions so far.
+    pub(crate) sessions: AtomicU64,
 }
 
 /// Something a user should know that is no error.
@@ -82,7 +88,6 @@ pub enum TransactionStatus {
 }
 
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "one for each session, where it stays")]
 enum Current {
     None,
     Open { transaction: Transaction, read_only: bool, savepoints: Savepoints },
@@ -208,12 +213,13 @@ pub(crate) struct Session {
     parameters: Parameters,
     /// What PREPARE keeps.
     prepared: prepared::ByName,
+    temporary: Temporary,
 }
 
 impl Session {
     pub(crate) fn new(shared: Arc<Shared>, interrupts: Interrupts) -> Self {
         let planner = Planner::new(&shared.template);
-        let settings = Settings::new(shared.storage.options());
+        let settings = Settings::new(shared.storage.options(), shared.next_temporary());
         Self {
             shared,
             planner,
@@ -222,6 +228,7 @@ impl Session {
             interrupts,
             parameters: Parameters::default(),
             prepared: prepared::ByName::default(),
+            temporary: Temporary::default(),
         }
     }
 
@@ -244,7 +251,7 @@ impl Session {
     }
 
     /// Inserts `batches` into `table` as one statement.
-    pub(crate) fn append(&mut self, table: &str, batches: &[RecordBatch]) -> Result<u64> {
+    pub(crate) fn append(&mut self, table: &TableName, batches: &[RecordBatch]) -> Result<u64> {
         self.guarded(|session| {
             if matches!(session.current, Current::Failed) {
                 return Err(failed());
@@ -254,11 +261,12 @@ impl Session {
     }
 
     /// The definition of `table` as the next statement would see it.
-    pub(crate) fn table(&self, table: &str) -> Result<Arc<TableSchema>> {
+    pub(crate) fn table(&self, table: &TableName) -> Result<Arc<TableSchema>> {
+        let names = self.settings.names();
         match &self.current {
-            Current::Open { transaction, .. } => plan::table_of(transaction, table),
+            Current::Open { transaction, .. } => plan::table_of(names, transaction, table),
             Current::Failed => Err(failed()),
-            Current::None => plan::table_of(&self.read_transaction()?, table),
+            Current::None => plan::table_of(names, &self.read_transaction()?, table),
         }
     }
 
@@ -296,34 +304,65 @@ impl Session {
             Statement::Query(query) => self.query("SELECT", Ast::Query(query)),
             Statement::Explain { statement, analyze, verbose } => self.explain(&statement, analyze, verbose),
             Statement::CreateTable(create) => {
-                let notices =
+                let created =
                     self.write(None, &mut |env, transaction| plan::create_table(env, transaction, &create))?;
-                Ok(Outcome::done("CREATE TABLE").with_notices(notices))
+                Ok(match created {
+                    Created::Made { table, .. } => {
+                        self.note_temporary(table, create.on_commit)?;
+                        Outcome::done("CREATE TABLE")
+                    }
+                    Created::There(notice) => Outcome::done("CREATE TABLE").with_notices(vec![notice]),
+                })
             }
             Statement::CreateTableAs(create) => {
                 let created =
                     self.write(None, &mut |env, transaction| plan::create_table_as(env, transaction, &create))?;
                 Ok(match created {
-                    Created::Filled(rows) => Outcome::wrote("SELECT", rows),
+                    Created::Made { table, rows } => {
+                        self.note_temporary(table, create.table.on_commit)?;
+                        Outcome::wrote("SELECT", rows)
+                    }
                     Created::There(notice) => Outcome::done("CREATE TABLE AS").with_notices(vec![notice]),
                 })
             }
-            Statement::DropTable(drop) => {
-                let notices = self.write(None, &mut |_, transaction| plan::drop_table(transaction, &drop))?;
-                Ok(Outcome::done("DROP TABLE").with_notices(notices))
+            Statement::CreateSchema(create) => {
+                let notices = self.write(None, &mut |_, transaction| plan::create_schema(transaction, &create))?;
+                Ok(Outcome::done("CREATE SCHEMA").with_notices(notices))
+            }
+            Statement::CreateView(create) => {
+                self.write(None, &mut |env, transaction| plan::create_view(env, transaction, &create))?;
+                Ok(Outcome::done("CREATE VIEW"))
+            }
+            Statement::Drop(drop) => {
+                let notices = self.write(None, &mut |env, transaction| plan::drop_objects(env, transaction, &drop))?;
+                Ok(Outcome::done(match drop.what {
+                    Dropped::Tables(_) => "DROP TABLE",
+                    Dropped::Views(_) => "DROP VIEW",
+                    Dropped::Schemas(_) => "DROP SCHEMA",
+                })
+                .with_notices(notices))
+            }
+            Statement::AlterTable(alter) => {
+                let table = Some(&alter.name);
+                let notices = self.write(table, &mut |env, transaction| plan::alter_table(env, transaction, &alter))?;
+                Ok(Outcome::done("ALTER TABLE").with_notices(notices))
+            }
+            Statement::Truncate(truncate) => {
+                self.write(None, &mut |env, transaction| plan::truncate(env, transaction, &truncate))?;
+                Ok(Outcome::done("TRUNCATE TABLE"))
             }
             Statement::Insert(insert) => {
-                let table = Some(insert.target.table.as_str());
+                let table = Some(&insert.target.table);
                 let written = self.write(table, &mut |env, transaction| plan::insert(env, transaction, &insert))?;
                 Ok(Outcome::written("INSERT 0", written))
             }
             Statement::Update(update) => {
-                let table = Some(update.target.table.as_str());
+                let table = Some(&update.target.table);
                 let written = self.write(table, &mut |env, transaction| plan::update(env, transaction, &update))?;
                 Ok(Outcome::written("UPDATE", written))
             }
             Statement::Delete(delete) => {
-                let table = Some(delete.target.table.as_str());
+                let table = Some(&delete.target.table);
                 let written = self.write(table, &mut |env, transaction| plan::delete(env, transaction, &delete))?;
                 Ok(Outcome::written("DELETE", written))
             }
@@ -367,7 +406,7 @@ impl Session {
             Current::None => Some(self.read_transaction()?),
             _ => None,
         };
-        let Self { shared, planner, settings, current, interrupts, parameters, prepared: _ } = self;
+        let Self { shared, planner, settings, current, interrupts, parameters, .. } = self;
         let transaction = match (current, &own) {
             (Current::Open { transaction, .. }, _) => &*transaction,
             (_, Some(own)) => own,
@@ -384,8 +423,8 @@ impl Session {
     }
 
     /// Runs `write`, a statement that writes to `table` or changes schemas.
-    fn write<T>(&mut self, table: Option<&str>, write: Write<'_, T>) -> Result<T> {
-        let Self { shared, planner, settings, current, interrupts, parameters, prepared: _ } = self;
+    fn write<T>(&mut self, table: Option<&TableName>, write: Write<'_, T>) -> Result<T> {
+        let Self { shared, planner, settings, current, interrupts, parameters, temporary, .. } = self;
         let mut env = Environment {
             shared,
             planner,
@@ -398,13 +437,17 @@ impl Session {
             _ if env.shared.storage.options().read_only => {
                 Err(Error::invalid(sqlstate::READ_ONLY, "the database was opened to read only"))
             }
-            Current::None => in_own_transaction(&mut env, table, write),
+            Current::None if temporary.is_idle() => in_own_transaction(&mut env, table, write),
+            Current::None => in_own_transaction(&mut env, table, &mut |env, transaction| {
+                let written = write(env, transaction)?;
+                temporary.end(transaction).map(|()| written)
+            }),
             Current::Open { read_only: true, .. } => {
                 Err(Error::invalid(sqlstate::READ_ONLY, "cannot write in a read-only transaction"))
             }
             Current::Open { transaction, read_only: false, .. } => {
-                if let Some(table) = table.and_then(|name| transaction.catalog().table_named(name).map(|t| t.id)) {
-                    transaction.pass_gate(table, || env.cancel.check())?;
+                if let Some(table) = table.and_then(|name| settings.names().table(&transaction.catalog(), name).ok()) {
+                    transaction.pass_gate(table.id, || env.cancel.check())?;
                 }
                 write(&mut env, transaction)
             }
@@ -421,7 +464,7 @@ impl Session {
 
     fn explain(&mut self, statement: &Statement, analyze: bool, verbose: bool) -> Result<Outcome> {
         let running = self.read(|env, transaction| {
-            let (query, target) = plan::explained(transaction, statement)?;
+            let (query, target) = plan::explained(env.settings.names(), transaction, statement)?;
             let target = target.map(|table| transaction.view(table.id)).transpose()?;
             let plan = env.plan(transaction, explain_of(query, analyze, verbose), target)?;
             env.start(&plan)
@@ -453,7 +496,10 @@ impl Session {
 
     fn commit(&mut self) -> Result<Outcome> {
         let outcome = match std::mem::replace(&mut self.current, Current::None) {
-            Current::Open { transaction, .. } => transaction.commit().map(|_| Outcome::done("COMMIT")),
+            Current::Open { mut transaction, read_only, .. } => {
+                let ended = if read_only { Ok(()) } else { self.temporary.end(&mut transaction) };
+                ended.and_then(|()| transaction.commit()).map(|_| Outcome::done("COMMIT"))
+            }
             Current::Failed => Ok(Outcome::done("ROLLBACK")),
             Current::None => return Err(no_transaction()),
         };

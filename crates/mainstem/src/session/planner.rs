@@ -4,26 +4,28 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
-use datafusion::common::{TableReference, internal_err};
+use datafusion::catalog::view::ViewTable;
+use datafusion::common::internal_err;
 use datafusion::config::Dialect;
 use datafusion::execution::memory_pool::{FairSpillPool, MemoryConsumer, MemoryReservation, TrackConsumersPool};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder};
 use datafusion::logical_expr::simplify::SimplifyContext;
-use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::optimizer::Analyzer;
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::prelude::SessionConfig;
 use datafusion::sql::parser::Statement as PlannerStatement;
 use datafusion::sql::sqlparser::ast::Statement as Ast;
+use mainstem_storage::catalog::Relation;
 use mainstem_storage::database::Database;
-use mainstem_storage::error::sqlstate;
 use mainstem_storage::memory::{MemoryKind, share_of};
+use mainstem_storage::schema::View;
 use mainstem_storage::settings::OpenOptions;
 use mainstem_storage::transaction::Transaction;
 use mainstem_storage::version::TableView;
-use mainstem_storage::{Error, ErrorKind, Result};
+use mainstem_storage::{Error, Result};
 
 use super::interrupt::{Interruption, interruptible};
 use super::runtime::{Batches, Cancel, Runtime};
@@ -31,12 +33,14 @@ use super::settings::Settings;
 use super::system;
 use crate::error::from_datafusion;
 use crate::plan::Parameters;
-use crate::provider::{CATALOG, StatementCatalog, StatementTables, SystemTables};
+use crate::provider::{
+    CATALOG, SEARCHED, StatementCatalog, StatementTables, SystemTables, undefined_schema, undefined_table,
+};
 use crate::rules::{
     CheckedArithmetic, NullableSubqueries, SpelledCasts, TypedLiterals, balance, bounded, checked_sum, name_twins,
     random_uuid,
 };
-use crate::sql::{CastTypes, PUBLIC, SYSTEM, TARGET_SCHEMA, state};
+use crate::sql::{CastTypes, INFORMATION, SYSTEM, TARGET_SCHEMA, TableName, stored_query, with_stored};
 
 /// Plans the statements of one connection.
 #[derive(Debug)]
@@ -52,9 +56,10 @@ pub(crate) struct Planner {
 /// Internal or Io when the runtime environment cannot be made.
 pub(crate) fn template(options: &OpenOptions, threads: usize) -> Result<SessionState> {
     let mut config = SessionConfig::new()
-        .with_default_catalog_and_schema(CATALOG, PUBLIC)
+        .with_default_catalog_and_schema(CATALOG, SEARCHED)
         .with_create_default_catalog_and_schema(false)
-        .with_information_schema(true)
+        // Ours is a schema like others.
+        .with_information_schema(false)
         .with_target_partitions(threads)
         .with_batch_size(mainstem_storage::limits::BATCH_ROWS);
     let parser = &mut config.options_mut().sql_parser;
@@ -141,54 +146,85 @@ impl Planner {
         balance(&mut statement);
         name_twins(&mut statement);
         let statement = PlannerStatement::Statement(Box::new(source.parameters.declare(statement)?));
-        let tables = self.tables(&statement, source)?;
+        let tables = self.tables(runtime, &statement, source)?;
         self.catalog.set(tables);
         let plan = runtime.block_on(self.state.statement_to_plan(statement))?.map_err(|e| from_datafusion(&e))?;
         source.parameters.fill(plan)
     }
 
     /// The tables that `statement` names.
-    fn tables(&self, statement: &PlannerStatement, source: &Source<'_>) -> Result<StatementTables> {
+    fn tables(&self, runtime: &Runtime, statement: &PlannerStatement, source: &Source<'_>) -> Result<StatementTables> {
         let catalog = source.transaction.catalog();
+        let names = source.settings.names();
         let mut views = HashMap::new();
+        let mut queries = HashMap::new();
         let mut system = SystemTables::default();
         let references = self.state.resolve_table_references(statement).map_err(|e| from_datafusion(&e))?;
         for reference in references {
-            let bare_function = matches!(&reference, TableReference::Bare { table }
-                if self.state.table_functions().contains_key(table.as_ref()));
-            let resolved = reference.clone().resolve(CATALOG, PUBLIC);
-            let (schema, table) = (resolved.schema.as_ref(), resolved.table.as_ref());
-            if resolved.catalog.as_ref() != CATALOG {
-                return Err(undefined_table(&reference));
+            if reference.catalog().is_some_and(|name| name != CATALOG) {
+                return Err(Error::unsupported(format_args!("the table {reference} of another database")));
             }
-            match schema {
-                PUBLIC => match catalog.table_named(table) {
-                    Some(found) => {
-                        views.insert(found.name.clone(), source.transaction.view(found.id)?);
-                    }
-                    None if bare_function => {}
-                    None => return Err(undefined_table(&reference)),
-                },
-                SYSTEM => match SystemTables::names().into_iter().find(|name| *name == table) {
+            let name = TableName { schema: reference.schema().map(str::to_owned), name: reference.table().to_owned() };
+            match name.schema.as_deref() {
+                Some(SYSTEM) => match SystemTables::names(SYSTEM).into_iter().find(|known| *known == name.name) {
                     Some(name) => {
                         let query_bytes = self.state.runtime_env().memory_pool.reserved() as u64;
                         let rows = system::rows(name, source.storage, &catalog, source.settings, query_bytes);
-                        system.fill(name, &rows).map_err(|e| from_datafusion(&e))?;
+                        system.fill(SYSTEM, name, &rows).map_err(|e| from_datafusion(&e))?;
                     }
-                    None => return Err(undefined_table(&reference)),
+                    None => return Err(undefined_table(&name)),
                 },
-                "information_schema" => {}
-                TARGET_SCHEMA if source.target.is_some() => {}
-                other => {
-                    return Err(Error::new(
-                        ErrorKind::NotFound,
-                        state::UNDEFINED_SCHEMA,
-                        format!("schema \"{other}\" does not exist"),
-                    ));
+                Some(INFORMATION) => {
+                    let found = SystemTables::names(INFORMATION).into_iter().find(|known| *known == name.name);
+                    let table = found.ok_or_else(|| undefined_table(&name))?;
+                    let mut views = Vec::new();
+                    for view in catalog.views().filter(|_| table == "columns") {
+                        let query = self.query_of_view(runtime, view, source)?;
+                        views.push((view.name.clone(), query.logical_plan().schema().inner().clone()));
+                    }
+                    let rows = system::information(table, &catalog, names, &views)?;
+                    system.fill(INFORMATION, table, &rows).map_err(|e| from_datafusion(&e))?;
                 }
+                Some(TARGET_SCHEMA) if source.target.is_some() => {}
+                schema => match names.find(&catalog, &name) {
+                    Some((_, Relation::Table(table))) => {
+                        views.insert(table.id, source.transaction.view(table.id)?);
+                    }
+                    Some((full, Relation::View(view))) => {
+                        queries.insert(full, self.query_of_view(runtime, &view, source)?);
+                    }
+                    None if schema.is_none() && self.state.table_functions().contains_key(&name.name) => {}
+                    None => {
+                        return Err(match schema.filter(|schema| !catalog.has_namespace(schema)) {
+                            Some(schema) => undefined_schema(schema),
+                            None => undefined_table(&name),
+                        });
+                    }
+                },
             }
         }
-        Ok(StatementTables { catalog, views, target: source.target.clone(), system })
+        let (names, target) = (names.clone(), source.target.clone());
+        Ok(StatementTables { catalog, names, views, queries, target, system })
+    }
+
+    /// A view as DataFusion puts it into the queries that name it.
+    fn query_of_view(&self, runtime: &Runtime, view: &View, source: &Source<'_>) -> Result<Arc<ViewTable>> {
+        with_stored(view.query.len(), || {
+            let mut statement = Ast::Query(stored_query(&view.query)?);
+            balance(&mut statement);
+            name_twins(&mut statement);
+            let statement = PlannerStatement::Statement(Box::new(statement));
+            let tables = self.tables(runtime, &statement, source)?;
+            self.catalog.set(tables);
+            let plan = runtime.block_on(self.state.statement_to_plan(statement))?.map_err(|e| from_datafusion(&e))?;
+            if plan.schema().fields().len() != view.columns.len() {
+                return Err(Error::internal(format!("view \"{}\" has lost a column", view.name)));
+            }
+            let columns = plan.schema().columns().into_iter().zip(&view.columns);
+            let columns = columns.map(|(column, name)| Expr::Column(column).alias(name)).collect::<Vec<_>>();
+            let plan = LogicalPlanBuilder::from(plan).project(columns).and_then(LogicalPlanBuilder::build);
+            Ok(Arc::new(ViewTable::new(plan.map_err(|e| from_datafusion(&e))?, Some(view.query.clone()))))
+        })
     }
 
     /// The expressions of `plan`, a projection, to be evaluated over rows of its input.
@@ -249,8 +285,4 @@ impl Planner {
     pub(crate) fn forget(&self) {
         self.catalog.clear();
     }
-}
-
-fn undefined_table(reference: &TableReference) -> Error {
-    Error::new(ErrorKind::NotFound, sqlstate::UNDEFINED_TABLE, format!("table \"{reference}\" does not exist"))
 }

@@ -17,6 +17,7 @@ use mainstem_storage::{Error, Result};
 use super::short::Compiled;
 use super::{Outcome, Session};
 use crate::plan::{self, Description, Parameters};
+use crate::provider::Names;
 use crate::sql::{PreparedStatement, SettingStatement, Statement, Template, state};
 use crate::value::{ValueRef, only_row};
 
@@ -27,7 +28,7 @@ pub(crate) struct Prepared {
     /// Types of the first parameters, as PREPARE declares them.
     declared: Vec<DataType>,
     /// What the statement was under a version of the schema.
-    described: Option<(Arc<Catalog>, Arc<Description>)>,
+    described: Option<(Arc<Catalog>, Arc<Names>, Arc<Description>)>,
     /// Whether it is short, under a version of the schema.
     pub(super) compiled: Option<Arc<Compiled>>,
 }
@@ -108,8 +109,10 @@ impl Session {
             | Statement::Delete(_)
             | Statement::Explain { .. } => self.read(|env, transaction| {
                 let catalog = transaction.catalog();
-                if let Some((of, description)) = described
+                let names = env.settings.names();
+                if let Some((of, under, description)) = described
                     && Arc::ptr_eq(of, &catalog)
+                    && Arc::ptr_eq(under, names)
                 {
                     return Ok(description.clone());
                 }
@@ -118,7 +121,7 @@ impl Session {
                     description.columns = Some(texts(&["plan_type", "plan"]));
                 }
                 let description = Arc::new(description);
-                *described = Some((catalog, description.clone()));
+                *described = Some((catalog, env.settings.names().clone(), description.clone()));
                 Ok(description)
             }),
             Statement::Setting(SettingStatement::Show { name }) => Ok(Arc::new(rows_of(texts(&[name])))),

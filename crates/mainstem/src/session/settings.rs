@@ -1,6 +1,7 @@
 //! Settings of a session: SET, SHOW, and the system table of them.
 
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 use std::time::Duration;
 
 use mainstem_storage::error::sqlstate;
@@ -9,12 +10,15 @@ use mainstem_storage::schema::TableOptions;
 use mainstem_storage::settings::{OpenOptions, Synchronous};
 use mainstem_storage::{Error, Result};
 
+use crate::provider::Names;
 use crate::sql::state;
 
 /// What a session can be told, and what it can tell.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     options: OpenOptions,
+    /// What names mean in a new session.
+    names: Arc<Names>,
     /// What statements go by.
     current: Values,
     /// What they will go by when the transaction commits: `current` without SET LOCAL.
@@ -33,6 +37,7 @@ struct Values {
     /// None: statements may run as long as they like.
     statement_timeout: Option<Duration>,
     point_path: bool,
+    names: Arc<Names>,
 }
 
 /// Settings and what they are, in the order of SHOW ALL.
@@ -47,6 +52,7 @@ const DESCRIPTIONS: &[(&str, &str)] = &[
     ("memory_limit", "Bytes for all buffers and queries; set when the database is opened."),
     ("point_path", "Whether statements on a whole key run without a plan; their answers are the same."),
     ("read_only", "Whether the database was opened to read only."),
+    ("search_path", "Schemas in which names without one are looked for."),
     ("segment_rows", "Rows of a full segment of a new table."),
     ("statement_timeout", "Milliseconds, or 100ms, 5s, 2min, after which a statement is canceled; 0 for never."),
     ("synchronous", "When COMMIT returns: full (fsynced), normal (handed to the operating system), off."),
@@ -73,10 +79,11 @@ pub(crate) fn cores() -> usize {
 }
 
 impl Settings {
-    /// What a new session has.
-    pub(crate) fn new(options: &OpenOptions) -> Self {
-        let values = Values::new(options);
-        Self { options: options.clone(), current: values.clone(), kept: values, at_begin: None }
+    /// What a new session has, whose temporary tables stand in schema `temporary`.
+    pub(crate) fn new(options: &OpenOptions, temporary: Arc<str>) -> Self {
+        let names = Arc::new(Names::of_session(temporary));
+        let values = Values::new(options, &names);
+        Self { options: options.clone(), names, current: values.clone(), kept: values, at_begin: None }
     }
 
     /// A transaction begins.
@@ -101,6 +108,11 @@ impl Settings {
     /// Whether short statements run without a plan.
     pub(crate) fn point_path(&self) -> bool {
         self.current.point_path
+    }
+
+    /// Which tables names mean. The same pointer as long as nothing changes.
+    pub(crate) fn names(&self) -> &Arc<Names> {
+        &self.current.names
     }
 
     pub(crate) fn threads(&self) -> usize {
@@ -128,7 +140,7 @@ impl Settings {
     /// # Errors
     /// 42704 unknown, 22023 a bad value or a setting that cannot be changed.
     pub(crate) fn set(&mut self, name: &str, value: Option<&str>, local: bool) -> Result<()> {
-        let default = Values::new(&self.options);
+        let default = Values::new(&self.options, &self.names);
         self.current.set(name, value, &default)?;
         if !local {
             self.kept.set(name, value, &default)?;
@@ -138,7 +150,7 @@ impl Settings {
 
     /// Sets everything to its default.
     pub(crate) fn reset_all(&mut self) {
-        self.current = Values::new(&self.options);
+        self.current = Values::new(&self.options, &self.names);
         self.kept = self.current.clone();
     }
 
@@ -155,6 +167,7 @@ impl Settings {
             "memory_limit" => self.options.memory_limit.to_string(),
             "point_path" => if self.current.point_path { "on" } else { "off" }.into(),
             "read_only" => self.options.read_only.to_string(),
+            "search_path" => self.current.names.to_string(),
             "segment_rows" => self.current.segment_rows.to_string(),
             "statement_timeout" => self.current.statement_timeout.map_or_else(|| "0".into(), shown),
             "synchronous" => self.current.synchronous.to_string(),
@@ -175,7 +188,7 @@ impl Settings {
 }
 
 impl Values {
-    fn new(options: &OpenOptions) -> Self {
+    fn new(options: &OpenOptions, names: &Arc<Names>) -> Self {
         Self {
             synchronous: options.synchronous,
             segment_rows: options.segment_rows,
@@ -183,6 +196,7 @@ impl Values {
             threads: cores(),
             statement_timeout: None,
             point_path: true,
+            names: names.clone(),
         }
     }
 
@@ -206,6 +220,12 @@ impl Values {
                     None => default.statement_timeout,
                 };
             }
+            "search_path" => {
+                self.names = match value {
+                    Some(text) => Arc::new(self.names.with_path(path_of(text)?)),
+                    None => default.names.clone(),
+                };
+            }
             "point_path" => {
                 self.point_path = value.map(|v| boolean(name, v)).transpose()?.unwrap_or(default.point_path);
             }
@@ -227,6 +247,50 @@ impl Values {
         }
         Ok(())
     }
+}
+
+/// The names of a list: folded unless quoted, with commas between them.
+fn path_of(text: &str) -> Result<Vec<String>> {
+    let bad =
+        || Error::invalid(sqlstate::INVALID_PARAMETER, format!("search_path is a list of schemas, not \"{text}\""));
+    let mut names = Vec::new();
+    let mut rest = text.trim();
+    while !rest.is_empty() {
+        let name = if let Some(quoted) = rest.strip_prefix('"') {
+            let mut name = String::new();
+            let mut tail = quoted;
+            loop {
+                let (inside, behind) = tail.split_once('"').ok_or_else(bad)?;
+                name.push_str(inside);
+                match behind.strip_prefix('"') {
+                    Some(behind) => {
+                        name.push('"');
+                        tail = behind;
+                    }
+                    None => {
+                        rest = behind.trim_start();
+                        break;
+                    }
+                }
+            }
+            name
+        } else {
+            let end = rest.find(',').unwrap_or(rest.len());
+            let (name, behind) = rest.split_at(end);
+            rest = behind;
+            name.trim().to_ascii_lowercase()
+        };
+        if name.is_empty() {
+            return Err(bad());
+        }
+        names.push(name);
+        rest = match rest.strip_prefix(',') {
+            Some(behind) if !behind.trim().is_empty() => behind.trim_start(),
+            None if rest.is_empty() => rest,
+            _ => return Err(bad()),
+        };
+    }
+    Ok(names)
 }
 
 fn unknown(name: &str) -> Error {

@@ -18,6 +18,7 @@ use super::attempts::short_in_own_transaction;
 use super::prepared::Prepared;
 use super::{Current, Outcome, Rows, Session};
 use crate::plan::Written;
+use crate::provider::Names;
 use crate::short::{Answer, Short};
 use crate::sql::Statement;
 use crate::value::{ResultColumn, ValueRef};
@@ -26,6 +27,7 @@ use crate::value::{ResultColumn, ValueRef};
 #[derive(Debug)]
 pub(super) struct Compiled {
     catalog: Arc<Catalog>,
+    names: Arc<Names>,
     short: Option<Short>,
     columns: Arc<[ResultColumn]>,
 }
@@ -47,7 +49,7 @@ impl Session {
         values: &[ValueRef<'_>],
         gives_rows: bool,
     ) -> Result<Option<ShortOutcome>> {
-        if !self.settings.point_path() || matches!(self.current, Current::Failed) || !prepared.takes(values) {
+        if !self.is_short() || !prepared.takes(values) {
             return Ok(None);
         }
         self.guarded(|session| {
@@ -57,7 +59,11 @@ impl Session {
                     session.compile(prepared)?;
                 }
                 let Some(compiled) = prepared.compiled.clone() else { return Ok(None) };
-                let Compiled { catalog, short, columns } = &*compiled;
+                let Compiled { catalog, names, short, columns } = &*compiled;
+                if !Arc::ptr_eq(names, session.settings.names()) {
+                    prepared.compiled = None;
+                    continue;
+                }
                 let Some(short) = short else {
                     if session.is_current(catalog)? {
                         return Ok(None);
@@ -86,7 +92,7 @@ impl Session {
 
     /// Runs a statement without parameters, if it is short.
     pub(super) fn run_short_once(&mut self, statement: &Statement) -> Result<Option<Outcome>> {
-        if !self.settings.point_path() || matches!(self.current, Current::Failed) {
+        if !self.is_short() {
             return Ok(None);
         }
         let Some(table) = Short::table_of(statement) else { return Ok(None) };
@@ -94,7 +100,13 @@ impl Session {
             Current::Open { transaction, .. } => transaction.catalog(),
             _ => self.shared.storage.catalog(),
         };
-        let Some(short) = catalog.table_named(&table).and_then(|schema| Short::compile(statement, schema, &[])) else {
+        let Some(short) = self
+            .settings
+            .names()
+            .table(&catalog, &table)
+            .ok()
+            .and_then(|schema| Short::compile(statement, &schema, &[]))
+        else {
             return Ok(None);
         };
         let ran = if short.writes() {
@@ -117,6 +129,11 @@ impl Session {
         })
     }
 
+    /// Whether statements may be short at the moment.
+    fn is_short(&self) -> bool {
+        self.settings.point_path() && !matches!(self.current, Current::Failed) && self.temporary.is_idle()
+    }
+
     fn is_current(&self, catalog: &Arc<Catalog>) -> Result<bool> {
         Ok(match &self.current {
             Current::Open { transaction, .. } => Arc::ptr_eq(&transaction.catalog(), catalog),
@@ -128,14 +145,14 @@ impl Session {
         // A statement that is wrong by now says so when it is planned.
         let Ok(description) = self.description(prepared) else { return Ok(()) };
         let columns = description.columns.as_deref().map_or_else(|| Arc::from([]), ResultColumn::of);
-        let compiled = self.read(|_, transaction| {
+        let compiled = self.read(|env, transaction| {
             let catalog = transaction.catalog();
             let compile = |statement: &Statement| {
-                let schema = catalog.table_named(&Short::table_of(statement)?)?;
-                Short::compile(statement, schema, &description.types)
+                let schema = env.settings.names().table(&catalog, &Short::table_of(statement)?).ok()?;
+                Short::compile(statement, &schema, &description.types)
             };
             let short = prepared.template().with_statement(|statement| Ok(compile(statement)))?;
-            Ok(Compiled { short, catalog, columns })
+            Ok(Compiled { short, catalog, names: env.settings.names().clone(), columns })
         })?;
         prepared.compiled = Some(Arc::new(compiled));
         Ok(())

@@ -1,5 +1,9 @@
 //! Rows of the system tables.
 
+mod information;
+
+use std::sync::Arc;
+
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use mainstem_storage::background::MergeState;
 use mainstem_storage::catalog::Catalog;
@@ -7,11 +11,12 @@ use mainstem_storage::database::Database;
 use mainstem_storage::ids::ColumnId;
 use mainstem_storage::memory::MemoryKind;
 use mainstem_storage::row::{Value, array_of};
-use mainstem_storage::schema::{DataType, Layout, TableSchema};
+use mainstem_storage::schema::{DataType, Layout, RelationName, TableSchema};
 
 use super::settings::Settings;
 use crate::provider::Cell;
 use crate::sql::sql_name;
+pub(super) use information::rows as information;
 
 /// The rows of system table `name`. Running queries take `query_bytes` of memory.
 pub(super) fn rows(
@@ -22,9 +27,9 @@ pub(super) fn rows(
     query_bytes: u64,
 ) -> Vec<Vec<Cell>> {
     match name {
-        "tables" => catalog.tables().map(|table| table_row(table)).collect(),
-        "columns" => catalog.tables().flat_map(|table| column_rows(table)).collect(),
-        "containers" => containers(storage, catalog),
+        "tables" => seen(catalog, settings).map(|table| table_row(table)).collect(),
+        "columns" => seen(catalog, settings).flat_map(|table| column_rows(table)).collect(),
+        "containers" => containers(storage, catalog, settings),
         "merges" => merges(storage),
         "wal" => wal(storage),
         "memory" => storage
@@ -44,6 +49,11 @@ pub(super) fn rows(
     }
 }
 
+/// The tables that the session may know of.
+fn seen<'c>(catalog: &'c Catalog, settings: &'c Settings) -> impl Iterator<Item = &'c Arc<TableSchema>> {
+    catalog.tables().filter(|table| settings.names().sees(&table.namespace))
+}
+
 fn names(table: &TableSchema, columns: &[ColumnId]) -> Cell {
     let names: Vec<&str> = columns.iter().filter_map(|id| table.column(*id)).map(|c| c.name.as_str()).collect();
     if names.is_empty() { Cell::Null } else { names.join(", ").into() }
@@ -61,6 +71,7 @@ fn table_row(table: &TableSchema) -> Vec<Cell> {
         names(table, &table.sort_key),
         table.options.segment_rows.into(),
         table.options.delta_rows.into(),
+        table.namespace.clone().into(),
     ]
 }
 
@@ -76,18 +87,22 @@ fn column_rows(table: &TableSchema) -> Vec<Vec<Cell>> {
                 position.into(),
                 sql_name(column.data_type).into(),
                 column.nullable.into(),
+                table.namespace.clone().into(),
+                column.default.as_deref().map(str::to_owned).into(),
+                column.identity.map(|i| if i.always { "always" } else { "by default" }).into(),
             ]
         })
         .collect()
 }
 
-fn containers(storage: &Database, catalog: &Catalog) -> Vec<Vec<Cell>> {
+fn containers(storage: &Database, catalog: &Catalog, settings: &Settings) -> Vec<Vec<Cell>> {
     storage
         .containers()
         .into_iter()
+        .filter(|c| settings.names().sees(&c.namespace))
         .map(|c| {
             let key_type = catalog
-                .table_named(&c.table)
+                .table_called(&RelationName::new(&c.namespace, &c.table))
                 .and_then(|table| table.column(*table.sort_key.first()?))
                 .map(|column| column.data_type);
             let text = |value: &Option<Value>| describe(value.as_ref()?, key_type?);
@@ -102,6 +117,7 @@ fn containers(storage: &Database, catalog: &Catalog) -> Vec<Vec<Cell>> {
                 c.bytes.into(),
                 min_key.into(),
                 max_key.into(),
+                c.namespace.into(),
             ]
         })
         .collect()

@@ -15,7 +15,9 @@ use mainstem_storage::schema::{Column, DataType, TableSchema};
 use super::expression::{Expression, Node, Operator, StoredAs, is_assignable, is_integer, same_kind};
 use super::{Action, Key, Output, Short};
 use crate::plan::assign;
-use crate::sql::{Assignments, EXCLUDED, Insert, Statement, Target, Update, fold, is_default, query_of, table_name};
+use crate::sql::{
+    Assignments, EXCLUDED, Insert, Statement, TableName, Target, Update, fold, is_default, query_of, table_name,
+};
 
 /// What a compiler knows: the table, how the statement calls it, and the types of its parameters.
 #[derive(Clone, Copy)]
@@ -32,8 +34,8 @@ pub(super) struct Compiler<'a> {
 }
 
 impl Short {
-    /// The name of the one table that `statement` works on, if it may be short.
-    pub(crate) fn table_of(statement: &Statement) -> Option<String> {
+    /// What the one table that `statement` works on is called, if it may be short.
+    pub(crate) fn table_of(statement: &Statement) -> Option<TableName> {
         match statement {
             Statement::Query(query) => plain_select(query).map(|(_, name, _)| name),
             Statement::Insert(insert) => Some(insert.target.table.clone()),
@@ -93,7 +95,7 @@ impl Short {
 }
 
 /// The SELECT of a query that is nothing but `SELECT ... FROM table [alias] [WHERE ...]`, with the name and the alias.
-fn plain_select(query: &Query) -> Option<(&Select, String, Option<String>)> {
+fn plain_select(query: &Query) -> Option<(&Select, TableName, Option<String>)> {
     let SetExpr::Select(select) = &*query.body else { return None };
     let [from] = select.from.as_slice() else { return None };
     let TableFactor::Table { name, alias, .. } = &from.relation else { return None };
@@ -154,9 +156,10 @@ impl Compiler<'_> {
     fn insert(&self, insert: &Insert) -> Option<Action> {
         let values = insert.plain_values()?;
         let left_out = |c: &&Column| !insert.columns.is_empty() && !insert.columns.contains(&c.name);
-        let computed = |c: &Column| c.default.is_some() || c.identity.is_some();
+        let computed = |c: &Column| c.default.is_some();
+        let counts = self.schema.columns.iter().any(|c| c.identity.is_some());
         // Expressions of the table are for plans.
-        if !self.schema.checks.is_empty() || self.schema.columns.iter().filter(left_out).any(computed) {
+        if counts || !self.schema.checks.is_empty() || self.schema.columns.iter().filter(left_out).any(computed) {
             return None;
         }
         let width = if insert.columns.is_empty() { self.schema.columns.len() } else { insert.columns.len() };
@@ -195,8 +198,8 @@ impl Compiler<'_> {
         for (name, expr) in assignments.pairs() {
             let target = self.schema.columns.iter().position(|c| c.name == *name)?;
             // A row that gets another one moves; where it collides is for the end of the statement.
-            let is_key = self.schema.columns.get(target).is_some_and(|c| self.key_columns.contains(&c.id));
-            if is_key {
+            let column = self.schema.columns.get(target)?;
+            if self.key_columns.contains(&column.id) || column.identity.is_some() {
                 return None;
             }
             compiled.push((target, self.assigned(expr, target, true)?));

@@ -31,7 +31,7 @@ fn compiled(sql: &str, schema: &Arc<TableSchema>, parameters: &[Option<DataType>
     template
         .with_statement(|statement: &Statement| {
             Ok(Short::table_of(statement)
-                .filter(|name| *name == "t")
+                .filter(|name| name.name == "t")
                 .and_then(|_| Short::compile(statement, schema, parameters)))
         })
         .unwrap()

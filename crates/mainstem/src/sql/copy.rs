@@ -14,13 +14,13 @@ use mainstem_storage::error::sqlstate;
 use mainstem_storage::{Error, Result};
 
 use super::parse::{Statement, parse, syntax};
-use super::{check_query, fold, table_name};
+use super::{TableName, check_query, fold, table_name};
 
 /// Where COPY TO takes its rows from, or COPY FROM puts them.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum CopySource {
     /// A table and the named columns; none named means all.
-    Table { table: String, columns: Vec<String> },
+    Table { table: TableName, columns: Vec<String> },
     /// A query.
     Query(Box<Query>),
 }
@@ -89,7 +89,7 @@ pub(crate) struct CopyOptions {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum CopyStatement {
     /// COPY FROM.
-    From { table: String, columns: Vec<String>, options: CopyOptions },
+    From { table: TableName, columns: Vec<String>, options: CopyOptions },
     /// COPY TO.
     To { source: CopySource, options: CopyOptions },
 }

@@ -1,24 +1,35 @@
-//! CREATE TABLE and DROP TABLE.
+//! What defines things: CREATE, ALTER, DROP, TRUNCATE.
 
 use datafusion::sql::sqlparser::ast::{
     ColumnDef, ColumnOption, ColumnOptionDef, CreateTable as AstCreateTable, CreateTableOptions, Expr,
-    HiveDistributionStyle, HiveFormat, ObjectType, OneOrManyWithParens, SqlOption, Statement as Ast, Value,
+    HiveDistributionStyle, HiveFormat, OnCommit as AstOnCommit, OneOrManyWithParens, SqlOption, Value,
 };
 use mainstem_storage::catalog::UniqueDefinition;
 use mainstem_storage::error::sqlstate;
-use mainstem_storage::schema::{Check, DataType, Layout};
+use mainstem_storage::schema::{Check, DataType, Identity, Layout};
 use mainstem_storage::{Error, Result};
 
 use super::stored::default_text;
 use super::types::column_type;
-use super::{fold, table_name};
+use super::{TableName, fold, table_name};
 use constraints::Constraints;
+pub(super) use identity::order_options;
+use identity::{SERIAL, check_type, identity, serial_type};
 
+mod alter;
 mod constraints;
 mod create_as;
+mod identity;
+mod objects;
+mod view;
 
+pub(crate) use alter::{AlterAction, AlterTable, Truncate};
+pub(super) use alter::{alter_table, truncate};
 pub(crate) use create_as::CreateTableAs;
 pub(super) use create_as::create_table_as;
+pub(crate) use objects::{CreateSchema, CreateView, Drop, Dropped};
+pub(super) use objects::{create_schema, create_view, drop_of};
+pub(crate) use view::{expand_wildcards, item_names, qualify, query_text, read_by, stored_query};
 
 /// A column of a new table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,12 +39,15 @@ pub(crate) struct NewColumn {
     pub(crate) nullable: bool,
     /// DEFAULT, as SQL.
     pub(crate) default: Option<String>,
+    pub(crate) identity: Option<Identity>,
 }
 
 /// CREATE TABLE, checked for everything that can be known without the catalog.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CreateTable {
-    pub(crate) name: String,
+    pub(crate) name: TableName,
+    pub(crate) temporary: bool,
+    pub(crate) on_commit: OnCommit,
     pub(crate) if_not_exists: bool,
     pub(crate) columns: Vec<NewColumn>,
     pub(crate) primary_key: Vec<String>,
@@ -46,10 +60,33 @@ pub(crate) struct CreateTable {
     pub(crate) delta_rows: Option<u32>,
 }
 
+/// What the end of a transaction does to a temporary table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OnCommit {
+    PreserveRows,
+    DeleteRows,
+    Drop,
+}
+
 impl CreateTable {
-    fn new(name: String, if_not_exists: bool) -> Self {
+    fn set_temporary(&mut self, temporary: bool, on_commit: Option<&AstOnCommit>) -> Result<()> {
+        self.temporary = temporary;
+        if on_commit.is_some() && !temporary {
+            return Err(Error::invalid(sqlstate::INVALID_TABLE, "ON COMMIT can only be used on temporary tables"));
+        }
+        self.on_commit = match on_commit {
+            None | Some(AstOnCommit::PreserveRows) => OnCommit::PreserveRows,
+            Some(AstOnCommit::DeleteRows) => OnCommit::DeleteRows,
+            Some(AstOnCommit::Drop) => OnCommit::Drop,
+        };
+        Ok(())
+    }
+
+    fn new(name: TableName, if_not_exists: bool) -> Self {
         Self {
             name,
+            temporary: false,
+            on_commit: OnCommit::PreserveRows,
             if_not_exists,
             columns: Vec::new(),
             primary_key: Vec::new(),
@@ -64,25 +101,21 @@ impl CreateTable {
     }
 }
 
-/// DROP TABLE.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct DropTable {
-    pub(crate) names: Vec<String>,
-    pub(crate) if_exists: bool,
-}
-
 /// Reads a CREATE TABLE; `options_behind` are WITH options that stood behind ORDER BY.
 pub(super) fn create_table(table: AstCreateTable, options_behind: Vec<SqlOption>) -> Result<CreateTable> {
     refuse_the_rest(&table)?;
-    let AstCreateTable { if_not_exists, name, columns, constraints, table_options, order_by, .. } = table;
+    let AstCreateTable {
+        if_not_exists, temporary, on_commit, name, columns, constraints, table_options, order_by, ..
+    } = table;
     let mut new = CreateTable::new(table_name(&name)?, if_not_exists);
+    new.set_temporary(temporary, on_commit.as_ref())?;
     let mut found = Constraints::default();
     for column in &columns {
         let column = new_column(column, &mut found)?;
         if new.columns.iter().any(|c| c.name == column.name) {
             return Err(Error::invalid(
                 sqlstate::DUPLICATE_COLUMN,
-                format!("column \"{}\" is named twice in table \"{}\"", column.name, new.name),
+                format!("column \"{}\" is named twice in table \"{}\"", column.name, new.name.name),
             ));
         }
         new.columns.push(column);
@@ -154,7 +187,12 @@ pub(super) fn new_column(column: &ColumnDef, found: &mut Constraints) -> Result<
     if name.starts_with("_row_ref") {
         return Err(Error::unsupported(format_args!("the column name \"{name}\", which the engine uses itself,")));
     }
-    let data_type = column_type(data_type).map_err(|e| e.context(format_args!("column \"{name}\"")))?;
+    let serial = serial_type(data_type);
+    let data_type = match serial {
+        Some(data_type) => data_type,
+        None => column_type(data_type).map_err(|e| e.context(format_args!("column \"{name}\"")))?,
+    };
+    let mut counts = serial.map(|_| SERIAL);
     let (mut null, mut not_null, mut is_key, mut default) = (false, false, false, None);
     for ColumnOptionDef { name: constraint, option } in options {
         match option {
@@ -168,6 +206,19 @@ pub(super) fn new_column(column: &ColumnDef, found: &mut Constraints) -> Result<
                     ));
                 }
             }
+            ColumnOption::Generated {
+                generated_as,
+                sequence_options,
+                generation_expr: None,
+                generation_expr_mode: None,
+                generated_keyword: true,
+            } => {
+                if counts.replace(identity(generated_as, sequence_options.as_ref())?).is_some() {
+                    let message = format!("multiple identity specifications for column \"{name}\"");
+                    return Err(Error::invalid(sqlstate::SYNTAX, message));
+                }
+                check_type(data_type)?;
+            }
             ColumnOption::PrimaryKey(key) => {
                 is_key = true;
                 found.column_key(key, constraint.as_ref(), &name)?;
@@ -177,10 +228,15 @@ pub(super) fn new_column(column: &ColumnDef, found: &mut Constraints) -> Result<
             other => return Err(Error::unsupported(format_args!("\"{other}\" on column \"{name}\""))),
         }
     }
+    if counts.is_some() && default.is_some() {
+        let message = format!("both default and identity specified for column \"{name}\"");
+        return Err(Error::invalid(sqlstate::SYNTAX, message));
+    }
+    not_null |= counts.is_some();
     if null && (not_null || is_key) {
         return Err(Error::invalid(sqlstate::SYNTAX, format!("column \"{name}\" is declared both NULL and NOT NULL")));
     }
-    Ok(NewColumn { name, data_type, nullable: !(not_null || is_key), default })
+    Ok(NewColumn { name, data_type, nullable: !(not_null || is_key), default, identity: counts })
 }
 
 fn sort_columns(by: &OneOrManyWithParens<Expr>) -> Result<Vec<String>> {
@@ -268,10 +324,11 @@ fn positive(name: &str, value: &Expr) -> Result<u32> {
 fn refuse_the_rest(table: &AstCreateTable) -> Result<()> {
     let AstCreateTable {
         or_replace,
-        temporary,
+        temporary: _,
         external,
         dynamic,
-        global,
+        // GLOBAL and LOCAL say nothing in PostgreSQL either.
+        global: _,
         if_not_exists: _,
         transient,
         volatile,
@@ -291,7 +348,7 @@ fn refuse_the_rest(table: &AstCreateTable) -> Result<()> {
         clone,
         version,
         comment,
-        on_commit,
+        on_commit: _,
         on_cluster,
         primary_key,
         order_by: _,
@@ -332,7 +389,6 @@ fn refuse_the_rest(table: &AstCreateTable) -> Result<()> {
         (query.is_some(), "CREATE TABLE AS with types of columns"),
         (like.is_some() || clone.is_some() || version.is_some(), "CREATE TABLE LIKE"),
         (*or_replace, "CREATE OR REPLACE TABLE"),
-        (*temporary || global.is_some() || on_commit.is_some(), "a temporary table"),
         (*external || *dynamic || *transient || *volatile || *iceberg || *snapshot, "this kind of table"),
         (
             partition_by.is_some() || partition_of.is_some() || for_values.is_some() || inherits.is_some(),
@@ -384,18 +440,4 @@ fn refuse_the_rest(table: &AstCreateTable) -> Result<()> {
         Some((_, what)) => Err(Error::unsupported(what)),
         None => Ok(()),
     }
-}
-
-/// Reads a DROP TABLE.
-pub(super) fn drop_table(statement: Ast) -> Result<DropTable> {
-    let Ast::Drop { object_type, if_exists, names, cascade, restrict: _, purge, temporary, table } = statement else {
-        return Err(Error::internal("not a DROP"));
-    };
-    if object_type != ObjectType::Table {
-        return Err(Error::unsupported(format_args!("DROP {object_type}")));
-    }
-    if cascade || purge || temporary || table.is_some() {
-        return Err(Error::unsupported("DROP TABLE with CASCADE, PURGE or TEMPORARY"));
-    }
-    Ok(DropTable { names: names.iter().map(table_name).collect::<Result<_>>()?, if_exists })
 }

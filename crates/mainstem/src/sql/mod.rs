@@ -19,18 +19,23 @@ mod types;
 
 pub(crate) use copy::{CopyFormat, CopyOptions, CopyPlace, CopySource, CopyStatement, CsvOptions, TextOptions};
 pub use copy::{CopyStream, copy_stream};
-pub(crate) use ddl::{CreateTable, CreateTableAs, DropTable};
+pub(crate) use ddl::{
+    AlterAction, AlterTable, CreateSchema, CreateTable, CreateTableAs, CreateView, Drop, Dropped, NewColumn, OnCommit,
+    Truncate, expand_wildcards, item_names, qualify, query_text, read_by, stored_query,
+};
 pub(crate) use dml::{
-    Assignments, ConflictAction, ConflictTarget, DefaultCells, Delete, EXCLUDED, Insert, OnConflict, ROW_REF,
-    TARGET_SCHEMA, Target, Update, ast_type, query_of, select_of,
+    Assignments, ConflictAction, ConflictTarget, DefaultCells, Delete, EXCLUDED, Insert, OnConflict, Overriding,
+    ROW_REF, TARGET_SCHEMA, Target, Update, any_row_of, ast_type, query_of, select_of,
 };
 pub(crate) use parse::{PreparedStatement, Script, Statement, Template, parse, parse_template};
 pub(crate) use refuse::check_query;
 pub(crate) use settings::SettingStatement;
 pub use split::split_statements;
-pub(crate) use stored::{expression_of, is_default, with_stored};
+pub(crate) use stored::{columns_in, expression_of, is_default, renamed_in, with_stored};
 pub(crate) use transaction::Begin;
 pub(crate) use types::{CastTypes, sql_name};
+
+use std::fmt;
 
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
 use mainstem_storage::error::sqlstate;
@@ -76,10 +81,10 @@ pub(crate) mod state {
     pub(crate) const RULE_VIOLATION: &str = "42000";
 }
 
-/// The schema of users' tables.
-pub(crate) const PUBLIC: &str = "public";
 /// The schema of the system tables.
 pub(crate) const SYSTEM: &str = "mainstem";
+/// The schema that SQL has for tables about tables.
+pub(crate) const INFORMATION: &str = "information_schema";
 
 /// An identifier as SQL folds it: lower case unless quoted.
 pub(crate) fn fold(ident: &Ident) -> String {
@@ -89,11 +94,35 @@ pub(crate) fn fold(ident: &Ident) -> String {
     }
 }
 
-/// The name of a user's table: `t` or `public.t`.
+/// A table or view as a statement calls it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct TableName {
+    /// The schema, if it says one.
+    pub(crate) schema: Option<String>,
+    pub(crate) name: String,
+}
+
+impl TableName {
+    /// `name`, wherever the search path finds it.
+    pub(crate) fn bare(name: impl Into<String>) -> Self {
+        Self { schema: None, name: name.into() }
+    }
+}
+
+impl fmt::Display for TableName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.schema {
+            Some(schema) => write!(f, "{schema}.{}", self.name),
+            None => f.write_str(&self.name),
+        }
+    }
+}
+
+/// The name of a user's table: `t`, `schema.t` or `mainstem.schema.t`.
 ///
 /// # Errors
-/// 3F000 for another schema, 42501 for a system table, 42601 for anything else.
-pub(crate) fn table_name(name: &ObjectName) -> Result<String> {
+/// 42501 for a system table, 42601 for anything else.
+pub(crate) fn table_name(name: &ObjectName) -> Result<TableName> {
     let mut parts = Vec::with_capacity(2);
     for part in &name.0 {
         match part {
@@ -101,19 +130,19 @@ pub(crate) fn table_name(name: &ObjectName) -> Result<String> {
             ObjectNamePart::Function(_) => return Err(Error::unsupported(format_args!("the table name {name}"))),
         }
     }
-    match parts.as_slice() {
-        [table] => Ok(table.clone()),
-        [schema, table] if schema == PUBLIC => Ok(table.clone()),
-        [schema, table] if schema == SYSTEM => Err(Error::invalid(
+    let (schema, name) = match parts.as_mut_slice() {
+        [table] => (None, std::mem::take(table)),
+        [schema, table] => (Some(std::mem::take(schema)), std::mem::take(table)),
+        [catalog, schema, table] if catalog == SYSTEM => (Some(std::mem::take(schema)), std::mem::take(table)),
+        [_, _, _] => return Err(Error::unsupported(format_args!("the table {name} of another database"))),
+        _ => return Err(Error::invalid(sqlstate::SYNTAX, format!("\"{name}\" is not the name of a table"))),
+    };
+    match schema {
+        Some(schema) if schema == SYSTEM || schema == INFORMATION => Err(Error::invalid(
             state::READ_ONLY_TABLE,
-            format!("{schema}.{table} is a system table and cannot be changed"),
+            format!("{schema}.{name} is a system table and cannot be changed"),
         )),
-        [schema, _] => Err(Error::new(
-            mainstem_storage::ErrorKind::NotFound,
-            state::UNDEFINED_SCHEMA,
-            format!("schema \"{schema}\" does not exist"),
-        )),
-        _ => Err(Error::invalid(sqlstate::SYNTAX, format!("\"{name}\" is not the name of a table"))),
+        schema => Ok(TableName { schema, name }),
     }
 }
 

@@ -13,7 +13,10 @@ use super::copy::{self, CopyStatement};
 use super::dialect::MainstemDialect;
 use super::settings::{self, SettingStatement};
 use super::transaction::{self, Begin};
-use super::{CreateTable, CreateTableAs, Delete, DropTable, Insert, Update, check_query, ddl, dml, fold, state};
+use super::{
+    AlterTable, CreateSchema, CreateTable, CreateTableAs, CreateView, Delete, Drop, Insert, Overriding, Truncate,
+    Update, check_query, ddl, dml, fold, state,
+};
 use depth::check_depth;
 pub(super) use script::on_stack;
 
@@ -38,8 +41,16 @@ pub(crate) enum Statement {
     CreateTable(CreateTable),
     /// CREATE TABLE AS.
     CreateTableAs(CreateTableAs),
-    /// DROP TABLE.
-    DropTable(DropTable),
+    /// CREATE SCHEMA.
+    CreateSchema(CreateSchema),
+    /// CREATE VIEW.
+    CreateView(CreateView),
+    /// DROP TABLE, VIEW, SCHEMA.
+    Drop(Drop),
+    /// ALTER TABLE.
+    AlterTable(AlterTable),
+    /// TRUNCATE.
+    Truncate(Truncate),
     /// INSERT.
     Insert(Insert),
     /// UPDATE.
@@ -140,7 +151,64 @@ fn parts(text: &str) -> Result<Vec<(Part, Vec<TokenWithSpan>)>> {
         .collect()
 }
 
-fn parse_one(tokens: Vec<TokenWithSpan>, part: Part) -> Result<Statement> {
+fn parse_one(mut tokens: Vec<TokenWithSpan>, part: Part) -> Result<Statement> {
+    let overriding = take_overriding(&mut tokens);
+    ddl::order_options(&mut tokens);
+    let mut statement = parse_tokens(tokens, part)?;
+    match (&mut statement, overriding) {
+        (_, None) => {}
+        (Statement::Insert(insert), overriding) => insert.overriding = overriding,
+        (Statement::Explain { statement, .. }, overriding) => match &mut **statement {
+            Statement::Insert(insert) => insert.overriding = overriding,
+            _ => return Err(misplaced_overriding()),
+        },
+        (Statement::Prepared(PreparedStatement::Prepare { .. }), _) => {
+            return Err(Error::unsupported("OVERRIDING in PREPARE"));
+        }
+        _ => return Err(misplaced_overriding()),
+    }
+    Ok(statement)
+}
+
+fn misplaced_overriding() -> Error {
+    Error::invalid(sqlstate::SYNTAX, "syntax error at \"OVERRIDING\": it stands in INSERT, in front of the values")
+}
+
+/// Takes `OVERRIDING { SYSTEM | USER } VALUE` out, which sqlparser does not know.
+fn take_overriding(tokens: &mut Vec<TokenWithSpan>) -> Option<Overriding> {
+    let word = |token: &Token, word: &str| matches!(token, Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case(word));
+    let solid: Vec<usize> = (0..tokens.len())
+        .filter(|at| !tokens.get(*at).is_some_and(|t| matches!(t.token, Token::Whitespace(_))))
+        .collect();
+    let mut depth = 0_i32;
+    for window in solid.windows(4) {
+        let [first, which, value, next] = window else { continue };
+        match &tokens.get(*first)?.token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth -= 1,
+            _ => {}
+        }
+        let found = depth == 0
+            && word(&tokens.get(*first)?.token, "overriding")
+            && word(&tokens.get(*value)?.token, "value")
+            && match &tokens.get(*next)?.token {
+                Token::LParen => true,
+                token => ["values", "select", "with", "table"].iter().any(|w| word(token, w)),
+            };
+        let overriding = match &tokens.get(*which)?.token {
+            token if word(token, "system") => Overriding::System,
+            token if word(token, "user") => Overriding::User,
+            _ => continue,
+        };
+        if found {
+            tokens.drain(*first..=*value);
+            return Some(overriding);
+        }
+    }
+    None
+}
+
+fn parse_tokens(tokens: Vec<TokenWithSpan>, part: Part) -> Result<Statement> {
     let dialect = MainstemDialect;
     let mut parser = Parser::new(&dialect).with_recursion_limit(NESTING_MAX).with_tokens_with_locations(tokens);
     let statement = parse_statement(&mut parser, part)?;
@@ -237,7 +305,11 @@ fn convert(statement: ast::Statement, options_behind: Vec<ast::SqlOption>) -> Re
             }
         }
         ast::Statement::CreateTable(table) => Statement::CreateTable(ddl::create_table(table, options_behind)?),
-        ast::Statement::Drop { .. } => Statement::DropTable(ddl::drop_table(statement)?),
+        ast::Statement::CreateSchema { .. } => Statement::CreateSchema(ddl::create_schema(statement)?),
+        ast::Statement::CreateView(view) => Statement::CreateView(ddl::create_view(view)?),
+        ast::Statement::Drop { .. } => Statement::Drop(ddl::drop_of(statement)?),
+        ast::Statement::AlterTable(alter) => Statement::AlterTable(ddl::alter_table(alter)?),
+        ast::Statement::Truncate(truncate) => Statement::Truncate(ddl::truncate(truncate)?),
         ast::Statement::Insert(insert) => Statement::Insert(dml::insert(insert, None)?),
         ast::Statement::Update(update) => Statement::Update(dml::update(update, None)?),
         ast::Statement::Delete(delete) => Statement::Delete(dml::delete(delete, None)?),

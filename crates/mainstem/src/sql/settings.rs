@@ -32,10 +32,14 @@ pub(super) fn set(set: Set) -> Result<SettingStatement> {
             if !matches!(scope, Some(ContextModifier::Global)) =>
         {
             let local = matches!(scope, Some(ContextModifier::Local));
+            let name = dotted(&variable);
+            if name == "search_path" {
+                return Ok(SettingStatement::Set { name, value: path(&values)?, local });
+            }
             let [value] = values.as_slice() else {
                 return Err(Error::unsupported("SET with a list of values"));
             };
-            Ok(SettingStatement::Set { name: dotted(&variable), value: setting_value(value)?, local })
+            Ok(SettingStatement::Set { name, value: setting_value(value)?, local })
         }
         Set::SingleAssignment { .. } => Err(Error::unsupported("SET GLOBAL")),
         Set::SetTimeZone { local, value } => {
@@ -67,6 +71,25 @@ pub(super) fn show(variable: &[Ident]) -> Result<SettingStatement> {
         "transaction.isolation.level" => SettingStatement::Show { name: "transaction_isolation".into() },
         _ => SettingStatement::Show { name },
     })
+}
+
+/// The text of a list of schemas, as `search_path` has it: each in quotes; None for DEFAULT.
+fn path(values: &[Expr]) -> Result<Option<String>> {
+    if let [value] = values
+        && setting_value(value)?.is_none()
+    {
+        return Ok(None);
+    }
+    let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+    let one = |value: &Expr| match value {
+        Expr::Identifier(ident) => Ok(quoted(&fold(ident))),
+        // An empty text is an empty path.
+        other => {
+            Ok(setting_value(other)?.filter(|name| !name.is_empty()).map(|name| quoted(&name)).unwrap_or_default())
+        }
+    };
+    let names = values.iter().map(one).collect::<Result<Vec<_>>>()?;
+    Ok(Some(names.into_iter().filter(|name| !name.is_empty()).collect::<Vec<_>>().join(", ")))
 }
 
 /// The text of a value; None for DEFAULT.

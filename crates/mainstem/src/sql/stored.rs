@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{Expr, Query, Visit, VisitMut, Visitor, VisitorMut};
+use datafusion::sql::sqlparser::ast::{Expr, Ident, Query, Visit, VisitMut, Visitor, VisitorMut};
 use datafusion::sql::sqlparser::parser::Parser;
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::{Error, ErrorKind, Result};
@@ -105,7 +105,7 @@ impl Visitor for Queries {
 }
 
 /// The columns that `expr` names, without their tables.
-pub(super) fn columns_in(expr: &Expr) -> BTreeSet<String> {
+pub(crate) fn columns_in(expr: &Expr) -> BTreeSet<String> {
     let mut columns = Columns(BTreeSet::new());
     let _: ControlFlow<()> = Visit::visit(expr, &mut columns);
     columns.0
@@ -143,6 +143,29 @@ impl VisitorMut for Unqualify<'_> {
         }
         ControlFlow::Continue(())
     }
+}
+
+/// The stored CHECK `text` with column `old` called `new`.
+///
+/// # Errors
+/// Internal.
+pub(crate) fn renamed_in(text: &str, old: &str, new: &str) -> Result<String> {
+    struct Rename<'a>(&'a str, &'a str);
+    impl VisitorMut for Rename<'_> {
+        type Break = ();
+
+        fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+            if let Expr::Identifier(ident) = expr
+                && fold(ident) == self.0
+            {
+                *ident = Ident::with_quote('"', self.1);
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    let mut expr = expression_of(text)?;
+    let _: ControlFlow<()> = VisitMut::visit(&mut expr, &mut Rename(old, new));
+    Ok(expr.to_string())
 }
 
 /// A name for a constraint without one, as PostgreSQL makes it: `table_column_suffix`, with a number behind it when that is taken.

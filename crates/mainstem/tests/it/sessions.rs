@@ -196,3 +196,45 @@ fn a_closed_database_says_so() {
     assert_eq!(code(&c, "INSERT INTO t VALUES (1)"), "57P01");
     assert_eq!(code(&c, "SELECT * FROM t"), "57P01");
 }
+
+/// Schemas of temporary tables that are left.
+fn temporary_schemas(db: &Database) -> Vec<String> {
+    let catalog = db.storage().catalog();
+    catalog.namespaces().filter(|name| name.starts_with("pg_temp")).map(str::to_owned).collect()
+}
+
+#[test]
+fn temporary_tables_end_with_their_session_or_at_open() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("database");
+    let db = Database::open(&path).unwrap();
+    let keeps = db.connect().unwrap();
+    keeps.execute("CREATE TABLE t (k INTEGER PRIMARY KEY); INSERT INTO t VALUES (1)").unwrap();
+    let ends = db.connect().unwrap();
+    ends.execute("CREATE TEMP TABLE t (v TEXT); INSERT INTO t VALUES ('a'), ('b')").unwrap();
+    assert_eq!(rows(&ends, "SELECT count(*) FROM t"), ["2"]);
+    assert_eq!(rows(&keeps, "SELECT count(*) FROM t"), ["1"]);
+    let name = temporary_schemas(&db).pop().unwrap();
+    // Nobody else gets at it by its real name.
+    assert_eq!(code(&keeps, &format!("SELECT * FROM {name}.t")), "42P01");
+    assert_eq!(code(&keeps, &format!("DROP TABLE {name}.t")), "42P01");
+    assert_eq!(code(&keeps, &format!("DROP SCHEMA {name} CASCADE")), "3F000");
+    assert_eq!(code(&keeps, &format!("CREATE TABLE {name}.u (a INTEGER)")), "3F000");
+    assert_eq!(rows(&keeps, "SELECT count(*) FROM mainstem.tables"), ["1"]);
+    // In an open transaction, too.
+    ends.execute("BEGIN; INSERT INTO t VALUES ('c')").unwrap();
+    drop(ends);
+    assert_eq!(temporary_schemas(&db), Vec::<String>::new());
+    // One that never ends, as after a crash.
+    let lost = db.connect().unwrap();
+    lost.execute("CREATE TEMP TABLE u (v TEXT); INSERT INTO u VALUES ('a')").unwrap();
+    assert_eq!(temporary_schemas(&db).len(), 1);
+    db.close().unwrap();
+    drop((lost, keeps, db));
+    let db = Database::open(&path).unwrap();
+    assert_eq!(temporary_schemas(&db), Vec::<String>::new());
+    let connection = db.connect().unwrap();
+    assert_eq!(rows(&connection, "SELECT k FROM t"), ["1"]);
+    connection.execute("CREATE TEMP TABLE u (n INTEGER)").unwrap();
+    assert_eq!(rows(&connection, "SELECT count(*) FROM u"), ["0"]);
+}

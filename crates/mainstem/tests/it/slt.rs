@@ -209,6 +209,7 @@ placement_matrix!(
     "slt",
     [
         aggregates,
+        alter,
         checks,
         copy,
         create_as,
@@ -217,6 +218,8 @@ placement_matrix!(
         delete,
         errors,
         expressions,
+        identity,
+        information_schema,
         insert,
         joins,
         keys,
@@ -224,10 +227,13 @@ placement_matrix!(
         predicates,
         returning,
         savepoints,
+        schemas,
+        search_path,
         set_operations,
         sort_key,
         subqueries,
         system_tables,
+        temporary,
         transactions,
         types,
         types_time,
@@ -237,6 +243,7 @@ placement_matrix!(
         update,
         update_from,
         upsert,
+        views,
         windows,
     ]
 );

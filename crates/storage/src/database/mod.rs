@@ -41,6 +41,8 @@ struct Inner {
 pub struct ContainerStatus {
     /// Its table's name.
     pub table: String,
+    /// The namespace that the table stands in.
+    pub namespace: String,
     /// Its id.
     pub id: ContainerId,
     /// `delta`, `frozen delta`, `segment` or `key index`: a segment of the key index of its run.
@@ -256,6 +258,7 @@ impl Database {
             for delta in &version.deltas {
                 all.push(ContainerStatus {
                     table: name.clone(),
+                    namespace: version.schema.namespace.clone(),
                     id: delta.id(),
                     kind: if Some(delta.id()) == active { "delta" } else { "frozen delta" },
                     run: None,
@@ -275,6 +278,7 @@ impl Database {
                     let (min_key, max_key) = range.map_or((None, None), |r| (Some(r.min), Some(r.max)));
                     all.push(ContainerStatus {
                         table: name.clone(),
+                        namespace: version.schema.namespace.clone(),
                         id: part.segment.id(),
                         kind: if in_index { "key index" } else { "segment" },
                         run: Some(run.id().0),

@@ -28,7 +28,7 @@ use mainstem_storage::version::TableView;
 use mainstem_storage::{Error, ErrorKind, Result};
 
 use super::stand_in::StandIn;
-use super::{assigned, check_assigned, nullable_schema};
+use super::{assigned, check_assigned, counted_by, nullable_schema};
 use crate::error::from_datafusion;
 use crate::session::Environment;
 use crate::sql::{ConflictTarget, EXCLUDED, Insert, OnConflict, ROW_REF, Target, state};
@@ -177,6 +177,10 @@ impl Conflicts {
         let arm = match insert.update_arm(table)? {
             None => None,
             Some(select) => {
+                let assignments = insert.conflict_assignments();
+                if assignments.map(|a| counted_by(a, table)).transpose()?.is_some_and(|counted| !counted.is_empty()) {
+                    return Err(Error::unsupported("DEFAULT of an identity column in ON CONFLICT"));
+                }
                 let plan = env.plan(transaction, Ast::Query(Box::new(select)), Some(view.clone()))?;
                 Some(Arm::new(plan, &insert.target, table)?)
             }

@@ -13,18 +13,19 @@ use arrow::array::{ArrayRef, AsArray, BooleanArray, RecordBatch};
 use arrow::compute::filter_record_batch;
 use arrow::datatypes::{Field, Schema, SchemaRef, UInt64Type};
 use datafusion::logical_expr::{Expr, LogicalPlan};
-use datafusion::sql::sqlparser::ast::{Query, Statement as Ast};
+use datafusion::sql::sqlparser::ast::{Query, SetExpr, Statement as Ast};
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::ids::RowRef;
 use mainstem_storage::row::check_batch;
-use mainstem_storage::schema::TableSchema;
+use mainstem_storage::schema::{Identity, TableSchema};
 use mainstem_storage::transaction::{StatementWrites, Transaction};
 use mainstem_storage::{Error, ErrorKind, Result};
 
 use super::assign::{assign, check};
 use super::expressions::{Expressions, Source};
+use crate::provider::Names;
 use crate::session::{Environment, Rows, Running};
-use crate::sql::{DefaultCells, Delete, Insert, Statement, Update};
+use crate::sql::{Assignments, DefaultCells, Delete, Insert, Overriding, Statement, TableName, Update, is_default};
 use conflict::{Conflicts, Settled};
 use returning::Returning;
 pub(super) use stand_in::check_projection;
@@ -70,14 +71,12 @@ impl Sink {
     }
 }
 
-/// The table called `name`.
+/// The table that `name` means.
 ///
 /// # Errors
-/// 42P01.
-pub(crate) fn table_of(transaction: &Transaction, name: &str) -> Result<Arc<TableSchema>> {
-    transaction.catalog().table_named(name).cloned().ok_or_else(|| {
-        Error::new(ErrorKind::NotFound, sqlstate::UNDEFINED_TABLE, format!("table \"{name}\" does not exist"))
-    })
+/// 42P01, 42809.
+pub(crate) fn table_of(names: &Names, transaction: &Transaction, name: &TableName) -> Result<Arc<TableSchema>> {
+    names.table(&transaction.catalog(), name)
 }
 
 /// The table's Arrow schema with every column nullable: whether NULL is allowed is storage's to say, with a better message.
@@ -110,11 +109,29 @@ fn sources_of_insert(table: &TableSchema, insert: &Insert, given: usize) -> Resu
     let DefaultCells::Of(cells) = &insert.defaults else { return Ok(vec![Source::Default; table.columns.len()]) };
     check_counts(table, &insert.columns, given)?;
     let mut sources = sources_of(table, &insert.columns, given)?;
-    for source in &mut sources {
+    let all = match &*insert.source.body {
+        SetExpr::Values(values) => values.rows.len(),
+        _ => usize::MAX,
+    };
+    for (source, column) in sources.iter_mut().zip(&table.columns) {
         if let Source::Given(at) = *source
             && let Some(rows) = cells.get(&at)
         {
-            *source = Source::GivenBut(at, rows.clone());
+            *source = if rows.len() == all { Source::Default } else { Source::GivenBut(at, rows.clone()) };
+        }
+        match (column.identity, insert.overriding) {
+            (Some(_), Some(Overriding::User)) => *source = Source::Default,
+            (Some(Identity { always: true, .. }), None) if source.given().is_some() => {
+                return Err(Error::invalid(
+                    sqlstate::GENERATED_ALWAYS,
+                    format!(
+                        "cannot insert a non-DEFAULT value into column \"{}\", an identity column defined as GENERATED \
+                         ALWAYS; use OVERRIDING SYSTEM VALUE to override",
+                        column.name
+                    ),
+                ));
+            }
+            _ => {}
         }
     }
     Ok(sources)
@@ -139,7 +156,7 @@ fn check_counts(table: &TableSchema, named: &[String], given: usize) -> Result<(
 /// # Errors
 /// Whatever is wrong with it, or with a row; 23505 for a key that is taken.
 pub(crate) fn insert(env: &mut Environment<'_>, transaction: &mut Transaction, insert: &Insert) -> Result<Written> {
-    let table = table_of(transaction, &insert.target.table)?;
+    let table = table_of(env.settings.names(), transaction, &insert.target.table)?;
     let mut conflicts = Conflicts::plan(env, transaction, insert, &table)?;
     let returning = Returning::plan(env, transaction, &insert.target, &table, false)?;
     let plan = env.plan(transaction, Ast::Query(insert.query(&table)), None)?;
@@ -157,7 +174,7 @@ pub(crate) fn insert(env: &mut Environment<'_>, transaction: &mut Transaction, i
     for batch in start_insert(env, insert, &plan)?.batches {
         let batch = batch?;
         env.cancel.check()?;
-        let values = sink.expressions.fill(batch.columns(), &sources, batch.num_rows())?;
+        let values = sink.expressions.fill(transaction, batch.columns(), &sources, batch.num_rows())?;
         match &mut conflicts {
             None => sink.insert(values, &[])?,
             Some(conflicts) => {
@@ -257,10 +274,11 @@ impl FirstOfEach {
 /// # Errors
 /// Whatever is wrong with it, or with a new row; 23505 for a key that is taken at the end of the statement.
 pub(crate) fn update(env: &mut Environment<'_>, transaction: &mut Transaction, update: &Update) -> Result<Written> {
-    let table = table_of(transaction, &update.target.table)?;
+    let table = table_of(env.settings.names(), transaction, &update.target.table)?;
     let view = transaction.view(table.id)?;
     let returning = Returning::plan(env, transaction, &update.target, &table, false)?;
     let carried = returning.as_ref().map(Returning::carried).unwrap_or_default();
+    let counted = counted_by(&update.assignments, &table)?;
     let select = update.to_select(&table, carried)?;
     let plan = env.plan(transaction, Ast::Query(Box::new(select)), Some(view))?;
     check_row_wise(&plan, "UPDATE")?;
@@ -281,10 +299,40 @@ pub(crate) fn update(env: &mut Environment<'_>, transaction: &mut Transaction, u
             return Err(Error::invalid(sqlstate::ROW_TWICE, "UPDATE would write a row twice"));
         }
         let carried = batch.columns().get(table.columns.len() + 1..).unwrap_or_default();
-        sink.insert(assigned(&table, &batch)?, carried)?;
+        let mut values = assigned(&table, &batch)?;
+        for at in &counted {
+            if let (Some(column), Some(slot)) = (table.columns.get(*at), values.get_mut(*at)) {
+                *slot = sink.expressions.numbers(transaction, column, batch.num_rows())?;
+            }
+        }
+        sink.insert(values, carried)?;
     }
     let updated = sink.writes.inserted();
     sink.finish(env, transaction, updated)
+}
+
+/// The identity columns, by position, that `assignments` set to DEFAULT: their next number.
+///
+/// # Errors
+/// 428C9 for another value of a column that only the engine fills.
+fn counted_by(assignments: &Assignments, table: &TableSchema) -> Result<Vec<usize>> {
+    let mut counted = Vec::new();
+    for (name, value) in assignments.iter() {
+        let Some((at, column)) = table.columns.iter().enumerate().find(|(_, column)| column.name == *name) else {
+            continue;
+        };
+        match column.identity {
+            Some(_) if is_default(value) => counted.push(at),
+            Some(Identity { always: true, .. }) => {
+                return Err(Error::invalid(
+                    sqlstate::GENERATED_ALWAYS,
+                    format!("column \"{name}\" can only be updated to DEFAULT: it is an identity column"),
+                ));
+            }
+            _ => {}
+        }
+    }
+    Ok(counted)
 }
 
 /// Runs a DELETE. When USING finds several rows for one of the table, RETURNING shows the one with the smallest values.
@@ -292,7 +340,7 @@ pub(crate) fn update(env: &mut Environment<'_>, transaction: &mut Transaction, u
 /// # Errors
 /// Whatever is wrong with it.
 pub(crate) fn delete(env: &mut Environment<'_>, transaction: &mut Transaction, delete: &Delete) -> Result<Written> {
-    let table = table_of(transaction, &delete.target.table)?;
+    let table = table_of(env.settings.names(), transaction, &delete.target.table)?;
     let view = transaction.view(table.id)?;
     let returning = Returning::plan(env, transaction, &delete.target, &table, true)?;
     let carried = returning.as_ref().map(Returning::carried).unwrap_or_default();
@@ -321,10 +369,10 @@ pub(crate) fn delete(env: &mut Environment<'_>, transaction: &mut Transaction, d
 pub(crate) fn append(
     env: &mut Environment<'_>,
     transaction: &mut Transaction,
-    table: &str,
+    table: &TableName,
     batches: &[RecordBatch],
 ) -> Result<u64> {
-    let table = table_of(transaction, table)?;
+    let table = table_of(env.settings.names(), transaction, table)?;
     let expressions = Expressions::compile(env, transaction, &table, |_| false)?;
     let mut writes = transaction.statement();
     for batch in batches {
@@ -348,21 +396,22 @@ pub(crate) fn append(
 
 /// The query whose plan EXPLAIN shows for `statement`, and the target it reads with row references.
 pub(crate) fn explained(
+    names: &Names,
     transaction: &Transaction,
     statement: &Statement,
 ) -> Result<(Box<Query>, Option<Arc<TableSchema>>)> {
     match statement {
         Statement::Query(query) => Ok((query.clone(), None)),
         Statement::Insert(insert) => {
-            let table = table_of(transaction, &insert.target.table)?;
+            let table = table_of(names, transaction, &insert.target.table)?;
             Ok((insert.query(&table), None))
         }
         Statement::Update(update) => {
-            let table = table_of(transaction, &update.target.table)?;
+            let table = table_of(names, transaction, &update.target.table)?;
             Ok((Box::new(update.to_select(&table, Vec::new())?), Some(table)))
         }
         Statement::Delete(delete) => {
-            let table = table_of(transaction, &delete.target.table)?;
+            let table = table_of(names, transaction, &delete.target.table)?;
             Ok((Box::new(delete.to_select(Vec::new())?), Some(table)))
         }
         _ => Err(Error::unsupported("EXPLAIN of this statement")),

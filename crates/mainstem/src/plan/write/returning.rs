@@ -49,7 +49,7 @@ impl Returning {
         table: &TableSchema,
         old: bool,
     ) -> Result<Option<Self>> {
-        let Some(select) = target.returning()? else { return Ok(None) };
+        let Some(select) = target.returning(table)? else { return Ok(None) };
         let plan = env.plan(transaction, Ast::Query(Box::new(select)), None)?;
         let stand_in = StandIn::of(&plan, "RETURNING")?;
         let qualifier = target.qualifier_name();

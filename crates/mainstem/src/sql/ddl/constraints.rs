@@ -17,8 +17,8 @@ use super::super::stored::{check_text, columns_in, constraint_name, constraint_t
 use super::CreateTable;
 
 /// What was read so far.
-#[derive(Debug, Default)]
-pub(in super::super) struct Constraints {
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Constraints {
     primary_keys: Vec<(Option<String>, Vec<String>)>,
     unique_keys: Vec<(Option<String>, Vec<String>)>,
     checks: Vec<(Option<String>, Expr)>,
@@ -76,7 +76,7 @@ impl Constraints {
         if keys.next().is_some() {
             return Err(Error::invalid(
                 sqlstate::INVALID_TABLE,
-                format!("table \"{}\" can have only one primary key", new.name),
+                format!("table \"{}\" can have only one primary key", new.name.name),
             ));
         }
         let mut taken: Vec<String> = Vec::new();
@@ -85,27 +85,49 @@ impl Constraints {
             given.chain(self.checks.iter().map(|(name, _)| name)).chain(key.iter().map(|(name, _)| name)).flatten()
         {
             if taken.contains(name) {
-                return Err(constraint_twice(name, &new.name));
+                return Err(constraint_twice(name, &new.name.name));
             }
             taken.push(name.clone());
         }
         let has_primary_key = key.is_some();
         let mut keys = without_repeated(key.into_iter().chain(self.unique_keys)).into_iter();
         if has_primary_key && let Some((name, columns)) = keys.next() {
-            taken.extend(name.is_none().then(|| primary_key_name(&new.name)));
+            taken.extend(name.is_none().then(|| primary_key_name(&new.name.name)));
             (new.primary_key, new.primary_key_name) = (columns, name);
         }
         for (name, columns) in keys {
-            let name = name.unwrap_or_else(|| constraint_name(&new.name, Some(&columns.join("_")), "key", &taken));
+            let name = name.unwrap_or_else(|| constraint_name(&new.name.name, Some(&columns.join("_")), "key", &taken));
             taken.push(name.clone());
             new.unique_keys.push(UniqueDefinition { name, columns });
         }
         for (name, expr) in self.checks {
-            let check = named_check(name, &expr, &new.name, &taken)?;
+            let check = named_check(name, &expr, &new.name.name, &taken)?;
             taken.push(check.name.clone());
             new.checks.push(check);
         }
         Ok(())
+    }
+
+    /// The checks, for a table that is there already and has constraints called `taken`.
+    ///
+    /// # Errors
+    /// 0A000 for keys, 42710 for a name that is taken.
+    pub(crate) fn into_checks(self, table: &str, taken: &mut Vec<String>) -> Result<Vec<Check>> {
+        if !(self.primary_keys.is_empty() && self.unique_keys.is_empty()) {
+            return Err(Error::unsupported("a new PRIMARY KEY or UNIQUE of a table that is there already"));
+        }
+        let mut checks = Vec::with_capacity(self.checks.len());
+        for (name, expr) in self.checks {
+            if let Some(name) = &name
+                && taken.contains(name)
+            {
+                return Err(constraint_twice(name, table));
+            }
+            let check = named_check(name, &expr, table, taken)?;
+            taken.push(check.name.clone());
+            checks.push(check);
+        }
+        Ok(checks)
     }
 }
 

@@ -17,7 +17,7 @@ use super::super::stored::is_default;
 use super::super::types::sql_name;
 use super::super::{check_query, column_name, fold, table_name};
 use super::assignments::{self, Assignments};
-use super::select::{SelectOf, public_table, query_of};
+use super::select::{SelectOf, query_of, stored_table};
 use super::target::{Target, named_twice};
 use super::{EXCLUDED, check_once, quoted, refuse};
 
@@ -31,7 +31,17 @@ pub(crate) struct Insert {
     pub(crate) source: Box<Query>,
     /// Where VALUES says DEFAULT.
     pub(crate) defaults: DefaultCells,
+    pub(crate) overriding: Option<Overriding>,
     pub(crate) conflict: Option<OnConflict>,
+}
+
+/// What becomes of values given for identity columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Overriding {
+    /// They are taken, also where the column is ALWAYS generated.
+    System,
+    /// They are not: the column counts.
+    User,
 }
 
 /// Which values of a VALUES are the keyword DEFAULT.
@@ -151,7 +161,7 @@ pub(in super::super) fn insert(insert: AstInsert, with: Option<With>) -> Result<
     if conflict.is_some() && target.qualifier_name() == EXCLUDED {
         return Err(named_twice(EXCLUDED));
     }
-    Ok(Insert { target, columns, source, defaults, conflict })
+    Ok(Insert { target, columns, source, defaults, overriding: None, conflict })
 }
 
 /// Puts NULL in the place of each DEFAULT of a VALUES, and says where that was.
@@ -223,7 +233,7 @@ fn constraint_name(name: &ObjectName) -> Result<String> {
 impl Insert {
     /// The rows of VALUES, if that is all there is to it but for ON CONFLICT and RETURNING.
     pub(crate) fn plain_values(&self) -> Option<Vec<&[Expr]>> {
-        if !self.defaults.is_empty() || !self.target.is_plain() {
+        if self.overriding.is_some() || !self.defaults.is_empty() || !self.target.is_plain() {
             return None;
         }
         let SetExpr::Values(values) = &*self.source.body else { return None };
@@ -287,7 +297,7 @@ impl Insert {
         let mut items = vec![target.row_ref()];
         items.extend(assignments.items(schema, &target.qualifier())?);
         let mut from = target.from()?;
-        from.push(public_table(&target.table, &quoted(EXCLUDED))?);
+        from.push(stored_table(schema, &quoted(EXCLUDED))?);
         let (with, selection) = (target.with().cloned(), selection.as_deref().cloned());
         SelectOf { with, items, from, selection, sorted: false }.query().map(Some)
     }

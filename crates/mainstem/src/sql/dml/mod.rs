@@ -20,12 +20,12 @@ use super::parse::Statement;
 
 pub(super) use delete::delete;
 pub(super) use insert::insert;
-pub(crate) use select::{query_of, select_of};
+pub(crate) use select::{any_row_of, query_of, select_of};
 pub(super) use update::update;
 
 pub(crate) use assignments::Assignments;
 pub(crate) use delete::Delete;
-pub(crate) use insert::{ConflictAction, ConflictTarget, DefaultCells, Insert, OnConflict, ast_type};
+pub(crate) use insert::{ConflictAction, ConflictTarget, DefaultCells, Insert, OnConflict, Overriding, ast_type};
 pub(crate) use target::Target;
 pub(crate) use update::Update;
 

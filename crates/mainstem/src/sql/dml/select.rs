@@ -8,7 +8,6 @@ use datafusion::sql::sqlparser::parser::Parser;
 use mainstem_storage::schema::TableSchema;
 use mainstem_storage::{Error, Result};
 
-use super::super::PUBLIC;
 use super::super::dialect::MainstemDialect;
 use super::super::parse::syntax;
 use super::{TARGET_SCHEMA, quoted};
@@ -46,10 +45,19 @@ impl SelectOf {
 pub(crate) fn select_of(exprs: Vec<Expr>, table: Option<&TableSchema>) -> Result<Query> {
     let items = exprs.into_iter().enumerate().map(|(at, expr)| item(expr, &format!("value_{at}"))).collect();
     let from = match table {
-        Some(table) => vec![public_table(&table.name, &quoted(&table.name))?],
+        Some(table) => vec![stored_table(table, &quoted(&table.name))?],
         None => Vec::new(),
     };
     SelectOf { with: None, items, from, selection: None, sorted: false }.query()
+}
+
+/// `SELECT 1 FROM table [WHERE condition] LIMIT 1`.
+pub(crate) fn any_row_of(table: &TableSchema, condition: Option<Expr>) -> Result<Query> {
+    let items = vec![item(Expr::value(Value::Number("1".to_owned(), false)), "found")];
+    let from = vec![stored_table(table, &quoted(&table.name))?];
+    let mut query = SelectOf { with: None, items, from, selection: condition, sorted: false }.query()?;
+    query.limit_clause = query_of("SELECT 1 LIMIT 1")?.limit_clause;
+    Ok(query)
 }
 
 /// The tree of a query that we wrote ourselves, to be filled in.
@@ -74,8 +82,8 @@ pub(super) fn target_table(table: &str, alias: &Ident) -> Result<TableWithJoins>
 }
 
 /// The table as everybody sees it.
-pub(super) fn public_table(table: &str, alias: &Ident) -> Result<TableWithJoins> {
-    named_table(PUBLIC, table, alias)
+pub(super) fn stored_table(table: &TableSchema, alias: &Ident) -> Result<TableWithJoins> {
+    named_table(&table.namespace, &table.name, alias)
 }
 
 fn named_table(schema: &str, table: &str, alias: &Ident) -> Result<TableWithJoins> {

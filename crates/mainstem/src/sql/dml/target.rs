@@ -3,17 +3,18 @@
 use datafusion::sql::sqlparser::ast::{
     Expr, Ident, ObjectNamePart, Query, SelectItem, TableAlias, TableFactor, TableWithJoins, With,
 };
+use mainstem_storage::schema::TableSchema;
 use mainstem_storage::{Error, Result};
 
-use super::super::{check_query, fold, state, table_name};
-use super::select::{SelectOf, compound, item, public_table, target_table};
+use super::super::{TableName, check_query, fold, state, table_name};
+use super::select::{SelectOf, compound, item, stored_table, target_table};
 use super::{ROW_REF, quoted};
 
 /// The table a statement writes, and the other clauses that any write may have.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     /// The table.
-    pub(crate) table: String,
+    pub(crate) table: TableName,
     alias: Option<Ident>,
     with: Option<With>,
     /// The tables of FROM or USING.
@@ -34,7 +35,7 @@ impl Target {
 
     /// Puts the clauses together.
     pub(super) fn new(
-        table: String,
+        table: TableName,
         alias: Option<Ident>,
         with: Option<With>,
         others: Vec<TableWithJoins>,
@@ -77,7 +78,7 @@ impl Target {
 
     /// What the table's columns are qualified with.
     pub(super) fn qualifier(&self) -> Ident {
-        self.alias.as_ref().map_or_else(|| quoted(&self.table), |alias| quoted(&fold(alias)))
+        self.alias.as_ref().map_or_else(|| quoted(&self.table.name), |alias| quoted(&fold(alias)))
     }
 
     /// As text.
@@ -92,18 +93,18 @@ impl Target {
 
     /// The table, with row references, and the others.
     pub(super) fn from(&self) -> Result<Vec<TableWithJoins>> {
-        let mut from = vec![target_table(&self.table, &self.qualifier())?];
+        let mut from = vec![target_table(&self.table.name, &self.qualifier())?];
         from.extend(self.others.iter().cloned());
         Ok(from)
     }
 
-    /// RETURNING as a SELECT from the table, without row references, and the others.
+    /// RETURNING as a SELECT from `table`, the statement's, without row references, and the others.
     ///
     /// # Errors
     /// Internal only.
-    pub(crate) fn returning(&self) -> Result<Option<Query>> {
+    pub(crate) fn returning(&self, table: &TableSchema) -> Result<Option<Query>> {
         let Some(items) = self.returning.clone() else { return Ok(None) };
-        let mut from = vec![public_table(&self.table, &self.qualifier())?];
+        let mut from = vec![stored_table(table, &self.qualifier())?];
         from.extend(self.others.iter().cloned());
         SelectOf { with: self.with.clone(), items, from, selection: None, sorted: false }.query().map(Some)
     }
@@ -134,7 +135,7 @@ pub(super) fn carried(more: Vec<Expr>) -> impl Iterator<Item = SelectItem> {
 }
 
 /// Name and alias of the one table that a statement writes.
-pub(super) fn one_table(table: &TableWithJoins, statement: &str) -> Result<(String, Option<Ident>)> {
+pub(super) fn one_table(table: &TableWithJoins, statement: &str) -> Result<(TableName, Option<Ident>)> {
     let TableWithJoins { relation, joins } = table;
     check_query(relation)?;
     match relation {

@@ -1,0 +1,175 @@
+//! Which table or view a name means: the search path.
+//!
+//! A name with a schema means what stands in that; one without the first of its kind in the schemas of the search path, the
+//! session's temporary one in front. A new relation goes to the first of them that exists.
+
+use std::fmt;
+use std::sync::Arc;
+
+use mainstem_storage::catalog::{Catalog, Relation};
+use mainstem_storage::error::sqlstate;
+use mainstem_storage::schema::{PUBLIC, RelationName, TableSchema};
+use mainstem_storage::{Error, ErrorKind, Result};
+
+use crate::sql::{INFORMATION, SYSTEM, TableName, state};
+
+/// Name that every session has for its temporary schema.
+pub(crate) const TEMPORARY: &str = "pg_temp";
+
+/// See the module. A session whose names change has another one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Names {
+    path: Vec<String>,
+    /// The schema of the session's temporary tables, if it may have any. It is there once it has one.
+    temporary: Option<Arc<str>>,
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        Self { path: vec![PUBLIC.to_owned()], temporary: None }
+    }
+}
+
+/// As SHOW search_path spells it.
+impl fmt::Display for Names {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, name) in self.path.iter().enumerate() {
+            let separator = if at == 0 { "" } else { ", " };
+            let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+                && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+            if plain {
+                write!(f, "{separator}{name}")?;
+            } else {
+                write!(f, "{separator}\"{}\"", name.replace('"', "\"\""))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Names {
+    /// The names of a session whose temporary schema is called `temporary`.
+    pub(crate) fn of_session(temporary: Arc<str>) -> Self {
+        Self { temporary: Some(temporary), ..Self::default() }
+    }
+
+    /// The schema of the session's temporary tables.
+    pub(crate) fn temporary(&self) -> Option<&str> {
+        self.temporary.as_deref()
+    }
+
+    /// Whether `schema` is that of the session's temporary tables.
+    pub(crate) fn is_temporary(&self, schema: &str) -> bool {
+        self.temporary.as_deref() == Some(schema)
+    }
+
+    /// Whether the session may know of `schema`: it is no other session's temporary one.
+    pub(crate) fn sees(&self, schema: &str) -> bool {
+        !schema.starts_with(TEMPORARY) || self.is_temporary(schema)
+    }
+
+    /// The same with another search path.
+    pub(crate) fn with_path(&self, path: Vec<String>) -> Self {
+        Self { path, temporary: self.temporary.clone() }
+    }
+
+    /// The schemas that are searched, in order, whether they exist or not.
+    fn searched(&self) -> impl Iterator<Item = &str> {
+        let listed = self.path.iter().any(|name| name == TEMPORARY);
+        let temporary = self.temporary.as_deref().filter(|_| !listed);
+        temporary.into_iter().chain(self.path.iter().map(|name| self.real(name)))
+    }
+
+    /// The schema that is called `name`.
+    pub(super) fn real<'n>(&'n self, name: &'n str) -> &'n str {
+        if name == TEMPORARY { self.temporary.as_deref().unwrap_or(TEMPORARY) } else { name }
+    }
+
+    /// The full name of what `name` means, and what it is.
+    pub(crate) fn find(&self, catalog: &Catalog, name: &TableName) -> Option<(RelationName, Relation)> {
+        let in_schema = |schema: &str| {
+            if !self.sees(schema) {
+                return None;
+            }
+            let full = RelationName::new(schema, &name.name);
+            catalog.relation(&full).cloned().map(|relation| (full, relation))
+        };
+        match &name.schema {
+            Some(schema) => in_schema(self.real(schema)),
+            None => self.searched().find_map(in_schema),
+        }
+    }
+
+    /// The table that `name` means.
+    ///
+    /// # Errors
+    /// 42P01, 42809 for a view.
+    pub(crate) fn table(&self, catalog: &Catalog, name: &TableName) -> Result<Arc<TableSchema>> {
+        match self.find(catalog, name) {
+            Some((_, Relation::Table(table))) => Ok(table),
+            Some((_, Relation::View(_))) => {
+                Err(Error::invalid(sqlstate::WRONG_OBJECT_TYPE, format!("\"{}\" is a view, not a table", name.name)))
+            }
+            None => Err(undefined_table(name)),
+        }
+    }
+
+    /// What a new temporary table called `name` is called in full.
+    ///
+    /// # Errors
+    /// 42P16 for a name in another schema, 0A000 where there are no temporary tables.
+    pub(crate) fn new_temporary(&self, name: &TableName) -> Result<RelationName> {
+        let Some(temporary) = self.temporary() else { return Err(Error::unsupported("a temporary table here")) };
+        match name.schema.as_deref().map(|schema| self.real(schema)) {
+            None => {}
+            Some(schema) if schema == temporary => {}
+            Some(_) => {
+                let message = "cannot create temporary relation in non-temporary schema";
+                return Err(Error::invalid(sqlstate::INVALID_TABLE, message));
+            }
+        }
+        Ok(RelationName::new(temporary, &name.name))
+    }
+
+    /// Whether a new relation called `name` would be temporary, whatever the statement says of it.
+    pub(crate) fn says_temporary(&self, name: &TableName) -> bool {
+        name.schema.as_deref().is_some_and(|schema| self.is_temporary(self.real(schema)))
+    }
+
+    /// What a new relation called `name` is called in full.
+    ///
+    /// # Errors
+    /// 3F000 when there is no schema for it, 42501 for one of our own.
+    pub(crate) fn new_relation(&self, catalog: &Catalog, name: &TableName) -> Result<RelationName> {
+        let schema = match &name.schema {
+            Some(schema) => self.real(schema),
+            None => {
+                // Temporary tables say so.
+                let found = self.path.iter().filter(|name| *name != TEMPORARY).find(|name| catalog.has_namespace(name));
+                found.map(String::as_str).ok_or_else(|| {
+                    Error::invalid(state::UNDEFINED_SCHEMA, "no schema has been selected to create in")
+                })?
+            }
+        };
+        if catalog.has_namespace(schema) && self.sees(schema) {
+            return Ok(RelationName::new(schema, &name.name));
+        }
+        if schema == SYSTEM || schema == INFORMATION {
+            return Err(Error::invalid(
+                state::READ_ONLY_TABLE,
+                format!("schema \"{schema}\" holds system tables and cannot be changed"),
+            ));
+        }
+        Err(undefined_schema(schema))
+    }
+}
+
+/// 42P01.
+pub(crate) fn undefined_table(name: &TableName) -> Error {
+    Error::new(ErrorKind::NotFound, sqlstate::UNDEFINED_TABLE, format!("table \"{name}\" does not exist"))
+}
+
+/// 3F000.
+pub(crate) fn undefined_schema(name: &str) -> Error {
+    Error::new(ErrorKind::NotFound, state::UNDEFINED_SCHEMA, format!("schema \"{name}\" does not exist"))
+}

@@ -1,0 +1,209 @@
+//! Rows of `information_schema`: the catalog as SQL has it.
+
+use arrow::datatypes::SchemaRef;
+use mainstem_storage::Result;
+use mainstem_storage::catalog::Catalog;
+use mainstem_storage::ids::{ColumnId, KeyId};
+use mainstem_storage::schema::{Column, DataType, PUBLIC, RelationName, TableSchema};
+
+use crate::provider::{CATALOG, Cell, Names};
+use crate::sql::{INFORMATION, SYSTEM, columns_in, expression_of};
+use crate::value::sql_type;
+
+/// A view and the columns that it has.
+pub(in super::super) type ViewColumns = (RelationName, SchemaRef);
+
+/// The rows of table `name`. `views` are all views, if it is `columns`.
+///
+/// # Errors
+/// Internal.
+pub(in super::super) fn rows(
+    name: &str,
+    catalog: &Catalog,
+    names: &Names,
+    views: &[ViewColumns],
+) -> Result<Vec<Vec<Cell>>> {
+    let tables: Vec<&TableSchema> =
+        catalog.tables().map(|table| &**table).filter(|table| names.sees(&table.namespace)).collect();
+    Ok(match name {
+        "schemata" => [PUBLIC, SYSTEM, INFORMATION]
+            .into_iter()
+            .chain(catalog.namespaces().filter(|name| names.sees(name)))
+            .map(schema)
+            .collect(),
+        "tables" => {
+            let kind = |table: &TableSchema| {
+                if names.is_temporary(&table.namespace) { "LOCAL TEMPORARY" } else { "BASE TABLE" }
+            };
+            let tables = tables.iter().map(|table| relation(&table.relation_name(), kind(table), "YES"));
+            tables.chain(catalog.views().map(|view| relation(&view.name, "VIEW", "NO"))).collect()
+        }
+        "columns" => {
+            let of_tables = tables.iter().flat_map(|table| {
+                let name = table.relation_name();
+                (1_u32..).zip(&table.columns).map(move |(at, column)| column_row(&name, at, column)).collect::<Vec<_>>()
+            });
+            of_tables.chain(views.iter().flat_map(view_columns)).collect()
+        }
+        "views" => catalog
+            .views()
+            .map(|view| {
+                let mut row = name_cells(&view.name).to_vec();
+                row.extend([view.query.clone().into(), "NONE".into()]);
+                row.extend(std::iter::repeat_n(Cell::from("NO"), 5));
+                row
+            })
+            .collect(),
+        "table_constraints" => each_table(&tables, table_constraints),
+        "key_column_usage" => each_table(&tables, key_columns),
+        "check_constraints" => tables
+            .iter()
+            .flat_map(|table| table.checks.iter().map(move |check| (table, check)))
+            .map(|(table, check)| {
+                let [catalog, schema, name] = name_cells(&RelationName::new(&table.namespace, &check.name));
+                vec![catalog, schema, name, format!("({})", check.expression).into()]
+            })
+            .collect(),
+        "constraint_column_usage" => {
+            let mut rows = Vec::new();
+            for table in &tables {
+                constraint_columns(table, &mut rows)?;
+            }
+            rows
+        }
+        _ => Vec::new(),
+    })
+}
+
+fn each_table(tables: &[&TableSchema], rows: impl Fn(&TableSchema, &mut Vec<Vec<Cell>>)) -> Vec<Vec<Cell>> {
+    let mut all = Vec::new();
+    tables.iter().for_each(|table| rows(table, &mut all));
+    all
+}
+
+/// Catalog, schema and name.
+fn name_cells(name: &RelationName) -> [Cell; 3] {
+    [CATALOG.into(), name.namespace.clone().into(), name.name.clone().into()]
+}
+
+fn schema(name: &str) -> Vec<Cell> {
+    vec![CATALOG.into(), name.into(), CATALOG.into(), Cell::Null, Cell::Null, Cell::Null, Cell::Null]
+}
+
+fn relation(name: &RelationName, kind: &str, insertable: &str) -> Vec<Cell> {
+    let mut row = name_cells(name).to_vec();
+    row.push(kind.into());
+    row.extend(std::iter::repeat_n(Cell::Null, 5));
+    row.extend([insertable.into(), "NO".into(), Cell::Null]);
+    row
+}
+
+fn yes_or_no(yes: bool) -> Cell {
+    if yes { "YES" } else { "NO" }.into()
+}
+
+fn column_row(table: &RelationName, at: u32, column: &Column) -> Vec<Cell> {
+    let mut row = name_cells(table).to_vec();
+    row.extend([column.name.clone().into(), at.into()]);
+    row.push(column.default.as_deref().map(str::to_owned).into());
+    row.push(yes_or_no(column.nullable));
+    row.extend(type_cells(column.data_type));
+    row.push(yes_or_no(column.identity.is_some()));
+    match column.identity {
+        Some(identity) => row.extend([
+            if identity.always { "ALWAYS" } else { "BY DEFAULT" }.into(),
+            identity.start.to_string().into(),
+            identity.increment.to_string().into(),
+            "NO".into(),
+        ]),
+        None => row.extend([Cell::Null, Cell::Null, Cell::Null, "NO".into()]),
+    }
+    row.extend(["NEVER".into(), Cell::Null, "YES".into()]);
+    row
+}
+
+fn view_columns((name, schema): &ViewColumns) -> Vec<Vec<Cell>> {
+    let row = |(at, field): (u32, &arrow::datatypes::FieldRef)| {
+        let mut row = name_cells(name).to_vec();
+        row.extend([field.name().clone().into(), at.into(), Cell::Null, "YES".into()]);
+        match sql_type(field.data_type()) {
+            Some(data_type) => row.extend(type_cells(data_type)),
+            None => {
+                row.push(field.data_type().to_string().to_lowercase().into());
+                row.extend(std::iter::repeat_n(Cell::Null, 5));
+            }
+        }
+        row.extend(["NO".into(), Cell::Null, Cell::Null, Cell::Null, "NO".into()]);
+        row.extend(["NEVER".into(), Cell::Null, "NO".into()]);
+        row
+    };
+    (1_u32..).zip(schema.fields()).map(row).collect()
+}
+
+/// Name of the type, length, precision, radix, scale, and digits of a second.
+fn type_cells(data_type: DataType) -> [Cell; 6] {
+    let int = |n: u32| Cell::from(n);
+    let whole = data_type.to_string();
+    // What stands in parentheses has columns of its own.
+    let name = Cell::from(whole.split('(').next().unwrap_or_default());
+    let none = Cell::Null;
+    match data_type {
+        DataType::SmallInt => [name, none, int(16), int(2), int(0), Cell::Null],
+        DataType::Integer => [name, none, int(32), int(2), int(0), Cell::Null],
+        DataType::BigInt => [name, none, int(64), int(2), int(0), Cell::Null],
+        DataType::Real => [name, none, int(24), int(2), Cell::Null, Cell::Null],
+        DataType::Double => [name, none, int(53), int(2), Cell::Null, Cell::Null],
+        DataType::Decimal { precision, scale } => {
+            [name, none, int(u32::from(precision)), int(10), Cell::Int(i64::from(scale)), Cell::Null]
+        }
+        DataType::Text { max_chars } => [name, max_chars.into(), none, Cell::Null, Cell::Null, Cell::Null],
+        DataType::Date => [name, none, Cell::Null, Cell::Null, Cell::Null, int(0)],
+        DataType::Timestamp | DataType::TimestampTz => [name, none, Cell::Null, Cell::Null, Cell::Null, int(6)],
+        _ => [name, none, Cell::Null, Cell::Null, Cell::Null, Cell::Null],
+    }
+}
+
+/// Name and columns of the keys of `table`, with what they are.
+fn keys(table: &TableSchema) -> Vec<(String, &'static str, &[ColumnId])> {
+    let kind = |key| if key == KeyId::PRIMARY { "PRIMARY KEY" } else { "UNIQUE" };
+    table.keys().map(|(key, columns)| (table.key_name(key).into_owned(), kind(key), columns)).collect()
+}
+
+fn table_constraints(table: &TableSchema, rows: &mut Vec<Vec<Cell>>) {
+    let keys = keys(table).into_iter().map(|(name, kind, _)| (name, kind));
+    let checks = table.checks.iter().map(|check| (check.name.clone(), "CHECK"));
+    for (name, kind) in keys.chain(checks) {
+        let mut row = name_cells(&RelationName::new(&table.namespace, name)).to_vec();
+        row.extend(name_cells(&table.relation_name()));
+        row.extend([kind.into(), "NO".into(), "NO".into(), "YES".into()]);
+        row.push(if kind == "UNIQUE" { "YES".into() } else { Cell::Null });
+        rows.push(row);
+    }
+}
+
+fn key_columns(table: &TableSchema, rows: &mut Vec<Vec<Cell>>) {
+    for (name, _, columns) in keys(table) {
+        for (at, column) in (1_u32..).zip(columns) {
+            let mut row = name_cells(&RelationName::new(&table.namespace, &name)).to_vec();
+            row.extend(name_cells(&table.relation_name()));
+            row.extend([table.column(*column).map(|c| c.name.clone()).into(), at.into(), Cell::Null]);
+            rows.push(row);
+        }
+    }
+}
+
+fn constraint_columns(table: &TableSchema, rows: &mut Vec<Vec<Cell>>) -> Result<()> {
+    let mut push = |constraint: &str, column: String| {
+        let mut row = name_cells(&table.relation_name()).to_vec();
+        row.push(column.into());
+        row.extend(name_cells(&RelationName::new(&table.namespace, constraint)));
+        rows.push(row);
+    };
+    for (name, _, columns) in keys(table) {
+        columns.iter().filter_map(|id| table.column(*id)).for_each(|column| push(&name, column.name.clone()));
+    }
+    for check in &table.checks {
+        columns_in(&expression_of(&check.expression)?).into_iter().for_each(|column| push(&check.name, column));
+    }
+    Ok(())
+}
