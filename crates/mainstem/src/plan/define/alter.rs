@@ -213,11 +213,12 @@ impl Changes {
     }
 
     fn drop_constraint(&mut self, name: &str, if_exists: bool) -> Result<()> {
-        if self.schema.checks.iter().any(|check| check.name == name) {
+        let unique = self.schema.unique_keys.iter().any(|key| key.name == name);
+        if unique || self.schema.checks.iter().any(|check| check.name == name) {
             return self.push(TableChange::DropConstraint(name.to_owned()));
         }
         if self.names().iter().any(|known| known == name) {
-            return Err(Error::unsupported(format_args!("dropping the key \"{name}\"")));
+            return Err(Error::unsupported(format_args!("dropping the PRIMARY KEY \"{name}\"")));
         }
         let message = format!("constraint \"{name}\" of relation \"{}\" does not exist", self.schema.name);
         if if_exists {
