@@ -156,9 +156,12 @@ fn type_cells(data_type: DataType) -> [Cell; 6] {
         DataType::Decimal { precision, scale } => {
             [name, none, int(u32::from(precision)), int(10), Cell::Int(i64::from(scale)), Cell::Null]
         }
+        DataType::Char { chars } => [name, int(chars), none, Cell::Null, Cell::Null, Cell::Null],
         DataType::Text { max_chars } => [name, max_chars.into(), none, Cell::Null, Cell::Null, Cell::Null],
         DataType::Date => [name, none, Cell::Null, Cell::Null, Cell::Null, int(0)],
-        DataType::Timestamp | DataType::TimestampTz => [name, none, Cell::Null, Cell::Null, Cell::Null, int(6)],
+        DataType::Time | DataType::Timestamp | DataType::TimestampTz => {
+            [name, none, Cell::Null, Cell::Null, Cell::Null, int(6)]
+        }
         _ => [name, none, Cell::Null, Cell::Null, Cell::Null, Cell::Null],
     }
 }
