@@ -133,7 +133,7 @@ pub const WAL_OFF_WRITE_MS: u64 = 10;
 /// Default of `memory_limit`, in bytes.
 pub const MEMORY_LIMIT_DEFAULT: u64 = 4 << 30;
 /// What each [`MemoryKind`] may take of `memory_limit`, in units of 1 / [`MEMORY_UNITS`], in their order: active deltas, frozen
-/// deltas, old deltas, write sets, forwarding, delete logs, block cache, queries, reserve. Together they are all of it, so that each may take
+/// deltas, old deltas, write sets, loads, forwarding, delete logs, block cache, queries, reserve. Together they are all of it, so that each may take
 /// its share whatever the others do.
 ///
 /// The reserve is for those who free memory: a merge holds a column of [`MERGE_FAN_IN`] segments and of the one it writes
@@ -141,7 +141,7 @@ pub const MEMORY_LIMIT_DEFAULT: u64 = 4 << 30;
 /// record. It is held by being nobody's share: what limits the others leaves it free.
 ///
 /// [`MemoryKind`]: crate::memory::MemoryKind
-pub const MEMORY_SHARES: [u64; 9] = [2, 4, 1, 4, 1, 1, 6, 11, 2];
+pub const MEMORY_SHARES: [u64; 10] = [2, 4, 1, 3, 2, 1, 1, 6, 10, 2];
 /// Units of [`MEMORY_SHARES`].
 pub const MEMORY_UNITS: u64 = 32;
 /// Bytes of buffered rows that are worth a run of their own, when write sets take too much: smaller ones would make many runs, all
@@ -164,7 +164,7 @@ const _: () = {
     }
     assert!(all == MEMORY_UNITS);
 };
-const _: () = assert!(MEMORY_LIMIT_DEFAULT / MEMORY_UNITS * MEMORY_SHARES[8] >= 2 * WAL_RECORD_BYTES_MAX as u64);
+const _: () = assert!(MEMORY_LIMIT_DEFAULT / MEMORY_UNITS * MEMORY_SHARES[9] >= 2 * WAL_RECORD_BYTES_MAX as u64);
 const _: () = assert!(OWN_CHUNK_ROWS >= 2 * COMMIT_ROWS_MAX);
 const _: () = assert!(DELTA_BLOCK_ROWS <= 1 << 16);
 const _: () = assert!(DELTA_BLOCK_ROWS.is_multiple_of(64) && RowRef::OFFSETS.is_multiple_of(DELTA_BLOCK_ROWS));

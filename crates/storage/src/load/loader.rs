@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::ids::KeyId;
 use crate::limits;
 use crate::main_store::Run;
+use crate::memory::Charge;
 use crate::order::{Cursor, KeyReader, Part, RunWriter, first_repeated_key};
 use crate::schema::TableSchema;
 
@@ -28,6 +29,8 @@ pub struct Loader {
     buffer: Vec<RecordBatch>,
     rows: usize,
     bytes: usize,
+    /// What `bytes`, and a sort under way, are counted as.
+    charge: Option<Charge>,
     /// The run being written, and its last key.
     current: Option<(RunWriter, Vec<u8>)>,
     runs: Vec<Arc<Run>>,
@@ -55,6 +58,7 @@ impl Loader {
             buffer,
             rows: 0,
             bytes: 0,
+            charge: None,
             current: None,
             runs,
         }
@@ -66,6 +70,25 @@ impl Loader {
         self.sort_rows = self.sort_rows.min(rows.max(1).next_multiple_of(self.segment_rows));
         self.sort_bytes = self.sort_bytes.min(bytes);
         self
+    }
+
+    /// The same, with its memory counted by `charge`: where that is over its share, rows are written in smaller sorts.
+    #[must_use]
+    pub fn counted(mut self, charge: Charge) -> Self {
+        self.charge = Some(charge);
+        self
+    }
+
+    fn count(&mut self, bytes: usize) {
+        if let Some(charge) = &mut self.charge {
+            charge.resize(bytes);
+        }
+    }
+
+    /// Whether others need the memory, and what is collected is worth a sort.
+    fn is_crowded(&self) -> bool {
+        let worth_it = self.bytes >= self.sort_bytes / 4;
+        worth_it && self.charge.as_ref().is_some_and(Charge::is_over)
     }
 
     /// Takes the rows of `batch`: columns as in the schema, checked by [`crate::row::check_batch`].
@@ -85,9 +108,10 @@ impl Loader {
             self.rows += take;
             self.bytes += bytes_of(&head);
             self.buffer.push(head);
+            self.count(self.bytes);
             if self.rows == self.sort_rows {
                 self.write(self.rows)?;
-            } else if self.bytes >= self.sort_bytes {
+            } else if self.bytes >= self.sort_bytes || self.is_crowded() {
                 let whole = self.rows / self.segment_rows * self.segment_rows;
                 self.write(if whole == 0 { self.rows } else { whole })?;
             }
@@ -98,10 +122,12 @@ impl Loader {
     /// Sorts and writes the first `rows` rows of the buffer.
     fn write(&mut self, rows: usize) -> Result<()> {
         let (head, rest) = split(std::mem::take(&mut self.buffer), rows);
+        let collected = self.bytes;
         self.rows -= rows;
         self.bytes = rest.iter().map(bytes_of).sum();
         self.buffer = rest;
         let sorted = SortBuffer::new(&self.reader, head)?;
+        self.count(collected + sorted.memory_bytes());
         let ordered = self.schema.ordered_key();
         if let Some(id) = ordered
             && let Some(key) = sorted.first_duplicate()
@@ -132,6 +158,8 @@ impl Loader {
         last.clear();
         last.extend_from_slice(sorted.last_key());
         self.current = Some((writer, last));
+        drop(sorted);
+        self.count(self.bytes);
         Ok(())
     }
 

@@ -45,6 +45,12 @@ impl SortBuffer {
         Ok(Self { batches, starts, rows, keys, order })
     }
 
+    /// Bytes held beside the batches.
+    pub fn memory_bytes(&self) -> usize {
+        let order = self.order.as_ref().map_or(0, |order| size_of_val(order.as_slice()));
+        self.keys.as_ref().map_or(0, Keys::memory_bytes) + order
+    }
+
     fn row(&self, position: usize) -> usize {
         self.order.as_ref().map_or(position, |order| order[position] as usize)
     }

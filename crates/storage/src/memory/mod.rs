@@ -28,6 +28,8 @@ pub enum MemoryKind {
     OldDeltas,
     /// What open transactions have written and not put aside.
     WriteSets,
+    /// Rows that running loads have collected, and their sorts.
+    Loads,
     /// Where rows went that merges moved.
     Forwarding,
     /// Delete logs of segments.
@@ -42,11 +44,12 @@ pub enum MemoryKind {
 
 impl MemoryKind {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::ActiveDeltas,
         Self::FrozenDeltas,
         Self::OldDeltas,
         Self::WriteSets,
+        Self::Loads,
         Self::Forwarding,
         Self::DeleteLogs,
         Self::BlockCache,
@@ -62,6 +65,7 @@ impl MemoryKind {
             Self::FrozenDeltas => "frozen deltas",
             Self::OldDeltas => "old deltas",
             Self::WriteSets => "write sets",
+            Self::Loads => "loads",
             Self::Forwarding => "forwarding",
             Self::DeleteLogs => "delete logs",
             Self::BlockCache => "block cache",
@@ -153,6 +157,12 @@ impl Charge {
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Whether its kind takes more than its share.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.budget.is_over(self.kind)
     }
 
     /// Counts `bytes` from now on.

@@ -14,12 +14,12 @@ fn shares_are_all_of_the_limit_and_no_more() {
 #[test]
 fn charges_come_and_go_by_kind() {
     let budget = MemoryBudget::new(3_200);
-    let mut first = budget.charge(MemoryKind::WriteSets, 300);
+    let mut first = budget.charge(MemoryKind::WriteSets, 200);
     let second = first.alike(101);
     budget.note(MemoryKind::Forwarding, 7);
-    assert_eq!((budget.used(MemoryKind::WriteSets), budget.used(MemoryKind::Forwarding)), (401, 7));
-    assert_eq!((budget.share(MemoryKind::WriteSets), budget.is_over(MemoryKind::WriteSets)), (400, true));
-    first.resize(299);
+    assert_eq!((budget.used(MemoryKind::WriteSets), budget.used(MemoryKind::Forwarding)), (301, 7));
+    assert_eq!((budget.share(MemoryKind::WriteSets), budget.is_over(MemoryKind::WriteSets)), (300, true));
+    first.resize(199);
     assert!(!budget.is_over(MemoryKind::WriteSets));
     drop(first);
     assert_eq!(budget.used(MemoryKind::WriteSets), second.bytes());

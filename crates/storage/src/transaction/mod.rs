@@ -188,7 +188,7 @@ impl Transaction {
         if self.must_spill(&writes) {
             return self.take_over_aside(writes);
         }
-        self.check_room(&writes)?;
+        self.check_room()?;
         self.take_over(writes);
         Ok(())
     }

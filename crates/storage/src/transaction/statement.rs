@@ -5,11 +5,12 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 
 use crate::commit::Engine;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result, sqlstate};
 use crate::ids::RowRef;
 use crate::limits;
 use crate::load::Loader;
 use crate::main_store::Run;
+use crate::memory::{Charge, MemoryKind};
 use crate::point::KeyedTable;
 use crate::row::{RowBuffer, RowLayout, check_batch};
 use crate::schema::TableSchema;
@@ -27,7 +28,12 @@ pub struct StatementWrites {
     loader: Option<Loader>,
     inserted: u64,
     deleted: TableDeletes,
+    /// Bytes of `rows` and `deleted`, about; the loader counts its own.
+    charge: Option<Charge>,
 }
+
+/// Rows that come in small parts are counted in steps of so many bytes.
+const COUNT_BYTES: usize = 8 << 10;
 
 /// What a finished statement wrote.
 pub(super) struct Finished {
@@ -35,6 +41,8 @@ pub(super) struct Finished {
     pub rows: RowBuffer,
     pub runs: Vec<Arc<Run>>,
     pub deleted: TableDeletes,
+    /// Counts the rows and deletes until others do.
+    pub charge: Option<Charge>,
 }
 
 /// Rows a statement deletes, each once.
@@ -42,9 +50,21 @@ pub(super) struct Finished {
 pub(super) struct TableDeletes {
     pub(super) by_container: RowSets,
     pub(super) rows: u64,
+    /// Bytes of the sets.
+    bytes: usize,
 }
 
 impl TableDeletes {
+    fn add(&mut self, rows: &[RowRef]) {
+        for part in rows.chunk_by(|a, b| a.container() == b.container()) {
+            let Some(container) = part.first().map(|row| row.container()) else { continue };
+            let set = self.by_container.entry(container).or_default();
+            let before = set.serialized_size();
+            self.rows += part.iter().filter(|row| set.insert(row.offset())).count() as u64;
+            self.bytes += set.serialized_size() - before.min(self.bytes);
+        }
+    }
+
     pub(super) fn contains(&self, row: RowRef) -> bool {
         self.by_container.get(&row.container()).is_some_and(|set| set.contains(row.offset()))
     }
@@ -56,7 +76,16 @@ impl TableDeletes {
 
 impl StatementWrites {
     pub(super) fn new(engine: Arc<Engine>, snapshot: Option<Arc<Snapshot>>) -> Self {
-        Self { engine, snapshot, table: None, rows: None, loader: None, inserted: 0, deleted: TableDeletes::default() }
+        Self {
+            engine,
+            snapshot,
+            table: None,
+            rows: None,
+            loader: None,
+            inserted: 0,
+            deleted: TableDeletes::default(),
+            charge: None,
+        }
     }
 
     /// Whether it has named no table.
@@ -65,12 +94,13 @@ impl StatementWrites {
     }
 
     /// The writes; `None` when there are none.
-    pub(super) fn finish(self) -> Result<Option<Finished>> {
+    pub(super) fn finish(mut self) -> Result<Option<Finished>> {
+        self.count();
         let Some(schema) = self.table else { return Ok(None) };
         let rows = self.rows.unwrap_or_else(|| RowBuffer::new(RowLayout::new(&schema)));
         let runs = self.loader.map(Loader::finish).transpose()?.unwrap_or_default();
         let nothing = rows.is_empty() && runs.is_empty() && self.deleted.rows == 0;
-        Ok((!nothing).then_some(Finished { schema, rows, runs, deleted: self.deleted }))
+        Ok((!nothing).then_some(Finished { schema, rows, runs, deleted: self.deleted, charge: self.charge }))
     }
 
     /// Whether a later commit changed one of the rows it deletes (contract 2).
@@ -97,7 +127,9 @@ impl StatementWrites {
         }
         let rows = self.rows.get_or_insert_with(|| RowBuffer::new(RowLayout::new(table)));
         if rows.len() + batch.num_rows() <= limits::COMMIT_ROWS_MAX && rows.bytes() <= limits::COMMIT_BYTES_MAX {
-            return rows.push_batch(&batch);
+            rows.push_batch(&batch)?;
+            self.count();
+            return Ok(());
         }
         let mut loader = self.engine.loader(table);
         if !rows.is_empty() {
@@ -107,6 +139,7 @@ impl StatementWrites {
         loader.push(&batch)?;
         self.rows = None;
         self.loader = Some(loader);
+        self.count();
         Ok(())
     }
 
@@ -126,6 +159,9 @@ impl StatementWrites {
                 Some(buffer) => buffer.push_rows(&rows),
                 None => self.rows = Some(rows),
             }
+            if bytes / COUNT_BYTES != self.rows.as_ref().map_or(0, RowBuffer::bytes) / COUNT_BYTES {
+                self.count();
+            }
             return Ok(());
         }
         for first in (0..rows.len()).step_by(limits::BATCH_ROWS) {
@@ -139,19 +175,17 @@ impl StatementWrites {
     /// Deletes `rows`, which a scan or probe of this transaction's view of `table` named. A row named twice counts once.
     ///
     /// # Errors
-    /// Conflict (40001) when a later commit changed one of them; Invalid when the statement writes to two tables.
+    /// Conflict (40001) when a later commit changed one of them; Full (53200) when write sets take their whole share of memory;
+    /// Invalid when the statement writes to two tables.
     pub fn delete(&mut self, table: &Arc<TableSchema>, rows: &[RowRef]) -> Result<()> {
         self.enter(table)?;
         if let Some(snapshot) = &self.snapshot {
             self.engine.check_writable()?;
             self.engine.check_unchanged(table, snapshot, rows.iter().copied())?;
         }
-        for row in rows {
-            if self.deleted.by_container.entry(row.container()).or_default().insert(row.offset()) {
-                self.deleted.rows += 1;
-            }
-        }
-        Ok(())
+        self.deleted.add(rows);
+        self.count();
+        if self.charge.as_ref().is_some_and(Charge::is_over) { Err(no_room()) } else { Ok(()) }
     }
 
     /// Whether this statement has deleted `row` already.
@@ -172,6 +206,12 @@ impl StatementWrites {
         self.deleted.rows
     }
 
+    fn count(&mut self) {
+        let bytes = self.rows.as_ref().map_or(0, RowBuffer::bytes) + self.deleted.bytes;
+        let memory = &self.engine.memory;
+        self.charge.get_or_insert_with(|| memory.charge(MemoryKind::WriteSets, 0)).resize(bytes);
+    }
+
     fn enter(&mut self, table: &Arc<TableSchema>) -> Result<()> {
         match &self.table {
             Some(entered) if entered.id != table.id => Err(Error::unsupported("a statement that writes to two tables")),
@@ -182,4 +222,13 @@ impl StatementWrites {
             }
         }
     }
+}
+
+/// Write sets take all the memory they may.
+pub(super) fn no_room() -> Error {
+    Error::new(
+        ErrorKind::Full,
+        sqlstate::OUT_OF_MEMORY,
+        "the writes of open transactions take their whole share of memory_limit: end transactions, release savepoints, or raise memory_limit",
+    )
 }

@@ -55,8 +55,12 @@ fn cramped() -> Table {
 }
 
 fn write_set_bytes(t: &Table) -> (u64, u64) {
+    bytes_of(t, MemoryKind::WriteSets)
+}
+
+fn bytes_of(t: &Table, kind: MemoryKind) -> (u64, u64) {
     let all = t.db.memory();
-    let of = all.iter().find(|m| m.kind == MemoryKind::WriteSets).unwrap();
+    let of = all.iter().find(|m| m.kind == kind).unwrap();
     (of.bytes, of.limit)
 }
 
@@ -263,4 +267,82 @@ fn a_read_only_transaction_refuses_every_write() {
     assert_eq!(txn.drop_table(t.id).unwrap_err().sqlstate(), sqlstate::READ_ONLY);
     let ts = txn.read_ts();
     assert_eq!(txn.commit().unwrap(), ts, "nothing written, no timestamp drawn");
+}
+
+/// Rows and deletes of a statement that runs, and its sort, are somebody's memory too.
+#[test]
+fn what_a_running_statement_holds_is_counted() {
+    let t =
+        testing::on(Database::in_memory(OpenOptions { memory_limit: 64 << 20, ..testing::options() }).unwrap(), 1_000);
+    t.insert(0..20_000);
+    let used = || write_set_bytes(&t).0;
+    let mut txn = t.begin();
+    let view = txn.view(t.id).unwrap();
+    let rows =
+        |count: i64| batch(&(0..count).map(|id| ((id * 7_919) % 1_000_003 + 1_000_000, Some(id))).collect::<Vec<_>>());
+    let mut statement = txn.statement();
+    let found: Vec<_> = testing::rows_of(&view).into_iter().step_by(3).map(|row| row.0).collect();
+    statement.delete(view.schema(), &found).unwrap();
+    let deletes = used();
+    assert!(deletes > found.len() as u64, "{deletes} bytes for {} deletes", found.len());
+    statement.insert(view.schema(), &rows(4_000)).unwrap();
+    let small = used();
+    assert!(small > deletes + 4_000 * 16, "{small}");
+    // More than goes through the delta: collected for a sort.
+    statement.insert(view.schema(), &rows(100_000).slice(4_000, 90_000)).unwrap();
+    assert!(bytes_of(&t, MemoryKind::Loads).0 >= 94_000 * 16);
+    assert_eq!(used(), deletes, "the rows are the load's now");
+    drop(statement);
+    assert_eq!((used(), bytes_of(&t, MemoryKind::Loads).0), (0, 0));
+    let mut statement = txn.statement();
+    statement.insert(view.schema(), &rows(100_000)).unwrap();
+    txn.apply(statement).unwrap();
+    assert_eq!((used(), bytes_of(&t, MemoryKind::Loads).0), (0, 0), "all of it is in segments");
+    txn.commit().unwrap();
+}
+
+/// Where the memory is taken, a load sorts what it has instead of collecting more.
+#[test]
+fn a_load_beside_others_takes_smaller_sorts() {
+    let t =
+        testing::on(Database::in_memory(OpenOptions { memory_limit: 32 << 20, ..testing::options() }).unwrap(), 1_000);
+    let limit = bytes_of(&t, MemoryKind::Loads).1;
+    let load = |others: u64| {
+        let txn = t.begin();
+        let held = txn.engine.memory.charge(MemoryKind::Loads, others as usize);
+        let schema = txn.catalog().table(t.id).unwrap().clone();
+        let mut statement = txn.statement();
+        let mut most = 0;
+        for part in 0..100_i64 {
+            let rows: Vec<_> = (0..2_000).map(|id| ((id * 100 + 100 - part) * 7, Some(id))).collect();
+            statement.insert(&schema, &batch(&rows)).unwrap();
+            most = most.max(bytes_of(&t, MemoryKind::Loads).0 - others);
+        }
+        drop(held);
+        most
+    };
+    let (alone, beside) = (load(0), load(limit));
+    assert!(alone >= limit / 3 && beside <= alone / 2, "{alone} bytes alone, {beside} beside others, of {limit}");
+}
+
+#[test]
+fn rows_that_a_savepoint_keeps_are_counted_until_it_goes() {
+    let t = cramped();
+    let mut txn = t.begin();
+    t.write_in(&mut txn, &[], &(0..1_000).map(|id| (id, Some(id))).collect::<Vec<_>>()).unwrap();
+    let mark = txn.savepoint();
+    let kept = txn.view(t.id).unwrap().own().unwrap().rows().bytes() as u64;
+    for part in 1..20 {
+        t.write_in(&mut txn, &[], &(part * 1_000..(part + 1) * 1_000).map(|id| (id, None)).collect::<Vec<_>>())
+            .unwrap();
+    }
+    let spilled = |txn: &Transaction| {
+        let own = txn.view(t.id).unwrap().own().unwrap().clone();
+        (own.runs().len(), own.rows().bytes() as u64)
+    };
+    let (runs, now) = spilled(&txn);
+    assert!(runs > 0 && write_set_bytes(&t).0 >= now + kept, "the savepoint still has its rows");
+    let before = write_set_bytes(&t).0;
+    txn.release(mark).unwrap();
+    assert!(write_set_bytes(&t).0 <= before - kept);
 }

@@ -6,11 +6,11 @@
 
 use std::sync::Arc;
 
-use crate::error::{Error, ErrorKind, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::MemoryKind;
 use crate::transaction::Transaction;
-use crate::transaction::statement::Finished;
+use crate::transaction::statement::{Finished, no_room};
 use crate::txn::TableWrites;
 
 impl Transaction {
@@ -25,19 +25,9 @@ impl Transaction {
         if valid { Ok(()) } else { Err(Error::internal("a statement names own rows that a later one has moved")) }
     }
 
-    /// Refuses `writes` when write sets take their whole share of memory.
-    pub(super) fn check_room(&self, writes: &Finished) -> Result<()> {
-        let deletes: usize = writes.deleted.by_container.values().map(|set| set.serialized_size()).sum();
-        let bytes = (writes.rows.bytes() + deletes) as u64;
-        let memory = &self.engine.memory;
-        if memory.used(MemoryKind::WriteSets) + bytes <= memory.share(MemoryKind::WriteSets) {
-            return Ok(());
-        }
-        Err(Error::new(
-            ErrorKind::Full,
-            sqlstate::OUT_OF_MEMORY,
-            "the writes of open transactions take their whole share of memory_limit: end transactions, release savepoints, or raise memory_limit",
-        ))
+    /// Refuses a finished statement, which is counted, when write sets take more than their share of memory.
+    pub(super) fn check_room(&self) -> Result<()> {
+        if self.engine.memory.is_over(MemoryKind::WriteSets) { Err(no_room()) } else { Ok(()) }
     }
 
     /// Whether the table's buffered rows have to go aside with those of `writes`.
@@ -50,12 +40,12 @@ impl Transaction {
             .get(&writes.schema.id)
             .map_or((true, 0), |own| (own.rows().has_room(writes.rows.len()), own.rows().bytes()));
         let worth_it = (bytes + writes.rows.bytes()) as u64 >= limits::SPILL_BYTES_MIN.min(share / 8);
-        !rows || (worth_it && memory.used(MemoryKind::WriteSets) + writes.rows.bytes() as u64 > share / 2)
+        !rows || (worth_it && memory.used(MemoryKind::WriteSets) > share / 2)
     }
 
     /// Takes `writes` over.
     pub(super) fn take_over(&mut self, writes: Finished) {
-        let Finished { schema, rows, runs, deleted } = writes;
+        let Finished { schema, rows, runs, deleted, charge: _counted } = writes;
         self.enter_keys(&schema);
         let memory = &self.engine.memory;
         let own =
@@ -78,7 +68,7 @@ impl Transaction {
 
     /// Takes `writes` over and puts the table's buffered rows aside. After an error nothing has changed.
     pub(super) fn take_over_aside(&mut self, writes: Finished) -> Result<()> {
-        let Finished { schema, rows, runs, deleted } = writes;
+        let Finished { schema, rows, runs, deleted, charge: _counted } = writes;
         let mut own = match self.writes.tables.get(&schema.id) {
             Some(own) => TableWrites::clone(own),
             None => TableWrites::new(schema.clone(), &self.engine.memory),

@@ -15,13 +15,14 @@ use crate::schema::TableSchema;
 use crate::txn::TableWrites;
 
 impl Engine {
-    /// A load into `schema`'s table whose sort fits the memory that write sets may take.
+    /// A load into `schema`'s table whose sort fits the memory that loads may take.
     #[must_use]
     pub fn loader(&self, schema: &Arc<TableSchema>) -> Loader {
-        let share = usize::try_from(self.memory.share(MemoryKind::WriteSets) / 2).unwrap_or(usize::MAX);
+        let share = usize::try_from(self.memory.share(MemoryKind::Loads)).unwrap_or(usize::MAX);
         let bytes = limits::LOAD_SORT_BYTES.min(share);
         Loader::new(schema.clone(), self.load_target(), schema.options.segment_rows)
             .with_sort_limits(limits::LOAD_SORT_ROWS, bytes)
+            .counted(self.memory.charge(MemoryKind::Loads, 0))
     }
 
     /// The live buffered rows of `writes` as runs.
