@@ -5,13 +5,13 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, Int32Array, Int64Array, RecordBatch, StringViewArray};
-use mainstem_storage::catalog::{ColumnDefinition, TableDefinition};
+use mainstem_storage::catalog::{ColumnDefinition, TableDefinition, UniqueDefinition};
 use mainstem_storage::database::Database;
-use mainstem_storage::ids::{RowRef, TableId};
+use mainstem_storage::ids::{KeyId, RowRef, TableId};
 use mainstem_storage::predicate::{CompareOp, Predicate};
 use mainstem_storage::row::Value;
 use mainstem_storage::scan::ScanRequest;
-use mainstem_storage::schema::{DataType, Layout, TableOptions};
+use mainstem_storage::schema::{DataType, Layout, TableOptions, TableSchema};
 use mainstem_storage::settings::OpenOptions;
 use mainstem_storage::transaction::{Transaction, TransactionMode};
 use mainstem_storage::version::Base;
@@ -56,17 +56,30 @@ pub fn create_as(db: &Database, definition: TableDefinition) -> TableId {
     id
 }
 
-/// The test table in every order that one with a key can have: by the key, by another column, by both, as rows come.
+/// The test table in every order that one with a key over `id` can have: by the key, by another column, by both, as rows come; with
+/// that key as a UNIQUE one, beside a primary key and alone.
 pub fn keyed_definitions(name: &str, segment_rows: u32) -> Vec<TableDefinition> {
     let keyed = definition(name, true, segment_rows);
     let by = |columns: &[&str]| Some(columns.iter().map(|&c| c.to_owned()).collect());
+    let unique = || vec![UniqueDefinition { name: format!("{name}_id_key"), columns: vec!["id".to_owned()] }];
+    let mut beside = TableDefinition { unique_keys: unique(), ..keyed.clone() };
+    beside.primary_key = vec!["v".to_owned(), "id".to_owned()];
+    beside.sort_key = by(&["v", "id"]);
     vec![
         keyed.clone(),
         TableDefinition { sort_key: by(&["s"]), ..keyed.clone() },
         TableDefinition { sort_key: by(&["v", "id"]), ..keyed.clone() },
         TableDefinition { sort_key: by(&["id", "v"]), ..keyed.clone() },
         TableDefinition { layout: Some(Layout::Insertion), ..keyed },
+        beside,
+        TableDefinition { unique_keys: unique(), ..definition(name, false, segment_rows) },
     ]
+}
+
+/// The key over `id`.
+pub fn id_key(schema: &TableSchema) -> KeyId {
+    let id = schema.column_named("id").unwrap().id;
+    schema.keys().find(|(_, columns)| *columns == [id]).unwrap().0
 }
 
 pub fn begin(db: &Database) -> Transaction {

@@ -4,7 +4,7 @@ use mainstem_storage::catalog::{ColumnDefinition, TableChange};
 use mainstem_storage::point;
 use mainstem_storage::predicate::{CompareOp, Predicate};
 use mainstem_storage::row::Value;
-use mainstem_storage::row::key::KeyCodec;
+use mainstem_storage::row::key::TableKey;
 use mainstem_storage::scan::ScanRequest;
 use mainstem_storage::schema::{Check, DataType};
 
@@ -31,15 +31,15 @@ fn ids_where(stage: &Stage, column: &str, value: i64) -> Vec<i64> {
 
 fn check_keys(stage: &Stage, rows: &Rows) {
     let view = stage.begin().view(stage.t).unwrap();
-    if view.schema().primary_key.is_empty() {
+    if !view.schema().has_keys() {
         return;
     }
-    let codec = KeyCodec::new(view.schema(), &view.schema().primary_key);
+    let table_key = TableKey::of(view.schema(), id_key(view.schema())).unwrap();
     for id in 0..60 {
         let mut key = Vec::new();
-        codec.encode_values(&[int(id)], &mut key).unwrap();
+        table_key.codec().encode_values(&[int(id)], &mut key).unwrap();
         assert_eq!(
-            point::find(&view, KeyId::PRIMARY, &key, |_| true).unwrap().is_some(),
+            point::find(&view, table_key.id(), &key, |_| true).unwrap().is_some(),
             rows.contains_key(&id),
             "{id}"
         );
@@ -230,7 +230,7 @@ fn a_transaction_goes_on_with_its_own_rows() {
             txn.alter_table(t, &[add("c", int(7))]).unwrap();
             put(&mut txn, t, &[1, 11], &with(simple([11, 16]), 1)).unwrap();
             txn.alter_table(t, &[add("d", int(9))]).unwrap();
-            if definition.primary_key.len() == 1 {
+            if !definition.primary_key.is_empty() || !definition.unique_keys.is_empty() {
                 let taken = put(&mut txn, t, &[], &with(with(simple([16]), 1), 1));
                 assert_eq!(state(taken), "23505");
             }

@@ -15,7 +15,7 @@ use mainstem_storage::Result;
 use mainstem_storage::catalog::TableDefinition;
 use mainstem_storage::database::Database;
 use mainstem_storage::disk::MemDisk;
-use mainstem_storage::ids::{ColumnId, KeyId, RowRef, TableId};
+use mainstem_storage::ids::{ColumnId, RowRef, TableId};
 use mainstem_storage::row::{RowBuffer, RowLayout, Value, value_of};
 use mainstem_storage::scan::ScanRequest;
 use mainstem_storage::transaction::Transaction;

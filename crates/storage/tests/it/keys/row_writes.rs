@@ -16,7 +16,8 @@ use rand::{Rng, SeedableRng};
 use crate::support::*;
 
 fn keyed(db: &Database, table: TableId) -> KeyedTable {
-    KeyedTable::new(begin(db).catalog().table(table).unwrap()).unwrap()
+    let schema = begin(db).catalog().table(table).unwrap().clone();
+    KeyedTable::by(&schema, id_key(&schema)).unwrap()
 }
 
 fn values((id, v, s): &Row) -> Vec<Value> {
