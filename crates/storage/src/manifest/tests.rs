@@ -3,10 +3,13 @@
 use std::sync::Arc;
 
 use super::*;
+use crate::catalog::{ColumnDefinition, TableChange, TableDefinition};
 use crate::database::{Database, testing};
 use crate::disk::MemDisk;
+use crate::row::Value;
+use crate::schema::{DataType, Identity, RelationName};
 
-/// The manifest of a database with a run, deletes, and a delta.
+/// The manifest of a database with a run, deletes, deltas of two schema versions, a namespace, a view, and a column that counts.
 fn written() -> MemDisk {
     let disk = MemDisk::new();
     let db = Database::open_on(Arc::new(disk.clone()), testing::options()).unwrap();
@@ -15,6 +18,19 @@ fn written() -> MemDisk {
     t.flush();
     t.insert(20..24);
     t.delete(&[3, 21]);
+    let identity = Some(Identity { always: true, start: 1, increment: 1 });
+    let id = ColumnDefinition { identity, ..ColumnDefinition::new("id", DataType::BigInt, false) };
+    let name = RelationName::new("n", "v");
+    let view = View { name: name.clone(), columns: vec!["a".into()], query: "SELECT 1".into() };
+    let mut txn = t.begin();
+    let column = ColumnDefinition::new("c", DataType::BigInt, true);
+    txn.alter_table(t.id, &[TableChange::AddColumn { column, missing_value: Value::Int(7) }]).unwrap();
+    txn.create_namespace("n").unwrap();
+    txn.create_view(view).unwrap();
+    let numbered =
+        txn.create_table(TableDefinition { name: RelationName::new("n", "t"), ..TableDefinition::new("t", vec![id]) });
+    txn.next_identity_values(numbered.unwrap(), ColumnId(0), 3).unwrap();
+    txn.commit().unwrap();
     t.db.checkpoint_now().unwrap();
     t.db.close().unwrap();
     disk
@@ -28,7 +44,11 @@ fn bytes_of(disk: &MemDisk) -> Vec<u8> {
 fn what_is_written_is_read() {
     let disk = written();
     let manifest = Manifest::read(&disk).unwrap().unwrap();
-    let [table] = manifest.tables.as_slice() else { panic!("{manifest:?}") };
+    let [table, numbered] = manifest.tables.as_slice() else { panic!("{manifest:?}") };
+    let versions: Vec<_> = table.deltas.iter().map(|(_, schema)| (schema.version.0, schema.columns.len())).collect();
+    assert_eq!((versions, table.older_schemas().len()), (vec![(1, 2), (2, 3)], 1));
+    assert_eq!((manifest.namespaces.as_slice(), manifest.views.len()), (&["n".to_owned()][..], 1));
+    assert_eq!(manifest.numbers, [(numbered.schema.id, ColumnId(0), 3)]);
     assert_eq!(table.runs.iter().map(|run| run.segments.len()).sum::<usize>(), 3);
     let deletes: Vec<_> = manifest
         .deletes

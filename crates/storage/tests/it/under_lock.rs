@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use mainstem_storage::catalog::TableDefinition;
+use mainstem_storage::catalog::{TableChange, TableDefinition};
 use mainstem_storage::database::Database;
 use mainstem_storage::ids::TableId;
 use mainstem_storage::transaction::Transaction;
@@ -152,6 +152,30 @@ fn a_load_in_between_is_a_conflict_only_where_it_has_the_key() {
                 let own = if large { MANY as usize } else { 1 };
                 assert_eq!(ids(&db, t).len(), 100 + 2 * 700 + MANY as usize + own - 1);
             }
+        }
+    }
+}
+
+/// Rows of a table that is emptied, altered or dropped in between are not there to be deleted.
+#[test]
+fn a_schema_change_in_between_is_a_conflict() {
+    let change = |turn: usize, txn: &mut Transaction, t| match turn {
+        0 => txn.truncate(t, false).unwrap(),
+        1 => drop(txn.alter_table(t, &[TableChange::Rename("u".into())]).unwrap()),
+        _ => txn.drop_table(t).unwrap(),
+    };
+    for definition in keyed_definitions("t", 500).into_iter().chain([definition("t", false, 500)]) {
+        for turn in 0..3 {
+            let write = |txn: &mut Transaction, t| assert_eq!(delete(txn, t, &[5]).unwrap(), 1);
+            let (answer, db, t) = with(definition.clone(), write, |db, t| {
+                let mut txn = begin(db);
+                change(turn, &mut txn, t);
+                txn.commit().unwrap();
+            });
+            assert_eq!(answer, "40001", "change {turn}");
+            let table = if turn < 2 { t } else { create_as(&db, definition.clone()) };
+            insert_row(&db, table, (7_000, 1, None));
+            assert!(ids(&db, table).contains(&7_000));
         }
     }
 }

@@ -17,6 +17,9 @@
 pub(super) mod numbers;
 pub(super) mod record;
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use crate::commit::engine::{CommitLock, CommitState};

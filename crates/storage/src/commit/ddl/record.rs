@@ -10,7 +10,7 @@ use crate::txn::DdlChange;
 use crate::wal::codec::{Decoder, Encoder};
 
 /// A schema change in a commit record.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum DdlRecord {
     /// CREATE TABLE.
     Create(Arc<TableSchema>),

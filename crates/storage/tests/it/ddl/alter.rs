@@ -418,3 +418,42 @@ fn a_merge_planned_before_installs() {
         check(&Database::open_on(Arc::new(disk.live.copy()), options()).unwrap());
     }
 }
+
+/// Contract 2: alone, it is not run again and again beside a stream of writers, which have to be.
+#[test]
+fn a_stream_of_writers_keeps_nobody_from_it() {
+    let stage = Stage::new(definition("t", true, 7), Placement::Delta);
+    let t = stage.t;
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let written = std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let mut written = 0;
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                let mut txn = begin_applied(&stage.db);
+                let columns = txn.catalog().table(t).unwrap().columns.len();
+                let row = [simple([written]).remove(0), vec![int(1); columns - 3]].concat();
+                match put_blindly(&mut txn, t, &[row]).and_then(|()| txn.commit()) {
+                    Ok(_) => written += 1,
+                    Err(e) => assert_eq!(e.sqlstate(), "40001"),
+                }
+            }
+            written
+        });
+        for turn in 0..60 {
+            let mut txn = begin_applied(&stage.db);
+            match turn % 3 {
+                0 => drop(txn.alter_table(t, &[add("c", int(7))]).unwrap()),
+                1 => txn.truncate(t, false).unwrap(),
+                _ => drop(txn.alter_table(t, &[TableChange::DropColumn(column(&txn, t, "c"))]).unwrap()),
+            }
+            // Whatever was committed meanwhile.
+            std::thread::sleep(std::time::Duration::from_millis(2));
+            txn.commit().unwrap();
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        writer.join().unwrap()
+    });
+    assert!(written > 20, "{written} rows beside 60 changes");
+    assert!(stage.rows().len() < written as usize);
+    stage.check();
+}
