@@ -16,7 +16,7 @@ use mainstem_storage::{Error, ErrorKind, Result};
 
 use super::compile::Compiler;
 use super::condition::Condition;
-use super::expression::{Expression, Scope};
+use super::expression::{Expression, Node, Scope};
 use super::{Answer, Short};
 use crate::sql::{ConflictAction, ConflictTarget, Insert, OnConflict};
 use crate::value::ValueRef;
@@ -240,7 +240,13 @@ impl Short {
 /// Appends a row of VALUES to `rows`; false, and nothing is appended, where only a plan knows.
 pub(super) fn push(rows: &mut RowBuffer, row: &[Expression], parameters: &[ValueRef<'_>]) -> Result<bool> {
     let scope = Scope { parameters, ..Scope::default() };
-    rows.push_row_of(|position| row.get(position)?.evaluate(scope))
+    rows.push_row_of(|position| {
+        let expression = row.get(position)?;
+        match &expression.node {
+            Node::Stored(at, stored_as) => stored_as.value(*parameters.get(*at)?),
+            _ => expression.evaluate(scope),
+        }
+    })
 }
 
 /// What a statement has written to.

@@ -115,14 +115,37 @@ pub(super) struct StoredAs {
     column: Column,
     /// The two are of one kind.
     is_same: bool,
+    /// The least and the greatest whole number that the column takes as it is, if it takes any.
+    whole: Option<(i64, i64)>,
 }
 
 impl StoredAs {
     pub(super) fn new(bound_as: DataType, column: &Column) -> Self {
-        Self { bound_as, column: column.clone(), is_same: same_kind(bound_as, column.data_type) }
+        let is_same = same_kind(bound_as, column.data_type);
+        let whole = match column.data_type {
+            DataType::SmallInt => Some((i16::MIN.into(), i16::MAX.into())),
+            DataType::Integer => Some((i32::MIN.into(), i32::MAX.into())),
+            DataType::BigInt => Some((i64::MIN, i64::MAX)),
+            _ => None,
+        };
+        Self { bound_as, column: column.clone(), is_same, whole: whole.filter(|_| is_same) }
     }
 
-    fn value(&self, value: ValueRef<'_>) -> Option<Value> {
+    #[inline]
+    pub(super) fn value(&self, value: ValueRef<'_>) -> Option<Value> {
+        let number = match value {
+            ValueRef::BigInt(v) => v,
+            ValueRef::Integer(v) => v.into(),
+            ValueRef::SmallInt(v) => v.into(),
+            other => return self.other(other),
+        };
+        match self.whole {
+            Some((least, greatest)) if (least..=greatest).contains(&number) => Some(Value::Int(number)),
+            _ => self.other(value),
+        }
+    }
+
+    fn other(&self, value: ValueRef<'_>) -> Option<Value> {
         let simple = if self.is_same { fit(value, self.column.data_type) } else { None };
         // An error is the plan's to tell.
         simple.or_else(|| plan::stored_value(value, self.bound_as, &self.column).ok())

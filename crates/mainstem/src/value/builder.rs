@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, BinaryViewBuilder, BooleanBuilder, Date32Builder, Decimal128Builder, FixedSizeBinaryBuilder,
-    Float32Builder, Float64Builder, Int16Builder, Int32Builder, Int64Builder, StringViewBuilder,
-    Time64MicrosecondBuilder, TimestampMicrosecondBuilder,
+    ArrayRef, BinaryViewBuilder, BooleanBuilder, FixedSizeBinaryBuilder, StringViewBuilder, Time64MicrosecondBuilder,
 };
 use mainstem_storage::schema::DataType;
 
 use super::ValueRef;
+use super::primitive::{
+    Date32Builder, Decimal128Builder, Float32Builder, Float64Builder, Int16Builder, Int32Builder, Int64Builder,
+    TimestampMicrosecondBuilder,
+};
 
 /// A column of a table being filled with values of its own type.
 #[derive(Debug)]
@@ -57,6 +59,7 @@ impl ColumnBuilder {
     }
 
     /// Appends `value` if it is of the column's type, NULL, or an integer of another width that fits; says whether it was.
+    #[inline]
     pub(crate) fn append(&mut self, value: ValueRef<'_>) -> bool {
         match (self, value) {
             (column, ValueRef::Null) => column.append_null(),

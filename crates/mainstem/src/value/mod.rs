@@ -9,6 +9,7 @@ mod builder;
 mod decimal;
 mod from;
 mod into;
+mod primitive;
 mod spelled;
 mod time;
 mod uuid;

@@ -35,6 +35,9 @@ impl Engine {
         snapshot: &Snapshot,
         rows: impl IntoIterator<Item = RowRef>,
     ) -> Result<()> {
+        if self.timeline.applied() == snapshot.ts() {
+            return Ok(());
+        }
         let (applied, root) = self.timeline.present();
         // A table that this transaction makes has no rows of others.
         let Some(then) = snapshot.root().tables.get(&schema.id).filter(|_| applied > snapshot.ts()) else {

@@ -33,7 +33,10 @@ pub(super) struct CommitEncoder {
 impl CommitEncoder {
     /// Encodes all but the places in the deltas.
     pub fn new(ddl: &[DdlChange], tables: &[PreparedTable]) -> Result<Self> {
-        let mut out = Encoder::new();
+        /// Of each table and each row, or so, besides the values.
+        const FRAME_BYTES: usize = 16;
+        let rows: usize = tables.iter().map(|table| table.rows.bytes() + (table.rows.len() + 4) * FRAME_BYTES).sum();
+        let mut out = Encoder::with_capacity(rows);
         let mut places = Vec::with_capacity(tables.len());
         out.list(ddl.iter(), encode_change);
         out.list(tables.iter(), |out, table| {
@@ -92,8 +95,10 @@ pub(super) struct RowEncoder(CommitEncoder);
 impl RowEncoder {
     /// Encodes all but the place in the delta.
     pub fn new(write: &RowWrite<'_>) -> Self {
+        /// Of all but the row, or so.
+        const FRAME_BYTES: usize = 128;
         let schema = write.table.schema();
-        let mut out = Encoder::new();
+        let mut out = Encoder::with_capacity(write.inserted.bytes() + FRAME_BYTES);
         out.list(std::iter::empty::<()>(), |_, ()| {});
         let mut places = Vec::with_capacity(1);
         out.list(std::iter::once(()), |out, ()| {

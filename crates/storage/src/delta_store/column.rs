@@ -89,17 +89,21 @@ impl ColumnBlock {
     /// one writer; the caller has made sure that they fit.
     pub(super) fn append(&self, rows: &RowBuffer, position: usize, picks: &[u32], first: usize) -> Result<()> {
         let row = |pick: u32| rows.row(pick as usize);
-        for (&pick, target) in picks.iter().zip(first..).filter(|_| self.nullable) {
-            if row(pick).is_null(position) {
-                self.nulls.set(target);
-            }
+        if self.nullable {
+            let is_null = rows.nulls_of(position);
+            picks
+                .iter()
+                .zip(first..)
+                .filter(|(pick, _)| is_null(**pick))
+                .for_each(|(_, target)| self.nulls.set(target));
         }
+        let number = rows.numbers_of(position);
         let pushed = match &self.values {
             // The casts below lose nothing: a row holds a value of its column's type.
-            Values::Boolean(cells) => push_all(cells, picks, |pick| row(pick).get_i64(position) as u8),
-            Values::Int16(cells) => push_all(cells, picks, |pick| row(pick).get_i64(position) as i16),
-            Values::Int32(cells) => push_all(cells, picks, |pick| row(pick).get_i64(position) as i32),
-            Values::Int64(cells) => push_all(cells, picks, |pick| row(pick).get_i64(position)),
+            Values::Boolean(cells) => push_all(cells, picks, |pick| number(pick) as u8),
+            Values::Int16(cells) => push_all(cells, picks, |pick| number(pick) as i16),
+            Values::Int32(cells) => push_all(cells, picks, |pick| number(pick) as i32),
+            Values::Int64(cells) => push_all(cells, picks, number),
             Values::Int128(cells) => push_all(cells, picks, |pick| row(pick).get_i128(position)),
             Values::Float32(cells) => push_all(cells, picks, |pick| row(pick).get_f32(position)),
             Values::Float64(cells) => push_all(cells, picks, |pick| row(pick).get_f64(position)),

@@ -2,23 +2,34 @@
 
 use std::ops::Range;
 
-use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_array::{Array, ArrayRef, RecordBatch, UInt32Array};
 use arrow_select::concat::concat;
-use arrow_select::interleave::interleave;
+use arrow_select::take::take;
 
 use crate::error::{Error, Result};
 use crate::order::KeyReader;
 use crate::row::key::Keys;
 
-/// Batches with the order of their rows.
+/// Rows with their order.
 pub(super) struct SortBuffer {
-    batches: Vec<RecordBatch>,
-    /// Row number at which each batch begins.
-    starts: Vec<usize>,
+    source: Source,
     rows: usize,
     keys: Option<Keys>,
-    /// Row numbers in key order; `None` if the rows came in order.
-    order: Option<Vec<u32>>,
+}
+
+enum Source {
+    /// They came in order.
+    Ordered {
+        batches: Vec<RecordBatch>,
+        /// Row number at which each batch begins.
+        starts: Vec<usize>,
+    },
+    /// Whole columns: a row is then found by its number alone.
+    Shuffled {
+        columns: Vec<ArrayRef>,
+        /// Row numbers in key order.
+        order: Vec<u32>,
+    },
 }
 
 impl SortBuffer {
@@ -41,18 +52,27 @@ impl SortBuffer {
                 Some(codec.encode_arrays(&arrays)?)
             }
         };
-        let order = keys.as_ref().filter(|keys| !keys.is_sorted()).map(Keys::sorted_permutation);
-        Ok(Self { batches, starts, rows, keys, order })
+        let source = match keys.as_ref().filter(|keys| !keys.is_sorted()).map(Keys::sorted_permutation) {
+            None => Source::Ordered { batches, starts },
+            Some(order) => Source::Shuffled { columns: whole_columns(batches)?, order },
+        };
+        Ok(Self { source, rows, keys })
     }
 
-    /// Bytes held beside the batches.
+    /// Bytes held beside the rows themselves.
     pub fn memory_bytes(&self) -> usize {
-        let order = self.order.as_ref().map_or(0, |order| size_of_val(order.as_slice()));
+        let order = match &self.source {
+            Source::Ordered { .. } => 0,
+            Source::Shuffled { order, .. } => size_of_val(order.as_slice()),
+        };
         self.keys.as_ref().map_or(0, Keys::memory_bytes) + order
     }
 
     fn row(&self, position: usize) -> usize {
-        self.order.as_ref().map_or(position, |order| order[position] as usize)
+        match &self.source {
+            Source::Ordered { .. } => position,
+            Source::Shuffled { order, .. } => order[position] as usize,
+        }
     }
 
     fn key(&self, position: usize) -> &[u8] {
@@ -79,40 +99,43 @@ impl SortBuffer {
 
     /// The rows at `positions` of the order, column by column.
     pub fn columns(&self, positions: Range<usize>) -> Result<Vec<ArrayRef>> {
-        let Some(first) = self.batches.first() else {
-            return Err(Error::internal("a sort without rows"));
-        };
-        match &self.order {
-            None => (0..first.num_columns()).map(|column| self.slice(column, &positions)).collect(),
-            Some(_) => {
-                let place = |position| {
-                    let row = self.row(position);
-                    let batch = self.starts.partition_point(|start| *start <= row) - 1;
-                    (batch, row - self.starts[batch])
-                };
-                let places: Vec<(usize, usize)> = positions.map(place).collect();
-                let column = |column| {
-                    let arrays: Vec<&dyn Array> = self.batches.iter().map(|b| b.column(column).as_ref()).collect();
-                    Ok(interleave(&arrays, &places)?)
-                };
-                (0..first.num_columns()).map(column).collect()
+        match &self.source {
+            Source::Ordered { batches, starts } => {
+                let Some(first) = batches.first() else { return Err(Error::internal("a sort without rows")) };
+                (0..first.num_columns()).map(|column| slice(batches, starts, column, &positions)).collect()
+            }
+            Source::Shuffled { columns, order } => {
+                let rows = UInt32Array::from(order.get(positions).unwrap_or_default().to_vec());
+                columns.iter().map(|column| Ok(take(column.as_ref(), &rows, None)?)).collect()
             }
         }
     }
+}
 
-    /// Rows that stand in order already.
-    fn slice(&self, column: usize, rows: &Range<usize>) -> Result<ArrayRef> {
-        let mut pieces = Vec::new();
-        for (batch, start) in self.batches.iter().zip(&self.starts) {
-            let from = rows.start.max(*start);
-            let to = rows.end.min(start + batch.num_rows());
-            if from < to {
-                pieces.push(batch.column(column).slice(from - start, to - from));
-            }
+/// The columns of all `batches`, each in one piece. Pieces go as soon as they are copied: all of it is there but once, and a column.
+fn whole_columns(batches: Vec<RecordBatch>) -> Result<Vec<ArrayRef>> {
+    let columns = batches.first().map_or(0, RecordBatch::num_columns);
+    let mut pieces: Vec<Vec<ArrayRef>> = (0..columns).map(|_| Vec::with_capacity(batches.len())).collect();
+    for batch in batches {
+        let (_, arrays, _) = batch.into_parts();
+        pieces.iter_mut().zip(arrays).for_each(|(pieces, array)| pieces.push(array));
+    }
+    let whole = |pieces: Vec<ArrayRef>| Ok(concat(&pieces.iter().map(AsRef::as_ref).collect::<Vec<&dyn Array>>())?);
+    pieces.into_iter().map(whole).collect()
+}
+
+/// Rows `rows` of a column of `batches`, which begin at `starts`.
+fn slice(batches: &[RecordBatch], starts: &[usize], column: usize, rows: &Range<usize>) -> Result<ArrayRef> {
+    let mut pieces = Vec::new();
+    for (batch, start) in batches.iter().zip(starts) {
+        let from = rows.start.max(*start);
+        let to = rows.end.min(start + batch.num_rows());
+        if from < to {
+            pieces.push(batch.column(column).slice(from - start, to - from));
         }
-        match pieces.as_slice() {
-            [one] => Ok(one.clone()),
-            _ => Ok(concat(&pieces.iter().map(|piece| piece.as_ref()).collect::<Vec<_>>())?),
-        }
+    }
+    match pieces.as_slice() {
+        [one] => Ok(one.clone()),
+        _ => Ok(concat(&pieces.iter().map(|piece| piece.as_ref()).collect::<Vec<_>>())?),
     }
 }

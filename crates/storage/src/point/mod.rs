@@ -72,13 +72,8 @@ pub fn find_in_run(
         return Err(run.without_index(schema, id));
     }
     let key_schema = if index.is_some() { index_schema() } else { schema };
-    let mut hash = None;
     for part in keys.find_segments(&sought) {
-        let hash = *hash.get_or_insert_with(|| hash_key(&sought));
-        if !part.segment.may_contain_key(hash)? {
-            continue;
-        }
-        for found in part.segment.find_key(key_schema, &sought)? {
+        for found in part.segment.probe_key(key_schema, &sought, || hash_key(&sought))? {
             let held = match index {
                 None => Some((part, RowRef::new(part.segment.id(), found))),
                 Some(_) => run.indexed_row(&part.segment, found)?,

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result, sqlstate};
 use crate::limits;
+use crate::schema::DataType;
 
 use super::check;
-use super::layout::{RowLayout, damaged, is_wide};
+use super::layout::{RowLayout, damaged, eight, int_limits, is_wide, null_bit};
 use super::{RowView, Value};
 
 /// Rows of one layout. Every row in it is valid; a failed push leaves it as it was.
@@ -77,6 +78,31 @@ impl RowBuffer {
             Some(before) if self.layout.has_variable() => self.ends[before],
             Some(_) => i * self.layout.fixed_bytes(),
         }
+    }
+
+    /// First byte of each row, by its number, which is below [`RowBuffer::len`].
+    #[inline]
+    fn starts(&self) -> impl Fn(u32) -> usize + '_ {
+        let (fixed_bytes, ends) = (self.layout.fixed_bytes(), self.ends.as_slice());
+        move |row| match (row as usize).checked_sub(1) {
+            None => 0,
+            Some(_) if ends.is_empty() => row as usize * fixed_bytes,
+            Some(before) => ends[before],
+        }
+    }
+
+    /// What [`RowView::get_i64`] gives for the column at `position`, row by row: for many rows of one column.
+    #[inline]
+    pub fn numbers_of(&self, position: usize) -> impl Fn(u32) -> i64 + '_ {
+        let (starts, at) = (self.starts(), self.layout.slots()[position].at);
+        move |row| i64::from_le_bytes(eight(&self.data, starts(row) + at))
+    }
+
+    /// What [`RowView::is_null`] says of the column at `position`, row by row: for many rows of one column.
+    #[inline]
+    pub fn nulls_of(&self, position: usize) -> impl Fn(u32) -> bool + '_ {
+        let starts = self.starts();
+        move |row| self.data.get(starts(row)..).is_some_and(|row| null_bit(row, position))
     }
 
     /// Counts the bytes from the last row on as one more row.
@@ -255,6 +281,13 @@ fn encode_value(layout: &RowLayout, position: usize, value: &Value, start: usize
             row_size(schema, offset + bytes.len())?;
             out.extend_from_slice(bytes);
             offset as u64 | (bytes.len() as u64) << 32
+        }
+        // Most values of most tables.
+        Value::Int(v)
+            if matches!(slot.data_type, DataType::SmallInt | DataType::Integer | DataType::BigInt)
+                && (int_limits(slot.data_type).0..=int_limits(slot.data_type).1).contains(v) =>
+        {
+            *v as u64
         }
         other => check::fixed(schema, column, other)?,
     };

@@ -141,6 +141,7 @@ pub(crate) fn decimal_limit(precision: u8) -> i128 {
 const DAY_MICROS: i64 = 86_400_000_000;
 
 /// Smallest and largest integer of an integer, date, time or timestamp type.
+#[inline]
 pub(crate) fn int_limits(data_type: DataType) -> (i64, i64) {
     match data_type {
         DataType::SmallInt => (i64::from(i16::MIN), i64::from(i16::MAX)),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use mainstem_kernels::filter::BlockedBloom;
 
+use super::block::ColumnBlock;
 use super::cache::OpenBlock;
 use super::encoding::Damage;
 use super::format::BlockRef;
@@ -102,13 +103,24 @@ impl Segment {
         if schema.ordered_key().is_none() || key.len() != schema.sort_key.len() {
             return Err(Error::internal(format!("table {} cannot be searched by this key", schema.name)));
         }
+        self.equal_rows(schema, key, |at| match self.meta().columns.get(at) {
+            Some(column) => self.block(column),
+            None => Err(Error::internal(format!("segment {} lacks a key column", self.id()))),
+        })
+    }
+
+    /// The rows whose sort key is `key`; `block` opens the column at a position of the metadata.
+    pub(super) fn equal_rows<B: AsRef<ColumnBlock>>(
+        &self,
+        schema: &TableSchema,
+        key: &[Value],
+        block: impl Fn(usize) -> Result<B>,
+    ) -> Result<Range<u32>> {
         let mut rows = 0..self.rows() as usize;
         for (id, value) in schema.sort_key.iter().zip(key) {
-            let column = self
-                .meta()
-                .column(*id)
-                .ok_or_else(|| Error::internal(format!("segment {} lacks key column {id}", self.id())))?;
-            rows = self.block(column)?.equal_range(value, rows)?;
+            let at = self.meta().columns.iter().position(|column| column.id == *id);
+            let at = at.ok_or_else(|| Error::internal(format!("segment {} lacks key column {id}", self.id())))?;
+            rows = block(at)?.as_ref().equal_range(value, rows)?;
             if rows.is_empty() {
                 return Ok(0..0);
             }

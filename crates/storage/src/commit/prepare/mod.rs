@@ -63,20 +63,26 @@ pub(super) struct PreparedTable {
 /// One key of a table, and what the commit's rows have as such.
 struct NewKeys {
     id: KeyId,
-    /// Encoded, in row order; rows without the key left out.
-    encoded: Vec<Box<[u8]>>,
+    /// Encoded, one behind the other in row order; rows without the key left out.
+    encoded: Vec<u8>,
+    /// Where each ends.
+    ends: Vec<usize>,
 }
 
 impl NewKeys {
     fn of(key: &TableKey, rows: &RowBuffer) -> Self {
-        let mut encoded = Vec::with_capacity(rows.len());
-        for row in 0..rows.len() {
-            let mut bytes = Vec::new();
-            if key.encode_row(rows.row(row), &mut bytes) {
-                encoded.push(bytes.into());
+        let (mut encoded, mut ends) = (Vec::new(), Vec::with_capacity(rows.len()));
+        for row in rows.rows() {
+            if key.encode_row(row, &mut encoded) {
+                ends.push(encoded.len());
             }
         }
-        Self { id: key.id(), encoded }
+        Self { id: key.id(), encoded, ends }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = std::iter::once(&0).chain(&self.ends);
+        starts.zip(&self.ends).filter_map(|(&start, &end)| self.encoded.get(start..end))
     }
 }
 
@@ -193,7 +199,7 @@ impl PreparedTable {
     /// Checks that every new key is free at `view`'s timestamp, this commit's own deletes counted first.
     fn check_keys(&self, view: &TableView) -> Result<()> {
         for new in &self.keys {
-            for key in &new.encoded {
+            for key in new.iter() {
                 if point::find(view, new.id, key, |row| !self.deletes_row(row))?.is_some() {
                     return Err(key_conflict(&self.schema));
                 }
@@ -240,7 +246,7 @@ impl PreparedTable {
             if from == upto {
                 continue;
             }
-            for (id, key) in self.keys.iter().flat_map(|new| new.encoded.iter().map(|key| (new.id, key))) {
+            for (id, key) in self.keys.iter().flat_map(|new| new.iter().map(|key| (new.id, key))) {
                 let taken = delta.lookup(id, key, CommitTs::INFINITY);
                 if taken.is_some_and(|offset| !self.deletes_row(RowRef::new(delta.id(), offset))) {
                     return Err(key_conflict(&self.schema));
