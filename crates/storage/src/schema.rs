@@ -2,14 +2,19 @@
 //! version. A container keeps the schema it was written under; column ids connect them (contract 1).
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
+use arrow_schema::extension::{EXTENSION_TYPE_METADATA_KEY, EXTENSION_TYPE_NAME_KEY};
 use arrow_schema::{DataType as ArrowType, Field, Schema as ArrowSchema, TimeUnit};
 
 use crate::ids::{ColumnId, KeyId, SchemaVersion, TableId};
 use crate::limits;
 use crate::row::Value;
+
+/// The name by which a field of text says that it is CHAR(n).
+const CHAR_EXTENSION: &str = "mainstem.char";
 
 /// A column's SQL type. Stored and emitted as the Arrow type of [`DataType::arrow`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -77,6 +82,28 @@ impl DataType {
             Self::Bytea => ArrowType::BinaryView,
             Self::Uuid => ArrowType::FixedSizeBinary(16),
         }
+    }
+
+    /// A field of this type. CHAR(n) is an extension of text: the field says so, for the Arrow type does not.
+    #[must_use]
+    pub fn field(self, name: impl Into<String>, nullable: bool) -> Field {
+        let field = Field::new(name, self.arrow(), nullable);
+        match self {
+            Self::Char { chars } => field.with_metadata(HashMap::from([
+                (EXTENSION_TYPE_NAME_KEY.to_owned(), CHAR_EXTENSION.to_owned()),
+                (EXTENSION_TYPE_METADATA_KEY.to_owned(), chars.to_string()),
+            ])),
+            _ => field,
+        }
+    }
+
+    /// The n of CHAR(n), if `field` is one that [`DataType::field`] made of it.
+    #[must_use]
+    pub fn chars_of(field: &Field) -> Option<u32> {
+        let metadata = field.metadata();
+        (metadata.get(EXTENSION_TYPE_NAME_KEY)? == CHAR_EXTENSION)
+            .then(|| metadata.get(EXTENSION_TYPE_METADATA_KEY)?.parse().ok())
+            .flatten()
     }
 
     /// Whether its values are text.
@@ -384,7 +411,7 @@ impl TableSchema {
     #[must_use]
     pub fn arrow(&self) -> Arc<ArrowSchema> {
         Arc::new(ArrowSchema::new(
-            self.columns.iter().map(|c| Field::new(&c.name, c.data_type.arrow(), c.nullable)).collect::<Vec<_>>(),
+            self.columns.iter().map(|c| c.data_type.field(&c.name, c.nullable)).collect::<Vec<_>>(),
         ))
     }
 }

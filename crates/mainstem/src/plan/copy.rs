@@ -26,6 +26,7 @@ use mainstem_storage::{Error, Result};
 use super::assign::{assign, check};
 use super::csv::{CsvReader, LineFormat, LineWriter, TextBatch, TextReader};
 use super::expressions::{Expressions, Source};
+use super::shown;
 use super::write::{nullable_schema, sources_of, table_of};
 use crate::error::{from_arrow, from_parquet};
 use crate::provider::Names;
@@ -242,7 +243,7 @@ pub(crate) fn copy_to(
     client: Option<&mut dyn Write>,
 ) -> Result<u64> {
     let query = source_query(env.settings.names(), transaction, source)?;
-    let plan = env.plan(transaction, query, None)?;
+    let plan = shown(env.plan(transaction, query, None)?)?;
     let running = env.start(&plan)?;
     match (&options.place, client) {
         (CopyPlace::File(path), _) => {

@@ -22,7 +22,7 @@ use super::expressions::Expressions;
 use super::write::nullable_schema;
 use crate::session::{Environment, Notice};
 use crate::sql::{CreateTable, CreateTableAs, ROW_REF, item_names};
-use crate::value::sql_type;
+use crate::value::field_type;
 pub(crate) use alter::{alter_table, truncate};
 pub(crate) use schemas::{create_schema, drop_objects};
 pub(crate) use views::create_view;
@@ -176,7 +176,7 @@ fn columns_of(plan: &LogicalPlan, names: &[Option<String>]) -> Result<Vec<Column
         // A column of nothing but NULL is text, as in PostgreSQL.
         let data_type = match field.data_type() {
             ArrowType::Null => DataType::Text { max_chars: None },
-            other => sql_type(other).ok_or_else(|| {
+            other => field_type(field).ok_or_else(|| {
                 Error::unsupported(format_args!("column \"{name}\" of type {}", other.to_string().to_lowercase()))
             })?,
         };

@@ -13,6 +13,9 @@ mod csv;
 mod define;
 mod parameters;
 
+use datafusion::logical_expr::LogicalPlan;
+use mainstem_storage::Result;
+
 pub(crate) use assign::assign;
 pub(crate) use copy::{copy_from, copy_to};
 pub(crate) use define::{
@@ -20,3 +23,11 @@ pub(crate) use define::{
 };
 pub(crate) use parameters::{Description, Parameters, assign_value, bind, describe, spelled_value, stored_value};
 pub(crate) use write::{Written, append, delete, explained, insert, nullable_schema, table_of, update};
+
+/// `plan` as its rows are shown: CHAR(n) with its blanks.
+///
+/// # Errors
+/// Internal.
+pub(crate) fn shown(plan: LogicalPlan) -> Result<LogicalPlan> {
+    crate::rules::padded(plan).map_err(|e| crate::error::from_datafusion(&e))
+}

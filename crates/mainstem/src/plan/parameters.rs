@@ -30,7 +30,7 @@ use crate::error::from_datafusion;
 use crate::provider::{Names, to_scalar};
 use crate::session::Environment;
 use crate::sql::{Assignments, Insert, Statement, Target, ast_type};
-use crate::value::{ValueRef, sql_type};
+use crate::value::{ValueRef, field_type};
 
 /// What the parameters of the running statement stand for.
 #[derive(Debug, Default)]
@@ -276,7 +276,7 @@ fn inferred_types(plan: &LogicalPlan, types: &mut [Option<DataType>]) -> Result<
                     && let Some(slot) = at.checked_sub(1).and_then(|at| types.get_mut(at))
                     && slot.is_none()
                 {
-                    *slot = sql_type(field.data_type());
+                    *slot = field_type(field);
                 }
                 Ok(TreeNodeRecursion::Continue)
             })
@@ -382,6 +382,10 @@ fn name_of(data_type: DataType) -> String {
 
 /// `value` as a column of type `wanted` would take it.
 fn assigned(value: ValueRef<'_>, wanted: DataType) -> Result<Parameter> {
+    let value = match (wanted, value) {
+        (DataType::Char { .. }, ValueRef::Text(text)) => ValueRef::Text(row::without_blanks(text)),
+        _ => value,
+    };
     let Parameter::Bound(data_type, scalar) = own(value)? else { return Ok(Parameter::Null) };
     if data_type == wanted {
         return Ok(Parameter::Bound(data_type, scalar));

@@ -99,7 +99,7 @@ fn output_schema(view: &TableView, request: &ScanRequest) -> SchemaRef {
         .columns
         .iter()
         .filter_map(|id| view.schema().column(*id))
-        .map(|c| Field::new(&c.name, c.data_type.arrow(), c.nullable))
+        .map(|c| c.data_type.field(&c.name, c.nullable))
         .collect();
     if request.row_refs {
         fields.push(Field::new(ROW_REF_COLUMN, DataType::UInt64, false));

@@ -23,9 +23,10 @@ pub(super) fn to_value(scalar: &ScalarValue, data_type: DataType) -> Option<Valu
         (DataType::Uuid, S::FixedSizeBinary(16, Some(v))) => {
             Value::Uuid(u128::from_be_bytes(v.as_slice().try_into().ok()?))
         }
-        (DataType::Text { .. }, S::Utf8(Some(v)) | S::LargeUtf8(Some(v)) | S::Utf8View(Some(v))) => {
-            Value::Text(v.as_str().into())
-        }
+        (
+            DataType::Text { .. } | DataType::Char { .. },
+            S::Utf8(Some(v)) | S::LargeUtf8(Some(v)) | S::Utf8View(Some(v)),
+        ) => Value::Text(v.as_str().into()),
         (DataType::Bytea, S::Binary(Some(v)) | S::LargeBinary(Some(v)) | S::BinaryView(Some(v))) => {
             Value::Bytes(v.as_slice().into())
         }

@@ -2,12 +2,13 @@
 //! `*`, negation and SUM of integers. DataFusion wraps silently.
 //!
 //! Comes in: analysed logical plans, and the function registry. Goes out: plans whose integer arithmetic calls functions of
-//! ours, a `sum` of ours, casts of TIME and UUID, texts of bounded length, scalar subqueries that may be NULL, shallow trees, and names for select items
+//! ours, a `sum` of ours, casts of TIME and UUID, the blanks of CHAR(n), texts of bounded length, scalar subqueries that may be NULL, shallow trees, and names for select items
 //! that repeat. It does not own: casts
 //! (they are checked already) and decimals (so are they).
 
 mod arithmetic;
 mod balance;
+mod blanks;
 mod lengths;
 mod random;
 mod spelled;
@@ -17,6 +18,7 @@ mod twins;
 
 pub(crate) use arithmetic::CheckedArithmetic;
 pub(crate) use balance::balance;
+pub(crate) use blanks::{Blanks, padded};
 pub(crate) use lengths::bounded;
 pub(crate) use random::random_uuid;
 pub(crate) use spelled::{SpelledCasts, TypedLiterals};

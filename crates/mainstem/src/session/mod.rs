@@ -457,7 +457,7 @@ impl Session {
     fn query(&mut self, tag: &str, statement: Ast) -> Result<Outcome> {
         let running = self.read(|env, transaction| {
             let plan = env.plan(transaction, statement, None)?;
-            env.start(&plan)
+            env.start(&plan::shown(plan)?)
         })?;
         Ok(Outcome::with_rows(tag, Rows::Running(running)))
     }

@@ -37,8 +37,8 @@ use crate::provider::{
     CATALOG, SEARCHED, StatementCatalog, StatementTables, SystemTables, undefined_schema, undefined_table,
 };
 use crate::rules::{
-    CheckedArithmetic, NullableSubqueries, SpelledCasts, TypedLiterals, balance, bounded, checked_sum, name_twins,
-    random_uuid,
+    Blanks, CheckedArithmetic, NullableSubqueries, SpelledCasts, TypedLiterals, balance, bounded, checked_sum,
+    name_twins, random_uuid,
 };
 use crate::sql::{CastTypes, INFORMATION, SYSTEM, TARGET_SCHEMA, TableName, stored_query, with_stored};
 
@@ -78,6 +78,7 @@ pub(crate) fn template(options: &OpenOptions, threads: usize) -> Result<SessionS
     let mut analyzer_rules = Analyzer::new().rules;
     // Before types are coerced.
     analyzer_rules.insert(0, Arc::new(TypedLiterals));
+    analyzer_rules.insert(1, Arc::new(Blanks));
     let mut state = SessionStateBuilder::new()
         .with_config(config)
         .with_runtime_env(environment)

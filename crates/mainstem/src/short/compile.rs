@@ -89,6 +89,10 @@ impl Short {
             }
             _ => return None,
         };
+        // Their blanks are a plan's matter.
+        if schema.columns.iter().any(|c| matches!(c.data_type, DataType::Char { .. })) {
+            return None;
+        }
         let table = Arc::new(KeyedTable::by(schema, key)?);
         Some(Self { table, action, output, columns: (0..schema.columns.len()).collect() })
     }

@@ -42,6 +42,9 @@ pub(crate) fn column_type(sql: &Sql) -> Result<DataType> {
         Sql::Varchar(length) | Sql::CharacterVarying(length) | Sql::CharVarying(length) => {
             DataType::Text { max_chars: text_length(sql, length.as_ref())? }
         }
+        Sql::Char(length) | Sql::Character(length) => {
+            DataType::Char { chars: text_length(sql, length.as_ref())?.unwrap_or(1) }
+        }
         Sql::Bytea => DataType::Bytea,
         Sql::Uuid => DataType::Uuid,
         _ => return Err(Error::unsupported(format_args!("the column type {sql}"))),
@@ -114,10 +117,12 @@ impl TypePlanner for CastTypes {
             Ok(DataType::Text { max_chars: Some(_) }) => {
                 Err(DataFusionError::NotImplemented(format!("a cast to {sql} (use substr)")))
             }
-            Ok(data_type) => Ok(Some(Arc::new(arrow::datatypes::Field::new("", data_type.arrow(), true)))),
+            Ok(data_type) => Ok(Some(Arc::new(data_type.field("", true)))),
             Err(e) if e.sqlstate() == sqlstate::INVALID_PARAMETER => Err(DataFusionError::External(Box::new(e))),
             // These it takes for something near.
-            Err(e) if matches!(sql, Sql::Time(..)) => Err(DataFusionError::External(Box::new(e))),
+            Err(e) if matches!(sql, Sql::Time(..) | Sql::Char(_) | Sql::Character(_)) => {
+                Err(DataFusionError::External(Box::new(e)))
+            }
             // DataFusion knows more types (INTERVAL, arrays) than can be stored.
             Err(_) => Ok(None),
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, RecordBatch, StringViewArray};
 use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::{DataType as ArrowType, Schema};
+use arrow::datatypes::{DataType as ArrowType, Field, Schema};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use mainstem_storage::row::{Value, value_of};
 use mainstem_storage::schema::DataType;
@@ -24,7 +24,7 @@ impl ResultColumn {
     pub(crate) fn of(schema: &Schema) -> Arc<[Self]> {
         let column = |field: &Arc<arrow::datatypes::Field>| Self {
             name: field.name().clone(),
-            data_type: sql_type(field.data_type()).unwrap_or(DataType::Text { max_chars: None }),
+            data_type: field_type(field).unwrap_or(DataType::Text { max_chars: None }),
         };
         schema.fields().iter().map(column).collect()
     }
@@ -39,6 +39,14 @@ impl ResultColumn {
     #[must_use]
     pub fn data_type(&self) -> DataType {
         self.data_type
+    }
+}
+
+/// The type of columns that hold all values of `field`; as [`sql_type`].
+pub(crate) fn field_type(field: &Field) -> Option<DataType> {
+    match DataType::chars_of(field) {
+        Some(chars) => Some(DataType::Char { chars }),
+        None => sql_type(field.data_type()),
     }
 }
 

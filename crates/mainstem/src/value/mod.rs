@@ -24,7 +24,7 @@ pub use into::{Params, ToValue};
 pub use time::{Date, Time, Timestamp, TimestampTz};
 pub use uuid::Uuid;
 
-pub(crate) use batch::{BatchRows, only_row, sql_type};
+pub(crate) use batch::{BatchRows, field_type, only_row, sql_type};
 pub(crate) use builder::ColumnBuilder;
 pub(crate) use spelled::{TIME, UUID, from_text, has_own_text, to_text};
 

@@ -19,3 +19,4 @@ mod slt;
 mod stage;
 mod support;
 mod tpch;
+mod types;

@@ -236,6 +236,7 @@ placement_matrix!(
         temporary,
         transactions,
         types,
+        types_char,
         types_time,
         types_uuid,
         unique,

@@ -14,6 +14,7 @@ use mainstem_storage::{Error, Result};
 
 use super::stand_in::StandIn;
 use crate::error::from_datafusion;
+use crate::plan::shown;
 use crate::session::{Environment, Rows};
 use crate::sql::Target;
 
@@ -103,7 +104,7 @@ impl Returning {
     /// # Errors
     /// Those of its expressions, 53200.
     pub(super) fn finish(self, env: &mut Environment<'_>) -> Result<Rows> {
-        let plan = self.stand_in.plan(&self.plan, self.rows)?;
+        let plan = shown(self.stand_in.plan(&self.plan, self.rows)?)?;
         let running = env.start_in_order(&plan)?;
         let schema = running.schema;
         let memory = env.reservation("RETURNING");
