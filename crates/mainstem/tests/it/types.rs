@@ -29,7 +29,7 @@ fn row(connection: &Connection, id: Uuid) -> Option<(Option<Time>, Option<String
 fn parameters_and_rows_have_rust_types() {
     for point_path in ["on", "off"] {
         let connection = connection();
-        connection.execute(&format!("SET mainstem.point_path = {point_path}")).unwrap();
+        connection.execute(&format!("SET point_path = {point_path}")).unwrap();
         let (id, at): (Uuid, Time) = (ID.parse().unwrap(), "12:30:00.25".parse().unwrap());
         let insert = connection.prepare("INSERT INTO t VALUES ($1, $2, $3, $4)").unwrap();
         insert.execute((id, at, "ab  ", 1)).unwrap();

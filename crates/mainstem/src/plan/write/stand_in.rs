@@ -63,7 +63,8 @@ impl StandIn {
     /// Schema of the rows in hand: a position as the name of each column.
     fn schema(&self) -> SchemaRef {
         let field = |(at, (_, field)): (usize, &(Column, FieldRef))| {
-            Field::new(at.to_string(), field.data_type().clone(), true)
+            let named = Field::new(at.to_string(), field.data_type().clone(), true);
+            named.with_metadata(field.metadata().clone())
         };
         Arc::new(Schema::new(self.columns.iter().enumerate().map(field).collect::<Vec<_>>()))
     }

@@ -8,7 +8,7 @@ use mainstem_storage::schema::{Column, DataType, PUBLIC, RelationName, TableSche
 
 use crate::provider::{CATALOG, Cell, Names};
 use crate::sql::{INFORMATION, SYSTEM, columns_in, expression_of};
-use crate::value::sql_type;
+use crate::value::field_type;
 
 /// A view and the columns that it has.
 pub(in super::super) type ViewColumns = (RelationName, SchemaRef);
@@ -126,7 +126,7 @@ fn view_columns((name, schema): &ViewColumns) -> Vec<Vec<Cell>> {
     let row = |(at, field): (u32, &arrow::datatypes::FieldRef)| {
         let mut row = name_cells(name).to_vec();
         row.extend([field.name().clone().into(), at.into(), Cell::Null, "YES".into()]);
-        match sql_type(field.data_type()) {
+        match field_type(field) {
             Some(data_type) => row.extend(type_cells(data_type)),
             None => {
                 row.push(field.data_type().to_string().to_lowercase().into());
