@@ -141,7 +141,9 @@ impl Engine {
     /// `version` under `schema`, with a fresh delta for rows of it behind the present one, which is frozen. Under the lock.
     fn altered(&self, version: &TableVersion, schema: &Arc<TableSchema>, ts: CommitTs) -> TableVersion {
         let fresh = Arc::new(DeltaGeneration::new(self.next_container(), schema.clone()));
-        if let Some(active) = version.active_delta() {
+        // An empty one leaves the table. Were it frozen, it would be of no use if this commit comes to nothing: another one freezes
+        // a delta with rows before it appends, an empty one it takes as it is.
+        if let Some(active) = version.active_delta().filter(|active| active.rows() > 0) {
             active.freeze();
             active.count_as(&self.memory, MemoryKind::FrozenDeltas);
         }

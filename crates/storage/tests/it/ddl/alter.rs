@@ -457,3 +457,23 @@ fn a_stream_of_writers_keeps_nobody_from_it() {
     assert!(stage.rows().len() < written as usize);
     stage.check();
 }
+
+/// What was done under the lock for a commit that came to nothing is no obstacle to the next one.
+#[test]
+fn an_alter_that_loses_leaves_the_table_usable() {
+    for rows in [0, 5] {
+        let stage = Stage::new(definition("t", true, 7), Placement::Delta);
+        let (t, other) = (stage.t, create(&stage.db, "other", true, 7));
+        stage.commit(|txn| put(txn, t, &[], &simple(0..rows))).unwrap();
+        let mut loser = stage.begin();
+        loser.alter_table(t, &[add("c", int(7))]).unwrap();
+        loser.alter_table(other, &[add("c", int(7))]).unwrap();
+        stage.commit(|txn| txn.alter_table(other, &[add("d", int(7))]).map(drop)).unwrap();
+        assert_eq!(state(loser.commit()), "40001");
+        for id in 10..13 {
+            stage.commit(|txn| put(txn, t, &[], &simple([id]))).unwrap();
+        }
+        assert_eq!(stage.rows(), expect(&simple((0..rows).chain(10..13))));
+        stage.check();
+    }
+}
