@@ -26,6 +26,25 @@ fn the_first_committer_wins_a_row() {
     assert_eq!(contents(&db, t)[1].1, 1);
 }
 
+/// Nothing of the later one is inserted, so no key is in its way: the row itself is.
+#[test]
+fn the_first_committer_wins_a_row_that_both_delete() {
+    for (keyed, moved) in [(true, false), (true, true), (false, false), (false, true)] {
+        let db = memory();
+        let t = create(&db, "t", keyed, 7);
+        insert_and_commit(&db, t, 0..20);
+        let (mut a, mut b) = (begin(&db), begin(&db));
+        delete(&mut a, t, &[3]).unwrap();
+        delete(&mut b, t, &[3, 4]).unwrap();
+        a.commit().unwrap();
+        if moved {
+            db.flush(t).unwrap();
+        }
+        assert_eq!(state(b.commit()), "40001", "keyed: {keyed}, moved: {moved}");
+        assert_eq!(contents(&db, t), rows((0..20).filter(|id| *id != 3)));
+    }
+}
+
 /// Contract 2: statements check early. Where the row went meanwhile makes no difference.
 #[test]
 fn a_row_that_was_changed_since_the_snapshot_ends_the_statement() {

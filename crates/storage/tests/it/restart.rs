@@ -130,3 +130,36 @@ fn what_was_replayed_is_fsynced_before_orphans_are_removed() {
     assert!(at("create wal/") < at("remove data/0000000777.seg"), "{done:?}");
     assert_eq!(contents(&db, t), rows(0..10));
 }
+
+/// Nothing but the log tells of a merge before the next checkpoint: files of its key indexes are no orphans, and deletes of the time
+/// while it went on stay deletes.
+#[test]
+fn an_install_is_replayed_with_its_key_indexes_and_carried_deletes() {
+    for definition in keyed_definitions("t", 50) {
+        let disk = HeldDisk::default();
+        let db = Database::open_on(Arc::new(disk.clone()), options()).unwrap();
+        let t = create_as(&db, definition);
+        insert_and_commit(&db, t, 0..500);
+        disk.hold("data/");
+        std::thread::scope(|scope| {
+            let merge = scope.spawn(|| db.flush(t).unwrap());
+            disk.wait_for_sync("data/");
+            let mut txn = begin(&db);
+            assert_eq!(delete(&mut txn, t, &[7, 300, 499]).unwrap(), 3);
+            txn.commit().unwrap();
+            disk.release("data/");
+            merge.join().unwrap();
+        });
+        let before = contents(&db, t);
+        assert_eq!(before.len(), 497);
+        let killed = HeldDisk::on(disk.live.copy());
+        for _ in 0..2 {
+            let db = Database::open_on(Arc::new(killed.clone()), options()).unwrap();
+            assert_eq!(contents(&db, t), before);
+            assert!(db.verify().is_empty(), "{:?}", db.verify());
+            assert_eq!(state(insert(&mut begin(&db), t, &rows([8]))), "23505");
+            insert(&mut begin(&db), t, &rows([7, 300])).unwrap();
+            db.close().unwrap();
+        }
+    }
+}
