@@ -7,8 +7,8 @@ use arrow::compute::filter_record_batch;
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::limits;
 use mainstem_storage::row::Value;
-use mainstem_storage::schema::TableSchema;
-use mainstem_storage::{Error, Result};
+use mainstem_storage::schema::{Column, TableSchema};
+use mainstem_storage::{Error, ErrorKind, Result};
 
 use super::Connection;
 use crate::value::{ColumnBuilder, Params, ValueRef};
@@ -36,7 +36,10 @@ const KEPT_BYTES_MAX: usize = 64 << 20;
 #[derive(Debug)]
 pub struct Appender<'a> {
     connection: &'a Connection,
+    /// With the columns that rows have a value for.
     table: Arc<TableSchema>,
+    /// The columns that rows have a value for, by name; none means all.
+    named: Vec<String>,
     columns: Vec<ColumnBuilder>,
     /// Rows in `columns`.
     rows: usize,
@@ -52,7 +55,42 @@ pub struct Appender<'a> {
 impl<'a> Appender<'a> {
     pub(super) fn new(connection: &'a Connection, table: Arc<TableSchema>) -> Self {
         let columns = table.columns.iter().map(|column| ColumnBuilder::new(column.data_type)).collect();
-        Self { connection, table, columns, rows: 0, refused: Vec::new(), batches: Vec::new(), bytes: 0, inserted: 0 }
+        let named = Vec::new();
+        Self {
+            connection,
+            table,
+            named,
+            columns,
+            rows: 0,
+            refused: Vec::new(),
+            batches: Vec::new(),
+            bytes: 0,
+            inserted: 0,
+        }
+    }
+
+    pub(super) fn to_columns(connection: &'a Connection, table: &TableSchema, columns: &[&str]) -> Result<Self> {
+        let mut chosen: Vec<Column> = Vec::with_capacity(columns.len());
+        for name in columns {
+            let column = table.column_named(name).ok_or_else(|| {
+                Error::new(
+                    ErrorKind::NotFound,
+                    sqlstate::UNDEFINED_COLUMN,
+                    format!("column \"{name}\" of table \"{}\" does not exist", table.name),
+                )
+            })?;
+            if chosen.iter().any(|before| before.id == column.id) {
+                let message = format!("column \"{name}\" is named twice");
+                return Err(Error::invalid(sqlstate::DUPLICATE_COLUMN, message));
+            }
+            chosen.push(column.clone());
+        }
+        if chosen.is_empty() {
+            return Err(Error::invalid(sqlstate::SYNTAX, "an appender needs a column"));
+        }
+        let named = chosen.iter().map(|column| column.name.clone()).collect();
+        let chosen = Arc::new(TableSchema { columns: chosen, ..table.clone() });
+        Ok(Self { named, ..Self::new(connection, chosen) })
     }
 
     /// Adds a row: a value for each column, as for [`super::Statement::execute`]. A value of another type than its column's is
@@ -150,7 +188,7 @@ impl<'a> Appender<'a> {
         let batches = std::mem::take(&mut self.batches);
         self.bytes = 0;
         if !batches.is_empty() {
-            self.inserted += self.connection.append(&self.table, &batches)?;
+            self.inserted += self.connection.append(&self.table, &self.named, &batches)?;
         }
         Ok(())
     }

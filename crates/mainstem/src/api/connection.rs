@@ -294,9 +294,31 @@ impl Connection {
         Ok(Appender::new(self, schema))
     }
 
-    pub(super) fn append(&self, table: &TableSchema, batches: &[RecordBatch]) -> Result<u64> {
+    /// An appender to the columns `columns` of table `table`, in that order; the others take their defaults.
+    ///
+    /// ```
+    /// # fn main() -> mainstem::Result<()> {
+    /// let connection = mainstem::Database::in_memory()?.connect()?;
+    /// connection.execute("CREATE TABLE city (id SERIAL PRIMARY KEY, name TEXT, country TEXT DEFAULT 'DE')")?;
+    /// let mut appender = connection.appender_to_columns("city", &["name"])?;
+    /// appender.append_row(["Ulm"])?;
+    /// appender.append_row(["Jena"])?;
+    /// appender.finish()?;
+    /// let row = connection.query_row("SELECT id, country FROM city WHERE name = 'Jena'", ())?;
+    /// assert_eq!((row.get::<i32>(0)?, row.get::<String>(1)?), (2, "DE".to_owned()));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// 42P01, 42703 and 42701 for the columns.
+    pub fn appender_to_columns(&self, table: &str, columns: &[&str]) -> Result<Appender<'_>> {
+        Appender::to_columns(self, self.table(table)?.as_ref(), columns)
+    }
+
+    pub(super) fn append(&self, table: &TableSchema, named: &[String], batches: &[RecordBatch]) -> Result<u64> {
         let name = TableName { schema: Some(table.namespace.clone()), name: table.name.clone() };
-        self.session.lock().append(&name, batches)
+        self.session.lock().append(&name, named, batches)
     }
 
     pub(super) fn rollback(&self) {

@@ -174,7 +174,7 @@ pub(crate) fn describe(
         plan(typed).or(untyped).or_else(|_| plan(Parameters((0..types.len()).map(|_| Parameter::Null).collect())))?
     };
     let columns = match statement {
-        Statement::Query(_) => Some(planned.schema().inner().clone()),
+        Statement::Query(_) | Statement::Lock(_) => Some(planned.schema().inner().clone()),
         Statement::Insert(insert) => returned(env, transaction, &insert.target, &types)?,
         Statement::Update(update) => returned(env, transaction, &update.target, &types)?,
         Statement::Delete(delete) => returned(env, transaction, &delete.target, &types)?,

@@ -38,7 +38,7 @@ use mainstem_storage::{Error, ErrorKind, Result};
 
 use crate::error::from_panic;
 use crate::plan::{self, Created, Parameters, Written};
-use crate::sql::{Begin, Dropped, SettingStatement, Statement, TableName};
+use crate::sql::{Begin, Dropped, Lock, SettingStatement, Statement, TableName};
 use attempts::{Write, in_own_transaction};
 use copy::Stream;
 use savepoints::Savepoints;
@@ -250,13 +250,13 @@ impl Session {
         self.guarded(|session| session.dispatch(statement))
     }
 
-    /// Inserts `batches` into `table` as one statement.
-    pub(crate) fn append(&mut self, table: &TableName, batches: &[RecordBatch]) -> Result<u64> {
+    /// Inserts `batches` into the columns of `table` that `named` names, or all, as one statement.
+    pub(crate) fn append(&mut self, table: &TableName, named: &[String], batches: &[RecordBatch]) -> Result<u64> {
         self.guarded(|session| {
             if matches!(session.current, Current::Failed) {
                 return Err(failed());
             }
-            session.write(Some(table), &mut |env, transaction| plan::append(env, transaction, table, batches))
+            session.write(Some(table), &mut |env, transaction| plan::append(env, transaction, table, named, batches))
         })
     }
 
@@ -302,6 +302,7 @@ impl Session {
         }
         match statement {
             Statement::Query(query) => self.query("SELECT", Ast::Query(query)),
+            Statement::Lock(lock) => self.lock(&lock),
             Statement::Explain { statement, analyze, verbose } => self.explain(&statement, analyze, verbose),
             Statement::CreateTable(create) => {
                 let created =
@@ -460,6 +461,15 @@ impl Session {
             env.start(&plan::shown(plan)?)
         })?;
         Ok(Outcome::with_rows(tag, Rows::Running(running)))
+    }
+
+    fn lock(&mut self, lock: &Lock) -> Result<Outcome> {
+        if matches!(self.current, Current::None) {
+            // What it keeps others from ends with the statement.
+            return self.query("SELECT", Ast::Query(lock.query.clone()));
+        }
+        let rows = self.write(Some(&lock.table), &mut |env, transaction| plan::lock(env, transaction, lock))?;
+        Ok(Outcome::with_rows("SELECT", rows))
     }
 
     fn explain(&mut self, statement: &Statement, analyze: bool, verbose: bool) -> Result<Outcome> {

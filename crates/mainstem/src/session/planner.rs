@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrow::datatypes::SchemaRef;
 use datafusion::catalog::view::ViewTable;
 use datafusion::common::internal_err;
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::config::Dialect;
 use datafusion::execution::memory_pool::{FairSpillPool, MemoryConsumer, MemoryReservation, TrackConsumersPool};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
@@ -40,7 +41,12 @@ use crate::rules::{
     Blanks, CheckedArithmetic, NullableSubqueries, SpelledCasts, TypedLiterals, balance, bounded, checked_sum,
     name_twins, random_uuid,
 };
-use crate::sql::{CastTypes, INFORMATION, SYSTEM, TARGET_SCHEMA, TableName, stored_query, with_stored};
+use crate::sql::{
+    CastTypes, INFORMATION, RELATIONS_MAX, SYSTEM, TARGET_SCHEMA, TableName, state, stored_query, with_stored,
+};
+
+/// Views over one another: each level makes plans deeper, which are walked by recursion.
+const VIEWS_DEEP_MAX: usize = 32;
 
 /// Plans the statements of one connection.
 #[derive(Debug)]
@@ -147,14 +153,24 @@ impl Planner {
         balance(&mut statement);
         name_twins(&mut statement);
         let statement = PlannerStatement::Statement(Box::new(source.parameters.declare(statement)?));
-        let tables = self.tables(runtime, &statement, source)?;
+        let tables = self.tables(runtime, &statement, source, 0)?;
+        let has_views = !tables.queries.is_empty();
         self.catalog.set(tables);
         let plan = runtime.block_on(self.state.statement_to_plan(statement))?.map_err(|e| from_datafusion(&e))?;
+        if has_views {
+            check_size(&plan)?;
+        }
         source.parameters.fill(plan)
     }
 
     /// The tables that `statement` names.
-    fn tables(&self, runtime: &Runtime, statement: &PlannerStatement, source: &Source<'_>) -> Result<StatementTables> {
+    fn tables(
+        &self,
+        runtime: &Runtime,
+        statement: &PlannerStatement,
+        source: &Source<'_>,
+        depth: usize,
+    ) -> Result<StatementTables> {
         let catalog = source.transaction.catalog();
         let names = source.settings.names();
         let mut views = HashMap::new();
@@ -180,7 +196,7 @@ impl Planner {
                     let table = found.ok_or_else(|| undefined_table(&name))?;
                     let mut views = Vec::new();
                     for view in catalog.views().filter(|_| table == "columns") {
-                        let query = self.query_of_view(runtime, view, source)?;
+                        let query = self.query_of_view(runtime, view, source, depth)?;
                         views.push((view.name.clone(), query.logical_plan().schema().inner().clone()));
                     }
                     let rows = system::information(table, &catalog, names, &views)?;
@@ -192,7 +208,7 @@ impl Planner {
                         views.insert(table.id, source.transaction.view(table.id)?);
                     }
                     Some((full, Relation::View(view))) => {
-                        queries.insert(full, self.query_of_view(runtime, &view, source)?);
+                        queries.insert(full, self.query_of_view(runtime, &view, source, depth)?);
                     }
                     None if schema.is_none() && self.state.table_functions().contains_key(&name.name) => {}
                     None => {
@@ -209,15 +225,26 @@ impl Planner {
     }
 
     /// A view as DataFusion puts it into the queries that name it.
-    fn query_of_view(&self, runtime: &Runtime, view: &View, source: &Source<'_>) -> Result<Arc<ViewTable>> {
+    fn query_of_view(
+        &self,
+        runtime: &Runtime,
+        view: &View,
+        source: &Source<'_>,
+        depth: usize,
+    ) -> Result<Arc<ViewTable>> {
+        if depth == VIEWS_DEEP_MAX {
+            let message = format!("view \"{}\" stands below {VIEWS_DEEP_MAX} others", view.name);
+            return Err(Error::invalid(state::TOO_COMPLEX, message));
+        }
         with_stored(view.query.len(), || {
             let mut statement = Ast::Query(stored_query(&view.query)?);
             balance(&mut statement);
             name_twins(&mut statement);
             let statement = PlannerStatement::Statement(Box::new(statement));
-            let tables = self.tables(runtime, &statement, source)?;
+            let tables = self.tables(runtime, &statement, source, depth + 1)?;
             self.catalog.set(tables);
             let plan = runtime.block_on(self.state.statement_to_plan(statement))?.map_err(|e| from_datafusion(&e))?;
+            check_size(&plan)?;
             if plan.schema().fields().len() != view.columns.len() {
                 return Err(Error::internal(format!("view \"{}\" has lost a column", view.name)));
             }
@@ -286,4 +313,19 @@ impl Planner {
     pub(crate) fn forget(&self) {
         self.catalog.clear();
     }
+}
+
+/// Refuses a plan that views, each of them small, have made too large: it doubles with each that names another one twice.
+fn check_size(plan: &LogicalPlan) -> Result<()> {
+    let mut scans = 0;
+    let counted = plan.apply_with_subqueries(|plan| {
+        scans += usize::from(matches!(plan, LogicalPlan::TableScan(_)));
+        Ok(if scans > RELATIONS_MAX { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    });
+    counted.map_err(|e| from_datafusion(&e))?;
+    if scans > RELATIONS_MAX {
+        let message = format!("the statement reads more than {RELATIONS_MAX} tables, with those of its views");
+        return Err(Error::invalid(state::TOO_COMPLEX, message));
+    }
+    Ok(())
 }

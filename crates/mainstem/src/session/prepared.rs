@@ -104,6 +104,7 @@ impl Session {
         let parameters = template.parameters();
         template.with_statement(|statement| match statement {
             Statement::Query(_)
+            | Statement::Lock(_)
             | Statement::Insert(_)
             | Statement::Update(_)
             | Statement::Delete(_)
@@ -141,7 +142,7 @@ impl Session {
     /// Whether `statement` gives rows.
     pub(crate) fn gives_rows(&self, statement: &Statement) -> bool {
         match statement {
-            Statement::Query(_) | Statement::Explain { .. } => true,
+            Statement::Query(_) | Statement::Lock(_) | Statement::Explain { .. } => true,
             Statement::Insert(insert) => insert.target.gives_rows(),
             Statement::Update(update) => update.target.gives_rows(),
             Statement::Delete(delete) => delete.target.gives_rows(),

@@ -10,13 +10,15 @@ use datafusion::sql::sqlparser::ast::{
 use mainstem_storage::ids::{ColumnId, KeyId};
 use mainstem_storage::point::KeyedTable;
 use mainstem_storage::row::{Value, value_of};
-use mainstem_storage::schema::{Column, DataType, TableSchema};
+use mainstem_storage::schema::{DataType, TableSchema};
 
+use super::condition::Condition;
 use super::expression::{Expression, Node, Operator, StoredAs, is_assignable, is_integer, same_kind};
 use super::{Action, Key, Output, Short};
 use crate::plan::assign;
 use crate::sql::{
-    Assignments, EXCLUDED, Insert, Statement, TableName, Target, Update, fold, is_default, query_of, table_name,
+    Assignments, EXCLUDED, Insert, Statement, TableName, Target, Update, columns_in, expression_of, fold, is_default,
+    query_of, table_name,
 };
 
 /// What a compiler knows: the table, how the statement calls it, and the types of its parameters.
@@ -94,7 +96,9 @@ impl Short {
             return None;
         }
         let table = Arc::new(KeyedTable::by(schema, key)?);
-        Some(Self { table, action, output, columns: (0..schema.columns.len()).collect() })
+        let plain = Compiler { schema, key_columns, qualifier: &schema.name, parameters, in_arm: false };
+        let checks = plain.checks(&action)?;
+        Some(Self { table, action, output, columns: (0..schema.columns.len()).collect(), checks })
     }
 }
 
@@ -159,23 +163,27 @@ impl Compiler<'_> {
 
     fn insert(&self, insert: &Insert) -> Option<Action> {
         let values = insert.plain_values()?;
-        let left_out = |c: &&Column| !insert.columns.is_empty() && !insert.columns.contains(&c.name);
-        let computed = |c: &Column| c.default.is_some();
-        let counts = self.schema.columns.iter().any(|c| c.identity.is_some());
-        // Expressions of the table are for plans.
-        if counts || !self.schema.checks.is_empty() || self.schema.columns.iter().filter(left_out).any(computed) {
+        if self.schema.columns.iter().any(|c| c.identity.is_some()) {
             return None;
         }
         let width = if insert.columns.is_empty() { self.schema.columns.len() } else { insert.columns.len() };
         let position = |name: &String| self.schema.columns.iter().position(|c| c.name == *name);
         let named = insert.columns.iter().map(position).collect::<Option<Vec<_>>>()?;
-        let null = |data_type| Expression { node: Node::Literal(Value::Null), data_type };
+        let mut missing = Vec::with_capacity(self.schema.columns.len());
+        for (at, column) in self.schema.columns.iter().enumerate() {
+            missing.push(match &column.default {
+                Some(text) if !insert.columns.is_empty() && !insert.columns.contains(&column.name) => {
+                    self.assigned(&expression_of(text).ok()?, at, false)?
+                }
+                _ => Expression { node: Node::Literal(Value::Null), data_type: column.data_type },
+            });
+        }
         let mut rows = Vec::with_capacity(values.len());
         for row in values {
             if row.len() != width {
                 return None;
             }
-            let mut expressions: Vec<Expression> = self.schema.columns.iter().map(|c| null(c.data_type)).collect();
+            let mut expressions = missing.clone();
             for (at, expr) in row.iter().enumerate() {
                 let target = if insert.columns.is_empty() { at } else { *named.get(at)? };
                 *expressions.get_mut(target)? = self.assigned(expr, target, false)?;
@@ -187,10 +195,28 @@ impl Compiler<'_> {
 
     fn update(&self, update: &Update) -> Option<Action> {
         let (assignments, selection) = update.plain()?;
-        if !self.schema.checks.is_empty() {
-            return None;
-        }
         Some(Action::Update { key: self.key(selection)?, assignments: self.assignments(assignments)? })
+    }
+
+    /// The checks that a row written by `action` may break.
+    fn checks(&self, action: &Action) -> Option<Vec<Condition>> {
+        let changed: Option<Vec<&str>> = match action {
+            Action::Select { .. } | Action::Delete { .. } => return Some(Vec::new()),
+            Action::Insert { .. } => None,
+            Action::Update { assignments, .. } => {
+                let name = |(at, _): &(usize, Expression)| self.schema.columns.get(*at).map(|c| c.name.as_str());
+                Some(assignments.iter().filter_map(name).collect())
+            }
+        };
+        let mut checks = Vec::with_capacity(self.schema.checks.len());
+        for check in &self.schema.checks {
+            let expr = expression_of(&check.expression).ok()?;
+            // A row that is there fulfils them all.
+            if changed.as_ref().is_none_or(|changed| columns_in(&expr).iter().any(|c| changed.contains(&c.as_str()))) {
+                checks.push(self.condition(&expr)?);
+            }
+        }
+        Some(checks)
     }
 
     /// New values for columns, none of them of the key that the row is found by.

@@ -180,6 +180,9 @@ impl Short {
                 Fate::NotShort => return Ok(Answer::NotShort),
             }
         }
+        if !self.passes(&written) {
+            return Ok(Answer::NotShort);
+        }
         let answer = self.written(&written);
         drop(view);
         let mut writes = transaction.statement();
@@ -213,6 +216,9 @@ impl Short {
                     if or_planned(new.push_values(&values))?.is_none() {
                         return Ok(Answer::NotShort);
                     }
+                    if !self.passes(&new) {
+                        return Ok(Answer::NotShort);
+                    }
                     (Some(there), new)
                 }
                 Fate::LeaveOut => return Ok(self.written(&self.table.new_rows())),
@@ -233,7 +239,7 @@ impl Short {
                 return Ok(None);
             }
         }
-        Ok(Some(coming))
+        Ok(self.passes(&coming).then_some(coming))
     }
 }
 

@@ -28,6 +28,7 @@ use std::sync::Arc;
 use mainstem_storage::point::KeyedTable;
 use mainstem_storage::row::Value;
 
+use condition::Condition;
 use conflict::Conflict;
 use expression::Expression;
 
@@ -40,6 +41,8 @@ pub(crate) struct Short {
     output: Option<Output>,
     /// The positions of all columns.
     columns: Vec<usize>,
+    /// Checks that a row it writes may break: where one is not fulfilled, the plan has the message.
+    checks: Vec<Condition>,
 }
 
 /// The columns at these positions, under these names.

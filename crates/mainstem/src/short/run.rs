@@ -97,6 +97,19 @@ impl Short {
         Answer::Written { rows: rows.len() as u64, returned }
     }
 
+    /// Whether `rows` fulfil the checks; if not, or if only a plan knows, the plan has the message.
+    pub(super) fn passes(&self, rows: &RowBuffer) -> bool {
+        if self.checks.is_empty() {
+            return true;
+        }
+        rows.rows().all(|row| {
+            let values: Vec<Value> = self.columns.iter().map(|at| row.value(*at)).collect();
+            let scope = Scope { row: &values, ..Scope::default() };
+            // Unknown is fulfilled.
+            self.checks.iter().all(|check| matches!(check.evaluate(scope), Ok(Some(true) | None)))
+        })
+    }
+
     fn sought(&self, key: &Key, parameters: &[ValueRef<'_>]) -> Result<Sought> {
         let mut values = Vec::with_capacity(key.len());
         for part in key {
@@ -146,6 +159,9 @@ impl Short {
             if or_planned(push(&mut new, row, parameters))? != Some(true) {
                 return Ok(Answer::NotShort);
             }
+        }
+        if !self.passes(&new) {
+            return Ok(Answer::NotShort);
         }
         let answer = self.written(&new);
         let mut writes = transaction.statement();
@@ -234,7 +250,7 @@ impl Short {
         parameters: &[ValueRef<'_>],
     ) -> Result<Answer> {
         let mut new = self.table.new_rows();
-        if or_planned(push(&mut new, row, parameters))? != Some(true) {
+        if or_planned(push(&mut new, row, parameters))? != Some(true) || !self.passes(&new) {
             return Ok(Answer::NotShort);
         }
         let mut key = Vec::with_capacity(16);
@@ -279,7 +295,7 @@ impl Short {
         let Some(values) = assign(assignments, old, None, parameters) else { return Ok(None) };
         let mut new = self.table.new_rows();
         new.push_values(&values)?;
-        Ok(Some(new))
+        Ok(self.passes(&new).then_some(new))
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mainstem_storage::catalog::{ColumnDefinition, TableDefinition};
 use mainstem_storage::ids::TableId;
-use mainstem_storage::schema::{DataType, TableSchema};
+use mainstem_storage::schema::{Check, DataType, TableSchema};
 
 use super::Short;
 use crate::sql::{Statement, parse_template};
@@ -73,6 +73,37 @@ fn statements_on_a_whole_key_are_short() {
     ] {
         assert!(compiled(sql, &two, &parameters).is_some(), "{sql}");
     }
+}
+
+#[test]
+fn defaults_and_checks_are_compiled() {
+    let mut schema = TableSchema::clone(&table(&["k"]));
+    schema.columns[1].default = Some("7".into());
+    schema.columns[3].default = Some("'2020-01-01'".into());
+    let check = |name: &str, expression: &str| Check { name: name.into(), expression: expression.into() };
+    schema.checks = vec![check("a", "a > 0 AND a <> 13"), check("s", "s IS NULL OR s < 'x'")];
+    let parameters = [DataType::BigInt, DataType::Integer].map(Some);
+    let simple = Arc::new(schema.clone());
+    for sql in [
+        "INSERT INTO t (k) VALUES ($1)",
+        "INSERT INTO t (k, s) VALUES (1, 'a'), (2, NULL)",
+        "INSERT INTO t (k) VALUES (1) ON CONFLICT (k) DO UPDATE SET a = 3",
+        "UPDATE t SET a = $2 WHERE k = 1",
+    ] {
+        assert!(compiled(sql, &simple, &parameters).is_some(), "{sql}");
+    }
+    // A check that only a plan knows, of one column.
+    schema.checks.push(check("d", "extract(year FROM d) > 2000"));
+    let other = Arc::new(schema.clone());
+    assert!(compiled("UPDATE t SET a = 1 WHERE k = 1", &other, &parameters).is_some());
+    for sql in ["UPDATE t SET d = NULL WHERE k = 1", "INSERT INTO t (k) VALUES (1)"] {
+        assert!(compiled(sql, &other, &parameters).is_none(), "{sql}");
+    }
+    schema.checks.clear();
+    schema.columns[3].default = Some("CURRENT_DATE".into());
+    let volatile = Arc::new(schema);
+    assert!(compiled("INSERT INTO t (k) VALUES (1)", &volatile, &parameters).is_none());
+    assert!(compiled("INSERT INTO t VALUES (1, 2, 'a', NULL)", &volatile, &parameters).is_some());
 }
 
 #[test]

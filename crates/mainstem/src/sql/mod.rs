@@ -24,11 +24,11 @@ pub(crate) use ddl::{
     Truncate, expand_wildcards, item_names, qualify, query_text, read_by, stored_query,
 };
 pub(crate) use dml::{
-    Assignments, ConflictAction, ConflictTarget, DefaultCells, Delete, EXCLUDED, Insert, OnConflict, Overriding,
+    Assignments, ConflictAction, ConflictTarget, DefaultCells, Delete, EXCLUDED, Insert, Lock, OnConflict, Overriding,
     ROW_REF, TARGET_SCHEMA, Target, Update, any_row_of, ast_type, query_of, select_of,
 };
 pub(crate) use parse::{PreparedStatement, Script, Statement, Template, parse, parse_template};
-pub(crate) use refuse::check_query;
+pub(crate) use refuse::{RELATIONS_MAX, check_query};
 pub(crate) use settings::SettingStatement;
 pub use split::split_statements;
 pub(crate) use stored::{columns_in, expression_of, is_default, renamed_in, with_stored};

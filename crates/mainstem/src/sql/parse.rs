@@ -14,7 +14,7 @@ use super::dialect::MainstemDialect;
 use super::settings::{self, SettingStatement};
 use super::transaction::{self, Begin};
 use super::{
-    AlterTable, CreateSchema, CreateTable, CreateTableAs, CreateView, Delete, Drop, Insert, Overriding, Truncate,
+    AlterTable, CreateSchema, CreateTable, CreateTableAs, CreateView, Delete, Drop, Insert, Lock, Overriding, Truncate,
     Update, check_query, ddl, dml, fold, state,
 };
 use depth::check_depth;
@@ -35,6 +35,8 @@ const NESTING_MAX: usize = 100;
 pub(crate) enum Statement {
     /// SELECT, VALUES, WITH, TABLE.
     Query(Box<Query>),
+    /// SELECT ... FOR UPDATE, FOR SHARE.
+    Lock(Lock),
     /// EXPLAIN [ANALYZE] of a query or of the query that feeds a write.
     Explain { statement: Box<Statement>, analyze: bool, verbose: bool },
     /// CREATE TABLE.
@@ -280,6 +282,7 @@ pub(super) fn syntax(error: &ParserError) -> Error {
 fn convert(statement: ast::Statement, options_behind: Vec<ast::SqlOption>) -> Result<Statement> {
     Ok(match statement {
         ast::Statement::Query(query) if is_write(&query) => dml::with_in_front(*query)?,
+        ast::Statement::Query(query) if !query.locks.is_empty() => Statement::Lock(dml::lock(*query)?),
         ast::Statement::Query(query) => {
             check_query(&query)?;
             Statement::Query(query)

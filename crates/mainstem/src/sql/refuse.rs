@@ -11,7 +11,7 @@ use mainstem_storage::{Error, Result};
 use super::state;
 
 /// Tables and SELECTs of one statement. Planning walks them by recursion, in time that grows with the square.
-const RELATIONS_MAX: usize = 1_000;
+pub(crate) const RELATIONS_MAX: usize = 1_000;
 
 /// Looks through `query` and everything in it.
 ///

@@ -112,7 +112,7 @@ fn errors_say_what_to_do() {
         ("COPY t FROM '/no/such/file.csv'", ErrorKind::NotFound, "58P01"),
         ("SELEC", ErrorKind::Invalid, "42601"),
         ("SELECT 1 / 0", ErrorKind::Invalid, "22012"),
-        ("SELECT * FROM t FOR UPDATE", ErrorKind::Invalid, "0A000"),
+        ("SELECT * FROM t FOR UPDATE SKIP LOCKED", ErrorKind::Invalid, "0A000"),
         ("INSERT INTO t VALUES (1, 'b', 2)", ErrorKind::Constraint, "23505"),
         ("UPDATE t SET v = NULL", ErrorKind::Constraint, "23502"),
     ] {

@@ -58,7 +58,7 @@ fn errors_have_their_sqlstate() {
         ("CREATE TABLE u (a INTEGER UNIQUE NULLS NOT DISTINCT)", "0A000"),
         ("CREATE TABLE u (a INTEGER, PRIMARY KEY (b))", "42703"),
         ("DROP TABLE nowhere", "42P01"),
-        ("SELECT * FROM t FOR UPDATE", "0A000"),
+        ("SELECT * FROM t FOR UPDATE SKIP LOCKED", "0A000"),
         ("CREATE INDEX i ON t (n)", "0A000"),
         ("BEGIN ISOLATION LEVEL SERIALIZABLE", "0A000"),
         ("SET nonsense = 1", "42704"),
@@ -191,4 +191,24 @@ fn defaults_and_checks_hold_whoever_writes() {
     let row = connection.query_row("SELECT count(*), CAST(sum(v) AS BIGINT) FROM t", ()).unwrap();
     // 1: 5, 2: NULL, 10: 1, 11: 5, 30: 1, 40 and 41: 5
     assert_eq!((row.get::<i64>(0).unwrap(), row.get::<i64>(1).unwrap()), (7, 22));
+}
+
+/// Views that double one another, and a long chain of them, are refused before they take all time or all of a stack.
+#[test]
+fn views_over_views_have_an_end() {
+    let db = quiet();
+    let c = db.connect().unwrap();
+    c.execute("CREATE TABLE t (k INTEGER); INSERT INTO t VALUES (1)").unwrap();
+    c.execute("CREATE VIEW d0 AS SELECT k FROM t").unwrap();
+    let refused = (1..20).find(|n| {
+        let sql = format!("CREATE VIEW d{n} AS SELECT a.k FROM d{0} AS a, d{0} AS b", n - 1);
+        code(&c, &sql) != "no error"
+    });
+    let n = refused.unwrap();
+    assert_eq!(code(&c, &format!("SELECT a.k FROM d{0} AS a, d{0} AS b", n - 1)), "54001");
+    c.execute("CREATE VIEW c0 AS SELECT k FROM t").unwrap();
+    let refused = (1..50).find(|n| code(&c, &format!("CREATE VIEW c{n} AS SELECT k FROM c{}", n - 1)) != "no error");
+    let n = refused.unwrap();
+    assert!(n > 20, "{n}");
+    assert_eq!(rows(&c, &format!("SELECT k FROM c{}", n - 1)), ["1"]);
 }

@@ -218,6 +218,7 @@ placement_matrix!(
         delete,
         errors,
         expressions,
+        for_update,
         identity,
         information_schema,
         insert,

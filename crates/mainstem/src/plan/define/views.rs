@@ -65,7 +65,7 @@ pub(crate) fn create_view(env: &mut Environment<'_>, transaction: &mut Transacti
     let text = query_text(&query)?;
     let view = View { name: name.clone(), columns: shape.iter().map(|(name, _)| name.clone()).collect(), query: text };
     if there.is_none() {
-        return transaction.create_view(view);
+        return all_or_nothing(transaction, |transaction| put(env, transaction, view, &shape));
     }
     let before = shape_of_view(env, transaction, &name)?;
     check_extends(&before, &shape)?;
@@ -76,8 +76,18 @@ pub(crate) fn create_view(env: &mut Environment<'_>, transaction: &mut Transacti
     }
     all_or_nothing(transaction, |transaction| {
         transaction.drop_view(&name)?;
-        transaction.create_view(view)
+        put(env, transaction, view, &shape)
     })
+}
+
+/// Makes `view`, which must give what its query gave.
+fn put(env: &mut Environment<'_>, transaction: &mut Transaction, view: View, shape: &Shape) -> Result<()> {
+    let name = view.name.clone();
+    transaction.create_view(view)?;
+    if shape_of_view(env, transaction, &name)? == *shape {
+        return Ok(());
+    }
+    Err(Error::unsupported(format_args!("this query as that of view \"{name}\"")))
 }
 
 /// `query` with full names and without `*` where it gives the columns.

@@ -4,6 +4,7 @@
 //! CONFLICT, `returning` keeps the rows and computes what the statement gives back, before its writes are applied.
 
 mod conflict;
+mod lock;
 mod returning;
 mod stand_in;
 
@@ -27,6 +28,7 @@ use crate::provider::Names;
 use crate::session::{Environment, Rows, Running};
 use crate::sql::{Assignments, DefaultCells, Delete, Insert, Overriding, Statement, TableName, Update, is_default};
 use conflict::{Conflicts, Settled};
+pub(crate) use lock::lock;
 use returning::Returning;
 pub(super) use stand_in::check_projection;
 use stand_in::check_row_wise;
@@ -365,28 +367,33 @@ pub(crate) fn delete(env: &mut Environment<'_>, transaction: &mut Transaction, d
     sink.finish(env, transaction, deleted)
 }
 
-/// Inserts `batches`, which have the columns of `table` in order.
+/// Inserts `batches`, which have the columns that `named` names, or all, in order.
 pub(crate) fn append(
     env: &mut Environment<'_>,
     transaction: &mut Transaction,
     table: &TableName,
+    named: &[String],
     batches: &[RecordBatch],
 ) -> Result<u64> {
     let table = table_of(env.settings.names(), transaction, table)?;
-    let expressions = Expressions::compile(env, transaction, &table, |_| false)?;
+    let given = if named.is_empty() { table.columns.len() } else { named.len() };
+    let sources = sources_of(&table, named, given)?;
+    let takes_default = |at: usize| sources.get(at) == Some(&Source::Default);
+    let mut expressions = Expressions::compile(env, transaction, &table, takes_default)?;
     let mut writes = transaction.statement();
     for batch in batches {
-        if batch.num_columns() != table.columns.len() {
+        if batch.num_columns() != given {
             return Err(Error::invalid(
                 sqlstate::TYPE_MISMATCH,
                 format!("a batch of {} columns for table \"{}\"", batch.num_columns(), table.name),
             ));
         }
-        let mut values = Vec::with_capacity(table.columns.len());
-        for (array, column) in batch.columns().iter().zip(&table.columns) {
-            check(array.data_type(), false, column)?;
-            values.push(assign(array, column)?);
+        for (column, source) in table.columns.iter().zip(&sources) {
+            if let Some(array) = source.given().and_then(|at| batch.columns().get(at)) {
+                check(array.data_type(), false, column)?;
+            }
         }
+        let values = expressions.fill(transaction, batch.columns(), &sources, batch.num_rows())?;
         writes.insert(&table, &expressions.checked(values)?)?;
     }
     let inserted = writes.inserted();
@@ -402,6 +409,7 @@ pub(crate) fn explained(
 ) -> Result<(Box<Query>, Option<Arc<TableSchema>>)> {
     match statement {
         Statement::Query(query) => Ok((query.clone(), None)),
+        Statement::Lock(lock) => Ok((lock.query.clone(), None)),
         Statement::Insert(insert) => {
             let table = table_of(names, transaction, &insert.target.table)?;
             Ok((insert.query(&table), None))

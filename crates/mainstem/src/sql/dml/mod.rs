@@ -8,6 +8,7 @@
 mod assignments;
 mod delete;
 mod insert;
+mod lock;
 mod select;
 mod target;
 mod update;
@@ -20,12 +21,14 @@ use super::parse::Statement;
 
 pub(super) use delete::delete;
 pub(super) use insert::insert;
+pub(super) use lock::lock;
 pub(crate) use select::{any_row_of, query_of, select_of};
 pub(super) use update::update;
 
 pub(crate) use assignments::Assignments;
 pub(crate) use delete::Delete;
 pub(crate) use insert::{ConflictAction, ConflictTarget, DefaultCells, Insert, OnConflict, Overriding, ast_type};
+pub(crate) use lock::Lock;
 pub(crate) use target::Target;
 pub(crate) use update::Update;
 

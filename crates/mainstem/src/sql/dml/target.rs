@@ -111,7 +111,7 @@ impl Target {
 }
 
 /// What the columns of a table in FROM are qualified with.
-fn name_of(factor: &TableFactor) -> Option<String> {
+pub(super) fn name_of(factor: &TableFactor) -> Option<String> {
     match factor {
         TableFactor::Table { alias: Some(alias), .. }
         | TableFactor::Derived { alias: Some(alias), .. }

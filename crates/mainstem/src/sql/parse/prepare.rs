@@ -82,7 +82,11 @@ pub(super) fn prepare(
 /// Whether a statement is of a kind that can have parameters.
 pub(super) fn takes_parameters(statement: &Statement) -> bool {
     match statement {
-        Statement::Query(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => true,
+        Statement::Query(_)
+        | Statement::Lock(_)
+        | Statement::Insert(_)
+        | Statement::Update(_)
+        | Statement::Delete(_) => true,
         Statement::Explain { statement, .. } => takes_parameters(statement),
         _ => false,
     }
