@@ -67,12 +67,12 @@ impl Driver {
             return Ok(());
         }
         let (id, _, shape) = tables[usize::from(table) % tables.len()].clone();
-        session.pending.looked = true;
         let added = self.history.columns(&session.pending, id);
         let before = self.history.rows(&session.pending, id);
         let made = Made { shape, added: added.count() };
         let effect = effect(&mut StdRng::seed_from_u64(seed), &mut self.history, made, &before, write);
         if !effect.deletes.is_empty() || !effect.inserts.is_empty() {
+            session.pending.looked = true;
             let expected = match expected(shape, &before, &effect) {
                 // What others changed shows at once, before anything is inserted.
                 _ if !session.read_only && self.history.is_lost(&session.pending, id, &effect.deletes) => {
