@@ -6,7 +6,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::ids::KeyId;
 use crate::row::key::KeyCodec;
 use crate::row::{Value, array_of};
-use crate::schema::TableSchema;
+use crate::schema::{DataType, TableSchema};
 
 /// 23505 for `key`, the bytes of key `id` of `schema`'s table.
 #[must_use]
@@ -36,16 +36,42 @@ fn values_of(schema: &TableSchema, id: KeyId, key: &[u8]) -> Result<Vec<String>>
         let Some(column) = schema.column(*id) else { continue };
         shown.push(match value {
             Value::Boolean(value) => if *value { "t" } else { "f" }.to_owned(),
+            Value::Uuid(bits) => uuid(bits.to_be_bytes()),
             Value::Bytes(bytes) => bytes.iter().fold("\\x".to_owned(), |text, byte| text + &format!("{byte:02x}")),
             Value::Real(value) => float(f64::from(*value), value.to_string(), format!("{value:e}"), 6),
             Value::Double(value) => float(*value, value.to_string(), format!("{value:e}"), 15),
             value => {
                 let array = array_of(std::iter::once(value), column.data_type)?;
-                ArrayFormatter::try_new(&array, &options)?.value(0).try_to_string()?
+                let text = ArrayFormatter::try_new(&array, &options)?.value(0).try_to_string()?;
+                match column.data_type {
+                    DataType::Time | DataType::Timestamp | DataType::TimestampTz => without_zeros(&text),
+                    _ => text,
+                }
             }
         });
     }
     Ok(shown)
+}
+
+fn uuid(bytes: [u8; 16]) -> String {
+    let mut text = String::with_capacity(36);
+    for (at, byte) in bytes.iter().enumerate() {
+        if matches!(at, 4 | 6 | 8 | 10) {
+            text.push('-');
+        }
+        text += &format!("{byte:02x}");
+    }
+    text
+}
+
+/// A time of day, perhaps with a zone behind it, without zeros at the end of its fraction.
+fn without_zeros(text: &str) -> String {
+    let Some((whole, fraction)) = text.split_once('.') else { return text.to_owned() };
+    let (fraction, zone) = fraction.split_at(fraction.find('+').unwrap_or(fraction.len()));
+    match fraction.trim_end_matches('0') {
+        "" => format!("{whole}{zone}"),
+        fraction => format!("{whole}.{fraction}{zone}"),
+    }
 }
 
 /// `value` as PostgreSQL spells it: `plain`, or with an exponent if it has `digits` before the point or five zeros behind it.
