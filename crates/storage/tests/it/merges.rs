@@ -192,15 +192,20 @@ fn flushes_go_on_beside_a_long_merge() {
 fn a_long_merge_does_not_hold_writers_up() {
     let disk = HeldDisk::default();
     let memory_limit = 4 << 20;
-    let options = mainstem_storage::settings::OpenOptions { background: true, memory_limit, ..options() };
-    let db = Database::open_on(Arc::new(disk.clone()), options).unwrap();
+    let options = mainstem_storage::settings::OpenOptions { memory_limit, ..options() };
+    let db = Database::open_on(Arc::new(disk.clone()), options.clone()).unwrap();
     let t = two_runs(&db, "t");
     let busy = create_as(&db, {
         let mut definition = definition("busy", true, 1_000);
         definition.options.delta_rows = 1_000;
         definition
     });
+    db.close().unwrap();
+    drop(db);
     disk.hold("data/");
+    // Only now, or the background would have merged the runs before the disk is held.
+    let options = mainstem_storage::settings::OpenOptions { background: true, ..options };
+    let db = Database::open_on(Arc::new(disk.clone()), options).unwrap();
     std::thread::scope(|scope| {
         let merge = scope.spawn(|| db.merge(t).unwrap());
         let held = disk.hold_first_only("data/");
