@@ -13,7 +13,7 @@ use crate::ids::{CommitTs, SchemaVersion, TableId};
 use crate::limits;
 use crate::main_store::Run;
 use crate::settings::Synchronous;
-use crate::txn::WriteSet;
+use crate::txn::{DdlChange, WriteSet};
 use crate::version::{Root, Snapshot, TableVersion};
 use crate::wal::{NewRecord, RecordKind, Reservation};
 
@@ -154,6 +154,9 @@ impl Engine {
         // From here on nothing may fail: the record is in the log.
         #[cfg(test)]
         super::tests::panic_if_wanted();
+        for version in root.edited_tables(prepared) {
+            self.seal(version);
+        }
         let mut defect = None;
         for (table, (delta, version)) in prepared.tables.iter().zip(&targets) {
             if !table.rows.is_empty() {
@@ -208,7 +211,7 @@ impl Engine {
             .active_delta()
             .is_some_and(|delta| delta.rows() > 0 && (delta.is_due() || !delta.has_room(rows, bytes)));
         if full {
-            let mut frozen = self.frozen(&version);
+            let mut frozen = self.with_fresh_delta(&version);
             frozen.valid_from = ts;
             version = Arc::new(frozen);
             edited = true;
@@ -241,6 +244,16 @@ struct NextRoot<'a> {
 }
 
 impl NextRoot<'_> {
+    /// What `prepared` has made of the tables it changes, if it has edited any.
+    fn edited_tables<'a>(&'a self, prepared: &'a Prepared) -> impl Iterator<Item = &'a Arc<TableVersion>> {
+        let altered = prepared.ddl.iter().filter_map(|change| match change {
+            DdlChange::Alter { after, .. } => Some(after.id),
+            _ => None,
+        });
+        let tables = altered.chain(prepared.tables.iter().map(|table| table.schema.id));
+        tables.filter_map(|id| self.edited.as_ref()?.tables.get(&id))
+    }
+
     fn get(&self) -> &Root {
         self.edited.as_ref().unwrap_or(self.present)
     }

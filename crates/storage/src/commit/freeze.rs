@@ -22,19 +22,24 @@ impl Engine {
         if version.active_delta().is_none_or(|delta| delta.rows() == 0) {
             return Ok(false);
         }
-        let frozen = self.frozen(version);
+        let frozen = self.with_fresh_delta(version);
+        self.seal(&frozen);
         self.timeline.replace_newest(Arc::new(replace(&root, frozen)));
         Ok(true)
     }
 
-    /// `version` with its active delta frozen and a fresh one behind it. Under the lock.
-    pub(super) fn frozen(&self, version: &TableVersion) -> TableVersion {
-        let fresh = DeltaGeneration::new(self.next_container(), version.schema.clone());
-        if let Some(active) = version.active_delta() {
-            active.freeze();
-            active.count_as(&self.memory, MemoryKind::FrozenDeltas);
+    /// `version` with a fresh delta behind the active one, which takes rows until [`Engine::seal`].
+    pub(super) fn with_fresh_delta(&self, version: &TableVersion) -> TableVersion {
+        version.with_freeze(Arc::new(DeltaGeneration::new(self.next_container(), version.schema.clone())))
+    }
+
+    /// Ends appends to all deltas of `version` but the active one. Under the lock, when nothing keeps `version` from being
+    /// published: were it thrown away, the version before it would be left with an active delta that takes no rows.
+    pub(super) fn seal(&self, version: &TableVersion) {
+        for delta in version.frozen_deltas().iter().filter(|delta| !delta.is_frozen()) {
+            delta.freeze();
+            delta.count_as(&self.memory, MemoryKind::FrozenDeltas);
         }
-        version.with_freeze(Arc::new(fresh))
     }
 }
 

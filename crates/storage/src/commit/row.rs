@@ -73,6 +73,9 @@ impl Engine {
         };
         let position = self.log.append(space, new)?;
         // From here on nothing may fail: the record is in the log.
+        if edited {
+            self.seal(&version);
+        }
         let mut defect = None;
         if let Some(row) = write.deleted {
             match version.container(row.container()) {

@@ -179,3 +179,25 @@ fn a_schema_change_in_between_is_a_conflict() {
         }
     }
 }
+
+/// A commit that fails has changed nothing: a table it was to alter takes rows as before.
+#[test]
+fn a_failed_schema_change_leaves_deltas_that_take_rows() {
+    for keyed in [true, false] {
+        let db = memory();
+        let [a, b] = ["a", "b"].map(|name| create(&db, name, keyed, 500));
+        insert_and_commit(&db, a, 0..2);
+        let rename = |txn: &mut Transaction, table, name: &str| {
+            txn.alter_table(table, &[TableChange::Rename(name.into())]).unwrap();
+        };
+        let mut txn = begin(&db);
+        rename(&mut txn, a, "c");
+        rename(&mut txn, b, "d");
+        let mut first = begin(&db);
+        rename(&mut first, b, "e");
+        first.commit().unwrap();
+        assert_eq!(state(txn.commit()), "40001");
+        insert_row(&db, a, (2, 1, None));
+        assert_eq!(ids(&db, a), [0, 1, 2]);
+    }
+}

@@ -7,7 +7,7 @@
 //!    as they are now, so that no stream of writers keeps them from it (contract 2).
 //! 2. [`Engine::note_ddl`], behind the record: what the commit state remembers of tables and their numbers.
 //!
-//! ALTER freezes the active delta and goes on with one of the next schema version; no container is rewritten (contract 1). TRUNCATE
+//! ALTER leaves the active delta frozen ([`Engine::seal`], behind the record) and goes on with one of the next schema version; no container is rewritten (contract 1). TRUNCATE
 //! makes a version without containers: older snapshots keep theirs, a merge of what was in it finds its inputs gone and is
 //! discarded, and a row that an older writer names is nowhere, which is a conflict (contract 3).
 //!
@@ -138,15 +138,9 @@ impl Engine {
         Ok(())
     }
 
-    /// `version` under `schema`, with a fresh delta for rows of it behind the present one, which is frozen. Under the lock.
+    /// `version` under `schema`, with a fresh delta for rows of it behind the present one. Under the lock.
     fn altered(&self, version: &TableVersion, schema: &Arc<TableSchema>, ts: CommitTs) -> TableVersion {
         let fresh = Arc::new(DeltaGeneration::new(self.next_container(), schema.clone()));
-        // An empty one leaves the table. Were it frozen, it would be of no use if this commit comes to nothing: another one freezes
-        // a delta with rows before it appends, an empty one it takes as it is.
-        if let Some(active) = version.active_delta().filter(|active| active.rows() > 0) {
-            active.freeze();
-            active.count_as(&self.memory, MemoryKind::FrozenDeltas);
-        }
         version.altered(schema.clone(), ts, fresh)
     }
 
