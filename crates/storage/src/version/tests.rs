@@ -146,7 +146,7 @@ fn versions_keep_runs_in_order_of_age() {
 /// timestamp, and whoever asks what is needed learns of all that stand below the mark he is told.
 #[test]
 fn snapshots_are_taken_and_registered_in_one_step() {
-    const COMMITS: u64 = 30_000;
+    const COMMITS: u64 = 100_000;
     let timeline = Timeline::new(root(0), CommitTs::ZERO);
     let told = parking_lot::Mutex::new(vec![CommitTs::ZERO]);
     let done = std::sync::atomic::AtomicBool::new(false);
@@ -154,14 +154,21 @@ fn snapshots_are_taken_and_registered_in_one_step() {
         for reader in 0..3 {
             let (timeline, told, done) = (&timeline, &told, &done);
             scope.spawn(move || {
+                // Held for a while: who is asked what is needed meanwhile must know of them.
+                let mut held = std::collections::VecDeque::new();
                 while !done.load(std::sync::atomic::Ordering::Relaxed) {
                     let base = if reader == 0 { Base::Applied } else { Base::Visible };
                     let snapshot = timeline.snapshot(base, reader == 0);
-                    let ts = snapshot.ts();
-                    assert_eq!(snapshot.root().valid_from.0, ts.0 / 3 * 3);
+                    assert_eq!(snapshot.root().valid_from.0, snapshot.ts().0 / 3 * 3);
+                    assert!(reader > 0 || timeline.oldest_writer() <= snapshot.ts());
+                    held.push_back(snapshot);
                     let needed = told.lock().clone();
-                    assert!(needed.last() <= Some(&ts) || needed.contains(&ts), "{ts:?} is missing in {needed:?}");
-                    assert!(reader > 0 || timeline.oldest_writer() <= ts);
+                    for ts in held.iter().map(|snapshot| snapshot.ts()) {
+                        assert!(needed.last() <= Some(&ts) || needed.contains(&ts), "{ts:?} is missing in {needed:?}");
+                    }
+                    if held.len() > 20 {
+                        held.pop_front();
+                    }
                 }
             });
         }
