@@ -95,7 +95,7 @@ fn what_is_not_understood_is_refused() {
         ("SELECT 1 OVERRIDING SYSTEM VALUE VALUES (1)", "42601"),
         ("UPDATE t OVERRIDING SYSTEM VALUE SELECT 1", "42601"),
         ("CREATE TABLE t (a INTEGER PRIMARY KEY, b INTEGER PRIMARY KEY)", "42P16"),
-        ("CREATE TABLE t (a CHAR(3))", "0A000"),
+        ("CREATE TABLE t (a TIME(3))", "0A000"),
         ("CREATE TABLE t (a NUMERIC)", "0A000"),
         ("CREATE TABLE t (a DECIMAL(39,2))", "22023"),
         ("CREATE TABLE t (a TIMESTAMP(3))", "0A000"),
