@@ -39,7 +39,7 @@ use crate::provider::{
 };
 use crate::rules::{
     Blanks, CheckedArithmetic, NullableSubqueries, SpelledCasts, TypedLiterals, balance, bounded, checked_sum,
-    name_twins, random_uuid,
+    name_twins, random_uuid, tell_tables_apart,
 };
 use crate::sql::{
     CastTypes, INFORMATION, RELATIONS_MAX, SYSTEM, TARGET_SCHEMA, TableName, state, stored_query, with_stored,
@@ -102,6 +102,10 @@ pub(crate) fn template(options: &OpenOptions, threads: usize) -> Result<SessionS
     if let Some(texts) = state.scalar_functions().get("uuid").cloned() {
         state.register_udf(Arc::new(random_uuid(texts))).map_err(|e| from_datafusion(&e))?;
     }
+    // Their formats are not those of SQL: one of PostgreSQL's would be given back as it is.
+    for name in ["to_char", "date_format"] {
+        state.deregister_udf(name).map_err(|e| from_datafusion(&e))?;
+    }
     let functions: Vec<_> = state.scalar_functions().values().cloned().collect();
     for function in functions {
         state.register_udf(bounded(function, &pool)).map_err(|e| from_datafusion(&e))?;
@@ -152,6 +156,8 @@ impl Planner {
         self.state.mark_start_execution();
         balance(&mut statement);
         name_twins(&mut statement);
+        let (known, names) = (source.transaction.catalog(), source.settings.names());
+        tell_tables_apart(&mut statement, &|name| names.find(&known, name).map(|(full, _)| full))?;
         let statement = PlannerStatement::Statement(Box::new(source.parameters.declare(statement)?));
         let tables = self.tables(runtime, &statement, source, 0)?;
         let has_views = !tables.queries.is_empty();

@@ -1,5 +1,6 @@
 //! Phases (b) and (c) of a commit: under the lock, then the wait.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -44,7 +45,9 @@ impl Engine {
         }
         self.check_writable()?;
         self.wait_for_room()?;
-        let tables: Vec<TableId> = writes.tables.keys().copied().collect();
+        let changed = writes.ddl.iter().filter_map(DdlChange::table);
+        let tables: BTreeSet<TableId> = writes.tables.keys().copied().chain(changed).collect();
+        let tables = Vec::from_iter(tables);
         self.turns.pass(&tables);
         let mut prepared = Prepared::new(self, snapshot, writes)?;
         let ts = self.apply_in_turn(&tables, &mut prepared, snapshot, synchronous)?;

@@ -1,9 +1,11 @@
 //! Savepoints: the state of a transaction's writes, to come back to.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::catalog::Catalog;
 use crate::error::{Error, Result};
+use crate::ids::{ColumnId, TableId};
 use crate::transaction::Transaction;
 use crate::txn::{OwnKeys, TableWrites, WriteSet};
 
@@ -14,6 +16,8 @@ pub struct Savepoint {
     number: u64,
     writes: WriteSet,
     catalog: Arc<Catalog>,
+    /// How far it counted by itself.
+    numbers: BTreeMap<(TableId, ColumnId), u64>,
 }
 
 /// The savepoints of a transaction that it can come back to.
@@ -31,7 +35,8 @@ impl Transaction {
         self.savepoints.last += 1;
         let number = self.savepoints.last;
         self.savepoints.numbers.push(number);
-        Savepoint { number, writes: self.writes.clone(), catalog: self.catalog.clone() }
+        let numbers = self.numbers.get().map(|numbers| numbers.lock().clone()).unwrap_or_default();
+        Savepoint { number, writes: self.writes.clone(), catalog: self.catalog.clone(), numbers }
     }
 
     /// Undoes everything since `mark`, and forgets the savepoints made since; `mark` stands. Costs as much as what is undone, as
@@ -43,6 +48,14 @@ impl Transaction {
         let at = self.place_of(mark)?;
         self.savepoints.numbers.truncate(at + 1);
         self.catalog = mark.catalog.clone();
+        if !mark.numbers.is_empty() {
+            // Numbers drawn since are lost, but those from before are taken, though a TRUNCATE that is undone began anew.
+            let mut numbers = self.numbers.get_or_init(Box::default).lock();
+            for (column, taken) in &mark.numbers {
+                let now = numbers.entry(*column).or_default();
+                *now = (*now).max(*taken);
+            }
+        }
         let undone = std::mem::replace(&mut self.writes, mark.writes.clone());
         self.keys.retain(|table, _| mark.writes.tables.contains_key(table));
         for (table, then) in &mark.writes.tables {

@@ -143,10 +143,8 @@ fn check_counts(table: &TableSchema, named: &[String], given: usize) -> Result<(
     let wanted = if named.is_empty() { table.columns.len() } else { named.len() };
     let message = if given > wanted {
         format!("INSERT has more expressions ({given}) than target columns ({wanted})")
-    } else if given < wanted {
-        format!(
-            "INSERT has more target columns ({wanted}) than expressions ({given}); name the columns that get a value"
-        )
+    } else if given < wanted && !named.is_empty() {
+        format!("INSERT has more target columns ({wanted}) than expressions ({given})")
     } else {
         return Ok(());
     };

@@ -71,9 +71,9 @@ impl VisitorMut for Qualify<'_> {
     }
 }
 
-/// Gives the tables of `query` the full names that `resolve` knows.
-pub(crate) fn qualify(query: &mut Query, resolve: &dyn Fn(&TableName) -> Option<RelationName>) {
-    let _: ControlFlow<()> = VisitMut::visit(query, &mut Qualify { resolve, scopes: Vec::new() });
+/// Gives the tables of `tree`, a query or a statement, the full names that `resolve` knows.
+pub(crate) fn qualify(tree: &mut impl VisitMut, resolve: &dyn Fn(&TableName) -> Option<RelationName>) {
+    let _: ControlFlow<()> = VisitMut::visit(tree, &mut Qualify { resolve, scopes: Vec::new() });
 }
 
 /// The full names in the stored query `text`: what a view reads, system tables aside.

@@ -133,7 +133,11 @@ impl Engine {
             DdlChange::DropNamespace(name) => {
                 root.catalog = catalog.without_namespace(name).map_err(|_| catalog_conflict())?.into();
             }
-            DdlChange::TakeNumbers { .. } => {}
+            // Whoever takes the rows as they are has not been told that the column is gone; a restart would stop at the record.
+            DdlChange::TakeNumbers { table, column, .. } => {
+                let counts = catalog.table(*table).and_then(|schema| schema.column(*column)?.identity);
+                counts.ok_or_else(catalog_conflict)?;
+            }
         }
         Ok(())
     }

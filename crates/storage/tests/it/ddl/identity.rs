@@ -146,6 +146,50 @@ fn truncate_can_begin_anew() {
     }
 }
 
+/// A transaction that counts by itself comes back to a savepoint: what it drew before is taken, whatever began anew since.
+#[test]
+fn numbers_of_a_transaction_outlive_its_savepoints() {
+    for placement in PLACEMENTS {
+        let mut stage = Stage::new(numbered(DataType::BigInt, 1, 1), placement);
+        let t = stage.t;
+        assert_eq!(draw(&stage, 5), [1, 2, 3, 4, 5]);
+        let mut txn = stage.begin();
+        txn.truncate(t, true).unwrap();
+        assert_eq!(txn.next_identity_values(t, ID, 3).unwrap(), [1, 2, 3]);
+        let mark = txn.savepoint();
+        txn.truncate(t, true).unwrap();
+        assert_eq!(txn.next_identity_values(t, ID, 1).unwrap(), [1]);
+        txn.truncate(t, true).unwrap();
+        txn.rollback_to(&mark).unwrap();
+        put_blindly(&mut txn, t, &[vec![int(3), int(1)]]).unwrap();
+        txn.commit().unwrap();
+        stage.place();
+        assert_eq!(draw(&stage, 1), [4], "{placement:?}");
+    }
+}
+
+/// A TRUNCATE takes the rows as they are; numbers it drew for a column that is gone by then would be of no use to a restart.
+#[test]
+fn numbers_for_a_column_that_goes_meanwhile_are_a_conflict() {
+    for placement in PLACEMENTS {
+        let mut stage = Stage::new(numbered(DataType::BigInt, 1, 1), placement);
+        let t = stage.t;
+        let identity = Some(Identity { always: true, start: 1, increment: 1 });
+        let column = ColumnDefinition { identity, ..ColumnDefinition::new("n", DataType::BigInt, true) };
+        let add = TableChange::AddColumn { column, missing_value: Value::Null };
+        stage.commit(|txn| txn.alter_table(t, &[add]).map(drop)).unwrap();
+        let mut txn = stage.begin();
+        let n = column_id(&txn, t);
+        txn.truncate(t, true).unwrap();
+        assert_eq!(txn.next_identity_values(t, n, 1).unwrap(), [1]);
+        stage.commit(|txn| txn.alter_table(t, &[TableChange::DropColumn(n)]).map(drop)).unwrap();
+        assert_eq!(state(txn.commit()), "40001");
+        stage.place();
+        stage.check();
+        assert_eq!(draw(&stage, 1), [1]);
+    }
+}
+
 #[test]
 fn a_table_counts_from_its_first_transaction_on() {
     for placement in PLACEMENTS {
