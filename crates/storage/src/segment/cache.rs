@@ -143,14 +143,23 @@ impl BlockCache {
         }
     }
 
+    /// The block at byte `offset` of `file` if it is here; neither a hit nor a miss.
+    pub(crate) fn peek(&self, file: FileId, offset: u64) -> Option<OpenBlock> {
+        let shard = self.shards.get(self.shard_of(file, offset))?.lock();
+        shard.peek(&(file, offset)).cloned()
+    }
+
+    fn shard_of(&self, file: FileId, offset: u64) -> usize {
+        (hash_combine(hash_u64(file.0), offset) % self.shards.len() as u64) as usize
+    }
+
     /// The block at byte `offset` of `file`, which `load` makes if it is not here.
     ///
     /// # Errors
     /// What `load` gives.
     pub(crate) fn get(&self, file: FileId, offset: u64, load: impl FnOnce() -> Result<OpenBlock>) -> Result<OpenBlock> {
         let key = (file, offset);
-        let shard = hash_combine(hash_u64(file.0), offset) % self.shards.len() as u64;
-        let Some(shard) = self.shards.get(shard as usize) else { return load() };
+        let Some(shard) = self.shards.get(self.shard_of(file, offset)) else { return load() };
         if let Some(block) = shard.lock().get(&key) {
             return Ok(block);
         }
@@ -162,6 +171,10 @@ impl BlockCache {
 }
 
 impl Shard {
+    fn peek(&self, key: &Key) -> Option<&OpenBlock> {
+        self.clock.get(*self.places.get(key)?)?.as_ref().map(|entry| &entry.block)
+    }
+
     fn get(&mut self, key: &Key) -> Option<OpenBlock> {
         let entry = self.clock.get_mut(*self.places.get(key)?)?.as_mut()?;
         entry.used = true;

@@ -207,6 +207,16 @@ impl Segment {
         }
     }
 
+    /// The block of `column` for somebody whose own entry of the cache weighs it: taken from the cache, but not put there a
+    /// second time.
+    pub(super) fn block_aside(&self, column: &ColumnMeta) -> Result<Arc<ColumnBlock>> {
+        let Some(at) = &column.block else { return self.block(column) };
+        match self.cache.peek(at.file, at.offset) {
+            Some(_) => self.block(column),
+            None => self.load_column(column, at).map(Arc::new),
+        }
+    }
+
     /// Reads and opens the block of `column` at `at`, past the cache.
     pub(super) fn load_column(&self, column: &ColumnMeta, at: &BlockRef) -> Result<ColumnBlock> {
         self.open_block(column, self.file(at)?.read_block(at)?)

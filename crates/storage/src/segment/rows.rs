@@ -1,8 +1,8 @@
 //! Single rows of a segment: all columns of one row, without a look into the cache for each.
 //!
-//! Comes in: columns and a row. Goes out: values. The open blocks of a segment are kept together, as one entry of the cache
-//! that weighs as much as all of them; a column is opened when it is first asked for. Between the columns of a row there is then
-//! nothing but loads, so that the misses of one do not wait for those of another.
+//! Comes in: columns and a row. Goes out: values. The open blocks of a segment are kept together, as one entry of the cache that
+//! weighs as much as all of them, and are not put there a second time; a column is opened when it is first asked for. Between the
+//! columns of a row there is then nothing but loads, so that the misses of one do not wait for those of another.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -117,7 +117,7 @@ impl Segment {
         if let Some(block) = slot.get() {
             return Ok(block);
         }
-        let block = self.block(column)?;
+        let block = self.block_aside(column)?;
         Ok(slot.get_or_init(|| block))
     }
 

@@ -209,3 +209,27 @@ fn wide_rows_make_smaller_segments() {
     let many = arrow_select::take::take(&arrays[0], &arrow_array::UInt32Array::from_value(0, 1000), None).unwrap();
     assert_eq!(rows_that_fit(&[many]), 128);
 }
+
+/// The blocks that single rows were read from weigh what they are, once.
+#[test]
+fn the_columns_of_rows_are_in_the_cache_once() {
+    let schema = schema(&[DataType::Double; 8], 0);
+    let (_memory, disk) = disk();
+    let columns: Vec<Vec<Value>> =
+        (0..8).map(|c| (0..1000).map(|i| Value::Double(f64::from(i * 8 + c) / 7.0)).collect()).collect();
+    let segment = segment(&disk, 1, &schema, &columns);
+    let blocks: u64 = segment.meta().blocks().map(|block| block.len).sum();
+    let held = || segment.cache().stats().bytes;
+    for offset in [3, 999, 3] {
+        let mut row = Vec::new();
+        segment.read_row(schema.columns.iter(), offset, &mut row).unwrap();
+        let expected: Vec<Value> = columns.iter().map(|column| column[offset as usize].clone()).collect();
+        assert_eq!(row, expected);
+        assert!((blocks..blocks + blocks / 4).contains(&held()), "{} for blocks of {blocks}", held());
+    }
+    // What a scan has put there is taken from there.
+    segment.read(&schema.columns[0], 0..1000).unwrap();
+    let misses = segment.cache().stats().misses;
+    segment.read(&schema.columns[0], 0..1000).unwrap();
+    assert_eq!(segment.cache().stats().misses, misses);
+}
