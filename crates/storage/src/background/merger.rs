@@ -21,6 +21,7 @@ use parking_lot::{Mutex, MutexGuard};
 use super::history::History;
 pub use super::history::{MergeState, MergeStatus};
 use super::pace::{Load, MachineClock, Pacer};
+use super::watch::Seen;
 use crate::background::unwinding;
 use crate::commit::Engine;
 use crate::error::{Error, Result};
@@ -29,7 +30,7 @@ use crate::merge::{
     Lane, MergeChoice, MergeControl, MergeJob, MergeOutcome, MergePlan, MergeReason, TableDescription, choose,
     short_rows_max,
 };
-use crate::version::{Base, Snapshot, TableVersion};
+use crate::version::{Base, ShortReaders, Snapshot, TableVersion};
 
 /// How long a table is left alone after a failed merge: twice as long each time.
 const PAUSE_MIN: Duration = Duration::from_millis(20);
@@ -51,6 +52,7 @@ pub struct Merger {
     asked: AtomicUsize,
     /// Tables whose last merge in a lane failed.
     failed: Mutex<BTreeMap<(TableId, Lane), Failed>>,
+    seen: Seen,
 }
 
 /// Until when a table is left alone in a lane after a failed merge.
@@ -65,8 +67,8 @@ struct Failed {
 /// Who wants a merge.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum For {
-    /// Nobody waits for it: it is paced.
-    Later,
+    /// Nobody waits for it: it is paced, as one of this lane.
+    Later(Lane),
     /// A caller waits for it.
     Caller,
 }
@@ -94,6 +96,11 @@ impl Merger {
     /// Ends the running merges; none begins any more.
     pub fn cancel(&self) {
         self.history.lock().stop();
+    }
+
+    /// Where the watch notes what it has seen.
+    pub fn seen(&self) -> &Seen {
+        &self.seen
     }
 
     /// Whether a merge has failed that is to be tried again.
@@ -130,7 +137,7 @@ impl Merger {
             let choice = |version: &TableVersion, busy: &dyn Fn(RunId) -> bool| {
                 choose(&TableDescription::of(version, busy), lane)
             };
-            match self.merge_in(engine, table, lane, For::Later, choice) {
+            match self.merge_in(engine, table, lane, For::Later(lane), choice) {
                 Ok(merged) => {
                     self.failed.lock().remove(&(table, lane));
                     return Ok(merged != Merged::Nothing);
@@ -147,8 +154,9 @@ impl Merger {
             return Ok(false);
         }
         // Deltas cost every reader, and hold the log: a damaged run must not keep them.
-        let flushed =
-            self.merge_in(engine, table, lane, For::Later, |version, _| frozen_deltas_alone(version, ContainerId::MAX));
+        let flushed = self.merge_in(engine, table, lane, For::Later(lane), |version, _| {
+            frozen_deltas_alone(version, ContainerId::MAX)
+        });
         if let (Err(_), Some(failed)) = (&flushed, self.failed.lock().get_mut(&(table, lane))) {
             failed.deltas_too = true;
         }
@@ -214,7 +222,7 @@ impl Merger {
         self.history.lock().all()
     }
 
-    fn lane(&self, lane: Lane) -> MutexGuard<'_, ()> {
+    pub(super) fn lane(&self, lane: Lane) -> MutexGuard<'_, ()> {
         match lane {
             Lane::Short => self.short.lock(),
             Lane::Long => self.long.lock(),
@@ -267,16 +275,28 @@ impl Merger {
         Ok(Some(Claimed { number, plan, control, snapshot }))
     }
 
-    /// Does a merge that nobody has asked for.
-    fn run_paced(&self, engine: &Engine, job: MergeJob, control: &MergeControl) -> Result<MergeOutcome> {
+    /// Does a merge of `lane` that nobody has asked for.
+    fn run_paced(&self, engine: &Engine, lane: Lane, job: MergeJob, control: &MergeControl) -> Result<MergeOutcome> {
         let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+        let readers = ShortReaders::new(&engine.timeline);
         let pacer = Pacer::new(MachineClock::default(), || Load {
             cores,
-            users: engine.timeline.activity().threads(USERS_PAUSE),
+            users: engine.timeline.activity().threads(USERS_PAUSE) + readers.threads(),
             merges: self.history.lock().running(),
-            urgent: self.asked.load(Ordering::Acquire) > 0 || engine.is_urgent(),
+            urgent: self.is_urgent(engine, lane),
         });
         job.run_at(&|| pacer.breathe(|| !control.is_cancelled()))
+    }
+
+    /// Whether somebody waits for merges of `lane`, or soon will. What writers wait for is done in the short lane alone: a long
+    /// merge that hurried would only take the core that the flush needs. Without long merges, though, runs would pile up
+    /// until flushes stop for them.
+    pub(super) fn is_urgent(&self, engine: &Engine, lane: Lane) -> bool {
+        let wanted = match lane {
+            Lane::Short => engine.demand().is_urgent(),
+            Lane::Long => self.seen.runs_pile_up(),
+        };
+        wanted || self.asked.load(Ordering::Acquire) > 0
     }
 
     /// Does the merge, installs it, and lets go of its inputs.
@@ -285,7 +305,10 @@ impl Merger {
         let done = unwinding("a merge", || {
             engine.log.sync_all()?;
             let job = MergeJob::new(plan, engine.load_target(), control.clone())?;
-            let outcome = if wanted == For::Caller { job.run()? } else { self.run_paced(engine, job, &control)? };
+            let outcome = match wanted {
+                For::Caller => job.run()?,
+                For::Later(lane) => self.run_paced(engine, lane, job, &control)?,
+            };
             let written = outcome.rows_written();
             Ok((engine.install(table, outcome)?.is_some(), written))
         });

@@ -4,10 +4,11 @@
 //!
 //! 1. The log thread wakes every 10 ms: `off` commits are handed to the operating system, `normal` ones fsynced when a
 //!    second has passed (contract 4).
-//! 2. The flush thread wakes when commits have gone by, or a writer waits for it: folds delete logs, lets go of what nobody
-//!    needs, does the short merges that the policy of `merge` wants, and shortens the log's tail: flushes the deltas that hold
-//!    it, however small or idle, then makes a checkpoint.
-//! 3. The merge thread does the long merges, beside it. Merges of both yield to users (`pace`).
+//! 2. The watch looks after memory, delete logs and what nobody needs any more, whatever the others do (`watch`).
+//! 3. The flush thread wakes when commits have gone by, or a writer waits for it: does the short merges that the policy of `merge`
+//!    wants, and shortens the log's tail: flushes the deltas that hold it, however small or idle, then makes a checkpoint.
+//! 4. The merge thread does the long merges, beside it. Merges of both yield to users (`pace`); what shortens the log's tail does
+//!    not: every writer would wait for it, and it is due long before one does.
 //!
 //! Invariants: one merge at a time in each lane, no two on the same container; a failed step leaves nothing, is shown in
 //! `mainstem.merges` and tried again; readers and writers never wait for any of it, save lock holds and back-pressure. It does
@@ -16,6 +17,10 @@
 mod history;
 mod merger;
 mod pace;
+mod watch;
+
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -92,6 +97,10 @@ impl Background {
                 move || run_log(&engine, &stop)
             }));
             if engine.options.background {
+                threads.extend(spawn("mainstem-watch", {
+                    let (engine, stop, merger) = (engine.clone(), stop.clone(), merger.clone());
+                    move || watch::run(&engine, &stop, merger.seen())
+                }));
                 threads.extend(spawn("mainstem-flush", {
                     let (engine, stop, merger) = (engine.clone(), stop.clone(), merger.clone());
                     let mut tail = Tail::default();
@@ -180,10 +189,6 @@ fn run_merges(engine: &Engine, stop: &Stop, merger: &Merger, mut work: impl FnMu
         let waited_for = engine.is_waited_for();
         let applied = engine.timeline.applied();
         if applied == seen && rest.is_zero() && !waited_for && !merger.has_failed() {
-            if let Err(e) = engine.release_unneeded() {
-                tracing::error!("{e}");
-                return;
-            }
             continue;
         }
         if Instant::now() < not_before && !(waited_for && not_before - Instant::now() + REST_MAX_WAITED_FOR <= rest) {
@@ -205,12 +210,7 @@ fn run_merges(engine: &Engine, stop: &Stop, merger: &Merger, mut work: impl FnMu
 fn tend(engine: &Engine, merger: &Merger, stop: &Stop, tail: &mut Tail) -> Result<()> {
     let mut shortened = Ok(());
     loop {
-        fold_delete_logs(engine);
         engine.release_unneeded()?;
-        engine.measure_memory();
-        if let Some(table) = engine.table_to_freeze() {
-            engine.freeze(table)?;
-        }
         if tail.is_due(engine) {
             shortened = engine.shortening_tail(|| shorten_tail(engine, merger, stop));
         }
@@ -276,17 +276,4 @@ fn shorten_tail(engine: &Engine, merger: &Merger, stop: &Stop) -> Result<()> {
     }
     engine.checkpoint()?;
     failed.map_or(Ok(()), Err)
-}
-
-/// Folds long delete logs into bitmaps, keeping what a snapshot may need.
-fn fold_delete_logs(engine: &Engine) {
-    let (_, root) = engine.timeline.present();
-    let mut needed = None;
-    for version in root.tables.values() {
-        let deltas = version.deltas.iter().map(|delta| delta.deletes());
-        let segments = version.runs.iter().flat_map(|run| run.segments()).map(|part| part.segment.deletes());
-        for log in deltas.chain(segments).filter(|log| log.wants_fold()) {
-            log.fold(needed.get_or_insert_with(|| engine.timeline.needed()));
-        }
-    }
 }

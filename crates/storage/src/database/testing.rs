@@ -151,6 +151,10 @@ impl Database {
         &self.0.engine
     }
 
+    pub(crate) fn background(&self) -> &crate::background::Background {
+        &self.0.background
+    }
+
     /// A checkpoint of the present as it is: deltas stay in the log.
     pub(crate) fn checkpoint_now(&self) -> crate::Result<()> {
         self.0.engine.checkpoint()

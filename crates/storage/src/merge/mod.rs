@@ -30,4 +30,4 @@ pub use description::{DeltaDescription, RunDescription, TableDescription};
 pub use job::{MergeControl, MergeJob};
 pub use outcome::MergeOutcome;
 pub use plan::MergePlan;
-pub use policy::{Lane, MergeChoice, MergeReason, choose, short_rows_max};
+pub use policy::{Lane, MergeChoice, MergeReason, choose, has_too_many_runs, short_rows_max};

@@ -75,7 +75,7 @@ pub struct MergeChoice {
 pub fn choose(table: &TableDescription, lane: Lane) -> Option<MergeChoice> {
     match lane {
         Lane::Short => {
-            let crowded = table.runs.len() >= runs_max(table);
+            let crowded = table.runs.len() >= runs_max(table.runs.iter().map(|run| run.live_rows).sum());
             let first = if crowded { decay(table, short_rows_max(table.segment_rows)) } else { None };
             first.or_else(|| flush(table))
         }
@@ -96,8 +96,15 @@ pub fn settled_runs_max(rows: u64) -> usize {
 }
 
 /// Runs from which on the short lane merges them before it flushes deltas.
-fn runs_max(table: &TableDescription) -> usize {
-    settled_runs_max(table.runs.iter().map(|run| run.live_rows).sum()) + MERGE_FAN_IN
+fn runs_max(rows: u64) -> usize {
+    settled_runs_max(rows) + MERGE_FAN_IN
+}
+
+/// Whether `runs` of so many `rows` are half as many again as a table has when merges keep up, on the way to where flushes stop for
+/// merging them.
+#[must_use]
+pub fn has_too_many_runs(runs: usize, rows: u64) -> bool {
+    runs > settled_runs_max(rows) + MERGE_FAN_IN / 2
 }
 
 /// Live rows; one without any, so that empty runs merge too.

@@ -2,9 +2,15 @@
 //!
 //! Comes in: a guard around each piece of such work. Goes out: how many threads are busy with it, about, and how long there has been
 //! none. Counting waits for nobody.
+//!
+//! A short statement takes microseconds, in which it may not touch memory that other threads write to. It has no guard: whoever wants to
+//! know looks now and then how many snapshots each stripe of the time line has given to readers ([`ShortReaders`]).
 
+use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+
+use super::Timeline;
 
 /// See the module.
 #[derive(Debug)]
@@ -69,6 +75,54 @@ impl Activity {
     }
 }
 
+/// A thread is busy reading when it takes a snapshot at least each so long. One that waits for a client or a disk in between leaves
+/// most of its core to others.
+const READ_EACH: Duration = Duration::from_micros(200);
+/// A shorter time than this tells nothing about a thread.
+const LOOK_EACH: Duration = Duration::from_millis(1);
+
+/// Threads that do nothing but short reads, seen by how many snapshots they take.
+#[derive(Debug)]
+pub struct ShortReaders<'a> {
+    timeline: &'a Timeline,
+    last: RefCell<Look>,
+}
+
+#[derive(Debug)]
+struct Look {
+    at: Instant,
+    reads: Vec<u64>,
+    threads: usize,
+}
+
+impl<'a> ShortReaders<'a> {
+    /// None seen yet.
+    #[must_use]
+    pub fn new(timeline: &'a Timeline) -> Self {
+        let last = Look { at: Instant::now(), reads: timeline.reads(), threads: 0 };
+        Self { timeline, last: RefCell::new(last) }
+    }
+
+    /// How many there are, of late.
+    #[must_use]
+    pub fn threads(&self) -> usize {
+        let mut last = self.last.borrow_mut();
+        let elapsed = last.at.elapsed();
+        if elapsed >= LOOK_EACH {
+            let reads = self.timeline.reads();
+            let threads = busy_readers(&last.reads, &reads, elapsed);
+            *last = Look { at: Instant::now(), reads, threads };
+        }
+        last.threads
+    }
+}
+
+/// Of counters that stood at `before` and stand at `now`, `elapsed` later, how many grew as a busy thread has them grow.
+fn busy_readers(before: &[u64], now: &[u64], elapsed: Duration) -> usize {
+    let due = (nanoseconds(elapsed) / nanoseconds(READ_EACH)).max(1);
+    before.iter().zip(now).filter(|(before, now)| now.saturating_sub(**before) >= due).count()
+}
+
 fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
@@ -82,7 +136,11 @@ impl Drop for AtWork<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::ids::CommitTs;
+    use crate::version::Base;
 
     #[test]
     fn threads_are_counted_while_they_work_and_a_little_longer() {
@@ -96,5 +154,24 @@ mod tests {
         assert_eq!(activity.threads(Duration::ZERO), 1);
         drop(query);
         assert_eq!((activity.threads(long), activity.threads(Duration::ZERO)), (1, 0));
+    }
+
+    #[test]
+    fn threads_that_read_again_and_again_are_seen() {
+        let ms = Duration::from_millis(1);
+        assert_eq!(busy_readers(&[7, 100, 0, 4], &[12, 105, 4, 4], ms), 2, "each 200 us");
+        assert_eq!(busy_readers(&[7, 100, 0, 4], &[12, 105, 4, 4], 10 * ms), 0);
+        assert_eq!(busy_readers(&[0], &[1], Duration::ZERO), 1);
+
+        let timeline = Timeline::new(Arc::default(), CommitTs::ZERO);
+        let readers = ShortReaders::new(&timeline);
+        let read = |writes| {
+            let start = Instant::now();
+            while start.elapsed() < 2 * LOOK_EACH {
+                drop(timeline.snapshot(Base::Visible, writes));
+            }
+            readers.threads()
+        };
+        assert_eq!((read(false), read(true)), (1, 0), "writers are no readers");
     }
 }

@@ -69,10 +69,11 @@ struct Pinned {
     pins: Vec<Pins>,
 }
 
-/// Registered snapshots of some threads, and who is at work, of all threads. Alone in its cache lines.
+/// Registered snapshots of some threads, who is at work, of all threads, and how many snapshots were taken to read alone. Alone
+/// in its cache lines.
 #[derive(Debug)]
 #[repr(align(128))]
-struct Stripe(Mutex<Pinned>, Arc<Activity>);
+struct Stripe(Mutex<Pinned>, Arc<Activity>, AtomicU64);
 
 /// The database's time line.
 #[derive(Debug)]
@@ -180,7 +181,9 @@ impl Timeline {
             applied: AtomicU64::new(at.0),
             visible: AtomicU64::new(at.0),
             roots: Mutex::new(VecDeque::from([root])),
-            stripes: (0..STRIPES).map(|_| Arc::new(Stripe(Mutex::default(), activity.clone()))).collect(),
+            stripes: (0..STRIPES)
+                .map(|_| Arc::new(Stripe(Mutex::default(), activity.clone(), AtomicU64::new(0))))
+                .collect(),
             activity,
         })
     }
@@ -189,6 +192,11 @@ impl Timeline {
     #[must_use]
     pub fn activity(&self) -> &Arc<Activity> {
         &self.activity
+    }
+
+    /// Of each stripe, how many snapshots were taken by those who only read.
+    pub(super) fn reads(&self) -> Vec<u64> {
+        self.stripes.iter().map(|stripe| stripe.2.load(Ordering::Relaxed)).collect()
     }
 
     /// Takes and registers a snapshot in one step. `writes` says that a transaction may name rows of it in a commit, so
@@ -231,6 +239,10 @@ impl Timeline {
             Base::Applied => self.applied(),
         };
         pinned.pin(ts, writes);
+        if !writes {
+            // Nobody else counts while this stripe is held.
+            stripe.2.store(stripe.2.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        }
         drop(pinned);
         Snapshot { ts, held, writes, stripe: stripe.clone() }
     }

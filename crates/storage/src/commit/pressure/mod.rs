@@ -1,9 +1,16 @@
 //! Back-pressure: writers wait, holding no lock, while merges have too many frozen deltas to work off (contract 8).
+//!
+//! Comes in: what is counted and measured, and what came of merges. Goes out: writers that wait or fail, and what there is for the
+//! background to do about it. `demand` decides, `tail` is about the log's tail. It does not own: the work (`background`).
 
+mod demand;
 mod tail;
+
+pub use demand::{Demand, Filled};
 
 pub(super) use tail::TailGauge;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::commit::Engine;
@@ -45,32 +52,67 @@ impl Engine {
         self.memory.is_over(MemoryKind::FrozenDeltas)
     }
 
-    /// Counts what grows where nobody may wait for its counting: deltas (frozen ones again, for their delete logs grow), forwarding, delete logs, cached blocks. O(segments).
-    pub fn measure_memory(&self) {
-        let (_, root) = self.timeline.present();
-        let (mut active, mut logs) = (0, 0);
-        for version in root.tables.values() {
-            active += version.active_delta().map_or(0, |delta| delta.memory_bytes());
-            let segments = version.runs.iter().flat_map(|run| run.segments());
-            logs += segments.map(|part| part.segment.deletes().memory_bytes()).sum::<usize>();
+    /// How near writers are to waiting. O(1).
+    #[must_use]
+    pub fn demand(&self) -> Demand {
+        Demand {
+            active: self.filled(MemoryKind::ActiveDeltas),
+            frozen: self.filled(MemoryKind::FrozenDeltas),
+            tail: Filled { bytes: self.log_tail_bytes(), max: self.writers_tail_bytes() },
+            tail_waited_for: self.is_tail_waited_for(),
         }
-        root.tables.values().flat_map(|version| version.frozen_deltas()).for_each(|delta| delta.recount());
-        self.memory.note(MemoryKind::ActiveDeltas, active as u64);
-        self.memory.note(MemoryKind::DeleteLogs, logs as u64);
+    }
+
+    fn filled(&self, kind: MemoryKind) -> Filled {
+        Filled { bytes: self.memory.used(kind), max: self.memory.share(kind) }
+    }
+
+    /// Whether a writer waits, or would have to, for background work.
+    #[must_use]
+    pub fn is_waited_for(&self) -> bool {
+        self.is_tail_waited_for() || self.is_crowded()
+    }
+
+    /// Counts what grows where nobody may wait for its counting: deltas, forwarding, delete logs, cached blocks. O(segments).
+    pub fn measure_memory(&self) {
+        self.measure_deltas();
+        let (_, root) = self.timeline.present();
+        let parts = root.tables.values().flat_map(|version| &version.runs).flat_map(|run| run.segments());
+        let logs = parts.map(|part| part.segment.deletes().memory_bytes() as u64).sum();
+        self.memory.note(MemoryKind::DeleteLogs, logs);
         self.memory.note(MemoryKind::Forwarding, self.forwardings.memory_bytes() as u64);
         self.memory.note(MemoryKind::BlockCache, self.cache.stats().bytes);
     }
 
-    /// The table with the largest active delta, when active deltas take more than their share and freezing it helps.
-    #[must_use]
-    pub fn table_to_freeze(&self) -> Option<TableId> {
-        if !self.memory.is_over(MemoryKind::ActiveDeltas) {
-            return None;
+    /// Counts active deltas, and frozen ones again, for their delete logs grow. O(deltas).
+    fn measure_deltas(&self) {
+        let (_, root) = self.timeline.present();
+        let active = root.tables.values().filter_map(|version| version.active_delta());
+        self.memory.note(MemoryKind::ActiveDeltas, active.map(|delta| delta.memory_bytes() as u64).sum());
+        root.tables.values().flat_map(|version| version.frozen_deltas()).for_each(|delta| delta.recount());
+    }
+
+    /// Measures deltas, and freezes the largest active ones when all of them take more than their share. Returns how many.
+    /// O(deltas).
+    ///
+    /// # Errors
+    /// As [`Engine::freeze`].
+    pub fn watch_deltas(&self) -> Result<usize> {
+        self.measure_deltas();
+        let active = self.filled(MemoryKind::ActiveDeltas);
+        if !active.is_over() {
+            return Ok(0);
         }
         let (_, root) = self.timeline.present();
-        let of_rows = |version: &TableVersion| version.active_delta().map_or(0, |delta| delta.bytes_of_rows());
-        let (table, version) = root.tables.iter().max_by_key(|(_, version)| of_rows(version))?;
-        let worth_it = self.memory.share(MemoryKind::ActiveDeltas) / 8;
-        (of_rows(version) >= limits::SPILL_BYTES_MIN.min(worth_it)).then_some(*table)
+        let of_rows =
+            |(table, version): (&TableId, &Arc<TableVersion>)| Some((*table, version.active_delta()?.bytes_of_rows()));
+        let tables = demand::to_freeze(active, root.tables.iter().filter_map(of_rows).collect());
+        for table in &tables {
+            self.freeze(*table)?;
+        }
+        if !tables.is_empty() {
+            self.measure_deltas();
+        }
+        Ok(tables.len())
     }
 }

@@ -19,7 +19,6 @@ use crate::commit::Engine;
 use crate::error::{Error, ErrorKind, Result, sqlstate};
 use crate::ids::LogPosition;
 use crate::limits;
-use crate::memory::MemoryKind;
 use crate::wal::Reservation;
 
 /// How often a waiting writer looks whether writing has ended meanwhile.
@@ -72,19 +71,6 @@ impl Engine {
         self.tail.waiting.load(Ordering::Acquire) > 0
     }
 
-    /// Whether a writer waits, or would have to, for background work.
-    #[must_use]
-    pub fn is_waited_for(&self) -> bool {
-        self.is_tail_waited_for() || self.is_crowded()
-    }
-
-    /// Whether a writer waits for background work, or will before long: half of what it would wait for is taken.
-    #[must_use]
-    pub fn is_urgent(&self) -> bool {
-        let frozen = self.memory.used(MemoryKind::FrozenDeltas) > self.memory.share(MemoryKind::FrozenDeltas) / 2;
-        frozen || self.is_waited_for() || self.log_tail_bytes() > self.writers_tail_bytes() / 2
-    }
-
     /// Does `attempt` to shorten the tail, and tells the writers that wait what came of it.
     ///
     /// # Errors
@@ -134,7 +120,7 @@ impl Engine {
 
     /// Bytes of tail from which on commits wait: all of the bound but what is left to installs. Without background work nobody
     /// would shorten it, so nobody waits.
-    fn writers_tail_bytes(&self) -> u64 {
+    pub(super) fn writers_tail_bytes(&self) -> u64 {
         let max = self.options.log_tail_bytes_max;
         if self.options.background { max - max / INSTALL_SHARE } else { u64::MAX }
     }

@@ -1,0 +1,146 @@
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+use super::merger::Merger;
+use super::pace::{Clock, Load, Pacer};
+use super::watch::Watch;
+use crate::database::Database;
+use crate::database::testing::*;
+use crate::memory::MemoryKind;
+use crate::merge::Lane;
+use crate::settings::OpenOptions;
+
+/// Active deltas may take 2 MiB, frozen ones 4 MiB.
+const MEMORY: u64 = 32 << 20;
+/// Rows of an insert here, some 300 KiB.
+const ROWS: i64 = 4_000;
+
+fn small(background: bool) -> Table {
+    let options = OpenOptions { background, memory_limit: MEMORY, ..OpenOptions::default() };
+    on(Database::in_memory(options).unwrap(), 1_000)
+}
+
+fn used(table: &Table, kind: MemoryKind) -> u64 {
+    table.db.engine().memory.used(kind)
+}
+
+fn share(table: &Table, kind: MemoryKind) -> u64 {
+    table.db.engine().memory.share(kind)
+}
+
+fn frozen_deltas(table: &Table) -> usize {
+    table.db.containers().iter().filter(|container| container.kind == "frozen delta").count()
+}
+
+fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < Duration::from_secs(60), "not within a minute: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Whatever holds up the flush thread, active deltas grow to their bound and no further, again and again.
+#[test]
+fn deltas_are_frozen_though_the_flush_thread_is_held_up() {
+    let table = small(true);
+    let lane = table.db.background().merger.lane(Lane::Short);
+    let mut next = 0;
+    for frozen in 1..=2 {
+        while frozen_deltas(&table) < frozen {
+            assert!(next < 100 * ROWS, "{} bytes are active", used(&table, MemoryKind::ActiveDeltas));
+            table.insert(next..next + ROWS);
+            next += ROWS;
+            let tick = table.db.engine().timeline.applied();
+            eventually("the watch has looked", || {
+                table.db.engine().measure_memory();
+                let fits = used(&table, MemoryKind::ActiveDeltas) <= share(&table, MemoryKind::ActiveDeltas);
+                fits && table.db.engine().timeline.applied() == tick
+            });
+        }
+    }
+    assert!(table.db.engine().demand().is_urgent(), "a merge that rested there would hurry now");
+    drop(lane);
+    eventually("all is flushed", || frozen_deltas(&table) == 0);
+    assert_eq!(rows_of(&table.view()).len() as i64, next);
+}
+
+/// A merge that has worked for an hour, and rests for three unless it has to hurry. While it rests a writer writes, and the
+/// watch looks around.
+struct LongRest<'a> {
+    table: &'a Table,
+    watch: std::cell::RefCell<Watch>,
+    merger: &'a Merger,
+    naps: Cell<i64>,
+}
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+impl Clock for &LongRest<'_> {
+    fn now(&self) -> Duration {
+        let naps = Duration::from_millis(self.naps.get() as u64);
+        if self.naps.get() < 0 { Duration::ZERO } else { HOUR + naps }
+    }
+
+    fn sleep(&self, _: Duration) {
+        let nap = self.naps.get();
+        self.naps.set(nap + 1);
+        self.table.insert(nap * ROWS..(nap + 1) * ROWS);
+        self.watch.borrow_mut().look(self.table.db.engine(), self.merger.seen()).unwrap();
+    }
+}
+
+/// How often a merge of `lane` naps, at most `naps_max` times, while a writer writes.
+fn naps_beside_a_writer(table: &Table, lane: Lane, naps_max: i64) -> i64 {
+    let merger = Merger::default();
+    let clock = LongRest { table, watch: Watch::default().into(), merger: &merger, naps: Cell::new(-1) };
+    let urgent = || merger.is_urgent(table.db.engine(), lane);
+    let pacer = Pacer::new(&clock, || Load { cores: 2, users: 2, merges: 1, urgent: urgent() });
+    clock.naps.set(0);
+    pacer.breathe(|| clock.naps.get() < naps_max);
+    clock.naps.get()
+}
+
+#[test]
+fn a_rest_ends_when_deltas_have_grown_to_their_bound_and_before_a_writer_waits() {
+    let table = small(false);
+    let naps = naps_beside_a_writer(&table, Lane::Short, 1_000);
+    assert!(naps > 3 && naps < 100, "{naps}");
+    let frozen = used(&table, MemoryKind::FrozenDeltas);
+    assert!(frozen > 0 && !table.db.engine().demand().is_waited_for(), "{frozen}");
+    assert!(used(&table, MemoryKind::ActiveDeltas) <= share(&table, MemoryKind::ActiveDeltas));
+}
+
+/// It is not what frees deltas, and the flush needs the core.
+#[test]
+fn a_long_merge_does_not_hurry_for_deltas() {
+    let table = small(false);
+    assert_eq!(naps_beside_a_writer(&table, Lane::Long, 30), 30);
+    assert!(table.db.engine().demand().is_waited_for());
+}
+
+#[test]
+fn a_long_merge_hurries_when_runs_pile_up() {
+    let table = small(false);
+    let (merger, mut watch) = (Merger::default(), Watch::default());
+    let mut runs = 0;
+    let mut look = |runs: i64| {
+        table.insert(100 * runs..100 * runs + 100);
+        table.flush();
+        watch.look(table.db.engine(), merger.seen()).unwrap();
+        // What is rare is not done at each look.
+        std::thread::sleep(Duration::from_millis(1));
+        watch.look(table.db.engine(), merger.seen()).unwrap();
+        merger.is_urgent(table.db.engine(), Lane::Long)
+    };
+    while !look(runs) {
+        runs += 1;
+        assert!(runs < 30);
+    }
+    assert!(runs > 4, "{runs}");
+    table.db.merge(table.id).unwrap();
+    eventually("it has looked again", || {
+        runs += 1;
+        !look(runs)
+    });
+}
