@@ -83,7 +83,7 @@ fn main() -> Outcome<()> {
     timed(&format!("commit {deleted} deletes"), || Ok(txn.commit()?))?;
     let held: Duration = db.take_commit_lock_held_max();
     println!("{:<44}{:>12.3} ms", "  of it under the commit lock", held.as_secs_f64() * 1e3);
-    let (files, bytes) = db.delete_files()?;
+    let (files, bytes) = db.files_aside()?;
     println!("{:<44}{:>12.1} KiB", format!("  written aside, in {files} file"), bytes as f64 / 1024.0);
     db.close()?;
     let db = timed("open again, the deletes replayed", || Ok(Database::open(dir.path(), options())?))?;

@@ -64,10 +64,13 @@ pub const COMMIT_DELETES_MAX: usize = 4_096;
 /// Encoded bytes of deletes that a log record, or the manifest, holds itself; what is more is written aside as a delete file.
 /// 4,096 row references in as many containers just fit; to copy and checksum them takes 20 us under the lock.
 pub const INLINE_DELETE_BYTES: usize = 64 << 10;
-/// Bytes at which a block of a delete file ends: replay holds one in memory.
-pub const DELETE_FILE_BLOCK_BYTES: usize = 1 << 20;
-/// Most bytes of a block of a delete file: its last set may be the bitmap of a whole container (2 MiB). More is damage.
-pub const DELETE_FILE_BLOCK_BYTES_MAX: usize = 4 << 20;
+/// Encoded bytes of runs (the metadata of their segments, about 100 a column and segment) that a commit or install record holds
+/// itself; what is more is written aside: to copy and checksum as much takes 20 us under the lock.
+pub const INLINE_RUN_BYTES: usize = 64 << 10;
+/// Bytes at which a block of a file aside ends: replay holds one in memory.
+pub const ASIDE_BLOCK_BYTES: usize = 1 << 20;
+/// Most bytes of a block of a file aside: its last set may be the bitmap of a whole container (2 MiB). More is damage.
+pub const ASIDE_BLOCK_BYTES_MAX: usize = 4 << 20;
 /// Rows that validation under the lock may look up in what was deleted after the validation point, 10 to 20 ns each (bitmaps are
 /// compared by words, for less); with more it starts over outside.
 pub const VALIDATE_LOOKUPS_MAX: usize = 32_768;
@@ -172,5 +175,6 @@ const _: () = assert!(DELTA_KEY_PARTITIONS.is_power_of_two() && DELTA_KEY_SLOTS_
 const _: () = assert!(WAL_CHECKPOINT_BYTES < WAL_TAIL_BYTES_MAX && WAL_FILE_BYTES <= WAL_CHECKPOINT_BYTES);
 const _: () = assert!(WAL_RESERVE_BYTES < WAL_FILE_BYTES && COMMIT_BYTES_MAX < WAL_BUFFER_BYTES);
 const _: () = assert!(WAL_BLOCK_BYTES <= 1 << 16);
-const _: () = assert!(DELETE_FILE_BLOCK_BYTES + RowRef::OFFSETS as usize / 8 < DELETE_FILE_BLOCK_BYTES_MAX);
+const _: () = assert!(ASIDE_BLOCK_BYTES + RowRef::OFFSETS as usize / 8 < ASIDE_BLOCK_BYTES_MAX);
 const _: () = assert!(COMMIT_DELETES_MAX * 16 <= INLINE_DELETE_BYTES && INLINE_DELETE_BYTES < WAL_BUFFER_BYTES);
+const _: () = assert!(INLINE_DELETE_BYTES + INLINE_RUN_BYTES + COMMIT_BYTES_MAX < WAL_BUFFER_BYTES);

@@ -65,6 +65,8 @@ pub struct OpenOptions {
     /// Encoded bytes of deletes that a log record, or the manifest, holds itself; more are written aside as a file. Tests lower
     /// it.
     pub inline_delete_bytes: usize,
+    /// Encoded bytes of runs that a log record holds itself; more are written aside as a file. Tests lower it.
+    pub inline_run_bytes: usize,
     /// Log bytes that a restart may have to replay: near it writers wait for the background to shorten the log's tail
     /// (contract 4). Only with `background`.
     pub log_tail_bytes_max: u64,
@@ -82,6 +84,7 @@ impl Default for OpenOptions {
             delta_rows: limits::DELTA_ROWS_DEFAULT,
             checkpoint_bytes: limits::WAL_CHECKPOINT_BYTES,
             inline_delete_bytes: limits::INLINE_DELETE_BYTES,
+            inline_run_bytes: limits::INLINE_RUN_BYTES,
             log_tail_bytes_max: limits::WAL_TAIL_BYTES_MAX,
         }
     }

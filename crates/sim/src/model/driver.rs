@@ -40,12 +40,16 @@ pub struct Settings {
     pub checkpoint_bytes: u64,
     /// Encoded bytes of deletes that a record or the manifest holds itself: with few, most deletes go to files of their own.
     pub inline_delete_bytes: usize,
+    /// Encoded bytes of runs that a record holds itself: with few, most loads and merges are named by files of their own.
+    pub inline_run_bytes: usize,
     /// Compare every open snapshot as operations go by; without it only what statements read, and the state after an end.
     pub thorough: bool,
 }
 
 /// Room for the deletes of one container, or a few rows of two: records with and without files follow one another.
 const SOME_INLINE_BYTES: usize = 40;
+/// Room for a segment or two of a few columns: as above.
+const SOME_RUN_BYTES: usize = 600;
 
 impl Default for Settings {
     fn default() -> Self {
@@ -54,6 +58,7 @@ impl Default for Settings {
             faults: false,
             checkpoint_bytes: 64 << 10,
             inline_delete_bytes: SOME_INLINE_BYTES,
+            inline_run_bytes: SOME_RUN_BYTES,
             thorough: true,
         }
     }
@@ -158,8 +163,8 @@ impl Driver {
     /// How the model opens a database.
     #[must_use]
     pub(super) fn options(&self, background: bool) -> OpenOptions {
-        let Settings { checkpoint_bytes, inline_delete_bytes, .. } = self.settings;
-        OpenOptions { background, checkpoint_bytes, inline_delete_bytes, ..OpenOptions::default() }
+        let Settings { checkpoint_bytes, inline_delete_bytes, inline_run_bytes, .. } = self.settings;
+        OpenOptions { background, checkpoint_bytes, inline_delete_bytes, inline_run_bytes, ..OpenOptions::default() }
     }
 
     pub(super) fn open(&mut self, background: bool) -> Result<(), Mismatch> {

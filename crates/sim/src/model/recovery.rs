@@ -171,11 +171,10 @@ impl Driver {
             Ok(files) => files.len(),
             Err(e) => return self.refused("list", &e),
         };
-        let (delete_files, _) = db.delete_files().map_err(|e| Mismatch(format!("delete files: {e:?}")))?;
+        let (asides, _) = db.files_aside().map_err(|e| Mismatch(format!("files aside: {e:?}")))?;
         // A segment of constants has no file.
-        if files > segments + delete_files {
-            let message =
-                format!("{files} files of {segments} segments and {delete_files} sets of deletes after opening");
+        if files > segments + asides {
+            let message = format!("{files} files of {segments} segments and {asides} files aside after opening");
             return Err(Mismatch(message));
         }
         Ok(())

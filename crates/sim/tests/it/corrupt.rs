@@ -89,12 +89,13 @@ fn damage_is_named_or_harmless() {
     let end = Instant::now() + Duration::from_secs(number("MAINSTEM_SIM_CORRUPT_SECONDS", 15));
     let mut seed = first;
     let (mut named, mut harmless, mut lost) = (0u64, 0u64, 0u64);
-    let mut delete_files = 0;
+    let (mut of_deletes, mut of_runs) = (0, 0);
     while Instant::now() < end {
         let (driver, disk) = database(seed);
         let mut rng = StdRng::seed_from_u64(seed);
         let files = files(&disk);
-        delete_files += files.iter().filter(|file| file.ends_with(".del")).count();
+        of_deletes += files.iter().filter(|file| file.ends_with(".del")).count();
+        of_runs += files.iter().filter(|file| file.ends_with(".run")).count();
         for file in files.iter().cycle().take(files.len().max(60) * 2) {
             let copy = disk.process_kill();
             let mut done = None;
@@ -120,8 +121,9 @@ fn damage_is_named_or_harmless() {
         seed += 1;
     }
     println!(
-        "seeds {first}..{seed}: {named} named, {harmless} harmless, {lost} torn tails, {delete_files} delete files"
+        "seeds {first}..{seed}: {named} named, {harmless} harmless, {lost} torn tails, {of_deletes} files of deletes, {of_runs} of runs"
     );
-    assert!(delete_files > 0, "no deletes stood in a file");
+    assert!(of_deletes > 0, "no deletes stood in a file");
+    assert!(of_runs > 0, "no runs stood in a file");
     assert!(named > harmless / 4, "hardly any damage was named");
 }

@@ -30,7 +30,7 @@ const WRITERS: i64 = 3;
 const KEPT: i64 = 12;
 
 fn options() -> OpenOptions {
-    OpenOptions { checkpoint_bytes: 32 << 10, inline_delete_bytes: 24, ..OpenOptions::default() }
+    OpenOptions { checkpoint_bytes: 32 << 10, inline_delete_bytes: 24, inline_run_bytes: 0, ..OpenOptions::default() }
 }
 
 fn rows(txn: &Transaction, table: TableId) -> Vec<(i64, i64, RowRef)> {

@@ -32,7 +32,8 @@ fn operations(seed: u64) -> (Vec<Op>, Settings) {
     let ops = generate(&mut rng, OPERATIONS, &Weights { background, ..weights });
     let default = Settings::default().inline_delete_bytes;
     let inline_delete_bytes = if seed.is_multiple_of(5) { 0 } else { default };
-    (ops, Settings { background, inline_delete_bytes, ..Settings::default() })
+    let inline_run_bytes = if seed.is_multiple_of(3) { 0 } else { Settings::default().inline_run_bytes };
+    (ops, Settings { background, inline_delete_bytes, inline_run_bytes, ..Settings::default() })
 }
 
 /// A transaction that was open while a merge was installed commits: its rows are found where they went.

@@ -181,7 +181,12 @@ fn disturb(db: &Database, tables: &[TableId], done: &AtomicBool) {
 #[test]
 fn transfers_keep_the_total() {
     let dir = tempfile::tempdir().unwrap();
-    let options = OpenOptions { checkpoint_bytes: 64 << 10, inline_delete_bytes: 60, ..OpenOptions::default() };
+    let options = OpenOptions {
+        checkpoint_bytes: 64 << 10,
+        inline_delete_bytes: 60,
+        inline_run_bytes: 600,
+        ..OpenOptions::default()
+    };
     let db = Database::open(dir.path(), options.clone()).unwrap();
     let (accounts, notes) = (create(&db, "accounts", true), create(&db, "notes", false));
     let mut txn = db.begin(TransactionMode::default()).unwrap();

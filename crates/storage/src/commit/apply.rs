@@ -9,6 +9,7 @@ use crate::commit::prepare::{Prepared, PreparedTable, Validation, table_conflict
 use crate::commit::record::CommitEncoder;
 use crate::commit::{Engine, TableStamp};
 use crate::delta_store::DeltaGeneration;
+use crate::disk::AsideFile;
 use crate::error::{Error, ErrorKind, Result, sqlstate};
 use crate::ids::{CommitTs, SchemaVersion, TableId};
 use crate::limits;
@@ -64,6 +65,7 @@ impl Engine {
         synchronous: Synchronous,
     ) -> Result<CommitTs> {
         let mut place: Option<Overtaken<'_>> = None;
+        let mut kept = KeptRuns::of(prepared);
         let mut rounds = 1;
         loop {
             let mut record = self.encode(prepared)?;
@@ -78,7 +80,7 @@ impl Engine {
                 record = self.encode(prepared)?;
             }
             while record.bytes() <= bytes {
-                if let Some(ts) = self.try_apply(prepared, &mut record, &mut space, snapshot, synchronous)? {
+                if let Some(ts) = self.try_apply(prepared, &mut record, &mut space, &mut kept, snapshot, synchronous)? {
                     self.commit_rounds_max.fetch_max(rounds, Ordering::Relaxed);
                     return Ok(ts);
                 }
@@ -114,6 +116,7 @@ impl Engine {
         prepared: &Prepared,
         record: &mut CommitEncoder,
         space: &mut Option<Reservation>,
+        kept: &mut KeptRuns,
         snapshot: &Snapshot,
         synchronous: Synchronous,
     ) -> Result<Option<CommitTs>> {
@@ -152,8 +155,9 @@ impl Engine {
         };
         let space = space.take().ok_or_else(|| Error::internal("a commit without log space"))?;
         // Before the record is there: a panic from here on must not take along files that it names.
-        keep_files(prepared);
-        let position = self.log.append(space, new).inspect_err(|_| release_files(prepared))?;
+        keep_asides(prepared);
+        let position = self.log.append(space, new).inspect_err(|_| release_asides(prepared))?;
+        kept.logged = true;
         // From here on nothing may fail: the record is in the log.
         #[cfg(test)]
         super::tests::panic_if_wanted();
@@ -165,7 +169,8 @@ impl Engine {
             if !table.rows.is_empty() {
                 lock.state.delta_starts.note(table.schema.id, delta.id(), position);
             }
-            self.note_delete_file(&mut lock, ts, table.aside.as_ref());
+            self.note_aside(&mut lock, ts, table.runs_aside.as_ref());
+            self.note_aside(&mut lock, ts, table.deletes_aside.as_ref());
             defect = defect.or(apply_table(table, delta, version, ts, prepared.attach).err());
             lock.state.stamps.insert(table.schema.id, TableStamp { last_write: ts });
         }
@@ -223,20 +228,43 @@ impl Engine {
     }
 }
 
-/// The files that a commit's record names stay from here on.
-fn keep_files(prepared: &Prepared) {
-    for table in &prepared.tables {
-        table.runs.iter().flat_map(|run| run.all_segments()).for_each(|part| part.segment.keep());
-        table.aside.iter().for_each(|file| file.keep());
+/// The segments that a commit's record names stay, unless it comes to none. From before the lock on: they may be many; and a panic
+/// under it must not take along what a record names.
+struct KeptRuns {
+    runs: Vec<Arc<Run>>,
+    /// The record is in the log.
+    logged: bool,
+}
+
+impl KeptRuns {
+    fn of(prepared: &Prepared) -> Self {
+        let runs: Vec<_> = prepared.tables.iter().flat_map(|table| &table.runs).cloned().collect();
+        runs.iter().flat_map(|run| run.all_segments()).for_each(|part| part.segment.keep());
+        Self { runs, logged: false }
     }
 }
 
-/// Takes [`keep_files`] back: there is no record.
-fn release_files(prepared: &Prepared) {
-    for table in &prepared.tables {
-        table.runs.iter().flat_map(|run| run.all_segments()).for_each(|part| part.segment.drop_when_unreferenced());
-        table.aside.iter().for_each(|file| file.release());
+impl Drop for KeptRuns {
+    fn drop(&mut self) {
+        if !self.logged && !std::thread::panicking() {
+            let parts = self.runs.iter().flat_map(|run| run.all_segments());
+            parts.for_each(|part| part.segment.drop_when_unreferenced());
+        }
     }
+}
+
+/// The files aside that the record of `prepared` names, one or two a table, stay from here on.
+fn keep_asides(prepared: &Prepared) {
+    asides(prepared).for_each(|file| file.keep());
+}
+
+/// Takes [`keep_asides`] back: there is no record.
+fn release_asides(prepared: &Prepared) {
+    asides(prepared).for_each(|file| file.release());
+}
+
+fn asides(prepared: &Prepared) -> impl Iterator<Item = &Arc<AsideFile>> {
+    prepared.tables.iter().flat_map(|table| table.runs_aside.iter().chain(&table.deletes_aside))
 }
 
 /// The root after a commit: the present one, copied only when something of it changes, for it lists every table.

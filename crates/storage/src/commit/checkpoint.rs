@@ -4,18 +4,19 @@
 //!    pinned by a snapshot.
 //! 2. Outside: the log is fsynced up to T; the deletes as of T are collected, in a delete file when they are many; the manifest
 //!    is written aside and takes its name.
-//! 3. What only records up to T, or the manifest before, have named is removed: delete files, and log files wholly before the
+//! 3. What only records up to T, or the manifest before, have named is removed: files aside, and log files wholly before the
 //!    start.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::commit::Engine;
-use crate::deletes::{DeleteCollector, DeleteFile, NamedDeletes};
+use crate::deletes::{DeleteCollector, NamedDeletes};
+use crate::disk::AsideFile;
 use crate::error::Result;
 use crate::ids::{CommitTs, LogPosition, TableId};
-use crate::main_store::Run;
-use crate::manifest::{Manifest, ManifestRun, ManifestTable};
+use crate::main_store::NamedRun;
+use crate::manifest::{Manifest, ManifestTable};
 use crate::version::{Base, Root, TableVersion};
 
 impl Engine {
@@ -29,7 +30,7 @@ impl Engine {
             return Ok(());
         }
         let mut named = self.checkpointing.lock();
-        let (snapshot, log_start, ids, numbers, delete_bytes) = {
+        let (snapshot, log_start, ids, numbers, aside_bytes) = {
             let mut lock = self.lock()?;
             self.check_writable()?;
             let snapshot = self.timeline.snapshot(Base::Applied, false);
@@ -37,7 +38,7 @@ impl Engine {
             let oldest = lock.state.delta_starts.oldest(snapshot.root());
             let start = oldest.map_or(next, |(start, _)| start.min(next));
             let numbers = lock.state.numbers.iter().map(|((table, column), taken)| (*table, *column, *taken)).collect();
-            (snapshot, start, self.id_counters(), numbers, self.delete_bytes.load(Ordering::Relaxed))
+            (snapshot, start, self.id_counters(), numbers, self.aside_bytes.load(Ordering::Relaxed))
         };
         self.log.sync_all()?;
         self.timeline.advance_visible(self.log.visible());
@@ -64,14 +65,14 @@ impl Engine {
         named.extend(file.inspect(|file| file.keep()));
         Manifest::take_name(self.disk.as_ref())?;
         let superseded = named.drain(..before).collect::<Vec<_>>();
-        self.release_delete_files(snapshot.ts(), superseded)?;
-        self.delete_bytes_covered.store(delete_bytes, Ordering::Relaxed);
+        self.release_asides(snapshot.ts(), superseded)?;
+        self.aside_bytes_covered.store(aside_bytes, Ordering::Relaxed);
         self.log_start.store(log_start.0, Ordering::Release);
         self.log.drop_before(log_start)
     }
 
     /// The deletes as of `at`, in the manifest or in a durable file of their own.
-    fn collect_deletes(&self, root: &Root, at: CommitTs) -> Result<(NamedDeletes, Option<Arc<DeleteFile>>)> {
+    fn collect_deletes(&self, root: &Root, at: CommitTs) -> Result<(NamedDeletes, Option<Arc<AsideFile>>)> {
         let next_file = || self.next_file();
         let mut collector = DeleteCollector::new(&self.disk, &next_file, self.options.inline_delete_bytes);
         for version in root.tables.values() {
@@ -87,12 +88,12 @@ impl Engine {
     }
 
     /// The manifest of `at` is durable: no restart reads what `superseded` and the records up to `at` name.
-    fn release_delete_files(&self, at: CommitTs, mut superseded: Vec<Arc<DeleteFile>>) -> Result<()> {
+    fn release_asides(&self, at: CommitTs, mut superseded: Vec<Arc<AsideFile>>) -> Result<()> {
         let covered = {
             let mut lock = self.lock()?;
-            let files = std::mem::take(&mut lock.state.delete_files);
+            let files = std::mem::take(&mut lock.state.asides);
             let (covered, later): (Vec<_>, Vec<_>) = files.into_iter().partition(|(ts, _)| *ts <= at);
-            lock.state.delete_files = later;
+            lock.state.asides = later;
             covered
         };
         superseded.extend(covered.into_iter().map(|(_, file)| file));
@@ -100,17 +101,17 @@ impl Engine {
         Ok(())
     }
 
-    /// Bytes that a restart would replay now: of log, and of delete files that its records name.
+    /// Bytes that a restart would replay now: of log, and of files aside that its records name.
     #[must_use]
     pub fn log_tail_bytes(&self) -> u64 {
-        let covered = self.delete_bytes_covered.load(Ordering::Relaxed);
+        let covered = self.aside_bytes_covered.load(Ordering::Relaxed);
         self.replay_bytes().saturating_sub(self.log_start.load(Ordering::Acquire)).saturating_sub(covered)
     }
 
-    /// Bytes of log, and of delete files that its records name, up to now; only their growth means anything.
+    /// Bytes of log, and of files aside that its records name, up to now; only their growth means anything.
     #[must_use]
     pub fn replay_bytes(&self) -> u64 {
-        self.log.position_of_next().0 + self.delete_bytes.load(Ordering::Relaxed)
+        self.log.position_of_next().0 + self.aside_bytes.load(Ordering::Relaxed)
     }
 
     /// The table whose delta holds the oldest rows of the log, if a delta does: what has to be merged so that a checkpoint
@@ -127,12 +128,6 @@ impl Engine {
 
 fn table(version: &TableVersion) -> ManifestTable {
     let deltas = version.deltas.iter().map(|delta| (delta.id(), delta.schema().clone())).collect();
-    let runs = version.runs.iter().map(|run| manifest_run(run)).collect();
+    let runs = version.runs.iter().map(|run| NamedRun::of(run)).collect();
     ManifestTable { schema: version.schema.clone(), deltas, runs }
-}
-
-fn manifest_run(run: &Run) -> ManifestRun {
-    let segments = run.segments().iter().map(|part| (part.segment.meta().clone(), part.range.clone())).collect();
-    let indexes = run.indexes().iter().map(|index| (index.key, manifest_run(&index.entries))).collect();
-    ManifestRun { id: run.id(), segments, indexes }
 }

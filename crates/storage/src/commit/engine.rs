@@ -12,8 +12,7 @@ use crate::commit::ddl::numbers::NumberBlocks;
 use crate::commit::delta_starts::DeltaStarts;
 use crate::commit::gate::Turns;
 use crate::commit::pressure::TailGauge;
-use crate::deletes::DeleteFile;
-use crate::disk::Disk;
+use crate::disk::{AsideFile, Disk};
 use crate::error::{Error, Result};
 use crate::ids::{ColumnId, CommitTs, ContainerId, FileId, LogPosition, RunId, TableId};
 use crate::load::{IdSource, LoadTarget};
@@ -40,8 +39,8 @@ pub struct CommitState {
     pub(super) dropped: Vec<(CommitTs, Vec<Arc<Segment>>)>,
     /// Where the rows of deltas begin in the log: replay must start at or before the oldest.
     pub(super) delta_starts: DeltaStarts,
-    /// Delete files that records name, with the records' timestamps: a replay reads them until a manifest covers the record.
-    pub(super) delete_files: Vec<(CommitTs, Arc<DeleteFile>)>,
+    /// Files aside that records name, with the records' timestamps: a replay reads them until a manifest covers the record.
+    pub(super) asides: Vec<(CommitTs, Arc<AsideFile>)>,
     /// Numbers taken of each IDENTITY column.
     pub(super) numbers: BTreeMap<(TableId, ColumnId), u64>,
     /// The last commit that made a view.
@@ -74,10 +73,10 @@ pub struct EngineParts {
     pub log_start: LogPosition,
     /// Per delta, the position of the record that holds its first rows.
     pub delta_starts: BTreeMap<ContainerId, LogPosition>,
-    /// Delete files that the replayed records name.
-    pub delete_files: Vec<(CommitTs, Arc<DeleteFile>)>,
-    /// Delete files that the newest manifest names.
-    pub manifest_files: Vec<Arc<DeleteFile>>,
+    /// Files aside that the replayed records name.
+    pub asides: Vec<(CommitTs, Arc<AsideFile>)>,
+    /// Files aside that the newest manifest names.
+    pub manifest_files: Vec<Arc<AsideFile>>,
     /// Numbers taken of each IDENTITY column.
     pub numbers: BTreeMap<(TableId, ColumnId), u64>,
 }
@@ -112,12 +111,12 @@ pub struct Engine {
     pub(super) log_start: AtomicU64,
     /// Who waits for a shorter tail.
     pub(super) tail: TailGauge,
-    /// One checkpoint at a time. Holds the delete files that the manifest on disk may name.
-    pub(super) checkpointing: Mutex<Vec<Arc<DeleteFile>>>,
-    /// Bytes of all delete files that records have named since the database was opened, and of those that a replay would not
+    /// One checkpoint at a time. Holds the files aside that the manifest on disk may name.
+    pub(super) checkpointing: Mutex<Vec<Arc<AsideFile>>>,
+    /// Bytes of all files aside that records have named since the database was opened, and of those that a replay would not
     /// read any more.
-    pub(super) delete_bytes: AtomicU64,
-    pub(super) delete_bytes_covered: AtomicU64,
+    pub(super) aside_bytes: AtomicU64,
+    pub(super) aside_bytes_covered: AtomicU64,
     lock: Mutex<CommitState>,
     /// The longest time the commit lock was held, in nanoseconds.
     lock_held_max: AtomicU64,
@@ -175,7 +174,7 @@ impl Engine {
     /// Puts the parts together.
     #[must_use]
     pub fn new(parts: EngineParts) -> Arc<Self> {
-        let delete_bytes = parts.delete_files.iter().map(|(_, file)| file.at().bytes).sum();
+        let aside_bytes = parts.asides.iter().map(|(_, file)| file.at().bytes).sum();
         let (_, present) = parts.timeline.present();
         let engine = Arc::new(Self {
             disk: parts.disk,
@@ -198,7 +197,7 @@ impl Engine {
                 stamps: BTreeMap::new(),
                 dropped: Vec::new(),
                 delta_starts: DeltaStarts::of(&present, &parts.delta_starts),
-                delete_files: parts.delete_files,
+                asides: parts.asides,
                 numbers: parts.numbers,
                 view_made: CommitTs::ZERO,
                 relation_changed: CommitTs::ZERO,
@@ -206,8 +205,8 @@ impl Engine {
             numbers: NumberBlocks::default(),
             log_start: AtomicU64::new(parts.log_start.0),
             checkpointing: Mutex::new(parts.manifest_files),
-            delete_bytes: AtomicU64::new(delete_bytes),
-            delete_bytes_covered: AtomicU64::new(0),
+            aside_bytes: AtomicU64::new(aside_bytes),
+            aside_bytes_covered: AtomicU64::new(0),
             lock_held_max: AtomicU64::new(0),
             tail: TailGauge::default(),
             broken: AtomicBool::new(false),
@@ -293,20 +292,20 @@ impl Engine {
     }
 
     /// A record names `file`: it stays until a manifest covers the record. Under the lock.
-    pub(super) fn note_delete_file(&self, lock: &mut CommitLock<'_>, ts: CommitTs, file: Option<&Arc<DeleteFile>>) {
+    pub(super) fn note_aside(&self, lock: &mut CommitLock<'_>, ts: CommitTs, file: Option<&Arc<AsideFile>>) {
         let Some(file) = file else { return };
         file.keep();
-        self.delete_bytes.fetch_add(file.at().bytes, Ordering::Relaxed);
-        lock.state.delete_files.push((ts, file.clone()));
+        self.aside_bytes.fetch_add(file.at().bytes, Ordering::Relaxed);
+        lock.state.asides.push((ts, file.clone()));
     }
 
-    /// The delete files that a restart would read. They stay while the handles live.
+    /// The files aside that a restart would read. They stay while the handles live.
     ///
     /// # Errors
     /// As [`Engine::lock`].
-    pub fn delete_files(&self) -> Result<Vec<Arc<DeleteFile>>> {
+    pub fn asides(&self) -> Result<Vec<Arc<AsideFile>>> {
         let mut files = self.checkpointing.lock().clone();
-        files.extend(self.lock()?.state.delete_files.iter().map(|(_, file)| file.clone()));
+        files.extend(self.lock()?.state.asides.iter().map(|(_, file)| file.clone()));
         Ok(files)
     }
 

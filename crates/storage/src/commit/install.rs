@@ -1,7 +1,8 @@
 //! Install: a finished merge becomes part of the current version (contract 3).
 //!
 //! 1. Deletes that landed in the inputs after H are carried to the output in rounds, outside the lock: nobody reads the output
-//!    yet, so its delete logs can be written to. A round whose deletes the record has no room for writes them to a delete file.
+//!    yet, so its delete logs can be written to. A round whose deletes the record has no room for writes them to a delete file, as
+//!    an output of many segments is named by a file aside: the record is bounded, whatever the merge.
 //! 2. Under the lock, the few that came since are carried; timestamp I; log record; the output replaces its inputs in the
 //!    version; *applied* moves. With too many left there is another round. A table that is gone, an input that left the
 //!    version, or deletes that keep coming faster than they are carried, discard the merge.
@@ -12,9 +13,11 @@ use std::sync::Arc;
 
 use crate::commit::Engine;
 use crate::commit::record::InstallEncoder;
-use crate::deletes::{DeleteCollector, DeleteFile, DeleteSet, NamedDeletes, named_bytes};
+use crate::deletes::{DeleteCollector, DeleteSet, NamedDeletes, named_bytes};
+use crate::disk::AsideFile;
 use crate::error::{Error, Result};
 use crate::ids::{CommitTs, ContainerId, TableId};
+use crate::main_store::write_runs_aside;
 use crate::memory::MemoryKind;
 use crate::merge::MergeOutcome;
 use crate::segment::Segment;
@@ -36,8 +39,8 @@ struct Carry<'a> {
     upto: CommitTs,
     /// All so far, by output segment, for the record.
     deletes: NamedDeletes,
-    /// The files among them.
-    files: Vec<Arc<DeleteFile>>,
+    /// Files aside that the record names: those of deletes, and the one with the output.
+    files: Vec<Arc<AsideFile>>,
     /// Bytes of deletes the record still has room for.
     room: usize,
     /// Registered, so that no fold joins the deletes of two rounds.
@@ -57,23 +60,37 @@ impl Engine {
     /// # Errors
     /// Full or Closed when the log takes no record: nothing changed, the output's files go away.
     pub fn install(&self, table: TableId, outcome: MergeOutcome) -> Result<Option<CommitTs>> {
+        // Before the lock, for they may be many; and a panic under it must not take along files that the record names.
+        outcome.keep_files();
+        let installed = self.install_kept(table, &outcome);
+        if !matches!(installed, Ok(Some(_))) {
+            outcome.release_files();
+        }
+        installed
+    }
+
+    /// As [`Engine::install`]; an error or `None` says that there is no record.
+    fn install_kept(&self, table: TableId, outcome: &MergeOutcome) -> Result<Option<CommitTs>> {
+        self.check_writable()?;
         let mut carry = Carry {
-            outcome: &outcome,
+            outcome,
             upto: outcome.h,
             deletes: NamedDeletes::default(),
             files: Vec::new(),
             room: self.options.inline_delete_bytes,
             rounds: Vec::new(),
         };
+        let aside = self.write_output_aside(outcome)?;
+        carry.files.extend(aside.clone());
         for _ in 1..=CARRY_ROUNDS_MAX {
             self.check_writable()?;
             self.turns.pass_install(table, || self.is_waited_for());
             let now = self.timeline.snapshot(Base::Applied, false);
             let Some(version) = now.root().tables.get(&table) else { return Ok(None) };
             carry.upto(self, now.ts(), version)?;
-            let dropped = dropped_segments(version, &outcome);
+            let dropped = dropped_segments(version, outcome);
             carry.rounds.push(now);
-            let record = InstallEncoder::new(table, &outcome, carry.deletes.clone());
+            let record = InstallEncoder::new(table, outcome, aside.as_ref(), carry.deletes.clone());
             let space = self.log.reserve(record.bytes() + CARRY_UNDER_LOCK_BYTES)?;
             match self.try_install(table, &mut carry, record, space, dropped)? {
                 Attempt::Installed(at) => {
@@ -85,6 +102,16 @@ impl Engine {
             }
         }
         Ok(None)
+    }
+
+    /// The file that names the output, when its segments are too many for the record.
+    fn write_output_aside(&self, outcome: &MergeOutcome) -> Result<Option<Arc<AsideFile>>> {
+        // A log in memory is never read again.
+        if self.log.is_disabled() {
+            return Ok(None);
+        }
+        let mut room = self.options.inline_run_bytes;
+        write_runs_aside(&self.disk, || self.next_file(), outcome.output.as_slice(), &mut room)
     }
 
     /// Under the lock, in memory only.
@@ -119,12 +146,8 @@ impl Engine {
             payload: &record,
         };
         // Before the record is there: a panic from here on must not take along files that it names.
-        outcome.keep_files();
         carry.files.iter().for_each(|file| file.keep());
-        self.log.append(space, new).inspect_err(|_| {
-            outcome.release_files();
-            carry.files.iter().for_each(|file| file.release());
-        })?;
+        self.log.append(space, new).inspect_err(|_| carry.files.iter().for_each(|file| file.release()))?;
         let next = version.with_merge(at, &outcome.consumed_deltas, &outcome.consumed_runs, outcome.output.clone());
         for (id, set) in &rest {
             if let Some(container) = next.container(*id) {
@@ -133,7 +156,7 @@ impl Engine {
         }
         // Always: a transaction may begin below I until *visible* has reached it.
         self.forwardings.add(at, table, outcome.forwarding.clone());
-        carry.files.iter().for_each(|file| self.note_delete_file(&mut lock, at, Some(file)));
+        carry.files.iter().for_each(|file| self.note_aside(&mut lock, at, Some(file)));
         lock.state.dropped.push((at, dropped));
         let consumed = version.deltas.iter().filter(|delta| outcome.consumed_deltas.contains(&delta.id()));
         consumed.for_each(|delta| delta.count_as(&self.memory, MemoryKind::OldDeltas));

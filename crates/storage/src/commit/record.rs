@@ -1,25 +1,25 @@
 //! The log records of commits and installs: redo only, one each (contract 4). Byte tables: `docs/formats/records.md`.
 //!
 //! Inserts carry delta generation and first offset; deletes are row references as of the commit, after forwarding; a large
-//! insert names its segments; an install names what it consumed, its output, and the deletes carried to it.
+//! insert names its segments; an install names what it consumed, its output, and the deletes carried to it. What of this grows with
+//! containers (runs, deletes) stands in files aside once it is more than a record should hold: the bytes of a record are bounded.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::sync::Arc;
 
 pub use crate::commit::ddl::record::DdlRecord;
 use crate::commit::ddl::record::{decode_change, encode_change};
 use crate::commit::prepare::PreparedTable;
 use crate::commit::row::RowWrite;
-use crate::deletes::{DeleteFileRef, DeleteSet, NamedDeletes, named_bytes};
+use crate::deletes::{DeleteSet, NamedDeletes, named_bytes};
+use crate::disk::{AsideFile, AsideRef};
 use crate::error::{Error, Result, sqlstate};
-use crate::ids::{CommitTs, ContainerId, KeyId, RunId, SchemaVersion, TableId};
+use crate::ids::{CommitTs, ContainerId, RunId, SchemaVersion, TableId};
 use crate::limits;
-use crate::main_store::Run;
+use crate::main_store::{NamedRuns, encode_runs};
 use crate::merge::MergeOutcome;
 use crate::row::RowBuffer;
 use crate::schema::TableSchema;
-use crate::segment::SegmentMeta;
 use crate::txn::DdlChange;
 use crate::wal::codec::{Decoder, Encoder};
 
@@ -48,9 +48,9 @@ impl CommitEncoder {
             let mut rows = Vec::new();
             table.rows.write_to(&mut rows);
             out.bytes(&rows);
-            out.list(table.runs.iter(), |out, run| encode_run(out, run));
-            let inline = if table.aside.is_some() { Vec::new() } else { clone_sets(&table.deletes) };
-            NamedDeletes { inline, files: table.aside.iter().map(|file| file.at()).collect() }.encode(out);
+            encode_runs(out, &table.runs, table.runs_aside.as_ref());
+            let inline = if table.deletes_aside.is_some() { Vec::new() } else { clone_sets(&table.deletes) };
+            NamedDeletes { inline, files: table.deletes_aside.iter().map(|file| file.at()).collect() }.encode(out);
         });
         if out.len() > limits::WAL_RECORD_BYTES_MAX {
             let message = format!(
@@ -110,7 +110,7 @@ impl RowEncoder {
             let mut rows = Vec::new();
             write.inserted.write_to(&mut rows);
             out.bytes(&rows);
-            out.list(std::iter::empty::<()>(), |_, ()| {});
+            encode_runs(out, &[], None);
             let deleted = write.deleted.map(|row| (row.container(), DeleteSet::from_sorted(&[row.offset()])));
             NamedDeletes { inline: deleted.into_iter().collect(), files: Vec::new() }.encode(out);
         });
@@ -154,20 +154,9 @@ pub struct TableRecord<'a> {
     /// The rows, as [`RowBuffer::write_to`] wrote them.
     pub rows: &'a [u8],
     /// Runs written aside.
-    pub runs: Vec<RunRecord>,
+    pub runs: NamedRuns,
     /// Its deletes.
     pub deletes: NamedDeletes,
-}
-
-/// A run as records and the manifest name it.
-#[derive(Clone, Debug)]
-pub struct RunRecord {
-    /// Its id.
-    pub id: RunId,
-    /// Its segments with the row ranges that belong to it.
-    pub segments: Vec<(SegmentMeta, Range<u32>)>,
-    /// Its key indexes, which have none themselves.
-    pub indexes: Vec<(KeyId, Self)>,
 }
 
 /// A decoded install record.
@@ -181,51 +170,10 @@ pub struct InstallRecord {
     pub deltas: Vec<ContainerId>,
     /// Runs it consumed.
     pub runs: Vec<RunId>,
-    /// What it made of them; `None` when no row was left.
-    pub output: Option<RunRecord>,
+    /// What it made of them: at most one run, none when no row was left.
+    pub output: NamedRuns,
     /// Deletes carried to the output's segments.
     pub carried: NamedDeletes,
-}
-
-/// Writes a run, then its key indexes, each with its key: id, then each segment's metadata and range.
-pub fn encode_run(out: &mut Encoder, run: &Run) {
-    encode_parts(out, run);
-    out.list(run.indexes().iter(), |out, index| {
-        out.u32(index.key.0);
-        encode_parts(out, &index.entries);
-    });
-}
-
-fn encode_parts(out: &mut Encoder, run: &Run) {
-    out.u64(run.id().0);
-    out.list(run.segments().iter(), |out, part| {
-        part.segment.meta().encode(out);
-        out.u32(part.range.start);
-        out.u32(part.range.end);
-    });
-}
-
-/// Reads what [`encode_run`] wrote.
-///
-/// # Errors
-/// Corrupt.
-pub fn decode_run(input: &mut Decoder<'_>) -> Result<RunRecord> {
-    let run = decode_parts(input)?;
-    let indexes = input.list(|input| Ok((KeyId(input.u32()?), decode_parts(input)?)))?;
-    Ok(RunRecord { indexes, ..run })
-}
-
-fn decode_parts(input: &mut Decoder<'_>) -> Result<RunRecord> {
-    let id = RunId(input.u64()?);
-    let segments = input.list(|input| {
-        let meta = SegmentMeta::decode(input)?;
-        let range = input.u32()?..input.u32()?;
-        if range.start > range.end || range.end > meta.rows {
-            return Err(input.corrupt("a run names rows its segment does not have"));
-        }
-        Ok((meta, range))
-    })?;
-    Ok(RunRecord { id, segments, indexes: Vec::new() })
 }
 
 fn clone_sets(sets: &BTreeMap<ContainerId, DeleteSet>) -> Vec<(ContainerId, DeleteSet)> {
@@ -247,7 +195,7 @@ impl<'a> CommitRecord<'a> {
                 delta: ContainerId(input.u64()?),
                 first_offset: input.u32()?,
                 rows: input.bytes()?,
-                runs: input.list(decode_run)?,
+                runs: NamedRuns::decode(input)?,
                 deletes: NamedDeletes::decode(input)?,
             })
         })?;
@@ -273,18 +221,19 @@ pub(super) struct InstallEncoder {
     /// Deletes carried before the lock: few enough bytes to be copied under it.
     inline: Vec<(ContainerId, DeleteSet)>,
     /// More of them.
-    files: Vec<DeleteFileRef>,
+    files: Vec<AsideRef>,
 }
 
 impl InstallEncoder {
-    /// Encodes the install of `outcome`, with what was carried to each output segment so far.
-    pub fn new(table: TableId, outcome: &MergeOutcome, carried: NamedDeletes) -> Self {
+    /// Encodes the install of `outcome`, whose output stands in `aside` if that is a file, with what was carried to each output
+    /// segment so far.
+    pub fn new(table: TableId, outcome: &MergeOutcome, aside: Option<&Arc<AsideFile>>, carried: NamedDeletes) -> Self {
         let mut head = Encoder::new();
         head.u64(table.0);
         head.u64(outcome.h.0);
         head.list(outcome.consumed_deltas.iter(), |out, id| out.u64(id.0));
         head.list(outcome.consumed_runs.iter(), |out, id| out.u64(id.0));
-        head.option(outcome.output.as_deref(), encode_run);
+        encode_runs(&mut head, outcome.output.as_slice(), aside);
         Self { head, inline: carried.inline, files: carried.files }
     }
 
@@ -316,7 +265,7 @@ impl InstallRecord {
             h: CommitTs(input.u64()?),
             deltas: input.list(|input| Ok(ContainerId(input.u64()?)))?,
             runs: input.list(|input| Ok(RunId(input.u64()?)))?,
-            output: input.option(decode_run)?,
+            output: NamedRuns::decode(&mut input)?,
             carried: NamedDeletes::decode(&mut input)?,
         };
         input.finish()?;

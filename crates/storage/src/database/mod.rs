@@ -304,12 +304,12 @@ impl Database {
         self.0.engine.take_commit_rounds_max()
     }
 
-    /// How many delete files a restart would read, and their bytes.
+    /// How many files aside a restart would read, of deletes and of runs, and their bytes.
     ///
     /// # Errors
     /// Closed.
-    pub fn delete_files(&self) -> Result<(usize, u64)> {
-        let files = self.0.engine.delete_files()?;
+    pub fn files_aside(&self) -> Result<(usize, u64)> {
+        let files = self.0.engine.asides()?;
         Ok((files.len(), files.iter().map(|file| file.at().bytes).sum()))
     }
 
@@ -322,7 +322,7 @@ impl Database {
         MemoryKind::ALL.into_iter().map(status).collect()
     }
 
-    /// Reads every block of every file that is part of the present, or that a restart would read for deletes, and checks all invariants. Returns what is wrong, a line
+    /// Reads every block of every file that is part of the present, or that a restart would read, and checks all invariants. Returns what is wrong, a line
     /// each.
     #[must_use]
     pub fn verify(&self) -> Vec<crate::Error> {
@@ -336,7 +336,7 @@ impl Database {
                 }
             }
         }
-        match self.0.engine.delete_files() {
+        match self.0.engine.asides() {
             Ok(files) => wrong.extend(files.iter().filter_map(|file| file.verify().err())),
             Err(e) => wrong.push(e),
         }

@@ -30,7 +30,7 @@ mod set;
 #[cfg(test)]
 mod tests;
 
-pub use file::{DeleteFile, DeleteFileRef, DeleteFileWriter, delete_file_path, parse_delete_file_name};
+pub use file::{DeleteFileWriter, read_deletes};
 pub use log::{DeleteLog, Lookups};
 pub use named::{Collected, DeleteCollector, NamedDeletes, named_bytes};
 pub use set::{DeleteSet, Offsets};

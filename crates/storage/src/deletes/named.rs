@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use super::{DeleteFile, DeleteFileRef, DeleteFileWriter, DeleteSet};
-use crate::disk::Disk;
+use super::{DeleteFileWriter, DeleteSet};
+use crate::disk::{AsideFile, AsideRef, Disk};
 use crate::error::Result;
 use crate::ids::{ContainerId, FileId};
 use crate::wal::codec::{Decoder, Encoder};
@@ -16,7 +16,7 @@ pub struct NamedDeletes {
     /// Sets in the record.
     pub inline: Vec<(ContainerId, DeleteSet)>,
     /// Files with the rest.
-    pub files: Vec<DeleteFileRef>,
+    pub files: Vec<AsideRef>,
 }
 
 impl NamedDeletes {
@@ -35,7 +35,7 @@ impl NamedDeletes {
     /// Corrupt.
     pub fn decode(input: &mut Decoder<'_>) -> Result<Self> {
         let inline = input.list(|input| Ok((ContainerId(input.u64()?), DeleteSet::decode(input)?)))?;
-        Ok(Self { inline, files: input.list(DeleteFileRef::decode)? })
+        Ok(Self { inline, files: input.list(AsideRef::decode)? })
     }
 }
 
@@ -56,7 +56,7 @@ pub struct DeleteCollector<'a> {
 }
 
 /// What was collected: sets, or a durable file that goes unless it is kept.
-pub type Collected = (Vec<(ContainerId, DeleteSet)>, Option<Arc<DeleteFile>>);
+pub type Collected = (Vec<(ContainerId, DeleteSet)>, Option<Arc<AsideFile>>);
 
 impl<'a> DeleteCollector<'a> {
     /// Collects up to `room` bytes; what is more goes to a file on `disk` with an id of `next_file`.

@@ -1,13 +1,15 @@
 //! All file access of the engine, behind one trait, so that a test can cut the power at any call (contract 4).
 //!
 //! Comes in: names relative to the database directory and bytes. Goes out: bytes. Invariants: nothing is durable before
-//! [`DiskFile::sync`] (its bytes) and [`Disk::sync_dir`] (its name) have returned. It does not own: any format.
+//! [`DiskFile::sync`] (its bytes) and [`Disk::sync_dir`] (its name) have returned. It does not own: any format but the frame of the
+//! files that records name ([`AsideFile`]).
 
 use std::fmt::Debug;
 use std::sync::Arc;
 
 use crate::error::Result;
 
+mod aside;
 mod guard;
 mod lock;
 mod memory;
@@ -15,11 +17,12 @@ mod real;
 #[cfg(test)]
 mod tests;
 
+pub use aside::{AsideFile, AsideKind, AsideRef, AsideWriter, parse_aside_name};
 pub use guard::GuardedDisk;
 pub use memory::MemDisk;
 pub use real::RealDisk;
 
-/// The folder of segments and delete files.
+/// The folder of segments and files aside.
 pub const DATA_DIR: &str = "data";
 
 /// A place for files: a directory, memory, or a simulated disk that can fail.

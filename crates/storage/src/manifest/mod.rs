@@ -5,16 +5,15 @@
 //! every record up to [`Manifest::at`] was fsynced before the manifest took its name. It does not own: replay (`recover`),
 //! or when a checkpoint is made (`background`). Byte table: `docs/formats/manifest.md`.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use crate::catalog::format::{decode_schema, decode_view, encode_schema, encode_view};
 use crate::deletes::NamedDeletes;
 use crate::disk::Disk;
 use crate::error::{Error, ErrorKind, Result, sqlstate};
-use crate::ids::{ColumnId, CommitTs, ContainerId, KeyId, LogPosition, RunId, SchemaVersion, TableId};
+use crate::ids::{ColumnId, CommitTs, ContainerId, LogPosition, SchemaVersion, TableId};
+use crate::main_store::NamedRun;
 use crate::schema::{TableSchema, View};
-use crate::segment::SegmentMeta;
 use crate::wal::codec::{Decoder, Encoder};
 
 #[cfg(test)]
@@ -27,7 +26,7 @@ const MANIFEST_ASIDE: &str = "MANIFEST.tmp";
 /// First bytes of a manifest.
 const MAGIC: &[u8; 8] = b"MAINSTEM";
 /// Version of the database's file formats. An older program refuses a newer one.
-pub const FORMAT_VERSION: u32 = 2;
+pub const FORMAT_VERSION: u32 = 3;
 /// Magic, version, payload length, payload checksum.
 const HEADER_BYTES: usize = 8 + 4 + 8 + 4;
 
@@ -68,18 +67,7 @@ pub struct ManifestTable {
     /// Its deltas, oldest first: not written anywhere but in the log. Each with the version of the schema that its rows have.
     pub deltas: Vec<(ContainerId, Arc<TableSchema>)>,
     /// Its runs, oldest first.
-    pub runs: Vec<ManifestRun>,
-}
-
-/// A run of a manifest.
-#[derive(Clone, Debug)]
-pub struct ManifestRun {
-    /// Its id.
-    pub id: RunId,
-    /// Its segments: blocks, rows that belong to the run.
-    pub segments: Vec<(SegmentMeta, Range<u32>)>,
-    /// Its key indexes, which have none themselves and no rows deleted.
-    pub indexes: Vec<(KeyId, Self)>,
+    pub runs: Vec<NamedRun>,
 }
 
 impl Manifest {
@@ -189,13 +177,7 @@ impl Manifest {
                 out.u64(delta.0);
                 out.u64(schema.version.0);
             });
-            out.list(table.runs.iter(), |out, run| {
-                encode_run(out, run);
-                out.list(run.indexes.iter(), |out, (key, index)| {
-                    out.u32(key.0);
-                    encode_run(out, index);
-                });
-            });
+            out.list(table.runs.iter(), |out, run| run.encode(out));
         });
         out.list(self.views.iter(), |out, view| encode_view(out, view));
         out.list(self.numbers.iter(), |out, (table, column, taken)| {
@@ -259,32 +241,6 @@ fn decode_table(input: &mut Decoder<'_>) -> Result<ManifestTable> {
         let known = known.ok_or_else(|| input.corrupt(format!("delta {id} of an unknown schema version {version}")))?;
         Ok((id, known.clone()))
     })?;
-    let runs = input.list(|input| {
-        let run = decode_run(input)?;
-        let indexes = input.list(|input| Ok((KeyId(input.u32()?), decode_run(input)?)))?;
-        Ok(ManifestRun { indexes, ..run })
-    })?;
+    let runs = input.list(NamedRun::decode)?;
     Ok(ManifestTable { schema, deltas, runs })
-}
-
-fn encode_run(out: &mut Encoder, run: &ManifestRun) {
-    out.u64(run.id.0);
-    out.list(run.segments.iter(), |out, (meta, range)| {
-        meta.encode(out);
-        out.u32(range.start);
-        out.u32(range.end);
-    });
-}
-
-fn decode_run(input: &mut Decoder<'_>) -> Result<ManifestRun> {
-    let id = RunId(input.u64()?);
-    let segments = input.list(|input| {
-        let meta = SegmentMeta::decode(input)?;
-        let range = input.u32()?..input.u32()?;
-        if range.start > range.end || range.end > meta.rows {
-            return Err(input.corrupt("a run names rows its segment does not have"));
-        }
-        Ok((meta, range))
-    })?;
-    Ok(ManifestRun { id, segments, indexes: Vec::new() })
 }

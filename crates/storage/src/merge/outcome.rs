@@ -10,14 +10,8 @@ use crate::main_store::Run;
 use crate::order::WrittenRun;
 use crate::segment::Segment;
 use crate::version::{Forward, ForwardingTable, TableVersion};
-use crate::wal::codec::Encoder;
 
 use super::MergePlan;
-
-/// Bytes of a run, or of one of its key indexes, in a record, beside their segments' metadata: ids, counts, a range each.
-const RUN_RECORD_BYTES: usize = 128;
-/// See [`RUN_RECORD_BYTES`].
-const RANGE_RECORD_BYTES: usize = 32;
 
 /// The result of a merge. Dropped before [`MergeOutcome::keep_files`], it takes its files along.
 #[derive(Debug)]
@@ -73,16 +67,6 @@ impl MergeOutcome {
             run.segments().iter().for_each(|part| carry(part.segment.id(), part.segment.deletes()));
         }
         moved.into_iter().map(|((end, container), rows)| (container, end, rows.into_iter().collect())).collect()
-    }
-
-    /// Bytes that the output takes in an install record, at most.
-    #[must_use]
-    pub fn output_meta_bytes(&self) -> usize {
-        let mut out = Encoder::new();
-        let parts = self.output.iter().flat_map(|run| run.all_segments());
-        let ranges: usize = parts.map(|part| part.segment.meta().encode(&mut out)).map(|()| RANGE_RECORD_BYTES).sum();
-        let indexes: usize = self.output.iter().map(|run| run.indexes().len()).sum();
-        RUN_RECORD_BYTES * (1 + indexes) + ranges + out.len()
     }
 
     /// The output is listed: its files stay.

@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
 
-use crate::deletes::parse_delete_file_name;
-use crate::disk::Disk;
+use crate::disk::{Disk, parse_aside_name};
 use crate::error::{Error, Result, sqlstate};
 use crate::ids::{FileId, LogPosition};
 use crate::recover::{DATA_DIR, WAL_DIR};
@@ -44,9 +43,9 @@ pub(super) fn refuse_remains(disk: &dyn Disk) -> Result<()> {
     Ok(())
 }
 
-/// Removes data files that no version lists and that are not among `delete_files`: outputs of merges and loads that were never
-/// committed, deletes that no record or manifest names, and files whose drop was logged but not carried out.
-pub(super) fn remove_orphans(disk: &dyn Disk, root: &Root, delete_files: &BTreeSet<FileId>) -> Result<()> {
+/// Removes data files that no version lists and that are not among `asides`: outputs of merges and loads that were never
+/// committed, files aside that no record or manifest names, and files whose drop was logged but not carried out.
+pub(super) fn remove_orphans(disk: &dyn Disk, root: &Root, asides: &BTreeSet<FileId>) -> Result<()> {
     let listed: BTreeSet<FileId> = root
         .tables
         .values()
@@ -56,8 +55,8 @@ pub(super) fn remove_orphans(disk: &dyn Disk, root: &Root, delete_files: &BTreeS
     let mut removed = false;
     for name in disk.list(DATA_DIR)? {
         let is_segment = segment::parse_segment_name(&name).is_some_and(|id| listed.contains(&id));
-        let is_delete_file = parse_delete_file_name(&name).is_some_and(|id| delete_files.contains(&id));
-        if !is_segment && !is_delete_file {
+        let is_aside = parse_aside_name(&name).is_some_and(|id| asides.contains(&id));
+        if !is_segment && !is_aside {
             disk.remove(&format!("{DATA_DIR}/{name}"))?;
             removed = true;
         }

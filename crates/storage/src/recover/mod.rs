@@ -6,7 +6,7 @@
 //! 1. The manifest gives tables, containers and deletes as of its timestamp T.
 //! 2. The log is replayed from where the manifest says. Of records up to T only inserts into the deltas it lists count, for
 //!    those were written nowhere else; then the deltas' deletes as of T are restored; of later records everything, in order.
-//!    Delete files that the manifest or later records name are read one block at a time.
+//!    Files aside that the manifest or later records name are read: deletes one block at a time.
 //! 3. A torn tail ends the replay cleanly; damage below what was known fsynced is a named corruption error (contract 4).
 //! 4. Before the first write: the torn tail is cut off, what was replayed is fsynced, a new log file is begun; then orphan
 //!    files are removed, so that no old bytes or ids return. A read-only open skips this step and writes nothing.
@@ -65,9 +65,9 @@ pub fn open(disk: Arc<dyn Disk>, options: OpenOptions) -> Result<Arc<Engine>> {
         // the reason why a file is an orphan.
         let log = Log::create(disk.clone(), tail.next_start(files::new_log_id(), replayed.at))?;
         let manifest_files = replayed.manifest_files.iter();
-        let delete_files = manifest_files.chain(replayed.delete_files.iter().map(|(_, file)| file));
-        let delete_files = delete_files.map(|file| file.at().file).collect();
-        files::remove_orphans(disk.as_ref(), &replayed.root, &delete_files)?;
+        let asides = manifest_files.chain(replayed.asides.iter().map(|(_, file)| file));
+        let asides = asides.map(|file| file.at().file).collect();
+        files::remove_orphans(disk.as_ref(), &replayed.root, &asides)?;
         log
     };
     Ok(Engine::new(EngineParts {
@@ -78,7 +78,7 @@ pub fn open(disk: Arc<dyn Disk>, options: OpenOptions) -> Result<Arc<Engine>> {
         options,
         log_start: manifest.log_start,
         delta_starts: replayed.delta_starts,
-        delete_files: replayed.delete_files,
+        asides: replayed.asides,
         manifest_files: replayed.manifest_files,
         numbers: replayed.numbers,
         next_container: replayed.next_container,
@@ -100,7 +100,7 @@ pub fn in_memory(disk: Arc<dyn Disk>, options: OpenOptions) -> Arc<Engine> {
         options,
         log_start: LogPosition(0),
         delta_starts: std::collections::BTreeMap::new(),
-        delete_files: Vec::new(),
+        asides: Vec::new(),
         manifest_files: Vec::new(),
         numbers: std::collections::BTreeMap::new(),
         next_container: 1,

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::catalog::Catalog;
-use crate::commit::record::{CommitRecord, DdlRecord, InstallRecord, RunRecord, TableRecord};
-use crate::deletes::{DeleteFile, DeleteSet, NamedDeletes};
+use crate::commit::record::{CommitRecord, DdlRecord, InstallRecord, TableRecord};
+use crate::deletes::{DeleteSet, NamedDeletes, read_deletes};
 use crate::delta_store::DeltaGeneration;
-use crate::disk::Disk;
+use crate::disk::{AsideFile, AsideKind, Disk};
 use crate::error::{Error, Result};
-use crate::ids::{ColumnId, CommitTs, ContainerId, KeyId, LogPosition, TableId};
-use crate::main_store::{Run, RunIndex, RunSegment};
-use crate::manifest::{Manifest, ManifestRun};
+use crate::ids::{ColumnId, CommitTs, ContainerId, LogPosition, TableId};
+use crate::main_store::{NamedRuns, Run};
+use crate::manifest::Manifest;
 use crate::segment::{BlockCache, Segment, SegmentMeta};
 use crate::version::{Root, TableVersion};
 use crate::wal::{LogRecord, RecordKind, WAL_DIR};
@@ -28,10 +28,10 @@ pub(super) struct Replay {
     catalog: Catalog,
     tables: BTreeMap<TableId, TableVersion>,
     delta_starts: BTreeMap<ContainerId, LogPosition>,
-    /// Delete files that records name.
-    delete_files: Vec<(CommitTs, Arc<DeleteFile>)>,
-    /// Delete files that the manifest names.
-    manifest_files: Vec<Arc<DeleteFile>>,
+    /// Files aside that records name.
+    asides: Vec<(CommitTs, Arc<AsideFile>)>,
+    /// Files aside that the manifest names.
+    manifest_files: Vec<Arc<AsideFile>>,
     /// Numbers taken of IDENTITY columns.
     numbers: BTreeMap<(TableId, ColumnId), u64>,
     next_container: u64,
@@ -45,8 +45,8 @@ pub(super) struct Replayed {
     pub at: CommitTs,
     pub root: Root,
     pub delta_starts: BTreeMap<ContainerId, LogPosition>,
-    pub delete_files: Vec<(CommitTs, Arc<DeleteFile>)>,
-    pub manifest_files: Vec<Arc<DeleteFile>>,
+    pub asides: Vec<(CommitTs, Arc<AsideFile>)>,
+    pub manifest_files: Vec<Arc<AsideFile>>,
     pub numbers: BTreeMap<(TableId, ColumnId), u64>,
     pub next_container: u64,
     pub next_file: u64,
@@ -66,7 +66,7 @@ impl Replay {
             catalog: Catalog::default(),
             tables: BTreeMap::new(),
             delta_starts: BTreeMap::new(),
-            delete_files: Vec::new(),
+            asides: Vec::new(),
             manifest_files: Vec::new(),
             numbers: manifest.numbers.iter().map(|(table, column, taken)| ((*table, *column), *taken)).collect(),
             next_container: manifest.next_container,
@@ -85,7 +85,9 @@ impl Replay {
             replay.catalog = replay.catalog.with_table(table.schema.clone()).map_err(|e| manifest_damage(&e))?;
             let delta = |(id, schema): &(_, _)| Arc::new(DeltaGeneration::new(*id, Arc::clone(schema)));
             let deltas = table.deltas.iter().map(delta).collect();
-            let runs = table.runs.iter().map(|run| replay.manifest_run(run)).collect::<Result<Vec<_>>>()?;
+            let (disk, cache) = (replay.disk.clone(), replay.cache.clone());
+            let mut open = |meta: &SegmentMeta| Segment::open(meta.clone(), disk.clone(), cache.clone());
+            let runs = table.runs.iter().map(|run| run.open(&mut open)).collect::<Result<Vec<_>>>()?;
             let schema = table.schema.clone();
             replay.tables.insert(id, TableVersion { schema, valid_from: manifest.at, moves: 0, deltas, runs });
         }
@@ -95,10 +97,7 @@ impl Replay {
 
     /// The manifest's deletes: of segments at once, of deltas when their rows are there.
     fn manifest_deletes(&mut self, deletes: &NamedDeletes) -> Result<()> {
-        let segments: BTreeMap<ContainerId, Arc<Segment>> = (self.tables.values().flat_map(|version| &version.runs))
-            .flat_map(|run| run.segments())
-            .map(|part| (part.segment.id(), part.segment.clone()))
-            .collect();
+        let segments: BTreeMap<_, _> = self.tables.values().flat_map(segments_of).collect();
         let (at, disk) = (self.manifest_at, self.disk.clone());
         let (tables, pending) = (&self.tables, &mut self.pending);
         let take = |id: ContainerId, set: DeleteSet| {
@@ -116,17 +115,6 @@ impl Replay {
         let files = self.manifest_files.iter().map(|file| file.at().file.0 + 1);
         self.next_file = files.fold(self.next_file, u64::max);
         Ok(())
-    }
-
-    fn manifest_run(&self, run: &ManifestRun) -> Result<Arc<Run>> {
-        let mut segments = Vec::with_capacity(run.segments.len());
-        for (meta, range) in &run.segments {
-            let segment = Segment::open(meta.clone(), self.disk.clone(), self.cache.clone());
-            segments.push(RunSegment { segment, range: range.clone() });
-        }
-        let index = |(key, run): &(KeyId, ManifestRun)| Ok(RunIndex { key: *key, entries: self.manifest_run(run)? });
-        let indexes = run.indexes.iter().map(index).collect::<Result<Vec<_>>>()?;
-        Ok(Arc::new(Run::new(run.id, segments)?.with_indexes(indexes)))
     }
 
     /// Applies one record.
@@ -173,7 +161,7 @@ impl Replay {
             at: self.at,
             root: Root { valid_from: self.at, catalog: Arc::new(self.catalog), tables },
             delta_starts: self.delta_starts,
-            delete_files: self.delete_files,
+            asides: self.asides,
             manifest_files: self.manifest_files,
             numbers: self.numbers,
             next_container: self.next_container,
@@ -278,7 +266,7 @@ impl Replay {
     }
 
     fn commit_table(&mut self, record: &LogRecord, table: &TableRecord<'_>) -> Result<()> {
-        let runs = table.runs.iter().map(|run| self.open_run(table.table, run)).collect::<Result<Vec<_>>>()?;
+        let runs = self.open_runs(record, table.table, &table.runs)?;
         let delta = self.delta(record, table)?;
         self.insert(record, table, &delta)?;
         let version = self.version(record, table.table)?;
@@ -300,8 +288,7 @@ impl Replay {
             Ok(())
         };
         for file in each_delete(&disk, deletes, take)? {
-            self.next_file = self.next_file.max(file.at().file.0 + 1);
-            self.delete_files.push((record.ts, file));
+            self.note_aside(record, file);
         }
         Ok(())
     }
@@ -346,38 +333,45 @@ impl Replay {
     }
 
     fn install(&mut self, record: &LogRecord, install: &InstallRecord) -> Result<()> {
-        let output = install.output.as_ref().map(|run| self.open_run(install.table, run)).transpose()?;
+        let mut output = self.open_runs(record, install.table, &install.output)?;
+        if output.len() > 1 {
+            return Err(damaged(record, format!("a merge does not make {} runs", output.len())));
+        }
         let version = self.version(record, install.table)?;
-        let next = version.with_merge(record.ts, &install.deltas, &install.runs, output);
+        let next = version.with_merge(record.ts, &install.deltas, &install.runs, output.pop());
         *version = next;
         self.deletes(record, install.table, &install.carried)
     }
 
-    /// Opens a run's segments; one the table already has stays as it is, with its deletes.
-    fn open_run(&mut self, table: TableId, run: &RunRecord) -> Result<Arc<Run>> {
-        self.next_run = self.next_run.max(run.id.0 + 1);
-        let mut segments = Vec::with_capacity(run.segments.len());
-        for (meta, range) in &run.segments {
-            self.next_container = self.next_container.max(meta.id.0 + 1);
-            for file in meta.files() {
-                self.next_file = self.next_file.max(file.0 + 1);
-            }
-            let segment = self
-                .known_segment(table, meta)
-                .unwrap_or_else(|| Segment::open(meta.clone(), self.disk.clone(), self.cache.clone()));
-            segments.push(RunSegment { segment, range: range.clone() });
+    /// Opens runs that a record lists, those of a file aside included. A segment the table already has stays as it is, with its deletes.
+    fn open_runs(&mut self, record: &LogRecord, table: TableId, runs: &NamedRuns) -> Result<Vec<Arc<Run>>> {
+        let (runs, file) = runs.clone().read(&self.disk)?;
+        file.into_iter().for_each(|file| self.note_aside(record, file));
+        let known: BTreeMap<ContainerId, Arc<Segment>> = match self.tables.get(&table) {
+            Some(version) if !runs.is_empty() => segments_of(version).collect(),
+            _ => BTreeMap::new(),
+        };
+        let mut opened = Vec::with_capacity(runs.len());
+        for run in &runs {
+            let mut open = |meta: &SegmentMeta| {
+                self.next_container = self.next_container.max(meta.id.0 + 1);
+                for file in meta.files() {
+                    self.next_file = self.next_file.max(file.0 + 1);
+                }
+                let known = known.get(&meta.id).cloned();
+                known.unwrap_or_else(|| Segment::open(meta.clone(), self.disk.clone(), self.cache.clone()))
+            };
+            opened.push(run.open(&mut open)?);
+            let ids = run.indexes.iter().map(|(_, index)| index.id).chain([run.id]);
+            self.next_run = ids.fold(self.next_run, |next, id| next.max(id.0 + 1));
         }
-        let mut indexes = Vec::with_capacity(run.indexes.len());
-        for (key, run) in &run.indexes {
-            indexes.push(RunIndex { key: *key, entries: self.open_run(table, run)? });
-        }
-        Ok(Arc::new(Run::new(run.id, segments)?.with_indexes(indexes)))
+        Ok(opened)
     }
 
-    fn known_segment(&self, table: TableId, meta: &SegmentMeta) -> Option<Arc<Segment>> {
-        let version = self.tables.get(&table)?;
-        let parts = version.runs.iter().flat_map(|run: &Arc<Run>| run.segments());
-        parts.map(|part| &part.segment).find(|segment| segment.id() == meta.id).cloned()
+    /// `record` names `file`, whose id is taken and which stays until a manifest covers the record.
+    fn note_aside(&mut self, record: &LogRecord, file: Arc<AsideFile>) {
+        self.next_file = self.next_file.max(file.at().file.0 + 1);
+        self.asides.push((record.ts, file));
     }
 
     fn version(&mut self, record: &LogRecord, table: TableId) -> Result<&mut TableVersion> {
@@ -385,17 +379,24 @@ impl Replay {
     }
 }
 
+/// The segments that hold rows of `version`, by id.
+fn segments_of(version: &TableVersion) -> impl Iterator<Item = (ContainerId, Arc<Segment>)> {
+    let parts = version.runs.iter().flat_map(|run| run.segments());
+    parts.map(|part| (part.segment.id(), part.segment.clone()))
+}
+
 /// Gives `take` each set of `deletes`; returns the files they stand in.
 fn each_delete(
     disk: &Arc<dyn Disk>,
     deletes: &NamedDeletes,
     mut take: impl FnMut(ContainerId, DeleteSet) -> Result<()>,
-) -> Result<Vec<Arc<DeleteFile>>> {
+) -> Result<Vec<Arc<AsideFile>>> {
     for (id, set) in &deletes.inline {
         take(*id, set.clone())?;
     }
-    let files: Vec<_> = deletes.files.iter().map(|at| DeleteFile::named(disk.clone(), *at)).collect();
-    files.iter().try_for_each(|file| file.read(&mut take))?;
+    let named = |at: &_| AsideFile::named(disk.clone(), AsideKind::Deletes, *at);
+    let files: Vec<_> = deletes.files.iter().map(named).collect();
+    files.iter().try_for_each(|file| read_deletes(file, &mut take))?;
     Ok(files)
 }
 

@@ -68,7 +68,7 @@ fn a_file_lives_until_a_checkpoint_covers_its_commit() {
         let (again, files) = killed(&disk);
         assert_eq!(contents(&again, t), before);
         assert_eq!(delete_files(&files), std::slice::from_ref(&first), "a restart may come again");
-        assert_eq!(again.delete_files().unwrap().0, 1);
+        assert_eq!(again.files_aside().unwrap().0, 1);
     }
     insert_and_commit(&db, t, 50..52);
     disk.take_done();

@@ -10,6 +10,7 @@ mod isolation;
 mod keys;
 mod merges;
 mod restart;
+mod runs_aside;
 mod support;
 mod transactions;
 mod types;

@@ -12,8 +12,8 @@ const CODEC: &str = "wal::codec";
 const RANKS: [&[&str]; 12] = [
     &["ids", "limits", "error", "schema", "settings", "memory", "row", "predicate", "codec"],
     &["disk", "catalog", "deletes", "layout"],
-    &["segment", "index", "wal", "manifest"],
-    &["delta_store", "update_cache", "main_store"],
+    &["segment", "index", "wal"],
+    &["delta_store", "update_cache", "main_store", "manifest"],
     &["txn"],
     &["version"],
     &["point", "order", "scan"],

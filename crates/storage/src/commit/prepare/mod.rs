@@ -9,12 +9,13 @@ use mainstem_kernels::filter::BlockedBloom;
 use roaring::RoaringBitmap;
 
 use crate::commit::{Engine, TableStamp};
-use crate::deletes::{DeleteCollector, DeleteFile, DeleteSet, Lookups, named_bytes};
+use crate::deletes::{DeleteCollector, DeleteSet, Lookups, named_bytes};
 use crate::delta_store::DeltaGeneration;
+use crate::disk::AsideFile;
 use crate::error::{Error, Result};
 use crate::ids::{CommitTs, ContainerId, KeyId, RowRef, TableId};
 use crate::limits;
-use crate::main_store::{Run, RunSegment};
+use crate::main_store::{Run, RunSegment, write_runs_aside};
 use crate::order::first_shared_key;
 use crate::point;
 use crate::row::RowBuffer;
@@ -44,10 +45,12 @@ pub(super) struct PreparedTable {
     keys: Box<[NewKeys]>,
     /// Large inserts, written aside.
     pub runs: Vec<Arc<Run>>,
+    /// The file that names `runs`, durable, when they are too many for the record.
+    pub runs_aside: Option<Arc<AsideFile>>,
     /// Deletes by container, as of P, after forwarding; those of `runs` among them.
     pub deletes: BTreeMap<ContainerId, DeleteSet>,
     /// The file with `deletes`, durable, when they are too large for the record.
-    pub aside: Option<Arc<DeleteFile>>,
+    pub deletes_aside: Option<Arc<AsideFile>>,
     /// The version validated against at P; `None` for a table this transaction makes or empties.
     pub version: Option<Arc<TableVersion>>,
     /// For a table this transaction makes: its first delta.
@@ -86,10 +89,11 @@ impl NewKeys {
     }
 }
 
-/// What a commit may still put into deltas under the lock, over all its tables.
+/// What a commit may still put into deltas under the lock, and into its record, over all its tables.
 struct Room {
     rows: usize,
     bytes: usize,
+    run_bytes: usize,
 }
 
 /// What looking at later commits found.
@@ -112,12 +116,19 @@ impl PreparedTable {
                 RowBuffer::new(writes.rows().layout().clone())
             }
         };
+        // A log in memory is never read again.
+        let runs_aside = if engine.log.is_disabled() {
+            None
+        } else {
+            write_runs_aside(&engine.disk, || engine.next_file(), &runs, &mut room.run_bytes)?
+        };
         let mut table = Self {
             keys: TableKey::all(&schema).iter().map(|key| NewKeys::of(key, &rows)).collect(),
             rows,
             runs,
+            runs_aside,
             deletes: BTreeMap::new(),
-            aside: None,
+            deletes_aside: None,
             version: None,
             first_delta: created.then(|| DeltaGeneration::new(engine.next_container(), schema.clone()).into()),
             standing: Standing::of(ddl, &schema),
@@ -173,13 +184,13 @@ impl PreparedTable {
         let deletes = bitmaps.into_iter().map(|(id, set)| (id, DeleteSet::from_bitmap(set))).collect();
         if self.deletes != deletes {
             self.deletes = deletes;
-            self.aside = None;
+            self.deletes_aside = None;
         }
     }
 
     /// Writes the deletes to a file unless they fit into `room` bytes of the record, and takes those off.
     fn write_deletes_aside(&mut self, engine: &Engine, room: &mut usize) -> Result<()> {
-        if self.aside.is_some() {
+        if self.deletes_aside.is_some() {
             return Ok(());
         }
         let bytes = self.deletes.values().map(named_bytes).sum();
@@ -192,7 +203,7 @@ impl PreparedTable {
         for (&id, set) in &self.deletes {
             collector.push(id, set)?;
         }
-        self.aside = collector.finish()?.1;
+        self.deletes_aside = collector.finish()?.1;
         Ok(())
     }
 
@@ -312,7 +323,11 @@ impl Prepared {
     /// Writes large parts aside and validates at P = applied, everything from the transaction's `snapshot` on.
     pub fn new(engine: &Engine, snapshot: &Snapshot, writes: &WriteSet) -> Result<Self> {
         let mut tables = Vec::with_capacity(writes.tables.len());
-        let mut room = Room { rows: limits::COMMIT_ROWS_MAX, bytes: limits::COMMIT_BYTES_MAX };
+        let mut room = Room {
+            rows: limits::COMMIT_ROWS_MAX,
+            bytes: limits::COMMIT_BYTES_MAX,
+            run_bytes: engine.options.inline_run_bytes,
+        };
         for table in writes.tables.values() {
             if !table.is_empty() {
                 tables.push(PreparedTable::new(engine, table, &writes.ddl, &mut room)?);

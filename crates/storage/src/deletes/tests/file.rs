@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::deletes::{DeleteCollector, DeleteFile, DeleteFileWriter, DeleteSet, delete_file_path};
-use crate::disk::{DATA_DIR, Disk, MemDisk};
+use crate::deletes::{DeleteCollector, DeleteFileWriter, DeleteSet, read_deletes};
+use crate::disk::{AsideFile, AsideKind, DATA_DIR, Disk, MemDisk};
 use crate::error::{ErrorKind, Result, sqlstate};
 use crate::ids::{ContainerId, FileId};
 use crate::limits;
@@ -14,15 +14,15 @@ fn disk() -> (MemDisk, Arc<dyn Disk>) {
     (memory.clone(), Arc::new(memory))
 }
 
-fn write(disk: &Arc<dyn Disk>, sets: &[(ContainerId, DeleteSet)]) -> Arc<DeleteFile> {
+fn write(disk: &Arc<dyn Disk>, sets: &[(ContainerId, DeleteSet)]) -> Arc<AsideFile> {
     let mut writer = DeleteFileWriter::new(disk.clone(), FileId(7)).unwrap();
     sets.iter().for_each(|(id, set)| writer.push(*id, set).unwrap());
     writer.finish().unwrap()
 }
 
-fn read(file: &DeleteFile) -> Result<Vec<(ContainerId, DeleteSet)>> {
+fn read(file: &AsideFile) -> Result<Vec<(ContainerId, DeleteSet)>> {
     let mut sets = Vec::new();
-    file.read(|id, set| {
+    read_deletes(file, |id, set| {
         sets.push((id, set));
         Ok(())
     })?;
@@ -46,9 +46,9 @@ fn sets_come_back_over_several_blocks() {
     let mut sets = some_sets();
     sets.extend((100..200).map(|id| (ContainerId(id), scattered.clone())));
     let file = write(&disk, &sets);
-    assert!(file.at().bytes > limits::DELETE_FILE_BLOCK_BYTES as u64 + (1 << 16), "more than one block");
-    assert_eq!(file.at().rows, sets.iter().map(|(_, set)| set.len() as u64).sum::<u64>());
-    assert_eq!(file.at().bytes, memory.get(&delete_file_path(FileId(7))).unwrap().len() as u64);
+    assert!(file.at().bytes > limits::ASIDE_BLOCK_BYTES as u64 + (1 << 16), "more than one block");
+    assert_eq!(file.at().items, sets.iter().map(|(_, set)| set.len() as u64).sum::<u64>());
+    assert_eq!(file.at().bytes, memory.get(&AsideKind::Deletes.path(FileId(7))).unwrap().len() as u64);
     assert_eq!(read(&file).unwrap(), sets);
     file.verify().unwrap();
 }
@@ -57,7 +57,7 @@ fn sets_come_back_over_several_blocks() {
 fn damage_of_any_byte_is_named() {
     let (memory, disk) = disk();
     let file = write(&disk, &some_sets());
-    let path = delete_file_path(FileId(7));
+    let path = AsideKind::Deletes.path(FileId(7));
     let good = memory.get(&path).unwrap();
     let damaged = |bytes: Vec<u8>, what: String| {
         memory.put(&path, bytes);
@@ -85,7 +85,7 @@ fn damage_of_any_byte_is_named() {
 fn another_file_of_the_same_shape_is_damage() {
     let (memory, disk) = disk();
     let file = write(&disk, &some_sets());
-    let path = delete_file_path(FileId(7));
+    let path = AsideKind::Deletes.path(FileId(7));
     let first = memory.get(&path).unwrap();
     let mut others = some_sets();
     others[0].1 = DeleteSet::One(8);
@@ -98,7 +98,7 @@ fn another_file_of_the_same_shape_is_damage() {
 #[test]
 fn a_file_goes_with_its_last_handle_unless_it_is_kept() {
     let (memory, disk) = disk();
-    let there = || memory.exists(&delete_file_path(FileId(7))).unwrap();
+    let there = || memory.exists(&AsideKind::Deletes.path(FileId(7))).unwrap();
     let mut unfinished = DeleteFileWriter::new(disk.clone(), FileId(7)).unwrap();
     unfinished.push(ContainerId(1), &DeleteSet::One(1)).unwrap();
     assert!(there());
@@ -116,7 +116,7 @@ fn a_file_goes_with_its_last_handle_unless_it_is_kept() {
     let at = file.at();
     drop(file);
     assert!(there(), "a record names it");
-    let named = DeleteFile::named(disk.clone(), at);
+    let named = AsideFile::named(disk.clone(), AsideKind::Deletes, at);
     named.verify().unwrap();
     named.release();
     drop(named);
