@@ -252,6 +252,24 @@ impl Connection {
         self.session.lock().status()
     }
 
+    /// How many statements of this connection ran without being planned (those on a whole key, mostly), errors included: whether a
+    /// statement takes this way shows in the difference.
+    ///
+    /// ```
+    /// # fn main() -> mainstem::Result<()> {
+    /// let connection = mainstem::Database::in_memory()?.connect()?;
+    /// connection.execute("CREATE TABLE city (id SERIAL PRIMARY KEY, name TEXT)")?;
+    /// let before = connection.short_statements();
+    /// connection.query_row("INSERT INTO city (name) VALUES ('Ulm') RETURNING id", ())?;
+    /// assert_eq!(connection.short_statements() - before, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn short_statements(&self) -> u64 {
+        self.session.lock().short_statements()
+    }
+
     /// A handle that cancels what this connection runs.
     #[must_use]
     pub fn interrupt_handle(&self) -> InterruptHandle {

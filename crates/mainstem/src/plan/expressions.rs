@@ -233,20 +233,21 @@ impl Expressions {
         }
         match first {
             None => Ok(()),
-            Some((row, name)) => Err(self.violation(name, batch, row)),
+            Some((row, name)) => Err(violation(&self.table, name, batch, row)),
         }
     }
+}
 
-    fn violation(&self, name: &str, batch: &RecordBatch, row: usize) -> Error {
-        Error::constraint(
-            sqlstate::CHECK,
-            format!(
-                "new row for relation \"{}\" violates check constraint \"{name}\"; failing row contains ({})",
-                self.table.name,
-                shown(batch, row)
-            ),
-        )
-    }
+/// 23514: a row of `batch`, rows of `table` as they would be stored, that does not fulfil check `name`.
+pub(crate) fn violation(table: &TableSchema, name: &str, batch: &RecordBatch, row: usize) -> Error {
+    Error::constraint(
+        sqlstate::CHECK,
+        format!(
+            "new row for relation \"{}\" violates check constraint \"{name}\"; failing row contains ({})",
+            table.name,
+            shown(batch, row)
+        ),
+    )
 }
 
 /// A row as messages show it.

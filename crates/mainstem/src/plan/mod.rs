@@ -21,6 +21,7 @@ pub(crate) use copy::{copy_from, copy_to};
 pub(crate) use define::{
     Created, alter_table, create_schema, create_table, create_table_as, create_view, drop_objects, truncate,
 };
+pub(crate) use expressions::violation;
 pub(crate) use parameters::{Description, Parameters, assign_value, bind, describe, spelled_value, stored_value};
 pub(crate) use write::{Written, append, delete, explained, insert, lock, nullable_schema, table_of, update};
 

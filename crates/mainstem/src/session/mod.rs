@@ -214,6 +214,8 @@ pub(crate) struct Session {
     /// What PREPARE keeps.
     prepared: prepared::ByName,
     temporary: Temporary,
+    /// Statements that ran without a plan.
+    short_statements: u64,
 }
 
 impl Session {
@@ -229,6 +231,7 @@ impl Session {
             parameters: Parameters::default(),
             prepared: prepared::ByName::default(),
             temporary: Temporary::default(),
+            short_statements: 0,
         }
     }
 

@@ -75,12 +75,7 @@ impl Session {
                 if if gives_rows { !short.gives_rows() } else { !short.writes() } {
                     return Ok(None);
                 }
-                let answer = if short.writes() {
-                    session.write_short(short, catalog, values)?
-                } else {
-                    session.read_short(short, catalog, values)?
-                };
-                match answer {
+                match session.ran(short, catalog, values)? {
                     Ran::Answer(Answer::NotShort) => return Ok(None),
                     Ran::Answer(answer) => return Ok(Some(ShortOutcome { answer, columns: columns.clone() })),
                     Ran::OldSchema => prepared.compiled = None,
@@ -109,12 +104,7 @@ impl Session {
         else {
             return Ok(None);
         };
-        let ran = if short.writes() {
-            self.write_short(&short, &catalog, &[])?
-        } else {
-            self.read_short(&short, &catalog, &[])?
-        };
-        Ok(match ran {
+        Ok(match self.ran(&short, &catalog, &[])? {
             Ran::OldSchema | Ran::Answer(Answer::NotShort) => None,
             Ran::Answer(Answer::Written { rows, .. }) if !short.gives_rows() => Some(Outcome::wrote(short.tag(), rows)),
             Ran::Answer(Answer::Written { rows, returned }) => {
@@ -156,6 +146,22 @@ impl Session {
         })?;
         prepared.compiled = Some(Arc::new(compiled));
         Ok(())
+    }
+
+    /// How many statements ran without a plan, those that ended in an error included.
+    pub(crate) fn short_statements(&self) -> u64 {
+        self.short_statements
+    }
+
+    fn ran(&mut self, short: &Short, catalog: &Arc<Catalog>, values: &[ValueRef<'_>]) -> Result<Ran> {
+        let ran = if short.writes() {
+            self.write_short(short, catalog, values)
+        } else {
+            self.read_short(short, catalog, values)
+        };
+        let is_planned = matches!(ran, Ok(Ran::OldSchema | Ran::Answer(Answer::NotShort)));
+        self.short_statements += u64::from(!is_planned);
+        ran
     }
 
     fn read_short(&mut self, short: &Short, catalog: &Arc<Catalog>, values: &[ValueRef<'_>]) -> Result<Ran> {

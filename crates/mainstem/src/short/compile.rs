@@ -9,8 +9,8 @@ use datafusion::sql::sqlparser::ast::{
 };
 use mainstem_storage::ids::{ColumnId, KeyId};
 use mainstem_storage::point::KeyedTable;
-use mainstem_storage::row::{Value, value_of};
-use mainstem_storage::schema::{DataType, TableSchema};
+use mainstem_storage::row::{Value, value_of, without_blanks};
+use mainstem_storage::schema::{Column, DataType, Identity, TableSchema};
 
 use super::condition::Condition;
 use super::expression::{Expression, Node, Operator, StoredAs, is_assignable, is_integer, same_kind};
@@ -20,6 +20,7 @@ use crate::sql::{
     Assignments, EXCLUDED, Insert, Statement, TableName, Target, Update, columns_in, expression_of, fold, is_default,
     query_of, table_name,
 };
+use crate::value::{Time, Uuid};
 
 /// What a compiler knows: the table, how the statement calls it, and the types of its parameters.
 #[derive(Clone, Copy)]
@@ -91,10 +92,6 @@ impl Short {
             }
             _ => return None,
         };
-        // Their blanks are a plan's matter.
-        if schema.columns.iter().any(|c| matches!(c.data_type, DataType::Char { .. })) {
-            return None;
-        }
         let table = Arc::new(KeyedTable::by(schema, key)?);
         let plain = Compiler { schema, key_columns, qualifier: &schema.name, parameters, in_arm: false };
         let checks = plain.checks(&action)?;
@@ -158,39 +155,16 @@ impl Compiler<'_> {
                 _ => return None,
             }
         }
-        Some(Output { columns, names })
+        let chars = |(place, at): (usize, &usize)| match self.column_type(*at) {
+            Some(DataType::Char { chars }) => Some((place, chars)),
+            _ => None,
+        };
+        let padded = columns.iter().enumerate().filter_map(chars).collect();
+        Some(Output { columns, names, padded })
     }
 
     fn insert(&self, insert: &Insert) -> Option<Action> {
-        let values = insert.plain_values()?;
-        if self.schema.columns.iter().any(|c| c.identity.is_some()) {
-            return None;
-        }
-        let width = if insert.columns.is_empty() { self.schema.columns.len() } else { insert.columns.len() };
-        let position = |name: &String| self.schema.columns.iter().position(|c| c.name == *name);
-        let named = insert.columns.iter().map(position).collect::<Option<Vec<_>>>()?;
-        let mut missing = Vec::with_capacity(self.schema.columns.len());
-        for (at, column) in self.schema.columns.iter().enumerate() {
-            missing.push(match &column.default {
-                Some(text) if !insert.columns.is_empty() && !insert.columns.contains(&column.name) => {
-                    self.assigned(&expression_of(text).ok()?, at, false)?
-                }
-                _ => Expression { node: Node::Literal(Value::Null), data_type: column.data_type },
-            });
-        }
-        let mut rows = Vec::with_capacity(values.len());
-        for row in values {
-            if row.len() != width {
-                return None;
-            }
-            let mut expressions = missing.clone();
-            for (at, expr) in row.iter().enumerate() {
-                let target = if insert.columns.is_empty() { at } else { *named.get(at)? };
-                *expressions.get_mut(target)? = self.assigned(expr, target, false)?;
-            }
-            rows.push(expressions);
-        }
-        Some(Action::Insert { rows, conflict: self.conflict(insert)? })
+        Some(Action::Insert { values: self.values(insert)?, conflict: self.conflict(insert)? })
     }
 
     fn update(&self, update: &Update) -> Option<Action> {
@@ -199,7 +173,7 @@ impl Compiler<'_> {
     }
 
     /// The checks that a row written by `action` may break.
-    fn checks(&self, action: &Action) -> Option<Vec<Condition>> {
+    fn checks(&self, action: &Action) -> Option<Vec<(String, Condition)>> {
         let changed: Option<Vec<&str>> = match action {
             Action::Select { .. } | Action::Delete { .. } => return Some(Vec::new()),
             Action::Insert { .. } => None,
@@ -213,7 +187,7 @@ impl Compiler<'_> {
             let expr = expression_of(&check.expression).ok()?;
             // A row that is there fulfils them all.
             if changed.as_ref().is_none_or(|changed| columns_in(&expr).iter().any(|c| changed.contains(&c.as_str()))) {
-                checks.push(self.condition(&expr)?);
+                checks.push((check.name.clone(), self.condition(&expr)?));
             }
         }
         Some(checks)
@@ -221,18 +195,24 @@ impl Compiler<'_> {
 
     /// New values for columns, none of them of the key that the row is found by.
     pub(super) fn assignments(&self, assignments: &Assignments) -> Option<Vec<(usize, Expression)>> {
-        if assignments.iter().any(|(_, value)| is_default(value)) {
-            return None;
-        }
         let mut compiled = Vec::with_capacity(assignments.pairs().len());
         for (name, expr) in assignments.pairs() {
             let target = self.schema.columns.iter().position(|c| c.name == *name)?;
             // A row that gets another one moves; where it collides is for the end of the statement.
             let column = self.schema.columns.get(target)?;
-            if self.key_columns.contains(&column.id) || column.identity.is_some() {
+            if self.key_columns.contains(&column.id) {
                 return None;
             }
-            compiled.push((target, self.assigned(expr, target, true)?));
+            let value = match (column.identity, &column.default) {
+                (Some(Identity { always: true, .. }), _) => return None,
+                (Some(_), _) if is_default(expr) => return None,
+                (None, Some(text)) if is_default(expr) => self.assigned(&expression_of(text).ok()?, target, false)?,
+                (None, None) if is_default(expr) => {
+                    Expression { node: Node::Literal(Value::Null), data_type: column.data_type }
+                }
+                _ => self.assigned(expr, target, true)?,
+            };
+            compiled.push((target, value));
         }
         Some(compiled)
     }
@@ -268,8 +248,8 @@ impl Compiler<'_> {
                     let at = text.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1)?;
                     if same_kind((*self.parameters.get(at)?)?, data_type) { Node::Parameter(at) } else { return None }
                 }
-                Literal::SingleQuotedString(text) if matches!(data_type, DataType::Text { .. }) => {
-                    Node::Literal(Value::Text(text.as_str().into()))
+                Literal::SingleQuotedString(text) => {
+                    return Some(Expression { node: Node::Literal(spelled(text, data_type)?), data_type });
                 }
                 _ => Node::Literal(self.integer(expr)?),
             },
@@ -336,7 +316,7 @@ impl Compiler<'_> {
     }
 
     /// `expr` as a value of the column at `target`; `of_row` says that it may name columns.
-    fn assigned(&self, expr: &Expr, target: usize, of_row: bool) -> Option<Expression> {
+    pub(super) fn assigned(&self, expr: &Expr, target: usize, of_row: bool) -> Option<Expression> {
         let column = self.schema.columns.get(target)?;
         let data_type = column.data_type;
         if let Expr::Value(value) = unnested(expr) {
@@ -399,6 +379,33 @@ impl Compiler<'_> {
             _ => None,
         }
     }
+}
+
+/// What a string literal beside a column of type `data_type` is there, as far as plans read it as an assignment would.
+pub(super) fn spelled(text: &str, data_type: DataType) -> Option<Value> {
+    match data_type {
+        DataType::Text { .. } => Some(Value::Text(text.into())),
+        DataType::Char { .. } => Some(Value::Text(without_blanks(text).into())),
+        DataType::Uuid => text.parse::<Uuid>().ok().map(|uuid| Value::Uuid(uuid.into())),
+        DataType::Time => text.parse::<Time>().ok().map(|time| Value::Int(time.micros())),
+        // Only in the plain form: a plan compares finer parts of seconds, and knows no years that are far away.
+        DataType::Date | DataType::Timestamp | DataType::TimestampTz if is_plain_date(text, data_type) => {
+            let column = Column::new(ColumnId(0), "", data_type, true);
+            let array: ArrayRef = Arc::new(StringViewArray::from_iter_values([text]));
+            value_of(assign(&array, &column).ok()?.as_ref(), data_type, 0).ok()
+        }
+        _ => None,
+    }
+}
+
+/// Whether `text` is a date of the years 1700 to 2199, for timestamps perhaps with hours, minutes and seconds behind it.
+fn is_plain_date(text: &str, data_type: DataType) -> bool {
+    let shape: String = text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+    let is_plain = matches!(
+        (shape.as_str(), data_type),
+        ("0000-00-00", _) | ("0000-00-00 00:00:00", DataType::Timestamp | DataType::TimestampTz)
+    );
+    is_plain && ("17".."22").contains(&text.get(..2).unwrap_or(""))
 }
 
 /// The larger of two integer types.

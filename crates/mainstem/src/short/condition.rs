@@ -6,7 +6,7 @@ use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value
 use mainstem_storage::row::Value;
 use mainstem_storage::schema::DataType;
 
-use super::compile::{Compiler, unnested};
+use super::compile::{Compiler, spelled, unnested};
 use super::expression::{Expression, Node, Scope, is_integer};
 
 /// A condition.
@@ -121,14 +121,18 @@ impl Compiler<'_> {
             (None, Some(right)) => (self.text(left, right.data_type)?, right),
             (None, None) => return None,
         };
+        let (of_left, of_right) = (left.data_type, right.data_type);
+        let (left, right) = (beside(left, of_right), beside(right, of_left));
         let comparable = match (left.data_type, right.data_type) {
-            (DataType::Text { .. }, DataType::Text { .. }) => true,
+            (a, b) if a.is_text() && b.is_text() => true,
             (
                 a @ (DataType::Boolean
                 | DataType::Real
                 | DataType::Double
                 | DataType::Decimal { .. }
                 | DataType::Date
+                | DataType::Time
+                | DataType::Uuid
                 | DataType::Timestamp
                 | DataType::TimestampTz
                 | DataType::Bytea),
@@ -149,10 +153,20 @@ impl Compiler<'_> {
         })
     }
 
-    /// A string literal beside a text.
+    /// A string literal beside a value of type `beside`.
     fn text(&self, expr: &Expr, beside: DataType) -> Option<Expression> {
-        let (Expr::Value(value), DataType::Text { .. }) = (unnested(expr), beside) else { return None };
+        let Expr::Value(value) = unnested(expr) else { return None };
         let Literal::SingleQuotedString(text) = &value.value else { return None };
-        Some(Expression { node: Node::Literal(Value::Text(text.as_str().into())), data_type: beside })
+        Some(Expression { node: Node::Literal(spelled(text, beside)?), data_type: beside })
+    }
+}
+
+/// `operand` beside a value of type `other`: a text bound to a parameter loses its blanks beside CHAR(n).
+fn beside(operand: Expression, other: DataType) -> Expression {
+    match (&operand.node, operand.data_type, other) {
+        (Node::Parameter(_), DataType::Text { .. }, DataType::Char { .. }) => {
+            Expression { data_type: other, ..operand }
+        }
+        _ => operand,
     }
 }

@@ -9,15 +9,15 @@
 use std::collections::HashSet;
 
 use mainstem_storage::ids::{KeyId, RowRef};
-use mainstem_storage::row::{RowBuffer, RowView, Value};
+use mainstem_storage::row::{RowView, Value};
 use mainstem_storage::transaction::Transaction;
 use mainstem_storage::version::TableView;
 use mainstem_storage::{Error, ErrorKind, Result};
 
 use super::compile::Compiler;
 use super::condition::Condition;
-use super::expression::{Expression, Node, Scope};
-use super::{Answer, Short};
+use super::expression::{Expression, Scope};
+use super::{Answer, Short, Values};
 use crate::sql::{ConflictAction, ConflictTarget, Insert, OnConflict};
 use crate::value::ValueRef;
 
@@ -139,11 +139,11 @@ impl Short {
     pub(super) fn upsert(
         &self,
         transaction: &mut Transaction,
-        rows: &[Vec<Expression>],
+        values: &Values,
         conflict: &Conflict,
         parameters: &[ValueRef<'_>],
     ) -> Result<Answer> {
-        let Some(coming) = self.coming(rows, parameters)? else { return Ok(Answer::NotShort) };
+        let Some(coming) = self.coming(transaction, values, parameters)? else { return Ok(Answer::NotShort) };
         let view = self.view(transaction)?;
         let (mut written, mut replaced) = (self.table.new_rows(), Vec::new());
         let mut seen = Seen::default();
@@ -180,7 +180,7 @@ impl Short {
                 Fate::NotShort => return Ok(Answer::NotShort),
             }
         }
-        if !self.passes(&written) {
+        if !self.passes(&written)? {
             return Ok(Answer::NotShort);
         }
         let answer = self.written(&written);
@@ -198,11 +198,11 @@ impl Short {
     pub(super) fn upsert_alone(
         &self,
         transaction: Transaction,
-        row: &[Expression],
+        values: &Values,
         conflict: &Conflict,
         parameters: &[ValueRef<'_>],
     ) -> Result<Answer> {
-        let Some(coming) = self.coming(std::slice::from_ref(&row), parameters)? else { return Ok(Answer::NotShort) };
+        let Some(coming) = self.coming(&transaction, values, parameters)? else { return Ok(Answer::NotShort) };
         let view = self.view(&transaction)?;
         let row = coming.rows().next().ok_or_else(|| Error::internal("no row to insert"))?;
         let mut key = Vec::with_capacity(16);
@@ -216,7 +216,7 @@ impl Short {
                     if or_planned(new.push_values(&values))?.is_none() {
                         return Ok(Answer::NotShort);
                     }
-                    if !self.passes(&new) {
+                    if !self.passes(&new)? {
                         return Ok(Answer::NotShort);
                     }
                     (Some(there), new)
@@ -230,29 +230,6 @@ impl Short {
         let written = or_planned(transaction.write_row(&self.table, &view, &key, there, new))?;
         Ok(if written.is_some() { answer } else { Answer::NotShort })
     }
-
-    /// The rows of VALUES; `None` where only a plan knows, or has the message.
-    fn coming(&self, rows: &[impl AsRef<[Expression]>], parameters: &[ValueRef<'_>]) -> Result<Option<RowBuffer>> {
-        let mut coming = self.table.new_rows();
-        for row in rows {
-            if or_planned(push(&mut coming, row.as_ref(), parameters))? != Some(true) {
-                return Ok(None);
-            }
-        }
-        Ok(self.passes(&coming).then_some(coming))
-    }
-}
-
-/// Appends a row of VALUES to `rows`; false, and nothing is appended, where only a plan knows.
-pub(super) fn push(rows: &mut RowBuffer, row: &[Expression], parameters: &[ValueRef<'_>]) -> Result<bool> {
-    let scope = Scope { parameters, ..Scope::default() };
-    rows.push_row_of(|position| {
-        let expression = row.get(position)?;
-        match &expression.node {
-            Node::Stored(at, stored_as) => stored_as.value(*parameters.get(*at)?),
-            _ => expression.evaluate(scope),
-        }
-    })
 }
 
 /// What a statement has written to.

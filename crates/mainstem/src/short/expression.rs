@@ -3,7 +3,7 @@
 //! Types are known when an expression is compiled, and are those DataFusion would give it: an integer literal is a BIGINT, both
 //! sides of an operation have the larger type of the two. Evaluation gives `None` for whatever is not that simple.
 
-use mainstem_storage::row::{RowView, Value};
+use mainstem_storage::row::{RowView, Value, without_blanks};
 use mainstem_storage::schema::{Column, DataType};
 
 use crate::plan;
@@ -43,6 +43,8 @@ pub(super) enum Node {
     Arithmetic(Operator, Box<Expression>, Box<Expression>),
     /// An expression as a value of a column of the expression's type.
     Assigned(Box<Expression>),
+    /// The next number of the identity column that it stands for: drawn when all else is known ([`super::insert`]).
+    Number,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +92,7 @@ pub(super) fn fit(value: ValueRef<'_>, wanted: DataType) -> Option<Value> {
         | (ValueRef::TimestampTz(_), DataType::TimestampTz)
         | (ValueRef::Text(_), DataType::Text { .. })
         | (ValueRef::Bytes(_), DataType::Bytea) => true,
+        (ValueRef::Text(text), DataType::Char { .. }) => return Some(Value::Text(without_blanks(text).into())),
         (ValueRef::Decimal(_), DataType::Decimal { precision, scale }) => match value.data_type() {
             Some(DataType::Decimal { precision: digits, scale: behind }) => behind == scale && digits <= precision,
             _ => false,
@@ -102,7 +105,7 @@ pub(super) fn fit(value: ValueRef<'_>, wanted: DataType) -> Option<Value> {
 /// Whether values of type `from` can be stored in a column of type `to` by [`Node::Assigned`].
 pub(super) fn is_assignable(from: DataType, to: DataType) -> bool {
     match (from, to) {
-        (DataType::Text { .. }, DataType::Text { .. }) => true,
+        (from, to) if from.is_text() && to.is_text() => true,
         (from, to) => from == to || (is_integer(from) && is_integer(to)),
     }
 }
@@ -155,7 +158,9 @@ impl StoredAs {
 /// Whether values of type `of` are fitted to type `wanted` by [`fit`].
 pub(super) fn same_kind(of: DataType, wanted: DataType) -> bool {
     match (of, wanted) {
-        (DataType::Text { .. }, DataType::Text { .. }) => true,
+        // The other way round blanks are lost.
+        (DataType::Text { .. }, DataType::Text { .. } | DataType::Char { .. }) => true,
+        (DataType::Char { .. }, DataType::Char { .. }) => true,
         (of, wanted) => of == wanted,
     }
 }
@@ -172,6 +177,7 @@ impl Expression {
             }
             Node::Stored(at, stored_as) => stored_as.value(*scope.parameters.get(*at)?),
             Node::Literal(value) => Some(value.clone()),
+            Node::Number => None,
             Node::Assigned(inner) => match inner.evaluate(scope)? {
                 Value::Int(v) if is_integer(self.data_type) => in_range(v, self.data_type).then_some(Value::Int(v)),
                 other => Some(other),

@@ -18,6 +18,7 @@ mod compile;
 mod condition;
 mod conflict;
 mod expression;
+mod insert;
 mod run;
 
 #[cfg(test)]
@@ -31,6 +32,7 @@ use mainstem_storage::row::Value;
 use condition::Condition;
 use conflict::Conflict;
 use expression::Expression;
+use insert::Numbered;
 
 /// A compiled short statement. Belongs to one version of the schema.
 #[derive(Debug)]
@@ -41,8 +43,8 @@ pub(crate) struct Short {
     output: Option<Output>,
     /// The positions of all columns.
     columns: Vec<usize>,
-    /// Checks that a row it writes may break: where one is not fulfilled, the plan has the message.
-    checks: Vec<Condition>,
+    /// Checks that a row it writes may break, with their names.
+    checks: Vec<(String, Condition)>,
 }
 
 /// The columns at these positions, under these names.
@@ -50,18 +52,28 @@ pub(crate) struct Short {
 struct Output {
     columns: Vec<usize>,
     names: Vec<String>,
+    /// Which of them are CHAR(n), and the n: they are shown with blanks.
+    padded: Vec<(usize, u32)>,
 }
 
 #[derive(Debug)]
 enum Action {
     /// The row that has the key.
     Select { key: Key },
-    /// Rows, a value for each column of the table.
-    Insert { rows: Vec<Vec<Expression>>, conflict: Option<Conflict> },
+    /// New rows.
+    Insert { values: Values, conflict: Option<Conflict> },
     /// New values for columns, by position, of the row that has the key.
     Update { key: Key, assignments: Vec<(usize, Expression)> },
     /// The row that has the key goes.
     Delete { key: Key },
+}
+
+/// The rows of VALUES.
+#[derive(Debug)]
+struct Values {
+    /// An expression for each column of the table.
+    rows: Vec<Vec<Expression>>,
+    numbers: Vec<Numbered>,
 }
 
 /// One expression for each column of the key that rows are found by, in key order.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::array::{RecordBatch, RecordBatchOptions};
-use arrow::datatypes::{Field, Schema, SchemaRef};
+use arrow::datatypes::{Schema, SchemaRef};
 use mainstem_storage::ids::RowRef;
 use mainstem_storage::point;
 use mainstem_storage::row::{RowBuffer, RowView, Value, array_of};
@@ -11,9 +11,11 @@ use mainstem_storage::transaction::Transaction;
 use mainstem_storage::version::{Snapshot, TableView};
 use mainstem_storage::{Error, Result};
 
-use super::conflict::{assign, or_planned, push};
+use super::condition::NeedsPlan;
+use super::conflict::assign;
 use super::expression::{Expression, Scope};
-use super::{Action, Answer, Key, Short};
+use super::{Action, Answer, Key, Output, Short, Values};
+use crate::plan;
 use crate::value::ValueRef;
 
 /// The encoded key.
@@ -33,8 +35,10 @@ impl Short {
     pub(crate) fn run(&self, transaction: &mut Transaction, parameters: &[ValueRef<'_>]) -> Result<Answer> {
         match &self.action {
             Action::Select { key } => self.select(transaction, key, parameters),
-            Action::Insert { rows, conflict: None } => self.insert(transaction, rows, parameters),
-            Action::Insert { rows, conflict: Some(conflict) } => self.upsert(transaction, rows, conflict, parameters),
+            Action::Insert { values, conflict: None } => self.insert(transaction, values, parameters),
+            Action::Insert { values, conflict: Some(conflict) } => {
+                self.upsert(transaction, values, conflict, parameters)
+            }
             Action::Update { key, assignments } => self.update(transaction, key, assignments, parameters),
             Action::Delete { key } => self.delete(transaction, key, parameters),
         }
@@ -76,7 +80,7 @@ impl Short {
         for (at, (position, name)) in output.columns.iter().zip(&output.names).enumerate() {
             let column = of_table.get(*position).ok_or_else(|| Error::internal("a column that is not there"))?;
             // RETURNING promises nothing of its columns.
-            fields.push(Field::new(name, column.data_type.arrow(), column.nullable || self.writes()));
+            fields.push(column.data_type.field(name, column.nullable || self.writes()));
             arrays.push(array_of(rows.iter().filter_map(|values| values.get(at)), column.data_type)?);
         }
         let schema = Arc::new(Schema::new(fields));
@@ -90,24 +94,40 @@ impl Short {
         let returned = match &self.output {
             None => Vec::new(),
             Some(output) => {
-                let columns = |row: RowView<'_>| output.columns.iter().map(|at| row.value(*at)).collect();
+                let columns = |row: RowView<'_>| output.shown(output.columns.iter().map(|at| row.value(*at)).collect());
                 rows.rows().map(columns).collect()
             }
         };
         Answer::Written { rows: rows.len() as u64, returned }
     }
 
-    /// Whether `rows` fulfil the checks; if not, or if only a plan knows, the plan has the message.
-    pub(super) fn passes(&self, rows: &RowBuffer) -> bool {
+    /// Whether `rows` fulfil the checks; false if only a plan knows.
+    ///
+    /// # Errors
+    /// 23514 for the first check of the first row that has a false one.
+    pub(super) fn passes(&self, rows: &RowBuffer) -> Result<bool> {
         if self.checks.is_empty() {
-            return true;
+            return Ok(true);
         }
-        rows.rows().all(|row| {
+        let mut broken = None;
+        for (number, row) in rows.rows().enumerate() {
             let values: Vec<Value> = self.columns.iter().map(|at| row.value(*at)).collect();
             let scope = Scope { row: &values, ..Scope::default() };
-            // Unknown is fulfilled.
-            self.checks.iter().all(|check| matches!(check.evaluate(scope), Ok(Some(true) | None)))
-        })
+            for (name, check) in &self.checks {
+                match check.evaluate(scope) {
+                    // Unknown is fulfilled.
+                    Ok(Some(true) | None) => {}
+                    // An error of another row or check would come first.
+                    Ok(Some(false)) => _ = broken.get_or_insert((number, name)),
+                    Err(NeedsPlan) => return Ok(false),
+                }
+            }
+        }
+        let Some((row, name)) = broken else { return Ok(true) };
+        let schema = self.table.schema();
+        let columns: Vec<_> = schema.columns.iter().map(|column| column.id).collect();
+        let arrays = rows.to_arrays(&columns, 0..rows.len())?;
+        Err(plan::violation(schema, name, &RecordBatch::try_new(schema.arrow(), arrays)?, row))
     }
 
     fn sought(&self, key: &Key, parameters: &[ValueRef<'_>]) -> Result<Sought> {
@@ -144,25 +164,11 @@ impl Short {
         let Some(output) = &self.output else { return Ok(None) };
         let mut values = Vec::with_capacity(output.columns.len());
         view.read_row(row, &output.columns, &mut values)?;
-        Ok(Some(values))
+        Ok(Some(output.shown(values)))
     }
 
-    fn insert(
-        &self,
-        transaction: &mut Transaction,
-        rows: &[Vec<Expression>],
-        parameters: &[ValueRef<'_>],
-    ) -> Result<Answer> {
-        let mut new = self.table.new_rows();
-        for row in rows {
-            // Which of several errors comes first is the plan's to say.
-            if or_planned(push(&mut new, row, parameters))? != Some(true) {
-                return Ok(Answer::NotShort);
-            }
-        }
-        if !self.passes(&new) {
-            return Ok(Answer::NotShort);
-        }
+    fn insert(&self, transaction: &mut Transaction, values: &Values, parameters: &[ValueRef<'_>]) -> Result<Answer> {
+        let Some(new) = self.coming(transaction, values, parameters)? else { return Ok(Answer::NotShort) };
         let answer = self.written(&new);
         let mut writes = transaction.statement();
         writes.insert_rows(&self.table, new)?;
@@ -210,9 +216,9 @@ impl Short {
     /// As [`Short::run`], and those of a commit; 40001 means that it is to be run again.
     pub(crate) fn run_alone(&self, mut transaction: Transaction, parameters: &[ValueRef<'_>]) -> Result<Answer> {
         match &self.action {
-            Action::Insert { rows, conflict } => match (rows.as_slice(), conflict) {
-                ([row], None) => self.insert_alone(transaction, row, parameters),
-                ([row], Some(conflict)) => self.upsert_alone(transaction, row, conflict, parameters),
+            Action::Insert { values, conflict } => match (values.rows.len(), conflict) {
+                (1, None) => self.insert_alone(transaction, values, parameters),
+                (1, Some(conflict)) => self.upsert_alone(transaction, values, conflict, parameters),
                 _ => {
                     let answer = self.run(&mut transaction, parameters)?;
                     transaction.commit()?;
@@ -243,16 +249,8 @@ impl Short {
         }
     }
 
-    fn insert_alone(
-        &self,
-        transaction: Transaction,
-        row: &[Expression],
-        parameters: &[ValueRef<'_>],
-    ) -> Result<Answer> {
-        let mut new = self.table.new_rows();
-        if or_planned(push(&mut new, row, parameters))? != Some(true) || !self.passes(&new) {
-            return Ok(Answer::NotShort);
-        }
+    fn insert_alone(&self, transaction: Transaction, values: &Values, parameters: &[ValueRef<'_>]) -> Result<Answer> {
+        let Some(new) = self.coming(&transaction, values, parameters)? else { return Ok(Answer::NotShort) };
         let mut key = Vec::with_capacity(16);
         if let Some(row) = new.rows().next() {
             self.table.encode_key_of(row, &mut key);
@@ -295,7 +293,20 @@ impl Short {
         let Some(values) = assign(assignments, old, None, parameters) else { return Ok(None) };
         let mut new = self.table.new_rows();
         new.push_values(&values)?;
-        Ok(self.passes(&new).then_some(new))
+        Ok(self.passes(&new)?.then_some(new))
+    }
+}
+
+impl Output {
+    /// `values` of its columns as they are shown.
+    fn shown(&self, mut values: Vec<Value>) -> Vec<Value> {
+        for (at, chars) in &self.padded {
+            if let Some(Value::Text(text)) = values.get_mut(*at) {
+                let missing = (*chars as usize).saturating_sub(text.chars().count());
+                *text = text.chars().chain(std::iter::repeat_n(' ', missing)).collect();
+            }
+        }
+        values
     }
 }
 

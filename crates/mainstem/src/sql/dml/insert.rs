@@ -231,10 +231,14 @@ fn constraint_name(name: &ObjectName) -> Result<String> {
 }
 
 impl Insert {
-    /// The rows of VALUES, if that is all there is to it but for ON CONFLICT and RETURNING.
+    /// The rows of VALUES, if that is all there is to it but for DEFAULT, OVERRIDING, ON CONFLICT and RETURNING. DEFAULT VALUES is a
+    /// row without values.
     pub(crate) fn plain_values(&self) -> Option<Vec<&[Expr]>> {
-        if self.overriding.is_some() || !self.defaults.is_empty() || !self.target.is_plain() {
+        if !self.target.is_plain() {
             return None;
+        }
+        if self.defaults == DefaultCells::All {
+            return Some(vec![&[]]);
         }
         let SetExpr::Values(values) = &*self.source.body else { return None };
         let mut plain = query_of("VALUES (1)").ok()?;
