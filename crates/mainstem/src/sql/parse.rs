@@ -20,8 +20,10 @@ use super::{
 use depth::check_depth;
 pub(super) use script::on_stack;
 
+mod absent;
 mod depth;
 mod prepare;
+mod respell;
 mod script;
 
 pub(crate) use prepare::PreparedStatement;
@@ -154,7 +156,11 @@ fn parts(text: &str) -> Result<Vec<(Part, Vec<TokenWithSpan>)>> {
 }
 
 fn parse_one(mut tokens: Vec<TokenWithSpan>, part: Part) -> Result<Statement> {
+    if let Some(error) = absent::statement(&tokens) {
+        return Err(error);
+    }
     let overriding = take_overriding(&mut tokens);
+    respell::respell(&mut tokens);
     ddl::order_options(&mut tokens);
     let mut statement = parse_tokens(tokens, part)?;
     match (&mut statement, overriding) {
@@ -213,12 +219,19 @@ fn take_overriding(tokens: &mut Vec<TokenWithSpan>) -> Option<Overriding> {
 fn parse_tokens(tokens: Vec<TokenWithSpan>, part: Part) -> Result<Statement> {
     let dialect = MainstemDialect;
     let mut parser = Parser::new(&dialect).with_recursion_limit(NESTING_MAX).with_tokens_with_locations(tokens);
-    let statement = parse_statement(&mut parser, part)?;
-    let next = parser.peek_token_ref();
-    if next.token != Token::EOF {
-        return Err(Error::invalid(sqlstate::SYNTAX, format!("syntax error at \"{}\"{}", next.token, next.span.start)));
+    let parsed = parse_statement(&mut parser, part).and_then(|statement| {
+        let next = parser.peek_token_ref();
+        if next.token == Token::EOF {
+            return Ok(statement);
+        }
+        Err(Error::invalid(sqlstate::SYNTAX, format!("syntax error at \"{}\"{}", next.token, next.span.start)))
+    });
+    match parsed {
+        Err(error) if error.sqlstate() == sqlstate::SYNTAX => {
+            Err(absent::clause(&parser.into_tokens(), error.message()).unwrap_or(error))
+        }
+        parsed => parsed,
     }
-    Ok(statement)
 }
 
 fn parse_statement(parser: &mut Parser<'_>, part: Part) -> Result<Statement> {

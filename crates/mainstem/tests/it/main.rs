@@ -17,6 +17,7 @@ mod short;
 mod settings;
 mod slt;
 mod stage;
+mod statements;
 mod support;
 mod tpch;
 mod types;

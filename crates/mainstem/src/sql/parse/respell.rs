@@ -1,0 +1,104 @@
+//! What sqlparser misreads, in words that it reads.
+//!
+//! - `TABLE t` as a query becomes `SELECT * FROM t`: sqlparser reads it in few places, and without quotes.
+//! - `ONLY t` becomes `t`: no table inherits from another. sqlparser takes ONLY for the table and `t` for its alias.
+//! - `a ISNULL` becomes `a IS NULL`: sqlparser takes the word for an alias.
+
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
+
+/// See the module.
+pub(super) fn respell(tokens: &mut Vec<TokenWithSpan>) {
+    let is_meant = |token: &TokenWithSpan| {
+        matches!(keyword(token), Some(Keyword::TABLE | Keyword::ONLY)) || is_bare(token, "isnull")
+    };
+    if !tokens.iter().any(is_meant) {
+        return;
+    }
+    let verb = tokens.iter().find_map(keyword);
+    let (mut depth, mut before): (usize, Option<TokenWithSpan>) = (0, None);
+    let mut spelled = Vec::with_capacity(tokens.len() + 4);
+    for (at, token) in tokens.iter().enumerate() {
+        if matches!(token.token, Token::Whitespace(_)) {
+            spelled.push(token.clone());
+            continue;
+        }
+        match token.token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        let next = tokens.iter().skip(at + 1).find(|t| !matches!(t.token, Token::Whitespace(_)));
+        let names = next.is_some_and(|t| matches!(&t.token, Token::Word(_)));
+        match keyword(token) {
+            Some(Keyword::TABLE) if names && begins_query(before.as_ref(), verb, depth) => {
+                let parts = [word("SELECT", Keyword::SELECT), Token::Mul, word("FROM", Keyword::FROM)];
+                spelled.extend(parts.into_iter().map(|part| TokenWithSpan { token: part, span: token.span }));
+            }
+            Some(Keyword::ONLY)
+                if names
+                    && matches!(
+                        before.as_ref().and_then(keyword),
+                        Some(Keyword::FROM | Keyword::UPDATE | Keyword::JOIN | Keyword::USING | Keyword::TABLE)
+                    )
+                    && verb != Some(Keyword::ALTER) => {}
+            _ if is_bare(token, "isnull") && before.as_ref().is_some_and(ends_operand) => {
+                let parts = [word("IS", Keyword::IS), word("NULL", Keyword::NULL)];
+                spelled.extend(parts.into_iter().map(|part| TokenWithSpan { token: part, span: token.span }));
+            }
+            _ => spelled.push(token.clone()),
+        }
+        before = Some(token.clone());
+    }
+    *tokens = spelled;
+}
+
+/// Whether TABLE begins a query behind `before`, in a statement that begins with `verb`.
+fn begins_query(before: Option<&TokenWithSpan>, verb: Option<Keyword>, depth: usize) -> bool {
+    let Some(before) = before else { return true };
+    if matches!(before.token, Token::LParen) {
+        return true;
+    }
+    match keyword(before) {
+        Some(
+            Keyword::UNION
+            | Keyword::EXCEPT
+            | Keyword::INTERSECT
+            | Keyword::ALL
+            | Keyword::DISTINCT
+            | Keyword::AS
+            | Keyword::EXPLAIN
+            | Keyword::ANALYZE
+            | Keyword::VERBOSE,
+        ) => true,
+        // Behind the names of columns, or the table's.
+        _ if verb == Some(Keyword::INSERT) => depth == 0,
+        _ => matches!(before.token, Token::RParen) && verb == Some(Keyword::WITH),
+    }
+}
+
+/// Whether an operand may end with `token`.
+fn ends_operand(token: &TokenWithSpan) -> bool {
+    match &token.token {
+        Token::Word(word) => {
+            word.quote_style.is_some() || word.keyword != Keyword::AS && word.keyword != Keyword::SELECT
+        }
+        Token::Comma | Token::Period | Token::LParen => false,
+        _ => true,
+    }
+}
+
+fn keyword(token: &TokenWithSpan) -> Option<Keyword> {
+    match &token.token {
+        Token::Word(word) if word.quote_style.is_none() && word.keyword != Keyword::NoKeyword => Some(word.keyword),
+        _ => None,
+    }
+}
+
+fn is_bare(token: &TokenWithSpan, text: &str) -> bool {
+    matches!(&token.token, Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case(text))
+}
+
+fn word(value: &str, keyword: Keyword) -> Token {
+    Token::Word(Word { value: value.to_owned(), quote_style: None, keyword })
+}
