@@ -390,7 +390,6 @@ fn mistakes_stay_syntax_errors() {
         "CREATE TABLE x (a INTEGER,, b INTEGER)",
         "CREATE TABLE x (a INTEGER",
         "CREATE x",
-        "CREATE TABLE \"unlogged\" TABLE",
         "CREATE VIEW v AS SELECT 1 WITH",
         "CREATE SCHEMA s DROP",
         "INSERT INTO t VALUES (1) ON CONFLICT (a) DO",
