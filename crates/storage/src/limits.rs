@@ -53,9 +53,20 @@ pub const DELTA_HEAP_CHUNK_BYTES_MAX: usize = 1 << 20;
 /// Bytes of one row in row format: a value of PostgreSQL's largest size (1 GiB) fits, and every offset in a row fits `u32`.
 pub const ROW_BYTES_MAX: usize = 1 << 30;
 
-/// Rows a commit may append to deltas under the commit lock: at 0.25 us a row that is 1 ms (contract 2b). A larger write
-/// set is written aside as segments before the lock.
+/// Rows of a table with one key that a commit may append to deltas under the commit lock: at 0.25 us a row that is 1 ms (contract 2b).
+/// A larger write set is written aside as segments before the lock.
 pub const COMMIT_ROWS_MAX: usize = 4_096;
+
+/// The same for a table with `keys` keys: each row is put into the hash of each.
+#[must_use]
+pub const fn commit_rows_max(keys: usize) -> usize {
+    let keys = if keys == 0 { 1 } else { keys };
+    if keys > COMMIT_ROWS_MAX { 1 } else { COMMIT_ROWS_MAX / keys }
+}
+
+/// Keys that validation under the lock may look up, over all keys and containers of all tables: 50 to 100 ns each. With more it
+/// starts over outside.
+pub const VALIDATE_KEYS_MAX: usize = 4_096;
 /// Bytes of rows a commit may append under the lock: copying 1 MiB takes about 0.1 ms.
 pub const COMMIT_BYTES_MAX: usize = 1 << 20;
 /// Row references that a commit marks as deleted one by one under the lock, at most: 2 ns each, and as many containers. With

@@ -368,6 +368,12 @@ impl TableSchema {
         primary.into_iter().chain(self.unique_keys.iter().map(|key| (key.id, key.columns.as_slice())))
     }
 
+    /// Rows that a commit may append to a delta of the table under the commit lock.
+    #[must_use]
+    pub fn commit_rows_max(&self) -> usize {
+        limits::commit_rows_max(self.keys().count())
+    }
+
     /// Whether the table has any key.
     #[must_use]
     pub fn has_keys(&self) -> bool {

@@ -267,7 +267,7 @@ fn asides(prepared: &Prepared) -> impl Iterator<Item = &Arc<AsideFile>> {
     prepared.tables.iter().flat_map(|table| table.runs_aside.iter().chain(&table.deletes_aside))
 }
 
-/// The root after a commit: the present one, copied only when something of it changes, for it lists every table.
+/// The root after a commit: the present one, unless something of it changes. A new one costs all stripes of the time line.
 struct NextRoot<'a> {
     present: &'a Root,
     edited: Option<Root>,
@@ -290,7 +290,7 @@ impl NextRoot<'_> {
     }
 
     fn edit(&mut self) -> &mut Root {
-        self.edited.get_or_insert_with(|| Root { valid_from: self.ts, ..self.present.clone() })
+        self.edited.get_or_insert_with(|| self.present.from(self.ts))
     }
 }
 

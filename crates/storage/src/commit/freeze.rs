@@ -8,7 +8,7 @@ use crate::delta_store::DeltaGeneration;
 use crate::error::Result;
 use crate::ids::TableId;
 use crate::memory::MemoryKind;
-use crate::version::{Root, TableVersion};
+use crate::version::TableVersion;
 
 impl Engine {
     /// Freezes the active delta of `table` unless it is empty. Returns whether it did.
@@ -24,7 +24,7 @@ impl Engine {
         }
         let frozen = self.with_fresh_delta(version);
         self.seal(&frozen);
-        self.timeline.replace_newest(Arc::new(replace(&root, frozen)));
+        self.timeline.replace_newest(Arc::new(root.with_table_version(Arc::new(frozen))));
         Ok(true)
     }
 
@@ -41,10 +41,4 @@ impl Engine {
             delta.count_as(&self.memory, MemoryKind::FrozenDeltas);
         }
     }
-}
-
-fn replace(root: &Root, version: TableVersion) -> Root {
-    let mut next = root.clone();
-    next.tables.insert(version.schema.id, Arc::new(version));
-    next
 }

@@ -20,7 +20,7 @@ use crate::ids::{CommitTs, KeyId, RowRef, SchemaVersion};
 use crate::point::KeyedTable;
 use crate::row::RowBuffer;
 use crate::settings::Synchronous;
-use crate::version::{Root, Snapshot, TableVersion};
+use crate::version::{Snapshot, TableVersion};
 use crate::wal::{NewRecord, RecordKind};
 
 /// What a short statement does with one key.
@@ -88,18 +88,11 @@ impl Engine {
             defect = defect.or(delta.append(&write.inserted, ts).err());
         }
         lock.state.stamps.insert(schema.id, TableStamp { last_write: ts });
-        self.publish(ts, defect, edited.then(|| next_root(&present, &version, ts)))?;
+        self.publish(ts, defect, edited.then(|| Arc::new(present.with_table_version(version))))?;
         drop(lock);
         self.wait_visible(ts)?;
         Ok(ts)
     }
-}
-
-/// `present` from `ts` on with `version` of one table.
-fn next_root(present: &Root, version: &Arc<TableVersion>, ts: CommitTs) -> Arc<Root> {
-    let mut root = Root { valid_from: ts, ..present.clone() };
-    root.tables.insert(version.schema.id, version.clone());
-    Arc::new(root)
 }
 
 /// Looks at what was committed after the snapshot: rows are where they were, so it stands in delete logs and deltas.

@@ -146,6 +146,7 @@ impl Transaction {
         self.writes.alone = !wrote && !self.looked.load(Ordering::Relaxed);
         let numbers = self.own_numbers();
         self.writes.ddl.extend(numbers);
+        self.writes.catalog = Some(self.catalog.clone());
     }
 
     /// Whether this transaction has made the table.

@@ -126,7 +126,7 @@ impl StatementWrites {
             return loader.push(&batch);
         }
         let rows = self.rows.get_or_insert_with(|| RowBuffer::new(RowLayout::new(table)));
-        if rows.len() + batch.num_rows() <= limits::COMMIT_ROWS_MAX && rows.bytes() <= limits::COMMIT_BYTES_MAX {
+        if rows.len() + batch.num_rows() <= table.commit_rows_max() && rows.bytes() <= limits::COMMIT_BYTES_MAX {
             rows.push_batch(&batch)?;
             self.count();
             return Ok(());
@@ -152,7 +152,7 @@ impl StatementWrites {
         self.enter(schema)?;
         let (buffered, bytes) = self.rows.as_ref().map_or((0, 0), |rows| (rows.len(), rows.bytes()));
         let is_small = rows.len() == 1 || rows.bytes() <= limits::COMMIT_BYTES_MAX;
-        let fits = buffered + rows.len() <= limits::COMMIT_ROWS_MAX && bytes <= limits::COMMIT_BYTES_MAX;
+        let fits = buffered + rows.len() <= schema.commit_rows_max() && bytes <= limits::COMMIT_BYTES_MAX;
         if self.loader.is_none() && fits && is_small {
             self.inserted += rows.len() as u64;
             match &mut self.rows {

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{DdlChange, OwnDeletes, OwnRows, RowSets};
+use crate::catalog::Catalog;
 use crate::error::{Error, Result};
 use crate::ids::{ContainerId, RowRef, TableId};
 use crate::limits;
@@ -171,6 +172,8 @@ pub struct WriteSet {
     pub tables: BTreeMap<TableId, Arc<TableWrites>>,
     /// Schema changes in statement order.
     pub ddl: Vec<DdlChange>,
+    /// The snapshot's catalog with them, if there are any.
+    pub catalog: Option<Arc<Catalog>>,
     /// Whether schema changes are the whole of the transaction: it has neither seen nor written a row (contract 2).
     pub alone: bool,
 }

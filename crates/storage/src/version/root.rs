@@ -1,6 +1,6 @@
 //! Table versions and the root they hang on.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::catalog::Catalog;
@@ -9,6 +9,7 @@ use crate::delta_store::DeltaGeneration;
 use crate::ids::{CommitTs, ContainerId, TableId};
 use crate::main_store::Run;
 use crate::schema::TableSchema;
+use crate::shared_map::SharedMap;
 
 /// The containers of one table, immutable.
 #[derive(Clone, Debug)]
@@ -17,8 +18,8 @@ pub struct TableVersion {
     pub schema: Arc<TableSchema>,
     /// Snapshots at or after this timestamp use this version, or a later one.
     pub valid_from: CommitTs,
-    /// Grows whenever rows moved or arrived other than through the active delta: installs and large commits. Two versions
-    /// with the same count differ at most in frozen deltas.
+    /// Grows whenever rows moved, left together or arrived other than through the active delta: installs, TRUNCATE and large commits.
+    /// Two versions with the same count have the same runs: they differ at most in what froze, and in their schema.
     pub moves: u64,
     /// Delta generations, oldest first; the last one takes new rows.
     pub deltas: Vec<Arc<DeltaGeneration>>,
@@ -147,7 +148,7 @@ impl TableVersion {
     }
 }
 
-/// All tables of one moment.
+/// All tables of one moment. A clone costs two pointers, and to change a table of it a logarithm of how many there are.
 #[derive(Clone, Debug, Default)]
 pub struct Root {
     /// Snapshots at or after this timestamp use this root, or a later one.
@@ -155,16 +156,21 @@ pub struct Root {
     /// Names and schemas.
     pub catalog: Arc<Catalog>,
     /// Containers per table; its keys are exactly the catalog's tables.
-    pub tables: BTreeMap<TableId, Arc<TableVersion>>,
+    pub tables: SharedMap<TableId, Arc<TableVersion>>,
 }
 
 impl Root {
     /// This root with `version` in place of the table's present one. The root is valid from the later of both.
     #[must_use]
     pub fn with_table_version(&self, version: Arc<TableVersion>) -> Self {
-        let mut next = self.clone();
-        next.valid_from = next.valid_from.max(version.valid_from);
+        let mut next = self.from(self.valid_from.max(version.valid_from));
         next.tables.insert(version.schema.id, version);
         next
+    }
+
+    /// This root, to be changed, from `at` on.
+    #[must_use]
+    pub fn from(&self, at: CommitTs) -> Self {
+        Self { valid_from: at, ..self.clone() }
     }
 }

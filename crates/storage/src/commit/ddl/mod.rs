@@ -11,7 +11,8 @@
 //! makes a version without containers: older snapshots keep theirs, a merge of what was in it finds its inputs gone and is
 //! discarded, and a row that an older writer names is nowhere, which is a conflict (contract 3).
 //!
-//! Invariants: memory only, O(containers of the changed tables). It does not own: what a change means for a definition
+//! Invariants: memory only. A change costs a logarithm of what the catalog has, and the deltas of its table. Where the catalog is still
+//! the snapshot's, the transaction's own takes its place; else each change is made to the present one. It does not own: what a change means for a definition
 //! (`catalog`), nor numbers that are given out ([`numbers`]).
 
 pub(super) mod numbers;
@@ -22,6 +23,7 @@ mod tests;
 
 use std::sync::Arc;
 
+use crate::catalog::Catalog;
 use crate::commit::engine::{CommitLock, CommitState};
 use crate::commit::prepare::{Prepared, catalog_conflict, table_conflict};
 use crate::commit::{Engine, TableStamp};
@@ -69,12 +71,21 @@ impl Engine {
         ts: CommitTs,
     ) -> Result<()> {
         let footing = Footing { state: &lock.state, since: snapshot.ts(), alone: prepared.alone };
+        match prepared.catalog.as_ref().filter(|_| Arc::ptr_eq(&root.catalog, &snapshot.root().catalog)) {
+            Some(finished) => root.catalog = finished.clone(),
+            None => {
+                let mut catalog = Catalog::clone(&root.catalog);
+                prepared.ddl.iter().try_for_each(|change| edit_catalog(&mut catalog, change))?;
+                root.catalog = Arc::new(catalog);
+            }
+        }
         for change in &prepared.ddl {
             self.edit_by(root, change, prepared, &footing, ts)?;
         }
         Ok(())
     }
 
+    /// One change to the tables of `root`, whose catalog has all of them.
     fn edit_by(
         &self,
         root: &mut Root,
@@ -83,10 +94,8 @@ impl Engine {
         footing: &Footing<'_>,
         ts: CommitTs,
     ) -> Result<()> {
-        let catalog = &root.catalog;
         match change {
             DdlChange::Create(schema) => {
-                root.catalog = catalog.with_table(schema.clone()).map_err(|_| table_conflict(schema))?.into();
                 let ours = prepared.tables.iter().find(|table| table.schema.version == schema.version);
                 let ours = ours.filter(|table| table.schema.id == schema.id);
                 let delta = ours
@@ -95,10 +104,8 @@ impl Engine {
                 root.tables.insert(schema.id, Arc::new(TableVersion::new(schema.clone(), ts, delta)));
             }
             DdlChange::Drop(schema) => {
-                let catalog = catalog.without_table(schema.id).map_err(|_| table_conflict(schema))?;
                 footing.check_unwritten(schema, false)?;
                 footing.check_unread()?;
-                root.catalog = catalog.into();
                 root.tables.remove(&schema.id);
             }
             DdlChange::Alter { before, after, looked_at_rows } => {
@@ -107,7 +114,6 @@ impl Engine {
                 footing.check_unwritten(before, *looked_at_rows)?;
                 footing.check_unread()?;
                 let next = self.altered(present, after, ts);
-                root.catalog = catalog.with_version(after.clone()).map_err(|_| table_conflict(before))?.into();
                 root.tables.insert(after.id, Arc::new(next));
             }
             DdlChange::Truncate { schema, .. } => {
@@ -117,25 +123,16 @@ impl Engine {
                 let next = present.emptied(ts, Arc::new(delta));
                 root.tables.insert(schema.id, Arc::new(next));
             }
-            DdlChange::CreateView(view) => {
+            DdlChange::CreateView(_) => {
                 if footing.state.relation_changed > footing.since {
                     return Err(catalog_conflict());
                 }
-                root.catalog = catalog.with_view(view.clone()).map_err(|_| catalog_conflict())?.into();
             }
-            DdlChange::DropView(name) => {
-                footing.check_unread()?;
-                root.catalog = catalog.without_view(name).map_err(|_| catalog_conflict())?.into();
-            }
-            DdlChange::CreateNamespace(name) => {
-                root.catalog = catalog.with_namespace(name).map_err(|_| catalog_conflict())?.into();
-            }
-            DdlChange::DropNamespace(name) => {
-                root.catalog = catalog.without_namespace(name).map_err(|_| catalog_conflict())?.into();
-            }
+            DdlChange::DropView(_) => footing.check_unread()?,
+            DdlChange::CreateNamespace(_) | DdlChange::DropNamespace(_) => {}
             // Whoever takes the rows as they are has not been told that the column is gone; a restart would stop at the record.
             DdlChange::TakeNumbers { table, column, .. } => {
-                let counts = catalog.table(*table).and_then(|schema| schema.column(*column)?.identity);
+                let counts = root.catalog.table(*table).and_then(|schema| schema.column(*column)?.identity);
                 counts.ok_or_else(catalog_conflict)?;
             }
         }
@@ -199,4 +196,25 @@ impl Engine {
             state.dropped.push((ts, segments));
         }
     }
+}
+
+/// One change to a catalog that somebody else has changed since the snapshot.
+fn edit_catalog(catalog: &mut Catalog, change: &DdlChange) -> Result<()> {
+    let made = match change {
+        DdlChange::Create(schema) => catalog.with_table(schema.clone()),
+        DdlChange::Drop(schema) => catalog.without_table(schema.id),
+        DdlChange::Alter { after, .. } => catalog.with_version(after.clone()),
+        DdlChange::CreateView(view) => catalog.with_view(view.clone()),
+        DdlChange::DropView(name) => catalog.without_view(name),
+        DdlChange::CreateNamespace(name) => catalog.with_namespace(name),
+        DdlChange::DropNamespace(name) => catalog.without_namespace(name),
+        DdlChange::Truncate { .. } | DdlChange::TakeNumbers { .. } => return Ok(()),
+    };
+    *catalog = made.map_err(|_| match change {
+        DdlChange::Create(schema) | DdlChange::Drop(schema) | DdlChange::Alter { before: schema, .. } => {
+            table_conflict(schema)
+        }
+        _ => catalog_conflict(),
+    })?;
+    Ok(())
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use mainstem_kernels::filter::BlockedBloom;
 use roaring::RoaringBitmap;
 
+use crate::catalog::Catalog;
 use crate::commit::{Engine, TableStamp};
 use crate::deletes::{DeleteCollector, DeleteSet, Lookups, named_bytes};
 use crate::delta_store::DeltaGeneration;
@@ -30,6 +31,8 @@ pub(super) struct Prepared {
     pub at: Arc<Snapshot>,
     pub tables: Vec<PreparedTable>,
     pub ddl: Vec<DdlChange>,
+    /// See [`WriteSet::catalog`].
+    pub catalog: Option<Arc<Catalog>>,
     /// See [`WriteSet::alone`].
     pub alone: bool,
     /// So many rows are deleted that the lock has no time for each.
@@ -91,9 +94,28 @@ impl NewKeys {
 
 /// What a commit may still put into deltas under the lock, and into its record, over all its tables.
 struct Room {
+    /// Rows, each as often as its table has keys.
     rows: usize,
     bytes: usize,
     run_bytes: usize,
+}
+
+/// What looking at later commits may still cost under the lock, over all tables of a commit.
+struct Budget {
+    deletes: Lookups,
+    /// Looks for one key in one container.
+    keys: usize,
+}
+
+impl Budget {
+    const UNDER_LOCK: Self = Self { deletes: Lookups(limits::VALIDATE_LOOKUPS_MAX), keys: limits::VALIDATE_KEYS_MAX };
+
+    /// Takes `looks` off; false when there are not so many left.
+    fn spend_keys(&mut self, looks: usize) -> bool {
+        let left = self.keys.checked_sub(looks);
+        self.keys = left.unwrap_or(0);
+        left.is_some()
+    }
 }
 
 /// What looking at later commits found.
@@ -136,7 +158,7 @@ impl PreparedTable {
             filters: BTreeMap::new(),
             schema,
         };
-        room.rows -= table.rows.len();
+        room.rows -= table.rows.len() * table.keys.len().max(1);
         room.bytes -= table.rows.bytes().min(room.bytes);
         for part in table.runs.iter().flat_map(|run| run.all_segments()) {
             if let Some(filter) = part.segment.key_filter()? {
@@ -225,24 +247,22 @@ impl PreparedTable {
         Ok(())
     }
 
-    /// Validates against the commits in (`after`, now] as `version` shows them. `exact` may read blocks; without it only
-    /// memory is looked at, for at most [`limits::COMMIT_ROWS_MAX`] rows and as many deletes as `left` allows.
+    /// Validates against the commits in (`after`, now] as `version` shows them. Without `left` it may read blocks; with it only
+    /// memory is looked at, and no more than it allows.
     fn validate_since(
         &self,
         version: &TableVersion,
         after: CommitTs,
-        exact: bool,
-        left: &mut Lookups,
+        mut left: Option<&mut Budget>,
     ) -> Result<Validation> {
         for (&id, set) in &self.deletes {
             let Some(container) = version.container(id) else { continue };
-            let deleted = if exact {
-                container.deletes().first_deleted_after(set, after)
-            } else {
-                match container.deletes().find_deleted_after(set, after, left) {
+            let deleted = match &mut left {
+                None => container.deletes().first_deleted_after(set, after),
+                Some(left) => match container.deletes().find_deleted_after(set, after, &mut left.deletes) {
                     Some(deleted) => deleted,
                     None => return Ok(Validation::Again),
-                }
+                },
             };
             if deleted.is_some() {
                 return Err(row_conflict(&self.schema));
@@ -251,11 +271,15 @@ impl PreparedTable {
         if self.keys.is_empty() || (self.rows.is_empty() && self.runs.is_empty()) {
             return Ok(Validation::Free);
         }
-        let mut looked_at = 0;
+        let new_keys: usize = self.keys.iter().map(|new| new.ends.len()).sum();
         for delta in &version.deltas {
             let (from, upto) = (delta.rows_at(after), delta.rows());
             if from == upto {
                 continue;
+            }
+            let looks = new_keys + (upto - from) as usize * self.keys.len() * self.runs.len();
+            if left.as_mut().is_some_and(|left| !left.spend_keys(looks)) {
+                return Ok(Validation::Again);
             }
             for (id, key) in self.keys.iter().flat_map(|new| new.iter().map(|key| (new.id, key))) {
                 let taken = delta.lookup(id, key, CommitTs::INFINITY);
@@ -266,11 +290,7 @@ impl PreparedTable {
             if self.runs.is_empty() {
                 continue;
             }
-            looked_at += (upto - from) as usize;
-            if !exact && looked_at > limits::COMMIT_ROWS_MAX {
-                return Ok(Validation::Again);
-            }
-            if let Validation::Again = self.rows_against_runs(delta, from..upto, exact)? {
+            if let Validation::Again = self.rows_against_runs(delta, from..upto, left.is_none())? {
                 return Ok(Validation::Again);
             }
         }
@@ -334,7 +354,14 @@ impl Prepared {
             }
         }
         let at = engine.timeline.snapshot(crate::version::Base::Applied, true);
-        let mut prepared = Self { at, tables, ddl: writes.ddl.clone(), alone: writes.alone, attach: false };
+        let mut prepared = Self {
+            at,
+            tables,
+            ddl: writes.ddl.clone(),
+            catalog: writes.catalog.clone(),
+            alone: writes.alone,
+            attach: false,
+        };
         let changed = prepared.at.ts() != snapshot.ts();
         prepared.validate_whole(engine, changed)?;
         Ok(prepared)
@@ -375,7 +402,7 @@ impl Prepared {
                 );
                 table.check_keys(&view)?;
             }
-            table.validate_since(&version, before.ts(), true, &mut Lookups(usize::MAX))?;
+            table.validate_since(&version, before.ts(), None)?;
             table.version = Some(version);
         }
         self.write_deletes_aside(engine)
@@ -411,7 +438,7 @@ impl Prepared {
         stamps: &BTreeMap<TableId, TableStamp>,
     ) -> Result<Validation> {
         let after = self.at.ts();
-        let mut left = Lookups(limits::VALIDATE_LOOKUPS_MAX);
+        let mut left = Budget::UNDER_LOCK;
         if applied == after {
             return Ok(Validation::Free);
         }
@@ -428,7 +455,7 @@ impl Prepared {
             if applied.0 - after.0 > limits::VALIDATE_COMMITS_MAX {
                 return Ok(Validation::Again);
             }
-            if let Validation::Again = table.validate_since(now, after, false, &mut left)? {
+            if let Validation::Again = table.validate_since(now, after, Some(&mut left))? {
                 return Ok(Validation::Again);
             }
         }
@@ -475,7 +502,8 @@ pub fn own_key_conflict(
 
 /// The rows that are still to be inserted through a delta; `None` if they are more than there is `room` for.
 fn live_rows(writes: &TableWrites, room: &Room) -> Option<RowBuffer> {
-    if writes.live_rows() > room.rows as u64 {
+    let keys = writes.schema().keys().count().max(1) as u64;
+    if writes.live_rows() * keys > room.rows as u64 {
         return None;
     }
     let mut rows = RowBuffer::new(writes.rows().layout().clone());

@@ -90,3 +90,26 @@ fn first_committer_wins_a_name_and_what_hangs_on_it() {
     a.commit().unwrap();
     assert_eq!(state(b.commit()), "40001");
 }
+
+/// Whichever commits first: the other's catalog was made without it.
+#[test]
+fn schema_changes_of_others_stay() {
+    let stage = Stage::new(definition("t", true, 7), Placement::Delta);
+    let (mut a, mut b, mut c) = (stage.begin(), stage.begin(), stage.begin());
+    a.create_namespace("n").unwrap();
+    let made = b.create_table(definition("u", true, 7)).unwrap();
+    insert(&mut b, made, &rows(0..3)).unwrap();
+    let public = View { name: RelationName::public("v"), ..view("v") };
+    c.create_view(public.clone()).unwrap();
+    c.create_namespace("m").unwrap();
+    for txn in [a, b, c] {
+        txn.commit().unwrap();
+    }
+    let (txn, db) = (stage.begin(), &stage.db);
+    let catalog = txn.catalog();
+    assert_eq!(catalog.namespaces().collect::<Vec<_>>(), ["m", "n"]);
+    assert!(catalog.view_called(&public.name).is_some());
+    assert_eq!(catalog.tables().map(|table| table.id).collect::<Vec<_>>(), [stage.t, made]);
+    assert_eq!(contents(db, made).len(), 3);
+    assert_eq!(db.verify().len(), 0);
+}

@@ -7,6 +7,7 @@ use mainstem_storage::catalog::{TableChange, TableDefinition, UniqueDefinition};
 use mainstem_storage::database::Database;
 use mainstem_storage::disk::{Disk, MemDisk};
 use mainstem_storage::ids::{KeyId, TableId};
+use mainstem_storage::limits;
 use mainstem_storage::point::KeyedTable;
 use mainstem_storage::row::Value;
 use mainstem_storage::schema::Layout;
@@ -589,5 +590,27 @@ fn hashes_stay_true_when_a_column_takes_null_or_no_longer() {
         db.merge(table).unwrap();
         checked(&db);
         check_probes(&case, &begin(&db), table, &mut StdRng::seed_from_u64(1));
+    }
+}
+
+/// Each row is put into the hash of each key under the commit lock: with more keys there may be fewer.
+#[test]
+fn what_goes_through_a_delta_is_bounded_by_rows_and_keys_together() {
+    for case in cases(500) {
+        let most = (limits::COMMIT_ROWS_MAX / case.keys.len()) as i64;
+        let row = |n: i64| (n, n as i32, Some(format!("text {n}")));
+        for (statements, rows, kind) in [(1, most, "delta"), (1, most + 1, "segment"), (2, most + 1, "segment")] {
+            let db = memory();
+            let table = create_as(&db, case.definition.clone());
+            let mut txn = begin(&db);
+            let rows: Vec<Row> = (0..rows).map(row).collect();
+            for part in rows.chunks(rows.len().div_ceil(statements)) {
+                insert(&mut txn, table, part).unwrap();
+            }
+            txn.commit().unwrap();
+            let of_kind = db.containers().into_iter().filter(|container| container.kind == kind);
+            let found: u64 = of_kind.map(|container| container.rows).sum();
+            assert_eq!(found, rows.len() as u64, "{kind}, {} keys, {statements} statements", case.keys.len());
+        }
     }
 }
