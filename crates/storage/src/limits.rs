@@ -85,6 +85,9 @@ pub const ASIDE_BLOCK_BYTES_MAX: usize = 4 << 20;
 /// Rows that validation under the lock may look up in what was deleted after the validation point, 10 to 20 ns each (bitmaps are
 /// compared by words, for less); with more it starts over outside.
 pub const VALIDATE_LOOKUPS_MAX: usize = 32_768;
+/// Containers whose deletes by the last commits an install can look at under the lock, 0.1 us each; with more it has another round
+/// outside.
+pub const RECENT_DELETES: usize = 4_096;
 /// Commits after the validation point that validation under the lock may look at; with more it starts over outside.
 pub const VALIDATE_COMMITS_MAX: u64 = 1_024;
 /// Times a commit is validated while others may overtake it, before it takes a turn (`commit::gate`): the second time is for the

@@ -4,16 +4,19 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use crate::commit::engine::CommitLock;
 use crate::commit::gate::Overtaken;
-use crate::commit::prepare::{Prepared, PreparedTable, Validation, table_conflict};
+use crate::commit::prepare::{Prepared, Validation, table_conflict};
 use crate::commit::record::CommitEncoder;
 use crate::commit::{Engine, TableStamp};
+use crate::deletes::DeleteSet;
 use crate::delta_store::DeltaGeneration;
 use crate::disk::AsideFile;
 use crate::error::{Error, ErrorKind, Result, sqlstate};
-use crate::ids::{CommitTs, SchemaVersion, TableId};
+use crate::ids::{CommitTs, ContainerId, LogPosition, TableId};
 use crate::limits;
 use crate::main_store::Run;
+use crate::row::RowBuffer;
 use crate::settings::Synchronous;
 use crate::txn::{DdlChange, WriteSet};
 use crate::version::{Root, Snapshot, TableVersion};
@@ -149,7 +152,7 @@ impl Engine {
         let new = NewRecord {
             ts,
             kind: RecordKind::Commit,
-            schema_version: SchemaVersion(1),
+            schema_version: prepared.schema_version(),
             level: synchronous,
             payload: record.payload(),
         };
@@ -166,13 +169,11 @@ impl Engine {
         }
         let mut defect = None;
         for (table, (delta, version)) in prepared.tables.iter().zip(&targets) {
-            if !table.rows.is_empty() {
-                lock.state.delta_starts.note(table.schema.id, delta.id(), position);
-            }
             self.note_aside(&mut lock, ts, table.runs_aside.as_ref());
             self.note_aside(&mut lock, ts, table.deletes_aside.as_ref());
-            defect = defect.or(apply_table(table, delta, version, ts, prepared.attach).err());
-            lock.state.stamps.insert(table.schema.id, TableStamp { last_write: ts });
+            let change = TableChange { version, delta, rows: &table.rows, attach: prepared.attach };
+            let deletes = table.deletes.iter().map(|(id, set)| (*id, set));
+            defect = defect.or(self.change_table(&mut lock, &change, deletes, (ts, position)).err());
         }
         for change in &prepared.ddl {
             self.note_ddl(&mut lock, &present, change, ts);
@@ -181,6 +182,31 @@ impl Engine {
         drop(lock);
         pour(prepared, &targets);
         Ok(Some(ts))
+    }
+
+    /// Puts what a commit, whose record of timestamp `at.0` begins at position `at.1`, does to one table in the stores, and what must be
+    /// known of it in the commit state.
+    pub(super) fn change_table<'a>(
+        &self,
+        lock: &mut CommitLock<'_>,
+        change: &TableChange<'_>,
+        deletes: impl Iterator<Item = (ContainerId, &'a DeleteSet)>,
+        at: (CommitTs, LogPosition),
+    ) -> Result<()> {
+        let (ts, position) = at;
+        let table = change.version.schema.id;
+        lock.state.stamps.insert(table, TableStamp { last_write: ts });
+        for (id, set) in deletes {
+            lock.state.recent_deletes.note(ts, id);
+            let container = change.version.container(id);
+            let log = container.ok_or_else(|| Error::internal(format!("no container {id} to delete from")))?.deletes();
+            if change.attach { log.attach(ts, set) } else { log.record(ts, set) }
+        }
+        if !change.rows.is_empty() {
+            lock.state.delta_starts.note(table, change.delta.id(), position);
+            change.delta.append(change.rows, ts)?;
+        }
+        Ok(())
     }
 
     /// The last step under the lock: the commit of `ts`, whose record is in the log, is in the stores, unless a `defect` kept it
@@ -267,6 +293,19 @@ fn asides(prepared: &Prepared) -> impl Iterator<Item = &Arc<AsideFile>> {
     prepared.tables.iter().flat_map(|table| table.runs_aside.iter().chain(&table.deletes_aside))
 }
 
+/// What a commit does to one table, its deletes aside.
+pub(super) struct TableChange<'a> {
+    /// The version after it.
+    pub version: &'a TableVersion,
+    /// The delta of that version for `rows`.
+    pub delta: &'a DeltaGeneration,
+    /// The rows it inserts through the delta.
+    pub rows: &'a RowBuffer,
+    /// Deletes are attached, in a time that depends on the containers, not on the rows deleted: validation has proved all of them
+    /// live.
+    pub attach: bool,
+}
+
 /// The root after a commit: the present one, unless something of it changes. A new one costs all stripes of the time line.
 struct NextRoot<'a> {
     present: &'a Root,
@@ -300,28 +339,6 @@ fn outcome_unknown(defect: &Error) -> Error {
         defect.message()
     );
     Error::new(ErrorKind::Closed, sqlstate::OUTCOME_UNKNOWN, message)
-}
-
-/// Puts one table's rows and deletes in the stores. With `attach` in a time that depends on the containers, not on the rows
-/// deleted: validation has proved all of them live.
-fn apply_table(
-    table: &PreparedTable,
-    delta: &DeltaGeneration,
-    version: &TableVersion,
-    ts: CommitTs,
-    attach: bool,
-) -> Result<()> {
-    for (&id, set) in &table.deletes {
-        let container =
-            version.container(id).ok_or_else(|| Error::internal(format!("no container {id} to delete from")));
-        let container = container?;
-        let log = container.deletes();
-        if attach { log.attach(ts, set) } else { log.record(ts, set) }
-    }
-    if !table.rows.is_empty() {
-        delta.append(&table.rows, ts)?;
-    }
-    Ok(())
 }
 
 /// What is left of attached deletes: work for each row, without the commit lock.

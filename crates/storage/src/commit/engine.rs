@@ -12,21 +12,32 @@ use crate::commit::ddl::numbers::NumberBlocks;
 use crate::commit::delta_starts::DeltaStarts;
 use crate::commit::gate::Turns;
 use crate::commit::pressure::TailGauge;
+use crate::commit::recent::RecentDeletes;
 use crate::disk::{AsideFile, Disk};
 use crate::error::{Error, Result};
 use crate::ids::{ColumnId, CommitTs, ContainerId, FileId, LogPosition, RunId, TableId};
 use crate::load::{IdSource, LoadTarget};
+use crate::main_store::Run;
 use crate::memory::{MemoryBudget, MemoryKind};
 use crate::segment::{BlockCache, Segment};
 use crate::settings::OpenOptions;
 use crate::version::{Forwardings, Timeline};
 use crate::wal::Log;
 
-/// When a table was last written to by a commit (not by an install).
+/// When a table was last changed by a commit (not by an install).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TableStamp {
-    /// The last commit that inserted into or deleted from the table.
+    /// The last commit that inserted into, deleted from, altered or emptied the table.
     pub last_write: CommitTs,
+}
+
+/// Segments that left a table.
+#[derive(Debug)]
+pub(super) enum Dropped {
+    /// Some that a merge read.
+    Segments(Vec<Arc<Segment>>),
+    /// All of these runs, by name: to list their segments is not for the commit lock.
+    Runs(Vec<Arc<Run>>),
 }
 
 /// What only the holder of the commit lock touches.
@@ -36,7 +47,9 @@ pub struct CommitState {
     pub(super) stamps: BTreeMap<TableId, TableStamp>,
     /// Segments that left the current versions, with the timestamp of the record that dropped them: their files go when that
     /// record is fsynced and nobody reads them.
-    pub(super) dropped: Vec<(CommitTs, Vec<Arc<Segment>>)>,
+    pub(super) dropped: Vec<(CommitTs, Dropped)>,
+    /// Where the last commits deleted rows.
+    pub(super) recent_deletes: RecentDeletes,
     /// Where the rows of deltas begin in the log: replay must start at or before the oldest.
     pub(super) delta_starts: DeltaStarts,
     /// Files aside that records name, with the records' timestamps: a replay reads them until a manifest covers the record.
@@ -196,6 +209,7 @@ impl Engine {
             lock: Mutex::new(CommitState {
                 stamps: BTreeMap::new(),
                 dropped: Vec::new(),
+                recent_deletes: RecentDeletes::default(),
                 delta_starts: DeltaStarts::of(&present, &parts.delta_starts),
                 asides: parts.asides,
                 numbers: parts.numbers,
@@ -354,17 +368,23 @@ impl Engine {
             let mut lock = self.lock()?;
             let dropped = &mut lock.state.dropped;
             let mut kept = Vec::with_capacity(dropped.len());
-            for (ts, segments) in dropped.drain(..) {
+            for (ts, gone) in dropped.drain(..) {
                 if ts <= fsynced {
-                    ready.extend(segments);
+                    ready.push(gone);
                 } else {
-                    kept.push((ts, segments));
+                    kept.push((ts, gone));
                 }
             }
             *dropped = kept;
         }
-        for segment in &ready {
-            segment.drop_when_unreferenced();
+        for gone in &ready {
+            match gone {
+                Dropped::Segments(segments) => segments.iter().for_each(|segment| segment.drop_when_unreferenced()),
+                Dropped::Runs(runs) => {
+                    let parts = runs.iter().flat_map(|run| run.all_segments());
+                    parts.for_each(|part| part.segment.drop_when_unreferenced());
+                }
+            }
         }
         Ok(())
     }

@@ -3,15 +3,16 @@
 //! 1. Deletes that landed in the inputs after H are carried to the output in rounds, outside the lock: nobody reads the output
 //!    yet, so its delete logs can be written to. A round whose deletes the record has no room for writes them to a delete file, as
 //!    an output of many segments is named by a file aside: the record is bounded, whatever the merge.
-//! 2. Under the lock, the few that came since are carried; timestamp I; log record; the output replaces its inputs in the
+//! 2. Under the lock, the few that came since are carried, of the few containers that the commit state knows them to be in; timestamp I; log record; the output replaces its inputs in the
 //!    version; *applied* moves. With too many left there is another round. A table that is gone, an input that left the
 //!    version, or deletes that keep coming faster than they are carried, discard the merge.
 //! 3. Forwarding is kept while a snapshot older than I may still write; dropped segments' files go later.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::commit::Engine;
+use crate::commit::engine::Dropped;
 use crate::commit::record::InstallEncoder;
 use crate::deletes::{DeleteCollector, DeleteSet, NamedDeletes, named_bytes};
 use crate::disk::AsideFile;
@@ -22,7 +23,7 @@ use crate::memory::MemoryKind;
 use crate::merge::MergeOutcome;
 use crate::segment::Segment;
 use crate::settings::Synchronous;
-use crate::version::{Base, Container, Snapshot, TableVersion};
+use crate::version::{Base, Snapshot, TableVersion};
 use crate::wal::{NewRecord, RecordKind, Reservation};
 
 /// Rows whose deletes may be left for the lock: 0.1 us each.
@@ -130,12 +131,16 @@ impl Engine {
         let Some(version) = root.tables.get(&table).filter(|version| has_inputs(version, outcome)) else {
             return Ok(Attempt::Discarded);
         };
-        // Mostly nobody has written since the last round: then no delete log needs to be looked at.
-        let written = lock.state.stamps.get(&table).is_some_and(|stamp| stamp.last_write > carry.upto);
-        if written && carry.rows_left(version) > CARRY_UNDER_LOCK_ROWS {
+        // Of the inputs, which may be very many, only those that rows were deleted from since the last round.
+        let Some(deleted_from) = lock.state.recent_deletes.after(carry.upto) else {
+            return Ok(Attempt::TooManyDeletes);
+        };
+        let inputs: BTreeSet<_> = deleted_from.filter(|id| outcome.forwarding.has_input(*id)).collect();
+        let inputs = || inputs.iter().filter_map(|id| Some((*id, version.container(*id)?.deletes())));
+        if inputs().map(|(_, log)| log.count_after(carry.upto)).sum::<u64>() > CARRY_UNDER_LOCK_ROWS {
             return Ok(Attempt::TooManyDeletes);
         }
-        let rest = if written { carry.rest(applied, version) } else { BTreeMap::new() };
+        let rest = unions(outcome.carry(carry.upto, applied, inputs()));
         let at = applied.next();
         let record = record.finish(&rest);
         let new = NewRecord {
@@ -157,11 +162,13 @@ impl Engine {
         // Always: a transaction may begin below I until *visible* has reached it.
         self.forwardings.add(at, table, outcome.forwarding.clone());
         carry.files.iter().for_each(|file| self.note_aside(&mut lock, at, Some(file)));
-        lock.state.dropped.push((at, dropped));
+        lock.state.dropped.push((at, Dropped::Segments(dropped)));
         let consumed = version.deltas.iter().filter(|delta| outcome.consumed_deltas.contains(&delta.id()));
         consumed.for_each(|delta| delta.count_as(&self.memory, MemoryKind::OldDeltas));
         self.timeline.apply(at, Some(Arc::new(root.with_table_version(Arc::new(next)))));
         self.log.mark_applied(at);
+        // What is let go of below may be the last of a great deal.
+        drop(lock);
         Ok(Attempt::Installed(at))
     }
 }
@@ -171,7 +178,8 @@ impl Carry<'_> {
     fn upto(&mut self, engine: &Engine, upto: CommitTs, version: &TableVersion) -> Result<()> {
         let next_file = || engine.next_file();
         let mut collector = DeleteCollector::new(&engine.disk, &next_file, self.room);
-        for (id, set) in self.rest(upto, version) {
+        let inputs = self.outcome.inputs_in(version);
+        for (id, set) in unions(self.outcome.carry(self.upto, upto, inputs)) {
             let part = self.outcome.output.as_ref().and_then(|run| run.segment(id));
             let part = part.ok_or_else(|| Error::internal(format!("deletes carried to unknown segment {id}")))?;
             part.segment.deletes().record(upto, &set);
@@ -188,22 +196,15 @@ impl Carry<'_> {
         self.upto = upto;
         Ok(())
     }
+}
 
-    /// The deletes after the last round and at or before `upto`. Any snapshot that reads the output stands at I or later, so
-    /// their order among themselves is of no use.
-    fn rest(&self, upto: CommitTs, version: &TableVersion) -> BTreeMap<ContainerId, DeleteSet> {
-        let mut sets: BTreeMap<ContainerId, Vec<DeleteSet>> = BTreeMap::new();
-        for (id, _, set) in self.outcome.carry(self.upto, upto, version) {
-            sets.entry(id).or_default().push(set);
-        }
-        sets.into_iter().map(|(id, sets)| (id, DeleteSet::union(&sets))).collect()
+/// Deletes by container. Any snapshot that reads the output stands at I or later, so their order among themselves is of no use.
+fn unions(carried: Vec<(ContainerId, CommitTs, DeleteSet)>) -> BTreeMap<ContainerId, DeleteSet> {
+    let mut sets: BTreeMap<ContainerId, Vec<DeleteSet>> = BTreeMap::new();
+    for (id, _, set) in carried {
+        sets.entry(id).or_default().push(set);
     }
-
-    /// Rows of the inputs that were deleted after the last round.
-    fn rows_left(&self, version: &TableVersion) -> u64 {
-        let inputs = self.outcome.forwarding.inputs().filter_map(|id| version.container(id));
-        inputs.map(|container: Container<'_>| container.deletes().count_after(self.upto)).sum()
-    }
+    sets.into_iter().map(|(id, sets)| (id, DeleteSet::union(&sets))).collect()
 }
 
 /// Whether every input is still part of `version`.

@@ -29,6 +29,7 @@ mod gate;
 mod install;
 mod prepare;
 mod pressure;
+mod recent;
 mod row;
 pub mod record;
 

@@ -10,13 +10,14 @@
 
 use std::sync::Arc;
 
+use crate::commit::Engine;
+use crate::commit::apply::TableChange;
 use crate::commit::prepare::{key_conflict, row_conflict, table_conflict};
 use crate::commit::record::RowEncoder;
-use crate::commit::{Engine, TableStamp};
 use crate::deletes::DeleteSet;
 use crate::delta_store::DeltaGeneration;
 use crate::error::{Error, Result};
-use crate::ids::{CommitTs, KeyId, RowRef, SchemaVersion};
+use crate::ids::{CommitTs, KeyId, RowRef};
 use crate::point::KeyedTable;
 use crate::row::RowBuffer;
 use crate::settings::Synchronous;
@@ -67,7 +68,7 @@ impl Engine {
         let new = NewRecord {
             ts,
             kind: RecordKind::Commit,
-            schema_version: SchemaVersion(1),
+            schema_version: schema.version,
             level: synchronous,
             payload: record.payload(),
         };
@@ -76,18 +77,10 @@ impl Engine {
         if edited {
             self.seal(&version);
         }
-        let mut defect = None;
-        if let Some(row) = write.deleted {
-            match version.container(row.container()) {
-                Some(container) => container.deletes().record(ts, &DeleteSet::from_sorted(&[row.offset()])),
-                None => defect = Some(Error::internal(format!("no container {} to delete from", row.container()))),
-            }
-        }
-        if !write.inserted.is_empty() {
-            lock.state.delta_starts.note(schema.id, delta.id(), position);
-            defect = defect.or(delta.append(&write.inserted, ts).err());
-        }
-        lock.state.stamps.insert(schema.id, TableStamp { last_write: ts });
+        let deleted = write.deleted.map(|row| (row.container(), DeleteSet::from_sorted(&[row.offset()])));
+        let deletes = deleted.iter().map(|(id, set)| (*id, set));
+        let change = TableChange { version: &version, delta, rows: &write.inserted, attach: false };
+        let defect = self.change_table(&mut lock, &change, deletes, (ts, position)).err();
         self.publish(ts, defect, edited.then(|| Arc::new(present.with_table_version(version))))?;
         drop(lock);
         self.wait_visible(ts)?;

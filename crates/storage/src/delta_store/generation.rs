@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use arrow_array::ArrayRef;
 use parking_lot::Mutex;
-use roaring::RoaringBitmap;
 
 use super::arrays::Gather;
 use super::block::Block;
@@ -195,23 +194,12 @@ impl DeltaGeneration {
     ///
     /// Errors: Internal when that was not kept. Then no row was published.
     pub fn append(&self, rows: &RowBuffer, ts: CommitTs) -> Result<Range<u32>> {
-        self.append_picked(rows, ts, |picks| picks.extend(0..rows.len() as u32))
-    }
-
-    /// As [`DeltaGeneration::append`], without the rows of the buffer that `skip` names.
-    pub fn append_selected(&self, rows: &RowBuffer, skip: &RoaringBitmap, ts: CommitTs) -> Result<Range<u32>> {
-        self.append_picked(rows, ts, |picks| {
-            picks.extend((0..rows.len() as u32).filter(|&row| !skip.contains(row)));
-        })
-    }
-
-    fn append_picked(&self, rows: &RowBuffer, ts: CommitTs, pick: impl FnOnce(&mut Vec<u32>)) -> Result<Range<u32>> {
         let Some(mut writer) = self.writer.try_lock() else {
             return Err(Error::internal(format!("delta {} has two writers", self.id)));
         };
         let writer = &mut *writer;
         writer.picks.clear();
-        pick(&mut writer.picks);
+        writer.picks.extend(0..rows.len() as u32);
         let start = self.rows();
         if writer.picks.is_empty() {
             return Ok(start..start);

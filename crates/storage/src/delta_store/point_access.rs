@@ -123,12 +123,6 @@ impl DeltaGeneration {
         self.chain(id, key).find(|&offset| !self.deletes().is_deleted_now(offset))
     }
 
-    /// As [`DeltaGeneration::lookup_live`], if that row began after `after`: a key that a commit has taken since.
-    #[must_use]
-    pub fn lookup_live_after(&self, id: KeyId, key: &[u8], after: CommitTs) -> Option<u32> {
-        self.lookup_live(id, key).filter(|&offset| self.begin_of(offset).is_some_and(|begin| begin > after))
-    }
-
     /// Appends key `id` of row `offset` to `out`; false, and nothing is appended, if the row is without it. Errors: Internal for a
     /// key or a row that is not there.
     pub fn key_of(&self, id: KeyId, offset: u32, out: &mut Vec<u8>) -> Result<bool> {

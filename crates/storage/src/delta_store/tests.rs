@@ -4,7 +4,6 @@ mod stress;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use roaring::RoaringBitmap;
 
 use super::DeltaGeneration;
 use crate::error::ErrorKind;
@@ -82,8 +81,6 @@ fn versions_of_a_key_are_told_apart_by_time() {
     assert_eq!(delta.lookup_live(KeyId::PRIMARY, &one), None);
     delta.append(&rows(&schema, &[note(1, "third")]), CommitTs(9)).unwrap();
     assert_eq!(delta.lookup_live(KeyId::PRIMARY, &one), Some(2));
-    assert_eq!(delta.lookup_live_after(KeyId::PRIMARY, &one, CommitTs(8)), Some(2));
-    assert_eq!(delta.lookup_live_after(KeyId::PRIMARY, &one, CommitTs(9)), None);
     assert!(delta.is_visible(1, CommitTs(5)) && !delta.is_visible(1, CommitTs(3)) && !delta.is_visible(1, CommitTs(6)));
 }
 
@@ -133,18 +130,6 @@ fn columns_of_other_schema_versions() {
     let error = delta.append(&rows(&newer, &[note(3, "c")]), CommitTs(2)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Internal);
     assert_eq!(delta.rows(), 2);
-}
-
-#[test]
-fn skipped_rows_leave_no_trace() {
-    let schema = notes();
-    let delta = delta(&schema);
-    let new = rows(&schema, &[note(1, "a"), note(2, "b"), note(3, "c")]);
-    let range = delta.append_selected(&new, &RoaringBitmap::from([1]), CommitTs(1)).unwrap();
-    assert_eq!(range, 0..2);
-    assert_eq!(delta.value(&schema.columns[0], 1).unwrap(), Value::Int(3));
-    assert_eq!(delta.lookup_live(KeyId::PRIMARY, &key(&schema, &[Value::Int(2)])), None);
-    assert_eq!(delta.append_selected(&new, &(0..3).collect(), CommitTs(2)).unwrap(), 2..2);
 }
 
 #[test]

@@ -38,19 +38,19 @@ impl MergeOutcome {
     }
 
     /// The deletes of input rows with `after` < end <= `upto`, as (output segment, end, rows): ends ascend, so they can be
-    /// recorded one after the other. `after` is H, or the `upto` of the call before. `version` is one that still has the
-    /// inputs.
+    /// recorded one after the other. `after` is H, or the `upto` of the call before. Of `inputs`, with their logs, which may leave out those
+    /// that nothing was deleted from.
     #[must_use]
-    pub fn carry(
+    pub fn carry<'a>(
         &self,
         after: CommitTs,
         upto: CommitTs,
-        version: &TableVersion,
+        inputs: impl Iterator<Item = (ContainerId, &'a DeleteLog)>,
     ) -> Vec<(ContainerId, CommitTs, DeleteSet)> {
         let mut moved: BTreeMap<(CommitTs, ContainerId), Vec<u32>> = BTreeMap::new();
-        let mut carry = |container: ContainerId, log: &DeleteLog| {
+        for (container, log) in inputs {
             if log.last_delete_ts() <= after || !self.forwarding.has_input(container) {
-                return;
+                continue;
             }
             for (end, set) in log.between(after, upto) {
                 for offset in &set {
@@ -59,14 +59,17 @@ impl MergeOutcome {
                     }
                 }
             }
-        };
-        for delta in version.deltas.iter().filter(|delta| self.consumed_deltas.contains(&delta.id())) {
-            carry(delta.id(), delta.deletes());
-        }
-        for run in version.runs.iter().filter(|run| self.consumed_runs.contains(&run.id())) {
-            run.segments().iter().for_each(|part| carry(part.segment.id(), part.segment.deletes()));
         }
         moved.into_iter().map(|((end, container), rows)| (container, end, rows.into_iter().collect())).collect()
+    }
+
+    /// All inputs, which `version` still has, with their delete logs.
+    pub fn inputs_in<'a>(&'a self, version: &'a TableVersion) -> impl Iterator<Item = (ContainerId, &'a DeleteLog)> {
+        let deltas = version.deltas.iter().filter(|delta| self.consumed_deltas.contains(&delta.id()));
+        let runs = version.runs.iter().filter(|run| self.consumed_runs.contains(&run.id()));
+        let parts = runs.flat_map(|run| run.segments());
+        let deltas = deltas.map(|delta| (delta.id(), delta.deletes()));
+        deltas.chain(parts.map(|part| (part.segment.id(), part.segment.deletes())))
     }
 
     /// The output is listed: its files stay.

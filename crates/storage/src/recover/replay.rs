@@ -218,14 +218,7 @@ impl Replay {
             DdlRecord::Create(schema) => {
                 self.next_table = self.next_table.max(schema.id.0 + 1);
                 self.catalog = catalog.with_table(schema.clone()).map_err(senseless)?;
-                let version = TableVersion {
-                    schema: schema.clone(),
-                    valid_from: record.ts,
-                    moves: 0,
-                    deltas: Vec::new(),
-                    runs: Vec::new(),
-                };
-                self.tables.insert(schema.id, version);
+                self.tables.insert(schema.id, TableVersion::new(schema.clone(), record.ts, None));
             }
             DdlRecord::Drop(id) => {
                 self.catalog = catalog.without_table(*id).map_err(senseless)?;
@@ -239,15 +232,13 @@ impl Replay {
                     return Err(damaged(record, "a schema version is missing before it"));
                 }
                 // The delta for its rows is made when the first one comes.
-                *version = TableVersion { schema: schema.clone(), valid_from: record.ts, ..version.clone() };
+                *version = version.altered(schema.clone(), record.ts, None);
                 let counts = |id| schema.column(id).is_some_and(|column| column.identity.is_some());
                 self.numbers.retain(|(table, column), _| *table != schema.id || counts(*column));
             }
             DdlRecord::Truncate { table, restart_identity } => {
                 let version = self.version(record, *table)?;
-                let moves = version.moves + 1;
-                let schema = version.schema.clone();
-                *version = TableVersion { schema, valid_from: record.ts, moves, deltas: Vec::new(), runs: Vec::new() };
+                *version = version.emptied(record.ts, None);
                 if *restart_identity {
                     self.numbers.retain(|(of, _), _| of != table);
                 }

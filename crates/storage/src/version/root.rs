@@ -47,10 +47,10 @@ impl<'a> Container<'a> {
 }
 
 impl TableVersion {
-    /// A new table: one empty delta.
+    /// A new table: one empty delta. A replay makes deltas when their first rows come.
     #[must_use]
-    pub fn new(schema: Arc<TableSchema>, valid_from: CommitTs, delta: Arc<DeltaGeneration>) -> Self {
-        Self { schema, valid_from, moves: 0, deltas: vec![delta], runs: Vec::new() }
+    pub fn new(schema: Arc<TableSchema>, valid_from: CommitTs, delta: impl Into<Option<Arc<DeltaGeneration>>>) -> Self {
+        Self { schema, valid_from, moves: 0, deltas: delta.into().into_iter().collect(), runs: Vec::new() }
     }
 
     /// Whether every row of `then`, an earlier version of the table, is where it was, under the same schema, and new rows
@@ -93,17 +93,22 @@ impl TableVersion {
     /// This version from `at` on under `schema`, with `fresh`, a delta for rows of it, behind the present ones, which take no rows
     /// any more; an empty one goes. Containers keep the schema they were written under (contract 1).
     #[must_use]
-    pub fn altered(&self, schema: Arc<TableSchema>, at: CommitTs, fresh: Arc<DeltaGeneration>) -> Self {
+    pub fn altered(
+        &self,
+        schema: Arc<TableSchema>,
+        at: CommitTs,
+        fresh: impl Into<Option<Arc<DeltaGeneration>>>,
+    ) -> Self {
         let mut next = Self { schema, valid_from: at, ..self.clone() };
         next.deltas.pop_if(|active| active.rows() == 0);
-        next.deltas.push(fresh);
+        next.deltas.extend(fresh.into());
         next
     }
 
     /// This version from `at` on without any container but `fresh`, an empty delta: TRUNCATE. Rows left, so they are not where they
     /// were.
     #[must_use]
-    pub fn emptied(&self, at: CommitTs, fresh: Arc<DeltaGeneration>) -> Self {
+    pub fn emptied(&self, at: CommitTs, fresh: impl Into<Option<Arc<DeltaGeneration>>>) -> Self {
         Self { moves: self.moves + 1, ..Self::new(self.schema.clone(), at, fresh) }
     }
 

@@ -24,7 +24,7 @@ mod tests;
 use std::sync::Arc;
 
 use crate::catalog::Catalog;
-use crate::commit::engine::{CommitLock, CommitState};
+use crate::commit::engine::{CommitLock, CommitState, Dropped};
 use crate::commit::prepare::{Prepared, catalog_conflict, table_conflict};
 use crate::commit::{Engine, TableStamp};
 use crate::delta_store::DeltaGeneration;
@@ -190,10 +190,8 @@ impl Engine {
     fn forget_containers(&self, state: &mut CommitState, before: &Root, table: TableId, ts: CommitTs) {
         let Some(version) = before.tables.get(&table) else { return };
         version.deltas.iter().for_each(|delta| delta.count_as(&self.memory, MemoryKind::OldDeltas));
-        let parts = version.runs.iter().flat_map(|run| run.all_segments());
-        let segments: Vec<_> = parts.map(|part| part.segment.clone()).collect();
-        if !segments.is_empty() {
-            state.dropped.push((ts, segments));
+        if !version.runs.is_empty() {
+            state.dropped.push((ts, Dropped::Runs(version.runs.clone())));
         }
     }
 }

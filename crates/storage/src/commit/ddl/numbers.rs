@@ -200,7 +200,7 @@ impl Engine {
         let kind = RecordKind::Commit;
         self.log.append(
             space,
-            NewRecord { ts, kind, schema_version: SchemaVersion(1), level, payload: record.payload() },
+            NewRecord { ts, kind, schema_version: SchemaVersion(0), level, payload: record.payload() },
         )?;
         for change in changes {
             if let DdlChange::TakeNumbers { table, column, taken } = change {

@@ -14,7 +14,7 @@ use crate::deletes::{DeleteCollector, DeleteSet, Lookups, named_bytes};
 use crate::delta_store::DeltaGeneration;
 use crate::disk::AsideFile;
 use crate::error::{Error, Result};
-use crate::ids::{CommitTs, ContainerId, KeyId, RowRef, TableId};
+use crate::ids::{CommitTs, ContainerId, KeyId, RowRef, SchemaVersion, TableId};
 use crate::limits;
 use crate::main_store::{Run, RunSegment, write_runs_aside};
 use crate::order::first_shared_key;
@@ -365,6 +365,11 @@ impl Prepared {
         let changed = prepared.at.ts() != snapshot.ts();
         prepared.validate_whole(engine, changed)?;
         Ok(prepared)
+    }
+
+    /// What the record says of schema versions: the newest of the tables written to, nothing (0) for schema changes alone.
+    pub fn schema_version(&self) -> SchemaVersion {
+        self.tables.iter().map(|table| table.schema.version).max().unwrap_or(SchemaVersion(0))
     }
 
     /// Writes aside what deletes the record has no room for. Again after each validation: rows may have moved.

@@ -180,7 +180,7 @@ fn check(case: &Case, round: u64) {
     let outcome = job.run().unwrap();
     world.delete(round, END);
     for (after, upto) in [(H.0, round), (round, END)] {
-        for (id, end, set) in outcome.carry(CommitTs(after), CommitTs(upto), &world.version) {
+        for (id, end, set) in outcome.carry(CommitTs(after), CommitTs(upto), outcome.inputs_in(&world.version)) {
             assert!(end.0 > after && end.0 <= upto);
             let output = outcome.output.as_ref().unwrap();
             output.segment(id).unwrap().segment.deletes().record(end, &set);
@@ -304,7 +304,7 @@ fn nothing_left_is_no_run() {
     version.deltas[0].deletes().record(CommitTs(6), &DeleteSet::range(0..10));
     let outcome = merge_all(&version, &target);
     assert!(outcome.output.is_none());
-    assert!(outcome.carry(H, CommitTs(END), &version).is_empty());
+    assert!(outcome.carry(H, CommitTs(END), outcome.inputs_in(&version)).is_empty());
 }
 
 #[test]
