@@ -23,7 +23,7 @@ pub(crate) use define::{
 };
 pub(crate) use expressions::violation;
 pub(crate) use parameters::{Description, Parameters, assign_value, bind, describe, spelled_value, stored_value};
-pub(crate) use write::{Written, append, delete, explained, insert, lock, nullable_schema, table_of, update};
+pub(crate) use write::{Written, append, delete, explained, insert, lock, nullable_schema, table_of, unlocked, update};
 
 /// `plan` as its rows are shown: CHAR(n) with its blanks.
 ///

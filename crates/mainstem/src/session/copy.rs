@@ -9,6 +9,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::{Error, Result};
 
+use super::attempts::Targets;
 use super::{Current, Outcome, Session};
 use crate::plan;
 use crate::sql::{CopyPlace, CopyStatement, Script, Statement};
@@ -54,13 +55,13 @@ impl Session {
             (CopyStatement::From { table, columns, options }, Stream::In(input)) => {
                 let runs_once = !matches!(self.current, Current::None);
                 let mut kept = Kept::new(*input);
-                self.write(Some(&table), &mut |env, transaction| {
+                self.write(Targets::one(&table), &mut |env, transaction| {
                     let mut pass = if runs_once { kept.only_pass() } else { kept.next_pass() };
                     plan::copy_from(env, transaction, &table, &columns, &options, Some(&mut pass))
                 })?
             }
             (CopyStatement::From { table, columns, options }, _) => self
-                .write(Some(&table), &mut |env, transaction| {
+                .write(Targets::one(&table), &mut |env, transaction| {
                     plan::copy_from(env, transaction, &table, &columns, &options, None)
                 })?,
             (CopyStatement::To { source, options }, Stream::Out(output)) => {

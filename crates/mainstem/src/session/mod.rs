@@ -39,7 +39,7 @@ use mainstem_storage::{Error, ErrorKind, Result};
 use crate::error::from_panic;
 use crate::plan::{self, Created, Parameters, Written};
 use crate::sql::{Begin, Dropped, Lock, SettingStatement, Statement, TableName};
-use attempts::{Write, in_own_transaction};
+use attempts::{Targets, Write, in_own_transaction};
 use copy::Stream;
 use savepoints::Savepoints;
 use temporary::Temporary;
@@ -90,7 +90,7 @@ pub enum TransactionStatus {
 #[derive(Debug)]
 enum Current {
     None,
-    Open { transaction: Transaction, read_only: bool, savepoints: Savepoints },
+    Open { transaction: Box<Transaction>, read_only: bool, savepoints: Savepoints },
     Failed,
 }
 
@@ -259,7 +259,9 @@ impl Session {
             if matches!(session.current, Current::Failed) {
                 return Err(failed());
             }
-            session.write(Some(table), &mut |env, transaction| plan::append(env, transaction, table, named, batches))
+            session.write(Targets::one(table), &mut |env, transaction| {
+                plan::append(env, transaction, table, named, batches)
+            })
         })
     }
 
@@ -309,7 +311,7 @@ impl Session {
             Statement::Explain { statement, analyze, verbose } => self.explain(&statement, analyze, verbose),
             Statement::CreateTable(create) => {
                 let created =
-                    self.write(None, &mut |env, transaction| plan::create_table(env, transaction, &create))?;
+                    self.write(Targets::None, &mut |env, transaction| plan::create_table(env, transaction, &create))?;
                 Ok(match created {
                     Created::Made { table, .. } => {
                         self.note_temporary(table, create.on_commit)?;
@@ -319,8 +321,8 @@ impl Session {
                 })
             }
             Statement::CreateTableAs(create) => {
-                let created =
-                    self.write(None, &mut |env, transaction| plan::create_table_as(env, transaction, &create))?;
+                let created = self
+                    .write(Targets::None, &mut |env, transaction| plan::create_table_as(env, transaction, &create))?;
                 Ok(match created {
                     Created::Made { table, rows } => {
                         self.note_temporary(table, create.table.on_commit)?;
@@ -330,15 +332,22 @@ impl Session {
                 })
             }
             Statement::CreateSchema(create) => {
-                let notices = self.write(None, &mut |_, transaction| plan::create_schema(transaction, &create))?;
+                let notices =
+                    self.write(Targets::None, &mut |_, transaction| plan::create_schema(transaction, &create))?;
                 Ok(Outcome::done("CREATE SCHEMA").with_notices(notices))
             }
             Statement::CreateView(create) => {
-                self.write(None, &mut |env, transaction| plan::create_view(env, transaction, &create))?;
+                self.write(Targets::None, &mut |env, transaction| plan::create_view(env, transaction, &create))?;
                 Ok(Outcome::done("CREATE VIEW"))
             }
             Statement::Drop(drop) => {
-                let notices = self.write(None, &mut |env, transaction| plan::drop_objects(env, transaction, &drop))?;
+                let targets = match &drop.what {
+                    Dropped::Tables(tables) => Targets::Tables(tables),
+                    Dropped::Views(_) => Targets::None,
+                    Dropped::Schemas(schemas) => Targets::Schemas(schemas),
+                };
+                let notices =
+                    self.write(targets, &mut |env, transaction| plan::drop_objects(env, transaction, &drop))?;
                 Ok(Outcome::done(match drop.what {
                     Dropped::Tables(_) => "DROP TABLE",
                     Dropped::Views(_) => "DROP VIEW",
@@ -347,26 +356,27 @@ impl Session {
                 .with_notices(notices))
             }
             Statement::AlterTable(alter) => {
-                let table = Some(&alter.name);
+                let table = Targets::one(&alter.name);
                 let notices = self.write(table, &mut |env, transaction| plan::alter_table(env, transaction, &alter))?;
                 Ok(Outcome::done("ALTER TABLE").with_notices(notices))
             }
             Statement::Truncate(truncate) => {
-                self.write(None, &mut |env, transaction| plan::truncate(env, transaction, &truncate))?;
+                let targets = Targets::Tables(&truncate.names);
+                self.write(targets, &mut |env, transaction| plan::truncate(env, transaction, &truncate))?;
                 Ok(Outcome::done("TRUNCATE TABLE"))
             }
             Statement::Insert(insert) => {
-                let table = Some(&insert.target.table);
+                let table = Targets::one(&insert.target.table);
                 let written = self.write(table, &mut |env, transaction| plan::insert(env, transaction, &insert))?;
                 Ok(Outcome::written("INSERT 0", written))
             }
             Statement::Update(update) => {
-                let table = Some(&update.target.table);
+                let table = Targets::one(&update.target.table);
                 let written = self.write(table, &mut |env, transaction| plan::update(env, transaction, &update))?;
                 Ok(Outcome::written("UPDATE", written))
             }
             Statement::Delete(delete) => {
-                let table = Some(&delete.target.table);
+                let table = Targets::one(&delete.target.table);
                 let written = self.write(table, &mut |env, transaction| plan::delete(env, transaction, &delete))?;
                 Ok(Outcome::written("DELETE", written))
             }
@@ -412,7 +422,7 @@ impl Session {
         };
         let Self { shared, planner, settings, current, interrupts, parameters, .. } = self;
         let transaction = match (current, &own) {
-            (Current::Open { transaction, .. }, _) => &*transaction,
+            (Current::Open { transaction, .. }, _) => &**transaction,
             (_, Some(own)) => own,
             _ => return Err(failed()),
         };
@@ -426,8 +436,8 @@ impl Session {
         read(&mut env, transaction)
     }
 
-    /// Runs `write`, a statement that writes to `table` or changes schemas.
-    fn write<T>(&mut self, table: Option<&TableName>, write: Write<'_, T>) -> Result<T> {
+    /// Runs `write`, a statement that writes to `targets` or changes schemas.
+    fn write<T>(&mut self, targets: Targets<'_>, write: Write<'_, T>) -> Result<T> {
         let Self { shared, planner, settings, current, interrupts, parameters, temporary, .. } = self;
         let mut env = Environment {
             shared,
@@ -438,11 +448,9 @@ impl Session {
         };
         match current {
             Current::Failed => Err(failed()),
-            _ if env.shared.storage.options().read_only => {
-                Err(Error::invalid(sqlstate::READ_ONLY, "the database was opened to read only"))
-            }
-            Current::None if temporary.is_idle() => in_own_transaction(&mut env, table, write),
-            Current::None => in_own_transaction(&mut env, table, &mut |env, transaction| {
+            _ if env.shared.storage.options().read_only => Err(read_only()),
+            Current::None if temporary.is_idle() => in_own_transaction(&mut env, targets, write),
+            Current::None => in_own_transaction(&mut env, targets, &mut |env, transaction| {
                 let written = write(env, transaction)?;
                 temporary.end(transaction).map(|()| written)
             }),
@@ -450,8 +458,8 @@ impl Session {
                 Err(Error::invalid(sqlstate::READ_ONLY, "cannot write in a read-only transaction"))
             }
             Current::Open { transaction, read_only: false, .. } => {
-                if let Some(table) = table.and_then(|name| settings.names().table(&transaction.catalog(), name).ok()) {
-                    transaction.pass_gate(table.id, || env.cancel.check())?;
+                for table in targets.ids(settings.names(), transaction) {
+                    transaction.pass_gate(table, || env.cancel.check())?;
                 }
                 write(&mut env, transaction)
             }
@@ -468,10 +476,17 @@ impl Session {
 
     fn lock(&mut self, lock: &Lock) -> Result<Outcome> {
         if matches!(self.current, Current::None) {
+            if self.shared.storage.options().read_only {
+                return Err(read_only());
+            }
             // What it keeps others from ends with the statement.
-            return self.query("SELECT", Ast::Query(lock.query.clone()));
+            let running = self.read(|env, transaction| {
+                let plan = plan::unlocked(env, transaction, lock)?;
+                env.start(&plan::shown(plan)?)
+            })?;
+            return Ok(Outcome::with_rows("SELECT", Rows::Running(running)));
         }
-        let rows = self.write(Some(&lock.table), &mut |env, transaction| plan::lock(env, transaction, lock))?;
+        let rows = self.write(Targets::one(&lock.table), &mut |env, transaction| plan::lock(env, transaction, lock))?;
         Ok(Outcome::with_rows("SELECT", rows))
     }
 
@@ -494,7 +509,8 @@ impl Session {
             synchronous: self.settings.synchronous(),
             base: Base::Visible,
         })?;
-        self.current = Current::Open { transaction, read_only: begin.read_only, savepoints: Savepoints::default() };
+        let (transaction, savepoints) = (Box::new(transaction), Savepoints::default());
+        self.current = Current::Open { transaction, read_only: begin.read_only, savepoints };
         self.settings.begin();
         Ok(Outcome::done("BEGIN"))
     }
@@ -588,6 +604,10 @@ fn failed() -> Error {
         sqlstate::FAILED_TRANSACTION,
         "the transaction has ended because of a conflict; nothing runs until ROLLBACK",
     )
+}
+
+fn read_only() -> Error {
+    Error::invalid(sqlstate::READ_ONLY, "the database was opened to read only")
 }
 
 fn no_transaction() -> Error {

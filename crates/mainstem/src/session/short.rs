@@ -14,7 +14,7 @@ use mainstem_storage::Result;
 use mainstem_storage::catalog::Catalog;
 use mainstem_storage::transaction::Transaction;
 
-use super::attempts::short_in_own_transaction;
+use super::attempts::{Run, short_in_own_transaction};
 use super::prepared::Prepared;
 use super::{Current, Outcome, Rows, Session};
 use crate::plan::Written;
@@ -185,14 +185,19 @@ impl Session {
             Current::Open { read_only: true, .. } | Current::Failed => Ok(Ran::Answer(Answer::NotShort)),
             _ if read_only => Ok(Ran::Answer(Answer::NotShort)),
             Current::None => {
-                let run = |transaction: Transaction| {
+                let write = |transaction: Transaction, run| {
+                    let read_ts = transaction.read_ts();
                     if !Arc::ptr_eq(&transaction.catalog(), catalog) {
-                        return Ok(Ran::OldSchema);
+                        return Ok((Ran::OldSchema, read_ts));
                     }
-                    short.run_alone(transaction, values).map(Ran::Answer)
+                    let (answer, committed) = match run {
+                        Run::Open => (short.run_alone(transaction, values)?, read_ts),
+                        Run::BehindGate => short.run_applied(transaction, values)?,
+                    };
+                    Ok((Ran::Answer(answer), committed))
                 };
                 let watch = || self.interrupts.watch(self.settings.statement_timeout());
-                short_in_own_transaction(&self.shared.storage, self.settings.synchronous(), table.id, watch, run)
+                short_in_own_transaction(&self.shared.storage, self.settings.synchronous(), table.id, watch, write)
             }
             Current::Open { transaction, .. } => {
                 if !Arc::ptr_eq(&transaction.catalog(), catalog) {

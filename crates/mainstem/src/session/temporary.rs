@@ -14,6 +14,7 @@ use mainstem_storage::settings::Synchronous;
 use mainstem_storage::transaction::{Transaction, TransactionMode};
 use mainstem_storage::version::Base;
 
+use super::attempts::Targets;
 use super::{Current, Session, Shared};
 use crate::provider::TEMPORARY;
 use crate::sql::OnCommit;
@@ -68,7 +69,7 @@ impl Session {
         self.temporary.0.push((table, on_commit));
         match self.current {
             // The statement was a transaction of its own: this is the end of it.
-            Current::None if on_commit == OnCommit::Drop => self.write(None, &mut |_, _| Ok(())),
+            Current::None if on_commit == OnCommit::Drop => self.write(Targets::None, &mut |_, _| Ok(())),
             _ => Ok(()),
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Schema, SchemaRef};
-use mainstem_storage::ids::RowRef;
+use mainstem_storage::ids::{CommitTs, RowRef};
 use mainstem_storage::point;
 use mainstem_storage::row::{RowBuffer, RowView, Value, array_of};
 use mainstem_storage::transaction::Transaction;
@@ -246,6 +246,24 @@ impl Short {
                 Ok(Answer::Written { rows: 1, returned: Vec::from_iter(returned) })
             }
             Action::Select { .. } => self.run(&mut transaction, parameters),
+        }
+    }
+
+    /// As [`Short::run_alone`], as a statement of any size would: no merge is in its way. The caller waits for the timestamp to be
+    /// visible before it tells anybody.
+    ///
+    /// # Errors
+    /// As [`Short::run_alone`].
+    pub(crate) fn run_applied(
+        &self,
+        mut transaction: Transaction,
+        parameters: &[ValueRef<'_>],
+    ) -> Result<(Answer, CommitTs)> {
+        let read_ts = transaction.read_ts();
+        match self.run(&mut transaction, parameters)? {
+            // Nothing is written.
+            Answer::NotShort => Ok((Answer::NotShort, read_ts)),
+            answer => Ok((answer, transaction.commit_applied()?)),
         }
     }
 

@@ -65,6 +65,48 @@ fn a_hot_counter_on_disk_loses_nothing_and_never_conflicts() {
     assert_eq!(one(&database.connect().unwrap(), "SELECT n FROM counter WHERE id = 1"), 200);
 }
 
+/// Sixteen connections count one counter up, half of them through plans, while its row is moved all the time: each statement runs twice,
+/// once more behind the closed gate, and once more at most for each other one that was past the gate.
+#[test]
+fn statements_on_a_hot_row_run_a_bounded_number_of_times() {
+    const THREADS: usize = 16;
+    const EACH: usize = 60;
+    let database = busy();
+    let connection = database.connect().unwrap();
+    connection.execute("CREATE TABLE counter (id INTEGER PRIMARY KEY, n BIGINT)").unwrap();
+    connection.execute("INSERT INTO counter VALUES (1, 0)").unwrap();
+    let table = connection.table("counter").unwrap().id;
+    database.storage().take_statement_runs_max();
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                database.storage().flush(table).unwrap();
+                database.storage().merge(table).unwrap();
+            }
+        });
+        let counted = thread::scope(|inner| {
+            let count = || {
+                at_once(&database, THREADS, |number, connection| {
+                    let path = if number % 2 == 0 { "on" } else { "off" };
+                    connection.execute(&format!("SET point_path = {path}")).unwrap();
+                    let count = connection.prepare("UPDATE counter SET n = n + 1 WHERE id = $1").unwrap();
+                    for _ in 0..EACH {
+                        assert_eq!(count.execute([1]).unwrap_or_else(|e| panic!("{e:?}")), 1);
+                    }
+                });
+            };
+            inner.spawn(count).join()
+        });
+        done.store(true, Ordering::Relaxed);
+        counted.unwrap();
+    });
+    assert_eq!(one(&connection, "SELECT n FROM counter"), (THREADS * EACH) as i64);
+    let runs = database.storage().take_statement_runs_max();
+    println!("at most {runs} runs");
+    assert!(runs as usize <= 2 + THREADS, "{runs} runs of one statement");
+}
+
 /// A statement that rewrites a whole table commits although small writers change rows of it all the time.
 #[test]
 fn an_update_of_a_whole_table_commits_beside_small_writers() {

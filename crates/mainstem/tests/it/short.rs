@@ -302,7 +302,28 @@ fn whoever_waits_at_a_gate_can_be_canceled() {
     connection.execute("BEGIN").unwrap();
     waits();
     connection.execute("ROLLBACK").unwrap();
-    connection.execute("SET statement_timeout = 0").unwrap();
+    // So do statements for the whole of a table, which would else be in the way of whoever holds the gate again and again.
+    connection.execute_batch("SET statement_timeout = 0; CREATE TABLE d (a INTEGER); CREATE SCHEMA n").unwrap();
+    connection.execute_batch("CREATE TABLE n.t (a INTEGER); SET statement_timeout = '30ms'").unwrap();
+    let inner = connection.table("n.t").unwrap().id;
+    let inner = database.storage().close_write_gate(inner, || Ok(())).unwrap();
+    for sql in [
+        "TRUNCATE c",
+        "TRUNCATE d, c RESTART IDENTITY",
+        "DROP TABLE c",
+        "DROP TABLE IF EXISTS nothing, d, c",
+        "ALTER TABLE c ADD COLUMN m BIGINT",
+        "DROP SCHEMA n CASCADE",
+        "DELETE FROM c",
+        "COPY c FROM 'nothing.csv'",
+    ] {
+        assert_eq!(connection.execute(sql).unwrap_err().sqlstate(), "57014", "{sql}");
+        connection.execute("BEGIN").unwrap();
+        assert_eq!(connection.execute(sql).unwrap_err().sqlstate(), "57014", "{sql}");
+        connection.execute("ROLLBACK").unwrap();
+    }
+    drop(inner);
+    connection.execute_batch("SET statement_timeout = 0; TRUNCATE d; DROP SCHEMA n CASCADE; DROP TABLE d").unwrap();
     let handle = connection.interrupt_handle();
     std::thread::scope(|scope| {
         let (stop, stopped) = std::sync::mpsc::channel::<()>();

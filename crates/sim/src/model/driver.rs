@@ -226,6 +226,7 @@ impl Driver {
             Op::Update { slot, table, seed } => self.write(&db, slot, table, seed, Write::Update)?,
             Op::Permute { slot, table, seed } => self.write(&db, slot, table, seed, Write::Permute)?,
             Op::Delete { slot, table, seed } => self.write(&db, slot, table, seed, Write::Delete)?,
+            Op::Lock { slot, table, seed } => self.write(&db, slot, table, seed, Write::Lock)?,
             Op::Create { .. } | Op::Drop { .. } | Op::Alter { .. } | Op::Truncate { .. } => self.ddl(&db, op)?,
             Op::Savepoint { slot } => self.savepoint(slot),
             Op::RollbackTo { slot, mark } => self.rollback_to(slot, mark)?,

@@ -52,6 +52,8 @@ pub struct Pending {
     dropped: BTreeSet<u64>,
     altered: BTreeMap<u64, Added>,
     truncated: BTreeSet<u64>,
+    /// Rows of others that it has read FOR UPDATE.
+    locked: BTreeMap<u64, BTreeSet<i64>>,
     /// Whether it may have seen rows: else its schema changes take the state at their commit.
     pub looked: bool,
 }
@@ -63,6 +65,8 @@ pub enum Cause {
     Table,
     /// A row was deleted or updated.
     Row,
+    /// A row was, which was read FOR UPDATE.
+    LockedRow,
     /// A key was taken, where it is the sort key.
     Key,
     /// A key was taken, where it is another.
@@ -91,12 +95,19 @@ impl Pending {
             dropped: BTreeSet::new(),
             altered: BTreeMap::new(),
             truncated: BTreeSet::new(),
+            locked: BTreeMap::new(),
             looked: false,
         }
     }
 
     pub(super) fn writes(&mut self, table: u64) -> &mut Writes {
         self.writes.entry(table).or_default()
+    }
+
+    /// Reads rows FOR UPDATE; its own need it not.
+    pub(super) fn lock(&mut self, table: u64, rows: BTreeSet<i64>) {
+        let rows = rows.into_iter().filter(|uid| !self.has_inserted(table, *uid)).collect::<Vec<_>>();
+        self.locked.entry(table).or_default().extend(rows);
     }
 
     /// Whether the row with number `uid` is one it inserted.
@@ -110,6 +121,7 @@ impl Pending {
 
     pub(super) fn drop_table(&mut self, table: u64) {
         self.writes.remove(&table);
+        self.locked.remove(&table);
         if self.created.remove(&table).is_none() {
             self.dropped.insert(table);
         } else {
@@ -123,6 +135,7 @@ impl Pending {
 
     pub(super) fn truncate(&mut self, table: u64) {
         self.writes.remove(&table);
+        self.locked.remove(&table);
         if !self.created.contains_key(&table) {
             self.truncated.insert(table);
         }
@@ -191,10 +204,23 @@ impl History {
     /// What committing `pending` now must answer: first committer wins, per row, per key, per table.
     #[must_use]
     pub fn outcome(&self, pending: &Pending) -> Outcome {
+        let standing = |id: &u64| self.tables.get(id).filter(|table| table.dropped == u64::MAX);
+        for (id, rows) in &pending.locked {
+            if pending.created.contains_key(id) || pending.truncated.contains(id) {
+                continue;
+            }
+            let Some(table) = standing(id).filter(|table| !table.is_altered_since(pending.ts)) else {
+                return Outcome::Conflict(Cause::Table, format!("table {id}, read FOR UPDATE, is gone or altered"));
+            };
+            let live = |uid: &&i64| table.rows.get(uid).is_some_and(|row| row.end == u64::MAX);
+            if let Some(uid) = rows.iter().find(|uid| !live(uid)) {
+                let why = format!("table {id}: row {uid}, read FOR UPDATE, was deleted");
+                return Outcome::Conflict(Cause::LockedRow, why);
+            }
+        }
         if pending.writes.is_empty() && pending.created.is_empty() && pending.changed().is_empty() {
             return Outcome::Empty;
         }
-        let standing = |id: &u64| self.tables.get(id).filter(|table| table.dropped == u64::MAX);
         for id in &pending.changed() {
             match standing(id) {
                 None => return Outcome::Conflict(Cause::Table, format!("table {id} is gone")),

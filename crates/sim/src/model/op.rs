@@ -34,6 +34,8 @@ pub enum Op {
     Permute { slot: u8, table: u8, seed: u64 },
     /// DELETE where a condition holds.
     Delete { slot: u8, table: u8, seed: u64 },
+    /// SELECT ... FOR UPDATE where a condition holds.
+    Lock { slot: u8, table: u8, seed: u64 },
     /// CREATE TABLE.
     Create { slot: u8, name: u8, shape: Shape, segment_rows: u32, delta_rows: u32 },
     /// DROP TABLE.
@@ -96,6 +98,8 @@ pub fn generate(rng: &mut StdRng, count: usize, weights: &Weights) -> Vec<Op> {
     while ops.len() < count {
         if rng.random_ratio(1, 40) && weights.ddl > 0 {
             beside_a_writer(rng, weights, &mut ops);
+        } else if rng.random_ratio(1, 40) {
+            beside_a_lock(rng, weights, &mut ops);
         } else {
             ops.push(operation(rng, weights));
         }
@@ -126,6 +130,29 @@ fn beside_a_writer(rng: &mut StdRng, weights: &Weights, ops: &mut Vec<Op>) {
     ops.extend([Op::Commit { slot: other }, Op::Commit { slot }, change]);
     if other != slot {
         ops.extend([insert, Op::Commit { slot: other }]);
+    }
+    ops.push(Op::Commit { slot });
+}
+
+/// Rows are read FOR UPDATE while another one changes some, mostly the same ones. A savepoint may take that back.
+fn beside_a_lock(rng: &mut StdRng, weights: &Weights, ops: &mut Vec<Op>) {
+    let slot = rng.random_range(0..weights.slots);
+    let (other, table, seed) = ((slot + 1) % weights.slots, rng.random_range(0..8), rng.random());
+    let undone = rng.random_ratio(1, 3);
+    let begin = Op::Begin { slot, synchronous: Synchronous::Full, read_only: false, applied: false };
+    ops.extend([Op::Commit { slot: other }, Op::Commit { slot }, begin, Op::Savepoint { slot }]);
+    // Of the same rows the same seed picks the same ones.
+    ops.push(Op::Lock { slot, table, seed });
+    ops.push(Op::Delete { slot: other, table, seed: if rng.random_ratio(1, 4) { rng.random() } else { seed } });
+    if undone {
+        ops.push(Op::RollbackTo { slot, mark: 0 });
+    }
+    if rng.random() {
+        ops.push(Op::Insert { slot, table, rows: 1, flaw: Flaw::None, seed: rng.random() });
+    }
+    ops.push(Op::Commit { slot: other });
+    if weights.structural > 0 && rng.random() {
+        ops.push(Op::Flush { table });
     }
     ops.push(Op::Commit { slot });
 }
@@ -173,7 +200,7 @@ fn write(rng: &mut StdRng, weights: &Weights, slot: u8, table: u8) -> Op {
             read_only: rng.random_ratio(1, 4),
             applied: rng.random_ratio(1, 6),
         },
-        12..42 => {
+        12..38 => {
             let flaw = match rng.random_range(0..100) {
                 n if n < weights.bulky => Flaw::Bulky,
                 0..6 => Flaw::Null,
@@ -182,7 +209,8 @@ fn write(rng: &mut StdRng, weights: &Weights, slot: u8, table: u8) -> Op {
             };
             Op::Insert { slot, table, rows: rng.random_range(1..14), flaw, seed }
         }
-        42..56 => Op::Update { slot, table, seed },
+        38..44 => Op::Lock { slot, table, seed },
+        44..56 => Op::Update { slot, table, seed },
         56..62 => Op::Permute { slot, table, seed },
         62..76 => Op::Delete { slot, table, seed },
         76..92 => Op::Commit { slot },

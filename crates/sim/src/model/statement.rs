@@ -32,6 +32,8 @@ pub(super) enum Write {
     Update,
     Permute,
     Delete,
+    /// SELECT ... FOR UPDATE.
+    Lock,
 }
 
 /// What a table is made of.
@@ -85,7 +87,7 @@ impl Driver {
             let answer = match read_table(&session.txn, id) {
                 Ok(read) => {
                     let refs = read.check(&before, &format!("{write:?} on table {id} in slot {slot}"))?;
-                    execute(&mut session.txn, id, &refs, &effect)
+                    execute(&mut session.txn, id, &refs, &effect, write)
                 }
                 Err(e) => Err(e),
             };
@@ -95,7 +97,9 @@ impl Driver {
                 let seen = &mut self.seen;
                 *if shape.has_key_index() { &mut seen.indexed_duplicates } else { &mut seen.duplicates } += 1;
             }
-            if done {
+            if done && matches!(write, Write::Lock) {
+                session.pending.lock(id, effect.deletes);
+            } else if done {
                 let writes = session.pending.writes(id);
                 for uid in effect.deletes {
                     if writes.inserted.remove(&uid).is_none() {
@@ -117,11 +121,15 @@ fn execute(
     table: u64,
     refs: &BTreeMap<i64, RowRef>,
     effect: &Effect,
+    write: Write,
 ) -> mainstem_storage::Result<()> {
     let view = txn.view(TableId(table))?;
     let schema = view.schema().clone();
-    let mut statement = txn.statement();
     let rows: Vec<RowRef> = effect.deletes.iter().filter_map(|uid| refs.get(uid).copied()).collect();
+    if let Write::Lock = write {
+        return txn.lock_rows(&schema, &rows);
+    }
+    let mut statement = txn.statement();
     statement.delete(&schema, &rows)?;
     for rows in effect.inserts.chunks(BATCH) {
         statement.insert(&schema, &to_batch(&schema, rows)?)?;
@@ -154,7 +162,7 @@ fn effect(rng: &mut StdRng, history: &mut History, made: Made, before: &BTreeMap
         Write::Insert(rows, flaw) => {
             Effect { deletes: BTreeSet::new(), inserts: inserts(rng, history, made, before, rows, flaw) }
         }
-        Write::Delete => Effect { deletes: some_of(rng, before), inserts: Vec::new() },
+        Write::Delete | Write::Lock => Effect { deletes: some_of(rng, before), inserts: Vec::new() },
         Write::Update => {
             let deletes = some_of(rng, before);
             let columns: Vec<usize> = (1..COLUMNS + made.added).filter(|_| rng.random_ratio(1, 3)).collect();

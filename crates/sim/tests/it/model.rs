@@ -67,7 +67,7 @@ fn random_operations_agree_with_the_model() {
     }
     println!("{} lists of {OPERATIONS} operations: {seen:?}", seed - first);
     // What the lists never meet they do not show.
-    for cause in [Cause::Table, Cause::Row, Cause::IndexedKey] {
+    for cause in [Cause::Table, Cause::Row, Cause::LockedRow, Cause::IndexedKey] {
         assert!(seen.conflicts.contains_key(&cause), "no conflict about {cause:?}");
     }
     assert!(seen.beside_writers > 0 && seen.rollbacks > 0, "{seen:?}");

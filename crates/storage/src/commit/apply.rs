@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use crate::commit::Engine;
 use crate::commit::engine::CommitLock;
 use crate::commit::gate::Overtaken;
 use crate::commit::prepare::{Prepared, Validation, table_conflict};
 use crate::commit::record::CommitEncoder;
-use crate::commit::{Engine, TableStamp};
 use crate::deletes::DeleteSet;
 use crate::delta_store::DeltaGeneration;
 use crate::disk::AsideFile;
@@ -45,12 +45,17 @@ impl Engine {
         synchronous: Synchronous,
     ) -> Result<CommitTs> {
         if writes.is_empty() {
+            // Who has only locked rows comes before all who have changed them after P.
+            if !writes.locked.is_empty() {
+                Prepared::new(self, snapshot, writes)?;
+            }
             return Ok(snapshot.ts());
         }
         self.check_writable()?;
         self.wait_for_room()?;
         let changed = writes.ddl.iter().filter_map(DdlChange::table);
-        let tables: BTreeSet<TableId> = writes.tables.keys().copied().chain(changed).collect();
+        let named = writes.tables.keys().chain(writes.locked.keys());
+        let tables: BTreeSet<TableId> = named.copied().chain(changed).collect();
         let tables = Vec::from_iter(tables);
         self.turns.pass(&tables);
         let mut prepared = Prepared::new(self, snapshot, writes)?;
@@ -128,7 +133,7 @@ impl Engine {
         let mut lock = self.lock()?;
         self.check_writable()?;
         let (applied, present) = self.timeline.present();
-        if let Validation::Again = prepared.validate_under_lock(&present, applied, &lock.state.stamps)? {
+        if let Validation::Again = prepared.validate_under_lock(&present, applied, &lock.state)? {
             return Ok(None);
         }
         let ts = applied.next();
@@ -195,7 +200,7 @@ impl Engine {
     ) -> Result<()> {
         let (ts, position) = at;
         let table = change.version.schema.id;
-        lock.state.stamps.insert(table, TableStamp { last_write: ts });
+        lock.state.note_write(table, ts);
         for (id, set) in deletes {
             lock.state.recent_deletes.note(ts, id);
             let container = change.version.container(id);

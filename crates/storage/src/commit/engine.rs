@@ -11,6 +11,7 @@ use crate::commit::Gates;
 use crate::commit::ddl::numbers::NumberBlocks;
 use crate::commit::delta_starts::DeltaStarts;
 use crate::commit::gate::Turns;
+use crate::commit::prepare::table_conflict;
 use crate::commit::pressure::TailGauge;
 use crate::commit::recent::RecentDeletes;
 use crate::disk::{AsideFile, Disk};
@@ -19,6 +20,7 @@ use crate::ids::{ColumnId, CommitTs, ContainerId, FileId, LogPosition, RunId, Ta
 use crate::load::{IdSource, LoadTarget};
 use crate::main_store::Run;
 use crate::memory::{MemoryBudget, MemoryKind};
+use crate::schema::TableSchema;
 use crate::segment::{BlockCache, Segment};
 use crate::settings::OpenOptions;
 use crate::version::{Forwardings, Timeline};
@@ -29,6 +31,8 @@ use crate::wal::Log;
 pub struct TableStamp {
     /// The last commit that inserted into, deleted from, altered or emptied the table.
     pub last_write: CommitTs,
+    /// The last one that began the numbers of its IDENTITY columns anew.
+    pub numbers_restarted: CommitTs,
 }
 
 /// Segments that left a table.
@@ -60,6 +64,22 @@ pub struct CommitState {
     pub(super) view_made: CommitTs,
     /// The last commit that dropped or altered what a view may read.
     pub(super) relation_changed: CommitTs,
+}
+
+impl CommitState {
+    /// A commit has written to `table`.
+    pub(super) fn note_write(&mut self, table: TableId, ts: CommitTs) -> &mut TableStamp {
+        let stamp = self.stamps.entry(table).or_default();
+        stamp.last_write = ts;
+        stamp
+    }
+
+    /// Refuses rows for `schema`'s table with numbers that others draw again: counting has begun anew since they were `drawn`.
+    pub(super) fn check_numbers(&self, schema: &TableSchema, drawn: Option<CommitTs>) -> Result<()> {
+        let Some(drawn) = drawn else { return Ok(()) };
+        let restarted = self.stamps.get(&schema.id).map_or(CommitTs::ZERO, |stamp| stamp.numbers_restarted);
+        if drawn < restarted { Err(table_conflict(schema)) } else { Ok(()) }
+    }
 }
 
 /// The parts of an [`Engine`] that opening a database makes.

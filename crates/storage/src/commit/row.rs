@@ -55,6 +55,7 @@ impl Engine {
         let (applied, present) = self.timeline.present();
         let then = snapshot.root().tables.get(&schema.id).ok_or_else(|| table_conflict(schema))?;
         let version = present.tables.get(&schema.id).ok_or_else(|| table_conflict(schema))?;
+        // So is a TRUNCATE since, which may have begun the numbers of IDENTITY columns anew.
         if version.schema.version != schema.version || !version.has_rows_placed_as(then) {
             return Err(table_conflict(schema));
         }

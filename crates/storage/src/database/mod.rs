@@ -144,7 +144,7 @@ impl Database {
     }
 
     /// Closes `table`'s write gate, after whoever has it closed: later writing statements wait at their start until the guard
-    /// drops. To be called without a gate and outside a transaction (`commit::gate`).
+    /// drops. To be called outside a transaction, and without a gate but of tables of lesser id (`commit::gate`).
     ///
     /// # Errors
     /// What `go_on` returns, asked now and then while this waits; Closed.
@@ -153,25 +153,28 @@ impl Database {
         engine.gates.close(table, || engine.check_open().and_then(|()| go_on()))
     }
 
-    /// Begins a transaction whose first write goes to the table that `table` finds in the catalog, if it finds one: behind
-    /// that table's write gate (contract 2). A snapshot taken before the wait would only meet the commit that was waited for.
+    /// Begins a transaction whose first statement writes to the tables that `tables` finds in the catalog: behind their write gates
+    /// (contract 2). A snapshot taken before the wait would only meet the commit that was waited for.
     ///
     /// # Errors
     /// What `go_on` returns, asked now and then while this waits; Closed.
-    pub fn begin_behind_gate(
+    pub fn begin_behind_gate<T: IntoIterator<Item = TableId>>(
         &self,
         mode: TransactionMode,
-        table: impl Fn(&Transaction) -> Option<TableId>,
+        tables: impl Fn(&Transaction) -> T,
         mut go_on: impl FnMut() -> Result<()>,
     ) -> Result<Transaction> {
         let transaction = self.begin(mode)?;
-        let Some(id) = table(&transaction).filter(|id| self.0.engine.gates.is_closed(*id)) else {
+        let engine = &self.0.engine;
+        let mut closed = tables(&transaction).into_iter().filter(|id| engine.gates.is_closed(*id)).peekable();
+        if closed.peek().is_none() {
             return Ok(transaction);
-        };
+        }
         // What its snapshot pins should not outlast the wait.
         drop(transaction);
-        let engine = &self.0.engine;
-        engine.gates.pass(id, || engine.check_open().and_then(|()| go_on()))?;
+        for id in closed {
+            engine.gates.pass(id, || engine.check_open().and_then(|()| go_on()))?;
+        }
         self.begin(mode)
     }
 
@@ -302,6 +305,16 @@ impl Database {
     /// The most often that a commit was validated since the last call, once included.
     pub fn take_commit_rounds_max(&self) -> u32 {
         self.0.engine.take_commit_rounds_max()
+    }
+
+    /// A statement that is a transaction of its own has ended, after so many runs.
+    pub fn note_statement_runs(&self, runs: u32) {
+        self.0.engine.gates.note_runs(runs);
+    }
+
+    /// The most often that such a statement was run since the last call: what gates bound.
+    pub fn take_statement_runs_max(&self) -> u32 {
+        self.0.engine.gates.take_runs_max()
     }
 
     /// How many files aside a restart would read, of deletes and of runs, and their bytes.

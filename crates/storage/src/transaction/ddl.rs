@@ -47,6 +47,7 @@ impl Transaction {
             self.writes.ddl.retain(|change| change.table() != Some(table));
         }
         self.writes.tables.remove(&table);
+        self.writes.locked.remove(&table);
         self.keys.remove(&table);
         Ok(())
     }
@@ -94,6 +95,8 @@ impl Transaction {
             self.writes.ddl.push(DdlChange::Truncate { schema: schema.clone(), restart_identity });
         }
         self.keys.remove(&table);
+        // Any commit to the table is now a conflict.
+        self.writes.locked.remove(&table);
         if let Some(own) = self.writes.tables.get_mut(&table) {
             *own = Arc::new(own.emptied(&schema, &self.engine.memory));
         }

@@ -3,6 +3,9 @@
 //! Comes in: how many numbers a statement needs. Goes out: as many, which nobody else gets, before or after a crash. Mostly they
 //! come from the blocks that all transactions share (`commit`); a transaction that has made the table or the
 //! column, or has begun its numbers anew, counts by itself, and its commit says how far it came.
+//!
+//! When another transaction begins the numbers anew, those drawn before are drawn again: the commit of rows that have them is a
+//! conflict.
 
 use std::collections::BTreeMap;
 
@@ -11,15 +14,19 @@ use parking_lot::Mutex;
 use super::{Transaction, no_table};
 use crate::commit::NumberSource;
 use crate::error::Result;
-use crate::ids::{ColumnId, TableId};
+use crate::ids::{ColumnId, CommitTs, TableId};
 use crate::txn::DdlChange;
 
 /// Numbers taken of columns for which a transaction counts by itself.
 pub(super) type OwnNumbers = Mutex<BTreeMap<(TableId, ColumnId), u64>>;
 
+/// Tables with a timestamp from before the first draw.
+pub(super) type DrawnNumbers = Mutex<BTreeMap<TableId, CommitTs>>;
+
 impl Transaction {
     /// The next `n` numbers of an IDENTITY column, in order. Numbers of a statement that fails, or of a transaction that is rolled
-    /// back, are lost; none is given out twice, whatever happens, but after TRUNCATE ... RESTART IDENTITY.
+    /// back, are lost; none is given out twice, whatever happens, but after TRUNCATE ... RESTART IDENTITY, and then this transaction
+    /// cannot commit rows any more that have numbers from before (40001).
     ///
     /// # Errors
     /// Invalid (2200H) when there are no more, none is taken then; NotFound (42P01); Internal for a column that counts nothing;
@@ -29,13 +36,24 @@ impl Transaction {
         let schema = self.catalog.table(table).ok_or_else(no_table)?;
         let source = NumberSource::new(schema, column)?;
         if !self.counts_alone(table, column) {
-            return self.engine.draw_numbers(&source, n);
+            // Read first: who begins anew later than this may do so between the draw and whatever is read then.
+            let before = self.engine.timeline.applied();
+            let values = self.engine.draw_numbers(&source, n)?;
+            self.drawn.get_or_init(Box::default).lock().entry(table).or_insert(before);
+            return Ok(values);
         }
         let mut numbers = self.numbers.get_or_init(Box::default).lock();
         let taken = numbers.entry((table, column)).or_default();
         let values = source.values(*taken, n as u64)?;
         *taken += n as u64;
         Ok(values)
+    }
+
+    /// What a commit must know of numbers that others may draw again.
+    pub(super) fn finish_numbers(&mut self) {
+        if let Some(drawn) = self.drawn.get() {
+            self.writes.drawn.clone_from(&drawn.lock());
+        }
     }
 
     /// Where this transaction's own counting has come to.

@@ -12,13 +12,15 @@
 //!    back to.
 //! 5. Schema changes ([`ddl`]) make a catalog of the transaction's own; numbers of IDENTITY columns ([`identity`]) come from
 //!    blocks that all transactions share.
-//! 6. [`Transaction::commit`] hands the write set to `commit`.
+//! 6. [`Transaction::lock_rows`] keeps rows that are read FOR UPDATE or FOR SHARE: the commit looks whether they are unchanged.
+//! 7. [`Transaction::commit`] hands the write set to `commit`.
 //!
 //! Invariants: nothing uncommitted is in any store; dropping a transaction undoes all of it. It does not own: SQL, re-runs.
 
 mod ddl;
 mod identity;
 mod key_check;
+mod lock;
 mod point;
 mod probe;
 mod savepoint;
@@ -39,7 +41,7 @@ use crate::settings::Synchronous;
 use crate::txn::{OwnKeys, Standing, WriteSet};
 use crate::version::{Base, Snapshot, TableVersion, TableView};
 
-use identity::OwnNumbers;
+use identity::{DrawnNumbers, OwnNumbers};
 use key_check::KeyCheck;
 pub use savepoint::Savepoint;
 use savepoint::Savepoints;
@@ -81,6 +83,8 @@ pub struct Transaction {
     looked: AtomicBool,
     /// Numbers taken of IDENTITY columns that nobody else draws from: of tables that it has made, or whose numbers it has begun anew.
     numbers: OnceLock<Box<OwnNumbers>>,
+    /// Tables of whose columns it has drawn numbers that all share.
+    drawn: OnceLock<Box<DrawnNumbers>>,
 }
 
 impl Transaction {
@@ -98,6 +102,7 @@ impl Transaction {
             savepoints: Savepoints::default(),
             looked: AtomicBool::new(false),
             numbers: OnceLock::new(),
+            drawn: OnceLock::new(),
         })
     }
 
@@ -194,13 +199,14 @@ impl Transaction {
     }
 
     /// Makes the transaction's writes true, and returns when they are durable under its mode, with all before them. One that
-    /// wrote nothing returns its snapshot's timestamp.
+    /// wrote nothing returns its snapshot's timestamp, if the rows that it has locked are unchanged.
     ///
     /// # Errors
     /// Conflict (40001), Full: nothing was written. 08007: outcome known after reopening.
     pub fn commit(mut self) -> Result<CommitTs> {
         self.engine.check_open()?;
         self.finish_ddl();
+        self.finish_numbers();
         self.engine.commit(&self.snapshot, &self.writes, self.mode.synchronous)
     }
 
@@ -213,6 +219,7 @@ impl Transaction {
     pub fn commit_applied(mut self) -> Result<CommitTs> {
         self.engine.check_open()?;
         self.finish_ddl();
+        self.finish_numbers();
         self.engine.commit_applied(&self.snapshot, &self.writes, self.mode.synchronous)
     }
 

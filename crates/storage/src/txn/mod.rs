@@ -4,7 +4,8 @@
 //! the end what `commit` makes true.
 //!
 //! 1. Inserted rows are buffered ([`OwnRows`]); large statements, and what outgrows memory, are runs written aside.
-//! 2. Deleted rows are named by reference ([`OwnDeletes`]), wherever they live.
+//! 2. Deleted rows are named by reference ([`RowLayers`]), wherever they live; so are rows that are read FOR UPDATE or FOR SHARE
+//!    ([`LockedRows`]), for which nothing is written.
 //! 3. Keys of buffered rows are in a hash of their own ([`OwnKeys`]); those of runs in the runs.
 //! 4. Schema changes are a list ([`DdlChange`]). Rows of the same transaction that were buffered before an ALTER are written anew
 //!    under the next version ([`TableWrites::altered`]); runs stay as they are, for containers keep their schema.
@@ -14,16 +15,18 @@
 //! committed.
 
 mod ddl;
-mod own_deletes;
+mod locked_rows;
 mod own_keys;
 mod own_rows;
+mod row_layers;
 mod write_set;
 
 #[cfg(test)]
 mod tests;
 
 pub use ddl::{DdlChange, Standing};
-pub use own_deletes::{OwnDeletes, RowSets};
+pub use locked_rows::LockedRows;
 pub use own_keys::OwnKeys;
 pub use own_rows::{OwnChunk, OwnRows};
+pub use row_layers::{RowLayers, RowSets};
 pub use write_set::{TableWrites, WriteSet};

@@ -151,7 +151,7 @@ fn keys_are_found_by_value_and_removed_by_row() {
 #[test]
 fn deletes_are_counted_once_and_forgotten_with_their_container() {
     let budget = MemoryBudget::new(u64::MAX);
-    let mut deletes = OwnDeletes::new(budget.clone());
+    let mut deletes = RowLayers::new(budget.clone());
     let (a, own) = (ContainerId(7), ContainerId::own_rows(0));
     deletes.add([(a, (0..100).collect()), (own, (0..5).collect())].into());
     deletes.add([(a, (50..120).collect())].into());

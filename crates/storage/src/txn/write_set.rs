@@ -6,10 +6,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{DdlChange, OwnDeletes, OwnRows, RowSets};
+use super::{DdlChange, LockedRows, OwnRows, RowLayers, RowSets};
 use crate::catalog::Catalog;
 use crate::error::{Error, Result};
-use crate::ids::{ContainerId, RowRef, TableId};
+use crate::ids::{CommitTs, ContainerId, RowRef, TableId};
 use crate::limits;
 use crate::main_store::Run;
 use crate::memory::MemoryBudget;
@@ -22,7 +22,7 @@ pub struct TableWrites {
     schema: Arc<TableSchema>,
     rows: OwnRows,
     runs: Arc<Vec<Arc<Run>>>,
-    deletes: OwnDeletes,
+    deletes: RowLayers,
     /// How often the rows became another container: they were written aside, or anew.
     spills: u64,
 }
@@ -35,7 +35,7 @@ impl TableWrites {
         Self {
             rows: OwnRows::new(ContainerId::own_rows(0), layout, budget.clone()),
             runs: Arc::default(),
-            deletes: OwnDeletes::new(budget.clone()),
+            deletes: RowLayers::new(budget.clone()),
             spills: 0,
             schema,
         }
@@ -102,7 +102,7 @@ impl TableWrites {
 
     /// Rows that are deleted: of the stores, of [`TableWrites::rows`] and of [`TableWrites::runs`].
     #[must_use]
-    pub fn deletes(&self) -> &OwnDeletes {
+    pub fn deletes(&self) -> &RowLayers {
         &self.deletes
     }
 
@@ -170,6 +170,11 @@ impl TableWrites {
 pub struct WriteSet {
     /// Per table; shared with the scans of later statements.
     pub tables: BTreeMap<TableId, Arc<TableWrites>>,
+    /// Rows of the stores that must be as they were read, per table.
+    pub locked: BTreeMap<TableId, LockedRows>,
+    /// Tables of whose IDENTITY columns it has numbers that all transactions share, with a timestamp at or before which nobody had
+    /// drawn one of them: a restart of counting after it gives them to others again.
+    pub drawn: BTreeMap<TableId, CommitTs>,
     /// Schema changes in statement order.
     pub ddl: Vec<DdlChange>,
     /// The snapshot's catalog with them, if there are any.
@@ -179,7 +184,7 @@ pub struct WriteSet {
 }
 
 impl WriteSet {
-    /// Whether there is nothing to commit.
+    /// Whether there is nothing to write; rows that are only locked may have to be looked at.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ddl.is_empty() && self.tables.values().all(|t| t.is_empty())

@@ -33,7 +33,7 @@ fn prepared(definition: TableDefinition) -> (HeldDisk, Database, TableId) {
 }
 
 /// What a transaction's commit answers when `meanwhile` is done between P and the lock.
-fn with(
+pub fn with(
     definition: TableDefinition,
     write: impl FnOnce(&mut Transaction, TableId),
     meanwhile: impl FnOnce(&Database, TableId),

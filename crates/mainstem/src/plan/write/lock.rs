@@ -1,25 +1,36 @@
 //! SELECT ... FOR UPDATE and FOR SHARE in a transaction.
 //!
-//! The rows that are read are written anew as they are: who changes one of them after the snapshot, or has done so, is a conflict for
-//! the transaction, as if it had updated them (contract 2). One that reads rows FOR SHARE is in the way of another one.
+//! The rows that are read are locked in storage: who changes one of them after the snapshot, or has done so, is a conflict for the
+//! transaction, as if it had deleted them (contract 2). Nothing is written, and transactions that but read the same rows so are in
+//! nobody's way, be it FOR UPDATE or FOR SHARE.
 
 use std::sync::Arc;
 
-use arrow::array::{AsArray, RecordBatch};
+use arrow::array::AsArray;
 use arrow::datatypes::{Schema, UInt64Type};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::sqlparser::ast::Statement as Ast;
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::ids::RowRef;
-use mainstem_storage::limits;
 use mainstem_storage::transaction::Transaction;
 use mainstem_storage::{Error, Result};
 
 use super::super::shown;
-use super::{nullable_schema, table_of};
+use super::table_of;
 use crate::error::from_datafusion;
 use crate::session::{Environment, Rows};
 use crate::sql::Lock;
+
+/// The query without the clause, for a transaction that ends with it: nothing can be kept from anybody then.
+///
+/// # Errors
+/// Those of planning; 0A000 where rows of the result are no rows of the table.
+pub(crate) fn unlocked(env: &mut Environment<'_>, transaction: &Transaction, lock: &Lock) -> Result<LogicalPlan> {
+    table_of(env.settings.names(), transaction, &lock.table)?;
+    let plan = env.plan(transaction, Ast::Query(lock.query.clone()), None)?;
+    check_rows(&plan)?;
+    Ok(plan)
+}
 
 /// Runs it; gives the rows.
 ///
@@ -27,11 +38,11 @@ use crate::sql::Lock;
 /// Those of the query; 40001 for a row that somebody else has changed since the snapshot; 0A000 where rows of the result are no rows
 /// of the table.
 pub(crate) fn lock(env: &mut Environment<'_>, transaction: &mut Transaction, lock: &Lock) -> Result<Rows> {
-    let table = table_of(env.settings.names(), transaction, &lock.table)?;
     // As it was written: what is wrong with it shows without the references.
-    check_rows(&env.plan(transaction, Ast::Query(lock.query.clone()), None)?)?;
+    unlocked(env, transaction, lock)?;
+    let table = table_of(env.settings.names(), transaction, &lock.table)?;
     let view = transaction.view(table.id)?;
-    let plan = env.plan(transaction, Ast::Query(Box::new(lock.marked(&table)?)), Some(view.clone()))?;
+    let plan = env.plan(transaction, Ast::Query(Box::new(lock.marked(&table)?)), Some(view))?;
     let running = env.start(&shown(plan)?)?;
     let own: Vec<usize> = (0..running.schema.fields().len())
         .filter(|at| running.schema.fields().get(*at).is_some_and(|field| !Lock::is_reference(field.name())))
@@ -54,15 +65,7 @@ pub(crate) fn lock(env: &mut Environment<'_>, transaction: &mut Transaction, loc
     // A join finds a row several times.
     locked.sort_unstable_by_key(|row: &RowRef| row.to_bits());
     locked.dedup();
-    let mut writes = transaction.statement();
-    let ids = table.column_ids();
-    for rows in locked.chunks(limits::BATCH_ROWS) {
-        let values = RecordBatch::try_new(nullable_schema(&table), view.fetch(&ids, rows)?)?;
-        writes.delete(&table, rows)?;
-        writes.insert(&table, &values)?;
-    }
-    drop(view);
-    transaction.apply(writes)?;
+    transaction.lock_rows(&table, &locked)?;
     Ok(Rows::Ready { schema, batches, memory: Some(memory) })
 }
 

@@ -28,7 +28,7 @@ use crate::provider::Names;
 use crate::session::{Environment, Rows, Running};
 use crate::sql::{Assignments, DefaultCells, Delete, Insert, Overriding, Statement, TableName, Update, is_default};
 use conflict::{Conflicts, Settled};
-pub(crate) use lock::lock;
+pub(crate) use lock::{lock, unlocked};
 use returning::Returning;
 pub(super) use stand_in::check_projection;
 use stand_in::check_row_wise;

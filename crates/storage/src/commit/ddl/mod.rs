@@ -24,9 +24,9 @@ mod tests;
 use std::sync::Arc;
 
 use crate::catalog::Catalog;
+use crate::commit::Engine;
 use crate::commit::engine::{CommitLock, CommitState, Dropped};
 use crate::commit::prepare::{Prepared, catalog_conflict, table_conflict};
-use crate::commit::{Engine, TableStamp};
 use crate::delta_store::DeltaGeneration;
 use crate::error::Result;
 use crate::ids::{CommitTs, TableId};
@@ -157,14 +157,15 @@ impl Engine {
                 self.forget_containers(state, before, schema.id, ts);
             }
             DdlChange::Alter { after, .. } => {
-                state.stamps.insert(after.id, TableStamp { last_write: ts });
+                state.note_write(after.id, ts);
                 let counts = |id| after.column(id).is_some_and(|column| column.identity.is_some());
                 state.numbers.retain(|(table, column), _| *table != after.id || counts(*column));
                 state.relation_changed = ts;
             }
             DdlChange::Truncate { schema, restart_identity } => {
-                state.stamps.insert(schema.id, TableStamp { last_write: ts });
+                let stamp = state.note_write(schema.id, ts);
                 if *restart_identity {
+                    stamp.numbers_restarted = ts;
                     state.numbers.retain(|(table, _), _| *table != schema.id);
                     self.numbers.begin_anew(schema.id);
                 }

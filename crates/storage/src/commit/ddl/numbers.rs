@@ -7,7 +7,8 @@
 //! 3. When it is empty, the next block is reserved: a record that says how many numbers are taken, fsynced whatever the session's
 //!    `synchronous`. Blocks double in size with use, so that a busy column reserves seldom.
 //! 4. A clean close gives back what no one has drawn ([`Engine::return_numbers`]); after a crash the rest of a block is a gap.
-//! 5. TRUNCATE ... RESTART IDENTITY begins anew at its commit: a block of an older era is then worth nothing.
+//! 5. TRUNCATE ... RESTART IDENTITY begins anew at its commit: a block of an older era is then worth nothing, and rows with
+//!    numbers that were drawn before cannot be committed any more (`TableStamp::numbers_restarted`).
 //!
 //! Invariants: a number is below the mark of a durable record before anybody has it; whoever holds a column's lock may take the
 //! commit lock, never the other way round. It does not own: numbers of tables that are not committed (`transaction`).

@@ -8,10 +8,11 @@
 //! Nobody can wait for ever, for every wait points the same way:
 //!
 //! 1. Who waits at a write gate waits for the one statement that has it closed. That one is a transaction of its own: it closes
-//!    one gate in its life, before its snapshot is taken, and passes none while it holds it; it reads no input that a client
-//!    has still to send, for what cannot be read twice was kept in its first run. So no statement at a gate waits for
-//!    another at a gate, whatever tables their transactions have written to before: there are no row locks, and nobody
-//!    waits for an open transaction to end.
+//!    the gates of its tables, of most statements one, before its snapshot is taken, and passes none while it holds one; it reads
+//!    no input that a client has still to send, for what cannot be read twice was kept in its first run. One that closes several
+//!    does so in the order of the tables' ids, so that whoever waits for a gate waits for holders of the same or later ones. So
+//!    no statements at gates wait for one another, whatever tables their transactions have written to before: there are no
+//!    row locks, and nobody waits for an open transaction to end.
 //! 2. Whoever commits, the holder of a write gate among them, may wait for a turn: for the one commit in the database that has
 //!    it. That one waits for nobody: its log space was set aside before, it passes no gate, and installs that it needs for
 //!    nothing wait for it.

@@ -2,11 +2,11 @@
 //!
 //! One holder a table and time, in the order in which they came; the gate stays closed from the first to the last of them. A
 //! transaction that had written to the table when the gate closed may still commit, once: only so often can the holder
-//! lose again.
+//! lose again (`docs/design/0005-last-attempt.md`).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -24,6 +24,8 @@ pub struct Gates {
     /// How many gates are closed: an open one is passed for the price of a load.
     closed: AtomicUsize,
     opened: Condvar,
+    /// Most runs of a statement.
+    runs_max: AtomicU32,
 }
 
 #[derive(Debug, Default)]
@@ -56,6 +58,16 @@ impl Gates {
         let gate = WriteGate { gates: self.clone(), table, number };
         self.wait(&mut go_on, |queues| queues.holder(table) != Some(number))?;
         Ok(gate)
+    }
+
+    /// A statement that is a transaction of its own has ended, after so many runs.
+    pub fn note_runs(&self, runs: u32) {
+        self.runs_max.fetch_max(runs, Ordering::Relaxed);
+    }
+
+    /// The most runs of a statement since the last call: what gates bound.
+    pub fn take_runs_max(&self) -> u32 {
+        self.runs_max.swap(0, Ordering::Relaxed)
     }
 
     /// Whether `table`'s gate is closed.

@@ -1,6 +1,8 @@
 //! Phase (a) of a commit: everything that may take time, outside the lock.
 
 mod aside;
+mod locked;
+mod named;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,12 +11,13 @@ use mainstem_kernels::filter::BlockedBloom;
 use roaring::RoaringBitmap;
 
 use crate::catalog::Catalog;
-use crate::commit::{Engine, TableStamp};
+use crate::commit::Engine;
+use crate::commit::engine::CommitState;
 use crate::deletes::{DeleteCollector, DeleteSet, Lookups, named_bytes};
 use crate::delta_store::DeltaGeneration;
 use crate::disk::AsideFile;
 use crate::error::{Error, Result};
-use crate::ids::{CommitTs, ContainerId, KeyId, RowRef, SchemaVersion, TableId};
+use crate::ids::{CommitTs, ContainerId, KeyId, RowRef, SchemaVersion};
 use crate::limits;
 use crate::main_store::{Run, RunSegment, write_runs_aside};
 use crate::order::first_shared_key;
@@ -25,11 +28,16 @@ use crate::schema::TableSchema;
 use crate::txn::{DdlChange, Standing, TableWrites, WriteSet};
 use crate::version::{Root, Snapshot, TableVersion, TableView};
 
+use locked::LockedTable;
+use named::{NamedSets, check_live, check_live_since, forward};
+
 /// A commit that is ready for the lock, as of [`Prepared::at`].
 pub(super) struct Prepared {
     /// P: everything committed at or before it has been validated against.
     pub at: Arc<Snapshot>,
     pub tables: Vec<PreparedTable>,
+    /// Rows that must be unchanged, though nothing is written for them.
+    locked: Vec<LockedTable>,
     pub ddl: Vec<DdlChange>,
     /// See [`WriteSet::catalog`].
     pub catalog: Option<Arc<Catalog>>,
@@ -58,6 +66,8 @@ pub(super) struct PreparedTable {
     pub version: Option<Arc<TableVersion>>,
     /// For a table this transaction makes: its first delta.
     pub first_delta: Option<Arc<DeltaGeneration>>,
+    /// When the first of the numbers in inserted rows was drawn, or before.
+    drawn: Option<CommitTs>,
     /// What the transaction's schema changes make of the rows that stand there.
     standing: Standing,
     /// Where the rows named by the snapshot were: what forwarding starts from again.
@@ -118,6 +128,12 @@ impl Budget {
     }
 }
 
+/// What a commit has to do with a table.
+enum Part<'a> {
+    Written(&'a PreparedTable),
+    Locked(&'a LockedTable),
+}
+
 /// What looking at later commits found.
 pub(super) enum Validation {
     /// Nothing in the way.
@@ -127,7 +143,8 @@ pub(super) enum Validation {
 }
 
 impl PreparedTable {
-    fn new(engine: &Engine, writes: &TableWrites, ddl: &[DdlChange], room: &mut Room) -> Result<Self> {
+    fn new(engine: &Engine, writes: &TableWrites, all: &WriteSet, room: &mut Room) -> Result<Self> {
+        let ddl = &all.ddl;
         let schema = writes.schema().clone();
         let created = ddl.iter().any(|change| matches!(change, DdlChange::Create(made) if made.id == schema.id));
         let mut runs = writes.runs().to_vec();
@@ -153,6 +170,7 @@ impl PreparedTable {
             deletes_aside: None,
             version: None,
             first_delta: created.then(|| DeltaGeneration::new(engine.next_container(), schema.clone()).into()),
+            drawn: all.drawn.get(&schema.id).copied(),
             standing: Standing::of(ddl, &schema),
             named: writes.stored_deletes(),
             filters: BTreeMap::new(),
@@ -179,35 +197,24 @@ impl PreparedTable {
 
     /// Forwards every named row to where it lives in `version`, and checks that it is live.
     fn resolve_deletes(&mut self, engine: &Engine, version: &TableVersion) -> Result<()> {
-        let mut resolved: BTreeMap<ContainerId, RoaringBitmap> = BTreeMap::new();
-        for (&container, offsets) in &self.named {
-            if self.is_own_segment(container) || version.container(container).is_some() {
-                *resolved.entry(container).or_default() |= offsets;
-                continue;
-            }
-            for offset in offsets {
-                let row = RowRef::new(container, offset);
-                let there = |id| version.container(id).is_some();
-                let row = engine.forwardings.resolve(row, there).ok_or_else(|| row_conflict(&self.schema))?;
-                resolved.entry(row.container()).or_default().insert(row.offset());
-            }
-        }
+        let resolved = forward(engine, &self.schema, version, &self.named, |id| self.is_own_segment(id))?;
         self.set_deletes(resolved);
-        for (&id, set) in &self.deletes {
-            if version.container(id).is_some_and(|c| c.deletes().first_deleted(set).is_some()) {
-                return Err(row_conflict(&self.schema));
-            }
-        }
-        Ok(())
+        check_live(&self.schema, version, &self.deletes)
     }
 
     /// What to delete, by container. A file that says something else is of no use any more: records name rows as of the commit.
-    fn set_deletes(&mut self, bitmaps: BTreeMap<ContainerId, RoaringBitmap>) {
-        let deletes = bitmaps.into_iter().map(|(id, set)| (id, DeleteSet::from_bitmap(set))).collect();
+    fn set_deletes(&mut self, deletes: NamedSets) {
         if self.deletes != deletes {
             self.deletes = deletes;
             self.deletes_aside = None;
         }
+    }
+
+    /// When numbers of rows to be inserted were drawn that others may draw again. Where the transaction has emptied the table itself,
+    /// whatever others have committed to it is a conflict.
+    fn numbers_drawn(&self) -> Option<CommitTs> {
+        let inserts = !self.rows.is_empty() || !self.runs.is_empty();
+        self.drawn.filter(|_| inserts && matches!(self.standing, Standing::Kept(_)))
     }
 
     /// Writes the deletes to a file unless they fit into `room` bytes of the record, and takes those off.
@@ -255,18 +262,14 @@ impl PreparedTable {
         after: CommitTs,
         mut left: Option<&mut Budget>,
     ) -> Result<Validation> {
-        for (&id, set) in &self.deletes {
-            let Some(container) = version.container(id) else { continue };
-            let deleted = match &mut left {
-                None => container.deletes().first_deleted_after(set, after),
-                Some(left) => match container.deletes().find_deleted_after(set, after, &mut left.deletes) {
-                    Some(deleted) => deleted,
-                    None => return Ok(Validation::Again),
-                },
-            };
-            if deleted.is_some() {
-                return Err(row_conflict(&self.schema));
-            }
+        if let Validation::Again = check_live_since(
+            &self.schema,
+            version,
+            &self.deletes,
+            after,
+            left.as_deref_mut().map(|left| &mut left.deletes),
+        )? {
+            return Ok(Validation::Again);
         }
         if self.keys.is_empty() || (self.rows.is_empty() && self.runs.is_empty()) {
             return Ok(Validation::Free);
@@ -350,13 +353,15 @@ impl Prepared {
         };
         for table in writes.tables.values() {
             if !table.is_empty() {
-                tables.push(PreparedTable::new(engine, table, &writes.ddl, &mut room)?);
+                tables.push(PreparedTable::new(engine, table, writes, &mut room)?);
             }
         }
         let at = engine.timeline.snapshot(crate::version::Base::Applied, true);
+        let locked = writes.locked.values().filter_map(|rows| LockedTable::new(rows, &writes.ddl)).collect();
         let mut prepared = Self {
             at,
             tables,
+            locked,
             ddl: writes.ddl.clone(),
             catalog: writes.catalog.clone(),
             alone: writes.alone,
@@ -410,13 +415,16 @@ impl Prepared {
             table.validate_since(&version, before.ts(), None)?;
             table.version = Some(version);
         }
+        for table in &mut self.locked {
+            table.validate_since(engine, self.at.root(), before.ts())?;
+        }
         self.write_deletes_aside(engine)
     }
 
     fn validate_whole(&mut self, engine: &Engine, changed: bool) -> Result<()> {
         for table in &mut self.tables {
             let Standing::Kept(expected) = table.standing else {
-                table.set_deletes(table.named.clone());
+                table.set_deletes(named::sets(table.named.clone()));
                 continue;
             };
             let version = self.at.root().tables.get(&table.schema.id).cloned();
@@ -432,35 +440,43 @@ impl Prepared {
             }
             table.version = Some(version);
         }
+        for table in &mut self.locked {
+            table.validate(engine, self.at.root())?;
+        }
         self.write_deletes_aside(engine)
     }
 
-    /// Under the lock: validates against what was committed after P. `root` is the present, `stamps` say who wrote to it.
-    pub fn validate_under_lock(
-        &self,
-        root: &Root,
-        applied: CommitTs,
-        stamps: &BTreeMap<TableId, TableStamp>,
-    ) -> Result<Validation> {
+    /// Under the lock: validates against what was committed after P. `root` is the present, `state` says who wrote to it.
+    pub fn validate_under_lock(&self, root: &Root, applied: CommitTs, state: &CommitState) -> Result<Validation> {
         let after = self.at.ts();
         let mut left = Budget::UNDER_LOCK;
+        // Counting may have begun anew before P.
+        for table in &self.tables {
+            state.check_numbers(&table.schema, table.numbers_drawn())?;
+        }
         if applied == after {
             return Ok(Validation::Free);
         }
-        for table in &self.tables {
-            let Some(then) = &table.version else { continue };
-            let Some(now) = root.tables.get(&table.schema.id) else { return Ok(Validation::Again) };
+        let written_to = self.tables.iter().filter_map(|table| Some((Part::Written(table), table.version.as_ref()?)));
+        let locked = self.locked.iter().filter_map(|table| Some((Part::Locked(table), table.version()?)));
+        for (part, then) in written_to.chain(locked) {
+            let table = then.schema.id;
+            let Some(now) = root.tables.get(&table) else { return Ok(Validation::Again) };
             if !now.has_rows_placed_as(then) {
                 return Ok(Validation::Again);
             }
             // Whatever was committed to other tables.
-            if stamps.get(&table.schema.id).is_none_or(|stamp| stamp.last_write <= after) {
+            if state.stamps.get(&table).is_none_or(|stamp| stamp.last_write <= after) {
                 continue;
             }
             if applied.0 - after.0 > limits::VALIDATE_COMMITS_MAX {
                 return Ok(Validation::Again);
             }
-            if let Validation::Again = table.validate_since(now, after, Some(&mut left))? {
+            let validation = match part {
+                Part::Written(table) => table.validate_since(now, after, Some(&mut left))?,
+                Part::Locked(table) => table.validate_under_lock(now, after, &mut left.deletes)?,
+            };
+            if let Validation::Again = validation {
                 return Ok(Validation::Again);
             }
         }

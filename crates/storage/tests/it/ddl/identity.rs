@@ -3,15 +3,20 @@
 use std::collections::BTreeSet;
 
 use mainstem_storage::catalog::{ColumnDefinition, TableChange};
+use mainstem_storage::point::KeyedTable;
 use mainstem_storage::schema::{DataType, Identity};
 
 use super::*;
 use crate::held_disk::HeldDisk;
 
 fn numbered(data_type: DataType, start: i64, increment: i64) -> TableDefinition {
+    numbered_as("t", data_type, start, increment)
+}
+
+fn numbered_as(name: &str, data_type: DataType, start: i64, increment: i64) -> TableDefinition {
     let identity = Some(Identity { always: false, start, increment });
     let column = ColumnDefinition { identity, ..ColumnDefinition::new("id", data_type, false) };
-    TableDefinition::new("t", vec![column, ColumnDefinition::new("v", DataType::BigInt, true)])
+    TableDefinition::new(name, vec![column, ColumnDefinition::new("v", DataType::BigInt, true)])
 }
 
 const ID: ColumnId = ColumnId(0);
@@ -144,6 +149,98 @@ fn truncate_can_begin_anew() {
         stage.place();
         assert_eq!(draw(&stage, 1), [1], "{placement:?}");
     }
+}
+
+/// Others draw these numbers again: rows that have them must not be committed beside theirs.
+#[test]
+fn numbers_from_before_counting_begins_anew_cannot_be_committed_after_it() {
+    let values = |ids: &[i64]| ids.iter().map(|id| vec![int(*id), int(1)]).collect::<Vec<_>>();
+    for placement in PLACEMENTS {
+        let mut stage = Stage::new(numbered(DataType::BigInt, 1, 1), placement);
+        let t = stage.t;
+        let other = create_as(&stage.db, numbered_as("other", DataType::BigInt, 1, 1));
+        let insert_drawn = |txn: &mut Transaction| {
+            let drawn = txn.next_identity_values(t, ID, 2).unwrap();
+            put_blindly(txn, t, &values(&drawn)).unwrap();
+        };
+        let (mut writer, mut later, mut drawer, mut given) =
+            (stage.begin(), stage.begin(), stage.begin(), stage.begin());
+        let mut undone = stage.begin();
+        let mark = undone.savepoint();
+        insert_drawn(&mut writer);
+        insert_drawn(&mut undone);
+        undone.rollback_to(&mark).unwrap();
+        let kept = later.next_identity_values(t, ID, 2).unwrap();
+        drawer.next_identity_values(t, ID, 2).unwrap();
+        put_blindly(&mut given, t, &values(&[100])).unwrap();
+        // Rows go, numbers go on; and another table begins anew.
+        let mut goes_on = stage.begin();
+        insert_drawn(&mut goes_on);
+        stage.commit(|txn| txn.truncate(t, false)).unwrap();
+        stage.commit(|txn| txn.truncate(other, true)).unwrap();
+        goes_on.commit().unwrap();
+        let mut older = stage.begin();
+        stage.commit(|txn| txn.truncate(t, true)).unwrap();
+
+        assert_eq!(state(writer.commit()), "40001", "{placement:?}");
+        put_blindly(&mut later, t, &values(&kept)).unwrap();
+        assert_eq!(state(later.commit()), "40001", "{placement:?}");
+        // Drawn since, though the snapshot is older; drawn and given to no row; not drawn at all.
+        let new = older.next_identity_values(t, ID, 3).unwrap();
+        assert_eq!(new, [1, 2, 3]);
+        put_blindly(&mut older, t, &values(&new)).unwrap();
+        older.commit().unwrap();
+        put_blindly(&mut drawer, other, &values(&[9])).unwrap();
+        drawer.commit().unwrap();
+        undone.commit().unwrap();
+        given.commit().unwrap();
+        stage.place();
+        let mut again = stage.begin();
+        insert_drawn(&mut again);
+        again.commit().unwrap();
+        stage.check();
+        assert!(draw(&stage, 1)[0] >= 6, "{placement:?}");
+    }
+}
+
+/// More rows than a commit takes under the lock; and counting that begins anew while the commit is prepared.
+#[test]
+fn a_load_with_numbers_from_before_counting_began_anew_is_a_conflict() {
+    let stage = Stage::new(numbered(DataType::BigInt, 1, 1), Placement::Delta);
+    let t = stage.t;
+    let mut txn = stage.begin();
+    let drawn = txn.next_identity_values(t, ID, 20_000).unwrap();
+    put_blindly(&mut txn, t, &drawn.iter().map(|id| vec![int(*id), int(1)]).collect::<Vec<_>>()).unwrap();
+    stage.commit(|txn| txn.truncate(t, true)).unwrap();
+    assert_eq!(state(txn.commit()), "40001");
+    stage.check();
+}
+
+/// The same for a row that is written by itself: any TRUNCATE has it run again.
+#[test]
+fn a_single_row_with_a_number_from_before_counting_began_anew_is_a_conflict() {
+    let definition = TableDefinition { primary_key: vec!["id".into()], ..numbered(DataType::BigInt, 1, 1) };
+    let stage = Stage::new(definition, Placement::Delta);
+    let t = stage.t;
+    let keyed = KeyedTable::new(stage.begin().catalog().table(t).unwrap()).unwrap();
+    let write = |txn: Transaction, id: i64| {
+        let (mut rows, mut key) = (keyed.new_rows(), Vec::new());
+        rows.push_values(&[int(id), int(1)]).unwrap();
+        keyed.encode_key_of(rows.row(0), &mut key);
+        let view = txn.view(t).unwrap();
+        state(txn.write_row(&keyed, &view, &key, None, rows))
+    };
+    let numbered = || {
+        let txn = stage.begin();
+        let id = txn.next_identity_values(t, ID, 1).unwrap()[0];
+        (txn, id)
+    };
+    let (first, late) = (numbered(), numbered());
+    assert_eq!((write(first.0, first.1), first.1, late.1), ("ok", 1, 2));
+    stage.commit(|txn| txn.truncate(t, true)).unwrap();
+    assert_eq!(write(late.0, late.1), "40001");
+    let again = numbered();
+    assert_eq!((write(again.0, again.1), again.1), ("ok", 1));
 }
 
 /// A transaction that counts by itself comes back to a savepoint: what it drew before is taken, whatever began anew since.

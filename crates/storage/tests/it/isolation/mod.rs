@@ -1,5 +1,7 @@
 //! Conflicts: first committer wins, per row and per key.
 
+mod locks;
+
 use mainstem_storage::database::Database;
 use mainstem_storage::ids::TableId;
 use mainstem_storage::transaction::TransactionMode;

@@ -1,4 +1,4 @@
-//! Rows a transaction has deleted.
+//! Rows of the stores or its own that a transaction names: those it has deleted, those it has locked.
 //!
 //! Each statement adds a layer, which views of earlier statements do not see; a layer is joined with those before it that
 //! are no larger, so that there are at most log2(rows) and a row is copied as often.
@@ -17,7 +17,7 @@ pub type RowSets = BTreeMap<ContainerId, RoaringBitmap>;
 /// Bytes of an entry of [`RowSets`] beside those of its bitmap.
 const ENTRY_BYTES: usize = size_of::<ContainerId>() + size_of::<RoaringBitmap>() + 32;
 
-/// What some statements deleted.
+/// What some statements named.
 #[derive(Debug)]
 struct Layer {
     sets: RowSets,
@@ -27,13 +27,13 @@ struct Layer {
 
 /// The rows, each once. A clone costs O(log rows), and stays as it is.
 #[derive(Clone, Debug)]
-pub struct OwnDeletes {
+pub struct RowLayers {
     /// Each has more rows than the next.
     layers: Vec<Arc<Layer>>,
     budget: Arc<MemoryBudget>,
 }
 
-impl OwnDeletes {
+impl RowLayers {
     /// None yet.
     #[must_use]
     pub fn new(budget: Arc<MemoryBudget>) -> Self {

@@ -1,0 +1,177 @@
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
+use arrow::datatypes::{Int64Type, UInt64Type};
+use mainstem_storage::catalog::{ColumnDefinition, TableDefinition};
+use mainstem_storage::ids::RowRef;
+use mainstem_storage::scan::ScanRequest;
+use mainstem_storage::schema::DataType;
+use mainstem_storage::settings::OpenOptions;
+
+use super::super::{Interrupts, Runtime, Session, Shared, template};
+use super::*;
+
+const ROWS: i64 = 4;
+
+/// A database with the rows 0..ROWS of t (k BIGINT PRIMARY KEY, n BIGINT), where nothing moves by itself.
+fn stage() -> (Arc<Shared>, TableId) {
+    let options = OpenOptions { background: false, ..OpenOptions::default() };
+    let template = template(&options, 1).unwrap();
+    let storage = Database::in_memory(options).unwrap();
+    let runtime = Runtime::start(1, storage.activity()).unwrap();
+    let mut transaction = storage.begin(TransactionMode::default()).unwrap();
+    let column = |name: &str, nullable| ColumnDefinition::new(name, DataType::BigInt, nullable);
+    let definition = TableDefinition {
+        primary_key: vec!["k".into()],
+        ..TableDefinition::new("t", vec![column("k", false), column("n", true)])
+    };
+    let table = transaction.create_table(definition).unwrap();
+    let schema = transaction.catalog().table(table).unwrap().clone();
+    let mut writes = transaction.statement();
+    writes.insert(&schema, &batch((0..ROWS).map(|k| (k, 0)))).unwrap();
+    transaction.apply(writes).unwrap();
+    transaction.commit().unwrap();
+    (Arc::new(Shared { storage, runtime, template, sessions: AtomicU64::new(0) }), table)
+}
+
+fn batch(rows: impl Iterator<Item = (i64, i64)>) -> RecordBatch {
+    let (k, n): (Vec<i64>, Vec<i64>) = rows.unzip();
+    let columns: [(&str, ArrayRef, bool); 2] =
+        [("k", Arc::new(Int64Array::from(k)), false), ("n", Arc::new(Int64Array::from(n)), true)];
+    RecordBatch::try_from_iter_with_nullable(columns).unwrap()
+}
+
+/// The rows that `transaction` sees, each with its name.
+fn seen(transaction: &Transaction, table: TableId) -> Vec<(RowRef, i64, i64)> {
+    let view = transaction.view(table).unwrap();
+    let request = ScanRequest { row_refs: true, ..ScanRequest::all(view.schema().column_ids()) };
+    let mut rows = Vec::new();
+    for batch in view.scan(&request).unwrap().worker() {
+        let batch = batch.unwrap();
+        let column = |at: usize| batch.column(at).as_primitive::<Int64Type>().values().to_vec();
+        let refs = batch.column(2).as_primitive::<UInt64Type>().values().iter().map(|bits| RowRef::from_bits(*bits));
+        rows.extend(refs.zip(column(0)).zip(column(1)).map(|((at, k), n)| (at, k, n)));
+    }
+    rows
+}
+
+/// UPDATE t SET n = n + 1 WHERE k BETWEEN ...
+fn count(transaction: &mut Transaction, table: TableId, keys: std::ops::Range<i64>) -> Result<()> {
+    let schema = transaction.catalog().table(table).unwrap().clone();
+    let found: Vec<_> = seen(transaction, table).into_iter().filter(|(_, k, _)| keys.contains(k)).collect();
+    let mut writes = transaction.statement();
+    writes.delete(&schema, &found.iter().map(|(at, ..)| *at).collect::<Vec<_>>())?;
+    writes.insert(&schema, &batch(found.iter().map(|(_, k, n)| (*k, n + 1))))?;
+    transaction.apply(writes)
+}
+
+/// What others do while a statement runs: in its first two runs somebody new commits to a row of it; then newcomers have to wait,
+/// and those who had written before may commit, one in each run; merges move the rows all the time.
+struct Others<'a> {
+    storage: &'a Database,
+    table: TableId,
+    open: Vec<Transaction>,
+    runs: usize,
+}
+
+impl Others<'_> {
+    fn go_on(&mut self) {
+        self.runs += 1;
+        let wait = || Err(Error::internal("the gate is closed"));
+        let newcomer = self.storage.begin_behind_gate(TransactionMode::default(), |_| Some(self.table), wait);
+        if self.runs < 3 {
+            let mut newcomer = newcomer.unwrap();
+            count(&mut newcomer, self.table, ROWS - 1..ROWS).unwrap();
+            newcomer.commit().unwrap();
+        } else {
+            assert_eq!(newcomer.unwrap_err().message(), "the gate is closed");
+            if let Some(open) = self.open.pop() {
+                open.commit().unwrap();
+            }
+        }
+        self.storage.flush(self.table).unwrap();
+        self.storage.merge(self.table).unwrap();
+    }
+}
+
+/// Contract 2, and `docs/design/0005-last-attempt.md`: twice before the gate closes, once behind it, and once more for each transaction
+/// that was past the gate when it closed.
+#[test]
+fn a_statement_runs_once_more_for_each_transaction_that_was_past_the_gate() {
+    for open in 0..ROWS - 1 {
+        for short in [true, false] {
+            let (shared, table) = stage();
+            let storage = &shared.storage;
+            let begin = |row: i64| {
+                let mut transaction = storage.begin(TransactionMode::default()).unwrap();
+                count(&mut transaction, table, row..row + 1).unwrap();
+                transaction
+            };
+            let mut others = Others { storage, table, open: (0..open).map(begin).collect(), runs: 0 };
+            if short {
+                let interrupts = Interrupts::default();
+                let write = |mut transaction: Transaction, run| {
+                    count(&mut transaction, table, 0..ROWS)?;
+                    others.go_on();
+                    assert_eq!(run == Run::BehindGate, others.runs >= 3);
+                    Ok(((), transaction.commit_applied()?))
+                };
+                let watch = || interrupts.watch(None);
+                short_in_own_transaction(storage, Synchronous::Full, table, watch, write).unwrap();
+            } else {
+                let mut session = Session::new(shared.clone(), Interrupts::default());
+                let name = TableName::bare("t");
+                let write: Write<'_, ()> = &mut |_, transaction| {
+                    count(transaction, table, 0..ROWS)?;
+                    others.go_on();
+                    Ok(())
+                };
+                session.write(Targets::one(&name), write).unwrap();
+            }
+            let expected = 3 + open as usize;
+            assert_eq!((others.runs, storage.take_statement_runs_max() as usize), (expected, expected));
+            let reader = storage.begin_behind_gate(TransactionMode::default(), |_| Some(table), || Ok(())).unwrap();
+            let mut rows: Vec<_> = seen(&reader, table).into_iter().map(|(_, k, n)| (k, n)).collect();
+            rows.sort_unstable();
+            let of_others = |k| {
+                if k < open {
+                    1
+                } else if k == ROWS - 1 {
+                    2
+                } else {
+                    0
+                }
+            };
+            assert_eq!(rows, (0..ROWS).map(|k| (k, 1 + of_others(k))).collect::<Vec<_>>());
+        }
+    }
+}
+
+/// TRUNCATE of two tables closes both gates, whichever it names first.
+#[test]
+fn a_statement_for_several_tables_closes_all_their_gates() {
+    let (shared, first) = stage();
+    let mut transaction = shared.storage.begin(TransactionMode::default()).unwrap();
+    let definition = TableDefinition::new("u", vec![ColumnDefinition::new("a", DataType::BigInt, true)]);
+    let second = transaction.create_table(definition).unwrap();
+    transaction.commit().unwrap();
+    let names = ["u", "nothing", "t", "u"].map(TableName::bare);
+    let mut session = Session::new(shared.clone(), Interrupts::default());
+    let mut runs = 0;
+    let write: Write<'_, ()> = &mut |env, transaction| {
+        runs += 1;
+        assert_eq!(Targets::Tables(&names).ids(env.settings.names(), transaction), [first, second]);
+        for table in [first, second] {
+            let wait = || Err(Error::internal("the gate is closed"));
+            let newcomer = shared.storage.begin_behind_gate(TransactionMode::default(), |_| [first, table], wait);
+            assert_eq!(newcomer.is_err(), runs >= 3);
+        }
+        if runs < 3 { Err(Error::conflict("not yet")) } else { Ok(()) }
+    };
+    session.write(Targets::Tables(&names), write).unwrap();
+    assert_eq!(runs, 3);
+    shared.storage.begin_behind_gate(TransactionMode::default(), |_| [first, second], || unreachable!("open")).unwrap();
+}

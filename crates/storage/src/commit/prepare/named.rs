@@ -1,0 +1,87 @@
+//! Rows that a commit names, to delete them or because they are locked: where they are now, and whether they are live.
+
+use std::collections::BTreeMap;
+
+use roaring::RoaringBitmap;
+
+use super::{Validation, row_conflict};
+use crate::commit::Engine;
+use crate::deletes::{DeleteSet, Lookups};
+use crate::error::Result;
+use crate::ids::{CommitTs, ContainerId, RowRef};
+use crate::schema::TableSchema;
+use crate::txn::RowSets;
+use crate::version::TableVersion;
+
+/// Rows by container, as of one timestamp.
+pub(super) type NamedSets = BTreeMap<ContainerId, DeleteSet>;
+
+/// `rows` in the form of delete logs.
+pub(super) fn sets(rows: RowSets) -> NamedSets {
+    rows.into_iter().map(|(id, set)| (id, DeleteSet::from_bitmap(set))).collect()
+}
+
+/// Where the rows of `named` live in `version`; those of the transaction's own containers stay where they are.
+///
+/// # Errors
+/// Conflict for one that is nowhere: it was deleted before a merge came by.
+pub(super) fn forward(
+    engine: &Engine,
+    schema: &TableSchema,
+    version: &TableVersion,
+    named: &RowSets,
+    is_own: impl Fn(ContainerId) -> bool,
+) -> Result<NamedSets> {
+    let mut there: BTreeMap<ContainerId, RoaringBitmap> = BTreeMap::new();
+    for (&container, offsets) in named {
+        if is_own(container) || version.container(container).is_some() {
+            *there.entry(container).or_default() |= offsets;
+            continue;
+        }
+        for offset in offsets {
+            let row = RowRef::new(container, offset);
+            let stands = |id| version.container(id).is_some();
+            let row = engine.forwardings.resolve(row, stands).ok_or_else(|| row_conflict(schema))?;
+            there.entry(row.container()).or_default().insert(row.offset());
+        }
+    }
+    Ok(sets(there))
+}
+
+/// Refuses `rows` when one of them has been deleted.
+///
+/// # Errors
+/// Conflict.
+pub(super) fn check_live(schema: &TableSchema, version: &TableVersion, rows: &NamedSets) -> Result<()> {
+    let is_dead = |(id, set): (&ContainerId, &DeleteSet)| {
+        version.container(*id).is_some_and(|container| container.deletes().first_deleted(set).is_some())
+    };
+    if rows.iter().any(is_dead) { Err(row_conflict(schema)) } else { Ok(()) }
+}
+
+/// Refuses `rows`, all live at `after`, when one of them has been deleted since. With `left` it looks at no more than that allows.
+///
+/// # Errors
+/// Conflict.
+pub(super) fn check_live_since(
+    schema: &TableSchema,
+    version: &TableVersion,
+    rows: &NamedSets,
+    after: CommitTs,
+    mut left: Option<&mut Lookups>,
+) -> Result<Validation> {
+    for (&id, set) in rows {
+        let Some(container) = version.container(id) else { continue };
+        let deleted = match left.as_deref_mut() {
+            None => container.deletes().first_deleted_after(set, after),
+            Some(left) => match container.deletes().find_deleted_after(set, after, left) {
+                Some(deleted) => deleted,
+                None => return Ok(Validation::Again),
+            },
+        };
+        if deleted.is_some() {
+            return Err(row_conflict(schema));
+        }
+    }
+    Ok(Validation::Free)
+}
