@@ -38,7 +38,7 @@ use mainstem_storage::{Error, ErrorKind, Result};
 
 use crate::error::from_panic;
 use crate::plan::{self, Created, Parameters, Written};
-use crate::sql::{Begin, Dropped, Lock, SettingStatement, Statement, TableName};
+use crate::sql::{Begin, Dropped, Lock, Statement, TableName};
 use attempts::{Targets, Write, in_own_transaction};
 use copy::Stream;
 use savepoints::Savepoints;
@@ -546,55 +546,6 @@ impl Session {
             }
             Current::Failed => Ok(Outcome::done("ROLLBACK")),
             Current::None => Err(no_transaction()),
-        }
-    }
-
-    fn setting(&mut self, setting: SettingStatement) -> Result<Outcome> {
-        match setting {
-            SettingStatement::Set { name, value, local } => {
-                self.settings.set(&name, value.as_deref(), local)?;
-                if local && !matches!(self.current, Current::Open { .. }) {
-                    // Checked like any other, and over at once.
-                    self.settings.end(true);
-                    return Ok(Outcome::done("SET").with_notices(vec![Notice::new(
-                        sqlstate::NO_TRANSACTION,
-                        "SET LOCAL has no effect outside a transaction",
-                    )]));
-                }
-                Ok(Outcome::done("SET"))
-            }
-            SettingStatement::ResetAll => {
-                self.settings.reset_all();
-                Ok(Outcome::done("RESET"))
-            }
-            SettingStatement::Show { name } => {
-                let value = self.settings.show(&name)?;
-                ready("SHOW", &[(&name, vec![value])])
-            }
-            SettingStatement::ShowAll => {
-                let all = self.settings.all();
-                ready(
-                    "SHOW",
-                    &[
-                        ("name", all.iter().map(|(name, ..)| (*name).to_string()).collect()),
-                        ("setting", all.iter().map(|(_, value, _)| value.clone()).collect()),
-                        ("description", all.iter().map(|(.., description)| (*description).to_string()).collect()),
-                    ],
-                )
-            }
-            SettingStatement::Transaction(begin) => match &mut self.current {
-                Current::Open { read_only, .. } => {
-                    if *read_only && !begin.read_only {
-                        return Err(Error::unsupported("making a read-only transaction read-write"));
-                    }
-                    *read_only = begin.read_only;
-                    Ok(Outcome::done("SET"))
-                }
-                _ => Ok(Outcome::done("SET").with_notices(vec![Notice::new(
-                    sqlstate::NO_TRANSACTION,
-                    "SET TRANSACTION has no effect outside a transaction",
-                )])),
-            },
         }
     }
 }

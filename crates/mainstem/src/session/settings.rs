@@ -10,8 +10,9 @@ use mainstem_storage::schema::TableOptions;
 use mainstem_storage::settings::{OpenOptions, Synchronous};
 use mainstem_storage::{Error, Result};
 
+use super::{Current, Notice, Outcome, Session, ready};
 use crate::provider::Names;
-use crate::sql::state;
+use crate::sql::{SettingStatement, state};
 
 /// What a session can be told, and what it can tell.
 #[derive(Clone, Debug)]
@@ -356,5 +357,57 @@ fn shown(length: Duration) -> String {
     match exact {
         Some((name, unit)) => format!("{}{name}", length.as_micros() / unit.as_micros()),
         None => format!("{}us", length.as_micros()),
+    }
+}
+
+impl Session {
+    /// SET, RESET, SHOW.
+    pub(super) fn setting(&mut self, setting: SettingStatement) -> Result<Outcome> {
+        match setting {
+            SettingStatement::Set { name, value, local } => {
+                self.settings.set(&name, value.as_deref(), local)?;
+                if local && !matches!(self.current, Current::Open { .. }) {
+                    // Checked like any other, and over at once.
+                    self.settings.end(true);
+                    return Ok(Outcome::done("SET").with_notices(vec![Notice::new(
+                        sqlstate::NO_TRANSACTION,
+                        "SET LOCAL has no effect outside a transaction",
+                    )]));
+                }
+                Ok(Outcome::done("SET"))
+            }
+            SettingStatement::ResetAll => {
+                self.settings.reset_all();
+                Ok(Outcome::done("RESET"))
+            }
+            SettingStatement::Show { name } => {
+                let value = self.settings.show(&name)?;
+                ready("SHOW", &[(&name, vec![value])])
+            }
+            SettingStatement::ShowAll => {
+                let all = self.settings.all();
+                ready(
+                    "SHOW",
+                    &[
+                        ("name", all.iter().map(|(name, ..)| (*name).to_string()).collect()),
+                        ("setting", all.iter().map(|(_, value, _)| value.clone()).collect()),
+                        ("description", all.iter().map(|(.., description)| (*description).to_string()).collect()),
+                    ],
+                )
+            }
+            SettingStatement::Transaction(begin) => match &mut self.current {
+                Current::Open { read_only, .. } => {
+                    if *read_only && !begin.read_only {
+                        return Err(Error::unsupported("making a read-only transaction read-write"));
+                    }
+                    *read_only = begin.read_only;
+                    Ok(Outcome::done("SET"))
+                }
+                _ => Ok(Outcome::done("SET").with_notices(vec![Notice::new(
+                    sqlstate::NO_TRANSACTION,
+                    "SET TRANSACTION has no effect outside a transaction",
+                )])),
+            },
+        }
     }
 }
