@@ -21,10 +21,20 @@ pub const KEY_FILTER_BITS: usize = 12;
 pub const ZONE_TEXT_BYTES_MAX: usize = 32;
 /// Bytes of an encoded key in a segment's key bounds; longer ones are shortened.
 pub const KEY_BOUND_BYTES_MAX: usize = 256;
-/// Most shards of the block cache: enough for as many threads to seldom meet.
-pub const CACHE_SHARDS_MAX: u64 = 16;
-/// Least bytes of a cache shard: a few blocks of a full segment fit.
-pub const CACHE_SHARD_BYTES_MIN: u64 = 16 << 20;
+/// Segment files that are open at once: an opened one saves three microseconds a look-up, and processes may often have
+/// no more than 1,024.
+pub const SEGMENT_FILES_OPEN_MAX: usize = 128;
+/// Bytes of a block that is opened for a single row: two pages, which the row might need anyway.
+pub const SMALL_BLOCK_BYTES: u64 = 8 << 10;
+/// While the cache has room, a block is opened when 1 / this of its bytes were read in pages: for a full segment that is after 16 rows.
+pub const PAGES_BEFORE_OPENING_SHARE: u64 = 8;
+/// When others would have to go for it, a block is opened after this many times its bytes were read in pages: what is opened, and perhaps
+/// evicted before it was worth it, costs at most a quarter of what pages cost.
+pub const PAGES_BEFORE_EVICTING: u64 = 4;
+/// Bytes of blocks of the segment being written that are kept until it is opened: those of 32 columns of 8-byte values.
+pub const WRITTEN_BLOCKS_KEPT_BYTES: usize = 32 << 20;
+/// Rows of a column that are gathered from pages, at most; for more its block is opened.
+pub const GATHER_PAGES_MAX: usize = 16;
 
 /// Rows of a scan's Arrow batch (contract 5).
 pub const BATCH_ROWS: usize = 8_192;
@@ -151,10 +161,10 @@ pub const WAL_OFF_WRITE_MS: u64 = 10;
 pub const MEMORY_LIMIT_DEFAULT: u64 = 4 << 30;
 /// What each [`MemoryKind`] may take of `memory_limit`, in units of 1 / [`MEMORY_UNITS`], in their order: active deltas, frozen
 /// deltas, old deltas, write sets, loads, forwarding, delete logs, block cache, queries, reserve. Together they are all of it, so that each may take
-/// its share whatever the others do.
+/// its share whatever the others do. What queries leave of theirs is lent to the block cache until they take it.
 ///
 /// The reserve is for those who free memory: a merge holds a column of [`MERGE_FAN_IN`] segments and of the one it writes
-/// (9 MiB of 8-byte values) and the codes of two; a commit the record it logs (at most [`WAL_RECORD_BYTES_MAX`]); recovery one
+/// (9 MiB of 8-byte values), the codes of two and what [`WRITTEN_BLOCKS_KEPT_BYTES`] says; a commit the record it logs (at most [`WAL_RECORD_BYTES_MAX`]); recovery one
 /// record. It is held by being nobody's share: what limits the others leaves it free.
 ///
 /// [`MemoryKind`]: crate::memory::MemoryKind

@@ -94,6 +94,20 @@ impl BlockedBloom {
     }
 }
 
+impl BlockedBloom {
+    /// Where in the [bytes](Self::to_le_bytes) of a filter, `byte_len` of them, the block for `hash` is: these bytes are a filter
+    /// that says the same of `hash`. `None` for bytes that are no filter, and for an empty one.
+    #[must_use]
+    pub fn part_of(byte_len: usize, hash: u64) -> Option<std::ops::Range<usize>> {
+        let blocks = byte_len / size_of::<Block>();
+        if blocks == 0 || !byte_len.is_multiple_of(size_of::<Block>()) || blocks > u32::MAX as usize {
+            return None;
+        }
+        let start = block_of(hash, blocks) * size_of::<Block>();
+        Some(start..start + size_of::<Block>())
+    }
+}
+
 /// The block of `hash` among `blocks`.
 #[inline(always)]
 pub(crate) fn block_of(hash: u64, blocks: usize) -> usize {

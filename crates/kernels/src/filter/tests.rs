@@ -46,6 +46,21 @@ fn twins_agree() {
 }
 
 #[test]
+fn a_part_says_the_same() {
+    for keys in [1, 30, 5000] {
+        let filter = BlockedBloom::build(&hashes(0..keys), 12);
+        let bytes = filter.to_le_bytes();
+        for hash in hashes(0..2 * keys + 50) {
+            let part = BlockedBloom::part_of(bytes.len(), hash).unwrap();
+            let part = BlockedBloom::from_le_bytes(&bytes[part]).unwrap();
+            assert_eq!(part.may_contain(hash), filter.may_contain(hash));
+        }
+    }
+    assert_eq!(BlockedBloom::part_of(0, 7), None);
+    assert_eq!(BlockedBloom::part_of(33, 7), None);
+}
+
+#[test]
 fn empty_contains_nothing() {
     let filter = BlockedBloom::build(&[], 12);
     assert_eq!((filter.byte_len(), filter.may_contain(0)), (0, false));

@@ -51,7 +51,7 @@ impl Database {
 
     fn new(storage: Storage) -> Result<Self> {
         let threads = cores();
-        let template = template(storage.options(), threads)?;
+        let template = template(&storage, threads)?;
         let runtime = Runtime::start(threads, storage.activity())?;
         forget_temporary(&storage)?;
         Ok(Self(Arc::new(Shared { storage, runtime, template, sessions: AtomicU64::new(0) })))

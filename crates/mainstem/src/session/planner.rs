@@ -1,5 +1,7 @@
 //! From a query's tree to a running plan, over the tables of one transaction.
 
+mod pool;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -8,7 +10,7 @@ use datafusion::catalog::view::ViewTable;
 use datafusion::common::internal_err;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::config::Dialect;
-use datafusion::execution::memory_pool::{FairSpillPool, MemoryConsumer, MemoryReservation, TrackConsumersPool};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation, TrackConsumersPool};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder};
 use datafusion::logical_expr::simplify::SimplifyContext;
@@ -23,11 +25,11 @@ use mainstem_storage::catalog::Relation;
 use mainstem_storage::database::Database;
 use mainstem_storage::memory::{MemoryKind, share_of};
 use mainstem_storage::schema::View;
-use mainstem_storage::settings::OpenOptions;
 use mainstem_storage::transaction::Transaction;
 use mainstem_storage::version::TableView;
 use mainstem_storage::{Error, Result};
 
+use self::pool::NotedPool;
 use super::interrupt::{Interruption, interruptible};
 use super::runtime::{Batches, Cancel, Runtime};
 use super::settings::Settings;
@@ -60,7 +62,7 @@ pub(crate) struct Planner {
 ///
 /// # Errors
 /// Internal or Io when the runtime environment cannot be made.
-pub(crate) fn template(options: &OpenOptions, threads: usize) -> Result<SessionState> {
+pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionState> {
     let mut config = SessionConfig::new()
         .with_default_catalog_and_schema(CATALOG, SEARCHED)
         .with_create_default_catalog_and_schema(false)
@@ -76,9 +78,9 @@ pub(crate) fn template(options: &OpenOptions, threads: usize) -> Result<SessionS
     parser.support_varchar_with_length = false;
     parser.map_string_types_to_utf8view = true;
     config.options_mut().execution.time_zone = Some("+00:00".into());
-    let memory = usize::try_from(share_of(options.memory_limit, MemoryKind::Queries)).unwrap_or(usize::MAX);
+    let memory = usize::try_from(share_of(storage.options().memory_limit, MemoryKind::Queries)).unwrap_or(usize::MAX);
     let consumers = std::num::NonZeroUsize::MIN.saturating_add(4);
-    let pool = TrackConsumersPool::new(FairSpillPool::new(memory), consumers);
+    let pool = TrackConsumersPool::new(NotedPool::new(memory, storage.query_memory()), consumers);
     let environment =
         RuntimeEnvBuilder::new().with_memory_pool(Arc::new(pool)).build_arc().map_err(|e| from_datafusion(&e))?;
     let mut analyzer_rules = Analyzer::new().rules;

@@ -40,4 +40,5 @@ pub use ddl::numbers::NumberSource;
 pub use engine::{Engine, EngineParts, TableStamp};
 pub use gate::{Gates, WriteGate};
 pub use prepare::own_key_conflict;
+pub use pressure::QueryMemory;
 pub use row::RowWrite;

@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use crate::background::{Background, MergeStatus};
 use crate::catalog::Catalog;
-use crate::commit::{Engine, WriteGate};
+use crate::commit::{Engine, QueryMemory, WriteGate};
 use crate::disk::{Disk, DiskLock, GuardedDisk, MemDisk, RealDisk};
 use crate::error::Result;
 use crate::ids::{CommitTs, ContainerId, TableId};
 use crate::memory::MemoryKind;
 use crate::recover;
 use crate::row::Value;
+use crate::segment::CacheStats;
 use crate::settings::OpenOptions;
 use crate::transaction::{Transaction, TransactionMode};
 use crate::version::{Activity, Base, Snapshot};
@@ -326,12 +327,29 @@ impl Database {
         Ok((files.len(), files.iter().map(|file| file.at().bytes).sum()))
     }
 
+    /// What the block cache did since the database was opened.
+    #[must_use]
+    pub fn cache_stats(&self) -> CacheStats {
+        self.0.engine.cache.stats()
+    }
+
+    /// Where whoever runs queries counts their memory.
+    #[must_use]
+    pub fn query_memory(&self) -> QueryMemory {
+        self.0.engine.query_memory()
+    }
+
     /// What the memory goes to: everything that counts towards `memory_limit`, measured now. Queries are counted by whoever runs them.
     #[must_use]
     pub fn memory(&self) -> Vec<MemoryStatus> {
         let engine = &self.0.engine;
         engine.measure_memory();
-        let status = |kind| MemoryStatus { kind, bytes: engine.memory.used(kind), limit: engine.memory.share(kind) };
+        let status = |kind| {
+            // With what is lent to it.
+            let lent = (kind == MemoryKind::BlockCache).then(|| engine.cache.bytes_max());
+            let limit = lent.unwrap_or_else(|| engine.memory.share(kind));
+            MemoryStatus { kind, bytes: engine.memory.used(kind), limit }
+        };
         MemoryKind::ALL.into_iter().map(status).collect()
     }
 

@@ -93,6 +93,15 @@ pub trait DiskFile: Send + Sync + Debug {
     /// # Errors
     /// Corrupt when the file ends before; Io.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()>;
+    /// Appends `len` bytes from byte `offset` on to `out`, which has room for them: they need not be set to zero before.
+    ///
+    /// # Errors
+    /// As [`DiskFile::read_at`]; what was appended then is unspecified.
+    fn read_into(&self, offset: u64, len: usize, out: &mut Vec<u8>) -> Result<()> {
+        let start = out.len();
+        out.resize(start + len, 0);
+        self.read_at(offset, out.get_mut(start..).unwrap_or_default())
+    }
     /// Length in bytes.
     ///
     /// # Errors

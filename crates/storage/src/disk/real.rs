@@ -10,8 +10,9 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use rustix::buffer::spare_capacity;
 use rustix::fs::{FallocateFlags, fallocate};
-use rustix::io::Errno;
+use rustix::io::{Errno, pread};
 
 use super::lock::{LOCK_FILE, lock_directory};
 use super::{Disk, DiskFile, DiskLock};
@@ -186,6 +187,26 @@ impl DiskFile for RealFile {
             }
             _ => self.failed("read", e),
         })
+    }
+
+    fn read_into(&self, offset: u64, len: usize, out: &mut Vec<u8>) -> Result<()> {
+        let end = out.len() + len;
+        let mut at = offset;
+        out.reserve_exact(len);
+        while out.len() < end {
+            // May read beyond the end when there is more room than asked for; that is cut off.
+            match pread(&self.file, spare_capacity(out), at) {
+                Ok(0) => {
+                    let message = format!("the file ends before the {len} bytes expected here");
+                    return Err(Error::corrupt(self.path.display(), offset, message));
+                }
+                Ok(read) => at += read as u64,
+                Err(Errno::INTR) => {}
+                Err(e) => return Err(self.failed("read", e.into())),
+            }
+        }
+        out.truncate(end);
+        Ok(())
     }
 
     fn len(&self) -> Result<u64> {

@@ -28,6 +28,15 @@ fn files_are_written_read_cut_renamed_and_removed() {
         read.read_at(6, &mut five).unwrap();
         assert_eq!(&five, b"world");
         assert_eq!(read.read_at(7, &mut five).unwrap_err().kind(), ErrorKind::Corrupt);
+        for room in [0, 3, 100] {
+            let mut bytes = Vec::with_capacity(room);
+            bytes.extend_from_slice(b"say ");
+            read.read_into(1, 5, &mut bytes).unwrap();
+            read.read_into(6, 0, &mut bytes).unwrap();
+            read.read_into(10, 1, &mut bytes).unwrap();
+            assert_eq!(bytes, b"say ello d");
+            assert_eq!(read.read_into(7, 5, &mut bytes).unwrap_err().kind(), ErrorKind::Corrupt);
+        }
         assert_eq!(read.len().unwrap(), 11);
 
         file.cut(2).unwrap();

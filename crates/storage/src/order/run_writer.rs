@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::ids::{ContainerId, FileId, RunId};
 use crate::main_store::{Run, RunSegment};
 use crate::schema::TableSchema;
-use crate::segment::{BlockCache, Segment, rows_that_fit, write_segment};
+use crate::segment::{BlockCache, Segment, create_segment, rows_that_fit};
 
 /// Where new ids come from. None is given out twice, also not after a crash once something that is logged names it.
 pub trait IdSource: Send + Sync + Debug {
@@ -75,9 +75,7 @@ impl RunWriter {
             let head: Vec<ArrayRef> = rest.iter().map(|column| column.slice(0, fit)).collect();
             rest = rest.iter().map(|column| column.slice(fit, column.len() - fit)).collect();
             let SegmentTarget { disk, cache, ids } = &self.target;
-            let meta = write_segment(disk, ids.next_container(), ids.next_file(), &self.schema, &head)?;
-            let segment = Segment::open(meta, disk.clone(), cache.clone());
-            segment.drop_when_unreferenced();
+            let segment = create_segment(disk, cache, ids.next_container(), ids.next_file(), &self.schema, &head)?;
             for index in &mut self.indexes {
                 index.add(segment.id(), &head)?;
             }

@@ -190,6 +190,9 @@ fn a_join_reads_only_segments_that_may_meet() {
     let (schema, target) = (number_table(), target());
     let wide = run(&schema, &target, &numbers(0, 1_000), 10).unwrap();
     let narrow = run(&schema, &target, &[numbers(505, 506), numbers(2_000, 2_001)].concat(), 10).unwrap();
+    // What was written is open until then.
+    target.cache.resize(0);
+    target.cache.resize(64 << 20);
     let before = target.cache.stats();
     let found = first_common_key(
         KeyStream::of_run(&schema, &wide).unwrap(),
@@ -197,8 +200,8 @@ fn a_join_reads_only_segments_that_may_meet() {
         |_, _| true,
     );
     assert!(found.unwrap().is_some());
-    let read = target.cache.stats().misses - before.misses;
-    assert!(read <= 3, "{read} blocks of 101 were read");
+    let read = target.cache.stats().blocks_read - before.blocks_read;
+    assert!((1..=3).contains(&read), "{read} blocks of 101 were read");
 }
 
 #[test]

@@ -71,11 +71,6 @@ impl ColumnBlock {
         Ok(Self { data_type, rows, nulls, values, memory })
     }
 
-    /// Whether it was opened as this.
-    pub fn is(&self, data_type: DataType, rows: u32) -> bool {
-        self.data_type == data_type && self.rows == rows as usize
-    }
-
     /// Rows.
     pub fn rows(&self) -> usize {
         self.rows

@@ -1,238 +1,416 @@
-//! The block cache: open blocks of segment files, bounded by bytes.
+//! The block cache: open blocks of segments, bounded by bytes.
 //!
-//! Comes in: a block's place and how to load it. Goes out: the open block, shared. A block is read, verified and opened once,
-//! and then serves all readers until it is evicted; readers that hold it keep it alive beyond that.
+//! Comes in: a place of a segment and the block that was read for it. Goes out: the open block, shared. A block is read, verified
+//! and opened once, and then serves all readers until it is evicted; readers that hold it keep it alive beyond that.
 //!
-//! Shards, each behind a mutex of its own, hold their blocks in a clock: a hit marks, the hand passes marked blocks once and
-//! evicts unmarked ones. Loading happens outside the mutex.
+//! 1. Each segment has its [`OpenBlocks`]: a place for each block that may be open. To find a block is to look there: no map, and
+//!    one lock for all columns of a row.
+//! 2. What stands in such places is known to one clock for all segments. A hit marks a place, the hand passes marked places once and
+//!    empties unmarked ones. Only who puts a block in meets the clock, and has read a block for it.
+//! 3. The bound can be moved while the database runs ([`BlockCache::resize`]): memory that queries leave is lent to the cache.
 //!
-//! Invariants: the blocks of a shard never weigh more than its share; a block heavier than a share is handed out and not kept.
-//! One cache serves one database: it also knows its open segment files, so that each has one handle.
+//! Invariants: the blocks in all places together never weigh more than the bound; a block heavier than the bound is handed out and not
+//! kept. The lock of the clock is taken before that of a segment's places, never after. A segment that goes takes its blocks along.
+//! One cache serves one database: it also knows its segment files, so that each has one handle, and few of them are open.
 //!
-//! It does not own: what blocks mean, when files go.
+//! It does not own: what blocks mean, when files go, which blocks are worth being opened whole ([`super::pages`]).
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use hashbrown::HashMap;
 use mainstem_kernels::filter::BlockedBloom;
-use mainstem_kernels::hash::{hash_combine, hash_u64};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 
 use super::block::ColumnBlock;
 use super::file::SegmentFile;
-use super::rows::OpenColumns;
+use super::format::SegmentMeta;
+use super::pages::PageSums;
 use crate::disk::Disk;
-use crate::error::Result;
 use crate::ids::FileId;
 use crate::limits;
 
-/// An open block.
+/// An open block, or what is known of one that is not open.
 #[derive(Clone, Debug)]
 pub(crate) enum OpenBlock {
     /// A column.
     Column(Arc<ColumnBlock>),
     /// A filter over key hashes.
     Filter(Arc<BlockedBloom>),
-    /// All columns of a segment.
-    Columns(Arc<OpenColumns>),
+    /// The checksums of the pages of a block.
+    Sums(Arc<PageSums>),
 }
 
 impl OpenBlock {
-    fn memory(&self) -> usize {
-        /// Of the entry itself, in map and clock.
-        const ENTRY_BYTES: usize = 96;
-        ENTRY_BYTES
-            + match self {
-                Self::Column(block) => block.memory(),
-                Self::Filter(filter) => filter.byte_len(),
-                Self::Columns(columns) => columns.memory(),
-            }
+    fn memory(&self) -> u64 {
+        /// Of the entry in the clock.
+        const ENTRY_BYTES: usize = 48;
+        let bytes = match self {
+            Self::Column(block) => block.memory(),
+            Self::Filter(filter) => filter.byte_len(),
+            Self::Sums(sums) => sums.memory(),
+        };
+        (ENTRY_BYTES + bytes) as u64
     }
 }
 
 /// What the cache did so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheStats {
-    /// Blocks found.
-    pub hits: u64,
-    /// Blocks loaded.
-    pub misses: u64,
+    /// Blocks read whole.
+    pub blocks_read: u64,
+    /// Bytes of them.
+    pub block_bytes_read: u64,
+    /// Reads of pages of blocks that were not open.
+    pub page_reads: u64,
+    /// Bytes of them.
+    pub page_bytes_read: u64,
     /// Bytes held now.
     pub bytes: u64,
-    /// Bytes that may be held.
+    /// Bytes that may be held now.
     pub bytes_max: u64,
 }
 
-type Key = (FileId, u64);
+/// The block of a segment that a place is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// That of the column at this position of the metadata.
+    Column(usize),
+    /// The key filter.
+    Filter,
+}
+
+/// The open blocks of one segment: where its readers find them. See the module.
+#[derive(Debug)]
+pub(crate) struct OpenBlocks {
+    columns: usize,
+    slots: RwLock<Box<[Slot]>>,
+    marks: Box<[Mark]>,
+}
+
+/// What happened at a place.
+#[derive(Debug, Default)]
+struct Mark {
+    /// Used since the hand of the clock came by.
+    used: AtomicBool,
+    /// Bytes of pages that were read because the block was not open.
+    page_bytes: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    block: Option<OpenBlock>,
+    /// The entry in the clock, if there is a block.
+    entry: usize,
+}
+
+/// The open blocks of a segment, held still.
+pub(crate) struct Held<'a> {
+    slots: RwLockReadGuard<'a, Box<[Slot]>>,
+    of: &'a OpenBlocks,
+}
+
+impl OpenBlocks {
+    /// Places for the blocks of `meta`, all empty.
+    pub fn of(meta: &SegmentMeta) -> Arc<Self> {
+        let columns = meta.columns.len();
+        // The blocks, then the checksums of their pages.
+        let slots = 2 * (columns + 1);
+        Arc::new(Self {
+            columns,
+            slots: RwLock::new((0..slots).map(|_| Slot::default()).collect()),
+            marks: (0..slots).map(|_| Mark::default()).collect(),
+        })
+    }
+
+    fn slot(&self, place: Place) -> usize {
+        match place {
+            Place::Column(at) => at,
+            Place::Filter => self.columns,
+        }
+    }
+
+    fn slot_of_sums(&self, place: Place) -> usize {
+        self.columns + 1 + self.slot(place)
+    }
+
+    /// Keeps all that is open in its place while the answer lives: what it holds is used at once, and nothing is waited for.
+    pub fn hold(&self) -> Held<'_> {
+        Held { slots: self.slots.read(), of: self }
+    }
+
+    /// The open column at position `at`.
+    pub fn column(&self, at: usize) -> Option<Arc<ColumnBlock>> {
+        self.hold().column(at).cloned()
+    }
+
+    /// The open key filter.
+    pub fn filter(&self) -> Option<Arc<BlockedBloom>> {
+        self.hold().filter().cloned()
+    }
+
+    /// The checksums of the pages of the block at `place`.
+    pub fn sums(&self, place: Place) -> Option<Arc<PageSums>> {
+        match self.hold().at(self.slot_of_sums(place)) {
+            Some(OpenBlock::Sums(sums)) => Some(sums.clone()),
+            _ => None,
+        }
+    }
+
+    /// Counts `bytes` more that were read in pages of the block at `place`.
+    pub fn count_pages(&self, place: Place, bytes: u64) {
+        if let Some(mark) = self.marks.get(self.slot(place)) {
+            mark.page_bytes.fetch_add(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// Bytes that were read in pages of the block at `place` since it was open.
+    pub fn pages_read(&self, place: Place) -> u64 {
+        self.marks.get(self.slot(place)).map_or(0, |mark| mark.page_bytes.load(Ordering::Relaxed))
+    }
+}
+
+impl Held<'_> {
+    /// The open column at position `at`.
+    #[inline]
+    pub fn column(&self, at: usize) -> Option<&Arc<ColumnBlock>> {
+        match self.at(at) {
+            Some(OpenBlock::Column(block)) => Some(block),
+            _ => None,
+        }
+    }
+
+    /// The open key filter.
+    #[inline]
+    pub fn filter(&self) -> Option<&Arc<BlockedBloom>> {
+        match self.at(self.of.columns) {
+            Some(OpenBlock::Filter(filter)) => Some(filter),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    fn at(&self, slot: usize) -> Option<&OpenBlock> {
+        let block = self.slots.get(slot)?.block.as_ref()?;
+        let used = &self.of.marks.get(slot)?.used;
+        // Written only when it changes: readers of many threads share the line.
+        if !used.load(Ordering::Relaxed) {
+            used.store(true, Ordering::Relaxed);
+        }
+        Some(block)
+    }
+}
 
 /// Open blocks of one database. See the module.
 #[derive(Debug)]
 pub struct BlockCache {
-    shards: Box<[Mutex<Shard>]>,
-    shard_bytes_max: usize,
-    misses: AtomicU64,
-    files: Mutex<HashMap<FileId, Weak<SegmentFile>>>,
+    bytes_max: AtomicU64,
+    clock: Mutex<Clock>,
+    files: Mutex<Files>,
+    blocks_read: AtomicU64,
+    block_bytes_read: AtomicU64,
+    page_reads: AtomicU64,
+    page_bytes_read: AtomicU64,
 }
 
 #[derive(Debug, Default)]
-struct Shard {
-    places: HashMap<Key, usize>,
-    clock: Vec<Option<Entry>>,
-    free: Vec<usize>,
-    hand: usize,
-    bytes: usize,
-    /// Counted here, so that readers of different shards have nothing in common.
-    hits: u64,
+struct Files {
+    all: HashMap<FileId, Weak<SegmentFile>>,
+    /// Those whose handle is open, the one that was opened first in front.
+    open: VecDeque<Weak<SegmentFile>>,
 }
 
+#[derive(Debug, Default)]
+struct Clock {
+    entries: Vec<Option<Entry>>,
+    free: Vec<usize>,
+    hand: usize,
+    bytes: u64,
+}
+
+/// A block in its place.
 #[derive(Debug)]
 struct Entry {
-    key: Key,
-    block: OpenBlock,
-    bytes: usize,
-    used: bool,
+    home: Arc<OpenBlocks>,
+    slot: usize,
+    bytes: u64,
 }
 
 impl BlockCache {
     /// A cache that holds at most `bytes_max` bytes of blocks.
     #[must_use]
     pub fn new(bytes_max: u64) -> Arc<Self> {
-        let shards = (bytes_max / limits::CACHE_SHARD_BYTES_MIN).clamp(1, limits::CACHE_SHARDS_MAX);
         Arc::new(Self {
-            shards: (0..shards).map(|_| Mutex::default()).collect(),
-            shard_bytes_max: usize::try_from(bytes_max / shards).unwrap_or(usize::MAX),
-            misses: AtomicU64::new(0),
+            bytes_max: AtomicU64::new(bytes_max),
+            clock: Mutex::default(),
             files: Mutex::default(),
+            blocks_read: AtomicU64::new(0),
+            block_bytes_read: AtomicU64::new(0),
+            page_reads: AtomicU64::new(0),
+            page_bytes_read: AtomicU64::new(0),
         })
     }
 
     /// What it did so far.
     #[must_use]
     pub fn stats(&self) -> CacheStats {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         CacheStats {
-            hits: self.shards.iter().map(|s| s.lock().hits).sum(),
-            misses: self.misses.load(Ordering::Relaxed),
-            bytes: self.shards.iter().map(|s| s.lock().bytes as u64).sum(),
-            bytes_max: self.shard_bytes_max as u64 * self.shards.len() as u64,
+            blocks_read: read(&self.blocks_read),
+            block_bytes_read: read(&self.block_bytes_read),
+            page_reads: read(&self.page_reads),
+            page_bytes_read: read(&self.page_bytes_read),
+            bytes: self.clock.lock().bytes,
+            bytes_max: read(&self.bytes_max),
         }
+    }
+
+    /// Bytes that may be held now.
+    #[must_use]
+    pub fn bytes_max(&self) -> u64 {
+        self.bytes_max.load(Ordering::Relaxed)
+    }
+
+    /// Holds at most `bytes_max` bytes from now on: what is too much is evicted at once.
+    pub fn resize(&self, bytes_max: u64) {
+        self.bytes_max.store(bytes_max, Ordering::Relaxed);
+        let mut evicted = Vec::new();
+        let mut clock = self.clock.lock();
+        while clock.bytes > bytes_max && clock.evict_one(&mut evicted) {}
+        drop(clock);
+    }
+
+    /// Whether `bytes` more would push nothing out.
+    pub(crate) fn has_room(&self, bytes: u64) -> bool {
+        self.clock.lock().bytes.saturating_add(bytes) <= self.bytes_max()
+    }
+
+    /// A block of `bytes` bytes was read whole.
+    pub(crate) fn count_block(&self, bytes: u64) {
+        self.blocks_read.fetch_add(1, Ordering::Relaxed);
+        self.block_bytes_read.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// So many bytes of pages were read at once.
+    pub(crate) fn count_pages(&self, bytes: u64) {
+        self.page_reads.fetch_add(1, Ordering::Relaxed);
+        self.page_bytes_read.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Puts `block` into its `place` among the blocks of `home`, unless another thread was faster; others may have to go.
+    pub(crate) fn put(&self, home: &Arc<OpenBlocks>, place: Place, block: OpenBlock) {
+        let slot = match block {
+            OpenBlock::Sums(_) => home.slot_of_sums(place),
+            OpenBlock::Column(_) | OpenBlock::Filter(_) => home.slot(place),
+        };
+        let (bytes, bytes_max) = (block.memory(), self.bytes_max());
+        if bytes > bytes_max {
+            return;
+        }
+        // Given back to the system after the locks are.
+        let mut evicted = Vec::new();
+        let mut clock = self.clock.lock();
+        // Only who has the clock fills a place.
+        if home.slots.read().get(slot).is_none_or(|slot| slot.block.is_some()) {
+            return;
+        }
+        while clock.bytes + bytes > bytes_max && clock.evict_one(&mut evicted) {}
+        let entry = clock.enter(Entry { home: home.clone(), slot, bytes });
+        if let Some(mark) = home.marks.get(slot) {
+            mark.used.store(false, Ordering::Relaxed);
+            mark.page_bytes.store(0, Ordering::Relaxed);
+        }
+        if let Some(slot) = home.slots.write().get_mut(slot) {
+            *slot = Slot { block: Some(block), entry };
+        }
+        drop(clock);
+    }
+
+    /// The blocks of a segment go with it.
+    pub(crate) fn forget(&self, home: &OpenBlocks) {
+        let mut clock = self.clock.lock();
+        let slots = std::mem::take(&mut *home.slots.write());
+        for slot in slots.iter().filter(|slot| slot.block.is_some()) {
+            clock.leave(slot.entry);
+        }
+        drop(clock);
     }
 
     /// The one handle of file `id`.
     pub(crate) fn file(self: &Arc<Self>, id: FileId, disk: &Arc<dyn Disk>) -> Arc<SegmentFile> {
         let mut files = self.files.lock();
-        if let Some(file) = files.get(&id).and_then(Weak::upgrade) {
+        if let Some(file) = files.all.get(&id).and_then(Weak::upgrade) {
             return file;
         }
         let file = Arc::new(SegmentFile::new(id, Arc::clone(disk), Arc::downgrade(self)));
-        files.insert(id, Arc::downgrade(&file));
+        files.all.insert(id, Arc::downgrade(&file));
         file
     }
 
-    /// File `id` has lost its handle; its blocks are dropped if it is `gone` for good.
-    pub(crate) fn forget(&self, id: FileId, gone: bool) {
-        {
-            let mut files = self.files.lock();
-            // A new handle may have been made meanwhile.
-            if files.get(&id).is_some_and(|file| file.strong_count() == 0) {
-                files.remove(&id);
-            }
-        }
-        if gone {
-            self.shards.iter().for_each(|shard| shard.lock().remove_file(id));
-        }
+    /// `file` has opened its handle: one that was opened long ago may have to be closed.
+    pub(crate) fn opened(&self, file: &Arc<SegmentFile>) {
+        let mut files = self.files.lock();
+        files.open.push_back(Arc::downgrade(file));
+        let too_many = files.open.len().saturating_sub(limits::SEGMENT_FILES_OPEN_MAX);
+        let closing: Vec<_> = files.open.drain(..too_many).collect();
+        drop(files);
+        closing.iter().filter_map(Weak::upgrade).for_each(|file| file.close());
     }
 
-    /// The block at byte `offset` of `file` if it is here; neither a hit nor a miss.
-    pub(crate) fn peek(&self, file: FileId, offset: u64) -> Option<OpenBlock> {
-        let shard = self.shards.get(self.shard_of(file, offset))?.lock();
-        shard.peek(&(file, offset)).cloned()
-    }
-
-    fn shard_of(&self, file: FileId, offset: u64) -> usize {
-        (hash_combine(hash_u64(file.0), offset) % self.shards.len() as u64) as usize
-    }
-
-    /// The block at byte `offset` of `file`, which `load` makes if it is not here.
-    ///
-    /// # Errors
-    /// What `load` gives.
-    pub(crate) fn get(&self, file: FileId, offset: u64, load: impl FnOnce() -> Result<OpenBlock>) -> Result<OpenBlock> {
-        let key = (file, offset);
-        let Some(shard) = self.shards.get(self.shard_of(file, offset)) else { return load() };
-        if let Some(block) = shard.lock().get(&key) {
-            return Ok(block);
+    /// File `id` has lost its handle.
+    pub(crate) fn forget_file(&self, id: FileId) {
+        let mut files = self.files.lock();
+        // A new handle may have been made meanwhile.
+        if files.all.get(&id).is_some_and(|file| file.strong_count() == 0) {
+            files.all.remove(&id);
         }
-        self.misses.fetch_add(1, Ordering::Relaxed);
-        let block = load()?;
-        shard.lock().insert(key, block.clone(), self.shard_bytes_max);
-        Ok(block)
+        files.open.retain(|file| file.strong_count() > 0);
     }
 }
 
-impl Shard {
-    fn peek(&self, key: &Key) -> Option<&OpenBlock> {
-        self.clock.get(*self.places.get(key)?)?.as_ref().map(|entry| &entry.block)
-    }
-
-    fn get(&mut self, key: &Key) -> Option<OpenBlock> {
-        let entry = self.clock.get_mut(*self.places.get(key)?)?.as_mut()?;
-        entry.used = true;
-        self.hits += 1;
-        Some(entry.block.clone())
-    }
-
-    fn insert(&mut self, key: Key, block: OpenBlock, bytes_max: usize) {
-        let bytes = block.memory();
-        if bytes > bytes_max || self.places.contains_key(&key) {
-            return;
-        }
-        while self.bytes + bytes > bytes_max && self.evict_one() {}
-        let entry = Some(Entry { key, block, bytes, used: false });
-        let place = match self.free.pop() {
-            Some(place) => {
-                if let Some(slot) = self.clock.get_mut(place) {
-                    *slot = entry;
+impl Clock {
+    /// A place for `entry`.
+    fn enter(&mut self, entry: Entry) -> usize {
+        self.bytes += entry.bytes;
+        match self.free.pop() {
+            Some(at) => {
+                if let Some(free) = self.entries.get_mut(at) {
+                    *free = Some(entry);
                 }
-                place
+                at
             }
             None => {
-                self.clock.push(entry);
-                self.clock.len() - 1
+                self.entries.push(Some(entry));
+                self.entries.len() - 1
             }
-        };
-        self.places.insert(key, place);
-        self.bytes += bytes;
+        }
     }
 
-    /// Moves the hand to an unused block and drops it; false if there is no block.
-    fn evict_one(&mut self) -> bool {
+    fn leave(&mut self, at: usize) -> Option<Entry> {
+        let entry = self.entries.get_mut(at).and_then(Option::take)?;
+        self.bytes -= entry.bytes;
+        self.free.push(at);
+        Some(entry)
+    }
+
+    /// Moves the hand to a place that was not used lately and empties it; false if nothing is left.
+    fn evict_one(&mut self, evicted: &mut Vec<OpenBlock>) -> bool {
         // Two rounds: the first may only take marks away.
-        for _ in 0..2 * self.clock.len() {
-            let place = self.hand;
-            self.hand = (self.hand + 1) % self.clock.len();
-            match self.clock.get_mut(place) {
-                Some(Some(entry)) if entry.used => entry.used = false,
-                Some(Some(_)) => {
-                    self.remove(place);
-                    return true;
-                }
-                _ => {}
+        for _ in 0..2 * self.entries.len() {
+            let at = self.hand;
+            self.hand = (self.hand + 1) % self.entries.len();
+            let Some(Some(entry)) = self.entries.get(at) else { continue };
+            let used = entry.home.marks.get(entry.slot).is_some_and(|mark| mark.used.swap(false, Ordering::Relaxed));
+            if used {
+                continue;
             }
+            if let Some(Entry { home, slot, .. }) = self.leave(at) {
+                let block = home.slots.write().get_mut(slot).and_then(|slot| slot.block.take());
+                evicted.extend(block);
+            }
+            return true;
         }
         false
-    }
-
-    fn remove(&mut self, place: usize) {
-        if let Some(entry) = self.clock.get_mut(place).and_then(Option::take) {
-            self.bytes -= entry.bytes;
-            self.places.remove(&entry.key);
-            self.free.push(place);
-        }
-    }
-
-    fn remove_file(&mut self, file: FileId) {
-        let places: Vec<usize> = self.places.iter().filter(|(key, _)| key.0 == file).map(|(_, place)| *place).collect();
-        places.into_iter().for_each(|place| self.remove(place));
     }
 }

@@ -5,17 +5,22 @@
 //! 2. [`SegmentFile::list`] counts the segment in; [`SegmentFile::unlist`] counts it out, after the record that dropped it was
 //!    fsynced.
 //! 3. The last `Arc` to go removes the file if nobody has it listed. On close everything still listed stays.
+//! 4. It is opened when it is first read, and closed when many others were opened since: with one descriptor per segment a large
+//!    database would run out of them.
 //!
 //! It does not own: which segments a version lists, orphans left by a crash (recovery removes those).
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
-use arrow_buffer::{Buffer, MutableBuffer};
+use arrow_buffer::Buffer;
+use parking_lot::Mutex;
 
 use super::cache::BlockCache;
-use super::format::{self, BlockRef, CHECKSUM_BYTES, SegmentMeta};
-use crate::disk::{DATA_DIR, Disk};
+use super::encoding::ALIGN;
+use super::format::{self, BlockRef, SegmentMeta};
+use super::pages;
+use crate::disk::{DATA_DIR, Disk, DiskFile};
 use crate::error::{Error, Result};
 use crate::ids::FileId;
 
@@ -41,12 +46,13 @@ pub(crate) struct SegmentFile {
     disk: Arc<dyn Disk>,
     cache: Weak<BlockCache>,
     listed: AtomicUsize,
+    handle: Mutex<Option<Arc<dyn DiskFile>>>,
 }
 
 impl SegmentFile {
     /// The file `id` on `disk`, which `cache` holds blocks of.
     pub fn new(id: FileId, disk: Arc<dyn Disk>, cache: Weak<BlockCache>) -> Self {
-        Self { id, path: segment_path(id), disk, cache, listed: AtomicUsize::new(0) }
+        Self { id, path: segment_path(id), disk, cache, listed: AtomicUsize::new(0), handle: Mutex::default() }
     }
 
     /// Its path.
@@ -89,13 +95,44 @@ impl SegmentFile {
         Ok(meta)
     }
 
-    /// The body of `block`, its checksum verified. Opens and closes the file: with one descriptor per segment a large
-    /// database would run out of them, and a block is large enough to pay for it.
+    /// Closes it until it is read again.
+    pub fn close(&self) {
+        let handle = self.handle.lock().take();
+        drop(handle);
+    }
+
+    /// Whether it is open.
+    #[cfg(test)]
+    pub fn is_open(&self) -> bool {
+        self.handle.lock().is_some()
+    }
+
+    fn handle(self: &Arc<Self>) -> Result<Arc<dyn DiskFile>> {
+        if let Some(handle) = &*self.handle.lock() {
+            return Ok(handle.clone());
+        }
+        let handle = self.disk.open(&self.path)?;
+        *self.handle.lock() = Some(handle.clone());
+        if let Some(cache) = self.cache.upgrade() {
+            cache.opened(self);
+        }
+        Ok(handle)
+    }
+
+    /// Fills `buffer` from byte `offset` of the file. Nothing is verified.
+    ///
+    /// # Errors
+    /// Corrupt when the file ends before; Io.
+    pub fn read(self: &Arc<Self>, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        self.handle()?.read_at(offset, buffer)
+    }
+
+    /// The body of `block`, its checksums verified.
     ///
     /// # Errors
     /// Corrupt, or Io.
-    pub fn read_block(&self, block: &BlockRef) -> Result<Buffer> {
-        let file = self.disk.open(&self.path)?;
+    pub fn read_block(self: &Arc<Self>, block: &BlockRef) -> Result<Buffer> {
+        let file = self.handle()?;
         let end = block.offset.saturating_add(block.len);
         let len = file.len()?;
         // Before memory for it is asked for.
@@ -108,20 +145,19 @@ impl SegmentFile {
         }
         let too_large = || Error::corrupt(&self.path, block.offset, format_args!("a block of {} bytes", block.len));
         let bytes = usize::try_from(block.len).map_err(|_| too_large())?;
-        let body_len = bytes.checked_sub(CHECKSUM_BYTES as usize).ok_or_else(too_large)?;
-        let mut buffer = MutableBuffer::from_len_zeroed(bytes);
-        file.read_at(block.offset, buffer.as_slice_mut())?;
-        let (body, stored) = buffer.as_slice().split_at(body_len);
-        let computed = crc32c::crc32c(body);
-        if computed != block.checksum || stored != computed.to_le_bytes() {
-            return Err(Error::corrupt(
-                &self.path,
-                block.offset,
-                format_args!("a block of {} bytes does not match its checksum", block.len),
-            ));
+        let mut buffer: Vec<u8> = Vec::with_capacity(bytes + ALIGN);
+        // Sections are used where they stand, so the block has to begin at a multiple of their alignment.
+        let start = buffer.as_ptr().align_offset(ALIGN).min(ALIGN);
+        buffer.resize(start, 0);
+        file.read_into(block.offset, bytes, &mut buffer)?;
+        let found = buffer.get(start..).unwrap_or(&[]);
+        let body = pages::check(block, found)
+            .map_err(|damage| Error::corrupt(&self.path, block.offset + damage.at as u64, damage.what))?;
+        if found.as_ptr().align_offset(ALIGN) != 0 {
+            // Moved by an allocator that could not grow it in place.
+            return Ok(Buffer::from(found).slice_with_length(0, body));
         }
-        buffer.truncate(body_len);
-        Ok(buffer.into())
+        Ok(Buffer::from_vec(buffer).slice_with_length(start, body))
     }
 }
 
@@ -129,7 +165,7 @@ impl Drop for SegmentFile {
     fn drop(&mut self) {
         let gone = self.listed.load(Ordering::Acquire) == 0;
         if let Some(cache) = self.cache.upgrade() {
-            cache.forget(self.id, gone);
+            cache.forget_file(self.id);
         }
         if gone && let Err(e) = self.disk.remove(&self.path) {
             // Not lost: whatever no manifest lists is removed at the next start.

@@ -23,7 +23,7 @@ pub(crate) const FORMAT_VERSION: u32 = 1;
 pub(crate) const HEADER_BYTES: usize = 32;
 /// Bytes behind the footer: its length, its checksum, the magic again.
 pub(crate) const TRAILER_BYTES: usize = 16;
-/// Bytes of the checksum that ends each block.
+/// Bytes of a checksum.
 pub(crate) const CHECKSUM_BYTES: u64 = 4;
 
 /// A block: where it is and what its checksum is.
@@ -33,9 +33,9 @@ pub struct BlockRef {
     pub file: FileId,
     /// Where in the file it begins.
     pub offset: u64,
-    /// Its bytes, the checksum at its end included.
+    /// Its bytes, the checksums at its end included.
     pub len: u64,
-    /// CRC-32C of its bytes before the checksum.
+    /// CRC-32C of the checksums of its pages.
     pub checksum: u32,
 }
 
@@ -189,7 +189,7 @@ impl BlockRef {
     fn decode(d: &mut Decoder<'_>) -> Result<Self> {
         let block = Self { file: FileId(d.varint()?), offset: d.varint()?, len: d.varint()?, checksum: d.u32()? };
         // A length that no segment can have would only end in a failed allocation.
-        if block.len < CHECKSUM_BYTES
+        if super::pages::body_bytes(block.len).is_none()
             || block.len > limits::SEGMENT_BLOCK_BYTES_MAX
             || block.offset.checked_add(block.len).is_none()
         {

@@ -4,12 +4,14 @@
 //! Comes in: arrays in the order of the table's sort key, or metadata from the manifest or a log record. Goes out: Arrow arrays,
 //! selection bitmaps, rows found by key.
 //!
-//! 1. [`write_segment`] encodes each column the way that takes the fewest bytes, and writes one file.
+//! 1. [`write_segment`] encodes each column the way that takes the fewest bytes, and writes one file; [`create_segment`] keeps it open.
 //! 2. [`SegmentMeta`] travels in records; [`Segment::open`] makes a container of it without reading.
 //! 3. Pruning asks the zone maps ([`Segment::prune`]), selecting works on codes ([`Segment::select`]), reading decodes ranges
 //!    ([`Segment::read`]) or lists of rows ([`Segment::gather`]).
 //! 4. A key is probed in the filter ([`Segment::may_contain_key`]) and searched ([`Segment::find_key`]).
 //! 5. [`BlockCache`] keeps open blocks within a bound; the files behind them go with their last user.
+//! 6. A single row of a segment whose blocks are not open is read from a few pages of them (`pages`): a table much larger than memory
+//!    answers a look-up by key without reading blocks.
 //!
 //! Invariants:
 //! - Segments are immutable; only the delete log beside the rows grows.
@@ -29,6 +31,7 @@ mod block;
 mod reader;
 mod probe;
 mod rows;
+mod pages;
 mod verify;
 
 #[cfg(test)]
@@ -39,4 +42,4 @@ pub use encoding::Encoding;
 pub use file::{parse_segment_name, segment_path};
 pub use format::{BlockRef, ColumnMeta, KeyBounds, SegmentMeta, ZoneMap};
 pub use reader::Segment;
-pub use writer::{rows_that_fit, write_segment};
+pub use writer::{create_segment, rows_that_fit, write_segment};

@@ -1,7 +1,8 @@
 //! A segment: a container of immutable rows, read column by column.
 //!
 //! Comes in: a [`SegmentMeta`]. Goes out: Arrow arrays of row ranges and row lists, selections, single values. Opening a
-//! segment reads nothing; blocks are loaded through the [`BlockCache`] when they are first asked for.
+//! segment reads nothing; blocks are loaded through the [`BlockCache`] when they are first asked for, and single rows are read without
+//! their blocks until those are worth it ([`super::pages`]).
 //!
 //! Invariants: a segment answers for the columns it was written with, and with [`Column::missing_value`] for later ones; damage
 //! is a Corrupt error that names file and byte.
@@ -15,10 +16,11 @@ use arrow_buffer::Buffer;
 use mainstem_kernels::bitmap;
 
 use super::block::ColumnBlock;
-use super::cache::{BlockCache, OpenBlock};
-use super::encoding::Damage;
+use super::cache::{BlockCache, OpenBlock, OpenBlocks, Place};
+use super::encoding::{ALIGN, Damage};
 use super::file::SegmentFile;
 use super::format::{BlockRef, ColumnMeta, SegmentMeta};
+use super::pages::body_bytes;
 use crate::deletes::DeleteLog;
 use crate::disk::Disk;
 use crate::error::{Error, Result};
@@ -34,6 +36,7 @@ pub struct Segment {
     deletes: DeleteLog,
     files: Vec<(FileId, Arc<SegmentFile>)>,
     cache: Arc<BlockCache>,
+    open: Arc<OpenBlocks>,
     dropped: AtomicBool,
 }
 
@@ -54,6 +57,7 @@ impl Segment {
             deletes: DeleteLog::new(meta.rows),
             files,
             cache,
+            open: OpenBlocks::of(&meta),
             dropped: AtomicBool::new(false),
             meta,
         })
@@ -129,7 +133,7 @@ impl Segment {
     pub fn read(&self, column: &Column, rows: Range<u32>) -> Result<ArrayRef> {
         let rows = self.checked(&rows)?;
         match self.column(column)? {
-            Some(meta) => self.block(meta)?.read(rows),
+            Some(at) => self.block(at)?.read(rows),
             None => constant_array(&column.missing_value, column.data_type, rows.len()),
         }
     }
@@ -137,7 +141,10 @@ impl Segment {
     /// The rows at `offsets`, in their order, of `column`. Errors as [`Segment::read`].
     pub fn gather(&self, column: &Column, offsets: &[u32]) -> Result<ArrayRef> {
         match self.column(column)? {
-            Some(meta) => self.block(meta)?.gather(offsets),
+            Some(at) => match self.gather_pages(at, offsets)? {
+                Some(few) => Ok(few),
+                None => self.block(at)?.gather(offsets),
+            },
             None => constant_array(&column.missing_value, column.data_type, offsets.len()),
         }
     }
@@ -148,7 +155,7 @@ impl Segment {
         let rows = self.checked(&rows)?;
         debug_assert_eq!(predicate.column(), column.id);
         match self.column(column)? {
-            Some(meta) => self.block(meta)?.select(predicate, rows),
+            Some(at) => self.block(at)?.select(predicate, rows),
             None if predicate.matches(&column.missing_value) => Ok(bitmap::full(rows.len())),
             None => Ok(vec![0; bitmap::words(rows.len())]),
         }
@@ -157,7 +164,12 @@ impl Segment {
     /// Row `offset` of `column`. Errors as [`Segment::read`].
     pub fn value(&self, column: &Column, offset: u32) -> Result<Value> {
         match self.column(column)? {
-            Some(meta) => self.block(meta)?.value(offset as usize),
+            Some(at) => {
+                if let Some(block) = self.open.hold().column(at) {
+                    return block.value(offset as usize);
+                }
+                self.value_unopened(at, offset, &mut Vec::new())
+            }
             None => Ok(column.missing_value.clone()),
         }
     }
@@ -184,36 +196,68 @@ impl Segment {
         Err(Error::internal(format!("rows {rows:?} of segment {} of {}", self.meta.id, self.meta.rows)))
     }
 
-    /// What the segment has of `column`.
-    fn column(&self, column: &Column) -> Result<Option<&ColumnMeta>> {
-        match self.meta.column(column.id) {
+    /// Where in the metadata `column` is; `None` if the segment was written without it.
+    pub(super) fn column(&self, column: &Column) -> Result<Option<usize>> {
+        let at = self.meta.columns.iter().position(|c| c.id == column.id);
+        match at.and_then(|at| self.meta.columns.get(at)) {
             Some(meta) if meta.data_type.arrow() != column.data_type.arrow() => Err(Error::internal(format!(
                 "column {} is {:?}, segment {} has it as {:?}",
                 column.name, column.data_type, self.meta.id, meta.data_type
             ))),
-            found => Ok(found),
+            _ => Ok(at),
         }
     }
 
-    /// The open block of `column`.
-    pub(super) fn block(&self, column: &ColumnMeta) -> Result<Arc<ColumnBlock>> {
-        let Some(at) = &column.block else {
+    /// The metadata of the column at position `at`.
+    pub(super) fn column_meta(&self, at: usize) -> Result<&ColumnMeta> {
+        let column = self.meta.columns.get(at);
+        column.ok_or_else(|| Error::internal(format!("segment {} has no column {at}", self.meta.id)))
+    }
+
+    /// The open block of the column at position `at` of the metadata.
+    pub(super) fn block(&self, at: usize) -> Result<Arc<ColumnBlock>> {
+        if let Some(block) = self.open.column(at) {
+            return Ok(block);
+        }
+        let column = self.column_meta(at)?;
+        let Some(block) = &column.block else {
             return self.open_block(column, Buffer::from_vec(Vec::<u8>::new())).map(Arc::new);
         };
-        let load = || self.load_column(column, at).map(|block| OpenBlock::Column(Arc::new(block)));
-        match self.cache.get(at.file, at.offset, load)? {
-            OpenBlock::Column(block) if block.is(column.data_type, self.meta.rows) => Ok(block),
-            _ => Err(self.corrupt(at, Damage::new(0, "two columns claim one block"))),
-        }
+        self.cache.count_block(block.len);
+        let opened = Arc::new(self.load_column(column, block)?);
+        self.cache.put(&self.open, Place::Column(at), OpenBlock::Column(opened.clone()));
+        Ok(opened)
     }
 
-    /// The block of `column` for somebody whose own entry of the cache weighs it: taken from the cache, but not put there a
-    /// second time.
-    pub(super) fn block_aside(&self, column: &ColumnMeta) -> Result<Arc<ColumnBlock>> {
-        let Some(at) = &column.block else { return self.block(column) };
-        match self.cache.peek(at.file, at.offset) {
-            Some(_) => self.block(column),
-            None => self.load_column(column, at).map(Arc::new),
+    /// Opens `blocks`, the segment's own in the order of [`SegmentMeta::blocks`] with what stands behind them, as far as the cache has room.
+    pub(super) fn fill(&self, blocks: Vec<Vec<u8>>) -> Result<()> {
+        let columns = (0..self.meta.columns.len()).map(Place::Column);
+        let blocks =
+            columns.chain([Place::Filter]).filter_map(|place| Some((place, self.block_at(place)?))).zip(blocks);
+        for ((place, at), bytes) in blocks {
+            let body = body_bytes(at.len).filter(|body| *body <= bytes.len());
+            let (Some(body), true) = (body, self.cache.has_room(at.len)) else { return Ok(()) };
+            let mut bytes = Buffer::from_vec(bytes);
+            if bytes.as_ptr().align_offset(ALIGN) != 0 {
+                bytes = Buffer::from(bytes.as_slice());
+            }
+            let body = bytes.slice_with_length(0, body);
+            let block = match place {
+                Place::Column(position) => {
+                    OpenBlock::Column(Arc::new(self.open_block(self.column_meta(position)?, body)?))
+                }
+                Place::Filter => OpenBlock::Filter(Arc::new(self.open_filter(at, &body)?)),
+            };
+            self.cache.put(&self.open, place, block);
+        }
+        Ok(())
+    }
+
+    /// Where the block for `place` is, if there is one.
+    fn block_at(&self, place: Place) -> Option<&BlockRef> {
+        match place {
+            Place::Column(at) => self.meta.columns.get(at)?.block.as_ref(),
+            Place::Filter => self.meta.key_filter.as_ref(),
         }
     }
 
@@ -222,7 +266,7 @@ impl Segment {
         self.open_block(column, self.file(at)?.read_block(at)?)
     }
 
-    fn open_block(&self, column: &ColumnMeta, body: Buffer) -> Result<ColumnBlock> {
+    pub(super) fn open_block(&self, column: &ColumnMeta, body: Buffer) -> Result<ColumnBlock> {
         ColumnBlock::open(column.data_type, self.meta.rows, column.null_count, &column.encoding, body).map_err(
             |damage| match &column.block {
                 Some(at) => self.corrupt(at, damage),
@@ -242,6 +286,11 @@ impl Segment {
         &self.cache
     }
 
+    /// Its blocks that are open.
+    pub(super) fn open_blocks(&self) -> &Arc<OpenBlocks> {
+        &self.open
+    }
+
     /// Its files.
     pub(super) fn files(&self) -> &[(FileId, Arc<SegmentFile>)] {
         &self.files
@@ -250,5 +299,11 @@ impl Segment {
     /// The error for `damage` in `block`.
     pub(super) fn corrupt(&self, block: &BlockRef, damage: Damage) -> Error {
         Error::corrupt(super::segment_path(block.file), block.offset + damage.at as u64, damage.what)
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        self.cache.forget(&self.open);
     }
 }

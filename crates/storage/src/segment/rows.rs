@@ -1,50 +1,20 @@
-//! Single rows of a segment: all columns of one row, without a look into the cache for each.
+//! Single rows of a segment.
 //!
-//! Comes in: columns and a row. Goes out: values. The open blocks of a segment are kept together, as one entry of the cache that
-//! weighs as much as all of them, and are not put there a second time; a column is opened when it is first asked for. Between the
-//! columns of a row there is then nothing but loads, so that the misses of one do not wait for those of another.
+//! Comes in: columns and a row. Goes out: values. What is open is held still for the whole row: between its columns there is nothing but
+//! loads, so that the misses of one do not wait for those of another. Columns that are not open are read from the pages where the row
+//! lies, one by one, until they are worth being opened ([`super::pages`]).
 
-use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use arrow_array::ArrayRef;
 
-use mainstem_kernels::filter::BlockedBloom;
-
-use super::block::ColumnBlock;
-use super::cache::OpenBlock;
-use super::format::{ColumnMeta, SegmentMeta};
+use super::cache::Place;
+use super::encoding::{Encoding, SingleRows};
+use super::format::ColumnMeta;
+use super::pages::PagedBlock;
 use super::reader::Segment;
-use crate::error::{Error, Result};
-use crate::row::Value;
-use crate::row::key::KeyCodec;
-use crate::schema::{Column, TableSchema};
-
-/// Set in the offset under which the cache has the open columns of a segment: no block stands there.
-const NO_BLOCK: u64 = 1 << 63;
-
-/// The open columns of one segment, in the order of its metadata, and its key filter.
-#[derive(Debug)]
-pub(crate) struct OpenColumns {
-    slots: Box<[OnceLock<Arc<ColumnBlock>>]>,
-    filter: OnceLock<Arc<BlockedBloom>>,
-    bytes: usize,
-}
-
-impl OpenColumns {
-    fn of(meta: &SegmentMeta) -> Self {
-        // Blocks are about as large in memory as on disk.
-        let bytes: u64 = meta.blocks().map(|block| block.len).sum();
-        Self {
-            slots: meta.columns.iter().map(|_| OnceLock::new()).collect(),
-            filter: OnceLock::new(),
-            bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
-        }
-    }
-
-    /// Bytes that it may keep in memory.
-    pub(super) fn memory(&self) -> usize {
-        self.bytes.saturating_add(self.slots.len() * size_of::<OnceLock<Arc<ColumnBlock>>>())
-    }
-}
+use crate::error::Result;
+use crate::limits;
+use crate::row::{Value, array_of};
+use crate::schema::Column;
 
 impl Segment {
     /// Appends the values of `columns` in row `offset` to `out`.
@@ -57,77 +27,73 @@ impl Segment {
         offset: u32,
         out: &mut Vec<Value>,
     ) -> Result<()> {
-        let Some(open) = self.open_columns()? else {
-            for column in columns {
-                out.push(self.value(column, offset)?);
-            }
-            return Ok(());
-        };
-        let of_segment = &self.meta().columns;
-        for (at, column) in columns.enumerate() {
+        let (base, of_segment) = (out.len(), &self.meta().columns);
+        let mut unopened = Vec::new();
+        let open = self.open_blocks().hold();
+        for (number, column) in columns.enumerate() {
             // Mostly the columns of the table in their order.
-            let here = of_segment.get(at).is_some_and(|c| c.id == column.id);
-            let place = if here { Some(at) } else { of_segment.iter().position(|c| c.id == column.id) };
-            let Some((slot, meta)) = place.and_then(|at| Some((open.slots.get(at)?, of_segment.get(at)?))) else {
+            let here = of_segment.get(number).is_some_and(|c| c.id == column.id && c.data_type == column.data_type);
+            let place = if here { Some(number) } else { self.column(column)? };
+            let Some(at) = place else {
                 out.push(column.missing_value.clone());
                 continue;
             };
-            if meta.data_type == column.data_type || meta.data_type.arrow() == column.data_type.arrow() {
-                out.push(self.opened(slot, meta)?.value(offset as usize)?);
-            } else {
-                return Err(Error::internal(format!(
-                    "column {} of segment {} has another type",
-                    column.name,
-                    self.id()
-                )));
+            match open.column(at) {
+                Some(block) => out.push(block.value(offset as usize)?),
+                None => {
+                    unopened.push((base + number, at));
+                    out.push(Value::Null);
+                }
+            }
+        }
+        drop(open);
+        let mut pages = Vec::new();
+        for (number, at) in unopened {
+            if let Some(value) = out.get_mut(number) {
+                *value = self.value_unopened(at, offset, &mut pages)?;
             }
         }
         Ok(())
     }
 
-    /// The rows whose encoded key, that of the table's order, is `key`, deleted ones included; `hash` gives its hash. As
-    /// [`Segment::find_key`] behind [`Segment::may_contain_key`], with one look into the cache for both.
-    ///
-    /// # Errors
-    /// As [`Segment::find_key`].
-    pub fn probe_key(&self, schema: &TableSchema, key: &[u8], hash: impl FnOnce() -> u64) -> Result<Range<u32>> {
-        let meta = self.meta();
-        if meta.key_bounds.as_ref().is_some_and(|bounds| key < &*bounds.min || key > &*bounds.max) {
-            return Ok(0..0);
-        }
-        let Some(open) = self.open_columns()? else { return self.find_key(schema, key) };
-        if meta.key_filter.is_some() {
-            let filter = match open.filter.get() {
-                Some(filter) => Some(filter),
-                None => self.key_filter()?.map(|filter| open.filter.get_or_init(|| filter)),
-            };
-            if filter.is_some_and(|filter| !filter.may_contain(hash())) {
-                return Ok(0..0);
+    /// Row `offset` of the column at position `at`, which was not open; `pages` is for pages.
+    pub(super) fn value_unopened(&self, at: usize, offset: u32, pages: &mut Vec<u8>) -> Result<Value> {
+        let column = self.column_meta(at)?;
+        let place = Place::Column(at);
+        match (&column.block, &column.encoding) {
+            (None, Encoding::Constant { value }) if offset < self.rows() => Ok(value.clone()),
+            (Some(block), _) if !self.is_worth_opening(place, block) => {
+                self.single_rows(column).value(&mut PagedBlock::new(self, place, block, pages), offset as usize)
             }
+            _ => self.block(at)?.value(offset as usize),
         }
-        let values = KeyCodec::new(schema, &schema.sort_key).decode(key)?;
-        self.equal_rows(schema, &values, |at| match (open.slots.get(at), meta.columns.get(at)) {
-            (Some(slot), Some(column)) => self.opened(slot, column),
-            _ => Err(Error::internal(format!("segment {} lacks a key column", self.id()))),
-        })
     }
 
-    /// The block of `column`, which `slot` keeps.
-    fn opened<'o>(&self, slot: &'o OnceLock<Arc<ColumnBlock>>, column: &ColumnMeta) -> Result<&'o Arc<ColumnBlock>> {
-        if let Some(block) = slot.get() {
-            return Ok(block);
+    /// The rows at `offsets` of the column at position `at`, if they are so few, and the block is not open, that it is not opened for them.
+    pub(super) fn gather_pages(&self, at: usize, offsets: &[u32]) -> Result<Option<ArrayRef>> {
+        let column = self.column_meta(at)?;
+        let Some(block) = &column.block else { return Ok(None) };
+        if offsets.len() > limits::GATHER_PAGES_MAX
+            || self.is_worth_opening(Place::Column(at), block)
+            || self.open_blocks().hold().column(at).is_some()
+        {
+            return Ok(None);
         }
-        let block = self.block_aside(column)?;
-        Ok(slot.get_or_init(|| block))
+        let mut pages = Vec::new();
+        let mut source = PagedBlock::new(self, Place::Column(at), block, &mut pages);
+        let single = self.single_rows(column);
+        let values = offsets.iter().map(|offset| single.value(&mut source, *offset as usize));
+        let values = values.collect::<Result<Vec<_>>>()?;
+        array_of(values.iter(), column.data_type).map(Some)
     }
 
-    /// The open columns from the cache; `None` for a segment without a block.
-    fn open_columns(&self) -> Result<Option<Arc<OpenColumns>>> {
-        let Some((file, _)) = self.files().first() else { return Ok(None) };
-        let make = || Ok(OpenBlock::Columns(Arc::new(OpenColumns::of(self.meta()))));
-        match self.cache().get(*file, NO_BLOCK | self.id().0, make)? {
-            OpenBlock::Columns(open) if open.slots.len() == self.meta().columns.len() => Ok(Some(open)),
-            _ => Err(Error::internal(format!("another block stands for the columns of segment {}", self.id()))),
+    /// What there is to know of `column` for reading single rows of it.
+    pub(super) fn single_rows<'a>(&self, column: &'a ColumnMeta) -> SingleRows<'a> {
+        SingleRows {
+            data_type: column.data_type,
+            rows: self.rows() as usize,
+            null_count: column.null_count as usize,
+            encoding: &column.encoding,
         }
     }
 }

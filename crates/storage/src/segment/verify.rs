@@ -39,16 +39,7 @@ impl Segment {
     fn fresh_block(&self, column: &ColumnMeta) -> Result<ColumnBlock> {
         match &column.block {
             Some(at) => self.load_column(column, at),
-            None => self.block(column).and_then(|_| {
-                ColumnBlock::open(
-                    column.data_type,
-                    self.rows(),
-                    column.null_count,
-                    &column.encoding,
-                    Vec::<u8>::new().into(),
-                )
-                .map_err(|damage| Error::internal(damage.what))
-            }),
+            None => self.open_block(column, Vec::<u8>::new().into()),
         }
     }
 

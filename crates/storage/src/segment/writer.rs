@@ -4,7 +4,7 @@
 //! the folder, and the [`SegmentMeta`] that finds it again.
 //!
 //! 1. Keys are encoded; those of a sort key must ascend; bounds and filter come from them.
-//! 2. Each column is encoded and appended with its checksum, then the filter, then the footer.
+//! 2. Each column is encoded and appended with its checksums, then the filter, then the footer.
 //! 3. The file, written under a temporary name, is synced and renamed.
 //!
 //! It does not own: which rows go where (load, merge), ids, the record that makes the segment true.
@@ -14,9 +14,12 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef};
 use mainstem_kernels::filter::BlockedBloom;
 
+use super::cache::BlockCache;
 use super::encoding::{begin_section, encode};
 use super::file::segment_path;
 use super::format::{self, BlockRef, ColumnMeta, SegmentMeta};
+use super::pages;
+use super::reader::Segment;
 use super::zone;
 use crate::disk::{Disk, DiskFile};
 use crate::error::{Error, Result};
@@ -40,10 +43,43 @@ pub fn write_segment(
     schema: &TableSchema,
     columns: &[ArrayRef],
 ) -> Result<SegmentMeta> {
+    write_aside(disk, id, file, schema, columns, 0).map(|(meta, _)| meta)
+}
+
+/// As [`write_segment`], and opens the segment. Its blocks stay open as far as the cache has room for them: what is merged is mostly
+/// what is in use, and need not be read again.
+///
+/// # Errors
+/// As [`write_segment`].
+pub fn create_segment(
+    disk: &Arc<dyn Disk>,
+    cache: &Arc<BlockCache>,
+    id: ContainerId,
+    file: FileId,
+    schema: &TableSchema,
+    columns: &[ArrayRef],
+) -> Result<Arc<Segment>> {
+    let (meta, blocks) = write_aside(disk, id, file, schema, columns, limits::WRITTEN_BLOCKS_KEPT_BYTES)?;
+    let segment = Segment::open(meta, disk.clone(), cache.clone());
+    segment.drop_when_unreferenced();
+    segment.fill(blocks)?;
+    Ok(segment)
+}
+
+/// Writes, and returns the first blocks, up to `kept_bytes` of them, beside their metadata, in the order of [`SegmentMeta::blocks`].
+fn write_aside(
+    disk: &Arc<dyn Disk>,
+    id: ContainerId,
+    file: FileId,
+    schema: &TableSchema,
+    columns: &[ArrayRef],
+    kept_bytes: usize,
+) -> Result<(SegmentMeta, Vec<Vec<u8>>)> {
     let rows = check(schema, columns)?;
     let path = segment_path(file);
     let unfinished = format!("{path}.tmp");
-    let mut out = Output { disk, path: &unfinished, id: file, container: id, file: None, at: 0 };
+    let mut out =
+        Output { disk, path: &unfinished, id: file, container: id, file: None, at: 0, blocks: Vec::new(), kept_bytes };
     let written = write_blocks(&mut out, schema, columns, rows).and_then(|meta| {
         if out.finish(&meta)? {
             disk.rename(&unfinished, &path)?;
@@ -54,7 +90,7 @@ pub fn write_segment(
         // What cannot be removed now is an orphan that the next start removes; the first error is the one to tell.
         let _ = disk.remove(&unfinished);
     }
-    written
+    written.map(|meta| (meta, out.blocks))
 }
 
 /// The most rows, of the first ones of `columns`, whose texts fit one segment: at least 1. A caller cuts its output there, so that
@@ -162,10 +198,14 @@ struct Output<'a> {
     container: ContainerId,
     file: Option<Arc<dyn DiskFile>>,
     at: u64,
+    /// The first that were written.
+    blocks: Vec<Vec<u8>>,
+    /// Bytes that there may be more of them.
+    kept_bytes: usize,
 }
 
 impl Output<'_> {
-    /// Appends a block with its checksum.
+    /// Appends a block with its checksums.
     fn block(&mut self, mut body: Vec<u8>) -> Result<BlockRef> {
         let file = match &self.file {
             Some(file) => file,
@@ -177,13 +217,16 @@ impl Output<'_> {
                 file
             }
         };
-        let checksum = crc32c::crc32c(&body);
-        body.extend_from_slice(&checksum.to_le_bytes());
+        let checksum = pages::seal(&mut body);
         let block = BlockRef { file: self.id, offset: self.at, len: body.len() as u64, checksum };
         // Blocks begin at section boundaries too, so that a mapped file could be used in place.
         begin_section(&mut body);
         file.append(&body)?;
         self.at += body.len() as u64;
+        self.kept_bytes = self.kept_bytes.saturating_sub(body.len());
+        if self.kept_bytes > 0 {
+            self.blocks.push(body);
+        }
         Ok(block)
     }
 

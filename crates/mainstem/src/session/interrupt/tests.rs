@@ -3,6 +3,7 @@
 use datafusion::logical_expr::{LogicalPlanBuilder, lit};
 use datafusion::optimizer::OptimizerContext;
 use datafusion::physical_plan::empty::EmptyExec;
+use mainstem_storage::database::Database;
 use mainstem_storage::settings::OpenOptions;
 
 use super::*;
@@ -15,7 +16,7 @@ fn code<T>(result: Result<T>) -> &'static str {
 
 #[test]
 fn no_rule_is_begun_after_the_statement_was_canceled() {
-    let mut state = template(&OpenOptions::default(), 1).unwrap();
+    let mut state = template(&Database::in_memory(OpenOptions::default()).unwrap(), 1).unwrap();
     let (interruption, interrupts) = (Interruption::default(), Interrupts::default());
     state.config_mut().options_mut().extensions.insert(interruption.clone());
     let plan = LogicalPlanBuilder::empty(true).project([lit(1)]).unwrap().build().unwrap();

@@ -4,10 +4,11 @@
 //! background to do about it. `demand` decides, `tail` is about the log's tail. It does not own: the work (`background`).
 
 mod demand;
+mod lending;
 mod tail;
 
 pub use demand::{Demand, Filled};
-
+pub use lending::QueryMemory;
 pub(super) use tail::TailGauge;
 
 use std::sync::Arc;
@@ -81,6 +82,7 @@ impl Engine {
         let logs = parts.map(|part| part.segment.deletes().memory_bytes() as u64).sum();
         self.memory.note(MemoryKind::DeleteLogs, logs);
         self.memory.note(MemoryKind::Forwarding, self.forwardings.memory_bytes() as u64);
+        self.lend_to_cache();
         self.memory.note(MemoryKind::BlockCache, self.cache.stats().bytes);
     }
 

@@ -56,20 +56,9 @@ impl Frame {
         reference: i128,
         width: u8,
     ) -> Result<Self, Damage> {
-        fn greatest_code<N: Integer>(reference: i128, width: u32) -> Option<u64> {
-            if width > N::WIDTH_MAX {
-                return None;
-            }
-            let room = N::GREATEST.wide().checked_sub(N::narrow(reference)?.wide());
-            Some(room.map_or(u64::MAX, |room| u64::try_from(room).unwrap_or(u64::MAX)))
-        }
         let width = u32::from(width);
         let at = sections.position();
-        let greatest = dispatch_integer!(data_type, N => greatest_code::<N>(reference, width), else => None)
-            .ok_or_else(|| Damage::new(at, "a frame of reference that its type cannot have"))?;
-        if data_type == DataType::Boolean && (reference, width) != (0, 1) {
-            return Err(Damage::new(at, "booleans that are no bitmap"));
-        }
+        let greatest = greatest_code(data_type, reference, width).map_err(|what| Damage::new(at, what))?;
         let packed = sections.take(bitpack::packed_bytes(rows, width))?;
         if !codes_upto(&packed, width, rows, greatest) {
             return Err(Damage::new(at, "a code beyond the range of its type"));
@@ -122,12 +111,7 @@ impl Frame {
 
     /// Value `i`, NULL or not.
     pub fn value(&self, data_type: DataType, i: usize) -> Value {
-        let wide = self.reference.wrapping_add(i128::from(bitpack::get(&self.packed, self.width, i)));
-        match data_type {
-            DataType::Boolean => Value::Boolean(wide != 0),
-            DataType::Decimal { .. } => Value::Decimal(wide),
-            _ => Value::Int(wide as i64),
-        }
+        decoded(data_type, self.reference, bitpack::get(&self.packed, self.width, i))
     }
 
     /// Of the ascending values `rows`: where those equal to `value` begin and end.
@@ -158,6 +142,47 @@ impl Frame {
             N => on_codes(&Condition::<N>::of(predicate)?, self.reference),
             else => return Err(wrong_type(data_type, "a frame of reference")));
         Ok(select_codes(&self.packed, self.width, rows.start, rows.len(), &condition))
+    }
+}
+
+/// The greatest code that `data_type` allows over `reference`, or what is wrong with the frame.
+fn greatest_code(data_type: DataType, reference: i128, width: u32) -> Result<u64, &'static str> {
+    fn of<N: Integer>(reference: i128, width: u32) -> Option<u64> {
+        if width > N::WIDTH_MAX {
+            return None;
+        }
+        let room = N::GREATEST.wide().checked_sub(N::narrow(reference)?.wide());
+        Some(room.map_or(u64::MAX, |room| u64::try_from(room).unwrap_or(u64::MAX)))
+    }
+    let greatest = dispatch_integer!(data_type, N => of::<N>(reference, width), else => None);
+    let greatest = greatest.ok_or("a frame of reference that its type cannot have")?;
+    if data_type == DataType::Boolean && (reference, width) != (0, 1) {
+        return Err("booleans that are no bitmap");
+    }
+    Ok(greatest)
+}
+
+fn decoded(data_type: DataType, reference: i128, code: u64) -> Value {
+    let wide = reference.wrapping_add(i128::from(code));
+    match data_type {
+        DataType::Boolean => Value::Boolean(wide != 0),
+        DataType::Decimal { .. } => Value::Decimal(wide),
+        _ => Value::Int(wide as i64),
+    }
+}
+
+/// The value of `code`, one of `width` bits over `reference` in the section that begins at byte `at`.
+pub(crate) fn value_of(
+    data_type: DataType,
+    reference: i128,
+    width: u32,
+    code: u64,
+    at: usize,
+) -> Result<Value, Damage> {
+    match greatest_code(data_type, reference, width) {
+        Ok(greatest) if code <= greatest => Ok(decoded(data_type, reference, code)),
+        Ok(_) => Err(Damage::new(at, "a code beyond the range of its type")),
+        Err(what) => Err(Damage::new(at, what)),
     }
 }
 

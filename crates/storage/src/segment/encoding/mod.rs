@@ -9,7 +9,8 @@
 //!    encodings, and among the types, is made once per call.
 //!
 //! One file per encoding, all of one shape: `open`, `read`, `gather`, `value`, `equal_range`, `select`, and functions that
-//! give the encoded size and encode. `native` has the number types, `condition` translates predicates.
+//! give the encoded size and encode. `native` has the number types, `condition` translates predicates, `single` reads one row from
+//! the few bytes that it is in.
 //!
 //! Invariants: an open encoding answers for each row below its row count without a panic, whatever bytes it came from. NULLs
 //! are the block's matter: here a NULL slot has some value.
@@ -24,6 +25,7 @@ mod constant;
 mod frame;
 mod dictionary;
 mod choose;
+mod single;
 
 use std::ops::Range;
 
@@ -36,7 +38,9 @@ use crate::row::Value;
 use crate::schema::DataType;
 
 pub(crate) use choose::encode;
-pub(crate) use sections::{Damage, Sections, begin_section};
+pub(crate) use native::wide_value;
+pub(crate) use sections::{ALIGN, Damage, Sections, begin_section};
+pub(crate) use single::{SingleRows, Source};
 
 /// How a column's values are stored, with what a reader has to know before it sees the bytes.
 #[derive(Clone, Debug, PartialEq)]

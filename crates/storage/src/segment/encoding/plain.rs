@@ -1,6 +1,7 @@
 //! Plain: the values as they are. Numbers at full width; text and bytes as bit-packed lengths and one heap.
 //!
-//! Sections: numbers: the values. Text and bytes: lengths (packed at `length_width` bits), heap. NULL slots hold 0 or nothing.
+//! Sections: numbers: the values. Text and bytes: lengths (packed at `length_width` bits), where in the heap each group of [`GROUP`] values
+//! but the first begins, heap. NULL slots hold 0 or nothing.
 //! In memory text and bytes are Arrow view arrays onto the heap, made once when the block is opened; reading a range is a slice.
 //! A dictionary keeps its values in this form too.
 
@@ -53,14 +54,25 @@ macro_rules! each {
     };
 }
 
+/// Values of a group of texts: to find one of them, its group's lengths are added up, a kilobyte at most; and to say where a group
+/// begins takes a bit for each eight values.
+pub(crate) const GROUP: usize = 256;
+
+/// Groups of `count` texts besides the first.
+pub(crate) fn groups_after_first(count: usize) -> usize {
+    count.saturating_sub(1) / GROUP
+}
+
 /// Bytes that `count` numbers take.
 pub(crate) fn number_bytes<N: Native>(count: usize) -> usize {
     count * size_of::<N>()
 }
 
-/// Bytes that texts take: their packed lengths and the heap.
+/// Bytes that texts take: their packed lengths, the beginnings of groups and the heap.
 pub(crate) fn text_bytes(count: usize, length_max: usize, heap: usize) -> usize {
-    padded(bitpack::packed_bytes(count, bitpack::bits_needed(length_max as u64))) + heap
+    padded(bitpack::packed_bytes(count, bitpack::bits_needed(length_max as u64)))
+        + padded(groups_after_first(count) * size_of::<u32>())
+        + heap
 }
 
 /// Appends the section of `values`.
@@ -75,6 +87,12 @@ pub(crate) fn encode_texts(values: &[&[u8]], body: &mut Vec<u8>) -> u8 {
     let width = bitpack::bits_needed(lengths.iter().copied().max().unwrap_or(0));
     begin_section(body);
     bitpack::pack(&lengths, width, body);
+    begin_section(body);
+    let mut begin = 0;
+    for group in lengths.chunks(GROUP).take(groups_after_first(lengths.len())) {
+        begin += group.iter().sum::<u64>();
+        body.extend_from_slice(&(begin as u32).to_le_bytes());
+    }
     begin_section(body);
     body.reserve(values.iter().map(|v| v.len()).sum());
     for value in values {
@@ -129,6 +147,7 @@ impl Plain {
         let mut lengths = vec![0u32; count];
         bitpack::unpack_u32(&packed, width, 0, &mut lengths);
         let at = sections.position();
+        let groups = sections.take(groups_after_first(count) * size_of::<u32>())?;
         let heap = sections.rest();
         let mut offsets = Vec::with_capacity(count + 1);
         let mut end = 0u64;
@@ -139,6 +158,10 @@ impl Plain {
         }
         if end != heap.len() as u64 {
             return Err(Damage::new(at, format!("lengths add up to {end} bytes, the heap has {}", heap.len())));
+        }
+        let begins = offsets.iter().skip(GROUP).step_by(GROUP).map(|begin| begin.cast_unsigned().to_le_bytes());
+        if !groups.as_chunks().0.iter().copied().eq(begins.take(groups_after_first(count))) {
+            return Err(Damage::new(at, "the beginnings of groups disagree with the lengths"));
         }
         let offsets = OffsetBuffer::new(offsets.into());
         let damaged = |e: arrow_schema::ArrowError| Damage::new(at, e.to_string());

@@ -174,6 +174,7 @@ fn check(data_type: DataType, values: &[Value], constants: &[Value]) {
     for (row, value) in values.iter().enumerate() {
         assert_eq!(segment.value(column, row as u32).unwrap(), *value);
     }
+    super::pages::check_pages(&segment, 0, values);
     check_zone(&segment, values);
     segment.read(column, 0..rows + 1).unwrap_err();
     segment.gather(column, &[rows]).unwrap_err();

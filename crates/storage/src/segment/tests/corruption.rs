@@ -11,6 +11,8 @@ use crate::predicate::{CompareOp, Predicate};
 use crate::row::Value;
 use crate::row::key::{KeyCodec, hash_key};
 use crate::schema::{DataType, TableSchema};
+use crate::segment::cache::Place;
+use crate::segment::pages::{PagedBlock, body_bytes, seal};
 use crate::segment::{BlockCache, Encoding, Segment, SegmentMeta};
 
 const PATH: &str = "data/0000000005.seg";
@@ -150,13 +152,15 @@ fn nonsense_with_a_right_checksum_never_panics() {
     let mut refused = 0;
     for (c, column) in schema.columns.iter().enumerate() {
         let Some(block) = meta.columns[c].block else { continue };
-        let (start, end) = (block.offset as usize, (block.offset + block.len) as usize - 4);
+        let start = block.offset as usize;
+        let end = start + body_bytes(block.len).unwrap();
         for at in start..end {
             for value in [0, 0xff, whole[at] ^ 1, whole[at] ^ 0x80] {
                 let mut bytes = whole.clone();
                 bytes[at] = value;
-                let checksum = crc32c::crc32c(&bytes[start..end]);
-                bytes[end..end + 4].copy_from_slice(&checksum.to_le_bytes());
+                let mut sealed = bytes[start..end].to_vec();
+                let checksum = seal(&mut sealed);
+                bytes[start..start + sealed.len()].copy_from_slice(&sealed);
                 memory.put(PATH, bytes);
                 let mut meta = meta.clone();
                 meta.columns[c].block.as_mut().unwrap().checksum = checksum;
@@ -168,6 +172,17 @@ fn nonsense_with_a_right_checksum_never_panics() {
                     segment.gather(column, &(0..90).collect::<Vec<_>>())?;
                     (0..90).try_for_each(|row| segment.value(column, row).map(drop))
                 });
+                // What pages say of single rows, damage in others or not.
+                let single = segment.single_rows(&meta.columns[c]);
+                let (mut pages, at) = (Vec::new(), meta.columns[c].block.as_ref().unwrap());
+                let mut source = PagedBlock::new(&segment, Place::Column(c), at, &mut pages);
+                for row in 0..90 {
+                    match (single.value(&mut source, row), all.is_ok()) {
+                        (Ok(value), true) => assert_eq!(value, segment.value(column, row as u32).unwrap()),
+                        (Ok(_), false) => {}
+                        (Err(e), _) => assert_eq!((e.kind(), all.is_err()), (ErrorKind::Corrupt, true), "{e}"),
+                    }
+                }
                 if let Err(e) = all {
                     assert_eq!(e.kind(), ErrorKind::Corrupt, "{e}");
                     refused += 1;
@@ -211,6 +226,15 @@ fn wrong_parameters_never_panic() {
                     let all = segment.read(column, 0..rows).and_then(|_| segment.value(column, rows - 1));
                     if let Err(e) = all {
                         assert_eq!(e.kind(), ErrorKind::Corrupt, "{e}");
+                    }
+                    let Some(at) = &meta.columns[c].block else { continue };
+                    let single = segment.single_rows(&meta.columns[c]);
+                    let mut pages = Vec::new();
+                    let mut source = PagedBlock::new(&segment, Place::Column(c), at, &mut pages);
+                    for row in [0, rows as usize / 2, rows as usize - 1] {
+                        if let Err(e) = single.value(&mut source, row) {
+                            assert_eq!(e.kind(), ErrorKind::Corrupt, "{e}");
+                        }
                     }
                 }
             }

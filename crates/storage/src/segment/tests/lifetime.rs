@@ -79,8 +79,8 @@ fn the_cache_keeps_its_bound_and_counts() {
         segment.value(&schema.columns[0], 1).unwrap();
     }
     let stats = cache.stats();
-    assert_eq!(stats.hits + stats.misses, 20 * 9);
-    assert!(stats.hits >= 19 && stats.misses >= 8 * 10, "{stats:?}");
+    // Hits are what is left of the 180.
+    assert!((80..=161).contains(&stats.blocks_read), "{stats:?}");
     // A block larger than the cache is read and not kept.
     let tiny = BlockCache::new(100);
     let segment = Segment::open(segment.meta().clone(), disk, Arc::clone(&tiny));
@@ -187,8 +187,8 @@ fn readers_of_many_threads_share_a_small_cache() {
             });
         }
     });
-    let stats = cache.stats();
-    assert_eq!(stats.hits + stats.misses, 1200);
+    let read = cache.stats().blocks_read;
+    assert!((6..=1200).contains(&read), "{read} blocks");
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn the_columns_of_rows_are_in_the_cache_once() {
     }
     // What a scan has put there is taken from there.
     segment.read(&schema.columns[0], 0..1000).unwrap();
-    let misses = segment.cache().stats().misses;
+    let read = segment.cache().stats().blocks_read;
     segment.read(&schema.columns[0], 0..1000).unwrap();
-    assert_eq!(segment.cache().stats().misses, misses);
+    assert_eq!(segment.cache().stats().blocks_read, read);
 }

@@ -4,6 +4,7 @@ mod conformance;
 mod corruption;
 mod keys;
 mod lifetime;
+mod pages;
 
 use std::sync::Arc;
 

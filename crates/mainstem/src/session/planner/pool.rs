@@ -1,0 +1,79 @@
+//! The memory pool of queries, which tells the storage what they take: what they leave is lent to the block cache.
+//!
+//! It does not own: who gets how much (the pool behind it), what the cache then evicts.
+
+use std::fmt::{Display, Formatter};
+
+use datafusion::common::Result;
+use datafusion::execution::memory_pool::{FairSpillPool, MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
+use mainstem_storage::commit::QueryMemory;
+
+/// A [`FairSpillPool`] whose sum is noted whenever it changes.
+#[derive(Debug)]
+pub(super) struct NotedPool {
+    pool: FairSpillPool,
+    memory: QueryMemory,
+}
+
+impl NotedPool {
+    /// A pool of `bytes_max` bytes, noted in `memory`.
+    pub fn new(bytes_max: usize, memory: QueryMemory) -> Self {
+        Self { pool: FairSpillPool::new(bytes_max), memory }
+    }
+
+    fn note(&self) {
+        let mut bytes = self.pool.reserved();
+        loop {
+            self.memory.note(bytes as u64);
+            // Another thread may have noted an older sum after a newer one.
+            match self.pool.reserved() {
+                now if now == bytes => return,
+                now => bytes = now,
+            }
+        }
+    }
+}
+
+impl Display for NotedPool {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        Display::fmt(&self.pool, f)
+    }
+}
+
+impl MemoryPool for NotedPool {
+    fn name(&self) -> &str {
+        self.pool.name()
+    }
+
+    fn register(&self, consumer: &MemoryConsumer) {
+        self.pool.register(consumer);
+    }
+
+    fn unregister(&self, consumer: &MemoryConsumer) {
+        self.pool.unregister(consumer);
+    }
+
+    fn grow(&self, reservation: &MemoryReservation, additional: usize) {
+        self.pool.grow(reservation, additional);
+        self.note();
+    }
+
+    fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
+        self.pool.shrink(reservation, shrink);
+        self.note();
+    }
+
+    fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
+        self.pool.try_grow(reservation, additional)?;
+        self.note();
+        Ok(())
+    }
+
+    fn reserved(&self) -> usize {
+        self.pool.reserved()
+    }
+
+    fn memory_limit(&self) -> MemoryLimit {
+        self.pool.memory_limit()
+    }
+}
