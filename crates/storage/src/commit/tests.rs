@@ -167,6 +167,24 @@ fn deltas_are_counted_by_who_can_let_go_of_them() {
     assert_eq!(counted(), [0, 0, 0]);
 }
 
+/// What queries leave is lent to the block cache, and free again as soon as they want it.
+#[test]
+fn the_cache_borrows_what_queries_leave() {
+    let table = table(100);
+    let engine = table.db.engine();
+    let share = engine.memory.share(MemoryKind::Queries);
+    let both = share + engine.memory.share(MemoryKind::BlockCache);
+    engine.measure_memory();
+    assert_eq!(engine.cache.bytes_max(), both);
+    for bytes in [1 << 20, share, share + 5, 7] {
+        engine.query_memory().note(bytes);
+        let bound = engine.cache.bytes_max();
+        assert!(bound + bytes.min(share) <= both, "{bound} while queries take {bytes}");
+        engine.measure_memory();
+        assert_eq!(engine.cache.bytes_max(), both - bytes.min(share));
+    }
+}
+
 #[test]
 fn the_oldest_rows_of_the_log_are_those_of_a_delta_that_is_there() {
     let disk = Arc::new(MemDisk::new());

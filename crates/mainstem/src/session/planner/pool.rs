@@ -77,3 +77,32 @@ impl MemoryPool for NotedPool {
         self.pool.memory_limit()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+    use mainstem_storage::database::Database;
+    use mainstem_storage::memory::MemoryKind;
+    use mainstem_storage::settings::OpenOptions;
+
+    use super::*;
+    use crate::session::template;
+
+    #[test]
+    fn the_storage_knows_what_queries_take() {
+        let storage = Database::in_memory(OpenOptions::default()).unwrap();
+        let pool = template(&storage, 1).unwrap().runtime_env().memory_pool.clone();
+        let of = |kind| storage.memory().into_iter().find(|status| status.kind == kind).unwrap();
+        let free = of(MemoryKind::BlockCache).limit;
+        let reservation = MemoryConsumer::new("a query").register(&pool);
+        reservation.try_grow(3 << 20).unwrap();
+        reservation.grow(1 << 20);
+        assert_eq!(of(MemoryKind::Queries).bytes, 4 << 20);
+        assert_eq!(of(MemoryKind::BlockCache).limit, free - (4 << 20));
+        reservation.shrink(1 << 20);
+        assert_eq!(of(MemoryKind::BlockCache).limit, free - (3 << 20));
+        drop(reservation);
+        assert_eq!((of(MemoryKind::Queries).bytes, of(MemoryKind::BlockCache).limit), (0, free));
+    }
+}

@@ -1,7 +1,7 @@
 //! Back-pressure: writers wait, holding no lock, while merges have too many frozen deltas to work off (contract 8).
 //!
 //! Comes in: what is counted and measured, and what came of merges. Goes out: writers that wait or fail, and what there is for the
-//! background to do about it. `demand` decides, `tail` is about the log's tail. It does not own: the work (`background`).
+//! background to do about it. `demand` decides, `tail` is about the log's tail, `lending` about what queries leave. It does not own: the work (`background`).
 
 mod demand;
 mod lending;

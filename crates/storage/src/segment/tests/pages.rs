@@ -46,7 +46,7 @@ fn codes_of_every_width_across_pages() {
     for bits in 1..=63 {
         for nulls in [false, true] {
             let value = |i: usize| match i {
-                _ if nulls && mixed(i) % 7 == 0 => Value::Null,
+                _ if nulls && mixed(i).is_multiple_of(7) => Value::Null,
                 1 => Value::Int(0),
                 2 => Value::Int(((1u64 << bits) - 1) as i64),
                 _ => Value::Int((mixed(i) >> (64 - bits)) as i64),
@@ -54,7 +54,7 @@ fn codes_of_every_width_across_pages() {
             let values: Vec<Value> = (0..rows / (bits / 8 + 1)).map(value).collect();
             let schema = schema(&[DataType::BigInt], 0);
             let (_memory, disk) = disk();
-            let meta = write(&disk, 1, &schema, &[values.clone()]);
+            let meta = write(&disk, 1, &schema, std::slice::from_ref(&values));
             check_pages(&open(&disk, &meta, 0), 0, &values);
         }
     }
@@ -95,7 +95,7 @@ fn values_of_every_type_across_pages() {
             }
             let schema = schema(&[data_type], 0);
             let (_memory, disk) = disk();
-            let meta = write(&disk, 1, &schema, &[values.clone()]);
+            let meta = write(&disk, 1, &schema, std::slice::from_ref(&values));
             check_pages(&open(&disk, &meta, 0), 0, &values);
         }
     }
@@ -183,16 +183,19 @@ fn few_rows_are_gathered_from_pages() {
         segment.gather(column, &[20_000]).unwrap_err();
     }
     assert_eq!(segment.cache().stats().blocks_read, 0);
-    segment.gather(&schema.columns[1], &vec![5; limits::GATHER_PAGES_MAX + 1]).unwrap();
+    segment.gather(&schema.columns[1], &[5; limits::GATHER_PAGES_MAX + 1]).unwrap();
     assert_eq!(segment.cache().stats().blocks_read, 1);
 }
+
+/// The key of a row, by its number.
+type KeyOf = Box<dyn Fn(i64) -> Vec<Value>>;
 
 /// Keys are found by pages as they are in open blocks, those that are there and those that are not, and in few pages.
 #[test]
 fn keys_are_found_by_pages() {
     let text = DataType::Text { max_chars: None };
     let uneven = |i: i64| if i < 10_000 { i * 2 } else { i * 1_000_003 };
-    let tables: [(&[DataType], Box<dyn Fn(i64) -> Vec<Value>>, u64); 5] = [
+    let tables: [(&[DataType], KeyOf, u64); 5] = [
         (&[DataType::BigInt], Box::new(|i| vec![Value::Int(i * 16 + (mixed(i as usize) % 16) as i64)]), 3),
         (&[DataType::BigInt], Box::new(move |i| vec![Value::Int(uneven(i))]), 14),
         (&[text], Box::new(|i| vec![Value::Text(format!("key {i:09}").into())]), 70),
@@ -318,7 +321,7 @@ fn few_files_are_open_at_once() {
     let many = limits::SEGMENT_FILES_OPEN_MAX as u64 + 50;
     let segments: Vec<_> = (1..=many)
         .map(|id| {
-            let meta = write(&disk, id, &schema, &[values.clone()]);
+            let meta = write(&disk, id, &schema, std::slice::from_ref(&values));
             Segment::open(SegmentMeta { id: ContainerId(id), ..meta }, Arc::clone(&disk), Arc::clone(&cache))
         })
         .collect();
