@@ -70,7 +70,7 @@ fn a_hot_counter_on_disk_loses_nothing_and_never_conflicts() {
 #[test]
 fn statements_on_a_hot_row_run_a_bounded_number_of_times() {
     const THREADS: usize = 16;
-    const EACH: usize = 60;
+    const EACH: usize = 20;
     let database = busy();
     let connection = database.connect().unwrap();
     connection.execute("CREATE TABLE counter (id INTEGER PRIMARY KEY, n BIGINT)").unwrap();
