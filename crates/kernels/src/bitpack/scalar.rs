@@ -9,7 +9,16 @@ pub fn pack(values: &[u64], width: u32, out: &mut Vec<u8>) {
         debug_assert!(values.iter().all(|&v| v == 0), "a value does not fit 0 bits");
         return;
     }
-    out.reserve(packed_bytes(values.len(), width));
+    let start = out.len();
+    out.resize(start + packed_bytes(values.len(), width), 0);
+    let words = out.get_mut(start..).unwrap_or_default().as_chunks_mut().0;
+    // As many words as the values fill.
+    let mut words = words.iter_mut();
+    let mut put = |word: u64| {
+        if let Some(cell) = words.next() {
+            *cell = word.to_le_bytes();
+        }
+    };
     let mask = mask(width);
     let mut word = 0u64;
     let mut filled = 0u32;
@@ -19,14 +28,14 @@ pub fn pack(values: &[u64], width: u32, out: &mut Vec<u8>) {
         word |= value << filled;
         filled += width;
         if filled >= 64 {
-            out.extend_from_slice(&word.to_le_bytes());
+            put(word);
             filled -= 64;
             // What did not fit: the top `filled` bits of the value.
             word = if filled == 0 { 0 } else { value >> (width - filled) };
         }
     }
     if filled > 0 {
-        out.extend_from_slice(&word.to_le_bytes());
+        put(word);
     }
 }
 

@@ -13,10 +13,11 @@ use crate::deletes::DeleteSet;
 use crate::delta_store::DeltaGeneration;
 use crate::disk::AsideFile;
 use crate::error::{Error, ErrorKind, Result, sqlstate};
-use crate::ids::{CommitTs, ContainerId, LogPosition, TableId};
+use crate::ids::{CommitTs, ContainerId, KeyId, LogPosition, TableId};
 use crate::limits;
 use crate::main_store::Run;
 use crate::row::RowBuffer;
+use crate::row::key::KeyHashes;
 use crate::settings::Synchronous;
 use crate::txn::{DdlChange, WriteSet};
 use crate::version::{Root, Snapshot, TableVersion};
@@ -176,7 +177,8 @@ impl Engine {
         for (table, (delta, version)) in prepared.tables.iter().zip(&targets) {
             self.note_aside(&mut lock, ts, table.runs_aside.as_ref());
             self.note_aside(&mut lock, ts, table.deletes_aside.as_ref());
-            let change = TableChange { version, delta, rows: &table.rows, attach: prepared.attach };
+            let hashes = |id| table.keys.iter().find(|keys| keys.id() == id).map(KeyHashes::Of);
+            let change = TableChange { version, delta, rows: &table.rows, hashes: &hashes, attach: prepared.attach };
             let deletes = table.deletes.iter().map(|(id, set)| (*id, set));
             defect = defect.or(self.change_table(&mut lock, &change, deletes, (ts, position)).err());
         }
@@ -209,7 +211,7 @@ impl Engine {
         }
         if !change.rows.is_empty() {
             lock.state.delta_starts.note(table, change.delta.id(), position);
-            change.delta.append(change.rows, ts)?;
+            change.delta.append_hashed(change.rows, change.hashes, ts)?;
         }
         Ok(())
     }
@@ -306,6 +308,8 @@ pub(super) struct TableChange<'a> {
     pub delta: &'a DeltaGeneration,
     /// The rows it inserts through the delta.
     pub rows: &'a RowBuffer,
+    /// Those of each key of the table, of `rows`.
+    pub hashes: &'a dyn Fn(KeyId) -> Option<KeyHashes<'a>>,
     /// Deletes are attached, in a time that depends on the containers, not on the rows deleted: validation has proved all of them
     /// live.
     pub attach: bool,

@@ -45,9 +45,7 @@ impl CommitEncoder {
             places.push(out.len());
             out.u64(0);
             out.u32(0);
-            let mut rows = Vec::new();
-            table.rows.write_to(&mut rows);
-            out.bytes(&rows);
+            out.bytes_by(table.rows.written_bytes(), |out| table.rows.write_to(out));
             encode_runs(out, &table.runs, table.runs_aside.as_ref());
             let inline = if table.deletes_aside.is_some() { Vec::new() } else { clone_sets(&table.deletes) };
             NamedDeletes { inline, files: table.deletes_aside.iter().map(|file| file.at()).collect() }.encode(out);
@@ -107,9 +105,7 @@ impl RowEncoder {
             places.push(out.len());
             out.u64(0);
             out.u32(0);
-            let mut rows = Vec::new();
-            write.inserted.write_to(&mut rows);
-            out.bytes(&rows);
+            out.bytes_by(write.inserted.written_bytes(), |out| write.inserted.write_to(out));
             encode_runs(out, &[], None);
             let deleted = write.deleted.map(|row| (row.container(), DeleteSet::from_sorted(&[row.offset()])));
             NamedDeletes { inline: deleted.into_iter().collect(), files: Vec::new() }.encode(out);

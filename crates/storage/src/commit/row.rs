@@ -20,6 +20,7 @@ use crate::error::{Error, Result};
 use crate::ids::{CommitTs, KeyId, RowRef};
 use crate::point::KeyedTable;
 use crate::row::RowBuffer;
+use crate::row::key::{HashedKey, KeyHashes};
 use crate::settings::Synchronous;
 use crate::version::{Snapshot, TableVersion};
 use crate::wal::{NewRecord, RecordKind};
@@ -38,6 +39,28 @@ pub struct RowWrite<'a> {
     pub others: &'a [(KeyId, Box<[u8]>)],
 }
 
+/// The keys of the row that comes, with their hashes.
+struct NewKeys<'a> {
+    /// That which the table's rows are found by.
+    first: (KeyId, HashedKey<'a>),
+    others: Vec<(KeyId, HashedKey<'a>)>,
+}
+
+impl<'a> NewKeys<'a> {
+    fn of(write: &'a RowWrite<'_>) -> Self {
+        let others = write.others.iter().map(|(id, key)| (*id, HashedKey::of(key)));
+        Self { first: (write.table.key(), HashedKey::of(write.key)), others: others.collect() }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (KeyId, HashedKey<'a>)> {
+        std::iter::once(self.first).chain(self.others.iter().copied())
+    }
+
+    fn hashes(&self, id: KeyId) -> KeyHashes<'static> {
+        KeyHashes::One(self.iter().find(|(other, _)| *other == id).map(|(_, key)| key.hash()))
+    }
+}
+
 impl Engine {
     /// Commits `write`, made at `snapshot`, and returns when *visible* has reached the commit.
     ///
@@ -48,6 +71,7 @@ impl Engine {
         self.wait_for_room()?;
         self.turns.pass(&[write.table.schema().id]);
         let mut record = RowEncoder::new(write);
+        let keys = NewKeys::of(write);
         let space = self.reserve_log(record.bytes(), || {})?;
         let schema = write.table.schema();
         let mut lock = self.lock()?;
@@ -60,7 +84,7 @@ impl Engine {
             return Err(table_conflict(schema));
         }
         if applied != snapshot.ts() {
-            validate(write, version)?;
+            validate(write, &keys, version)?;
         }
         let ts = applied.next();
         let (version, edited) = self.make_room(version.clone(), &[], write.inserted.len(), write.inserted.bytes(), ts);
@@ -80,7 +104,8 @@ impl Engine {
         }
         let deleted = write.deleted.map(|row| (row.container(), DeleteSet::from_sorted(&[row.offset()])));
         let deletes = deleted.iter().map(|(id, set)| (*id, set));
-        let change = TableChange { version: &version, delta, rows: &write.inserted, attach: false };
+        let hashes = |id| Some(keys.hashes(id));
+        let change = TableChange { version: &version, delta, rows: &write.inserted, hashes: &hashes, attach: false };
         let defect = self.change_table(&mut lock, &change, deletes, (ts, position)).err();
         self.publish(ts, defect, edited.then(|| Arc::new(present.with_table_version(version))))?;
         drop(lock);
@@ -90,7 +115,7 @@ impl Engine {
 }
 
 /// Looks at what was committed after the snapshot: rows are where they were, so it stands in delete logs and deltas.
-fn validate(write: &RowWrite<'_>, version: &TableVersion) -> Result<()> {
+fn validate(write: &RowWrite<'_>, keys: &NewKeys<'_>, version: &TableVersion) -> Result<()> {
     let schema = write.table.schema();
     if let Some(row) = write.deleted {
         let live = version.container(row.container()).is_some_and(|c| !c.deletes().is_deleted_now(row.offset()));
@@ -99,13 +124,12 @@ fn validate(write: &RowWrite<'_>, version: &TableVersion) -> Result<()> {
         }
     }
     // Free at the snapshot but for the row that goes; one look at the newest row of the key tells, however many came before it.
-    let others = write.others.iter().map(|(id, key)| (*id, &**key));
-    for (id, key) in std::iter::once((write.table.key(), write.key)).chain(others) {
+    for (id, key) in keys.iter().filter(|_| !write.inserted.is_empty()) {
         let taken = |delta: &Arc<DeltaGeneration>| {
-            let newest = delta.lookup(id, key, CommitTs::INFINITY);
+            let newest = delta.lookup_hashed(id, key, CommitTs::INFINITY);
             newest.is_some_and(|offset| write.deleted != Some(RowRef::new(delta.id(), offset)))
         };
-        if !write.inserted.is_empty() && version.deltas.iter().any(taken) {
+        if version.deltas.iter().any(taken) {
             return Err(key_conflict(schema));
         }
     }

@@ -1,11 +1,12 @@
 //! One column of one block: values in Arrow's widths, NULL bits, long strings.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use arrow_array::ArrayRef;
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
-use mainstem_kernels::append_buffer::{AppendBuffer, Full};
+use mainstem_kernels::append_buffer::{AppendBuffer, Full, OwnedWriter};
 use mainstem_kernels::bitmap;
 use mainstem_kernels::cast::Pod;
 
@@ -62,6 +63,19 @@ pub(super) struct ColumnBlock {
     pub(super) sealed: OnceLock<ArrayRef>,
 }
 
+/// What appends to a column block: its one writer keeps it for as long as the block is open, and claims the cells but once.
+pub(super) enum CellWriter {
+    Boolean(OwnedWriter<u8>),
+    Int16(OwnedWriter<i16>),
+    Int32(OwnedWriter<i32>),
+    Int64(OwnedWriter<i64>),
+    Int128(OwnedWriter<i128>),
+    Float32(OwnedWriter<f32>),
+    Float64(OwnedWriter<f64>),
+    Uuid(OwnedWriter<u128>),
+    Views(OwnedWriter<u128>),
+}
+
 fn cells<T: Pod>() -> Cells<T> {
     Arc::new(AppendBuffer::with_capacity(BLOCK_ROWS))
 }
@@ -85,36 +99,90 @@ impl ColumnBlock {
         Self { data_type, nullable, values, nulls: Nulls::default(), sealed: OnceLock::new() }
     }
 
-    /// Appends the column at `position` of the rows that `picks` names; the first becomes row `first` of the block. For the
-    /// one writer; the caller has made sure that they fit.
-    pub(super) fn append(&self, rows: &RowBuffer, position: usize, picks: &[u32], first: usize) -> Result<()> {
-        let row = |pick: u32| rows.row(pick as usize);
-        if self.nullable {
+    /// What [`ColumnBlock::append`] writes by; `None` if somebody else has it.
+    pub(super) fn writer(&self) -> Option<CellWriter> {
+        Some(match &self.values {
+            Values::Boolean(cells) => CellWriter::Boolean(cells.owned_writer()?),
+            Values::Int16(cells) => CellWriter::Int16(cells.owned_writer()?),
+            Values::Int32(cells) => CellWriter::Int32(cells.owned_writer()?),
+            Values::Int64(cells) => CellWriter::Int64(cells.owned_writer()?),
+            Values::Int128(cells) => CellWriter::Int128(cells.owned_writer()?),
+            Values::Float32(cells) => CellWriter::Float32(cells.owned_writer()?),
+            Values::Float64(cells) => CellWriter::Float64(cells.owned_writer()?),
+            Values::Uuid(cells) => CellWriter::Uuid(cells.owned_writer()?),
+            Values::Views(cells, _) => CellWriter::Views(cells.owned_writer()?),
+        })
+    }
+
+    /// Appends the column at `position` of rows `part` of `rows`, by the block's `writer`; the first becomes row `first` of the block.
+    /// Without `may_be_null` none of them is NULL. For the one writer; the caller has made sure that they fit.
+    #[inline]
+    pub(super) fn append(
+        &self,
+        writer: &mut CellWriter,
+        rows: &RowBuffer,
+        (position, may_be_null): (usize, bool),
+        part: Range<u32>,
+        first: usize,
+    ) -> Result<()> {
+        if self.nullable && may_be_null {
             let is_null = rows.nulls_of(position);
-            picks
-                .iter()
-                .zip(first..)
-                .filter(|(pick, _)| is_null(**pick))
-                .for_each(|(_, target)| self.nulls.set(target));
+            part.clone().zip(first..).filter(|(row, _)| is_null(*row)).for_each(|(_, target)| self.nulls.set(target));
         }
+        let row = |row: u32| rows.row(row as usize);
         let number = rows.numbers_of(position);
-        let pushed = match &self.values {
+        let pushed = match writer {
             // The casts below lose nothing: a row holds a value of its column's type.
-            Values::Boolean(cells) => push_all(cells, picks, |pick| number(pick) as u8),
-            Values::Int16(cells) => push_all(cells, picks, |pick| number(pick) as i16),
-            Values::Int32(cells) => push_all(cells, picks, |pick| number(pick) as i32),
-            Values::Int64(cells) => push_all(cells, picks, number),
-            Values::Int128(cells) => push_all(cells, picks, |pick| row(pick).get_i128(position)),
-            Values::Float32(cells) => push_all(cells, picks, |pick| row(pick).get_f32(position)),
-            Values::Float64(cells) => push_all(cells, picks, |pick| row(pick).get_f64(position)),
-            Values::Uuid(cells) => push_all(cells, picks, |pick| row(pick).get_uuid(position)),
-            Values::Views(cells, heap) => {
-                let no_room = || Error::internal("the long strings of a delta block take too many chunks");
-                let view = |pick| heap.view_of(row(pick).get_bytes(position)).ok_or_else(no_room);
-                match picks {
-                    [pick] => cells.push(view(*pick)?),
-                    many => cells.extend_from_slice(&many.iter().map(|&pick| view(pick)).collect::<Result<Vec<_>>>()?),
+            CellWriter::Boolean(cells) => push_all(cells, part, |row| number(row) as u8),
+            CellWriter::Int16(cells) => push_all(cells, part, |row| number(row) as i16),
+            CellWriter::Int32(cells) => push_all(cells, part, |row| number(row) as i32),
+            CellWriter::Int64(cells) => push_all(cells, part, number),
+            CellWriter::Int128(cells) => push_all(cells, part, |at| row(at).get_i128(position)),
+            CellWriter::Float32(cells) => push_all(cells, part, |at| row(at).get_f32(position)),
+            CellWriter::Float64(cells) => push_all(cells, part, |at| row(at).get_f64(position)),
+            CellWriter::Uuid(cells) => push_all(cells, part, |at| row(at).get_uuid(position)),
+            CellWriter::Views(cells) => {
+                let Values::Views(_, heap) = &self.values else {
+                    return Err(Error::internal("the writer of another column of a delta block"));
+                };
+                let mut pushed = Ok(());
+                for at in part {
+                    let view = heap.view_of(row(at).get_bytes(position)).ok_or_else(no_heap_room)?;
+                    pushed = pushed.and_then(|()| cells.push(view));
                 }
+                pushed
+            }
+        };
+        pushed.map_err(|full| Error::internal(format!("a column of a delta block: {full}")))
+    }
+
+    /// As [`ColumnBlock::append`], of one row.
+    #[inline]
+    pub(super) fn append_one(
+        &self,
+        writer: &mut CellWriter,
+        row: RowView<'_>,
+        (position, is_null): (usize, bool),
+        first: usize,
+    ) -> Result<()> {
+        if is_null {
+            self.nulls.set(first);
+        }
+        let pushed = match writer {
+            CellWriter::Boolean(cells) => cells.push(row.get_i64(position) as u8),
+            CellWriter::Int16(cells) => cells.push(row.get_i64(position) as i16),
+            CellWriter::Int32(cells) => cells.push(row.get_i64(position) as i32),
+            CellWriter::Int64(cells) => cells.push(row.get_i64(position)),
+            CellWriter::Int128(cells) => cells.push(row.get_i128(position)),
+            CellWriter::Float32(cells) => cells.push(row.get_f32(position)),
+            CellWriter::Float64(cells) => cells.push(row.get_f64(position)),
+            CellWriter::Uuid(cells) => cells.push(row.get_uuid(position)),
+            CellWriter::Views(cells) => {
+                let Values::Views(_, heap) = &self.values else {
+                    return Err(Error::internal("the writer of another column of a delta block"));
+                };
+                let view = heap.view_of(row.get_bytes(position)).ok_or_else(no_heap_room)?;
+                cells.push(view)
             }
         };
         pushed.map_err(|full| Error::internal(format!("a column of a delta block: {full}")))
@@ -181,13 +249,23 @@ impl ColumnBlock {
     }
 }
 
-/// Appends `value` of each of `picks`.
-fn push_all<T: Pod>(cells: &Cells<T>, picks: &[u32], value: impl Fn(u32) -> T) -> Result<(), Full> {
-    if let [pick] = picks {
-        return cells.push(value(*pick));
+fn no_heap_room() -> Error {
+    Error::internal("the long strings of a delta block take too many chunks")
+}
+
+/// Appends `value` of each of `rows`.
+#[inline]
+fn push_all<T: Pod>(cells: &mut OwnedWriter<T>, rows: Range<u32>, value: impl Fn(u32) -> T) -> Result<(), Full> {
+    /// Values that are appended at once.
+    const STEP: usize = 64;
+    let mut values = [T::default(); STEP];
+    for start in rows.clone().step_by(STEP) {
+        let part = start..rows.end.min(start + STEP as u32);
+        let len = part.len();
+        values.iter_mut().zip(part).for_each(|(to, row)| *to = value(row));
+        cells.extend_from_slice(values.get(..len).unwrap_or_default())?;
     }
-    let values: Vec<T> = picks.iter().map(|&pick| value(pick)).collect();
-    cells.extend_from_slice(&values)
+    Ok(())
 }
 
 /// Which rows of a column block are NULL. Bits of rows that are not published yet share words with others, so readers mask.

@@ -8,16 +8,17 @@ use arrow_array::ArrayRef;
 use parking_lot::Mutex;
 
 use super::arrays::Gather;
-use super::block::Block;
+use super::block::{Block, BlockWriter};
 use super::column::{BLOCK_ROWS, ColumnBlock};
 use super::directory::Directory;
 use super::order::SortOrder;
 use super::point_access::KeyIndex;
 use crate::deletes::DeleteLog;
 use crate::error::{Error, Result};
-use crate::ids::{CommitTs, ContainerId, RowRef};
+use crate::ids::{CommitTs, ContainerId, KeyId, RowRef};
 use crate::limits;
 use crate::memory::{Charge, MemoryBudget, MemoryKind};
+use crate::row::key::{KeyHashes, RowKeys};
 use crate::row::{RowBuffer, constant_array};
 use crate::schema::{Column, TableSchema};
 
@@ -43,10 +44,8 @@ pub struct DeltaGeneration {
 /// What the one writer keeps from one append to the next.
 #[derive(Default)]
 struct Writer {
-    /// The rows of the buffer to append.
-    picks: Vec<u32>,
-    /// The key at hand.
-    key: Vec<u8>,
+    /// Number of the open block, and what appends to it.
+    open: Option<(usize, BlockWriter)>,
     /// An append failed half-way: the blocks are out of step, and nothing may follow.
     broken: bool,
 }
@@ -194,27 +193,36 @@ impl DeltaGeneration {
     ///
     /// Errors: Internal when that was not kept. Then no row was published.
     pub fn append(&self, rows: &RowBuffer, ts: CommitTs) -> Result<Range<u32>> {
+        let keys: Box<[RowKeys]> = self.keys.iter().map(|key| key.keys_of(rows)).collect();
+        let hashes = |id| keys.iter().find(|keys| keys.id() == id).map(KeyHashes::Of);
+        self.append_hashed(rows, hashes, ts)
+    }
+
+    /// As [`DeltaGeneration::append`], where `hashes` gives those of each key of the table.
+    ///
+    /// Errors: as [`DeltaGeneration::append`]; Internal, too, when those of a key are missing.
+    pub fn append_hashed<'k>(
+        &self,
+        rows: &RowBuffer,
+        hashes: impl Fn(KeyId) -> Option<KeyHashes<'k>>,
+        ts: CommitTs,
+    ) -> Result<Range<u32>> {
         let Some(mut writer) = self.writer.try_lock() else {
             return Err(Error::internal(format!("delta {} has two writers", self.id)));
         };
         let writer = &mut *writer;
-        writer.picks.clear();
-        writer.picks.extend(0..rows.len() as u32);
         let start = self.rows();
-        if writer.picks.is_empty() {
+        if rows.is_empty() {
             return Ok(start..start);
         }
         self.check_append(rows, ts, start, writer)?;
         writer.broken = true;
-        let end = start + writer.picks.len() as u32;
+        let end = start + rows.len() as u32;
         // Before the rows can be seen, and so before they can be deleted.
         self.deletes.cover(end);
-        self.write_columns(rows, ts, start, &writer.picks)?;
-        for key in &self.keys {
-            key.link(&self.blocks, rows, &writer.picks, start, &mut writer.key)?;
-        }
-        let bytes = writer.picks.iter().map(|&row| rows.row(row as usize).as_bytes().len() as u64).sum::<u64>();
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.write(writer, rows, hashes, ts, start)?;
+        let bytes = rows.bytes_of(0..rows.len()) as u64;
+        self.bytes.store(self.bytes.load(Ordering::Relaxed) + bytes, Ordering::Relaxed);
         // Publishes columns, begin, chain and hash entries of these rows to whoever loads the count.
         self.rows.store(end, Ordering::Release);
         writer.broken = false;
@@ -228,7 +236,7 @@ impl DeltaGeneration {
             "takes rows of another schema version"
         } else if writer.broken {
             "was broken by an earlier append"
-        } else if !self.has_room(writer.picks.len(), 0) {
+        } else if !self.has_room(rows.len(), 0) {
             "is frozen or full"
         } else if ts < last {
             "takes rows out of commit order"
@@ -238,19 +246,37 @@ impl DeltaGeneration {
         Err(Error::internal(format!("delta {} {what}", self.id)))
     }
 
-    fn write_columns(&self, rows: &RowBuffer, ts: CommitTs, start: u32, picks: &[u32]) -> Result<()> {
-        let mut at = start as usize;
-        let mut rest = picks;
-        while !rest.is_empty() {
-            let (number, first) = (at / BLOCK_ROWS, at % BLOCK_ROWS);
+    /// Writes and links `rows`, which are to stand at `start` on, block by block.
+    fn write<'k>(
+        &self,
+        writer: &mut Writer,
+        rows: &RowBuffer,
+        hashes: impl Fn(KeyId) -> Option<KeyHashes<'k>>,
+        ts: CommitTs,
+        start: u32,
+    ) -> Result<()> {
+        let mut written = 0;
+        while written < rows.len() as u32 {
+            let at = start + written;
+            let (number, first) = (at as usize / BLOCK_ROWS, at as usize % BLOCK_ROWS);
             if number == self.blocks.len() {
                 self.blocks.push(Block::new(&self.schema));
             }
             let block = self.blocks.get(number).ok_or_else(|| Error::internal("a delta has no room for a block"))?;
-            let (now, later) = rest.split_at(rest.len().min(BLOCK_ROWS - first));
-            block.append(rows, now, first, ts)?;
-            at += now.len();
-            rest = later;
+            let open = match &mut writer.open {
+                Some((of, open)) if *of == number => open,
+                open => {
+                    let new = block.writer().ok_or_else(|| Error::internal("a delta block has two writers"))?;
+                    &mut open.insert((number, new)).1
+                }
+            };
+            let part = written..(written + (BLOCK_ROWS - first) as u32).min(rows.len() as u32);
+            block.append(open, rows, part.clone(), first, ts)?;
+            for index in &self.keys {
+                let missing = || Error::internal(format!("delta {} takes rows with other keys", self.id));
+                index.link(&self.blocks, open, rows, part.clone(), at, hashes(index.id()).ok_or_else(missing)?)?;
+            }
+            written = part.end;
         }
         Ok(())
     }

@@ -46,18 +46,36 @@ impl Table {
         Self { slots: (0..slots).map(|_| AtomicU64::new(0)).collect(), used: AtomicU32::new(0) }
     }
 
-    /// The slot numbers to look at for `hash`, from its own on.
+    /// The slots to look at for `hash`, from its own on.
+    #[inline]
     fn probe(&self, hash: u64) -> impl Iterator<Item = &AtomicU64> {
-        let start = (hash >> OFFSET_BITS) as usize & (self.slots.len() - 1);
-        let (before, from) = self.slots.split_at(start);
-        from.iter().chain(before)
+        let (start, mask) = ((hash >> OFFSET_BITS) as usize, self.slots.len() - 1);
+        (0..self.slots.len()).filter_map(move |step| self.slots.get((start + step) & mask))
     }
 
-    /// Puts `slot` into the first free place.
+    /// Where the newest row inserted under `hash` that `is_key` accepts stands, or the first free place.
+    #[inline]
+    fn place(&self, hash: u64, mut is_key: impl FnMut(u32) -> bool) -> Option<(&AtomicU64, Option<u32>)> {
+        self.probe(hash).find_map(|place| match place.load(Ordering::Acquire) {
+            0 => Some((place, None)),
+            slot if (slot ^ hash) & !OFFSET_MASK == 0 && is_key(offset_in(slot)) => {
+                Some((place, Some(offset_in(slot))))
+            }
+            _ => None,
+        })
+    }
+
+    /// Puts `slot` into `free`, a free place. For the one writer.
+    #[inline]
+    fn fill(&self, free: &AtomicU64, slot: u64) {
+        free.store(slot, Ordering::Release);
+        self.used.store(self.used.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
+    /// Puts `slot` into the first free place. For the one writer.
     fn put(&self, slot: u64) {
         if let Some(free) = self.probe(slot).find(|s| s.load(Ordering::Relaxed) == 0) {
-            free.store(slot, Ordering::Release);
-            self.used.fetch_add(1, Ordering::Relaxed);
+            self.fill(free, slot);
         }
     }
 
@@ -85,36 +103,45 @@ impl KeyHash {
 
     /// The newest row inserted under `hash` that `is_key` accepts: it is asked for each row whose hash looks the same.
     #[inline]
-    pub(super) fn newest(&self, hash: u64, mut is_key: impl FnMut(u32) -> bool) -> Option<u32> {
+    pub(super) fn newest(&self, hash: u64, is_key: impl FnMut(u32) -> bool) -> Option<u32> {
         let table = self.partitions.get(Self::partition_of(hash))?.load();
-        let slots = table.as_ref()?.probe(hash).map(|slot| slot.load(Ordering::Acquire));
-        slots
-            .take_while(|&slot| slot != 0)
-            .find(|&slot| (slot ^ hash) & !OFFSET_MASK == 0 && is_key(offset_in(slot)))
-            .map(offset_in)
+        table.as_ref()?.place(hash, is_key)?.1
     }
 
-    /// Row `offset` is the newest of its key from now on; `former` is what [`KeyHash::newest`] says now. For the one writer,
-    /// once the row and its link to `former` can be read.
-    pub(super) fn insert(&self, hash: u64, offset: u32, former: Option<u32>) {
+    /// Row `offset` is the newest of its key from now on, in the place of the one that `is_key` accepts, if there is one. For the
+    /// one writer, once the row can be read. `link` is told of the former row before anybody finds the new one.
+    ///
+    /// # Errors
+    /// Those of `link`: nothing has changed.
+    #[inline]
+    pub(super) fn supersede<E>(
+        &self,
+        hash: u64,
+        offset: u32,
+        is_key: impl FnMut(u32) -> bool,
+        link: impl FnOnce(Option<u32>) -> Result<(), E>,
+    ) -> Result<(), E> {
         let number = Self::partition_of(hash);
-        let Some(partition) = self.partitions.get(number) else { return };
-        if let Some(former) = former {
-            let table = partition.load();
-            let old = pack(hash, former);
-            let slot = table.as_ref().and_then(|t| t.probe(hash).find(|s| s.load(Ordering::Relaxed) == old));
-            if let Some(slot) = slot {
-                return slot.store(pack(hash, offset), Ordering::Release);
+        let Some(partition) = self.partitions.get(number) else { return link(None) };
+        let current = partition.load();
+        let place = current.as_ref().and_then(|table| table.place(hash, is_key));
+        let former = place.and_then(|(_, former)| former);
+        link(former)?;
+        let slot = pack(hash, offset);
+        match (current.as_ref(), place) {
+            (Some(_), Some((place, Some(_)))) => place.store(slot, Ordering::Release),
+            (Some(table), Some((free, None)))
+                if (table.used.load(Ordering::Relaxed) as usize) < room(table.slots.len(), number) =>
+            {
+                table.fill(free, slot);
+            }
+            (old, _) => {
+                let table = old.map_or_else(|| Table::new(limits::DELTA_KEY_SLOTS_MIN), |old| old.grown());
+                table.put(slot);
+                partition.store(Some(Arc::new(table)));
             }
         }
-        let current = partition.load();
-        let fits = |t: &&Arc<Table>| (t.used.load(Ordering::Relaxed) as usize) < room(t.slots.len(), number);
-        if let Some(table) = current.as_ref().filter(fits) {
-            return table.put(pack(hash, offset));
-        }
-        let table = current.as_ref().map_or_else(|| Table::new(limits::DELTA_KEY_SLOTS_MIN), |old| old.grown());
-        table.put(pack(hash, offset));
-        partition.store(Some(Arc::new(table)));
+        Ok(())
     }
 
     /// Bytes held.

@@ -3,14 +3,16 @@
 //! The hash leads to the newest row of a key, `prev` from each row to the former one of its key. Of a chain, a snapshot
 //! sees at most the first row that had begun: rows below it were deleted at or before that row's begin.
 
-use super::block::Block;
+use std::ops::Range;
+
+use super::block::{Block, BlockWriter};
 use super::column::BLOCK_ROWS;
 use super::directory::Directory;
 use super::generation::DeltaGeneration;
 use super::key_hash::KeyHash;
 use crate::error::{Error, Result};
 use crate::ids::{CommitTs, KeyId};
-use crate::row::key::{TableKey, hash_key};
+use crate::row::key::{HashedKey, KeyHashes, RowKeys, TableKey};
 use crate::row::{RowBuffer, RowView, Value};
 use crate::schema::{Column, TableSchema};
 
@@ -39,31 +41,37 @@ impl KeyIndex {
         .collect()
     }
 
-    /// Chains and indexes the rows that `picks` names, which stand at `start` on in `blocks`: those that have the key. For the one
-    /// writer.
+    /// Chains and indexes rows `part` of `rows`, which stand at `start` on in the block of `writer`, one of `blocks`: those that have
+    /// the key, as `hashes` says. For the one writer.
     pub(super) fn link(
         &self,
         blocks: &Directory<Block>,
+        writer: &mut BlockWriter,
         rows: &RowBuffer,
-        picks: &[u32],
+        part: Range<u32>,
         start: u32,
-        key: &mut Vec<u8>,
+        hashes: KeyHashes<'_>,
     ) -> Result<()> {
-        for (&pick, offset) in picks.iter().zip(start..) {
-            let row = rows.row(pick as usize);
-            let block = blocks.get(split(offset).0).ok_or_else(|| Error::internal("a delta row without a block"))?;
-            key.clear();
-            if !self.key.encode_row(row, key) {
-                block.link(self.number, None)?;
+        for (at, offset) in part.zip(start..) {
+            let Some(hash) = hashes.get(at as usize) else {
+                writer.link(self.number, None)?;
                 continue;
-            }
-            let hash = hash_key(key);
-            let former = self.hash.newest(hash, |other| self.same_key(blocks, other, row));
+            };
+            let is_key = |other| self.same_key(blocks, other, rows.row(at as usize));
             // The link first: whoever finds the row in the hash may follow it.
-            block.link(self.number, former)?;
-            self.hash.insert(hash, offset, former);
+            self.hash.supersede(hash, offset, is_key, |former| writer.link(self.number, former))?;
         }
         Ok(())
+    }
+
+    /// The keys of `rows`.
+    pub(super) fn keys_of(&self, rows: &RowBuffer) -> RowKeys {
+        RowKeys::of(&self.key, rows)
+    }
+
+    /// Which key of the table.
+    pub(super) fn id(&self) -> KeyId {
+        self.key.id()
     }
 
     fn same_key(&self, blocks: &Directory<Block>, offset: u32, row: RowView<'_>) -> bool {
@@ -89,13 +97,14 @@ impl DeltaGeneration {
     }
 
     /// The published rows whose key `id` is `key`, newest first.
-    fn chain<'a>(&'a self, id: KeyId, key: &[u8]) -> impl Iterator<Item = u32> + use<'a> {
+    #[inline]
+    fn chain<'a>(&'a self, id: KeyId, key: HashedKey<'_>) -> impl Iterator<Item = u32> + use<'a> {
         let index = self.index(id);
         // Bytes that are no key are no row's key.
         let newest = index.and_then(|index| {
             let mut values = None;
-            index.hash.newest(hash_key(key), |offset| {
-                let values = values.get_or_insert_with(|| index.key.codec().decode(key).ok());
+            index.hash.newest(key.hash(), |offset| {
+                let values = values.get_or_insert_with(|| index.key.codec().decode(key.bytes()).ok());
                 values.as_ref().is_some_and(|values| index.has_key(&self.blocks, offset, values))
             })
         });
@@ -112,6 +121,13 @@ impl DeltaGeneration {
     /// The row whose key `id` is `key` (encoded by [`TableKey`]) that a snapshot at `at` sees.
     #[must_use]
     pub fn lookup(&self, id: KeyId, key: &[u8], at: CommitTs) -> Option<u32> {
+        self.lookup_hashed(id, HashedKey::of(key), at)
+    }
+
+    /// As [`DeltaGeneration::lookup`].
+    #[inline]
+    #[must_use]
+    pub fn lookup_hashed(&self, id: KeyId, key: HashedKey<'_>, at: CommitTs) -> Option<u32> {
         let begun = |&offset: &u32| self.begin_of(offset).is_some_and(|begin| begin <= at);
         self.chain(id, key).find(begun).filter(|&offset| !self.deletes().is_deleted(offset, at))
     }
@@ -120,7 +136,7 @@ impl DeltaGeneration {
     /// the answer may be out of date at once.
     #[must_use]
     pub fn lookup_live(&self, id: KeyId, key: &[u8]) -> Option<u32> {
-        self.chain(id, key).find(|&offset| !self.deletes().is_deleted_now(offset))
+        self.chain(id, HashedKey::of(key)).find(|&offset| !self.deletes().is_deleted_now(offset))
     }
 
     /// Appends key `id` of row `offset` to `out`; false, and nothing is appended, if the row is without it. Errors: Internal for a

@@ -133,6 +133,37 @@ fn columns_of_other_schema_versions() {
 }
 
 #[test]
+fn nulls_stand_where_they_were_in_wide_rows() {
+    const COLUMNS: usize = 70;
+    let schema = table(&[(DataType::Integer, true); COLUMNS], &[], &[]);
+    let delta = delta(&schema);
+    // Many at once, then one by one: NULL on both sides of the first 64 columns.
+    let is_null = |row: usize, column: usize| (row + column).is_multiple_of(7) && matches!(column, 3 | 63 | 64 | 69);
+    let value = |row: usize, column: usize| {
+        if is_null(row, column) { Value::Null } else { Value::Int((row * COLUMNS + column) as i64) }
+    };
+    let row = |row: usize| (0..COLUMNS).map(|column| value(row, column)).collect::<Vec<_>>();
+    delta.append(&rows(&schema, &(0..100).map(row).collect::<Vec<_>>()), CommitTs(1)).unwrap();
+    for at in 100..110 {
+        delta.append(&rows(&schema, &[row(at)]), CommitTs(2)).unwrap();
+    }
+    for at in 0..110 {
+        let found: Vec<_> = schema.columns.iter().map(|column| delta.value(column, at as u32).unwrap()).collect();
+        assert_eq!(found, row(at), "row {at}");
+    }
+}
+
+#[test]
+fn hashes_of_every_key_are_wanted() {
+    let schema = notes();
+    let delta = delta(&schema);
+    let new = rows(&schema, &[note(1, "a"), note(2, "b")]);
+    let error = delta.append_hashed(&new, |_| None, CommitTs(1)).unwrap_err();
+    assert_eq!((error.kind(), delta.rows()), (ErrorKind::Internal, 0));
+    assert!(delta.append(&new, CommitTs(2)).is_err(), "columns without their keys are there");
+}
+
+#[test]
 fn a_frozen_generation_takes_deletes_only() {
     let schema = notes();
     let delta = delta(&schema);

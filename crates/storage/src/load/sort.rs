@@ -94,7 +94,8 @@ impl SortBuffer {
 
     /// The first key that two rows have.
     pub fn first_duplicate(&self) -> Option<&[u8]> {
-        (1..self.rows).map(|at| (self.key(at - 1), self.key(at))).find(|(a, b)| a == b).map(|(a, _)| a)
+        let keys = self.keys.as_ref()?;
+        (1..self.rows).find(|at| keys.same(self.row(at - 1), self.row(*at))).map(|at| self.key(at))
     }
 
     /// The rows at `positions` of the order, column by column.

@@ -23,7 +23,7 @@ pub use keyed::KeyedTable;
 use crate::error::Result;
 use crate::ids::{CommitTs, KeyId, RowRef};
 use crate::main_store::{Run, index_schema};
-use crate::row::key::hash_key;
+use crate::row::key::{HashedKey, hash_key};
 use crate::schema::TableSchema;
 use crate::version::TableView;
 
@@ -37,9 +37,22 @@ mod tests;
 /// # Errors
 /// Io or Corrupt when key blocks cannot be read.
 pub fn find(view: &TableView, id: KeyId, key: &[u8], counts: impl Fn(RowRef) -> bool) -> Result<Option<RowRef>> {
+    find_hashed(view, id, HashedKey::of(key), counts)
+}
+
+/// As [`find`].
+///
+/// # Errors
+/// As [`find`].
+pub fn find_hashed(
+    view: &TableView,
+    id: KeyId,
+    key: HashedKey<'_>,
+    counts: impl Fn(RowRef) -> bool,
+) -> Result<Option<RowRef>> {
     let wanted = |row: RowRef| !view.own().is_some_and(|own| own.is_deleted(row)) && counts(row);
     for delta in view.version().deltas.iter().rev() {
-        if let Some(offset) = delta.lookup(id, key, view.ts()) {
+        if let Some(offset) = delta.lookup_hashed(id, key, view.ts()) {
             let row = RowRef::new(delta.id(), offset);
             if wanted(row) {
                 return Ok(Some(row));
@@ -62,18 +75,19 @@ pub fn find_in_run(
     schema: &TableSchema,
     run: &Run,
     id: KeyId,
-    key: &[u8],
+    key: HashedKey<'_>,
     at: Option<CommitTs>,
     wanted: impl Fn(RowRef) -> bool,
 ) -> Result<Option<RowRef>> {
-    let (keys, sought) = run.sought(id, key);
+    let (keys, sought) = run.sought(id, key.bytes());
     let index = run.index(id);
+    let hash = || if index.is_none() { key.hash() } else { hash_key(&sought) };
     if index.is_none() && !schema.is_order(schema.key_columns(id)) {
         return Err(run.without_index(schema, id));
     }
     let key_schema = if index.is_some() { index_schema() } else { schema };
     for part in keys.find_segments(&sought) {
-        for found in part.segment.probe_key(key_schema, &sought, || hash_key(&sought))? {
+        for found in part.segment.probe_key(key_schema, &sought, hash)? {
             let held = match index {
                 None => Some((part, RowRef::new(part.segment.id(), found))),
                 Some(_) => run.indexed_row(&part.segment, found)?,
@@ -84,7 +98,7 @@ pub fn find_in_run(
                 continue;
             }
             // A key index knows but hashes.
-            if index.is_none() || holder.segment.key_of(schema, id, row.offset())?.as_deref() == Some(key) {
+            if index.is_none() || holder.segment.key_of(schema, id, row.offset())?.as_deref() == Some(key.bytes()) {
                 return Ok(Some(row));
             }
         }

@@ -1,14 +1,14 @@
 //! Rows of one layout, one behind the other.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::{Error, Result, sqlstate};
 use crate::limits;
-use crate::schema::DataType;
 
 use super::check;
-use super::layout::{RowLayout, damaged, eight, int_limits, is_wide, null_bit};
+use super::layout::{RowLayout, damaged, eight, is_wide, null_bit};
 use super::{RowView, Value};
 
 /// Rows of one layout. Every row in it is valid; a failed push leaves it as it was.
@@ -85,8 +85,8 @@ impl RowBuffer {
     fn starts(&self) -> impl Fn(u32) -> usize + '_ {
         let (fixed_bytes, ends) = (self.layout.fixed_bytes(), self.ends.as_slice());
         move |row| match (row as usize).checked_sub(1) {
+            _ if ends.is_empty() => row as usize * fixed_bytes,
             None => 0,
-            Some(_) if ends.is_empty() => row as usize * fixed_bytes,
             Some(before) => ends[before],
         }
     }
@@ -103,6 +103,19 @@ impl RowBuffer {
     pub fn nulls_of(&self, position: usize) -> impl Fn(u32) -> bool + '_ {
         let starts = self.starts();
         move |row| self.data.get(starts(row)..).is_some_and(|row| null_bit(row, position))
+    }
+
+    /// Which of the first 64 columns are NULL in some row of `rows`: a bit each.
+    #[must_use]
+    pub fn null_columns(&self, rows: Range<u32>) -> u64 {
+        let starts = self.starts();
+        rows.fold(0, |all, row| all | u64::from_le_bytes(eight(&self.data, starts(row))))
+    }
+
+    /// Bytes of the rows `rows`, one behind the other.
+    #[must_use]
+    pub fn bytes_of(&self, rows: Range<usize>) -> usize {
+        self.start(rows.end) - self.start(rows.start)
     }
 
     /// Counts the bytes from the last row on as one more row.
@@ -190,9 +203,15 @@ impl RowBuffer {
         }
     }
 
+    /// Bytes that [`RowBuffer::write_to`] appends.
+    #[must_use]
+    pub fn written_bytes(&self) -> usize {
+        4 + self.len * 4 + self.data.len()
+    }
+
     /// Appends all rows to a log record: u32 count, then for each row its u32 length and its bytes.
     pub fn write_to(&self, out: &mut Vec<u8>) {
-        out.reserve(4 + self.len * 4 + self.data.len());
+        out.reserve(self.written_bytes());
         out.extend_from_slice(&(self.len as u32).to_le_bytes());
         for i in 0..self.len {
             let row = self.row_bytes(i);
@@ -257,6 +276,31 @@ fn encode_values(layout: &RowLayout, values: &[Value], out: &mut Vec<u8>) -> Res
 /// Writes `value` into the row that begins at `start` and ends `out`.
 #[inline]
 fn encode_value(layout: &RowLayout, position: usize, value: &Value, start: usize, out: &mut Vec<u8>) -> Result<()> {
+    let slot = &layout.slots()[position];
+    let at = start + slot.at;
+    // Most values of most tables.
+    if let Value::Int(v) = value
+        && slot.whole.0 <= *v
+        && *v <= slot.whole.1
+    {
+        put(out, at, v.to_le_bytes());
+        return Ok(());
+    }
+    encode_other(layout, position, value, start, out)
+}
+
+/// Writes `bytes` at `at`, which lies in a row.
+#[inline]
+fn put<const W: usize>(out: &mut [u8], at: usize, bytes: [u8; W]) {
+    let cell = out.get_mut(at..).and_then(|cells| cells.first_chunk_mut());
+    debug_assert!(cell.is_some(), "a slot behind the end of its row");
+    if let Some(cell) = cell {
+        *cell = bytes;
+    }
+}
+
+/// As [`encode_value`], for whatever takes more than a look.
+fn encode_other(layout: &RowLayout, position: usize, value: &Value, start: usize, out: &mut Vec<u8>) -> Result<()> {
     let (schema, slot) = (layout.schema(), &layout.slots()[position]);
     let column = &schema.columns[position];
     let at = start + slot.at;
@@ -281,13 +325,6 @@ fn encode_value(layout: &RowLayout, position: usize, value: &Value, start: usize
             row_size(schema, offset + bytes.len())?;
             out.extend_from_slice(bytes);
             offset as u64 | (bytes.len() as u64) << 32
-        }
-        // Most values of most tables.
-        Value::Int(v)
-            if matches!(slot.data_type, DataType::SmallInt | DataType::Integer | DataType::BigInt)
-                && (int_limits(slot.data_type).0..=int_limits(slot.data_type).1).contains(v) =>
-        {
-            *v as u64
         }
         other => check::fixed(schema, column, other)?,
     };

@@ -24,6 +24,8 @@ pub(super) struct Slot {
     pub(super) nullable: bool,
     /// First byte of the slot, from the start of the row.
     pub(super) at: usize,
+    /// The least and the greatest whole number that the column takes as it is: none lies between them where it takes none.
+    pub(super) whole: (i64, i64),
 }
 
 /// The row format of one schema version: null bitmap, one fixed slot per column, variable area.
@@ -42,7 +44,11 @@ impl RowLayout {
         let mut slots = Vec::with_capacity(schema.columns.len());
         for column in &schema.columns {
             let data_type = column.data_type;
-            slots.push(Slot { id: column.id, data_type, nullable: column.nullable, at });
+            let whole = match data_type {
+                DataType::SmallInt | DataType::Integer | DataType::BigInt => int_limits(data_type),
+                _ => (0, -1),
+            };
+            slots.push(Slot { id: column.id, data_type, nullable: column.nullable, at, whole });
             at += slot_bytes(data_type);
         }
         let has_variable = slots.iter().any(|s| is_variable(s.data_type));

@@ -11,8 +11,7 @@ use crate::load::duplicate_key;
 use crate::main_store::Run;
 use crate::order::first_shared_key;
 use crate::point;
-use crate::row::RowBuffer;
-use crate::row::key::{TableKey, hash_key};
+use crate::row::key::{HashedKey, RowKeys, TableKey};
 use crate::schema::TableSchema;
 use crate::transaction::statement::TableDeletes;
 use crate::txn::OwnKeys;
@@ -22,9 +21,11 @@ use crate::version::TableView;
 pub(super) struct KeyCheck<'a> {
     pub schema: &'a TableSchema,
     /// The snapshot and the transaction's earlier statements.
-    pub view: Arc<TableView>,
+    pub view: TableView,
     /// The keys of the table, with those of the transaction's own buffered rows.
     pub own: &'a [OwnKeys],
+    /// The same keys, of the statement's buffered rows.
+    pub keys: &'a [RowKeys],
     pub deleted: &'a TableDeletes,
 }
 
@@ -35,36 +36,29 @@ struct Seen {
 }
 
 impl KeyCheck<'_> {
-    /// Buffered rows against one another, the transaction's own rows, and the stores. As they come, and of each row one key after
+    /// The statement's `rows` buffered rows against one another, the transaction's own rows, and the stores. As they come, and of each row one key after
     /// the other: the first that is taken is the one to tell.
-    pub fn rows(&self, rows: &RowBuffer) -> Result<()> {
+    pub fn rows(&self, rows: usize) -> Result<()> {
         // One row has none beside it.
-        let others = if rows.len() > 1 { rows.len() } else { 0 };
-        let mut seen: Vec<HashTable<Seen>> = self.own.iter().map(|_| HashTable::with_capacity(others)).collect();
-        let (mut key, mut theirs) = (Vec::new(), Vec::new());
-        for row in 0..rows.len() {
-            for (own, seen) in self.own.iter().zip(&mut seen) {
-                key.clear();
-                if !own.key().encode_row(rows.row(row), &mut key) {
-                    continue;
-                }
+        let mut seen: Vec<HashTable<Seen>> = match rows {
+            0 | 1 => Vec::new(),
+            rows => self.own.iter().map(|_| HashTable::with_capacity(rows)).collect(),
+        };
+        for row in 0..rows {
+            for (number, (own, keys)) in self.own.iter().zip(self.keys).enumerate() {
+                let Some(key) = keys.get(row) else { continue };
                 let id = own.id();
-                if self.in_own_rows(own, &key)
-                    || self.in_own_runs(id, &key)?
-                    || point::find(&self.view, id, &key, |row| self.counts(row))?.is_some()
+                if self.in_own_rows(own, key)
+                    || self.in_own_runs(id, key)?
+                    || point::find_hashed(&self.view, id, key, |row| self.counts(row))?.is_some()
                 {
-                    return Err(duplicate_key(self.schema, id, &key));
+                    return Err(duplicate_key(self.schema, id, key.bytes()));
                 }
-                if others == 0 {
-                    continue;
-                }
-                let hash = hash_key(&key);
-                let same = |before: &Seen| {
-                    theirs.clear();
-                    before.hash == hash && own.key().encode_row(rows.row(before.row), &mut theirs) && theirs == key
-                };
+                let Some(seen) = seen.get_mut(number) else { continue };
+                let hash = key.hash();
+                let same = |before: &Seen| before.hash == hash && keys.get(before.row) == Some(key);
                 if seen.find(hash, same).is_some() {
-                    return Err(duplicate_key(self.schema, id, &key));
+                    return Err(duplicate_key(self.schema, id, key.bytes()));
                 }
                 seen.insert_unique(hash, Seen { hash, row }, |seen| seen.hash);
             }
@@ -73,16 +67,13 @@ impl KeyCheck<'_> {
     }
 
     /// Rows written aside against everything else. They are distinct among themselves: the loader saw to that.
-    pub fn runs(&self, rows: &RowBuffer, runs: &[Arc<Run>]) -> Result<()> {
-        let mut bytes = Vec::new();
-        for (run, key) in runs.iter().flat_map(|run| self.own.iter().map(move |own| (run, own.key()))) {
-            let id = key.id();
-            for row in 0..rows.len() {
-                bytes.clear();
-                let taken = key.encode_row(rows.row(row), &mut bytes)
-                    && point::find_in_run(self.schema, run, id, &bytes, None, |_| true)?.is_some();
-                if taken {
-                    return Err(duplicate_key(self.schema, id, &bytes));
+    pub fn runs(&self, runs: &[Arc<Run>]) -> Result<()> {
+        let of_table = || self.own.iter().zip(self.keys);
+        for (run, (own, keys)) in runs.iter().flat_map(|run| of_table().map(move |keys| (run, keys))) {
+            let (id, key) = (own.id(), own.key());
+            for (_, key) in keys.iter() {
+                if point::find_in_run(self.schema, run, id, key, None, |_| true)?.is_some() {
+                    return Err(duplicate_key(self.schema, id, key.bytes()));
                 }
             }
             if let Some(taken) = own_key_conflict(&self.view, id, run, |row| self.counts(row))? {
@@ -101,7 +92,7 @@ impl KeyCheck<'_> {
             bytes.clear();
             let taken = self.counts(RowRef::new(own.rows().id(), offset))
                 && key.encode_row(row, &mut bytes)
-                && point::find_in_run(self.schema, run, id, &bytes, None, |_| true)?.is_some();
+                && point::find_in_run(self.schema, run, id, HashedKey::of(&bytes), None, |_| true)?.is_some();
             if taken {
                 return Err(duplicate_key(self.schema, id, &bytes));
             }
@@ -115,12 +106,12 @@ impl KeyCheck<'_> {
         Ok(())
     }
 
-    fn in_own_rows(&self, keys: &OwnKeys, key: &[u8]) -> bool {
+    fn in_own_rows(&self, keys: &OwnKeys, key: HashedKey<'_>) -> bool {
         let Some(own) = self.view.own() else { return false };
         keys.find(key, own.rows()).is_some_and(|offset| self.counts(RowRef::new(own.rows().id(), offset)))
     }
 
-    fn in_own_runs(&self, id: KeyId, key: &[u8]) -> Result<bool> {
+    fn in_own_runs(&self, id: KeyId, key: HashedKey<'_>) -> Result<bool> {
         let Some(own) = self.view.own() else { return Ok(false) };
         for run in own.runs() {
             let live = |row: RowRef| self.counts(row) && !own.is_deleted(row);

@@ -39,7 +39,7 @@ impl Transaction {
         let before = self.writes.locked.get(&table.id).cloned();
         let mut locked = before.unwrap_or_else(|| LockedRows::new(table.clone(), &self.engine.memory));
         locked.add(sets);
-        self.check_room()?;
+        self.check_room(0)?;
         self.writes.locked.insert(table.id, locked);
         Ok(())
     }

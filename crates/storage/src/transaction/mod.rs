@@ -35,7 +35,7 @@ use crate::catalog::Catalog;
 use crate::commit::Engine;
 use crate::error::{Error, ErrorKind, Result, sqlstate};
 use crate::ids::{CommitTs, TableId};
-use crate::row::key::TableKey;
+use crate::row::key::{RowKeys, TableKey};
 use crate::schema::TableSchema;
 use crate::settings::Synchronous;
 use crate::txn::{OwnKeys, Standing, WriteSet};
@@ -129,10 +129,15 @@ impl Transaction {
     /// # Errors
     /// NotFound (42P01).
     pub fn view(&self, table: TableId) -> Result<Arc<TableView>> {
+        self.present_view(table).map(Arc::new)
+    }
+
+    /// As [`Transaction::view`], not shared.
+    fn present_view(&self, table: TableId) -> Result<TableView> {
         let own = self.writes.tables.get(&table).cloned();
         self.looked.store(true, Ordering::Relaxed);
-        if own.is_none() && self.writes.ddl.is_empty() && Arc::ptr_eq(&self.catalog, &self.snapshot.root().catalog) {
-            return TableView::at(&self.snapshot, table).map(Arc::new).ok_or_else(no_table);
+        if self.writes.ddl.is_empty() && Arc::ptr_eq(&self.catalog, &self.snapshot.root().catalog) {
+            return TableView::at(&self.snapshot, table).map(|view| view.with_own(own)).ok_or_else(no_table);
         }
         let schema = self.catalog.table(table).ok_or_else(no_table)?.clone();
         let stands = matches!(Standing::of(&self.writes.ddl, &schema), Standing::Kept(_));
@@ -147,7 +152,7 @@ impl Transaction {
                 runs: Vec::new(),
             }),
         };
-        Ok(Arc::new(TableView::new(schema, version, own, self.snapshot.ts(), Some(self.snapshot.clone()))))
+        Ok(TableView::new(schema, version, own, self.snapshot.ts(), Some(self.snapshot.clone())))
     }
 
     /// Waits while another statement's last run has the table's write gate closed (contract 2). Called at the start of each
@@ -180,20 +185,21 @@ impl Transaction {
         }
         self.check_may_write()?;
         statement.check_unchanged()?;
-        let Some(writes) = statement.finish()? else { return Ok(()) };
+        let Some(mut writes) = statement.finish()? else { return Ok(()) };
         self.check_version(&writes.schema)?;
         self.check_own_references(&writes)?;
         if writes.schema.has_keys() {
             self.enter_keys(&writes.schema);
-            let (view, own) = (self.view(writes.schema.id)?, self.own_keys(writes.schema.id));
-            let check = KeyCheck { schema: &writes.schema, view, own, deleted: &writes.deleted };
-            check.rows(&writes.rows)?;
-            check.runs(&writes.rows, &writes.runs)?;
+            let (view, own) = (self.present_view(writes.schema.id)?, self.own_keys(writes.schema.id));
+            writes.keys = own.iter().map(|own| RowKeys::of(own.key(), &writes.rows)).collect();
+            let check = KeyCheck { schema: &writes.schema, view, own, keys: &writes.keys, deleted: &writes.deleted };
+            check.rows(writes.rows.len())?;
+            check.runs(&writes.runs)?;
         }
         if self.must_spill(&writes) {
             return self.take_over_aside(writes);
         }
-        self.check_room()?;
+        self.check_room(if writes.charge.is_none() { writes.rows.bytes() as u64 } else { 0 })?;
         self.take_over(writes);
         Ok(())
     }

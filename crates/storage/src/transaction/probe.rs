@@ -3,6 +3,7 @@
 use crate::error::Result;
 use crate::ids::{KeyId, RowRef};
 use crate::point;
+use crate::row::key::HashedKey;
 use crate::transaction::Transaction;
 use crate::version::TableView;
 
@@ -14,6 +15,7 @@ impl Transaction {
     /// Io or Corrupt when key blocks cannot be read; Internal for a key that the table has not.
     pub fn find_key(&self, view: &TableView, id: KeyId, key: &[u8]) -> Result<Option<RowRef>> {
         if let Some(own) = view.own() {
+            let key = HashedKey::of(key);
             let keys = self.own_keys(view.schema().id).iter().find(|keys| keys.id() == id);
             if let Some(offset) = keys.and_then(|keys| keys.find(key, own.rows())) {
                 return Ok(Some(RowRef::new(own.rows().id(), offset)));

@@ -12,6 +12,7 @@ use crate::load::Loader;
 use crate::main_store::Run;
 use crate::memory::{Charge, MemoryKind};
 use crate::point::KeyedTable;
+use crate::row::key::RowKeys;
 use crate::row::{RowBuffer, RowLayout, check_batch};
 use crate::schema::TableSchema;
 use crate::txn::RowSets;
@@ -32,13 +33,16 @@ pub struct StatementWrites {
     charge: Option<Charge>,
 }
 
-/// Rows that come in small parts are counted in steps of so many bytes.
+/// Rows that come in small parts are counted in steps of so many bytes, and a statement that writes less is not: its writes are as
+/// soon as it has ended.
 const COUNT_BYTES: usize = 8 << 10;
 
 /// What a finished statement wrote.
 pub(super) struct Finished {
     pub schema: Arc<TableSchema>,
     pub rows: RowBuffer,
+    /// What the rows have as the keys of the table, once they are checked.
+    pub keys: Box<[RowKeys]>,
     pub runs: Vec<Arc<Run>>,
     pub deleted: TableDeletes,
     /// Counts the rows and deletes until others do.
@@ -100,7 +104,8 @@ impl StatementWrites {
         let rows = self.rows.unwrap_or_else(|| RowBuffer::new(RowLayout::new(&schema)));
         let runs = self.loader.map(Loader::finish).transpose()?.unwrap_or_default();
         let nothing = rows.is_empty() && runs.is_empty() && self.deleted.rows == 0;
-        Ok((!nothing).then_some(Finished { schema, rows, runs, deleted: self.deleted, charge: self.charge }))
+        let keys = Box::default();
+        Ok((!nothing).then_some(Finished { schema, rows, keys, runs, deleted: self.deleted, charge: self.charge }))
     }
 
     /// Whether a later commit changed one of the rows it deletes (contract 2).
@@ -185,7 +190,7 @@ impl StatementWrites {
         }
         self.deleted.add(rows);
         self.count();
-        if self.charge.as_ref().is_some_and(Charge::is_over) { Err(no_room()) } else { Ok(()) }
+        if self.engine.memory.is_over(MemoryKind::WriteSets) { Err(no_room()) } else { Ok(()) }
     }
 
     /// Whether this statement has deleted `row` already.
@@ -208,6 +213,9 @@ impl StatementWrites {
 
     fn count(&mut self) {
         let bytes = self.rows.as_ref().map_or(0, RowBuffer::bytes) + self.deleted.bytes;
+        if self.charge.is_none() && bytes < COUNT_BYTES {
+            return;
+        }
         let memory = &self.engine.memory;
         self.charge.get_or_insert_with(|| memory.charge(MemoryKind::WriteSets, 0)).resize(bytes);
     }

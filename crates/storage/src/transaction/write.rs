@@ -25,9 +25,11 @@ impl Transaction {
         if valid { Ok(()) } else { Err(Error::internal("a statement names own rows that a later one has moved")) }
     }
 
-    /// Refuses a finished statement, which is counted, when write sets take more than their share of memory.
-    pub(super) fn check_room(&self) -> Result<()> {
-        if self.engine.memory.is_over(MemoryKind::WriteSets) { Err(no_room()) } else { Ok(()) }
+    /// Refuses a finished statement when, with its bytes that are not counted yet, write sets take more than their share of memory.
+    pub(super) fn check_room(&self, uncounted: u64) -> Result<()> {
+        let memory = &self.engine.memory;
+        let used = memory.used(MemoryKind::WriteSets) + uncounted;
+        if used > memory.share(MemoryKind::WriteSets) { Err(no_room()) } else { Ok(()) }
     }
 
     /// Whether the table's buffered rows have to go aside with those of `writes`.
@@ -45,30 +47,31 @@ impl Transaction {
 
     /// Takes `writes` over.
     pub(super) fn take_over(&mut self, writes: Finished) {
-        let Finished { schema, rows, runs, deleted, charge: _counted } = writes;
+        let Finished { schema, rows, keys: new, runs, deleted, charge: _counted } = writes;
         self.enter_keys(&schema);
         let memory = &self.engine.memory;
         let own =
             self.writes.tables.entry(schema.id).or_insert_with(|| Arc::new(TableWrites::new(schema.clone(), memory)));
         let own = Arc::make_mut(own);
         let first = own.rows().len() as u32;
-        for keys in self.keys.get_mut(&schema.id).into_iter().flatten() {
+        let keys = self.keys.get_mut(&schema.id);
+        for (keys, new) in keys.into_iter().flatten().zip(&new) {
             for offset in deleted.by_container.get(&own.rows().id()).into_iter().flatten() {
                 if let Some(row) = own.rows().row(offset) {
                     keys.remove(offset, row);
                 }
             }
+            new.iter().for_each(|(row, key)| keys.insert_hash(first + row as u32, key.hash()));
         }
-        own.delete(deleted.by_container);
+        if !deleted.by_container.is_empty() {
+            own.delete(deleted.by_container);
+        }
         own.insert(rows, runs);
-        for keys in self.keys.get_mut(&schema.id).into_iter().flatten() {
-            own.rows().rows_from(first).for_each(|(offset, row)| keys.insert(offset, row));
-        }
     }
 
     /// Takes `writes` over and puts the table's buffered rows aside. After an error nothing has changed.
     pub(super) fn take_over_aside(&mut self, writes: Finished) -> Result<()> {
-        let Finished { schema, rows, runs, deleted, charge: _counted } = writes;
+        let Finished { schema, rows, keys: _, runs, deleted, charge: _counted } = writes;
         let mut own = match self.writes.tables.get(&schema.id) {
             Some(own) => TableWrites::clone(own),
             None => TableWrites::new(schema.clone(), &self.engine.memory),

@@ -10,7 +10,7 @@ use super::OwnRows;
 use crate::ids::KeyId;
 use crate::memory::{Charge, MemoryBudget, MemoryKind};
 use crate::row::RowView;
-use crate::row::key::{TableKey, hash_key};
+use crate::row::key::{HashedKey, TableKey, hash_key};
 
 /// A row and the hash of its key.
 #[derive(Clone, Copy, Debug)]
@@ -69,11 +69,11 @@ impl OwnKeys {
 
     /// The row of `rows` that has `key`.
     #[must_use]
-    pub fn find(&self, key: &[u8], rows: &OwnRows) -> Option<u32> {
+    pub fn find(&self, key: HashedKey<'_>, rows: &OwnRows) -> Option<u32> {
         if self.entries.is_empty() {
             return None;
         }
-        let hash = hash_key(key);
+        let (hash, key) = (key.hash(), key.bytes());
         let mut theirs = Vec::new();
         let has_key = |entry: &Entry| {
             theirs.clear();
@@ -85,7 +85,13 @@ impl OwnKeys {
 
     /// Adds the key of `row`, which stands at `offset`, if it has one; no other live row has it.
     pub fn insert(&mut self, offset: u32, row: RowView<'_>) {
-        let Some(hash) = self.hash(row) else { return };
+        if let Some(hash) = self.hash(row) {
+            self.insert_hash(offset, hash);
+        }
+    }
+
+    /// As [`OwnKeys::insert`], of a row whose key has this `hash`.
+    pub fn insert_hash(&mut self, offset: u32, hash: u64) {
         self.entries.insert_unique(hash, Entry { hash, row: offset }, |entry| entry.hash);
         self.recount();
     }

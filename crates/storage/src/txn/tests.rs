@@ -9,7 +9,7 @@ use super::*;
 use crate::catalog::{ColumnDefinition, TableDefinition};
 use crate::ids::{ContainerId, KeyId, RowRef, TableId};
 use crate::memory::{MemoryBudget, MemoryKind};
-use crate::row::key::TableKey;
+use crate::row::key::{HashedKey, TableKey};
 use crate::row::{RowBuffer, RowLayout, Value};
 use crate::schema::{DataType, TableSchema};
 
@@ -139,13 +139,13 @@ fn keys_are_found_by_value_and_removed_by_row() {
     writes.rows().rows_from(0).take(1_000).for_each(|(offset, row)| keys.insert(offset, row));
     assert_eq!(budget.used(MemoryKind::WriteSets) - before, keys.bytes());
     assert!(keys.bytes() >= 16_000);
-    assert_eq!(keys.find(&key(5), writes.rows()), Some(5));
+    assert_eq!(keys.find(HashedKey::of(&key(5)), writes.rows()), Some(5));
     keys.remove(1_000, writes.rows().row(1_000).unwrap());
-    assert_eq!(keys.find(&key(5), writes.rows()), Some(5), "another row with that key is not its row");
+    assert_eq!(keys.find(HashedKey::of(&key(5)), writes.rows()), Some(5), "another row with that key is not its row");
     keys.remove(5, writes.rows().row(5).unwrap());
-    assert_eq!((keys.find(&key(5), writes.rows()), keys.len()), (None, 999));
+    assert_eq!((keys.find(HashedKey::of(&key(5)), writes.rows()), keys.len()), (None, 999));
     keys.insert(1_000, writes.rows().row(1_000).unwrap());
-    assert_eq!(keys.find(&key(5), writes.rows()), Some(1_000));
+    assert_eq!(keys.find(HashedKey::of(&key(5)), writes.rows()), Some(1_000));
 }
 
 #[test]

@@ -35,6 +35,12 @@ impl TableView {
         Some(Self { table, own: None, ts: snapshot.ts(), snapshot: Some(snapshot.clone()) })
     }
 
+    /// The same with the writes of a transaction.
+    #[must_use]
+    pub fn with_own(self, own: Option<Arc<TableWrites>>) -> Self {
+        Self { own, ..self }
+    }
+
     /// `version` at `ts`, with `own` writes, under `schema`. `snapshot` keeps it alive.
     #[must_use]
     pub fn new(

@@ -18,6 +18,8 @@ pub const WAL_DIR: &str = "wal";
 pub(super) const FILE_HEADER_BYTES: usize = 64;
 /// Bytes in front of each fragment's body: checksum (4), length of the body (2), type (1).
 pub(super) const FRAGMENT_HEADER_BYTES: usize = 7;
+/// Bytes of the checksum among them, which covers what follows.
+const CHECKSUM_BYTES: usize = 4;
 /// Bytes in front of each record's payload.
 pub(super) const RECORD_HEADER_BYTES: usize = 40;
 /// A record starts in a block only with room for its whole header; less than this is padding.
@@ -126,17 +128,14 @@ pub(super) struct RecordHeader {
 
 impl RecordHeader {
     pub(super) fn encode(&self) -> [u8; RECORD_HEADER_BYTES] {
-        let mut e = Encoder::with_capacity(RECORD_HEADER_BYTES);
-        e.u8(RECORD_FORMAT_VERSION);
-        e.u8(self.kind);
-        e.u16(0);
-        e.u32(self.payload_bytes);
-        e.u64(self.ts.0);
-        e.i64(self.wall_clock);
-        e.u64(self.schema_version.0);
-        e.u64(self.fsynced.0);
+        // Without an encoder, which would allocate: this is done under the commit lock.
         let mut bytes = [0; RECORD_HEADER_BYTES];
-        bytes.copy_from_slice(e.as_slice());
+        let ([head, rest @ ..], []) = bytes.as_chunks_mut::<8>() else { return bytes };
+        let [p0, p1, p2, p3] = self.payload_bytes.to_le_bytes();
+        *head = [RECORD_FORMAT_VERSION, self.kind, 0, 0, p0, p1, p2, p3];
+        let words =
+            [self.ts.0, self.wall_clock.cast_unsigned(), self.schema_version.0, self.fsynced.0].map(u64::to_le_bytes);
+        rest.copy_from_slice(&words);
         bytes
     }
 
@@ -204,10 +203,10 @@ pub(super) fn framed_bytes_max(payload_bytes: usize) -> u64 {
     (record + fragments * FRAGMENT_HEADER_BYTES + RECORD_ROOM_MIN) as u64
 }
 
-/// Checksum of a fragment at `position` of log `log_id`; `rest` is its length, type and body.
-fn fragment_crc(log_id: u64, position: LogPosition, length_and_type: &[u8], body: [&[u8]; 2]) -> u32 {
-    let crc = crc32c_append(crc32c(&log_id.to_le_bytes()), &position.0.to_le_bytes());
-    body.iter().fold(crc32c_append(crc, length_and_type), |crc, part| crc32c_append(crc, part))
+/// Checksum of a fragment at `position` of log `log_id`, whose length, type and body are `checked`.
+fn fragment_crc(log_id: u64, position: LogPosition, checked: &[u8]) -> u32 {
+    let seed = u128::from(log_id) | u128::from(position.0) << 64;
+    crc32c_append(crc32c(&seed.to_le_bytes()), checked)
 }
 
 /// Appends a record to `out`, whose next byte is byte `offset` of the file, and returns the file offset of its first fragment.
@@ -233,12 +232,14 @@ pub(super) fn frame(out: &mut Vec<u8>, file: &FileHeader, offset: u64, header: &
         };
         begun.get_or_insert(offset);
         let length = (body_bytes as u16).to_le_bytes();
-        let length_and_type = [length[0], length[1], part as u8];
-        let crc = fragment_crc(file.log_id, LogPosition(file.first.0 + offset), &length_and_type, [head, body]);
-        out.extend_from_slice(&crc.to_le_bytes());
-        out.extend_from_slice(&length_and_type);
+        let at = out.len();
+        out.extend_from_slice(&[0, 0, 0, 0, length[0], length[1], part as u8]);
         out.extend_from_slice(head);
         out.extend_from_slice(body);
+        // Over bytes that stand together: this is done under the commit lock.
+        if let Some((checksum, checked)) = out.get_mut(at..).and_then(<[u8]>::split_first_chunk_mut) {
+            *checksum = fragment_crc(file.log_id, LogPosition(file.first.0 + offset), checked).to_le_bytes();
+        }
         offset += (FRAGMENT_HEADER_BYTES + body_bytes) as u64;
         (head, payload) = (&[], rest);
         if let (true, Some(begun)) = (rest.is_empty(), begun) {
@@ -269,7 +270,8 @@ pub(super) fn parse_fragment(
     let part = Part::from_byte(part_byte).ok_or("a fragment has an unknown type")?;
     let body = bodies.get(..usize::from(u16::from_le_bytes([l0, l1]))).ok_or("a fragment is cut off")?;
     let position = LogPosition(file.first.0 + block_offset + at as u64);
-    if fragment_crc(file.log_id, position, &[l0, l1, part_byte], [body, &[]]) != u32::from_le_bytes([c0, c1, c2, c3]) {
+    let checked = rest.get(CHECKSUM_BYTES..FRAGMENT_HEADER_BYTES + body.len()).unwrap_or_default();
+    if fragment_crc(file.log_id, position, checked) != u32::from_le_bytes([c0, c1, c2, c3]) {
         return Err("a fragment has a wrong checksum");
     }
     if part.begins_record() && body.len() < RECORD_HEADER_BYTES {

@@ -56,6 +56,8 @@ pub struct NewRecord<'a> {
 pub struct Reservation {
     log: Arc<Shared>,
     bytes: u64,
+    /// When it was made: the clock is not asked under the commit lock.
+    wall_clock: i64,
 }
 
 impl Drop for Reservation {
@@ -286,11 +288,13 @@ impl Log {
             return Err(Error::internal(message));
         }
         let bytes = framed_bytes_max(payload_bytes);
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let wall_clock = now.map_or(0, |d| i64::try_from(d.as_micros()).unwrap_or(i64::MAX));
         loop {
             let mut state = self.0.state.lock();
             if self.0.disk.is_none() {
                 state.refuse_if_poisoned()?;
-                return Ok(Some(Reservation { log: Arc::clone(&self.0), bytes: 0 }));
+                return Ok(Some(Reservation { log: Arc::clone(&self.0), bytes: 0, wall_clock }));
             }
             while state.pending_bytes > WAL_BUFFER_BYTES && state.poisoned.is_none() {
                 if state.writing {
@@ -306,7 +310,7 @@ impl Log {
             let needed = state.target_end + state.outstanding + bytes;
             if state.target_end < WAL_FILE_BYTES && needed <= state.target_reserved {
                 state.outstanding += bytes;
-                return Ok(Some(Reservation { log: Arc::clone(&self.0), bytes }));
+                return Ok(Some(Reservation { log: Arc::clone(&self.0), bytes, wall_clock }));
             }
             drop(state);
             self.0.grow(bytes)?;
@@ -319,8 +323,6 @@ impl Log {
     /// # Errors
     /// Closed after a failed write; Internal for a wrong timestamp or a reservation that is too small. Nothing is appended.
     pub fn append(&self, mut reservation: Reservation, record: NewRecord<'_>) -> Result<LogPosition> {
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        let wall_clock = now.map_or(0, |d| i64::try_from(d.as_micros()).unwrap_or(i64::MAX));
         let mut guard = self.0.state.lock();
         let state = &mut *guard;
         state.refuse_if_poisoned()?;
@@ -341,7 +343,7 @@ impl Log {
             kind: record.kind as u8,
             ts: record.ts,
             payload_bytes: record.payload.len() as u32,
-            wall_clock,
+            wall_clock: reservation.wall_clock,
             schema_version: record.schema_version,
             fsynced: state.fsynced.position,
         };

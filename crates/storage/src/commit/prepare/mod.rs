@@ -23,7 +23,7 @@ use crate::main_store::{Run, RunSegment, write_runs_aside};
 use crate::order::first_shared_key;
 use crate::point;
 use crate::row::RowBuffer;
-use crate::row::key::{TableKey, hash_key};
+use crate::row::key::{HashedKey, RowKeys, TableKey, hash_key};
 use crate::schema::TableSchema;
 use crate::txn::{DdlChange, Standing, TableWrites, WriteSet};
 use crate::version::{Root, Snapshot, TableVersion, TableView};
@@ -53,7 +53,7 @@ pub(super) struct PreparedTable {
     /// Live rows for the delta; few enough for the lock.
     pub rows: RowBuffer,
     /// The keys of the table, each with those that `rows` take.
-    keys: Box<[NewKeys]>,
+    pub keys: Box<[RowKeys]>,
     /// Large inserts, written aside.
     pub runs: Vec<Arc<Run>>,
     /// The file that names `runs`, durable, when they are too many for the record.
@@ -74,32 +74,6 @@ pub(super) struct PreparedTable {
     named: BTreeMap<ContainerId, RoaringBitmap>,
     /// Key filters of the segments of `runs` and of their key indexes, in memory for the check under the lock.
     filters: BTreeMap<ContainerId, Arc<BlockedBloom>>,
-}
-
-/// One key of a table, and what the commit's rows have as such.
-struct NewKeys {
-    id: KeyId,
-    /// Encoded, one behind the other in row order; rows without the key left out.
-    encoded: Vec<u8>,
-    /// Where each ends.
-    ends: Vec<usize>,
-}
-
-impl NewKeys {
-    fn of(key: &TableKey, rows: &RowBuffer) -> Self {
-        let (mut encoded, mut ends) = (Vec::new(), Vec::with_capacity(rows.len()));
-        for row in rows.rows() {
-            if key.encode_row(row, &mut encoded) {
-                ends.push(encoded.len());
-            }
-        }
-        Self { id: key.id(), encoded, ends }
-    }
-
-    fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        let starts = std::iter::once(&0).chain(&self.ends);
-        starts.zip(&self.ends).filter_map(|(&start, &end)| self.encoded.get(start..end))
-    }
 }
 
 /// What a commit may still put into deltas under the lock, and into its record, over all its tables.
@@ -162,7 +136,7 @@ impl PreparedTable {
             write_runs_aside(&engine.disk, || engine.next_file(), &runs, &mut room.run_bytes)?
         };
         let mut table = Self {
-            keys: TableKey::all(&schema).iter().map(|key| NewKeys::of(key, &rows)).collect(),
+            keys: RowKeys::all(&TableKey::all(&schema), &rows),
             rows,
             runs,
             runs_aside,
@@ -239,13 +213,13 @@ impl PreparedTable {
     /// Checks that every new key is free at `view`'s timestamp, this commit's own deletes counted first.
     fn check_keys(&self, view: &TableView) -> Result<()> {
         for new in &self.keys {
-            for key in new.iter() {
-                if point::find(view, new.id, key, |row| !self.deletes_row(row))?.is_some() {
+            for (_, key) in new.iter() {
+                if point::find_hashed(view, new.id(), key, |row| !self.deletes_row(row))?.is_some() {
                     return Err(key_conflict(&self.schema));
                 }
             }
             for run in &self.runs {
-                let taken = own_key_conflict(view, new.id, run, |row| !self.deletes_row(row))?;
+                let taken = own_key_conflict(view, new.id(), run, |row| !self.deletes_row(row))?;
                 if taken.is_some() {
                     return Err(key_conflict(&self.schema));
                 }
@@ -274,7 +248,7 @@ impl PreparedTable {
         if self.keys.is_empty() || (self.rows.is_empty() && self.runs.is_empty()) {
             return Ok(Validation::Free);
         }
-        let new_keys: usize = self.keys.iter().map(|new| new.ends.len()).sum();
+        let new_keys: usize = self.keys.iter().map(RowKeys::rows).sum();
         for delta in &version.deltas {
             let (from, upto) = (delta.rows_at(after), delta.rows());
             if from == upto {
@@ -284,8 +258,8 @@ impl PreparedTable {
             if left.as_mut().is_some_and(|left| !left.spend_keys(looks)) {
                 return Ok(Validation::Again);
             }
-            for (id, key) in self.keys.iter().flat_map(|new| new.iter().map(|key| (new.id, key))) {
-                let taken = delta.lookup(id, key, CommitTs::INFINITY);
+            for (id, key) in self.keys.iter().flat_map(|new| new.iter().map(|(_, key)| (new.id(), key))) {
+                let taken = delta.lookup_hashed(id, key, CommitTs::INFINITY);
                 if taken.is_some_and(|offset| !self.deletes_row(RowRef::new(delta.id(), offset))) {
                     return Err(key_conflict(&self.schema));
                 }
@@ -314,16 +288,17 @@ impl PreparedTable {
             }
             for new in &self.keys {
                 key.clear();
-                if !delta.key_of(new.id, offset, &mut key)? {
+                if !delta.key_of(new.id(), offset, &mut key)? {
                     continue;
                 }
                 for run in &self.runs {
                     if exact {
                         let counts = |row| !self.deletes_row(row);
-                        if point::find_in_run(&self.schema, run, new.id, &key, None, counts)?.is_some() {
+                        let key = HashedKey::of(&key);
+                        if point::find_in_run(&self.schema, run, new.id(), key, None, counts)?.is_some() {
                             return Err(key_conflict(&self.schema));
                         }
-                    } else if self.may_have(run, new.id, &key) {
+                    } else if self.may_have(run, new.id(), &key) {
                         return Ok(Validation::Again);
                     }
                 }
@@ -512,7 +487,7 @@ pub fn own_key_conflict(
             }
             key.clear();
             if delta.key_of(id, offset, &mut key)?
-                && point::find_in_run(schema, run, id, &key, None, own_live)?.is_some()
+                && point::find_in_run(schema, run, id, HashedKey::of(&key), None, own_live)?.is_some()
             {
                 return Ok(Some(key));
             }

@@ -9,7 +9,7 @@ use crate::order::index_writer::testing::SORT_ENTRIES;
 use crate::order::testing::*;
 use crate::order::{RunWriter, first_repeated_key, first_shared_key};
 use crate::point::find_in_run;
-use crate::row::key::KeyCodec;
+use crate::row::key::{HashedKey, KeyCodec};
 use crate::row::testing::id;
 use crate::schema::{DataType, Layout, TableSchema};
 
@@ -84,26 +84,26 @@ proptest! {
         prop_assert_eq!(run.index(KeyId::PRIMARY).unwrap().rows(), rows.len() as u64);
         for (at, row) in placed(&schema, &run) {
             let key = key(&schema, &row);
-            prop_assert_eq!(find_in_run(&schema, &run, KeyId::PRIMARY, &key, None, |_| true).unwrap(), Some(at));
-            prop_assert_eq!(find_in_run(&schema, &run, KeyId::PRIMARY, &key, None, |row| row != at).unwrap(), None);
+            prop_assert_eq!(find_in_run(&schema, &run, KeyId::PRIMARY, HashedKey::of(&key), None, |_| true).unwrap(), Some(at));
+            prop_assert_eq!(find_in_run(&schema, &run, KeyId::PRIMARY, HashedKey::of(&key), None, |row| row != at).unwrap(), None);
             prop_assert!(run.segment(at.container()).unwrap().segment.key_filter().unwrap().is_none());
         }
         for row in &absent {
             let key = key(&schema, row);
             let there = rows.iter().any(|row| self::key(&schema, row) == key);
-            prop_assert_eq!(find_in_run(&schema, &run, KeyId::PRIMARY, &key, None, |_| true).unwrap().is_some(), there);
+            prop_assert_eq!(find_in_run(&schema, &run, KeyId::PRIMARY, HashedKey::of(&key), None, |_| true).unwrap().is_some(), there);
         }
         // Rows consumed from the front, and deleted ones, are not found.
         let half = run.rows() / 2;
         let rest = run.without_front(half).unwrap().unwrap();
         prop_assert!(rest.verify(&schema).is_empty(), "{:?}", rest.verify(&schema));
         for (number, (at, row)) in placed(&schema, &run).into_iter().enumerate() {
-            let found = find_in_run(&schema, &rest, KeyId::PRIMARY, &key(&schema, &row), None, |_| true).unwrap();
+            let found = find_in_run(&schema, &rest, KeyId::PRIMARY, HashedKey::of(&key(&schema, &row)), None, |_| true).unwrap();
             prop_assert_eq!(found, (number as u64 >= half).then_some(at));
         }
         let (at, row) = placed(&schema, &run).pop().unwrap();
         run.segment(at.container()).unwrap().segment.deletes().record(CommitTs(5), &[at.offset()].into_iter().collect());
-        let find = |ts| find_in_run(&schema, &run, KeyId::PRIMARY, &key(&schema, &row), Some(CommitTs(ts)), |_| true).unwrap();
+        let find = |ts| find_in_run(&schema, &run, KeyId::PRIMARY, HashedKey::of(&key(&schema, &row)), Some(CommitTs(ts)), |_| true).unwrap();
         prop_assert_eq!((find(4), find(5)), (Some(at), None));
     }
 
@@ -197,7 +197,8 @@ fn parts_that_a_run_keeps_are_indexed_as_far_as_they_are_its_own() {
     drop(written);
     assert!(new.verify(&schema).is_empty(), "{:?}", new.verify(&schema));
     for n in 0..20 {
-        let found = find_in_run(&schema, &new, KeyId::PRIMARY, &key(&schema, &row(n)), None, |_| true).unwrap();
+        let found =
+            find_in_run(&schema, &new, KeyId::PRIMARY, HashedKey::of(&key(&schema, &row(n))), None, |_| true).unwrap();
         assert_eq!(found.is_some(), n >= 3, "row {n}");
     }
     // An index of other rows, or none, does not pass for it.

@@ -102,7 +102,8 @@ fn a_run_is_probed_at_a_time_or_at_all_times() {
     t.delete(&[3]);
     let after = t.view();
     let (run, key) = (after.version().runs[0].clone(), key(&after, 3));
-    let at = |at| find_in_run(after.schema(), &run, KeyId::PRIMARY, &key, at, |_| true).unwrap().is_some();
+    let at =
+        |at| find_in_run(after.schema(), &run, KeyId::PRIMARY, HashedKey::of(&key), at, |_| true).unwrap().is_some();
     assert_eq!([at(Some(before.ts())), at(Some(after.ts())), at(None)], [true, false, true]);
 }
 

@@ -26,6 +26,8 @@ pub(super) struct Part {
     pub(super) data_type: DataType,
     pub(super) nullable: bool,
     missing_value: Value,
+    /// BIGINT without NULLs: a key of it alone is the number and nothing else.
+    is_plain_bigint: bool,
 }
 
 /// Encodes the key columns of one table, order preserved.
@@ -52,6 +54,7 @@ impl KeyCodec {
                 data_type: column.data_type,
                 nullable: column.nullable,
                 missing_value: column.missing_value.clone(),
+                is_plain_bigint: column.data_type == DataType::BigInt && !column.nullable,
             }
         };
         Self::of_parts(columns.iter().map(part).collect())
@@ -61,7 +64,11 @@ impl KeyCodec {
     #[must_use]
     pub fn of_values(schema: &TableSchema, columns: &[ColumnId]) -> Self {
         let parts = Self::new(schema, columns).parts.into_iter();
-        Self::of_parts(parts.map(|part| Part { nullable: false, ..part }).collect())
+        Self::of_parts(
+            parts
+                .map(|part| Part { nullable: false, is_plain_bigint: part.data_type == DataType::BigInt, ..part })
+                .collect(),
+        )
     }
 
     fn of_parts(parts: Vec<Part>) -> Self {
@@ -102,6 +109,13 @@ impl KeyCodec {
     /// counts with its missing value.
     pub fn encode_row(&self, row: RowView<'_>, out: &mut Vec<u8>) {
         let columns = &row.schema().columns;
+        if let [part] = self.parts.as_slice()
+            && part.is_plain_bigint
+            && columns.get(part.position).is_some_and(|c| c.id == part.id)
+            && !row.is_null(part.position)
+        {
+            return out.extend_from_slice(&flip_i64(row.get_i64(part.position)));
+        }
         for part in &self.parts {
             let here = columns.get(part.position).is_some_and(|c| c.id == part.id);
             match if here { Some(part.position) } else { row.schema().position(part.id) } {

@@ -86,7 +86,26 @@ impl Keys {
     /// Whether each key is at or above the one before it.
     #[must_use]
     pub fn is_sorted(&self) -> bool {
-        (1..self.len()).all(|i| self.get(i - 1) <= self.get(i))
+        match &self.shape {
+            Shape::Fixed { width: 8, .. } => self.words().is_sorted(),
+            _ => (1..self.len()).all(|i| self.get(i - 1) <= self.get(i)),
+        }
+    }
+
+    /// Whether keys `i` and `j` are the same. Panics if one of them is not below [`Keys::len`].
+    #[inline]
+    #[must_use]
+    pub fn same(&self, i: usize, j: usize) -> bool {
+        let (left, right) = (self.get(i), self.get(j));
+        match (<&[u8; 8]>::try_from(left), <&[u8; 8]>::try_from(right)) {
+            (Ok(left), Ok(right)) => left == right,
+            _ => left == right,
+        }
+    }
+
+    /// Keys of 8 bytes as numbers that order as they do.
+    fn words(&self) -> impl Iterator<Item = u64> + '_ {
+        self.data.as_chunks().0.iter().map(|key| u64::from_be_bytes(*key))
     }
 
     /// The row numbers in key order; equal keys stay in row order.
@@ -96,6 +115,7 @@ impl Keys {
             return (0..self.len() as u32).collect();
         }
         match self.shape {
+            Shape::Fixed { width: 8, .. } => radix_sorted(self.words().zip(0..).collect()),
             Shape::Fixed { width, .. } if width <= 8 => radix_sorted(self.numbered(prefix)),
             Shape::Fixed { width, .. } if width <= 16 => {
                 let mut numbered = self.numbered(wide_prefix);

@@ -7,7 +7,8 @@
 //!    simply follow one another.
 //! 2. [`Keys`] holds many keys back to back, and sorts them.
 //! 3. [`TableKey`] is a codec and what it encodes: one of the keys of a table.
-//! 4. [`hash_key`] is the hash of a key everywhere: delta, filters, key indexes on disk.
+//! 4. [`RowKeys`] are the keys of a buffer's rows with their hashes, made once for all checks and the delta.
+//! 5. [`hash_key`] is the hash of a key everywhere: delta, filters, key indexes on disk.
 //!
 //! Invariants: equal values, equal bytes; the order is that of [`crate::predicate::compare_values`], column by column.
 //!
@@ -16,6 +17,7 @@
 mod codec;
 mod encode;
 mod keys;
+mod row_keys;
 mod table_key;
 
 #[cfg(test)]
@@ -23,6 +25,7 @@ mod tests;
 
 pub use codec::KeyCodec;
 pub use keys::Keys;
+pub use row_keys::{HashedKey, KeyHashes, RowKeys};
 pub use table_key::{RowsWithKey, TableKey};
 
 /// The hash of a key: xxh3, 64 bits, without seed. Part of file formats.

@@ -15,11 +15,14 @@ use super::native::{Native, dispatch, wrong_type};
 use super::sections::begin_section;
 use super::{Encoding, constant, dictionary, frame, plain};
 use crate::error::{Error, ErrorKind, Result, sqlstate};
+use crate::limits;
 use crate::row::Value;
 use crate::schema::DataType;
 
 /// Most bytes of text in one block: views have 31-bit offsets.
 const HEAP_BYTES_MAX: usize = i32::MAX as usize;
+
+const _: () = assert!(limits::SEGMENT_ROWS_MAX <= 1 << 31, "the sum of a segment's 32-bit integers fits 64 bits");
 
 /// A column, encoded.
 #[derive(Debug)]
@@ -119,7 +122,7 @@ fn encode_numbers<N: Native>(data_type: DataType, values: &[N], nulls: Option<&N
     let values: Vec<N> =
         values.iter().enumerate().map(|(i, v)| if valid(i) { v.normalised() } else { N::default() }).collect();
     let extremes = match nulls {
-        None => extremes(&values, |_| true),
+        None => extremes_of_all(&values),
         Some(_) => extremes(&values, valid),
     };
     let Some((least, greatest)) = extremes else { return };
@@ -180,12 +183,29 @@ fn extremes<N: Native>(values: &[N], valid: impl Fn(usize) -> bool) -> Option<(N
     Some((least, greatest))
 }
 
+/// As [`extremes`], where all values are valid: a loop without branches.
+fn extremes_of_all<N: Native>(values: &[N]) -> Option<(N, N)> {
+    let first = *values.first()?;
+    Some(values.iter().fold((first, first), |(least, greatest), value| {
+        let least = if value.order(least).is_lt() { *value } else { least };
+        let greatest = if value.order(greatest).is_gt() { *value } else { greatest };
+        (least, greatest)
+    }))
+}
+
 /// The sum of integers or unscaled decimals that are not NULL, unless it overflows.
 fn sum_of<N: Native>(data_type: DataType, values: &[N]) -> Option<i128> {
     if !matches!(data_type, DataType::SmallInt | DataType::Integer | DataType::BigInt | DataType::Decimal { .. }) {
         return None;
     }
-    // NULL slots were made 0.
+    // NULL slots were made 0. A segment has too few rows for these sums to overflow.
+    match size_of::<N>() {
+        0..=4 => {
+            return Some(values.iter().map(|value| value.integer().map_or(0, |wide| wide as i64)).sum::<i64>().into());
+        }
+        5..=8 => return Some(values.iter().map(|value| value.integer().unwrap_or(0)).sum()),
+        _ => {}
+    }
     values.iter().try_fold(0i128, |sum, value| sum.checked_add(value.integer()?))
 }
 

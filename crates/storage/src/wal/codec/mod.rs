@@ -94,6 +94,14 @@ impl Encoder {
         self.raw(value);
     }
 
+    /// As [`Encoder::bytes`], of `len` bytes that `write` appends.
+    pub fn bytes_by(&mut self, len: usize, write: impl FnOnce(&mut Vec<u8>)) {
+        self.varint(len as u64);
+        let start = self.bytes.len();
+        write(&mut self.bytes);
+        debug_assert_eq!(self.bytes.len() - start, len, "as many bytes as were told");
+    }
+
     /// Length in bytes as varint, then UTF-8.
     pub fn str(&mut self, value: &str) {
         self.bytes(value.as_bytes());
