@@ -108,11 +108,16 @@ impl<'a> Appender<'a> {
     /// # Errors
     /// As [`Appender::append_row`].
     pub fn append_values(&mut self, row: &[Value]) -> Result<()> {
-        let table = self.table.clone();
-        if row.len() != table.columns.len() {
+        if row.len() != self.columns.len() {
             return Err(self.wrong_count("row", "values", row.len()));
         }
-        self.append(row.iter().zip(&table.columns).map(|(value, column)| ValueRef::stored(value, column.data_type)))
+        let mut refused = None;
+        for ((builder, column), value) in self.columns.iter_mut().zip(&self.table.columns).zip(row) {
+            if !builder.append_whole(value) {
+                append_value(builder, column, ValueRef::stored(value, column.data_type), &mut refused);
+            }
+        }
+        self.end_row(refused)
     }
 
     fn append<'v>(&mut self, row: impl ExactSizeIterator<Item = ValueRef<'v>>) -> Result<()> {
@@ -121,18 +126,13 @@ impl<'a> Appender<'a> {
         }
         let mut refused = None;
         for ((builder, column), value) in self.columns.iter_mut().zip(&self.table.columns).zip(row) {
-            if builder.append(value) {
-                continue;
-            }
-            // Of another type: converted by the rules of assignment, or a reason to leave the row out.
-            let converted = crate::plan::assign_value(value, column);
-            let appended = converted.map(|value| builder.append(ValueRef::stored(&value, column.data_type)));
-            if !matches!(appended, Ok(true)) {
-                builder.append_null();
-                let error = appended.err().unwrap_or_else(|| Error::internal("a converted value of another type"));
-                refused.get_or_insert(error);
-            }
+            append_value(builder, column, value, &mut refused);
         }
+        self.end_row(refused)
+    }
+
+    /// Ends a row that is in all columns; without it where a value was refused.
+    fn end_row(&mut self, refused: Option<Error>) -> Result<()> {
         self.rows += 1;
         if let Some(error) = refused {
             self.refused.push(self.rows - 1);
@@ -216,5 +216,21 @@ impl<'a> Appender<'a> {
     /// As [`Appender::flush`].
     pub fn finish(mut self) -> Result<u64> {
         self.flush()
+    }
+}
+
+/// Appends a value of a row to a column, or NULL in its place and the reason to `refused`.
+#[inline]
+fn append_value(builder: &mut ColumnBuilder, column: &Column, value: ValueRef<'_>, refused: &mut Option<Error>) {
+    if builder.append(value) {
+        return;
+    }
+    // Of another type: converted by the rules of assignment, or a reason to leave the row out.
+    let converted = crate::plan::assign_value(value, column);
+    let appended = converted.map(|value| builder.append(ValueRef::stored(&value, column.data_type)));
+    if !matches!(appended, Ok(true)) {
+        builder.append_null();
+        let error = appended.err().unwrap_or_else(|| Error::internal("a converted value of another type"));
+        refused.get_or_insert(error);
     }
 }

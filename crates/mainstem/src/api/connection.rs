@@ -242,8 +242,13 @@ impl Connection {
         if self.status() != TransactionStatus::Idle {
             return Err(Error::invalid(sqlstate::ACTIVE_TRANSACTION, "there is already a transaction in progress"));
         }
-        self.execute("BEGIN")?;
+        self.run_parsed(sql::Statement::Begin(sql::Begin::default()))?;
         Ok(Transaction::new(self))
+    }
+
+    /// Runs a statement that gives no rows and needs no parser.
+    pub(super) fn run_parsed(&self, statement: sql::Statement) -> Result<()> {
+        self.session.lock().run(statement).map(|_| ())
     }
 
     /// Where the connection stands.

@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use mainstem_storage::Result;
 
 use super::{Appender, Connection, QueryResult, Row, Statement};
+use crate::sql;
 use crate::value::Params;
 
 /// An open transaction of a connection. Rolled back when dropped.
@@ -91,7 +92,7 @@ impl<'a> Transaction<'a> {
     pub fn commit(mut self) -> Result<()> {
         self.ended = true;
         let failed = self.connection.status() == crate::TransactionStatus::Failed;
-        self.connection.execute("COMMIT")?;
+        self.connection.run_parsed(sql::Statement::Commit)?;
         if failed {
             return Err(mainstem_storage::Error::conflict(
                 "the transaction had failed because of a conflict and was rolled back; run it again",

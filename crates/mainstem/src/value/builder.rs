@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arrow::array::{
     ArrayRef, BinaryViewBuilder, BooleanBuilder, FixedSizeBinaryBuilder, StringViewBuilder, Time64MicrosecondBuilder,
 };
+use mainstem_storage::row::Value;
 use mainstem_storage::schema::DataType;
 
 use super::ValueRef;
@@ -87,6 +88,22 @@ impl ColumnBuilder {
             (Self::Text(column), ValueRef::Text(v)) => return column.try_append_value(v).is_ok(),
             (Self::Bytes(column), ValueRef::Bytes(v)) => return column.try_append_value(v).is_ok(),
             (Self::Uuid(column), ValueRef::Uuid(v)) => return column.append_value(v.as_bytes()).is_ok(),
+            _ => return false,
+        }
+        true
+    }
+
+    /// Appends `value`, in storage form, if it is a whole number of the column's type; says whether it was. Any other goes by
+    /// [`ColumnBuilder::append`].
+    #[inline]
+    pub(crate) fn append_whole(&mut self, value: &Value) -> bool {
+        let Value::Int(number) = value else { return false };
+        match self {
+            Self::BigInt(column) => column.append_value(*number),
+            Self::Integer(column) => match i32::try_from(*number) {
+                Ok(number) => column.append_value(number),
+                Err(_) => return false,
+            },
             _ => return false,
         }
         true
