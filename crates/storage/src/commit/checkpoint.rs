@@ -31,11 +31,11 @@ impl Engine {
         }
         let mut named = self.checkpointing.lock();
         let (snapshot, log_start, ids, numbers, aside_bytes) = {
-            let mut lock = self.lock()?;
+            let lock = self.lock()?;
             self.check_writable()?;
             let snapshot = self.timeline.snapshot(Base::Applied, false);
             let next = self.log.position_of_next();
-            let oldest = lock.state.delta_starts.oldest(snapshot.root());
+            let oldest = lock.state.delta_starts.oldest();
             let start = oldest.map_or(next, |(start, _)| start.min(next));
             let numbers = lock.state.numbers.iter().map(|((table, column), taken)| (*table, *column, *taken)).collect();
             (snapshot, start, self.id_counters(), numbers, self.aside_bytes.load(Ordering::Relaxed))
@@ -120,9 +120,7 @@ impl Engine {
     /// # Errors
     /// Closed.
     pub fn table_with_oldest_rows(&self) -> Result<Option<(TableId, LogPosition)>> {
-        let mut lock = self.lock()?;
-        let (_, root) = self.timeline.present();
-        Ok(lock.state.delta_starts.oldest(&root).map(|(start, table)| (table, start)))
+        Ok(self.lock()?.state.delta_starts.oldest().map(|(start, table)| (table, start)))
     }
 }
 

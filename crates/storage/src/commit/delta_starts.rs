@@ -1,7 +1,7 @@
 //! Where in the log the rows of each delta begin: replay starts at the oldest of those that are still part of a table.
 //!
-//! Invariant: looking for the oldest costs a logarithm, whatever the number of tables and deltas: what has left its table is
-//! forgotten when it turns out to be the oldest, once for each delta.
+//! Invariant: all deltas with rows of the present versions, and no others: an install, DROP and TRUNCATE forget those they take away. So
+//! every step under the commit lock costs a logarithm, whatever the number of tables and deltas.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,18 +37,17 @@ impl DeltaStarts {
         }
     }
 
-    /// Where the oldest rows of `root`'s deltas begin, and whose they are. `root` is the present.
-    pub fn oldest(&mut self, root: &Root) -> Option<(LogPosition, TableId)> {
-        while let Some(&(position, delta)) = self.by_position.first() {
-            let table = self.of_delta.get(&delta).map(|(_, table)| *table);
-            let version = table.and_then(|table| root.tables.get(&table));
-            if let (Some(table), true) = (table, version.is_some_and(|v| v.deltas.iter().any(|d| d.id() == delta))) {
-                return Some((position, table));
-            }
-            self.by_position.pop_first();
-            self.of_delta.remove(&delta);
+    /// `delta` is part of its table no longer.
+    pub fn forget(&mut self, delta: ContainerId) {
+        if let Some((position, _)) = self.of_delta.remove(&delta) {
+            self.by_position.remove(&(position, delta));
         }
-        None
+    }
+
+    /// Where the oldest rows begin, and whose they are.
+    pub fn oldest(&self) -> Option<(LogPosition, TableId)> {
+        let (position, delta) = self.by_position.first()?;
+        self.of_delta.get(delta).map(|(_, table)| (*position, *table))
     }
 
     /// How many are remembered.

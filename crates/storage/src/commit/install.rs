@@ -164,7 +164,10 @@ impl Engine {
         carry.files.iter().for_each(|file| self.note_aside(&mut lock, at, Some(file)));
         lock.state.dropped.push((at, Dropped::Segments(dropped)));
         let consumed = version.deltas.iter().filter(|delta| outcome.consumed_deltas.contains(&delta.id()));
-        consumed.for_each(|delta| delta.count_as(&self.memory, MemoryKind::OldDeltas));
+        for delta in consumed {
+            lock.state.delta_starts.forget(delta.id());
+            delta.count_as(&self.memory, MemoryKind::OldDeltas);
+        }
         self.timeline.apply(at, Some(Arc::new(root.with_table_version(Arc::new(next)))));
         self.log.mark_applied(at);
         // What is let go of below may be the last of a great deal.

@@ -225,6 +225,7 @@ fn the_oldest_rows_of_the_log_are_those_of_a_delta_that_is_there() {
     reopened(b).flush();
     assert_eq!(engine.table_with_oldest_rows().unwrap().map(|(table, _)| table), Some(c));
     reopened(c).flush();
+    assert_eq!(engine.lock().unwrap().state.delta_starts.len(), 0, "nothing is left for a checkpoint to forget");
     assert_eq!(engine.table_with_oldest_rows().unwrap(), None);
     engine.checkpoint().unwrap();
     assert_eq!((engine.log_tail_bytes(), engine.lock().unwrap().state.delta_starts.len()), (0, 0));

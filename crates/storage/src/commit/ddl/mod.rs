@@ -190,7 +190,10 @@ impl Engine {
     /// Remembers the segments that `table` had, so that their files go when nobody needs them; its deltas are old ones.
     fn forget_containers(&self, state: &mut CommitState, before: &Root, table: TableId, ts: CommitTs) {
         let Some(version) = before.tables.get(&table) else { return };
-        version.deltas.iter().for_each(|delta| delta.count_as(&self.memory, MemoryKind::OldDeltas));
+        for delta in &version.deltas {
+            state.delta_starts.forget(delta.id());
+            delta.count_as(&self.memory, MemoryKind::OldDeltas);
+        }
         if !version.runs.is_empty() {
             state.dropped.push((ts, Dropped::Runs(version.runs.clone())));
         }
