@@ -26,7 +26,7 @@ use std::sync::Arc;
 use crate::catalog::Catalog;
 use crate::commit::Engine;
 use crate::commit::engine::{CommitLock, CommitState, Dropped};
-use crate::commit::prepare::{Prepared, catalog_conflict, table_conflict};
+use crate::commit::prepare::{Prepared, PreparedTable, catalog_conflict, table_conflict};
 use crate::delta_store::DeltaGeneration;
 use crate::error::Result;
 use crate::ids::{CommitTs, TableId};
@@ -79,10 +79,26 @@ impl Engine {
                 root.catalog = Arc::new(catalog);
             }
         }
-        for change in &prepared.ddl {
-            self.edit_by(root, change, prepared, &footing, ts)?;
+        for (change, fresh) in prepared.ddl.iter().zip(&prepared.fresh) {
+            self.edit_by(root, change, fresh.as_ref(), &footing, ts)?;
         }
         Ok(())
+    }
+
+    /// The empty delta that `change` needs, if it needs one. Outside the lock, where time to find memory is no matter.
+    pub(super) fn fresh_delta(&self, change: &DdlChange, tables: &[PreparedTable]) -> Option<Arc<DeltaGeneration>> {
+        let (DdlChange::Create(schema) | DdlChange::Alter { after: schema, .. } | DdlChange::Truncate { schema, .. }) =
+            change
+        else {
+            return None;
+        };
+        let ours = |table: &&PreparedTable| table.schema.id == schema.id && table.schema.version == schema.version;
+        let made = matches!(change, DdlChange::Create(_)).then(|| tables.iter().find(ours)?.first_delta.clone());
+        Some(made.flatten().unwrap_or_else(|| self.new_delta(schema)))
+    }
+
+    fn new_delta(&self, schema: &Arc<TableSchema>) -> Arc<DeltaGeneration> {
+        Arc::new(DeltaGeneration::new(self.next_container(), schema.clone()))
     }
 
     /// One change to the tables of `root`, whose catalog has all of them.
@@ -90,17 +106,18 @@ impl Engine {
         &self,
         root: &mut Root,
         change: &DdlChange,
-        prepared: &Prepared,
+        fresh: Option<&Arc<DeltaGeneration>>,
         footing: &Footing<'_>,
         ts: CommitTs,
     ) -> Result<()> {
+        // Somebody may have altered the table that a TRUNCATE alone empties.
+        let fresh = |schema: &Arc<TableSchema>| {
+            let fits = fresh.filter(|fresh| fresh.schema().version == schema.version);
+            fits.cloned().unwrap_or_else(|| self.new_delta(schema))
+        };
         match change {
             DdlChange::Create(schema) => {
-                let ours = prepared.tables.iter().find(|table| table.schema.version == schema.version);
-                let ours = ours.filter(|table| table.schema.id == schema.id);
-                let delta = ours
-                    .and_then(|table| table.first_delta.clone())
-                    .unwrap_or_else(|| Arc::new(DeltaGeneration::new(self.next_container(), schema.clone())));
+                let delta = fresh(schema);
                 root.tables.insert(schema.id, Arc::new(TableVersion::new(schema.clone(), ts, delta)));
             }
             DdlChange::Drop(schema) => {
@@ -113,14 +130,13 @@ impl Engine {
                 let present = present.ok_or_else(|| table_conflict(before))?;
                 footing.check_unwritten(before, *looked_at_rows)?;
                 footing.check_unread()?;
-                let next = self.altered(present, after, ts);
+                let next = present.altered(after.clone(), ts, fresh(after));
                 root.tables.insert(after.id, Arc::new(next));
             }
             DdlChange::Truncate { schema, .. } => {
                 let present = root.tables.get(&schema.id).ok_or_else(|| table_conflict(schema))?;
                 footing.check_unwritten(schema, false)?;
-                let delta = DeltaGeneration::new(self.next_container(), present.schema.clone());
-                let next = present.emptied(ts, Arc::new(delta));
+                let next = present.emptied(ts, fresh(&present.schema));
                 root.tables.insert(schema.id, Arc::new(next));
             }
             DdlChange::CreateView(_) => {
@@ -137,12 +153,6 @@ impl Engine {
             }
         }
         Ok(())
-    }
-
-    /// `version` under `schema`, with a fresh delta for rows of it behind the present one. Under the lock.
-    fn altered(&self, version: &TableVersion, schema: &Arc<TableSchema>, ts: CommitTs) -> TableVersion {
-        let fresh = Arc::new(DeltaGeneration::new(self.next_container(), schema.clone()));
-        version.altered(schema.clone(), ts, fresh)
     }
 
     /// The change stands in the log: what the commit state has of its table follows.

@@ -39,6 +39,8 @@ pub(super) struct Prepared {
     /// Rows that must be unchanged, though nothing is written for them.
     locked: Vec<LockedTable>,
     pub ddl: Vec<DdlChange>,
+    /// For each of `ddl` the empty delta that it needs, if it needs one.
+    pub fresh: Vec<Option<Arc<DeltaGeneration>>>,
     /// See [`WriteSet::catalog`].
     pub catalog: Option<Arc<Catalog>>,
     /// See [`WriteSet::alone`].
@@ -333,9 +335,11 @@ impl Prepared {
         }
         let at = engine.timeline.snapshot(crate::version::Base::Applied, true);
         let locked = writes.locked.values().filter_map(|rows| LockedTable::new(rows, &writes.ddl)).collect();
+        let fresh = writes.ddl.iter().map(|change| engine.fresh_delta(change, &tables)).collect();
         let mut prepared = Self {
             at,
             tables,
+            fresh,
             locked,
             ddl: writes.ddl.clone(),
             catalog: writes.catalog.clone(),
