@@ -35,8 +35,16 @@ pub(super) fn translate(expr: &Expr, schema: &TableSchema) -> Option<Vec<Predica
             Some(vec![compare(expr, Operator::GtEq, low, schema)?, compare(expr, Operator::LtEq, high, schema)?])
         }
         Expr::Like(like) => prefix(like, schema),
+        // What the optimizer makes of a filter that it has pushed down before.
+        Expr::Literal(ScalarValue::Boolean(Some(true)), _) => Some(Vec::new()),
+        Expr::Literal(ScalarValue::Boolean(_), _) => never(schema),
         _ => None,
     }
+}
+
+/// What no row fulfils.
+fn never(schema: &TableSchema) -> Option<Vec<Predicate>> {
+    Some(vec![Predicate::In { column: schema.columns.first()?.id, values: Vec::new() }])
 }
 
 fn column<'a>(expr: &Expr, schema: &'a TableSchema) -> Option<&'a Column> {

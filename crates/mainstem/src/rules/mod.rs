@@ -2,13 +2,14 @@
 //! `*`, negation and SUM of integers. DataFusion wraps silently.
 //!
 //! Comes in: analysed logical plans, and the function registry. Goes out: plans whose integer arithmetic calls functions of
-//! ours, a `sum` of ours, casts of TIME and UUID, the blanks of CHAR(n), texts of bounded length, scalar subqueries that may be NULL, shallow trees, names for select items
+//! ours, a `sum` of ours, casts of TIME and UUID, the blanks of CHAR(n), texts of bounded length, doubles beside decimals, VALUES of one type a column, scalar subqueries that may be NULL, shallow trees, names for select items
 //! that repeat, and full names of tables where columns have them. It does not own: casts
 //! (they are checked already) and decimals (so are they).
 
 mod arithmetic;
 mod balance;
 mod blanks;
+mod coerced;
 mod lengths;
 mod qualified;
 mod random;
@@ -20,6 +21,7 @@ mod twins;
 pub(crate) use arithmetic::CheckedArithmetic;
 pub(crate) use balance::balance;
 pub(crate) use blanks::{Blanks, padded};
+pub(crate) use coerced::{CoercedTypes, type_literals};
 pub(crate) use lengths::bounded;
 pub(crate) use qualified::tell_tables_apart;
 pub(crate) use random::random_uuid;

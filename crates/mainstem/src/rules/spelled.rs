@@ -40,20 +40,25 @@ pub(super) fn rewrite_plan(
     plan: LogicalPlan,
     rewrite: &impl Fn(Expr, &DFSchema) -> Result<Transformed<Expr>>,
 ) -> Result<LogicalPlan> {
-    let one = |plan: LogicalPlan| {
-        let mut schema = merge_schema(&plan.inputs());
-        if let LogicalPlan::TableScan(scan) = &plan {
-            schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
-        }
-        let names = NamePreserver::new(&plan);
-        plan.map_expressions(|expr| {
-            let name = names.save(&expr);
-            let expr = expr.transform_up(|e| rewrite(e, &schema))?;
-            Ok(if expr.transformed { expr.update_data(|e| name.restore(e)) } else { expr })
-        })?
-        .map_data(LogicalPlan::recompute_schema)
-    };
-    plan.transform_up_with_subqueries(one).map(|t| t.data)
+    plan.transform_up_with_subqueries(|plan| rewrite_node(plan, rewrite)).map(|t| t.data)
+}
+
+/// Rewrites the expressions of `plan`, not those of the plans below; its schema is computed anew.
+pub(super) fn rewrite_node(
+    plan: LogicalPlan,
+    rewrite: &impl Fn(Expr, &DFSchema) -> Result<Transformed<Expr>>,
+) -> Result<Transformed<LogicalPlan>> {
+    let mut schema = merge_schema(&plan.inputs());
+    if let LogicalPlan::TableScan(scan) = &plan {
+        schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
+    }
+    let names = NamePreserver::new(&plan);
+    plan.map_expressions(|expr| {
+        let name = names.save(&expr);
+        let expr = expr.transform_up(|e| rewrite(e, &schema))?;
+        Ok(if expr.transformed { expr.update_data(|e| name.restore(e)) } else { expr })
+    })?
+    .map_data(LogicalPlan::recompute_schema)
 }
 
 pub(super) fn is_text(data_type: &DataType) -> bool {

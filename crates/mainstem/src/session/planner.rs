@@ -40,8 +40,8 @@ use crate::provider::{
     CATALOG, SEARCHED, StatementCatalog, StatementTables, SystemTables, undefined_schema, undefined_table,
 };
 use crate::rules::{
-    Blanks, CheckedArithmetic, NullableSubqueries, SpelledCasts, TypedLiterals, balance, bounded, checked_sum,
-    name_twins, random_uuid, tell_tables_apart,
+    Blanks, CheckedArithmetic, CoercedTypes, NullableSubqueries, SpelledCasts, TypedLiterals, balance, bounded,
+    checked_sum, name_twins, random_uuid, tell_tables_apart, type_literals,
 };
 use crate::sql::{
     CastTypes, INFORMATION, RELATIONS_MAX, SYSTEM, TARGET_SCHEMA, TableName, state, stored_query, with_stored,
@@ -87,6 +87,7 @@ pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionStat
     // Before types are coerced.
     analyzer_rules.insert(0, Arc::new(TypedLiterals));
     analyzer_rules.insert(1, Arc::new(Blanks));
+    analyzer_rules.insert(2, Arc::new(CoercedTypes));
     let mut state = SessionStateBuilder::new()
         .with_config(config)
         .with_runtime_env(environment)
@@ -158,6 +159,7 @@ impl Planner {
         self.state.mark_start_execution();
         balance(&mut statement);
         name_twins(&mut statement);
+        type_literals(&mut statement);
         let (known, names) = (source.transaction.catalog(), source.settings.names());
         tell_tables_apart(&mut statement, &|name| names.find(&known, name).map(|(full, _)| full))?;
         let statement = PlannerStatement::Statement(Box::new(source.parameters.declare(statement)?));
@@ -248,6 +250,7 @@ impl Planner {
             let mut statement = Ast::Query(stored_query(&view.query)?);
             balance(&mut statement);
             name_twins(&mut statement);
+            type_literals(&mut statement);
             let statement = PlannerStatement::Statement(Box::new(statement));
             let tables = self.tables(runtime, &statement, source, depth + 1)?;
             self.catalog.set(tables);

@@ -4,7 +4,8 @@
 //! `cargo t many_runs`.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use sqllogictest::{DB, DBOutput, DefaultColumnType, Normalizer, Record, Runner, StatementExpect};
@@ -73,9 +74,9 @@ fn run_script(script: &str, name: &str, config: &Config) -> Vec<String> {
     };
     let stage = Arc::new(Mutex::new(Stage::new(config)));
     let folder = stage.lock().unwrap().file_folder();
-    let next = std::sync::atomic::AtomicUsize::new(0);
+    let next = AtomicUsize::new(0);
     let mut runner = Runner::new(|| {
-        let name = format!("session {}", next.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
+        let name = format!("session {}", next.fetch_add(1, Ordering::Relaxed));
         let stage = stage.clone();
         async move { Ok(Session { stage, name }) }
     });
@@ -122,6 +123,38 @@ fn run_file(file: &str, config: &str) {
     }
     let failures = run_script(&script, &name, &config);
     assert!(failures.is_empty(), "{} records of {name} fail:\n\n{}", failures.len(), failures.join("\n"));
+}
+
+/// The files of `slt/random/`, or of the folder that `MAINSTEM_SLT_RANDOM` names, under every configuration, or those that
+/// `MAINSTEM_SLT_CONFIGS` lists with commas between.
+#[test]
+fn random_files() {
+    let folder = std::env::var_os("MAINSTEM_SLT_RANDOM").map_or_else(|| slt_folder().join("random"), PathBuf::from);
+    let configs = std::env::var("MAINSTEM_SLT_CONFIGS").map_or_else(
+        |_| names_in(&slt_folder().join("configs"), "json"),
+        |list| list.split(',').map(str::to_owned).collect(),
+    );
+    let configs: Vec<Config> = configs.iter().map(|name| Config::named(name)).collect();
+    let files = names_in(&folder, "slt");
+    assert!(!files.is_empty(), "no file in {}", folder.display());
+    let (next, failures) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let name = format!("{file}.slt");
+                    let script = std::fs::read_to_string(folder.join(&name)).unwrap();
+                    for config in &configs {
+                        let found = run_script(&script, &name, config);
+                        let found = found.into_iter().map(|failure| format!("{}: {failure}", config.name));
+                        failures.lock().unwrap().extend(found);
+                    }
+                }
+            });
+        }
+    });
+    let failures = failures.into_inner().unwrap();
+    assert!(failures.is_empty(), "{} records fail:\n\n{}", failures.len(), failures.join("\n"));
 }
 
 /// The runner notices what is wrong: each of these records fails.

@@ -1,0 +1,287 @@
+//! Types that DataFusion's coercion settles otherwise than SQL does.
+//!
+//! - **DECIMAL beside REAL or DOUBLE PRECISION** is a double, in comparisons, IN, BETWEEN, CASE, COALESCE and the like, set operations and VALUES:
+//!   DataFusion makes both a DECIMAL with 15 digits behind the point, which 1e300 overflows, and in which 1e-20 is nothing. Arithmetic
+//!   it does as SQL does.
+//! - **VALUES lists** have one type a column. DataFusion settles it when SQL becomes a plan, before it coerces the types of the
+//!   expressions in the list, and does not look again: a CASE whose arms differ ends with another type than the list says, which
+//!   fails when it runs.
+//! - **Literals**: `X'00'` has a type that does not go with that of BYTEA columns, and `1e300` is a decimal out of any range.
+//! - **Casts to VARCHAR(n)** cut the text. Text has one type in plans, so that the cast becomes a call of `substr`.
+//!
+//! 1. In the statement's tree ([`type_literals`]): literals of bytes and of numbers beyond decimals become casts, casts to VARCHAR(n)
+//!    calls; casts to CHAR(n) in VALUES lose their mark, which not all of its rows have.
+//! 2. Before type coercion ([`CoercedTypes`]), bottom up: decimals beside doubles are cast; the rows of a VALUES list are coerced, and
+//!    the list is typed anew.
+//!
+//! It does not own: whether a value fits the column it is assigned to (`plan`).
+
+use std::convert::Infallible;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{Column, DFSchema, Result};
+use datafusion::logical_expr::expr::{Between, Case, InList};
+use datafusion::logical_expr::logical_plan::{Union, Values};
+use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator};
+use datafusion::optimizer::AnalyzerRule;
+use datafusion::optimizer::analyzer::type_coercion::TypeCoercionRewriter;
+use datafusion::sql::sqlparser::ast::{
+    CastKind, CharacterLength, DataType as SqlType, ExactNumberInfo, Expr as SqlExpr, Query, SetExpr, Statement, Value,
+    ValueWithSpan, VisitMut, VisitorMut,
+};
+
+use super::spelled::rewrite_node;
+
+/// Most characters of a VARCHAR(n).
+const VARCHAR_CHARS_MAX: u64 = 10_485_760;
+/// Most digits of a decimal, before and behind the point.
+const DECIMAL_DIGITS_MAX: i64 = 38;
+
+/// Gives literals and casts of `statement` that DataFusion types otherwise the types that SQL gives them.
+pub(crate) fn type_literals(statement: &mut Statement) {
+    let ControlFlow::Continue(()) = statement.visit(&mut Literals);
+}
+
+struct Literals;
+
+impl VisitorMut for Literals {
+    type Break = Infallible;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Infallible> {
+        if let SetExpr::Values(values) = &mut *query.body {
+            for cell in values.rows.iter_mut().flat_map(|row| row.iter_mut()) {
+                if let SqlExpr::Cast { data_type: SqlType::Char(_) | SqlType::Character(_), .. } = cell {
+                    *cell = cast_to(cell.clone(), SqlType::Text);
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut SqlExpr) -> ControlFlow<Infallible> {
+        match expr {
+            SqlExpr::Value(ValueWithSpan { value: Value::HexStringLiteral(_), .. }) => {
+                *expr = cast_to(expr.clone(), SqlType::Bytea);
+            }
+            SqlExpr::Value(ValueWithSpan { value: Value::Number(number, _), span }) if !is_decimal_number(number) => {
+                let text = ValueWithSpan { value: Value::SingleQuotedString(number.clone()), span: *span };
+                *expr = cast_to(SqlExpr::Value(text), SqlType::Double(ExactNumberInfo::None));
+            }
+            SqlExpr::Cast { data_type, format: None, array: false, .. } => {
+                if let Some(chars) = cut_to(data_type) {
+                    *data_type = SqlType::Text;
+                    *expr = first_chars(expr.clone(), chars);
+                }
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn cast_to(expr: SqlExpr, data_type: SqlType) -> SqlExpr {
+    SqlExpr::Cast { kind: CastKind::Cast, expr: Box::new(expr), data_type, array: false, format: None }
+}
+
+/// The n of VARCHAR(n), if it is in range; else the cast is refused later.
+fn cut_to(data_type: &SqlType) -> Option<u64> {
+    match data_type {
+        SqlType::Varchar(Some(length))
+        | SqlType::CharacterVarying(Some(length))
+        | SqlType::CharVarying(Some(length)) => match length {
+            CharacterLength::IntegerLength { length: chars @ 1..=VARCHAR_CHARS_MAX, unit: None } => Some(*chars),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn first_chars(text: SqlExpr, chars: u64) -> SqlExpr {
+    let number = |n: u64| Some(Box::new(SqlExpr::Value(Value::Number(n.to_string(), false).into())));
+    SqlExpr::Substring {
+        expr: Box::new(text),
+        substring_from: number(1),
+        substring_for: number(chars),
+        special: false,
+        shorthand: true,
+    }
+}
+
+/// Whether `number`, as it is written, is an integer or has a decimal's digits.
+fn is_decimal_number(number: &str) -> bool {
+    let Some((digits, exponent)) = number.split_once(['e', 'E']) else { return true };
+    let Ok(exponent) = exponent.parse::<i64>() else { return true };
+    let (before, behind) = digits.split_once('.').unwrap_or((digits, ""));
+    let before = before.trim_start_matches('0').len() as i64;
+    before.saturating_add(exponent) <= DECIMAL_DIGITS_MAX
+        && (behind.len() as i64).saturating_sub(exponent) <= DECIMAL_DIGITS_MAX
+}
+
+/// The rule.
+#[derive(Debug)]
+pub(crate) struct CoercedTypes;
+
+impl AnalyzerRule for CoercedTypes {
+    fn name(&self) -> &str {
+        "coerced_types"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        let one = |plan: LogicalPlan| match rewrite_node(plan, &doubles)?.data {
+            LogicalPlan::Values(values) => typed_values(values).map(Transformed::yes),
+            LogicalPlan::Union(union) => typed_union(union).map(Transformed::yes),
+            other => Ok(Transformed::yes(other)),
+        };
+        plan.transform_up_with_subqueries(one).map(|transformed| transformed.data)
+    }
+}
+
+fn is_double(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Float32 | DataType::Float64)
+}
+
+fn is_decimal(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Decimal128(..) | DataType::Decimal256(..))
+}
+
+fn is_mixed<'t>(types: impl Iterator<Item = &'t DataType> + Clone) -> bool {
+    types.clone().any(is_double) && types.clone().any(is_decimal)
+}
+
+fn double(expr: Expr) -> Expr {
+    Expr::Cast(Cast::new(Box::new(expr), DataType::Float64))
+}
+
+/// Casts the decimals among `together`, which get one type, if doubles are among them.
+fn widen(together: &mut [&mut Expr], schema: &DFSchema) -> bool {
+    let types: Vec<DataType> = together.iter().map(|expr| expr.get_type(schema).unwrap_or(DataType::Null)).collect();
+    let mixed = is_mixed(types.iter());
+    for (expr, _) in together.iter_mut().zip(&types).filter(|(_, data_type)| mixed && is_decimal(data_type)) {
+        **expr = double(std::mem::take(*expr));
+    }
+    mixed
+}
+
+fn compares(op: Operator) -> bool {
+    use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
+    matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
+}
+
+/// Decimals beside doubles in `expr`.
+fn doubles(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let widened = match &mut expr {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if compares(*op) => {
+            widen(&mut [&mut **left, &mut **right], schema)
+        }
+        Expr::InList(InList { expr, list, .. }) => {
+            let mut all: Vec<&mut Expr> = list.iter_mut().collect();
+            all.push(&mut **expr);
+            widen(&mut all, schema)
+        }
+        Expr::Between(Between { expr, low, high, .. }) => widen(&mut [&mut **expr, &mut **low, &mut **high], schema),
+        Expr::Case(Case { expr, when_then_expr, else_expr }) => {
+            let (mut compared, mut results): (Vec<&mut Expr>, Vec<&mut Expr>) = (Vec::new(), Vec::new());
+            for (when, then) in when_then_expr {
+                compared.push(&mut **when);
+                results.push(&mut **then);
+            }
+            results.extend(else_expr.iter_mut().map(|e| &mut **e));
+            let by_value = expr.as_mut().is_some_and(|value| {
+                compared.push(&mut **value);
+                widen(&mut compared, schema)
+            });
+            widen(&mut results, schema) || by_value
+        }
+        Expr::ScalarFunction(call)
+            if matches!(call.func.name(), "coalesce" | "nullif" | "nvl" | "nvl2" | "greatest" | "least") =>
+        {
+            widen(&mut call.args.iter_mut().collect::<Vec<_>>(), schema)
+        }
+        _ => false,
+    };
+    Ok(if widened { Transformed::yes(expr) } else { Transformed::no(expr) })
+}
+
+/// Whether coercion has nothing to do in `expr`: most VALUES are literals.
+fn is_typed(expr: &Expr) -> bool {
+    match expr {
+        Expr::Literal(..) => true,
+        Expr::Cast(cast) => is_typed(&cast.expr),
+        Expr::Alias(alias) => is_typed(&alias.expr),
+        _ => false,
+    }
+}
+
+fn typed_values(Values { schema, mut values }: Values) -> Result<LogicalPlan> {
+    let nothing = DFSchema::empty();
+    for (at, field) in schema.fields().iter().enumerate().filter(|(_, field)| is_decimal(field.data_type())) {
+        // The planner has cast the doubles of a column to the type that it found for it, and may have taken a decimal.
+        let mut cells: Vec<&mut Expr> = values.iter_mut().filter_map(|row| row.get_mut(at)).collect();
+        let inner = |cell: &Expr| match cell {
+            Expr::Cast(cast) if cast.field.data_type() == field.data_type() => cast.expr.get_type(&nothing).ok(),
+            other => other.get_type(&nothing).ok(),
+        };
+        let types: Vec<DataType> = cells.iter().filter_map(|cell| inner(cell)).collect();
+        if types.iter().any(is_double) && !types.iter().all(is_double) {
+            for cell in &mut cells {
+                **cell = match std::mem::take(*cell) {
+                    Expr::Cast(cast) if cast.field.data_type() == field.data_type() => double(*cast.expr),
+                    other => double(other),
+                };
+            }
+        }
+    }
+    let untyped = values.iter().flatten().any(|cell| !is_typed(cell));
+    let coerce = |expr: Expr| match untyped {
+        true => expr.rewrite(&mut TypeCoercionRewriter::new(&nothing)).map(|coerced| coerced.data),
+        false => Ok(expr),
+    };
+    let rows = values.into_iter().map(|row| row.into_iter().map(coerce).collect::<Result<Vec<_>>>());
+    LogicalPlanBuilder::values(rows.collect::<Result<Vec<_>>>()?)?.build()
+}
+
+fn typed_union(union: Union) -> Result<LogicalPlan> {
+    let columns = union.schema.fields().len();
+    let type_of = |input: &Arc<LogicalPlan>, at: usize| {
+        input.schema().fields().get(at).map_or(DataType::Null, |field| field.data_type().clone())
+    };
+    let mixed: Vec<bool> = (0..columns)
+        .map(|at| is_mixed(union.inputs.iter().map(|input| type_of(input, at)).collect::<Vec<_>>().iter()))
+        .collect();
+    if !mixed.contains(&true) {
+        return Ok(LogicalPlan::Union(union));
+    }
+    let inputs = union.inputs.iter().map(|input| {
+        let items = input.schema().iter().zip(&mixed).map(|((relation, field), mixed)| {
+            let column = Expr::Column(Column::new(relation.cloned(), field.name()));
+            match *mixed && is_decimal(field.data_type()) {
+                true => double(column).alias_qualified(relation.cloned(), field.name()),
+                false => column,
+            }
+        });
+        let items = items.collect::<Vec<_>>();
+        LogicalPlanBuilder::from((**input).clone()).project(items)?.build().map(Arc::new)
+    });
+    Union::try_new_with_loose_types(inputs.collect::<Result<Vec<_>>>()?).map(LogicalPlan::Union)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_decimal_number;
+
+    #[test]
+    fn numbers_beyond_decimals_are_told() {
+        for number in
+            ["1", "1.5", "1e5", "1.5e-3", "0e0", "1e37", "12.5e36", "1e-38", "000e38", "123456789012345678901234567890"]
+        {
+            assert!(is_decimal_number(number), "{number}");
+        }
+        for number in ["1e300", "1e38", "1e-39", "1.5e-38", "12E37", "1e99999"] {
+            assert!(!is_decimal_number(number), "{number}");
+        }
+    }
+}

@@ -1,0 +1,582 @@
+#!/usr/bin/env python3
+"""Make SQL logic tests of random statements, answered by PostgreSQL.
+
+    random_slt.py --seed SEED [--files N] [--statements N] [--dsn DSN] FOLDER
+
+Writes FOLDER/random_SEED.slt, random_SEED+1.slt and so on: tables with keys, checks and defaults, then writes,
+transactions with savepoints, schema changes and queries over them, each run on PostgreSQL as it is made; what that
+answered is the record. The same seed makes the same file. `MAINSTEM_SLT_RANDOM=FOLDER cargo t random_files` runs
+them under every placement configuration, by the rules of slt/README.md; without that variable it runs slt/random/.
+
+Only what one answer is right for is made: no order of rows without ORDER BY over all columns, no UPDATE that finds two
+rows for one, no float whose sum depends on the order, nothing that docs/sql-differences.md lists. Where a statement
+breaks several constraints which one is named is open: the record then expects the class (23), or a text that is too long.
+
+Needs what slt/generate.py needs; the database of the DSN is emptied.
+"""
+
+import argparse
+import os
+import pathlib
+import random
+
+import generate
+from psycopg.pq import ExecStatus
+
+TYPES = ["SMALLINT", "INTEGER", "BIGINT", "DECIMAL(8,2)", "DOUBLE PRECISION", "TEXT", "VARCHAR(6)", "BOOLEAN", "DATE",
+         "TIMESTAMP", "TIME", "UUID", "BYTEA"]
+INTEGERS = ("SMALLINT", "INTEGER", "BIGINT")
+TEXTS = ("TEXT", "VARCHAR(6)")
+
+
+def family(kind):
+    return "INTEGER" if kind in INTEGERS else "TEXT" if kind in TEXTS else kind
+
+
+class Column:
+    def __init__(self, name, kind):
+        self.name, self.kind, self.not_null, self.default = name, kind, False, None
+
+
+class Table:
+    def __init__(self, name):
+        self.name, self.columns, self.keys, self.next_column = name, [], [], 0
+
+    def copy(self):
+        other = Table(self.name)
+        other.__dict__.update(self.__dict__)
+        other.columns, other.keys = list(self.columns), list(self.keys)
+        return other
+
+
+class Generator:
+    def __init__(self, seed, dsn):
+        self.r = random.Random(seed)
+        self.plain_keys = self.r.random() < 0.5
+        self.session = generate.Session(dsn)
+        self.tables, self.saved, self.in_transaction, self.savepoints = [], [], False, []
+        self.blocks = []
+        self.conflicts = 0
+        left = self.session.plain("SELECT quote_ident(nspname) FROM pg_namespace "
+                                  "WHERE nspname !~ '^pg_' AND nspname <> 'information_schema'")
+        for row in range(left.ntuples):
+            self.session.plain(f"DROP SCHEMA {left.get_value(row, 0).decode()} CASCADE")
+        self.session.plain("CREATE SCHEMA public")
+
+    # ---- running
+
+    def emit(self, sql, query=False, loose=False):
+        """Runs `sql` on PostgreSQL and records its answer; whether it succeeded."""
+        code, _, result = self.session.run(generate.for_postgres(sql, self.plain_keys))
+        if code is not None:
+            if code in ("42P17", "XX000", "0A000"):
+                return False
+            expected = "2(3|2001)" if loose and (code.startswith("23") or code == "22001") else code
+            self.blocks.append([("query" if query else "statement") + f" error ^{expected}", sql])
+            return False
+        if result.status == ExecStatus.TUPLES_OK:
+            oids = [result.ftype(column) for column in range(result.nfields)]
+            rows = [[generate.render(None if result.get_value(row, column) is None else
+                                     result.get_value(row, column).decode(), oid)
+                     for column, oid in enumerate(oids)] for row in range(result.ntuples)]
+            rows = generate.sorted_rows(rows, "rowsort")
+            self.blocks.append([f"query {''.join(map(generate.type_letter, oids))} rowsort", sql, "----"]
+                               + [" ".join(row) for row in rows])
+        elif sql.split()[0] in ("INSERT", "UPDATE", "DELETE"):
+            self.blocks.append([f"statement count {int(result.command_tuples or 0)}", sql])
+        else:
+            self.blocks.append(["statement ok", sql])
+        return True
+
+    # ---- values and expressions
+
+    def chance(self, p):
+        return self.r.random() < p
+
+    def literal(self, kind, null=0.12):
+        r = self.r
+        if r.random() < null:
+            return "NULL"
+        if kind in INTEGERS:
+            return str(r.choice([r.randint(0, 9), r.randint(-3, 30), r.randint(0, 4)]))
+        if kind.startswith("DECIMAL"):
+            return r.choice([f"{r.randint(-20, 99)}.{r.randint(0, 99):02}", str(r.randint(0, 5))])
+        if kind == "DOUBLE PRECISION":
+            return f"{r.randint(-8, 40) / 2}"
+        if family(kind) == "TEXT":
+            return "'" + r.choice(["", "a", "b", "ab", "abc", "Ab", "zz", "a b", "b%", "x_y", "Öl", "é", "A"]) + "'"
+        if kind == "BOOLEAN":
+            return r.choice(["true", "false"])
+        if kind == "DATE":
+            return f"DATE '20{r.randint(20, 24)}-{r.randint(1, 12):02}-{r.randint(1, 28):02}'"
+        if kind == "TIMESTAMP":
+            return f"TIMESTAMP '2024-0{r.randint(1, 3)}-{r.randint(1, 28):02} {r.randint(0, 23):02}:{r.randint(0, 5)}0:00'"
+        if kind == "TIME":
+            return f"TIME '{r.randint(0, 23):02}:{r.randint(0, 3)}5:00'"
+        if kind == "UUID":
+            return f"UUID '00000000-0000-0000-0000-00000000000{r.randint(0, 9)}'"
+        return f"X'{r.randint(0, 9):02x}{r.choice(['', 'ff', '00'])}'"
+
+    def expression(self, kind, scope, depth=2):
+        """Text of an expression of the family of `kind` over `scope`: pairs of a column's text and its kind."""
+        r, of = self.r, family(kind)
+        columns = [text for text, other in scope if family(other) == of]
+        if depth <= 0 or r.random() < 0.35:
+            if columns and r.random() < 0.75:
+                return r.choice(columns)
+            shown = self.literal(kind)
+            return f"CAST(NULL AS {kind})" if shown == "NULL" else shown
+        sub = lambda other=kind: self.expression(other, scope, depth - 1)
+        general = [
+            lambda: f"CASE WHEN {self.predicate(scope, depth - 1)} THEN {sub()} ELSE {sub()} END",
+            lambda: f"COALESCE({sub()}, {sub()})",
+            lambda: f"NULLIF({sub()}, {sub()})",
+        ]
+        if kind in ("TIME", "UUID", "BYTEA"):
+            general = general[:1]
+        special = []
+        if of == "INTEGER":
+            special = [lambda: f"({sub()} {r.choice('+-')} {sub()})", lambda: f"({sub()} * {r.randint(0, 3)})",
+                       lambda: f"({sub()} % {r.randint(2, 7)})", lambda: f"({sub()} / {r.randint(2, 4)})",
+                       lambda: f"abs({sub()})", lambda: f"length({sub('TEXT')})", lambda: f"(- {sub()})",
+                       lambda: f"CAST({sub('TEXT')} || '7' AS INTEGER)" if r.random() < 0.03 else f"({sub()} + 1)",
+                       lambda: f"GREATEST({sub()}, {sub()})"]
+        elif of == "TEXT":
+            special = [lambda: f"({sub()} || {sub()})", lambda: f"upper({sub()})", lambda: f"lower({sub()})",
+                       lambda: f"substr({sub()}, {r.randint(1, 3)}, {r.randint(0, 3)})",
+                       lambda: f"replace({sub()}, 'a', {sub()})", lambda: f"CAST({sub('INTEGER')} AS TEXT)",
+                       lambda: f"trim({sub()})", lambda: f"left({sub()}, {r.randint(-1, 3)})",
+                       lambda: f"repeat({sub()}, {r.randint(0, 2)})", lambda: f"CAST({sub('DATE')} AS TEXT)"]
+        elif kind.startswith("DECIMAL"):
+            special = [lambda: f"({sub()} {r.choice('+-')} {sub()})", lambda: f"abs({sub()})", lambda: f"(- {sub()})",
+                       lambda: f"CAST({sub('INTEGER')} AS {kind})"]
+        elif kind == "DOUBLE PRECISION":
+            special = [lambda: f"COALESCE({sub()}, {sub('DECIMAL(8,2)')})", lambda: f"GREATEST({sub('DECIMAL(8,2)')}, {sub()})",
+                       lambda: f"({sub()} {r.choice('+-')} {sub()})", lambda: f"abs({sub()})",
+                       lambda: f"CAST({sub('INTEGER')} AS DOUBLE PRECISION)", lambda: f"floor({sub()})"]
+        elif kind == "BOOLEAN":
+            special = [lambda: f"({self.predicate(scope, depth - 1)})"]
+        elif kind == "DATE":
+            special = [lambda: f"({sub()} + {r.randint(0, 40)})", lambda: f"CAST({sub('TIMESTAMP')} AS DATE)"]
+        elif kind == "TIMESTAMP":
+            special = [lambda: f"({sub()} + INTERVAL '{r.randint(1, 40)} {r.choice(['day', 'hour', 'month'])}')",
+                       lambda: f"CAST({sub('DATE')} AS TIMESTAMP)", lambda: f"date_trunc('{r.choice(['day', 'month', 'hour'])}', {sub()})"]
+        return r.choice(special + general if special else general)()
+
+    def predicate(self, scope, depth=2, subqueries=False):
+        r = self.r
+        if not scope:
+            return r.choice(["true", "false", "1 = 1", "NULL IS NULL"])
+        choices = ["compare"] * 5 + ["null", "in", "between", "and", "or", "not", "like", "distinct", "bool"]
+        if subqueries:
+            choices += ["exists", "in query", "in query", "not in query", "scalar"]
+        choice = r.choice(choices)
+        column, kind = r.choice(scope)
+        if depth <= 0 and choice in ("and", "or", "not"):
+            choice = "compare"
+        part = lambda: self.expression(kind, scope, depth - 1)
+        if choice == "compare":
+            operators = ["=", "<>", "<", "<=", ">", ">="]
+            return f"{column} {r.choice(operators)} {self.literal(kind, 0) if r.random() < 0.6 else part()}"
+        if choice == "null":
+            return f"{column} IS {r.choice(['', 'NOT '])}NULL"
+        if choice == "in":
+            return f"{column} {r.choice(['', 'NOT '])}IN ({', '.join(self.literal(kind, 0.05) for _ in range(r.randint(1, 4)))})"
+        if choice == "between":
+            return f"{column} {r.choice(['', 'NOT '])}BETWEEN {self.literal(kind, 0)} AND {self.literal(kind, 0)}"
+        if choice == "and" or choice == "or":
+            return f"({self.predicate(scope, depth - 1, subqueries)} {choice.upper()} {self.predicate(scope, depth - 1)})"
+        if choice == "not":
+            return f"NOT ({self.predicate(scope, depth - 1, subqueries)})"
+        if choice == "like":
+            return f"{self.expression('TEXT', scope, depth - 1)} {r.choice(['', 'NOT '])}{r.choice(['LIKE', 'LIKE', 'ILIKE'])} " \
+                   f"{r.choice(['%a%', 'a%', '%b', '_', '__', '%', '', 'A%'])!r}"
+        if choice == "distinct" and kind not in ("UUID", "TIME", "BYTEA"):
+            return f"{column} IS {r.choice(['', 'NOT '])}DISTINCT FROM {self.literal(kind)}"
+        if choice == "bool":
+            return f"({self.expression('BOOLEAN', scope, 0)}) IS {r.choice(['', 'NOT '])}{r.choice(['TRUE', 'FALSE', 'NULL'])}"
+        if choice in ("exists", "in query", "not in query", "scalar"):
+            table = r.choice(self.tables)
+            inner = [(f"q.{c.name}", c.kind) for c in table.columns]
+            fitting = [text for text, other in inner if family(other) == family(kind)]
+            # A bare name would be the inner table's.
+            if fitting and (choice != "exists" or "." in column):
+                other = r.choice(fitting)
+                if choice == "exists":
+                    more = f" AND {self.predicate(inner, 1)}" if r.random() < 0.5 else ""
+                    return f"{r.choice(['', 'NOT '])}EXISTS (SELECT 1 FROM {table.name} q WHERE {other} = {column}{more})"
+                if choice == "scalar":
+                    if kind == "BOOLEAN" or kind in ("UUID", "BYTEA"):
+                        return f"{column} IS NOT NULL"
+                    return f"{column} {r.choice(['=', '<', '>='])} (SELECT {r.choice(['min', 'max'])}({other}) FROM {table.name} q" \
+                           f" WHERE {self.predicate(inner, 1)})"
+                no = "NOT " if choice == "not in query" else ""
+                return f"{column} {no}IN (SELECT {other} FROM {table.name} q WHERE {self.predicate(inner, 1)})"
+        return f"{column} IS NOT NULL"
+
+    # ---- statements
+
+    def scope(self, table, alias=None):
+        return [(f"{alias}.{c.name}" if alias else c.name, c.kind) for c in table.columns]
+
+    def create_table(self, name):
+        r, table = self.r, Table(name)
+        for _ in range(r.randint(2, 6)):
+            table.columns.append(Column(f"c{table.next_column}", r.choice(TYPES + ["INTEGER"] * 4 + ["TEXT"] * 3)))
+            table.next_column += 1
+        parts, scope = [], self.scope(table)
+        keyable = [c for c in table.columns if c.kind not in ("BOOLEAN",)]
+        if keyable and r.random() < 0.7:
+            table.keys.append(r.sample(keyable, min(len(keyable), r.choice([1, 1, 1, 2]))))
+            for column in table.keys[0]:
+                column.not_null = True
+        while keyable and r.random() < 0.25 and len(table.keys) < 3:
+            table.keys.append(r.sample(keyable, min(len(keyable), r.choice([1, 1, 2]))))
+        primary = bool(table.keys) and all(c.not_null for c in table.keys[0])
+        for column in table.columns:
+            text = f"{column.name} {column.kind}"
+            if not column.not_null and r.random() < 0.15:
+                column.not_null = True
+                text += " NOT NULL"
+            if r.random() < 0.25:
+                column.default = self.literal(column.kind, 0.05)
+                text += f" DEFAULT {column.default}"
+            if r.random() < 0.15:
+                text += f" CHECK ({self.predicate([(column.name, column.kind)], 1)})"
+            parts.append(text)
+        for at, key in enumerate(table.keys):
+            kind = "PRIMARY KEY" if at == 0 and primary else "UNIQUE"
+            parts.append(f"{kind} ({', '.join(c.name for c in key)})")
+        if r.random() < 0.15:
+            parts.append(f"CHECK ({self.predicate(scope, 1)})")
+        behind = ""
+        sortable = [c.name for c in table.columns if c.kind != "BOOLEAN"]
+        if r.random() < 0.4 and sortable:
+            chosen = r.sample(sortable, r.randint(1, min(2, len(sortable))))
+            behind = f" ORDER BY ({', '.join(chosen)})"
+            table.sort = [c for c in table.columns if c.name in chosen]
+        if self.emit(f"CREATE TABLE {name} ({', '.join(parts)}){behind}"):
+            self.tables.append(table)
+
+    def assigned(self, column, scope):
+        """A value for `column`: mostly a literal."""
+        if self.r.random() < 0.65 or column.kind not in TYPES:
+            return self.literal(column.kind, 0.03 if column.not_null else 0.15)
+        return self.expression(column.kind, scope, 1)
+
+    def returning(self, scope):
+        if self.r.random() > 0.2:
+            return "", False
+        shown = [self.expression(kind, scope, 1) + f" AS x{at}" for at, (_, kind) in
+                 enumerate(self.r.sample(scope, min(len(scope), 2)))]
+        return " RETURNING " + self.r.choice(["*", ", ".join(shown)]), True
+
+    def insert(self):
+        r = self.r
+        table = r.choice(self.tables)
+        columns = [c for c in table.columns if r.random() < 0.9] or list(table.columns)
+        r.shuffle(columns)
+        whole = r.random() < 0.3
+        if whole:
+            columns = table.columns
+        into = table.name + ("" if whole else f" ({', '.join(c.name for c in columns)})")
+        rows = r.choice([1, 1, 1, 2, 3, 8])
+        of_query = r.random() < 0.25
+        if of_query:
+            source = r.choice(self.tables)
+            scope = self.scope(source)
+            shown = ", ".join(self.expression(c.kind, scope, 1) if r.random() < 0.5 else
+                              self.cast(self.literal(c.kind, 0), c.kind) for c in columns)
+            body = f"SELECT {shown} FROM {source.name} WHERE {self.predicate(scope, 2, True)}"
+        else:
+            body = "VALUES " + ", ".join("(" + ", ".join(
+                "DEFAULT" if r.random() < 0.05 else self.assigned(c, []) for c in columns) + ")" for _ in range(rows))
+        conflict = ""
+        # Which of two rows of a query comes first is open, and with it the one that conflicts.
+        if self.plain_keys and table.keys and not of_query and r.random() < 0.6:
+            key = r.choice(table.keys)
+            target = "(" + ", ".join(c.name for c in key) + ")"
+            others = [c for c in table.columns if c not in key]
+            if r.random() < 0.4 or not others:
+                conflict = f" ON CONFLICT {r.choice([target, target, ''])} DO NOTHING"
+            elif len(table.keys) == 1:
+                scope = self.scope(table, table.name) + [(f"excluded.{c.name}", c.kind) for c in table.columns]
+                sets = ", ".join(f"{c.name} = {self.expression(c.kind, scope, 1)}"
+                                 for c in r.sample(others, r.randint(1, min(2, len(others)))))
+                conflict = f" ON CONFLICT {target} DO UPDATE SET {sets}"
+                if r.random() < 0.3:
+                    conflict += f" WHERE {self.predicate(scope, 1)}"
+        tail, query = self.returning(self.scope(table))
+        self.emit(f"INSERT INTO {into} {body}{conflict}{tail}", query, loose=True)
+
+    def cast(self, text, kind):
+        return f"CAST({text} AS {kind})"
+
+    def update(self):
+        r = self.r
+        table = r.choice(self.tables)
+        keys = {c for key in table.keys for c in key}
+        # Plain keys are checked row by row in PostgreSQL: only updates that do not touch them have one answer.
+        free = [c for c in table.columns if not (self.plain_keys and c in keys)]
+        if not free:
+            return
+        columns = r.sample(free, r.randint(1, min(2, len(free))))
+        scope = self.scope(table)
+        tail, query = self.returning(scope)
+        other = r.choice(self.tables)
+        if r.random() < 0.2 and other is not table and other.keys and all(c.not_null for c in other.keys[0]):
+            mine = [(f"t.{c.name}", c.kind) for c in table.columns]
+            match = []
+            for key in other.keys[0]:
+                fitting = [text for text, kind in mine if family(kind) == family(key.kind)]
+                if not fitting:
+                    return
+                match.append(f"o.{key.name} = {r.choice(fitting)}")
+            both = mine + [(f"o.{c.name}", c.kind) for c in other.columns]
+            sets = ", ".join(f"{c.name} = {self.expression(c.kind, both, 1)}" for c in columns)
+            self.emit(f"UPDATE {table.name} AS t SET {sets} FROM {other.name} o WHERE {' AND '.join(match)}"
+                      f" AND {self.predicate(both, 1)}", loose=True)
+            return
+        sets = ", ".join(f"{c.name} = {self.expression(c.kind, scope, 2)}" for c in columns)
+        where = "" if r.random() < 0.1 else f" WHERE {self.where(table, scope)}"
+        self.emit(f"UPDATE {table.name} SET {sets}{where}{tail}", query, loose=True)
+
+    def where(self, table, scope):
+        """Sometimes the whole key, so that the point path is taken too."""
+        if table.keys and self.r.random() < 0.4:
+            key = " AND ".join(f"{c.name} = {self.literal(c.kind, 0)}" for c in self.r.choice(table.keys))
+            return key + (f" AND {self.predicate(scope, 1)}" if self.r.random() < 0.3 else "")
+        return self.predicate(scope, 2, self.r.random() < 0.4)
+
+    def delete(self):
+        r = self.r
+        table = r.choice(self.tables)
+        scope = self.scope(table)
+        tail, query = self.returning(scope)
+        other = r.choice(self.tables)
+        mine = [(f"t.{c.name}", c.kind) for c in table.columns]
+        theirs = [(f"o.{c.name}", c.kind) for c in other.columns]
+        fitting = [(a, b) for a, k in mine for b, l in theirs if family(k) == family(l)]
+        if r.random() < 0.2 and fitting:
+            a, b = r.choice(fitting)
+            self.emit(f"DELETE FROM {table.name} AS t USING {other.name} o WHERE {a} = {b} AND {self.predicate(mine + theirs, 1)}")
+            return
+        self.emit(f"DELETE FROM {table.name} WHERE {self.where(table, scope)}{tail}", query)
+
+    def transaction(self):
+        r = self.r
+        if not self.in_transaction:
+            if self.emit("BEGIN"):
+                self.in_transaction, self.saved, self.savepoints = True, [t.copy() for t in self.tables], []
+            return
+        choice = r.random()
+        if choice < 0.35:
+            self.emit("COMMIT")
+            self.in_transaction = False
+        elif choice < 0.5:
+            self.emit("ROLLBACK")
+            self.in_transaction, self.tables = False, self.saved
+        elif choice < 0.75 or not self.savepoints:
+            name = f"s{len(self.savepoints)}"
+            self.emit(f"SAVEPOINT {name}")
+            self.savepoints.append((name, [t.copy() for t in self.tables]))
+        else:
+            at = r.randrange(len(self.savepoints))
+            name, tables = self.savepoints[at]
+            if r.random() < 0.6:
+                self.emit(f"ROLLBACK TO SAVEPOINT {name}")
+                self.tables = [t.copy() for t in tables]
+                del self.savepoints[at + 1:]
+            else:
+                self.emit(f"RELEASE SAVEPOINT {name}")
+                del self.savepoints[at:]
+
+    def alter(self):
+        r = self.r
+        at = r.randrange(len(self.tables))
+        table = self.tables[at].copy()
+        choice = r.choice(["add", "add", "drop", "rename", "rename table", "default", "truncate", "not null", "view"])
+        column = r.choice(table.columns)
+        keys = {c for key in table.keys for c in key} | set(getattr(table, "sort", [])) | {table.columns[0]}
+        done = False
+        if choice == "add":
+            new = Column(f"c{table.next_column}", r.choice(TYPES))
+            table.next_column += 1
+            text = f"ALTER TABLE {table.name} ADD COLUMN {new.name} {new.kind}"
+            if r.random() < 0.5:
+                new.default = self.literal(new.kind, 0)
+                text += f" DEFAULT {new.default}"
+                if r.random() < 0.3:
+                    new.not_null = True
+                    text += " NOT NULL"
+            table.columns.append(new)
+            done = self.emit(text)
+        elif choice == "drop" and len(table.columns) > 2 and column not in keys and not getattr(table, "checked", False):
+            table.columns.remove(column)
+            done = self.emit(f"ALTER TABLE {table.name} DROP COLUMN {column.name}")
+        elif choice == "rename":
+            new = Column(f"c{table.next_column}", column.kind)
+            new.not_null, new.default = column.not_null, column.default
+            table.next_column += 1
+            table.columns[table.columns.index(column)] = new
+            table.keys = [[new if c is column else c for c in key] for key in table.keys]
+            if hasattr(table, "sort"):
+                table.sort = [new if c is column else c for c in table.sort]
+            done = self.emit(f"ALTER TABLE {table.name} RENAME COLUMN {column.name} TO {new.name}")
+        elif choice == "rename table":
+            old, table.name = table.name, f"t{r.randint(10, 99)}"
+            if table.name not in [t.name for t in self.tables]:
+                done = self.emit(f"ALTER TABLE {old} RENAME TO {table.name}")
+        elif choice == "default":
+            drop = r.random() < 0.3
+            self.emit(f"ALTER TABLE {table.name} ALTER COLUMN {column.name} " +
+                      ("DROP DEFAULT" if drop else f"SET DEFAULT {self.literal(column.kind, 0)}"))
+        elif choice == "truncate" and r.random() < 0.3:
+            self.emit(f"TRUNCATE {table.name}")
+        elif choice == "not null" and column not in keys:
+            new = Column(column.name, column.kind)
+            new.default, new.not_null = column.default, r.random() < 0.6
+            table.columns[table.columns.index(column)] = new
+            done = self.emit(f"ALTER TABLE {table.name} ALTER COLUMN {column.name} "
+                             f"{'SET' if new.not_null else 'DROP'} NOT NULL")
+        if done:
+            self.tables[at] = table
+
+    # ---- queries
+
+    def query(self):
+        self.emit(self.query_text(), True)
+
+    def query_text(self):
+        r = self.r
+        choice = r.choice(["plain", "plain", "join", "join", "group", "group", "set", "window", "limit", "point", "with", "three"])
+        table = r.choice(self.tables)
+        scope = self.scope(table, table.name if r.random() < 0.3 and choice in ("plain", "group", "limit") else None)
+        if choice == "plain":
+            shown = ", ".join(self.expression(r.choice(scope)[1], scope, 2) + f" AS x{at}" for at in range(r.randint(1, 3)))
+            distinct = "DISTINCT " if r.random() < 0.2 else ""
+            return f"SELECT {distinct}{shown} FROM {table.name} WHERE {self.predicate(scope, 3, True)}"
+        if choice == "point":
+            return f"SELECT * FROM {table.name} WHERE {self.where(table, scope)}"
+        if choice in ("join", "three"):
+            other = r.choice(self.tables)
+            mine, theirs = self.scope(table, "a"), self.scope(other, "b")
+            fitting = [(x, y) for x, k in mine for y, l in theirs if family(k) == family(l)]
+            both = mine + theirs
+            if not fitting:
+                return f"SELECT count(*) FROM {table.name} a CROSS JOIN {other.name} b WHERE {self.predicate(both, 1)}"
+            x, y = r.choice(fitting)
+            kind = r.choice(["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"])
+            more = f" AND {self.predicate(both, 1)}" if kind in ("JOIN", "LEFT JOIN", "RIGHT JOIN") and r.random() < 0.3 else ""
+            text = f"FROM {table.name} a {kind} {other.name} b ON {x} = {y}{more}"
+            if choice == "three":
+                third = r.choice(self.tables)
+                last = self.scope(third, "d")
+                again = [(p, q) for p, k in both for q, l in last if family(k) == family(l)]
+                if again:
+                    p, q = r.choice(again)
+                    text += f" {r.choice(['JOIN', 'LEFT JOIN'])} {third.name} d ON {p} = {q}"
+                    both = both + last
+            shown = ", ".join(f"{text} AS x{at}" for at, (text, _) in enumerate(r.sample(both, min(len(both), 3))))
+            where = f" WHERE {self.predicate(both, 2, r.random() < 0.3)}" if r.random() < 0.6 else ""
+            return f"SELECT {shown} {text}{where}"
+        if choice == "group":
+            text, kind = r.choice(scope)
+            group = self.expression(kind, scope, 1) if r.random() < 0.4 else text
+            if text.split(".")[-1] not in group:
+                group = text
+            aggregates = []
+            for _ in range(r.randint(1, 3)):
+                of, other = r.choice(scope)
+                distinct = "DISTINCT " if r.random() < 0.2 else ""
+                filtered = f" FILTER (WHERE {self.predicate(scope, 1)})" if r.random() < 0.2 else ""
+                if other in INTEGERS or other.startswith("DECIMAL") or other == "DOUBLE PRECISION":
+                    function = r.choice(["sum", "min", "max", "count"])
+                elif other in ("BOOLEAN", "UUID", "BYTEA"):
+                    function = "count"
+                else:
+                    function = r.choice(["min", "max", "count"])
+                aggregates.append(f"{function}({distinct}{of}){filtered}")
+            aggregates.append("count(*)")
+            shown = ", ".join(f"{a} AS x{at}" for at, a in enumerate(aggregates))
+            having = f" HAVING {r.choice(aggregates)} IS NOT NULL AND count(*) > {r.randint(0, 2)}" if r.random() < 0.3 else ""
+            where = f" WHERE {self.predicate(scope, 2, True)}" if r.random() < 0.5 else ""
+            if r.random() < 0.3:
+                return f"SELECT {shown} FROM {table.name}{where}"
+            return f"SELECT {group} AS g, {shown} FROM {table.name}{where} GROUP BY {group}{having}"
+        if choice == "set":
+            other = r.choice(self.tables)
+            pairs = [(a, b) for a, k in scope for b, l in self.scope(other) if k == l and k not in ("UUID", "TIME", "BYTEA")]
+            if pairs:
+                a, b = r.choice(pairs)
+                word = r.choice(["UNION", "UNION ALL", "INTERSECT", "EXCEPT"])
+                return f"SELECT {a} AS x FROM {table.name} {word} SELECT {b} FROM {other.name} WHERE {self.predicate(self.scope(other), 1)}"
+        if choice == "window":
+            sortable = [t for t, k in scope if k not in ("TIME", "UUID", "BYTEA")]
+            if len(sortable) == len(scope):
+                everything = ", ".join(sortable)
+                text, kind = r.choice(scope)
+                function = r.choice(["row_number()", "rank()", "dense_rank()", f"lag({text})", f"lead({text})", "count(*)",
+                                     f"first_value({text})", f"last_value({text})"])
+                part = r.choice(sortable)
+                partition = f"PARTITION BY {part} " if r.random() < 0.5 else ""
+                order = everything if function not in ("rank()", "dense_rank()") else r.choice(sortable)
+                return f"SELECT {everything}, {function} OVER ({partition}ORDER BY {order}) AS w FROM {table.name}"
+        if choice == "limit":
+            everything = [f"{t}{r.choice(['', ' DESC', ' NULLS FIRST', ' DESC NULLS LAST'])}" for t, _ in r.sample(scope, len(scope))]
+            where = f" WHERE {self.predicate(scope, 2)}" if r.random() < 0.5 else ""
+            offset = f" OFFSET {r.randint(0, 3)}" if r.random() < 0.4 else ""
+            return f"SELECT * FROM {table.name}{where} ORDER BY {', '.join(everything)} LIMIT {r.randint(0, 5)}{offset}"
+        if choice == "with":
+            return f"WITH w AS (SELECT * FROM {table.name} WHERE {self.predicate(scope, 2)}) SELECT count(*) AS n FROM w, w v" \
+                   f" WHERE {self.predicate([('w.' + t, k) for t, k in scope], 1)}"
+        return f"SELECT * FROM {table.name}"
+
+    def file(self, statements):
+        if self.plain_keys:
+            head = "# Random statements; the answers are PostgreSQL's (slt/random_slt.py).\n# pg: plain-keys"
+        else:
+            head = "# Random statements; the answers are PostgreSQL's (slt/random_slt.py)."
+        for number in range(self.r.randint(2, 3)):
+            while len(self.tables) == number:
+                self.create_table(f"t{number}")
+        for _ in range(6):
+            self.insert()
+        while len(self.blocks) < statements:
+            choice = self.r.random()
+            if choice < 0.25:
+                self.insert()
+            elif choice < 0.4:
+                self.update()
+            elif choice < 0.48:
+                self.delete()
+            elif choice < 0.57:
+                self.transaction()
+            elif choice < 0.61:
+                self.alter()
+            else:
+                self.query()
+        if self.in_transaction:
+            self.emit("COMMIT")
+        for table in self.tables:
+            self.emit(f"SELECT * FROM {table.name}", True)
+        self.session.pg.finish()
+        return head + "\n\n" + "\n\n".join("\n".join(block) for block in self.blocks) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--files", type=int, default=1)
+    parser.add_argument("--statements", type=int, default=150)
+    parser.add_argument("--dsn", default=os.environ.get("SLT_DSN", "host=localhost dbname=slt"))
+    parser.add_argument("folder", type=pathlib.Path)
+    arguments = parser.parse_args()
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    for seed in range(arguments.seed, arguments.seed + arguments.files):
+        text = Generator(seed, arguments.dsn).file(arguments.statements)
+        (arguments.folder / f"random_{seed}.slt").write_text(text)
+
+
+if __name__ == "__main__":
+    main()
