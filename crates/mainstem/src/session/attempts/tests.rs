@@ -19,8 +19,8 @@ const ROWS: i64 = 4;
 /// A database with the rows 0..ROWS of t (k BIGINT PRIMARY KEY, n BIGINT), where nothing moves by itself.
 fn stage() -> (Arc<Shared>, TableId) {
     let options = OpenOptions { background: false, ..OpenOptions::default() };
-    let template = template(&options, 1).unwrap();
     let storage = Database::in_memory(options).unwrap();
+    let template = template(&storage, 1).unwrap();
     let runtime = Runtime::start(1, storage.activity()).unwrap();
     let mut transaction = storage.begin(TransactionMode::default()).unwrap();
     let column = |name: &str, nullable| ColumnDefinition::new(name, DataType::BigInt, nullable);
