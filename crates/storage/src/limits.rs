@@ -116,6 +116,10 @@ pub const LOAD_SORT_ROWS: usize = 8 * SEGMENT_ROWS_DEFAULT as usize;
 /// Bytes of values at which a bulk load sorts what it has: wide rows come in smaller sorts.
 pub const LOAD_SORT_BYTES: usize = 256 << 20;
 
+/// Bytes that are worth a sort of their own, when many loads share memory: 40,000 rows of 100 bytes. With the default share of loads 64 of
+/// them collect at once.
+pub const LOAD_PIECE_BYTES_MIN: u64 = 4 << 20;
+
 /// Entries of a key index that are sorted in memory at once, 16 bytes each: 64 MiB.
 pub const KEY_INDEX_SORT_ENTRIES: usize = 4 << 20;
 

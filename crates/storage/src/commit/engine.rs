@@ -17,7 +17,7 @@ use crate::commit::recent::RecentDeletes;
 use crate::disk::{AsideFile, Disk};
 use crate::error::{Error, Result};
 use crate::ids::{ColumnId, CommitTs, ContainerId, FileId, LogPosition, RunId, TableId};
-use crate::load::{IdSource, LoadTarget};
+use crate::load::{IdSource, LoadMemory, LoadTarget};
 use crate::main_store::Run;
 use crate::memory::{MemoryBudget, MemoryKind};
 use crate::schema::TableSchema;
@@ -137,6 +137,8 @@ pub struct Engine {
     pub options: OpenOptions,
     /// What its memory goes to.
     pub memory: Arc<MemoryBudget>,
+    /// What loads share of it.
+    pub(super) loads: Arc<LoadMemory>,
     ids: Arc<Ids>,
     /// Numbers of IDENTITY columns, reserved and not given out.
     pub(super) numbers: NumberBlocks,
@@ -209,6 +211,7 @@ impl Engine {
     pub fn new(parts: EngineParts) -> Arc<Self> {
         let aside_bytes = parts.asides.iter().map(|(_, file)| file.at().bytes).sum();
         let (_, present) = parts.timeline.present();
+        let memory = MemoryBudget::new(parts.options.memory_limit);
         let engine = Arc::new(Self {
             disk: parts.disk,
             cache: parts.cache,
@@ -218,7 +221,8 @@ impl Engine {
             gates: Arc::default(),
             turns: Turns::default(),
             commit_rounds_max: AtomicU32::new(0),
-            memory: MemoryBudget::new(parts.options.memory_limit),
+            loads: LoadMemory::new(memory.clone()),
+            memory,
             options: parts.options,
             ids: Arc::new(Ids {
                 container: AtomicU64::new(parts.next_container),

@@ -8,13 +8,16 @@ use crate::error::{Error, Result};
 use crate::ids::KeyId;
 use crate::limits;
 use crate::main_store::Run;
-use crate::memory::Charge;
 use crate::order::{Cursor, KeyReader, Part, RunWriter, first_repeated_key};
 use crate::schema::TableSchema;
 
 use super::LoadTarget;
 use super::duplicate::duplicate_key;
 use super::sort::SortBuffer;
+use super::turn::LoadTurn;
+
+/// Bytes that a sort takes for a row beside its key: its place in the order, and where its key ends.
+const ORDER_BYTES: usize = 12;
 
 /// Turns rows into runs.
 #[derive(Debug)]
@@ -28,9 +31,10 @@ pub struct Loader {
     sort_bytes: usize,
     buffer: Vec<RecordBatch>,
     rows: usize,
+    /// Bytes of the rows, and of what their sort will take beside them, about.
     bytes: usize,
-    /// What `bytes`, and a sort under way, are counted as.
-    charge: Option<Charge>,
+    /// What it may collect beside other loads.
+    turn: Option<LoadTurn>,
     /// The run being written, and its last key.
     current: Option<(RunWriter, Vec<u8>)>,
     runs: Vec<Arc<Run>>,
@@ -58,7 +62,7 @@ impl Loader {
             buffer,
             rows: 0,
             bytes: 0,
-            charge: None,
+            turn: None,
             current: None,
             runs,
         }
@@ -72,23 +76,47 @@ impl Loader {
         self
     }
 
-    /// The same, with its memory counted by `charge`: where that is over its share, rows are written in smaller sorts.
+    /// The same, with its memory taken from what loads share.
     #[must_use]
-    pub fn counted(mut self, charge: Charge) -> Self {
-        self.charge = Some(charge);
+    pub fn in_turn(mut self, turn: LoadTurn) -> Self {
+        self.turn = Some(turn);
         self
     }
 
-    fn count(&mut self, bytes: usize) {
-        if let Some(charge) = &mut self.charge {
-            charge.resize(bytes);
+    fn hold(&mut self, bytes: usize) {
+        if let Some(turn) = &mut self.turn {
+            turn.set(bytes as u64);
         }
     }
 
-    /// Whether others need the memory, and what is collected is worth a sort.
-    fn is_crowded(&self) -> bool {
-        let worth_it = self.bytes >= self.sort_bytes / 4;
-        worth_it && self.charge.as_ref().is_some_and(Charge::is_over)
+    /// How many of the first rows of `batch` to take at once: few enough for a turn of this load.
+    fn rows_at_once(&self, batch: &RecordBatch) -> usize {
+        let rows = batch.num_rows().min(self.sort_rows - self.rows);
+        let Some(turn) = &self.turn else { return rows };
+        let bytes = self.bytes_of(&batch.slice(0, rows)) as u64;
+        let wanted = turn.rows_at_once();
+        if bytes <= wanted { rows } else { (rows as u64 * wanted / bytes).max(1) as usize }
+    }
+
+    /// Has room for `bytes` more: writes what is collected if there is none, then waits for its turn.
+    fn make_room(&mut self, bytes: usize) -> Result<()> {
+        let Some(turn) = &mut self.turn else { return Ok(()) };
+        let wanted = (self.bytes + bytes) as u64;
+        if self.rows > 0 && (turn.is_wanted() && wanted > turn.rows_at_once() || !turn.grow(wanted)) {
+            self.write(self.rows)?;
+        }
+        match &mut self.turn {
+            Some(turn) if self.rows == 0 && turn.bytes() < bytes as u64 => turn.begin(bytes as u64),
+            _ => Ok(()),
+        }
+    }
+
+    /// Bytes of the values of `batch`, and of what their sort will take beside them: their keys, encoded, and their order.
+    fn bytes_of(&self, batch: &RecordBatch) -> usize {
+        let keys = self.reader.positions().iter().filter_map(|at| batch.columns().get(*at));
+        let keys: usize = keys.map(|array| bytes_of_array(array) + batch.num_rows()).sum();
+        let order = if self.reader.codec().is_some() { batch.num_rows() * ORDER_BYTES } else { 0 };
+        bytes_of(batch) + keys + order
     }
 
     /// Takes the rows of `batch`: columns as in the schema, checked by [`crate::row::check_batch`].
@@ -102,16 +130,17 @@ impl Loader {
         }
         let mut batch = batch.clone();
         while batch.num_rows() > 0 {
-            let take = batch.num_rows().min(self.sort_rows - self.rows);
+            let take = self.rows_at_once(&batch);
             let head = batch.slice(0, take);
             batch = batch.slice(take, batch.num_rows() - take);
+            let bytes = self.bytes_of(&head);
+            self.make_room(bytes)?;
             self.rows += take;
-            self.bytes += bytes_of(&head);
+            self.bytes += bytes;
             self.buffer.push(head);
-            self.count(self.bytes);
             if self.rows == self.sort_rows {
                 self.write(self.rows)?;
-            } else if self.bytes >= self.sort_bytes || self.is_crowded() {
+            } else if self.bytes >= self.sort_bytes {
                 let whole = self.rows / self.segment_rows * self.segment_rows;
                 self.write(if whole == 0 { self.rows } else { whole })?;
             }
@@ -122,12 +151,10 @@ impl Loader {
     /// Sorts and writes the first `rows` rows of the buffer.
     fn write(&mut self, rows: usize) -> Result<()> {
         let (head, rest) = split(std::mem::take(&mut self.buffer), rows);
-        let collected = self.bytes;
         self.rows -= rows;
-        self.bytes = rest.iter().map(bytes_of).sum();
+        self.bytes = rest.iter().map(|batch| self.bytes_of(batch)).sum();
         self.buffer = rest;
         let sorted = SortBuffer::new(&self.reader, head)?;
-        self.count(collected + sorted.memory_bytes());
         let ordered = self.schema.ordered_key();
         if let Some(id) = ordered
             && let Some(key) = sorted.first_duplicate()
@@ -159,7 +186,7 @@ impl Loader {
         last.extend_from_slice(sorted.last_key());
         self.current = Some((writer, last));
         drop(sorted);
-        self.count(self.bytes);
+        self.hold(self.bytes);
         Ok(())
     }
 
@@ -225,11 +252,14 @@ fn split(batches: Vec<RecordBatch>, rows: usize) -> (Vec<RecordBatch>, Vec<Recor
 
 /// Bytes of the values of `batch`, however long the buffers behind them are.
 fn bytes_of(batch: &RecordBatch) -> usize {
+    batch.columns().iter().map(bytes_of_array).sum()
+}
+
+fn bytes_of_array(array: &Arc<dyn Array>) -> usize {
     let texts = |views: &[u128]| views.iter().map(|view| 16 + (*view as u32) as usize).sum();
-    let column = |array: &Arc<dyn Array>| match array.data_type() {
+    match array.data_type() {
         arrow_schema::DataType::Utf8View => texts(array.as_string_view().views()),
         arrow_schema::DataType::BinaryView => texts(array.as_binary_view().views()),
         other => array.len() * other.primitive_width().unwrap_or(1),
-    };
-    batch.columns().iter().map(column).sum()
+    }
 }

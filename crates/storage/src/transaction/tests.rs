@@ -301,7 +301,7 @@ fn what_a_running_statement_holds_is_counted() {
     txn.commit().unwrap();
 }
 
-/// Where the memory is taken, a load sorts what it has instead of collecting more.
+/// Where others hold memory, a load sorts what it has instead of collecting more.
 #[test]
 fn a_load_beside_others_takes_smaller_sorts() {
     let t =
@@ -321,8 +321,40 @@ fn a_load_beside_others_takes_smaller_sorts() {
         drop(held);
         most
     };
-    let (alone, beside) = (load(0), load(limit));
-    assert!(alone >= limit / 3 && beside <= alone / 2, "{alone} bytes alone, {beside} beside others, of {limit}");
+    let (alone, beside) = (load(0), load(limit / 4 * 3));
+    assert!(alone >= limit / 3 && beside <= limit / 4, "{alone} bytes alone, {beside} beside others, of {limit}");
+}
+
+/// Many loads at once, of more rows than their share has room for: all come to their end, and together never hold more.
+#[test]
+fn many_loads_share_their_memory() {
+    const LOADS: i64 = 12;
+    let options = OpenOptions { memory_limit: 4 << 20, ..testing::options() };
+    let t = testing::on(Database::in_memory(options).unwrap(), 1_000);
+    let limit = bytes_of(&t, MemoryKind::Loads).1;
+    let most = std::thread::scope(|scope| {
+        let load = |load: i64| {
+            let t = &t;
+            scope.spawn(move || {
+                let (mut txn, mut most) = (t.begin(), 0);
+                let schema = txn.catalog().table(t.id).unwrap().clone();
+                let mut statement = txn.statement();
+                for part in 0..10 {
+                    let rows: Vec<_> = (0..3_000).map(|id| ((id * 10 + 10 - part) * LOADS + load, Some(id))).collect();
+                    statement.insert(&schema, &batch(&rows)).unwrap();
+                    most = most.max(t.db.engine().memory.used(MemoryKind::Loads));
+                }
+                txn.apply(statement).unwrap();
+                txn.commit().unwrap();
+                most
+            })
+        };
+        let loads: Vec<_> = (0..LOADS).map(load).collect();
+        loads.into_iter().map(|load| load.join().unwrap()).max().unwrap()
+    });
+    assert!(most > limit / 2 && most <= limit, "{most} of {limit}");
+    assert_eq!(ids(&t, &t.begin()).len() as i64, LOADS * 30_000);
+    assert_eq!(bytes_of(&t, MemoryKind::Loads).0, 0);
 }
 
 #[test]

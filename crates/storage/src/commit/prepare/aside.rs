@@ -15,17 +15,20 @@ use crate::schema::TableSchema;
 use crate::txn::TableWrites;
 
 impl Engine {
-    /// A load into `schema`'s table whose sort fits the memory that loads may take.
+    /// A load into `schema`'s table that takes turns with the other loads: its sort fits the memory that they may take.
     #[must_use]
     pub fn loader(&self, schema: &Arc<TableSchema>) -> Loader {
-        let share = usize::try_from(self.memory.share(MemoryKind::Loads)).unwrap_or(usize::MAX);
-        let bytes = limits::LOAD_SORT_BYTES.min(share);
-        Loader::new(schema.clone(), self.load_target(), schema.options.segment_rows)
-            .with_sort_limits(limits::LOAD_SORT_ROWS, bytes)
-            .counted(self.memory.charge(MemoryKind::Loads, 0))
+        self.loader_within(schema, self.memory.share(MemoryKind::Loads)).in_turn(self.loads.enter())
     }
 
-    /// The live buffered rows of `writes` as runs.
+    fn loader_within(&self, schema: &Arc<TableSchema>, bytes: u64) -> Loader {
+        let bytes = limits::LOAD_SORT_BYTES.min(usize::try_from(bytes).unwrap_or(usize::MAX));
+        Loader::new(schema.clone(), self.load_target(), schema.options.segment_rows)
+            .with_sort_limits(limits::LOAD_SORT_ROWS, bytes)
+    }
+
+    /// The live buffered rows of `writes` as runs. It frees memory, or ends in a commit, so it waits for no load: its sorts are
+    /// parts of the reserve.
     ///
     /// # Errors
     /// Io or Full: nothing is left of them. Constraint (23505) when two have one key.
@@ -33,7 +36,9 @@ impl Engine {
         let schema = writes.schema();
         let (columns, arrow) = (schema.column_ids(), schema.arrow());
         let dead: Vec<_> = writes.deletes().sets_of(writes.rows().id()).collect();
-        let mut loader = self.loader(schema);
+        let sort = self.memory.share(MemoryKind::Reserve) / 4;
+        let _counted = self.memory.charge(MemoryKind::Reserve, (sort as usize).min(writes.rows().bytes()));
+        let mut loader = self.loader_within(schema, sort);
         for chunk in writes.rows().chunks() {
             let is_live = |at: &u32| !dead.iter().any(|set| set.contains(chunk.first() + at));
             let live: Vec<u32> = (0..chunk.rows().len() as u32).filter(is_live).collect();
