@@ -178,6 +178,8 @@ pub const MEMORY_UNITS: u64 = 32;
 /// Bytes of buffered rows that are worth a run of their own, when write sets take too much: smaller ones would make many runs, all
 /// of which later look-ups ask.
 pub const SPILL_BYTES_MIN: u64 = 4 << 20;
+/// Runs of one table that a transaction may have written aside before it merges some: every look-up asks each of them.
+pub const OWN_RUNS_MAX: usize = MERGE_FAN_IN;
 /// Rows at which a chunk of buffered rows is full: scans take it at once, and that many pointers less are shared.
 pub const OWN_CHUNK_ROWS: usize = BATCH_ROWS;
 /// Bytes at which it is.

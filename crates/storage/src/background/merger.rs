@@ -13,7 +13,7 @@
 use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, MutexGuard};
@@ -36,6 +36,8 @@ use crate::version::{Base, ShortReaders, Snapshot, TableVersion};
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 /// And at most.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
+/// And at most while a writer waits for it.
+const PAUSE_MAX_WAITED_FOR: Duration = Duration::from_millis(100);
 /// Users are at work still when they were seen no longer ago.
 const USERS_PAUSE: Duration = Duration::from_millis(10);
 /// Times a merge somebody asked for is tried again when its inputs changed meanwhile.
@@ -53,12 +55,14 @@ pub struct Merger {
     /// Tables whose last merge in a lane failed.
     failed: Mutex<BTreeMap<(TableId, Lane), Failed>>,
     seen: Seen,
+    /// Merges yield to nobody.
+    unpaced: AtomicBool,
 }
 
-/// Until when a table is left alone in a lane after a failed merge.
+/// Since when, and for how long, a table is left alone in a lane after a failed merge.
 #[derive(Clone, Copy, Debug)]
 struct Failed {
-    until: Instant,
+    at: Instant,
     pause: Duration,
     /// Not even its deltas could be flushed alone.
     deltas_too: bool,
@@ -98,6 +102,11 @@ impl Merger {
         self.history.lock().stop();
     }
 
+    /// Whether merges yield to users.
+    pub fn set_paced(&self, paced: bool) {
+        self.unpaced.store(!paced, Ordering::Relaxed);
+    }
+
     /// Where the watch notes what it has seen.
     pub fn seen(&self) -> &Seen {
         &self.seen
@@ -132,7 +141,8 @@ impl Merger {
 
     fn step_of(&self, engine: &Engine, table: TableId, lane: Lane) -> Result<bool> {
         let failed = self.failed.lock().get(&(table, lane)).copied();
-        let paused = failed.is_some_and(|failed| Instant::now() < failed.until);
+        let pause_max = if lane == Lane::Short && engine.is_waited_for() { PAUSE_MAX_WAITED_FOR } else { PAUSE_MAX };
+        let paused = failed.is_some_and(|failed| failed.at.elapsed() < failed.pause.min(pause_max));
         if !paused {
             let choice = |version: &TableVersion, busy: &dyn Fn(RunId) -> bool| {
                 choose(&TableDescription::of(version, busy), lane)
@@ -140,6 +150,9 @@ impl Merger {
             match self.merge_in(engine, table, lane, For::Later(lane), choice) {
                 Ok(merged) => {
                     self.failed.lock().remove(&(table, lane));
+                    if lane == Lane::Short && merged == Merged::Installed {
+                        engine.note_flush(&Ok(()));
+                    }
                     return Ok(merged != Merged::Nothing);
                 }
                 Err(e) => {
@@ -157,6 +170,9 @@ impl Merger {
         let flushed = self.merge_in(engine, table, lane, For::Later(lane), |version, _| {
             frozen_deltas_alone(version, ContainerId::MAX)
         });
+        if !matches!(flushed, Ok(Merged::Nothing | Merged::Discarded)) {
+            engine.note_flush(&flushed);
+        }
         if let (Err(_), Some(failed)) = (&flushed, self.failed.lock().get_mut(&(table, lane))) {
             failed.deltas_too = true;
         }
@@ -168,7 +184,7 @@ impl Merger {
         let before = failed.get(&(table, lane)).map_or(PAUSE_MIN / 2, |failed| failed.pause);
         let pause = (2 * before).min(PAUSE_MAX);
         tracing::warn!("a merge of table {table} failed, the next one in {pause:?}: {error}");
-        failed.insert((table, lane), Failed { until: Instant::now() + pause, pause, deltas_too: false });
+        failed.insert((table, lane), Failed { at: Instant::now(), pause, deltas_too: false });
     }
 
     /// Freezes the delta of `table` and merges its frozen deltas into a run. Never waits for a long merge.
@@ -296,7 +312,7 @@ impl Merger {
             Lane::Short => engine.demand().is_urgent(),
             Lane::Long => self.seen.runs_pile_up(),
         };
-        wanted || self.asked.load(Ordering::Acquire) > 0
+        wanted || self.asked.load(Ordering::Acquire) > 0 || self.unpaced.load(Ordering::Relaxed)
     }
 
     /// Does the merge, installs it, and lets go of its inputs.

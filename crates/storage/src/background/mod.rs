@@ -141,6 +141,11 @@ impl Background {
         self.merger.merge_all(engine, table)
     }
 
+    /// Whether merges yield to users.
+    pub fn set_paced(&self, paced: bool) {
+        self.merger.set_paced(paced);
+    }
+
     /// Merges, running and past.
     #[must_use]
     pub fn merges(&self) -> Vec<MergeStatus> {

@@ -144,3 +144,54 @@ fn a_long_merge_hurries_when_runs_pile_up() {
         !look(runs)
     });
 }
+
+/// Writes until frozen deltas take all they may, with the flush thread held up.
+fn fill(table: &Table) -> i64 {
+    let mut next = 0;
+    while !table.db.engine().demand().is_waited_for() {
+        table.insert(next..next + ROWS);
+        table.db.freeze(table.id).unwrap();
+        next += ROWS;
+    }
+    next
+}
+
+/// A writer waits for flushes that succeed, and not for those that cannot: it is told why.
+#[test]
+fn a_writer_does_not_wait_for_flushes_that_fail() {
+    let table = small(true);
+    let lane = table.db.background().merger.lane(Lane::Short);
+    let next = fill(&table);
+    let engine = table.db.engine();
+    let commit = |id| {
+        let mut txn = table.begin();
+        table.write_in(&mut txn, &[], &[(id, None)]).unwrap();
+        txn.commit()
+    };
+    let failed = || crate::Error::new(crate::ErrorKind::Full, crate::error::sqlstate::DISK_FULL, "no space left");
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| (commit(next).map(drop), Instant::now()));
+        let told = Instant::now();
+        while !waiting.is_finished() && told.elapsed() < Duration::from_secs(5) {
+            engine.note_flush::<()>(&Err(failed()));
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let (outcome, at) = waiting.join().unwrap();
+        let error = outcome.unwrap_err();
+        assert_eq!((error.kind(), error.sqlstate()), (crate::ErrorKind::Full, crate::error::sqlstate::OUT_OF_MEMORY));
+        assert!(error.message().contains("(no space left)"), "{error}");
+        assert!(at - told < Duration::from_secs(5), "long before its time is up");
+
+        // One that succeeds among them is worth the wait.
+        let waiting = scope.spawn(|| commit(next + 1).map(drop));
+        for _ in 0..10 {
+            engine.note_flush(&Ok(()));
+            engine.note_flush::<()>(&Err(failed()));
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert!(!waiting.is_finished());
+        drop(lane);
+        waiting.join().unwrap().unwrap();
+    });
+    assert_eq!(rows_of(&table.view()).len() as i64, next + 1);
+}

@@ -12,7 +12,7 @@ use crate::commit::ddl::numbers::NumberBlocks;
 use crate::commit::delta_starts::DeltaStarts;
 use crate::commit::gate::Turns;
 use crate::commit::prepare::table_conflict;
-use crate::commit::pressure::TailGauge;
+use crate::commit::pressure::{FlushGauge, TailGauge};
 use crate::commit::recent::RecentDeletes;
 use crate::disk::{AsideFile, Disk};
 use crate::error::{Error, Result};
@@ -146,6 +146,8 @@ pub struct Engine {
     pub(super) log_start: AtomicU64,
     /// Who waits for a shorter tail.
     pub(super) tail: TailGauge,
+    /// What came of flushes.
+    pub(super) flushes: FlushGauge,
     /// One checkpoint at a time. Holds the files aside that the manifest on disk may name.
     pub(super) checkpointing: Mutex<Vec<Arc<AsideFile>>>,
     /// Bytes of all files aside that records have named since the database was opened, and of those that a replay would not
@@ -247,6 +249,7 @@ impl Engine {
             aside_bytes_covered: AtomicU64::new(0),
             lock_held_max: AtomicU64::new(0),
             tail: TailGauge::default(),
+            flushes: FlushGauge::default(),
             broken: AtomicBool::new(false),
             closed: AtomicBool::new(false),
         });

@@ -245,6 +245,11 @@ impl Database {
         self.0.engine.log_tail_bytes()
     }
 
+    /// Whether background merges yield to users (contract 8), as they do unless told otherwise: for measurements of what that does.
+    pub fn set_paced(&self, paced: bool) {
+        self.0.background.set_paced(paced);
+    }
+
     /// Merges, running and past, newest last.
     #[must_use]
     pub fn merges(&self) -> Vec<MergeStatus> {

@@ -59,15 +59,6 @@ impl SortBuffer {
         Ok(Self { source, rows, keys })
     }
 
-    /// Bytes held beside the rows themselves.
-    pub fn memory_bytes(&self) -> usize {
-        let order = match &self.source {
-            Source::Ordered { .. } => 0,
-            Source::Shuffled { order, .. } => size_of_val(order.as_slice()),
-        };
-        self.keys.as_ref().map_or(0, Keys::memory_bytes) + order
-    }
-
     fn row(&self, position: usize) -> usize {
         match &self.source {
             Source::Ordered { .. } => position,

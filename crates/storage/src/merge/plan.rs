@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use mainstem_kernels::bitmap;
+use roaring::RoaringBitmap;
 
 use crate::delta_store::DeltaGeneration;
 use crate::error::{Error, Result};
@@ -11,9 +12,10 @@ use crate::limits;
 use crate::main_store::{Run, RunSegment};
 use crate::order::Part;
 use crate::schema::TableSchema;
+use crate::txn::RowSets;
 use crate::version::TableVersion;
 
-use super::{DeltaDescription, MergeChoice, RunDescription, TableDescription};
+use super::{DeltaDescription, MergeChoice, MergeReason, RunDescription, TableDescription};
 
 impl TableDescription {
     /// What `version` is made of now, with the runs that are `busy`. O(segments).
@@ -51,6 +53,8 @@ pub struct MergePlan {
     pub(super) h: CommitTs,
     pub(super) runs: Vec<Arc<Run>>,
     pub(super) deltas: Vec<Arc<DeltaGeneration>>,
+    /// Dead rows of the runs, where it is not their delete logs that tell.
+    dead: Option<RowSets>,
 }
 
 impl MergePlan {
@@ -72,7 +76,16 @@ impl MergePlan {
         };
         let runs = choice.runs.iter().map(run).collect::<Result<Vec<_>>>()?;
         let deltas = choice.deltas.iter().map(delta).collect::<Result<Vec<_>>>()?;
-        Ok(Self { schema: version.schema.clone(), choice, h, runs, deltas })
+        Ok(Self { schema: version.schema.clone(), choice, h, runs, deltas, dead: None })
+    }
+
+    /// The plan to merge `runs`, neighbours that one transaction has written aside, for `schema`'s table; `dead` names those of their rows
+    /// that it has deleted again.
+    #[must_use]
+    pub fn of_own(schema: Arc<TableSchema>, runs: Vec<Arc<Run>>, dead: RowSets) -> Self {
+        let ids = runs.iter().map(|run| run.id()).collect();
+        let choice = MergeChoice { deltas: Vec::new(), runs: ids, reason: MergeReason::Decay };
+        Self { schema, choice, h: CommitTs::ZERO, runs, deltas: Vec::new(), dead: Some(dead) }
     }
 
     /// What is merged, and why.
@@ -98,7 +111,10 @@ impl MergePlan {
     pub(super) fn streams(&self) -> Vec<Vec<Part>> {
         let segment_rows = self.schema.options.segment_rows;
         let part = |part: &RunSegment| {
-            let dead = part.segment.deletes().bitmap_at(self.h);
+            let dead = match &self.dead {
+                None => part.segment.deletes().bitmap_at(self.h),
+                Some(own) => own.get(&part.segment.id()).map(words_of),
+            };
             let whole = is_worth_keeping(part, dead.as_deref(), segment_rows);
             let part = Part::segment(part.segment.clone(), part.range.clone()).without(dead);
             if whole { part.keep_whole() } else { part }
@@ -110,6 +126,17 @@ impl MergePlan {
         });
         runs.chain(deltas).collect()
     }
+}
+
+/// `set` as a bitmap.
+fn words_of(set: &RoaringBitmap) -> Arc<[u64]> {
+    let mut words = vec![0; set.max().map_or(0, |max| bitmap::words(max as usize + 1))];
+    for offset in set {
+        if let Some(word) = words.get_mut(offset as usize / 64) {
+            *word |= 1 << (offset % 64);
+        }
+    }
+    words.into()
 }
 
 /// Whether a segment is at least half full and has few enough dead rows to stay as it is. All such segments together keep the

@@ -8,8 +8,8 @@
 //!    snapshot end the statement early (contract 2).
 //! 3. [`Transaction::apply`] ends the statement: keys are checked on its net effect; then it joins the write set. A statement
 //!    that fails is dropped and leaves nothing (implicit savepoint).
-//! 4. What outgrows its share of memory is written aside as runs ([`write`]); [`Transaction::savepoint`] marks a state to come
-//!    back to.
+//! 4. What outgrows its share of memory is written aside as runs, a few at any time ([`write`]); [`Transaction::savepoint`] marks a state
+//!    to come back to.
 //! 5. Schema changes ([`ddl`]) make a catalog of the transaction's own; numbers of IDENTITY columns ([`identity`]) come from
 //!    blocks that all transactions share.
 //! 6. [`Transaction::lock_rows`] keeps rows that are read FOR UPDATE or FOR SHARE: the commit looks whether they are unchanged.
@@ -173,8 +173,8 @@ impl Transaction {
     }
 
     /// Ends a statement: checks keys on its net effect, then takes its writes over. After an error nothing of it is left. When
-    /// buffered rows outgrow their share of memory they are written aside here: references to them, and only those, are then
-    /// void, while older views stay as they are.
+    /// buffered rows outgrow their share of memory they are written aside here, and what was written aside is merged when it is in many
+    /// runs: references to this transaction's own rows, and only those, are then void, while older views stay as they are.
     ///
     /// # Errors
     /// Conflict (40001) when a later commit changed a row it deletes; Constraint (23505) for a key that is taken, at the
@@ -196,11 +196,14 @@ impl Transaction {
             check.rows(writes.rows.len())?;
             check.runs(&writes.runs)?;
         }
+        let table = writes.schema.id;
         if self.must_spill(&writes) {
-            return self.take_over_aside(writes);
+            self.take_over_aside(writes)?;
+        } else {
+            self.check_room(if writes.charge.is_none() { writes.rows.bytes() as u64 } else { 0 })?;
+            self.take_over(writes);
         }
-        self.check_room(if writes.charge.is_none() { writes.rows.bytes() as u64 } else { 0 })?;
-        self.take_over(writes);
+        self.merge_own_runs(table);
         Ok(())
     }
 

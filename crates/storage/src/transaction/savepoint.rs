@@ -29,9 +29,11 @@ pub(super) struct Savepoints {
 }
 
 impl Transaction {
-    /// Marks the present state.
+    /// Marks the present state. When write sets take much memory, buffered rows that are worth a run are written aside first, for those
+    /// that a savepoint shows stay in memory; references to them are then void.
     #[must_use]
     pub fn savepoint(&mut self) -> Savepoint {
+        self.spill_before_savepoint();
         self.savepoints.last += 1;
         let number = self.savepoints.last;
         self.savepoints.numbers.push(number);

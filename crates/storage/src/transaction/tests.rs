@@ -1,8 +1,12 @@
 //! Statements that fail, and what is left of the transaction.
 
+use std::collections::BTreeMap;
+
 use super::*;
 use crate::database::Database;
-use crate::database::testing::{self, Table, batch, definition, rows_of, table};
+use crate::database::testing::{self, Table, batch, definition, key, rows_of, table};
+use crate::ids::{ContainerId, KeyId, RowRef};
+use crate::limits;
 use crate::memory::MemoryKind;
 use crate::settings::OpenOptions;
 
@@ -71,7 +75,7 @@ fn a_transaction_of_many_small_statements_takes_bounded_memory() {
     let t = cramped();
     t.insert([-1]);
     let mut txn = t.begin();
-    let (mut most, mut rows) = (0, std::collections::BTreeMap::from([(-1, Some(-10))]));
+    let (mut most, mut rows) = (0, BTreeMap::from([(-1, Some(-10))]));
     for id in 0..ROWS {
         let schema = txn.catalog().table(t.id).unwrap().clone();
         let mut statement = txn.statement();
@@ -94,7 +98,8 @@ fn a_transaction_of_many_small_statements_takes_bounded_memory() {
     let (_, limit) = write_set_bytes(&t);
     assert!(most <= limit && most >= limit / 4, "{most} of {limit}");
     let own = txn.view(t.id).unwrap().own().unwrap().clone();
-    assert!(own.runs().len() > 2 && own.rows().len() < ROWS as usize / 2, "{} runs", own.runs().len());
+    let spills = own.rows().id();
+    assert!(spills >= ContainerId::own_rows(5) && own.rows().len() < ROWS as usize / 2, "{spills}");
     drop(own);
     let expected: Vec<_> = rows.into_iter().collect();
     assert_eq!(pairs(&txn, &t), expected);
@@ -361,9 +366,10 @@ fn many_loads_share_their_memory() {
 fn rows_that_a_savepoint_keeps_are_counted_until_it_goes() {
     let t = cramped();
     let mut txn = t.begin();
-    t.write_in(&mut txn, &[], &(0..1_000).map(|id| (id, Some(id))).collect::<Vec<_>>()).unwrap();
+    t.write_in(&mut txn, &[], &(0..500).map(|id| (id, Some(id))).collect::<Vec<_>>()).unwrap();
     let mark = txn.savepoint();
     let kept = txn.view(t.id).unwrap().own().unwrap().rows().bytes() as u64;
+    assert!(kept > 0, "not worth a run");
     for part in 1..20 {
         t.write_in(&mut txn, &[], &(part * 1_000..(part + 1) * 1_000).map(|id| (id, None)).collect::<Vec<_>>())
             .unwrap();
@@ -377,4 +383,116 @@ fn rows_that_a_savepoint_keeps_are_counted_until_it_goes() {
     let before = write_set_bytes(&t).0;
     txn.release(mark).unwrap();
     assert!(write_set_bytes(&t).0 <= before - kept);
+}
+
+/// Writes `statements` statements of 200 rows each from `next` on, of which it deletes some and writes some anew, into `txn` and
+/// `model`; never are there more runs than a few. Returns how often rows went aside.
+fn write_much(
+    t: &Table,
+    txn: &mut Transaction,
+    model: &mut BTreeMap<i64, Option<i64>>,
+    statements: i64,
+    step: i64,
+) -> usize {
+    let mut spills = std::collections::BTreeSet::new();
+    for _ in 0..statements {
+        let next = model.len() as i64 * step;
+        let gone: Vec<i64> = model.keys().copied().filter(|id| id % 97 == next % 97).take(3).collect();
+        let mut rows: Vec<_> = (1..=200)
+            .map(|id| next + id * step)
+            .filter(|id| !model.contains_key(id))
+            .map(|id| (id, Some(id)))
+            .collect();
+        rows.extend(gone.first().map(|id| (*id, Some(-next))));
+        t.write_in(txn, &gone, &rows).unwrap();
+        model.retain(|id, _| !gone.contains(id));
+        model.extend(rows);
+        let own = txn.view(t.id).unwrap().own().unwrap().clone();
+        assert!(own.runs().len() <= limits::OWN_RUNS_MAX, "{} runs", own.runs().len());
+        spills.insert(own.rows().id());
+    }
+    spills.len()
+}
+
+/// Each key is found where it is now, or refused; those that are gone are free.
+fn check_keys(t: &Table, txn: &mut Transaction, model: &BTreeMap<i64, Option<i64>>) {
+    let view = txn.view(t.id).unwrap();
+    let rows: BTreeMap<_, _> = rows_of(&view).into_iter().map(|row| (row.1, row.0)).collect();
+    for id in (-50..1_000).chain(model.keys().copied().step_by(89)) {
+        let found = txn.find_key(&view, KeyId::PRIMARY, &key(&view, id)).unwrap();
+        assert_eq!(found, rows.get(&id).copied(), "{id}");
+        assert_eq!(found.is_some(), model.contains_key(&id), "{id}");
+    }
+    for taken in model.keys().copied().step_by(997) {
+        assert_eq!(t.write_in(txn, &[], &[(taken, None)]).unwrap_err().sqlstate(), sqlstate::UNIQUE, "{taken}");
+    }
+}
+
+fn in_order(model: &BTreeMap<i64, Option<i64>>) -> Vec<(i64, Option<i64>)> {
+    model.iter().map(|(id, value)| (*id, *value)).collect()
+}
+
+/// A transaction that goes aside dozens of times: its runs are merged, so that look-ups ask few, and its savepoints from before
+/// bring back what they showed.
+#[test]
+fn runs_of_a_transaction_stay_few_whatever_it_writes() {
+    let options = OpenOptions { memory_limit: 512 << 10, ..testing::options() };
+    let t = testing::on(Database::in_memory(options).unwrap(), 500);
+    t.insert([-1]);
+    let mut txn = t.begin();
+    let mut model = BTreeMap::from([(-1, Some(-10))]);
+    let mut spills = write_much(&t, &mut txn, &mut model, 40, 1);
+    let (mark, then) = (txn.savepoint(), model.clone());
+    let (old, shown) = (txn.view(t.id).unwrap(), in_order(&model));
+    let runs = old.own().unwrap().runs();
+    assert!(!runs.is_empty());
+    let is_of_run = |row: &RowRef| runs.iter().any(|run| run.segment(row.container()).is_some());
+    let named: Vec<_> = rows_of(&old).into_iter().map(|row| row.0).filter(is_of_run).collect();
+
+    spills += write_much(&t, &mut txn, &mut model, 80, 3);
+    assert!(spills > 24, "{spills}");
+    check_keys(&t, &mut txn, &model);
+    assert_eq!(pairs(&txn, &t), in_order(&model));
+    let mut before: Vec<_> = rows_of(&old).into_iter().map(|row| (row.1, row.2)).collect();
+    before.sort_unstable();
+    assert_eq!(before, shown, "a view from before stays");
+    let own = txn.view(t.id).unwrap().own().unwrap().clone();
+    let moved = named.iter().find(|row| own.has_moved(row.container())).expect("a run was merged");
+    let mut statement = txn.statement();
+    statement.delete(old.schema(), &[*moved]).unwrap();
+    assert_eq!(txn.apply(statement).unwrap_err().kind(), ErrorKind::Internal, "void");
+
+    txn.rollback_to(&mark).unwrap();
+    assert_eq!(pairs(&txn, &t), shown, "from before the merges");
+    model = then;
+    check_keys(&t, &mut txn, &model);
+    write_much(&t, &mut txn, &mut model, 30, 2);
+    check_keys(&t, &mut txn, &model);
+    assert_eq!(txn.view(t.id).unwrap().statistics().rows, model.len() as u64);
+    drop((old, own, mark));
+    txn.commit().unwrap();
+    assert_eq!(pairs(&t.begin(), &t), in_order(&model));
+    assert_eq!(write_set_bytes(&t).0, 0);
+    assert!(t.db.verify().is_empty());
+}
+
+/// What a savepoint shows stays in memory: under pressure rows go aside before it is made, so that any number of them fits.
+#[test]
+fn savepoints_under_pressure_keep_little_in_memory() {
+    let t = cramped();
+    let (_, limit) = write_set_bytes(&t);
+    let mut txn = t.begin();
+    let mut marks = Vec::new();
+    for next in (0..30_000).step_by(300) {
+        t.insert_in(&mut txn, next..next + 300);
+        marks.push((txn.savepoint(), next + 300));
+        assert!(write_set_bytes(&t).0 <= limit * 3 / 4, "{} of {limit}", write_set_bytes(&t).0);
+    }
+    let held = write_set_bytes(&t).0;
+    assert!(held > limit / 4 && held <= limit * 3 / 4, "{held} of {limit}");
+    for (mark, rows) in marks.iter().rev().step_by(31) {
+        txn.rollback_to(mark).unwrap();
+        assert_eq!(ids(&t, &txn), (0..*rows).collect::<Vec<_>>());
+        assert_eq!(t.write_in(&mut txn, &[], &[(rows - 1, None)]).unwrap_err().sqlstate(), sqlstate::UNIQUE);
+    }
 }

@@ -3,12 +3,19 @@
 //! Rows are buffered until write sets, of this transaction or of all together, take half of their share of memory; then this
 //! transaction's live rows of the table become runs of segments, as those of a large statement do, and their keys are found in
 //! the runs. The other half is for statements under way and for what cannot go aside: deletes, and rows that a savepoint holds.
+//!
+//! When there are more than [`limits::OWN_RUNS_MAX`] runs of a table, as the policy of `merge` says some of them are merged here and
+//! now, in the transaction's own thread, so that a look-up asks few: a row is rewritten about once each time that the rows written
+//! aside grow eightfold. Savepoints and views of before keep the runs that they know.
 
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::ids::{ContainerId, TableId};
 use crate::limits;
+use crate::main_store::Run;
 use crate::memory::MemoryKind;
+use crate::merge::{Lane, MergeJob, MergePlan, RunDescription, TableDescription, choose};
 use crate::transaction::Transaction;
 use crate::transaction::statement::{Finished, no_room};
 use crate::txn::TableWrites;
@@ -17,11 +24,13 @@ impl Transaction {
     /// Refuses references to own rows that are no more.
     pub(super) fn check_own_references(&self, writes: &Finished) -> Result<()> {
         let own = self.writes.tables.get(&writes.schema.id);
+        let moved = |id: &ContainerId| own.is_some_and(|own| own.has_moved(*id));
         let valid = writes.deleted.by_container.iter().filter(|(id, _)| id.is_own_rows()).all(|(id, set)| {
             own.is_some_and(|own| {
                 own.rows().id() == *id && set.max().is_none_or(|max| (max as usize) < own.rows().len())
             })
         });
+        let valid = valid && !writes.deleted.by_container.keys().any(moved);
         if valid { Ok(()) } else { Err(Error::internal("a statement names own rows that a later one has moved")) }
     }
 
@@ -83,5 +92,83 @@ impl Transaction {
         self.writes.tables.insert(schema.id, Arc::new(own));
         self.keys.remove(&schema.id);
         Ok(())
+    }
+
+    /// Writes the buffered rows of those tables aside that are worth it, when write sets take more than a quarter of their share of
+    /// memory, and whatever is buffered when they take half of it: savepoints would add up else. What cannot be written stays in
+    /// memory, where it counts.
+    pub(super) fn spill_before_savepoint(&mut self) {
+        let memory = &self.engine.memory;
+        let share = memory.share(MemoryKind::WriteSets);
+        let used = memory.used(MemoryKind::WriteSets);
+        if used <= share / 4 {
+            return;
+        }
+        let least = if used > share / 2 { 1 } else { limits::SPILL_BYTES_MIN.min(share / 8) };
+        let worth_it = |own: &TableWrites| own.rows().bytes() as u64 >= least;
+        let large = self.writes.tables.iter().filter(|(_, own)| worth_it(own)).map(|(table, _)| *table);
+        for table in large.collect::<Vec<_>>() {
+            let Some(own) = self.writes.tables.get(&table) else { continue };
+            match self.engine.write_aside(own) {
+                Ok(aside) => {
+                    let mut own = TableWrites::clone(own);
+                    own.spilled(aside);
+                    self.writes.tables.insert(table, Arc::new(own));
+                    self.keys.remove(&table);
+                    self.merge_own_runs(table);
+                }
+                Err(e) => tracing::warn!("rows of an open transaction could not be written aside: {e}"),
+            }
+        }
+    }
+
+    /// Whether look-ups in the rows of `table` that were written aside ask too many runs.
+    pub(super) fn has_many_runs(&self, table: TableId) -> bool {
+        self.writes.tables.get(&table).is_some_and(|own| own.runs().len() > limits::OWN_RUNS_MAX)
+    }
+
+    /// Merges runs of `table` until there are few. Where that fails the rest stay as they are: the next spill tries again.
+    pub(super) fn merge_own_runs(&mut self, table: TableId) {
+        while self.has_many_runs(table) {
+            match self.merge_some(table) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(e) => {
+                    tracing::warn!("runs of an open transaction could not be merged: {e}");
+                    break;
+                }
+            }
+        }
+    }
+
+    fn merge_some(&mut self, table: TableId) -> Result<bool> {
+        let Some(own) = self.writes.tables.get(&table) else { return Ok(false) };
+        let describe = |run: &Arc<Run>| {
+            let dead: u64 = run.segments().iter().map(|part| own.deletes().count_of(part.segment.id())).sum();
+            RunDescription {
+                id: run.id(),
+                segments: run.segments().len() as u64,
+                rows: run.rows(),
+                live_rows: run.rows().saturating_sub(dead),
+                busy: false,
+            }
+        };
+        let description = TableDescription {
+            segment_rows: own.schema().options.segment_rows,
+            frozen: Vec::new(),
+            runs: own.runs().iter().map(describe).collect(),
+        };
+        let Some(choice) = choose(&description, Lane::Long).filter(|choice| choice.runs.len() > 1) else {
+            return Ok(false);
+        };
+        let chosen = own.runs().iter().filter(|run| choice.runs.contains(&run.id()));
+        let runs: Vec<_> = chosen.cloned().collect();
+        let of_runs = |id: ContainerId| runs.iter().any(|run| run.segment(id).is_some());
+        let plan = MergePlan::of_own(own.schema().clone(), runs.clone(), own.deletes().collect(of_runs));
+        let outcome = MergeJob::new(plan, self.engine.load_target(), Arc::default())?.run()?;
+        let mut own = TableWrites::clone(own);
+        own.merged(&choice.runs, outcome.output);
+        self.writes.tables.insert(table, Arc::new(own));
+        Ok(true)
     }
 }

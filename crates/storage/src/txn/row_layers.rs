@@ -113,10 +113,10 @@ impl RowLayers {
         self.push(sets, rows);
     }
 
-    /// Forgets those of `container`, which is no more.
-    pub fn forget(&mut self, container: ContainerId) {
-        if self.count_of(container) > 0 {
-            let kept = self.collect(|id| id != container);
+    /// Forgets those of the containers that are `gone`.
+    pub fn forget(&mut self, gone: impl Fn(ContainerId) -> bool) {
+        if self.layers.iter().any(|layer| layer.sets.keys().any(|id| gone(*id))) {
+            let kept = self.collect(|id| !gone(id));
             self.layers.clear();
             self.add(kept);
         }

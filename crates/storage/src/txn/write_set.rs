@@ -3,13 +3,13 @@
 //! All of it is shared with the views of earlier statements and with savepoints, none of which sees what is written later: a
 //! statement costs its own size, whoever else looks on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::{DdlChange, LockedRows, OwnRows, RowLayers, RowSets};
 use crate::catalog::Catalog;
 use crate::error::{Error, Result};
-use crate::ids::{CommitTs, ContainerId, RowRef, TableId};
+use crate::ids::{CommitTs, ContainerId, RowRef, RunId, TableId};
 use crate::limits;
 use crate::main_store::Run;
 use crate::memory::MemoryBudget;
@@ -25,6 +25,8 @@ pub struct TableWrites {
     deletes: RowLayers,
     /// How often the rows became another container: they were written aside, or anew.
     spills: u64,
+    /// Segments of runs that were merged.
+    moved: Arc<BTreeSet<ContainerId>>,
 }
 
 impl TableWrites {
@@ -37,6 +39,7 @@ impl TableWrites {
             runs: Arc::default(),
             deletes: RowLayers::new(budget.clone()),
             spills: 0,
+            moved: Arc::default(),
             schema,
         }
     }
@@ -46,6 +49,7 @@ impl TableWrites {
     pub fn emptied(&self, schema: &Arc<TableSchema>, budget: &Arc<MemoryBudget>) -> Self {
         let mut next = Self::new(schema.clone(), budget);
         next.spills = self.spills + 1;
+        next.moved = self.moved.clone();
         next.rows = next.rows.next(ContainerId::own_rows(next.spills));
         next
     }
@@ -62,7 +66,7 @@ impl TableWrites {
         let mut next = self.emptied(schema, budget);
         next.runs = self.runs.clone();
         next.deletes = self.deletes.clone();
-        next.deletes.forget(self.rows.id());
+        next.deletes.forget(|id| id == self.rows.id());
         let places: Vec<_> = schema.columns.iter().map(|column| (self.schema.position(column.id), column)).collect();
         let layout = next.rows.layout().clone();
         let mut rows = RowBuffer::new(layout.clone());
@@ -159,9 +163,39 @@ impl TableWrites {
     /// any more: later rows are another container.
     pub fn spilled(&mut self, runs: Vec<Arc<Run>>) {
         self.spills += 1;
-        self.deletes.forget(self.rows.id());
+        let rows = self.rows.id();
+        self.deletes.forget(|id| id == rows);
         self.rows = self.rows.next(ContainerId::own_rows(self.spills));
         Arc::make_mut(&mut self.runs).extend(runs);
+    }
+
+    /// Puts `output`, which holds exactly the live rows of `consumed`, neighbours among its runs, in their place. References to rows
+    /// that moved name nothing any more.
+    pub fn merged(&mut self, consumed: &[RunId], output: Option<Arc<Run>>) {
+        let is_consumed = |run: &Arc<Run>| consumed.contains(&run.id());
+        let segments: BTreeSet<ContainerId> = self
+            .runs
+            .iter()
+            .filter(|run| is_consumed(run))
+            .flat_map(|run| run.segments())
+            .map(|part| part.segment.id())
+            .collect();
+        let is_kept = |id| output.as_ref().is_some_and(|output| output.segment(id).is_some());
+        let gone = BTreeSet::from_iter(segments.into_iter().filter(|id| !is_kept(*id)));
+        self.deletes.forget(|id| gone.contains(&id));
+        Arc::make_mut(&mut self.moved).extend(gone);
+        let at = self.runs.iter().position(is_consumed).unwrap_or(self.runs.len());
+        let runs = Arc::make_mut(&mut self.runs);
+        runs.retain(|run| !is_consumed(run));
+        if let Some(output) = output {
+            runs.insert(at.min(runs.len()), output);
+        }
+    }
+
+    /// Whether `container` held rows of this transaction that stand elsewhere now.
+    #[must_use]
+    pub fn has_moved(&self, container: ContainerId) -> bool {
+        self.moved.contains(&container)
     }
 }
 

@@ -1,6 +1,10 @@
 //! Statements, own writes, keys, commits.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use mainstem_storage::database::Database;
 use mainstem_storage::predicate::CompareOp;
+use mainstem_storage::settings::OpenOptions;
 
 use crate::support::*;
 
@@ -153,5 +157,51 @@ fn many_deletes_and_versions_of_one_key() {
     }
     for (txn, round) in old {
         assert_eq!(all(&txn, t).iter().map(|r| (r.0, r.1)).collect::<Vec<_>>(), vec![(1, round)]);
+    }
+}
+
+/// However the table is ordered and its keys are found: a transaction that goes aside dozens of times, and whose runs are merged.
+#[test]
+fn what_went_aside_and_was_merged_is_as_it_was_written() {
+    for definition in keyed_definitions("t", 200) {
+        let db = Database::in_memory(OpenOptions { memory_limit: 512 << 10, ..options() }).unwrap();
+        let t = create_as(&db, definition.clone());
+        insert_and_commit(&db, t, -20..0);
+        let mut txn = begin(&db);
+        let mut model: BTreeMap<i64, Row> = rows(-20..0).into_iter().map(|row| (row.0, row)).collect();
+        let (mut spills, mut merges, mut mark) = (BTreeSet::new(), 0, None);
+        let mut runs = 0;
+        for step in 0..120_i64 {
+            let new = rows((0..200).map(|at| step + 120 * at));
+            insert(&mut txn, t, &new).unwrap();
+            model.extend(new.into_iter().map(|row| (row.0, row)));
+            if step % 10 == 9 {
+                let ids = [step - 5, step + 120 * 7, -step / 10 - 1];
+                update(&mut txn, t, &ids, |row| row.1 += 1_000).unwrap();
+                ids.iter().for_each(|id| model.get_mut(id).unwrap().1 += 1_000);
+                assert_eq!(delete(&mut txn, t, &[step - 4, step + 120 * 9]).unwrap(), 2);
+                model.retain(|id, _| ![step - 4, step + 120 * 9].contains(id));
+                for taken in ids {
+                    assert_eq!(state(insert(&mut txn, t, &rows([taken]))), "23505", "{taken}, {definition:?}");
+                }
+            }
+            let own = txn.view(t).unwrap().own().unwrap().clone();
+            spills.insert(own.rows().id());
+            merges += usize::from(own.runs().len() < runs);
+            runs = own.runs().len();
+            if step == 50 {
+                mark = Some((txn.savepoint(), model.clone()));
+            }
+        }
+        assert!(spills.len() > 24 && merges > 1 && runs <= 8, "{} spills, {merges} merges, {runs} runs", spills.len());
+        assert_eq!(all(&txn, t), model.values().cloned().collect::<Vec<_>>(), "{definition:?}");
+        let (mark, then) = mark.unwrap();
+        txn.rollback_to(&mark).unwrap();
+        assert_eq!(all(&txn, t), then.values().cloned().collect::<Vec<_>>(), "{definition:?}");
+        assert_eq!(state(insert(&mut txn, t, &rows([7]))), "23505");
+        insert(&mut txn, t, &rows([60 + 120 * 3, 5_000_000])).unwrap();
+        txn.commit().unwrap();
+        assert_eq!(contents(&db, t).len(), then.len() + 2, "{definition:?}");
+        assert!(db.verify().is_empty());
     }
 }

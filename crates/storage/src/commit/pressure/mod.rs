@@ -14,6 +14,8 @@ pub(super) use tail::TailGauge;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
+
 use crate::commit::Engine;
 use crate::error::{Error, ErrorKind, Result, sqlstate};
 use crate::ids::TableId;
@@ -24,29 +26,58 @@ use crate::version::TableVersion;
 /// How often a waiting writer looks again.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
+/// What came of flushes, for those who wait for one.
+#[derive(Debug, Default)]
+pub(in crate::commit) struct FlushGauge(Mutex<Flushes>);
+
+#[derive(Clone, Debug, Default)]
+struct Flushes {
+    done: u64,
+    failed: u64,
+    /// Why the last one failed.
+    cause: Option<Error>,
+}
+
+/// Flushes that fail one after the other, and none that succeeds, after which nobody waits for the next: the first may have begun
+/// before the wait.
+const FAILURES_MAX: u64 = 2;
+
 impl Engine {
     /// Waits until frozen deltas take no more than their share of memory. Only for work that can run now, and for a bounded
-    /// time.
+    /// time: not for flushes that fail.
     ///
     /// # Errors
-    /// Full (53200) when merges did not free enough in time; Closed.
+    /// Full (53200) when merges did not free enough in time, or cannot; Closed.
     pub(super) fn wait_for_room(&self) -> Result<()> {
         if !self.options.background || !self.is_crowded() {
             return Ok(());
         }
         let deadline = Instant::now() + Duration::from_millis(limits::BACK_PRESSURE_MS_MAX);
+        let before = self.flushes.0.lock().clone();
         while self.is_crowded() {
+            let now = self.flushes.0.lock().clone();
+            if now.done == before.done && now.failed >= before.failed + FAILURES_MAX {
+                return Err(no_room(now.cause.as_ref()));
+            }
             if Instant::now() >= deadline {
-                return Err(Error::new(
-                    ErrorKind::Full,
-                    sqlstate::OUT_OF_MEMORY,
-                    "recent rows take their whole share of memory_limit and merges cannot keep up: raise memory_limit, or write more slowly",
-                ));
+                return Err(no_room(now.cause.as_ref().filter(|_| now.failed > before.failed)));
             }
             std::thread::sleep(LOOK_AGAIN);
             self.check_writable()?;
         }
         Ok(())
+    }
+
+    /// Notes what came of a flush, for those who wait for one.
+    pub fn note_flush<T>(&self, flushed: &Result<T>) {
+        let mut flushes = self.flushes.0.lock();
+        match flushed {
+            Ok(_) => flushes.done += 1,
+            Err(e) => {
+                flushes.failed += 1;
+                flushes.cause = Some(e.clone());
+            }
+        }
     }
 
     pub(super) fn is_crowded(&self) -> bool {
@@ -117,4 +148,16 @@ impl Engine {
         }
         Ok(tables.len())
     }
+}
+
+/// Frozen deltas take all the memory they may.
+fn no_room(cause: Option<&Error>) -> Error {
+    let message = match cause {
+        None => "recent rows take their whole share of memory_limit and merges cannot keep up: raise memory_limit, or write more slowly".to_owned(),
+        Some(cause) => format!(
+            "recent rows take their whole share of memory_limit and could not be written to segments ({}): mend that, on a full disk by making room, or raise memory_limit",
+            cause.message()
+        ),
+    };
+    Error::new(ErrorKind::Full, sqlstate::OUT_OF_MEMORY, message)
 }

@@ -52,16 +52,6 @@ impl Keys {
         self.data.len()
     }
 
-    /// Bytes held.
-    #[must_use]
-    pub fn memory_bytes(&self) -> usize {
-        let ends = match &self.shape {
-            Shape::Fixed { .. } => 0,
-            Shape::Variable { ends } => size_of_val(ends.as_slice()),
-        };
-        self.data.len() + ends
-    }
-
     /// Key `i`. Panics if `i` is not below [`Keys::len`].
     #[inline]
     #[must_use]
