@@ -29,7 +29,7 @@ impl Transaction {
         let mut sets = RowSets::new();
         for part in rows.chunk_by(|a, b| a.container() == b.container()) {
             let Some(container) = part.first().map(|row| row.container()) else { continue };
-            if own.is_none_or(|own| !own.is_own(container)) {
+            if own.is_none_or(|own| !own.is_own(container) && !own.has_moved(container)) {
                 sets.entry(container).or_default().extend(part.iter().map(|row| row.offset()));
             }
         }

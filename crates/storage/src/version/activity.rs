@@ -81,46 +81,62 @@ const READ_EACH: Duration = Duration::from_micros(200);
 /// A shorter time than this tells nothing about a thread.
 const LOOK_EACH: Duration = Duration::from_millis(1);
 
+/// A thread that was busy reading is at work still for so long: where cores are short it waits for one most of the time, all the more
+/// while a merge has it.
+const READS_AGAIN: Duration = Duration::from_millis(50);
+
 /// Threads that do nothing but short reads, seen by how many snapshots they take.
 #[derive(Debug)]
 pub struct ShortReaders<'a> {
     timeline: &'a Timeline,
-    last: RefCell<Look>,
+    since: Instant,
+    seen: RefCell<Seen>,
 }
 
+/// What the last look at the stripes showed.
 #[derive(Debug)]
-struct Look {
-    at: Instant,
+struct Seen {
+    at: Duration,
     reads: Vec<u64>,
-    threads: usize,
+    /// Of each, when its thread was last found busy.
+    busy: Vec<Option<Duration>>,
 }
 
 impl<'a> ShortReaders<'a> {
     /// None seen yet.
     #[must_use]
     pub fn new(timeline: &'a Timeline) -> Self {
-        let last = Look { at: Instant::now(), reads: timeline.reads(), threads: 0 };
-        Self { timeline, last: RefCell::new(last) }
+        Self { timeline, since: Instant::now(), seen: RefCell::new(Seen::new(timeline.reads())) }
     }
 
     /// How many there are, of late.
     #[must_use]
     pub fn threads(&self) -> usize {
-        let mut last = self.last.borrow_mut();
-        let elapsed = last.at.elapsed();
-        if elapsed >= LOOK_EACH {
-            let reads = self.timeline.reads();
-            let threads = busy_readers(&last.reads, &reads, elapsed);
-            *last = Look { at: Instant::now(), reads, threads };
-        }
-        last.threads
+        self.seen.borrow_mut().look(self.since.elapsed(), || self.timeline.reads())
     }
 }
 
-/// Of counters that stood at `before` and stand at `now`, `elapsed` later, how many grew as a busy thread has them grow.
-fn busy_readers(before: &[u64], now: &[u64], elapsed: Duration) -> usize {
-    let due = (nanoseconds(elapsed) / nanoseconds(READ_EACH)).max(1);
-    before.iter().zip(now).filter(|(before, now)| now.saturating_sub(**before) >= due).count()
+impl Seen {
+    fn new(reads: Vec<u64>) -> Self {
+        Self { at: Duration::ZERO, busy: vec![None; reads.len()], reads }
+    }
+
+    /// How many threads are busy at `now`, when stripes have given `reads`, which are looked at if it is time to.
+    fn look(&mut self, now: Duration, reads: impl FnOnce() -> Vec<u64>) -> usize {
+        let elapsed = now.saturating_sub(self.at);
+        if elapsed >= LOOK_EACH {
+            let reads = reads();
+            let due = (nanoseconds(elapsed) / nanoseconds(READ_EACH)).max(1);
+            for ((before, reads), busy) in self.reads.iter().zip(&reads).zip(&mut self.busy) {
+                if reads.saturating_sub(*before) >= due {
+                    *busy = Some(now);
+                }
+            }
+            (self.at, self.reads) = (now, reads);
+        }
+        let still = |busy: &Duration| now.saturating_sub(*busy) < READS_AGAIN;
+        self.busy.iter().flatten().filter(|busy| still(busy)).count()
+    }
 }
 
 fn nanoseconds(time: Duration) -> u64 {
@@ -157,21 +173,29 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_read_again_and_again_are_seen() {
-        let ms = Duration::from_millis(1);
-        assert_eq!(busy_readers(&[7, 100, 0, 4], &[12, 105, 4, 4], ms), 2, "each 200 us");
-        assert_eq!(busy_readers(&[7, 100, 0, 4], &[12, 105, 4, 4], 10 * ms), 0);
-        assert_eq!(busy_readers(&[0], &[1], Duration::ZERO), 1);
+    fn threads_that_read_again_and_again_are_seen_and_a_little_longer() {
+        let ms = |ms| Duration::from_millis(ms);
+        let mut seen = Seen::new(vec![7, 100, 0, 4]);
+        assert_eq!(seen.look(ms(0), || panic!("too soon")), 0);
+        assert_eq!(seen.look(ms(1), || vec![12, 105, 4, 4]), 2, "each 200 us");
+        assert_eq!(seen.look(ms(1), || panic!("too soon")), 2);
+        assert_eq!(seen.look(ms(11), || vec![61, 105, 4, 4]), 2, "both wait for a core, or had it for a while");
+        assert_eq!(seen.look(ms(13), || vec![61, 105, 14, 4]), 3);
+        assert_eq!(seen.look(ms(51), || vec![61, 106, 14, 4]), 1, "the others have stopped");
+        assert_eq!(seen.look(ms(63), || vec![61, 106, 14, 4]), 0);
+    }
 
+    #[test]
+    fn who_may_write_is_no_reader() {
         let timeline = Timeline::new(Arc::default(), CommitTs::ZERO);
         let readers = ShortReaders::new(&timeline);
-        let read = |writes| {
+        let take = |writes| {
             let start = Instant::now();
             while start.elapsed() < 2 * LOOK_EACH {
                 drop(timeline.snapshot(Base::Visible, writes));
             }
             readers.threads()
         };
-        assert_eq!((read(false), read(true)), (1, 0), "writers are no readers");
+        assert_eq!((take(true), take(false)), (0, 1));
     }
 }
