@@ -10,7 +10,7 @@
 //! writes no file. It does not own: deciding (`commit::pressure`), merging (`merger`), the log's tail, which takes merges to shorten.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::{MERGE_TICK, Stop, unwinding};
 use crate::commit::Engine;
@@ -21,6 +21,8 @@ use crate::version::TableVersion;
 
 /// What takes long is done again when this many times the time it took has gone by.
 const RESTS_PER_ROUND: u32 = 19;
+/// It is done so often though nothing is committed: what queries leave is lent to the block cache then.
+const EACH: Duration = Duration::from_secs(1);
 
 /// What the watch has seen, for merges.
 #[derive(Debug, Default)]
@@ -77,7 +79,7 @@ impl Watch {
             self.deltas = applied;
         }
         let start = Instant::now();
-        if applied != self.all && start >= self.not_before {
+        if start >= self.not_before && (applied != self.all || start >= self.not_before + EACH) {
             fold_delete_logs(engine);
             engine.measure_memory();
             let (_, root) = engine.timeline.present();
