@@ -56,6 +56,12 @@ impl StatementCatalog {
         self.shown.store(true, Ordering::Release);
     }
 
+    /// The schemas that the statement searches for tables: [`Names::existing`].
+    pub(crate) fn schemas(&self, implicit: bool) -> Vec<String> {
+        let tables = self.tables.read().clone();
+        tables.names.existing(&tables.catalog, implicit)
+    }
+
     /// Lets go of the snapshot that the last statement read. Names stay.
     pub(crate) fn clear(&self) {
         // Most statements are short, and are shown none.

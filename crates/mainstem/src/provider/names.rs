@@ -80,6 +80,16 @@ impl Names {
         temporary.into_iter().chain(self.path.iter().map(|name| self.real(name)))
     }
 
+    /// The schemas of the search path that `catalog` has, in order; with `implicit`, the temporary one too where it is not named.
+    pub(super) fn existing(&self, catalog: &Catalog, implicit: bool) -> Vec<String> {
+        let listed = self.path.iter().any(|name| name == TEMPORARY);
+        self.searched()
+            .filter(|name| implicit || listed || !self.is_temporary(name))
+            .filter(|name| catalog.has_namespace(name))
+            .map(str::to_owned)
+            .collect()
+    }
+
     /// The schema that is called `name`.
     pub(super) fn real<'n>(&'n self, name: &'n str) -> &'n str {
         if name == TEMPORARY { self.temporary.as_deref().unwrap_or(TEMPORARY) } else { name }

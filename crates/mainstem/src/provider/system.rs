@@ -184,6 +184,11 @@ impl SystemTables {
         tables_of(schema).iter().map(|(name, _)| *name).collect()
     }
 
+    /// Columns of table `name` of `schema`, each with its type.
+    pub(crate) fn columns(schema: &str, name: &str) -> SchemaRef {
+        schema_of(columns_of(schema, name).unwrap_or_default())
+    }
+
     /// Fills table `name` of `schema`; each row has the table's columns in order.
     ///
     /// # Errors

@@ -2,17 +2,22 @@
 //! `*`, negation and SUM of integers. DataFusion wraps silently.
 //!
 //! Comes in: analysed logical plans, and the function registry. Goes out: plans whose integer arithmetic calls functions of
-//! ours, a `sum` of ours, casts of TIME and UUID, the blanks of CHAR(n), texts of bounded length, doubles beside decimals, VALUES of one type a column, scalar subqueries that may be NULL, shallow trees, names for select items
-//! that repeat, and full names of tables where columns have them. It does not own: casts
+//! ours, a `sum` of ours, casts of TIME and UUID, the blanks of CHAR(n), texts of bounded length, doubles beside decimals, VALUES of
+//! one type a column, scalar subqueries that may be NULL, shallow trees, names for select items that repeat, full names of tables
+//! where columns have them, frames of windows over types that have no distance, and functions that DataFusion lacks. It does not own: casts
 //! (they are checked already) and decimals (so are they).
 
 mod arithmetic;
 mod balance;
 mod blanks;
+<<<<<<< HEAD
 mod coerced;
+=======
+mod frames;
+mod functions;
+>>>>>>> a362f52 (to_char, pg_typeof, the session's names, arithmetic with TIME, windows without a distance; COMMIT of nothing is a warning)
 mod lengths;
 mod qualified;
-mod random;
 mod spelled;
 mod subquery;
 mod sum;
@@ -21,10 +26,14 @@ mod twins;
 pub(crate) use arithmetic::CheckedArithmetic;
 pub(crate) use balance::balance;
 pub(crate) use blanks::{Blanks, padded};
+<<<<<<< HEAD
 pub(crate) use coerced::{CoercedTypes, type_literals};
+=======
+pub(crate) use frames::Frames;
+pub(crate) use functions::{SessionCatalog, functions, random_uuid};
+>>>>>>> a362f52 (to_char, pg_typeof, the session's names, arithmetic with TIME, windows without a distance; COMMIT of nothing is a warning)
 pub(crate) use lengths::bounded;
 pub(crate) use qualified::tell_tables_apart;
-pub(crate) use random::random_uuid;
 pub(crate) use spelled::{SpelledCasts, TypedLiterals};
 pub(crate) use subquery::NullableSubqueries;
 pub(crate) use sum::checked_sum;

@@ -6,7 +6,9 @@
 //!
 //! 1. while SQL becomes a plan ([`TypedLiterals`] as an `ExprPlanner`), a string literal beside a UUID in a comparison becomes a cast
 //!    to UUID: a comparison of text with UUID has no type there;
-//! 2. before type coercion ([`TypedLiterals`] as a rule), so do the literals of IN lists, BETWEEN and CASE;
+//!    `+` and `-` with a TIME become functions of ours (`functions`);
+//! 2. before type coercion ([`TypedLiterals`] as a rule), so do the literals of IN lists, BETWEEN and CASE, and those beside a TIME in
+//!    COALESCE and the like;
 //! 3. after it ([`SpelledCasts`]), casts between text and the two types, coercion's own too, become functions of ours. They are
 //!    folded as any, so that `id = '...'` reaches the store as a comparison with a UUID. Casts that PostgreSQL has not are 42846.
 
@@ -30,6 +32,7 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use mainstem_storage::Error;
 
+use super::functions::{TimeOp, time_operation};
 use crate::value::{TIME, UUID, from_text, has_own_text, to_text};
 
 /// cannot_coerce
@@ -71,10 +74,39 @@ fn is_uuid(expr: &Expr, schema: &dyn ExprSchema) -> bool {
 
 /// A string literal as a cast to UUID; other expressions as they are.
 fn as_uuid(expr: Expr) -> Expr {
+    as_type(expr, &UUID)
+}
+
+/// A string literal as a cast to `data_type`; other expressions as they are.
+fn as_type(expr: Expr, data_type: &DataType) -> Expr {
     match &expr {
-        Expr::Literal(scalar, _) if is_text(&scalar.data_type()) => Expr::Cast(Cast::new(Box::new(expr), UUID)),
+        Expr::Literal(scalar, _) if is_text(&scalar.data_type()) => {
+            Expr::Cast(Cast::new(Box::new(expr), data_type.clone()))
+        }
         _ => expr,
     }
+}
+
+/// TIME or UUID, if one of `exprs`, which become values of one type, is of it.
+fn spelled_type<'e>(exprs: impl Iterator<Item = &'e Expr>, schema: &DFSchema) -> Option<DataType> {
+    let mut types = exprs.filter(|e| !matches!(e, Expr::Literal(..))).filter_map(|e| e.get_type(schema).ok());
+    types.find(has_own_text)
+}
+
+/// `left op right` as a function of ours, if one of them is a TIME and PostgreSQL has such an operator.
+fn time_arithmetic(op: &BinaryOperator, left: &Expr, right: &Expr, schema: &DFSchema) -> Option<Expr> {
+    let (of_left, of_right) = (left.get_type(schema).ok()?, right.get_type(schema).ok()?);
+    let is_span = |t: &DataType| matches!(t, DataType::Interval(_) | DataType::Duration(_));
+    let plus = matches!(op, BinaryOperator::Plus);
+    let (op, first, second) = match (is_time(&of_left), is_time(&of_right)) {
+        (true, true) if !plus => (TimeOp::Between, left, right),
+        (true, false) if is_span(&of_right) => (if plus { TimeOp::Later } else { TimeOp::Earlier }, left, right),
+        (false, true) if plus && is_span(&of_left) => (TimeOp::Later, right, left),
+        (true, false) if plus && is_day(&of_right) => (TimeOp::At, right, left),
+        (false, true) if plus && is_day(&of_left) => (TimeOp::At, left, right),
+        _ => return None,
+    };
+    Some(time_operation(op, first.clone(), second.clone()))
 }
 
 /// String literals beside UUIDs.
@@ -83,7 +115,7 @@ pub(crate) struct TypedLiterals;
 
 impl ExprPlanner for TypedLiterals {
     fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
-        use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+        use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, Minus, NotEq, Plus};
         let RawBinaryExpr { op, mut left, mut right } = expr;
         if matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq) {
             match (&left, &right) {
@@ -91,6 +123,11 @@ impl ExprPlanner for TypedLiterals {
                 (_, Expr::Literal(..)) if is_uuid(&left, schema) => right = as_uuid(right),
                 _ => {}
             }
+        }
+        if matches!(op, Plus | Minus)
+            && let Some(operation) = time_arithmetic(&op, &left, &right, schema)
+        {
+            return Ok(PlannerResult::Planned(operation));
         }
         Ok(PlannerResult::Original(RawBinaryExpr { op, left, right }))
     }
@@ -118,9 +155,12 @@ fn typed(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         }
         Expr::Case(Case { expr, when_then_expr, else_expr }) => {
             let by_uuid = expr.as_ref().is_some_and(|e| is_uuid(e, schema));
-            let mut results = when_then_expr.iter().map(|(_, then)| then).chain(&else_expr);
-            let gives_uuid = results.any(|e| is_uuid(e, schema));
-            let result = |e: Box<Expr>| if gives_uuid { Box::new(as_uuid(*e)) } else { e };
+            let results = when_then_expr.iter().map(|(_, then)| &**then).chain(else_expr.as_deref());
+            let given = spelled_type(results, schema);
+            let result = |e: Box<Expr>| match &given {
+                Some(given) => Box::new(as_type(*e, given)),
+                None => e,
+            };
             // DataFusion 55.2 panics on a list of such literals behind CASE x WHEN, so the comparison is written out.
             let condition = |when: Box<Expr>| match &expr {
                 Some(value) if by_uuid => Box::new(value.as_ref().clone().eq(as_uuid(*when))),
@@ -131,7 +171,14 @@ fn typed(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             let else_expr = else_expr.map(result);
             let case = Case { expr: expr.filter(|_| !by_uuid), when_then_expr, else_expr };
             let expr = Expr::Case(case);
-            Ok(if by_uuid || gives_uuid { Transformed::yes(expr) } else { Transformed::no(expr) })
+            Ok(if by_uuid || given.is_some() { Transformed::yes(expr) } else { Transformed::no(expr) })
+        }
+        Expr::ScalarFunction(call) if matches!(call.name(), "coalesce" | "nullif" | "greatest" | "least") => {
+            let Some(given) = spelled_type(call.args.iter(), schema) else {
+                return Ok(Transformed::no(Expr::ScalarFunction(call)));
+            };
+            let args = call.args.into_iter().map(|arg| as_type(arg, &given)).collect();
+            Ok(Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf(call.func, args))))
         }
         other => Ok(Transformed::no(other)),
     }
@@ -166,7 +213,6 @@ impl SpelledCasts {
             let call = Expr::ScalarFunction(ScalarFunction::new_udf(function.clone(), vec![(**inner).clone()]));
             if gives == to { call } else { Expr::Cast(Cast::new(Box::new(call), to.clone())) }
         };
-        let is_time = |t: &DataType| has_own_text(t) && *t != UUID;
         Ok(match (&from, to) {
             (from, to) if is_text(from) && has_own_text(to) => {
                 let [time, uuid] = &self.from_text;
@@ -183,6 +229,10 @@ impl SpelledCasts {
             _ => Transformed::no(expr),
         })
     }
+}
+
+fn is_time(data_type: &DataType) -> bool {
+    has_own_text(data_type) && *data_type != UUID
 }
 
 fn is_day(data_type: &DataType) -> bool {

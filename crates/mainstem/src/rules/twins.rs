@@ -1,16 +1,20 @@
 //! Select items with the same text: DataFusion wants each item of a SELECT to have a name of its own, SQL does not.
 //!
-//! Comes in: a statement's tree. Goes out: the same tree, in which an item without alias that occurs a second time has one.
+//! Comes in: a statement's tree. Goes out: the same tree, in which an item without alias that occurs a second time has one. In
+//! passing, a function in FROM names its column: by its alias, or by its own name, as in PostgreSQL.
 
 use std::collections::HashSet;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{Expr, Ident, Select, SelectItem, Statement, VisitMut, VisitorMut};
+use datafusion::sql::sqlparser::ast::{
+    CastKind, DataType, Expr, Ident, ObjectName, ObjectNamePart, Select, SelectItem, Statement, TableAlias,
+    TableAliasColumnDef, TableFactor, VisitMut, VisitorMut,
+};
 
-use crate::sql::fold;
+use crate::sql::{column_type, fold, sql_name};
 
-/// Gives a name to each unnamed select item of `statement` that repeats an earlier one: `a_2` for a second `a`, `column3` for
+/// Gives a name to columns of functions in FROM, and to each unnamed select item of `statement` that repeats an earlier one: `a_2` for a second `a`, `column3` for
 /// a third item that is no column.
 pub(crate) fn name_twins(statement: &mut Statement) {
     let ControlFlow::Continue(()) = statement.visit(&mut Twins);
@@ -27,7 +31,7 @@ impl VisitorMut for Twins {
         for (position, item) in (1..).zip(&mut select.projection) {
             let SelectItem::UnnamedExpr(expr) = item else { continue };
             let column_again = columns.again(bare(expr));
-            if seen.insert(bare(expr).to_string()) && !column_again {
+            if seen.insert(plain(bare(expr))) && !column_again {
                 continue;
             }
             let mut name = match bare(expr) {
@@ -45,6 +49,57 @@ impl VisitorMut for Twins {
         }
         ControlFlow::Continue(())
     }
+
+    fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<Infallible> {
+        if let TableFactor::Table { name, alias, args: Some(_), .. } = table
+            && let [ObjectNamePart::Identifier(function)] = name.0.as_slice()
+        {
+            let quoted = |name: &Ident| Ident::with_quote('"', fold(name));
+            let alias = alias.get_or_insert_with(|| TableAlias {
+                explicit: true,
+                name: quoted(function),
+                columns: Vec::new(),
+                at: None,
+            });
+            if alias.columns.is_empty() {
+                alias.columns.push(TableAliasColumnDef { name: quoted(&alias.name), data_type: None });
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// The text of `expr` in which what means the same is spelled the same, as far as DataFusion gives it one name: types of casts that are
+/// one type, names in and without quotes, with and without the table's name.
+fn plain(expr: &Expr) -> String {
+    struct Plain;
+    impl VisitorMut for Plain {
+        type Break = Infallible;
+
+        fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
+            match expr {
+                Expr::Identifier(ident) => *ident = Ident::with_quote('"', fold(ident)),
+                Expr::CompoundIdentifier(idents) => {
+                    if let Some(last) = idents.last() {
+                        *expr = Expr::Identifier(Ident::with_quote('"', fold(last)));
+                    }
+                }
+                Expr::Cast { kind, data_type, .. } => {
+                    if matches!(kind, CastKind::DoubleColon) {
+                        *kind = CastKind::Cast;
+                    }
+                    if let Ok(known) = column_type(data_type) {
+                        *data_type = DataType::Custom(ObjectName::from(vec![Ident::new(sql_name(known))]), Vec::new());
+                    }
+                }
+                _ => {}
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    let mut expr = expr.clone();
+    let ControlFlow::Continue(()) = expr.visit(&mut Plain);
+    expr.to_string()
 }
 
 /// Names of columns selected so far.

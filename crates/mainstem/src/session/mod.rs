@@ -530,7 +530,7 @@ impl Session {
                 ended.and_then(|()| transaction.commit()).map(|_| Outcome::done("COMMIT"))
             }
             Current::Failed => Ok(Outcome::done("ROLLBACK")),
-            Current::None => return Err(no_transaction()),
+            Current::None => Ok(Outcome::done("COMMIT").with_notices(vec![not_in_transaction()])),
         };
         self.settings.end(outcome.as_ref().is_ok_and(|outcome| outcome.tag == "COMMIT"));
         outcome
@@ -545,7 +545,7 @@ impl Session {
                 Ok(Outcome::done("ROLLBACK"))
             }
             Current::Failed => Ok(Outcome::done("ROLLBACK")),
-            Current::None => Err(no_transaction()),
+            Current::None => Ok(Outcome::done("ROLLBACK").with_notices(vec![not_in_transaction()])),
         }
     }
 }
@@ -557,8 +557,14 @@ fn failed() -> Error {
     )
 }
 
+<<<<<<< HEAD
 fn read_only() -> Error {
     Error::invalid(sqlstate::READ_ONLY, "the database was opened to read only")
+=======
+/// What COMMIT and ROLLBACK say where there is nothing to end.
+fn not_in_transaction() -> Notice {
+    Notice::new(sqlstate::NO_TRANSACTION, "there is no transaction in progress")
+>>>>>>> a4561a7 (to_char, pg_typeof, the session's names, arithmetic with TIME, windows without a distance; COMMIT of nothing is a warning)
 }
 
 fn no_transaction() -> Error {

@@ -40,8 +40,8 @@ use crate::provider::{
     CATALOG, SEARCHED, StatementCatalog, StatementTables, SystemTables, undefined_schema, undefined_table,
 };
 use crate::rules::{
-    Blanks, CheckedArithmetic, CoercedTypes, NullableSubqueries, SpelledCasts, TypedLiterals, balance, bounded,
-    checked_sum, name_twins, random_uuid, tell_tables_apart, type_literals,
+    Blanks, CheckedArithmetic, CoercedTypes, Frames, NullableSubqueries, SessionCatalog, SpelledCasts, TypedLiterals,
+    balance, bounded, checked_sum, functions, name_twins, random_uuid, tell_tables_apart, type_literals,
 };
 use crate::sql::{
     CastTypes, INFORMATION, RELATIONS_MAX, SYSTEM, TARGET_SCHEMA, TableName, state, stored_query, with_stored,
@@ -88,6 +88,7 @@ pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionStat
     analyzer_rules.insert(0, Arc::new(TypedLiterals));
     analyzer_rules.insert(1, Arc::new(Blanks));
     analyzer_rules.insert(2, Arc::new(CoercedTypes));
+    analyzer_rules.insert(3, Arc::new(Frames));
     let mut state = SessionStateBuilder::new()
         .with_config(config)
         .with_runtime_env(environment)
@@ -105,12 +106,15 @@ pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionStat
     if let Some(texts) = state.scalar_functions().get("uuid").cloned() {
         state.register_udf(Arc::new(random_uuid(texts))).map_err(|e| from_datafusion(&e))?;
     }
-    // Their formats are not those of SQL: one of PostgreSQL's would be given back as it is.
+    // Their formats are not those of SQL: one of PostgreSQL's would be given back as it is. `to_char` is ours instead.
     for name in ["to_char", "date_format"] {
         state.deregister_udf(name).map_err(|e| from_datafusion(&e))?;
     }
-    let functions: Vec<_> = state.scalar_functions().values().cloned().collect();
-    for function in functions {
+    for function in functions() {
+        state.register_udf(Arc::new(function)).map_err(|e| from_datafusion(&e))?;
+    }
+    let known: Vec<_> = state.scalar_functions().values().cloned().collect();
+    for function in known {
         state.register_udf(bounded(function, &pool)).map_err(|e| from_datafusion(&e))?;
     }
     Ok(interruptible(state))
@@ -140,7 +144,9 @@ impl Planner {
         let catalog = Arc::new(StatementCatalog::default());
         state.register_catalog_list(catalog.clone());
         let interruption = Interruption::default();
-        state.config_mut().options_mut().extensions.insert(interruption.clone());
+        let extensions = &mut state.config_mut().options_mut().extensions;
+        extensions.insert(interruption.clone());
+        extensions.insert(SessionCatalog(catalog.clone()));
         Self { state, catalog, interruption }
     }
 

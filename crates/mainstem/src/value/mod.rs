@@ -22,6 +22,7 @@ pub use decimal::Decimal;
 pub use from::FromValue;
 pub use into::{Params, ToValue};
 pub use time::{Date, Time, Timestamp, TimestampTz};
+pub(crate) use time::{civil_from_days, days_from_civil};
 pub use uuid::Uuid;
 
 pub(crate) use batch::{BatchRows, field_type, only_row, sql_type};

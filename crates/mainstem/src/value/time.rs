@@ -304,7 +304,7 @@ fn write_of_day(f: &mut fmt::Formatter<'_>, of_day: i64) -> fmt::Result {
 
 /// Days since 1970-01-01 of a day that may not exist, which then falls on another one (Hinnant, "chrono-compatible
 /// low-level date algorithms", `days_from_civil`). Years count from March, so that the leap day is the last.
-fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
+pub(crate) fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
     let year_of_era = year.rem_euclid(400);
@@ -314,7 +314,7 @@ fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
 }
 
 /// The inverse (the same, `civil_from_days`).
-fn civil_from_days(days: i64) -> (i64, u32, u32) {
+pub(crate) fn civil_from_days(days: i64) -> (i64, u32, u32) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
     let day_of_era = days.rem_euclid(146_097);

@@ -127,7 +127,7 @@ fn explain_analyze_says_what_scans_did() {
     connection
         .execute_batch(
             "CREATE TABLE t (k INTEGER PRIMARY KEY, v INTEGER) WITH (segment_rows = 100);
-             INSERT INTO t SELECT value, value % 10 FROM generate_series(0, 999)",
+             INSERT INTO t SELECT g, g % 10 FROM generate_series(0, 999) g",
         )
         .unwrap();
     let table = connection.table("t").unwrap().id;

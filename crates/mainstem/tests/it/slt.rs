@@ -251,6 +251,7 @@ placement_matrix!(
         delete,
         errors,
         expressions,
+        functions,
         for_update,
         identity,
         information_schema,

@@ -402,6 +402,7 @@ fn mistakes_stay_syntax_errors() {
         "SELECT 1 ISNULL ISNULL 2",
         "BEGIN ISOLATION",
         "MERG INTO t",
+        "PREPARE p AS CREATE TABLE x (a INTEGER)",
     ] {
         assert_eq!(code(&connection, sql), "42601", "{sql}");
     }

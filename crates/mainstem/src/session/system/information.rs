@@ -6,7 +6,7 @@ use mainstem_storage::catalog::Catalog;
 use mainstem_storage::ids::{ColumnId, KeyId};
 use mainstem_storage::schema::{Column, DataType, PUBLIC, RelationName, TableSchema};
 
-use crate::provider::{CATALOG, Cell, Names};
+use crate::provider::{CATALOG, Cell, Names, SystemTables};
 use crate::sql::{INFORMATION, SYSTEM, columns_in, expression_of};
 use crate::value::field_type;
 
@@ -36,14 +36,19 @@ pub(in super::super) fn rows(
                 if names.is_temporary(&table.namespace) { "LOCAL TEMPORARY" } else { "BASE TABLE" }
             };
             let tables = tables.iter().map(|table| relation(&table.relation_name(), kind(table), "YES"));
-            tables.chain(catalog.views().map(|view| relation(&view.name, "VIEW", "NO"))).collect()
+            let views = catalog.views().map(|view| relation(&view.name, "VIEW", "NO"));
+            tables.chain(views).chain(of_system().map(|name| relation(&name, "VIEW", "NO"))).collect()
         }
         "columns" => {
             let of_tables = tables.iter().flat_map(|table| {
                 let name = table.relation_name();
                 (1_u32..).zip(&table.columns).map(move |(at, column)| column_row(&name, at, column)).collect::<Vec<_>>()
             });
-            of_tables.chain(views.iter().flat_map(view_columns)).collect()
+            let of_system = of_system().flat_map(|name| {
+                let columns = SystemTables::columns(&name.namespace, &name.name);
+                view_columns(&(name, columns))
+            });
+            of_tables.chain(views.iter().flat_map(view_columns)).chain(of_system).collect()
         }
         "views" => catalog
             .views()
@@ -73,6 +78,12 @@ pub(in super::super) fn rows(
         }
         _ => Vec::new(),
     })
+}
+
+/// Our own tables, which are views: nobody writes to them.
+fn of_system() -> impl Iterator<Item = RelationName> {
+    let of_schema = |schema| SystemTables::names(schema).into_iter().map(move |name| RelationName::new(schema, name));
+    [SYSTEM, INFORMATION].into_iter().flat_map(of_schema)
 }
 
 fn each_table(tables: &[&TableSchema], rows: impl Fn(&TableSchema, &mut Vec<Vec<Cell>>)) -> Vec<Vec<Cell>> {

@@ -265,7 +265,9 @@ pub(super) fn clause(tokens: &[TokenWithSpan], message: &str) -> Option<Error> {
     if merges {
         return Some(absent("MERGE", MERGE_INSTEAD));
     }
-    if start > 0 && verbs.first().is_some_and(|word| word == "CREATE" || word == "DECLARE") {
+    if words.first().is_some_and(|word| word == "EXPLAIN")
+        && verbs.first().is_some_and(|word| word == "CREATE" || word == "DECLARE")
+    {
         return Some(absent("EXPLAIN of anything but a query or a write", ""));
     }
     for (name, instead, clauses) in CLAUSES.iter().filter(|(name, ..)| is_a(verbs, name)) {

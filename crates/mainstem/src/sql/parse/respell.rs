@@ -2,6 +2,7 @@
 //!
 //! - `TABLE t` as a query becomes `SELECT * FROM t`: sqlparser reads it in few places, and without quotes.
 //! - `ONLY t` becomes `t`: no table inherits from another. sqlparser takes ONLY for the table and `t` for its alias.
+//! - CURRENT_SCHEMA and CURRENT_ROLE become calls: sqlparser takes them for columns.
 //! - `a ISNULL` becomes `a IS NULL`: sqlparser takes the word for an alias.
 
 use datafusion::sql::sqlparser::keywords::Keyword;
@@ -10,7 +11,8 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 /// See the module.
 pub(super) fn respell(tokens: &mut Vec<TokenWithSpan>) {
     let is_meant = |token: &TokenWithSpan| {
-        matches!(keyword(token), Some(Keyword::TABLE | Keyword::ONLY)) || is_bare(token, "isnull")
+        matches!(keyword(token), Some(Keyword::TABLE | Keyword::ONLY))
+            || ["isnull", "current_schema", "current_role"].iter().any(|word| is_bare(token, word))
     };
     if !tokens.iter().any(is_meant) {
         return;
@@ -44,6 +46,16 @@ pub(super) fn respell(tokens: &mut Vec<TokenWithSpan>) {
                     && verb != Some(Keyword::ALTER) => {}
             _ if is_bare(token, "isnull") && before.as_ref().is_some_and(ends_operand) => {
                 let parts = [word("IS", Keyword::IS), word("NULL", Keyword::NULL)];
+                spelled.extend(parts.into_iter().map(|part| TokenWithSpan { token: part, span: token.span }));
+            }
+            _ if (is_bare(token, "current_schema") || is_bare(token, "current_role"))
+                && !next.is_some_and(|t| matches!(t.token, Token::LParen | Token::Period))
+                && before
+                    .as_ref()
+                    .is_none_or(|t| !matches!(t.token, Token::Period) && keyword(t) != Some(Keyword::AS)) =>
+            {
+                spelled.push(token.clone());
+                let parts = [Token::LParen, Token::RParen];
                 spelled.extend(parts.into_iter().map(|part| TokenWithSpan { token: part, span: token.span }));
             }
             _ => spelled.push(token.clone()),
