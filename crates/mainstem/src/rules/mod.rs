@@ -10,12 +10,9 @@
 mod arithmetic;
 mod balance;
 mod blanks;
-<<<<<<< HEAD
 mod coerced;
-=======
 mod frames;
 mod functions;
->>>>>>> a362f52 (to_char, pg_typeof, the session's names, arithmetic with TIME, windows without a distance; COMMIT of nothing is a warning)
 mod lengths;
 mod qualified;
 mod spelled;
@@ -26,12 +23,9 @@ mod twins;
 pub(crate) use arithmetic::CheckedArithmetic;
 pub(crate) use balance::balance;
 pub(crate) use blanks::{Blanks, padded};
-<<<<<<< HEAD
 pub(crate) use coerced::{CoercedTypes, type_literals};
-=======
 pub(crate) use frames::Frames;
 pub(crate) use functions::{SessionCatalog, functions, random_uuid};
->>>>>>> a362f52 (to_char, pg_typeof, the session's names, arithmetic with TIME, windows without a distance; COMMIT of nothing is a warning)
 pub(crate) use lengths::bounded;
 pub(crate) use qualified::tell_tables_apart;
 pub(crate) use spelled::{SpelledCasts, TypedLiterals};

@@ -8,7 +8,7 @@
 //!    to UUID: a comparison of text with UUID has no type there;
 //!    `+` and `-` with a TIME become functions of ours (`functions`);
 //! 2. before type coercion ([`TypedLiterals`] as a rule), so do the literals of IN lists, BETWEEN and CASE, and those beside a TIME in
-//!    COALESCE and the like;
+//!    NULLIF, GREATEST and LEAST;
 //! 3. after it ([`SpelledCasts`]), casts between text and the two types, coercion's own too, become functions of ours. They are
 //!    folded as any, so that `id = '...'` reaches the store as a comparison with a UUID. Casts that PostgreSQL has not are 42846.
 
@@ -173,7 +173,7 @@ fn typed(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             let expr = Expr::Case(case);
             Ok(if by_uuid || given.is_some() { Transformed::yes(expr) } else { Transformed::no(expr) })
         }
-        Expr::ScalarFunction(call) if matches!(call.name(), "coalesce" | "nullif" | "greatest" | "least") => {
+        Expr::ScalarFunction(call) if matches!(call.name(), "nullif" | "greatest" | "least") => {
             let Some(given) = spelled_type(call.args.iter(), schema) else {
                 return Ok(Transformed::no(Expr::ScalarFunction(call)));
             };

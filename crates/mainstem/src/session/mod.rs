@@ -557,14 +557,13 @@ fn failed() -> Error {
     )
 }
 
-<<<<<<< HEAD
 fn read_only() -> Error {
     Error::invalid(sqlstate::READ_ONLY, "the database was opened to read only")
-=======
+}
+
 /// What COMMIT and ROLLBACK say where there is nothing to end.
 fn not_in_transaction() -> Notice {
     Notice::new(sqlstate::NO_TRANSACTION, "there is no transaction in progress")
->>>>>>> a4561a7 (to_char, pg_typeof, the session's names, arithmetic with TIME, windows without a distance; COMMIT of nothing is a warning)
 }
 
 fn no_transaction() -> Error {
