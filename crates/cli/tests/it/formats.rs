@@ -67,6 +67,40 @@ fn values_of_every_type_have_their_text() {
     assert_eq!(run(["-c", query]).ok(), "b,f,d,t,n\ntrue,0.1,2024-02-29,2024-02-29 12:34:56.05,\n");
 }
 
+/// UUID, TIME and CHAR(n), by key (without a plan) and by a scan.
+#[test]
+fn uuid_time_and_char_have_their_text() {
+    const TABLE: &str = "CREATE TABLE t (id UUID PRIMARY KEY, at TIME, c CHAR(3)); \
+        INSERT INTO t VALUES ('A0EEBC999C0B4EF8BB6D6BB9BD380A11', '1:02:03.50 PM', 'ab'), \
+        ('00000000-0000-0000-0000-000000000007', NULL, NULL);";
+    let by_key = "SELECT * FROM t WHERE id = 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'";
+    let shown = |format: &str, query: &str| run(["--format", format, "-c", TABLE, "-c", query]).ok();
+    for query in [by_key, "SELECT * FROM t WHERE at IS NOT NULL"] {
+        assert_eq!(shown("csv", query), "id,at,c\na0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11,13:02:03.5,ab \n", "{query}");
+        assert_eq!(
+            shown("jsonl", query),
+            "{\"id\":\"a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11\",\"at\":\"13:02:03.5\",\"c\":\"ab \"}\n",
+            "{query}"
+        );
+        let expected = "\
+CREATE TABLE
+INSERT 0 2
+┌──────────────────────────────────────┬────────────┬─────┐
+│ id                                   │ at         │ c   │
+├──────────────────────────────────────┼────────────┼─────┤
+│ a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11 │ 13:02:03.5 │ ab  │
+└──────────────────────────────────────┴────────────┴─────┘
+(1 row)
+";
+        assert_eq!(shown("box", query), expected, "{query}");
+    }
+    let nulls = "SELECT * FROM t WHERE at IS NULL";
+    assert_eq!(shown("csv", nulls), "id,at,c\n00000000-0000-0000-0000-000000000007,,\n");
+    let json: serde_json::Value = serde_json::from_str(&shown("json", nulls)).unwrap();
+    assert_eq!(json[0]["at"], serde_json::Value::Null);
+    assert_eq!(json[0]["id"], "00000000-0000-0000-0000-000000000007");
+}
+
 #[test]
 fn an_unknown_format_is_refused_with_the_known_ones() {
     let run = run(["--format", "xml", "-c", "SELECT 1"]);

@@ -16,19 +16,20 @@ use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions, new_null_array,
 };
 use arrow::compute::kernels::zip::zip;
-use arrow::datatypes::{DataType as ArrowType, Schema};
+use arrow::datatypes::{DataType as ArrowType, FieldRef, Schema};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::sql::sqlparser::ast::{Expr, Statement as Ast};
+use datafusion::sql::sqlparser::ast::{Expr, Query, Statement as Ast};
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::ids::TableId;
 use mainstem_storage::row::check_batch;
-use mainstem_storage::schema::{Column, TableSchema};
+use mainstem_storage::schema::{Column, DataType, TableSchema};
 use mainstem_storage::transaction::Transaction;
 use mainstem_storage::{Error, Result};
 
 use super::assign::{assign, check};
+use super::parameters::Parameters;
 use super::write::{check_projection, literal_columns, nullable_schema};
 use crate::error::from_datafusion;
 use crate::session::Environment;
@@ -269,6 +270,35 @@ fn shown(batch: &RecordBatch, row: usize) -> String {
 
 fn evaluate(expression: &Arc<dyn PhysicalExpr>, rows: &RecordBatch) -> Result<ArrayRef> {
     expression.evaluate(rows).and_then(|value| value.into_array(rows.num_rows())).map_err(|e| from_datafusion(&e))
+}
+
+/// An expression over single rows, as the planner compiles it.
+#[derive(Debug)]
+pub(crate) struct PlannedExpression {
+    /// Name and type, as a result has them.
+    pub(crate) field: FieldRef,
+    pub(crate) expression: Arc<dyn PhysicalExpr>,
+    /// It has another value each time.
+    pub(crate) is_volatile: bool,
+    /// How many columns its tables have; those behind them are parameters.
+    pub(crate) columns: usize,
+}
+
+/// The expressions of `query`, a SELECT that computes each of its rows from one row of its tables, or from nothing, over the columns of
+/// the tables and, behind them, parameters of the types `parameters`. `None` for what is wrong, or may have another value or type when
+/// a literal stands in a parameter's place, or at another time.
+pub(crate) fn row_expressions(
+    env: &mut Environment<'_>,
+    transaction: &Transaction,
+    query: Query,
+    parameters: &[Option<DataType>],
+) -> Option<Vec<PlannedExpression>> {
+    let typed = Parameters::typed(parameters);
+    env.with_parameters(&typed, |env| {
+        let plan = env.plan(transaction, Ast::Query(Box::new(query)), None).ok()?;
+        check_projection(&plan, "").ok()?;
+        env.row_expressions(plan, parameters)
+    })
 }
 
 fn plan(

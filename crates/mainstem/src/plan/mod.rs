@@ -16,12 +16,12 @@ mod parameters;
 use datafusion::logical_expr::LogicalPlan;
 use mainstem_storage::Result;
 
-pub(crate) use assign::assign;
+pub(crate) use assign::{assign, check as check_assignment};
 pub(crate) use copy::{copy_from, copy_to};
 pub(crate) use define::{
     Created, alter_table, create_schema, create_table, create_table_as, create_view, drop_objects, truncate,
 };
-pub(crate) use expressions::violation;
+pub(crate) use expressions::{PlannedExpression, row_expressions, violation};
 pub(crate) use parameters::{Description, Parameters, assign_value, bind, describe, spelled_value, stored_value};
 pub(crate) use write::{Written, append, delete, explained, insert, lock, nullable_schema, table_of, unlocked, update};
 

@@ -45,6 +45,17 @@ enum Parameter {
 }
 
 impl Parameters {
+    /// Of these types, without values; text where the context tells none.
+    pub(crate) fn typed(types: &[Option<DataType>]) -> Self {
+        let text = DataType::Text { max_chars: None };
+        Self(types.iter().map(|t| Parameter::Typed(t.unwrap_or(text))).collect())
+    }
+
+    /// Whether the statement has none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// `statement`, with NULLs in their places and types for the other parameters.
     ///
     /// # Errors
@@ -168,8 +179,7 @@ pub(crate) fn describe(
         if let Some(arm) = arm {
             inferred_types(&arm, &mut types)?;
         }
-        let text = DataType::Text { max_chars: None };
-        let typed = Parameters(types.iter().map(|t| Parameter::Typed(t.unwrap_or(text))).collect());
+        let typed = Parameters::typed(&types);
         // A statement that no type of text fits is right or wrong without its parameters.
         plan(typed).or(untyped).or_else(|_| plan(Parameters((0..types.len()).map(|_| Parameter::Null).collect())))?
     };
@@ -204,8 +214,7 @@ fn returned(
     }
     let table = table_of(env.settings.names(), transaction, &target.table)?;
     let Some(select) = target.returning(&table)? else { return Ok(None) };
-    let text = DataType::Text { max_chars: None };
-    let typed = Parameters(types.iter().map(|t| Parameter::Typed(t.unwrap_or(text))).collect());
+    let typed = Parameters::typed(types);
     let plan = env.with_parameters(&typed, |env| env.plan(transaction, Ast::Query(Box::new(select)), None))?;
     Ok(Some(plan.schema().inner().clone()))
 }

@@ -37,7 +37,7 @@ use mainstem_storage::version::{Base, TableView};
 use mainstem_storage::{Error, ErrorKind, Result};
 
 use crate::error::from_panic;
-use crate::plan::{self, Created, Parameters, Written};
+use crate::plan::{self, Created, Parameters, PlannedExpression, Written};
 use crate::sql::{Begin, Dropped, Lock, Statement, TableName};
 use attempts::{Targets, Write, in_own_transaction};
 use copy::Stream;
@@ -183,6 +183,15 @@ impl Environment<'_> {
     /// The expressions of a planned SELECT, to be evaluated over rows in hand.
     pub(crate) fn expressions(&self, plan: LogicalPlan) -> Result<Vec<Arc<dyn PhysicalExpr>>> {
         self.planner.expressions(plan)
+    }
+
+    /// Those of a planned SELECT over single rows with parameters behind them.
+    pub(crate) fn row_expressions(
+        &self,
+        plan: LogicalPlan,
+        parameters: &[Option<mainstem_storage::schema::DataType>],
+    ) -> Option<Vec<PlannedExpression>> {
+        self.planner.row_expressions(plan, parameters)
     }
 
     /// Starts a planned query.

@@ -5,16 +5,18 @@ mod pool;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{DataType as ArrowType, Field, FieldRef, SchemaRef};
 use datafusion::catalog::view::ViewTable;
 use datafusion::common::internal_err;
-use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchema, TableReference};
 use datafusion::config::Dialect;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation, TrackConsumersPool};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder};
+use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::simplify::SimplifyContext;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Volatility};
 use datafusion::optimizer::Analyzer;
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_expr::PhysicalExpr;
@@ -24,7 +26,7 @@ use datafusion::sql::sqlparser::ast::Statement as Ast;
 use mainstem_storage::catalog::Relation;
 use mainstem_storage::database::Database;
 use mainstem_storage::memory::{MemoryKind, share_of};
-use mainstem_storage::schema::View;
+use mainstem_storage::schema::{DataType, View};
 use mainstem_storage::transaction::Transaction;
 use mainstem_storage::version::TableView;
 use mainstem_storage::{Error, Result};
@@ -35,7 +37,7 @@ use super::runtime::{Batches, Cancel, Runtime};
 use super::settings::Settings;
 use super::system;
 use crate::error::from_datafusion;
-use crate::plan::Parameters;
+use crate::plan::{Parameters, PlannedExpression};
 use crate::provider::{
     CATALOG, SEARCHED, StatementCatalog, StatementTables, SystemTables, undefined_schema, undefined_table,
 };
@@ -299,6 +301,55 @@ impl Planner {
         compile().map_err(|e| from_datafusion(&e))
     }
 
+    /// As [`Planner::expressions`], with parameters of the types `parameters` as columns behind those of the input; see
+    /// [`crate::plan::row_expressions`].
+    pub(crate) fn row_expressions(
+        &self,
+        plan: LogicalPlan,
+        parameters: &[Option<DataType>],
+    ) -> Option<Vec<PlannedExpression>> {
+        let LogicalPlan::Projection(before) = &plan else { return None };
+        let fields = before.schema.fields().clone();
+        let volatile = before.expr.iter().map(|expr| is_volatile(expr, parameters)).collect::<Option<Vec<_>>>()?;
+        let compile = || {
+            let plan = self.state.analyzer().execute_and_check(plan, self.state.config_options(), |_, _| {})?;
+            let LogicalPlan::Projection(projection) = plan else {
+                return internal_err!("expressions without a projection");
+            };
+            let behind = parameters.iter().enumerate().map(|(at, data_type)| {
+                let data_type = data_type.map_or(ArrowType::Null, DataType::arrow);
+                (Some(TableReference::bare(PARAMETERS)), Arc::new(Field::new(at.to_string(), data_type, true)))
+            });
+            let input = projection.input.schema();
+            let schema = Arc::new(input.join(&DFSchema::new_with_metadata(behind.collect(), HashMap::new())?)?);
+            let context = SimplifyContext::builder()
+                .with_schema(schema.clone())
+                .with_config_options(self.state.config_options().clone())
+                .with_query_execution_start_time(self.state.execution_props().query_execution_start_time)
+                .build();
+            let simplifier = ExprSimplifier::new(context);
+            let columns = input.fields().len();
+            let one = |((expr, field), is_volatile): ((&Expr, &FieldRef), bool)| {
+                let expr = expr.clone().unalias().transform(|expr| {
+                    Ok(match &expr {
+                        Expr::Placeholder(placeholder) => match position_of(&placeholder.id) {
+                            Some(at) => {
+                                let column = Column::new(Some(TableReference::bare(PARAMETERS)), at.to_string());
+                                Transformed::yes(Expr::Column(column))
+                            }
+                            None => Transformed::no(expr),
+                        },
+                        _ => Transformed::no(expr),
+                    })
+                })?;
+                let expression = self.state.create_physical_expr(simplifier.simplify(expr.data)?, &schema)?;
+                Ok(PlannedExpression { field: field.clone(), expression, is_volatile, columns })
+            };
+            projection.expr.iter().zip(fields.iter()).zip(volatile).map(one).collect::<datafusion::common::Result<_>>()
+        };
+        compile().ok()
+    }
+
     /// Optimises `plan` and starts it, in about so many partitions.
     ///
     /// # Errors
@@ -330,6 +381,73 @@ impl Planner {
     pub(crate) fn forget(&self) {
         self.catalog.clear();
     }
+}
+
+/// The table that parameters are columns of where an expression is compiled for all values of them.
+const PARAMETERS: &str = "parameters of the statement";
+
+/// Functions whose type does not depend on whether an argument is a literal.
+const TAKE_PARAMETERS: [&str; 8] =
+    ["coalesce", "lower", "upper", "character_length", "concat", "greatest", "least", "nullif"];
+
+/// Which parameter, from 0, a placeholder is.
+fn position_of(id: &str) -> Option<usize> {
+    id.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1)
+}
+
+/// Whether `expr` has another value each time; `None` if it reads more than its row, or depends on when it is planned or on a
+/// parameter being a literal.
+fn is_volatile(expr: &Expr, parameters: &[Option<DataType>]) -> Option<bool> {
+    let (mut is_volatile, mut is_of_row) = (false, true);
+    // A decimal has the digits of its value, which types of results follow; CHAR(n) loses its blanks on the way.
+    let is_plain = |placeholder: &Placeholder| {
+        let data_type = position_of(&placeholder.id).and_then(|at| parameters.get(at).copied().flatten());
+        let known = placeholder.field.as_ref().map(|field| field.data_type());
+        data_type.is_some_and(|t| {
+            !matches!(t, DataType::Decimal { .. } | DataType::Char { .. }) && known == Some(&t.arrow())
+        })
+    };
+    let looked = expr.apply(|expr| {
+        match expr {
+            Expr::ScalarFunction(call) => {
+                match call.func.signature().volatility {
+                    Volatility::Immutable => {}
+                    Volatility::Stable => is_of_row = false,
+                    Volatility::Volatile => is_volatile = true,
+                }
+                if !TAKE_PARAMETERS.contains(&call.func.name()) {
+                    for argument in &call.args {
+                        is_of_row &= !argument.exists(|expr| Ok(matches!(expr, Expr::Placeholder(_))))?;
+                    }
+                }
+            }
+            Expr::Placeholder(placeholder) => is_of_row &= is_plain(placeholder),
+            Expr::Alias(_)
+            | Expr::Column(_)
+            | Expr::Literal(..)
+            | Expr::BinaryExpr(_)
+            | Expr::Like(_)
+            | Expr::SimilarTo(_)
+            | Expr::Not(_)
+            | Expr::IsNotNull(_)
+            | Expr::IsNull(_)
+            | Expr::IsTrue(_)
+            | Expr::IsFalse(_)
+            | Expr::IsUnknown(_)
+            | Expr::IsNotTrue(_)
+            | Expr::IsNotFalse(_)
+            | Expr::IsNotUnknown(_)
+            | Expr::Negative(_)
+            | Expr::Between(_)
+            | Expr::Case(_)
+            | Expr::Cast(_)
+            | Expr::TryCast(_)
+            | Expr::InList(_) => {}
+            _ => is_of_row = false,
+        }
+        Ok(if is_of_row { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+    });
+    (looked.is_ok() && is_of_row).then_some(is_volatile)
 }
 
 /// Refuses a plan that views, each of them small, have made too large: it doubles with each that names another one twice.

@@ -8,18 +8,21 @@
 //!
 //! Whatever a short statement has no answer for goes the way of all others.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
+use datafusion::sql::sqlparser::ast::Query;
 use mainstem_storage::Result;
 use mainstem_storage::catalog::Catalog;
+use mainstem_storage::schema::DataType;
 use mainstem_storage::transaction::Transaction;
 
 use super::attempts::{Run, short_in_own_transaction};
 use super::prepared::Prepared;
-use super::{Current, Outcome, Rows, Session};
-use crate::plan::Written;
+use super::{Current, Environment, Outcome, Rows, Session};
+use crate::plan::{self, PlannedExpression, Written};
 use crate::provider::Names;
-use crate::short::{Answer, Short};
+use crate::short::{Answer, Planning, Short, Unplanned};
 use crate::sql::Statement;
 use crate::value::{ResultColumn, ValueRef};
 
@@ -91,19 +94,22 @@ impl Session {
             return Ok(None);
         }
         let Some(table) = Short::table_of(statement) else { return Ok(None) };
-        let catalog = match &self.current {
+        let unplanned = Unplanned::default();
+        let mut catalog = match &self.current {
             Current::Open { transaction, .. } => transaction.catalog(),
             _ => self.shared.storage.catalog(),
         };
-        let Some(short) = self
-            .settings
-            .names()
-            .table(&catalog, &table)
-            .ok()
-            .and_then(|schema| Short::compile(statement, &schema, &[]))
-        else {
-            return Ok(None);
-        };
+        let Ok(schema) = self.settings.names().table(&catalog, &table) else { return Ok(None) };
+        let mut short = Short::compile(statement, &schema, &[], &unplanned);
+        // Only where it helps: a planner needs a transaction, and time.
+        if short.is_none() && unplanned.was_asked() && self.parameters.is_empty() {
+            short = self.read(|env, transaction| {
+                catalog = transaction.catalog();
+                let schema = env.settings.names().table(&catalog, &table)?;
+                Ok(Short::compile(statement, &schema, &[], &ByPlanner { env: RefCell::new(env), transaction }))
+            })?;
+        }
+        let Some(short) = short else { return Ok(None) };
         Ok(match self.ran(&short, &catalog, &[])? {
             Ran::OldSchema | Ran::Answer(Answer::NotShort) => None,
             Ran::Answer(Answer::Written { rows, .. }) if !short.gives_rows() => Some(Outcome::wrote(short.tag(), rows)),
@@ -137,12 +143,14 @@ impl Session {
         let columns = description.columns.as_deref().map_or_else(|| Arc::from([]), ResultColumn::of);
         let compiled = self.read(|env, transaction| {
             let catalog = transaction.catalog();
+            let names = env.settings.names().clone();
+            let planner = ByPlanner { env: RefCell::new(env), transaction };
             let compile = |statement: &Statement| {
-                let schema = env.settings.names().table(&catalog, &Short::table_of(statement)?).ok()?;
-                Short::compile(statement, &schema, &description.types)
+                let schema = names.table(&catalog, &Short::table_of(statement)?).ok()?;
+                Short::compile(statement, &schema, &description.types, &planner)
             };
             let short = prepared.template().with_statement(|statement| Ok(compile(statement)))?;
-            Ok(Compiled { short, catalog, names: env.settings.names().clone(), columns })
+            Ok(Compiled { short, catalog, names, columns })
         })?;
         prepared.compiled = Some(Arc::new(compiled));
         Ok(())
@@ -211,6 +219,18 @@ impl Session {
                 short.run(transaction, values).map(Ran::Answer)
             }
         }
+    }
+}
+
+/// Expressions compiled by a session's planner, over what a transaction sees.
+struct ByPlanner<'a, 'e> {
+    env: RefCell<&'a mut Environment<'e>>,
+    transaction: &'a Transaction,
+}
+
+impl Planning for ByPlanner<'_, '_> {
+    fn expressions(&self, query: Query, parameters: &[Option<DataType>]) -> Option<Vec<PlannedExpression>> {
+        plan::row_expressions(&mut self.env.borrow_mut(), self.transaction, query, parameters)
     }
 }
 

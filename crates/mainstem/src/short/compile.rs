@@ -1,19 +1,22 @@
 //! From a statement's tree to a short statement, or to the answer that it is none.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, StringViewArray};
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Ident, Query, Select, SelectItem, SetExpr, TableAlias, TableFactor, UnaryOperator,
-    Value as Literal, WildcardAdditionalOptions,
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Query, Select, SelectItem,
+    SetExpr, TableAlias, TableFactor, UnaryOperator, Value as Literal, WildcardAdditionalOptions,
 };
 use mainstem_storage::ids::{ColumnId, KeyId};
 use mainstem_storage::point::KeyedTable;
 use mainstem_storage::row::{Value, value_of, without_blanks};
 use mainstem_storage::schema::{Column, DataType, Identity, TableSchema};
 
+use super::computed::{Computed, Planning};
 use super::condition::Condition;
-use super::expression::{Expression, Node, Operator, StoredAs, is_assignable, is_integer, same_kind};
+use super::conflict::key_of;
+use super::expression::{Expression, Given, Node, Operator, StoredAs, is_assignable, is_integer, same_kind};
 use super::{Action, Key, Output, Short};
 use crate::plan::assign;
 use crate::sql::{
@@ -31,6 +34,10 @@ pub(super) struct Compiler<'a> {
     /// The alias, or the table's name.
     pub(super) qualifier: &'a str,
     pub(super) parameters: &'a [Option<DataType>],
+    /// Compiles what is more than simple.
+    pub(super) planning: &'a dyn Planning,
+    /// Set when something asks for the time.
+    pub(super) reads_clock: &'a Cell<bool>,
     /// In the update arm of ON CONFLICT, where the row that was to come stands beside the one that is there, so that names need a
     /// qualifier.
     pub(super) in_arm: bool,
@@ -54,8 +61,14 @@ impl Short {
         statement: &Statement,
         schema: &Arc<TableSchema>,
         parameters: &[Option<DataType>],
+        planning: &dyn Planning,
     ) -> Option<Self> {
-        schema.keys().find_map(|(key, columns)| Self::compile_by(key, columns, statement, schema, parameters))
+        let of_insert = match statement {
+            Statement::Insert(insert) => Some(key_of(insert, schema)?),
+            _ => None,
+        };
+        let mut keys = schema.keys().filter(|(key, _)| of_insert.is_none_or(|of_insert| of_insert == *key));
+        keys.find_map(|(key, columns)| Self::compile_by(key, columns, statement, schema, parameters, planning))
     }
 
     fn compile_by(
@@ -64,38 +77,49 @@ impl Short {
         statement: &Statement,
         schema: &Arc<TableSchema>,
         parameters: &[Option<DataType>],
+        planning: &dyn Planning,
     ) -> Option<Self> {
-        let compiler = |qualifier| Compiler { schema, key_columns, qualifier, parameters, in_arm: false };
+        let reads_clock = Cell::new(false);
+        let plain = Compiler {
+            schema,
+            key_columns,
+            qualifier: &schema.name,
+            parameters,
+            planning,
+            reads_clock: &reads_clock,
+            in_arm: false,
+        };
         let (action, output) = match statement {
             Statement::Query(query) => {
-                let (select, _, alias) = plain_select(query)?;
-                let compiler = compiler(alias.as_deref().unwrap_or(&schema.name));
-                let key = compiler.key(select.selection.as_ref())?;
-                (Action::Select { key }, Some(compiler.output(&select.projection)?))
+                let (select, name, alias) = plain_select(query)?;
+                let compiler = Compiler { qualifier: alias.as_deref().unwrap_or(&schema.name), ..plain };
+                let (key, beside) = compiler.key(select.selection.as_ref())?;
+                // A plan names what has no name by the whole name of the table.
+                let is_named = name.schema.is_none() || alias.is_some();
+                (Action::Select { key, beside }, Some(compiler.output(&select.projection, is_named)?))
             }
-            // Every row has the primary key.
-            Statement::Insert(insert) if key == KeyId::PRIMARY => {
+            Statement::Insert(insert) => {
                 let qualifier = insert.target.qualifier_name();
-                let compiler = compiler(&qualifier);
+                let compiler = Compiler { qualifier: &qualifier, ..plain };
                 (compiler.insert(insert)?, compiler.returned(&insert.target)?)
             }
             Statement::Update(update) => {
                 let qualifier = update.target.qualifier_name();
-                let compiler = compiler(&qualifier);
+                let compiler = Compiler { qualifier: &qualifier, ..plain };
                 (compiler.update(update)?, compiler.returned(&update.target)?)
             }
             Statement::Delete(delete) => {
                 let qualifier = delete.target.qualifier_name();
-                let compiler = compiler(&qualifier);
-                let key = compiler.key(delete.plain_selection()?)?;
-                (Action::Delete { key }, compiler.returned(&delete.target)?)
+                let compiler = Compiler { qualifier: &qualifier, ..plain };
+                let (key, beside) = compiler.key(delete.plain_selection()?)?;
+                (Action::Delete { key, beside }, compiler.returned(&delete.target)?)
             }
             _ => return None,
         };
         let table = Arc::new(KeyedTable::by(schema, key)?);
-        let plain = Compiler { schema, key_columns, qualifier: &schema.name, parameters, in_arm: false };
         let checks = plain.checks(&action)?;
-        Some(Self { table, action, output, columns: (0..schema.columns.len()).collect(), checks })
+        let columns = (0..schema.columns.len()).collect();
+        Some(Self { table, action, output, columns, reads_clock: reads_clock.get(), checks })
     }
 }
 
@@ -130,37 +154,50 @@ impl Compiler<'_> {
     /// The columns that RETURNING gives. None of both if it is more than that.
     fn returned(&self, target: &Target) -> Option<Option<Output>> {
         match target.returned_items() {
-            Some(items) => self.output(items).map(Some),
+            Some(items) => self.output(items, true).map(Some),
             None => Some(None),
         }
     }
 
-    fn output(&self, items: &[SelectItem]) -> Option<Output> {
-        let (mut columns, mut names) = (Vec::new(), Vec::new());
+    /// `is_named` says that a plan would call expressions without a name as the planner calls them over the qualifier.
+    fn output(&self, items: &[SelectItem], is_named: bool) -> Option<Output> {
+        let mut output = Output { fields: Vec::new(), columns: Vec::new(), computed: Vec::new(), padded: Vec::new() };
         for item in items {
-            match item {
-                SelectItem::UnnamedExpr(expr) => {
-                    let at = self.column(expr)?;
-                    columns.push(at);
-                    names.push(self.schema.columns.get(at)?.name.clone());
-                }
-                SelectItem::ExprWithAlias { expr, alias } => {
-                    columns.push(self.column(expr)?);
-                    names.push(fold(alias));
-                }
+            let (column, name) = match item {
+                SelectItem::UnnamedExpr(expr) => (self.column(expr), None),
+                SelectItem::ExprWithAlias { expr, alias } => (self.column(expr), Some(fold(alias))),
                 SelectItem::Wildcard(options) if *options == WildcardAdditionalOptions::default() => {
-                    columns.extend(0..self.schema.columns.len());
-                    names.extend(self.schema.columns.iter().map(|c| c.name.clone()));
+                    (0..self.schema.columns.len()).try_for_each(|at| self.show(&mut output, at, None))?;
+                    continue;
                 }
                 _ => return None,
+            };
+            match column {
+                Some(at) => self.show(&mut output, at, name)?,
+                None if name.is_some() || is_named => {
+                    let computed = self.computed(item.clone(), true)?;
+                    let (field, data_type) = (computed.field(), computed.data_type()?);
+                    output.fields.push((field.name().clone(), data_type, field.is_nullable()));
+                    output.computed.push((output.fields.len() - 1, data_type, computed));
+                }
+                None => return None,
             }
         }
-        let chars = |(place, at): (usize, &usize)| match self.column_type(*at) {
-            Some(DataType::Char { chars }) => Some((place, chars)),
-            _ => None,
-        };
-        let padded = columns.iter().enumerate().filter_map(chars).collect();
-        Some(Output { columns, names, padded })
+        for (at, (_, data_type, _)) in output.fields.iter().enumerate() {
+            if let DataType::Char { chars } = data_type {
+                output.padded.push((at, *chars));
+            }
+        }
+        Some(output)
+    }
+
+    /// Shows the column at `at`, under its own name if it is given none.
+    fn show(&self, output: &mut Output, at: usize, name: Option<String>) -> Option<()> {
+        let column = self.schema.columns.get(at)?;
+        output.columns.push(at);
+        let name = name.unwrap_or_else(|| column.name.clone());
+        output.fields.push((name, column.data_type, column.nullable));
+        Some(())
     }
 
     fn insert(&self, insert: &Insert) -> Option<Action> {
@@ -169,7 +206,8 @@ impl Compiler<'_> {
 
     fn update(&self, update: &Update) -> Option<Action> {
         let (assignments, selection) = update.plain()?;
-        Some(Action::Update { key: self.key(selection)?, assignments: self.assignments(assignments)? })
+        let (key, beside) = self.key(selection)?;
+        Some(Action::Update { key, beside, assignments: self.assignments(assignments)? })
     }
 
     /// The checks that a row written by `action` may break.
@@ -217,31 +255,61 @@ impl Compiler<'_> {
         Some(compiled)
     }
 
-    /// The key that `selection` asks for: one equation for each of its columns, and nothing else.
-    fn key(&self, selection: Option<&Expr>) -> Option<Key> {
-        let mut equations = Vec::new();
-        conjuncts(selection?, &mut equations);
-        if equations.len() != self.key_columns.len() {
-            return None;
+    /// The key that `selection` asks for, one equation for each of its columns, and what stands beside that.
+    fn key(&self, selection: Option<&Expr>) -> Option<(Key, Option<Condition>)> {
+        let mut parts = Vec::new();
+        conjuncts(selection?, &mut parts);
+        let mut values: Vec<Option<(&Expr, DataType)>> = vec![None; self.key_columns.len()];
+        let mut others = Vec::new();
+        for part in parts {
+            match self.equation(part) {
+                Some((place, value, data_type)) if values.get(place).is_some_and(Option::is_none) => {
+                    *values.get_mut(place)? = Some((value, data_type));
+                }
+                _ => others.push(part),
+            }
         }
-        let mut key: Vec<Option<Expression>> = vec![None; equations.len()];
-        for equation in equations {
-            let Expr::BinaryOp { left, op: BinaryOperator::Eq, right } = equation else { return None };
-            let (column, value) = match (self.column(left), self.column(right)) {
-                (Some(column), None) => (column, right),
-                (None, Some(column)) => (column, left),
-                _ => return None,
-            };
-            let column = self.schema.columns.get(column)?;
-            let place = self.key_columns.iter().position(|id| *id == column.id)?;
-            let slot = key.get_mut(place).filter(|slot| slot.is_none())?;
-            *slot = Some(self.constant(value, column.data_type)?);
+        let values = values.into_iter().collect::<Option<Vec<_>>>()?;
+        let constant = |(value, data_type): (&Expr, DataType)| self.constant(value, data_type);
+        let key = values.into_iter().map(constant).collect::<Option<_>>()?;
+        let mut beside = None;
+        for part in others {
+            let condition = self.condition(part)?;
+            beside = Some(match beside {
+                None => condition,
+                Some(before) => Condition::And(Box::new(before), Box::new(condition)),
+            });
         }
-        key.into_iter().collect()
+        Some((key, beside))
+    }
+
+    /// The place in the key, the value and the type of a column of it that `part` says to be equal to something that is no column.
+    fn equation<'e>(&self, part: &'e Expr) -> Option<(usize, &'e Expr, DataType)> {
+        let Expr::BinaryOp { left, op: BinaryOperator::Eq, right } = part else { return None };
+        let (column, value) = match (self.column(left), self.column(right)) {
+            (Some(column), None) => (column, right),
+            (None, Some(column)) => (column, left),
+            _ => return None,
+        };
+        let column = self.schema.columns.get(column)?;
+        let place = self.key_columns.iter().position(|id| *id == column.id)?;
+        Some((place, value, column.data_type))
     }
 
     /// A parameter or literal compared with a column of type `data_type`.
     fn constant(&self, expr: &Expr, data_type: DataType) -> Option<Expression> {
+        self.simple_constant(expr, data_type).or_else(|| self.computed_constant(expr, data_type))
+    }
+
+    /// A constant as a plan compares it with a column of type `data_type`: it is one of that type, too, then.
+    fn computed_constant(&self, expr: &Expr, data_type: DataType) -> Option<Expression> {
+        let computed = self.computed(SelectItem::UnnamedExpr(expr.clone()), false).filter(Computed::is_constant)?;
+        let value = (computed.data_type()? == data_type)
+            .then(|| computed.value(Given { parameters: &[], clock: 0 }.scope(), data_type))??;
+        Some(Expression { node: Node::Literal(value), data_type })
+    }
+
+    fn simple_constant(&self, expr: &Expr, data_type: DataType) -> Option<Expression> {
         let node = match unnested(expr) {
             Expr::Value(value) => match &value.value {
                 Literal::Placeholder(text) => {
@@ -340,9 +408,24 @@ impl Compiler<'_> {
                 _ => {}
             }
         }
-        let inner = self.expression(expr).filter(|_| of_row || self.integer(expr).is_some())?;
-        is_assignable(inner.data_type, data_type)
-            .then(|| Expression { node: Node::Assigned(Box::new(inner)), data_type })
+        let simple = self.expression(expr).filter(|_| of_row || self.integer(expr).is_some());
+        if let Some(inner) = simple.filter(|inner| is_assignable(inner.data_type, data_type)) {
+            return Some(Expression { node: Node::Assigned(Box::new(inner)), data_type });
+        }
+        if reads_clock(expr, data_type) {
+            self.reads_clock.set(true);
+            return Some(Expression { node: Node::Clock, data_type });
+        }
+        let computed = self.computed(SelectItem::UnnamedExpr(expr.clone()), of_row)?;
+        if !computed.is_assignable(column) {
+            return None;
+        }
+        let node = if computed.is_constant() {
+            Node::Literal(computed.assigned(Given { parameters: &[], clock: 0 }.scope(), column)?)
+        } else {
+            Node::Computed(Box::new((computed, column.clone())))
+        };
+        Some(Expression { node, data_type })
     }
 
     /// A column, an integer literal, or arithmetic of integers.
@@ -364,6 +447,10 @@ impl Compiler<'_> {
                 }
                 _ => None,
             },
+            Expr::Function(call) => {
+                let inner = self.expression(length_of(call)?).filter(|inner| inner.data_type.is_text())?;
+                Some(Expression { node: Node::Length(Box::new(inner)), data_type: DataType::Integer })
+            }
             Expr::BinaryOp { left, op, right } => {
                 let operator = match op {
                     BinaryOperator::Plus => Operator::Add,
@@ -406,6 +493,30 @@ fn is_plain_date(text: &str, data_type: DataType) -> bool {
         ("0000-00-00", _) | ("0000-00-00 00:00:00", DataType::Timestamp | DataType::TimestampTz)
     );
     is_plain && ("17".."22").contains(&text.get(..2).unwrap_or(""))
+}
+
+/// Whether `expr` is the time at which the statement began, which a column of type `data_type` takes.
+fn reads_clock(expr: &Expr, data_type: DataType) -> bool {
+    let Expr::Function(call) = unnested(expr) else { return false };
+    let name = call.to_string().to_ascii_lowercase();
+    match data_type {
+        DataType::Timestamp | DataType::TimestampTz => matches!(name.as_str(), "now()" | "current_timestamp"),
+        DataType::Date => matches!(name.as_str(), "now()" | "current_timestamp" | "current_date"),
+        _ => false,
+    }
+}
+
+/// The argument of `length(text)`, if `call` is that.
+fn length_of(call: &Function) -> Option<&Expr> {
+    let FunctionArguments::List(list) = &call.args else { return None };
+    let [FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))] = list.args.as_slice() else { return None };
+    let plain = ["length", "char_length", "character_length"].iter().any(|name| {
+        call.to_string()
+            .strip_suffix(')')
+            .and_then(|text| text.split_once('('))
+            .is_some_and(|(called, inner)| called.eq_ignore_ascii_case(name) && inner == argument.to_string())
+    });
+    plain.then_some(argument)
 }
 
 /// The larger of two integer types.

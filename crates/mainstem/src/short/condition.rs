@@ -1,13 +1,16 @@
 //! Conditions of short statements, in the three truth values of SQL: what WHERE of an update arm may say.
 //!
-//! Compared are values of one type, so that nothing has to be converted; all else is for a plan.
+//! Compared are values of one type, so that nothing has to be converted; all else is compiled by the planner.
 
-use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value as Literal};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, SelectItem, UnaryOperator, Value as Literal};
 use mainstem_storage::row::Value;
 use mainstem_storage::schema::DataType;
 
 use super::compile::{Compiler, spelled, unnested};
 use super::expression::{Expression, Node, Scope, is_integer};
+
+/// Values of an IN that are compared one by one.
+const LISTED_MAX: usize = 16;
 
 /// A condition.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,6 +81,15 @@ fn compare(comparison: Comparison, left: &Value, right: &Value) -> Option<bool> 
 impl Compiler<'_> {
     /// `expr` as a condition.
     pub(super) fn condition(&self, expr: &Expr) -> Option<Condition> {
+        self.simple_condition(expr).or_else(|| {
+            let computed = self.computed(SelectItem::UnnamedExpr(expr.clone()), true)?;
+            let is_plain = !computed.is_volatile() && computed.data_type() == Some(DataType::Boolean);
+            let node = Node::Evaluated(Box::new(computed));
+            is_plain.then(|| Condition::Value(Expression { node, data_type: DataType::Boolean }))
+        })
+    }
+
+    fn simple_condition(&self, expr: &Expr) -> Option<Condition> {
         let not = |condition| Condition::Not(Box::new(condition));
         match unnested(expr) {
             Expr::BinaryOp { left, op, right } => match op {
@@ -99,6 +111,18 @@ impl Compiler<'_> {
             Expr::IsNotNull(expr) => self.expression(expr).map(Condition::IsNull).map(not),
             Expr::IsDistinctFrom(left, right) => self.compared(Comparison::Distinct, left, right),
             Expr::IsNotDistinctFrom(left, right) => self.compared(Comparison::Distinct, left, right).map(not),
+            Expr::InList { expr, list, negated } if list.len() <= LISTED_MAX => {
+                let mut equal = list.iter().map(|item| self.compared(Comparison::Equal, expr, item));
+                let first = equal.next()??;
+                let any = equal.try_fold(first, |any, one| Some(Condition::Or(Box::new(any), Box::new(one?))))?;
+                Some(if *negated { not(any) } else { any })
+            }
+            Expr::Between { expr, negated, low, high } => {
+                let low = self.compared(Comparison::LessOrEqual, low, expr)?;
+                let high = self.compared(Comparison::LessOrEqual, expr, high)?;
+                let between = Condition::And(Box::new(low), Box::new(high));
+                Some(if *negated { not(between) } else { between })
+            }
             Expr::Value(value) => {
                 let value = match value.value {
                     Literal::Boolean(truth) => Value::Boolean(truth),

@@ -9,21 +9,23 @@
 use std::collections::HashSet;
 
 use mainstem_storage::ids::{KeyId, RowRef};
-use mainstem_storage::row::{RowView, Value};
+use mainstem_storage::row::{RowBuffer, RowView, Value};
+use mainstem_storage::schema::TableSchema;
 use mainstem_storage::transaction::Transaction;
 use mainstem_storage::version::TableView;
 use mainstem_storage::{Error, ErrorKind, Result};
 
 use super::compile::Compiler;
 use super::condition::Condition;
-use super::expression::{Expression, Scope};
+use super::expression::{Expression, Given};
 use super::{Answer, Short, Values};
 use crate::sql::{ConflictAction, ConflictTarget, Insert, OnConflict};
-use crate::value::ValueRef;
 
-/// ON CONFLICT on the PRIMARY KEY.
+/// ON CONFLICT on the key that rows are found by, or on all.
 #[derive(Debug)]
 pub(super) struct Conflict {
+    /// Any key counts.
+    any: bool,
     /// None: DO NOTHING.
     arm: Option<Arm>,
 }
@@ -50,19 +52,7 @@ impl Compiler<'_> {
     /// ON CONFLICT of `insert`. None of both if only a plan can do it.
     pub(super) fn conflict(&self, insert: &Insert) -> Option<Option<Conflict>> {
         let Some(OnConflict { target, action }) = &insert.conflict else { return Some(None) };
-        let schema = self.schema;
-        let on_key = match target {
-            ConflictTarget::Any => schema.keys().count() == 1,
-            ConflictTarget::Columns(names) => {
-                let mut named = names.iter().map(|name| schema.column_named(name).map(|c| c.id));
-                let named = named.by_ref().collect::<Option<HashSet<_>>>()?;
-                named.len() == schema.primary_key.len() && schema.primary_key.iter().all(|id| named.contains(id))
-            }
-            ConflictTarget::Constraint(name) => schema.has_key() && *name == schema.key_name(KeyId::PRIMARY),
-        };
-        if !on_key {
-            return None;
-        }
+        let any = *target == ConflictTarget::Any && self.schema.keys().count() > 1;
         let arm = match action {
             ConflictAction::Nothing => None,
             ConflictAction::Update { assignments, selection } => {
@@ -74,8 +64,24 @@ impl Compiler<'_> {
                 Some(Arm { assignments: compiler.assignments(assignments)?, condition })
             }
         };
-        Some(Some(Conflict { arm }))
+        Some(Some(Conflict { any, arm }))
     }
+}
+
+/// The key that rows of `insert` are found by: the one that ON CONFLICT names, or the first. `None` if there is none, or none that is
+/// named so.
+pub(super) fn key_of(insert: &Insert, schema: &TableSchema) -> Option<KeyId> {
+    let mut keys = schema.keys();
+    let found = match insert.conflict.as_ref().map(|conflict| &conflict.target) {
+        None | Some(ConflictTarget::Any) => keys.next(),
+        Some(ConflictTarget::Columns(names)) => {
+            let named = names.iter().map(|name| schema.column_named(name).map(|column| column.id));
+            let named = named.collect::<Option<HashSet<_>>>()?;
+            keys.find(|(_, columns)| columns.len() == named.len() && columns.iter().all(|id| named.contains(id)))
+        }
+        Some(ConflictTarget::Constraint(name)) => keys.find(|(key, _)| schema.key_name(*key) == *name),
+    };
+    found.map(|(key, _)| key)
 }
 
 impl Conflict {
@@ -86,19 +92,19 @@ impl Conflict {
         view: &TableView,
         there: RowRef,
         coming: RowView<'_>,
-        parameters: &[ValueRef<'_>],
+        given: Given<'_>,
     ) -> Result<Fate> {
         let Some(arm) = &self.arm else { return Ok(Fate::LeaveOut) };
         let mut row = Vec::with_capacity(columns.len());
         view.read_row(there, columns, &mut row)?;
-        let scope = Scope { row: &row, coming: Some(coming), parameters };
+        let scope = given.over(&row, Some(coming));
         let holds = arm.condition.as_ref().map_or(Ok(Some(true)), |condition| condition.evaluate(scope));
         match holds {
             Err(_) => return Ok(Fate::NotShort),
             Ok(Some(true)) => {}
             Ok(_) => return Ok(Fate::LeaveOut),
         }
-        Ok(match assign(&arm.assignments, row, Some(coming), parameters) {
+        Ok(match assign(&arm.assignments, row, Some(coming), given) {
             Some(new) => Fate::Replace(there, new),
             None => Fate::NotShort,
         })
@@ -110,9 +116,9 @@ pub(super) fn assign(
     assignments: &[(usize, Expression)],
     mut row: Vec<Value>,
     coming: Option<RowView<'_>>,
-    parameters: &[ValueRef<'_>],
+    given: Given<'_>,
 ) -> Option<Vec<Value>> {
-    let scope = Scope { row: &row, coming, parameters };
+    let scope = given.over(&row, coming);
     if let [(at, expression)] = assignments {
         let value = expression.evaluate(scope)?;
         *row.get_mut(*at)? = value;
@@ -141,32 +147,28 @@ impl Short {
         transaction: &mut Transaction,
         values: &Values,
         conflict: &Conflict,
-        parameters: &[ValueRef<'_>],
+        given: Given<'_>,
     ) -> Result<Answer> {
-        let Some(coming) = self.coming(transaction, values, parameters)? else { return Ok(Answer::NotShort) };
+        let Some(coming) = self.coming(transaction, values, given)? else { return Ok(Answer::NotShort) };
         let view = self.view(transaction)?;
         let (mut written, mut replaced) = (self.table.new_rows(), Vec::new());
         let mut seen = Seen::default();
         for (at, row) in coming.rows().enumerate() {
-            let mut key = Vec::with_capacity(16);
-            self.table.encode_key_of(row, &mut key);
-            let fate = match transaction.find_key(&view, self.table.key(), &key)? {
-                _ if seen.inserted.contains(&key) => {
-                    if conflict.arm.is_some() {
-                        Fate::NotShort
-                    } else {
-                        Fate::LeaveOut
-                    }
-                }
+            let keys = self.arbiters(conflict, row);
+            let is_taken = keys.iter().any(|key| seen.inserted.contains(key));
+            let there = if is_taken { None } else { self.find(transaction, &view, &keys)? };
+            let fate = match there {
+                _ if is_taken && conflict.arm.is_some() => Fate::NotShort,
+                _ if is_taken => Fate::LeaveOut,
                 None => Fate::Insert,
                 Some(there) if seen.replaced.contains(&there) => Fate::NotShort,
-                Some(there) => conflict.settle(&self.columns, &view, there, row, parameters)?,
+                Some(there) => conflict.settle(&self.columns, &view, there, row, given)?,
             };
             match fate {
                 Fate::Insert => {
                     written.push_row(row);
                     if at + 1 < coming.len() {
-                        seen.inserted.insert(key);
+                        seen.inserted.extend(keys);
                     }
                 }
                 Fate::Replace(there, new) => {
@@ -183,7 +185,7 @@ impl Short {
         if !self.passes(&written)? {
             return Ok(Answer::NotShort);
         }
-        let answer = self.written(&written);
+        let Some(answer) = self.written(&written, given) else { return Ok(Answer::NotShort) };
         drop(view);
         let mut writes = transaction.statement();
         writes.delete(self.table.schema(), &replaced)?;
@@ -200,16 +202,20 @@ impl Short {
         transaction: Transaction,
         values: &Values,
         conflict: &Conflict,
-        parameters: &[ValueRef<'_>],
+        given: Given<'_>,
     ) -> Result<Answer> {
-        let Some(coming) = self.coming(&transaction, values, parameters)? else { return Ok(Answer::NotShort) };
+        let Some(coming) = self.coming(&transaction, values, given)? else { return Ok(Answer::NotShort) };
         let view = self.view(&transaction)?;
         let row = coming.rows().next().ok_or_else(|| Error::internal("no row to insert"))?;
-        let mut key = Vec::with_capacity(16);
-        self.table.encode_key_of(row, &mut key);
-        let (there, new) = match transaction.find_key(&view, self.table.key(), &key)? {
+        let keys = self.arbiters(conflict, row);
+        let found = self.find(&transaction, &view, &keys)?;
+        let Some((_, key)) = keys.into_iter().next().filter(|(id, _)| *id == self.table.key()) else {
+            // Without the key that it would be found by: one of the rows of a statement.
+            return self.insert_of(transaction, coming, found.is_none(), given);
+        };
+        let (there, new) = match found {
             None => (None, coming),
-            Some(there) => match conflict.settle(&self.columns, &view, there, row, parameters)? {
+            Some(there) => match conflict.settle(&self.columns, &view, there, row, given)? {
                 Fate::Insert => return Err(Error::internal("a row is inserted beside one that has its key")),
                 Fate::Replace(there, values) => {
                     let mut new = self.table.new_rows();
@@ -221,20 +227,64 @@ impl Short {
                     }
                     (Some(there), new)
                 }
-                Fate::LeaveOut => return Ok(self.written(&self.table.new_rows())),
+                Fate::LeaveOut => return Ok(Answer::Written { rows: 0, returned: Vec::new() }),
                 Fate::NotShort => return Ok(Answer::NotShort),
             },
         };
-        let answer = self.written(&new);
+        let Some(answer) = self.written(&new, given) else { return Ok(Answer::NotShort) };
         // Another key may be taken.
         let written = or_planned(transaction.write_row(&self.table, &view, &key, there, new))?;
         Ok(if written.is_some() { answer } else { Answer::NotShort })
     }
 }
 
+impl Short {
+    /// The keys of `row` that ON CONFLICT looks at, as far as it has them; the one that rows are found by comes first.
+    fn arbiters(&self, conflict: &Conflict, row: RowView<'_>) -> Vec<(KeyId, Vec<u8>)> {
+        let mut key = Vec::with_capacity(16);
+        let mut keys = Vec::with_capacity(1);
+        if self.table.encode_key_of(row, &mut key) {
+            keys.push((self.table.key(), key));
+        }
+        if conflict.any {
+            keys.extend(self.table.other_keys(row).into_iter().map(|(id, key)| (id, key.into_vec())));
+        }
+        keys
+    }
+
+    /// A row that has one of `keys`.
+    fn find(&self, transaction: &Transaction, view: &TableView, keys: &[(KeyId, Vec<u8>)]) -> Result<Option<RowRef>> {
+        for (id, key) in keys {
+            if let Some(there) = transaction.find_key(view, *id, key)? {
+                return Ok(Some(there));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Ends `transaction` by inserting `rows`, or without them if they are not `wanted`.
+    pub(super) fn insert_of(
+        &self,
+        mut transaction: Transaction,
+        rows: RowBuffer,
+        wanted: bool,
+        given: Given<'_>,
+    ) -> Result<Answer> {
+        if !wanted {
+            return Ok(Answer::Written { rows: 0, returned: Vec::new() });
+        }
+        let Some(answer) = self.written(&rows, given) else { return Ok(Answer::NotShort) };
+        let mut writes = transaction.statement();
+        writes.insert_rows(&self.table, rows)?;
+        transaction.apply(writes)?;
+        transaction.commit()?;
+        Ok(answer)
+    }
+}
+
 /// What a statement has written to.
 #[derive(Default)]
 struct Seen {
-    inserted: HashSet<Vec<u8>>,
+    inserted: HashSet<(KeyId, Vec<u8>)>,
     replaced: HashSet<RowRef>,
 }

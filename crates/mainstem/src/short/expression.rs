@@ -6,6 +6,7 @@
 use mainstem_storage::row::{RowView, Value, without_blanks};
 use mainstem_storage::schema::{Column, DataType};
 
+use super::computed::Computed;
 use crate::plan;
 use crate::value::ValueRef;
 
@@ -18,7 +19,32 @@ pub(super) struct Scope<'a> {
     pub(super) coming: Option<RowView<'a>>,
     /// The values bound to the parameters.
     pub(super) parameters: &'a [ValueRef<'a>],
+    /// When the statement began: microseconds since 1970.
+    pub(super) clock: i64,
 }
+
+/// What a run of a statement is given.
+#[derive(Clone, Copy)]
+pub(super) struct Given<'a> {
+    /// The values bound to the parameters.
+    pub(super) parameters: &'a [ValueRef<'a>],
+    /// When the statement began: microseconds since 1970; 0 if it does not ask.
+    pub(super) clock: i64,
+}
+
+impl<'a> Given<'a> {
+    /// No row.
+    pub(super) fn scope(self) -> Scope<'a> {
+        self.over(&[], None)
+    }
+
+    /// The values of a row that is there, and one that was to come.
+    pub(super) fn over(self, row: &'a [Value], coming: Option<RowView<'a>>) -> Scope<'a> {
+        Scope { row, coming, parameters: self.parameters, clock: self.clock }
+    }
+}
+
+const DAY_MICROS: i64 = 86_400_000_000;
 
 /// An expression with its type.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,6 +69,14 @@ pub(super) enum Node {
     Arithmetic(Operator, Box<Expression>, Box<Expression>),
     /// An expression as a value of a column of the expression's type.
     Assigned(Box<Expression>),
+    /// What the planner has compiled, as a value of this column.
+    Computed(Box<(Computed, Column)>),
+    /// What the planner has compiled, as a value of the expression's type.
+    Evaluated(Box<Computed>),
+    /// When the statement began, as a value of the expression's type.
+    Clock,
+    /// Characters of a text.
+    Length(Box<Expression>),
     /// The next number of the identity column that it stands for: drawn when all else is known ([`super::insert`]).
     Number,
 }
@@ -100,6 +134,11 @@ pub(super) fn fit(value: ValueRef<'_>, wanted: DataType) -> Option<Value> {
         _ => false,
     };
     fits.then(|| value.to_stored())
+}
+
+/// `value`, bound to a parameter of type `wanted`, as one of that type, if it is one or spells one.
+pub(super) fn value_of_parameter(value: ValueRef<'_>, wanted: DataType) -> Option<Value> {
+    fit(value, wanted).or_else(|| plan::spelled_value(value, wanted))
 }
 
 /// Whether values of type `from` can be stored in a column of type `to` by [`Node::Assigned`].
@@ -171,10 +210,19 @@ impl Expression {
         match &self.node {
             Node::Column(at) => scope.row.get(*at).cloned(),
             Node::Coming(at) => scope.coming.map(|row| row.value(*at)),
-            Node::Parameter(at) => {
-                let value = *scope.parameters.get(*at)?;
-                fit(value, self.data_type).or_else(|| plan::spelled_value(value, self.data_type))
-            }
+            Node::Parameter(at) => value_of_parameter(*scope.parameters.get(*at)?, self.data_type),
+            Node::Computed(computed) => computed.0.assigned(scope, &computed.1),
+            Node::Evaluated(computed) => computed.value(scope, self.data_type),
+            Node::Clock => match self.data_type {
+                DataType::Date => Some(Value::Int(scope.clock.div_euclid(DAY_MICROS))),
+                DataType::Timestamp | DataType::TimestampTz => Some(Value::Int(scope.clock)),
+                _ => None,
+            },
+            Node::Length(text) => match text.evaluate(scope)? {
+                Value::Null => Some(Value::Null),
+                Value::Text(text) => i64::try_from(text.chars().count()).ok().map(Value::Int),
+                _ => None,
+            },
             Node::Stored(at, stored_as) => stored_as.value(*scope.parameters.get(*at)?),
             Node::Literal(value) => Some(value.clone()),
             Node::Number => None,

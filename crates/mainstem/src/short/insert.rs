@@ -17,12 +17,12 @@ use mainstem_storage::transaction::Transaction;
 use mainstem_storage::{Error, Result};
 
 use super::compile::{Compiler, unnested};
+use super::computed::Unplanned;
 use super::conflict::or_planned;
-use super::expression::{Expression, Node, Scope};
+use super::expression::{Expression, Given, Node};
 use super::{Short, Values};
 use crate::plan;
 use crate::sql::{DefaultCells, Insert, Overriding, expression_of};
-use crate::value::ValueRef;
 
 /// Rows of a statement that is refused; more of them are for the plan, which takes them in batches.
 const REFUSED_ROWS_MAX: usize = 1_000;
@@ -49,6 +49,9 @@ impl Compiler<'_> {
         if !insert.columns.iter().all(|name| self.schema.column_named(name).is_some()) {
             return None;
         }
+        // The types of one row of VALUES follow those of the others.
+        let unplanned = Unplanned::default();
+        let alone = if given.len() == 1 { *self } else { Compiler { planning: &unplanned, ..*self } };
         let mut rows = vec![Vec::with_capacity(self.schema.columns.len()); given.len()];
         let mut numbers = Vec::new();
         for (at, column) in self.schema.columns.iter().enumerate() {
@@ -80,7 +83,7 @@ impl Compiler<'_> {
             let mut numbered = Numbered { at, column: column.id, rows: 0 };
             for (number, row) in rows.iter_mut().enumerate() {
                 row.push(match cell(number).filter(|_| !is_ignored) {
-                    Some(expr) => self.assigned(expr, at, false)?,
+                    Some(expr) => alone.assigned(expr, at, false)?,
                     None => {
                         numbered.rows += usize::from(missing.node == Node::Number);
                         missing.clone()
@@ -129,19 +132,19 @@ impl Short {
         &self,
         transaction: &Transaction,
         values: &Values,
-        parameters: &[ValueRef<'_>],
+        given: Given<'_>,
     ) -> Result<Option<RowBuffer>> {
         let mut coming = self.table.new_rows();
         if values.numbers.is_empty() {
             for row in &values.rows {
-                match or_planned(push(&mut coming, row, parameters))? {
+                match or_planned(push(&mut coming, row, given))? {
                     Some(true) => {}
                     Some(false) => return Ok(None),
-                    None => return self.refused(&evaluated(&values.rows, parameters)),
+                    None => return self.refused(&evaluated(&values.rows, given)),
                 }
             }
         } else {
-            let Some(mut rows) = evaluated(&values.rows, parameters) else { return Ok(None) };
+            let Some(mut rows) = evaluated(&values.rows, given) else { return Ok(None) };
             self.draw(transaction, values, &mut rows)?;
             for row in &rows {
                 if or_planned(coming.push_values(row))?.is_none() {
@@ -180,8 +183,8 @@ impl Short {
 }
 
 /// The values of `rows`; NULL for numbers that are not drawn yet. `None` where only a plan knows.
-fn evaluated(rows: &[Vec<Expression>], parameters: &[ValueRef<'_>]) -> Option<Vec<Vec<Value>>> {
-    let scope = Scope { parameters, ..Scope::default() };
+fn evaluated(rows: &[Vec<Expression>], given: Given<'_>) -> Option<Vec<Vec<Value>>> {
+    let scope = given.scope();
     let value = |expression: &Expression| match expression.node {
         Node::Number => Some(Value::Null),
         _ => expression.evaluate(scope),
@@ -190,12 +193,12 @@ fn evaluated(rows: &[Vec<Expression>], parameters: &[ValueRef<'_>]) -> Option<Ve
 }
 
 /// Appends a row of VALUES to `rows`; false, and nothing is appended, where only a plan knows.
-fn push(rows: &mut RowBuffer, row: &[Expression], parameters: &[ValueRef<'_>]) -> Result<bool> {
-    let scope = Scope { parameters, ..Scope::default() };
+fn push(rows: &mut RowBuffer, row: &[Expression], given: Given<'_>) -> Result<bool> {
+    let scope = given.scope();
     rows.push_row_of(|position| {
         let expression = row.get(position)?;
         match &expression.node {
-            Node::Stored(at, stored_as) => stored_as.value(*parameters.get(*at)?),
+            Node::Stored(at, stored_as) => stored_as.value(*given.parameters.get(*at)?),
             _ => expression.evaluate(scope),
         }
     })

@@ -15,6 +15,7 @@
 //! write again (`session`), what constraints say (storage).
 
 mod compile;
+mod computed;
 mod condition;
 mod conflict;
 mod expression;
@@ -28,7 +29,10 @@ use std::sync::Arc;
 
 use mainstem_storage::point::KeyedTable;
 use mainstem_storage::row::Value;
+use mainstem_storage::schema::DataType;
 
+use computed::Computed;
+pub(crate) use computed::{Planning, Unplanned};
 use condition::Condition;
 use conflict::Conflict;
 use expression::Expression;
@@ -43,29 +47,35 @@ pub(crate) struct Short {
     output: Option<Output>,
     /// The positions of all columns.
     columns: Vec<usize>,
+    /// It asks for the time.
+    reads_clock: bool,
     /// Checks that a row it writes may break, with their names.
     checks: Vec<(String, Condition)>,
 }
 
-/// The columns at these positions, under these names.
+/// What a result shows of a row.
 #[derive(Debug)]
 struct Output {
+    /// Name and type of each of its columns, and whether it may be NULL.
+    fields: Vec<(String, DataType, bool)>,
+    /// Those that are columns of the table: the positions there.
     columns: Vec<usize>,
-    names: Vec<String>,
-    /// Which of them are CHAR(n), and the n: they are shown with blanks.
+    /// The others, ascending by place, with their types.
+    computed: Vec<(usize, DataType, Computed)>,
+    /// Which are CHAR(n), and the n: they are shown with blanks.
     padded: Vec<(usize, u32)>,
 }
 
 #[derive(Debug)]
 enum Action {
-    /// The row that has the key.
-    Select { key: Key },
+    /// The row that has the key, if it fulfils what stands beside that.
+    Select { key: Key, beside: Option<Condition> },
     /// New rows.
     Insert { values: Values, conflict: Option<Conflict> },
-    /// New values for columns, by position, of the row that has the key.
-    Update { key: Key, assignments: Vec<(usize, Expression)> },
-    /// The row that has the key goes.
-    Delete { key: Key },
+    /// New values for columns, by position, of that row.
+    Update { key: Key, beside: Option<Condition>, assignments: Vec<(usize, Expression)> },
+    /// That row goes.
+    Delete { key: Key, beside: Option<Condition> },
 }
 
 /// The rows of VALUES.

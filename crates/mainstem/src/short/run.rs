@@ -1,6 +1,7 @@
 //! Running a short statement in a transaction.
 
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Schema, SchemaRef};
@@ -11,9 +12,9 @@ use mainstem_storage::transaction::Transaction;
 use mainstem_storage::version::{Snapshot, TableView};
 use mainstem_storage::{Error, Result};
 
-use super::condition::NeedsPlan;
+use super::condition::{Condition, NeedsPlan};
 use super::conflict::assign;
-use super::expression::{Expression, Scope};
+use super::expression::{Expression, Given};
 use super::{Action, Answer, Key, Output, Short, Values};
 use crate::plan;
 use crate::value::ValueRef;
@@ -33,21 +34,26 @@ impl Short {
     /// # Errors
     /// Those of storage: 23505, 23502, 22001, 40001, Io, Corrupt, and so on. Nothing is written then.
     pub(crate) fn run(&self, transaction: &mut Transaction, parameters: &[ValueRef<'_>]) -> Result<Answer> {
+        self.run_given(transaction, self.given(parameters))
+    }
+
+    fn run_given(&self, transaction: &mut Transaction, given: Given<'_>) -> Result<Answer> {
         match &self.action {
-            Action::Select { key } => self.select(transaction, key, parameters),
-            Action::Insert { values, conflict: None } => self.insert(transaction, values, parameters),
-            Action::Insert { values, conflict: Some(conflict) } => {
-                self.upsert(transaction, values, conflict, parameters)
+            Action::Select { key, beside } => self.select(transaction, key, beside.as_ref(), given),
+            Action::Insert { values, conflict: None } => self.insert(transaction, values, given),
+            Action::Insert { values, conflict: Some(conflict) } => self.upsert(transaction, values, conflict, given),
+            Action::Update { key, beside, assignments } => {
+                self.update(transaction, key, beside.as_ref(), assignments, given)
             }
-            Action::Update { key, assignments } => self.update(transaction, key, assignments, parameters),
-            Action::Delete { key } => self.delete(transaction, key, parameters),
+            Action::Delete { key, beside } => self.delete(transaction, key, beside.as_ref(), given),
         }
     }
 
     /// As [`Short::run`], for a SELECT outside a transaction.
     pub(crate) fn read_at(&self, snapshot: &Arc<Snapshot>, parameters: &[ValueRef<'_>]) -> Result<Answer> {
-        let Action::Select { key } = &self.action else { return Ok(Answer::NotShort) };
-        let key = match self.sought(key, parameters)? {
+        let Action::Select { key, beside } = &self.action else { return Ok(Answer::NotShort) };
+        let given = self.given(parameters);
+        let key = match self.sought(key, given)? {
             Sought::Key(key) => key,
             Sought::Nothing => return Ok(Answer::Row(None)),
             Sought::NotShort => return Ok(Answer::NotShort),
@@ -55,7 +61,7 @@ impl Short {
         // Only a plan has the message.
         let Some(view) = TableView::at(snapshot, self.table.schema().id) else { return Ok(Answer::NotShort) };
         match point::find(&view, self.table.key(), &key, |_| true)? {
-            Some(row) => self.output_of(&view, row).map(Answer::Row),
+            Some(row) => self.selected(&view, row, beside.as_ref(), given),
             None => Ok(Answer::Row(None)),
         }
     }
@@ -63,9 +69,19 @@ impl Short {
     /// As [`Short::run`], for a SELECT, which changes nothing.
     pub(crate) fn read(&self, transaction: &Transaction, parameters: &[ValueRef<'_>]) -> Result<Answer> {
         match &self.action {
-            Action::Select { key } => self.select(transaction, key, parameters),
+            Action::Select { key, beside } => self.select(transaction, key, beside.as_ref(), self.given(parameters)),
             _ => Ok(Answer::NotShort),
         }
+    }
+
+    fn given<'a>(&self, parameters: &'a [ValueRef<'a>]) -> Given<'a> {
+        let clock = if self.reads_clock {
+            let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
+        } else {
+            0
+        };
+        Given { parameters, clock }
     }
 
     /// Rows of a SELECT or of RETURNING as an Arrow batch.
@@ -74,14 +90,12 @@ impl Short {
     /// Internal.
     pub(crate) fn batch_of(&self, rows: &[Vec<Value>]) -> Result<(SchemaRef, RecordBatch)> {
         let Some(output) = &self.output else { return Err(Error::internal("a batch of a statement without rows")) };
-        let of_table = &self.table.schema().columns;
-        let mut fields = Vec::with_capacity(output.columns.len());
-        let mut arrays = Vec::with_capacity(output.columns.len());
-        for (at, (position, name)) in output.columns.iter().zip(&output.names).enumerate() {
-            let column = of_table.get(*position).ok_or_else(|| Error::internal("a column that is not there"))?;
+        let mut fields = Vec::with_capacity(output.fields.len());
+        let mut arrays = Vec::with_capacity(output.fields.len());
+        for (at, (name, data_type, nullable)) in output.fields.iter().enumerate() {
             // RETURNING promises nothing of its columns.
-            fields.push(column.data_type.field(name, column.nullable || self.writes()));
-            arrays.push(array_of(rows.iter().filter_map(|values| values.get(at)), column.data_type)?);
+            fields.push(data_type.field(name, *nullable || self.writes()));
+            arrays.push(array_of(rows.iter().filter_map(|values| values.get(at)), *data_type)?);
         }
         let schema = Arc::new(Schema::new(fields));
         let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
@@ -89,16 +103,20 @@ impl Short {
         Ok((schema, batch))
     }
 
-    /// What is told of `rows`, which were written.
-    pub(super) fn written(&self, rows: &RowBuffer) -> Answer {
+    /// What is told of `rows`, which are to be written; `None` where only a plan knows.
+    pub(super) fn written(&self, rows: &RowBuffer, given: Given<'_>) -> Option<Answer> {
+        let of_row = |output: &Output, row: RowView<'_>| {
+            if output.computed.is_empty() {
+                return Some(output.padded(output.columns.iter().map(|at| row.value(*at)).collect()));
+            }
+            let values: Vec<Value> = self.columns.iter().map(|at| row.value(*at)).collect();
+            output.of(&values, given)
+        };
         let returned = match &self.output {
             None => Vec::new(),
-            Some(output) => {
-                let columns = |row: RowView<'_>| output.shown(output.columns.iter().map(|at| row.value(*at)).collect());
-                rows.rows().map(columns).collect()
-            }
+            Some(output) => rows.rows().map(|row| of_row(output, row)).collect::<Option<_>>()?,
         };
-        Answer::Written { rows: rows.len() as u64, returned }
+        Some(Answer::Written { rows: rows.len() as u64, returned })
     }
 
     /// Whether `rows` fulfil the checks; false if only a plan knows.
@@ -112,7 +130,7 @@ impl Short {
         let mut broken = None;
         for (number, row) in rows.rows().enumerate() {
             let values: Vec<Value> = self.columns.iter().map(|at| row.value(*at)).collect();
-            let scope = Scope { row: &values, ..Scope::default() };
+            let scope = Given { parameters: &[], clock: 0 }.over(&values, None);
             for (name, check) in &self.checks {
                 match check.evaluate(scope) {
                     // Unknown is fulfilled.
@@ -130,10 +148,10 @@ impl Short {
         Err(plan::violation(schema, name, &RecordBatch::try_new(schema.arrow(), arrays)?, row))
     }
 
-    fn sought(&self, key: &Key, parameters: &[ValueRef<'_>]) -> Result<Sought> {
+    fn sought(&self, key: &Key, given: Given<'_>) -> Result<Sought> {
         let mut values = Vec::with_capacity(key.len());
         for part in key {
-            match part.evaluate(Scope { parameters, ..Scope::default() }) {
+            match part.evaluate(given.scope()) {
                 None => return Ok(Sought::NotShort),
                 Some(Value::Null) => return Ok(Sought::Nothing),
                 Some(value) => values.push(value),
@@ -148,28 +166,51 @@ impl Short {
         transaction.view(self.table.schema().id)
     }
 
-    fn select(&self, transaction: &Transaction, key: &Key, parameters: &[ValueRef<'_>]) -> Result<Answer> {
-        let key = match self.sought(key, parameters)? {
+    fn select(
+        &self,
+        transaction: &Transaction,
+        key: &Key,
+        beside: Option<&Condition>,
+        given: Given<'_>,
+    ) -> Result<Answer> {
+        let key = match self.sought(key, given)? {
             Sought::Key(key) => key,
             Sought::Nothing => return Ok(Answer::Row(None)),
             Sought::NotShort => return Ok(Answer::NotShort),
         };
         let view = self.view(transaction)?;
-        let Some(row) = transaction.find_key(&view, self.table.key(), &key)? else { return Ok(Answer::Row(None)) };
-        self.output_of(&view, row).map(Answer::Row)
+        match transaction.find_key(&view, self.table.key(), &key)? {
+            Some(row) => self.selected(&view, row, beside, given),
+            None => Ok(Answer::Row(None)),
+        }
     }
 
-    /// What the statement gives of `row`, which is there.
-    fn output_of(&self, view: &TableView, row: RowRef) -> Result<Option<Vec<Value>>> {
-        let Some(output) = &self.output else { return Ok(None) };
-        let mut values = Vec::with_capacity(output.columns.len());
-        view.read_row(row, &output.columns, &mut values)?;
-        Ok(Some(output.shown(values)))
+    /// What a SELECT gives of `row`, which has the key.
+    fn selected(&self, view: &TableView, row: RowRef, beside: Option<&Condition>, given: Given<'_>) -> Result<Answer> {
+        let Some(output) = &self.output else { return Err(Error::internal("a SELECT of nothing")) };
+        if beside.is_none() && output.computed.is_empty() {
+            let mut values = Vec::with_capacity(output.columns.len());
+            view.read_row(row, &output.columns, &mut values)?;
+            return Ok(Answer::Row(Some(output.padded(values))));
+        }
+        let values = self.row_of(view, row)?;
+        Ok(match holds(beside, &values, given) {
+            Err(NeedsPlan) => Answer::NotShort,
+            Ok(false) => Answer::Row(None),
+            Ok(true) => output.of(&values, given).map_or(Answer::NotShort, |values| Answer::Row(Some(values))),
+        })
     }
 
-    fn insert(&self, transaction: &mut Transaction, values: &Values, parameters: &[ValueRef<'_>]) -> Result<Answer> {
-        let Some(new) = self.coming(transaction, values, parameters)? else { return Ok(Answer::NotShort) };
-        let answer = self.written(&new);
+    /// The values of all columns in `row`.
+    fn row_of(&self, view: &TableView, row: RowRef) -> Result<Vec<Value>> {
+        let mut values = Vec::with_capacity(self.columns.len());
+        view.read_row(row, &self.columns, &mut values)?;
+        Ok(values)
+    }
+
+    fn insert(&self, transaction: &mut Transaction, values: &Values, given: Given<'_>) -> Result<Answer> {
+        let Some(new) = self.coming(transaction, values, given)? else { return Ok(Answer::NotShort) };
+        let Some(answer) = self.written(&new, given) else { return Ok(Answer::NotShort) };
         let mut writes = transaction.statement();
         writes.insert_rows(&self.table, new)?;
         transaction.apply(writes)?;
@@ -180,15 +221,15 @@ impl Short {
         &self,
         transaction: &mut Transaction,
         key: &Key,
+        beside: Option<&Condition>,
         assignments: &[(usize, Expression)],
-        parameters: &[ValueRef<'_>],
+        given: Given<'_>,
     ) -> Result<Answer> {
-        let found = match self.look_up(transaction, key, parameters)? {
+        let mut found = match self.look_up(transaction, key, beside, given)? {
             Ok(found) => found,
             Err(answer) => return Ok(answer),
         };
-        let Some(new) = self.new_row(&found, assignments, parameters)? else { return Ok(Answer::NotShort) };
-        let answer = self.written(&new);
+        let Some((new, answer)) = self.new_row(&mut found, assignments, given)? else { return Ok(Answer::NotShort) };
         drop(found.view);
         let mut writes = transaction.statement();
         writes.delete(self.table.schema(), &[found.row])?;
@@ -197,17 +238,23 @@ impl Short {
         Ok(answer)
     }
 
-    fn delete(&self, transaction: &mut Transaction, key: &Key, parameters: &[ValueRef<'_>]) -> Result<Answer> {
-        let found = match self.look_up(transaction, key, parameters)? {
+    fn delete(
+        &self,
+        transaction: &mut Transaction,
+        key: &Key,
+        beside: Option<&Condition>,
+        given: Given<'_>,
+    ) -> Result<Answer> {
+        let mut found = match self.look_up(transaction, key, beside, given)? {
             Ok(found) => found,
             Err(answer) => return Ok(answer),
         };
-        let returned = self.output_of(&found.view, found.row)?;
+        let Some(answer) = self.deleted(&mut found, given)? else { return Ok(Answer::NotShort) };
         drop(found.view);
         let mut writes = transaction.statement();
         writes.delete(self.table.schema(), &[found.row])?;
         transaction.apply(writes)?;
-        Ok(Answer::Written { rows: 1, returned: Vec::from_iter(returned) })
+        Ok(answer)
     }
 
     /// Runs a write that is a transaction of its own, and commits it: at its end `transaction`, which has written nothing, is no more.
@@ -215,37 +262,39 @@ impl Short {
     /// # Errors
     /// As [`Short::run`], and those of a commit; 40001 means that it is to be run again.
     pub(crate) fn run_alone(&self, mut transaction: Transaction, parameters: &[ValueRef<'_>]) -> Result<Answer> {
+        let given = self.given(parameters);
         match &self.action {
             Action::Insert { values, conflict } => match (values.rows.len(), conflict) {
-                (1, None) => self.insert_alone(transaction, values, parameters),
-                (1, Some(conflict)) => self.upsert_alone(transaction, values, conflict, parameters),
+                (1, None) => self.insert_alone(transaction, values, given),
+                (1, Some(conflict)) => self.upsert_alone(transaction, values, conflict, given),
                 _ => {
-                    let answer = self.run(&mut transaction, parameters)?;
+                    let answer = self.run_given(&mut transaction, given)?;
                     transaction.commit()?;
                     Ok(answer)
                 }
             },
-            Action::Update { key, assignments } => {
-                let found = match self.look_up(&transaction, key, parameters)? {
+            Action::Update { key, beside, assignments } => {
+                let mut found = match self.look_up(&transaction, key, beside.as_ref(), given)? {
                     Ok(found) => found,
                     Err(answer) => return Ok(answer),
                 };
-                let Some(new) = self.new_row(&found, assignments, parameters)? else { return Ok(Answer::NotShort) };
-                let answer = self.written(&new);
+                let Some((new, answer)) = self.new_row(&mut found, assignments, given)? else {
+                    return Ok(Answer::NotShort);
+                };
                 transaction.write_row(&self.table, &found.view, &found.key, Some(found.row), new)?;
                 Ok(answer)
             }
-            Action::Delete { key } => {
-                let found = match self.look_up(&transaction, key, parameters)? {
+            Action::Delete { key, beside } => {
+                let mut found = match self.look_up(&transaction, key, beside.as_ref(), given)? {
                     Ok(found) => found,
                     Err(answer) => return Ok(answer),
                 };
-                let returned = self.output_of(&found.view, found.row)?;
+                let Some(answer) = self.deleted(&mut found, given)? else { return Ok(Answer::NotShort) };
                 let nothing = self.table.new_rows();
                 transaction.write_row(&self.table, &found.view, &found.key, Some(found.row), nothing)?;
-                Ok(Answer::Written { rows: 1, returned: Vec::from_iter(returned) })
+                Ok(answer)
             }
-            Action::Select { .. } => self.run(&mut transaction, parameters),
+            Action::Select { .. } => self.run_given(&mut transaction, given),
         }
     }
 
@@ -267,57 +316,105 @@ impl Short {
         }
     }
 
-    fn insert_alone(&self, transaction: Transaction, values: &Values, parameters: &[ValueRef<'_>]) -> Result<Answer> {
-        let Some(new) = self.coming(&transaction, values, parameters)? else { return Ok(Answer::NotShort) };
+    fn insert_alone(&self, transaction: Transaction, values: &Values, given: Given<'_>) -> Result<Answer> {
+        let Some(new) = self.coming(&transaction, values, given)? else { return Ok(Answer::NotShort) };
         let mut key = Vec::with_capacity(16);
-        if let Some(row) = new.rows().next() {
-            self.table.encode_key_of(row, &mut key);
+        if !new.rows().next().is_some_and(|row| self.table.encode_key_of(row, &mut key)) {
+            return self.insert_of(transaction, new, true, given);
         }
+        let Some(answer) = self.written(&new, given) else { return Ok(Answer::NotShort) };
         let view = self.view(&transaction)?;
         transaction.check_free(&self.table, &view, &key)?;
-        let answer = self.written(&new);
         transaction.write_row(&self.table, &view, &key, None, new)?;
         Ok(answer)
     }
 
-    /// The row that a write's key names, or the answer if there is none.
+    /// The row that a write names, or the answer if there is none.
     fn look_up(
         &self,
         transaction: &Transaction,
         key: &Key,
-        parameters: &[ValueRef<'_>],
+        beside: Option<&Condition>,
+        given: Given<'_>,
     ) -> Result<std::result::Result<Found, Answer>> {
-        let key = match self.sought(key, parameters)? {
+        const NOTHING: Answer = Answer::Written { rows: 0, returned: Vec::new() };
+        let key = match self.sought(key, given)? {
             Sought::Key(key) => key,
-            Sought::Nothing => return Ok(Err(Answer::Written { rows: 0, returned: Vec::new() })),
+            Sought::Nothing => return Ok(Err(NOTHING)),
             Sought::NotShort => return Ok(Err(Answer::NotShort)),
         };
         let view = self.view(transaction)?;
-        Ok(match transaction.find_key(&view, self.table.key(), &key)? {
-            Some(row) => Ok(Found { view, key, row }),
-            None => Err(Answer::Written { rows: 0, returned: Vec::new() }),
-        })
+        let Some(row) = transaction.find_key(&view, self.table.key(), &key)? else { return Ok(Err(NOTHING)) };
+        let mut values = None;
+        if beside.is_some() {
+            let read = self.row_of(&view, row)?;
+            match holds(beside, &read, given) {
+                Err(NeedsPlan) => return Ok(Err(Answer::NotShort)),
+                Ok(false) => return Ok(Err(NOTHING)),
+                Ok(true) => values = Some(read),
+            }
+        }
+        Ok(Ok(Found { view, key, row, values }))
     }
 
-    /// The row with `assignments` made; `None` where only a plan knows.
+    /// The row with `assignments` made, and what is told of it; `None` where only a plan knows.
     fn new_row(
         &self,
-        found: &Found,
+        found: &mut Found,
         assignments: &[(usize, Expression)],
-        parameters: &[ValueRef<'_>],
-    ) -> Result<Option<RowBuffer>> {
-        let mut old = Vec::with_capacity(self.columns.len());
-        found.view.read_row(found.row, &self.columns, &mut old)?;
-        let Some(values) = assign(assignments, old, None, parameters) else { return Ok(None) };
+        given: Given<'_>,
+    ) -> Result<Option<(RowBuffer, Answer)>> {
+        let old = match found.values.take() {
+            Some(values) => values,
+            None => self.row_of(&found.view, found.row)?,
+        };
+        let Some(values) = assign(assignments, old, None, given) else { return Ok(None) };
         let mut new = self.table.new_rows();
         new.push_values(&values)?;
-        Ok(self.passes(&new)?.then_some(new))
+        if !self.passes(&new)? {
+            return Ok(None);
+        }
+        Ok(self.written(&new, given).map(|answer| (new, answer)))
+    }
+
+    /// What is told of the row, which goes; `None` where only a plan knows.
+    fn deleted(&self, found: &mut Found, given: Given<'_>) -> Result<Option<Answer>> {
+        let returned = match &self.output {
+            None => Vec::new(),
+            Some(output) => {
+                let values = match found.values.take() {
+                    Some(values) => values,
+                    None => self.row_of(&found.view, found.row)?,
+                };
+                let Some(values) = output.of(&values, given) else { return Ok(None) };
+                vec![values]
+            }
+        };
+        Ok(Some(Answer::Written { rows: 1, returned }))
+    }
+}
+
+/// Whether a row with `values` fulfils what stands beside the key.
+fn holds(beside: Option<&Condition>, values: &[Value], given: Given<'_>) -> std::result::Result<bool, NeedsPlan> {
+    match beside {
+        None => Ok(true),
+        Some(condition) => Ok(condition.evaluate(given.over(values, None))? == Some(true)),
     }
 }
 
 impl Output {
-    /// `values` of its columns as they are shown.
-    fn shown(&self, mut values: Vec<Value>) -> Vec<Value> {
+    /// What it shows of a row with `values`; `None` where only a plan knows.
+    fn of(&self, values: &[Value], given: Given<'_>) -> Option<Vec<Value>> {
+        let mut shown = Vec::with_capacity(self.fields.len());
+        shown.extend(self.columns.iter().filter_map(|at| values.get(*at)).cloned());
+        for (place, data_type, computed) in &self.computed {
+            shown.insert((*place).min(shown.len()), computed.value(given.over(values, None), *data_type)?);
+        }
+        Some(self.padded(shown))
+    }
+
+    /// `values` with the blanks of CHAR(n).
+    fn padded(&self, mut values: Vec<Value>) -> Vec<Value> {
         for (at, chars) in &self.padded {
             if let Some(Value::Text(text)) = values.get_mut(*at) {
                 let missing = (*chars as usize).saturating_sub(text.chars().count());
@@ -333,4 +430,6 @@ struct Found {
     view: Arc<TableView>,
     key: Vec<u8>,
     row: RowRef,
+    /// Of all columns, if they were read.
+    values: Option<Vec<Value>>,
 }

@@ -25,13 +25,13 @@ pub(crate) use ddl::{
 };
 pub(crate) use dml::{
     Assignments, ConflictAction, ConflictTarget, DefaultCells, Delete, EXCLUDED, Insert, Lock, OnConflict, Overriding,
-    ROW_REF, TARGET_SCHEMA, Target, Update, any_row_of, ast_type, query_of, select_of,
+    ROW_REF, TARGET_SCHEMA, Target, Update, any_row_of, ast_type, query_of, select_of, select_over,
 };
 pub(crate) use parse::{PreparedStatement, Script, Statement, Template, parse, parse_template};
 pub(crate) use refuse::{RELATIONS_MAX, check_query};
 pub(crate) use settings::SettingStatement;
 pub use split::split_statements;
-pub(crate) use stored::{columns_in, expression_of, is_default, renamed_in, with_stored};
+pub(crate) use stored::{columns_in, expression_of, has_query, is_default, renamed_in, with_stored};
 pub(crate) use transaction::Begin;
 pub(crate) use types::{CastTypes, column_type, sql_name};
 

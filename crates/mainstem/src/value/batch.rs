@@ -118,7 +118,7 @@ impl BatchRows {
 }
 
 /// `array` in the storage form of `data_type`, which [`sql_type`] gave for it.
-fn stored_array(array: &ArrayRef, data_type: DataType) -> Result<ArrayRef> {
+pub(crate) fn stored_array(array: &ArrayRef, data_type: DataType) -> Result<ArrayRef> {
     let wanted = data_type.arrow();
     if *array.data_type() == wanted {
         return Ok(array.clone());

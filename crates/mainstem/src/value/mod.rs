@@ -25,7 +25,7 @@ pub use time::{Date, Time, Timestamp, TimestampTz};
 pub(crate) use time::{civil_from_days, days_from_civil};
 pub use uuid::Uuid;
 
-pub(crate) use batch::{BatchRows, field_type, only_row, sql_type};
+pub(crate) use batch::{BatchRows, field_type, only_row, sql_type, stored_array};
 pub(crate) use builder::ColumnBuilder;
 pub(crate) use spelled::{TIME, UUID, from_text, has_own_text, to_text};
 

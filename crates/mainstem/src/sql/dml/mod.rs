@@ -22,7 +22,7 @@ use super::parse::Statement;
 pub(super) use delete::delete;
 pub(super) use insert::insert;
 pub(super) use lock::lock;
-pub(crate) use select::{any_row_of, query_of, select_of};
+pub(crate) use select::{any_row_of, query_of, select_of, select_over};
 pub(super) use update::update;
 
 pub(crate) use assignments::Assignments;

@@ -51,6 +51,12 @@ pub(crate) fn select_of(exprs: Vec<Expr>, table: Option<&TableSchema>) -> Result
     SelectOf { with: None, items, from, selection: None, sorted: false }.query()
 }
 
+/// `SELECT items [FROM table AS alias, ...]`: the same table under each of `aliases`.
+pub(crate) fn select_over(items: Vec<SelectItem>, table: &TableSchema, aliases: &[&str]) -> Result<Query> {
+    let from = aliases.iter().map(|alias| stored_table(table, &quoted(alias))).collect::<Result<_>>()?;
+    SelectOf { with: None, items, from, selection: None, sorted: false }.query()
+}
+
 /// `SELECT 1 FROM table [WHERE condition] LIMIT 1`.
 pub(crate) fn any_row_of(table: &TableSchema, condition: Option<Expr>) -> Result<Query> {
     let items = vec![item(Expr::value(Value::Number("1".to_owned(), false)), "found")];
