@@ -251,7 +251,11 @@ impl Maker {
         for column in key {
             let value = self.value(column);
             let name = &self.table.columns[column].name;
-            parts.push(if value.len().is_multiple_of(2) { format!("{name} = {value}") } else { format!("{value} = {name}") });
+            parts.push(if value.len().is_multiple_of(2) {
+                format!("{name} = {value}")
+            } else {
+                format!("{value} = {name}")
+            });
         }
         while self.one_in(4) {
             let part = self.predicate("");
