@@ -9,7 +9,7 @@ use crate::program::{run, text};
 fn database(dir: &Path) -> PathBuf {
     let database = dir.join("db");
     let sql = "CREATE TABLE t (n BIGINT PRIMARY KEY, name TEXT, price DECIMAL(9, 2)); \
-        INSERT INTO t SELECT i, concat('name ', i), i FROM (SELECT value AS i FROM generate_series(1, 20000)) s; \
+        INSERT INTO t SELECT i, concat('name ', i), i FROM generate_series(1, 20000) i; \
         DELETE FROM t WHERE n <= 5;";
     run([text(&database), "--format", "none", "-c", sql]).ok();
     database
@@ -45,7 +45,7 @@ fn rows_with_a_key_index_count_once() {
     let dir = tempfile::tempdir().unwrap();
     let database = dir.path().join("db");
     let sql = "CREATE TABLE t (n BIGINT PRIMARY KEY, m BIGINT) ORDER BY (m); \
-        INSERT INTO t SELECT i, -i FROM (SELECT value AS i FROM generate_series(1, 20000)) s;";
+        INSERT INTO t SELECT i, -i FROM generate_series(1, 20000) i;";
     run([text(&database), "--format", "none", "-c", sql]).ok();
     let said = run(["check", text(&database)]).ok();
     assert!(said.contains("2 segments") && said.contains("20000 rows"), "{said}");

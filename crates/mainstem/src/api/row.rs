@@ -120,7 +120,7 @@ fn no_column(message: String) -> Error {
 /// # fn main() -> mainstem::Result<()> {
 /// let connection = mainstem::Database::in_memory()?.connect()?;
 /// let mut sum = 0;
-/// for row in connection.query("SELECT value FROM generate_series(1, 4)")?.rows() {
+/// for row in connection.query("SELECT n FROM generate_series(1, 4) n")?.rows() {
 ///     sum += row?.get::<i64>(0)?;
 /// }
 /// assert_eq!(sum, 10);

@@ -3,8 +3,10 @@
 use std::io::{Read, Write};
 
 use mainstem_storage::Result;
+use mainstem_storage::error::sqlstate;
 
 use super::{Appender, Connection, QueryResult, Row, Statement};
+use crate::session::TransactionStatus;
 use crate::sql;
 use crate::value::Params;
 
@@ -88,9 +90,10 @@ impl<'a> Transaction<'a> {
     /// Makes the transaction's writes true, all at once.
     ///
     /// # Errors
-    /// 40001 when another transaction committed first: run this one again. 25P02 when it had failed before. Full or Io.
+    /// 40001 when another transaction committed first: run this one again. 25P01 when a statement has ended it before. Full or Io.
     pub fn commit(mut self) -> Result<()> {
         self.ended = true;
+        check_open(self.connection.status())?;
         let failed = self.connection.status() == crate::TransactionStatus::Failed;
         self.connection.run_parsed(sql::Statement::Commit)?;
         if failed {
@@ -114,4 +117,13 @@ impl Drop for Transaction<'_> {
             self.connection.rollback();
         }
     }
+}
+
+/// COMMIT of nothing is a warning in SQL; who holds a transaction wants to know that its writes are not there.
+pub(super) fn check_open(status: TransactionStatus) -> Result<()> {
+    if status == TransactionStatus::Idle {
+        let message = "a statement has ended this transaction before";
+        return Err(mainstem_storage::Error::invalid(sqlstate::NO_TRANSACTION, message));
+    }
+    Ok(())
 }

@@ -1,6 +1,6 @@
 //! Types that DataFusion's coercion settles otherwise than SQL does.
 //!
-//! - **DECIMAL beside REAL or DOUBLE PRECISION** is a double, in comparisons, IN, BETWEEN, CASE, COALESCE and the like, set operations and VALUES:
+//! - **DECIMAL beside REAL or DOUBLE PRECISION** is a double, in comparisons, IN, BETWEEN, CASE, COALESCE and the like, USING, set operations and VALUES (not in ANY and ALL of a query, nor in ARRAY):
 //!   DataFusion makes both a DECIMAL with 15 digits behind the point, which 1e300 overflows, and in which 1e-20 is nothing. Arithmetic
 //!   it does as SQL does.
 //! - **VALUES lists** have one type a column. DataFusion settles it when SQL becomes a plan, before it coerces the types of the
@@ -24,8 +24,8 @@ use arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchema, Result};
-use datafusion::logical_expr::expr::{Between, Case, InList};
-use datafusion::logical_expr::logical_plan::{Union, Values};
+use datafusion::logical_expr::expr::{Between, Case, InList, InSubquery};
+use datafusion::logical_expr::logical_plan::{Join, Subquery, Union, Values};
 use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercionRewriter;
@@ -54,9 +54,14 @@ impl VisitorMut for Literals {
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Infallible> {
         if let SetExpr::Values(values) = &mut *query.body {
             for cell in values.rows.iter_mut().flat_map(|row| row.iter_mut()) {
-                if let SqlExpr::Cast { data_type: SqlType::Char(_) | SqlType::Character(_), .. } = cell {
-                    *cell = cast_to(cell.clone(), SqlType::Text);
-                }
+                let SqlExpr::Cast { data_type, .. } = bare(cell) else { continue };
+                let again = match data_type {
+                    SqlType::Char(_) | SqlType::Character(_) => SqlType::Text,
+                    // So that it is told from a cast that the planner adds.
+                    SqlType::Decimal(_) | SqlType::Numeric(_) | SqlType::Dec(_) => data_type.clone(),
+                    _ => continue,
+                };
+                *cell = cast_to(cell.clone(), again);
             }
         }
         ControlFlow::Continue(())
@@ -80,6 +85,13 @@ impl VisitorMut for Literals {
             _ => {}
         }
         ControlFlow::Continue(())
+    }
+}
+
+fn bare(expr: &SqlExpr) -> &SqlExpr {
+    match expr {
+        SqlExpr::Nested(inner) => bare(inner),
+        _ => expr,
     }
 }
 
@@ -134,6 +146,7 @@ impl AnalyzerRule for CoercedTypes {
         let one = |plan: LogicalPlan| match rewrite_node(plan, &doubles)?.data {
             LogicalPlan::Values(values) => typed_values(values).map(Transformed::yes),
             LogicalPlan::Union(union) => typed_union(union).map(Transformed::yes),
+            LogicalPlan::Join(join) => typed_join(join).map(Transformed::yes),
             other => Ok(Transformed::yes(other)),
         };
         plan.transform_up_with_subqueries(one).map(|transformed| transformed.data)
@@ -196,6 +209,17 @@ fn doubles(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             });
             widen(&mut results, schema) || by_value
         }
+        Expr::InSubquery(InSubquery { expr, subquery, .. }) => {
+            let given = expr.get_type(schema).unwrap_or(DataType::Null);
+            let found = subquery.subquery.schema().fields().first().map_or(DataType::Null, |f| f.data_type().clone());
+            let mixed = is_mixed([&given, &found].into_iter());
+            if mixed && is_decimal(&given) {
+                **expr = double(std::mem::take(&mut **expr));
+            } else if mixed {
+                *subquery = double_column(subquery)?;
+            }
+            mixed
+        }
         Expr::ScalarFunction(call)
             if matches!(call.func.name(), "coalesce" | "nullif" | "nvl" | "nvl2" | "greatest" | "least") =>
         {
@@ -204,6 +228,27 @@ fn doubles(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         _ => false,
     };
     Ok(if widened { Transformed::yes(expr) } else { Transformed::no(expr) })
+}
+
+/// Pairs of columns that are to be equal: of USING, INTERSECT and EXCEPT.
+fn typed_join(mut join: Join) -> Result<LogicalPlan> {
+    for (left, right) in &mut join.on {
+        let (of_left, of_right) = (left.get_type(join.left.schema())?, right.get_type(join.right.schema())?);
+        if is_mixed([&of_left, &of_right].into_iter()) {
+            let decimal = if is_decimal(&of_left) { left } else { right };
+            *decimal = double(std::mem::take(decimal));
+        }
+    }
+    Ok(LogicalPlan::Join(join))
+}
+
+/// `subquery` with its one column as a double.
+fn double_column(subquery: &Subquery) -> Result<Subquery> {
+    let plan = LogicalPlanBuilder::from((*subquery.subquery).clone());
+    let (relation, field) = plan.schema().qualified_field(0);
+    let (relation, name) = (relation.cloned(), field.name().clone());
+    let column = double(Expr::Column(Column::new(relation.clone(), &name))).alias_qualified(relation, name);
+    Ok(subquery.with_plan(Arc::new(plan.project([column])?.build()?)))
 }
 
 /// Whether coercion has nothing to do in `expr`: most VALUES are literals.

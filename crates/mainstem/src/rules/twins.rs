@@ -8,11 +8,11 @@ use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    CastKind, DataType, Expr, Ident, ObjectName, ObjectNamePart, Select, SelectItem, Statement, TableAlias,
-    TableAliasColumnDef, TableFactor, VisitMut, VisitorMut,
+    Expr, Ident, ObjectNamePart, Select, SelectItem, Statement, TableAlias, TableAliasColumnDef, TableFactor, VisitMut,
+    VisitorMut,
 };
 
-use crate::sql::{column_type, fold, sql_name};
+use crate::sql::fold;
 
 /// Gives a name to columns of functions in FROM, and to each unnamed select item of `statement` that repeats an earlier one: `a_2` for a second `a`, `column3` for
 /// a third item that is no column.
@@ -84,15 +84,15 @@ fn plain(expr: &Expr) -> String {
                         *expr = Expr::Identifier(Ident::with_quote('"', fold(last)));
                     }
                 }
-                Expr::Cast { kind, data_type, .. } => {
-                    if matches!(kind, CastKind::DoubleColon) {
-                        *kind = CastKind::Cast;
-                    }
-                    if let Ok(known) = column_type(data_type) {
-                        *data_type = DataType::Custom(ObjectName::from(vec![Ident::new(sql_name(known))]), Vec::new());
-                    }
-                }
                 _ => {}
+            }
+            ControlFlow::Continue(())
+        }
+
+        // DataFusion names a cast by what is cast.
+        fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
+            if let Expr::Cast { expr: inner, .. } = expr {
+                *expr = (**inner).clone();
             }
             ControlFlow::Continue(())
         }

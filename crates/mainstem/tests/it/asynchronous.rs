@@ -114,7 +114,7 @@ fn a_dropped_future_cancels_its_statement_and_no_other() {
         }
         assert!(start.elapsed() < Duration::from_secs(200));
         // A call that waits for its turn can be dropped without harm to the one that runs.
-        let first = connection.execute("INSERT INTO t SELECT 100 + value, 'x' FROM generate_series(1, 50000)");
+        let first = connection.execute("INSERT INTO t SELECT 100 + i, 'x' FROM generate_series(1, 50000) i");
         let mut first = Box::pin(first);
         assert!(futures::poll!(&mut first).is_pending());
         let mut second = Box::pin(connection.execute("DELETE FROM t"));

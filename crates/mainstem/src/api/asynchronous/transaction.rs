@@ -5,6 +5,7 @@ use mainstem_storage::{Error, Result};
 use super::connection::Begun;
 use super::{AsyncConnection, AsyncQueryResult, AsyncStatement};
 use crate::api::Row;
+use crate::api::transaction::check_open;
 use crate::session::TransactionStatus;
 use crate::value::Params;
 
@@ -68,6 +69,7 @@ impl AsyncTransaction {
     /// As there.
     pub async fn commit(mut self) -> Result<()> {
         let committed = self.connection.call(|connection| {
+            check_open(connection.status())?;
             let failed = connection.status() == TransactionStatus::Failed;
             connection.execute("COMMIT")?;
             Ok(failed)
