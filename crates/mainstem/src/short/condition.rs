@@ -1,4 +1,4 @@
-//! Conditions of short statements, in the three truth values of SQL: what WHERE of an update arm may say.
+//! Conditions of short statements, in the three truth values of SQL: WHERE beside the key and of an update arm, and CHECKs.
 //!
 //! Compared are values of one type, so that nothing has to be converted; all else is compiled by the planner.
 

@@ -1,4 +1,4 @@
-//! Expressions of short statements: columns, parameters, literals, and `+`, `-`, `*` of integers.
+//! Expressions of short statements: columns, parameters, literals, `+`, `-`, `*` of integers, and what the planner has compiled.
 //!
 //! Types are known when an expression is compiled, and are those DataFusion would give it: an integer literal is a BIGINT, both
 //! sides of an operation have the larger type of the two. Evaluation gives `None` for whatever is not that simple.

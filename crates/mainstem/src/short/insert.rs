@@ -4,7 +4,8 @@
 //! give for them.
 //!
 //! 1. A column that is given nothing takes its default, its next number, or NULL.
-//! 2. Numbers are drawn when all other values are known, so that a statement that is planned after all draws them once.
+//! 2. Numbers are drawn when all other values are known, so that a statement that is planned after all mostly draws them
+//!    once; one whose CHECK, RETURNING or update arm needs the plan leaves a gap.
 //! 3. Rows that the table refuses are put into a batch, of which storage, and then the checks, say what is wrong, as they do of a
 //!    plan's rows: which of several errors comes first is the same.
 

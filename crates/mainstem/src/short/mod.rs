@@ -4,8 +4,8 @@
 //! without an Arrow batch, or the number of rows written.
 //!
 //! 1. [`Short::compile`] looks at the statement, once for each version of the schema. What is not of one of the four shapes
-//!    (SELECT of columns, UPDATE and DELETE by the whole key; INSERT of VALUES, also with ON CONFLICT on the key; the writes with
-//!    RETURNING of columns) is not short.
+//!    (SELECT, UPDATE and DELETE by a whole key, perhaps with conditions beside it; INSERT of VALUES, also with ON CONFLICT on any key;
+//!    results and RETURNING of expressions over the row) is not short.
 //! 2. [`Short::run`] evaluates keys and new values, finds rows by `storage::point`, and writes through the transaction as any
 //!    statement does.
 //!
