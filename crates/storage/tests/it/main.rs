@@ -2,15 +2,14 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
+mod aside;
 mod ddl;
-mod deletes;
 mod gates;
 mod held_disk;
 mod isolation;
 mod keys;
 mod merges;
 mod restart;
-mod runs_aside;
 mod support;
 mod transactions;
 mod types;

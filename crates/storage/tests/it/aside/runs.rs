@@ -5,34 +5,18 @@ use std::sync::Arc;
 use mainstem_storage::catalog::TableDefinition;
 use mainstem_storage::database::Database;
 use mainstem_storage::disk::{Disk, MemDisk};
-use mainstem_storage::error::sqlstate;
 use mainstem_storage::ids::TableId;
 use mainstem_storage::limits;
-use mainstem_storage::settings::OpenOptions;
 
+use super::{check_damage, check_orphans, files, killed, open};
 use crate::held_disk::HeldDisk;
 use crate::support::*;
 
 /// More than fit into a delta at once.
 const LOADED: i64 = limits::COMMIT_ROWS_MAX as i64 + 20;
 
-/// Nothing fits into a record.
-fn all_aside() -> OpenOptions {
-    OpenOptions { inline_run_bytes: 0, ..options() }
-}
-
-fn open(disk: &HeldDisk) -> Database {
-    Database::open_on(Arc::new(disk.clone()), all_aside()).unwrap()
-}
-
-/// What the next process finds after a kill.
-fn killed(disk: &HeldDisk) -> (Database, MemDisk) {
-    let copy = disk.live.copy();
-    (Database::open_on(Arc::new(copy.clone()), all_aside()).unwrap(), copy)
-}
-
 fn run_files(disk: &impl Disk) -> Vec<String> {
-    disk.list("data").unwrap().into_iter().filter(|name| name.ends_with(".run")).collect()
+    files(disk, ".run")
 }
 
 /// In the order of its key, and with a key index beside.
@@ -147,18 +131,7 @@ fn files_nobody_names_go_when_the_database_is_opened_for_writing() {
     let db = open(&disk);
     let t = create(&db, "t", true, 500);
     load(&db, t, 0);
-    let copy = disk.live.copy();
-    let named = run_files(&copy);
-    copy.put("data/0000009998.run", vec![0; 40]);
-    copy.put("data/0000009999.run", Vec::new());
-    let read_only = OpenOptions { read_only: true, ..all_aside() };
-    let reader = Database::open_on(Arc::new(copy.clone()), read_only).unwrap();
-    assert_eq!(contents(&reader, t), contents(&db, t));
-    reader.close().unwrap();
-    assert_eq!(run_files(&copy).len(), 3, "a reader changes nothing");
-    let writer = Database::open_on(Arc::new(copy.clone()), all_aside()).unwrap();
-    assert_eq!(contents(&writer, t), contents(&db, t));
-    assert_eq!(run_files(&copy), named);
+    check_orphans(&db, t, &disk, ".run");
 }
 
 #[test]
@@ -167,26 +140,7 @@ fn a_missing_or_damaged_file_is_an_error_that_names_it() {
     let db = open(&disk);
     let t = create(&db, "t", true, 2000);
     load(&db, t, 0);
-    let [name] = run_files(&disk.live).try_into().unwrap();
-    let path = format!("data/{name}");
-    let good = disk.live.get(&path).unwrap();
-    let refused = |change: &dyn Fn(&MemDisk)| {
-        let copy = disk.live.copy();
-        change(&copy);
-        let error = Database::open_on(Arc::new(copy), all_aside()).unwrap_err();
-        assert_eq!(error.sqlstate(), sqlstate::CORRUPT, "{error}");
-        assert!(error.message().contains(&path), "{error}");
-    };
-    refused(&|copy| copy.remove(&path).unwrap());
-    for at in 0..good.len() {
-        let mut bytes = good.clone();
-        bytes[at] ^= 1 << (at % 8);
-        refused(&|copy| copy.put(&path, bytes.clone()));
-    }
-    // Damage that comes later is found by the check.
-    disk.live.put(&path, good[..good.len() - 1].to_vec());
-    let [wrong] = db.verify().try_into().unwrap();
-    assert!(wrong.message().contains(&path), "{wrong}");
+    check_damage(&db, &disk, ".run");
     // A manifest that covers the record needs no file.
     db.checkpoint().unwrap();
     assert_eq!(contents(&killed(&disk).0, t), contents(&db, t));

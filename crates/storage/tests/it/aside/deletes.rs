@@ -3,32 +3,17 @@
 use std::sync::Arc;
 
 use mainstem_storage::database::Database;
-use mainstem_storage::disk::{Disk, MemDisk};
-use mainstem_storage::error::sqlstate;
+use mainstem_storage::disk::Disk;
 use mainstem_storage::ids::{RowRef, TableId};
 use mainstem_storage::settings::OpenOptions;
 use mainstem_storage::transaction::Transaction;
 
+use super::{all_aside, check_damage, check_orphans, files, killed, open};
 use crate::held_disk::HeldDisk;
 use crate::support::*;
 
-/// Nothing fits into a record.
-fn all_aside() -> OpenOptions {
-    OpenOptions { inline_delete_bytes: 0, ..options() }
-}
-
-fn open(disk: &HeldDisk) -> Database {
-    Database::open_on(Arc::new(disk.clone()), all_aside()).unwrap()
-}
-
-/// What the next process finds after a kill.
-fn killed(disk: &HeldDisk) -> (Database, MemDisk) {
-    let copy = disk.live.copy();
-    (Database::open_on(Arc::new(copy.clone()), all_aside()).unwrap(), copy)
-}
-
 fn delete_files(disk: &impl Disk) -> Vec<String> {
-    disk.list("data").unwrap().into_iter().filter(|name| name.ends_with(".del")).collect()
+    files(disk, ".del")
 }
 
 fn delete_where(txn: &mut Transaction, t: TableId, wanted: impl Fn(&Row) -> bool) -> usize {
@@ -68,7 +53,7 @@ fn a_file_lives_until_a_checkpoint_covers_its_commit() {
         let (again, files) = killed(&disk);
         assert_eq!(contents(&again, t), before);
         assert_eq!(delete_files(&files), std::slice::from_ref(&first), "a restart may come again");
-        assert_eq!(again.files_aside().unwrap().0, 1);
+        assert_eq!(again.files_aside().unwrap().0, 2, "beside that of the run that was flushed");
     }
     insert_and_commit(&db, t, 50..52);
     disk.take_done();
@@ -225,25 +210,7 @@ fn files_nobody_names_go_when_the_database_is_opened_for_writing() {
     insert_and_commit(&db, t, 0..40);
     db.checkpoint().unwrap();
     delete_and_commit(&db, t, |r| r.0 < 20);
-    let copy = disk.live.copy();
-    let named = delete_files(&copy);
-    // Of a commit that never came to its record; and one half written.
-    copy.put("data/0000009998.del", vec![0; 40]);
-    copy.put("data/0000009999.del", Vec::new());
-    let read_only = OpenOptions { read_only: true, ..all_aside() };
-    let reader = Database::open_on(Arc::new(copy.clone()), read_only).unwrap();
-    assert_eq!(contents(&reader, t), contents(&db, t));
-    assert_eq!(reader.verify().len(), 0);
-    reader.close().unwrap();
-    assert_eq!(delete_files(&copy).len(), 3, "a reader changes nothing");
-    let watched = HeldDisk::on(copy.clone());
-    let writer = Database::open_on(Arc::new(watched.clone()), all_aside()).unwrap();
-    let done = watched.take_done();
-    let place = |wanted: &str| done.iter().position(|step| step == wanted).unwrap_or_else(|| panic!("{done:?}"));
-    // A power cut must not take back the manifest that is the reason why a file is an orphan.
-    assert!(place("sync ") < place("remove data/0000009998.del"));
-    assert_eq!(contents(&writer, t), contents(&db, t));
-    assert_eq!(delete_files(&copy), named);
+    check_orphans(&db, t, &disk, ".del");
 }
 
 #[test]
@@ -258,26 +225,7 @@ fn a_missing_or_damaged_file_is_an_error_that_names_it() {
         if by_manifest {
             db.checkpoint().unwrap();
         }
-        let [name] = delete_files(&disk.live).try_into().unwrap();
-        let path = format!("data/{name}");
-        let good = disk.live.get(&path).unwrap();
-        let refused = |change: &dyn Fn(&MemDisk)| {
-            let copy = disk.live.copy();
-            change(&copy);
-            let error = Database::open_on(Arc::new(copy), all_aside()).unwrap_err();
-            assert_eq!(error.sqlstate(), sqlstate::CORRUPT, "{error}");
-            assert!(error.message().contains(&path), "{error}");
-        };
-        refused(&|copy| copy.remove(&path).unwrap());
-        for at in 0..good.len() {
-            let mut bytes = good.clone();
-            bytes[at] ^= 1 << (at % 8);
-            refused(&|copy| copy.put(&path, bytes.clone()));
-        }
-        // Damage that comes later is found by the check.
-        disk.live.put(&path, good[..good.len() - 1].to_vec());
-        let [wrong] = db.verify().try_into().unwrap();
-        assert!(wrong.message().contains(&path), "{wrong}");
+        check_damage(&db, &disk, ".del");
     }
 }
 
