@@ -9,6 +9,7 @@
 //! 5. [`mod@filter`] and [`hash`] serve key probes: a blocked Bloom filter and the mixer that feeds it.
 //! 6. [`append_buffer`] holds recent rows: one writer, many readers, a published prefix.
 //! 7. [`cast`] reinterprets plain numbers as bytes and back.
+//! 8. [`sum`] adds integers, exactly.
 //!
 //! Invariants:
 //! - Each kernel has a scalar twin, `pub` under its module's `scalar`; both give the same answer for every input. The
@@ -34,5 +35,6 @@ pub mod filter;
 pub mod hash;
 pub mod append_buffer;
 pub mod cast;
+pub mod sum;
 
 mod dispatch;

@@ -8,16 +8,16 @@ use arrow::array::{Array, ArrayRef, Datum};
 use arrow::compute::kernels::numeric;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{DFSchema, DataFusionError, ExprSchema, Result, ScalarValue};
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DataFusionError, ExprSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, ReturnFieldArgs, ScalarFunctionArgs,
     ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use datafusion::optimizer::AnalyzerRule;
+
+use super::walk::rewrite_plan;
 
 /// The rule.
 #[derive(Debug)]
@@ -37,20 +37,6 @@ impl CheckedArithmetic {
             multiply: function(Op::Multiply),
             negate: function(Op::Negate),
         }
-    }
-
-    fn rewrite_plan(&self, plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
-        let mut schema = merge_schema(&plan.inputs());
-        if let LogicalPlan::TableScan(scan) = &plan {
-            schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
-        }
-        let names = NamePreserver::new(&plan);
-        plan.map_expressions(|expr| {
-            let name = names.save(&expr);
-            let expr = expr.transform_up(|e| self.rewrite_expr(e, &schema))?;
-            Ok(if expr.transformed { expr.update_data(|e| name.restore(e)) } else { expr })
-        })?
-        .map_data(LogicalPlan::recompute_schema)
     }
 
     /// The type of `expr`. A function of ours has that of its first argument: a long sum would be walked once a level.
@@ -96,7 +82,7 @@ impl AnalyzerRule for CheckedArithmetic {
     }
 
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        plan.transform_up_with_subqueries(|plan| self.rewrite_plan(plan)).map(|t| t.data)
+        rewrite_plan(plan, &|expr, schema| self.rewrite_expr(expr, schema))
     }
 }
 

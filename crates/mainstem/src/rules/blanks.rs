@@ -27,7 +27,8 @@ use datafusion::optimizer::AnalyzerRule;
 use mainstem_storage::row::without_blanks;
 use mainstem_storage::schema::DataType;
 
-use super::spelled::{is_text, rewrite_plan};
+use super::spelled::is_text;
+use super::walk::rewrite_plan;
 
 /// The n of a CHAR(n) that `expr` is.
 fn chars_of(expr: &Expr, schema: &DFSchema) -> Option<u32> {

@@ -34,7 +34,7 @@ use datafusion::sql::sqlparser::ast::{
     ValueWithSpan, VisitMut, VisitorMut,
 };
 
-use super::spelled::rewrite_node;
+use super::walk::{rewrite_node, rewrite_nodes};
 
 /// Most characters of a VARCHAR(n).
 const VARCHAR_CHARS_MAX: u64 = 10_485_760;
@@ -143,13 +143,15 @@ impl AnalyzerRule for CoercedTypes {
     }
 
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let one = |plan: LogicalPlan| match rewrite_node(plan, &doubles)?.data {
-            LogicalPlan::Values(values) => typed_values(values).map(Transformed::yes),
-            LogicalPlan::Union(union) => typed_union(union).map(Transformed::yes),
-            LogicalPlan::Join(join) => typed_join(join).map(Transformed::yes),
-            other => Ok(Transformed::yes(other)),
-        };
-        plan.transform_up_with_subqueries(one).map(|transformed| transformed.data)
+        rewrite_nodes(plan, |plan| {
+            let plan = rewrite_node(plan, &doubles)?;
+            match plan.data {
+                LogicalPlan::Values(values) => typed_values(values).map(Transformed::yes),
+                LogicalPlan::Union(union) => typed_union(union).map(Transformed::yes),
+                LogicalPlan::Join(join) => typed_join(join).map(Transformed::yes),
+                other => Ok(Transformed::new(other, plan.transformed, plan.tnr)),
+            }
+        })
     }
 }
 

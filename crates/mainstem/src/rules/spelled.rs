@@ -18,12 +18,10 @@ use arrow::array::{ArrayRef, AsArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, DataFusionError, ExprSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Between, Case, InList, ScalarFunction};
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     Cast, ColumnarValue, Expr, ExprSchemable, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
     ScalarUDFImpl, Signature, TryCast, Volatility,
@@ -33,36 +31,11 @@ use datafusion::sql::sqlparser::ast::BinaryOperator;
 use mainstem_storage::Error;
 
 use super::functions::{TimeOp, time_operation};
+use super::walk::rewrite_plan;
 use crate::value::{TIME, UUID, from_text, has_own_text, to_text};
 
 /// cannot_coerce
 const CANNOT_CAST: &str = "42846";
-
-/// Rewrites the expressions of `plan` and of its subqueries, bottom up; columns keep their names.
-pub(super) fn rewrite_plan(
-    plan: LogicalPlan,
-    rewrite: &impl Fn(Expr, &DFSchema) -> Result<Transformed<Expr>>,
-) -> Result<LogicalPlan> {
-    plan.transform_up_with_subqueries(|plan| rewrite_node(plan, rewrite)).map(|t| t.data)
-}
-
-/// Rewrites the expressions of `plan`, not those of the plans below; its schema is computed anew.
-pub(super) fn rewrite_node(
-    plan: LogicalPlan,
-    rewrite: &impl Fn(Expr, &DFSchema) -> Result<Transformed<Expr>>,
-) -> Result<Transformed<LogicalPlan>> {
-    let mut schema = merge_schema(&plan.inputs());
-    if let LogicalPlan::TableScan(scan) = &plan {
-        schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
-    }
-    let names = NamePreserver::new(&plan);
-    plan.map_expressions(|expr| {
-        let name = names.save(&expr);
-        let expr = expr.transform_up(|e| rewrite(e, &schema))?;
-        Ok(if expr.transformed { expr.update_data(|e| name.restore(e)) } else { expr })
-    })?
-    .map_data(LogicalPlan::recompute_schema)
-}
 
 pub(super) fn is_text(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)

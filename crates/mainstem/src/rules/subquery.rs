@@ -16,6 +16,8 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
+use super::walk::rewrite_nodes;
+
 /// The rule.
 #[derive(Debug)]
 pub(crate) struct NullableSubqueries {
@@ -64,10 +66,7 @@ impl AnalyzerRule for NullableSubqueries {
     }
 
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let rewrite = |plan: LogicalPlan| {
-            plan.map_expressions(|expr| expr.transform_up(|e| self.rewrite(e)))?.map_data(LogicalPlan::recompute_schema)
-        };
-        plan.transform_up_with_subqueries(rewrite).map(|t| t.data)
+        rewrite_nodes(plan, |plan| plan.map_expressions(|expr| expr.transform_up(|e| self.rewrite(e))))
     }
 }
 

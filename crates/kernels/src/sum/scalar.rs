@@ -1,0 +1,16 @@
+//! The plain twins.
+
+macro_rules! sums {
+    ($($name:ident $t:ty;)*) => {$(
+        /// The sum of `values`.
+        #[must_use]
+        pub fn $name(values: &[$t]) -> i128 {
+            values.iter().map(|&value| i128::from(value)).sum()
+        }
+    )*};
+}
+sums! {
+    sum_i16 i16;
+    sum_i32 i32;
+    sum_i64 i64;
+}
