@@ -196,19 +196,6 @@ impl AsideFile {
         Ok(())
     }
 
-    /// All blocks, one behind the other.
-    ///
-    /// # Errors
-    /// As [`AsideFile::read`].
-    pub fn read_whole(&self) -> Result<Vec<u8>> {
-        let mut whole = Vec::new();
-        self.read_blocks(|body, _| {
-            whole.extend_from_slice(body);
-            Ok(())
-        })?;
-        Ok(whole)
-    }
-
     /// Proves that the file has the bytes that were written.
     ///
     /// # Errors

@@ -3,11 +3,12 @@
 //! Comes in: runs. Goes out: bytes, in a record whose size is bounded and in a file aside when they did not fit; and back.
 //!
 //! 1. A commit or install that lists runs asks [`write_runs_aside`] before the commit lock, and then [`encode_runs`].
-//! 2. Replay takes [`NamedRuns`] from the record, and [`NamedRuns::read`] only if it needs them: the file may be gone once the
+//! 2. Replay takes [`NamedRuns`] from the record, and [`NamedRuns::open`] only if it needs them: the file may be gone once the
 //!    manifest covers the record.
 //! 3. The manifest holds all its runs itself ([`NamedRun`]).
 //!
-//! It does not own: how long a file is needed (`commit`, `recover`).
+//! Invariant: of a file no more than a block and an entry are in memory, written or read: each segment is an entry, and opened when that
+//! has been read. It does not own: how long a file is needed (`commit`, `recover`).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -51,7 +52,8 @@ impl NamedRun {
     }
 
     fn encode_parts(&self, out: &mut Encoder) {
-        encode_parts(out, self.id, self.segments.iter().map(|(meta, range)| (meta, range)));
+        let parts = self.segments.iter().map(|(meta, range)| (meta, range));
+        encode_parts(out, self.id, parts, usize::MAX);
     }
 
     /// Takes it from a record.
@@ -66,14 +68,7 @@ impl NamedRun {
 
     fn decode_parts(input: &mut Decoder<'_>) -> Result<Self> {
         let id = RunId(input.u64()?);
-        let segments = input.list(|input| {
-            let meta = SegmentMeta::decode(input)?;
-            let range = input.u32()?..input.u32()?;
-            if range.start > range.end || range.end > meta.rows {
-                return Err(input.corrupt("a run names rows its segment does not have"));
-            }
-            Ok((meta, range))
-        })?;
+        let segments = input.list(|input| decode_part(input))?;
         Ok(Self { id, segments, indexes: Vec::new() })
     }
 
@@ -89,12 +84,6 @@ impl NamedRun {
             indexes.push(RunIndex { key: *key, entries: index.open(open)? });
         }
         Ok(Arc::new(Run::new(self.id, segments)?.with_indexes(indexes)))
-    }
-
-    /// Segments, those of the key indexes included.
-    #[must_use]
-    pub fn segments(&self) -> u64 {
-        self.segments.len() as u64 + self.indexes.iter().map(|(_, index)| index.segments()).sum::<u64>()
     }
 }
 
@@ -119,27 +108,123 @@ impl NamedRuns {
         Ok(Self { inline, file })
     }
 
-    /// The runs, and the file they stand in.
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.inline.is_empty() && self.file.is_none()
+    }
+
+    /// The file that they stand in, if they do.
+    #[must_use]
+    pub fn file(&self, disk: &Arc<dyn Disk>) -> Option<Arc<AsideFile>> {
+        self.file.map(|at| AsideFile::named(disk.clone(), AsideKind::Runs, at))
+    }
+
+    /// The runs, of the record or `file`, whose segments `open` opens.
     ///
     /// # Errors
-    /// Corrupt, Io.
-    pub fn read(self, disk: &Arc<dyn Disk>) -> Result<(Vec<NamedRun>, Option<Arc<AsideFile>>)> {
-        let Some(at) = self.file else { return Ok((self.inline, None)) };
-        let file = AsideFile::named(disk.clone(), AsideKind::Runs, at);
-        let bytes = file.read_whole()?;
-        let mut input = Decoder::new(&bytes, file.path(), 0);
-        let runs = input.list(NamedRun::decode)?;
-        input.finish()?;
-        if runs.iter().map(NamedRun::segments).sum::<u64>() != at.items {
-            return Err(file.corrupt(0, format_args!("it does not name {} segments", at.items)));
+    /// Corrupt, Io; as [`Run::new`].
+    pub fn open(
+        &self,
+        file: Option<&AsideFile>,
+        open: &mut impl FnMut(&SegmentMeta) -> Arc<Segment>,
+    ) -> Result<Vec<Arc<Run>>> {
+        let Some(file) = file else { return self.inline.iter().map(|run| run.open(open)).collect() };
+        let mut runs = OpenedRuns::default();
+        // What is not read yet: an entry may go on in the next block.
+        let mut bytes = Vec::new();
+        file.read(|block, at| {
+            bytes.extend_from_slice(block);
+            let start = at + block.len() as u64 - bytes.len() as u64;
+            let (mut segments, mut done) = (0, 0);
+            while let Some(entry) = bytes.get(done..).and_then(first_entry) {
+                let mut input = Decoder::new(entry, file.path(), start + (done + ENTRY_HEAD_BYTES) as u64);
+                segments += runs.entry(&mut input, open)?;
+                input.finish()?;
+                done += ENTRY_HEAD_BYTES + entry.len();
+            }
+            bytes.drain(..done);
+            Ok(segments)
+        })?;
+        if !bytes.is_empty() {
+            let at = file.at().bytes.saturating_sub(bytes.len() as u64);
+            return Err(file.corrupt(at, "the file ends within an entry"));
         }
-        Ok((runs, Some(file)))
+        runs.finish()
     }
 }
 
+/// Runs as the entries of a file name them, one after the other.
+#[derive(Default)]
+struct OpenedRuns {
+    done: Vec<Arc<Run>>,
+    /// The run that began last.
+    last: Option<OpenedRun>,
+}
+
+/// A run whose segments are being named.
+struct OpenedRun {
+    id: RunId,
+    segments: Vec<RunSegment>,
+    /// Its key indexes so far; segments that follow are the last one's.
+    indexes: Vec<(KeyId, RunId, Vec<RunSegment>)>,
+}
+
+impl OpenedRuns {
+    /// Takes an entry and returns how many segments it named.
+    fn entry(&mut self, input: &mut Decoder<'_>, open: &mut impl FnMut(&SegmentMeta) -> Arc<Segment>) -> Result<u64> {
+        match (input.u8()?, &mut self.last) {
+            (BEGIN_RUN, _) => {
+                let run = OpenedRun { id: RunId(input.u64()?), segments: Vec::new(), indexes: Vec::new() };
+                self.done.extend(self.last.replace(run).map(OpenedRun::finish).transpose()?);
+                Ok(0)
+            }
+            (BEGIN_INDEX, Some(run)) => {
+                run.indexes.push((KeyId(input.u32()?), RunId(input.u64()?), Vec::new()));
+                Ok(0)
+            }
+            (SEGMENT, Some(run)) => {
+                let (meta, range) = decode_part(input)?;
+                let segments = run.indexes.last_mut().map_or(&mut run.segments, |(_, _, segments)| segments);
+                segments.push(RunSegment { segment: open(&meta), range });
+                Ok(1)
+            }
+            (tag, _) => Err(input.corrupt(format_args!("{tag} stands where a run is named"))),
+        }
+    }
+
+    fn finish(mut self) -> Result<Vec<Arc<Run>>> {
+        self.done.extend(self.last.map(OpenedRun::finish).transpose()?);
+        Ok(self.done)
+    }
+}
+
+impl OpenedRun {
+    fn finish(self) -> Result<Arc<Run>> {
+        let mut indexes = Vec::with_capacity(self.indexes.len());
+        for (key, id, segments) in self.indexes {
+            indexes.push(RunIndex { key, entries: Arc::new(Run::new(id, segments)?) });
+        }
+        Ok(Arc::new(Run::new(self.id, self.segments)?.with_indexes(indexes)))
+    }
+}
+
+/// The first entry of `bytes`, as far as it is there.
+fn first_entry(bytes: &[u8]) -> Option<&[u8]> {
+    let (len, rest) = bytes.split_first_chunk::<ENTRY_HEAD_BYTES>()?;
+    rest.get(..u32::from_le_bytes(*len) as usize)
+}
+
+/// Its length, before an entry of a file.
+const ENTRY_HEAD_BYTES: usize = 4;
+/// What an entry is: a run that begins, an index of it for a key, a segment of what began last.
+const BEGIN_RUN: u8 = 1;
+const BEGIN_INDEX: u8 = 2;
+const SEGMENT: u8 = 3;
+
 /// Appends `runs` to a record: by the file they stand in, if there is one.
 pub fn encode_runs(out: &mut Encoder, runs: &[Arc<Run>], aside: Option<&Arc<AsideFile>>) {
-    encode_list(out, if aside.is_some() { &[] } else { runs });
+    encode_list(out, if aside.is_some() { &[] } else { runs }, usize::MAX);
     out.option(aside, |out, file| file.at().encode(out));
 }
 
@@ -158,43 +243,114 @@ pub fn write_runs_aside(
         return Ok(None);
     }
     let mut out = Encoder::new();
-    encode_list(&mut out, runs);
-    let bytes = out.finish();
-    if let Some(left) = room.checked_sub(bytes.len()) {
+    encode_list(&mut out, runs, *room);
+    if let Some(left) = room.checked_sub(out.len()) {
         *room = left;
         return Ok(None);
     }
-    let mut file = AsideWriter::new(disk.clone(), AsideKind::Runs, next_file())?;
-    let mut segments = runs.iter().map(|run| run.all_segments().count() as u64).sum();
-    for block in bytes.chunks(limits::ASIDE_BLOCK_BYTES) {
-        file.block(block, std::mem::take(&mut segments))?;
+    let mut entries = EntryWriter {
+        file: AsideWriter::new(disk.clone(), AsideKind::Runs, next_file())?,
+        bytes: Vec::new(),
+        segments: 0,
+    };
+    for run in runs {
+        entries.add(|out| {
+            out.u8(BEGIN_RUN);
+            out.u64(run.id().0);
+        })?;
+        entries.segments_of(run)?;
+        for index in run.indexes() {
+            entries.add(|out| {
+                out.u8(BEGIN_INDEX);
+                out.u32(index.key.0);
+                out.u64(index.entries.id().0);
+            })?;
+            entries.segments_of(&index.entries)?;
+        }
     }
-    file.finish().map(Some)
+    entries.finish().map(Some)
 }
 
-fn encode_list(out: &mut Encoder, runs: &[Arc<Run>]) {
+/// A file of runs, of which less than a block is in memory.
+struct EntryWriter {
+    file: AsideWriter,
+    /// Those that are in no block yet.
+    bytes: Vec<u8>,
+    /// Segments among the entries since the last block began.
+    segments: u64,
+}
+
+impl EntryWriter {
+    fn add(&mut self, encode: impl FnOnce(&mut Encoder)) -> Result<()> {
+        let mut entry = Encoder::new();
+        encode(&mut entry);
+        self.bytes.extend_from_slice(&(entry.len() as u32).to_le_bytes());
+        self.bytes.extend_from_slice(entry.as_slice());
+        while let Some(block) = self.bytes.get(..limits::ASIDE_BLOCK_BYTES) {
+            self.file.block(block, std::mem::take(&mut self.segments))?;
+            self.bytes.drain(..limits::ASIDE_BLOCK_BYTES);
+        }
+        Ok(())
+    }
+
+    fn segments_of(&mut self, run: &Run) -> Result<()> {
+        run.segments().iter().try_for_each(|part| {
+            self.segments += 1;
+            self.add(|out| {
+                out.u8(SEGMENT);
+                encode_part(out, part.segment.meta(), &part.range);
+            })
+        })
+    }
+
+    fn finish(mut self) -> Result<Arc<AsideFile>> {
+        if !self.bytes.is_empty() {
+            self.file.block(&self.bytes, self.segments)?;
+        }
+        self.file.finish()
+    }
+}
+
+/// Appends the list of `runs`; no more segments once it is longer than `bytes_max`, for it is then of no use.
+fn encode_list(out: &mut Encoder, runs: &[Arc<Run>], bytes_max: usize) {
+    let parts_of = |out: &mut Encoder, run: &Run| {
+        let parts = run.segments().iter().map(|part| (part.segment.meta(), &part.range));
+        encode_parts(out, run.id(), parts, bytes_max);
+    };
     out.list(runs.iter(), |out, run| {
-        encode_run_parts(out, run);
+        parts_of(out, run);
         out.list(run.indexes().iter(), |out, index| {
             out.u32(index.key.0);
-            encode_run_parts(out, &index.entries);
+            parts_of(out, &index.entries);
         });
     });
-}
-
-fn encode_run_parts(out: &mut Encoder, run: &Run) {
-    encode_parts(out, run.id(), run.segments().iter().map(|part| (part.segment.meta(), &part.range)));
 }
 
 fn encode_parts<'a>(
     out: &mut Encoder,
     id: RunId,
     parts: impl ExactSizeIterator<Item = (&'a SegmentMeta, &'a Range<u32>)>,
+    bytes_max: usize,
 ) {
     out.u64(id.0);
     out.list(parts, |out, (meta, range)| {
-        meta.encode(out);
-        out.u32(range.start);
-        out.u32(range.end);
+        if out.len() <= bytes_max {
+            encode_part(out, meta, range);
+        }
     });
+}
+
+fn encode_part(out: &mut Encoder, meta: &SegmentMeta, range: &Range<u32>) {
+    meta.encode(out);
+    out.u32(range.start);
+    out.u32(range.end);
+}
+
+fn decode_part(input: &mut Decoder<'_>) -> Result<(SegmentMeta, Range<u32>)> {
+    let meta = SegmentMeta::decode(input)?;
+    let range = input.u32()?..input.u32()?;
+    if range.start > range.end || range.end > meta.rows {
+        return Err(input.corrupt("a run names rows its segment does not have"));
+    }
+    Ok((meta, range))
 }

@@ -1,13 +1,17 @@
 use std::sync::Arc;
 
-use crate::disk::Disk;
-use crate::ids::{ColumnId, ContainerId, RunId};
-use crate::main_store::{Run, RunSegment};
+use crate::disk::{DATA_DIR, Disk, MemDisk};
+use crate::error::ErrorKind;
+use crate::ids::{ColumnId, ContainerId, FileId, KeyId, RunId};
+use crate::limits;
+use crate::main_store::{NamedRun, NamedRuns, Run, RunIndex, RunSegment, encode_runs, write_runs_aside};
 use crate::predicate::{CompareOp, Predicate, Prune};
 use crate::row::Value;
 use crate::row::key::KeyCodec;
 use crate::schema::{DataType, TableSchema};
-use crate::segment::tests::{disk, schema, segment};
+use crate::segment::tests::{disk, schema, segment, write};
+use crate::segment::{BlockCache, Segment, SegmentMeta};
+use crate::wal::codec::{Decoder, Encoder};
 
 fn part(disk: &Arc<dyn Disk>, id: u64, schema: &TableSchema, keys: &[i64]) -> RunSegment {
     RunSegment::whole(segment(disk, id, schema, &[keys.iter().map(|k| Value::Int(*k)).collect()]))
@@ -128,4 +132,75 @@ fn a_run_is_consumed_from_its_front() {
     );
     assert!(run.without_front(6).is_err());
     assert!(!RunSegment { range: 1..3, ..run.segments()[0].clone() }.is_whole());
+}
+
+/// Runs whose metadata takes several blocks of a file, one with key indexes, one of which has no segment.
+fn large_runs(disk: &Arc<dyn Disk>) -> Vec<Arc<Run>> {
+    let schema = schema(&[DataType::BigInt; 60], 0);
+    let meta = write(disk, 1, &schema, &vec![vec![Value::Int(7)]; 60]);
+    let cache = BlockCache::new(0);
+    let run = |id: u64, segments: u64| {
+        let meta = |n| SegmentMeta { id: ContainerId(id * 10_000 + n), ..meta.clone() };
+        let open = |n| RunSegment::whole(Segment::open(meta(n), disk.clone(), cache.clone()));
+        Run::new(RunId(id), (0..segments).map(open).collect()).unwrap()
+    };
+    let index = |key, id, segments| RunIndex { key: KeyId(key), entries: Arc::new(run(id, segments)) };
+    vec![
+        Arc::new(run(5, 900).with_indexes([index(0, 6, 400), index(3, 7, 0)])),
+        Arc::new(run(8, 1)),
+        Arc::new(run(9, 0)),
+    ]
+}
+
+fn names(runs: &[Arc<Run>]) -> Vec<u8> {
+    let mut out = Encoder::new();
+    out.list(runs.iter(), |out, run| NamedRun::of(run).encode(out));
+    out.finish()
+}
+
+/// What does not fit a record comes back from a file, whatever it takes; it is opened block by block.
+#[test]
+fn runs_come_back_from_their_file_block_by_block() {
+    let memory = MemDisk::new();
+    memory.create_dir(DATA_DIR).unwrap();
+    let disk: Arc<dyn Disk> = Arc::new(memory.clone());
+    let runs = large_runs(&disk);
+    let bytes = names(&runs);
+    assert!(bytes.len() > 2 * limits::ASIDE_BLOCK_BYTES, "{} bytes", bytes.len());
+    let mut room = bytes.len();
+    assert!(write_runs_aside(&disk, || FileId(2), &runs, &mut room).unwrap().is_none());
+    assert_eq!(room, 0, "it fits to the byte");
+    room = bytes.len() - 1;
+    let file = write_runs_aside(&disk, || FileId(3), &runs, &mut room).unwrap().unwrap();
+    assert_eq!((room, file.at().items), (bytes.len() - 1, 1_301));
+
+    let named = |aside| {
+        let mut out = Encoder::new();
+        encode_runs(&mut out, &runs, aside);
+        NamedRuns::decode(&mut Decoder::new(out.as_slice(), "record", 0)).unwrap()
+    };
+    let mut opened = 0;
+    let mut open = |meta: &SegmentMeta| {
+        opened += 1;
+        Segment::open(meta.clone(), disk.clone(), BlockCache::new(0))
+    };
+    for aside in [None, Some(&file)] {
+        let from = named(aside).file(&disk);
+        assert_eq!(from.as_ref().map(|file| file.at()), aside.map(|file| file.at()));
+        assert_eq!(names(&named(aside).open(from.as_deref(), &mut open).unwrap()), bytes);
+    }
+    assert_eq!(opened, 2 * 1_301);
+
+    // Of a file that is damaged at its end all but the last segments are opened first, and are of no use.
+    let mut damaged = memory.get(file.path()).unwrap();
+    *damaged.last_mut().unwrap() ^= 1;
+    memory.put(file.path(), damaged);
+    let mut opened = 0;
+    let mut open = |meta: &SegmentMeta| {
+        opened += 1;
+        Segment::open(meta.clone(), disk.clone(), BlockCache::new(0))
+    };
+    let error = named(Some(&file)).open(Some(&file), &mut open).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
+    assert!((1..1_301).contains(&opened), "{opened}");
 }

@@ -336,24 +336,26 @@ impl Replay {
 
     /// Opens runs that a record lists, those of a file aside included. A segment the table already has stays as it is, with its deletes.
     fn open_runs(&mut self, record: &LogRecord, table: TableId, runs: &NamedRuns) -> Result<Vec<Arc<Run>>> {
-        let (runs, file) = runs.clone().read(&self.disk)?;
-        file.into_iter().for_each(|file| self.note_aside(record, file));
+        if runs.is_empty() {
+            return Ok(Vec::new());
+        }
         let known: BTreeMap<ContainerId, Arc<Segment>> = match self.tables.get(&table) {
-            Some(version) if !runs.is_empty() => segments_of(version).collect(),
-            _ => BTreeMap::new(),
+            Some(version) => segments_of(version).collect(),
+            None => BTreeMap::new(),
         };
-        let mut opened = Vec::with_capacity(runs.len());
-        for run in &runs {
-            let mut open = |meta: &SegmentMeta| {
-                self.next_container = self.next_container.max(meta.id.0 + 1);
-                for file in meta.files() {
-                    self.next_file = self.next_file.max(file.0 + 1);
-                }
-                let known = known.get(&meta.id).cloned();
-                known.unwrap_or_else(|| Segment::open(meta.clone(), self.disk.clone(), self.cache.clone()))
-            };
-            opened.push(run.open(&mut open)?);
-            let ids = run.indexes.iter().map(|(_, index)| index.id).chain([run.id]);
+        let mut open = |meta: &SegmentMeta| {
+            self.next_container = self.next_container.max(meta.id.0 + 1);
+            for file in meta.files() {
+                self.next_file = self.next_file.max(file.0 + 1);
+            }
+            let known = known.get(&meta.id).cloned();
+            known.unwrap_or_else(|| Segment::open(meta.clone(), self.disk.clone(), self.cache.clone()))
+        };
+        let file = runs.file(&self.disk);
+        let opened = runs.open(file.as_deref(), &mut open)?;
+        file.into_iter().for_each(|file| self.note_aside(record, file));
+        for run in &opened {
+            let ids = run.indexes().iter().map(|index| index.entries.id()).chain([run.id()]);
             self.next_run = ids.fold(self.next_run, |next, id| next.max(id.0 + 1));
         }
         Ok(opened)
