@@ -1,12 +1,16 @@
 //! Damaged files of every kind: opening and reading everything gives the right rows or an error that names file and byte; a
 //! commit may be missing only if it was the last, above every position known fsynced.
 
+mod pages;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mainstem_sim::SimDisk;
 use mainstem_sim::model::{Driver, Found, Op, Settings, Weights, generate};
+use mainstem_storage::Error;
+use mainstem_storage::database::Database;
 use mainstem_storage::disk::Disk;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
