@@ -1,5 +1,6 @@
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
@@ -177,12 +178,46 @@ fn the_cache_borrows_what_queries_leave() {
     engine.measure_memory();
     assert_eq!(engine.cache.bytes_max(), both);
     for bytes in [1 << 20, share, share + 5, 7] {
-        engine.query_memory().note(bytes);
+        engine.query_memory().note(|| bytes);
         let bound = engine.cache.bytes_max();
         assert!(bound + bytes.min(share) <= both, "{bound} while queries take {bytes}");
         engine.measure_memory();
         assert_eq!(engine.cache.bytes_max(), both - bytes.min(share));
     }
+}
+
+/// What the cache is lent while queries take more is never what they left before: not when their noting returns.
+#[test]
+fn nothing_is_lent_that_queries_have_taken_meanwhile() {
+    let table = table(100);
+    let engine = table.db.engine();
+    let share = engine.memory.share(MemoryKind::Queries);
+    let both = share + engine.memory.share(MemoryKind::BlockCache);
+    let (taken, done) = (AtomicU64::new(0), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let lender = || {
+            while !done.load(Ordering::Relaxed) {
+                engine.lend_to_cache();
+            }
+        };
+        // What the pool of queries has reserved is told by whoever took some of it last, or some time ago.
+        let other = || {
+            while !done.load(Ordering::Relaxed) {
+                engine.query_memory().note(|| taken.load(Ordering::Relaxed));
+            }
+        };
+        scope.spawn(lender);
+        scope.spawn(other);
+        for round in 0..30_000 {
+            taken.store(round % 5 * (share / 5), Ordering::Relaxed);
+            engine.query_memory().note(|| taken.load(Ordering::Relaxed));
+            for _ in 0..round % 50 {
+                let (bound, bytes) = (engine.cache.bytes_max(), taken.load(Ordering::Relaxed));
+                assert!(bound + bytes <= both, "{bound} while queries take {bytes}");
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+    });
 }
 
 #[test]

@@ -7,10 +7,11 @@
 //!    one lock for all columns of a row.
 //! 2. What stands in such places is known to one clock for all segments. A hit marks a place, the hand passes marked places once and
 //!    empties unmarked ones. Only who puts a block in meets the clock, and has read a block for it.
-//! 3. The bound can be moved while the database runs ([`BlockCache::resize`]): memory that queries leave is lent to the cache.
+//! 3. The bound can be moved while the database runs ([`BlockCache::resize_by`]): memory that queries leave is lent to the cache.
 //!
-//! Invariants: the blocks in all places together never weigh more than the bound; a block heavier than the bound is handed out and not
-//! kept. The lock of the clock is taken before that of a segment's places, never after. A segment that goes takes its blocks along.
+//! Invariants: the blocks in all places together never weigh more than the bound: it is read, and moved, only by who has the clock, who
+//! empties places until it holds, marked or not. A block heavier than the bound is handed out and not kept; its weight stays known.
+//! The lock of the clock is taken before that of a segment's places, never after. A segment that goes takes its blocks along.
 //! One cache serves one database: it also knows its segment files, so that each has one handle, and few of them are open.
 //!
 //! It does not own: what blocks mean, when files go, which blocks are worth being opened whole ([`super::pages`]).
@@ -96,6 +97,8 @@ struct Mark {
     used: AtomicBool,
     /// Bytes of pages that were read because the block was not open.
     page_bytes: AtomicU64,
+    /// What the block weighed when it was open last, kept or not; 0 before.
+    weight: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -165,9 +168,14 @@ impl OpenBlocks {
         }
     }
 
-    /// Bytes that were read in pages of the block at `place` since it was open.
+    /// Bytes that were read in pages of the block at `place` since it was opened.
     pub fn pages_read(&self, place: Place) -> u64 {
         self.marks.get(self.slot(place)).map_or(0, |mark| mark.page_bytes.load(Ordering::Relaxed))
+    }
+
+    /// What the block at `place` weighed when it was open last: open texts may weigh several times their bytes in the file. 0 if it never was.
+    pub fn weight(&self, place: Place) -> u64 {
+        self.marks.get(self.slot(place)).map_or(0, |mark| mark.weight.load(Ordering::Relaxed))
     }
 }
 
@@ -205,6 +213,7 @@ impl Held<'_> {
 /// Open blocks of one database. See the module.
 #[derive(Debug)]
 pub struct BlockCache {
+    /// Written by who has the clock.
     bytes_max: AtomicU64,
     clock: Mutex<Clock>,
     files: Mutex<Files>,
@@ -256,12 +265,13 @@ impl BlockCache {
     #[must_use]
     pub fn stats(&self) -> CacheStats {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let clock = self.clock.lock();
         CacheStats {
             blocks_read: read(&self.blocks_read),
             block_bytes_read: read(&self.block_bytes_read),
             page_reads: read(&self.page_reads),
             page_bytes_read: read(&self.page_bytes_read),
-            bytes: self.clock.lock().bytes,
+            bytes: clock.bytes,
             bytes_max: read(&self.bytes_max),
         }
     }
@@ -274,16 +284,27 @@ impl BlockCache {
 
     /// Holds at most `bytes_max` bytes from now on: what is too much is evicted at once.
     pub fn resize(&self, bytes_max: u64) {
-        self.bytes_max.store(bytes_max, Ordering::Relaxed);
+        self.resize_by(|_| bytes_max);
+    }
+
+    /// Holds at most as many bytes from now on as `bound` says, which is given the bound of before: what is too much is evicted at once.
+    ///
+    /// `bound` is asked when nobody else can move the bound: what it looks at may change, but whoever changes that, and resizes after it,
+    /// has the last word.
+    pub fn resize_by(&self, bound: impl FnOnce(u64) -> u64) {
+        // Given back to the system after the lock is.
         let mut evicted = Vec::new();
         let mut clock = self.clock.lock();
-        while clock.bytes > bytes_max && clock.evict_one(&mut evicted) {}
+        let bytes_max = bound(self.bytes_max());
+        self.bytes_max.store(bytes_max, Ordering::Relaxed);
+        clock.shrink_to(bytes_max, &mut evicted);
         drop(clock);
     }
 
-    /// Whether `bytes` more would push nothing out.
-    pub(crate) fn has_room(&self, bytes: u64) -> bool {
-        self.clock.lock().bytes.saturating_add(bytes) <= self.bytes_max()
+    /// Bytes that may be put in without pushing anything out.
+    pub(crate) fn room(&self) -> u64 {
+        let clock = self.clock.lock();
+        self.bytes_max().saturating_sub(clock.bytes)
     }
 
     /// A block of `bytes` bytes was read whole.
@@ -304,22 +325,24 @@ impl BlockCache {
             OpenBlock::Sums(_) => home.slot_of_sums(place),
             OpenBlock::Column(_) | OpenBlock::Filter(_) => home.slot(place),
         };
-        let (bytes, bytes_max) = (block.memory(), self.bytes_max());
-        if bytes > bytes_max {
-            return;
-        }
+        let bytes = block.memory();
         // Given back to the system after the locks are.
         let mut evicted = Vec::new();
         let mut clock = self.clock.lock();
+        if let Some(mark) = home.marks.get(slot) {
+            mark.weight.store(bytes, Ordering::Relaxed);
+            mark.page_bytes.store(0, Ordering::Relaxed);
+        }
+        // Not before the clock is held: it may be made smaller until then.
+        let Some(bytes_of_others) = self.bytes_max().checked_sub(bytes) else { return };
         // Only who has the clock fills a place.
         if home.slots.read().get(slot).is_none_or(|slot| slot.block.is_some()) {
             return;
         }
-        while clock.bytes + bytes > bytes_max && clock.evict_one(&mut evicted) {}
+        clock.shrink_to(bytes_of_others, &mut evicted);
         let entry = clock.enter(Entry { home: home.clone(), slot, bytes });
         if let Some(mark) = home.marks.get(slot) {
             mark.used.store(false, Ordering::Relaxed);
-            mark.page_bytes.store(0, Ordering::Relaxed);
         }
         if let Some(slot) = home.slots.write().get_mut(slot) {
             *slot = Slot { block: Some(block), entry };
@@ -394,15 +417,21 @@ impl Clock {
         Some(entry)
     }
 
+    /// Empties places until what is in the others weighs at most `bytes_max`.
+    fn shrink_to(&mut self, bytes_max: u64, evicted: &mut Vec<OpenBlock>) {
+        while self.bytes > bytes_max && self.evict_one(evicted) {}
+    }
+
     /// Moves the hand to a place that was not used lately and empties it; false if nothing is left.
     fn evict_one(&mut self, evicted: &mut Vec<OpenBlock>) -> bool {
-        // Two rounds: the first may only take marks away.
-        for _ in 0..2 * self.entries.len() {
+        // Two rounds: the first may only take marks away. A third: readers may have put all of them back.
+        let places = self.entries.len();
+        for look in 0..3 * places {
             let at = self.hand;
-            self.hand = (self.hand + 1) % self.entries.len();
+            self.hand = (self.hand + 1) % places;
             let Some(Some(entry)) = self.entries.get(at) else { continue };
             let used = entry.home.marks.get(entry.slot).is_some_and(|mark| mark.used.swap(false, Ordering::Relaxed));
-            if used {
+            if used && look < 2 * places {
                 continue;
             }
             if let Some(Entry { home, slot, .. }) = self.leave(at) {

@@ -108,11 +108,14 @@ impl SegmentFile {
     }
 
     fn handle(self: &Arc<Self>) -> Result<Arc<dyn DiskFile>> {
-        if let Some(handle) = &*self.handle.lock() {
+        let mut open = self.handle.lock();
+        if let Some(handle) = &*open {
             return Ok(handle.clone());
         }
-        let handle = self.disk.open(&self.path)?;
-        *self.handle.lock() = Some(handle.clone());
+        // Under the lock: who comes meanwhile wants the same.
+        let handle = open.insert(self.disk.open(&self.path)?).clone();
+        // Others are closed now, whose locks may be held by who closes this one.
+        drop(open);
         if let Some(cache) = self.cache.upgrade() {
             cache.opened(self);
         }

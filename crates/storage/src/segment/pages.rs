@@ -16,7 +16,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::cache::Place;
-use super::encoding::{Damage, Source};
+use super::encoding::{ALIGN, Damage, Source};
 use super::format::{BlockRef, CHECKSUM_BYTES};
 use super::reader::Segment;
 use crate::error::{Error, Result};
@@ -67,6 +67,8 @@ impl PageSums {
 pub(crate) fn seal(body: &mut Vec<u8>) -> u32 {
     let sums: Vec<u8> = body.chunks(PAGE_BYTES).flat_map(|page| crc32c::crc32c(page).to_le_bytes()).collect();
     let checksum = crc32c::crc32c(&sums);
+    // A body that is full would double otherwise.
+    body.reserve_exact(sums.len() + SUM_BYTES + ALIGN);
     body.extend_from_slice(&sums);
     body.extend_from_slice(&checksum.to_le_bytes());
     checksum
@@ -147,16 +149,18 @@ impl Source for PagedBlock<'_> {
 
 impl Segment {
     /// Whether the block at `at` is better opened whole than read in pages: when it is small, and when its pages were asked for so often
-    /// that the block might have been read instead. What would push out others has to be asked for more often.
+    /// that the block might have been read instead. What would push out others has to be asked for more often, and what would not be
+    /// kept, as far as is known, is not opened.
     pub(super) fn is_worth_opening(&self, place: Place, at: &BlockRef) -> bool {
         if at.len <= limits::SMALL_BLOCK_BYTES {
             return true;
         }
+        let weight = self.open_blocks().weight(place).max(at.len);
         let read = self.open_blocks().pages_read(place);
-        if self.cache().has_room(at.len) {
+        if weight <= self.cache().room() {
             read >= at.len / limits::PAGES_BEFORE_OPENING_SHARE
         } else {
-            read >= at.len * limits::PAGES_BEFORE_EVICTING && at.len <= self.cache().bytes_max()
+            read >= at.len * limits::PAGES_BEFORE_EVICTING && weight <= self.cache().bytes_max()
         }
     }
 

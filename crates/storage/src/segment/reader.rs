@@ -236,7 +236,7 @@ impl Segment {
             columns.chain([Place::Filter]).filter_map(|place| Some((place, self.block_at(place)?))).zip(blocks);
         for ((place, at), bytes) in blocks {
             let body = body_bytes(at.len).filter(|body| *body <= bytes.len());
-            let (Some(body), true) = (body, self.cache.has_room(at.len)) else { return Ok(()) };
+            let (Some(body), true) = (body, at.len <= self.cache.room()) else { return Ok(()) };
             let mut bytes = Buffer::from_vec(bytes);
             if bytes.as_ptr().align_offset(ALIGN) != 0 {
                 bytes = Buffer::from(bytes.as_slice());

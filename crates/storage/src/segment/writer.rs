@@ -59,7 +59,8 @@ pub fn create_segment(
     schema: &TableSchema,
     columns: &[ArrayRef],
 ) -> Result<Arc<Segment>> {
-    let (meta, blocks) = write_aside(disk, id, file, schema, columns, limits::WRITTEN_BLOCKS_KEPT_BYTES)?;
+    let kept_bytes = limits::WRITTEN_BLOCKS_KEPT_BYTES.min(usize::try_from(cache.room()).unwrap_or(usize::MAX));
+    let (meta, blocks) = write_aside(disk, id, file, schema, columns, kept_bytes)?;
     let segment = Segment::open(meta, disk.clone(), cache.clone());
     segment.drop_when_unreferenced();
     segment.fill(blocks)?;
@@ -225,6 +226,8 @@ impl Output<'_> {
         self.at += body.len() as u64;
         self.kept_bytes = self.kept_bytes.saturating_sub(body.len());
         if self.kept_bytes > 0 {
+            // Kept for as long as the cache keeps it, which counts its bytes, not what it has room for.
+            body.shrink_to_fit();
             self.blocks.push(body);
         }
         Ok(block)

@@ -22,15 +22,7 @@ impl NotedPool {
     }
 
     fn note(&self) {
-        let mut bytes = self.pool.reserved();
-        loop {
-            self.memory.note(bytes as u64);
-            // Another thread may have noted an older sum after a newer one.
-            match self.pool.reserved() {
-                now if now == bytes => return,
-                now => bytes = now,
-            }
-        }
+        self.memory.note(|| self.pool.reserved() as u64);
     }
 }
 

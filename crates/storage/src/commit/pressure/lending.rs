@@ -2,7 +2,8 @@
 //! there.
 //!
 //! The cache is enlarged with each measurement ([`Engine::measure_memory`]), and made smaller at once when queries take what was lent.
-//! Invariant: what cache and queries may take together is never more than their two shares of `memory_limit`.
+//! Invariant: what cache and queries may take together is never more than their two shares of `memory_limit`: what queries take is noted,
+//! and the bound computed from it, one after the other, under the cache's lock.
 
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ fn bound(memory: &MemoryBudget) -> u64 {
 impl Engine {
     /// Lends the block cache what queries leave now.
     pub(in crate::commit) fn lend_to_cache(&self) {
-        self.cache.resize(bound(&self.memory));
+        self.cache.resize_by(|_| bound(&self.memory));
     }
 
     /// Where the memory of queries is counted.
@@ -37,12 +38,13 @@ pub struct QueryMemory {
 }
 
 impl QueryMemory {
-    /// Queries take `bytes` as of now. What the block cache has borrowed of it is free when this returns.
-    pub fn note(&self, bytes: u64) {
-        self.memory.note(MemoryKind::Queries, bytes);
-        let bound = bound(&self.memory);
-        if bound < self.cache.bytes_max() {
-            self.cache.resize(bound);
-        }
+    /// Queries take as many bytes as `bytes` says now: it is asked once, and nobody else's is at the same time, so that no older answer
+    /// is noted after a newer one. What the block cache has borrowed of it is free when this returns.
+    pub fn note(&self, bytes: impl FnOnce() -> u64) {
+        self.cache.resize_by(|now| {
+            self.memory.note(MemoryKind::Queries, bytes());
+            // What queries give back is lent with the next measurement: they may want it again soon.
+            bound(&self.memory).min(now)
+        });
     }
 }

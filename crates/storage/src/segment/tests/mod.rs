@@ -1,5 +1,6 @@
 //! Segments against the naive implementation: a `Vec<Value>` per column.
 
+mod cache;
 mod conformance;
 mod corruption;
 mod keys;
