@@ -1,4 +1,4 @@
-//! TIME and UUID in expressions: casts from and to text as PostgreSQL spells these types, and string literals beside UUIDs.
+//! Casts as PostgreSQL does them, and string literals beside TIME and UUID.
 //!
 //! A UUID is `FixedSizeBinary(16)` in plans, and nothing else is: the type alone says what a value is, through subqueries, joins,
 //! set operations and aggregates, and comparisons, hashes and order are those of its bytes, which are the store's. DataFusion
@@ -9,7 +9,8 @@
 //!    `+` and `-` with a TIME become functions of ours (`functions`);
 //! 2. before type coercion ([`TypedLiterals`] as a rule), so do the literals of IN lists, BETWEEN and CASE, and those beside a TIME in
 //!    NULLIF, GREATEST and LEAST;
-//! 3. after it ([`SpelledCasts`]), casts between text and the two types, coercion's own too, become functions of ours. They are
+//! 3. after it ([`SqlCasts`]), casts between text and the two types, coercion's own too, become functions of ours, and so do other
+//!    casts that Arrow does otherwise than SQL (`converted` lists them; `value::convert` does them). They are
 //!    folded as any, so that `id = '...'` reaches the store as a comparison with a UUID. Casts that PostgreSQL has not are 42846.
 
 use std::sync::Arc;
@@ -29,10 +30,11 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use mainstem_storage::Error;
+use mainstem_storage::schema::DataType as SqlType;
 
 use super::functions::{TimeOp, time_operation};
 use super::walk::rewrite_plan;
-use crate::value::{TIME, UUID, from_text, has_own_text, to_text};
+use crate::value::{UUID, convert, from_text, has_own_text};
 
 /// cannot_coerce
 const CANNOT_CAST: &str = "42846";
@@ -157,22 +159,12 @@ fn typed(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     }
 }
 
-/// Casts between text and TIME or UUID.
+/// Casts that Arrow's do otherwise than SQL, or not at all.
 #[derive(Debug)]
-pub(crate) struct SpelledCasts {
-    to_text: Arc<ScalarUDF>,
-    /// By type, and by whether what is misspelled is NULL.
-    from_text: [[Arc<ScalarUDF>; 2]; 2],
-}
+pub(crate) struct SqlCasts;
 
-impl SpelledCasts {
-    pub(crate) fn new() -> Self {
-        let function = |to, or_null| Arc::new(ScalarUDF::new_from_impl(SpelledCast::new(to, or_null)));
-        let both = |to| [function(to, false), function(to, true)];
-        Self { to_text: function(To::Text, false), from_text: [both(To::Time), both(To::Uuid)] }
-    }
-
-    fn rewrite(&self, expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+impl SqlCasts {
+    fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         let (inner, to, or_null) = match &expr {
             Expr::Cast(Cast { expr, field }) => (expr, field.data_type(), false),
             Expr::TryCast(TryCast { expr, field }) => (expr, field.data_type(), true),
@@ -182,26 +174,52 @@ impl SpelledCasts {
             return Ok(Transformed::no(expr));
         }
         let from = inner.get_type(schema)?;
-        let call = |function: &Arc<ScalarUDF>, gives: &DataType| {
-            let call = Expr::ScalarFunction(ScalarFunction::new_udf(function.clone(), vec![(**inner).clone()]));
-            if gives == to { call } else { Expr::Cast(Cast::new(Box::new(call), to.clone())) }
+        let call = |gives: SqlType| {
+            let function = ScalarUDF::new_from_impl(SqlCast::new(gives, or_null));
+            let call = Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(function), vec![(**inner).clone()]));
+            if gives.arrow() == *to { call } else { Expr::Cast(Cast::new(Box::new(call), to.clone())) }
         };
         Ok(match (&from, to) {
             (from, to) if is_text(from) && has_own_text(to) => {
-                let [time, uuid] = &self.from_text;
-                let (functions, gives) = if *to == UUID { (uuid, UUID) } else { (time, TIME) };
-                Transformed::yes(call(&functions[usize::from(or_null)], &gives))
+                Transformed::yes(call(if *to == UUID { SqlType::Uuid } else { SqlType::Time }))
             }
-            (from, to) if has_own_text(from) && is_text(to) => {
-                Transformed::yes(call(&self.to_text, &DataType::Utf8View))
-            }
+            (from, to) if has_own_text(from) && is_text(to) => Transformed::yes(call(TEXT)),
             (from, to) if *from == UUID && *to != UUID => return Err(cannot_cast(from, to)),
             (from, to) if *to == UUID && *from != UUID && !from.is_null() => return Err(cannot_cast(from, to)),
             (from, to) if is_time(from) && (to.is_numeric() || is_moment(to)) => return Err(cannot_cast(from, to)),
             (from, to) if is_time(to) && (from.is_numeric() || is_day(from)) => return Err(cannot_cast(from, to)),
+            (from, to) if !or_null => match converted(from, to) {
+                Some(gives) => Transformed::yes(call(gives)),
+                None => Transformed::no(expr),
+            },
             _ => Transformed::no(expr),
         })
     }
+}
+
+const TEXT: SqlType = SqlType::Text { max_chars: None };
+
+/// The type to convert to, of a cast that is ours: Arrow's cuts digits off where SQL rounds, makes bytes of the characters that spell
+/// them, knows other texts of dates and floats, takes a number that is too large for an infinite one. (And DataFusion takes a cast that
+/// rounds for one that can be undone: `CAST(d AS INTEGER) = 2` became `d = 2.0`.)
+fn converted(from: &DataType, to: &DataType) -> Option<SqlType> {
+    let wanted = crate::value::sql_type(to)?;
+    if is_text(to) {
+        return (from.is_binary() || from.is_floating()).then_some(TEXT);
+    }
+    let ours = match (from, to) {
+        (from, to) if is_text(from) => to.is_numeric() || is_moment(to) || to.is_binary(),
+        (DataType::Decimal128(digits, behind), DataType::Decimal128(to_digits, to_behind)) => {
+            let before = |digits: u8, behind: i8| i16::from(digits) - i16::from(behind);
+            to_behind < behind || before(*to_digits, *to_behind) < before(*digits, *behind)
+        }
+        (DataType::Decimal128(..) | DataType::Float32 | DataType::Float64, to) => {
+            to.is_integer() || (from == &DataType::Float64 && to == &DataType::Float32)
+        }
+        (DataType::Timestamp(..), DataType::Date32) => true,
+        _ => false,
+    };
+    (ours && wanted.arrow() == *to).then_some(wanted)
 }
 
 fn is_time(data_type: &DataType) -> bool {
@@ -218,7 +236,7 @@ fn is_moment(data_type: &DataType) -> bool {
 
 fn cannot_cast(from: &DataType, to: &DataType) -> DataFusionError {
     let name = |t: &DataType| match crate::value::sql_type(t) {
-        Some(mainstem_storage::schema::DataType::Decimal { .. }) => "numeric".to_owned(),
+        Some(SqlType::Decimal { .. }) => "numeric".to_owned(),
         Some(known) => known.to_string(),
         None => t.to_string(),
     };
@@ -229,62 +247,56 @@ fn ours(error: Error) -> DataFusionError {
     DataFusionError::External(Box::new(error))
 }
 
-impl AnalyzerRule for SpelledCasts {
+impl AnalyzerRule for SqlCasts {
     fn name(&self) -> &str {
-        "spelled_casts"
+        "sql_casts"
     }
 
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        rewrite_plan(plan, &|expr, schema| self.rewrite(expr, schema))
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum To {
-    Text,
-    Time,
-    Uuid,
-}
-
-impl To {
-    fn arrow(self) -> DataType {
-        match self {
-            Self::Text => DataType::Utf8View,
-            Self::Time => TIME,
-            Self::Uuid => UUID,
-        }
+        rewrite_plan(plan, &Self::rewrite)
     }
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct SpelledCast {
-    to: To,
+struct SqlCast {
+    to: SqlType,
     or_null: bool,
     signature: Signature,
 }
 
-impl SpelledCast {
-    fn new(to: To, or_null: bool) -> Self {
+impl SqlCast {
+    fn new(to: SqlType, or_null: bool) -> Self {
         Self { to, or_null, signature: Signature::any(1, Volatility::Immutable) }
     }
 
     fn convert(&self, array: &ArrayRef) -> Result<ArrayRef> {
-        if self.to == To::Text {
-            return Ok(Arc::new(to_text(array).map_err(ours)?));
+        if self.or_null {
+            let texts = cast(array, &DataType::Utf8View)?;
+            return from_text(texts.as_string_view(), &self.to.arrow(), true).map_err(ours);
         }
-        let texts = cast(array, &DataType::Utf8View)?;
-        from_text(texts.as_string_view(), &self.to.arrow(), self.or_null).map_err(ours)
+        convert(array, self.to).map_err(ours)
     }
 }
 
-impl ScalarUDFImpl for SpelledCast {
+impl ScalarUDFImpl for SqlCast {
     fn name(&self) -> &str {
         match (self.to, self.or_null) {
-            (To::Text, _) => "text_of",
-            (To::Time, false) => "time_of",
-            (To::Time, true) => "time_of_or_null",
-            (To::Uuid, false) => "uuid_of",
-            (To::Uuid, true) => "uuid_of_or_null",
+            (SqlType::Time, true) => "time_of_or_null",
+            (SqlType::Uuid, true) => "uuid_of_or_null",
+            (SqlType::Boolean, _) => "boolean_of",
+            (SqlType::SmallInt, _) => "smallint_of",
+            (SqlType::Integer, _) => "integer_of",
+            (SqlType::BigInt, _) => "bigint_of",
+            (SqlType::Real, _) => "real_of",
+            (SqlType::Double, _) => "double_of",
+            (SqlType::Decimal { .. }, _) => "decimal_of",
+            (SqlType::Date, _) => "date_of",
+            (SqlType::Time, false) => "time_of",
+            (SqlType::Timestamp, _) => "timestamp_of",
+            (SqlType::TimestampTz, _) => "timestamptz_of",
+            (SqlType::Text { .. } | SqlType::Char { .. }, _) => "text_of",
+            (SqlType::Bytea, _) => "bytea_of",
+            (SqlType::Uuid, false) => "uuid_of",
         }
     }
 

@@ -42,8 +42,9 @@ use crate::provider::{
     CATALOG, SEARCHED, StatementCatalog, StatementTables, SystemTables, undefined_schema, undefined_table,
 };
 use crate::rules::{
-    Blanks, CheckedArithmetic, CoercedTypes, Frames, NullableSubqueries, SessionCatalog, SpelledCasts, TypedLiterals,
-    balance, bounded, checked_sum, functions, name_twins, random_uuid, tell_tables_apart, type_literals,
+    Blanks, CheckedArithmetic, CoercedTypes, Divisions, Frames, NullableSubqueries, SessionCatalog, SqlCasts,
+    TypedLiterals, average, balance, bounded, checked_sum, functions, name_twins, of_bytes, of_floats, random_uuid,
+    tell_tables_apart, type_literals,
 };
 use crate::sql::{
     CastTypes, INFORMATION, RELATIONS_MAX, SYSTEM, TARGET_SCHEMA, TableName, state, stored_query, with_stored,
@@ -91,19 +92,22 @@ pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionStat
     analyzer_rules.insert(1, Arc::new(Blanks));
     analyzer_rules.insert(2, Arc::new(CoercedTypes));
     analyzer_rules.insert(3, Arc::new(Frames));
+    analyzer_rules.insert(4, Arc::new(Divisions));
     let mut state = SessionStateBuilder::new()
         .with_config(config)
         .with_runtime_env(environment)
-        .with_expr_planners(vec![Arc::new(TypedLiterals)])
+        .with_expr_planners(vec![Arc::new(TypedLiterals), Arc::new(Divisions)])
         .with_default_features()
         .with_type_planner(Arc::new(CastTypes))
         .with_catalog_list(Arc::new(StatementCatalog::default()))
         .with_analyzer_rules(analyzer_rules)
         .with_analyzer_rule(Arc::new(NullableSubqueries::new()))
-        .with_analyzer_rule(Arc::new(SpelledCasts::new()))
+        .with_analyzer_rule(Arc::new(SqlCasts))
         .with_analyzer_rule(Arc::new(CheckedArithmetic::new()))
         .build();
-    state.register_udaf(Arc::new(checked_sum())).map_err(|e| from_datafusion(&e))?;
+    for aggregate in [checked_sum(), average()] {
+        state.register_udaf(Arc::new(aggregate)).map_err(|e| from_datafusion(&e))?;
+    }
     let pool = state.runtime_env().memory_pool.clone();
     if let Some(texts) = state.scalar_functions().get("uuid").cloned() {
         state.register_udf(Arc::new(random_uuid(texts))).map_err(|e| from_datafusion(&e))?;
@@ -117,7 +121,8 @@ pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionStat
     }
     let known: Vec<_> = state.scalar_functions().values().cloned().collect();
     for function in known {
-        state.register_udf(bounded(function, &pool)).map_err(|e| from_datafusion(&e))?;
+        let function = of_bytes(of_floats(bounded(function, &pool)));
+        state.register_udf(function).map_err(|e| from_datafusion(&e))?;
     }
     Ok(interruptible(state))
 }

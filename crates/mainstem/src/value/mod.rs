@@ -2,10 +2,12 @@
 //!
 //! Comes in: values of Rust types (parameters, appended rows), or stored values with the type of their column. Goes out: the
 //! same as [`ValueRef`], from which either side takes what it needs. Nothing is converted silently: an integer that does not
-//! fit is 22003, another type is 42804. It does not own: what a parameter's type is (`plan`), or columns of values (Arrow).
+//! fit is 22003, another type is 42804. `convert` makes columns of
+//! values those of another type. It does not own: what a parameter's type is (`plan`), or the columns themselves (Arrow).
 
 mod batch;
 mod builder;
+mod convert;
 mod decimal;
 mod from;
 mod into;
@@ -27,6 +29,7 @@ pub use uuid::Uuid;
 
 pub(crate) use batch::{BatchRows, field_type, only_row, sql_type, stored_array};
 pub(crate) use builder::ColumnBuilder;
+pub(crate) use convert::convert;
 pub(crate) use spelled::{TIME, UUID, from_text, has_own_text, to_text};
 
 use mainstem_storage::row::Value;

@@ -1,16 +1,16 @@
 //! Functions that PostgreSQL has and DataFusion lacks, or has under another meaning: what a session knows of itself, `pg_typeof`,
-//! `to_char`, arithmetic with TIME, UUIDs by chance, sums of integers.
+//! `to_char`, arithmetic with TIME, UUIDs by chance.
 
+mod bytes;
 mod random;
 mod session;
-mod sum;
 mod times;
 mod to_char;
 mod types;
 
+pub(crate) use bytes::of_bytes;
 pub(crate) use random::random_uuid;
 pub(crate) use session::SessionCatalog;
-pub(crate) use sum::checked_sum;
 pub(super) use times::{TimeOp, time_operation};
 
 use datafusion::logical_expr::ScalarUDF;

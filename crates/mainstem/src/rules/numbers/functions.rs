@@ -1,0 +1,174 @@
+//! Functions of DataFusion's on floats, with PostgreSQL's errors: where it has one (ln of zero, asin of 2, exp of 1000) DataFusion's give
+//! infinity or NaN. `round` of a float rounds halves to even.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, Float64Array};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, FieldRef, Float32Type, Float64Type};
+use datafusion::common::{DataFusionError, Result, ScalarValue};
+use datafusion::logical_expr::{
+    ColumnarValue, Documentation, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+};
+use mainstem_storage::Error;
+use mainstem_storage::error::sqlstate;
+
+/// invalid_argument_for_logarithm
+const BAD_LOGARITHM: &str = "2201E";
+/// invalid_argument_for_power_function
+const BAD_POWER: &str = "2201F";
+
+/// `function` with checks, if it is one of those on floats; others are returned as they are.
+pub(crate) fn of_floats(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
+    let kind = match function.name() {
+        "ln" | "log" | "log2" | "log10" => Kind::Logarithm,
+        "power" => Kind::Power,
+        "sqrt" => Kind::Root,
+        "round" => Kind::Round,
+        "exp" | "acos" | "asin" | "acosh" | "atanh" | "cosh" | "sinh" | "tan" | "cot" | "degrees" => Kind::Other,
+        _ => return function,
+    };
+    Arc::new(ScalarUDF::new_from_impl(OfFloats { function, kind }))
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Kind {
+    Logarithm,
+    Power,
+    Root,
+    Round,
+    Other,
+}
+
+#[derive(Debug)]
+struct OfFloats {
+    function: Arc<ScalarUDF>,
+    kind: Kind,
+}
+
+impl PartialEq for OfFloats {
+    fn eq(&self, other: &Self) -> bool {
+        self.function == other.function
+    }
+}
+
+impl Eq for OfFloats {}
+
+impl Hash for OfFloats {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.function.hash(state);
+    }
+}
+
+fn refused(code: &'static str, message: &str) -> DataFusionError {
+    DataFusionError::External(Box::new(Error::invalid(code, message)))
+}
+
+/// The numbers of `value`, as doubles; None for other values.
+fn doubles(value: &ColumnarValue, rows: usize) -> Result<Option<Float64Array>> {
+    if !value.data_type().is_numeric() {
+        return Ok(None);
+    }
+    let array = cast(&value.to_array(rows)?, &DataType::Float64)?;
+    Ok(array.as_primitive_opt::<Float64Type>().cloned())
+}
+
+impl OfFloats {
+    /// Fails for results that PostgreSQL refuses.
+    fn check(&self, args: &[ColumnarValue], result: &ColumnarValue, rows: usize) -> Result<()> {
+        if !result.data_type().is_floating() {
+            return Ok(());
+        }
+        let rows = if matches!(result, ColumnarValue::Scalar(_)) { 1 } else { rows };
+        let Some(results) = doubles(result, rows)? else { return Ok(()) };
+        if results.values().iter().all(|value| value.is_finite()) {
+            return Ok(());
+        }
+        let args = args.iter().map(|arg| doubles(arg, rows)).collect::<Result<Vec<_>>>()?;
+        for row in (0..results.len()).filter(|row| results.is_valid(*row) && !results.value(*row).is_finite()) {
+            let given: Vec<f64> = args.iter().flatten().filter(|a| a.is_valid(row)).map(|a| a.value(row)).collect();
+            if given.iter().all(|value| value.is_finite()) {
+                return Err(self.error(&given, results.value(row)));
+            }
+        }
+        Ok(())
+    }
+
+    fn error(&self, given: &[f64], result: f64) -> DataFusionError {
+        match self.kind {
+            Kind::Logarithm if given.contains(&0.0) => refused(BAD_LOGARITHM, "cannot take logarithm of zero"),
+            Kind::Logarithm => refused(BAD_LOGARITHM, "cannot take logarithm of a negative number"),
+            Kind::Power if given.first() == Some(&0.0) => {
+                refused(BAD_POWER, "zero raised to a negative power is undefined")
+            }
+            Kind::Power if result.is_nan() => {
+                refused(BAD_POWER, "a negative number raised to a non-integer power yields a complex result")
+            }
+            _ if result.is_nan() => refused(sqlstate::OUT_OF_RANGE, "input is out of range"),
+            _ => refused(sqlstate::OUT_OF_RANGE, "value is too large for a floating-point number"),
+        }
+    }
+}
+
+/// Halves to even.
+fn rounded(value: &ColumnarValue) -> Result<ColumnarValue> {
+    let round = |array: &ArrayRef| -> ArrayRef {
+        match array.as_primitive_opt::<Float64Type>() {
+            Some(values) => Arc::new(values.unary::<_, Float64Type>(f64::round_ties_even)),
+            None => Arc::new(array.as_primitive::<Float32Type>().unary::<_, Float32Type>(f32::round_ties_even)),
+        }
+    };
+    Ok(match value {
+        ColumnarValue::Array(array) => ColumnarValue::Array(round(array)),
+        ColumnarValue::Scalar(one) => ColumnarValue::Scalar(ScalarValue::try_from_array(&round(&one.to_array()?), 0)?),
+    })
+}
+
+impl ScalarUDFImpl for OfFloats {
+    fn name(&self) -> &str {
+        self.function.name()
+    }
+
+    fn aliases(&self) -> &[String] {
+        self.function.aliases()
+    }
+
+    fn signature(&self) -> &Signature {
+        self.function.signature()
+    }
+
+    fn coerce_types(&self, arg_types: &[DataType]) -> Result<Vec<DataType>> {
+        self.function.inner().coerce_types(arg_types)
+    }
+
+    fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
+        self.function.inner().return_type(arg_types)
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        self.function.inner().return_field_from_args(args)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        if let (Kind::Round, [value]) = (self.kind, args.args.as_slice())
+            && matches!(value.data_type(), DataType::Float32 | DataType::Float64)
+        {
+            return rounded(value);
+        }
+        let (given, rows) = (args.args.clone(), args.number_rows);
+        if self.kind == Kind::Root
+            && let Some(values) = given.first().map(|value| doubles(value, rows)).transpose()?.flatten()
+            && values.iter().flatten().any(|value| value < 0.0)
+        {
+            return Err(refused(BAD_POWER, "cannot take square root of a negative number"));
+        }
+        let result = self.function.inner().invoke_with_args(args)?;
+        self.check(&given, &result, rows)?;
+        Ok(result)
+    }
+
+    fn documentation(&self) -> Option<&Documentation> {
+        self.function.documentation()
+    }
+}
