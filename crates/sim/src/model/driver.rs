@@ -86,6 +86,8 @@ pub struct Seen {
     pub duplicates: u64,
     /// 23505 in others.
     pub indexed_duplicates: u64,
+    /// Rows that upserts found by their keys.
+    pub upserted: u64,
     /// Keys looked up and found in the store where a key index tells of them (deltas included).
     pub indexed_rows: u64,
     /// Schema changes that were the whole of a transaction, and committed though others had written to the table.
@@ -100,6 +102,7 @@ impl Seen {
         self.commits += other.commits;
         self.duplicates += other.duplicates;
         self.indexed_duplicates += other.indexed_duplicates;
+        self.upserted += other.upserted;
         self.indexed_rows += other.indexed_rows;
         self.beside_writers += other.beside_writers;
         self.rollbacks += other.rollbacks;
@@ -223,6 +226,7 @@ impl Driver {
             Op::Insert { slot, table, rows, flaw, seed } => {
                 self.write(&db, slot, table, seed, Write::Insert(rows, flaw))?;
             }
+            Op::Upsert { slot, table, rows, seed } => self.write(&db, slot, table, seed, Write::Upsert(rows))?,
             Op::Update { slot, table, seed } => self.write(&db, slot, table, seed, Write::Update)?,
             Op::Permute { slot, table, seed } => self.write(&db, slot, table, seed, Write::Permute)?,
             Op::Delete { slot, table, seed } => self.write(&db, slot, table, seed, Write::Delete)?,

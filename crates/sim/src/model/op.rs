@@ -28,6 +28,8 @@ pub enum Op {
     Begin { slot: u8, synchronous: Synchronous, read_only: bool, applied: bool },
     /// INSERT of some rows.
     Insert { slot: u8, table: u8, rows: u16, flaw: Flaw, seed: u64 },
+    /// INSERT ... ON CONFLICT of some rows, by one of the keys: rows that have it are changed, or left alone.
+    Upsert { slot: u8, table: u8, rows: u16, seed: u64 },
     /// UPDATE of some columns, keys among them, where a condition holds.
     Update { slot: u8, table: u8, seed: u64 },
     /// UPDATE that passes the keys of the rows it meets around among them.
@@ -210,7 +212,8 @@ fn write(rng: &mut StdRng, weights: &Weights, slot: u8, table: u8) -> Op {
             Op::Insert { slot, table, rows: rng.random_range(1..14), flaw, seed }
         }
         38..44 => Op::Lock { slot, table, seed },
-        44..56 => Op::Update { slot, table, seed },
+        44..50 => Op::Upsert { slot, table, rows: rng.random_range(1..10), seed },
+        50..56 => Op::Update { slot, table, seed },
         56..62 => Op::Permute { slot, table, seed },
         62..76 => Op::Delete { slot, table, seed },
         76..92 => Op::Commit { slot },

@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use mainstem_storage::Error;
 use mainstem_storage::database::Database;
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::ids::{RowRef, TableId};
+use mainstem_storage::point::KeyedTable;
 use mainstem_storage::row::Value;
 use mainstem_storage::transaction::Transaction;
 use rand::rngs::StdRng;
@@ -29,6 +31,7 @@ const KEYS: i64 = 48;
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Write {
     Insert(u16, Flaw),
+    Upsert(u16),
     Update,
     Permute,
     Delete,
@@ -45,9 +48,12 @@ struct Made {
 }
 
 /// A statement's net effect.
+#[derive(Default)]
 struct Effect {
     deletes: BTreeSet<i64>,
     inserts: Vec<Row>,
+    /// Keys that the statement looks up before it writes, and who has them.
+    probes: Vec<(NumberedKey, Option<i64>)>,
 }
 
 impl Driver {
@@ -84,6 +90,7 @@ impl Driver {
                 state if session.read_only && state != sqlstate::NOT_NULL => sqlstate::READ_ONLY,
                 state => state,
             };
+            let found = effect.probes.iter().filter(|(_, uid)| uid.is_some()).count() as u64;
             let answer = match read_table(&session.txn, id) {
                 Ok(read) => {
                     let refs = read.check(&before, &format!("{write:?} on table {id} in slot {slot}"))?;
@@ -97,6 +104,7 @@ impl Driver {
                 let seen = &mut self.seen;
                 *if shape.has_key_index() { &mut seen.indexed_duplicates } else { &mut seen.duplicates } += 1;
             }
+            self.seen.upserted += if done { found } else { 0 };
             if done && matches!(write, Write::Lock) {
                 session.pending.lock(id, effect.deletes);
             } else if done {
@@ -129,6 +137,17 @@ fn execute(
     if let Write::Lock = write {
         return txn.lock_rows(&schema, &rows);
     }
+    for ((number, key), uid) in &effect.probes {
+        let id = schema.keys().nth(*number).map(|(id, _)| id);
+        let keyed = id.and_then(|id| KeyedTable::by(&schema, id)).ok_or_else(|| Error::internal("a key is missing"))?;
+        let mut encoded = Vec::new();
+        keyed.encode(key, &mut encoded)?;
+        let found = txn.find_key(&view, keyed.key(), &encoded)?;
+        let wanted = uid.and_then(|uid| refs.get(&uid).copied());
+        if found != wanted {
+            return Err(Error::internal(format!("key {number} {key:?} was found at {found:?}, not at {wanted:?}")));
+        }
+    }
     let mut statement = txn.statement();
     statement.delete(&schema, &rows)?;
     for rows in effect.inserts.chunks(BATCH) {
@@ -160,9 +179,10 @@ fn effect(rng: &mut StdRng, history: &mut History, made: Made, before: &BTreeMap
     let shape = made.shape;
     match write {
         Write::Insert(rows, flaw) => {
-            Effect { deletes: BTreeSet::new(), inserts: inserts(rng, history, made, before, rows, flaw) }
+            Effect { inserts: inserts(rng, history, made, before, rows, flaw), ..Effect::default() }
         }
-        Write::Delete | Write::Lock => Effect { deletes: some_of(rng, before), inserts: Vec::new() },
+        Write::Upsert(rows) => upserts(rng, history, made, before, rows),
+        Write::Delete | Write::Lock => Effect { deletes: some_of(rng, before), ..Effect::default() },
         Write::Update => {
             let deletes = some_of(rng, before);
             let columns: Vec<usize> = (1..COLUMNS + made.added).filter(|_| rng.random_ratio(1, 3)).collect();
@@ -175,7 +195,7 @@ fn effect(rng: &mut StdRng, history: &mut History, made: Made, before: &BTreeMap
                 Some(row)
             };
             let inserts = deletes.iter().filter_map(change).collect();
-            Effect { deletes, inserts }
+            Effect { deletes, inserts, ..Effect::default() }
         }
         Write::Permute => {
             let deletes = some_of(rng, before);
@@ -195,7 +215,7 @@ fn effect(rng: &mut StdRng, history: &mut History, made: Made, before: &BTreeMap
                 row
             };
             let inserts = (0..rows.len()).map(next).collect();
-            Effect { deletes, inserts }
+            Effect { deletes, inserts, ..Effect::default() }
         }
     }
 }
@@ -250,6 +270,52 @@ fn inserts(
         _ => {}
     }
     all
+}
+
+/// INSERT ... ON CONFLICT by one of the keys, of rows with different ones. Who has the key of a row gets some of its other values, or
+/// stays as it is.
+fn upserts(rng: &mut StdRng, history: &mut History, made: Made, before: &BTreeMap<i64, Row>, rows: u16) -> Effect {
+    let keys: Vec<&[usize]> = made.shape.keys().collect();
+    if keys.is_empty() {
+        return Effect { inserts: inserts(rng, history, made, before, rows, Flaw::None), ..Effect::default() };
+    }
+    let number = rng.random_range(0..keys.len());
+    let key_of = |row: &Row| made.shape.keys_of(row).find(|(of, _)| *of == number);
+    let owners: BTreeMap<NumberedKey, i64> =
+        before.iter().filter_map(|(uid, row)| Some((key_of(row)?, *uid))).collect();
+    let mut effect = Effect::default();
+    let mut met = BTreeSet::new();
+    for _ in 0..rows {
+        let mut row = random_row(rng, made.shape, made.added, history.new_uid(), KEYS);
+        // Of keys of several columns few would be met.
+        if let Some(there) = before.values().nth(rng.random_range(0..before.len().max(1))).filter(|_| rng.random()) {
+            for &at in keys[number] {
+                row[at] = there[at].clone();
+            }
+        }
+        let Some(key) = key_of(&row) else {
+            effect.inserts.push(row);
+            continue;
+        };
+        if !met.insert(key.clone()) {
+            continue;
+        }
+        let owner = owners.get(&key).copied();
+        effect.probes.push((key, owner));
+        let Some((uid, old)) = owner.and_then(|uid| Some((uid, before.get(&uid)?))) else {
+            effect.inserts.push(row);
+            continue;
+        };
+        if rng.random_ratio(1, 4) {
+            continue;
+        }
+        for at in (1..old.len()).filter(|at| keys[number].contains(at) || rng.random()) {
+            row[at] = old[at].clone();
+        }
+        effect.deletes.insert(uid);
+        effect.inserts.push(row);
+    }
+    effect
 }
 
 /// Numbers of some of the rows: one, a few neighbours in a column's order, a share, or all.

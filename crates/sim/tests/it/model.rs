@@ -72,6 +72,7 @@ fn random_operations_agree_with_the_model() {
     }
     assert!(seen.beside_writers > 0 && seen.rollbacks > 0, "{seen:?}");
     assert!(seen.duplicates > 0 && seen.indexed_duplicates > 0 && seen.indexed_rows > 0, "{seen:?}");
+    assert!(seen.upserted > 0, "{seen:?}");
 }
 
 /// Fails with a short list of operations that shows what is wrong.
