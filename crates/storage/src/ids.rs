@@ -78,13 +78,13 @@ impl CommitTs {
 
 impl ContainerId {
     /// Largest id of a stored container: ids have 40 bits inside a [`RowRef`], and those above it name a transaction's own rows.
-    pub const MAX: Self = Self((1 << 40) - 1 - (1 << 16));
+    pub const MAX: Self = Self((1 << 39) - 1);
 
-    /// The buffered rows of the running transaction's write set, which are in no store yet, after they were written aside `spills`
-    /// times: a reference from before names nothing afterwards.
+    /// The rows that a transaction has buffered in one table, which are in no store yet: its `nth` container of them. A reference to
+    /// one before names nothing afterwards.
     #[must_use]
-    pub fn own_rows(spills: u64) -> Self {
-        Self(Self::MAX.0 + 1 + spills % (1 << 16))
+    pub fn own_rows(nth: u64) -> Self {
+        Self(Self::MAX.0 + 1 + nth % (1 << 39))
     }
 
     /// Whether it is one of [`ContainerId::own_rows`].

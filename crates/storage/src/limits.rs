@@ -119,9 +119,18 @@ pub const LOAD_SORT_BYTES: usize = 256 << 20;
 /// Bytes that are worth a sort of their own, when many loads share memory: 40,000 rows of 100 bytes. With the default share of loads 64 of
 /// them collect at once.
 pub const LOAD_PIECE_BYTES_MIN: u64 = 4 << 20;
+/// A load leaves 1 / this of what it holds to those that begin: alone it sorts three quarters of the share of loads (192 MiB with the
+/// default limit), and three loads can stand still with all they may have before there is less than a piece left.
+pub const LOAD_LEAVES_SHARE: u64 = 3;
 
-/// Entries of a key index that are sorted in memory at once, 16 bytes each: 64 MiB.
+/// Bytes of an entry of a key index in memory.
+pub const KEY_INDEX_ENTRY_BYTES: u64 = 16;
+/// Entries of a key index that are sorted in memory at once: 64 MiB, a quarter of the reserve with the default limit. With a smaller limit
+/// they are fewer.
 pub const KEY_INDEX_SORT_ENTRIES: usize = 4 << 20;
+/// Sorted runs of entries that are merged at once: a load of 100 M rows has 24 with the default limit, so its entries are written
+/// twice. Each costs a merge the keys of one segment, 1 MiB.
+pub const KEY_INDEX_FAN_IN: usize = 32;
 
 /// Single delete-log entries that are folded into a bitmap at once.
 pub const DELETE_LOG_FOLD_ENTRIES: usize = 512;

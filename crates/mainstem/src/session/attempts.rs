@@ -10,7 +10,7 @@
 use mainstem_storage::database::Database;
 use mainstem_storage::ids::{CommitTs, TableId};
 use mainstem_storage::settings::Synchronous;
-use mainstem_storage::transaction::{Transaction, TransactionMode};
+use mainstem_storage::transaction::{Transaction, TransactionMode, Waiting};
 use mainstem_storage::version::Base;
 use mainstem_storage::{Error, ErrorKind, Result};
 
@@ -83,6 +83,8 @@ pub(super) fn in_own_transaction<T>(env: &mut Environment<'_>, targets: Targets<
             // Only now: what was read before the gates closed is old.
             transaction = storage.begin(mode)?;
         }
+        // Others wait for whoever holds a gate.
+        transaction.wait_as(if gates.is_empty() { env.cancel.waiting() } else { Waiting::Never });
         let read_ts = transaction.read_ts();
         let outcome = write(env, &mut transaction)
             .and_then(|value| transaction.commit_applied().map(|committed| (value, committed)));
@@ -137,7 +139,9 @@ pub(super) fn short_in_own_transaction<T>(
             if gate.is_none() {
                 gate = Some(storage.close_write_gate(table, &mut go_on)?);
             }
-            (storage.begin(mode)?, Run::BehindGate)
+            let mut transaction = storage.begin(mode)?;
+            transaction.wait_as(Waiting::Never);
+            (transaction, Run::BehindGate)
         };
         let read_ts = transaction.read_ts();
         match write(transaction, run) {

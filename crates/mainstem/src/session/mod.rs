@@ -32,7 +32,7 @@ use datafusion::sql::sqlparser::ast::{DescribeAlias, Query, Statement as Ast};
 use mainstem_storage::database::Database;
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::schema::TableSchema;
-use mainstem_storage::transaction::{Transaction, TransactionMode};
+use mainstem_storage::transaction::{Transaction, TransactionMode, Waiting};
 use mainstem_storage::version::{Base, TableView};
 use mainstem_storage::{Error, ErrorKind, Result};
 
@@ -394,8 +394,11 @@ impl Session {
             Statement::Commit => self.commit(),
             Statement::Rollback => self.rollback(),
             Statement::Savepoint(name) => {
+                let waiting = self.interrupts.watch(self.settings.statement_timeout()).waiting();
                 let (transaction, savepoints) = self.open_transaction()?;
+                transaction.wait_as(waiting);
                 savepoints.set(transaction, name);
+                transaction.wait_as(Waiting::default());
                 Ok(Outcome::done("SAVEPOINT"))
             }
             Statement::RollbackTo(name) => {
@@ -470,7 +473,10 @@ impl Session {
                 for table in targets.ids(settings.names(), transaction) {
                     transaction.pass_gate(table, || env.cancel.check())?;
                 }
-                write(&mut env, transaction)
+                transaction.wait_as(env.cancel.waiting());
+                let written = write(&mut env, transaction);
+                transaction.wait_as(Waiting::default());
+                written
             }
         }
     }

@@ -16,6 +16,7 @@ use datafusion::execution::TaskContext;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use futures::{FutureExt, StreamExt};
 use mainstem_storage::error::sqlstate;
+use mainstem_storage::transaction::Waiting;
 use mainstem_storage::version::{Activity, Work};
 use mainstem_storage::{Error, ErrorKind, Result};
 use tokio::sync::{mpsc, watch};
@@ -264,6 +265,12 @@ impl Cancel {
             Some((deadline, timeout)) if Instant::now() >= deadline => Err(timed_out(timeout)),
             _ => Ok(()),
         }
+    }
+
+    /// How a transaction waits for memory during the statement.
+    pub(super) fn waiting(&self) -> Waiting {
+        let cancel = self.clone();
+        Waiting::While(Arc::new(move || cancel.check()))
     }
 
     /// Waits until the statement is canceled or has run too long, and says which; forever if it never is.

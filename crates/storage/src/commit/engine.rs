@@ -17,6 +17,7 @@ use crate::commit::recent::RecentDeletes;
 use crate::disk::{AsideFile, Disk};
 use crate::error::{Error, Result};
 use crate::ids::{ColumnId, CommitTs, ContainerId, FileId, LogPosition, RunId, TableId};
+use crate::limits;
 use crate::load::{IdSource, LoadMemory, LoadTarget};
 use crate::main_store::Run;
 use crate::memory::{MemoryBudget, MemoryKind};
@@ -140,6 +141,8 @@ pub struct Engine {
     /// What loads share of it.
     pub(super) loads: Arc<LoadMemory>,
     ids: Arc<Ids>,
+    /// Held by the transaction that merges runs of its own (`transaction::write`).
+    pub own_merges: Mutex<()>,
     /// Numbers of IDENTITY columns, reserved and not given out.
     pub(super) numbers: NumberBlocks,
     /// Where the newest manifest lets replay start.
@@ -242,6 +245,7 @@ impl Engine {
                 view_made: CommitTs::ZERO,
                 relation_changed: CommitTs::ZERO,
             }),
+            own_merges: Mutex::default(),
             numbers: NumberBlocks::default(),
             log_start: AtomicU64::new(parts.log_start.0),
             checkpointing: Mutex::new(parts.manifest_files),
@@ -323,7 +327,13 @@ impl Engine {
     /// Where a bulk load writes.
     #[must_use]
     pub fn load_target(&self) -> LoadTarget {
-        LoadTarget { disk: self.disk.clone(), cache: self.cache.clone(), ids: self.ids.clone() }
+        let sort_entries = self.memory.share(MemoryKind::Reserve) / 4 / limits::KEY_INDEX_ENTRY_BYTES;
+        LoadTarget {
+            disk: self.disk.clone(),
+            cache: self.cache.clone(),
+            ids: self.ids.clone(),
+            sort_entries: usize::try_from(sort_entries).unwrap_or(usize::MAX),
+        }
     }
 
     /// A new file id.

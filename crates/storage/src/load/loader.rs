@@ -18,6 +18,8 @@ use super::turn::LoadTurn;
 
 /// Bytes that a sort takes for a row beside its key: its place in the order, and where its key ends.
 const ORDER_BYTES: usize = 12;
+/// Bytes that an entry of a key index takes at most: the room for entries may be half empty.
+const ENTRY_BYTES: usize = 2 * limits::KEY_INDEX_ENTRY_BYTES as usize;
 
 /// Turns rows into runs.
 #[derive(Debug)]
@@ -29,9 +31,11 @@ pub struct Loader {
     /// Rows of a full sort.
     sort_rows: usize,
     sort_bytes: usize,
+    /// Keys that are not the order.
+    indexed_keys: usize,
     buffer: Vec<RecordBatch>,
     rows: usize,
-    /// Bytes of the rows, and of what their sort will take beside them, about.
+    /// Bytes of the rows, and of what will be beside them, about: what their sort takes, their entries of key indexes.
     bytes: usize,
     /// What it may collect beside other loads.
     turn: Option<LoadTurn>,
@@ -53,6 +57,7 @@ impl Loader {
         let sort_bytes = limits::LOAD_SORT_BYTES;
         let (buffer, runs) = (Vec::new(), Vec::new());
         Self {
+            indexed_keys: schema.indexed_keys().count(),
             schema,
             target,
             reader,
@@ -83,9 +88,11 @@ impl Loader {
         self
     }
 
-    fn hold(&mut self, bytes: usize) {
+    /// Counts what it holds now.
+    fn recount(&mut self) {
+        let entries = self.current.as_ref().map_or(0, |(writer, _)| writer.entry_bytes());
         if let Some(turn) = &mut self.turn {
-            turn.set(bytes as u64);
+            turn.set(self.bytes as u64, entries as u64);
         }
     }
 
@@ -98,25 +105,31 @@ impl Loader {
         if bytes <= wanted { rows } else { (rows as u64 * wanted / bytes).max(1) as usize }
     }
 
-    /// Has room for `bytes` more: writes what is collected if there is none, then waits for its turn.
+    /// Has room for `bytes` more: writes what is collected if there is none, then waits for its turn, holding nothing.
     fn make_room(&mut self, bytes: usize) -> Result<()> {
         let Some(turn) = &mut self.turn else { return Ok(()) };
         let wanted = (self.bytes + bytes) as u64;
         if self.rows > 0 && (turn.is_wanted() && wanted > turn.rows_at_once() || !turn.grow(wanted)) {
             self.write(self.rows)?;
         }
-        match &mut self.turn {
-            Some(turn) if self.rows == 0 && turn.bytes() < bytes as u64 => turn.begin(bytes as u64),
-            _ => Ok(()),
+        let Some(turn) = self.turn.as_mut().filter(|turn| turn.bytes() < bytes as u64) else { return Ok(()) };
+        if self.rows > 0 || turn.try_begin(bytes as u64) {
+            return Ok(());
         }
+        if let Some((writer, _)) = &mut self.current {
+            writer.put_entries_aside()?;
+        }
+        turn.set(0, 0);
+        turn.begin(bytes as u64)
     }
 
-    /// Bytes of the values of `batch`, and of what their sort will take beside them: their keys, encoded, and their order.
+    /// Bytes of the values of `batch`, and of what will be beside them: their keys, encoded, and their order in the sort; then
+    /// their entries of key indexes.
     fn bytes_of(&self, batch: &RecordBatch) -> usize {
         let keys = self.reader.positions().iter().filter_map(|at| batch.columns().get(*at));
         let keys: usize = keys.map(|array| bytes_of_array(array) + batch.num_rows()).sum();
         let order = if self.reader.codec().is_some() { batch.num_rows() * ORDER_BYTES } else { 0 };
-        bytes_of(batch) + keys + order
+        bytes_of(batch) + keys + order + batch.num_rows() * self.indexed_keys * ENTRY_BYTES
     }
 
     /// Takes the rows of `batch`: columns as in the schema, checked by [`crate::row::check_batch`].
@@ -180,18 +193,25 @@ impl Loader {
         let mut last = last;
         for start in (0..rows).step_by(self.segment_rows) {
             let end = rows.min(start + self.segment_rows);
-            writer.write(&sorted.columns(start..end)?)?;
+            let columns = sorted.columns(start..end)?;
+            let kept = self.turn.as_mut().map(|turn| turn.borrow(limits::WRITTEN_BLOCKS_KEPT_BYTES as u64));
+            writer.write_keeping(&columns, kept.map_or(limits::WRITTEN_BLOCKS_KEPT_BYTES, |bytes| bytes as usize))?;
         }
         last.clear();
         last.extend_from_slice(sorted.last_key());
         self.current = Some((writer, last));
         drop(sorted);
-        self.hold(self.bytes);
+        if let Some(turn) = &mut self.turn {
+            turn.borrow(0);
+        }
+        self.recount();
         Ok(())
     }
 
     fn end_run(&mut self, writer: RunWriter) -> Result<()> {
-        self.runs.extend(writer.finish()?.map(|written| written.run));
+        let go_on = || self.turn.as_ref().map_or(Ok(()), |turn| turn.waiting().go_on());
+        let written = writer.finish_while(&go_on)?;
+        self.runs.extend(written.map(|written| written.run));
         Ok(())
     }
 

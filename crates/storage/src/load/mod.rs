@@ -9,7 +9,8 @@
 //! 4. [`Loader::finish`] looks for keys that are twice in the load: within a sort they are neighbours, between runs one pass
 //!    over the segments that overlap finds them (`duplicate` says which). For keys that are not the sort key one pass over
 //!    their key indexes finds them.
-//! 5. Loads of a database take turns in collecting: together they hold no more than their share of memory (`turn`).
+//! 5. Loads of a database take turns in collecting: together they hold no more than their share of memory, entries of key indexes
+//!    and blocks that are kept from writing included (`turn`).
 //!
 //! Without a sort key rows stay as they come, in one run. Invariants: memory is bounded by one sort and one segment; dropping
 //! a loader, or its runs before [`crate::segment::Segment::keep`], removes the files. It does not own: keys the table has
@@ -26,4 +27,4 @@ mod tests;
 pub use crate::order::{IdSource, SegmentTarget as LoadTarget};
 pub use duplicate::duplicate_key;
 pub use loader::Loader;
-pub use turn::{LoadMemory, LoadTurn};
+pub use turn::{LoadMemory, LoadTurn, Waiting};

@@ -11,7 +11,7 @@ use crate::ids::{CommitTs, ContainerId, RunId};
 use crate::limits;
 use crate::main_store::{Run, RunSegment};
 use crate::order::Part;
-use crate::schema::TableSchema;
+use crate::schema::{Column, TableSchema};
 use crate::txn::RowSets;
 use crate::version::TableVersion;
 
@@ -105,6 +105,31 @@ impl MergePlan {
     pub fn rows(&self) -> u64 {
         let runs: u64 = self.runs.iter().map(|run| run.rows()).sum();
         runs + self.deltas.iter().map(|delta| u64::from(delta.rows())).sum::<u64>()
+    }
+
+    /// Bytes that merging its runs takes at once, about: of each column in turn a block of every run, and one that is written; what is
+    /// kept of the blocks written; entries of key indexes.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let block = |run: &Arc<Run>, column: &Column| {
+            let metas = run.segments().iter().filter_map(|part| part.segment.meta().column(column.id));
+            metas.filter_map(|meta| Some(meta.block.as_ref()?.len)).max().unwrap_or(0)
+        };
+        let of_column = |column: &Column| -> (u64, u64) {
+            let blocks = self.runs.iter().map(|run| block(run, column));
+            blocks.fold((0, 0), |(sum, largest), bytes| (sum + bytes, largest.max(bytes)))
+        };
+        let (mut read, mut written) = (0, 0);
+        for (sum, largest) in self.schema.columns.iter().map(of_column) {
+            read = read.max(sum + largest);
+            written += largest;
+        }
+        let entries = match self.schema.indexed_keys().count() as u64 {
+            0 => 0,
+            keys => (self.rows() * keys).min(limits::KEY_INDEX_SORT_ENTRIES as u64) * limits::KEY_INDEX_ENTRY_BYTES,
+        };
+        let bytes = read + written.min(limits::WRITTEN_BLOCKS_KEPT_BYTES as u64) + entries;
+        usize::try_from(bytes).unwrap_or(usize::MAX)
     }
 
     /// The streams to merge: runs oldest first, then deltas oldest first.

@@ -15,7 +15,8 @@ use crate::main_store::{Run, RunIndex, RunSegment, index_key, index_schema};
 use crate::row::key::TableKey;
 use crate::schema::TableSchema;
 
-/// Sorts entries in bounded memory: full buffers become runs aside, which are merged in the end.
+/// Sorts entries in bounded memory: full buffers become runs aside, and [`limits::KEY_INDEX_FAN_IN`] of those one larger one. What is left
+/// is merged in the end.
 #[derive(Debug)]
 pub(super) struct IndexWriter {
     key: TableKey,
@@ -26,14 +27,15 @@ pub(super) struct IndexWriter {
     sort_entries: usize,
     /// (hash, bits of the row reference).
     entries: Vec<(i64, u64)>,
-    sorted: Vec<Arc<Run>>,
+    /// Runs of entries: those of a place are merged of a full place before it. Fewer than fit each.
+    sorted: Vec<Vec<Arc<Run>>>,
 }
 
 impl IndexWriter {
     /// For rows of `schema`'s table: one for each key that is not their order. Together they sort as much at once as one would.
     pub fn all(schema: &TableSchema, target: &SegmentTarget) -> Vec<Self> {
         let keys: Vec<TableKey> = schema.indexed_keys().filter_map(|id| TableKey::of(schema, id)).collect();
-        let sort_entries = sort_entries().div_ceil(keys.len().max(1));
+        let sort_entries = sort_entries(target).div_ceil(keys.len().max(1));
         keys.into_iter().map(|key| Self::new(schema, key, target.clone(), sort_entries)).collect()
     }
 
@@ -74,6 +76,20 @@ impl IndexWriter {
         if self.entries.len() >= self.sort_entries { self.sort() } else { Ok(()) }
     }
 
+    /// Bytes of the entries at hand, and of the room for more.
+    pub fn entry_bytes(&self) -> usize {
+        self.entries.capacity() * size_of::<(i64, u64)>()
+    }
+
+    /// Writes the entries at hand aside; none are left in memory.
+    pub fn put_aside(&mut self) -> Result<()> {
+        if !self.entries.is_empty() {
+            self.sort()?;
+        }
+        self.entries = Vec::new();
+        Ok(())
+    }
+
     /// Sorts the entries at hand and writes them aside.
     fn sort(&mut self) -> Result<()> {
         self.entries.sort_unstable();
@@ -84,16 +100,35 @@ impl IndexWriter {
             writer.write(&[Arc::new(hashes), Arc::new(rows)])?;
         }
         self.entries.clear();
-        self.sorted.extend(writer.finish()?.map(|written| written.run));
+        let mut run = writer.finish()?.map(|written| written.run);
+        let mut place = 0;
+        while let Some(whole) = run.take() {
+            if self.sorted.len() == place {
+                self.sorted.push(Vec::new());
+            }
+            let Some(runs) = self.sorted.get_mut(place) else { break };
+            runs.push(whole);
+            if runs.len() >= limits::KEY_INDEX_FAN_IN {
+                let full = std::mem::take(runs);
+                run = self.merge(&full, &|| Ok(()))?;
+                place += 1;
+            }
+        }
         Ok(())
     }
 
     /// The index, durable. Its files go with it unless somebody keeps them. `go_on` is asked before each segment.
     pub fn finish(mut self, go_on: &dyn Fn() -> Result<()>) -> Result<RunIndex> {
-        if !self.entries.is_empty() {
-            self.sort()?;
+        self.put_aside()?;
+        let mut runs = Vec::new();
+        for place in std::mem::take(&mut self.sorted) {
+            // Few in all, the smallest first.
+            if runs.len() + place.len() > limits::KEY_INDEX_FAN_IN {
+                runs = self.merge(&runs, go_on)?.into_iter().collect();
+            }
+            runs.extend(place);
         }
-        let entries = if self.sorted.len() < 2 { self.sorted.pop() } else { self.merge(go_on)? };
+        let entries = if runs.len() < 2 { runs.pop() } else { self.merge(&runs, go_on)? };
         let entries = match entries {
             Some(entries) => entries,
             // No row has the key.
@@ -102,9 +137,9 @@ impl IndexWriter {
         Ok(RunIndex { key: self.key.id(), entries })
     }
 
-    /// One run of all that were sorted.
-    fn merge(&self, go_on: &dyn Fn() -> Result<()>) -> Result<Option<Arc<Run>>> {
-        let mut cursor = entries_in_order(&self.sorted)?;
+    /// One run of all of `runs`.
+    fn merge(&self, runs: &[Arc<Run>], go_on: &dyn Fn() -> Result<()>) -> Result<Option<Arc<Run>>> {
+        let mut cursor = entries_in_order(runs)?;
         let mut writer = RunWriter::new(index_schema().clone(), self.target.clone());
         let mut picks = Vec::with_capacity(self.segment_rows);
         loop {
@@ -124,12 +159,12 @@ impl IndexWriter {
     }
 }
 
-fn sort_entries() -> usize {
+fn sort_entries(target: &SegmentTarget) -> usize {
     #[cfg(test)]
     if let Some(entries) = testing::SORT_ENTRIES.get() {
         return entries;
     }
-    limits::KEY_INDEX_SORT_ENTRIES
+    target.sort_entries.clamp(1, limits::KEY_INDEX_SORT_ENTRIES)
 }
 
 /// A cursor over the entries of key indexes, a stream each.

@@ -9,6 +9,7 @@ use super::index_writer::IndexWriter;
 use crate::disk::{DATA_DIR, Disk};
 use crate::error::Result;
 use crate::ids::{ContainerId, FileId, RunId};
+use crate::limits;
 use crate::main_store::{Run, RunSegment};
 use crate::schema::TableSchema;
 use crate::segment::{BlockCache, Segment, create_segment, rows_that_fit};
@@ -32,6 +33,8 @@ pub struct SegmentTarget {
     pub cache: Arc<BlockCache>,
     /// Ids.
     pub ids: Arc<dyn IdSource>,
+    /// Entries of key indexes that a run's writer sorts in memory at once.
+    pub sort_entries: usize,
 }
 
 /// Writes one run. Until somebody calls [`Segment::keep`] on them, the files of its segments go with the last reference.
@@ -68,14 +71,23 @@ impl RunWriter {
     /// # Errors
     /// Io or Full; Internal when arrays and schema disagree.
     pub fn write(&mut self, columns: &[ArrayRef]) -> Result<Vec<(ContainerId, u32)>> {
+        self.write_keeping(columns, limits::WRITTEN_BLOCKS_KEPT_BYTES)
+    }
+
+    /// As [`RunWriter::write`]; of the blocks of each segment at most `kept_bytes` are kept in memory until it is opened.
+    ///
+    /// # Errors
+    /// As [`RunWriter::write`].
+    pub fn write_keeping(&mut self, columns: &[ArrayRef], kept_bytes: usize) -> Result<Vec<(ContainerId, u32)>> {
         let mut rest = columns.to_vec();
         let mut made = Vec::with_capacity(1);
         while rest.first().is_some_and(|column| !column.is_empty()) {
             let fit = rows_that_fit(&rest);
             let head: Vec<ArrayRef> = rest.iter().map(|column| column.slice(0, fit)).collect();
             rest = rest.iter().map(|column| column.slice(fit, column.len() - fit)).collect();
-            let SegmentTarget { disk, cache, ids } = &self.target;
-            let segment = create_segment(disk, cache, ids.next_container(), ids.next_file(), &self.schema, &head)?;
+            let SegmentTarget { disk, cache, ids, .. } = &self.target;
+            let (id, file) = (ids.next_container(), ids.next_file());
+            let segment = create_segment(disk, cache, id, file, &self.schema, &head, kept_bytes)?;
             for index in &mut self.indexes {
                 index.add(segment.id(), &head)?;
             }
@@ -84,6 +96,20 @@ impl RunWriter {
             self.segments.push(RunSegment::whole(segment));
         }
         Ok(made)
+    }
+
+    /// Bytes of the entries of key indexes that are in memory.
+    #[must_use]
+    pub fn entry_bytes(&self) -> usize {
+        self.indexes.iter().map(IndexWriter::entry_bytes).sum()
+    }
+
+    /// Writes those entries aside.
+    ///
+    /// # Errors
+    /// Io or Full.
+    pub fn put_entries_aside(&mut self) -> Result<()> {
+        self.indexes.iter_mut().try_for_each(IndexWriter::put_aside)
     }
 
     /// Makes `part`, which stands already, the next part of the run.

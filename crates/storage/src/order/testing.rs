@@ -48,7 +48,7 @@ impl IdSource for Ids {
 pub(crate) fn target() -> SegmentTarget {
     let disk: Arc<dyn Disk> = Arc::new(MemDisk::new());
     disk.create_dir(DATA_DIR).unwrap();
-    SegmentTarget { disk, cache: BlockCache::new(64 << 20), ids: Arc::new(Ids::default()) }
+    SegmentTarget { disk, cache: BlockCache::new(64 << 20), ids: Arc::new(Ids::default()), sort_entries: usize::MAX }
 }
 
 /// Files that stand in the folder of segments.

@@ -46,8 +46,8 @@ pub fn write_segment(
     write_aside(disk, id, file, schema, columns, 0).map(|(meta, _)| meta)
 }
 
-/// As [`write_segment`], and opens the segment. Its blocks stay open as far as the cache has room for them: what is merged is mostly
-/// what is in use, and need not be read again.
+/// As [`write_segment`], and opens the segment. At most `kept_bytes` of its blocks stay open, as far as the cache has room for them:
+/// what is merged is mostly what is in use, and need not be read again.
 ///
 /// # Errors
 /// As [`write_segment`].
@@ -58,8 +58,9 @@ pub fn create_segment(
     file: FileId,
     schema: &TableSchema,
     columns: &[ArrayRef],
+    kept_bytes: usize,
 ) -> Result<Arc<Segment>> {
-    let kept_bytes = limits::WRITTEN_BLOCKS_KEPT_BYTES.min(usize::try_from(cache.room()).unwrap_or(usize::MAX));
+    let kept_bytes = kept_bytes.min(usize::try_from(cache.room()).unwrap_or(usize::MAX));
     let (meta, blocks) = write_aside(disk, id, file, schema, columns, kept_bytes)?;
     let segment = Segment::open(meta, disk.clone(), cache.clone());
     segment.drop_when_unreferenced();

@@ -64,7 +64,10 @@ impl Transaction {
         let before = self.catalog.table(table).ok_or_else(no_table)?.clone();
         let after = Arc::new(before.with_changes(changes)?);
         let looked_at_rows = changes.iter().any(TableChange::looks_at_rows);
-        let own = self.writes.tables.get(&table).map(|own| self.under_next_version(own, &after)).transpose()?;
+        let own = match self.writes.tables.get(&table).cloned() {
+            Some(own) => Some(self.under_next_version(&own, &after)?),
+            None => None,
+        };
         let change = DdlChange::Alter { before, after: after.clone(), looked_at_rows };
         self.change_catalog(change, |catalog| catalog.with_version(after.clone()))?;
         self.keys.remove(&table);
@@ -98,7 +101,7 @@ impl Transaction {
         // Any commit to the table is now a conflict.
         self.writes.locked.remove(&table);
         if let Some(own) = self.writes.tables.get_mut(&table) {
-            *own = Arc::new(own.emptied(&schema, &self.engine.memory));
+            *own = Arc::new(own.emptied(&schema, &self.engine.memory, self.own_containers.next_id()));
         }
         Ok(())
     }
@@ -164,15 +167,15 @@ impl Transaction {
     }
 
     /// `own` under `after`. Rows for which there is no room twice go aside under the version they have.
-    fn under_next_version(&self, own: &TableWrites, after: &Arc<TableSchema>) -> Result<TableWrites> {
+    fn under_next_version(&mut self, own: &TableWrites, after: &Arc<TableSchema>) -> Result<TableWrites> {
         let memory = &self.engine.memory;
         let needed = memory.used(MemoryKind::WriteSets) + own.rows().bytes() as u64;
         if needed <= memory.share(MemoryKind::WriteSets) {
-            return own.altered(after, memory);
+            return own.altered(after, memory, self.own_containers.next_id());
         }
         let mut own = own.clone();
         let aside = self.engine.write_aside(&own)?;
-        own.spilled(aside);
-        own.altered(after, memory)
+        own.spilled(aside, self.own_containers.next_id());
+        own.altered(after, memory, self.own_containers.next_id())
     }
 }

@@ -38,9 +38,10 @@ use crate::ids::{CommitTs, TableId};
 use crate::row::key::{RowKeys, TableKey};
 use crate::schema::TableSchema;
 use crate::settings::Synchronous;
-use crate::txn::{OwnKeys, Standing, WriteSet};
+use crate::txn::{OwnContainers, OwnKeys, Standing, WriteSet};
 use crate::version::{Base, Snapshot, TableVersion, TableView};
 
+pub use crate::load::Waiting;
 use identity::{DrawnNumbers, OwnNumbers};
 use key_check::KeyCheck;
 pub use savepoint::Savepoint;
@@ -79,12 +80,15 @@ pub struct Transaction {
     /// Keys of the buffered rows, per table that has keys and per key.
     keys: BTreeMap<TableId, Box<[OwnKeys]>>,
     savepoints: Savepoints,
+    own_containers: OwnContainers,
     /// Whether it may have seen rows.
     looked: AtomicBool,
     /// Numbers taken of IDENTITY columns that nobody else draws from: of tables that it has made, or whose numbers it has begun anew.
     numbers: OnceLock<Box<OwnNumbers>>,
     /// Tables of whose columns it has drawn numbers that all share.
     drawn: OnceLock<Box<DrawnNumbers>>,
+    /// How its statements wait for memory.
+    waiting: Waiting,
 }
 
 impl Transaction {
@@ -100,9 +104,11 @@ impl Transaction {
             writes: WriteSet::default(),
             keys: BTreeMap::new(),
             savepoints: Savepoints::default(),
+            own_containers: OwnContainers::default(),
             looked: AtomicBool::new(false),
             numbers: OnceLock::new(),
             drawn: OnceLock::new(),
+            waiting: Waiting::default(),
         })
     }
 
@@ -169,7 +175,13 @@ impl Transaction {
     #[must_use]
     pub fn statement(&self) -> StatementWrites {
         let snapshot = (!self.mode.read_only).then(|| self.snapshot.clone());
-        StatementWrites::new(self.engine.clone(), snapshot)
+        StatementWrites::new(self.engine.clone(), snapshot, self.waiting.clone())
+    }
+
+    /// How the statements that begin from now on wait for memory, and whether they go on with what takes long: asks the caller, or never
+    /// waits, for whoever holds a write gate.
+    pub fn wait_as(&mut self, waiting: Waiting) {
+        self.waiting = waiting;
     }
 
     /// Ends a statement: checks keys on its net effect, then takes its writes over. After an error nothing of it is left. When

@@ -44,6 +44,10 @@ impl Transaction {
     /// Undoes everything since `mark`, and forgets the savepoints made since; `mark` stands. Costs as much as what is undone, as
     /// far as that is in memory.
     ///
+    /// References to this transaction's own rows, and only those, are then void: rows written later may have the offsets of those that are
+    /// undone. Ids of own containers made since do not come back, so references to those are refused. In SQL no reference outlives
+    /// its statement, and views that open cursors read stay as they are.
+    ///
     /// # Errors
     /// Internal when `mark` was forgotten.
     pub fn rollback_to(&mut self, mark: &Savepoint) -> Result<()> {

@@ -8,7 +8,7 @@ use crate::commit::Engine;
 use crate::error::{Error, ErrorKind, Result, sqlstate};
 use crate::ids::RowRef;
 use crate::limits;
-use crate::load::Loader;
+use crate::load::{Loader, Waiting};
 use crate::main_store::Run;
 use crate::memory::{Charge, MemoryKind};
 use crate::point::KeyedTable;
@@ -24,6 +24,8 @@ pub struct StatementWrites {
     engine: Arc<Engine>,
     /// To look for rows that somebody else changed; `None` in a read-only transaction, for which nothing is forwarded.
     snapshot: Option<Arc<Snapshot>>,
+    /// How a load of it waits for others.
+    waiting: Waiting,
     table: Option<Arc<TableSchema>>,
     rows: Option<RowBuffer>,
     loader: Option<Loader>,
@@ -79,10 +81,11 @@ impl TableDeletes {
 }
 
 impl StatementWrites {
-    pub(super) fn new(engine: Arc<Engine>, snapshot: Option<Arc<Snapshot>>) -> Self {
+    pub(super) fn new(engine: Arc<Engine>, snapshot: Option<Arc<Snapshot>>, waiting: Waiting) -> Self {
         Self {
             engine,
             snapshot,
+            waiting,
             table: None,
             rows: None,
             loader: None,
@@ -136,7 +139,7 @@ impl StatementWrites {
             self.count();
             return Ok(());
         }
-        let mut loader = self.engine.loader(table);
+        let mut loader = self.engine.loader(table, waits_while_open(&self.engine, &self.waiting));
         if !rows.is_empty() {
             let arrays = rows.to_arrays(&table.column_ids(), 0..rows.len())?;
             loader.push(&RecordBatch::try_new(table.arrow(), arrays)?)?;
@@ -230,6 +233,15 @@ impl StatementWrites {
             }
         }
     }
+}
+
+/// As `waiting`, and no longer than the database is open.
+fn waits_while_open(engine: &Arc<Engine>, waiting: &Waiting) -> Waiting {
+    if matches!(waiting, Waiting::Never) {
+        return Waiting::Never;
+    }
+    let (engine, waiting) = (engine.clone(), waiting.clone());
+    Waiting::While(Arc::new(move || engine.check_open().and_then(|()| waiting.go_on())))
 }
 
 /// Write sets take all the memory they may.

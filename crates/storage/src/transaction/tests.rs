@@ -10,6 +10,8 @@ use crate::limits;
 use crate::memory::MemoryKind;
 use crate::settings::OpenOptions;
 
+mod pressure;
+
 fn ids(t: &Table, txn: &Transaction) -> Vec<i64> {
     let mut ids: Vec<i64> = rows_of(&txn.view(t.id).unwrap()).into_iter().map(|row| row.1).collect();
     ids.sort_unstable();
@@ -278,7 +280,7 @@ fn a_read_only_transaction_refuses_every_write() {
 #[test]
 fn what_a_running_statement_holds_is_counted() {
     let t =
-        testing::on(Database::in_memory(OpenOptions { memory_limit: 64 << 20, ..testing::options() }).unwrap(), 1_000);
+        testing::on(Database::in_memory(OpenOptions { memory_limit: 128 << 20, ..testing::options() }).unwrap(), 1_000);
     t.insert(0..20_000);
     let used = || write_set_bytes(&t).0;
     let mut txn = t.begin();

@@ -7,18 +7,26 @@
 //! When there are more than [`limits::OWN_RUNS_MAX`] runs of a table, as the policy of `merge` says some of them are merged here and
 //! now, in the transaction's own thread, so that a look-up asks few: a row is rewritten about once each time that the rows written
 //! aside grow eightfold. Savepoints and views of before keep the runs that they know.
+//!
+//! Such a merge is part of its statement, and of no lane: the background neither waits for it nor has its inputs, and yields to it as to
+//! any work of users (contract 8). One at a time in the database does so, whose memory is a part of the reserve; a transaction that meets
+//! another goes on with its runs as they are, for nobody waits for a merge, and tries again with its next statement. It asks between batches
+//! whether its statement is to go on. Canceled, it leaves the runs as they were, and the statement, whose rows are in the write set by
+//! then, has ended. Whoever holds a write gate does not merge at all: others wait for it, and it commits next.
 
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::ids::{ContainerId, TableId};
 use crate::limits;
+use crate::load::Waiting;
 use crate::main_store::Run;
 use crate::memory::MemoryKind;
-use crate::merge::{Lane, MergeJob, MergePlan, RunDescription, TableDescription, choose};
+use crate::merge::{Lane, MergeControl, MergeJob, MergePlan, RunDescription, TableDescription, choose};
 use crate::transaction::Transaction;
 use crate::transaction::statement::{Finished, no_room};
 use crate::txn::TableWrites;
+use crate::version::Work;
 
 impl Transaction {
     /// Refuses references to own rows that are no more.
@@ -58,10 +66,9 @@ impl Transaction {
     pub(super) fn take_over(&mut self, writes: Finished) {
         let Finished { schema, rows, keys: new, runs, deleted, charge: _counted } = writes;
         self.enter_keys(&schema);
-        let memory = &self.engine.memory;
-        let own =
-            self.writes.tables.entry(schema.id).or_insert_with(|| Arc::new(TableWrites::new(schema.clone(), memory)));
-        let own = Arc::make_mut(own);
+        let (memory, ids) = (&self.engine.memory, &mut self.own_containers);
+        let make = || Arc::new(TableWrites::new(schema.clone(), memory, ids.next_id()));
+        let own = Arc::make_mut(self.writes.tables.entry(schema.id).or_insert_with(make));
         let first = own.rows().len() as u32;
         let keys = self.keys.get_mut(&schema.id);
         for (keys, new) in keys.into_iter().flatten().zip(&new) {
@@ -83,12 +90,12 @@ impl Transaction {
         let Finished { schema, rows, keys: _, runs, deleted, charge: _counted } = writes;
         let mut own = match self.writes.tables.get(&schema.id) {
             Some(own) => TableWrites::clone(own),
-            None => TableWrites::new(schema.clone(), &self.engine.memory),
+            None => TableWrites::new(schema.clone(), &self.engine.memory, self.own_containers.next_id()),
         };
         own.delete(deleted.by_container);
         own.insert(rows, runs);
         let aside = self.engine.write_aside(&own)?;
-        own.spilled(aside);
+        own.spilled(aside, self.own_containers.next_id());
         self.writes.tables.insert(schema.id, Arc::new(own));
         self.keys.remove(&schema.id);
         Ok(())
@@ -112,7 +119,7 @@ impl Transaction {
             match self.engine.write_aside(own) {
                 Ok(aside) => {
                     let mut own = TableWrites::clone(own);
-                    own.spilled(aside);
+                    own.spilled(aside, self.own_containers.next_id());
                     self.writes.tables.insert(table, Arc::new(own));
                     self.keys.remove(&table);
                     self.merge_own_runs(table);
@@ -127,12 +134,21 @@ impl Transaction {
         self.writes.tables.get(&table).is_some_and(|own| own.runs().len() > limits::OWN_RUNS_MAX)
     }
 
-    /// Merges runs of `table` until there are few. Where that fails the rest stay as they are: the next spill tries again.
+    /// Merges runs of `table` until there are few. Where that fails or is canceled, or another transaction merges, the rest stay as they
+    /// are: the next statement tries again.
     pub(super) fn merge_own_runs(&mut self, table: TableId) {
+        if !self.has_many_runs(table) || matches!(self.waiting, Waiting::Never) {
+            return;
+        }
+        let engine = self.engine.clone();
+        let Some(_only) = engine.own_merges.try_lock() else { return };
+        let _at_work = engine.timeline.activity().begin(Work::Thread);
         while self.has_many_runs(table) {
-            match self.merge_some(table) {
+            let control = Arc::new(MergeControl::default());
+            match self.merge_some(table, &control) {
                 Ok(true) => {}
                 Ok(false) => break,
+                Err(_) if control.is_cancelled() => break,
                 Err(e) => {
                     tracing::warn!("runs of an open transaction could not be merged: {e}");
                     break;
@@ -141,7 +157,7 @@ impl Transaction {
         }
     }
 
-    fn merge_some(&mut self, table: TableId) -> Result<bool> {
+    fn merge_some(&mut self, table: TableId, control: &Arc<MergeControl>) -> Result<bool> {
         let Some(own) = self.writes.tables.get(&table) else { return Ok(false) };
         let describe = |run: &Arc<Run>| {
             let dead: u64 = run.segments().iter().map(|part| own.deletes().count_of(part.segment.id())).sum();
@@ -165,7 +181,13 @@ impl Transaction {
         let runs: Vec<_> = chosen.cloned().collect();
         let of_runs = |id: ContainerId| runs.iter().any(|run| run.segment(id).is_some());
         let plan = MergePlan::of_own(own.schema().clone(), runs.clone(), own.deletes().collect(of_runs));
-        let outcome = MergeJob::new(plan, self.engine.load_target(), Arc::default())?.run()?;
+        let _counted = self.engine.memory.charge(MemoryKind::Reserve, plan.memory_bytes());
+        let ask = || {
+            if self.engine.check_open().and_then(|()| self.waiting.go_on()).is_err() {
+                control.cancel();
+            }
+        };
+        let outcome = MergeJob::new(plan, self.engine.load_target(), control.clone())?.run_at(&ask)?;
         let mut own = TableWrites::clone(own);
         own.merged(&choice.runs, outcome.output);
         self.writes.tables.insert(table, Arc::new(own));

@@ -31,6 +31,6 @@ mod tests;
 pub use ddl::{DdlChange, Standing};
 pub use locked_rows::LockedRows;
 pub use own_keys::OwnKeys;
-pub use own_rows::{OwnChunk, OwnRows};
+pub use own_rows::{OwnChunk, OwnContainers, OwnRows};
 pub use row_layers::{RowLayers, RowSets};
 pub use write_set::{TableWrites, WriteSet};

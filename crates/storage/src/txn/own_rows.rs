@@ -11,6 +11,20 @@ use crate::limits;
 use crate::memory::{Charge, MemoryBudget, MemoryKind};
 use crate::row::{RowBuffer, RowLayout, RowView};
 
+/// Where a transaction's own containers get their ids from. It stays as it is when the transaction goes back to a savepoint: an id that
+/// was given out since is not given out again.
+#[derive(Debug, Default)]
+pub struct OwnContainers(u64);
+
+impl OwnContainers {
+    /// The next one.
+    #[must_use]
+    pub fn next_id(&mut self) -> ContainerId {
+        self.0 += 1;
+        ContainerId::own_rows(self.0 - 1)
+    }
+}
+
 /// Some of the rows, one behind the other.
 #[derive(Debug)]
 pub struct OwnChunk {

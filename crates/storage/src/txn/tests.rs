@@ -56,7 +56,7 @@ proptest! {
     #[test]
     fn every_state_stays_as_it_was(steps in prop::collection::vec((0_usize..400, 0_usize..20, any::<bool>()), 1..60)) {
         let (schema, budget) = (schema(), MemoryBudget::new(u64::MAX));
-        let mut writes = TableWrites::new(schema.clone(), &budget);
+        let mut writes = TableWrites::new(schema.clone(), &budget, ContainerId::own_rows(0));
         let mut model: Vec<(i64, bool)> = Vec::new();
         let mut held: Vec<Held> = Vec::new();
         for (count, stride, hold) in steps {
@@ -99,7 +99,7 @@ fn a_statement_costs_its_own_size_whoever_looks_on() {
     const STATEMENTS: i64 = 20_000;
     let (schema, budget) = (schema(), MemoryBudget::new(u64::MAX));
     for hold_every in [1, 2, 7] {
-        let mut writes = TableWrites::new(schema.clone(), &budget);
+        let mut writes = TableWrites::new(schema.clone(), &budget, ContainerId::own_rows(0));
         let mut views = Vec::new();
         for id in 0..STATEMENTS {
             if id % hold_every == 0 {
@@ -126,7 +126,7 @@ fn a_statement_costs_its_own_size_whoever_looks_on() {
 #[test]
 fn keys_are_found_by_value_and_removed_by_row() {
     let (schema, budget) = (schema(), MemoryBudget::new(u64::MAX));
-    let mut writes = TableWrites::new(schema.clone(), &budget);
+    let mut writes = TableWrites::new(schema.clone(), &budget, ContainerId::own_rows(0));
     let table_key = TableKey::of(&schema, KeyId::PRIMARY).unwrap();
     let mut keys = OwnKeys::new(table_key.clone(), &budget);
     writes.insert(rows(&schema, (0..1_000).chain([5])), Vec::new());

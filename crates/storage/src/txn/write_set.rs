@@ -23,47 +23,42 @@ pub struct TableWrites {
     rows: OwnRows,
     runs: Arc<Vec<Arc<Run>>>,
     deletes: RowLayers,
-    /// How often the rows became another container: they were written aside, or anew.
-    spills: u64,
     /// Segments of runs that were merged.
     moved: Arc<BTreeSet<ContainerId>>,
 }
 
 impl TableWrites {
-    /// Nothing written to `schema`'s table yet.
+    /// Nothing written to `schema`'s table yet; rows will be container `id`.
     #[must_use]
-    pub fn new(schema: Arc<TableSchema>, budget: &Arc<MemoryBudget>) -> Self {
+    pub fn new(schema: Arc<TableSchema>, budget: &Arc<MemoryBudget>, id: ContainerId) -> Self {
         let layout = RowLayout::new(&schema);
         Self {
-            rows: OwnRows::new(ContainerId::own_rows(0), layout, budget.clone()),
+            rows: OwnRows::new(id, layout, budget.clone()),
             runs: Arc::default(),
             deletes: RowLayers::new(budget.clone()),
-            spills: 0,
             moved: Arc::default(),
             schema,
         }
     }
 
-    /// Nothing written to the table any more, though something was: later rows are another container.
+    /// Nothing written to the table any more, though something was: later rows are another container, `id`.
     #[must_use]
-    pub fn emptied(&self, schema: &Arc<TableSchema>, budget: &Arc<MemoryBudget>) -> Self {
-        let mut next = Self::new(schema.clone(), budget);
-        next.spills = self.spills + 1;
+    pub fn emptied(&self, schema: &Arc<TableSchema>, budget: &Arc<MemoryBudget>, id: ContainerId) -> Self {
+        let mut next = Self::new(schema.clone(), budget, id);
         next.moved = self.moved.clone();
-        next.rows = next.rows.next(ContainerId::own_rows(next.spills));
         next
     }
 
     /// The same writes under `schema`, the next version of the table's: live rows are written anew, with the missing values of
-    /// columns that they lack, as another container. Runs stay as they are.
+    /// columns that they lack, as another container, `id`. Runs stay as they are.
     ///
     /// # Errors
     /// Constraint (23502) or Invalid (54000) when `schema` does not take a row; Internal for another table.
-    pub fn altered(&self, schema: &Arc<TableSchema>, budget: &Arc<MemoryBudget>) -> Result<Self> {
+    pub fn altered(&self, schema: &Arc<TableSchema>, budget: &Arc<MemoryBudget>, id: ContainerId) -> Result<Self> {
         if self.schema.id != schema.id {
             return Err(Error::internal("rows of one table under the schema of another"));
         }
-        let mut next = self.emptied(schema, budget);
+        let mut next = self.emptied(schema, budget, id);
         next.runs = self.runs.clone();
         next.deletes = self.deletes.clone();
         next.deletes.forget(|id| id == self.rows.id());
@@ -160,12 +155,11 @@ impl TableWrites {
     }
 
     /// Puts `runs`, which hold exactly its live rows, in the place of [`TableWrites::rows`]. References to those name nothing
-    /// any more: later rows are another container.
-    pub fn spilled(&mut self, runs: Vec<Arc<Run>>) {
-        self.spills += 1;
+    /// any more: later rows are another container, `id`.
+    pub fn spilled(&mut self, runs: Vec<Arc<Run>>, id: ContainerId) {
         let rows = self.rows.id();
         self.deletes.forget(|id| id == rows);
-        self.rows = self.rows.next(ContainerId::own_rows(self.spills));
+        self.rows = self.rows.next(id);
         Arc::make_mut(&mut self.runs).extend(runs);
     }
 

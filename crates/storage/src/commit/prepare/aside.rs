@@ -8,17 +8,18 @@ use arrow_array::RecordBatch;
 use crate::commit::Engine;
 use crate::error::Result;
 use crate::limits;
-use crate::load::Loader;
+use crate::load::{Loader, Waiting};
 use crate::main_store::Run;
 use crate::memory::MemoryKind;
 use crate::schema::TableSchema;
 use crate::txn::TableWrites;
 
 impl Engine {
-    /// A load into `schema`'s table that takes turns with the other loads: its sort fits the memory that they may take.
+    /// A load into `schema`'s table that takes turns with the other loads, for which it waits as `waiting` says: its sort fits the memory
+    /// that they may take.
     #[must_use]
-    pub fn loader(&self, schema: &Arc<TableSchema>) -> Loader {
-        self.loader_within(schema, self.memory.share(MemoryKind::Loads)).in_turn(self.loads.enter())
+    pub fn loader(&self, schema: &Arc<TableSchema>, waiting: Waiting) -> Loader {
+        self.loader_within(schema, self.loads.sort_bytes()).in_turn(self.loads.enter(waiting))
     }
 
     fn loader_within(&self, schema: &Arc<TableSchema>, bytes: u64) -> Loader {
@@ -28,7 +29,7 @@ impl Engine {
     }
 
     /// The live buffered rows of `writes` as runs. It frees memory, or ends in a commit, so it waits for no load: its sorts are
-    /// parts of the reserve.
+    /// parts of the reserve, smaller ones when others do the same.
     ///
     /// # Errors
     /// Io or Full: nothing is left of them. Constraint (23505) when two have one key.
@@ -36,8 +37,10 @@ impl Engine {
         let schema = writes.schema();
         let (columns, arrow) = (schema.column_ids(), schema.arrow());
         let dead: Vec<_> = writes.deletes().sets_of(writes.rows().id()).collect();
-        let sort = self.memory.share(MemoryKind::Reserve) / 4;
-        let _counted = self.memory.charge(MemoryKind::Reserve, (sort as usize).min(writes.rows().bytes()));
+        let kind = MemoryKind::Reserve;
+        let left = self.memory.share(kind).saturating_sub(self.memory.used(kind));
+        let sort = (left / 4).max(limits::LOAD_PIECE_BYTES_MIN.min(self.memory.share(kind) / 32));
+        let _counted = self.memory.charge(kind, (sort as usize).min(writes.rows().bytes()));
         let mut loader = self.loader_within(schema, sort);
         for chunk in writes.rows().chunks() {
             let is_live = |at: &u32| !dead.iter().any(|set| set.contains(chunk.first() + at));

@@ -173,6 +173,39 @@ fn an_index_that_is_no_longer_wanted_is_not_written() {
     }
 }
 
+/// Sorted runs of entries that are merged when there are many, and what is left of them in the end: no entry is lost, no file stays.
+#[test]
+fn an_index_of_many_sorts_has_an_entry_for_each_row() {
+    let schema = {
+        let mut schema =
+            TableSchema::clone(&table(&[(DataType::BigInt, false), (DataType::BigInt, false)], 0, false, 8));
+        (schema.primary_key, schema.sort_key) = (vec![id(0)], vec![id(1)]);
+        schema.layout = Layout::Sorted;
+        Arc::new(schema)
+    };
+    set((false, Some(8)));
+    let fan_in = crate::limits::KEY_INDEX_FAN_IN as i64;
+    // Just one place full, one short of it; both; more.
+    for sorts in [fan_in - 1, fan_in, fan_in + 1, 2 * fan_in - 1, fan_in * fan_in + fan_in + 3] {
+        let target = target();
+        let row = |n: i64| vec![crate::row::Value::Int(n * 7_919 % 1_000_003), crate::row::Value::Int(n)];
+        let rows: Vec<Row> = (0..8 * sorts - 3).map(row).collect();
+        let mut writer = RunWriter::new(schema.clone(), target.clone());
+        for (part, rows) in rows.chunks(8).enumerate() {
+            writer.write(batch(&schema, rows).columns()).unwrap();
+            if part == 5 {
+                writer.put_entries_aside().unwrap();
+                assert_eq!(writer.entry_bytes(), 0);
+            }
+        }
+        let whole = writer.finish().unwrap().unwrap().run;
+        assert!(whole.verify(&schema).is_empty(), "{sorts} sorts: {:?}", whole.verify(&schema));
+        let listed = whole.all_segments().count();
+        assert_eq!(files(&target), listed, "{sorts} sorts");
+        assert_eq!(whole.indexes()[0].entries.rows(), rows.len() as u64);
+    }
+}
+
 #[test]
 fn parts_that_a_run_keeps_are_indexed_as_far_as_they_are_its_own() {
     set((false, Some(4)));

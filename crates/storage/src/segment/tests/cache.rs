@@ -109,7 +109,7 @@ fn blocks_kept_from_writing_are_no_larger_than_they_are_counted() {
     let (_memory, disk) = disk();
     let cache = BlockCache::new(64 << 20);
     let arrays = arrays(&schema, &columns);
-    let made = create_segment(&disk, &cache, ContainerId(1), FileId(1), &schema, &arrays).unwrap();
+    let made = create_segment(&disk, &cache, ContainerId(1), FileId(1), &schema, &arrays, 32 << 20).unwrap();
     made.keep();
     let stats = cache.stats();
     let buffers = |column| made.read(column, 0..30_000).unwrap().to_data().buffers()[0].capacity();

@@ -346,7 +346,7 @@ fn a_written_segment_is_open() {
     for room in [64 << 20, whole / 2, 0] {
         let (_memory, disk) = disk();
         let cache = BlockCache::new(room);
-        let made = create_segment(&disk, &cache, ContainerId(1), FileId(1), &schema, &arrays).unwrap();
+        let made = create_segment(&disk, &cache, ContainerId(1), FileId(1), &schema, &arrays, 32 << 20).unwrap();
         made.keep();
         let bytes = cache.stats().bytes;
         assert!(bytes <= room && (bytes > whole / 4 || room == 0) && (bytes > whole || room < whole), "{bytes}");
