@@ -27,8 +27,9 @@ mod value;
 mod error;
 
 pub use api::{
-    Appender, AsyncConnection, AsyncQueryResult, AsyncRows, AsyncStatement, AsyncTransaction, ColumnIndex, Connection,
-    Database, InterruptHandle, QueryResult, Row, Rows, Statement, StatementOutcome, Statements, Transaction,
+    Appender, AsyncAppender, AsyncConnection, AsyncQueryResult, AsyncRows, AsyncStatement, AsyncTransaction,
+    ColumnIndex, Connection, Database, InterruptHandle, QueryResult, Row, Rows, Statement, StatementOutcome,
+    Statements, Transaction,
 };
 pub use session::{Notice, TransactionStatus};
 pub use sql::{CopyStream, copy_stream, split_statements};

@@ -36,6 +36,83 @@ const KEPT_BYTES_MAX: usize = 64 << 20;
 #[derive(Debug)]
 pub struct Appender<'a> {
     connection: &'a Connection,
+    kept: KeptRows,
+    /// Rows inserted since the last call that said how many.
+    inserted: u64,
+}
+
+impl<'a> Appender<'a> {
+    pub(super) fn new(connection: &'a Connection, kept: KeptRows) -> Self {
+        Self { connection, kept, inserted: 0 }
+    }
+
+    /// Adds a row: a value for each column, as for [`super::Statement::execute`]. A value of another type than its column's is
+    /// converted as INSERT converts an expression, not a literal.
+    ///
+    /// # Errors
+    /// 42804 when the number of values is not that of the columns or a type does not fit, 22003 for a number that does not:
+    /// the row is left out. When the rows kept so far are inserted: as [`Appender::flush`].
+    pub fn append_row(&mut self, row: impl Params) -> Result<()> {
+        self.kept.append_row(row)?;
+        self.insert_if_full()
+    }
+
+    /// Adds a row of values in storage form, as [`Value`] describes it for each type of column.
+    ///
+    /// # Errors
+    /// As [`Appender::append_row`].
+    pub fn append_values(&mut self, row: &[Value]) -> Result<()> {
+        self.kept.append_values(row)?;
+        self.insert_if_full()
+    }
+
+    /// Adds the rows of a batch whose columns are those of the table in order; types that can be assigned are cast.
+    ///
+    /// # Errors
+    /// 42804 when the number of columns differs; types and values are checked by flush. As [`Appender::flush`] when the rows
+    /// kept so far are inserted.
+    pub fn append_batch(&mut self, batch: &RecordBatch) -> Result<()> {
+        self.kept.append_batch(batch)?;
+        self.insert_if_full()
+    }
+
+    /// Rows waiting to be inserted.
+    #[must_use]
+    pub fn pending_rows(&self) -> usize {
+        self.kept.rows()
+    }
+
+    fn insert_if_full(&mut self) -> Result<()> {
+        if self.kept.is_full() { self.insert() } else { Ok(()) }
+    }
+
+    fn insert(&mut self) -> Result<()> {
+        self.inserted += self.kept.take()?.insert(self.connection)?;
+        Ok(())
+    }
+
+    /// Inserts the rows that are kept, all or none. Returns how many were inserted since the last flush. After an error those
+    /// that were kept are forgotten.
+    ///
+    /// # Errors
+    /// 23505, 23502, 22001, 22003 and others of the values; 42P01 when the table is gone; 40001 in an explicit transaction.
+    pub fn flush(&mut self) -> Result<u64> {
+        self.insert()?;
+        Ok(std::mem::take(&mut self.inserted))
+    }
+
+    /// As [`Appender::flush`], for the last time.
+    ///
+    /// # Errors
+    /// As [`Appender::flush`].
+    pub fn finish(mut self) -> Result<u64> {
+        self.flush()
+    }
+}
+
+/// The rows that an appender keeps, of either kind.
+#[derive(Debug)]
+pub(super) struct KeptRows {
     /// With the columns that rows have a value for.
     table: Arc<TableSchema>,
     /// The columns that rows have a value for, by name; none means all.
@@ -48,28 +125,38 @@ pub struct Appender<'a> {
     batches: Vec<RecordBatch>,
     /// Bytes of `batches`.
     bytes: usize,
-    /// Rows inserted since the last call that said how many.
-    inserted: u64,
 }
 
-impl<'a> Appender<'a> {
-    pub(super) fn new(connection: &'a Connection, table: Arc<TableSchema>) -> Self {
-        let columns = table.columns.iter().map(|column| ColumnBuilder::new(column.data_type)).collect();
-        let named = Vec::new();
-        Self {
-            connection,
-            table,
-            named,
-            columns,
-            rows: 0,
-            refused: Vec::new(),
-            batches: Vec::new(),
-            bytes: 0,
-            inserted: 0,
+/// Rows to be inserted together.
+#[derive(Debug)]
+pub(super) struct TakenRows {
+    table: Arc<TableSchema>,
+    named: Vec<String>,
+    batches: Vec<RecordBatch>,
+}
+
+impl TakenRows {
+    /// Inserts them, all or none.
+    pub(super) fn insert(&self, connection: &Connection) -> Result<u64> {
+        if self.batches.is_empty() {
+            return Ok(0);
         }
+        connection.append(&self.table, &self.named, &self.batches)
+    }
+}
+
+impl KeptRows {
+    /// None yet, for all columns of `table`.
+    pub(super) fn new(table: Arc<TableSchema>) -> Self {
+        let columns = table.columns.iter().map(|column| ColumnBuilder::new(column.data_type)).collect();
+        Self { table, named: Vec::new(), columns, rows: 0, refused: Vec::new(), batches: Vec::new(), bytes: 0 }
     }
 
-    pub(super) fn to_columns(connection: &'a Connection, table: &TableSchema, columns: &[&str]) -> Result<Self> {
+    /// None yet, for the columns `columns`.
+    ///
+    /// # Errors
+    /// 42703, 42701 and 42601 for the columns.
+    pub(super) fn of_columns(table: &TableSchema, columns: &[&str]) -> Result<Self> {
         let mut chosen: Vec<Column> = Vec::with_capacity(columns.len());
         for name in columns {
             let column = table.column_named(name).ok_or_else(|| {
@@ -90,24 +177,14 @@ impl<'a> Appender<'a> {
         }
         let named = chosen.iter().map(|column| column.name.clone()).collect();
         let chosen = Arc::new(TableSchema { columns: chosen, ..table.clone() });
-        Ok(Self { named, ..Self::new(connection, chosen) })
+        Ok(Self { named, ..Self::new(chosen) })
     }
 
-    /// Adds a row: a value for each column, as for [`super::Statement::execute`]. A value of another type than its column's is
-    /// converted as INSERT converts an expression, not a literal.
-    ///
-    /// # Errors
-    /// 42804 when the number of values is not that of the columns or a type does not fit, 22003 for a number that does not:
-    /// the row is left out. When the rows kept so far are inserted: as [`Appender::flush`].
-    pub fn append_row(&mut self, row: impl Params) -> Result<()> {
+    pub(super) fn append_row(&mut self, row: impl Params) -> Result<()> {
         row.with_values(|values| self.append(values.iter().copied()))
     }
 
-    /// Adds a row of values in storage form, as [`Value`] describes it for each type of column.
-    ///
-    /// # Errors
-    /// As [`Appender::append_row`].
-    pub fn append_values(&mut self, row: &[Value]) -> Result<()> {
+    pub(super) fn append_values(&mut self, row: &[Value]) -> Result<()> {
         if row.len() != self.columns.len() {
             return Err(self.wrong_count("row", "values", row.len()));
         }
@@ -149,17 +226,13 @@ impl<'a> Appender<'a> {
         )
     }
 
-    /// Adds the rows of a batch whose columns are those of the table in order; types that can be assigned are cast.
-    ///
-    /// # Errors
-    /// 42804 when the number of columns differs; types and values are checked by flush. As [`Appender::flush`] when the rows
-    /// kept so far are inserted.
-    pub fn append_batch(&mut self, batch: &RecordBatch) -> Result<()> {
+    pub(super) fn append_batch(&mut self, batch: &RecordBatch) -> Result<()> {
         if batch.num_columns() != self.columns.len() {
             return Err(self.wrong_count("batch", "columns", batch.num_columns()));
         }
         self.end_batch()?;
-        self.keep(batch.clone())
+        self.keep(batch.clone());
+        Ok(())
     }
 
     /// Makes a batch of the rows in the columns.
@@ -175,47 +248,30 @@ impl<'a> Appender<'a> {
             batch = filter_record_batch(&batch, &kept)?;
         }
         self.rows = 0;
-        self.keep(batch)
-    }
-
-    fn keep(&mut self, batch: RecordBatch) -> Result<()> {
-        self.bytes += batch.get_array_memory_size();
-        self.batches.push(batch);
-        if self.bytes < KEPT_BYTES_MAX { Ok(()) } else { self.insert() }
-    }
-
-    fn insert(&mut self) -> Result<()> {
-        let batches = std::mem::take(&mut self.batches);
-        self.bytes = 0;
-        if !batches.is_empty() {
-            self.inserted += self.connection.append(&self.table, &self.named, &batches)?;
-        }
+        self.keep(batch);
         Ok(())
     }
 
-    /// Rows waiting to be inserted.
-    #[must_use]
-    pub fn pending_rows(&self) -> usize {
+    fn keep(&mut self, batch: RecordBatch) {
+        self.bytes += batch.get_array_memory_size();
+        self.batches.push(batch);
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.bytes >= KEPT_BYTES_MAX
+    }
+
+    /// The rows, which are kept no longer.
+    pub(super) fn take(&mut self) -> Result<TakenRows> {
+        let ended = self.end_batch();
+        self.bytes = 0;
+        let batches = std::mem::take(&mut self.batches);
+        ended?;
+        Ok(TakenRows { table: self.table.clone(), named: self.named.clone(), batches })
+    }
+
+    pub(super) fn rows(&self) -> usize {
         self.batches.iter().map(RecordBatch::num_rows).sum::<usize>() + self.rows - self.refused.len()
-    }
-
-    /// Inserts the rows that are kept, all or none. Returns how many were inserted since the last flush. After an error those
-    /// that were kept are forgotten.
-    ///
-    /// # Errors
-    /// 23505, 23502, 22001, 22003 and others of the values; 42P01 when the table is gone; 40001 in an explicit transaction.
-    pub fn flush(&mut self) -> Result<u64> {
-        self.end_batch()?;
-        self.insert()?;
-        Ok(std::mem::take(&mut self.inserted))
-    }
-
-    /// As [`Appender::flush`], for the last time.
-    ///
-    /// # Errors
-    /// As [`Appender::flush`].
-    pub fn finish(mut self) -> Result<u64> {
-        self.flush()
     }
 }
 

@@ -11,6 +11,7 @@ use mainstem_storage::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 
+use super::appender::KeptRows;
 use super::{Appender, QueryResult, Row, Rows, Statement, StatementOutcome, Transaction};
 use crate::plan::Description;
 use crate::session::{Interrupts, Prepared, Session, Shared, ShortOutcome, TransactionStatus};
@@ -27,6 +28,20 @@ pub struct Connection {
 }
 
 /// Cancels what a connection runs, from any thread.
+///
+/// ```
+/// # fn main() -> mainstem::Result<()> {
+/// let connection = mainstem::Database::in_memory()?.connect()?;
+/// let handle = connection.interrupt_handle();
+/// let endless = "SELECT count(*) FROM generate_series(1, 1000000) a(x), generate_series(1, 1000000) b(y) WHERE x % 7 < y";
+/// let running = connection.query(endless)?;
+/// std::thread::spawn(move || handle.interrupt()).join().unwrap();
+/// let error = running.into_iter().find_map(Result::err).unwrap();
+/// assert_eq!(error.sqlstate(), "57014");
+/// assert_eq!(connection.query_row("SELECT 1", ())?.get::<i64>(0)?, 1);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct InterruptHandle(Interrupts);
 
@@ -73,6 +88,20 @@ impl Connection {
     }
 
     /// Prepares one statement, which may have parameters `$1`, `$2`, ...: see [`Statement`].
+    ///
+    /// ```
+    /// # fn main() -> mainstem::Result<()> {
+    /// let connection = mainstem::Database::in_memory()?.connect()?;
+    /// connection.execute("CREATE TABLE t (k BIGINT PRIMARY KEY, v TEXT)")?;
+    /// let insert = connection.prepare("INSERT INTO t VALUES ($1, $2)")?;
+    /// for k in 0..3 {
+    ///     insert.execute((k, format!("row {k}")))?;
+    /// }
+    /// let by_key = connection.prepare("SELECT v FROM t WHERE k = $1")?;
+    /// assert_eq!(by_key.query_row([2])?.get::<&str>("v")?, "row 2");
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// Whatever is wrong with the statement apart from values: 42601, 42P01, 42703 and so on.
@@ -200,6 +229,20 @@ impl Connection {
 
     /// Runs one statement that gives rows.
     ///
+    /// ```
+    /// # fn main() -> mainstem::Result<()> {
+    /// let connection = mainstem::Database::in_memory()?.connect()?;
+    /// connection.execute("CREATE TABLE t (k BIGINT PRIMARY KEY)")?;
+    /// connection.execute("INSERT INTO t VALUES (1), (2), (3)")?;
+    /// let mut rows = 0;
+    /// for batch in connection.query("SELECT k FROM t WHERE k > 1")? {
+    ///     rows += batch?.num_rows(); // an Arrow RecordBatch
+    /// }
+    /// assert_eq!(rows, 2);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// Those of planning here, those of running with the rows; 42601 when `sql` is not one statement that gives rows.
     pub fn query(&self, sql: &str) -> Result<QueryResult> {
@@ -220,6 +263,17 @@ impl Connection {
     }
 
     /// Parses `sql`, then runs its statements one at a time as the iterator is advanced.
+    ///
+    /// ```
+    /// # fn main() -> mainstem::Result<()> {
+    /// let connection = mainstem::Database::in_memory()?.connect()?;
+    /// let script = "CREATE TABLE t (k BIGINT PRIMARY KEY); INSERT INTO t VALUES (1); INSERT INTO t VALUES (1)";
+    /// let outcomes: Vec<_> = connection.run(script)?.collect();
+    /// assert!(outcomes[1].is_ok());
+    /// assert_eq!(outcomes[2].as_ref().unwrap_err().sqlstate(), "23505");
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// 42601 and others when `sql` cannot be parsed; nothing has run then.
@@ -314,7 +368,7 @@ impl Connection {
     /// 42P01.
     pub fn appender(&self, table: &str) -> Result<Appender<'_>> {
         let schema = self.table(table)?;
-        Ok(Appender::new(self, schema))
+        Ok(Appender::new(self, KeptRows::new(schema)))
     }
 
     /// An appender to the columns `columns` of table `table`, in that order; the others take their defaults.
@@ -336,7 +390,7 @@ impl Connection {
     /// # Errors
     /// 42P01, 42703 and 42701 for the columns.
     pub fn appender_to_columns(&self, table: &str, columns: &[&str]) -> Result<Appender<'_>> {
-        Appender::to_columns(self, self.table(table)?.as_ref(), columns)
+        Ok(Appender::new(self, KeptRows::of_columns(self.table(table)?.as_ref(), columns)?))
     }
 
     pub(super) fn append(&self, table: &TableSchema, named: &[String], batches: &[RecordBatch]) -> Result<u64> {

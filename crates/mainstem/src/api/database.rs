@@ -13,6 +13,22 @@ use crate::session::{Interrupts, Runtime, Session, Shared, cores, forget_tempora
 
 /// An open database. Clones are the same database; it closes when the last clone, connection and result are gone, or by
 /// [`Database::close`].
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("shop");
+/// let database = mainstem::Database::open(&path)?;
+/// database.connect()?.execute("CREATE TABLE item (id INTEGER PRIMARY KEY, name TEXT)")?;
+/// database.connect()?.execute("INSERT INTO item VALUES (1, 'nail')")?;
+/// database.close()?;
+///
+/// let database = mainstem::Database::open(&path)?;
+/// let row = database.connect()?.query_row("SELECT name FROM item WHERE id = 1", ())?;
+/// assert_eq!(row.get::<&str>(0)?, "nail");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Database(Arc<Shared>);
 

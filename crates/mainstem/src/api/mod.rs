@@ -14,7 +14,7 @@ mod statement;
 mod transaction;
 
 pub use appender::Appender;
-pub use asynchronous::{AsyncConnection, AsyncQueryResult, AsyncRows, AsyncStatement, AsyncTransaction};
+pub use asynchronous::{AsyncAppender, AsyncConnection, AsyncQueryResult, AsyncRows, AsyncStatement, AsyncTransaction};
 pub use connection::{Connection, InterruptHandle, Statements};
 pub use database::Database;
 pub use result::{QueryResult, StatementOutcome};

@@ -5,12 +5,26 @@ use std::io::{Read, Write};
 use mainstem_storage::Result;
 use mainstem_storage::error::sqlstate;
 
-use super::{Appender, Connection, QueryResult, Row, Statement};
+use super::{Appender, Connection, QueryResult, Row, Rows, Statement};
 use crate::session::TransactionStatus;
 use crate::sql;
 use crate::value::Params;
 
 /// An open transaction of a connection. Rolled back when dropped.
+///
+/// ```
+/// # fn main() -> mainstem::Result<()> {
+/// let connection = mainstem::Database::in_memory()?.connect()?;
+/// connection.execute("CREATE TABLE account (id INTEGER PRIMARY KEY, balance BIGINT)")?;
+/// connection.execute("INSERT INTO account VALUES (1, 100), (2, 0)")?;
+/// let transfer = connection.transaction()?;
+/// transfer.execute_with("UPDATE account SET balance = balance - $1 WHERE id = 1", [30_i64])?;
+/// transfer.execute_with("UPDATE account SET balance = balance + $1 WHERE id = 2", [30_i64])?;
+/// transfer.commit()?;
+/// assert_eq!(connection.query_row("SELECT balance FROM account WHERE id = 2", ())?.get::<i64>(0)?, 30);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Transaction<'a> {
     connection: &'a Connection,
@@ -29,6 +43,22 @@ impl<'a> Transaction<'a> {
     /// rollback is possible.
     pub fn execute(&self, sql: &str) -> Result<u64> {
         self.connection.execute(sql)
+    }
+
+    /// As [`Connection::execute_batch`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn execute_batch(&self, sql: &str) -> Result<()> {
+        self.execute(sql).map(|_| ())
+    }
+
+    /// As [`Connection::query_with`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn query_with(&self, sql: &str, params: impl Params) -> Result<Rows> {
+        self.connection.query_with(sql, params)
     }
 
     /// As [`Connection::query`], inside the transaction: sees its own writes.
@@ -85,6 +115,14 @@ impl<'a> Transaction<'a> {
     /// 42P01.
     pub fn appender(&self, table: &str) -> Result<Appender<'a>> {
         self.connection.appender(table)
+    }
+
+    /// As [`Connection::appender_to_columns`], inside the transaction.
+    ///
+    /// # Errors
+    /// As [`Connection::appender_to_columns`].
+    pub fn appender_to_columns(&self, table: &str, columns: &[&str]) -> Result<Appender<'a>> {
+        self.connection.appender_to_columns(table, columns)
     }
 
     /// Makes the transaction's writes true, all at once.

@@ -1,5 +1,6 @@
 //! The async twins: the same answers, no blocked thread, futures that cancel when they are dropped.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
@@ -73,6 +74,83 @@ fn every_call_has_a_twin() {
         assert_eq!(connection.table("t").await.unwrap().columns.len(), 2);
         assert_eq!(connection.execute("SELECT 1 / 0").await.unwrap_err().sqlstate(), "22012");
         assert_eq!(connection.prepare("SELEC").await.unwrap_err().sqlstate(), "42601");
+    });
+}
+
+/// The names of the public functions of the type that `source` implements last before `end`.
+fn public_functions(source: &str, of: &str) -> BTreeSet<String> {
+    let from = source.find(of).unwrap_or_else(|| panic!("no {of}"));
+    let block = &source[from..];
+    let block = &block[..block.find("\n}\n").unwrap()];
+    let name = |line: &str| {
+        let rest = line.trim().strip_prefix("pub fn ").or_else(|| line.trim().strip_prefix("pub async fn "))?;
+        Some(rest[..rest.find(['(', '<'])?].to_owned())
+    };
+    block.lines().filter_map(name).collect()
+}
+
+#[test]
+fn no_call_lacks_its_twin() {
+    macro_rules! api {
+        ($file:literal) => {
+            include_str!(concat!("../../src/api/", $file))
+        };
+    }
+    // What only counts for the tests of others, and what iterates over a script: a future cannot lend.
+    let only_here = ["run", "short_statements"];
+    for (here, of, there, twin) in [
+        (api!("connection.rs"), "impl Connection {", api!("asynchronous/connection.rs"), "impl AsyncConnection {"),
+        (api!("statement.rs"), "impl<'a> Statement<'a> {", api!("asynchronous/connection.rs"), "impl AsyncStatement {"),
+        (
+            api!("transaction.rs"),
+            "impl<'a> Transaction<'a> {",
+            api!("asynchronous/transaction.rs"),
+            "impl AsyncTransaction {",
+        ),
+        (api!("appender.rs"), "impl<'a> Appender<'a> {", api!("asynchronous/appender.rs"), "impl AsyncAppender {"),
+    ] {
+        let (calls, twins) = (public_functions(here, of), public_functions(there, twin));
+        let missing: Vec<_> = calls.difference(&twins).filter(|call| !only_here.contains(&call.as_str())).collect();
+        assert!(calls.len() > 4 && missing.is_empty(), "{twin} lacks {missing:?}");
+    }
+}
+
+#[test]
+fn a_transaction_and_an_appender_are_awaited() {
+    block_on(async {
+        let (_database, connection) = with_table().await;
+        let mut appender = connection.appender("t").await.unwrap();
+        for k in 0..10_000 {
+            appender.append_row((k, "kept")).await.unwrap();
+        }
+        assert_eq!(appender.append_row((1,)).await.unwrap_err().sqlstate(), "42804");
+        assert_eq!(appender.pending_rows(), 10_000);
+        assert_eq!(appender.flush().await.unwrap(), 10_000);
+        appender.append_row((5, "again")).await.unwrap();
+        assert_eq!(appender.flush().await.unwrap_err().sqlstate(), "23505");
+        assert_eq!((appender.pending_rows(), appender.finish().await.unwrap()), (0, 0));
+
+        let transaction = connection.transaction().await.unwrap();
+        assert_eq!(connection.status().await.unwrap(), mainstem::TransactionStatus::Open);
+        transaction.execute_batch("DELETE FROM t WHERE k >= 10; UPDATE t SET v = 'x' WHERE k = 3").await.unwrap();
+        let mut some = transaction.appender_to_columns("t", &["k"]).await.unwrap();
+        some.append_row([77]).await.unwrap();
+        some.finish().await.unwrap();
+        assert_eq!(transaction.copy_in("COPY t FROM STDIN", &b"88\tcopied\n"[..]).await.unwrap(), 1);
+        let mut rows = transaction.query_with("SELECT k, v FROM t WHERE k > $1 ORDER BY k", [8]).await.unwrap();
+        let mut keys = Vec::new();
+        while let Some(row) = rows.next_row().await.unwrap() {
+            keys.push(row.get::<i32>(0).unwrap());
+        }
+        assert_eq!(keys, [9, 77, 88]);
+        let (count, data) =
+            transaction.copy_out("COPY (SELECT v FROM t WHERE k = 3) TO STDOUT", Vec::new()).await.unwrap();
+        assert_eq!((count, data.as_slice()), (1, &b"x\n"[..]));
+        transaction.rollback().await.unwrap();
+        let count = connection.query_row("SELECT count(*) FROM t", ()).await.unwrap();
+        assert_eq!(count.get::<i64>(0).unwrap(), 10_000);
+        let types = connection.prepare("SELECT v FROM t WHERE k = $1").await.unwrap().parameter_types().await.unwrap();
+        assert_eq!(types.len(), 1);
     });
 }
 

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use mainstem::{Connection, Database, ErrorKind, OpenOptions};
 
@@ -318,13 +319,19 @@ fn returning_gives_each_connection_numbers_of_its_own() {
 
 /// With `synchronous = full`, updates of one row by many connections share fsyncs.
 #[test]
-fn a_hot_counter_on_disk_makes_fewer_fsyncs_than_updates() {
+fn a_hot_counter_on_disk_makes_many_updates_an_fsync() {
     let folder = tempfile::tempdir().unwrap();
     let database = Database::open(folder.path().join("db")).unwrap();
     let connection = database.connect().unwrap();
     connection.execute("CREATE TABLE counter (id INTEGER PRIMARY KEY, n BIGINT)").unwrap();
     connection.execute("INSERT INTO counter VALUES (1, 0)").unwrap();
     let syncs = |connection: &Connection| one(connection, "SELECT fsyncs FROM mainstem.wal");
+    // What a commit alone takes: where an fsync is nearly free, nobody waits long enough to share one.
+    let began = Instant::now();
+    for _ in 0..10 {
+        connection.execute("UPDATE counter SET n = n + 0 WHERE id = 1").unwrap();
+    }
+    let most = if began.elapsed() > Duration::from_millis(3) { 80 } else { 159 };
     let before = syncs(&connection);
     at_once(&database, 16, |_, connection| {
         for _ in 0..10 {
@@ -334,7 +341,7 @@ fn a_hot_counter_on_disk_makes_fewer_fsyncs_than_updates() {
     });
     assert_eq!(one(&connection, "SELECT n FROM counter"), 160);
     let syncs = syncs(&connection) - before;
-    assert!(syncs < 160, "{syncs} fsyncs for 160 updates");
+    assert!(syncs <= most, "{syncs} fsyncs for 160 updates");
 }
 
 /// Eight connections, through plans and through the point path, want the same values of a UNIQUE key for rows of their own, and

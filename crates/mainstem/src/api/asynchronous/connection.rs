@@ -11,7 +11,8 @@ use mainstem_storage::schema::{DataType, TableSchema};
 use mainstem_storage::{Error, Result};
 use parking_lot::Mutex;
 
-use super::{AsyncQueryResult, AsyncRows, AsyncTransaction};
+use super::{AsyncAppender, AsyncQueryResult, AsyncRows, AsyncTransaction};
+use crate::api::appender::KeptRows;
 use crate::api::{Connection, InterruptHandle, Row};
 use crate::error::from_panic;
 use crate::session::{Prepared, TransactionStatus};
@@ -210,6 +211,31 @@ impl AsyncConnection {
         Ok(transaction)
     }
 
+    /// As [`Connection::appender`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn appender(&self, table: &str) -> Result<AsyncAppender> {
+        Ok(AsyncAppender::new(self.clone(), KeptRows::new(self.table(table).await?)))
+    }
+
+    /// As [`Connection::appender_to_columns`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn appender_to_columns(&self, table: &str, columns: &[&str]) -> Result<AsyncAppender> {
+        let kept = KeptRows::of_columns(self.table(table).await?.as_ref(), columns)?;
+        Ok(AsyncAppender::new(self.clone(), kept))
+    }
+
+    /// As [`Connection::status`], when the calls before it are done.
+    ///
+    /// # Errors
+    /// Closed.
+    pub async fn status(&self) -> Result<TransactionStatus> {
+        self.call(|connection| Ok(connection.status())).await
+    }
+
     /// Inserts the rows of `batches` into `table`, all or none, as an [`crate::Appender`] does; returns how many.
     ///
     /// # Errors
@@ -315,6 +341,15 @@ impl AsyncStatement {
     #[must_use]
     pub fn parameter_count(&self) -> usize {
         self.prepared.lock().parameters()
+    }
+
+    /// As [`crate::Statement::parameter_types`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn parameter_types(&self) -> Result<Vec<Option<DataType>>> {
+        let prepared = self.prepared.clone();
+        self.connection.call(move |connection| connection.statement(&prepared).parameter_types()).await
     }
 
     /// As [`crate::Statement::columns`].

@@ -6,10 +6,12 @@
 //! are still being read, as an interrupt does: the statement is undone, unless it was done already; whether a COMMIT that was
 //! dropped took place shows only by looking. It does not own: what a statement does.
 
+mod appender;
 mod connection;
 mod rows;
 mod transaction;
 
+pub use appender::AsyncAppender;
 pub use connection::{AsyncConnection, AsyncStatement};
 pub use rows::{AsyncQueryResult, AsyncRows};
 pub use transaction::AsyncTransaction;

@@ -1,9 +1,11 @@
 //! Transactions whose calls are awaited.
 
+use std::io::{Read, Write};
+
 use mainstem_storage::{Error, Result};
 
 use super::connection::Begun;
-use super::{AsyncConnection, AsyncQueryResult, AsyncStatement};
+use super::{AsyncAppender, AsyncConnection, AsyncQueryResult, AsyncRows, AsyncStatement};
 use crate::api::Row;
 use crate::api::transaction::check_open;
 use crate::session::TransactionStatus;
@@ -11,6 +13,21 @@ use crate::value::Params;
 
 /// As [`crate::Transaction`], with calls that are awaited. Rolled back when dropped, before anything else runs on its
 /// connection.
+///
+/// ```
+/// # fn main() -> mainstem::Result<()> {
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let connection = mainstem::Database::in_memory()?.connect_async()?;
+/// connection.execute("CREATE TABLE account (id INTEGER PRIMARY KEY, balance BIGINT)").await?;
+/// let transfer = connection.transaction().await?;
+/// transfer.execute_with("INSERT INTO account VALUES ($1, $2)", (1, 100_i64)).await?;
+/// transfer.rollback().await?;
+/// let row = connection.query_row("SELECT count(*) FROM account", ()).await?;
+/// assert_eq!(row.get::<i64>(0)?, 0);
+/// # Ok(())
+/// # })
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct AsyncTransaction {
     connection: AsyncConnection,
@@ -45,6 +62,54 @@ impl AsyncTransaction {
     /// As there.
     pub async fn query(&self, sql: &str) -> Result<AsyncQueryResult> {
         self.connection.query(sql).await
+    }
+
+    /// As [`crate::Transaction::execute_batch`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn execute_batch(&self, sql: &str) -> Result<()> {
+        self.connection.execute_batch(sql).await
+    }
+
+    /// As [`crate::Transaction::query_with`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn query_with(&self, sql: &str, params: impl Params) -> Result<AsyncRows> {
+        self.connection.query_with(sql, params).await
+    }
+
+    /// As [`crate::Transaction::copy_in`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn copy_in(&self, sql: &str, input: impl Read + Send + 'static) -> Result<u64> {
+        self.connection.copy_in(sql, input).await
+    }
+
+    /// As [`crate::Transaction::copy_out`]; gives the output back.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn copy_out<W: Write + Send + 'static>(&self, sql: &str, output: W) -> Result<(u64, W)> {
+        self.connection.copy_out(sql, output).await
+    }
+
+    /// As [`crate::Transaction::appender`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn appender(&self, table: &str) -> Result<AsyncAppender> {
+        self.connection.appender(table).await
+    }
+
+    /// As [`crate::Transaction::appender_to_columns`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn appender_to_columns(&self, table: &str, columns: &[&str]) -> Result<AsyncAppender> {
+        self.connection.appender_to_columns(table, columns).await
     }
 
     /// As [`crate::Transaction::query_row`].
