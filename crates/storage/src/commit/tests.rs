@@ -1,7 +1,7 @@
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Barrier, mpsc};
 use std::time::Duration;
 
 use crate::database::Database;
@@ -193,31 +193,45 @@ fn nothing_is_lent_that_queries_have_taken_meanwhile() {
     let engine = table.db.engine();
     let share = engine.memory.share(MemoryKind::Queries);
     let both = share + engine.memory.share(MemoryKind::BlockCache);
-    let (taken, done) = (AtomicU64::new(0), AtomicBool::new(false));
+    let taken = AtomicU64::new(0);
+    let queries = engine.query_memory();
     std::thread::scope(|scope| {
         let lender = || {
-            while !done.load(Ordering::Relaxed) {
+            for _ in 0..100_000 {
                 engine.lend_to_cache();
             }
         };
+        let lenders: Vec<_> = (0..3).map(|_| scope.spawn(lender)).collect();
         // What the pool of queries has reserved is told by whoever took some of it last, or some time ago.
-        let other = || {
-            while !done.load(Ordering::Relaxed) {
-                engine.query_memory().note(|| taken.load(Ordering::Relaxed));
+        scope.spawn(|| {
+            for _ in 0..50_000 {
+                queries.note(|| taken.load(Ordering::Relaxed));
             }
-        };
-        scope.spawn(lender);
-        scope.spawn(other);
-        for round in 0..30_000 {
+        });
+        for round in (0..).take_while(|_| lenders.iter().any(|lender| !lender.is_finished())) {
             taken.store(round % 5 * (share / 5), Ordering::Relaxed);
-            engine.query_memory().note(|| taken.load(Ordering::Relaxed));
+            queries.note(|| taken.load(Ordering::Relaxed));
             for _ in 0..round % 50 {
                 let (bound, bytes) = (engine.cache.bytes_max(), taken.load(Ordering::Relaxed));
                 assert!(bound + bytes <= both, "{bound} while queries take {bytes}");
             }
         }
-        done.store(true, Ordering::Relaxed);
     });
+
+    // An answer is noted before anybody else is asked.
+    let asked = Barrier::new(2);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            queries.note(|| {
+                asked.wait();
+                std::thread::sleep(Duration::from_millis(50));
+                0
+            });
+        });
+        asked.wait();
+        queries.note(|| share);
+    });
+    assert_eq!((engine.memory.used(MemoryKind::Queries), engine.cache.bytes_max()), (share, both - share));
 }
 
 #[test]

@@ -12,6 +12,9 @@
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+
 use super::run::{Run, RunSegment};
 use crate::error::{Error, Result};
 use crate::ids::{ColumnId, KeyId, RowRef, TableId};
@@ -68,9 +71,14 @@ impl Run {
     pub fn indexed_row(&self, part: &Segment, at: u32) -> Result<Option<(&RunSegment, RowRef)>> {
         let Some(column) = index_schema().columns.get(1) else { return Err(no_entry(part)) };
         let Value::Int(bits) = part.value(column, at)? else { return Err(no_entry(part)) };
+        Ok(self.held_row(bits))
+    }
+
+    /// The row whose reference has these bits; `None` if the run no longer has it.
+    fn held_row(&self, bits: i64) -> Option<(&RunSegment, RowRef)> {
         let row = RowRef::from_bits(bits.cast_unsigned());
         let holder = self.segment(row.container()).filter(|holder| holder.range.contains(&row.offset()));
-        Ok(holder.map(|holder| (holder, row)))
+        holder.map(|holder| (holder, row))
     }
 
     /// What is wrong with the key indexes of a run of `schema`'s table. Compares sums over all entries and over all rows instead
@@ -127,13 +135,15 @@ impl Run {
 
     /// The same over the entries whose rows the run still has.
     fn sum_of_entries(&self, index: &Self) -> Result<(u64, u64)> {
-        let Some(hash) = index_schema().columns.first() else { return Ok((0, 0)) };
         let mut sum = (0, 0u64);
         for part in index.segments() {
-            for at in part.range.clone() {
-                let Value::Int(hash) = part.segment.value(hash, at)? else { return Err(no_entry(&part.segment)) };
-                if let Some((_, row)) = self.indexed_row(&part.segment, at)? {
-                    add(&mut sum, hash, row);
+            let column = |column| part.segment.read(column, part.range.clone());
+            let entries = index_schema().columns.iter().map(column).collect::<Result<Vec<_>>>()?;
+            let [hashes, rows] = entries.as_slice() else { return Err(no_entry(&part.segment)) };
+            let (hashes, rows) = (hashes.as_primitive::<Int64Type>(), rows.as_primitive::<Int64Type>());
+            for (hash, bits) in hashes.values().iter().zip(rows.values()) {
+                if let Some((_, row)) = self.held_row(*bits) {
+                    add(&mut sum, *hash, row);
                 }
             }
         }

@@ -349,7 +349,7 @@ fn encode_part(out: &mut Encoder, meta: &SegmentMeta, range: &Range<u32>) {
 fn decode_part(input: &mut Decoder<'_>) -> Result<(SegmentMeta, Range<u32>)> {
     let meta = SegmentMeta::decode(input)?;
     let range = input.u32()?..input.u32()?;
-    if range.start > range.end || range.end > meta.rows {
+    if range.start >= range.end || range.end > meta.rows {
         return Err(input.corrupt("a run names rows its segment does not have"));
     }
     Ok((meta, range))

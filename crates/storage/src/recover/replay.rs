@@ -339,16 +339,13 @@ impl Replay {
         if runs.is_empty() {
             return Ok(Vec::new());
         }
-        let known: BTreeMap<ContainerId, Arc<Segment>> = match self.tables.get(&table) {
-            Some(version) => segments_of(version).collect(),
-            None => BTreeMap::new(),
-        };
+        let before = self.tables.get(&table).map_or(&[][..], |version| &version.runs);
         let mut open = |meta: &SegmentMeta| {
             self.next_container = self.next_container.max(meta.id.0 + 1);
             for file in meta.files() {
                 self.next_file = self.next_file.max(file.0 + 1);
             }
-            let known = known.get(&meta.id).cloned();
+            let known = before.iter().find_map(|run| run.segment(meta.id)).map(|part| part.segment.clone());
             known.unwrap_or_else(|| Segment::open(meta.clone(), self.disk.clone(), self.cache.clone()))
         };
         let file = runs.file(&self.disk);

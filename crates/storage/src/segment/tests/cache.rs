@@ -1,7 +1,7 @@
 //! The block cache under threads: its bound is kept at every moment, what does not fit it is not read again and again, what it holds
 //! weighs what is counted, and a file is opened once.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use crate::error::Result;
 use crate::ids::{ContainerId, FileId};
 use crate::row::Value;
 use crate::schema::{DataType, TableSchema};
+use crate::segment::cache::{OpenBlock, Place};
 use crate::segment::{BlockCache, Segment, create_segment};
 
 /// Numbers of which no two are alike, in `columns` columns of `rows` rows.
@@ -30,26 +31,52 @@ fn the_bound_holds_while_it_is_moved() {
     let meta = write(&disk, 1, &schema, &columns);
     let cache = BlockCache::new(0);
     let segment = Segment::open(meta, disk, Arc::clone(&cache));
-    let done = AtomicBool::new(false);
+    let blocks: Vec<_> = (0..6).map(|at| segment.block(at).unwrap()).collect();
     std::thread::scope(|scope| {
-        for thread in 0..3 {
-            let (segment, schema, done) = (&segment, &schema, &done);
+        let writer = |thread: usize| {
+            let (segment, blocks, cache) = (&segment, &blocks, &cache);
             scope.spawn(move || {
-                for i in (0..).take_while(|_| !done.load(Ordering::Relaxed)) {
-                    segment.read(&schema.columns[(i + thread) % 6], 0..3).unwrap();
+                for i in thread..60_000 {
+                    cache.put(segment.open_blocks(), Place::Column(i % 6), OpenBlock::Column(blocks[i % 6].clone()));
                 }
-            });
-        }
-        for round in 0..20_000u64 {
+            })
+        };
+        let writers: Vec<_> = (0..3).map(writer).collect();
+        let mut round = 0;
+        while writers.iter().any(|writer| !writer.is_finished()) {
             let bytes_max = round % 6 * 4_500;
+            round += 1;
             cache.resize(bytes_max);
-            let stats = cache.stats();
-            assert_eq!(stats.bytes_max, bytes_max);
-            assert!(stats.bytes <= bytes_max, "round {round}: {stats:?}");
+            for _ in 0..round % 20 {
+                let stats = cache.stats();
+                assert_eq!(stats.bytes_max, bytes_max);
+                assert!(stats.bytes <= bytes_max, "round {round}: {stats:?}");
+            }
         }
-        done.store(true, Ordering::Relaxed);
+        assert!(round > 10, "{round} rounds");
     });
-    assert!(cache.stats().blocks_read > 0);
+}
+
+/// Whoever moves the bound by what it found when it had its turn is not overtaken by who looked before.
+#[test]
+fn bounds_are_computed_one_after_the_other() {
+    let cache = BlockCache::new(7);
+    let (begun, next) = (Barrier::new(2), AtomicU64::new(5));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            cache.resize_by(|now| {
+                let seen = next.load(Ordering::Relaxed);
+                begun.wait();
+                // The other one has all the time it needs.
+                std::thread::sleep(Duration::from_millis(50));
+                now + seen
+            });
+        });
+        begun.wait();
+        next.store(100, Ordering::Relaxed);
+        cache.resize_by(|now| now + next.load(Ordering::Relaxed));
+    });
+    assert_eq!(cache.bytes_max(), 7 + 5 + 100);
 }
 
 /// What readers use without a pause goes too when it has to.
@@ -60,20 +87,20 @@ fn what_is_in_use_all_the_time_is_evicted() {
     let meta = write(&disk, 1, &schema, &columns);
     let cache = BlockCache::new(1 << 20);
     let segment = Segment::open(meta, disk, Arc::clone(&cache));
-    let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while !done.load(Ordering::Relaxed) {
+        let reader = scope.spawn(|| {
+            for _ in 0..3_000_000 {
                 segment.open_blocks().column(0);
             }
         });
-        for round in 0..20_000 {
+        let mut round = 0;
+        while !reader.is_finished() {
+            round += 1;
             cache.resize(1 << 20);
             segment.read(&schema.columns[0], 0..3).unwrap();
             cache.resize(10);
             assert_eq!(cache.stats().bytes, 0, "round {round}");
         }
-        done.store(true, Ordering::Relaxed);
     });
 }
 
