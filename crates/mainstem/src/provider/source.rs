@@ -2,6 +2,9 @@
 //!
 //! All partitions of one execution take pieces from one shared scan, so that cores finish together. A plan may be executed
 //! more than once: the n-th opening of a partition joins the n-th scan.
+//!
+//! A sort by the table's sort key, or by a part of it that the conditions leave, becomes a scan in key order, from one partition, if the
+//! view has that order and every condition is one that zone maps know of, since such a scan evaluates conditions late.
 
 use std::any::Any;
 use std::fmt;
@@ -16,12 +19,15 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, Result, Statistics};
 use datafusion::datasource::source::{DataSource, OpenArgs};
 use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::projection::ProjectionExprs;
-use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
-use datafusion::physical_plan::DisplayFormatType;
+use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder};
+use datafusion::physical_plan::{DisplayFormatType, SortOrderPushdownResult};
 use futures::Stream;
-use mainstem_storage::scan::{EmittedRows, ROW_REF_COLUMN, Scan, ScanRequest, ScanWorker};
+use mainstem_storage::ids::ColumnId;
+use mainstem_storage::predicate::{CompareOp, Predicate};
+use mainstem_storage::scan::{EmittedRows, OrderedScan, ROW_REF_COLUMN, Scan, ScanCounts, ScanRequest, ScanWorker};
 use mainstem_storage::version::TableView;
 use parking_lot::Mutex;
 
@@ -38,6 +44,8 @@ pub(super) struct StoreSource {
     row_ref_at: Option<usize>,
     statistics: Arc<Statistics>,
     partitions: usize,
+    /// What its rows are sorted by, if they are.
+    order: Option<Vec<PhysicalSortExpr>>,
     metrics: ExecutionPlanMetricsSet,
 }
 
@@ -62,6 +70,7 @@ impl StoreSource {
             row_ref_at: None,
             statistics: Arc::new(statistics),
             partitions,
+            order: None,
             metrics: ExecutionPlanMetricsSet::new(),
         }
     }
@@ -84,12 +93,54 @@ impl StoreSource {
 
     fn scan(&self) -> Result<Arc<Scan>> {
         let scan = self.view.scan(&self.request).map_err(|e| DataFusionError::External(Box::new(e)))?;
-        let counts = scan.counts();
+        self.count(scan.counts());
+        Ok(scan)
+    }
+
+    fn ordered_scan(&self) -> Result<OrderedScan> {
+        let scan = self.view.scan_in_order(&self.request).map_err(|e| DataFusionError::External(Box::new(e)))?;
+        let scan = scan.ok_or_else(|| DataFusionError::Internal("a view has lost its order".into()))?;
+        self.count(scan.counts());
+        Ok(scan)
+    }
+
+    fn count(&self, counts: ScanCounts) {
         let count = |name, n| MetricBuilder::new(&self.metrics).global_counter(name).add(n);
         count("segments", counts.segments);
         count("segments_pruned", counts.segments_pruned);
         count("segments_enclosed", counts.segments_enclosed);
-        Ok(scan)
+    }
+
+    /// The table's column that output column `at` is.
+    fn column_at(&self, at: usize) -> Option<ColumnId> {
+        let at = match self.row_ref_at {
+            Some(refs) if at == refs => return None,
+            Some(refs) if at > refs => at - 1,
+            _ => at,
+        };
+        self.request.columns.get(at).copied()
+    }
+
+    /// Whether rows in the order of the table's sort key are in `order`: columns that equal a constant do not count.
+    fn has_order(&self, order: &[PhysicalSortExpr]) -> bool {
+        let table = self.view.schema();
+        let in_key = |predicate: &Predicate| table.sort_key.contains(&predicate.column());
+        if !self.view.has_order() || !self.request.predicates.iter().all(in_key) {
+            return false;
+        }
+        let is_constant = |id: &ColumnId| {
+            let equals =
+                |p: &Predicate| matches!(p, Predicate::Compare { column, op: CompareOp::Eq, .. } if column == id);
+            self.request.predicates.iter().any(equals)
+        };
+        let mut key = table.sort_key.iter();
+        order.iter().all(|sort| {
+            let id = sort.expr.downcast_ref::<Column>().and_then(|column| self.column_at(column.index()));
+            let nullable = id.and_then(|id| table.column(id)).is_none_or(|column| column.nullable);
+            let descends = sort.options.descending || (sort.options.nulls_first && nullable);
+            let Some(id) = id.filter(|_| !descends) else { return false };
+            is_constant(&id) || key.find(|next| **next == id || !is_constant(next)) == Some(&id)
+        })
     }
 }
 
@@ -143,13 +194,14 @@ impl DataSource for StoreSource {
 
     fn open_with_args(&self, args: OpenArgs) -> Result<SendableRecordBatchStream> {
         let shared = args.sibling_state.and_then(|state| state.downcast::<Executions>().ok());
-        let scan = match (&shared, self.partitions) {
-            (Some(executions), _) => executions.join(self, args.partition)?,
-            (None, 1) => self.scan()?,
-            (None, _) => return Err(DataFusionError::Internal("a shared scan was opened without its state".into())),
+        let rows = match (&self.order, &shared, self.partitions) {
+            (Some(_), ..) => StoreRows::InOrder(Box::new(self.ordered_scan()?)),
+            (None, Some(executions), _) => StoreRows::AsTheyCome(executions.join(self, args.partition)?.worker()),
+            (None, None, 1) => StoreRows::AsTheyCome(self.scan()?.worker()),
+            _ => return Err(DataFusionError::Internal("a shared scan was opened without its state".into())),
         };
         Ok(Box::pin(StoreStream {
-            worker: scan.worker(),
+            rows,
             schema: self.schema.clone(),
             row_ref_at: self.row_ref_at,
             left: self.request.limit.unwrap_or(usize::MAX),
@@ -172,6 +224,10 @@ impl DataSource for StoreSource {
         if let Some(limit) = self.request.limit {
             write!(f, ", limit={limit}")?;
         }
+        if let Some(order) = &self.order {
+            let names: Vec<String> = order.iter().map(|sort| sort.expr.to_string()).collect();
+            write!(f, ", order=[{}]", names.join(", "))?;
+        }
         write!(f, ", partitions={}", self.partitions)
     }
 
@@ -180,7 +236,18 @@ impl DataSource for StoreSource {
     }
 
     fn eq_properties(&self) -> EquivalenceProperties {
-        EquivalenceProperties::new(self.schema.clone())
+        match &self.order {
+            Some(order) => EquivalenceProperties::new_with_orderings(self.schema.clone(), [order.clone()]),
+            None => EquivalenceProperties::new(self.schema.clone()),
+        }
+    }
+
+    fn try_pushdown_sort(&self, order: &[PhysicalSortExpr]) -> Result<SortOrderPushdownResult<Arc<dyn DataSource>>> {
+        if !self.has_order(order) {
+            return Ok(SortOrderPushdownResult::Unsupported);
+        }
+        let source = Self { order: Some(order.to_vec()), partitions: 1, ..self.clone() };
+        Ok(SortOrderPushdownResult::Exact { inner: Arc::new(source) })
     }
 
     fn partition_statistics(&self, partition: Option<usize>) -> Result<Arc<Statistics>> {
@@ -224,8 +291,7 @@ impl DataSource for StoreSource {
     }
 }
 
-fn describe(name: &str, predicate: &mainstem_storage::predicate::Predicate) -> String {
-    use mainstem_storage::predicate::{CompareOp, Predicate};
+fn describe(name: &str, predicate: &Predicate) -> String {
     match predicate {
         Predicate::Compare { op, value, .. } => {
             let op = match op {
@@ -246,12 +312,34 @@ fn describe(name: &str, predicate: &mainstem_storage::predicate::Predicate) -> S
 
 /// Batches of one partition.
 struct StoreStream {
-    worker: ScanWorker,
+    rows: StoreRows,
     schema: SchemaRef,
     row_ref_at: Option<usize>,
     left: usize,
     metrics: BaselineMetrics,
     origins: Origins,
+}
+
+/// Where the batches come from.
+enum StoreRows {
+    AsTheyCome(ScanWorker),
+    InOrder(Box<OrderedScan>),
+}
+
+impl StoreRows {
+    fn next(&mut self) -> Option<mainstem_storage::Result<RecordBatch>> {
+        match self {
+            Self::AsTheyCome(worker) => worker.next(),
+            Self::InOrder(scan) => scan.next(),
+        }
+    }
+
+    fn emitted(&self) -> EmittedRows {
+        match self {
+            Self::AsTheyCome(worker) => worker.emitted(),
+            Self::InOrder(scan) => scan.emitted(),
+        }
+    }
 }
 
 /// Rows by where they live, as EXPLAIN ANALYZE shows them.
@@ -290,12 +378,12 @@ impl StoreStream {
             return None;
         }
         let timer = self.metrics.elapsed_compute().timer();
-        let batch = match self.worker.next()? {
+        let batch = match self.rows.next()? {
             Ok(batch) => batch,
             Err(e) => return Some(Err(DataFusionError::External(Box::new(e)))),
         };
         timer.done();
-        self.origins.count(self.worker.emitted());
+        self.origins.count(self.rows.emitted());
         let batch = if batch.num_rows() > self.left { batch.slice(0, self.left) } else { batch };
         self.left -= batch.num_rows();
         Some(self.arrange(batch))

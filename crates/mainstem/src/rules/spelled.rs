@@ -219,7 +219,9 @@ fn converted(from: &DataType, to: &DataType) -> Option<SqlType> {
         (DataType::Timestamp(..), DataType::Date32) => true,
         _ => false,
     };
-    (ours && wanted.arrow() == *to).then_some(wanted)
+    // Of other units too: coercion asks for nanoseconds.
+    let same = wanted.arrow() == *to || matches!(to, DataType::Timestamp(..));
+    (ours && same).then_some(wanted)
 }
 
 fn is_time(data_type: &DataType) -> bool {

@@ -87,6 +87,23 @@ fn plans_show_what_the_store_does() {
     assert!(prefix.contains("s >= ") && !prefix.contains("FilterExec"), "{prefix}");
     let rest = plan("SELECT n FROM t WHERE n % 2 = 1 AND k < 10");
     assert!(rest.contains("predicates=[k < ") && rest.contains("FilterExec"), "{rest}");
+    // The order of the key needs no sort, unless the scan would look at rows that a filter leaves out.
+    let sorted = |sql: &str| plan(sql).contains("SortExec");
+    for sql in [
+        "SELECT k, n FROM t ORDER BY k",
+        "SELECT n, k FROM t ORDER BY k LIMIT 5",
+        "SELECT k FROM t WHERE k > 500 ORDER BY k LIMIT 5",
+    ] {
+        assert!(!sorted(sql) && plan(sql).contains("order=[k"), "{sql}: {}", plan(sql));
+    }
+    for sql in [
+        "SELECT k FROM t ORDER BY k DESC",
+        "SELECT k, n FROM t ORDER BY n",
+        "SELECT k FROM t WHERE n = 3 ORDER BY k",
+        "SELECT k, n FROM t ORDER BY n, k",
+    ] {
+        assert!(sorted(sql), "{sql}: {}", plan(sql));
+    }
     let counted = plan("SELECT count(*) FROM t");
     assert!(!counted.contains("DataSourceExec: table=t"), "{counted}");
     let written = plan("UPDATE t SET n = 0 WHERE k IN (SELECT n FROM t)");

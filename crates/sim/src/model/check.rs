@@ -1,6 +1,6 @@
 //! Compares what a transaction reads with the history at its snapshot.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -110,6 +110,7 @@ pub(super) fn compare(history: &History, txn: &Transaction, pending: &Pending, s
         let view = txn.view(TableId(id))?;
         for _ in 0..2 {
             compare_predicates(&mut rng, &view, &expected, &what)?;
+            compare_order(&mut rng, &view, &expected, &what)?;
         }
         let stored = |uid: i64| refs.get(&uid).copied().filter(|_| !pending.has_inserted(id, uid));
         let found = compare_keys(&mut rng, &view, shape, &expected, stored, &what)?;
@@ -166,6 +167,53 @@ fn compare_predicates(
     }
     let text = format!("{predicates:?}");
     Err(Mismatch(format!("{what}: where {text:.300} limit {limit:?} selects {found:?}, expected {wanted:?}")).into())
+}
+
+/// A scan in key order, with up to one random predicate, and with a limit.
+fn compare_order(
+    rng: &mut StdRng,
+    view: &Arc<TableView>,
+    expected: &BTreeMap<i64, Row>,
+    what: &str,
+) -> Result<(), Trouble> {
+    let schema = view.schema();
+    let predicate = (!expected.is_empty() && rng.random()).then(|| random_predicate(rng, view, expected));
+    let limit = rng.random_ratio(1, 2).then(|| rng.random_range(0..10));
+    let request = ScanRequest {
+        predicates: predicate.iter().map(|(_, p)| p.clone()).collect(),
+        limit,
+        row_refs: rng.random(),
+        batch_rows: [0, 3][rng.random_range(0..2)],
+        ..ScanRequest::all(schema.column_ids())
+    };
+    let Some(scan) = view.scan_in_order(&request)? else {
+        let unordered = schema.sort_key.is_empty() || view.own().is_some_and(|own| !own.rows().is_empty());
+        return if unordered { Ok(()) } else { Err(Mismatch(format!("{what}: no scan in key order")).into()) };
+    };
+    let mut found = Vec::new();
+    for batch in scan {
+        let batch = batch?;
+        found.extend(read_batch(&batch, schema.columns.len()));
+    }
+    let positions: Vec<usize> = schema.sort_key.iter().filter_map(|id| schema.position(*id)).collect();
+    let key = |row: &Row| positions.iter().map(|at| row[*at].clone()).collect::<Vec<_>>();
+    let holds = |row: &Row| predicate.iter().all(|(at, p)| p.matches(&row[*at]));
+    let mut wanted: Vec<&Row> = expected.values().filter(|row| holds(row)).collect();
+    wanted.sort_by_key(|row| key(row));
+    wanted.truncate(limit.unwrap_or(usize::MAX));
+    let keys_agree = found.iter().map(&key).eq(wanted.iter().map(|row| key(row)));
+    let uids = |rows: &mut dyn Iterator<Item = &Row>| rows.map(|row| row[UID].clone()).collect::<BTreeSet<_>>();
+    let found_uids = uids(&mut found.iter());
+    // Of rows with equal keys a limit may cut off any.
+    let rows_agree = limit.is_some() || found_uids == uids(&mut wanted.iter().copied());
+    let all_hold = found.iter().all(|row| holds(row) && expected.values().any(|other| other == row));
+    if keys_agree && rows_agree && all_hold && found_uids.len() == found.len() {
+        return Ok(());
+    }
+    let (found, wanted): (Vec<_>, Vec<_>) =
+        (found.iter().map(&key).collect(), wanted.iter().map(|row| key(row)).collect());
+    let text = format!("{predicate:?}");
+    Err(Mismatch(format!("{what}: in order, where {text:.300} limit {limit:?}: {found:?}, expected {wanted:?}")).into())
 }
 
 /// Looks up keys that are there and some that are not, by key and by scans; returns how many the store has. `stored` says where

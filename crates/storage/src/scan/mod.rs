@@ -1,7 +1,7 @@
 //! Rows of one view as Arrow batches.
 //!
 //! Comes in: a [`TableView`](crate::version::TableView) and a [`ScanRequest`] (plain data: projection, predicates, limit).
-//! Goes out: batches in no particular order, from any number of [`ScanWorker`]s.
+//! Goes out: batches in no particular order, from any number of [`ScanWorker`]s; or in key order, from one [`OrderedScan`].
 //!
 //! 1. Plan: each segment is pruned by its zone maps (MemSQL section III: elimination and full enclosure); what is left, the
 //!    delta blocks and the transaction's own rows are cut into pieces on one shared queue, so that cores finish together.
@@ -9,8 +9,9 @@
 //! 3. Gather: only selected rows are decoded; a piece that is wholly selected is read in place.
 //!
 //! Invariants: a worker never blocks on a writer or a merge; every live row of the view that satisfies all predicates appears
-//! in exactly one batch. It does not own: order, aggregation, what a predicate means (`predicate`).
+//! in exactly one batch. It does not own: aggregation, what a predicate means (`predicate`).
 
+mod ordered;
 mod piece;
 mod statistics;
 mod worker;
@@ -30,6 +31,7 @@ use crate::row::key::KeyCodec;
 use crate::schema::{Column, TableSchema};
 use crate::version::TableView;
 
+pub use ordered::OrderedScan;
 use piece::Piece;
 pub use statistics::{ColumnStatistics, TableStatistics};
 pub use worker::{EmittedRows, ScanWorker};
@@ -60,6 +62,10 @@ impl ScanRequest {
     #[must_use]
     pub fn all(columns: Vec<ColumnId>) -> Self {
         Self { columns, predicates: Vec::new(), limit: None, row_refs: false, batch_rows: limits::BATCH_ROWS }
+    }
+
+    fn rows_of_batch(&self) -> usize {
+        if self.batch_rows == 0 { limits::BATCH_ROWS } else { self.batch_rows }
     }
 }
 
@@ -98,25 +104,14 @@ impl TableView {
     /// # Errors
     /// Internal when the request names a column the table does not have; Io or Corrupt when metadata cannot be read.
     pub fn scan(self: &Arc<Self>, request: &ScanRequest) -> Result<Arc<Scan>> {
-        let column = |id: ColumnId| {
-            self.schema().column(id).cloned().ok_or_else(|| Error::internal(format!("scan of unknown column {id}")))
-        };
-        let columns = request.columns.iter().map(|&id| column(id)).collect::<Result<Vec<_>>>()?;
-        let predicates =
-            request.predicates.iter().map(|p| Ok((p.clone(), column(p.column())?))).collect::<Result<Vec<_>>>()?;
-        let mut fields: Vec<Field> =
-            columns.iter().map(|c| Field::new(&c.name, c.data_type.arrow(), c.nullable)).collect();
-        if request.row_refs {
-            fields.push(Field::new(ROW_REF_COLUMN, ArrowType::UInt64, false));
-        }
-        let batch_rows = if request.batch_rows == 0 { limits::BATCH_ROWS } else { request.batch_rows };
+        let (columns, predicates, schema) = resolve(self, request)?;
         let mut scan = Scan {
             view: self.clone(),
             columns,
             predicates,
-            schema: Arc::new(Schema::new(fields)),
+            schema,
             row_refs: request.row_refs,
-            batch_rows,
+            batch_rows: request.rows_of_batch(),
             pieces: Vec::new(),
             next: AtomicUsize::new(0),
             left: AtomicUsize::new(request.limit.unwrap_or(usize::MAX)),
@@ -126,6 +121,23 @@ impl TableView {
         Ok(Arc::new(scan))
     }
 }
+
+/// The columns and the conditions of `request` with their columns, and the schema of its batches.
+fn resolve(view: &TableView, request: &ScanRequest) -> Result<Resolved> {
+    let column = |id: ColumnId| {
+        view.schema().column(id).cloned().ok_or_else(|| Error::internal(format!("scan of unknown column {id}")))
+    };
+    let columns = request.columns.iter().map(|&id| column(id)).collect::<Result<Vec<_>>>()?;
+    let predicates =
+        request.predicates.iter().map(|p| Ok((p.clone(), column(p.column())?))).collect::<Result<Vec<_>>>()?;
+    let mut fields: Vec<Field> = columns.iter().map(|c| Field::new(&c.name, c.data_type.arrow(), c.nullable)).collect();
+    if request.row_refs {
+        fields.push(Field::new(ROW_REF_COLUMN, ArrowType::UInt64, false));
+    }
+    Ok((columns, predicates, Arc::new(Schema::new(fields))))
+}
+
+type Resolved = (Vec<Column>, Vec<(Predicate, Column)>, SchemaRef);
 
 impl Scan {
     /// Schema of the batches.

@@ -1,0 +1,273 @@
+//! Rows of one view in the order of the table's sort key.
+//!
+//! Comes in: a [`TableView`] and a [`ScanRequest`]. Goes out: batches in key order (NULLs last; rows with equal keys in any order), from one
+//! iterator.
+//!
+//! 1. Each run that can have rows selected is a stream of its segments, each delta one of its sorted permutation.
+//! 2. The cursor of merges picks rows of all streams in key order; a segment without deleted rows into which no other stream reaches
+//!    is read in place.
+//! 3. What is picked is gathered a column at a time; conditions are evaluated on that, since the order has to be known first.
+//!
+//! Only the first segment of each run is read before the first row comes: a small limit costs little, however large the table. Conditions
+//! that zone maps know nothing of are better served by a scan without order.
+//!
+//! It does not own: the transaction's own buffered rows, which have no order: with some there is no ordered scan.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt64Array};
+use arrow_buffer::{BooleanBuffer, Buffer};
+use arrow_schema::SchemaRef;
+use arrow_select::filter::filter;
+use mainstem_kernels::bitmap;
+
+use crate::error::Result;
+use crate::ids::{ContainerId, RowRef};
+use crate::main_store::{Run, RunSegment};
+use crate::order::{Cursor, Gather, KeyReader, Part, PartRows, Pick, Stop};
+use crate::predicate::{Predicate, Prune};
+use crate::schema::Column;
+use crate::version::{TableView, Work};
+
+use super::worker::EmittedRows;
+use super::{ScanCounts, ScanRequest, key_prefix, resolve};
+
+/// A scan in key order.
+#[derive(Debug)]
+pub struct OrderedScan {
+    view: Arc<TableView>,
+    columns: Vec<Column>,
+    predicates: Vec<(Predicate, Column)>,
+    schema: SchemaRef,
+    row_refs: bool,
+    batch_rows: usize,
+    /// Rows that may still be returned.
+    left: usize,
+    cursor: Cursor,
+    picks: Vec<Pick>,
+    /// What is left of the segment being read in place.
+    whole: Option<(u32, Range<u32>)>,
+    counts: ScanCounts,
+    emitted: EmittedRows,
+}
+
+impl TableView {
+    /// Whether this view can be scanned in key order: its table has a sort key, and the transaction has no rows in its buffer.
+    #[must_use]
+    pub fn has_order(&self) -> bool {
+        !self.schema().sort_key.is_empty() && self.own().is_none_or(|own| own.rows().is_empty())
+    }
+
+    /// Plans a scan in the order of the sort key; `None` if there is none, see [`TableView::has_order`].
+    ///
+    /// # Errors
+    /// As [`TableView::scan`]; Io or Corrupt when the first keys cannot be read.
+    pub fn scan_in_order(self: &Arc<Self>, request: &ScanRequest) -> Result<Option<OrderedScan>> {
+        if !self.has_order() {
+            return Ok(None);
+        }
+        let _at_work = self.begin(Work::Thread);
+        let (columns, predicates, schema) = resolve(self, request)?;
+        let mut counts = ScanCounts::default();
+        let conditions: Vec<Predicate> = predicates.iter().map(|(p, _)| p.clone()).collect();
+        let prefix = key_prefix(self.schema(), &conditions);
+        let own_runs = self.own().into_iter().flat_map(|own| own.runs());
+        let mut streams = Vec::new();
+        for run in self.version().runs.iter().chain(own_runs) {
+            streams.push(self.stream_of(run, &prefix, &conditions, &mut counts));
+        }
+        for delta in &self.version().deltas {
+            let rows = self.delta_rows(delta);
+            counts.delta_rows += u64::from(rows);
+            let dead = self.dead(delta.id(), delta.deletes().bitmap_at(self.ts()), rows);
+            streams.push(vec![Part::delta(delta.clone(), rows).without(dead)]);
+        }
+        streams.retain(|stream| !stream.is_empty());
+        Ok(Some(OrderedScan {
+            view: self.clone(),
+            columns,
+            predicates,
+            schema,
+            row_refs: request.row_refs,
+            batch_rows: request.rows_of_batch(),
+            left: request.limit.unwrap_or(usize::MAX),
+            cursor: Cursor::new(KeyReader::of_sort_key(self.schema()), streams)?,
+            picks: Vec::new(),
+            whole: None,
+            counts,
+            emitted: EmittedRows::default(),
+        }))
+    }
+
+    /// The segments of `run` that can have rows for `predicates`.
+    fn stream_of(&self, run: &Run, prefix: &[u8], predicates: &[Predicate], counts: &mut ScanCounts) -> Vec<Part> {
+        let found = if prefix.is_empty() { run.segments() } else { run.find_prefix(prefix) };
+        counts.segments += run.segments().len();
+        counts.segments_pruned += run.segments().len() - found.len();
+        let mut parts = Vec::with_capacity(found.len());
+        for RunSegment { segment, range } in found {
+            match segment.prune(predicates) {
+                Prune::None => {
+                    counts.segments_pruned += 1;
+                    continue;
+                }
+                Prune::Some => {}
+                Prune::All => counts.segments_enclosed += 1,
+            }
+            let dead = self.dead(segment.id(), segment.deletes().bitmap_at(self.ts()), range.end);
+            let part = Part::segment(segment.clone(), range.clone());
+            parts.push(if dead.is_none() { part.keep_whole() } else { part.without(dead) });
+        }
+        parts
+    }
+
+    /// The deleted ones among the first `rows` rows of `container`, for this view: a bitmap, or `None` without any.
+    fn dead(&self, container: ContainerId, deleted: Option<Arc<[u64]>>, rows: u32) -> Option<Arc<[u64]>> {
+        let mut dead = deleted.filter(|words| words.iter().any(|word| *word != 0));
+        for set in self.own().into_iter().flat_map(|own| own.deletes().sets_of(container)) {
+            let mut words = dead.map_or_else(Vec::new, |words| words.to_vec());
+            words.resize(words.len().max(bitmap::words(rows as usize)), 0);
+            set.iter().filter(|offset| *offset < rows).for_each(|offset| bitmap::set(&mut words, offset as usize));
+            dead = Some(words.into());
+        }
+        dead
+    }
+}
+
+impl OrderedScan {
+    /// Schema of the batches.
+    #[must_use]
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// How pruning went.
+    #[must_use]
+    pub fn counts(&self) -> ScanCounts {
+        self.counts
+    }
+
+    /// Rows returned so far.
+    #[must_use]
+    pub fn emitted(&self) -> EmittedRows {
+        self.emitted
+    }
+
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        while self.left > 0 {
+            let wanted = self.batch_rows.min(if self.predicates.is_empty() { self.left } else { usize::MAX });
+            if let Some((part, rows)) = self.whole.take().filter(|(_, rows)| !rows.is_empty()) {
+                let end = rows.end.min(rows.start.saturating_add(wanted as u32));
+                self.whole = Some((part, end..rows.end));
+                if let Some(batch) = self.in_place(part, rows.start..end)? {
+                    return Ok(Some(batch));
+                }
+                continue;
+            }
+            let stop = self.cursor.next(wanted - self.picks.len().min(wanted), &mut self.picks)?;
+            if self.picks.is_empty() {
+                match stop {
+                    Stop::Whole(part) => {
+                        self.whole = Some((part, self.cursor.part(part)?.range()));
+                        self.cursor.skip_whole()?;
+                        continue;
+                    }
+                    Stop::End => return Ok(None),
+                    Stop::Full => continue,
+                }
+            }
+            if let Some(batch) = self.gathered()? {
+                return Ok(Some(batch));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Rows `rows` of a part that is read as it stands.
+    fn in_place(&mut self, part: u32, rows: Range<u32>) -> Result<Option<RecordBatch>> {
+        let count = rows.len();
+        let source = self.cursor.part(part)?.clone();
+        let refs = rows.clone().map(|offset| source.row_ref(offset));
+        let read = |column: &Column| source.read(column, rows.clone());
+        let batch = self.batch(count, read, refs)?;
+        self.count(&batch, |_| Some(part));
+        Ok(batch.map(|(batch, _)| batch))
+    }
+
+    /// The rows picked.
+    fn gathered(&mut self) -> Result<Option<RecordBatch>> {
+        let picks = std::mem::take(&mut self.picks);
+        let parts = self.cursor.parts();
+        let gather = Gather::new(parts, &picks)?;
+        let refs = picks.iter().filter_map(|pick| Some(parts.get(pick.part as usize)?.row_ref(pick.offset)));
+        let batch = self.batch(picks.len(), |column| gather.column(parts, column), refs)?;
+        self.count(&batch, |row| picks.get(row).map(|pick| pick.part));
+        Ok(batch.map(|(batch, _)| batch))
+    }
+
+    /// A batch of `count` rows, and which of them it has (all, without a bitmap); `None` if that is none.
+    fn batch(
+        &self,
+        count: usize,
+        read: impl Fn(&Column) -> Result<ArrayRef>,
+        refs: impl Iterator<Item = RowRef>,
+    ) -> Result<Option<Batch>> {
+        let mut selection: Option<Vec<u64>> = None;
+        for (predicate, column) in &self.predicates {
+            let selected = predicate.evaluate(read(column)?.as_ref(), column.data_type)?;
+            match &mut selection {
+                Some(all) => bitmap::and_in_place(all, &selected),
+                None => selection = Some(selected),
+            }
+        }
+        let passed = selection.map(|words| BooleanBuffer::new(Buffer::from_vec(words), 0, count));
+        let rows = passed.as_ref().map_or(count, BooleanBuffer::count_set_bits);
+        if rows == 0 {
+            return Ok(None);
+        }
+        let mut columns = self.columns.iter().map(read).collect::<Result<Vec<_>>>()?;
+        if self.row_refs {
+            columns.push(Arc::new(refs.map(RowRef::to_bits).collect::<UInt64Array>()));
+        }
+        if let Some(passed) = passed.as_ref().filter(|_| rows < count) {
+            let passed = BooleanArray::new(passed.clone(), None);
+            columns = columns.iter().map(|column| Ok(filter(column.as_ref(), &passed)?)).collect::<Result<_>>()?;
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let batch = RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)?;
+        let kept = rows.min(self.left);
+        Ok(Some((batch.slice(0, kept), passed)))
+    }
+
+    /// Counts the rows of a batch by where they live; `part_of` a row of what it was made of.
+    fn count(&mut self, batch: &Option<Batch>, part_of: impl Fn(usize) -> Option<u32>) {
+        let Some((batch, passed)) = batch else { return };
+        self.left -= batch.num_rows();
+        let parts = self.cursor.parts();
+        let mut count = |row: usize| {
+            let part = part_of(row).and_then(|part| parts.get(part as usize));
+            match part.map(|part| &part.rows) {
+                Some(PartRows::Delta(..)) => self.emitted.delta += 1,
+                _ => self.emitted.main += 1,
+            }
+        };
+        match passed {
+            Some(passed) => passed.set_indices().take(batch.num_rows()).for_each(&mut count),
+            None => (0..batch.num_rows()).for_each(&mut count),
+        }
+    }
+}
+
+/// Rows, and which of those read they are.
+type Batch = (RecordBatch, Option<BooleanBuffer>);
+
+impl Iterator for OrderedScan {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let view = self.view.clone();
+        let _at_work = view.begin(Work::Thread);
+        self.next_batch().transpose()
+    }
+}
