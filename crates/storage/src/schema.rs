@@ -106,6 +106,21 @@ impl DataType {
             .flatten()
     }
 
+    /// Whether its values are whole numbers of at most 64 bits, in storage: [`Value::Int`](crate::row::Value::Int).
+    #[must_use]
+    pub fn is_whole(self) -> bool {
+        matches!(
+            self,
+            Self::SmallInt
+                | Self::Integer
+                | Self::BigInt
+                | Self::Date
+                | Self::Time
+                | Self::Timestamp
+                | Self::TimestampTz
+        )
+    }
+
     /// Whether its values are text.
     #[must_use]
     pub fn is_text(self) -> bool {

@@ -68,6 +68,13 @@ pub fn pack(values: &[u64], width: u32, out: &mut Vec<u8>) {
 #[inline]
 #[must_use]
 pub fn get(packed: &[u8], width: u32, index: usize) -> u64 {
+    // So narrow a value lies in the eight bytes from its first one on, and where those are there, so is it.
+    if width <= 57
+        && let Some(at) = index.checked_mul(width as usize)
+        && let Some(window) = packed.get(at / 8..).and_then(|rest| rest.first_chunk())
+    {
+        return u64::from_le_bytes(*window) >> (at % 8) & mask(width);
+    }
     check(packed, width, index, 1, 64);
     scalar::read(packed, width, index * width as usize)
 }

@@ -12,30 +12,61 @@ pub fn pack(values: &[u64], width: u32, out: &mut Vec<u8>) {
     let start = out.len();
     out.resize(start + packed_bytes(values.len(), width), 0);
     let words = out.get_mut(start..).unwrap_or_default().as_chunks_mut().0;
-    // As many words as the values fill.
-    let mut words = words.iter_mut();
-    let mut put = |word: u64| {
-        if let Some(cell) = words.next() {
-            *cell = word.to_le_bytes();
-        }
+    let mut packer = Packer { words: words.iter_mut(), width, word: 0, filled: 0 };
+    // Each step waits for the one before: values that fit a word together take one.
+    let rest = match width {
+        0..=16 => packer.put_groups::<4>(values),
+        17..=32 => packer.put_groups::<2>(values),
+        _ => values,
     };
-    let mask = mask(width);
-    let mut word = 0u64;
-    let mut filled = 0u32;
-    for &value in values {
-        debug_assert!(value <= mask, "{value} does not fit {width} bits");
-        let value = value & mask;
-        word |= value << filled;
-        filled += width;
-        if filled >= 64 {
-            put(word);
-            filled -= 64;
-            // What did not fit: the top `filled` bits of the value.
-            word = if filled == 0 { 0 } else { value >> (width - filled) };
+    packer.put_groups::<1>(rest);
+    packer.finish();
+}
+
+/// Fills words, as many as the values take.
+struct Packer<'a> {
+    words: std::slice::IterMut<'a, [u8; 8]>,
+    width: u32,
+    word: u64,
+    /// Bits of `word` that are taken.
+    filled: u32,
+}
+
+impl Packer<'_> {
+    /// Appends `values`, `N` at once, which fit 64 bits together; returns those that make no whole group.
+    #[inline]
+    fn put_groups<'v, const N: usize>(&mut self, values: &'v [u64]) -> &'v [u64] {
+        let (groups, rest) = values.as_chunks::<N>();
+        let (mask, bits) = (mask(self.width), self.width * N as u32);
+        for group in groups {
+            let mut value = 0;
+            for (at, one) in (0..).zip(group) {
+                debug_assert!(*one <= mask, "{one} does not fit {} bits", self.width);
+                value |= (one & mask) << (at * self.width);
+            }
+            self.word |= value << self.filled;
+            self.filled += bits;
+            if self.filled >= 64 {
+                self.flush();
+                self.filled -= 64;
+                // What did not fit: the top `filled` bits of the value.
+                self.word = if self.filled == 0 { 0 } else { value >> (bits - self.filled) };
+            }
+        }
+        rest
+    }
+
+    #[inline]
+    fn flush(&mut self) {
+        if let Some(cell) = self.words.next() {
+            *cell = self.word.to_le_bytes();
         }
     }
-    if filled > 0 {
-        put(word);
+
+    fn finish(mut self) {
+        if self.filled > 0 {
+            self.flush();
+        }
     }
 }
 

@@ -188,6 +188,18 @@ impl ColumnBlock {
         pushed.map_err(|full| Error::internal(format!("a column of a delta block: {full}")))
     }
 
+    /// The value at `row`, if it is a [`Value::Int`] that takes no more than a look.
+    #[inline]
+    pub(super) fn whole(&self, row: usize) -> Option<i64> {
+        let value = match &self.values {
+            Values::Int16(cells) => cells.get(row)?.into(),
+            Values::Int32(cells) => cells.get(row)?.into(),
+            Values::Int64(cells) => cells.get(row)?,
+            _ => return None,
+        };
+        (!self.nulls.get(row)).then_some(value)
+    }
+
     /// The value at `row`; `None` if the row was not written.
     pub(super) fn value(&self, row: usize) -> Option<Value> {
         if self.nulls.get(row) {

@@ -96,6 +96,13 @@ impl DeltaGeneration {
         self.keys.iter().find(|index| index.key.id() == id)
     }
 
+    /// Whether a row whose key `id` has hash `hash` may be there. One that is not published yet counts, too.
+    #[inline]
+    #[must_use]
+    pub fn may_have(&self, id: KeyId, hash: u64) -> bool {
+        self.index(id).is_some_and(|index| index.hash.newest(hash, |_| true).is_some())
+    }
+
     /// The published rows whose key `id` is `key`, newest first.
     #[inline]
     fn chain<'a>(&'a self, id: KeyId, key: HashedKey<'_>) -> impl Iterator<Item = u32> + use<'a> {
@@ -154,16 +161,37 @@ impl DeltaGeneration {
     /// The value of `column` in the published row `offset`; its missing value if the generation lacks the column. Errors:
     /// Internal if the row is not published.
     pub fn value(&self, column: &Column, offset: u32) -> Result<Value> {
-        self.value_near(column, usize::MAX, offset)
-    }
-
-    /// As [`DeltaGeneration::value`], for a column that probably stands at `position`.
-    pub fn value_near(&self, column: &Column, position: usize, offset: u32) -> Result<Value> {
-        let here = self.schema().columns.get(position).is_some_and(|c| c.id == column.id);
-        match if here { Some(position) } else { self.schema().position(column.id) } {
+        match self.schema().position(column.id) {
             Some(position) => self.value_at(position, offset),
             None => Ok(column.missing_value.clone()),
         }
+    }
+
+    /// Appends the values of `columns`, each with the position where it probably stands, in the published row `offset` to `out`.
+    /// Errors: as [`DeltaGeneration::value`].
+    pub fn read_row<'c>(
+        &self,
+        columns: impl Iterator<Item = (usize, &'c Column)>,
+        offset: u32,
+        out: &mut Vec<Value>,
+    ) -> Result<()> {
+        let (number, row) = split(offset);
+        let block = self.blocks.get(number).filter(|_| offset < self.rows());
+        let no_row = || Error::internal(format!("{self:?} has no row {offset}"));
+        let block = block.ok_or_else(no_row)?;
+        for (near, column) in columns {
+            let here = self.schema().columns.get(near).is_some_and(|c| c.id == column.id);
+            let Some(position) = (if here { Some(near) } else { self.schema().position(column.id) }) else {
+                out.push(column.missing_value.clone());
+                continue;
+            };
+            let cells = block.columns.get(position).ok_or_else(no_row)?;
+            out.push(match cells.whole(row) {
+                Some(value) => Value::Int(value),
+                None => cells.value(row).ok_or_else(no_row)?,
+            });
+        }
+        Ok(())
     }
 
     fn value_at(&self, position: usize, offset: u32) -> Result<Value> {

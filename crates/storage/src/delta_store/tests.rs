@@ -149,6 +149,9 @@ fn nulls_stand_where_they_were_in_wide_rows() {
     }
     for at in 0..110 {
         let found: Vec<_> = schema.columns.iter().map(|column| delta.value(column, at as u32).unwrap()).collect();
+        let mut at_once = Vec::new();
+        delta.read_row(schema.columns.iter().enumerate(), at as u32, &mut at_once).unwrap();
+        assert_eq!(at_once, found);
         assert_eq!(found, row(at), "row {at}");
     }
 }

@@ -3,7 +3,6 @@
 use crate::error::{Error, Result};
 use crate::ids::RowRef;
 use crate::row::Value;
-use crate::schema::Column;
 use crate::version::TableView;
 
 impl TableView {
@@ -14,31 +13,26 @@ impl TableView {
     pub fn read_row(&self, row: RowRef, positions: &[usize], out: &mut Vec<Value>) -> Result<()> {
         let (id, offset) = (row.container(), row.offset());
         let columns = &self.schema().columns;
-        let column = |at: &usize| -> Result<&Column> {
-            columns.get(*at).ok_or_else(|| Error::internal(format!("no column {at} in table {}", self.schema().name)))
-        };
+        if let Some(outside) = positions.iter().find(|at| **at >= columns.len()) {
+            return Err(Error::internal(format!("no column {outside} in table {}", self.schema().name)));
+        }
+        let columns_at = || positions.iter().filter_map(|at| columns.get(*at).map(|column| (*at, column)));
         if id.is_own_rows() {
             let own = self.own().filter(|own| own.rows().id() == id).and_then(|own| own.rows().row(offset));
             let row = own.ok_or_else(|| Error::internal("an own row that the view has not"))?;
-            for at in positions {
-                out.push(row.value(row.schema().position(column(at)?.id).unwrap_or(*at)));
+            for (at, column) in columns_at() {
+                out.push(row.value(row.schema().position(column.id).unwrap_or(at)));
             }
             return Ok(());
         }
         if let Some(delta) = self.version().deltas.iter().rev().find(|delta| delta.id() == id) {
-            for at in positions {
-                out.push(delta.value_near(column(at)?, *at, offset)?);
-            }
-            return Ok(());
+            return delta.read_row(columns_at(), offset, out);
         }
         let own_runs = self.own().into_iter().flat_map(|own| own.runs().iter());
         let mut runs = self.version().runs.iter().rev().chain(own_runs);
         let part = runs.find_map(|run| run.segment(id));
         let segment =
             &part.ok_or_else(|| Error::internal(format!("a row of container {id}, which the view has not")))?.segment;
-        if let Some(outside) = positions.iter().find(|at| **at >= columns.len()) {
-            return Err(Error::internal(format!("no column {outside} in table {}", self.schema().name)));
-        }
-        segment.read_row(positions.iter().filter_map(|at| columns.get(*at)), offset, out)
+        segment.read_row(self.schema().version, columns_at(), offset, out)
     }
 }

@@ -33,6 +33,8 @@ pub(crate) struct ColumnBlock {
     rows: usize,
     nulls: Nulls,
     values: EncodedValues,
+    /// Its values are [`Value::Int`].
+    is_whole: bool,
     memory: usize,
 }
 
@@ -68,7 +70,7 @@ impl ColumnBlock {
         let some = if let Nulls::Some(nulls) = &nulls { Some(nulls) } else { None };
         let values = EncodedValues::open(data_type, encoding, sections, rows, some)?;
         let memory = size_of::<Self>() + body_bytes + values.memory();
-        Ok(Self { data_type, rows, nulls, values, memory })
+        Ok(Self { data_type, rows, nulls, values, is_whole: data_type.is_whole(), memory })
     }
 
     /// Rows.
@@ -117,6 +119,18 @@ impl ColumnBlock {
             }
         };
         self.values.gather(self.data_type, offsets, nulls)
+    }
+
+    /// Row `row`, if it is a [`Value::Int`] that takes no more than a look: what most values of most rows are.
+    #[inline]
+    pub fn whole(&self, row: usize) -> Option<i64> {
+        let is_there = row < self.rows
+            && match &self.nulls {
+                Nulls::None => true,
+                Nulls::Some(nulls) => nulls.is_valid(row),
+                Nulls::All => false,
+            };
+        if self.is_whole && is_there { self.values.whole(row) } else { None }
     }
 
     /// Row `row`.

@@ -41,5 +41,6 @@ pub use cache::{BlockCache, CacheStats};
 pub use encoding::Encoding;
 pub use file::{parse_segment_name, segment_path};
 pub use format::{BlockRef, ColumnMeta, KeyBounds, SegmentMeta, ZoneMap};
+pub use probe::OpenKeyFilter;
 pub use reader::Segment;
-pub use writer::{create_segment, rows_that_fit, write_segment};
+pub use writer::{SegmentPlace, create_segment, rows_that_fit, write_segment};

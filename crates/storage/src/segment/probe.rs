@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use mainstem_kernels::filter::BlockedBloom;
 
-use super::cache::{OpenBlock, Place};
+use super::cache::{Held, OpenBlock, Place};
 use super::encoding::{Damage, Source, wide_value};
 use super::format::{BlockRef, ColumnMeta};
 use super::pages::PagedBlock;
@@ -21,7 +21,32 @@ use crate::row::Value;
 use crate::row::key::KeyCodec;
 use crate::schema::TableSchema;
 
+/// The filter of a segment over the hashes of its keys, if it is open.
+pub struct OpenKeyFilter<'a>(Held<'a>);
+
+impl OpenKeyFilter<'_> {
+    /// Whether it is open.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.0.filter().is_some()
+    }
+
+    /// Whether it is open, and says that no row has the key with this hash.
+    #[inline]
+    #[must_use]
+    pub fn denies(&self, hash: u64) -> bool {
+        self.0.filter().is_some_and(|filter| !filter.may_contain(hash))
+    }
+}
+
 impl Segment {
+    /// Its filter, as it is now.
+    #[inline]
+    #[must_use]
+    pub fn hold_key_filter(&self) -> OpenKeyFilter<'_> {
+        OpenKeyFilter(self.open_blocks().hold())
+    }
+
     /// False if no row, deleted or not, has the sort key, a key of the table, with hash `hash` ([`crate::row::key::hash_key`]). True without a filter.
     ///
     /// # Errors
@@ -59,6 +84,12 @@ impl Segment {
         self.find_key(schema, key)
     }
 
+    /// The filter over the hashes of all keys, if it is open.
+    #[must_use]
+    pub fn open_key_filter(&self) -> Option<Arc<BlockedBloom>> {
+        self.open_blocks().filter()
+    }
+
     /// The filter over the hashes of all keys, to be held by whoever may not wait for a read; `None` without one.
     ///
     /// # Errors
@@ -94,6 +125,9 @@ impl Segment {
     pub fn find_key(&self, schema: &TableSchema, key: &[u8]) -> Result<Range<u32>> {
         if self.meta().key_bounds.as_ref().is_some_and(|bounds| key < &*bounds.min || key > &*bounds.max) {
             return Ok(0..0);
+        }
+        if let Some(value) = KeyCodec::plain_bigint(schema, &schema.sort_key, key) {
+            return self.find_key_values(schema, std::slice::from_ref(&value));
         }
         let values = KeyCodec::new(schema, &schema.sort_key).decode(key)?;
         self.find_key_values(schema, &values)

@@ -12,34 +12,41 @@ use super::format::ColumnMeta;
 use super::pages::PagedBlock;
 use super::reader::Segment;
 use crate::error::Result;
+use crate::ids::SchemaVersion;
 use crate::limits;
 use crate::row::{Value, array_of};
 use crate::schema::Column;
 
 impl Segment {
-    /// Appends the values of `columns` in row `offset` to `out`.
+    /// Appends the values of `columns` in row `offset` to `out`: columns of the table under schema version `version`, each with its
+    /// position there.
     ///
     /// # Errors
     /// Corrupt, Io; Internal for a row that is not there or a column of another type.
     pub fn read_row<'c>(
         &self,
-        columns: impl Iterator<Item = &'c Column>,
+        version: SchemaVersion,
+        columns: impl Iterator<Item = (usize, &'c Column)>,
         offset: u32,
         out: &mut Vec<Value>,
     ) -> Result<()> {
         let (base, of_segment) = (out.len(), &self.meta().columns);
         let mut unopened = Vec::new();
         let open = self.open_blocks().hold();
-        for (number, column) in columns.enumerate() {
-            // Mostly the columns of the table in their order.
-            let here = of_segment.get(number).is_some_and(|c| c.id == column.id && c.data_type == column.data_type);
-            let place = if here { Some(number) } else { self.column(column)? };
+        // Mostly: its columns are those of the table, in their order.
+        let is_same = self.schema_version() == version;
+        for (number, (position, column)) in columns.enumerate() {
+            let place = if is_same && position < of_segment.len() { Some(position) } else { self.column(column)? };
+            debug_assert!(!is_same || place == self.column(column)?);
             let Some(at) = place else {
                 out.push(column.missing_value.clone());
                 continue;
             };
             match open.column(at) {
-                Some(block) => out.push(block.value(offset as usize)?),
+                Some(block) => out.push(match block.whole(offset as usize) {
+                    Some(value) => Value::Int(value),
+                    None => block.value(offset as usize)?,
+                }),
                 None => {
                     unopened.push((base + number, at));
                     out.push(Value::Null);

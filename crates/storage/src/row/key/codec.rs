@@ -146,6 +146,16 @@ impl KeyCodec {
         Ok(())
     }
 
+    /// The value of a key of one BIGINT NOT NULL, as most are: no codec has to be made for it. `None` for other columns and keys.
+    #[must_use]
+    pub fn plain_bigint(schema: &TableSchema, columns: &[ColumnId], key: &[u8]) -> Option<Value> {
+        let [id] = columns else { return None };
+        let column = schema.column(*id)?;
+        let is_plain = column.data_type == DataType::BigInt && !column.nullable;
+        let bytes = <[u8; 8]>::try_from(key).ok().filter(|_| is_plain)?;
+        Some(Value::Int(i64::from_be_bytes(bytes) ^ i64::MIN))
+    }
+
     /// The values of a key. Bytes that are no key of this codec are a Corrupt error.
     pub fn decode(&self, key: &[u8]) -> Result<Vec<Value>> {
         let mut rest = key;

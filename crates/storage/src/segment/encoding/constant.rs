@@ -45,6 +45,12 @@ impl Constant {
         if right { Ok(Self { value: value.clone() }) } else { Err(Damage::new(0, "a constant of another type")) }
     }
 
+    /// The value, if it is a [`Value::Int`].
+    #[inline]
+    pub fn whole(&self) -> Option<i64> {
+        if let Value::Int(value) = &self.value { Some(*value) } else { None }
+    }
+
     /// `len` rows as an Arrow array.
     pub fn read(&self, data_type: DataType, len: usize, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
         fn numbers<N: Native>(

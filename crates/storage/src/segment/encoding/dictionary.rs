@@ -211,6 +211,12 @@ impl Dictionary {
         self.values.take(data_type, codes.into_iter().map(|code| code as u32).collect(), nulls)
     }
 
+    /// Value `i`, of a column whose values are [`Value::Int`], NULL or not.
+    #[inline]
+    pub fn whole(&self, i: usize) -> Option<i64> {
+        self.values.whole(bitpack::get(&self.packed, self.width, i) as usize)
+    }
+
     /// Value `i`, NULL or not.
     pub fn value(&self, i: usize) -> Result<Value> {
         self.values.value(bitpack::get(&self.packed, self.width, i) as usize)

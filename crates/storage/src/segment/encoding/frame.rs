@@ -41,10 +41,17 @@ pub(crate) fn encode<N: Native>(
     width: u32,
     body: &mut Vec<u8>,
 ) {
+    /// Codes at a time: a multiple of 64, so that each part fills whole words.
+    const CODES: usize = 1024;
     let code = |v: &N| v.integer().map_or(0, |wide| wide.wrapping_sub(reference) as u64);
-    let codes: Vec<u64> = values.iter().enumerate().map(|(i, v)| if valid(i) { code(v) } else { 0 }).collect();
     begin_section(body);
-    bitpack::pack(&codes, width, body);
+    body.reserve(bitpack::packed_bytes(values.len(), width));
+    let mut codes = [0; CODES];
+    for (number, values) in values.chunks(CODES).enumerate() {
+        let part = codes.iter_mut().zip(values).zip(number * CODES..);
+        part.for_each(|((to, v), i)| *to = if valid(i) { code(v) } else { 0 });
+        bitpack::pack(codes.get(..values.len()).unwrap_or_default(), width, body);
+    }
 }
 
 impl Frame {
@@ -112,6 +119,12 @@ impl Frame {
     /// Value `i`, NULL or not.
     pub fn value(&self, data_type: DataType, i: usize) -> Value {
         decoded(data_type, self.reference, bitpack::get(&self.packed, self.width, i))
+    }
+
+    /// Value `i`, of a column whose values fit 64 bits.
+    #[inline]
+    pub fn whole(&self, i: usize) -> i64 {
+        (self.reference as i64).wrapping_add(bitpack::get(&self.packed, self.width, i).cast_signed())
     }
 
     /// Of the ascending values `rows`: where those equal to `value` begin and end.

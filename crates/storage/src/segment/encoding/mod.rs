@@ -160,6 +160,17 @@ impl EncodedValues {
         }
     }
 
+    /// Value `i` of a column whose values are [`Value::Int`], NULL or not.
+    #[inline]
+    pub fn whole(&self, i: usize) -> Option<i64> {
+        match self {
+            Self::Constant(constant) => constant.whole(),
+            Self::Dictionary(dictionary) => dictionary.whole(i),
+            Self::Frame(frame) => Some(frame.whole(i)),
+            Self::Plain(plain) => plain.whole(i),
+        }
+    }
+
     /// Of the ascending rows `rows`, without NULLs: where those equal to `value` begin and end. O(log rows).
     ///
     /// # Errors

@@ -204,6 +204,17 @@ impl Plain {
         })
     }
 
+    /// Value `i` of whole numbers, NULL or not.
+    #[inline]
+    pub fn whole(&self, i: usize) -> Option<i64> {
+        match self {
+            Self::SmallInt(values) => values.get(i).map(|v| i64::from(*v)),
+            Self::Int(values) => values.get(i).map(|v| i64::from(*v)),
+            Self::BigInt(values) => values.get(i).copied(),
+            _ => None,
+        }
+    }
+
     /// Value `i`, NULL or not.
     pub fn value(&self, i: usize) -> Result<Value> {
         match self {

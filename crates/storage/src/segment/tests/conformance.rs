@@ -7,7 +7,7 @@ use arrow_array::Array;
 use proptest::prelude::*;
 
 use super::{disk, schema, segment};
-use crate::ids::ColumnId;
+use crate::ids::{ColumnId, SchemaVersion};
 use crate::predicate::{CompareOp, Predicate, Prune};
 use crate::row::{Value, array_of};
 use crate::schema::DataType;
@@ -173,6 +173,11 @@ fn check(data_type: DataType, values: &[Value], constants: &[Value]) {
     assert_eq!(segment.gather(column, &[]).unwrap().len(), 0);
     for (row, value) in values.iter().enumerate() {
         assert_eq!(segment.value(column, row as u32).unwrap(), *value);
+        let mut alone = Vec::new();
+        let (other, columns) = (SchemaVersion(segment.schema_version().0 + 1), std::iter::once((0, column)));
+        segment.read_row(segment.schema_version(), columns.clone(), row as u32, &mut alone).unwrap();
+        segment.read_row(other, columns, row as u32, &mut alone).unwrap();
+        assert_eq!(alone, [value.clone(), value.clone()]);
     }
     super::pages::check_pages(&segment, 0, values);
     check_zone(&segment, values);

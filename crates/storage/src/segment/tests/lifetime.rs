@@ -222,7 +222,7 @@ fn the_columns_of_rows_are_in_the_cache_once() {
     let held = || segment.cache().stats().bytes;
     for offset in [3, 999, 3] {
         let mut row = Vec::new();
-        segment.read_row(schema.columns.iter(), offset, &mut row).unwrap();
+        segment.read_row(schema.version, schema.columns.iter().enumerate(), offset, &mut row).unwrap();
         let expected: Vec<Value> = columns.iter().map(|column| column[offset as usize].clone()).collect();
         assert_eq!(row, expected);
         assert!((blocks..blocks + blocks / 4).contains(&held()), "{} for blocks of {blocks}", held());

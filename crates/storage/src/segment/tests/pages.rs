@@ -12,7 +12,7 @@ use crate::row::{Value, array_of};
 use crate::schema::{DataType, TableSchema};
 use crate::segment::cache::Place;
 use crate::segment::pages::{PAGE_BYTES, PagedBlock, body_bytes, seal};
-use crate::segment::{BlockCache, Segment, SegmentMeta, create_segment};
+use crate::segment::{BlockCache, Segment, SegmentMeta, SegmentPlace, create_segment};
 
 /// Opens `meta` over a cache of `bytes`.
 fn open(disk: &Arc<dyn Disk>, meta: &SegmentMeta, bytes: u64) -> Arc<Segment> {
@@ -111,7 +111,7 @@ fn wide(rows: i64) -> (TableSchema, Vec<Vec<Value>>) {
 
 fn row(segment: &Segment, schema: &TableSchema, offset: u32) -> crate::error::Result<Vec<Value>> {
     let mut row = Vec::new();
-    segment.read_row(schema.columns.iter(), offset, &mut row).map(|()| row)
+    segment.read_row(schema.version, schema.columns.iter().enumerate(), offset, &mut row).map(|()| row)
 }
 
 /// A row is read from a page a column, until that has cost as much as an eighth of the block; where others would have to go for the
@@ -346,7 +346,8 @@ fn a_written_segment_is_open() {
     for room in [64 << 20, whole / 2, 0] {
         let (_memory, disk) = disk();
         let cache = BlockCache::new(room);
-        let made = create_segment(&disk, &cache, ContainerId(1), FileId(1), &schema, &arrays, 32 << 20).unwrap();
+        let place = SegmentPlace { disk: &disk, id: ContainerId(1), file: FileId(1), threads: 1 };
+        let made = create_segment(place, &cache, &schema, &arrays, 32 << 20).unwrap();
         made.keep();
         let bytes = cache.stats().bytes;
         assert!(bytes <= room && (bytes > whole / 4 || room == 0) && (bytes > whole || room < whole), "{bytes}");
