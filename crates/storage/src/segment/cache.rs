@@ -4,14 +4,15 @@
 //! and opened once, and then serves all readers until it is evicted; readers that hold it keep it alive beyond that.
 //!
 //! 1. Each segment has its [`OpenBlocks`]: a place for each block that may be open. To find a block is to look there: no map, and
-//!    one lock for all columns of a row.
+//!    no lock, nor any memory that readers of several threads write to. Who fills or empties a place puts a new list of all places of the
+//!    segment there: that is nothing beside the reading of a block.
 //! 2. What stands in such places is known to one clock for all segments. A hit marks a place, the hand passes marked places once and
 //!    empties unmarked ones. Only who puts a block in meets the clock, and has read a block for it.
 //! 3. The bound can be moved while the database runs ([`BlockCache::resize_by`]): memory that queries leave is lent to the cache.
 //!
 //! Invariants: the blocks in all places together never weigh more than the bound: it is read, and moved, only by who has the clock, who
 //! empties places until it holds, marked or not. A block heavier than the bound is handed out and not kept; its weight stays known.
-//! The lock of the clock is taken before that of a segment's places, never after. A segment that goes takes its blocks along.
+//! Places are changed by who has the clock, too. A segment that goes takes its blocks along.
 //! One cache serves one database: it also knows its segment files, so that each has one handle, and few of them are open.
 //!
 //! It does not own: what blocks mean, when files go, which blocks are worth being opened whole ([`super::pages`]).
@@ -20,9 +21,10 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
+use arc_swap::{ArcSwap, Guard};
 use hashbrown::HashMap;
 use mainstem_kernels::filter::BlockedBloom;
-use parking_lot::{Mutex, RwLock, RwLockReadGuard};
+use parking_lot::Mutex;
 
 use super::block::ColumnBlock;
 use super::file::SegmentFile;
@@ -86,7 +88,7 @@ pub(crate) enum Place {
 #[derive(Debug)]
 pub(crate) struct OpenBlocks {
     columns: usize,
-    slots: RwLock<Box<[Slot]>>,
+    slots: ArcSwap<Box<[Slot]>>,
     marks: Box<[Mark]>,
 }
 
@@ -101,16 +103,16 @@ struct Mark {
     weight: AtomicU64,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Slot {
     block: Option<OpenBlock>,
     /// The entry in the clock, if there is a block.
     entry: usize,
 }
 
-/// The open blocks of a segment, held still.
+/// The open blocks of a segment, as they were when it was asked.
 pub(crate) struct Held<'a> {
-    slots: RwLockReadGuard<'a, Box<[Slot]>>,
+    slots: Guard<Arc<Box<[Slot]>>>,
     of: &'a OpenBlocks,
 }
 
@@ -122,7 +124,7 @@ impl OpenBlocks {
         let slots = 2 * (columns + 1);
         Arc::new(Self {
             columns,
-            slots: RwLock::new((0..slots).map(|_| Slot::default()).collect()),
+            slots: ArcSwap::from_pointee((0..slots).map(|_| Slot::default()).collect()),
             marks: (0..slots).map(|_| Mark::default()).collect(),
         })
     }
@@ -138,9 +140,18 @@ impl OpenBlocks {
         self.columns + 1 + self.slot(place)
     }
 
-    /// Keeps all that is open in its place while the answer lives: what it holds is used at once, and nothing is waited for.
+    /// All that is open, and stays in memory while the answer lives: what it holds is used at once, and nothing is waited for.
+    #[inline]
     pub fn hold(&self) -> Held<'_> {
-        Held { slots: self.slots.read(), of: self }
+        Held { slots: self.slots.load(), of: self }
+    }
+
+    /// Puts `block` into place `slot`, if there is one, and returns what was there. For who has the clock.
+    fn replace(&self, slot: usize, block: Slot) -> Option<OpenBlock> {
+        let mut slots = Box::clone(&self.slots.load());
+        let before = std::mem::replace(slots.get_mut(slot)?, block);
+        self.slots.store(Arc::new(slots));
+        before.block
     }
 
     /// The open column at position `at`.
@@ -336,7 +347,7 @@ impl BlockCache {
         // Not before the clock is held: it may be made smaller until then.
         let Some(bytes_of_others) = self.bytes_max().checked_sub(bytes) else { return };
         // Only who has the clock fills a place.
-        if home.slots.read().get(slot).is_none_or(|slot| slot.block.is_some()) {
+        if home.slots.load().get(slot).is_none_or(|slot| slot.block.is_some()) {
             return;
         }
         clock.shrink_to(bytes_of_others, &mut evicted);
@@ -344,16 +355,14 @@ impl BlockCache {
         if let Some(mark) = home.marks.get(slot) {
             mark.used.store(false, Ordering::Relaxed);
         }
-        if let Some(slot) = home.slots.write().get_mut(slot) {
-            *slot = Slot { block: Some(block), entry };
-        }
+        home.replace(slot, Slot { block: Some(block), entry });
         drop(clock);
     }
 
     /// The blocks of a segment go with it.
     pub(crate) fn forget(&self, home: &OpenBlocks) {
         let mut clock = self.clock.lock();
-        let slots = std::mem::take(&mut *home.slots.write());
+        let slots = home.slots.swap(Arc::default());
         for slot in slots.iter().filter(|slot| slot.block.is_some()) {
             clock.leave(slot.entry);
         }
@@ -435,8 +444,7 @@ impl Clock {
                 continue;
             }
             if let Some(Entry { home, slot, .. }) = self.leave(at) {
-                let block = home.slots.write().get_mut(slot).and_then(|slot| slot.block.take());
-                evicted.extend(block);
+                evicted.extend(home.replace(slot, Slot::default()));
             }
             return true;
         }
