@@ -1,14 +1,14 @@
 //! From the hash of a key to the newest row of that key. One writer, any number of readers, no locks.
 //!
 //! Slots of 64 bits: the upper 39 bits of the hash, and the offset + 1 in the lower 25; 0 is free. The upper bits choose the
-//! partition, those above the offset the slot; a full partition moves to a table of twice the slots, alone.
+//! partition, those above the offset the slot; a full partition moves to a larger table, alone.
 //!
-//! A reader of an old table misses only rows that were inserted after it began.
+//! A reader of an old table misses only rows that were inserted after it began. Old tables stay for as long as the generation, which is
+//! not long: so a look-up writes to no memory at all, and the processor looks up several keys at once. Small tables grow fourfold, so that
+//! the old ones of a partition take a third of what the present one takes; from [`QUADRUPLED`] on they double.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-
-use arc_swap::ArcSwapOption;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use crate::ids::RowRef;
 use crate::limits;
@@ -17,9 +17,24 @@ use crate::limits;
 const OFFSET_BITS: u32 = RowRef::OFFSET_BITS + 1;
 const OFFSET_MASK: u64 = (1 << OFFSET_BITS) - 1;
 
+/// Slots from which tables double.
+const QUADRUPLED: usize = limits::DELTA_KEY_SLOTS_MIN << (2 * QUADRUPLINGS);
+const QUADRUPLINGS: usize = 3;
+/// Sizes of tables: the largest has room for all rows of a generation in one partition.
+const LEVELS: usize = 20;
+const _: () = assert!(slots_at(LEVELS - 1) / 2 >= RowRef::OFFSETS as usize);
+
+/// Slots of a table of the given size.
+const fn slots_at(level: usize) -> usize {
+    if level < QUADRUPLINGS { limits::DELTA_KEY_SLOTS_MIN << (2 * level) } else { QUADRUPLED << (level - QUADRUPLINGS) }
+}
+
 /// See the module.
 pub(super) struct KeyHash {
-    partitions: Box<[ArcSwapOption<Table>]>,
+    /// For each partition, the size of its present table, plus 1; 0 without one.
+    sizes: Box<[AtomicU8]>,
+    /// For each size, the table of each partition that has or had one.
+    levels: [OnceLock<Box<[OnceLock<Table>]>>; LEVELS],
 }
 
 struct Table {
@@ -79,33 +94,57 @@ impl Table {
         }
     }
 
-    /// A table of twice the slots with the same entries.
-    fn grown(&self) -> Self {
-        let table = Self::new(2 * self.slots.len());
-        for slot in &self.slots {
+    /// Puts all entries of `other` into free places. For the one writer.
+    fn put_all(&self, other: &Self) {
+        for slot in &other.slots {
             let slot = slot.load(Ordering::Relaxed);
             if slot != 0 {
-                table.put(slot);
+                self.put(slot);
             }
         }
-        table
     }
 }
 
 impl KeyHash {
     pub(super) fn new() -> Self {
-        Self { partitions: (0..limits::DELTA_KEY_PARTITIONS).map(|_| ArcSwapOption::empty()).collect() }
+        Self {
+            sizes: (0..limits::DELTA_KEY_PARTITIONS).map(|_| AtomicU8::new(0)).collect(),
+            levels: std::array::from_fn(|_| OnceLock::new()),
+        }
     }
 
     fn partition_of(hash: u64) -> usize {
         (hash >> (64 - limits::DELTA_KEY_PARTITIONS.ilog2())) as usize
     }
 
+    /// The present table of partition `number`.
+    #[inline]
+    fn table(&self, number: usize) -> Option<&Table> {
+        let level = self.sizes.get(number)?.load(Ordering::Acquire).checked_sub(1)?;
+        self.levels.get(usize::from(level))?.get()?.get(number)?.get()
+    }
+
+    /// Gives partition `number` a larger table, with the entries of the present one and `slot`. For the one writer.
+    fn grow(&self, number: usize, slot: u64) {
+        let Some(size) = self.sizes.get(number) else { return };
+        let level = size.load(Ordering::Relaxed);
+        let Some(of_size) = self.levels.get(usize::from(level)) else { return };
+        let of_size = of_size.get_or_init(|| (0..limits::DELTA_KEY_PARTITIONS).map(|_| OnceLock::new()).collect());
+        let table = Table::new(slots_at(usize::from(level)));
+        if let Some(present) = self.table(number) {
+            table.put_all(present);
+        }
+        table.put(slot);
+        // Nobody else sets it, and each size comes once.
+        if of_size.get(number).is_some_and(|place| place.set(table).is_ok()) {
+            size.store(level + 1, Ordering::Release);
+        }
+    }
+
     /// The newest row inserted under `hash` that `is_key` accepts: it is asked for each row whose hash looks the same.
     #[inline]
     pub(super) fn newest(&self, hash: u64, is_key: impl FnMut(u32) -> bool) -> Option<u32> {
-        let table = self.partitions.get(Self::partition_of(hash))?.load();
-        table.as_ref()?.place(hash, is_key)?.1
+        self.table(Self::partition_of(hash))?.place(hash, is_key)?.1
     }
 
     /// Row `offset` is the newest of its key from now on, in the place of the one that `is_key` accepts, if there is one. For the
@@ -122,31 +161,31 @@ impl KeyHash {
         link: impl FnOnce(Option<u32>) -> Result<(), E>,
     ) -> Result<(), E> {
         let number = Self::partition_of(hash);
-        let Some(partition) = self.partitions.get(number) else { return link(None) };
-        let current = partition.load();
-        let place = current.as_ref().and_then(|table| table.place(hash, is_key));
+        let table = self.table(number);
+        let place = table.and_then(|table| table.place(hash, is_key));
         let former = place.and_then(|(_, former)| former);
         link(former)?;
         let slot = pack(hash, offset);
-        match (current.as_ref(), place) {
+        match (table, place) {
             (Some(_), Some((place, Some(_)))) => place.store(slot, Ordering::Release),
             (Some(table), Some((free, None)))
                 if (table.used.load(Ordering::Relaxed) as usize) < room(table.slots.len(), number) =>
             {
                 table.fill(free, slot);
             }
-            (old, _) => {
-                let table = old.map_or_else(|| Table::new(limits::DELTA_KEY_SLOTS_MIN), |old| old.grown());
-                table.put(slot);
-                partition.store(Some(Arc::new(table)));
-            }
+            _ => self.grow(number, slot),
         }
         Ok(())
     }
 
     /// Bytes held.
     pub(super) fn memory_bytes(&self) -> usize {
-        let table = |p: &ArcSwapOption<Table>| p.load().as_ref().map_or(0, |t| size_of_val(t.slots.as_ref()));
-        size_of_val(self.partitions.as_ref()) + self.partitions.iter().map(table).sum::<usize>()
+        let of_size = |tables: &[OnceLock<Table>]| {
+            let slots = tables.iter().filter_map(OnceLock::get).map(|table| size_of_val(table.slots.as_ref()));
+            size_of_val(tables) + slots.sum::<usize>()
+        };
+        size_of::<Self>()
+            + self.sizes.len()
+            + self.levels.iter().filter_map(OnceLock::get).map(|tables| of_size(tables)).sum::<usize>()
     }
 }
