@@ -1,6 +1,8 @@
-//! Keys that two rows of runs share: by the order of the runs, or through their key indexes.
+//! Keys that two rows of runs share: by the order of the runs and their key filters, or through their key indexes.
 
 use std::sync::Arc;
+
+use mainstem_kernels::filter::BlockedBloom;
 
 use super::cursor::{Cursor, Pick};
 use super::index_writer::entries_in_order;
@@ -8,6 +10,7 @@ use super::key_stream::{KeyStream, first_common};
 use crate::error::{Error, Result};
 use crate::ids::{KeyId, RowRef};
 use crate::main_store::{Run, RunSegment, index_schema};
+use crate::row::key::hash_key;
 use crate::schema::TableSchema;
 
 use super::part::PartRows;
@@ -28,8 +31,11 @@ pub fn first_shared_key(
         if !schema.is_order(schema.key_columns(id)) {
             return Err(a.without_index(schema, id));
         }
-        let streams = (KeyStream::of_run(schema, a)?, KeyStream::of_run(schema, b)?);
-        return first_common(streams.0, streams.1, |left, right| Ok(accept(left, right)));
+        return if a.rows() <= b.rows() {
+            first_by_filters(schema, a, b, accept)
+        } else {
+            first_by_filters(schema, b, a, |right, left| accept(left, right))
+        };
     };
     let mut shared = None;
     let streams = (KeyStream::of_run(index_schema(), of_a)?, KeyStream::of_run(index_schema(), of_b)?);
@@ -41,6 +47,57 @@ pub fn first_shared_key(
         Ok(shared.is_some())
     })?;
     Ok(shared)
+}
+
+/// As [`first_shared_key`] of runs in the order of the key: each key of `few` is looked up in the filters of `many`, whose keys are then
+/// not read, but for the few that a filter does not deny.
+fn first_by_filters(
+    schema: &TableSchema,
+    few: &Run,
+    many: &Run,
+    accept: impl Fn(RowRef, RowRef) -> bool,
+) -> Result<Option<Vec<u8>>> {
+    /// The last filter that was asked, and where its segment stands.
+    struct Asked(usize, Option<Arc<BlockedBloom>>);
+
+    let parts = many.segments();
+    let bounds = |at: usize| parts.get(at).and_then(|part: &RunSegment| part.segment.meta().key_bounds.as_ref());
+    let mut stream = KeyStream::of_run(schema, few)?;
+    let mut asked: Option<Asked> = None;
+    // Segments before it end below the key at hand.
+    let mut first = 0;
+    while let Some((key, row)) = stream.peek() {
+        while bounds(first).is_some_and(|bounds| *bounds.max < *key) {
+            first += 1;
+        }
+        if first == parts.len() {
+            break;
+        }
+        if let Some(begin) = bounds(first).filter(|bounds| *bounds.min > *key).map(|bounds| bounds.min.clone()) {
+            stream.seek(&begin)?;
+            continue;
+        }
+        let hash = hash_key(key);
+        for (at, part) in parts.iter().enumerate().skip(first) {
+            if bounds(at).is_some_and(|bounds| *bounds.min > *key) {
+                break;
+            }
+            let filter = match &asked {
+                Some(Asked(number, filter)) if *number == at => filter,
+                _ => &asked.insert(Asked(at, part.segment.key_filter()?)).1,
+            };
+            if filter.as_ref().is_some_and(|filter| !filter.may_contain(hash)) {
+                continue;
+            }
+            for offset in part.segment.find_key(schema, key)? {
+                if part.range.contains(&offset) && accept(row, RowRef::new(part.segment.id(), offset)) {
+                    return Ok(Some(key.to_vec()));
+                }
+            }
+        }
+        stream.advance()?;
+    }
+    Ok(None)
 }
 
 /// A key `id` that two rows of `runs` have, all of which have an index for it; the first one in the order of hashes.

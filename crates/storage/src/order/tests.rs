@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::testing::*;
 use super::*;
-use crate::ids::{CommitTs, RowRef};
+use crate::ids::{CommitTs, KeyId, RowRef};
 use crate::row::Value;
 use crate::row::key::KeyCodec;
 use crate::schema::{DataType, TableSchema};
@@ -225,4 +225,58 @@ fn whole_parts_stay_apart_from_all_others() {
     }
     assert_eq!(whole, HashSet::from([0, 2, 3, 4, 6, 7, 8, 9]));
     assert_eq!(picks.len(), 22);
+}
+
+/// Tables with a key that is their order, of one column or two.
+fn keyed_table() -> impl Strategy<Value = Arc<TableSchema>> {
+    let text = DataType::Text { max_chars: None };
+    let shapes = vec![
+        vec![(DataType::BigInt, false)],
+        vec![(DataType::SmallInt, false)],
+        vec![(text, false)],
+        vec![(DataType::Integer, false), (DataType::Bytea, false)],
+    ];
+    (proptest::sample::select(shapes), 1u32..12).prop_map(move |(mut columns, segment_rows)| {
+        let key = columns.len();
+        columns.push((text, true));
+        table(&columns, key, true, segment_rows)
+    })
+}
+
+/// The rows of `run` that are not consumed, with their keys, in order.
+fn keyed(schema: &TableSchema, run: &crate::main_store::Run) -> Vec<(RowRef, Vec<u8>)> {
+    let offsets = |part: &crate::main_store::RunSegment| {
+        let id = part.segment.id();
+        part.range.clone().map(move |offset| RowRef::new(id, offset))
+    };
+    let keys = rows_of_run(schema, run).iter().map(|row| key(schema, row)).collect::<Vec<_>>();
+    run.segments().iter().flat_map(offsets).zip(keys).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn the_first_key_that_ordered_runs_share_is_found(
+        (schema, left, right, sizes) in keyed_table().prop_flat_map(|schema| {
+            (Just(schema.clone()), rows(&schema, 40), rows(&schema, 12), (1usize..10, 1usize..10))
+        }),
+        consumed in 0u64..8,
+    ) {
+        let target = target();
+        let (Some(a), Some(b)) = (run(&schema, &target, &left, sizes.0), run(&schema, &target, &right, sizes.1)) else {
+            return Ok(());
+        };
+        let Some(a) = a.without_front(consumed.min(a.rows())).unwrap() else { return Ok(()) };
+        let (of_a, of_b) = (keyed(&schema, &a), keyed(&schema, &b));
+        let even = |row: RowRef| row.offset().is_multiple_of(2);
+        for accept in [&|_, _| true, &|x: RowRef, y: RowRef| even(x) && !even(y)] as [&dyn Fn(RowRef, RowRef) -> bool; 2] {
+            let pairs = of_a.iter().flat_map(|x| of_b.iter().map(move |y| (x, y)));
+            let first = pairs.filter(|(x, y)| x.1 == y.1 && accept(x.0, y.0)).map(|(x, _)| x.1.clone()).min();
+            let found = first_shared_key(&schema, KeyId::PRIMARY, &a, &b, accept).unwrap();
+            prop_assert_eq!(&found, &first);
+            let found = first_shared_key(&schema, KeyId::PRIMARY, &b, &a, |y, x| accept(x, y)).unwrap();
+            prop_assert_eq!(found, first);
+        }
+    }
 }

@@ -6,13 +6,14 @@
 //! 2. Runs, newest first: the segments whose key range holds the key (at most two a run), their filter, a binary search. In a run
 //!    that is in another order they are segments of its index for the key; the rows that its entries name show whether they have it.
 //!
-//! [`TableView::fetch`] reads rows that were found.
+//! [`TableView::fetch`] reads rows that were found. [`are_free`] asks for many keys at once.
 //!
 //! Costs O(runs), never O(segments) or O(rows) (contract 6). Invariant: at any snapshot at most one live row has a key, so the
 //! first one found is the answer. It does not own: the keys of the transaction's own buffered rows (they are in the write
 //! set), nor what a found row means to the caller.
 
 mod fetch;
+mod free;
 mod keys;
 
 mod keyed;
@@ -27,6 +28,7 @@ use crate::row::key::{HashedKey, hash_key};
 use crate::schema::TableSchema;
 use crate::version::TableView;
 
+pub use free::are_free;
 pub use keys::keys_of;
 
 #[cfg(test)]

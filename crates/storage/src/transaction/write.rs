@@ -77,7 +77,7 @@ impl Transaction {
                     keys.remove(offset, row);
                 }
             }
-            new.iter().for_each(|(row, key)| keys.insert_hash(first + row as u32, key.hash()));
+            keys.insert_all(first, new);
         }
         if !deleted.by_container.is_empty() {
             own.delete(deleted.by_container);

@@ -10,7 +10,7 @@ use super::OwnRows;
 use crate::ids::KeyId;
 use crate::memory::{Charge, MemoryBudget, MemoryKind};
 use crate::row::RowView;
-use crate::row::key::{HashedKey, TableKey, hash_key};
+use crate::row::key::{HashedKey, RowKeys, TableKey, hash_key};
 
 /// A row and the hash of its key.
 #[derive(Clone, Copy, Debug)]
@@ -86,13 +86,18 @@ impl OwnKeys {
     /// Adds the key of `row`, which stands at `offset`, if it has one; no other live row has it.
     pub fn insert(&mut self, offset: u32, row: RowView<'_>) {
         if let Some(hash) = self.hash(row) {
-            self.insert_hash(offset, hash);
+            self.entries.insert_unique(hash, Entry { hash, row: offset }, |entry| entry.hash);
+            self.recount();
         }
     }
 
-    /// As [`OwnKeys::insert`], of a row whose key has this `hash`.
-    pub fn insert_hash(&mut self, offset: u32, hash: u64) {
-        self.entries.insert_unique(hash, Entry { hash, row: offset }, |entry| entry.hash);
+    /// As [`OwnKeys::insert`], of rows that stand at `first` on and have `keys`.
+    pub fn insert_all(&mut self, first: u32, keys: &RowKeys) {
+        self.entries.reserve(keys.rows(), |entry| entry.hash);
+        for (row, key) in keys.iter() {
+            let entry = Entry { hash: key.hash(), row: first + row as u32 };
+            self.entries.insert_unique(entry.hash, entry, |entry| entry.hash);
+        }
         self.recount();
     }
 

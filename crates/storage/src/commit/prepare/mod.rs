@@ -215,10 +215,8 @@ impl PreparedTable {
     /// Checks that every new key is free at `view`'s timestamp, this commit's own deletes counted first.
     fn check_keys(&self, view: &TableView) -> Result<()> {
         for new in &self.keys {
-            for (_, key) in new.iter() {
-                if point::find_hashed(view, new.id(), key, |row| !self.deletes_row(row))?.is_some() {
-                    return Err(key_conflict(&self.schema));
-                }
+            if !point::are_free(view, new.id(), new, |row| !self.deletes_row(row))? {
+                return Err(key_conflict(&self.schema));
             }
             for run in &self.runs {
                 let taken = own_key_conflict(view, new.id(), run, |row| !self.deletes_row(row))?;
