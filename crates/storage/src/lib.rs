@@ -20,6 +20,7 @@ pub mod ids;
 pub mod limits;
 pub mod error;
 pub mod shared_map;
+pub mod threads;
 pub mod schema;
 pub mod settings;
 pub mod memory;

@@ -113,6 +113,8 @@ pub const IDENTITY_BLOCK_MAX: u64 = 8_192;
 
 /// Rows a bulk load sorts in memory at once: 8 segments become one run.
 pub const LOAD_SORT_ROWS: usize = 8 * SEGMENT_ROWS_DEFAULT as usize;
+/// Threads of a bulk load: encoding, gathering and joining columns is most of its work, and writing them, by one, the rest.
+pub const LOAD_THREADS_MAX: usize = 4;
 /// Bytes of values at which a bulk load sorts what it has: wide rows come in smaller sorts.
 pub const LOAD_SORT_BYTES: usize = 256 << 20;
 

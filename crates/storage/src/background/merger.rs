@@ -11,7 +11,6 @@
 //! never held for longer than a short merge takes.
 
 use std::collections::BTreeMap;
-use std::num::NonZero;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -30,6 +29,7 @@ use crate::merge::{
     Lane, MergeChoice, MergeControl, MergeJob, MergeOutcome, MergePlan, MergeReason, TableDescription, choose,
     short_rows_max,
 };
+use crate::threads::cores;
 use crate::version::{Base, ShortReaders, Snapshot, TableVersion};
 
 /// How long a table is left alone after a failed merge: twice as long each time.
@@ -293,7 +293,7 @@ impl Merger {
 
     /// Does a merge of `lane` that nobody has asked for.
     fn run_paced(&self, engine: &Engine, lane: Lane, job: MergeJob, control: &MergeControl) -> Result<MergeOutcome> {
-        let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+        let cores = cores();
         let readers = ShortReaders::new(&engine.timeline);
         let pacer = Pacer::new(MachineClock::default(), || Load {
             cores,

@@ -24,6 +24,7 @@ use crate::memory::{MemoryBudget, MemoryKind};
 use crate::schema::TableSchema;
 use crate::segment::{BlockCache, Segment};
 use crate::settings::OpenOptions;
+use crate::threads::cores;
 use crate::version::{Forwardings, Timeline};
 use crate::wal::Log;
 
@@ -140,6 +141,8 @@ pub struct Engine {
     pub memory: Arc<MemoryBudget>,
     /// What loads share of it.
     pub(super) loads: Arc<LoadMemory>,
+    /// Threads of a load: somebody waits for it.
+    pub(super) load_threads: usize,
     ids: Arc<Ids>,
     /// Held by the transaction that merges runs of its own (`transaction::write`).
     pub own_merges: Mutex<()>,
@@ -227,6 +230,7 @@ impl Engine {
             turns: Turns::default(),
             commit_rounds_max: AtomicU32::new(0),
             loads: LoadMemory::new(memory.clone()),
+            load_threads: cores().min(limits::LOAD_THREADS_MAX),
             memory,
             options: parts.options,
             ids: Arc::new(Ids {

@@ -33,6 +33,8 @@ pub struct Loader {
     sort_bytes: usize,
     /// Keys that are not the order.
     indexed_keys: usize,
+    /// Threads that sort and encode.
+    threads: usize,
     buffer: Vec<RecordBatch>,
     rows: usize,
     /// Bytes of the rows, and of what will be beside them, about: what their sort takes, their entries of key indexes.
@@ -64,6 +66,7 @@ impl Loader {
             segment_rows,
             sort_rows,
             sort_bytes,
+            threads: 1,
             buffer,
             rows: 0,
             bytes: 0,
@@ -78,6 +81,13 @@ impl Loader {
     pub fn with_sort_limits(mut self, rows: usize, bytes: usize) -> Self {
         self.sort_rows = self.sort_rows.min(rows.max(1).next_multiple_of(self.segment_rows));
         self.sort_bytes = self.sort_bytes.min(bytes);
+        self
+    }
+
+    /// The same with `threads` threads for columns, beside which it has little to do.
+    #[must_use]
+    pub fn with_threads(mut self, threads: usize) -> Self {
+        self.threads = threads;
         self
     }
 
@@ -167,7 +177,7 @@ impl Loader {
         self.rows -= rows;
         self.bytes = rest.iter().map(|batch| self.bytes_of(batch)).sum();
         self.buffer = rest;
-        let sorted = SortBuffer::new(&self.reader, head)?;
+        let sorted = SortBuffer::new(&self.reader, head, self.threads)?;
         let ordered = self.schema.ordered_key();
         if let Some(id) = ordered
             && let Some(key) = sorted.first_duplicate()
@@ -187,7 +197,8 @@ impl Loader {
                 if let Some((writer, _)) = other {
                     self.end_run(writer)?;
                 }
-                (RunWriter::new(self.schema.clone(), self.target.clone()), Vec::new())
+                let writer = RunWriter::new(self.schema.clone(), self.target.clone());
+                (writer.with_threads(self.threads), Vec::new())
             }
         };
         let mut last = last;

@@ -5,16 +5,20 @@ use std::ops::Range;
 use arrow_array::{Array, ArrayRef, RecordBatch, UInt32Array};
 use arrow_select::concat::concat;
 use arrow_select::take::take;
+use parking_lot::Mutex;
 
 use crate::error::{Error, Result};
 use crate::order::KeyReader;
 use crate::row::key::Keys;
+use crate::threads::in_parallel;
 
 /// Rows with their order.
 pub(super) struct SortBuffer {
     source: Source,
     rows: usize,
     keys: Option<Keys>,
+    /// What it may use.
+    threads: usize,
 }
 
 enum Source {
@@ -33,8 +37,8 @@ enum Source {
 }
 
 impl SortBuffer {
-    /// Sorts the rows of `batches` by `reader`'s key columns, ties as they came.
-    pub fn new(reader: &KeyReader, batches: Vec<RecordBatch>) -> Result<Self> {
+    /// Sorts the rows of `batches` by `reader`'s key columns, ties as they came; by `threads` threads where there is something to share.
+    pub fn new(reader: &KeyReader, batches: Vec<RecordBatch>, threads: usize) -> Result<Self> {
         let mut starts = Vec::with_capacity(batches.len());
         let mut rows = 0;
         for batch in &batches {
@@ -54,9 +58,9 @@ impl SortBuffer {
         };
         let source = match keys.as_ref().filter(|keys| !keys.is_sorted()).map(Keys::sorted_permutation) {
             None => Source::Ordered { batches, starts },
-            Some(order) => Source::Shuffled { columns: whole_columns(batches)?, order },
+            Some(order) => Source::Shuffled { columns: whole_columns(batches, threads)?, order },
         };
-        Ok(Self { source, rows, keys })
+        Ok(Self { source, rows, keys, threads })
     }
 
     fn row(&self, position: usize) -> usize {
@@ -98,22 +102,30 @@ impl SortBuffer {
             }
             Source::Shuffled { columns, order } => {
                 let rows = UInt32Array::from(order.get(positions).unwrap_or_default().to_vec());
-                columns.iter().map(|column| Ok(take(column.as_ref(), &rows, None)?)).collect()
+                let of_column = |at: usize| {
+                    let column = columns.get(at).ok_or_else(|| Error::internal("a sort that has lost a column"))?;
+                    Ok(take(column.as_ref(), &rows, None)?)
+                };
+                in_parallel(self.threads, columns.len(), of_column)
             }
         }
     }
 }
 
-/// The columns of all `batches`, each in one piece. Pieces go as soon as they are copied: all of it is there but once, and a column.
-fn whole_columns(batches: Vec<RecordBatch>) -> Result<Vec<ArrayRef>> {
+/// The columns of all `batches`, each in one piece. Pieces go as soon as they are copied: all of it is there but once, and a column for each
+/// thread.
+fn whole_columns(batches: Vec<RecordBatch>, threads: usize) -> Result<Vec<ArrayRef>> {
     let columns = batches.first().map_or(0, RecordBatch::num_columns);
     let mut pieces: Vec<Vec<ArrayRef>> = (0..columns).map(|_| Vec::with_capacity(batches.len())).collect();
     for batch in batches {
         let (_, arrays, _) = batch.into_parts();
         pieces.iter_mut().zip(arrays).for_each(|(pieces, array)| pieces.push(array));
     }
-    let whole = |pieces: Vec<ArrayRef>| Ok(concat(&pieces.iter().map(AsRef::as_ref).collect::<Vec<&dyn Array>>())?);
-    pieces.into_iter().map(whole).collect()
+    let pieces: Vec<_> = pieces.into_iter().map(Mutex::new).collect();
+    in_parallel(threads, columns, |at| {
+        let pieces = pieces.get(at).map(|pieces| std::mem::take(&mut *pieces.lock())).unwrap_or_default();
+        Ok(concat(&pieces.iter().map(AsRef::as_ref).collect::<Vec<&dyn Array>>())?)
+    })
 }
 
 /// Rows `rows` of a column of `batches`, which begin at `starts`.

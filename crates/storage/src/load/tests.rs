@@ -18,7 +18,19 @@ fn load(
     batches: &[usize],
     sort: (usize, usize),
 ) -> Result<Vec<Arc<Run>>> {
-    let mut loader = Loader::new(schema.clone(), target.clone(), schema.options.segment_rows);
+    load_by(1, schema, target, rows, batches, sort)
+}
+
+/// As [`load`], by so many threads.
+fn load_by(
+    threads: usize,
+    schema: &Arc<TableSchema>,
+    target: &super::LoadTarget,
+    rows: &[Row],
+    batches: &[usize],
+    sort: (usize, usize),
+) -> Result<Vec<Arc<Run>>> {
+    let mut loader = Loader::new(schema.clone(), target.clone(), schema.options.segment_rows).with_threads(threads);
     loader = loader.with_sort_limits(sort.0, sort.1);
     let mut rest = rows;
     for size in batches.iter().cycle() {
@@ -65,9 +77,16 @@ proptest! {
         // Each run's rows came before those of the next, so a stable sort of all is a stable sort of what came in.
         prop_assert_eq!(sorted(&schema, &all_rows(&schema, &runs)), sorted(&schema, &rows));
         if schema.sort_key.is_empty() {
-            prop_assert_eq!(all_rows(&schema, &runs), rows);
+            prop_assert_eq!(&all_rows(&schema, &runs), &rows);
             prop_assert!(runs.len() <= 1);
         }
+        // Block by block the same, checksums included, however many threads encode them.
+        let metas = |runs: &[Arc<Run>]| -> Vec<_> {
+            runs.iter().flat_map(|run| run.segments()).map(|part| part.segment.meta().clone()).collect()
+        };
+        let by_three = load_by(3, &schema, &crate::order::testing::target(), &rows, &batches, sort).unwrap();
+        prop_assert_eq!(metas(&by_three), metas(&runs));
+        prop_assert_eq!(all_rows(&schema, &by_three), all_rows(&schema, &runs));
         drop(runs);
         prop_assert_eq!(files(&target), 0, "nobody kept the files");
     }

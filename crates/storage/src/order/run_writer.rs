@@ -12,7 +12,7 @@ use crate::ids::{ContainerId, FileId, RunId};
 use crate::limits;
 use crate::main_store::{Run, RunSegment};
 use crate::schema::TableSchema;
-use crate::segment::{BlockCache, Segment, create_segment, rows_that_fit};
+use crate::segment::{BlockCache, Segment, SegmentPlace, create_segment, rows_that_fit};
 
 /// Where new ids come from. None is given out twice, also not after a crash once something that is logged names it.
 pub trait IdSource: Send + Sync + Debug {
@@ -46,6 +46,8 @@ pub struct RunWriter {
     written: Vec<Arc<Segment>>,
     /// One for each key that is not the order.
     indexes: Vec<IndexWriter>,
+    /// Threads that encode columns.
+    threads: usize,
 }
 
 /// A run that stands aside.
@@ -62,7 +64,13 @@ impl RunWriter {
     #[must_use]
     pub fn new(schema: Arc<TableSchema>, target: SegmentTarget) -> Self {
         let indexes = IndexWriter::all(&schema, &target);
-        Self { schema, target, segments: Vec::new(), written: Vec::new(), indexes }
+        Self { schema, target, segments: Vec::new(), written: Vec::new(), indexes, threads: 1 }
+    }
+
+    /// The same with `threads` threads that encode columns.
+    #[must_use]
+    pub fn with_threads(self, threads: usize) -> Self {
+        Self { threads, ..self }
     }
 
     /// Writes the next rows, one array per column of the schema, as one segment: as several if their texts are too long for
@@ -86,8 +94,8 @@ impl RunWriter {
             let head: Vec<ArrayRef> = rest.iter().map(|column| column.slice(0, fit)).collect();
             rest = rest.iter().map(|column| column.slice(fit, column.len() - fit)).collect();
             let SegmentTarget { disk, cache, ids, .. } = &self.target;
-            let (id, file) = (ids.next_container(), ids.next_file());
-            let segment = create_segment(disk, cache, id, file, &self.schema, &head, kept_bytes)?;
+            let place = SegmentPlace { disk, id: ids.next_container(), file: ids.next_file(), threads: self.threads };
+            let segment = create_segment(place, cache, &self.schema, &head, kept_bytes)?;
             for index in &mut self.indexes {
                 index.add(segment.id(), &head)?;
             }

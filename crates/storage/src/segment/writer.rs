@@ -4,7 +4,7 @@
 //! the folder, and the [`SegmentMeta`] that finds it again.
 //!
 //! 1. Keys are encoded; those of a sort key must ascend; bounds and filter come from them.
-//! 2. Each column is encoded and appended with its checksums, then the filter, then the footer.
+//! 2. Each column is encoded, several at once if so wanted, and appended with its checksums, then the filter, then the footer.
 //! 3. The file, written under a temporary name, is synced and renamed.
 //!
 //! It does not own: which rows go where (load, merge), ids, the record that makes the segment true.
@@ -27,6 +27,7 @@ use crate::ids::{ColumnId, ContainerId, FileId};
 use crate::limits;
 use crate::row::key::{KeyCodec, Keys, hash_key};
 use crate::schema::{Column, TableSchema};
+use crate::threads::in_parallel;
 
 /// Writes `columns`, one array per column of `schema` in its order and in sort-key order, as segment `id` into file `file`.
 ///
@@ -43,26 +44,38 @@ pub fn write_segment(
     schema: &TableSchema,
     columns: &[ArrayRef],
 ) -> Result<SegmentMeta> {
-    write_aside(disk, id, file, schema, columns, 0).map(|(meta, _)| meta)
+    let place = SegmentPlace { disk, id, file, threads: 1 };
+    write_aside(place, schema, columns, 0).map(|(meta, _)| meta)
 }
 
-/// As [`write_segment`], and opens the segment. At most `kept_bytes` of its blocks stay open, as far as the cache has room for them:
-/// what is merged is mostly what is in use, and need not be read again.
+/// Where and how a segment is written.
+#[derive(Clone, Copy, Debug)]
+pub struct SegmentPlace<'a> {
+    /// The disk.
+    pub disk: &'a Arc<dyn Disk>,
+    /// Its id.
+    pub id: ContainerId,
+    /// Its file.
+    pub file: FileId,
+    /// Threads that encode columns; with one, no two of its blocks need be in memory together.
+    pub threads: usize,
+}
+
+/// As [`write_segment`] at `place`, and opens the segment. At most `kept_bytes` of its blocks stay open, as far as the cache has room for
+/// them: what is merged is mostly what is in use, and need not be read again.
 ///
 /// # Errors
 /// As [`write_segment`].
 pub fn create_segment(
-    disk: &Arc<dyn Disk>,
+    place: SegmentPlace<'_>,
     cache: &Arc<BlockCache>,
-    id: ContainerId,
-    file: FileId,
     schema: &TableSchema,
     columns: &[ArrayRef],
     kept_bytes: usize,
 ) -> Result<Arc<Segment>> {
     let kept_bytes = kept_bytes.min(usize::try_from(cache.room()).unwrap_or(usize::MAX));
-    let (meta, blocks) = write_aside(disk, id, file, schema, columns, kept_bytes)?;
-    let segment = Segment::open(meta, disk.clone(), cache.clone());
+    let (meta, blocks) = write_aside(place, schema, columns, kept_bytes)?;
+    let segment = Segment::open(meta, place.disk.clone(), cache.clone());
     segment.drop_when_unreferenced();
     segment.fill(blocks)?;
     Ok(segment)
@@ -70,19 +83,18 @@ pub fn create_segment(
 
 /// Writes, and returns the first blocks, up to `kept_bytes` of them, beside their metadata, in the order of [`SegmentMeta::blocks`].
 fn write_aside(
-    disk: &Arc<dyn Disk>,
-    id: ContainerId,
-    file: FileId,
+    place: SegmentPlace<'_>,
     schema: &TableSchema,
     columns: &[ArrayRef],
     kept_bytes: usize,
 ) -> Result<(SegmentMeta, Vec<Vec<u8>>)> {
     let rows = check(schema, columns)?;
+    let SegmentPlace { disk, id, file, threads } = place;
     let path = segment_path(file);
     let unfinished = format!("{path}.tmp");
     let mut out =
         Output { disk, path: &unfinished, id: file, container: id, file: None, at: 0, blocks: Vec::new(), kept_bytes };
-    let written = write_blocks(&mut out, schema, columns, rows).and_then(|meta| {
+    let written = write_blocks(&mut out, schema, columns, rows, threads).and_then(|meta| {
         if out.finish(&meta)? {
             disk.rename(&unfinished, &path)?;
         }
@@ -140,7 +152,13 @@ fn check(schema: &TableSchema, columns: &[ArrayRef]) -> Result<u32> {
     Ok(rows as u32)
 }
 
-fn write_blocks(out: &mut Output<'_>, schema: &TableSchema, columns: &[ArrayRef], rows: u32) -> Result<SegmentMeta> {
+fn write_blocks(
+    out: &mut Output<'_>,
+    schema: &TableSchema,
+    columns: &[ArrayRef],
+    rows: u32,
+    threads: usize,
+) -> Result<SegmentMeta> {
     let sort_keys = keys(schema, &schema.sort_key, columns)?;
     if sort_keys.as_ref().is_some_and(|keys| !keys.is_sorted()) {
         return Err(Error::internal(format!("segment of table {}: rows out of order", schema.name)));
@@ -150,14 +168,23 @@ fn write_blocks(out: &mut Output<'_>, schema: &TableSchema, columns: &[ArrayRef]
     let ordered_keys = sort_keys.filter(|_| schema.ordered_key().is_some());
 
     let mut metas = Vec::with_capacity(columns.len());
-    for (array, column) in columns.iter().zip(&schema.columns) {
-        metas.push(write_column(out, column, array)?);
+    // So many columns are encoded before the first of them is written, and in memory together.
+    let at_once = if threads <= 1 { 1 } else { 4 * threads };
+    for first in (0..columns.len()).step_by(at_once) {
+        let encode = |number: usize| match (schema.columns.get(first + number), columns.get(first + number)) {
+            (Some(column), Some(array)) => encode_column(column, array),
+            _ => Err(Error::internal("a column without an array")),
+        };
+        for column in in_parallel(threads, at_once.min(columns.len() - first), encode)? {
+            metas.push(write_column(out, column)?);
+        }
     }
     let key_filter = match ordered_keys {
         None => None,
         Some(keys) => {
             let hashes: Vec<u64> = keys.iter().map(hash_key).collect();
-            Some(out.block(BlockedBloom::build(&hashes, limits::KEY_FILTER_BITS).to_le_bytes())?)
+            let filter = BlockedBloom::build(&hashes, limits::KEY_FILTER_BITS).to_le_bytes();
+            Some(out.block(Sealed::of(filter))?)
         }
     };
     Ok(SegmentMeta { id: out.container, rows, schema_version: schema.version, columns: metas, key_bounds, key_filter })
@@ -176,20 +203,41 @@ fn keys(schema: &TableSchema, key: &[ColumnId], columns: &[ArrayRef]) -> Result<
     KeyCodec::new(schema, key).encode_arrays(&arrays).map(Some)
 }
 
-fn write_column(out: &mut Output<'_>, column: &Column, array: &ArrayRef) -> Result<ColumnMeta> {
+/// A block, with the checksum of the checksums of its pages.
+struct Sealed {
+    bytes: Vec<u8>,
+    checksum: u32,
+}
+
+impl Sealed {
+    /// The block with `body`.
+    fn of(mut body: Vec<u8>) -> Self {
+        let checksum = pages::seal(&mut body);
+        Self { bytes: body, checksum }
+    }
+}
+
+/// What the metadata says of a column, and its block, if it has one.
+fn encode_column(column: &Column, array: &ArrayRef) -> Result<(ColumnMeta, Option<Sealed>)> {
     let encoded = encode(column.data_type, array)?;
     let (min, max) = encoded.bounds;
-    let block = if encoded.body.is_empty() { None } else { Some(out.block(encoded.body)?) };
-    Ok(ColumnMeta {
+    let block = if encoded.body.is_empty() { None } else { Some(Sealed::of(encoded.body)) };
+    let meta = ColumnMeta {
         id: column.id,
         data_type: column.data_type,
         encoding: encoded.encoding,
-        block,
+        block: None,
         null_count: encoded.null_count,
         zone: zone::zone_map(min, max),
         distinct: encoded.distinct,
         sum: encoded.sum,
-    })
+    };
+    Ok((meta, block))
+}
+
+fn write_column(out: &mut Output<'_>, (meta, block): (ColumnMeta, Option<Sealed>)) -> Result<ColumnMeta> {
+    let block = block.map(|block| out.block(block)).transpose()?;
+    Ok(ColumnMeta { block, ..meta })
 }
 
 /// The file being written; made with its first block.
@@ -207,8 +255,8 @@ struct Output<'a> {
 }
 
 impl Output<'_> {
-    /// Appends a block with its checksums.
-    fn block(&mut self, mut body: Vec<u8>) -> Result<BlockRef> {
+    /// Appends a block.
+    fn block(&mut self, block: Sealed) -> Result<BlockRef> {
         let file = match &self.file {
             Some(file) => file,
             None => {
@@ -219,7 +267,7 @@ impl Output<'_> {
                 file
             }
         };
-        let checksum = pages::seal(&mut body);
+        let Sealed { bytes: mut body, checksum } = block;
         let block = BlockRef { file: self.id, offset: self.at, len: body.len() as u64, checksum };
         // Blocks begin at section boundaries too, so that a mapped file could be used in place.
         begin_section(&mut body);

@@ -10,7 +10,7 @@ const CODEC: &str = "wal::codec";
 
 /// Modules from the ground up; a module imports its own rank and those below. `codec` is [`CODEC`].
 const RANKS: [&[&str]; 12] = [
-    &["ids", "limits", "error", "shared_map", "schema", "settings", "memory", "row", "predicate", "codec"],
+    &["ids", "limits", "error", "shared_map", "threads", "schema", "settings", "memory", "row", "predicate", "codec"],
     &["disk", "catalog", "deletes", "layout"],
     &["segment", "index", "wal"],
     &["delta_store", "update_cache", "main_store", "manifest"],

@@ -26,6 +26,7 @@ impl Engine {
         let bytes = limits::LOAD_SORT_BYTES.min(usize::try_from(bytes).unwrap_or(usize::MAX));
         Loader::new(schema.clone(), self.load_target(), schema.options.segment_rows)
             .with_sort_limits(limits::LOAD_SORT_ROWS, bytes)
+            .with_threads(self.load_threads)
     }
 
     /// The live buffered rows of `writes` as runs. It frees memory, or ends in a commit, so it waits for no load: its sorts are

@@ -14,7 +14,7 @@ use crate::ids::{ContainerId, FileId};
 use crate::row::Value;
 use crate::schema::{DataType, TableSchema};
 use crate::segment::cache::{OpenBlock, Place};
-use crate::segment::{BlockCache, Segment, create_segment};
+use crate::segment::{BlockCache, Segment, SegmentPlace, create_segment};
 
 /// Numbers of which no two are alike, in `columns` columns of `rows` rows.
 fn numbers(columns: usize, rows: u32) -> (TableSchema, Vec<Vec<Value>>) {
@@ -136,7 +136,8 @@ fn blocks_kept_from_writing_are_no_larger_than_they_are_counted() {
     let (_memory, disk) = disk();
     let cache = BlockCache::new(64 << 20);
     let arrays = arrays(&schema, &columns);
-    let made = create_segment(&disk, &cache, ContainerId(1), FileId(1), &schema, &arrays, 32 << 20).unwrap();
+    let place = SegmentPlace { disk: &disk, id: ContainerId(1), file: FileId(1), threads: 1 };
+    let made = create_segment(place, &cache, &schema, &arrays, 32 << 20).unwrap();
     made.keep();
     let stats = cache.stats();
     let buffers = |column| made.read(column, 0..30_000).unwrap().to_data().buffers()[0].capacity();

@@ -1,0 +1,112 @@
+//! One piece of work in parts, done by several threads at once: what somebody waits for, on cores that are idle meanwhile.
+//!
+//! Comes in: how many threads, how many parts, and what to do for a part. Goes out: what came of each, in order. The calling thread works
+//! too; the others live no longer than the call.
+
+use std::num::NonZero;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::Builder;
+
+use crate::error::Result;
+
+/// Threads that this machine runs at once.
+#[must_use]
+pub fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZero::get)
+}
+
+/// What `work` makes of each of `parts` parts, by at most `threads` threads: fewer where the system has none. After an error no part is
+/// begun any more.
+///
+/// # Errors
+/// That of the first part, in order, that has one.
+pub fn in_parallel<T: Send>(threads: usize, parts: usize, work: impl Fn(usize) -> Result<T> + Sync) -> Result<Vec<T>> {
+    let threads = threads.min(parts);
+    if threads <= 1 {
+        return (0..parts).map(work).collect();
+    }
+    let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let some_parts = || {
+        let mut done = Vec::with_capacity(parts);
+        while !failed.load(Ordering::Relaxed) {
+            let part = next.fetch_add(1, Ordering::Relaxed);
+            if part >= parts {
+                break;
+            }
+            let outcome = work(part);
+            if outcome.is_err() {
+                failed.store(true, Ordering::Relaxed);
+            }
+            done.push((part, outcome));
+        }
+        done
+    };
+    let mut done = std::thread::scope(|scope| {
+        let helper = |_| Builder::new().name("mainstem part".into()).spawn_scoped(scope, some_parts).ok();
+        let helpers: Vec<_> = (1..threads).map_while(helper).collect();
+        let mut done = some_parts();
+        for helper in helpers {
+            match helper.join() {
+                Ok(more) => done.extend(more),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        done
+    });
+    // Each part that was begun was ended, so that none is missing before the first error.
+    done.sort_unstable_by_key(|(part, _)| *part);
+    done.into_iter().map(|(_, outcome)| outcome).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use super::*;
+    use crate::error::Error;
+
+    #[test]
+    fn each_part_is_done_once_and_in_its_place() {
+        for (threads, parts) in [(1, 5), (2, 0), (3, 1), (2, 2), (4, 100)] {
+            let begun: Vec<_> = (0..parts).map(|_| AtomicUsize::new(0)).collect();
+            let squares = in_parallel(threads, parts, |part| {
+                begun[part].fetch_add(1, Ordering::Relaxed);
+                Ok(part * part)
+            });
+            assert_eq!(squares.unwrap(), (0..parts).map(|part| part * part).collect::<Vec<_>>());
+            assert!(begun.iter().all(|begun| begun.load(Ordering::Relaxed) == 1));
+        }
+    }
+
+    #[test]
+    fn threads_work_at_once() {
+        let all_there = Barrier::new(3);
+        in_parallel(3, 3, |_| {
+            all_there.wait();
+            Ok(())
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn the_first_error_is_told_and_ends_it() {
+        let begun = AtomicUsize::new(0);
+        let outcome = in_parallel(2, 1_000, |part| {
+            begun.fetch_add(1, Ordering::Relaxed);
+            if part >= 7 { Err(Error::internal(format!("part {part}"))) } else { Ok(part) }
+        });
+        assert!(outcome.unwrap_err().message().contains("part 7"));
+        assert!(begun.load(Ordering::Relaxed) < 12);
+    }
+
+    #[test]
+    #[should_panic(expected = "of a part")]
+    fn a_panic_is_passed_on() {
+        let both = Barrier::new(2);
+        let _ = in_parallel(2, 2, |part| {
+            both.wait();
+            assert!(part == 0, "of a part");
+            Ok(())
+        });
+    }
+}
