@@ -23,9 +23,10 @@ pub use keyed::KeyedTable;
 
 use crate::error::Result;
 use crate::ids::{CommitTs, KeyId, RowRef};
-use crate::main_store::{Run, index_schema};
+use crate::main_store::{Run, RunSegment, index_schema};
 use crate::row::key::{HashedKey, hash_key};
 use crate::schema::TableSchema;
+use crate::segment::OpenKeyFilter;
 use crate::version::TableView;
 
 pub use free::are_free;
@@ -61,9 +62,79 @@ pub fn find_hashed(
             }
         }
     }
-    for run in view.version().runs.iter().rev() {
-        if let Some(row) = find_in_run(view.schema(), run, id, key, Some(view.ts()), wanted)? {
-            return Ok(Some(row));
+    let runs = view.version().runs.iter().rev();
+    if !view.schema().is_order(view.schema().key_columns(id)) {
+        for run in runs {
+            if let Some(row) = find_in_run(view.schema(), run, id, key, Some(view.ts()), wanted)? {
+                return Ok(Some(row));
+            }
+        }
+        return Ok(None);
+    }
+    let mut runs = runs;
+    loop {
+        // So many filters are asked at once: each look costs a miss of the processor's caches, and these overlap.
+        let mut asked: [Option<Asked<'_>>; 4] = Default::default();
+        for (place, run) in asked.iter_mut().zip(&mut runs) {
+            *place = Some(Asked::of(run, key));
+        }
+        let is_last = asked.last().is_none_or(Option::is_none);
+        let denied = asked.each_ref().map(|asked| asked.as_ref().is_some_and(|asked| asked.denies(key)));
+        for (asked, _) in asked.iter().flatten().zip(denied).filter(|(_, denied)| !denied) {
+            if let Some(row) = find_in_order(view.schema(), asked.parts, asked.is_open(), key, Some(view.ts()), wanted)?
+            {
+                return Ok(Some(row));
+            }
+        }
+        if is_last {
+            return Ok(None);
+        }
+    }
+}
+
+/// The segments of a run that may have a key, with the filter of the first: mostly there is no other.
+struct Asked<'a> {
+    parts: &'a [RunSegment],
+    filter: Option<OpenKeyFilter<'a>>,
+}
+
+impl<'a> Asked<'a> {
+    fn of(run: &'a Run, key: HashedKey<'_>) -> Self {
+        let parts = run.find_segments(key.bytes());
+        Self { parts, filter: parts.first().map(|part| part.segment.hold_key_filter()) }
+    }
+
+    /// Whether there is one segment, and its filter is open.
+    fn is_open(&self) -> bool {
+        self.parts.len() == 1 && self.filter.as_ref().is_some_and(OpenKeyFilter::is_open)
+    }
+
+    fn denies(&self, key: HashedKey<'_>) -> bool {
+        self.parts.is_empty() || self.is_open() && self.filter.as_ref().is_some_and(|filter| filter.denies(key.hash()))
+    }
+}
+
+/// As [`find_in_run`], in `parts`, which are segments of a run in the order of the key, and whose filters may have been asked.
+fn find_in_order(
+    schema: &TableSchema,
+    parts: &[RunSegment],
+    is_asked: bool,
+    key: HashedKey<'_>,
+    at: Option<CommitTs>,
+    wanted: impl Fn(RowRef) -> bool,
+) -> Result<Option<RowRef>> {
+    for part in parts {
+        let (segment, bytes) = (&part.segment, key.bytes());
+        let found = if is_asked {
+            segment.find_key(schema, bytes)?
+        } else {
+            segment.probe_key(schema, bytes, || key.hash())?
+        };
+        for offset in found.filter(|offset| part.range.contains(offset)) {
+            let row = RowRef::new(segment.id(), offset);
+            if at.is_none_or(|at| !segment.deletes().is_deleted(offset, at)) && wanted(row) {
+                return Ok(Some(row));
+            }
         }
     }
     Ok(None)
@@ -81,26 +152,22 @@ pub fn find_in_run(
     at: Option<CommitTs>,
     wanted: impl Fn(RowRef) -> bool,
 ) -> Result<Option<RowRef>> {
-    let (keys, sought) = run.sought(id, key.bytes());
-    let index = run.index(id);
-    let hash = || if index.is_none() { key.hash() } else { hash_key(&sought) };
-    if index.is_none() && !schema.is_order(schema.key_columns(id)) {
-        return Err(run.without_index(schema, id));
+    if run.index(id).is_none() {
+        if !schema.is_order(schema.key_columns(id)) {
+            return Err(run.without_index(schema, id));
+        }
+        return find_in_order(schema, run.find_segments(key.bytes()), false, key, at, wanted);
     }
-    let key_schema = if index.is_some() { index_schema() } else { schema };
+    let (keys, sought) = run.sought(id, key.bytes());
     for part in keys.find_segments(&sought) {
-        for found in part.segment.probe_key(key_schema, &sought, hash)? {
-            let held = match index {
-                None => Some((part, RowRef::new(part.segment.id(), found))),
-                Some(_) => run.indexed_row(&part.segment, found)?,
-            };
-            let Some((holder, row)) = held else { continue };
+        for found in part.segment.probe_key(index_schema(), &sought, || hash_key(&sought))? {
+            let Some((holder, row)) = run.indexed_row(&part.segment, found)? else { continue };
             let live = at.is_none_or(|at| !holder.segment.deletes().is_deleted(row.offset(), at));
             if !live || !holder.range.contains(&row.offset()) || !wanted(row) {
                 continue;
             }
             // A key index knows but hashes.
-            if index.is_none() || holder.segment.key_of(schema, id, row.offset())?.as_deref() == Some(key.bytes()) {
+            if holder.segment.key_of(schema, id, row.offset())?.as_deref() == Some(key.bytes()) {
                 return Ok(Some(row));
             }
         }

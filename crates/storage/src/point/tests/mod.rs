@@ -10,6 +10,8 @@ use super::*;
 use crate::database::testing::{ID, Table, V, batch, key, rows_of, table};
 use crate::error::ErrorKind;
 use crate::ids::{ContainerId, KeyId};
+use crate::row::key::{RowKeys, TableKey};
+use crate::row::{RowBuffer, RowLayout};
 
 /// What the probe finds must be the row that a scan finds.
 fn check(t: &Table, view: &std::sync::Arc<TableView>, ids: std::ops::Range<i64>) {
@@ -22,6 +24,45 @@ fn check(t: &Table, view: &std::sync::Arc<TableView>, ids: std::ops::Range<i64>)
             "key {id} in {:?}",
             t.db.containers()
         );
+    }
+}
+
+/// Whether all of `ids` are free at once.
+fn free(view: &std::sync::Arc<TableView>, ids: &[i64]) -> bool {
+    let rows: Vec<_> = ids.iter().map(|id| (*id, None)).collect();
+    let mut buffer = RowBuffer::new(RowLayout::new(view.schema()));
+    buffer.push_batch(&batch(&rows)).unwrap();
+    let keys = RowKeys::all(&TableKey::all(view.schema()), &buffer);
+    are_free(view, KeyId::PRIMARY, &keys[0], |_| true).unwrap()
+}
+
+/// More runs than have their filters asked at once, and deltas; each key is found where it is, and many are free only if each is.
+#[test]
+fn keys_are_found_in_any_of_many_runs() {
+    let t = table(7);
+    for part in 0..11_i64 {
+        t.insert((0..30).map(|id| id * 11 + part));
+        t.flush();
+    }
+    t.delete(&[14, 200]);
+    t.insert(400..410);
+    let view = t.view();
+    assert!(view.version().runs.len() > 8);
+    check(&t, &view, -3..420);
+    let taken: Vec<bool> = (-3..420).map(|id| !free(&view, &[id])).collect();
+    assert_eq!(taken.iter().filter(|taken| **taken).count(), 330 - 2 + 10);
+    for many in [5, 16] {
+        for first in -3..420 - many {
+            let ids: Vec<i64> = (first..first + many).collect();
+            let any_taken = ids.iter().any(|id| taken[(id + 3) as usize]);
+            assert_eq!(free(&view, &ids), !any_taken, "{ids:?}");
+        }
+    }
+    // Absent ones around one that is there.
+    let absent = [-3, -2, 14, 200, 345, 399, 410, 419];
+    assert!(free(&view, &absent));
+    for there in [0, 13, 329, 405] {
+        assert!(!free(&view, &[&absent[..], &[there]].concat()), "{there}");
     }
 }
 
