@@ -65,7 +65,7 @@ pub fn pack(values: &[u64], width: u32, out: &mut Vec<u8>) {
 }
 
 /// Value `index` of `packed`.
-#[inline]
+#[inline(always)]
 #[must_use]
 pub fn get(packed: &[u8], width: u32, index: usize) -> u64 {
     // So narrow a value lies in the eight bytes from its first one on, and where those are there, so is it.
@@ -75,6 +75,12 @@ pub fn get(packed: &[u8], width: u32, index: usize) -> u64 {
     {
         return u64::from_le_bytes(*window) >> (at % 8) & mask(width);
     }
+    get_any(packed, width, index)
+}
+
+/// [`get`] of wide values, and near the end of `packed`.
+#[cold]
+fn get_any(packed: &[u8], width: u32, index: usize) -> u64 {
     check(packed, width, index, 1, 64);
     scalar::read(packed, width, index * width as usize)
 }

@@ -236,6 +236,15 @@ impl LoadedPart {
         }
         low
     }
+
+    /// The first position at or after `from` whose key is above `key`.
+    pub fn seek_behind(&self, from: u32, key: &[u8]) -> u32 {
+        let mut position = self.seek(from, key);
+        while position < self.len && self.key(position) == key {
+            position += 1;
+        }
+        position
+    }
 }
 
 /// The first eight bytes of a key as a number that orders as they do.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mainstem_kernels::filter::BlockedBloom;
+use mainstem_kernels::bitmap;
 
 use super::cursor::{Cursor, Pick};
 use super::index_writer::entries_in_order;
@@ -13,7 +13,7 @@ use crate::main_store::{Run, RunSegment, index_schema};
 use crate::row::key::hash_key;
 use crate::schema::TableSchema;
 
-use super::part::PartRows;
+use super::part::{KeyReader, Part, PartRows};
 
 /// The first key `id`, in the order of the runs' keys or hashes, that a row of `a` and a row of `b` have which `accept` takes
 /// together. Rows of all times are there, deleted ones too. Runs that are not in the order of the key are joined by hash.
@@ -49,53 +49,56 @@ pub fn first_shared_key(
     Ok(shared)
 }
 
-/// As [`first_shared_key`] of runs in the order of the key: each key of `few` is looked up in the filters of `many`, whose keys are then
-/// not read, but for the few that a filter does not deny.
+/// As [`first_shared_key`] of runs in the order of the key: the keys of `few` are looked up in the filters of `many`, whose keys are then
+/// not read, but for the few that a filter does not deny. Segments that reach into no other are not read.
 fn first_by_filters(
     schema: &TableSchema,
     few: &Run,
     many: &Run,
     accept: impl Fn(RowRef, RowRef) -> bool,
 ) -> Result<Option<Vec<u8>>> {
-    /// The last filter that was asked, and where its segment stands.
-    struct Asked(usize, Option<Arc<BlockedBloom>>);
-
-    let parts = many.segments();
-    let bounds = |at: usize| parts.get(at).and_then(|part: &RunSegment| part.segment.meta().key_bounds.as_ref());
-    let mut stream = KeyStream::of_run(schema, few)?;
-    let mut asked: Option<Asked> = None;
-    // Segments before it end below the key at hand.
-    let mut first = 0;
-    while let Some((key, row)) = stream.peek() {
-        while bounds(first).is_some_and(|bounds| *bounds.max < *key) {
-            first += 1;
-        }
-        if first == parts.len() {
-            break;
-        }
-        if let Some(begin) = bounds(first).filter(|bounds| *bounds.min > *key).map(|bounds| bounds.min.clone()) {
-            stream.seek(&begin)?;
-            continue;
-        }
-        let hash = hash_key(key);
-        for (at, part) in parts.iter().enumerate().skip(first) {
-            if bounds(at).is_some_and(|bounds| *bounds.min > *key) {
-                break;
+    let reader = KeyReader::of_sort_key(schema);
+    let (mut hashes, mut left) = (Vec::new(), Vec::new());
+    // Segments of `many` that end below all keys to come.
+    let mut passed = 0;
+    for part in few.segments() {
+        let part = Part::segment(part.segment.clone(), part.range.clone());
+        let (mut loaded, mut from) = (None, 0);
+        for (at, other) in many.segments().iter().enumerate().skip(passed) {
+            let bounds = other.segment.meta().key_bounds.as_ref();
+            if let (Some(theirs), Some((least, greatest))) = (bounds, part.bounds()) {
+                if *theirs.max < *least {
+                    passed = at + 1;
+                    continue;
+                }
+                if *greatest < *theirs.min {
+                    break;
+                }
             }
-            let filter = match &asked {
-                Some(Asked(number, filter)) if *number == at => filter,
-                _ => &asked.insert(Asked(at, part.segment.key_filter()?)).1,
+            let rows = match &loaded {
+                Some(rows) => rows,
+                None => loaded.insert(reader.load(&part)?),
             };
-            if filter.as_ref().is_some_and(|filter| !filter.may_contain(hash)) {
-                continue;
+            // A key where two segments meet may be in both.
+            from = bounds.map_or(from, |theirs| rows.seek(from, &theirs.min));
+            let end = bounds.map_or(rows.len, |theirs| rows.seek_behind(from, &theirs.max));
+            hashes.clear();
+            hashes.extend((from..end).map(|position| hash_key(rows.key(position))));
+            let mut maybe = bitmap::full(hashes.len());
+            if let Some(filter) = other.segment.key_filter()? {
+                filter.may_contain_many(&hashes, &mut maybe);
             }
-            for offset in part.segment.find_key(schema, key)? {
-                if part.range.contains(&offset) && accept(row, RowRef::new(part.segment.id(), offset)) {
-                    return Ok(Some(key.to_vec()));
+            left.clear();
+            bitmap::indices(&maybe, &mut left);
+            for position in left.iter().map(|number| from + number) {
+                let (key, row) = (rows.key(position), part.row_ref(rows.offset(position)));
+                for offset in other.segment.find_key(schema, key)? {
+                    if other.range.contains(&offset) && accept(row, RowRef::new(other.segment.id(), offset)) {
+                        return Ok(Some(key.to_vec()));
+                    }
                 }
             }
         }
-        stream.advance()?;
     }
     Ok(None)
 }
