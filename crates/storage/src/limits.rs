@@ -63,15 +63,22 @@ pub const DELTA_HEAP_CHUNK_BYTES_MAX: usize = 1 << 20;
 /// Bytes of one row in row format: a value of PostgreSQL's largest size (1 GiB) fits, and every offset in a row fits `u32`.
 pub const ROW_BYTES_MAX: usize = 1 << 30;
 
-/// Rows of a table with one key that a commit may append to deltas under the commit lock: at 0.25 us a row that is 1 ms (contract 2b).
+/// Rows of a table with one key that a commit may append to deltas under the commit lock, over all its tables, as far as their keys go: 0.1 us each.
 /// A larger write set is written aside as segments before the lock.
 pub const COMMIT_ROWS_MAX: usize = 4_096;
+/// Values that it may append there, of all columns together: up to 30 ns each, with what a row costs besides, so 0.75 ms (contract 2b; 4,096 rows of
+/// eight columns took 0.7 to 1.0 ms).
+pub const COMMIT_CELLS_MAX: usize = 24_576;
 
-/// The same for a table with `keys` keys: each row is put into the hash of each.
+/// The same for a table with `keys` keys and `columns` columns: each row is put into the hash of each key, and into each column.
 #[must_use]
-pub const fn commit_rows_max(keys: usize) -> usize {
+pub const fn commit_rows_max(keys: usize, columns: usize) -> usize {
     let keys = if keys == 0 { 1 } else { keys };
-    if keys > COMMIT_ROWS_MAX { 1 } else { COMMIT_ROWS_MAX / keys }
+    let columns = if columns == 0 { 1 } else { columns };
+    let by_keys = COMMIT_ROWS_MAX / keys;
+    let by_columns = COMMIT_CELLS_MAX / columns;
+    let rows = if by_keys < by_columns { by_keys } else { by_columns };
+    if rows == 0 { 1 } else { rows }
 }
 
 /// Keys that validation under the lock may look up, over all keys and containers of all tables: 50 to 100 ns each. With more it
@@ -79,9 +86,11 @@ pub const fn commit_rows_max(keys: usize) -> usize {
 pub const VALIDATE_KEYS_MAX: usize = 4_096;
 /// Bytes of rows a commit may append under the lock: copying 1 MiB takes about 0.1 ms.
 pub const COMMIT_BYTES_MAX: usize = 1 << 20;
-/// Row references that a commit marks as deleted one by one under the lock, at most: 2 ns each, and as many containers. With
-/// more it hands each container its whole set, in about 0.1 us whatever is in it, and marks the rows afterwards.
+/// Row references that a commit marks as deleted one by one under the lock, at most: 2 ns each. With more it has an intent in each container before
+/// the lock, makes them true at once, and marks the rows afterwards.
 pub const COMMIT_DELETES_MAX: usize = 4_096;
+/// Containers in which it marks rows one by one, at most: 1 us each, above all for memory that the first marks of a container need.
+pub const COMMIT_DELETE_CONTAINERS_MAX: usize = 256;
 /// Encoded bytes of deletes that a log record, or the manifest, holds itself; what is more is written aside as a delete file.
 /// 4,096 row references in as many containers just fit; to copy and checksum them takes 20 us under the lock.
 pub const INLINE_DELETE_BYTES: usize = 64 << 10;
@@ -169,6 +178,9 @@ pub const WAL_TAIL_BYTES_MAX: u64 = 256 << 20;
 pub const WAL_CHECKPOINT_BYTES: u64 = 64 << 20;
 /// Milliseconds within which `synchronous = normal` commits are fsynced.
 pub const WAL_NORMAL_SYNC_MS: u64 = 1_000;
+/// Bytes of log in the operating system's hands that are fsynced before that second is over: at the end of a log file all who write wait
+/// until the disk has it, and then there is not more left to do than 20 ms of a disk that takes 200 MB/s.
+pub const WAL_SYNC_AHEAD_BYTES: u64 = 4 << 20;
 /// Milliseconds within which `synchronous = off` commits are handed to the operating system.
 pub const WAL_OFF_WRITE_MS: u64 = 10;
 
@@ -215,6 +227,7 @@ const _: () = assert!(DELTA_BLOCK_ROWS.is_multiple_of(64) && RowRef::OFFSETS.is_
 const _: () = assert!(DELTA_KEY_PARTITIONS.is_power_of_two() && DELTA_KEY_SLOTS_MIN.is_power_of_two());
 const _: () = assert!(WAL_CHECKPOINT_BYTES < WAL_TAIL_BYTES_MAX && WAL_FILE_BYTES <= WAL_CHECKPOINT_BYTES);
 const _: () = assert!(WAL_RESERVE_BYTES < WAL_FILE_BYTES && COMMIT_BYTES_MAX < WAL_BUFFER_BYTES);
+const _: () = assert!(2 * WAL_SYNC_AHEAD_BYTES <= WAL_FILE_BYTES);
 const _: () = assert!(WAL_BLOCK_BYTES <= 1 << 16);
 const _: () = assert!(ASIDE_BLOCK_BYTES + RowRef::OFFSETS as usize / 8 < ASIDE_BLOCK_BYTES_MAX);
 const _: () = assert!(COMMIT_DELETES_MAX * 16 <= INLINE_DELETE_BYTES && INLINE_DELETE_BYTES < WAL_BUFFER_BYTES);

@@ -386,7 +386,7 @@ impl TableSchema {
     /// Rows that a commit may append to a delta of the table under the commit lock.
     #[must_use]
     pub fn commit_rows_max(&self) -> usize {
-        limits::commit_rows_max(self.keys().count())
+        limits::commit_rows_max(self.keys().count(), self.columns.len())
     }
 
     /// Whether the table has any key.

@@ -1,13 +1,13 @@
 //! Phases (b) and (c) of a commit: under the lock, then the wait.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::commit::Engine;
 use crate::commit::engine::CommitLock;
 use crate::commit::gate::Overtaken;
-use crate::commit::prepare::{Prepared, Validation, table_conflict};
+use crate::commit::prepare::{Intents, Prepared, Validation, table_conflict};
 use crate::commit::record::CommitEncoder;
 use crate::deletes::DeleteSet;
 use crate::delta_store::DeltaGeneration;
@@ -89,6 +89,7 @@ impl Engine {
                 record = self.encode(prepared)?;
             }
             while record.bytes() <= bytes {
+                prepared.place_intents()?;
                 if let Some(ts) = self.try_apply(prepared, &mut record, &mut space, &mut kept, snapshot, synchronous)? {
                     self.commit_rounds_max.fetch_max(rounds, Ordering::Relaxed);
                     return Ok(ts);
@@ -178,36 +179,51 @@ impl Engine {
             self.note_aside(&mut lock, ts, table.runs_aside.as_ref());
             self.note_aside(&mut lock, ts, table.deletes_aside.as_ref());
             let hashes = |id| table.keys.iter().find(|keys| keys.id() == id).map(KeyHashes::Of);
-            let change = TableChange { version, delta, rows: &table.rows, hashes: &hashes, attach: prepared.attach };
-            let deletes = table.deletes.iter().map(|(id, set)| (*id, set));
-            defect = defect.or(self.change_table(&mut lock, &change, deletes, (ts, position)).err());
+            let deletes = match &table.intents {
+                Some(intents) => Deletes::Intended(intents, &table.deletes),
+                None => Deletes::Each(&table.deletes),
+            };
+            let change = TableChange { version, delta, rows: &table.rows, hashes: &hashes, deletes };
+            defect = defect.or(self.change_table(&mut lock, &change, (ts, position)).err());
         }
         for change in &prepared.ddl {
             self.note_ddl(&mut lock, &present, change, ts);
         }
         self.publish(ts, defect, root.edited.map(Arc::new))?;
-        drop(lock);
-        pour(prepared, &targets);
         Ok(Some(ts))
     }
 
     /// Puts what a commit, whose record of timestamp `at.0` begins at position `at.1`, does to one table in the stores, and what must be
     /// known of it in the commit state.
-    pub(super) fn change_table<'a>(
+    pub(super) fn change_table(
         &self,
         lock: &mut CommitLock<'_>,
         change: &TableChange<'_>,
-        deletes: impl Iterator<Item = (ContainerId, &'a DeleteSet)>,
         at: (CommitTs, LogPosition),
     ) -> Result<()> {
         let (ts, position) = at;
         let table = change.version.schema.id;
         lock.state.note_write(table, ts);
-        for (id, set) in deletes {
-            lock.state.recent_deletes.note(ts, id);
+        let record = |id, set| -> Result<()> {
             let container = change.version.container(id);
-            let log = container.ok_or_else(|| Error::internal(format!("no container {id} to delete from")))?.deletes();
-            if change.attach { log.attach(ts, set) } else { log.record(ts, set) }
+            let container = container.ok_or_else(|| Error::internal(format!("no container {id} to delete from")))?;
+            container.deletes().record(ts, set);
+            Ok(())
+        };
+        match &change.deletes {
+            Deletes::None => {}
+            Deletes::One(id, set) => {
+                lock.state.recent_deletes.note(ts, std::iter::once(*id));
+                record(*id, set)?;
+            }
+            Deletes::Each(sets) => {
+                lock.state.recent_deletes.note(ts, sets.keys().copied());
+                sets.iter().try_for_each(|(id, set)| record(*id, set))?;
+            }
+            Deletes::Intended(intents, sets) => {
+                lock.state.recent_deletes.note(ts, sets.keys().copied());
+                intents.decide(ts);
+            }
         }
         if !change.rows.is_empty() {
             lock.state.delta_starts.note(table, change.delta.id(), position);
@@ -300,7 +316,7 @@ fn asides(prepared: &Prepared) -> impl Iterator<Item = &Arc<AsideFile>> {
     prepared.tables.iter().flat_map(|table| table.runs_aside.iter().chain(&table.deletes_aside))
 }
 
-/// What a commit does to one table, its deletes aside.
+/// What a commit does to one table.
 pub(super) struct TableChange<'a> {
     /// The version after it.
     pub version: &'a TableVersion,
@@ -310,9 +326,19 @@ pub(super) struct TableChange<'a> {
     pub rows: &'a RowBuffer,
     /// Those of each key of the table, of `rows`.
     pub hashes: &'a dyn Fn(KeyId) -> Option<KeyHashes<'a>>,
-    /// Deletes are attached, in a time that depends on the containers, not on the rows deleted: validation has proved all of them
-    /// live.
-    pub attach: bool,
+    /// The rows it deletes.
+    pub deletes: Deletes<'a>,
+}
+
+/// The deletes of a commit in one table.
+pub(super) enum Deletes<'a> {
+    None,
+    /// In one container.
+    One(ContainerId, DeleteSet),
+    /// Few, to be made one by one.
+    Each(&'a BTreeMap<ContainerId, DeleteSet>),
+    /// Any number, to be made at once: validation has proved all of them live.
+    Intended(&'a Intents, &'a BTreeMap<ContainerId, DeleteSet>),
 }
 
 /// The root after a commit: the present one, unless something of it changes. A new one costs all stripes of the time line.
@@ -348,13 +374,4 @@ fn outcome_unknown(defect: &Error) -> Error {
         defect.message()
     );
     Error::new(ErrorKind::Closed, sqlstate::OUTCOME_UNKNOWN, message)
-}
-
-/// What is left of attached deletes: work for each row, without the commit lock.
-fn pour(prepared: &Prepared, targets: &[(Arc<DeltaGeneration>, Arc<TableVersion>)]) {
-    for (table, (_, version)) in prepared.tables.iter().zip(targets).filter(|_| prepared.attach) {
-        for container in table.deletes.keys().filter_map(|&id| version.container(id)) {
-            container.deletes().pour();
-        }
-    }
 }

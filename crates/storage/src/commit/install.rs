@@ -28,6 +28,8 @@ use crate::wal::{NewRecord, RecordKind, Reservation};
 
 /// Rows whose deletes may be left for the lock: 0.1 us each.
 const CARRY_UNDER_LOCK_ROWS: u64 = 4_096;
+/// Containers that they may be in: 1 us each, for what has come to their logs is moved into them first.
+const CARRY_UNDER_LOCK_CONTAINERS: usize = 256;
 /// Log space for them: at most 16 bytes each, their containers included.
 const CARRY_UNDER_LOCK_BYTES: usize = 64 << 10;
 /// Rounds after which the merge is given up. Each takes 0.1 us a row that was deleted during the one before, so a second round
@@ -136,6 +138,9 @@ impl Engine {
             return Ok(Attempt::TooManyDeletes);
         };
         let inputs: BTreeSet<_> = deleted_from.filter(|id| outcome.forwarding.has_input(*id)).collect();
+        if inputs.len() > CARRY_UNDER_LOCK_CONTAINERS {
+            return Ok(Attempt::TooManyDeletes);
+        }
         let inputs = || inputs.iter().filter_map(|id| Some((*id, version.container(*id)?.deletes())));
         if inputs().map(|(_, log)| log.count_after(carry.upto)).sum::<u64>() > CARRY_UNDER_LOCK_ROWS {
             return Ok(Attempt::TooManyDeletes);

@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use crate::commit::Engine;
-use crate::commit::apply::TableChange;
+use crate::commit::apply::{Deletes, TableChange};
 use crate::commit::prepare::{key_conflict, row_conflict, table_conflict};
 use crate::commit::record::RowEncoder;
 use crate::deletes::DeleteSet;
@@ -102,11 +102,13 @@ impl Engine {
         if edited {
             self.seal(&version);
         }
-        let deleted = write.deleted.map(|row| (row.container(), DeleteSet::from_sorted(&[row.offset()])));
-        let deletes = deleted.iter().map(|(id, set)| (*id, set));
+        let deletes = match write.deleted {
+            Some(row) => Deletes::One(row.container(), DeleteSet::One(row.offset())),
+            None => Deletes::None,
+        };
         let hashes = |id| Some(keys.hashes(id));
-        let change = TableChange { version: &version, delta, rows: &write.inserted, hashes: &hashes, attach: false };
-        let defect = self.change_table(&mut lock, &change, deletes, (ts, position)).err();
+        let change = TableChange { version: &version, delta, rows: &write.inserted, hashes: &hashes, deletes };
+        let defect = self.change_table(&mut lock, &change, (ts, position)).err();
         self.publish(ts, defect, edited.then(|| Arc::new(present.with_table_version(version))))?;
         drop(lock);
         self.wait_visible(ts)?;

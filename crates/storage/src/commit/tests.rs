@@ -4,12 +4,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, mpsc};
 use std::time::Duration;
 
+use arrow_array::{ArrayRef, Int64Array, RecordBatch};
+
+use crate::catalog::ColumnDefinition;
 use crate::database::Database;
 use crate::database::testing::{Table, definition, on, options, pairs, rows_of, table};
 use crate::disk::MemDisk;
 use crate::error::ErrorKind;
+use crate::limits;
 use crate::memory::MemoryKind;
 use crate::scan::ScanRequest;
+use crate::schema::DataType;
+use crate::transaction::TransactionMode;
 
 thread_local! {
     /// Whether this thread's next commit panics once its record is in the log's buffer.
@@ -135,6 +141,90 @@ fn a_commit_that_is_overtaken_takes_its_turn() {
         threads.into_iter().for_each(|thread| thread.join().unwrap());
         assert_eq!(i64::from(table.db.take_commit_rounds_max()), held_up);
         assert_eq!(ids(&table).iter().filter(|id| (100_000..100_000 + LOAD).contains(id)).count() as i64, LOAD);
+    }
+}
+
+/// A delete in more containers than there is time for under the lock takes effect in all of them at once, wherever a merge has put the rows in
+/// the last moment; one that fails leaves nothing behind.
+#[test]
+fn deletes_in_many_containers_are_made_at_once() {
+    const ROWS: i64 = 4 * limits::COMMIT_DELETE_CONTAINERS_MAX as i64;
+    /// Rows that the commit deletes: one in each segment of two.
+    fn gone() -> Vec<i64> {
+        (0..ROWS).step_by(2).collect()
+    }
+    type Between = fn(&Table);
+    let cases: [(Between, bool); 4] = [
+        (|_| {}, true),
+        // Not the same row, in a segment that this commit deletes from as well.
+        (|table| table.delete(&[1]), true),
+        (|table| table.delete(&[ROWS / 2]), false),
+        (
+            |table| {
+                table.insert(ROWS..ROWS + 10);
+                table.flush();
+                table.db.merge(table.id).unwrap();
+            },
+            true,
+        ),
+    ];
+    for (between, succeeds) in cases {
+        let table = table(2);
+        table.insert(0..ROWS);
+        table.flush();
+        let before = table.view();
+        let mut txn = table.begin();
+        table.write_in(&mut txn, &gone(), &[]).unwrap();
+        let other = Table { db: table.db.clone(), id: table.id };
+        let mut done = false;
+        BEFORE_LOCK.set(Some(Box::new(move || {
+            if !std::mem::replace(&mut done, true) {
+                let hook = BEFORE_LOCK.take();
+                let counted = ids(&other).len() as i64;
+                assert_eq!(counted, ROWS, "nobody sees what is only intended");
+                between(&other);
+                BEFORE_LOCK.set(hook);
+            }
+        })));
+        let committed = txn.commit();
+        drop(BEFORE_LOCK.take());
+        let left = ids(&table);
+        if succeeds {
+            committed.unwrap();
+            assert!(gone().iter().all(|id| left.binary_search(id).is_err()), "all are gone");
+        } else {
+            assert_eq!(committed.unwrap_err().kind(), ErrorKind::Conflict);
+            assert_eq!(left.len() as i64, ROWS - 1, "none is");
+            table.delete(&gone().into_iter().filter(|id| *id != ROWS / 2).collect::<Vec<_>>());
+        }
+        assert_eq!(ids(&table).iter().filter(|id| **id % 2 == 0 && **id < ROWS).count(), 0);
+        assert_eq!(rows_of(&before).len() as i64, ROWS, "an older snapshot has them still");
+    }
+}
+
+/// Under the commit lock each value of a row is put into its column: of wide rows there may be fewer.
+#[test]
+fn what_goes_through_a_delta_is_bounded_by_its_values() {
+    const COLUMNS: usize = 64;
+    let most = limits::COMMIT_CELLS_MAX / COLUMNS;
+    for (rows, kind) in [(most, "delta"), (most + 1, "segment")] {
+        let db = Database::in_memory(options()).unwrap();
+        let mut wide = definition("wide");
+        let more = (2..COLUMNS).map(|at| ColumnDefinition::new(format!("c{at}"), DataType::BigInt, true));
+        wide.columns.extend(more);
+        let mut txn = db.begin(TransactionMode::default()).unwrap();
+        let id = txn.create_table(wide).unwrap();
+        let schema = txn.view(id).unwrap().schema().clone();
+        txn.commit().unwrap();
+        let mut txn = db.begin(TransactionMode::default()).unwrap();
+        let mut statement = txn.statement();
+        let column: ArrayRef = Arc::new((0..rows as i64).collect::<Int64Array>());
+        let batch = RecordBatch::try_new(schema.arrow(), vec![column; COLUMNS]).unwrap();
+        statement.insert(&schema, &batch).unwrap();
+        txn.apply(statement).unwrap();
+        txn.commit().unwrap();
+        let of_kind = db.containers().into_iter().filter(|container| container.kind == kind);
+        assert_eq!(of_kind.map(|container| container.rows).sum::<u64>(), rows as u64, "{kind}");
     }
 }
 

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use mainstem_kernels::bitmap;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::DeleteSet;
+use super::intent::{Decision, Intents};
 use super::latest::LatestBits;
 use crate::ids::CommitTs;
 use crate::limits;
@@ -22,7 +23,7 @@ pub struct DeleteLog {
     /// Rows that a bitmap must cover.
     rows: AtomicU32,
     latest: LatestBits,
-    /// There are sets in [`State::unpoured`]. To be read before `latest`: a set is taken off only when its bits are there.
+    /// There are intents, or sets in [`State::unpoured`]. To be read before `latest`: a set is taken off only when its bits are there.
     unpoured: AtomicBool,
     state: RwLock<State>,
     /// Held by the one fold at work, so that only `record` changes the log meanwhile, and only at its end.
@@ -41,7 +42,9 @@ struct State {
     log: Vec<Entry>,
     /// Rows deleted.
     count: u64,
-    /// Sets attached whose bits are not yet all in `latest`, with their ends.
+    /// Deletes of commits that may still fail, and of some that have not and are to be moved to the log.
+    intents: Intents,
+    /// Sets that were intents, whose bits are not yet all in `latest`, with their ends.
     unpoured: Vec<(CommitTs, DeleteSet)>,
 }
 
@@ -50,6 +53,9 @@ struct State {
 pub struct Lookups(pub usize);
 
 impl Lookups {
+    /// What it costs to come to a log at all, which may be nowhere near the processor.
+    const OF_A_LOG: usize = 16;
+
     /// Takes `cost` off; false when there is not so much left.
     fn spend(&mut self, cost: usize) -> bool {
         let left = self.0.checked_sub(cost);
@@ -120,6 +126,15 @@ impl State {
         if !set.is_empty() {
             self.count += set.len() as u64;
             self.log.push(Entry { end, set, count: self.count });
+        }
+    }
+
+    /// Moves decided intents to the log. Whoever reads or changes the log has it done first.
+    fn settle(&mut self) {
+        for (end, set) in self.intents.take_decided() {
+            debug_assert!(self.log.last().map_or(self.floor, |e| e.end) <= end, "deletes come in commit order");
+            self.unpoured.push((end, set.clone()));
+            self.push(end, set);
         }
     }
 
@@ -227,7 +242,7 @@ impl DeleteLog {
         if set.is_empty() {
             return;
         }
-        let mut state = self.state.write();
+        let mut state = self.write();
         debug_assert!(state.log.last().map_or(state.floor, |e| e.end) <= ts, "deletes come in commit order");
         let known = state.unpoured.iter().any(|(_, unpoured)| unpoured.first_common(set).is_some());
         let added = match set.as_long_range() {
@@ -241,27 +256,32 @@ impl DeleteLog {
         state.push(ts, set);
     }
 
-    /// As [`DeleteLog::record`], for a set of rows that the caller has proved to be live, in a time that does not depend on
-    /// their number. Until [`DeleteLog::pour`], which is to be called without the commit lock, readers of this container take
-    /// longer.
-    pub fn attach(&self, ts: CommitTs, set: &DeleteSet) {
+    /// The rows of `set`, which the caller has proved to be live and will have proved once more when it makes the `decision`, are
+    /// deleted once that is made. Outside the commit lock; from here on until [`DeleteLog::pour`] or [`DeleteLog::withdraw`],
+    /// which are to be called there too, readers of this container take longer.
+    pub fn intend(&self, decision: &Decision, set: &DeleteSet) {
         if set.is_empty() {
             return;
         }
         let mut state = self.state.write();
-        debug_assert!(state.log.last().map_or(state.floor, |e| e.end) <= ts, "deletes come in commit order");
-        state.unpoured.push((ts, set.clone()));
-        // Before *applied* is published: who reads at `ts` sees it.
+        state.intents.push(decision, set.clone());
+        // Before the decision is made, and so before *applied* is published: who reads at its timestamp sees it.
         self.unpoured.store(true, Ordering::Release);
-        state.push(ts, set.clone());
     }
 
-    /// Sets the bits of attached sets in `latest`. Holds the lock for a microsecond at a time.
+    /// Takes back what waits for `decision`, which is not made and will not be.
+    pub fn withdraw(&self, decision: &Decision) {
+        let mut state = self.state.write();
+        state.intents.withdraw(decision);
+        self.lower_flag(&state);
+    }
+
+    /// Sets the bits of intents that are decided in `latest`. Holds the lock for a microsecond at a time.
     pub fn pour(&self) {
         if !self.unpoured.load(Ordering::Acquire) {
             return;
         }
-        let sets = self.state.read().unpoured.clone();
+        let sets = self.read().unpoured.clone();
         for (_, set) in &sets {
             set.for_each_chunk(|chunk, words| {
                 let _one_writer = self.state.write();
@@ -270,9 +290,31 @@ impl DeleteLog {
         }
         let mut state = self.state.write();
         state.unpoured.retain(|(ts, _)| sets.iter().all(|(poured, _)| poured != ts));
-        if state.unpoured.is_empty() {
+        self.lower_flag(&state);
+    }
+
+    /// Where nothing is left that bits do not tell, readers need not look for it.
+    fn lower_flag(&self, state: &State) {
+        if state.unpoured.is_empty() && state.intents.is_empty() {
             self.unpoured.store(false, Ordering::Release);
         }
+    }
+
+    /// The state to read, with all that is decided in its log.
+    fn read(&self) -> RwLockReadGuard<'_, State> {
+        let state = self.state.read();
+        if !state.intents.any_decided() {
+            return state;
+        }
+        drop(state);
+        RwLockWriteGuard::downgrade(self.write())
+    }
+
+    /// The state to be changed, with all that is decided in its log.
+    fn write(&self) -> RwLockWriteGuard<'_, State> {
+        let mut state = self.state.write();
+        state.settle();
+        state
     }
 
     /// Whether row `offset` was ever deleted.
@@ -285,7 +327,7 @@ impl DeleteLog {
 
     #[cold]
     fn is_known_slow(&self, offset: u32) -> bool {
-        let state = self.state.read();
+        let state = self.read();
         // Poured meanwhile, perhaps.
         state.is_unpoured(offset) || self.latest.get(offset)
     }
@@ -322,7 +364,7 @@ impl DeleteLog {
 
     #[cold]
     fn is_deleted_slow(&self, offset: u32, at: CommitTs) -> bool {
-        let state = self.state.read();
+        let state = self.read();
         let upto = state.entries_upto(at);
         if upto == state.log.len() && state.floor <= at {
             return true;
@@ -349,7 +391,7 @@ impl DeleteLog {
         if !self.is_known(offset) {
             return CommitTs::INFINITY;
         }
-        self.state.read().end_of(offset)
+        self.read().end_of(offset)
     }
 
     /// Some row of `set` that is deleted as of now.
@@ -361,7 +403,7 @@ impl DeleteLog {
     /// Some row of `set` that was deleted after `after`.
     #[must_use]
     pub fn first_deleted_after(&self, set: &DeleteSet, after: CommitTs) -> Option<u32> {
-        let state = self.state.read();
+        let state = self.read();
         let seen = state.entries_upto(after);
         state.log.get(seen..).unwrap_or_default().iter().find_map(|e| e.set.first_common(set))
     }
@@ -369,7 +411,10 @@ impl DeleteLog {
     /// As [`DeleteLog::first_deleted_after`], for as long as `left` allows; `None` when it did not suffice.
     #[must_use]
     pub fn find_deleted_after(&self, set: &DeleteSet, after: CommitTs, left: &mut Lookups) -> Option<Option<u32>> {
-        let state = self.state.read();
+        if !left.spend(Lookups::OF_A_LOG) {
+            return None;
+        }
+        let state = self.read();
         for entry in state.log.get(state.entries_upto(after)..).unwrap_or_default() {
             if !left.spend(entry.set.lookups_with(set)) {
                 return None;
@@ -388,7 +433,7 @@ impl DeleteLog {
     pub fn bitmap_at(&self, at: CommitTs) -> Option<Arc<[u64]>> {
         // Before the lock: a row is covered before it can be deleted.
         let words = self.words();
-        let footing = self.state.read().footing(at)?;
+        let footing = self.read().footing(at)?;
         let shared = footing.base.as_ref().is_some_and(|b| b.from == footing.from && b.bits.len() >= words);
         let built = footing.build(words);
         let bits = Arc::clone(&built.bits);
@@ -417,33 +462,33 @@ impl DeleteLog {
     pub fn set_at(&self, at: CommitTs) -> DeleteSet {
         let words = self.words();
         // Not kept for readers: a checkpoint asks every container, once.
-        let footing = self.state.read().footing(at);
+        let footing = self.read().footing(at);
         footing.map_or_else(DeleteSet::empty, |footing| DeleteSet::from_words(&footing.build(words).bits))
     }
 
     /// Rows deleted for a snapshot at `at`.
     #[must_use]
     pub fn count_at(&self, at: CommitTs) -> u64 {
-        self.state.read().effective(at).map_or(0, |(_, count)| count)
+        self.read().effective(at).map_or(0, |(_, count)| count)
     }
 
     /// Rows deleted after `at`, as of now.
     #[must_use]
     pub fn count_after(&self, at: CommitTs) -> u64 {
-        let state = self.state.read();
+        let state = self.read();
         state.count - state.effective(at).map_or(0, |(_, count)| count)
     }
 
     /// Rows deleted as of now.
     #[must_use]
     pub fn count_now(&self) -> u64 {
-        self.state.read().count
+        self.read().count
     }
 
     /// The deletes with `after` < end <= `upto`, in commit order: what a merge that read at `after` has to carry.
     #[must_use]
     pub fn between(&self, after: CommitTs, upto: CommitTs) -> Vec<(CommitTs, DeleteSet)> {
-        let state = self.state.read();
+        let state = self.read();
         let range = state.entries_upto(after)..state.entries_upto(upto);
         let entries = state.log.get(range).unwrap_or_default();
         let folded = state.base().filter(|b| b.from > after && b.from <= upto);
@@ -454,14 +499,14 @@ impl DeleteLog {
     /// When the last delete happened; [`CommitTs::ZERO`] if none did.
     #[must_use]
     pub fn last_delete_ts(&self) -> CommitTs {
-        let state = self.state.read();
+        let state = self.read();
         state.log.last().map_or_else(|| state.floor, |e| e.end)
     }
 
     /// Whether the log is long enough for [`DeleteLog::fold`] to be worth its while.
     #[must_use]
     pub fn wants_fold(&self) -> bool {
-        self.state.read().log.len() >= limits::DELETE_LOG_FOLD_ENTRIES
+        self.read().log.len() >= limits::DELETE_LOG_FOLD_ENTRIES
     }
 
     /// Keeps apart only what the snapshots at `needed` can tell apart: the timestamps of all pinned snapshots, ascending,
@@ -476,7 +521,7 @@ impl DeleteLog {
         let _one = self.folding.lock();
         let words = self.words();
         let (old, ends, footings) = {
-            let state = self.state.read();
+            let state = self.read();
             let old = state.log.get(..state.entries_upto(present)).unwrap_or_default().to_vec();
             let footing = |at: CommitTs| if at < state.floor { None } else { state.footing(at) };
             (old, state.folded.iter().map(|b| b.from).collect::<Vec<_>>(), [footing(oldest), footing(present)])
@@ -512,10 +557,15 @@ impl DeleteLog {
     /// Bytes held.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        let state = self.state.read();
+        let state = self.read();
         let bitmaps = state.folded.iter().chain(&state.recent).map(|b| size_of_val(b.bits.as_ref())).sum::<usize>();
         let sets = state.log.iter().map(|e| e.set.heap_bytes()).sum::<usize>();
-        size_of::<Self>() + self.latest.bytes() + bitmaps + sets + state.log.capacity() * size_of::<Entry>()
+        size_of::<Self>()
+            + self.latest.bytes()
+            + bitmaps
+            + sets
+            + state.intents.heap_bytes()
+            + state.log.capacity() * size_of::<Entry>()
     }
 }
 

@@ -7,9 +7,9 @@
 //! 2. A reader at timestamp `t` takes the newest bitmap valid from `t` or before, and the log from there up to `t`.
 //! 3. [`DeleteLog::fold`] turns the log into bitmaps, keeping apart only what a pinned snapshot can tell apart.
 //!
-//! A commit of many deletes calls [`DeleteLog::attach`] instead, whose time does not depend on their number; the bits join
-//! `latest` afterwards, outside of the commit lock ([`DeleteLog::pour`]). Sets too large for a record stand in files (`file`,
-//! `named`).
+//! A commit of many deletes, or in many containers, has its [`intent`] in each of them ahead of the commit lock
+//! ([`DeleteLog::intend`]) and makes one [`Decision`] under it; the bits join `latest` afterwards ([`DeleteLog::pour`]). Sets too large for a
+//! record stand in files (`file`, `named`).
 //!
 //! Invariants:
 //! - The log is in commit order; a row is deleted once, and its first end stands.
@@ -22,6 +22,7 @@
 //! `docs/design/0001-delete-log.md` says why a row's end stands here and not beside the row.
 
 mod file;
+mod intent;
 mod latest;
 mod log;
 mod named;
@@ -31,6 +32,7 @@ mod set;
 mod tests;
 
 pub use file::{DeleteFileWriter, read_deletes};
+pub use intent::Decision;
 pub use log::{DeleteLog, Lookups};
 pub use named::{Collected, DeleteCollector, NamedDeletes, named_bytes};
 pub use set::{DeleteSet, Offsets};

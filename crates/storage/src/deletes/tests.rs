@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use proptest::prelude::*;
 
-use super::{DeleteLog, DeleteSet, Lookups};
+use super::{Decision, DeleteLog, DeleteSet, Lookups};
 use crate::error::ErrorKind;
 use crate::ids::{CommitTs, RowRef};
 use crate::limits;
@@ -28,6 +28,12 @@ impl Naive {
     fn at(&self, at: u64) -> Vec<u32> {
         self.0.iter().filter(|&(_, &end)| end <= at).map(|(&offset, _)| offset).collect()
     }
+}
+
+fn delete_by_intent(log: &DeleteLog, ts: CommitTs, set: &DeleteSet) {
+    let decision = Decision::default();
+    log.intend(&decision, set);
+    decision.make(ts);
 }
 
 /// Everything a reader at `at` can ask.
@@ -65,7 +71,10 @@ fn check_since(log: &DeleteLog, naive: &Naive, after: u64, now: u64, probe: &Del
 enum Step {
     Delete(Vec<u32>),
     DeleteRange(u32, u32),
-    Attach(Vec<u32>),
+    Intend(Vec<u32>),
+    /// Of an intent, by its number: if its rows are live, else it is withdrawn.
+    Decide(usize),
+    Withdraw(usize),
     Pour,
     Pin,
     Unpin(usize),
@@ -79,7 +88,9 @@ fn step() -> impl Strategy<Value = Step> {
         6 => prop::collection::vec(0..ROWS, 1..6).prop_map(Step::Delete),
         1 => prop::collection::vec(0..ROWS, 250..400).prop_map(Step::Delete),
         1 => (0..ROWS, 0..ROWS).prop_map(|(a, b)| Step::DeleteRange(a.min(b), a.max(b))),
-        2 => prop::collection::vec(0..ROWS, 1..400).prop_map(Step::Attach),
+        3 => prop::collection::vec(0..ROWS, 1..400).prop_map(Step::Intend),
+        2 => any::<usize>().prop_map(Step::Decide),
+        1 => any::<usize>().prop_map(Step::Withdraw),
         1 => Just(Step::Pour),
         2 => Just(Step::Pin),
         1 => any::<usize>().prop_map(Step::Unpin),
@@ -100,6 +111,7 @@ proptest! {
         log.restore(CommitTs(now), &start.iter().copied().collect());
         naive.0.extend(start.iter().map(|&offset| (offset, now)));
         let mut pins: Vec<u64> = Vec::new();
+        let mut intents: Vec<(Decision, DeleteSet)> = Vec::new();
         for step in steps {
             match step {
                 Step::Delete(offsets) => {
@@ -113,11 +125,28 @@ proptest! {
                     log.record(CommitTs(now), &DeleteSet::range(from..to));
                     (from..to).for_each(|offset| { naive.0.entry(offset).or_insert(now); });
                 }
-                Step::Attach(offsets) => {
-                    now += 2;
+                Step::Intend(offsets) => {
                     let live: DeleteSet = offsets.iter().copied().filter(|offset| !naive.0.contains_key(offset)).collect();
-                    log.attach(CommitTs(now), &live);
-                    live.iter().for_each(|offset| { naive.0.insert(offset, now); });
+                    let decision = Decision::default();
+                    log.intend(&decision, &live);
+                    intents.push((decision, live));
+                }
+                Step::Decide(i) => {
+                    if !intents.is_empty() {
+                        let (decision, set) = intents.remove(i % intents.len());
+                        if set.iter().any(|offset| naive.0.contains_key(&offset)) {
+                            log.withdraw(&decision);
+                        } else {
+                            now += 2;
+                            decision.make(CommitTs(now));
+                            set.iter().for_each(|offset| { naive.0.insert(offset, now); });
+                        }
+                    }
+                }
+                Step::Withdraw(i) => {
+                    if !intents.is_empty() {
+                        log.withdraw(&intents.remove(i % intents.len()).0);
+                    }
                 }
                 Step::Pour => log.pour(),
                 Step::Pin => pins.push(now),
@@ -303,19 +332,20 @@ fn looking_for_deletes_stops_when_it_costs_too_much() {
     let log = DeleteLog::new(200_000);
     let scattered = |from: u32| (from..200_000).step_by(3).collect::<DeleteSet>();
     (0..10).for_each(|t| log.record(CommitTs(t + 1), &DeleteSet::One(3 * t as u32)));
-    log.attach(CommitTs(20), &scattered(1));
+    delete_by_intent(&log, CommitTs(20), &scattered(1));
     let probe = scattered(2);
     let mut left = Lookups(100);
     assert_eq!(log.find_deleted_after(&probe, CommitTs::ZERO, &mut left), Some(None));
     assert!(left.0 < 100 - 10, "{left:?}");
     assert_eq!(log.find_deleted_after(&probe, CommitTs::ZERO, &mut Lookups(20)), None);
+    assert_eq!(log.find_deleted_after(&probe, CommitTs(20), &mut Lookups(4)), None, "to come to the log costs, too");
     assert_eq!(log.find_deleted_after(&scattered(1), CommitTs(10), &mut Lookups(100)), Some(Some(1)));
 }
 
-/// Commit `t` attaches every `COMMITS`-th row from `t - 1` on, so a reader at `t` must see `t` of each `COMMITS` rows deleted,
+/// Commit `t` deletes, by intent, every `COMMITS`-th row from `t - 1` on, so a reader at `t` must see `t` of each `COMMITS` rows deleted,
 /// whether they have been poured or not.
 #[test]
-fn readers_see_attached_sets_while_they_are_poured() {
+fn readers_see_intents_that_are_decided_while_they_are_poured() {
     const COMMITS: u32 = 300;
     const EACH: u32 = 700;
     let log = DeleteLog::new(COMMITS * EACH);
@@ -344,11 +374,36 @@ fn readers_see_attached_sets_while_they_are_poured() {
             }
         });
         for t in 0..COMMITS {
-            log.attach(CommitTs(u64::from(t) + 1), &(t..COMMITS * EACH).step_by(COMMITS as usize).collect());
+            let set = (t..COMMITS * EACH).step_by(COMMITS as usize).collect();
+            delete_by_intent(&log, CommitTs(u64::from(t) + 1), &set);
             applied.store(u64::from(t) + 1, Ordering::Release);
             std::thread::yield_now();
         }
         done.store(true, Ordering::Relaxed);
     });
     assert_eq!(log.count_now(), u64::from(COMMITS * EACH));
+}
+
+/// Two commits with intents in one log: whoever looks at it finds the earlier one wherever it finds the later one, though it may have looked at
+/// the earlier decision before that was made.
+#[test]
+fn decisions_come_to_the_log_in_commit_order() {
+    for _ in 0..300 {
+        let log = DeleteLog::new(64);
+        let decisions: Vec<Decision> = (0..8).map(|_| Decision::default()).collect();
+        for (row, decision) in (0..).zip(&decisions) {
+            log.intend(decision, &DeleteSet::One(row));
+        }
+        std::thread::scope(|scope| {
+            scope.spawn(|| (1..).zip(&decisions).for_each(|(ts, decision)| decision.make(CommitTs(ts))));
+            let mut seen = 0;
+            while seen < 8 {
+                let now = log.count_now();
+                assert!(now >= seen);
+                seen = now;
+                assert_eq!(log.between(CommitTs::ZERO, CommitTs(seen)).len() as u64, seen);
+                assert!((0..64).all(|row| log.is_deleted(row, CommitTs(seen)) == (u64::from(row) < seen)));
+            }
+        });
+    }
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::named::{NamedSets, check_live, check_live_since, forward};
+use super::named::{NamedSets, Since, check_live, check_live_since, check_live_under_lock, forward};
 use super::{Validation, table_conflict};
 use crate::commit::Engine;
 use crate::deletes::Lookups;
@@ -50,14 +50,14 @@ impl LockedTable {
         if !self.version.as_ref().is_some_and(|then| version.has_rows_placed_as(then)) {
             return self.look_again(engine, version);
         }
-        check_live_since(&self.schema, &version, &self.rows, after, None)?;
+        check_live_since(&self.schema, &version, &self.rows, after)?;
         self.version = Some(version);
         Ok(())
     }
 
     /// Under the lock, in `now`, where all rows are in the places that they had at P.
-    pub fn validate_under_lock(&self, now: &TableVersion, after: CommitTs, left: &mut Lookups) -> Result<Validation> {
-        check_live_since(&self.schema, now, &self.rows, after, Some(left))
+    pub fn validate_under_lock(&self, now: &TableVersion, since: &Since<'_>, left: &mut Lookups) -> Result<Validation> {
+        check_live_under_lock(&self.schema, now, &self.rows, since, left)
     }
 
     fn find_in(&self, root: &Root) -> Result<Arc<TableVersion>> {

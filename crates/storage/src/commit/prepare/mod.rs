@@ -1,6 +1,7 @@
 //! Phase (a) of a commit: everything that may take time, outside the lock.
 
 mod aside;
+mod intents;
 mod locked;
 mod named;
 
@@ -28,8 +29,9 @@ use crate::schema::TableSchema;
 use crate::txn::{DdlChange, Standing, TableWrites, WriteSet};
 use crate::version::{Root, Snapshot, TableVersion, TableView};
 
+pub(super) use intents::Intents;
 use locked::LockedTable;
-use named::{NamedSets, check_live, check_live_since, forward};
+use named::{NamedSets, Since, check_live, check_live_since, check_live_under_lock, forward};
 
 /// A commit that is ready for the lock, as of [`Prepared::at`].
 pub(super) struct Prepared {
@@ -45,8 +47,8 @@ pub(super) struct Prepared {
     pub catalog: Option<Arc<Catalog>>,
     /// See [`WriteSet::alone`].
     pub alone: bool,
-    /// So many rows are deleted that the lock has no time for each.
-    pub attach: bool,
+    /// So much is deleted that the lock has no time for each row, or each container: see [`Intents`].
+    intends: bool,
 }
 
 /// One table's part of a commit.
@@ -64,6 +66,8 @@ pub(super) struct PreparedTable {
     pub deletes: BTreeMap<ContainerId, DeleteSet>,
     /// The file with `deletes`, durable, when they are too large for the record.
     pub deletes_aside: Option<Arc<AsideFile>>,
+    /// Those of `deletes`, when they are too many to be made one by one under the lock.
+    pub intents: Option<Intents>,
     /// The version validated against at P; `None` for a table this transaction makes or empties.
     pub version: Option<Arc<TableVersion>>,
     /// For a table this transaction makes: its first delta.
@@ -82,6 +86,8 @@ pub(super) struct PreparedTable {
 struct Room {
     /// Rows, each as often as its table has keys.
     rows: usize,
+    /// Values of them.
+    cells: usize,
     bytes: usize,
     run_bytes: usize,
 }
@@ -144,6 +150,7 @@ impl PreparedTable {
             runs_aside,
             deletes: BTreeMap::new(),
             deletes_aside: None,
+            intents: None,
             version: None,
             first_delta: created.then(|| DeltaGeneration::new(engine.next_container(), schema.clone()).into()),
             drawn: all.drawn.get(&schema.id).copied(),
@@ -153,6 +160,7 @@ impl PreparedTable {
             schema,
         };
         room.rows -= table.rows.len() * table.keys.len().max(1);
+        room.cells -= table.rows.len() * table.schema.columns.len();
         room.bytes -= table.rows.bytes().min(room.bytes);
         for part in table.runs.iter().flat_map(|run| run.all_segments()) {
             if let Some(filter) = part.segment.key_filter()? {
@@ -173,6 +181,8 @@ impl PreparedTable {
 
     /// Forwards every named row to where it lives in `version`, and checks that it is live.
     fn resolve_deletes(&mut self, engine: &Engine, version: &TableVersion) -> Result<()> {
+        // Rows have moved, perhaps.
+        self.intents = None;
         let resolved = forward(engine, &self.schema, version, &self.named, |id| self.is_own_segment(id))?;
         self.set_deletes(resolved);
         check_live(&self.schema, version, &self.deletes)
@@ -228,23 +238,29 @@ impl PreparedTable {
         Ok(())
     }
 
-    /// Validates against the commits in (`after`, now] as `version` shows them. Without `left` it may read blocks; with it only
-    /// memory is looked at, and no more than it allows.
-    fn validate_since(
+    /// Validates against the commits in (`after`, now] as `version` shows them.
+    fn validate_since(&self, version: &TableVersion, after: CommitTs) -> Result<()> {
+        check_live_since(&self.schema, version, &self.deletes, after)?;
+        self.validate_keys(version, after, None)?;
+        Ok(())
+    }
+
+    /// As [`PreparedTable::validate_since`], looking only at memory, and at no more than `left` allows.
+    fn validate_under_lock(&self, now: &TableVersion, since: &Since<'_>, left: &mut Budget) -> Result<Validation> {
+        if let Validation::Again = check_live_under_lock(&self.schema, now, &self.deletes, since, &mut left.deletes)? {
+            return Ok(Validation::Again);
+        }
+        self.validate_keys(now, since.after, Some(left))
+    }
+
+    /// Whether each new key is free of the commits in (`after`, now] as `version` shows them. Without `left` it may read blocks; with
+    /// it only memory is looked at, and no more than it allows.
+    fn validate_keys(
         &self,
         version: &TableVersion,
         after: CommitTs,
         mut left: Option<&mut Budget>,
     ) -> Result<Validation> {
-        if let Validation::Again = check_live_since(
-            &self.schema,
-            version,
-            &self.deletes,
-            after,
-            left.as_deref_mut().map(|left| &mut left.deletes),
-        )? {
-            return Ok(Validation::Again);
-        }
         if self.keys.is_empty() || (self.rows.is_empty() && self.runs.is_empty()) {
             return Ok(Validation::Free);
         }
@@ -323,6 +339,7 @@ impl Prepared {
         let mut tables = Vec::with_capacity(writes.tables.len());
         let mut room = Room {
             rows: limits::COMMIT_ROWS_MAX,
+            cells: limits::COMMIT_CELLS_MAX,
             bytes: limits::COMMIT_BYTES_MAX,
             run_bytes: engine.options.inline_run_bytes,
         };
@@ -342,7 +359,7 @@ impl Prepared {
             ddl: writes.ddl.clone(),
             catalog: writes.catalog.clone(),
             alone: writes.alone,
-            attach: false,
+            intends: false,
         };
         let changed = prepared.at.ts() != snapshot.ts();
         prepared.validate_whole(engine, changed)?;
@@ -357,13 +374,25 @@ impl Prepared {
     /// Writes aside what deletes the record has no room for. Again after each validation: rows may have moved.
     fn write_deletes_aside(&mut self, engine: &Engine) -> Result<()> {
         let rows: usize = self.tables.iter().flat_map(|table| table.deletes.values()).map(DeleteSet::len).sum();
-        self.attach = rows > limits::COMMIT_DELETES_MAX;
+        let containers: usize = self.tables.iter().map(|table| table.deletes.len()).sum();
+        self.intends = rows > limits::COMMIT_DELETES_MAX || containers > limits::COMMIT_DELETE_CONTAINERS_MAX;
         // A log in memory is never read again.
         if engine.log.is_disabled() {
             return Ok(());
         }
         let mut room = engine.options.inline_delete_bytes;
         self.tables.iter_mut().try_for_each(|table| table.write_deletes_aside(engine, &mut room))
+    }
+
+    /// The last step before the lock: deletes that there is no time for under it are intended.
+    ///
+    /// # Errors
+    /// Internal.
+    pub fn place_intents(&mut self) -> Result<()> {
+        for table in self.tables.iter_mut().filter(|table| self.intends && table.intents.is_none()) {
+            table.intents = Some(Intents::place(table)?);
+        }
+        Ok(())
     }
 
     /// Validates at a later P against what came since the last one. Where rows moved, those named are forwarded anew; a key that
@@ -389,7 +418,7 @@ impl Prepared {
                 );
                 table.check_keys(&view)?;
             }
-            table.validate_since(&version, before.ts(), None)?;
+            table.validate_since(&version, before.ts())?;
             table.version = Some(version);
         }
         for table in &mut self.locked {
@@ -449,9 +478,10 @@ impl Prepared {
             if applied.0 - after.0 > limits::VALIDATE_COMMITS_MAX {
                 return Ok(Validation::Again);
             }
+            let since = Since { after, recent: &state.recent_deletes };
             let validation = match part {
-                Part::Written(table) => table.validate_since(now, after, Some(&mut left))?,
-                Part::Locked(table) => table.validate_under_lock(now, after, &mut left.deletes)?,
+                Part::Written(table) => table.validate_under_lock(now, &since, &mut left)?,
+                Part::Locked(table) => table.validate_under_lock(now, &since, &mut left.deletes)?,
             };
             if let Validation::Again = validation {
                 return Ok(Validation::Again);
@@ -500,8 +530,8 @@ pub fn own_key_conflict(
 
 /// The rows that are still to be inserted through a delta; `None` if they are more than there is `room` for.
 fn live_rows(writes: &TableWrites, room: &Room) -> Option<RowBuffer> {
-    let keys = writes.schema().keys().count().max(1) as u64;
-    if writes.live_rows() * keys > room.rows as u64 {
+    let (keys, columns) = (writes.schema().keys().count().max(1) as u64, writes.schema().columns.len() as u64);
+    if writes.live_rows() * keys > room.rows as u64 || writes.live_rows() * columns > room.cells as u64 {
         return None;
     }
     let mut rows = RowBuffer::new(writes.rows().layout().clone());

@@ -6,6 +6,7 @@ use roaring::RoaringBitmap;
 
 use super::{Validation, row_conflict};
 use crate::commit::Engine;
+use crate::commit::recent::RecentDeletes;
 use crate::deletes::{DeleteSet, Lookups};
 use crate::error::Result;
 use crate::ids::{CommitTs, ContainerId, RowRef};
@@ -59,7 +60,7 @@ pub(super) fn check_live(schema: &TableSchema, version: &TableVersion, rows: &Na
     if rows.iter().any(is_dead) { Err(row_conflict(schema)) } else { Ok(()) }
 }
 
-/// Refuses `rows`, all live at `after`, when one of them has been deleted since. With `left` it looks at no more than that allows.
+/// Refuses `rows`, all live at `after`, when one of them has been deleted since.
 ///
 /// # Errors
 /// Conflict.
@@ -68,19 +69,57 @@ pub(super) fn check_live_since(
     version: &TableVersion,
     rows: &NamedSets,
     after: CommitTs,
-    mut left: Option<&mut Lookups>,
+) -> Result<()> {
+    let is_dead = |(id, set): (&ContainerId, &DeleteSet)| {
+        version.container(*id).is_some_and(|container| container.deletes().first_deleted_after(set, after).is_some())
+    };
+    if rows.iter().any(is_dead) { Err(row_conflict(schema)) } else { Ok(()) }
+}
+
+/// What [`check_live_under_lock`] has to go by.
+pub(super) struct Since<'a> {
+    /// P.
+    pub after: CommitTs,
+    /// Where rows were deleted since.
+    pub recent: &'a RecentDeletes,
+}
+
+/// As [`check_live_since`] under the lock, looking at no more than `left` allows: of the containers named, or of those that the last commits
+/// deleted from, whichever are fewer.
+///
+/// # Errors
+/// Conflict.
+pub(super) fn check_live_under_lock(
+    schema: &TableSchema,
+    version: &TableVersion,
+    rows: &NamedSets,
+    since: &Since<'_>,
+    left: &mut Lookups,
 ) -> Result<Validation> {
-    for (&id, set) in rows {
-        let Some(container) = version.container(id) else { continue };
-        let deleted = match left.as_deref_mut() {
-            None => container.deletes().first_deleted_after(set, after),
-            Some(left) => match container.deletes().find_deleted_after(set, after, left) {
-                Some(deleted) => deleted,
-                None => return Ok(Validation::Again),
-            },
-        };
-        if deleted.is_some() {
-            return Err(row_conflict(schema));
+    let mut is_live = |id: ContainerId, set: &DeleteSet| -> Result<Validation> {
+        let Some(container) = version.container(id) else { return Ok(Validation::Free) };
+        match container.deletes().find_deleted_after(set, since.after, left) {
+            None => Ok(Validation::Again),
+            Some(None) => Ok(Validation::Free),
+            Some(Some(_)) => Err(row_conflict(schema)),
+        }
+    };
+    match since.recent.after(since.after).filter(|recent| recent.len() < rows.len()) {
+        Some(recent) => {
+            for id in recent {
+                if let Some(set) = rows.get(&id)
+                    && let Validation::Again = is_live(id, set)?
+                {
+                    return Ok(Validation::Again);
+                }
+            }
+        }
+        None => {
+            for (id, set) in rows {
+                if let Validation::Again = is_live(*id, set)? {
+                    return Ok(Validation::Again);
+                }
+            }
         }
     }
     Ok(Validation::Free)
