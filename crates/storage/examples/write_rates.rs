@@ -4,7 +4,7 @@
 //! `cargo run --release -p mainstem-storage --example write_rates -- CASE ROWS [THREADS] [OPTIONS]` inserts ROWS rows of a BIGINT key and 16
 //! INTEGERs, in scattered key order. CASE is `single` (a row, a transaction), `statements` (transactions of 100 statements of a row
 //! each), `values` (statements of 100 rows), `update` (of single rows, ROWS of them, over 100,000 loaded ones), `select` (the same,
-//! read) or `batches` (statements of 100,000 rows as Arrow batches). With `quiet` nothing runs in the background.
+//! read) or `batches` (statements of 100,000 rows as Arrow batches). Of `single` the longest stalls are told. With `quiet` nothing runs in the background.
 
 use std::error::Error;
 use std::sync::{Arc, Barrier};
@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use arrow_array::{ArrayRef, Int32Array, Int64Array, RecordBatch};
 use mainstem_storage::catalog::{ColumnDefinition, TableDefinition};
 use mainstem_storage::database::Database;
+use mainstem_storage::error::ErrorKind;
 use mainstem_storage::ids::{KeyId, TableId};
 use mainstem_storage::point::{self, KeyedTable};
 use mainstem_storage::row::Value;
@@ -24,6 +25,8 @@ use mainstem_storage::version::TableView;
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 const INTEGERS: usize = 16;
+/// Transactions of a row that take longer are told.
+const STALL: Duration = Duration::from_millis(5);
 /// Rows of a transaction.
 const ROWS: u64 = 100;
 /// Rows of a statement of batches, and of a table that is updated or read.
@@ -60,17 +63,36 @@ fn keyed(db: &Database, id: TableId) -> Outcome<KeyedTable> {
 
 fn single(db: &Database, id: TableId, keys: &[i64]) -> Outcome<()> {
     let (table, mut row, mut encoded) = (keyed(db, id)?, Vec::new(), Vec::new());
+    let (begun, mut last, mut stalls) = (Instant::now(), Instant::now(), Vec::new());
     for &key in keys {
-        let txn = db.begin(OFF)?;
-        values(key, &mut row);
-        let mut new = table.new_rows();
-        new.push_values(&row)?;
-        encoded.clear();
-        table.encode_key_of(new.row(0), &mut encoded);
-        let view = txn.view(id)?;
-        txn.check_free(&table, &view, &encoded)?;
-        txn.write_row(&table, &view, &encoded, None, new)?;
+        let took = last.elapsed();
+        if took > STALL {
+            stalls.push((begun.elapsed() - took, took));
+        }
+        last = Instant::now();
+        loop {
+            let txn = db.begin(OFF)?;
+            values(key, &mut row);
+            let mut new = table.new_rows();
+            new.push_values(&row)?;
+            encoded.clear();
+            table.encode_key_of(new.row(0), &mut encoded);
+            let view = txn.view(id)?;
+            txn.check_free(&table, &view, &encoded)?;
+            match txn.write_row(&table, &view, &encoded, None, new) {
+                Ok(_) => break,
+                // A merge came between: the statement is run again.
+                Err(e) if e.kind() == ErrorKind::Conflict => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
     }
+    stalls.sort_by_key(|(_, took)| std::cmp::Reverse(*took));
+    println!(
+        "{} of more than {STALL:?}; the longest, and when they began: {:.0?}",
+        stalls.len(),
+        stalls.get(..8).unwrap_or(&stalls)
+    );
     Ok(())
 }
 

@@ -2,8 +2,9 @@
 //!
 //! Comes in: the state of the engine. Goes out: the same rows in fewer, larger, cleaner containers, and a short log tail.
 //!
-//! 1. The log thread wakes every 10 ms: `off` commits are handed to the operating system, `normal` ones fsynced when a
-//!    second has passed (contract 4).
+//! 1. The log thread wakes every 10 ms: `off` commits are handed to the operating system. The sync thread has `normal` ones fsynced when a
+//!    second has passed (contract 4), or so much was written that the end of a log file would have to wait for it, and makes the next log file
+//!    ahead of its time.
 //! 2. The watch looks after memory, delete logs and what nobody needs any more, whatever the others do (`watch`).
 //! 3. The flush thread wakes when commits have gone by, or a writer waits for it: does the short merges that the policy of `merge`
 //!    wants, and shortens the log's tail: flushes the deltas that hold it, however small or idle, then makes a checkpoint.
@@ -39,6 +40,8 @@ use crate::settings::Synchronous;
 use merger::Merger;
 pub use merger::{MergeState, MergeStatus};
 
+/// How often the log and sync threads look around.
+const LOG_TICK: Duration = Duration::from_millis(limits::WAL_OFF_WRITE_MS);
 /// How often the flush and merge threads look around.
 const MERGE_TICK: Duration = Duration::from_millis(20);
 /// How long they rest at most after work has failed.
@@ -95,6 +98,10 @@ impl Background {
             threads.extend(spawn("mainstem-log", {
                 let (engine, stop) = (engine.clone(), stop.clone());
                 move || run_log(&engine, &stop)
+            }));
+            threads.extend(spawn("mainstem-sync", {
+                let (engine, stop) = (engine.clone(), stop.clone());
+                move || run_sync(&engine, &stop)
             }));
             if engine.options.background {
                 threads.extend(spawn("mainstem-watch", {
@@ -163,23 +170,43 @@ fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Option<JoinHandle<
     }
 }
 
+/// What is to be done with the log soon, without waiting for the disk's cache.
 fn run_log(engine: &Engine, stop: &Stop) {
-    let mut synced = Instant::now();
-    while stop.sleep(Duration::from_millis(limits::WAL_OFF_WRITE_MS)) {
-        if engine.log.is_poisoned() {
+    while stop.sleep(LOG_TICK) {
+        if !flush_log(engine, Synchronous::Off) {
             return;
         }
-        let due = synced.elapsed() >= Duration::from_millis(limits::WAL_NORMAL_SYNC_MS);
-        let level = if due { Synchronous::Full } else { Synchronous::Off };
-        if due {
-            synced = Instant::now();
-        }
-        if let Err(e) = engine.log.flush(level) {
-            tracing::error!("the log could not be written: {e}");
-            return;
-        }
-        engine.timeline.advance_visible(engine.log.visible());
     }
+}
+
+/// What is to be done with it now and then, and takes longer.
+fn run_sync(engine: &Engine, stop: &Stop) {
+    let mut synced = Instant::now();
+    while stop.sleep(LOG_TICK) {
+        let due = synced.elapsed() >= Duration::from_millis(limits::WAL_NORMAL_SYNC_MS);
+        if due || engine.log.unsynced_bytes() >= limits::WAL_SYNC_AHEAD_BYTES {
+            synced = Instant::now();
+            if !flush_log(engine, Synchronous::Full) {
+                return;
+            }
+        }
+        if let Err(e) = engine.log.prepare_next() {
+            tracing::debug!("the next log file could not be made ahead of its time: {e}");
+        }
+    }
+}
+
+/// Whether the log is sound.
+fn flush_log(engine: &Engine, level: Synchronous) -> bool {
+    if engine.log.is_poisoned() {
+        return false;
+    }
+    if let Err(e) = engine.log.flush(level) {
+        tracing::error!("the log could not be written: {e}");
+        return false;
+    }
+    engine.timeline.advance_visible(engine.log.visible());
+    true
 }
 
 /// Does `work` whenever there may be some; rests after a failure.

@@ -23,6 +23,13 @@ pub(super) struct LogFile {
     pub file: Arc<dyn DiskFile>,
 }
 
+/// The next file, made before it is needed: it has no header yet, so to a replay it is none.
+#[derive(Debug)]
+pub(super) struct NextFile {
+    number: u64,
+    file: Arc<dyn DiskFile>,
+}
+
 /// A file that is there.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FileEntry {
@@ -210,6 +217,28 @@ impl Log {
         if removed { disk.sync_dir(WAL_DIR) } else { Ok(()) }
     }
 
+    /// Makes the next log file when the one that is written to is half full: else a writer would wait until the disk has its name. For a
+    /// background thread.
+    ///
+    /// # Errors
+    /// Full or Io: nothing is left of it, and whoever needs the file tries again.
+    pub fn prepare_next(&self) -> Result<()> {
+        let shared = &*self.0;
+        let Some(disk) = &shared.disk else { return Ok(()) };
+        // Held all the while: who begins the next file waits for this, or has begun it before.
+        let mut next = shared.next.lock();
+        let number = {
+            let state = shared.state.lock();
+            let half_full = state.target_end >= WAL_FILE_BYTES / 2 && state.poisoned.is_none();
+            let Some(target) = state.target.as_ref().filter(|_| half_full) else { return Ok(()) };
+            target.number + 1
+        };
+        if next.as_ref().is_none_or(|next| next.number != number) {
+            *next = Some(NextFile { number, file: make_file(&**disk, number, WAL_RESERVE_BYTES)? });
+        }
+        Ok(())
+    }
+
     /// What the system table shows.
     #[must_use]
     pub fn status(&self) -> LogStatus {
@@ -260,18 +289,14 @@ impl Shared {
     fn begin_file(&self, last: &LogFile, needed: u64) -> Result<()> {
         let Some(disk) = &self.disk else { return Ok(()) };
         let number = last.number + 1;
-        let path = file_path(number);
         let reserved = space_for(needed);
-        let begin = || -> Result<_> {
-            let file = disk.create(&path)?;
-            file.reserve(reserved)?;
-            disk.sync_dir(WAL_DIR)?;
-            Ok(file)
-        };
-        let file = begin().inspect_err(|_| {
-            // Without a header it is no log file yet; the next attempt replaces it anyway.
-            let _ = disk.remove(&path);
-        })?;
+        let mut next = self.next.lock();
+        let file = match next.take().filter(|next| next.number == number) {
+            Some(ready) => {
+                ready.file.reserve(reserved).map(|()| ready.file).inspect_err(|_| drop_file(&**disk, number))
+            }
+            None => make_file(&**disk, number, reserved),
+        }?;
         let mut guard = self.state.lock();
         let state = &mut *guard;
         let first = state.appended.position;
@@ -287,6 +312,22 @@ impl Shared {
         state.target = Some(file);
         Ok(())
     }
+}
+
+/// A log file without content, with `reserved` bytes of disk space, whose name is durable.
+fn make_file(disk: &dyn Disk, number: u64, reserved: u64) -> Result<Arc<dyn DiskFile>> {
+    let make = || -> Result<_> {
+        let file = disk.create(&file_path(number))?;
+        file.reserve(reserved)?;
+        disk.sync_dir(WAL_DIR)?;
+        Ok(file)
+    };
+    make().inspect_err(|_| drop_file(disk, number))
+}
+
+/// Without a header it is no log file yet; the next attempt replaces it anyway.
+fn drop_file(disk: &dyn Disk, number: u64) {
+    let _ = disk.remove(&file_path(number));
 }
 
 /// Where space ends that is set aside for a file of `needed` bytes: whole steps, small ones once the file is about to end.

@@ -11,7 +11,7 @@ use std::time::SystemTime;
 
 use parking_lot::{Condvar, Mutex};
 
-use super::files::{Counters, FileEntry, LogFile};
+use super::files::{Counters, FileEntry, LogFile, NextFile};
 use super::format::{FileHeader, RecordHeader, RecordKind, frame, framed_bytes_max};
 use crate::disk::Disk;
 use crate::error::{Error, Result};
@@ -133,6 +133,8 @@ pub(super) struct Shared {
     pub progress: Condvar,
     /// One thread at a time sets space aside.
     pub growing: Mutex<()>,
+    /// The file after the target, if it is there already. Held while it is made or becomes the target; taken after `growing`.
+    pub next: Mutex<Option<NextFile>>,
     /// One fsync at a time: the system reports a failure once, so the next one must not start before it is known.
     pub sync_turn: Mutex<()>,
     pub visible: AtomicU64,
@@ -232,6 +234,7 @@ impl Shared {
             state: Mutex::new(state),
             progress: Condvar::new(),
             growing: Mutex::new(()),
+            next: Mutex::new(None),
             sync_turn: Mutex::new(()),
             visible: AtomicU64::new(visible),
             applied: AtomicU64::new(applied),
@@ -397,6 +400,13 @@ impl Log {
     #[must_use]
     pub fn fsynced_position(&self) -> LogPosition {
         self.0.state.lock().fsynced.position
+    }
+
+    /// Bytes that the operating system has and that are not fsynced.
+    #[must_use]
+    pub fn unsynced_bytes(&self) -> u64 {
+        let state = self.0.state.lock();
+        state.written.position.0.saturating_sub(state.fsynced.position.0)
     }
 
     /// The position behind the last appended record: where a replay that needs nothing of the log so far may start.

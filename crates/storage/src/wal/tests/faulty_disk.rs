@@ -13,6 +13,7 @@ use crate::error::{Error, ErrorKind, Result, sqlstate};
 use crate::ids::CommitTs;
 use crate::settings::Synchronous::{self, Full, Normal, Off};
 use crate::wal::Log;
+use crate::wal::format::WAL_DIR;
 
 #[derive(Debug, Default)]
 pub(super) struct Faults {
@@ -288,4 +289,66 @@ proptest! {
             prop_assert_eq!(log.applied().0, next(&levels) - 1);
         }
     }
+}
+
+/// The next file is there before it is needed: whoever writes then needs nothing of the disk that could fail, or take long.
+#[test]
+fn the_next_file_is_made_ahead_of_its_time() {
+    let (disk, log) = faulty_log();
+    let names = || disk.live.list(WAL_DIR).unwrap().len();
+    let big = payload(1, 1 << 20);
+    log.prepare_next().unwrap();
+    assert_eq!(names(), 1, "not yet");
+    let mut ts = START.ts.0;
+    let write = |ts: &mut u64| {
+        *ts += 1;
+        put(&log, *ts, Off, &big).unwrap();
+        log.flush(Off).unwrap();
+    };
+    (0..9).for_each(|_| write(&mut ts));
+    disk.faults.create.store(true, SeqCst);
+    log.prepare_next().unwrap_err();
+    assert_eq!(names(), 1);
+    disk.faults.create.store(false, SeqCst);
+    log.prepare_next().unwrap();
+    assert_eq!(names(), 2);
+    assert_eq!(last_ts(&disk.live), ts, "to a replay it is not there");
+    disk.faults.create.store(true, SeqCst);
+    (0..12).for_each(|_| write(&mut ts));
+    assert_eq!((last_ts(&disk.live), log.status().files, names()), (ts, 2, 2));
+    // The one after it was not made.
+    while put(&log, ts + 1, Off, &big).is_ok() {
+        ts += 1;
+        log.flush(Off).unwrap();
+    }
+    assert_eq!(log.reserve(1 << 20).unwrap_err().kind(), ErrorKind::Full);
+    disk.faults.create.store(false, SeqCst);
+    write(&mut ts);
+    assert_eq!((last_ts(&disk.live), log.status().files), (ts, 3));
+}
+
+/// Whoever makes the next file beside a writer never makes one that is written to already.
+#[test]
+fn files_made_ahead_of_their_time_hold_what_was_written() {
+    let disk = FaultyDisk::default();
+    let log = Log::create(Arc::new(disk.clone()), START).unwrap();
+    let done = AtomicBool::new(false);
+    let mut ts = START.ts.0;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(SeqCst) {
+                log.prepare_next().unwrap();
+            }
+        });
+        let big = payload(2, 4 << 20);
+        for _ in 0..60 {
+            ts += 1;
+            put(&log, ts, Off, &big).unwrap();
+            log.flush(Off).unwrap();
+        }
+        done.store(true, SeqCst);
+    });
+    log.sync_all().unwrap();
+    assert!(log.status().files >= 15);
+    assert_eq!(last_ts(&disk.live), ts);
 }
