@@ -3,8 +3,8 @@
 
     random_slt.py --seed SEED [--files N] [--statements N] [--dsn DSN] FOLDER
 
-Writes FOLDER/random_SEED.slt, random_SEED+1.slt and so on: tables with keys, checks and defaults, then writes,
-transactions with savepoints, schema changes and queries over them, each run on PostgreSQL as it is made; what that
+Writes FOLDER/random_SEED.slt, random_SEED+1.slt and so on: tables with keys, checks and defaults, some in a schema of their own, then
+writes, transactions with savepoints, schema changes, views, and queries over them, each run on PostgreSQL as it is made; what that
 answered is the record. The same seed makes the same file. `MAINSTEM_SLT_RANDOM=FOLDER cargo t random_files` runs
 them under every placement configuration, by the rules of slt/README.md; without that variable it runs slt/random/.
 
@@ -24,7 +24,9 @@ import generate
 from psycopg.pq import ExecStatus
 
 TYPES = ["SMALLINT", "INTEGER", "BIGINT", "DECIMAL(8,2)", "DOUBLE PRECISION", "TEXT", "VARCHAR(6)", "BOOLEAN", "DATE",
-         "TIMESTAMP", "TIME", "UUID", "BYTEA"]
+         "TIMESTAMP", "TIME", "UUID", "BYTEA", "CHAR(4)"]
+# Whose functions and operators are few; random expressions over them are columns, literals and CASE.
+PLAIN = ("TIME", "UUID", "BYTEA", "CHAR(4)")
 INTEGERS = ("SMALLINT", "INTEGER", "BIGINT")
 TEXTS = ("TEXT", "VARCHAR(6)")
 
@@ -36,6 +38,15 @@ def family(kind):
 class Column:
     def __init__(self, name, kind):
         self.name, self.kind, self.not_null, self.default = name, kind, False, None
+        # "ALWAYS", "BY DEFAULT" or nothing.
+        self.identity = None
+
+
+class View:
+    """What queries read as a table; it depends on tables, which then stay as they are."""
+
+    def __init__(self, name, columns, of):
+        self.name, self.columns, self.of, self.keys = name, columns, of, []
 
 
 class Table:
@@ -55,8 +66,10 @@ class Generator:
         self.plain_keys = self.r.random() < 0.5
         self.session = generate.Session(dsn)
         self.tables, self.saved, self.in_transaction, self.savepoints = [], [], False, []
-        self.blocks = []
-        self.conflicts = 0
+        self.views, self.saved_views, self.next_view = [], [], 0
+        self.blocks, self.has_schema = [], False
+        # Some files are full of NULLs.
+        self.null = self.r.choice([1, 1, 4])
         left = self.session.plain("SELECT quote_ident(nspname) FROM pg_namespace "
                                   "WHERE nspname !~ '^pg_' AND nspname <> 'information_schema'")
         for row in range(left.ntuples):
@@ -65,9 +78,12 @@ class Generator:
 
     # ---- running
 
-    def emit(self, sql, query=False, loose=False):
-        """Runs `sql` on PostgreSQL and records its answer; whether it succeeded."""
+    def emit(self, sql, query=False, loose=False, forget=None):
+        """Runs `sql` on PostgreSQL and records its answer; whether it succeeded. With `forget`, what is then done, a failure is not recorded."""
         code, _, result = self.session.run(generate.for_postgres(sql, self.plain_keys))
+        if code is not None and forget:
+            forget()
+            return False
         if code is not None:
             if code in ("42P17", "XX000", "0A000"):
                 return False
@@ -95,8 +111,10 @@ class Generator:
 
     def literal(self, kind, null=0.12):
         r = self.r
-        if r.random() < null:
+        if r.random() < null * self.null:
             return "NULL"
+        if kind == "CHAR(4)":
+            return "CAST('" + r.choice(["", "a", "b", "ab", "abcd", "a b", "Zz", "b "]) + "' AS CHAR(4))"
         if kind in INTEGERS:
             return str(r.choice([r.randint(0, 9), r.randint(-3, 30), r.randint(0, 4)]))
         if kind.startswith("DECIMAL"):
@@ -132,7 +150,10 @@ class Generator:
             lambda: f"COALESCE({sub()}, {sub()})",
             lambda: f"NULLIF({sub()}, {sub()})",
         ]
-        if kind in ("TIME", "UUID", "BYTEA"):
+        if kind == "CHAR(4)":
+            # Anything but a column or a cast loses its blanks here.
+            return r.choice(columns) if columns else self.cast(self.literal(kind), kind)
+        if kind in PLAIN:
             general = general[:1]
         special = []
         if of == "INTEGER":
@@ -191,12 +212,12 @@ class Generator:
         if choice == "like":
             return f"{self.expression('TEXT', scope, depth - 1)} {r.choice(['', 'NOT '])}{r.choice(['LIKE', 'LIKE', 'ILIKE'])} " \
                    f"{r.choice(['%a%', 'a%', '%b', '_', '__', '%', '', 'A%'])!r}"
-        if choice == "distinct" and kind not in ("UUID", "TIME", "BYTEA"):
+        if choice == "distinct" and kind not in PLAIN:
             return f"{column} IS {r.choice(['', 'NOT '])}DISTINCT FROM {self.literal(kind)}"
         if choice == "bool":
             return f"({self.expression('BOOLEAN', scope, 0)}) IS {r.choice(['', 'NOT '])}{r.choice(['TRUE', 'FALSE', 'NULL'])}"
         if choice in ("exists", "in query", "not in query", "scalar"):
-            table = r.choice(self.tables)
+            table = r.choice(self.tables + self.views)
             inner = [(f"q.{c.name}", c.kind) for c in table.columns]
             fitting = [text for text, other in inner if family(other) == family(kind)]
             # A bare name would be the inner table's.
@@ -235,6 +256,10 @@ class Generator:
         primary = bool(table.keys) and all(c.not_null for c in table.keys[0])
         for column in table.columns:
             text = f"{column.name} {column.kind}"
+            if column.kind in INTEGERS and r.random() < 0.12 and not any(c.identity for c in table.columns):
+                column.not_null, column.identity = True, r.choice(["ALWAYS", "BY DEFAULT"])
+                parts.append(f"{text} GENERATED {column.identity} AS IDENTITY")
+                continue
             if not column.not_null and r.random() < 0.15:
                 column.not_null = True
                 text += " NOT NULL"
@@ -255,11 +280,18 @@ class Generator:
             chosen = r.sample(sortable, r.randint(1, min(2, len(sortable))))
             behind = f" ORDER BY ({', '.join(chosen)})"
             table.sort = [c for c in table.columns if c.name in chosen]
-        if self.emit(f"CREATE TABLE {name} ({', '.join(parts)}){behind}"):
+        if r.random() < 0.2:
+            if not self.has_schema:
+                self.emit("CREATE SCHEMA other")
+                self.has_schema = True
+            table.name = f"other.{name}"
+        if self.emit(f"CREATE TABLE {table.name} ({', '.join(parts)}){behind}"):
             self.tables.append(table)
 
     def assigned(self, column, scope):
         """A value for `column`: mostly a literal."""
+        if column.identity and self.r.random() < 0.6:
+            return "DEFAULT"
         if self.r.random() < 0.65 or column.kind not in TYPES:
             return self.literal(column.kind, 0.03 if column.not_null else 0.15)
         return self.expression(column.kind, scope, 1)
@@ -274,14 +306,16 @@ class Generator:
     def insert(self):
         r = self.r
         table = r.choice(self.tables)
-        columns = [c for c in table.columns if r.random() < 0.9] or list(table.columns)
+        columns = [c for c in table.columns if r.random() < (0.3 if c.identity else 0.9)] or list(table.columns)
         r.shuffle(columns)
         whole = r.random() < 0.3
         if whole:
             columns = table.columns
         into = table.name + ("" if whole else f" ({', '.join(c.name for c in columns)})")
         rows = r.choice([1, 1, 1, 2, 3, 8])
-        of_query = r.random() < 0.25
+        numbered = next((c for c in table.columns if c.identity), None)
+        # Which row of a query gets which number is open.
+        of_query = r.random() < 0.25 and not numbered
         if of_query:
             source = r.choice(self.tables)
             scope = self.scope(source)
@@ -293,7 +327,9 @@ class Generator:
                 "DEFAULT" if r.random() < 0.05 else self.assigned(c, []) for c in columns) + ")" for _ in range(rows))
         conflict = ""
         # Which of two rows of a query comes first is open, and with it the one that conflicts.
-        if self.plain_keys and table.keys and not of_query and r.random() < 0.6:
+        # Numbers that a failed INSERT, or one in conflict, has drawn are open.
+        forget = self.numbers_again(table, numbered) if numbered else None
+        if self.plain_keys and table.keys and not of_query and not numbered and r.random() < 0.6:
             key = r.choice(table.keys)
             target = "(" + ", ".join(c.name for c in key) + ")"
             others = [c for c in table.columns if c not in key]
@@ -307,7 +343,16 @@ class Generator:
                 if r.random() < 0.3:
                     conflict += f" WHERE {self.predicate(scope, 1)}"
         tail, query = self.returning(self.scope(table))
-        self.emit(f"INSERT INTO {into} {body}{conflict}{tail}", query, loose=True)
+        overriding = r.choice(["", "", " OVERRIDING SYSTEM VALUE", " OVERRIDING USER VALUE"])
+        into += overriding if numbered else ""
+        self.emit(f"INSERT INTO {into} {body}{conflict}{tail}", query, True, forget)
+
+    def numbers_again(self, table, column):
+        """Sets the numbers of `column` back to what they are now."""
+        of = self.session.plain(f"SELECT pg_get_serial_sequence('{table.name}', '{column.name}')").get_value(0, 0).decode()
+        last = self.session.plain(f"SELECT last_value, is_called FROM {of}")
+        value, called = (last.get_value(0, at).decode() for at in range(2))
+        return lambda: self.session.plain(f"SELECT setval('{of}', {value}, {called == 't'})")
 
     def cast(self, text, kind):
         return f"CAST({text} AS {kind})"
@@ -317,7 +362,7 @@ class Generator:
         table = r.choice(self.tables)
         keys = {c for key in table.keys for c in key}
         # Plain keys are checked row by row in PostgreSQL: only updates that do not touch them have one answer.
-        free = [c for c in table.columns if not (self.plain_keys and c in keys)]
+        free = [c for c in table.columns if not (self.plain_keys and c in keys) and c.identity != "ALWAYS"]
         if not free:
             return
         columns = r.sample(free, r.randint(1, min(2, len(free))))
@@ -368,6 +413,7 @@ class Generator:
         if not self.in_transaction:
             if self.emit("BEGIN"):
                 self.in_transaction, self.saved, self.savepoints = True, [t.copy() for t in self.tables], []
+                self.saved_views = self.views
             return
         choice = r.random()
         if choice < 0.35:
@@ -375,27 +421,57 @@ class Generator:
             self.in_transaction = False
         elif choice < 0.5:
             self.emit("ROLLBACK")
-            self.in_transaction, self.tables = False, self.saved
+            self.in_transaction, self.tables, self.views = False, self.saved, self.saved_views
         elif choice < 0.75 or not self.savepoints:
             name = f"s{len(self.savepoints)}"
             self.emit(f"SAVEPOINT {name}")
-            self.savepoints.append((name, [t.copy() for t in self.tables]))
+            self.savepoints.append((name, [t.copy() for t in self.tables], self.views))
         else:
             at = r.randrange(len(self.savepoints))
-            name, tables = self.savepoints[at]
+            name, tables, views = self.savepoints[at]
             if r.random() < 0.6:
                 self.emit(f"ROLLBACK TO SAVEPOINT {name}")
-                self.tables = [t.copy() for t in tables]
+                self.tables, self.views = [t.copy() for t in tables], views
                 del self.savepoints[at + 1:]
             else:
                 self.emit(f"RELEASE SAVEPOINT {name}")
                 del self.savepoints[at:]
 
+    def view(self):
+        """Makes a view, mostly over a table, sometimes over another view; or drops one."""
+        r = self.r
+        if self.views and r.random() < 0.3:
+            view = r.choice(self.views)
+            if any(view.name in other.of for other in self.views):
+                return
+            if self.emit(f"DROP VIEW {view.name}"):
+                self.views = [v for v in self.views if v is not view]
+            return
+        source = r.choice(self.tables + self.views)
+        scope = self.scope(source)
+        columns, shown = [], []
+        for at in range(r.randint(1, 4)):
+            text, kind = r.choice(scope)
+            # A view's column has a type of its own: what a cast says.
+            column = Column(f"v{at}", kind)
+            of = self.expression(kind, scope, 2) if kind not in PLAIN and kind != "VARCHAR(6)" and r.random() < 0.5 else text
+            shown.append(f"{of if of == text else self.cast(of, kind)} AS {column.name}")
+            columns.append(column)
+        name = f"w{self.next_view}"
+        self.next_view += 1
+        where = f" WHERE {self.predicate(scope, 2, r.random() < 0.3)}" if r.random() < 0.6 else ""
+        distinct = "DISTINCT " if r.random() < 0.2 else ""
+        names = {source.name} | {t.name for t in self.tables + self.views if f" {t.name} " in where + " "}
+        if self.emit(f"CREATE VIEW {name} AS SELECT {distinct}{', '.join(shown)} FROM {source.name}{where}"):
+            self.views = self.views + [View(name, columns, names)]
+
     def alter(self):
         r = self.r
         at = r.randrange(len(self.tables))
         table = self.tables[at].copy()
-        choice = r.choice(["add", "add", "drop", "rename", "rename table", "default", "truncate", "not null", "view"])
+        if any(table.name in view.of for view in self.views):
+            return
+        choice = r.choice(["add", "add", "drop", "rename", "rename table", "default", "truncate", "not null"])
         column = r.choice(table.columns)
         keys = {c for key in table.keys for c in key} | set(getattr(table, "sort", [])) | {table.columns[0]}
         done = False
@@ -411,12 +487,14 @@ class Generator:
                     text += " NOT NULL"
             table.columns.append(new)
             done = self.emit(text)
+        elif column.identity and choice in ("default", "not null"):
+            return
         elif choice == "drop" and len(table.columns) > 2 and column not in keys and not getattr(table, "checked", False):
             table.columns.remove(column)
             done = self.emit(f"ALTER TABLE {table.name} DROP COLUMN {column.name}")
         elif choice == "rename":
             new = Column(f"c{table.next_column}", column.kind)
-            new.not_null, new.default = column.not_null, column.default
+            new.not_null, new.default, new.identity = column.not_null, column.default, column.identity
             table.next_column += 1
             table.columns[table.columns.index(column)] = new
             table.keys = [[new if c is column else c for c in key] for key in table.keys]
@@ -427,12 +505,14 @@ class Generator:
             old, table.name = table.name, f"t{r.randint(10, 99)}"
             if table.name not in [t.name for t in self.tables]:
                 done = self.emit(f"ALTER TABLE {old} RENAME TO {table.name}")
+                table.name = old.rpartition(".")[0] + old.rpartition(".")[1] + table.name
         elif choice == "default":
             drop = r.random() < 0.3
             self.emit(f"ALTER TABLE {table.name} ALTER COLUMN {column.name} " +
                       ("DROP DEFAULT" if drop else f"SET DEFAULT {self.literal(column.kind, 0)}"))
         elif choice == "truncate" and r.random() < 0.3:
-            self.emit(f"TRUNCATE {table.name}")
+            restart = " RESTART IDENTITY" if any(c.identity for c in table.columns) and r.random() < 0.5 else ""
+            self.emit(f"TRUNCATE {table.name}{restart}")
         elif choice == "not null" and column not in keys:
             new = Column(column.name, column.kind)
             new.default, new.not_null = column.default, r.random() < 0.6
@@ -449,9 +529,22 @@ class Generator:
 
     def query_text(self):
         r = self.r
-        choice = r.choice(["plain", "plain", "join", "join", "group", "group", "set", "window", "limit", "point", "with", "three"])
-        table = r.choice(self.tables)
-        scope = self.scope(table, table.name if r.random() < 0.3 and choice in ("plain", "group", "limit") else None)
+        choice = r.choice(["plain", "plain", "join", "join", "group", "group", "set", "set", "window", "window", "limit", "point", "with",
+                           "three", "sets", "scalar", "mixed", "lock"])
+        sources = self.tables + self.views
+        table = r.choice(self.tables if choice in ("point", "lock") else sources)
+        scope = self.scope(table, table.name if r.random() < 0.3 and choice in ("plain", "group", "limit") and "." not in table.name
+                           else None)
+        if choice == "lock":
+            # Rows are named by a table of the transaction's own.
+            word = r.choice(["FOR UPDATE", "FOR SHARE"]) if self.in_transaction else "FOR UPDATE"
+            return f"SELECT * FROM {table.name} WHERE {self.where(table, scope)} {word}"
+        if choice == "sets":
+            return self.grouping_sets(table, scope)
+        if choice == "scalar":
+            return self.correlated(table)
+        if choice == "mixed":
+            return self.mixed(table, scope)
         if choice == "plain":
             shown = ", ".join(self.expression(r.choice(scope)[1], scope, 2) + f" AS x{at}" for at in range(r.randint(1, 3)))
             distinct = "DISTINCT " if r.random() < 0.2 else ""
@@ -459,7 +552,7 @@ class Generator:
         if choice == "point":
             return f"SELECT * FROM {table.name} WHERE {self.where(table, scope)}"
         if choice in ("join", "three"):
-            other = r.choice(self.tables)
+            other = r.choice(sources)
             mine, theirs = self.scope(table, "a"), self.scope(other, "b")
             fitting = [(x, y) for x, k in mine for y, l in theirs if family(k) == family(l)]
             both = mine + theirs
@@ -470,7 +563,7 @@ class Generator:
             more = f" AND {self.predicate(both, 1)}" if kind in ("JOIN", "LEFT JOIN", "RIGHT JOIN") and r.random() < 0.3 else ""
             text = f"FROM {table.name} a {kind} {other.name} b ON {x} = {y}{more}"
             if choice == "three":
-                third = r.choice(self.tables)
+                third = r.choice(sources)
                 last = self.scope(third, "d")
                 again = [(p, q) for p, k in both for q, l in last if family(k) == family(l)]
                 if again:
@@ -492,7 +585,9 @@ class Generator:
                 filtered = f" FILTER (WHERE {self.predicate(scope, 1)})" if r.random() < 0.2 else ""
                 if other in INTEGERS or other.startswith("DECIMAL") or other == "DOUBLE PRECISION":
                     function = r.choice(["sum", "min", "max", "count"])
-                elif other in ("BOOLEAN", "UUID", "BYTEA"):
+                elif other == "BOOLEAN":
+                    function = r.choice(["count", "bool_and", "bool_or"])
+                elif other in ("UUID", "BYTEA", "CHAR(4)"):
                     function = "count"
                 else:
                     function = r.choice(["min", "max", "count"])
@@ -505,23 +600,40 @@ class Generator:
                 return f"SELECT {shown} FROM {table.name}{where}"
             return f"SELECT {group} AS g, {shown} FROM {table.name}{where} GROUP BY {group}{having}"
         if choice == "set":
-            other = r.choice(self.tables)
-            pairs = [(a, b) for a, k in scope for b, l in self.scope(other) if k == l and k not in ("UUID", "TIME", "BYTEA")]
+            other = r.choice(sources)
+            pairs = [(a, b) for a, k in scope for b, l in self.scope(other) if k == l]
             if pairs:
                 a, b = r.choice(pairs)
                 word = r.choice(["UNION", "UNION ALL", "INTERSECT", "EXCEPT"])
                 return f"SELECT {a} AS x FROM {table.name} {word} SELECT {b} FROM {other.name} WHERE {self.predicate(self.scope(other), 1)}"
         if choice == "window":
-            sortable = [t for t, k in scope if k not in ("TIME", "UUID", "BYTEA")]
-            if len(sortable) == len(scope):
-                everything = ", ".join(sortable)
-                text, kind = r.choice(scope)
-                function = r.choice(["row_number()", "rank()", "dense_rank()", f"lag({text})", f"lead({text})", "count(*)",
-                                     f"first_value({text})", f"last_value({text})"])
-                part = r.choice(sortable)
-                partition = f"PARTITION BY {part} " if r.random() < 0.5 else ""
-                order = everything if function not in ("rank()", "dense_rank()") else r.choice(sortable)
-                return f"SELECT {everything}, {function} OVER ({partition}ORDER BY {order}) AS w FROM {table.name}"
+            everything = ", ".join(t for t, _ in scope)
+            text, kind = r.choice(scope)
+            numbers = [t for t, k in scope if k in INTEGERS or k.startswith("DECIMAL")]
+            functions = ["row_number()", "rank()", "dense_rank()", "percent_rank()", "cume_dist()", f"ntile({r.randint(1, 4)})",
+                         f"lag({text})", f"lead({text}, {r.randint(0, 3)})", "count(*)", f"count({text})",
+                         f"first_value({text})", f"last_value({text})", f"nth_value({text}, {r.randint(1, 3)})"]
+            functions += [f"{r.choice(['sum', 'min', 'max'])}({t})" for t in numbers[:2]] * 2
+            function = r.choice(functions)
+            partition = f"PARTITION BY {r.choice(scope)[0]} " if r.random() < 0.5 else ""
+            by_peers = function in ("rank()", "dense_rank()", "percent_rank()", "cume_dist()")
+            order = everything if not by_peers else r.choice(scope)[0]
+            order += r.choice(["", "", " DESC", " NULLS FIRST", " DESC NULLS LAST"])
+            frame, framed = "", function.split("(")[0] in ("sum", "min", "max", "count", "first_value", "last_value", "nth_value")
+            if framed and r.random() < 0.6:
+                # None that ends before it begins: such a frame is refused here, in PostgreSQL some of them are empty.
+                first, last = sorted(r.choice([-99, -3, -1, 0, 0, 1, 2, 99]) for _ in range(2))
+                bound = lambda at, side: f"UNBOUNDED {side}" if abs(at) == 99 else "CURRENT ROW" if at == 0 else \
+                    f"{abs(at)} {'PRECEDING' if at < 0 else 'FOLLOWING'}"
+                start, end = bound(min(first, 2), "PRECEDING"), bound(max(last, -1), "FOLLOWING")
+                unit = r.choice(["ROWS", "ROWS", "GROUPS"])
+                frame = f" {unit} BETWEEN {start} AND {end}"
+            if by_peers or "GROUPS" in frame or r.random() < 0.9:
+                filtered = f" FILTER (WHERE {self.predicate(scope, 1)})" if function.startswith(("sum", "count", "min")) and \
+                    r.random() < 0.2 else ""
+                return f"SELECT {everything}, {function}{filtered} OVER ({partition}ORDER BY {order}{frame}) AS w FROM {table.name}"
+            whole = r.choice(["count(*)", f"count({text})"] + [f"sum({t})" for t in numbers[:1]])
+            return f"SELECT {everything}, {whole} OVER ({partition.strip()}) AS w FROM {table.name}"
         if choice == "limit":
             everything = [f"{t}{r.choice(['', ' DESC', ' NULLS FIRST', ' DESC NULLS LAST'])}" for t, _ in r.sample(scope, len(scope))]
             where = f" WHERE {self.predicate(scope, 2)}" if r.random() < 0.5 else ""
@@ -531,6 +643,67 @@ class Generator:
             return f"WITH w AS (SELECT * FROM {table.name} WHERE {self.predicate(scope, 2)}) SELECT count(*) AS n FROM w, w v" \
                    f" WHERE {self.predicate([('w.' + t, k) for t, k in scope], 1)}"
         return f"SELECT * FROM {table.name}"
+
+    def grouping_sets(self, table, scope):
+        r = self.r
+        columns = [t for t, _ in r.sample(scope, min(len(scope), r.randint(1, 3)))]
+        form = r.choice(["ROLLUP", "CUBE", "SETS"])
+        if form == "SETS":
+            sets = ["(" + ", ".join(r.sample(columns, r.randint(0, len(columns)))) + ")" for _ in range(r.randint(1, 3))]
+            # All columns that are shown stand in one of them.
+            grouped = f"GROUPING SETS (({', '.join(columns)}), {', '.join(sets)})"
+        else:
+            grouped = f"{form} ({', '.join(columns)})"
+        numbers = [t for t, k in scope if k in INTEGERS or k.startswith("DECIMAL")]
+        more = f", sum({r.choice(numbers)}) AS s" if numbers and r.random() < 0.6 else ""
+        more += f", GROUPING({columns[0]}) AS g" if r.random() < 0.4 else ""
+        where = f" WHERE {self.predicate(scope, 2, r.random() < 0.3)}" if r.random() < 0.5 else ""
+        having = f" HAVING count(*) > {r.randint(0, 2)}" if r.random() < 0.3 else ""
+        return f"SELECT {', '.join(columns)}, count(*) AS n{more} FROM {table.name}{where} GROUP BY {grouped}{having}"
+
+    def correlated(self, table):
+        """Subqueries that look at the row around them."""
+        r = self.r
+        outer = self.scope(table, "o")
+        parts, shown = [], [t for t, _ in r.sample(outer, min(len(outer), 2))]
+        for _ in range(r.randint(1, 2)):
+            inner_table = r.choice(self.tables + self.views)
+            inner = self.scope(inner_table, "q")
+            fitting = [(a, b) for a, k in outer for b, l in inner if family(k) == family(l)]
+            if not fitting:
+                continue
+            a, b = r.choice(fitting)
+            of, kind = r.choice(inner)
+            more = f" AND {self.predicate(inner, 1)}" if r.random() < 0.4 else ""
+            body = f"FROM {inner_table.name} q WHERE {b} = {a}{more}"
+            if r.random() < 0.5:
+                function = "count" if kind in ("BOOLEAN", "UUID", "BYTEA", "CHAR(4)") else r.choice(["min", "max", "count"])
+                shown.append(f"(SELECT {function}({of}) {body}) AS x{len(shown)}")
+            elif r.random() < 0.5:
+                parts.append(f"{r.choice(['', 'NOT '])}EXISTS (SELECT 1 {body})")
+            else:
+                matching = [(x, y) for x, k in outer for y, l in inner if family(k) == family(l)]
+                x, y = r.choice(matching)
+                parts.append(f"{x} {r.choice(['', 'NOT '])}IN (SELECT {y} {body})")
+        where = f" WHERE {r.choice([' AND ', ' OR ']).join(parts)}" if parts else ""
+        return f"SELECT {', '.join(shown)} FROM {table.name} o{where}"
+
+    def mixed(self, table, scope):
+        """Columns of one family and several types put together."""
+        r = self.r
+        families = [("SMALLINT", "INTEGER", "BIGINT", "DECIMAL(8,2)", "DOUBLE PRECISION"), ("TEXT", "VARCHAR(6)"), ("DATE", "TIMESTAMP")]
+        other = r.choice(self.tables + self.views)
+        theirs = self.scope(other)
+        pairs = [(a, k, b, l) for a, k in scope for b, l in theirs for family in families if k in family and l in family]
+        if not pairs:
+            return f"SELECT count(*) AS n FROM {table.name}"
+        a, k, b, l = r.choice(pairs)
+        word = r.choice(["UNION", "UNION ALL", "INTERSECT", "EXCEPT", "INTERSECT ALL", "EXCEPT ALL"])
+        # 1 and 1.00 are one value with two texts.
+        both = f"SELECT {a} AS x FROM {table.name} {word} SELECT {b} FROM {other.name} WHERE {self.predicate(theirs, 1)}"
+        if {k, l} <= set(INTEGERS) or k == l or k in TEXTS:
+            return both
+        return f"SELECT count(*) AS n, count(x) AS m, max(x) = min(x) AS one FROM ({both}) s"
 
     def file(self, statements):
         if self.plain_keys:
@@ -552,13 +725,15 @@ class Generator:
                 self.delete()
             elif choice < 0.57:
                 self.transaction()
-            elif choice < 0.61:
+            elif choice < 0.60:
                 self.alter()
+            elif choice < 0.64:
+                self.view()
             else:
                 self.query()
         if self.in_transaction:
             self.emit("COMMIT")
-        for table in self.tables:
+        for table in self.tables + self.views:
             self.emit(f"SELECT * FROM {table.name}", True)
         self.session.pg.finish()
         return head + "\n\n" + "\n\n".join("\n".join(block) for block in self.blocks) + "\n"
