@@ -161,6 +161,8 @@ fn plan_error(message: &str) -> Error {
         sqlstate::TYPE_MISMATCH
     } else if has("not supported") || has("unsupported") || has("not implemented") {
         return Error::invalid(sqlstate::FEATURE_NOT_SUPPORTED, message);
+    } else if has("invalid window frame") {
+        state::WINDOW
     } else if has("duplicate") || has("unique expression names") {
         sqlstate::DUPLICATE_COLUMN
     } else {

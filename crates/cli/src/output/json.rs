@@ -1,16 +1,17 @@
-//! JSON: an array of objects, or an object a line. NULL is `null`; decimals are numbers with all their digits.
+//! JSON: an array of objects, or an object a line. NULL is `null`; decimals are numbers with all their digits. Dates, times and UUIDs are
+//! texts as PostgreSQL writes them in JSON.
 
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchOptions, StringArray};
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, StringArray};
 use arrow::datatypes::{DataType, FieldRef, Schema};
 use arrow::error::ArrowError;
 use arrow::json::WriterBuilder;
 use arrow::json::writer::{JsonArray, JsonFormat, LineDelimited, Writer};
 use mainstem::Error;
 
-use super::values::uuid_text;
+use super::values::Cells;
 use super::{Rows, Stopped};
 
 /// Writes all rows as one array, a row a line.
@@ -28,33 +29,38 @@ fn write<F: JsonFormat>(rows: Rows<'_>, out: &mut dyn Write) -> Result<(), Stopp
     let builder = WriterBuilder::new().with_explicit_nulls(true);
     let mut writer: Writer<_, F> = builder.build(out);
     for batch in rows {
-        writer.write(&with_texts(batch?).map_err(stopped)?).map_err(stopped)?;
+        writer.write(&with_texts(batch?)?).map_err(stopped)?;
     }
     writer.finish().map_err(stopped)
 }
 
-/// `batch` with UUIDs as text: to Arrow they are bytes.
-fn with_texts(batch: RecordBatch) -> Result<RecordBatch, ArrowError> {
-    let is_uuid = |field: &FieldRef| *field.data_type() == DataType::FixedSizeBinary(16);
-    if !batch.schema().fields().iter().any(is_uuid) {
+/// `batch` with UUIDs and times as text: to Arrow the ones are bytes, and in the others it writes zeros behind the point.
+fn with_texts(batch: RecordBatch) -> Result<RecordBatch, Stopped> {
+    let has_text = |field: &FieldRef| {
+        use DataType::{FixedSizeBinary, Time32, Time64, Timestamp};
+        matches!(field.data_type(), FixedSizeBinary(16) | Time32(_) | Time64(_) | Timestamp(..))
+    };
+    if !batch.schema().fields().iter().any(has_text) {
         return Ok(batch);
     }
+    let cells = Cells::of_json(&batch)?;
     let mut fields = Vec::with_capacity(batch.num_columns());
     let mut columns = Vec::with_capacity(batch.num_columns());
-    for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
-        match column.as_fixed_size_binary_opt().filter(|_| is_uuid(field)) {
-            Some(uuids) => {
-                columns.push(Arc::new(uuids.iter().map(|v| v.map(uuid_text)).collect::<StringArray>()) as ArrayRef);
-                fields.push(Arc::new(field.as_ref().clone().with_data_type(DataType::Utf8)));
-            }
-            None => {
-                columns.push(column.clone());
-                fields.push(field.clone());
-            }
+    for (at, (field, column)) in batch.schema().fields().iter().zip(batch.columns()).enumerate() {
+        if has_text(field) {
+            let text = |row| {
+                let mut text = String::new();
+                cells.append(at, row, &mut text).then_some(text)
+            };
+            columns.push(Arc::new((0..batch.num_rows()).map(text).collect::<StringArray>()) as ArrayRef);
+            fields.push(Arc::new(field.as_ref().clone().with_data_type(DataType::Utf8)));
+        } else {
+            columns.push(column.clone());
+            fields.push(field.clone());
         }
     }
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)
+    RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options).map_err(stopped)
 }
 
 /// Arrow wraps what the writer failed with.

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use arrow::array::{
     ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, Float64Array, Int64Array, RecordBatch,
-    StringViewArray, TimestampMicrosecondArray,
+    StringViewArray, Time64MicrosecondArray, TimestampMicrosecondArray,
 };
 use mainstem::Error;
 
@@ -58,6 +58,23 @@ fn json_has_null_and_exact_numbers() {
     let second = r#"{"n":null,"t":null,"m":null,"d":null,"b":null}"#;
     assert_eq!(written(&[values()], Format::Jsonl), format!("{first}\n{second}\n"));
     assert_eq!(written(&[values()], Format::Json), format!("[{first},{second}]\n"));
+}
+
+#[test]
+fn json_writes_times_as_postgresql_does() {
+    let time = Arc::new(Time64MicrosecondArray::from(vec![Some(500_000), Some(0), None]));
+    let moments = || TimestampMicrosecondArray::from(vec![Some(1_500_000), Some(0), None]);
+    let table = batch(vec![
+        ("t", time as ArrayRef),
+        ("m", Arc::new(moments())),
+        ("z", Arc::new(moments().with_timezone("+00:00"))),
+    ]);
+    let expected = "\
+{\"t\":\"00:00:00.5\",\"m\":\"1970-01-01T00:00:01.5\",\"z\":\"1970-01-01T00:00:01.5+00:00\"}
+{\"t\":\"00:00:00\",\"m\":\"1970-01-01T00:00:00\",\"z\":\"1970-01-01T00:00:00+00:00\"}
+{\"t\":null,\"m\":null,\"z\":null}
+";
+    assert_eq!(written(&[table], Format::Jsonl), expected);
 }
 
 #[test]

@@ -10,16 +10,32 @@ use arrow::datatypes::DataType;
 use arrow::util::display::{ArrayFormatter, DurationFormat, FormatOptions};
 use mainstem::{Error, Result, Uuid};
 
-static OPTIONS: FormatOptions<'static> = FormatOptions::new()
+const OPTIONS: FormatOptions<'static> = FormatOptions::new()
     .with_null("NULL")
     .with_timestamp_format(Some("%Y-%m-%d %H:%M:%S%.f"))
     .with_timestamp_tz_format(Some("%Y-%m-%d %H:%M:%S%.f%:z"))
     .with_datetime_format(Some("%Y-%m-%d %H:%M:%S%.f"))
     .with_duration_format(DurationFormat::Pretty);
 
+/// As PostgreSQL writes moments in JSON.
+const JSON_OPTIONS: FormatOptions<'static> = OPTIONS
+    .with_timestamp_format(Some("%Y-%m-%dT%H:%M:%S%.f"))
+    .with_timestamp_tz_format(Some("%Y-%m-%dT%H:%M:%S%.f%:z"))
+    .with_datetime_format(Some("%Y-%m-%dT%H:%M:%S%.f"));
+
 /// The values of a batch.
 pub struct Cells<'a> {
     columns: Vec<Column<'a>>,
+    zone: Zone,
+}
+
+/// How a zone of whole hours is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Zone {
+    /// `+00`
+    Short,
+    /// `+00:00`
+    Whole,
 }
 
 struct Column<'a> {
@@ -44,16 +60,28 @@ impl<'a> Cells<'a> {
     /// # Errors
     /// A type that has no text.
     pub fn new(batch: &'a RecordBatch) -> Result<Self> {
+        Self::with(batch, &OPTIONS, Zone::Short)
+    }
+
+    /// The values of `batch` in JSON, dates and times among them.
+    ///
+    /// # Errors
+    /// A type that has no text.
+    pub fn of_json(batch: &'a RecordBatch) -> Result<Self> {
+        Self::with(batch, &JSON_OPTIONS, Zone::Whole)
+    }
+
+    fn with(batch: &'a RecordBatch, options: &'a FormatOptions<'a>, zone: Zone) -> Result<Self> {
         let columns = batch
             .columns()
             .iter()
             .map(|column| {
                 let array = column.as_ref();
-                let formatter = ArrayFormatter::try_new(array, &OPTIONS).map_err(Error::from)?;
+                let formatter = ArrayFormatter::try_new(array, options).map_err(Error::from)?;
                 Ok(Column { array, formatter, kind: kind_of(array.data_type()) })
             })
             .collect::<Result<_>>()?;
-        Ok(Self { columns })
+        Ok(Self { columns, zone })
     }
 
     /// Columns of the batch.
@@ -79,14 +107,14 @@ impl<'a> Cells<'a> {
         match column.kind {
             Kind::AsItIs | Kind::Bytes | Kind::Uuid => {}
             Kind::Float => spell_infinity(text, start),
-            Kind::Time => shorten_time(text, start),
+            Kind::Time => shorten_time(text, start, self.zone),
         }
         true
     }
 }
 
 /// The text of the UUID of these bytes.
-pub fn uuid_text(bytes: &[u8]) -> String {
+fn uuid_text(bytes: &[u8]) -> String {
     <[u8; 16]>::try_from(bytes).map(|bytes| Uuid::from(bytes).to_string()).unwrap_or_default()
 }
 
@@ -111,8 +139,8 @@ fn spell_infinity(text: &mut String, start: usize) {
     text.push_str(spelled);
 }
 
-/// Drops the zeros that end a fraction of a second, and the minutes of a zone of whole hours.
-fn shorten_time(text: &mut String, start: usize) {
+/// Drops the zeros that end a fraction of a second, and the minutes of a zone of whole hours if it is to be short.
+fn shorten_time(text: &mut String, start: usize, zone_form: Zone) {
     let Some(written) = text.get(start..) else { return };
     let zone = written.rfind(':').and_then(|colon| {
         let sign = colon.checked_sub(3)?;
@@ -120,7 +148,7 @@ fn shorten_time(text: &mut String, start: usize) {
     });
     let (time, zone) = written.split_at(zone.unwrap_or(written.len()));
     let time = if time.contains('.') { time.trim_end_matches('0').trim_end_matches('.') } else { time };
-    let zone = zone.strip_suffix(":00").unwrap_or(zone);
+    let zone = zone.strip_suffix(":00").filter(|_| zone_form == Zone::Short).unwrap_or(zone);
     let short = format!("{time}{zone}");
     text.truncate(start);
     text.push_str(&short);

@@ -1,6 +1,6 @@
 //! Types that DataFusion's coercion settles otherwise than SQL does.
 //!
-//! - **DECIMAL beside REAL or DOUBLE PRECISION** is a double, in comparisons, IN, BETWEEN, CASE, COALESCE and the like, USING, set operations and VALUES (not in ANY and ALL of a query, nor in ARRAY):
+//! - **DECIMAL beside REAL or DOUBLE PRECISION** is a double, in comparisons, IN, BETWEEN, CASE, COALESCE and the like, USING, set operations, ANY and ALL, ARRAY and VALUES:
 //!   DataFusion makes both a DECIMAL with 15 digits behind the point, which 1e300 overflows, and in which 1e-20 is nothing. Arithmetic
 //!   it does as SQL does.
 //! - **VALUES lists** have one type a column. DataFusion settles it when SQL becomes a plan, before it coerces the types of the
@@ -10,9 +10,10 @@
 //! - **Casts to VARCHAR(n)** cut the text. Text has one type in plans, so that the cast becomes a call of `substr`.
 //!
 //! 1. In the statement's tree ([`type_literals`]): literals of bytes and of numbers beyond decimals become casts, casts to VARCHAR(n)
-//!    calls; casts to CHAR(n) in VALUES lose their mark, which not all of its rows have.
+//!    calls, `= ANY (ARRAY[...])` IN; casts to CHAR(n) in VALUES lose their mark, which not all of its rows have.
 //! 2. Before type coercion ([`CoercedTypes`]), bottom up: decimals beside doubles are cast; the rows of a VALUES list are coerced, and
-//!    the list is typed anew.
+//!    the list is typed anew. A subquery comes after the inputs of the plan that it stands in, whose columns it may refer to: such a
+//!    reference carries a type of its own.
 //!
 //! It does not own: whether a value fits the column it is assigned to (`plan`).
 
@@ -22,19 +23,20 @@ use std::sync::Arc;
 
 use arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, Result};
-use datafusion::logical_expr::expr::{Between, Case, InList, InSubquery};
+use datafusion::logical_expr::expr::{Between, Case, InList, InSubquery, SetComparison};
 use datafusion::logical_expr::logical_plan::{Join, Subquery, Union, Values};
+use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercionRewriter;
 use datafusion::sql::sqlparser::ast::{
-    CastKind, CharacterLength, DataType as SqlType, ExactNumberInfo, Expr as SqlExpr, Query, SetExpr, Statement, Value,
-    ValueWithSpan, VisitMut, VisitorMut,
+    Array, BinaryOperator, CastKind, CharacterLength, DataType as SqlType, ExactNumberInfo, Expr as SqlExpr, Query,
+    SetExpr, Statement, Value, ValueWithSpan, VisitMut, VisitorMut,
 };
 
-use super::walk::{rewrite_node, rewrite_nodes};
+use super::walk::{rewrite_inputs, rewrite_node};
 
 /// Most characters of a VARCHAR(n).
 const VARCHAR_CHARS_MAX: u64 = 10_485_760;
@@ -68,6 +70,9 @@ impl VisitorMut for Literals {
     }
 
     fn post_visit_expr(&mut self, expr: &mut SqlExpr) -> ControlFlow<Infallible> {
+        if let Some(listed) = listed(expr) {
+            *expr = listed;
+        }
         match expr {
             SqlExpr::Value(ValueWithSpan { value: Value::HexStringLiteral(_), .. }) => {
                 *expr = cast_to(expr.clone(), SqlType::Bytea);
@@ -86,6 +91,19 @@ impl VisitorMut for Literals {
         }
         ControlFlow::Continue(())
     }
+}
+
+/// `x = ANY (ARRAY[...])` as `x IN (...)`, `x <> ALL (ARRAY[...])` as `x NOT IN (...)`: lists are compared value by value, each beside
+/// `x`, while an array has a type of its own.
+fn listed(expr: &SqlExpr) -> Option<SqlExpr> {
+    let (left, right, negated) = match expr {
+        SqlExpr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } => (left, right, false),
+        SqlExpr::AllOp { left, compare_op: BinaryOperator::NotEq, right } => (left, right, true),
+        _ => return None,
+    };
+    let SqlExpr::Array(Array { elem, .. }) = bare(right) else { return None };
+    let is_list = !elem.is_empty() && !elem.iter().any(|one| matches!(bare(one), SqlExpr::Array(_)));
+    is_list.then(|| SqlExpr::InList { expr: left.clone(), list: elem.clone(), negated })
 }
 
 fn bare(expr: &SqlExpr) -> &SqlExpr {
@@ -143,15 +161,87 @@ impl AnalyzerRule for CoercedTypes {
     }
 
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        rewrite_nodes(plan, |plan| {
-            let plan = rewrite_node(plan, &doubles)?;
-            match plan.data {
-                LogicalPlan::Values(values) => typed_values(values).map(Transformed::yes),
-                LogicalPlan::Union(union) => typed_union(union).map(Transformed::yes),
-                LogicalPlan::Join(join) => typed_join(join).map(Transformed::yes),
-                other => Ok(Transformed::new(other, plan.transformed, plan.tnr)),
+        coerced(plan, &[]).map(|transformed| transformed.data)
+    }
+}
+
+/// `plan` with the types that its columns will have: those that the rule changes are decimals until then.
+pub(crate) fn settled(plan: LogicalPlan) -> Result<LogicalPlan> {
+    match plan.schema().fields().iter().any(|field| is_decimal(field.data_type())) {
+        true => coerced(plan, &[]).map(|transformed| transformed.data),
+        false => Ok(plan),
+    }
+}
+
+/// `plan`, bottom up. What it refers to of the queries around it has the types that these have by now: `around`, the nearest last.
+fn coerced(plan: LogicalPlan, around: &[&DFSchema]) -> Result<Transformed<LogicalPlan>> {
+    let typed = |expr: Expr, schema: &DFSchema| match expr {
+        Expr::OuterReferenceColumn(..) => Ok(retyped(expr, around)),
+        other => doubles(other, schema),
+    };
+    let within = |plan: LogicalPlan, near: &DFSchema| {
+        let around: Vec<&DFSchema> = around.iter().copied().chain([near]).collect();
+        coerced(plan, &around)
+    };
+    rewrite_inputs(plan, |plan| {
+        let mut changed = false;
+        let mut plan = plan;
+        if has_subqueries(&plan)? {
+            let near = merge_schema(&plan.inputs());
+            let subqueries = plan.map_subqueries(|plan| within(plan, &near))?;
+            (plan, changed) = (subqueries.data, subqueries.transformed);
+        }
+        let plan = rewrite_node(plan, &typed)?;
+        changed |= plan.transformed;
+        match plan.data {
+            LogicalPlan::Values(values) => typed_values(values).map(Transformed::yes),
+            LogicalPlan::Union(union) => typed_union(union).map(Transformed::yes),
+            LogicalPlan::Join(mut join) => {
+                // Of LATERAL: it was looked at when the other side's types were not known.
+                if join.right.exists(|plan| Ok(matches!(plan, LogicalPlan::Subquery(_))))? {
+                    join.right = Arc::new(within(Arc::unwrap_or_clone(join.right), join.left.schema())?.data);
+                }
+                typed_join(join).map(Transformed::yes)
             }
-        })
+            LogicalPlan::Subquery(mut subquery) => {
+                let outer = subquery.outer_ref_columns.into_iter().map(|expr| {
+                    let expr = retyped(expr, around);
+                    changed |= expr.transformed;
+                    expr.data
+                });
+                subquery.outer_ref_columns = outer.collect();
+                Ok(Transformed::new_transformed(LogicalPlan::Subquery(subquery), changed))
+            }
+            other => Ok(Transformed::new_transformed(other, changed)),
+        }
+    })
+}
+
+fn has_subqueries(plan: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    plan.apply_expressions(|expr| {
+        found |= expr.exists(|expr| {
+            let is_one = matches!(
+                expr,
+                Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_) | Expr::ScalarSubquery(_)
+            );
+            Ok(is_one)
+        })?;
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
+}
+
+/// A column of a query around with the type that it has there.
+fn retyped(expr: Expr, around: &[&DFSchema]) -> Transformed<Expr> {
+    let Expr::OuterReferenceColumn(field, column) = expr else { return Transformed::no(expr) };
+    let found = around.iter().rev().find_map(|schema| {
+        let at = schema.maybe_index_of_column(&column)?;
+        schema.fields().get(at).cloned()
+    });
+    match found {
+        Some(found) if found != field => Transformed::yes(Expr::OuterReferenceColumn(found, column)),
+        _ => Transformed::no(Expr::OuterReferenceColumn(field, column)),
     }
 }
 
@@ -171,12 +261,33 @@ fn double(expr: Expr) -> Expr {
     Expr::Cast(Cast::new(Box::new(expr), DataType::Float64))
 }
 
+/// As [`widen`], of the values of an array, which is given a type before the rules see it.
+pub(super) fn widen_items(mut items: Vec<Expr>, schema: &DFSchema) -> Vec<Expr> {
+    widen(&mut items.iter_mut().collect::<Vec<_>>(), schema);
+    items
+}
+
 /// Casts the decimals among `together`, which get one type, if doubles are among them.
 fn widen(together: &mut [&mut Expr], schema: &DFSchema) -> bool {
     let types: Vec<DataType> = together.iter().map(|expr| expr.get_type(schema).unwrap_or(DataType::Null)).collect();
     let mixed = is_mixed(types.iter());
     for (expr, _) in together.iter_mut().zip(&types).filter(|(_, data_type)| mixed && is_decimal(data_type)) {
         **expr = double(std::mem::take(*expr));
+    }
+    mixed
+}
+
+/// As [`widen`], of the values of `list` and of `value`.
+fn widen_list(list: &mut Expr, value: &mut Expr, schema: &DFSchema) -> bool {
+    let (Ok(DataType::List(item)), Ok(of_value)) = (list.get_type(schema), value.get_type(schema)) else {
+        return false;
+    };
+    let mixed = is_mixed([item.data_type(), &of_value].into_iter());
+    if mixed && is_decimal(&of_value) {
+        *value = double(std::mem::take(value));
+    } else if mixed {
+        let doubles = DataType::new_list(DataType::Float64, item.is_nullable());
+        *list = Expr::Cast(Cast::new(Box::new(std::mem::take(list)), doubles));
     }
     mixed
 }
@@ -211,7 +322,8 @@ fn doubles(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             });
             widen(&mut results, schema) || by_value
         }
-        Expr::InSubquery(InSubquery { expr, subquery, .. }) => {
+        Expr::InSubquery(InSubquery { expr, subquery, .. })
+        | Expr::SetComparison(SetComparison { expr, subquery, .. }) => {
             let given = expr.get_type(schema).unwrap_or(DataType::Null);
             let found = subquery.subquery.schema().fields().first().map_or(DataType::Null, |f| f.data_type().clone());
             let mixed = is_mixed([&given, &found].into_iter());
@@ -223,10 +335,18 @@ fn doubles(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             mixed
         }
         Expr::ScalarFunction(call)
-            if matches!(call.func.name(), "coalesce" | "nullif" | "nvl" | "nvl2" | "greatest" | "least") =>
+            if matches!(
+                call.func.name(),
+                "coalesce" | "nullif" | "nvl" | "nvl2" | "greatest" | "least" | "make_array"
+            ) =>
         {
             widen(&mut call.args.iter_mut().collect::<Vec<_>>(), schema)
         }
+        // `x = ANY (array)`
+        Expr::ScalarFunction(call) if call.func.name() == "array_has" => match call.args.as_mut_slice() {
+            [list, value] => widen_list(list, value, schema),
+            _ => false,
+        },
         _ => false,
     };
     Ok(if widened { Transformed::yes(expr) } else { Transformed::no(expr) })
@@ -247,10 +367,9 @@ fn typed_join(mut join: Join) -> Result<LogicalPlan> {
 /// `subquery` with its one column as a double.
 fn double_column(subquery: &Subquery) -> Result<Subquery> {
     let plan = LogicalPlanBuilder::from((*subquery.subquery).clone());
-    let (relation, field) = plan.schema().qualified_field(0);
-    let (relation, name) = (relation.cloned(), field.name().clone());
-    let column = double(Expr::Column(Column::new(relation.clone(), &name))).alias_qualified(relation, name);
-    Ok(subquery.with_plan(Arc::new(plan.project([column])?.build()?)))
+    let column = Expr::Column(Column::from(plan.schema().qualified_field(0)));
+    // Not the column's own name: the column itself may be needed beside it, where the subquery refers to a query around.
+    Ok(subquery.with_plan(Arc::new(plan.project([double(column).alias("double")])?.build()?)))
 }
 
 /// Whether coercion has nothing to do in `expr`: most VALUES are literals.

@@ -3,7 +3,8 @@
 //!
 //! Comes in: analysed logical plans, and the function registry. Goes out: plans whose arithmetic and casts call functions of
 //! ours, `sum` and `avg` of ours, the blanks of CHAR(n), texts of bounded length, doubles beside decimals, VALUES of
-//! one type a column, scalar subqueries that may be NULL, shallow trees, names for select items that repeat, full names of tables
+//! one type a column, scalar subqueries and IN that may be NULL, INTERSECT ALL and EXCEPT ALL that count, shallow trees, names for
+//! select items that repeat, full names of tables
 //! where columns have them, frames of windows over types that have no distance, and functions that DataFusion lacks. It does not own:
 //! how values of one type become those of another (`value::convert`).
 
@@ -12,7 +13,7 @@ mod blanks;
 mod coerced;
 mod frames;
 mod functions;
-mod lengths;
+mod multisets;
 mod numbers;
 mod qualified;
 mod spelled;
@@ -22,12 +23,12 @@ mod walk;
 
 pub(crate) use balance::balance;
 pub(crate) use blanks::{Blanks, padded};
-pub(crate) use coerced::{CoercedTypes, type_literals};
+pub(crate) use coerced::{CoercedTypes, settled, type_literals};
 pub(crate) use frames::Frames;
-pub(crate) use functions::{SessionCatalog, functions, of_bytes, random_uuid};
-pub(crate) use lengths::bounded;
+pub(crate) use functions::{Carried, Named, SessionCatalog, bounded, coalesce, functions, of_bytes, random_uuid};
+pub(crate) use multisets::Multisets;
 pub(crate) use numbers::{CheckedArithmetic, Divisions, average, checked_sum, of_floats};
 pub(crate) use qualified::tell_tables_apart;
 pub(crate) use spelled::{SqlCasts, TypedLiterals};
-pub(crate) use subquery::NullableSubqueries;
-pub(crate) use twins::name_twins;
+pub(crate) use subquery::{NullableSubqueries, UnknownMembers};
+pub(crate) use twins::{name_repeated, name_twins};

@@ -6,9 +6,9 @@
 //!
 //! 1. while SQL becomes a plan ([`TypedLiterals`] as an `ExprPlanner`), a string literal beside a UUID in a comparison becomes a cast
 //!    to UUID: a comparison of text with UUID has no type there;
-//!    `+` and `-` with a TIME become functions of ours (`functions`);
+//!    `+` and `-` with a TIME become functions of ours (`functions`), decimals beside doubles in an array doubles (`coerced`);
 //! 2. before type coercion ([`TypedLiterals`] as a rule), so do the literals of IN lists, BETWEEN and CASE, and those beside a TIME in
-//!    NULLIF, GREATEST and LEAST;
+//!    NULLIF, COALESCE, GREATEST and LEAST;
 //! 3. after it ([`SqlCasts`]), casts between text and the two types, coercion's own too, become functions of ours, and so do other
 //!    casts that Arrow does otherwise than SQL (`converted` lists them; `value::convert` does them). They are
 //!    folded as any, so that `id = '...'` reaches the store as a comparison with a UUID. Casts that PostgreSQL has not are 42846.
@@ -32,12 +32,15 @@ use datafusion::sql::sqlparser::ast::BinaryOperator;
 use mainstem_storage::Error;
 use mainstem_storage::schema::DataType as SqlType;
 
+use super::coerced::widen_items;
 use super::functions::{TimeOp, time_operation};
 use super::walk::rewrite_plan;
 use crate::value::{UUID, convert, from_text, has_own_text};
 
 /// cannot_coerce
 const CANNOT_CAST: &str = "42846";
+/// datatype_mismatch
+const MISMATCH: &str = "42804";
 
 pub(super) fn is_text(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
@@ -106,6 +109,10 @@ impl ExprPlanner for TypedLiterals {
         }
         Ok(PlannerResult::Original(RawBinaryExpr { op, left, right }))
     }
+
+    fn plan_array_literal(&self, exprs: Vec<Expr>, schema: &DFSchema) -> Result<PlannerResult<Vec<Expr>>> {
+        Ok(PlannerResult::Original(widen_items(exprs, schema)))
+    }
 }
 
 impl AnalyzerRule for TypedLiterals {
@@ -148,11 +155,18 @@ fn typed(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             let expr = Expr::Case(case);
             Ok(if by_uuid || given.is_some() { Transformed::yes(expr) } else { Transformed::no(expr) })
         }
-        Expr::ScalarFunction(call) if matches!(call.name(), "nullif" | "greatest" | "least") => {
+        Expr::ScalarFunction(call) if matches!(call.name(), "nullif" | "greatest" | "least" | "coalesce") => {
             let Some(given) = spelled_type(call.args.iter(), schema) else {
                 return Ok(Transformed::no(Expr::ScalarFunction(call)));
             };
-            let args = call.args.into_iter().map(|arg| as_type(arg, &given)).collect();
+            let args: Vec<Expr> = call.args.into_iter().map(|arg| as_type(arg, &given)).collect();
+            // It would be read as one.
+            if call.func.name() == "coalesce"
+                && let Some(text) = args.iter().filter_map(|arg| arg.get_type(schema).ok()).find(is_text)
+            {
+                let message = format!("COALESCE types {} and {} cannot be matched", sql_name(&given), sql_name(&text));
+                return Err(ours(Error::invalid(MISMATCH, message)));
+            }
             Ok(Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf(call.func, args))))
         }
         other => Ok(Transformed::no(other)),
@@ -237,12 +251,15 @@ fn is_moment(data_type: &DataType) -> bool {
 }
 
 fn cannot_cast(from: &DataType, to: &DataType) -> DataFusionError {
-    let name = |t: &DataType| match crate::value::sql_type(t) {
+    ours(Error::invalid(CANNOT_CAST, format!("cannot cast type {} to {}", sql_name(from), sql_name(to))))
+}
+
+fn sql_name(data_type: &DataType) -> String {
+    match crate::value::sql_type(data_type) {
         Some(SqlType::Decimal { .. }) => "numeric".to_owned(),
         Some(known) => known.to_string(),
-        None => t.to_string(),
-    };
-    ours(Error::invalid(CANNOT_CAST, format!("cannot cast type {} to {}", name(from), name(to))))
+        None => data_type.to_string(),
+    }
 }
 
 fn ours(error: Error) -> DataFusionError {

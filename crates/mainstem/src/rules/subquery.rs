@@ -3,6 +3,10 @@
 //! DataFusion 55.2 takes the column's NOT NULL for the subquery's, and fails when the subquery is empty. The column is
 //! passed through a function that only says "may be NULL".
 
+mod unknown;
+
+pub(crate) use unknown::UnknownMembers;
+
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef};

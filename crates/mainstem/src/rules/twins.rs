@@ -1,6 +1,7 @@
 //! Select items with the same text: DataFusion wants each item of a SELECT to have a name of its own, SQL does not.
 //!
-//! Comes in: a statement's tree. Goes out: the same tree, in which an item without alias that occurs a second time has one. In
+//! Comes in: a statement's tree. Goes out: the same tree, in which an item without alias that occurs a second time has one, and an
+//! alias that occurs a second time is another. In
 //! passing, a function in FROM names its column: by its alias, or by its own name, as in PostgreSQL.
 
 use std::collections::HashSet;
@@ -8,16 +9,16 @@ use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, ObjectNamePart, Select, SelectItem, Statement, TableAlias, TableAliasColumnDef, TableFactor, VisitMut,
-    VisitorMut,
+    Expr, Ident, ObjectNamePart, Select, SelectItem, Statement, TableAlias, TableAliasColumnDef, TableFactor, Visit,
+    VisitMut, Visitor, VisitorMut,
 };
 
 use crate::sql::fold;
 
-/// Gives a name to columns of functions in FROM, and to each unnamed select item of `statement` that repeats an earlier one: `a_2` for a second `a`, `column3` for
-/// a third item that is no column.
+/// Gives a name to columns of functions in FROM, and to each select item of `statement` that repeats the name of an earlier one: `a_2` for
+/// a second `a`, `column3` for a third item that is no column.
 pub(crate) fn name_twins(statement: &mut Statement) {
-    let ControlFlow::Continue(()) = statement.visit(&mut Twins);
+    let ControlFlow::Continue(()) = VisitMut::visit(statement, &mut Twins);
 }
 
 struct Twins;
@@ -26,27 +27,7 @@ impl VisitorMut for Twins {
     type Break = Infallible;
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Infallible> {
-        let mut seen: HashSet<String> = select.projection.iter().filter_map(alias).collect();
-        let mut columns = Columns::default();
-        for (position, item) in (1..).zip(&mut select.projection) {
-            let SelectItem::UnnamedExpr(expr) = item else { continue };
-            let column_again = columns.again(bare(expr));
-            if seen.insert(plain(bare(expr))) && !column_again {
-                continue;
-            }
-            let mut name = match bare(expr) {
-                Expr::Identifier(ident) => format!("{}_{position}", fold(ident)),
-                Expr::CompoundIdentifier(idents) => {
-                    format!("{}_{position}", idents.last().map(fold).unwrap_or_default())
-                }
-                _ => format!("column{position}"),
-            };
-            while !seen.insert(name.clone()) {
-                name.push('_');
-            }
-            let expr = expr.clone();
-            *item = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', name) };
-        }
+        name_repeated(&mut select.projection);
         ControlFlow::Continue(())
     }
 
@@ -67,6 +48,64 @@ impl VisitorMut for Twins {
         }
         ControlFlow::Continue(())
     }
+}
+
+/// Gives a name to each item of a select list, or of RETURNING, that repeats an earlier one.
+pub(crate) fn name_repeated(items: &mut [SelectItem]) {
+    let mut seen: HashSet<String> = items.iter().filter_map(alias).collect();
+    let (mut aliases, mut columns) = (HashSet::new(), Columns::default());
+    for (position, item) in (1..).zip(items) {
+        let (expr, mut name) = match item {
+            SelectItem::ExprWithAlias { expr, alias } => {
+                let name = fold(alias);
+                if aliases.insert(name.clone()) {
+                    continue;
+                }
+                (expr, format!("{name}_{position}"))
+            }
+            SelectItem::UnnamedExpr(expr) => {
+                let column_again = columns.again(bare(expr));
+                if seen.insert(plain(bare(expr))) && !column_again && !compares_with_query(expr) {
+                    continue;
+                }
+                let name = match bare(expr) {
+                    Expr::Identifier(ident) => format!("{}_{position}", fold(ident)),
+                    Expr::CompoundIdentifier(idents) => {
+                        format!("{}_{position}", idents.last().map(fold).unwrap_or_default())
+                    }
+                    _ => format!("column{position}"),
+                };
+                (expr, name)
+            }
+            _ => continue,
+        };
+        while !seen.insert(name.clone()) {
+            name.push('_');
+        }
+        let expr = expr.clone();
+        *item = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', name) };
+    }
+}
+
+/// Whether ANY or ALL of a query is a part of `expr`: DataFusion calls all of them the same, and otherwise when it has rewritten them.
+fn compares_with_query(expr: &Expr) -> bool {
+    struct Found(bool);
+    impl Visitor for Found {
+        type Break = ();
+
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+            match expr {
+                Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } if matches!(bare(right), Expr::Subquery(_)) => {
+                    self.0 = true;
+                    ControlFlow::Break(())
+                }
+                _ => ControlFlow::Continue(()),
+            }
+        }
+    }
+    let mut found = Found(false);
+    let _: ControlFlow<()> = Visit::visit(expr, &mut found);
+    found.0
 }
 
 /// The text of `expr` in which what means the same is spelled the same, as far as DataFusion gives it one name: types of casts that are
@@ -98,7 +137,7 @@ fn plain(expr: &Expr) -> String {
         }
     }
     let mut expr = expr.clone();
-    let ControlFlow::Continue(()) = expr.visit(&mut Plain);
+    let ControlFlow::Continue(()) = VisitMut::visit(&mut expr, &mut Plain);
     expr.to_string()
 }
 

@@ -34,6 +34,17 @@ pub(super) fn rewrite_nodes(
     plan.rewrite_with_subqueries(&mut Walk { rewrite, changed: Vec::new() }).map(|transformed| transformed.data)
 }
 
+/// As [`rewrite_nodes`], but for subqueries, which are the nodes' own.
+///
+/// # Errors
+/// Those of `rewrite`.
+pub(super) fn rewrite_inputs(
+    plan: LogicalPlan,
+    rewrite: impl FnMut(LogicalPlan) -> Result<Transformed<LogicalPlan>>,
+) -> Result<Transformed<LogicalPlan>> {
+    plan.rewrite(&mut Walk { rewrite, changed: Vec::new() })
+}
+
 /// Rewrites the expressions of `plan`, not those of the plans below. Its schema stays that of before.
 ///
 /// # Errors

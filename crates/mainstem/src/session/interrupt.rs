@@ -4,11 +4,10 @@
 //! analyzer and the optimizers is wrapped in one that asks first; the answer comes with the session's configuration, which
 //! all rules are given.
 
-use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-use datafusion::common::config::{ConfigEntry, ConfigExtension, ConfigOptions, ExtensionOptions};
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::{SessionState, SessionStateBuilder};
@@ -19,6 +18,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use parking_lot::Mutex;
 
 use super::runtime::Cancel;
+use crate::rules::{Carried, Named};
 
 /// The statement that a session plans at the moment.
 #[derive(Clone, Debug, Default)]
@@ -31,35 +31,13 @@ impl Interruption {
     }
 }
 
-impl ConfigExtension for Interruption {
-    const PREFIX: &'static str = "mainstem_interruption";
-}
-
-impl ExtensionOptions for Interruption {
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn as_any_mut(&mut self) -> &mut dyn Any {
-        self
-    }
-
-    fn cloned(&self) -> Box<dyn ExtensionOptions> {
-        Box::new(self.clone())
-    }
-
-    fn set(&mut self, key: &str, _value: &str) -> Result<()> {
-        Err(DataFusionError::Configuration(format!("there is no setting {key}")))
-    }
-
-    fn entries(&self) -> Vec<ConfigEntry> {
-        Vec::new()
-    }
+impl Named for Interruption {
+    const NAME: &'static str = "mainstem_interruption";
 }
 
 /// Fails once the statement that is planned was canceled.
 fn check(options: &ConfigOptions) -> Result<()> {
-    let Some(Interruption(cancel)) = options.extensions.get::<Interruption>() else { return Ok(()) };
+    let Some(Carried(Interruption(cancel))) = options.extensions.get() else { return Ok(()) };
     let canceled = cancel.lock().as_ref().map_or(Ok(()), Cancel::check);
     canceled.map_err(|e| DataFusionError::External(Box::new(e)))
 }

@@ -5,7 +5,7 @@ mod pool;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType as ArrowType, Field, FieldRef, SchemaRef};
+use arrow::datatypes::{DataType as ArrowType, Field, SchemaRef};
 use datafusion::catalog::view::ViewTable;
 use datafusion::common::internal_err;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -42,9 +42,9 @@ use crate::provider::{
     CATALOG, SEARCHED, StatementCatalog, StatementTables, SystemTables, undefined_schema, undefined_table,
 };
 use crate::rules::{
-    Blanks, CheckedArithmetic, CoercedTypes, Divisions, Frames, NullableSubqueries, SessionCatalog, SqlCasts,
-    TypedLiterals, average, balance, bounded, checked_sum, functions, name_twins, of_bytes, of_floats, random_uuid,
-    tell_tables_apart, type_literals,
+    Blanks, Carried, CheckedArithmetic, CoercedTypes, Divisions, Frames, Multisets, NullableSubqueries, SessionCatalog,
+    SqlCasts, TypedLiterals, UnknownMembers, average, balance, bounded, checked_sum, coalesce, functions, name_twins,
+    of_bytes, of_floats, random_uuid, settled, tell_tables_apart, type_literals,
 };
 use crate::sql::{
     CastTypes, INFORMATION, RELATIONS_MAX, SYSTEM, TARGET_SCHEMA, TableName, state, stored_query, with_stored,
@@ -101,6 +101,8 @@ pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionStat
         .with_type_planner(Arc::new(CastTypes))
         .with_catalog_list(Arc::new(StatementCatalog::default()))
         .with_analyzer_rules(analyzer_rules)
+        .with_analyzer_rule(Arc::new(UnknownMembers))
+        .with_analyzer_rule(Arc::new(Multisets))
         .with_analyzer_rule(Arc::new(NullableSubqueries::new()))
         .with_analyzer_rule(Arc::new(SqlCasts))
         .with_analyzer_rule(Arc::new(CheckedArithmetic::new()))
@@ -111,6 +113,9 @@ pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionStat
     let pool = state.runtime_env().memory_pool.clone();
     if let Some(texts) = state.scalar_functions().get("uuid").cloned() {
         state.register_udf(Arc::new(random_uuid(texts))).map_err(|e| from_datafusion(&e))?;
+    }
+    if let Some(theirs) = state.scalar_functions().get("coalesce").cloned() {
+        state.register_udf(Arc::new(coalesce(theirs))).map_err(|e| from_datafusion(&e))?;
     }
     // Their formats are not those of SQL: one of PostgreSQL's would be given back as it is. `to_char` is ours instead.
     for name in ["to_char", "date_format"] {
@@ -152,8 +157,8 @@ impl Planner {
         state.register_catalog_list(catalog.clone());
         let interruption = Interruption::default();
         let extensions = &mut state.config_mut().options_mut().extensions;
-        extensions.insert(interruption.clone());
-        extensions.insert(SessionCatalog(catalog.clone()));
+        extensions.insert(Carried(interruption.clone()));
+        extensions.insert(Carried(SessionCatalog(catalog.clone())));
         Self { state, catalog, interruption }
     }
 
@@ -183,7 +188,7 @@ impl Planner {
         if has_views {
             check_size(&plan)?;
         }
-        source.parameters.fill(plan)
+        settled(source.parameters.fill(plan)?).map_err(|e| from_datafusion(&e))
     }
 
     /// The tables that `statement` names.
@@ -275,7 +280,8 @@ impl Planner {
             let columns = plan.schema().columns().into_iter().zip(&view.columns);
             let columns = columns.map(|(column, name)| Expr::Column(column).alias(name)).collect::<Vec<_>>();
             let plan = LogicalPlanBuilder::from(plan).project(columns).and_then(LogicalPlanBuilder::build);
-            Ok(Arc::new(ViewTable::new(plan.map_err(|e| from_datafusion(&e))?, Some(view.query.clone()))))
+            let plan = plan.and_then(settled).map_err(|e| from_datafusion(&e))?;
+            Ok(Arc::new(ViewTable::new(plan, Some(view.query.clone()))))
         })
     }
 
@@ -284,26 +290,8 @@ impl Planner {
     /// # Errors
     /// Whatever the rules find wrong with them; Internal for another plan.
     pub(crate) fn expressions(&self, plan: LogicalPlan) -> Result<Vec<Arc<dyn PhysicalExpr>>> {
-        let compile = || {
-            let plan = self.state.analyzer().execute_and_check(plan, self.state.config_options(), |_, _| {})?;
-            let LogicalPlan::Projection(projection) = plan else {
-                return internal_err!("expressions without a projection");
-            };
-            let schema = projection.input.schema();
-            let context = SimplifyContext::builder()
-                .with_schema(schema.clone())
-                .with_config_options(self.state.config_options().clone())
-                .with_query_execution_start_time(self.state.execution_props().query_execution_start_time)
-                .build();
-            let simplifier = ExprSimplifier::new(context);
-            let one = |expr: &Expr| {
-                // What is constant is computed now, as the optimizer does it; `now()` is known only here.
-                let expr = simplifier.simplify(expr.clone().unalias())?;
-                self.state.create_physical_expr(expr, schema)
-            };
-            projection.expr.iter().map(one).collect::<datafusion::common::Result<Vec<_>>>()
-        };
-        compile().map_err(|e| from_datafusion(&e))
+        let (expressions, _) = self.compiled(plan, &[]).map_err(|e| from_datafusion(&e))?;
+        Ok(expressions)
     }
 
     /// As [`Planner::expressions`], with parameters of the types `parameters` as columns behind those of the input; see
@@ -316,43 +304,59 @@ impl Planner {
         let LogicalPlan::Projection(before) = &plan else { return None };
         let fields = before.schema.fields().clone();
         let volatile = before.expr.iter().map(|expr| is_volatile(expr, parameters)).collect::<Option<Vec<_>>>()?;
-        let compile = || {
-            let plan = self.state.analyzer().execute_and_check(plan, self.state.config_options(), |_, _| {})?;
-            let LogicalPlan::Projection(projection) = plan else {
-                return internal_err!("expressions without a projection");
-            };
-            let behind = parameters.iter().enumerate().map(|(at, data_type)| {
-                let data_type = data_type.map_or(ArrowType::Null, DataType::arrow);
-                (Some(TableReference::bare(PARAMETERS)), Arc::new(Field::new(at.to_string(), data_type, true)))
-            });
-            let input = projection.input.schema();
-            let schema = Arc::new(input.join(&DFSchema::new_with_metadata(behind.collect(), HashMap::new())?)?);
-            let context = SimplifyContext::builder()
-                .with_schema(schema.clone())
-                .with_config_options(self.state.config_options().clone())
-                .with_query_execution_start_time(self.state.execution_props().query_execution_start_time)
-                .build();
-            let simplifier = ExprSimplifier::new(context);
-            let columns = input.fields().len();
-            let one = |((expr, field), is_volatile): ((&Expr, &FieldRef), bool)| {
-                let expr = expr.clone().unalias().transform(|expr| {
-                    Ok(match &expr {
-                        Expr::Placeholder(placeholder) => match position_of(&placeholder.id) {
-                            Some(at) => {
-                                let column = Column::new(Some(TableReference::bare(PARAMETERS)), at.to_string());
-                                Transformed::yes(Expr::Column(column))
-                            }
-                            None => Transformed::no(expr),
-                        },
-                        _ => Transformed::no(expr),
-                    })
-                })?;
-                let expression = self.state.create_physical_expr(simplifier.simplify(expr.data)?, &schema)?;
-                Ok(PlannedExpression { field: field.clone(), expression, is_volatile, columns })
-            };
-            projection.expr.iter().zip(fields.iter()).zip(volatile).map(one).collect::<datafusion::common::Result<_>>()
+        let (expressions, columns) = self.compiled(plan, parameters).ok()?;
+        let planned = expressions.into_iter().zip(fields.iter()).zip(volatile);
+        let planned = planned.map(|((expression, field), is_volatile)| PlannedExpression {
+            field: field.clone(),
+            expression,
+            is_volatile,
+            columns,
+        });
+        Some(planned.collect())
+    }
+
+    /// The expressions of `plan`, a projection, over rows of its input with parameters of the types `parameters` behind them, and how
+    /// many columns the input has.
+    fn compiled(
+        &self,
+        plan: LogicalPlan,
+        parameters: &[Option<DataType>],
+    ) -> datafusion::common::Result<(Vec<Arc<dyn PhysicalExpr>>, usize)> {
+        let plan = self.state.analyzer().execute_and_check(plan, self.state.config_options(), |_, _| {})?;
+        let LogicalPlan::Projection(projection) = plan else {
+            return internal_err!("expressions without a projection");
         };
-        compile().ok()
+        let behind = parameters.iter().enumerate().map(|(at, data_type)| {
+            let data_type = data_type.map_or(ArrowType::Null, DataType::arrow);
+            (Some(TableReference::bare(PARAMETERS)), Arc::new(Field::new(at.to_string(), data_type, true)))
+        });
+        let input = projection.input.schema();
+        let schema = Arc::new(input.join(&DFSchema::new_with_metadata(behind.collect(), HashMap::new())?)?);
+        let context = SimplifyContext::builder()
+            .with_schema(schema.clone())
+            .with_config_options(self.state.config_options().clone())
+            .with_query_execution_start_time(self.state.execution_props().query_execution_start_time)
+            .build();
+        let simplifier = ExprSimplifier::new(context);
+        let one = |expr: &Expr| {
+            let expr = expr.clone().unalias().transform(|expr| {
+                let position = match &expr {
+                    Expr::Placeholder(placeholder) => position_of(&placeholder.id).filter(|at| *at < parameters.len()),
+                    _ => None,
+                };
+                Ok(match position {
+                    Some(at) => {
+                        let column = Column::new(Some(TableReference::bare(PARAMETERS)), at.to_string());
+                        Transformed::yes(Expr::Column(column))
+                    }
+                    None => Transformed::no(expr),
+                })
+            })?;
+            // What is constant is computed now, as the optimizer does it; `now()` is known only here.
+            self.state.create_physical_expr(simplifier.simplify(expr.data)?, &schema)
+        };
+        let expressions = projection.expr.iter().map(one).collect::<datafusion::common::Result<Vec<_>>>()?;
+        Ok((expressions, input.fields().len()))
     }
 
     /// Optimises `plan` and starts it, in about so many partitions.

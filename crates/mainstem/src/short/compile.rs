@@ -1,6 +1,7 @@
 //! From a statement's tree to a short statement, or to the answer that it is none.
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, StringViewArray};
@@ -19,6 +20,7 @@ use super::conflict::key_of;
 use super::expression::{Expression, Given, Node, Operator, StoredAs, is_assignable, is_integer, same_kind};
 use super::{Action, Key, Output, Short};
 use crate::plan::assign;
+use crate::rules::name_repeated;
 use crate::sql::{
     Assignments, EXCLUDED, Insert, Statement, TableName, Target, Update, columns_in, expression_of, fold, is_default,
     query_of, table_name,
@@ -162,7 +164,9 @@ impl Compiler<'_> {
     /// `is_named` says that a plan would call expressions without a name as the planner calls them over the qualifier.
     fn output(&self, items: &[SelectItem], is_named: bool) -> Option<Output> {
         let mut output = Output { fields: Vec::new(), columns: Vec::new(), computed: Vec::new(), padded: Vec::new() };
-        for item in items {
+        let mut items = items.to_vec();
+        name_repeated(&mut items);
+        for item in &items {
             let (column, name) = match item {
                 SelectItem::UnnamedExpr(expr) => (self.column(expr), None),
                 SelectItem::ExprWithAlias { expr, alias } => (self.column(expr), Some(fold(alias))),
@@ -182,6 +186,11 @@ impl Compiler<'_> {
                 }
                 None => return None,
             }
+        }
+        // Which of them a plan would not take, or call otherwise, it knows itself.
+        let names: BTreeSet<&str> = output.fields.iter().map(|(name, ..)| name.as_str()).collect();
+        if names.len() < output.fields.len() {
+            return None;
         }
         for (at, (_, data_type, _)) in output.fields.iter().enumerate() {
             if let DataType::Char { chars } = data_type {

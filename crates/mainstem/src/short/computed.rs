@@ -199,6 +199,9 @@ impl Computed {
 
     /// Its value as one of `column`; `None` where only a plan knows.
     pub(super) fn assigned(&self, scope: Scope<'_>, column: &schema::Column) -> Option<Value> {
+        if self.reads_null(scope) {
+            return None;
+        }
         let array = assign(&self.evaluate(scope)?, column).ok()?;
         value_of(array.as_ref(), column.data_type, 0).ok()
     }

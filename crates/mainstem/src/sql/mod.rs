@@ -77,6 +77,8 @@ pub(crate) mod state {
     pub(crate) const INVALID_REGEX: &str = "2201B";
     /// statement_too_complex
     pub(crate) const TOO_COMPLEX: &str = "54001";
+    /// windowing_error
+    pub(crate) const WINDOW: &str = "42P20";
     /// A rule of SQL is broken and no code of its own exists: syntax_error_or_access_rule_violation
     pub(crate) const RULE_VIOLATION: &str = "42000";
 }

@@ -66,6 +66,9 @@ const STATEMENTS: &[&str] = &[
     "UPDATE t SET s = NULL WHERE k = $1",
     "UPDATE t SET d = $1 WHERE k = 3",
     "UPDATE t SET f = $1, b = NULL WHERE k = 3",
+    "UPDATE t SET a = coalesce($1, f + 0.5) WHERE k = 1",
+    "UPDATE t SET a = coalesce($1, d) WHERE k = 1",
+    "UPDATE t SET f = greatest($1, d), x = coalesce(d, $1) WHERE k = 1",
     "UPDATE t SET k = k + 1 WHERE k = $1",
     "DELETE FROM t WHERE k = $1",
     "DELETE FROM t WHERE k = $1 AND a = 10",
@@ -184,6 +187,34 @@ fn both_paths_answer_the_same_inside_a_transaction_and_after_it() {
         assert_eq!(all_rows(&short, "t"), all_rows(&planned, "t"));
         assert_eq!(all_rows(&short, "t").len(), left);
     }
+}
+
+/// Text without parameters: the point path names the columns itself.
+#[test]
+fn columns_that_repeat_have_one_name() {
+    let [on, off] = both(SETUP);
+    let names = |connection: &Connection, sql: &str| -> Result<Vec<String>, String> {
+        let rows = connection.query(sql).map_err(|e| e.sqlstate().to_owned())?;
+        Ok(rows.schema().fields().iter().map(|field| field.name().clone()).collect())
+    };
+    for (sql, expected) in [
+        ("SELECT a, a FROM t WHERE k = 1", Some("a a_2")),
+        ("SELECT a, t.a, a AS b FROM t WHERE k = 1", Some("a a_2 b")),
+        ("SELECT a + 1, a + 1, a AS b, s AS b FROM t WHERE k = 1", None),
+        ("SELECT *, a FROM t WHERE k = 1", None),
+        ("SELECT a AS s, s FROM t WHERE k = 1", None),
+        ("UPDATE t SET a = 7 WHERE k = 1 RETURNING a, k, a", Some("a k a_3")),
+        ("DELETE FROM t WHERE k = 2 RETURNING s, S, \"s\"", Some("s s_2 s_3")),
+        ("INSERT INTO t (k, s) VALUES (90, 'x') RETURNING k, k", Some("k k_2")),
+    ] {
+        let answers = [names(&on, sql), names(&off, sql)];
+        assert_eq!(answers[0], answers[1], "{sql}");
+        if let Some(expected) = expected {
+            assert_eq!(answers[0].as_ref().unwrap().join(" "), expected, "{sql}");
+        }
+    }
+    assert!(on.short_statements() >= 5);
+    assert_eq!(off.short_statements(), 0);
 }
 
 #[test]

@@ -1,7 +1,11 @@
 //! Functions that PostgreSQL has and DataFusion lacks, or has under another meaning: what a session knows of itself, `pg_typeof`,
-//! `to_char`, arithmetic with TIME, UUIDs by chance.
+//! `to_char`, LOCALTIME, arithmetic with TIME, `coalesce` of TIME and UUID, UUIDs by chance, texts of bounded length.
 
 mod bytes;
+mod carried;
+mod coalesce;
+mod lengths;
+mod local;
 mod random;
 mod session;
 mod times;
@@ -9,6 +13,9 @@ mod to_char;
 mod types;
 
 pub(crate) use bytes::of_bytes;
+pub(crate) use carried::{Carried, Named};
+pub(crate) use coalesce::coalesce;
+pub(crate) use lengths::bounded;
 pub(crate) use random::random_uuid;
 pub(crate) use session::SessionCatalog;
 pub(super) use times::{TimeOp, time_operation};
@@ -18,6 +25,7 @@ use datafusion::logical_expr::ScalarUDF;
 /// All of them that have a name.
 pub(crate) fn functions() -> Vec<ScalarUDF> {
     let mut functions = session::functions();
+    functions.extend(local::functions());
     functions.push(types::pg_typeof());
     functions.push(to_char::to_char());
     functions

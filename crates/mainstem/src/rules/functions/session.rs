@@ -3,45 +3,22 @@
 //! Comes in: the catalog of the statement, with the configuration that every function is given. There are no roles: whoever has the
 //! database's directory is the one user, called as the database is.
 
-use std::any::Any;
 use std::sync::Arc;
 
 use arrow::array::{ListBuilder, StringViewBuilder};
 use arrow::datatypes::{DataType, Field};
-use datafusion::common::config::{ConfigEntry, ConfigExtension, ExtensionOptions};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 
+use super::carried::{Carried, Named};
 use crate::provider::{CATALOG, StatementCatalog};
 
 /// The catalog that a session's statements see, for functions.
 #[derive(Clone, Debug)]
 pub(crate) struct SessionCatalog(pub(crate) Arc<StatementCatalog>);
 
-impl ConfigExtension for SessionCatalog {
-    const PREFIX: &'static str = "mainstem_session";
-}
-
-impl ExtensionOptions for SessionCatalog {
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn as_any_mut(&mut self) -> &mut dyn Any {
-        self
-    }
-
-    fn cloned(&self) -> Box<dyn ExtensionOptions> {
-        Box::new(self.clone())
-    }
-
-    fn set(&mut self, key: &str, _value: &str) -> Result<()> {
-        Err(DataFusionError::Configuration(format!("there is no setting {key}")))
-    }
-
-    fn entries(&self) -> Vec<ConfigEntry> {
-        Vec::new()
-    }
+impl Named for SessionCatalog {
+    const NAME: &'static str = "mainstem_session";
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -106,10 +83,10 @@ impl ScalarUDFImpl for SessionFunction {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let schemas = |implicit| {
-            let session = args.config_options.extensions.get::<SessionCatalog>();
+            let session = args.config_options.extensions.get::<Carried<SessionCatalog>>();
             let session =
                 session.ok_or_else(|| DataFusionError::Internal(format!("{} without a session", self.name)))?;
-            Ok::<_, DataFusionError>(session.0.schemas(implicit))
+            Ok::<_, DataFusionError>(session.0.0.schemas(implicit))
         };
         let text = match self.fact {
             Fact::Schema => schemas(false)?.into_iter().next(),

@@ -18,7 +18,7 @@ fn code<T>(result: Result<T>) -> &'static str {
 fn no_rule_is_begun_after_the_statement_was_canceled() {
     let mut state = template(&Database::in_memory(OpenOptions::default()).unwrap(), 1).unwrap();
     let (interruption, interrupts) = (Interruption::default(), Interrupts::default());
-    state.config_mut().options_mut().extensions.insert(interruption.clone());
+    state.config_mut().options_mut().extensions.insert(Carried(interruption.clone()));
     let plan = LogicalPlanBuilder::empty(true).project([lit(1)]).unwrap().build().unwrap();
     let physical: Arc<dyn ExecutionPlan> = Arc::new(EmptyExec::new(plan.schema().inner().clone()));
     let options = state.config().options().clone();

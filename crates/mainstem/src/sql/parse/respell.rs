@@ -1,7 +1,8 @@
 //! What sqlparser misreads, in words that it reads.
 //!
 //! - `TABLE t` as a query becomes `SELECT * FROM t`: sqlparser reads it in few places, and without quotes.
-//! - `ONLY t` becomes `t`: no table inherits from another. sqlparser takes ONLY for the table and `t` for its alias.
+//! - `ONLY t` and `ONLY (t)` become `t`, wherever a table may stand: no table inherits from another. sqlparser takes ONLY for the table
+//!   and `t` for its alias.
 //! - CURRENT_SCHEMA and CURRENT_ROLE become calls: sqlparser takes them for columns.
 //! - `a ISNULL` becomes `a IS NULL`: sqlparser takes the word for an alias.
 
@@ -20,7 +21,12 @@ pub(super) fn respell(tokens: &mut Vec<TokenWithSpan>) {
     let verb = tokens.iter().find_map(keyword);
     let (mut depth, mut before): (usize, Option<TokenWithSpan>) = (0, None);
     let mut spelled = Vec::with_capacity(tokens.len() + 4);
+    // Parentheses around a name behind ONLY.
+    let mut dropped: Vec<usize> = Vec::new();
     for (at, token) in tokens.iter().enumerate() {
+        if dropped.contains(&at) {
+            continue;
+        }
         if matches!(token.token, Token::Whitespace(_)) {
             spelled.push(token.clone());
             continue;
@@ -37,13 +43,13 @@ pub(super) fn respell(tokens: &mut Vec<TokenWithSpan>) {
                 let parts = [word("SELECT", Keyword::SELECT), Token::Mul, word("FROM", Keyword::FROM)];
                 spelled.extend(parts.into_iter().map(|part| TokenWithSpan { token: part, span: token.span }));
             }
-            Some(Keyword::ONLY)
-                if names
-                    && matches!(
-                        before.as_ref().and_then(keyword),
-                        Some(Keyword::FROM | Keyword::UPDATE | Keyword::JOIN | Keyword::USING | Keyword::TABLE)
-                    )
-                    && verb != Some(Keyword::ALTER) => {}
+            Some(Keyword::ONLY) if verb != Some(Keyword::ALTER) && before.as_ref().is_some_and(precedes_table) => {
+                match parentheses(tokens, at) {
+                    Some(pair) => dropped.extend(pair),
+                    None if names => {}
+                    None => spelled.push(token.clone()),
+                }
+            }
             _ if is_bare(token, "isnull") && before.as_ref().is_some_and(ends_operand) => {
                 let parts = [word("IS", Keyword::IS), word("NULL", Keyword::NULL)];
                 spelled.extend(parts.into_iter().map(|part| TokenWithSpan { token: part, span: token.span }));
@@ -63,6 +69,24 @@ pub(super) fn respell(tokens: &mut Vec<TokenWithSpan>) {
         before = Some(token.clone());
     }
     *tokens = spelled;
+}
+
+/// Whether a table may stand behind `token`. In a list of anything else ONLY, which is reserved, would be a mistake.
+fn precedes_table(token: &TokenWithSpan) -> bool {
+    matches!(token.token, Token::Comma | Token::LParen)
+        || matches!(
+            keyword(token),
+            Some(Keyword::FROM | Keyword::UPDATE | Keyword::JOIN | Keyword::USING | Keyword::TABLE | Keyword::TRUNCATE)
+        )
+}
+
+/// Where the parentheses stand around a table's name behind the token at `only`, if it has them.
+fn parentheses(tokens: &[TokenWithSpan], only: usize) -> Option<[usize; 2]> {
+    let mut behind = tokens.iter().enumerate().skip(only + 1).filter(|(_, t)| !matches!(t.token, Token::Whitespace(_)));
+    let (open, _) = behind.next().filter(|(_, t)| matches!(t.token, Token::LParen))?;
+    let (close, _) = behind.find(|(_, t)| !matches!(t.token, Token::Word(_) | Token::Period))?;
+    let is_name = close > open + 1 && matches!(tokens.get(close)?.token, Token::RParen);
+    is_name.then_some([open, close])
 }
 
 /// Whether TABLE begins a query behind `before`, in a statement that begins with `verb`.
