@@ -15,7 +15,7 @@ use datafusion::sql::sqlparser::ast::Query;
 use mainstem_storage::Result;
 use mainstem_storage::catalog::Catalog;
 use mainstem_storage::schema::DataType;
-use mainstem_storage::transaction::Transaction;
+use mainstem_storage::transaction::{Transaction, Waiting};
 
 use super::attempts::{Run, short_in_own_transaction};
 use super::prepared::Prepared;
@@ -216,7 +216,14 @@ impl Session {
                     let watch = || self.interrupts.watch(self.settings.statement_timeout());
                     cancel.get_or_insert_with(watch).check()
                 })?;
-                short.run(transaction, values).map(Ran::Answer)
+                // Only then may it merge them.
+                if !transaction.has_runs(table.id) {
+                    return short.run(transaction, values).map(Ran::Answer);
+                }
+                transaction.wait_as(self.interrupts.watch(self.settings.statement_timeout()).waiting());
+                let ran = short.run(transaction, values).map(Ran::Answer);
+                transaction.wait_as(Waiting::default());
+                ran
             }
         }
     }

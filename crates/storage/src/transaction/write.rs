@@ -129,6 +129,12 @@ impl Transaction {
         }
     }
 
+    /// Whether rows of `table` that this transaction has inserted stand aside as runs: its next statement may merge some.
+    #[must_use]
+    pub fn has_runs(&self, table: TableId) -> bool {
+        self.writes.tables.get(&table).is_some_and(|own| !own.runs().is_empty())
+    }
+
     /// Whether look-ups in the rows of `table` that were written aside ask too many runs.
     pub(super) fn has_many_runs(&self, table: TableId) -> bool {
         self.writes.tables.get(&table).is_some_and(|own| own.runs().len() > limits::OWN_RUNS_MAX)
