@@ -80,9 +80,10 @@ impl Segment {
     pub(super) fn gather_pages(&self, at: usize, offsets: &[u32]) -> Result<Option<ArrayRef>> {
         let column = self.column_meta(at)?;
         let Some(block) = &column.block else { return Ok(None) };
+        // What is open is seen without a look at the cache, whose lock all readers share.
         if offsets.len() > limits::GATHER_PAGES_MAX
-            || self.is_worth_opening(Place::Column(at), block)
             || self.open_blocks().hold().column(at).is_some()
+            || self.is_worth_opening(Place::Column(at), block)
         {
             return Ok(None);
         }
