@@ -17,7 +17,8 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use mainstem::{Database, OpenOptions};
 
 use output::Format;
@@ -37,6 +38,9 @@ struct Cli {
 struct SqlArgs {
     /// Directory of the database; in memory when absent.
     database: Option<PathBuf>,
+    /// What stands behind it by mistake.
+    #[arg(hide = true)]
+    too_many: Vec<String>,
     /// Run this SQL and exit; may be given several times.
     #[arg(short = 'c', long = "command", value_name = "SQL")]
     commands: Vec<String>,
@@ -67,7 +71,14 @@ fn main() -> ExitCode {
     match cli.command {
         Some(Command::Demo(args)) => demo::run(&args),
         Some(Command::Check { database }) => check::run(&database),
-        None => run_sql(&cli.sql),
+        None => match cli.sql.too_many.first() {
+            Some(extra) => {
+                let message =
+                    format!("there is one DATABASE: \"{extra}\" is too many (SQL stands behind -c or in -f FILE)");
+                Cli::command().error(ErrorKind::TooManyValues, message).exit()
+            }
+            None => run_sql(&cli.sql),
+        },
     }
 }
 

@@ -1,5 +1,6 @@
 //! The interactive shell: history, statements over several lines, `\` commands, Ctrl-C.
 
+use std::collections::VecDeque;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -8,7 +9,7 @@ use std::time::Instant;
 use mainstem::{Connection, TransactionStatus};
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
-use rustyline::{Config, DefaultEditor, Editor};
+use rustyline::{Cmd, Config, DefaultEditor, Editor, KeyCode, KeyEvent, Modifiers};
 
 use crate::interrupt::{self, Idle};
 use crate::output::{self, Format, Stopped};
@@ -37,6 +38,8 @@ pub fn run(connection: &Connection, format: Format) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    // There is nothing to complete: a tab is a character, as data of COPY has it.
+    editor.bind_sequence(KeyEvent(KeyCode::Tab, Modifiers::NONE), Cmd::SelfInsert(1, '\t'));
     let history = history_file();
     if let Some(file) = &history {
         // No history yet is no error.
@@ -44,7 +47,7 @@ pub fn run(connection: &Connection, format: Format) -> ExitCode {
     }
     let mut shell = Shell { connection, format, timing: false, failed: false };
     shell.print(&format!("Mainstem {}. Type \\? for help.", env!("CARGO_PKG_VERSION")));
-    if let Err(e) = shell.read(&mut editor) {
+    if let Err(e) = shell.read(&mut Lines { editor: &mut editor, pasted: VecDeque::new() }) {
         output::say(&format!("ERROR 58030: could not read from the terminal: {e}"));
         shell.failed = true;
     }
@@ -54,6 +57,27 @@ pub fn run(connection: &Connection, format: Format) -> ExitCode {
         output::say(&format!("The history could not be kept in {}: {e}", file.display()));
     }
     if shell.failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// Lines from the terminal.
+struct Lines<'a> {
+    editor: &'a mut Editor<(), FileHistory>,
+    /// Lines that came at once with the one returned last: a terminal hands over what is pasted as one text.
+    pasted: VecDeque<String>,
+}
+
+impl Lines<'_> {
+    /// The next line; `prompt` is shown unless it has come already.
+    fn next(&mut self, prompt: &str) -> rustyline::Result<String> {
+        if let Some(line) = self.pasted.pop_front() {
+            return Ok(line);
+        }
+        let typed = self.editor.readline(prompt)?;
+        let mut lines = typed.split('\n').map(|line| line.trim_end_matches('\r').to_owned());
+        let first = lines.next().unwrap_or_default();
+        self.pasted.extend(lines);
+        Ok(first)
+    }
 }
 
 struct Shell<'a> {
@@ -66,10 +90,10 @@ struct Shell<'a> {
 
 impl Shell<'_> {
     /// Reads and runs until the end.
-    fn read(&mut self, editor: &mut Editor<(), FileHistory>) -> rustyline::Result<()> {
+    fn read(&mut self, lines: &mut Lines<'_>) -> rustyline::Result<()> {
         let mut text = String::new();
         loop {
-            let line = match editor.readline(prompt(self.connection.status(), !text.is_empty())) {
+            let line = match lines.next(prompt(self.connection.status(), !text.is_empty())) {
                 Ok(line) => line,
                 Err(ReadlineError::Interrupted) => {
                     text.clear();
@@ -80,7 +104,7 @@ impl Shell<'_> {
             };
             let typed = line.trim();
             if text.is_empty() && (typed.starts_with('\\') || matches!(typed, "quit" | "exit")) {
-                editor.add_history_entry(typed)?;
+                lines.editor.add_history_entry(typed)?;
                 if self.command(typed) {
                     return Ok(());
                 }
@@ -89,8 +113,8 @@ impl Shell<'_> {
             text.push_str(&line);
             text.push('\n');
             if is_complete(&text) {
-                editor.add_history_entry(text.trim())?;
-                let data = if output::wants_data(&text) { data(editor)? } else { Some(String::new()) };
+                lines.editor.add_history_entry(text.trim())?;
+                let data = if output::wants_data(&text) { data(lines)? } else { Some(String::new()) };
                 if let Some(data) = data {
                     self.statements(&text, &data);
                 }
@@ -157,6 +181,12 @@ impl Shell<'_> {
                     Err(error) => self.stop(&error.into()),
                 }
             }
+            // A table that the system makes is in no catalog.
+            Ok(None) if system_columns(&name).is_some_and(|query| self.has_rows(&query).unwrap_or(false)) => {
+                if let Some(query) = system_columns(&name) {
+                    self.run(&query, "");
+                }
+            }
             Ok(None) => {
                 output::say(&format!("ERROR 42P01: table \"{name}\" does not exist; \\d lists the tables"));
                 self.failed = true;
@@ -201,10 +231,10 @@ impl Shell<'_> {
 }
 
 /// The lines typed as data of COPY FROM STDIN, up to `\.` or Ctrl-D; none when Ctrl-C gave them up.
-fn data(editor: &mut Editor<(), FileHistory>) -> rustyline::Result<Option<String>> {
+fn data(lines: &mut Lines<'_>) -> rustyline::Result<Option<String>> {
     let mut data = String::new();
     loop {
-        match editor.readline("  data...> ") {
+        match lines.next("  data...> ") {
             Ok(line) if line.trim_end() == "\\." => return Ok(Some(data)),
             Ok(line) => {
                 data.push_str(&line);
@@ -215,6 +245,13 @@ fn data(editor: &mut Editor<(), FileHistory>) -> rustyline::Result<Option<String
             Err(e) => return Err(e),
         }
     }
+}
+
+/// The query for the columns of `name`, if that would be a table of the system.
+fn system_columns(name: &str) -> Option<String> {
+    let (schema, name) = name.split_once('.')?;
+    let is_system = matches!(schema, "mainstem" | "information_schema");
+    is_system.then(|| view_columns_query(&Literals { schema: literal(schema), name: literal(name) }))
 }
 
 const TABLES: &str = "\

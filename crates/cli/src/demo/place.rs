@@ -43,6 +43,9 @@ impl Place {
         };
         let root =
             dir.map_or_else(|| temporary.as_ref().map_or_else(PathBuf::new, |t| t.path().into()), Path::to_path_buf);
+        if root.is_file() {
+            return Err(Error::invalid(NOT_OURS, format!("{} is a file, not a directory", root.display())));
+        }
         fs::create_dir_all(&root).map_err(|e| Error::io("make the directory", root.display(), e))?;
         let marker = mark(&root)?;
         let place = Self { csv: root.join("csv"), database: root.join("database"), root, temporary, _marker: marker };

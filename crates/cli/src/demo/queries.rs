@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use indicatif::ProgressBar;
 use mainstem::{Connection, Database};
 
 use super::generate::panicked;
@@ -31,8 +32,11 @@ pub const QUERIES: [Query; 6] = [
     Query { name: "Q18", asks: "orders of large quantity", sql: include_str!("../../../../slt/tpch/q18.sql") },
 ];
 
-/// Fewest rounds without the writer; one more before them warms up and does not count.
+/// Fewest rounds without the writer.
 const ROUNDS_MIN: u64 = 5;
+/// Time of the rounds before them, at least one, that warm up and do not count: what loading has left to merges goes on beside
+/// them, and would otherwise be held against the queries that are said to be alone.
+const WARM_TIME: Duration = Duration::from_secs(2);
 /// Time from which on no further round begins without the writer.
 const ALONE_TIME: Duration = Duration::from_secs(3);
 
@@ -95,24 +99,31 @@ pub struct Together {
 /// A failed query; Ctrl-C.
 pub fn alone(connection: &Connection, cancel: &Cancel) -> Outcome<QueryTimes> {
     let bar = progress::steps("Querying", (ROUNDS_MIN + 1) * QUERIES.len() as u64);
+    rounds(connection, 1, WARM_TIME, &bar, cancel)?;
+    let times = rounds(connection, ROUNDS_MIN, ALONE_TIME, &bar, cancel)?;
+    bar.finish_and_clear();
+    Ok(times)
+}
+
+/// Runs all queries at least `least` times, and until `time` has passed.
+fn rounds(
+    connection: &Connection,
+    least: u64,
+    time: Duration,
+    bar: &ProgressBar,
+    cancel: &Cancel,
+) -> Outcome<QueryTimes> {
     let mut times = vec![Latencies::default(); QUERIES.len()];
-    let (mut start, mut rounds) = (Instant::now(), 0);
-    while rounds <= ROUNDS_MIN || start.elapsed() < ALONE_TIME {
+    let (start, mut round) = (Instant::now(), 0);
+    while round < least || start.elapsed() < time {
         for (query, times) in QUERIES.iter().zip(&mut times) {
             cancel.check()?;
             bar.set_message(query.name);
-            let took = time(connection, query)?;
-            if rounds > 0 {
-                times.push(took);
-            }
+            times.push(time_of(connection, query)?);
             bar.inc(1);
         }
-        if rounds == 0 {
-            start = Instant::now();
-        }
-        rounds += 1;
+        round += 1;
     }
-    bar.finish_and_clear();
     Ok(times)
 }
 
@@ -159,7 +170,7 @@ fn read(connection: &Connection, seconds: Duration, done: &AtomicBool, cancel: &
                 break;
             }
             bar.set_message(query.name);
-            times.push(time(connection, query)?);
+            times.push(time_of(connection, query)?);
             bar.set_position(u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX));
         }
         if done.load(Ordering::SeqCst) {
@@ -174,7 +185,7 @@ fn read(connection: &Connection, seconds: Duration, done: &AtomicBool, cancel: &
 }
 
 /// From asking to the last row.
-fn time(connection: &Connection, query: &Query) -> Outcome<Duration> {
+fn time_of(connection: &Connection, query: &Query) -> Outcome<Duration> {
     let start = Instant::now();
     for batch in connection.query(query.sql)? {
         batch?;

@@ -1,14 +1,15 @@
-//! JSON: an array of objects, or an object a line. NULL is `null`; decimals are numbers with all their digits. Dates, times and UUIDs are
-//! texts as PostgreSQL writes them in JSON.
+//! JSON: an array of objects, or an object a line. NULL is `null`; decimals are numbers with all their digits; what JSON has no
+//! word for (NaN, the infinities, bytes, UUIDs, dates and times) is text, as PostgreSQL writes it in JSON.
 
+use std::fmt::Debug;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, StringArray};
-use arrow::datatypes::{DataType, FieldRef, Schema};
+use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray, RecordBatch, RecordBatchOptions, StringArray};
+use arrow::datatypes::{ArrowPrimitiveType, DataType, FieldRef, Float32Type, Float64Type, Schema};
 use arrow::error::ArrowError;
-use arrow::json::WriterBuilder;
-use arrow::json::writer::{JsonArray, JsonFormat, LineDelimited, Writer};
+use arrow::json::writer::{JsonArray, JsonFormat, LineDelimited, NullableEncoder, Writer};
+use arrow::json::{Encoder, EncoderFactory, EncoderOptions, WriterBuilder};
 use mainstem::Error;
 
 use super::values::Cells;
@@ -26,7 +27,7 @@ pub fn write_lines(rows: Rows<'_>, out: &mut dyn Write) -> Result<(), Stopped> {
 }
 
 fn write<F: JsonFormat>(rows: Rows<'_>, out: &mut dyn Write) -> Result<(), Stopped> {
-    let builder = WriterBuilder::new().with_explicit_nulls(true);
+    let builder = WriterBuilder::new().with_explicit_nulls(true).with_encoder_factory(Arc::new(Texts));
     let mut writer: Writer<_, F> = builder.build(out);
     for batch in rows {
         writer.write(&with_texts(batch?)?).map_err(stopped)?;
@@ -61,6 +62,59 @@ fn with_texts(batch: RecordBatch) -> Result<RecordBatch, Stopped> {
     }
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options).map_err(stopped)
+}
+
+/// Writes what JSON has not as the texts that PostgreSQL's `to_json` makes of it.
+#[derive(Debug)]
+struct Texts;
+
+impl EncoderFactory for Texts {
+    fn make_default_encoder<'a>(
+        &self,
+        _: &'a FieldRef,
+        array: &'a dyn Array,
+        _: &'a EncoderOptions,
+    ) -> Result<Option<NullableEncoder<'a>>, ArrowError> {
+        let encoder: Box<dyn Encoder + 'a> = match array.data_type() {
+            DataType::Float32 => Box::new(Floats(array.as_primitive::<Float32Type>())),
+            DataType::Float64 => Box::new(Floats(array.as_primitive::<Float64Type>())),
+            DataType::Binary => Box::new(Bytes(move |row| array.as_binary::<i32>().value(row))),
+            DataType::LargeBinary => Box::new(Bytes(move |row| array.as_binary::<i64>().value(row))),
+            DataType::BinaryView => Box::new(Bytes(move |row| array.as_binary_view().value(row))),
+            _ => return Ok(None),
+        };
+        Ok(Some(NullableEncoder::new(encoder, array.nulls().cloned())))
+    }
+}
+
+/// Numbers, and NaN and the infinities as texts.
+struct Floats<'a, T: ArrowPrimitiveType>(&'a PrimitiveArray<T>);
+
+impl<T: ArrowPrimitiveType<Native: Into<f64> + Debug>> Encoder for Floats<'_, T> {
+    fn encode(&mut self, row: usize, out: &mut Vec<u8>) {
+        let value = self.0.value(row);
+        let wide: f64 = value.into();
+        // Writing to a Vec does not fail.
+        let _ = match wide {
+            f64::INFINITY => out.write_all(b"\"Infinity\""),
+            f64::NEG_INFINITY => out.write_all(b"\"-Infinity\""),
+            wide if wide.is_nan() => out.write_all(b"\"NaN\""),
+            _ => write!(out, "{value:?}"),
+        };
+    }
+}
+
+/// BYTEA, as `\x` and hexadecimal digits; JSON wants the backslash twice.
+struct Bytes<F>(F);
+
+impl<'a, F: Fn(usize) -> &'a [u8]> Encoder for Bytes<F> {
+    fn encode(&mut self, row: usize, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"\"\\\\x");
+        for byte in (self.0)(row) {
+            let _ = write!(out, "{byte:02x}");
+        }
+        out.push(b'"');
+    }
 }
 
 /// Arrow wraps what the writer failed with.

@@ -2,8 +2,8 @@ use std::io;
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, Float64Array, Int64Array, RecordBatch,
-    StringViewArray, Time64MicrosecondArray, TimestampMicrosecondArray,
+    ArrayRef, BinaryArray, BinaryViewArray, BooleanArray, Date32Array, Decimal128Array, Float32Array, Float64Array,
+    Int64Array, RecordBatch, StringViewArray, Time64MicrosecondArray, TimestampMicrosecondArray,
 };
 use mainstem::Error;
 
@@ -58,6 +58,24 @@ fn json_has_null_and_exact_numbers() {
     let second = r#"{"n":null,"t":null,"m":null,"d":null,"b":null}"#;
     assert_eq!(written(&[values()], Format::Jsonl), format!("{first}\n{second}\n"));
     assert_eq!(written(&[values()], Format::Json), format!("[{first},{second}]\n"));
+}
+
+#[test]
+fn json_has_texts_for_what_it_has_no_word_for() {
+    let floats =
+        Float64Array::from(vec![Some(f64::NAN), Some(f64::INFINITY), Some(f64::NEG_INFINITY), Some(0.1), None]);
+    let reals = Float32Array::from(vec![Some(f32::NAN), Some(1.0), Some(f32::NEG_INFINITY), Some(0.1), None]);
+    let bytes = BinaryViewArray::from(vec![Some(&b"\x00\xff"[..]), Some(b""), None, None, None]);
+    let numbers = batch(vec![("f", Arc::new(floats) as ArrayRef), ("r", Arc::new(reals)), ("b", Arc::new(bytes))]);
+    let expected = [
+        r#"{"f":"NaN","r":"NaN","b":"\\x00ff"}"#,
+        r#"{"f":"Infinity","r":1.0,"b":"\\x"}"#,
+        r#"{"f":"-Infinity","r":"-Infinity","b":null}"#,
+        r#"{"f":0.1,"r":0.1,"b":null}"#,
+        r#"{"f":null,"r":null,"b":null}"#,
+    ];
+    assert_eq!(written(&[numbers.clone()], Format::Jsonl), expected.join("\n") + "\n");
+    assert_eq!(written(&[numbers], Format::Json), format!("[{}]\n", expected.join(",")));
 }
 
 #[test]

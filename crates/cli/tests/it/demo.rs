@@ -44,4 +44,6 @@ fn bad_arguments_and_foreign_directories_are_refused() {
     fs::write(dir.path().join("letter.txt"), "Dear Sir").unwrap();
     run(["demo", text(dir.path())]).failed("58P02");
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    let file = dir.path().join("letter.txt");
+    assert!(run(["demo", text(&file)]).failed("58P02").contains("is a file, not a directory"));
 }

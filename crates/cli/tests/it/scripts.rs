@@ -146,6 +146,8 @@ fn read_only_makes_nothing() {
     assert!(complaint.contains(text(&database)), "{complaint}");
     assert!(!database.exists());
     assert_eq!(run(["--read-only", "-c", "SELECT 1"]).status, 2, "nothing to read");
+    let two = run(["a", "b"]);
+    assert!(two.status == 2 && two.err.contains("there is one DATABASE: \"b\" is too many"), "{two:?}");
 }
 
 #[test]

@@ -117,6 +117,26 @@ fn a_session_on_a_terminal() {
     terminal.shows("mainstem> ");
     terminal.types("SELECT 40 + 2 AS answer;\r");
     terminal.shows("│     42 │");
+    // A tab is a character: in data, and in texts.
+    terminal.types("CREATE TABLE u (n INTEGER, name TEXT);\r");
+    terminal.shows("\nCREATE TABLE\r\n");
+    terminal.types("COPY u FROM STDIN;\r");
+    terminal.shows("data...> ");
+    terminal.types("1\tone\r2\ttwo\r\\.\r");
+    terminal.shows("\nCOPY 2\r\n");
+    terminal.types("SELECT length('a\tb') + 70 AS length;\r");
+    terminal.shows("│     73 │");
+    // Statements and data pasted in one go, as a terminal marks it.
+    terminal.types("\x1b[200~COPY u FROM STDIN;\n3\tthree\n4\tfour\n\\.\nSELECT count(*) + 80 AS count\nFROM u;\nSELECT 90\x1b[201~");
+    terminal.types(" + 9 AS last;\r");
+    terminal.shows("\nCOPY 2\r\n");
+    terminal.shows("│    84 │");
+    terminal.shows("│   99 │");
+    terminal.types("\\d mainstem.tables\r");
+    terminal.shows("│ table_name ");
+    terminal.shows("│ text ");
+    terminal.types("\\d mainstem.missing\r");
+    terminal.shows("ERROR 42P01: ");
     terminal.types("\\q\r");
     assert_eq!(terminal.child.wait().unwrap().code(), Some(1), "statements failed");
     let history = std::fs::read_to_string(home.path().join(".local/state/mainstem/history")).unwrap();
