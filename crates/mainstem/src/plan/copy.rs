@@ -11,8 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::SchemaRef;
-use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use datafusion::parquet::arrow::{ArrowWriter, ProjectionMask};
+use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::basic::{Compression, ZstdLevel};
 use datafusion::parquet::file::properties::WriterProperties;
 use datafusion::sql::sqlparser::ast::{Ident, Statement as Ast};
@@ -26,9 +25,10 @@ use mainstem_storage::{Error, Result};
 use super::assign::{assign, check};
 use super::csv::{CsvReader, LineFormat, LineWriter, TextBatch, TextReader};
 use super::expressions::{Expressions, Source};
+use super::parquet::ParquetFile;
 use super::shown;
 use super::write::{nullable_schema, sources_of, table_of};
-use crate::error::{from_arrow, from_parquet};
+use crate::error::from_parquet;
 use crate::provider::Names;
 use crate::session::{Environment, Running};
 use crate::sql::{CopyFormat, CopyOptions, CopyPlace, CopySource, TableName};
@@ -59,7 +59,7 @@ pub(crate) fn copy_from(
         CopyIn { table: table.clone(), columns, sources, expressions, writes, transaction: &*transaction, env };
     let open = |path: &str| File::open(path).map_err(|e| Error::io("open", format_args!("\"{path}\""), e));
     let read = match (&options.place, &options.format, client) {
-        (CopyPlace::File(path), CopyFormat::Parquet, _) => input.parquet(open(path)?),
+        (CopyPlace::File(path), CopyFormat::Parquet, _) => input.parquet(ParquetFile::open(path)?),
         (CopyPlace::File(path), format, _) => input.lines(&mut open(path)?, format),
         (CopyPlace::Client, format, Some(stream)) => input.lines(stream, format),
         (CopyPlace::Client, _, None) => return Err(no_stream("STDIN", "copy_in")),
@@ -152,9 +152,8 @@ impl CopyIn<'_, '_> {
         }
     }
 
-    fn parquet(&mut self, file: File) -> Result<()> {
-        let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| from_parquet(&e))?;
-        let in_file = builder.schema().clone();
+    fn parquet(&mut self, file: ParquetFile) -> Result<()> {
+        let in_file = file.schema();
         let columns = self.file_columns();
         let mut found = Vec::with_capacity(columns.len());
         for column in &columns {
@@ -174,11 +173,8 @@ impl CopyIn<'_, '_> {
                 format!("the file has a column \"{}\" that was not asked for", extra.name()),
             ));
         }
-        let mask = ProjectionMask::roots(builder.parquet_schema(), found);
-        let reader =
-            builder.with_projection(mask).with_batch_size(limits::BATCH_ROWS).build().map_err(|e| from_parquet(&e))?;
-        for batch in reader {
-            let batch = batch.map_err(|e| from_arrow(&e))?;
+        for batch in file.read(found, limits::BATCH_ROWS)? {
+            let batch = batch?;
             self.env.cancel.check()?;
             let in_order = columns.iter().map(|c| batch.column_by_name(&c.name).cloned()).collect::<Option<Vec<_>>>();
             let in_order = in_order.ok_or_else(|| Error::internal("a column of the file is lost"))?;

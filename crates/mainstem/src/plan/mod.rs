@@ -10,6 +10,7 @@ mod expressions;
 mod write;
 mod copy;
 mod csv;
+mod parquet;
 mod define;
 mod parameters;
 

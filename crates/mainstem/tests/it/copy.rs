@@ -179,3 +179,69 @@ fn refused_stream(connection: &Connection, data: impl Read) -> (&'static str, St
     let error = connection.copy_in("COPY t FROM STDIN", data).unwrap_err();
     (error.sqlstate(), error.to_string())
 }
+
+/// A Parquet file of columns of 13 types, damaged in many places: read, or refused with its name, never more.
+#[test]
+fn damaged_parquet_files_are_refused_by_name() {
+    let database = quiet();
+    let connection = database.connect().unwrap();
+    let columns = "b BOOLEAN, s SMALLINT, i INTEGER, l BIGINT, r REAL, f DOUBLE PRECISION, d DECIMAL(10,2), day DATE, \
+        at TIME, ts TIMESTAMP, tz TIMESTAMPTZ, v TEXT, raw BYTEA";
+    connection.execute_batch(&format!("CREATE TABLE t ({columns}); CREATE TABLE u ({columns})")).unwrap();
+    for row in 0..40 {
+        let null = if row % 7 == 0 { "NULL" } else { "'2024-02-29 12:34:56.05+00'" };
+        connection
+            .execute(&format!(
+                "INSERT INTO t VALUES ({}, {row}, {row} * 1000, {row} * 1000000000, 0.5, {row} / 3.0, {row} + 0.25, \
+                 '2024-02-29', '12:34:56', '2024-02-29 12:34:56', {null}, repeat('x{row}', 20), '\\x00ff{row:02}')",
+                row % 2 == 0
+            ))
+            .unwrap();
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.parquet");
+    let name = path.display().to_string();
+    connection.execute(&format!("COPY t TO '{name}'")).unwrap();
+    let whole = std::fs::read(&path).unwrap();
+    assert_eq!(connection.execute(&format!("COPY u FROM '{name}'")).unwrap(), 40);
+    let mut refused = 0;
+    let mut state = 1_u64;
+    let mut random = |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((state >> 33) as usize) % below
+    };
+    for round in 0..600 {
+        let mut damaged = whole.clone();
+        match round % 4 {
+            0 => damaged.truncate(random(whole.len())),
+            // The end says what is where.
+            1 => {
+                let at = whole.len() - 1 - random(1_500.min(whole.len()));
+                damaged[at] ^= 1 << random(8);
+            }
+            _ => {
+                for _ in 0..=random(3) {
+                    damaged[random(whole.len())] = random(256) as u8;
+                }
+            }
+        }
+        std::fs::write(&path, &damaged).unwrap();
+        connection.execute("TRUNCATE u").unwrap();
+        let Err(error) = connection.execute(&format!("COPY u FROM '{name}'")) else { continue };
+        refused += 1;
+        let code = error.sqlstate();
+        // A name of a column, or a value, may be what was damaged.
+        assert!(matches!(code, "22P04" | "42703" | "42804" | "22003" | "22008" | "22021"), "{code}: {error}");
+        assert!(code != "22P04" || error.to_string().contains("t.parquet") || error.to_string().contains("column"));
+    }
+    assert!(refused > 200, "{refused}");
+    assert_eq!(rows(&connection, "SELECT count(*) FROM t"), ["40"]);
+}
+
+#[test]
+fn system_tables_can_be_copied_out() {
+    let (_database, connection) = with_table();
+    assert_eq!(out(&connection, "COPY mainstem.tables (table_name) TO STDOUT"), "t\n");
+    assert!(out(&connection, "COPY information_schema.tables TO STDOUT WITH CSV HEADER").contains(",t,"));
+    assert_eq!(refused(&connection, "COPY mainstem.tables FROM STDIN", b"").0, "42501");
+}
