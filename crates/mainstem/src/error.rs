@@ -91,7 +91,39 @@ fn value_error(message: &str) -> Error {
     } else {
         sqlstate::INVALID_TEXT
     };
-    Error::invalid(code, message)
+    // As PostgreSQL says it where a number does not fit.
+    let narrowed = message.strip_prefix("Can't cast value ").and_then(|rest| rest.rsplit_once(" to type "));
+    match narrowed {
+        Some((value, to)) => Error::invalid(code, format!("{} out of range: {value}", sql_words(to))),
+        None => Error::invalid(code, sql_words(message)),
+    }
+}
+
+/// `message` with the names of Arrow's types as SQL has them.
+fn sql_words(message: &str) -> String {
+    let mut text = String::with_capacity(message.len());
+    let mut rest = message;
+    while let Some(start) = rest.find(|c: char| c.is_ascii_alphanumeric()) {
+        let (before, word) = rest.split_at(start);
+        text.push_str(before);
+        let end = word.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(word.len());
+        let (word, behind) = word.split_at(end);
+        text.push_str(match word {
+            "Int8" | "Int16" => "smallint",
+            "Int32" => "integer",
+            "Int64" => "bigint",
+            "Float32" => "real",
+            "Float64" => "double precision",
+            "Utf8" | "Utf8View" | "LargeUtf8" => "text",
+            "Binary" | "BinaryView" | "LargeBinary" => "bytea",
+            "Date32" => "date",
+            "Decimal128" => "decimal",
+            word => word,
+        });
+        rest = behind;
+    }
+    text.push_str(rest);
+    text
 }
 
 /// Turns an error of the Parquet reader or writer into ours.
@@ -168,7 +200,7 @@ fn plan_error(message: &str) -> Error {
     } else {
         state::RULE_VIOLATION
     };
-    Error::invalid(code, message)
+    Error::invalid(code, sql_words(message))
 }
 
 fn execution_error(message: &str) -> Error {
