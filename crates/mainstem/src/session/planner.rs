@@ -1,5 +1,6 @@
 //! From a query's tree to a running plan, over the tables of one transaction.
 
+mod calls;
 mod pool;
 
 use std::collections::HashMap;
@@ -31,6 +32,7 @@ use mainstem_storage::transaction::Transaction;
 use mainstem_storage::version::TableView;
 use mainstem_storage::{Error, Result};
 
+use self::calls::check_calls;
 use self::pool::NotedPool;
 use super::interrupt::{Interruption, interruptible};
 use super::runtime::{Batches, Cancel, Runtime};
@@ -175,6 +177,7 @@ impl Planner {
     ) -> Result<LogicalPlan> {
         cancel.check()?;
         self.state.mark_start_execution();
+        check_calls(&statement, &self.state)?;
         balance(&mut statement);
         name_twins(&mut statement);
         type_literals(&mut statement);

@@ -3,6 +3,7 @@
 //! ```text
 //! COPY table [(column, ...)] FROM { 'file' | STDIN } [[WITH] (option, ...)]
 //! COPY { table [(column, ...)] | (query) } TO { 'file' | STDOUT } [[WITH] (option, ...)]
+//! COPY ... [WITH] [CSV] [HEADER] [DELIMITER [AS] 'c'] ..., as before there were parentheses
 //! option: FORMAT text | csv | parquet, HEADER [bool], DELIMITER 'c', NULL 's', QUOTE 'c', ESCAPE 'c', ENCODING 'UTF8'
 //! ```
 
@@ -14,7 +15,7 @@ use mainstem_storage::error::sqlstate;
 use mainstem_storage::{Error, Result};
 
 use super::parse::{Statement, parse, syntax};
-use super::{TableName, check_query, fold, table_name};
+use super::{TableName, check_query, fold, query_of, state, table_name};
 
 /// Where COPY TO takes its rows from, or COPY FROM puts them.
 #[derive(Clone, Debug, PartialEq)]
@@ -139,7 +140,16 @@ pub(super) fn parse_copy(parser: &mut Parser<'_>) -> Result<CopyStatement> {
     } else {
         let name = parser.parse_object_name(false).map_err(|e| syntax(&e))?;
         let columns = parser.parse_parenthesized_column_list(IsOptional::Optional, false).map_err(|e| syntax(&e))?;
-        CopySource::Table { table: table_name(&name)?, columns: columns.iter().map(fold).collect() }
+        match table_name(&name) {
+            Ok(table) => CopySource::Table { table, columns: columns.iter().map(fold).collect() },
+            // A system table can be read.
+            Err(error) if error.sqlstate() == state::READ_ONLY_TABLE && parser.peek_keyword(Keyword::TO) => {
+                let items: Vec<String> = columns.iter().map(ToString::to_string).collect();
+                let items = if items.is_empty() { "*".to_owned() } else { items.join(", ") };
+                CopySource::Query(query_of(&format!("SELECT {items} FROM {name}"))?)
+            }
+            Err(error) => return Err(error),
+        }
     };
     let direction = parser.expect_one_of_keywords(&[Keyword::FROM, Keyword::TO]).map_err(|e| syntax(&e))?;
     let to = direction == Keyword::TO;
@@ -190,8 +200,14 @@ fn options(parser: &mut Parser<'_>, place: &CopyPlace) -> Result<CopyFormat> {
             }
             parser.expect_token(&Token::Comma).map_err(|e| syntax(&e))?;
         }
-    } else if with {
-        parser.expect_token(&Token::LParen).map_err(|e| syntax(&e))?;
+    } else {
+        let before = parser.index();
+        while matches!(parser.peek_token_ref().token, Token::Word(_)) {
+            bare_option(parser, &mut given)?;
+        }
+        if with && parser.index() == before {
+            parser.expect_token(&Token::LParen).map_err(|e| syntax(&e))?;
+        }
     }
     let extension = match place {
         CopyPlace::File(path) => path.rsplit_once('.').map_or("", |(_, extension)| extension).to_ascii_lowercase(),
@@ -293,10 +309,7 @@ fn option(parser: &mut Parser<'_>, given: &mut Given) -> Result<()> {
         "escape" => given.escape.replace(character(parser, &name)?).is_some(),
         "null" => given.null.replace(word_or_text(parser)?).is_some(),
         "encoding" => {
-            let encoding = word_or_text(parser)?;
-            if !matches!(encoding.to_ascii_lowercase().as_str(), "utf8" | "utf-8") {
-                return Err(Error::unsupported(format_args!("COPY ENCODING '{encoding}' (files are UTF8)")));
-            }
+            check_encoding(&word_or_text(parser)?)?;
             false
         }
         _ => return Err(Error::unsupported(format_args!("the COPY option {}", word.value))),
@@ -305,6 +318,58 @@ fn option(parser: &mut Parser<'_>, given: &mut Given) -> Result<()> {
         return Err(Error::invalid(sqlstate::SYNTAX, format!("COPY option {name} is set twice")));
     }
     Ok(())
+}
+
+/// An option as it was written before there were parentheses: `WITH CSV HEADER DELIMITER AS ';'`.
+fn bare_option(parser: &mut Parser<'_>, given: &mut Given) -> Result<()> {
+    let token = parser.next_token();
+    let name = match &token.token {
+        Token::Word(word) if word.quote_style.is_none() => word.value.to_ascii_lowercase(),
+        _ => String::new(),
+    };
+    let text = |parser: &mut Parser<'_>| {
+        let _ = parser.parse_keyword(Keyword::AS);
+        word_or_text(parser)
+    };
+    let set_before = match name.as_str() {
+        "csv" => given.format.replace(name.clone()).is_some(),
+        "header" => given.header.replace(true).is_some(),
+        "delimiter" | "delimiters" => {
+            let text = text(parser)?;
+            given.delimiter.replace(one_byte(&text, "delimiter")?).is_some()
+        }
+        "quote" => {
+            let text = text(parser)?;
+            given.quote.replace(one_byte(&text, &name)?).is_some()
+        }
+        "escape" => {
+            let text = text(parser)?;
+            given.escape.replace(one_byte(&text, &name)?).is_some()
+        }
+        "null" => given.null.replace(text(parser)?).is_some(),
+        "encoding" => check_encoding(&word_or_text(parser)?).map(|()| false)?,
+        "binary" | "freeze" | "force" => {
+            return Err(Error::unsupported(format_args!("the COPY option {}", name.to_uppercase())));
+        }
+        "where" => return Err(Error::unsupported("COPY ... WHERE")),
+        _ => {
+            return Err(Error::invalid(
+                sqlstate::SYNTAX,
+                format!("syntax error: expected an option of COPY, found: {token}{}", token.span.start),
+            ));
+        }
+    };
+    if set_before {
+        return Err(Error::invalid(sqlstate::SYNTAX, format!("COPY option {name} is set twice")));
+    }
+    Ok(())
+}
+
+fn check_encoding(encoding: &str) -> Result<()> {
+    if matches!(encoding.to_ascii_lowercase().as_str(), "utf8" | "utf-8") {
+        return Ok(());
+    }
+    Err(Error::unsupported(format_args!("COPY ENCODING '{encoding}' (files are UTF8)")))
 }
 
 fn word_or_text(parser: &mut Parser<'_>) -> Result<String> {
@@ -339,7 +404,10 @@ fn flag(parser: &mut Parser<'_>) -> Result<bool> {
 }
 
 fn character(parser: &mut Parser<'_>, name: &str) -> Result<u8> {
-    let text = word_or_text(parser)?;
+    one_byte(&word_or_text(parser)?, name)
+}
+
+fn one_byte(text: &str, name: &str) -> Result<u8> {
     match text.as_bytes() {
         [byte] if byte.is_ascii() => Ok(*byte),
         _ => Err(Error::invalid(

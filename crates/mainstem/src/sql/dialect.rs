@@ -4,16 +4,45 @@
 //! Every method PostgreSQL's dialect overrides is handed on to it, with exceptions that say why; `dialect()` answers with its type, because the parser
 //! asks for it by type in many places.
 
-use std::any::TypeId;
+//!
+//! sqlparser reads some things twice: where a construct with a word in front (`CAST (`, `SUBSTRING (`) cannot be read, its text is read
+//! again as a call or a name, and so is everything inside. Nested, that takes time exponential in the depth. Two measures: words
+//! that are no names in PostgreSQL are never read as names, and a dialect is good for a bounded number of operands, after which
+//! its parser fails at once, wherever it is.
 
-use datafusion::sql::sqlparser::ast::Expr;
+use std::any::TypeId;
+use std::cell::Cell;
+
+use datafusion::sql::sqlparser::ast::{ColumnOption, Expr};
 use datafusion::sql::sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
+use datafusion::sql::sqlparser::tokenizer::Token;
 
-/// PostgreSQL's dialect, as Mainstem speaks it.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct MainstemDialect;
+/// Operands that may be read beyond [`OPERANDS_PER_TOKEN`]: some 20 ms of work.
+const OPERANDS_MIN: usize = 20_000;
+/// Operands that may be read for each token. A parser that does not step back reads one at most.
+const OPERANDS_PER_TOKEN: usize = 8;
+
+/// PostgreSQL's dialect, as Mainstem speaks it, for one statement.
+#[derive(Debug)]
+pub(crate) struct MainstemDialect {
+    /// How many more operands may be read.
+    operands_left: Cell<usize>,
+}
+
+impl MainstemDialect {
+    /// The dialect for a text of at most `tokens` tokens.
+    pub(crate) fn new(tokens: usize) -> Self {
+        let operands = tokens.saturating_mul(OPERANDS_PER_TOKEN).saturating_add(OPERANDS_MIN);
+        Self { operands_left: Cell::new(operands) }
+    }
+
+    /// Whether reading was given up because too much was read twice.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.operands_left.get() == 0
+    }
+}
 
 const POSTGRES: PostgreSqlDialect = PostgreSqlDialect {};
 
@@ -44,16 +73,76 @@ impl Dialect for MainstemDialect {
         POSTGRES.parse_infix(parser, expr, precedence)
     }
 
+    /// Counts operands; see the module.
+    fn parse_prefix(&self, parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
+        match self.operands_left.get().checked_sub(1) {
+            Some(left) => self.operands_left.set(left),
+            None => return Some(Err(ParserError::RecursionLimitExceeded)),
+        }
+        // What stands between INTERVAL and its text would be read past.
+        if parser.peek_keyword(Keyword::INTERVAL) {
+            let next = parser.peek_nth_token_ref(1);
+            let text = |at| matches!(parser.peek_nth_token_ref(at).token, Token::SingleQuotedString(_));
+            let skipped = match &next.token {
+                Token::LParen => matches!(parser.peek_nth_token_ref(2).token, Token::Number(..)),
+                Token::Word(word) if word.quote_style.is_none() => match word.keyword {
+                    Keyword::YEAR
+                    | Keyword::MONTH
+                    | Keyword::DAY
+                    | Keyword::HOUR
+                    | Keyword::MINUTE
+                    | Keyword::SECOND => text(2) || text(4),
+                    _ => false,
+                },
+                _ => false,
+            };
+            if skipped {
+                return Some(parser.expected_ref("the text of an interval, in quotes", next));
+            }
+        }
+        POSTGRES.parse_prefix(parser)
+    }
+
+    /// PostgreSQL's reserved words besides: sqlparser takes them for names where what they begin cannot be read.
+    fn is_reserved_for_identifier(&self, keyword: Keyword) -> bool {
+        matches!(keyword, Keyword::ARRAY | Keyword::CASE | Keyword::CAST | Keyword::NOT)
+            || POSTGRES.is_reserved_for_identifier(keyword)
+    }
+
+    /// Words behind a column that sqlparser reads, for other dialects, and then forgets in ours.
+    fn parse_column_option(
+        &self,
+        parser: &mut Parser,
+    ) -> Result<Option<Result<Option<ColumnOption>, ParserError>>, ParserError> {
+        let forgotten = match parser.peek_token_ref().token {
+            Token::Word(ref word) if word.quote_style.is_none() => matches!(
+                word.keyword,
+                Keyword::AUTO_INCREMENT
+                    | Keyword::AUTOINCREMENT
+                    | Keyword::ASC
+                    | Keyword::DESC
+                    | Keyword::AS
+                    | Keyword::SRID
+                    | Keyword::IDENTITY
+                    | Keyword::ON
+            ),
+            _ => false,
+        };
+        if forgotten {
+            let token = parser.next_token().token;
+            return Ok(Some(Ok(Some(ColumnOption::DialectSpecific(vec![token])))));
+        }
+        POSTGRES.parse_column_option(parser)
+    }
+
     delegate! {
         identifier_quote_style(identifier: &str) -> Option<char>;
         is_delimited_identifier_start(ch: char) -> bool;
         is_identifier_start(ch: char) -> bool;
         is_identifier_part(ch: char) -> bool;
         supports_unicode_string_literal() -> bool;
-        is_reserved_for_identifier(kw: Keyword) -> bool;
         is_custom_operator_part(ch: char) -> bool;
         get_next_precedence(parser: &Parser) -> Option<Result<u8, ParserError>>;
-        parse_prefix(parser: &mut Parser) -> Option<Result<Expr, ParserError>>;
         supports_filter_during_aggregation() -> bool;
         supports_group_by_expr() -> bool;
         prec_value(prec: Precedence) -> u8;

@@ -22,6 +22,7 @@ pub(super) use script::on_stack;
 
 mod absent;
 mod depth;
+mod fetch;
 mod prepare;
 mod respell;
 mod script;
@@ -31,6 +32,8 @@ pub(crate) use script::{Script, Template};
 
 /// Nesting the parser follows; deeper text is refused.
 const NESTING_MAX: usize = 100;
+/// Nesting it follows in text that was such a statement: parentheses may have been added.
+pub(super) const STORED_NESTING_MAX: usize = 3 * NESTING_MAX;
 
 /// One statement.
 #[derive(Clone, Debug)]
@@ -141,7 +144,7 @@ pub(crate) fn parse_template(text: &str) -> Result<Template> {
 
 /// The tokens of each statement that is not blank.
 fn parts(text: &str) -> Result<Vec<(Part, Vec<TokenWithSpan>)>> {
-    let dialect = MainstemDialect;
+    let dialect = MainstemDialect::new(0);
     let tokens = Tokenizer::new(&dialect, text)
         .tokenize_with_location()
         .map_err(|e| Error::invalid(sqlstate::SYNTAX, format!("syntax error: {e}")))?;
@@ -161,6 +164,7 @@ fn parse_one(mut tokens: Vec<TokenWithSpan>, part: Part) -> Result<Statement> {
     }
     let overriding = take_overriding(&mut tokens);
     respell::respell(&mut tokens);
+    fetch::fetch_as_limit(&mut tokens);
     ddl::order_options(&mut tokens);
     let mut statement = parse_tokens(tokens, part)?;
     match (&mut statement, overriding) {
@@ -217,7 +221,7 @@ fn take_overriding(tokens: &mut Vec<TokenWithSpan>) -> Option<Overriding> {
 }
 
 fn parse_tokens(tokens: Vec<TokenWithSpan>, part: Part) -> Result<Statement> {
-    let dialect = MainstemDialect;
+    let dialect = MainstemDialect::new(tokens.len());
     let mut parser = Parser::new(&dialect).with_recursion_limit(NESTING_MAX).with_tokens_with_locations(tokens);
     let parsed = parse_statement(&mut parser, part).and_then(|statement| {
         let next = parser.peek_token_ref();
@@ -227,6 +231,10 @@ fn parse_tokens(tokens: Vec<TokenWithSpan>, part: Part) -> Result<Statement> {
         Err(Error::invalid(sqlstate::SYNTAX, format!("syntax error at \"{}\"{}", next.token, next.span.start)))
     });
     match parsed {
+        Err(_) if dialect.is_exhausted() => Err(Error::invalid(
+            state::TOO_COMPLEX,
+            "the statement is nested too deep, or has a syntax error in something that is nested deep",
+        )),
         Err(error) if error.sqlstate() == sqlstate::SYNTAX => {
             Err(absent::clause(&parser.into_tokens(), error.message()).unwrap_or(error))
         }
@@ -308,8 +316,13 @@ fn convert(statement: ast::Statement, options_behind: Vec<ast::SqlOption>) -> Re
             estimate: false,
             statement,
             format: None,
-            options: None,
+            options,
         } => {
+            use ast::Statement as S;
+            if !matches!(*statement, S::Query(_) | S::Insert(_) | S::Update(_) | S::Delete(_)) {
+                return Err(Error::unsupported("EXPLAIN of anything but a query or a write"));
+            }
+            let (analyze, verbose) = explain_options(options.unwrap_or_default(), analyze, verbose)?;
             let statement = Box::new(convert(*statement, Vec::new())?);
             match (&*statement, analyze) {
                 (Statement::Query(_), _)
@@ -353,6 +366,38 @@ fn convert(statement: ast::Statement, options_behind: Vec<ast::SqlOption>) -> Re
         ast::Statement::ShowVariable { variable } => Statement::Setting(settings::show(&variable)?),
         other => return Err(Error::unsupported(format_args!("the statement {}", first_words(&other)))),
     })
+}
+
+/// ANALYZE and VERBOSE with what the list in parentheses says of them.
+fn explain_options(options: Vec<ast::UtilityOption>, mut analyze: bool, mut verbose: bool) -> Result<(bool, bool)> {
+    for ast::UtilityOption { name, arg } in options {
+        let name = fold(&name);
+        let argument = arg.as_ref().map(|arg| arg.to_string().trim_matches('\'').to_ascii_lowercase());
+        let flag = || match argument.as_deref() {
+            None | Some("true" | "on" | "1") => Ok(true),
+            Some("false" | "off" | "0") => Ok(false),
+            Some(_) => Err(Error::invalid(sqlstate::SYNTAX, format!("{name} requires a Boolean value"))),
+        };
+        match name.as_str() {
+            "analyze" => analyze = flag()?,
+            "verbose" => verbose = flag()?,
+            "format" if argument.as_deref() == Some("text") => {}
+            "format" => {
+                let format = argument.unwrap_or_default().to_uppercase();
+                return Err(Error::unsupported(format_args!("EXPLAIN (FORMAT {format}) (it is text)")));
+            }
+            "costs" | "settings" | "buffers" | "wal" | "timing" | "summary" | "generic_plan" => {
+                return Err(Error::unsupported(format_args!(
+                    "EXPLAIN ({}) (there are ANALYZE, VERBOSE and FORMAT TEXT)",
+                    name.to_uppercase()
+                )));
+            }
+            _ => {
+                return Err(Error::invalid(sqlstate::SYNTAX, format!("unrecognized EXPLAIN option \"{name}\"")));
+            }
+        }
+    }
+    Ok((analyze, verbose))
 }
 
 /// Whether `query` is but the WITH of a write.

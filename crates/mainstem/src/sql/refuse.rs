@@ -4,14 +4,20 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Query, Select, SelectFlavor, SetExpr, TableAlias, TableFactor, Visit, Visitor,
+    DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Join, JoinConstraint, JoinOperator,
+    NamedWindowDefinition, NamedWindowExpr, ObjectNamePart, Query, Select, SelectFlavor, SetExpr, TableAlias,
+    TableFactor, Visit, Visitor, WindowSpec, WindowType,
 };
 use mainstem_storage::{Error, Result};
 
-use super::state;
+use super::{fold, state};
 
 /// Tables and SELECTs of one statement. Planning walks them by recursion, in time that grows with the square.
 pub(crate) const RELATIONS_MAX: usize = 1_000;
+
+/// Levels of what DataFusion looks at twice at each of them: the names in a WITH, the fields of a ROW, the arguments of an ordered-set
+/// aggregate. Each level doubles the time.
+const DOUBLING_MAX: usize = 12;
 
 /// Looks through `query` and everything in it.
 ///
@@ -21,33 +27,80 @@ pub(crate) fn check_query<T: Visit>(query: &T) -> Result<()> {
     if let ControlFlow::Break(what) = query.visit(&mut Refusals) {
         return Err(Error::unsupported(what));
     }
-    match query.visit(&mut Relations(0)) {
+    match query.visit(&mut Size::default()) {
         ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(()) => Err(Error::invalid(
-            state::TOO_COMPLEX,
-            format!("the statement has more than {RELATIONS_MAX} tables and SELECTs"),
-        )),
+        ControlFlow::Break(what) => {
+            Err(Error::invalid(state::TOO_COMPLEX, format!("the statement has more than {what}")))
+        }
     }
 }
 
-/// Counts them.
-struct Relations(usize);
+/// Counts what planning takes more than its share of time for.
+#[derive(Default)]
+struct Size {
+    /// Tables and SELECTs.
+    relations: usize,
+    /// How many of what [`DOUBLING_MAX`] is about stand around what is looked at.
+    doubling: usize,
+}
 
-impl Relations {
-    fn one_more(&mut self) -> ControlFlow<()> {
-        self.0 += 1;
-        if self.0 > RELATIONS_MAX { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+impl Size {
+    fn one_more(&mut self) -> ControlFlow<String> {
+        self.relations += 1;
+        match self.relations {
+            0..=RELATIONS_MAX => ControlFlow::Continue(()),
+            _ => ControlFlow::Break(format!("{RELATIONS_MAX} tables and SELECTs")),
+        }
+    }
+
+    fn enter(&mut self, doubles: bool) -> ControlFlow<String> {
+        self.doubling += usize::from(doubles);
+        match self.doubling {
+            0..=DOUBLING_MAX => ControlFlow::Continue(()),
+            _ => ControlFlow::Break(format!("{DOUBLING_MAX} levels of WITH, ROW and WITHIN GROUP inside one another")),
+        }
+    }
+
+    fn leave(&mut self, doubles: bool) {
+        self.doubling = self.doubling.saturating_sub(usize::from(doubles));
     }
 }
 
-impl Visitor for Relations {
-    type Break = ();
+fn doubles(expr: &Expr) -> bool {
+    let Expr::Function(call) = expr else { return false };
+    let is_row = match call.name.0.as_slice() {
+        [ObjectNamePart::Identifier(name)] => matches!(fold(name).as_str(), "row" | "struct" | "named_struct"),
+        _ => false,
+    };
+    is_row || !call.within_group.is_empty()
+}
 
-    fn pre_visit_select(&mut self, _: &Select) -> ControlFlow<()> {
+impl Visitor for Size {
+    type Break = String;
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<String> {
+        self.enter(query.with.is_some())
+    }
+
+    fn post_visit_query(&mut self, query: &Query) -> ControlFlow<String> {
+        self.leave(query.with.is_some());
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<String> {
+        self.enter(doubles(expr))
+    }
+
+    fn post_visit_expr(&mut self, expr: &Expr) -> ControlFlow<String> {
+        self.leave(doubles(expr));
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, _: &Select) -> ControlFlow<String> {
         self.one_more()
     }
 
-    fn pre_visit_table_factor(&mut self, _: &TableFactor) -> ControlFlow<()> {
+    fn pre_visit_table_factor(&mut self, _: &TableFactor) -> ControlFlow<String> {
         self.one_more()
     }
 }
@@ -75,7 +128,9 @@ impl Visitor for Refusals {
             pipe_operators,
         } = query;
         refuse_if(!locks.is_empty(), "FOR UPDATE, FOR SHARE")?;
-        refuse_if(fetch.is_some(), "FETCH FIRST (use LIMIT)")?;
+        // The plain one has become LIMIT (`parse::fetch`).
+        refuse_if(fetch.is_some(), "FETCH ... WITH TIES, and FETCH ... PERCENT")?;
+        check_body(body)?;
         refuse_if(for_clause.is_some(), "a FOR clause")?;
         refuse_if(settings.is_some(), "a SETTINGS clause")?;
         refuse_if(format_clause.is_some(), "a FORMAT clause")?;
@@ -98,7 +153,12 @@ impl Visitor for Refusals {
         refuse_if(select.value_table_mode.is_some(), "SELECT AS VALUE, AS STRUCT")?;
         refuse_if(select.select_modifiers.is_some(), "this modifier of SELECT")?;
         refuse_if(select.exclude.is_some(), "EXCLUDE")?;
-        refuse_if(select.flavor != SelectFlavor::Standard, "FROM before SELECT")
+        refuse_if(select.flavor != SelectFlavor::Standard, "FROM before SELECT")?;
+        select.from.iter().try_for_each(|table| check_joins(&table.joins))?;
+        select.named_window.iter().try_for_each(|NamedWindowDefinition(_, window)| match window {
+            NamedWindowExpr::WindowSpec(window) => check_window(window),
+            NamedWindowExpr::NamedWindow(_) => ControlFlow::Continue(()),
+        })
     }
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<&'static str> {
@@ -107,6 +167,20 @@ impl Visitor for Refusals {
                 matches!(&*query.body, SetExpr::Select(select) if select.projection.is_empty()),
                 "a subquery without columns as an expression",
             ),
+            Expr::Function(Function { args, over, .. }) => {
+                if let Some(WindowType::WindowSpec(window)) = over {
+                    check_window(window)?;
+                }
+                let FunctionArguments::List(list) = args else { return ControlFlow::Continue(()) };
+                let is_all = list.args.iter().any(|arg| {
+                    matches!(
+                        arg,
+                        FunctionArg::Unnamed(FunctionArgExpr::Wildcard | FunctionArgExpr::QualifiedWildcard(_))
+                    )
+                });
+                refuse_if(is_all && list.duplicate_treatment.is_some(), "DISTINCT of *")
+            }
+            Expr::Cast { data_type, .. } => refuse_if(is_modified_integer(data_type), "a length of an integer type"),
             _ => ControlFlow::Continue(()),
         }
     }
@@ -141,9 +215,53 @@ impl Visitor for Refusals {
                 check_alias(alias.as_ref())?;
                 refuse_if(*with_ordinality, "WITH ORDINALITY")
             }
+            TableFactor::NestedJoin { table_with_joins, alias: _ } => check_joins(&table_with_joins.joins),
             _ => ControlFlow::Continue(()),
         }
     }
+}
+
+/// Looks at what has no hook: VALUES of a query and of what it puts together.
+fn check_body(body: &SetExpr) -> ControlFlow<&'static str> {
+    match body {
+        SetExpr::Values(values) => refuse_if(values.explicit_row || values.value_keyword, "VALUES ROW (use VALUES)"),
+        SetExpr::SetOperation { left, right, .. } => {
+            check_body(left)?;
+            check_body(right)
+        }
+        _ => ControlFlow::Continue(()),
+    }
+}
+
+fn check_joins(joins: &[Join]) -> ControlFlow<&'static str> {
+    joins.iter().try_for_each(|Join { relation: _, global, join_operator }| {
+        refuse_if(*global, "GLOBAL JOIN")?;
+        let bare = matches!(
+            join_operator,
+            JoinOperator::Join(JoinConstraint::None) | JoinOperator::Inner(JoinConstraint::None)
+        );
+        refuse_if(bare, "JOIN without ON or USING (use CROSS JOIN)")
+    })
+}
+
+/// DataFusion would take the new part alone.
+fn check_window(window: &WindowSpec) -> ControlFlow<&'static str> {
+    let WindowSpec { window_name, partition_by: _, order_by: _, window_frame: _ } = window;
+    refuse_if(window_name.is_some(), "a window that begins with the name of another (write OVER name, or all of it)")
+}
+
+fn is_modified_integer(data_type: &DataType) -> bool {
+    use DataType as T;
+    matches!(
+        data_type,
+        T::SmallInt(Some(_))
+            | T::Int2(Some(_))
+            | T::Int(Some(_))
+            | T::Integer(Some(_))
+            | T::Int4(Some(_))
+            | T::BigInt(Some(_))
+            | T::Int8(Some(_))
+    )
 }
 
 fn check_alias(alias: Option<&TableAlias>) -> ControlFlow<&'static str> {

@@ -12,7 +12,7 @@ use mainstem_storage::error::sqlstate;
 use mainstem_storage::{Error, ErrorKind, Result};
 
 use super::dialect::MainstemDialect;
-use super::parse::{on_stack, syntax};
+use super::parse::{STORED_NESTING_MAX, on_stack, syntax};
 use super::{check_query, fold, state};
 
 /// Bytes of a text from which its tree may need a stack of its own.
@@ -69,8 +69,9 @@ pub(crate) fn expression_of(text: &str) -> Result<Expr> {
 }
 
 fn parsed(text: &str) -> Result<Expr> {
-    let dialect = MainstemDialect;
-    let mut parser = Parser::new(&dialect).try_with_sql(text).map_err(|e| syntax(&e))?;
+    let dialect = MainstemDialect::new(text.len());
+    let mut parser =
+        Parser::new(&dialect).with_recursion_limit(STORED_NESTING_MAX).try_with_sql(text).map_err(|e| syntax(&e))?;
     parser.parse_expr().map_err(|e| syntax(&e))
 }
 

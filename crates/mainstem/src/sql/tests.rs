@@ -111,14 +111,21 @@ fn what_is_not_understood_is_refused() {
         ("INSERT OR REPLACE INTO t VALUES (1)", "0A000"),
         ("WITH x AS (SELECT 1) INSERT INTO t WITH X AS (SELECT 2) SELECT * FROM x", "0A000"),
         ("WITH x AS (SELECT a FROM u FOR UPDATE) DELETE FROM t", "0A000"),
-        ("DELETE FROM t RETURNING (SELECT 1 FETCH FIRST 1 ROWS ONLY)", "0A000"),
+        ("DELETE FROM t RETURNING (SELECT 1 FETCH FIRST 1 ROW WITH TIES)", "0A000"),
         ("MERGE INTO t USING u ON t.a = u.a WHEN MATCHED THEN DELETE", "0A000"),
         ("UPDATE t SET a = 1, a = 2", "42701"),
         ("DELETE FROM t LIMIT 1", "42601"),
         ("WITH x AS (DELETE FROM t) SELECT 1", "42601"),
         ("SELECT * FROM t TABLESAMPLE SYSTEM (10)", "0A000"),
         ("SELECT * INTO u FROM t", "0A000"),
-        ("SELECT * FROM t FETCH FIRST 1 ROWS ONLY", "0A000"),
+        ("SELECT * FROM t FETCH FIRST 1 ROWS WITH TIES", "0A000"),
+        ("SELECT * FROM t FETCH FIRST 10 PERCENT ROWS ONLY", "0A000"),
+        ("COPY t FROM 'x' WITH", "42601"),
+        ("COPY t FROM 'x' CSV CSV", "42601"),
+        ("COPY t FROM 'x' CSV HEADER LOUD", "42601"),
+        ("COPY t FROM 'x' CSV DELIMITER 'ab'", "22023"),
+        ("COPY t FROM 'x' CSV FORCE NOT NULL a", "0A000"),
+        ("COPY mainstem.wal FROM 'x'", "42501"),
         ("COMMIT AND CHAIN", "0A000"),
         ("ROLLBACK AND CHAIN", "0A000"),
         ("SET GLOBAL synchronous = off", "0A000"),
@@ -163,6 +170,12 @@ fn copy_has_a_grammar_of_its_own() {
         },
     };
     assert!(matches!(one(sql), Statement::Copy(copy) if copy == expected));
+    let old = "COPY t (a, \"B\") FROM 'x.csv' WITH CSV HEADER DELIMITER AS ';' NULL 'NULL' QUOTE '''' ESCAPE AS '\\'";
+    assert!(matches!(one(old), Statement::Copy(copy) if copy == expected));
+    assert!(matches!(
+        one("COPY mainstem.wal TO STDOUT CSV HEADER"),
+        Statement::Copy(CopyStatement::To { source: CopySource::Query(_), .. })
+    ));
     assert!(matches!(one("COPY (SELECT 1) TO 'x.parquet'"),
         Statement::Copy(CopyStatement::To { source: CopySource::Query(_), options })
             if options.format == CopyFormat::Parquet));
@@ -238,4 +251,91 @@ fn depth_is_bounded() {
     assert_eq!(code(&format!("SELECT CASE {} END", "WHEN a = 1 THEN 2 ".repeat(2_000))), "no error");
     assert_eq!(code(&format!("SELECT {}1{}", "(".repeat(500), ")".repeat(500))), "54001");
     assert_eq!(code(&format!("SELECT {}", vec!["1+1"; 4_000].join(", "))), "no error");
+}
+
+/// What can stand around itself: in front, in the middle, behind.
+const NESTED: &[(&str, &str, &str)] = &[
+    ("array[", "1", "]"),
+    ("cast(", "1", " as int)"),
+    ("try_cast(", "1", " as int)"),
+    ("case when true then ", "1", " end"),
+    ("case ", "1", " when 1 then 1 end"),
+    ("exists (select ", "1", ")"),
+    ("not exists (select 1 where ", "true", ")"),
+    ("not (", "true", ")"),
+    ("(select ", "1", ")"),
+    ("array[(select ", "1", ")]"),
+    ("(select 1 from (select ", "1", ") x)"),
+    ("row(", "1", ")"),
+    ("interval (", "'1 day'", ")"),
+    ("abs(", "1", ")"),
+    ("coalesce(1, ", "1", ")"),
+    ("substring(", "'a'", " from 1 for 2)"),
+    ("overlay(", "'a'", " placing 'b' from 1)"),
+    ("trim(both 'a' from ", "'a'", ")"),
+    ("position('a' in ", "'a'", ")"),
+    ("extract(year from ", "now()", ")"),
+    ("ceil(", "1", ")"),
+    ("floor(", "1", ")"),
+    ("convert(", "1", ", int)"),
+    ("1 in (", "1", ")"),
+    ("1 in (select ", "1", ")"),
+    ("1 = any (select ", "1", ")"),
+    ("true = any (array[", "true", "])"),
+    ("1 between 0 and (", "1", ")"),
+    ("sum(1) over (partition by ", "1", ")"),
+    ("sum(1) filter (where ", "true", ")"),
+    ("max(1) within group (order by ", "1", ")"),
+    ("f(a => ", "1", ")"),
+    ("- ", "1", ""),
+    ("(", "1", ")::int"),
+];
+
+/// The code of `sql`, which fails the test where reading does not end.
+fn code_in_time(sql: &str) -> &'static str {
+    let (told, told_by) = std::sync::mpsc::channel();
+    let text = sql.to_owned();
+    std::thread::spawn(move || told.send(code(&text)));
+    let time = std::time::Duration::from_secs(60);
+    told_by.recv_timeout(time).unwrap_or_else(|_| panic!("no end: {}", &sql[..sql.len().min(300)]))
+}
+
+#[test]
+fn nested_text_is_read_or_refused_in_time() {
+    for (front, middle, behind) in NESTED {
+        for depth in [40, 97, 2_000] {
+            let nested = format!("{}{middle}{}", front.repeat(depth), behind.repeat(depth));
+            for statement in [
+                format!("SELECT {nested}"),
+                format!("UPDATE t SET a = {nested} WHERE {nested}"),
+                format!("CREATE TABLE t (a INT DEFAULT {nested}, CHECK ({nested}))"),
+            ] {
+                let code = code_in_time(&statement);
+                assert!(matches!(code, "no error" | "54001" | "42601" | "0A000"), "{code}: {statement}");
+                assert!(depth < 2_000 || code != "no error", "{statement}");
+            }
+            // What never ends, and what ends in a place where nothing does.
+            assert_ne!(code_in_time(&format!("SELECT {}", front.repeat(depth))), "no error");
+            assert_ne!(code_in_time(&format!("SELECT {nested} FROM ) {nested}")), "no error");
+        }
+    }
+    let ctes = |depth: usize| format!("{}SELECT 1{}", "WITH a AS (".repeat(depth), ") SELECT 1".repeat(depth));
+    let joins = |depth: usize| {
+        format!("SELECT * FROM {}(SELECT 1) x{}", "(".repeat(depth), " CROSS JOIN (SELECT 2) y)".repeat(depth))
+    };
+    for depth in [30, 60, 97, 2_000] {
+        for statement in [ctes(depth), joins(depth)] {
+            assert!(matches!(code_in_time(&statement), "no error" | "54001"), "{statement}");
+        }
+    }
+}
+
+#[test]
+fn words_that_begin_something_are_names_too_where_postgresql_has_them_so() {
+    for text in ["SELECT substring, position, overlay, ceil FROM t", "SELECT t.trim, t.exists, t.interval FROM t"] {
+        assert_eq!(code(text), "no error", "{text}");
+    }
+    for text in ["SELECT cast FROM t", "SELECT case FROM t"] {
+        assert_eq!(code(text), "42601", "{text}");
+    }
 }

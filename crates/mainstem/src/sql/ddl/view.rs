@@ -13,7 +13,7 @@ use mainstem_storage::schema::RelationName;
 use mainstem_storage::{Error, Result};
 
 use super::super::dialect::MainstemDialect;
-use super::super::parse::syntax;
+use super::super::parse::{STORED_NESTING_MAX, syntax};
 use super::super::{TableName, fold, table_name};
 use super::objects::quoted;
 
@@ -106,8 +106,9 @@ pub(crate) fn stored_query(text: &str) -> Result<Box<Query>> {
 }
 
 fn parsed(text: &str) -> Result<Box<Query>> {
-    let dialect = MainstemDialect;
-    let mut parser = Parser::new(&dialect).try_with_sql(text).map_err(|e| syntax(&e))?;
+    let dialect = MainstemDialect::new(text.len());
+    let mut parser =
+        Parser::new(&dialect).with_recursion_limit(STORED_NESTING_MAX).try_with_sql(text).map_err(|e| syntax(&e))?;
     parser.parse_query().map_err(|e| syntax(&e))
 }
 

@@ -155,7 +155,17 @@ pub(in super::super) fn insert(insert: AstInsert, with: Option<With>) -> Result<
     source.with = join_with(with.as_ref(), source.with.take())?;
     let columns = columns.iter().map(column_name).collect::<Result<Vec<_>>>()?;
     check_once(&columns)?;
-    let alias = table_alias.map(|TableAliasWithoutColumns { explicit: _, alias }| alias);
+    let alias = match table_alias {
+        None => None,
+        Some(TableAliasWithoutColumns { explicit: true, alias }) => Some(alias),
+        // Among others, PARTITION of another database.
+        Some(TableAliasWithoutColumns { explicit: false, alias }) => {
+            return Err(Error::invalid(
+                sqlstate::SYNTAX,
+                format!("syntax error at \"{alias}\": INSERT takes an alias of its table behind AS"),
+            ));
+        }
+    };
     let target = Target::new(table_name(&name)?, alias, with, Vec::new(), returning)?;
     let conflict = on.map(on_conflict).transpose()?;
     if conflict.is_some() && target.qualifier_name() == EXCLUDED {
@@ -319,6 +329,6 @@ fn is_null(expr: &Expr) -> bool {
 pub(crate) fn ast_type(data_type: DataType) -> Option<SqlType> {
     match data_type {
         DataType::Text { .. } | DataType::Char { .. } => Some(SqlType::Text),
-        other => Parser::new(&MainstemDialect).try_with_sql(&sql_name(other)).ok()?.parse_data_type().ok(),
+        other => Parser::new(&MainstemDialect::new(0)).try_with_sql(&sql_name(other)).ok()?.parse_data_type().ok(),
     }
 }

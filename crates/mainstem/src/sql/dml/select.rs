@@ -68,7 +68,7 @@ pub(crate) fn any_row_of(table: &TableSchema, condition: Option<Expr>) -> Result
 
 /// The tree of a query that we wrote ourselves, to be filled in.
 pub(crate) fn query_of(text: &str) -> Result<Box<Query>> {
-    let dialect = MainstemDialect;
+    let dialect = MainstemDialect::new(text.len());
     Parser::new(&dialect).try_with_sql(text).and_then(|mut parser| parser.parse_query()).map_err(|e| syntax(&e))
 }
 

@@ -170,11 +170,7 @@ const CLAUSES: &[(&str, &str, &[&str])] = &[
     ),
     ("UPDATE", "", &["CURRENT OF", "SET ? ["]),
     ("DELETE", "", &["CURRENT OF"]),
-    (
-        "COPY",
-        "options stand in parentheses: WITH (FORMAT csv, HEADER)",
-        &["BINARY", "DELIMITER|DELIMITERS|NULL|CSV|HEADER", "WHERE"],
-    ),
+    ("COPY", "options stand in parentheses: WITH (FORMAT csv, HEADER)", &["BINARY", "WHERE"]),
     ("BEGIN", "", &["NOT DEFERRABLE", "DEFERRABLE"]),
     ("START", "", &["NOT DEFERRABLE", "DEFERRABLE"]),
     ("SET", "", &["NOT DEFERRABLE", "DEFERRABLE"]),
@@ -182,6 +178,7 @@ const CLAUSES: &[(&str, &str, &[&str])] = &[
         "",
         "",
         &[
+            "INTERVAL (",
             "FOR NO KEY UPDATE",
             "FOR KEY SHARE",
             "FOR READ ONLY",

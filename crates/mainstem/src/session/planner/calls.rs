@@ -1,0 +1,71 @@
+//! What stands beside the arguments of a call that only aggregates and window functions have.
+//!
+//! DataFusion reads FILTER, OVER, DISTINCT and the like past without a word where the function is a plain one.
+
+use std::ops::ControlFlow;
+
+use datafusion::execution::SessionState;
+use datafusion::sql::sqlparser::ast::{
+    DuplicateTreatment, Expr, Function, FunctionArgumentClause, FunctionArguments, ObjectNamePart, Statement, Visit,
+    Visitor,
+};
+use mainstem_storage::error::sqlstate;
+use mainstem_storage::{Error, Result};
+
+use crate::sql::fold;
+
+/// Refuses what `statement` puts beside the arguments of plain functions.
+///
+/// # Errors
+/// 42809 that names it.
+pub(super) fn check_calls(statement: &Statement, state: &SessionState) -> Result<()> {
+    match Visit::visit(statement, &mut Calls(state)) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break((what, name)) => {
+            let kind =
+                if what == "OVER" { "a window function nor an aggregate function" } else { "an aggregate function" };
+            let not = if what == "OVER" { "neither" } else { "not" };
+            let message = format!("{what} specified, but {name} is {not} {kind}");
+            Err(Error::invalid(sqlstate::WRONG_OBJECT_TYPE, message))
+        }
+    }
+}
+
+struct Calls<'a>(&'a SessionState);
+
+impl Visitor for Calls<'_> {
+    type Break = (&'static str, String);
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Self::Break> {
+        let Expr::Function(call) = expr else { return ControlFlow::Continue(()) };
+        let Some(what) = beside_arguments(call) else { return ControlFlow::Continue(()) };
+        let [ObjectNamePart::Identifier(name)] = call.name.0.as_slice() else { return ControlFlow::Continue(()) };
+        let name = fold(name);
+        let is_plain = self.0.scalar_functions().contains_key(&name)
+            && !self.0.aggregate_functions().contains_key(&name)
+            && !self.0.window_functions().contains_key(&name);
+        if is_plain { ControlFlow::Break((what, name)) } else { ControlFlow::Continue(()) }
+    }
+}
+
+/// The first of what only aggregates and window functions have.
+fn beside_arguments(call: &Function) -> Option<&'static str> {
+    let Function { args, filter, null_treatment, over, within_group, .. } = call;
+    let in_list = match args {
+        FunctionArguments::List(list) => match list.clauses.first() {
+            _ if list.duplicate_treatment == Some(DuplicateTreatment::Distinct) => Some("DISTINCT"),
+            Some(FunctionArgumentClause::OrderBy(_)) => Some("ORDER BY"),
+            Some(FunctionArgumentClause::IgnoreOrRespectNulls(_)) => Some("IGNORE NULLS"),
+            Some(FunctionArgumentClause::Limit(_)) => Some("LIMIT"),
+            Some(FunctionArgumentClause::Having(_)) => Some("HAVING"),
+            Some(FunctionArgumentClause::Separator(_)) => Some("SEPARATOR"),
+            _ => None,
+        },
+        _ => None,
+    };
+    in_list
+        .or(filter.as_ref().map(|_| "FILTER"))
+        .or((!within_group.is_empty()).then_some("WITHIN GROUP"))
+        .or(null_treatment.map(|_| "IGNORE NULLS"))
+        .or(over.as_ref().map(|_| "OVER"))
+}
