@@ -86,6 +86,7 @@ fn value_error(message: &str) -> Error {
         || lower.contains("can't cast value")
         || lower.contains("out of range")
         || lower.contains("overflow")
+        || is_integer_out_of_range(message)
     {
         sqlstate::OUT_OF_RANGE
     } else {
@@ -124,6 +125,16 @@ fn sql_words(message: &str) -> String {
     }
     text.push_str(rest);
     text
+}
+
+/// Whether `message` says that digits are no integer: there are too many of them.
+fn is_integer_out_of_range(message: &str) -> bool {
+    let Some((_, behind)) = message.split_once("Cannot cast string '") else { return false };
+    let Some((text, behind)) = behind.split_once("' to value of ") else { return false };
+    let digits = text.trim().trim_start_matches(['+', '-']);
+    (behind.starts_with("Int") || behind.starts_with("UInt"))
+        && !digits.is_empty()
+        && digits.bytes().all(|b| b.is_ascii_digit())
 }
 
 /// Turns an error of the Parquet reader or writer into ours.
@@ -166,7 +177,17 @@ fn plan_error(message: &str) -> Error {
     let message = first_line(message);
     let lower = message.to_lowercase();
     let has = |part: &str| lower.contains(part);
-    let code = if has("table ") && has("not found") {
+    let code = if has("order by index") || has("order by column out of bounds") || has("find column with position") {
+        state::INVALID_REFERENCE
+    } else if has("limit must be >=") {
+        state::NEGATIVE_LIMIT
+    } else if has("offset must be >=") {
+        state::NEGATIVE_OFFSET
+    } else if (has("expected limit") || has("expected offset")) && has("utf8") {
+        sqlstate::INVALID_TEXT
+    } else if has("non-boolean predicate") || has("requires a boolean expression") {
+        sqlstate::TYPE_MISMATCH
+    } else if has("table ") && has("not found") {
         return Error::new(ErrorKind::NotFound, sqlstate::UNDEFINED_TABLE, message);
     } else if has("invalid function") || has("no function matches") || has("does not support") && has("function") {
         state::UNDEFINED_FUNCTION
@@ -228,6 +249,11 @@ fn execution_error(message: &str) -> Error {
 fn internal_error(message: &str) -> Error {
     let message = first_line(message);
     let lower = message.to_lowercase();
+    if lower.contains("physical plan does not support logical expression scalarsubquery") {
+        return Error::unsupported(
+            "a scalar subquery that refers to the outer query by anything but = (use a join, or a window function)",
+        );
+    }
     if lower.contains("physical plan does not support logical expression") || lower.contains("not supported") {
         return Error::unsupported(message);
     }

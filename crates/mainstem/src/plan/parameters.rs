@@ -15,7 +15,8 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{ParamValues, ScalarValue};
 use datafusion::logical_expr::{self, LogicalPlan};
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, SelectItem, SetExpr, Statement as Ast, Value, ValueWithSpan, VisitMut, VisitorMut,
+    DataType as SqlType, Expr, FunctionArg, FunctionArgExpr, Ident, SelectItem, SetExpr, Statement as Ast, TableFactor,
+    Value, ValueWithSpan, VisitMut, VisitorMut,
 };
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::ids::ColumnId;
@@ -54,6 +55,13 @@ impl Parameters {
     /// Whether the statement has none.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// Writes bound values where DataFusion takes nothing but literals: arguments of functions in FROM, and texts that spell arrays.
+    pub(crate) fn inline(&self, statement: &mut Ast) {
+        if !self.0.is_empty() {
+            let _: ControlFlow<()> = statement.visit(&mut Inlined(self));
+        }
     }
 
     /// `statement`, with NULLs in their places and types for the other parameters.
@@ -110,6 +118,54 @@ impl VisitorMut for Nulls<'_> {
             && matches!(self.0.0.get(at), Some(Parameter::Null))
         {
             value.value = Value::Null;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+struct Inlined<'a>(&'a Parameters);
+
+impl Inlined<'_> {
+    /// The value of the parameter `expr` as a literal, if it is bound to one that has a plain form.
+    fn literal(&self, expr: &Expr) -> Option<Expr> {
+        let value = match self.0.0.get(parameter_of(expr)?)? {
+            Parameter::Null => Value::Null,
+            Parameter::Typed(_) => return None,
+            Parameter::Bound(_, scalar) => match scalar {
+                ScalarValue::Int16(Some(v)) => Value::Number(v.to_string(), false),
+                ScalarValue::Int32(Some(v)) => Value::Number(v.to_string(), false),
+                ScalarValue::Int64(Some(v)) => Value::Number(v.to_string(), false),
+                ScalarValue::Utf8(Some(text)) | ScalarValue::Utf8View(Some(text)) => {
+                    Value::SingleQuotedString(text.clone())
+                }
+                _ => return None,
+            },
+        };
+        Some(Expr::Value(value.into()))
+    }
+}
+
+impl VisitorMut for Inlined<'_> {
+    type Break = ();
+
+    fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<()> {
+        if let TableFactor::Table { args: Some(list), .. } = table {
+            for arg in &mut list.args {
+                if let FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) = arg
+                    && let Some(literal) = self.literal(expr)
+                {
+                    *expr = literal;
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let Expr::Cast { expr: inner, data_type: SqlType::Array(_), .. } = expr
+            && let Some(literal) = self.literal(inner)
+        {
+            **inner = literal;
         }
         ControlFlow::Continue(())
     }

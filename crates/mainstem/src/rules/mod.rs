@@ -3,8 +3,8 @@
 //!
 //! Comes in: analysed logical plans, and the function registry. Goes out: plans whose arithmetic and casts call functions of
 //! ours, `sum` and `avg` of ours, the blanks of CHAR(n), texts of bounded length, doubles beside decimals, VALUES of
-//! one type a column, scalar subqueries and IN that may be NULL, INTERSECT ALL and EXCEPT ALL that count, shallow trees, names for
-//! select items that repeat, full names of tables
+//! one type a column, scalar subqueries and IN that may be NULL, subqueries in VALUES, INTERSECT ALL and EXCEPT ALL that count, SQL in other
+//! words, shallow trees, names for select items that repeat, full names of tables
 //! where columns have them, frames of windows over types that have no distance, and functions that DataFusion lacks. It does not own:
 //! how values of one type become those of another (`value::convert`).
 
@@ -18,6 +18,7 @@ mod numbers;
 mod qualified;
 mod spelled;
 mod subquery;
+mod tree;
 mod twins;
 mod walk;
 
@@ -30,5 +31,6 @@ pub(crate) use multisets::Multisets;
 pub(crate) use numbers::{CheckedArithmetic, Divisions, average, checked_sum, of_floats};
 pub(crate) use qualified::tell_tables_apart;
 pub(crate) use spelled::{SqlCasts, TypedLiterals};
-pub(crate) use subquery::{NullableSubqueries, UnknownMembers};
+pub(crate) use subquery::{NullableSubqueries, SubqueriesInValues, UnknownMembers};
+pub(crate) use tree::{ItemNames, reword};
 pub(crate) use twins::{name_repeated, name_twins};

@@ -6,7 +6,8 @@
 //!
 //! 1. while SQL becomes a plan ([`TypedLiterals`] as an `ExprPlanner`), a string literal beside a UUID in a comparison becomes a cast
 //!    to UUID: a comparison of text with UUID has no type there;
-//!    `+` and `-` with a TIME become functions of ours (`functions`), decimals beside doubles in an array doubles (`coerced`);
+//!    one beside a number in arithmetic a cast to the number's type; `+` and `-` with a TIME become functions of ours (`functions`),
+//!    decimals beside doubles in an array doubles (`coerced`);
 //! 2. before type coercion ([`TypedLiterals`] as a rule), so do the literals of IN lists, BETWEEN and CASE, and those beside a TIME in
 //!    NULLIF, COALESCE, GREATEST and LEAST;
 //! 3. after it ([`SqlCasts`]), casts between text and the two types, coercion's own too, become functions of ours, and so do other
@@ -17,7 +18,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Field, FieldRef};
+use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Field, FieldRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, DataFusionError, ExprSchema, Result, ScalarValue};
@@ -87,19 +88,48 @@ fn time_arithmetic(op: &BinaryOperator, left: &Expr, right: &Expr, schema: &DFSc
     Some(time_operation(op, first.clone(), second.clone()))
 }
 
-/// String literals beside UUIDs.
+/// `literal` as a number, if it is a text and `other` is a number, whose type it takes. A decimal has the digits that are written.
+fn number_beside(literal: &Expr, other: &Expr, schema: &DFSchema) -> Option<Expr> {
+    let Expr::Literal(scalar, _) = literal else { return None };
+    let text = scalar.try_as_str().flatten()?;
+    let wanted = match other.get_type(schema).ok()? {
+        DataType::Decimal128(..) | DataType::Decimal256(..) => decimal_of(text),
+        number if number.is_numeric() => number,
+        _ => return None,
+    };
+    Some(Expr::Cast(Cast::new(Box::new(literal.clone()), wanted)))
+}
+
+/// The type of the decimal that `text` spells; of any, if it spells none.
+fn decimal_of(text: &str) -> DataType {
+    let digits = text.trim().trim_start_matches(['+', '-']);
+    let behind = digits.split_once('.').map_or(0, |(_, behind)| behind.len());
+    match (u8::try_from(digits.len().max(1)), i8::try_from(behind)) {
+        (Ok(precision @ ..=DECIMAL128_MAX_PRECISION), Ok(scale)) => DataType::Decimal128(precision, scale),
+        _ => DataType::Decimal128(DECIMAL128_MAX_PRECISION, 0),
+    }
+}
+
+/// String literals beside UUIDs and numbers.
 #[derive(Debug)]
 pub(crate) struct TypedLiterals;
 
 impl ExprPlanner for TypedLiterals {
     fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
-        use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, Minus, NotEq, Plus};
+        use BinaryOperator::{Divide, Eq, Gt, GtEq, Lt, LtEq, Minus, Modulo, Multiply, NotEq, Plus};
         let RawBinaryExpr { op, mut left, mut right } = expr;
         if matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq) {
             match (&left, &right) {
                 (Expr::Literal(..), _) if is_uuid(&right, schema) => left = as_uuid(left),
                 (_, Expr::Literal(..)) if is_uuid(&left, schema) => right = as_uuid(right),
                 _ => {}
+            }
+        }
+        if matches!(op, Plus | Minus | Multiply | Divide | Modulo) {
+            if let Some(number) = number_beside(&left, &right, schema) {
+                left = number;
+            } else if let Some(number) = number_beside(&right, &left, schema) {
+                right = number;
             }
         }
         if matches!(op, Plus | Minus)

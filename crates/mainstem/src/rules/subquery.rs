@@ -4,8 +4,10 @@
 //! passed through a function that only says "may be NULL".
 
 mod unknown;
+mod values;
 
 pub(crate) use unknown::UnknownMembers;
+pub(crate) use values::SubqueriesInValues;
 
 use std::sync::Arc;
 

@@ -10,7 +10,7 @@ use arrow::datatypes::{DataType as ArrowType, Field, SchemaRef};
 use datafusion::catalog::view::ViewTable;
 use datafusion::common::internal_err;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchema, TableReference};
+use datafusion::common::{Column, DFSchema, DataFusionError, TableReference};
 use datafusion::config::Dialect;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation, TrackConsumersPool};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
@@ -26,6 +26,7 @@ use datafusion::sql::parser::Statement as PlannerStatement;
 use datafusion::sql::sqlparser::ast::Statement as Ast;
 use mainstem_storage::catalog::Relation;
 use mainstem_storage::database::Database;
+use mainstem_storage::error::sqlstate;
 use mainstem_storage::memory::{MemoryKind, share_of};
 use mainstem_storage::schema::{DataType, View};
 use mainstem_storage::transaction::Transaction;
@@ -44,9 +45,10 @@ use crate::provider::{
     CATALOG, SEARCHED, StatementCatalog, StatementTables, SystemTables, undefined_schema, undefined_table,
 };
 use crate::rules::{
-    Blanks, Carried, CheckedArithmetic, CoercedTypes, Divisions, Frames, Multisets, NullableSubqueries, SessionCatalog,
-    SqlCasts, TypedLiterals, UnknownMembers, average, balance, bounded, checked_sum, coalesce, functions, name_twins,
-    of_bytes, of_floats, random_uuid, settled, tell_tables_apart, type_literals,
+    Blanks, Carried, CheckedArithmetic, CoercedTypes, Divisions, Frames, ItemNames, Multisets, NullableSubqueries,
+    SessionCatalog, SqlCasts, SubqueriesInValues, TypedLiterals, UnknownMembers, average, balance, bounded,
+    checked_sum, coalesce, functions, name_twins, of_bytes, of_floats, random_uuid, reword, settled, tell_tables_apart,
+    type_literals,
 };
 use crate::sql::{
     CastTypes, INFORMATION, RELATIONS_MAX, SYSTEM, TARGET_SCHEMA, TableName, state, stored_query, with_stored,
@@ -93,8 +95,9 @@ pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionStat
     analyzer_rules.insert(0, Arc::new(TypedLiterals));
     analyzer_rules.insert(1, Arc::new(Blanks));
     analyzer_rules.insert(2, Arc::new(CoercedTypes));
-    analyzer_rules.insert(3, Arc::new(Frames));
-    analyzer_rules.insert(4, Arc::new(Divisions));
+    analyzer_rules.insert(3, Arc::new(SubqueriesInValues));
+    analyzer_rules.insert(4, Arc::new(Frames));
+    analyzer_rules.insert(5, Arc::new(Divisions));
     let mut state = SessionStateBuilder::new()
         .with_config(config)
         .with_runtime_env(environment)
@@ -178,6 +181,9 @@ impl Planner {
         cancel.check()?;
         self.state.mark_start_execution();
         check_calls(&statement, &self.state)?;
+        let names_of_items = ItemNames::of(&statement);
+        source.parameters.inline(&mut statement);
+        reword(&mut statement);
         balance(&mut statement);
         name_twins(&mut statement);
         type_literals(&mut statement);
@@ -191,7 +197,8 @@ impl Planner {
         if has_views {
             check_size(&plan)?;
         }
-        settled(source.parameters.fill(plan)?).map_err(|e| from_datafusion(&e))
+        let plan = settled(source.parameters.fill(plan)?).map_err(|e| from_datafusion(&e))?;
+        names_of_items.name(plan).map_err(|e| from_datafusion(&e))
     }
 
     /// The tables that `statement` names.
@@ -269,6 +276,7 @@ impl Planner {
         }
         with_stored(view.query.len(), || {
             let mut statement = Ast::Query(stored_query(&view.query)?);
+            reword(&mut statement);
             balance(&mut statement);
             name_twins(&mut statement);
             type_literals(&mut statement);
@@ -377,7 +385,7 @@ impl Planner {
             self.state.config_mut().options_mut().execution.target_partitions = partitions;
         }
         self.interruption.watch(&cancel);
-        let plan = runtime.block_on(self.state.create_physical_plan(plan))?.map_err(|e| from_datafusion(&e))?;
+        let plan = runtime.block_on(self.state.create_physical_plan(plan))?.map_err(|e| unplanned(&e))?;
         cancel.check()?;
         let schema = plan.schema();
         let batches = runtime.execute(plan, self.state.task_ctx(), cancel)?;
@@ -393,6 +401,17 @@ impl Planner {
     pub(crate) fn forget(&self) {
         self.catalog.clear();
     }
+}
+
+/// What is wrong with a plan whose names all mean something: one that is not found any more is of an outer query.
+fn unplanned(error: &DataFusionError) -> Error {
+    let error = from_datafusion(error);
+    if error.sqlstate() == sqlstate::UNDEFINED_COLUMN {
+        return Error::unsupported(
+            "a LATERAL or correlated query that refers to the tables around it by anything but = (use a join)",
+        );
+    }
+    error
 }
 
 /// The table that parameters are columns of where an expression is compiled for all values of them.

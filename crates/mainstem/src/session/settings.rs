@@ -38,11 +38,13 @@ struct Values {
     /// None: statements may run as long as they like.
     statement_timeout: Option<Duration>,
     point_path: bool,
+    application_name: Arc<str>,
     names: Arc<Names>,
 }
 
 /// Settings and what they are, in the order of SHOW ALL.
 const DESCRIPTIONS: &[(&str, &str)] = &[
+    ("application_name", "What the client calls itself."),
     ("background", "Whether merges and checkpoints run by themselves; set when the database is opened."),
     ("checkpoint_bytes", "Log bytes after which a checkpoint is made; set when the database is opened."),
     ("delta_rows", "Rows at which the delta of a new table is frozen."),
@@ -61,6 +63,36 @@ const DESCRIPTIONS: &[(&str, &str)] = &[
     ("timezone", "Always UTC."),
     ("transaction_isolation", "Always repeatable read, which is snapshot isolation."),
 ];
+
+/// Settings of PostgreSQL that clients send, with the one value there is, and other words that mean it.
+const FIXED: &[(&str, &str, &[&str])] = &[
+    ("bytea_output", "hex", &[]),
+    ("client_encoding", "UTF8", &["utf-8", "unicode"]),
+    ("client_min_messages", "notice", &["warning", "log", "debug", "debug1", "debug2", "debug3", "debug4", "debug5"]),
+    ("datestyle", "ISO, MDY", &["iso", "iso,mdy", "iso, dmy", "iso, ymd", "iso,dmy", "iso,ymd"]),
+    ("default_transaction_isolation", "repeatable read", &["read committed", "read uncommitted"]),
+    ("extra_float_digits", "1", &["2", "3"]),
+    ("idle_in_transaction_session_timeout", "0", &[]),
+    ("intervalstyle", "postgres", &[]),
+    ("lock_timeout", "0", &[]),
+    ("standard_conforming_strings", "on", &["true", "yes", "1"]),
+];
+
+/// The one value of `name`, if it has but one.
+fn fixed(name: &str) -> Option<&'static str> {
+    FIXED.iter().find(|(known, ..)| *known == name).map(|(_, value, _)| *value)
+}
+
+/// Sets a setting that has but one value.
+fn set_fixed(name: &str, given: Option<&str>) -> Result<()> {
+    let Some((_, value, others)) = FIXED.iter().find(|(known, ..)| *known == name) else { return Err(unknown(name)) };
+    let Some(given) = given else { return Ok(()) };
+    let lower = given.trim().to_ascii_lowercase();
+    if lower == value.to_ascii_lowercase() || others.contains(&lower.as_str()) {
+        return Ok(());
+    }
+    Err(Error::unsupported(format_args!("{name} = \"{given}\" (it is always {value})")))
+}
 
 /// Units of durations, the smallest first.
 const UNITS: &[(&str, Duration)] = &[
@@ -175,7 +207,8 @@ impl Settings {
             "threads" => self.current.threads.to_string(),
             "timezone" => "UTC".into(),
             "transaction_isolation" => "repeatable read".into(),
-            _ => return Err(unknown(name)),
+            "application_name" => self.current.application_name.to_string(),
+            _ => fixed(name).ok_or_else(|| unknown(name))?.into(),
         })
     }
 
@@ -183,7 +216,9 @@ impl Settings {
     pub(crate) fn all(&self) -> Vec<(&'static str, String, &'static str)> {
         DESCRIPTIONS
             .iter()
-            .filter_map(|(name, description)| self.show(name).ok().map(|value| (*name, value, *description)))
+            .map(|(name, description)| (*name, *description))
+            .chain(FIXED.iter().map(|(name, ..)| (*name, "PostgreSQL's; it has this value only.")))
+            .filter_map(|(name, description)| self.show(name).ok().map(|value| (name, value, description)))
             .collect()
     }
 }
@@ -197,6 +232,7 @@ impl Values {
             threads: cores(),
             statement_timeout: None,
             point_path: true,
+            application_name: Arc::from(""),
             names: names.clone(),
         }
     }
@@ -238,13 +274,16 @@ impl Values {
                     return Err(Error::unsupported(format_args!("the time zone {zone} (sessions run in UTC)")));
                 }
             },
+            "application_name" => {
+                self.application_name = value.map_or_else(|| default.application_name.clone(), Arc::from);
+            }
             _ if DESCRIPTIONS.iter().any(|(known, _)| *known == name) => {
                 return Err(Error::invalid(
                     sqlstate::INVALID_PARAMETER,
                     format!("\"{name}\" cannot be changed in a session"),
                 ));
             }
-            _ => return Err(unknown(name)),
+            _ => set_fixed(name, value)?,
         }
         Ok(())
     }

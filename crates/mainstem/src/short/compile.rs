@@ -406,6 +406,9 @@ impl Compiler<'_> {
                     // A string literal may spell a value of any type: read as the plan would, once.
                     let array: ArrayRef = Arc::new(StringViewArray::from_iter_values([text.as_str()]));
                     let value = value_of(assign(&array, column).ok()?.as_ref(), data_type, 0).ok()?;
+                    if is_too_long(text, data_type) {
+                        return None;
+                    }
                     return Some(Expression { node: Node::Literal(value), data_type });
                 }
                 Literal::Placeholder(text) => {
@@ -419,6 +422,10 @@ impl Compiler<'_> {
         }
         let simple = self.expression(expr).filter(|_| of_row || self.integer(expr).is_some());
         if let Some(inner) = simple.filter(|inner| is_assignable(inner.data_type, data_type)) {
+            // A constant that is wrong for the column is an error, whether or not a row gets it: the plan's.
+            if matches!(inner.node, Node::Literal(Value::Int(value)) if !is_in_range(value, data_type)) {
+                return None;
+            }
             return Some(Expression { node: Node::Assigned(Box::new(inner)), data_type });
         }
         if reads_clock(expr, data_type) {
@@ -474,6 +481,24 @@ impl Compiler<'_> {
             }
             _ => None,
         }
+    }
+}
+
+/// Whether storage would refuse `text` for its length, or cut it.
+fn is_too_long(text: &str, data_type: DataType) -> bool {
+    match data_type {
+        DataType::Text { max_chars: Some(chars) } => text.chars().count() > chars as usize,
+        DataType::Char { chars } => without_blanks(text).chars().count() > chars as usize,
+        _ => false,
+    }
+}
+
+/// Whether an integer is one of `data_type`, if that is an integer type.
+fn is_in_range(value: i64, data_type: DataType) -> bool {
+    match data_type {
+        DataType::SmallInt => i16::try_from(value).is_ok(),
+        DataType::Integer => i32::try_from(value).is_ok(),
+        _ => true,
     }
 }
 

@@ -13,7 +13,7 @@
 use std::any::TypeId;
 use std::cell::Cell;
 
-use datafusion::sql::sqlparser::ast::{ColumnOption, Expr};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, ColumnOption, Expr, UnaryOperator};
 use datafusion::sql::sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
@@ -46,6 +46,22 @@ impl MainstemDialect {
 
 const POSTGRES: PostgreSqlDialect = PostgreSqlDialect {};
 
+/// Reads the bounds of `expr BETWEEN SYMMETRIC`.
+fn between_symmetric(parser: &mut Parser, expr: &Expr) -> Result<Expr, ParserError> {
+    let precedence = POSTGRES.prec_value(Precedence::Between);
+    let low = parser.parse_subexpr(precedence)?;
+    parser.expect_keyword_is(Keyword::AND)?;
+    let high = parser.parse_subexpr(precedence)?;
+    let between = |low: &Expr, high: &Expr| Expr::Between {
+        expr: Box::new(expr.clone()),
+        negated: false,
+        low: Box::new(low.clone()),
+        high: Box::new(high.clone()),
+    };
+    let (left, right) = (Box::new(between(&low, &high)), Box::new(between(&high, &low)));
+    Ok(Expr::Nested(Box::new(Expr::BinaryOp { left, op: BinaryOperator::Or, right })))
+}
+
 macro_rules! delegate {
     ($($name:ident($($arg:ident: $ty:ty),*) -> $out:ty;)*) => {
         $(fn $name(&self $(, $arg: $ty)*) -> $out {
@@ -59,7 +75,8 @@ impl Dialect for MainstemDialect {
         POSTGRES.dialect()
     }
 
-    /// `a IS [NOT] DISTINCT FROM b AND c`: sqlparser takes everything behind FROM as the right side.
+    /// `a IS [NOT] DISTINCT FROM b AND c`: sqlparser takes everything behind FROM as the right side. `a BETWEEN SYMMETRIC b AND c` is
+    /// `a BETWEEN b AND c OR a BETWEEN c AND b`: sqlparser does not know it.
     fn parse_infix(&self, parser: &mut Parser, expr: &Expr, precedence: u8) -> Option<Result<Expr, ParserError>> {
         let is = POSTGRES.prec_value(Precedence::Is);
         if parser.parse_keywords(&[Keyword::IS, Keyword::DISTINCT, Keyword::FROM]) {
@@ -69,6 +86,13 @@ impl Dialect for MainstemDialect {
         if parser.parse_keywords(&[Keyword::IS, Keyword::NOT, Keyword::DISTINCT, Keyword::FROM]) {
             let right = parser.parse_subexpr(is);
             return Some(right.map(|right| Expr::IsNotDistinctFrom(Box::new(expr.clone()), Box::new(right))));
+        }
+        if parser.parse_keywords(&[Keyword::BETWEEN, Keyword::SYMMETRIC]) {
+            return Some(between_symmetric(parser, expr));
+        }
+        if parser.parse_keywords(&[Keyword::NOT, Keyword::BETWEEN, Keyword::SYMMETRIC]) {
+            let either = between_symmetric(parser, expr);
+            return Some(either.map(|either| Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(either) }));
         }
         POSTGRES.parse_infix(parser, expr, precedence)
     }

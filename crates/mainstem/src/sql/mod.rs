@@ -73,6 +73,12 @@ pub(crate) mod state {
     pub(crate) const WINDOWING: &str = "42P20";
     /// invalid_column_reference: no key on the columns that ON CONFLICT names
     pub(crate) const NO_SUCH_KEY: &str = "42P10";
+    /// A position behind the last select item.
+    pub(crate) const INVALID_REFERENCE: &str = "42P10";
+    /// LIMIT below 0.
+    pub(crate) const NEGATIVE_LIMIT: &str = "2201W";
+    /// OFFSET below 0.
+    pub(crate) const NEGATIVE_OFFSET: &str = "2201X";
     /// invalid_regular_expression
     pub(crate) const INVALID_REGEX: &str = "2201B";
     /// statement_too_complex

@@ -163,6 +163,9 @@ impl Visitor for Refusals {
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<&'static str> {
         match expr {
+            Expr::InSubquery { expr, .. } if matches!(&**expr, Expr::Tuple(_)) => {
+                ControlFlow::Break("(a, b) IN of a query (use EXISTS)")
+            }
             Expr::Subquery(query) | Expr::InSubquery { subquery: query, .. } => refuse_if(
                 matches!(&*query.body, SetExpr::Select(select) if select.projection.is_empty()),
                 "a subquery without columns as an expression",

@@ -36,6 +36,11 @@ pub(super) fn set(set: Set) -> Result<SettingStatement> {
             if name == "search_path" {
                 return Ok(SettingStatement::Set { name, value: path(&values)?, local });
             }
+            if name == "datestyle" && values.len() > 1 {
+                let words = values.iter().map(setting_value).collect::<Result<Vec<_>>>()?;
+                let words = words.into_iter().flatten().collect::<Vec<_>>().join(", ");
+                return Ok(SettingStatement::Set { name, value: Some(words), local });
+            }
             let [value] = values.as_slice() else {
                 return Err(Error::unsupported("SET with a list of values"));
             };
@@ -44,6 +49,9 @@ pub(super) fn set(set: Set) -> Result<SettingStatement> {
         Set::SingleAssignment { .. } => Err(Error::unsupported("SET GLOBAL")),
         Set::SetTimeZone { local, value } => {
             Ok(SettingStatement::Set { name: "timezone".into(), value: setting_value(&value)?, local })
+        }
+        Set::SetNames { charset_name, collation_name: None } => {
+            Ok(SettingStatement::Set { name: "client_encoding".into(), value: Some(charset_name.value), local: false })
         }
         Set::SetTransaction { modes, snapshot: None, session: false } => {
             modes_of(&modes).map(SettingStatement::Transaction)

@@ -10,6 +10,7 @@ mod copy;
 mod errors;
 mod hermitage;
 mod mangled;
+mod names;
 mod paths;
 mod prepared;
 mod printing;

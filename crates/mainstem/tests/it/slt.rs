@@ -263,6 +263,7 @@ placement_matrix!(
         numbers,
         predicates,
         returning,
+        reworded,
         savepoints,
         schemas,
         search_path,

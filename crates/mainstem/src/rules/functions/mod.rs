@@ -1,11 +1,13 @@
 //! Functions that PostgreSQL has and DataFusion lacks, or has under another meaning: what a session knows of itself, `pg_typeof`,
-//! `to_char`, LOCALTIME, arithmetic with TIME, `coalesce` of TIME and UUID, UUIDs by chance, texts of bounded length.
+//! `to_char`, LOCALTIME, texts in quotes and patterns of SIMILAR TO, arithmetic with TIME, `coalesce` of TIME and UUID, UUIDs by chance, texts
+//! of bounded length.
 
 mod bytes;
 mod carried;
 mod coalesce;
 mod lengths;
 mod local;
+mod quoted;
 mod random;
 mod session;
 mod times;
@@ -26,6 +28,7 @@ use datafusion::logical_expr::ScalarUDF;
 pub(crate) fn functions() -> Vec<ScalarUDF> {
     let mut functions = session::functions();
     functions.extend(local::functions());
+    functions.extend(quoted::functions());
     functions.push(types::pg_typeof());
     functions.push(to_char::to_char());
     functions

@@ -1,0 +1,109 @@
+//! What SQL says and DataFusion's planner reads otherwise, or not at all: said in words that it reads, in a statement's tree.
+//!
+//! Comes in: a statement's tree. Goes out: the same statement in other words. In this order, in each query:
+//!
+//! 1. ORDER BY the position of an expression: the select item gets a name ([`positions`]). DataFusion takes a position for the column
+//!    of that text, and finds it again in GROUP BY only under a name of its own.
+//! 2. `generate_series` as a select item gives rows: DataFusion's gives one list.
+//! 3. SIMILAR TO, and `substring` by a pattern, become regular expressions ([`patterns`]).
+//! 4. Literals of arrays, and functions that DataFusion has under another name ([`words`]).
+//!
+//! Beside it, [`ItemNames`] gives a result's columns the names that PostgreSQL gives them.
+//!
+//! It does not own: what the parser reads otherwise (`sql::parse`), names of items that repeat (`twins`).
+
+mod names;
+mod patterns;
+mod positions;
+mod words;
+
+pub(crate) use names::ItemNames;
+
+use std::convert::Infallible;
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, ObjectName,
+    ObjectNamePart, Query, Select, SelectItem, Statement, VisitMut, VisitorMut,
+};
+
+use crate::sql::fold;
+
+/// See the module.
+pub(crate) fn reword(statement: &mut Statement) {
+    let ControlFlow::Continue(()) = statement.visit(&mut Reworded);
+}
+
+struct Reworded;
+
+impl VisitorMut for Reworded {
+    type Break = Infallible;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Infallible> {
+        positions::name_ordered(query);
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Infallible> {
+        for item in &mut select.projection {
+            if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item
+                && called(expr).is_some_and(|(name, _)| name == "generate_series")
+            {
+                *expr = call("unnest", vec![expr.clone()]);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
+        patterns::as_regex(expr);
+        words::reword(expr);
+        ControlFlow::Continue(())
+    }
+}
+
+/// `name(args)`.
+fn call(name: &str, args: Vec<Expr>) -> Expr {
+    let args = args.into_iter().map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))).collect();
+    Expr::Function(Function {
+        name: ObjectName::from(vec![Ident::new(name)]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(FunctionArgumentList { duplicate_treatment: None, args, clauses: Vec::new() }),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    })
+}
+
+/// The name of the function that `expr` calls, with its arguments: if it does nothing else.
+fn called(expr: &Expr) -> Option<(String, Vec<&Expr>)> {
+    let Expr::Function(function) = expr else { return None };
+    let [ObjectNamePart::Identifier(name)] = function.name.0.as_slice() else { return None };
+    let FunctionArguments::List(list) = &function.args else { return None };
+    let is_plain = list.duplicate_treatment.is_none()
+        && list.clauses.is_empty()
+        && function.filter.is_none()
+        && function.null_treatment.is_none()
+        && function.over.is_none()
+        && function.within_group.is_empty()
+        && matches!(function.parameters, FunctionArguments::None);
+    let argument = |arg: &'_ FunctionArg| matches!(arg, FunctionArg::Unnamed(FunctionArgExpr::Expr(_)));
+    if !is_plain || !list.args.iter().all(argument) {
+        return None;
+    }
+    let args = list.args.iter().filter_map(|arg| match arg {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
+        _ => None,
+    });
+    Some((fold(name), args.collect()))
+}
+
+/// `expr` without the parentheses around it.
+fn bare(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Nested(inner) => bare(inner),
+        _ => expr,
+    }
+}

@@ -1,0 +1,40 @@
+//! Patterns that SQL calls similar: `a SIMILAR TO b` is `a ~ similar_to_escape(b)`, as in PostgreSQL. `substring(a FROM 'pattern')` is the
+//! first group of `regexp_match`, which has the whole match where there is no group.
+
+use datafusion::sql::sqlparser::ast::{AccessExpr, BinaryOperator, Expr, Subscript, Value, ValueWithSpan};
+
+use super::{bare, call};
+
+/// See the module; other expressions stay.
+pub(super) fn as_regex(expr: &mut Expr) {
+    match expr {
+        Expr::SimilarTo { negated, expr: text, pattern, escape_char } => {
+            let op = if *negated { BinaryOperator::PGRegexNotMatch } else { BinaryOperator::PGRegexMatch };
+            let mut args = vec![(**pattern).clone()];
+            args.extend(escape_char.take().map(Expr::Value));
+            let left = Box::new(Expr::Nested(text.clone()));
+            let comparison = Expr::BinaryOp { left, op, right: Box::new(call("similar_to_escape", args)) };
+            *expr = Expr::Nested(Box::new(comparison));
+        }
+        Expr::Substring { expr: text, substring_from: Some(from), substring_for: None, .. } if is_text(from) => {
+            let matched = call("regexp_match", vec![(**text).clone(), (**from).clone()]);
+            let first = Expr::Value(Value::Number("1".to_owned(), false).into());
+            *expr = Expr::CompoundFieldAccess {
+                root: Box::new(matched),
+                access_chain: vec![AccessExpr::Subscript(Subscript::Index { index: first })],
+            };
+        }
+        _ => {}
+    }
+}
+
+fn is_text(expr: &Expr) -> bool {
+    use Value::{DollarQuotedString, EscapedStringLiteral, SingleQuotedString};
+    matches!(
+        bare(expr),
+        Expr::Value(ValueWithSpan {
+            value: SingleQuotedString(_) | EscapedStringLiteral(_) | DollarQuotedString(_),
+            ..
+        })
+    )
+}

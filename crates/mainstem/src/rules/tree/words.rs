@@ -1,0 +1,130 @@
+//! Functions that DataFusion has under another name or as an operator, and texts that spell arrays.
+
+use datafusion::sql::sqlparser::ast::{
+    Array, ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, Function, Ident, ObjectName, ObjectNamePart,
+    Value, ValueWithSpan,
+};
+
+use super::{bare, called};
+use crate::sql::fold;
+
+/// PostgreSQL's names of functions, with DataFusion's.
+const NAMES: &[(&str, &str)] = &[
+    ("ceiling", "ceil"),
+    ("every", "bool_and"),
+    ("sign", "signum"),
+    ("statement_timestamp", "now"),
+    ("transaction_timestamp", "now"),
+    ("variance", "var_samp"),
+];
+
+/// See the module; other expressions stay.
+pub(super) fn reword(expr: &mut Expr) {
+    if let Some(other) = other_words(expr) {
+        *expr = other;
+        return;
+    }
+    if let Expr::Function(Function { name, .. }) = expr
+        && let [ObjectNamePart::Identifier(ident)] = name.0.as_slice()
+        && let Some((_, known)) = NAMES.iter().find(|(said, _)| *said == fold(ident))
+    {
+        *name = ObjectName::from(vec![Ident::new(*known)]);
+    }
+}
+
+fn other_words(expr: &Expr) -> Option<Expr> {
+    match expr {
+        Expr::Function(_) => {
+            let (name, args) = called(expr)?;
+            match (name.as_str(), args.as_slice()) {
+                ("mod", [left, right]) => {
+                    let operand = |side: &Expr| Box::new(Expr::Nested(Box::new(side.clone())));
+                    let (left, right) = (operand(left), operand(right));
+                    let rest = Expr::BinaryOp { left, op: BinaryOperator::Modulo, right };
+                    Some(Expr::Nested(Box::new(rest)))
+                }
+                _ => None,
+            }
+        }
+        Expr::Cast { expr: text, data_type: DataType::Array(of), array: false, format: None, .. } => {
+            let (ArrayElemTypeDef::SquareBracket(of, None) | ArrayElemTypeDef::AngleBracket(of)) = of else {
+                return None;
+            };
+            let Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) = bare(text) else {
+                return None;
+            };
+            let one = |item: Option<String>| {
+                let value = item.map_or(Value::Null, Value::SingleQuotedString);
+                cast(Expr::Value(value.into()), (**of).clone())
+            };
+            let elem: Vec<Expr> = items(text)?.into_iter().map(one).collect();
+            let array = Expr::Array(Array { elem, named: true });
+            Some(cast(array, DataType::Array(ArrayElemTypeDef::SquareBracket(of.clone(), None))))
+        }
+        _ => None,
+    }
+}
+
+fn cast(expr: Expr, data_type: DataType) -> Expr {
+    Expr::Cast { kind: CastKind::Cast, expr: Box::new(expr), data_type, array: false, format: None }
+}
+
+/// The items of an array of one dimension as PostgreSQL spells it: `{1,NULL,"a b"}`. None if it is spelled otherwise.
+fn items(text: &str) -> Option<Vec<Option<String>>> {
+    let inside = text.trim().strip_prefix('{')?.strip_suffix('}')?;
+    let mut items = Vec::new();
+    if inside.trim().is_empty() {
+        return Some(items);
+    }
+    let mut chars = inside.chars().peekable();
+    loop {
+        while chars.next_if(|c| c.is_whitespace()).is_some() {}
+        let mut item = String::new();
+        if chars.next_if_eq(&'"').is_some() {
+            loop {
+                match chars.next()? {
+                    '"' => break,
+                    '\\' => item.push(chars.next()?),
+                    other => item.push(other),
+                }
+            }
+            while chars.next_if(|c| c.is_whitespace()).is_some() {}
+            items.push(Some(item));
+        } else {
+            while let Some(c) = chars.next_if(|c| *c != ',') {
+                match c {
+                    '{' | '}' | '"' => return None,
+                    '\\' => item.push(chars.next()?),
+                    other => item.push(other),
+                }
+            }
+            let item = item.trim();
+            if item.is_empty() {
+                return None;
+            }
+            items.push((!item.eq_ignore_ascii_case("null")).then(|| item.to_owned()));
+        }
+        match chars.next() {
+            None => return Some(items),
+            Some(',') => {}
+            Some(_) => return None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::items;
+
+    #[test]
+    fn arrays_are_read_as_they_are_spelled() {
+        let some = |items: &[&str]| Some(items.iter().map(|item| Some((*item).to_owned())).collect::<Vec<_>>());
+        assert_eq!(items("{1,2}"), some(&["1", "2"]));
+        assert_eq!(items(" { 1 , \"a,\\\"b\" } "), some(&["1", "a,\"b"]));
+        assert_eq!(items("{}"), Some(Vec::new()));
+        assert_eq!(items("{NULL,\"NULL\"}"), Some(vec![None, Some("NULL".to_owned())]));
+        for wrong in ["1,2", "{1", "{1,}", "{{1},{2}}", "{\"a}", "{a\"b}"] {
+            assert_eq!(items(wrong), None, "{wrong}");
+        }
+    }
+}
