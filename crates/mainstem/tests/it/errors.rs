@@ -354,6 +354,12 @@ fn on_disk(folder: &Path) -> PathBuf {
     path
 }
 
+/// CRC-32C, bit by bit.
+fn crc32c(bytes: &[u8]) -> u32 {
+    let step = |crc: u32, _| if crc & 1 == 1 { crc >> 1 ^ 0x82f6_3b78 } else { crc >> 1 };
+    !bytes.iter().fold(!0, |crc, &byte| (0..8).fold(crc ^ u32::from(byte), step))
+}
+
 #[test]
 fn another_format_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
@@ -363,6 +369,9 @@ fn another_format_is_refused_by_name() {
     let ours = u32::from_le_bytes(bytes[8..12].try_into().unwrap());
     for (version, program) in [(ours + 1, "newer"), (ours - 1, "the program that wrote it")] {
         bytes[8..12].copy_from_slice(&version.to_le_bytes());
+        // The header is sealed, or it is damage.
+        let seal = crc32c(&bytes[..24]).to_le_bytes();
+        bytes[24..28].copy_from_slice(&seal);
         fs::write(&manifest, &bytes).unwrap();
         for options in [OpenOptions::default(), read_only()] {
             let error = open_error(&path, options);

@@ -307,6 +307,11 @@ impl Disk for SimDisk {
         Ok(state.names.list(dir))
     }
 
+    fn list_others(&self, dir: &str) -> Result<Vec<String>> {
+        let state = self.enter(Call::Read, "list", dir)?;
+        Ok(state.names.list_folders(dir))
+    }
+
     fn create_dir(&self, dir: &str) -> Result<()> {
         self.enter(Call::NeedsSpace, "make directory", dir)?.names.create_dir(dir);
         Ok(())

@@ -119,6 +119,11 @@ impl Names {
         in_dir.map(|path| path.rsplit('/').next().unwrap_or(path).to_owned()).collect()
     }
 
+    pub(super) fn list_folders(&self, dir: &str) -> Vec<String> {
+        let in_dir = self.live.dirs.iter().filter(|path| folder(path) == dir);
+        in_dir.map(|path| path.rsplit('/').next().unwrap_or(path).to_owned()).collect()
+    }
+
     pub(super) fn sync_dir(&mut self, dir: &str) {
         let (synced, pending) = std::mem::take(&mut self.pending).into_iter().partition(|(of, _)| of == dir);
         self.pending = pending;

@@ -25,9 +25,7 @@ pub enum Found {
 
 fn names_damage(e: &Error) -> bool {
     let newer = e.sqlstate() == sqlstate::FEATURE_NOT_SUPPORTED && e.message().contains("format version");
-    // A log that was cut ends before the install that dropped a file: the file is gone, and the error says which.
-    let missing = e.sqlstate() == sqlstate::UNDEFINED_FILE && e.message().contains("data/");
-    newer || missing || (e.sqlstate() == sqlstate::CORRUPT && e.message().contains("damaged at byte"))
+    newer || (e.sqlstate() == sqlstate::CORRUPT && e.message().contains("damaged at byte"))
 }
 
 impl Driver {

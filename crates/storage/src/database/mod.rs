@@ -88,9 +88,7 @@ impl Database {
     /// # Errors
     /// As [`Database::open`].
     pub fn open_on(disk: Arc<dyn Disk>, options: OpenOptions) -> Result<Self> {
-        if !options.read_only {
-            recover::refuse_foreign(disk.as_ref())?;
-        }
+        recover::check_place(disk.as_ref(), &options)?;
         let lock = disk.lock(!options.read_only)?;
         let disk = GuardedDisk::new(disk);
         let engine = recover::open(disk.clone(), options)?;

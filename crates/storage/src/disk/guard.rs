@@ -70,6 +70,10 @@ impl Disk for GuardedDisk {
         self.disk.list(dir)
     }
 
+    fn list_others(&self, dir: &str) -> Result<Vec<String>> {
+        self.disk.list_others(dir)
+    }
+
     fn create_dir(&self, dir: &str) -> Result<()> {
         self.gate.pass(|| self.disk.create_dir(dir))
     }

@@ -17,7 +17,7 @@ pub(super) const LOCK_FILE: &str = "LOCK";
 /// Takes directory `dir`, alone or shared with other readers.
 pub(super) fn lock_directory(dir: &Path, exclusive: bool) -> Result<DiskLock> {
     let path = dir.join(LOCK_FILE);
-    let fail = |e| Error::io("lock", path.display(), e);
+    let fail = |e| refused(&path, exclusive, e);
     let opened = if exclusive {
         OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path)
     } else {
@@ -42,6 +42,15 @@ pub(super) fn lock_directory(dir: &Path, exclusive: bool) -> Result<DiskLock> {
         let _ = file.set_len(0).and_then(|()| file.write_all(line.as_bytes()));
     }
     Ok(DiskLock::new(file))
+}
+
+/// The error for a lock that the system refuses: a database that cannot be written can still be read.
+fn refused(path: &Path, exclusive: bool, e: std::io::Error) -> Error {
+    if exclusive && matches!(e.kind(), Io::ReadOnlyFilesystem | Io::PermissionDenied) {
+        let message = format!("could not lock {}: {e}; open it read-only (--read-only)", path.display());
+        return Error::new(ErrorKind::Io, sqlstate::IO, message);
+    }
+    Error::io("lock", path.display(), e)
 }
 
 /// The error that says who holds the directory.
@@ -80,4 +89,20 @@ fn reading_holders(file: &File) -> Option<String> {
         holders.push(format!("process {pid} ({})", name.trim_end()));
     }
     if holders.is_empty() { None } else { Some(holders.join(", ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_nothing_can_be_written_the_error_says_how_to_read() {
+        for kind in [Io::ReadOnlyFilesystem, Io::PermissionDenied] {
+            let error = refused(Path::new("db/LOCK"), true, kind.into());
+            assert_eq!((error.kind(), error.sqlstate()), (ErrorKind::Io, sqlstate::IO));
+            assert!(error.message().contains("db/LOCK") && error.message().contains("--read-only"), "{error}");
+            assert!(!refused(Path::new("db/LOCK"), false, kind.into()).message().contains("--read-only"));
+        }
+        assert!(!refused(Path::new("db/LOCK"), true, Io::Other.into()).message().contains("--read-only"));
+    }
 }

@@ -112,6 +112,12 @@ impl Disk for MemDisk {
         Ok(in_dir.map(|path| path.rsplit('/').next().unwrap_or(path).to_owned()).collect())
     }
 
+    fn list_others(&self, dir: &str) -> Result<Vec<String>> {
+        let names = self.names.lock();
+        let in_dir = names.dirs.iter().filter(|path| folder(path) == dir);
+        Ok(in_dir.map(|path| path.rsplit('/').next().unwrap_or(path).to_owned()).collect())
+    }
+
     fn create_dir(&self, dir: &str) -> Result<()> {
         let mut names = self.names.lock();
         let ends = dir.match_indices('/').map(|(at, _)| at).chain([dir.len()]);

@@ -58,6 +58,12 @@ pub trait Disk: Send + Sync + Debug {
     /// # Errors
     /// Io.
     fn list(&self, dir: &str) -> Result<Vec<String>>;
+    /// Names of what stands directly in folder `dir` and is no file of the kind [`Disk::list`] names: folders, links and others.
+    /// For messages: a name that is no text is not exact.
+    ///
+    /// # Errors
+    /// Io.
+    fn list_others(&self, dir: &str) -> Result<Vec<String>>;
     /// Makes a folder, and those above it, unless it is there.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 //! Comes in: names relative to the database directory. Goes out: bytes, through pread, pwrite, fdatasync. Invariants: a name
 //! never leads out of the directory; the file a name stood for stays whole for those who hold it open.
 
+use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::ErrorKind as Io;
 use std::os::unix::fs::FileExt;
@@ -64,6 +65,24 @@ impl RealDisk {
         }
         Ok(self.dir.join(relative))
     }
+
+    /// What stands in folder `dir`, sorted, and whether it is a file; nothing when there is no such folder.
+    fn entries(&self, dir: &str) -> Result<Vec<(OsString, bool)>> {
+        let full = self.path(dir)?;
+        let fail = |e| Error::io("list", full.display(), e);
+        let entries = match fs::read_dir(&full) {
+            Ok(entries) => entries,
+            Err(e) if e.kind() == Io::NotFound => return Ok(Vec::new()),
+            Err(e) => return Err(fail(e)),
+        };
+        let mut found = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(fail)?;
+            found.push((entry.file_name(), entry.file_type().map_err(fail)?.is_file()));
+        }
+        found.sort_unstable();
+        Ok(found)
+    }
 }
 
 fn sync_directory(path: &Path) -> Result<()> {
@@ -116,26 +135,16 @@ impl Disk for RealDisk {
     }
 
     fn list(&self, dir: &str) -> Result<Vec<String>> {
-        let full = self.path(dir)?;
-        let fail = |e| Error::io("list", full.display(), e);
-        let entries = match fs::read_dir(&full) {
-            Ok(entries) => entries,
-            Err(e) if e.kind() == Io::NotFound => return Ok(Vec::new()),
-            Err(e) => return Err(fail(e)),
-        };
-        let mut names = Vec::new();
-        for entry in entries {
-            let entry = entry.map_err(fail)?;
-            let is_file = entry.file_type().map_err(fail)?.is_file();
-            // A name that is not UTF-8 is not ours.
-            if let (true, Ok(name)) = (is_file, entry.file_name().into_string())
-                && !(dir.is_empty() && name == LOCK_FILE)
-            {
-                names.push(name);
-            }
-        }
-        names.sort_unstable();
-        Ok(names)
+        let entries = self.entries(dir)?;
+        // A name that is not UTF-8 is not ours.
+        let files = entries.into_iter().filter(|(_, is_file)| *is_file).filter_map(|(name, _)| name.into_string().ok());
+        Ok(files.filter(|name| !(dir.is_empty() && name == LOCK_FILE)).collect())
+    }
+
+    fn list_others(&self, dir: &str) -> Result<Vec<String>> {
+        let entries = self.entries(dir)?;
+        let others = entries.into_iter().filter(|(name, is_file)| !is_file || name.to_str().is_none());
+        Ok(others.map(|(name, _)| name.to_string_lossy().into_owned()).collect())
     }
 
     fn create_dir(&self, dir: &str) -> Result<()> {

@@ -26,9 +26,13 @@ const MANIFEST_ASIDE: &str = "MANIFEST.tmp";
 /// First bytes of a manifest.
 const MAGIC: &[u8; 8] = b"MAINSTEM";
 /// Version of the database's file formats. An older program refuses a newer one.
-pub const FORMAT_VERSION: u32 = 3;
-/// Magic, version, payload length, payload checksum.
-const HEADER_BYTES: usize = 8 + 4 + 8 + 4;
+pub const FORMAT_VERSION: u32 = 4;
+/// The first version whose header has a checksum, which stands at the same place in every later one.
+const FIRST_CHECKED_VERSION: u32 = 4;
+/// Magic, version, payload length, payload checksum, checksum of these.
+const HEADER_BYTES: usize = HEADER_CHECKED + 4;
+/// The bytes of the header that its checksum covers, which stands behind them.
+const HEADER_CHECKED: usize = 8 + 4 + 8 + 4;
 
 /// The state at one fsynced timestamp.
 #[derive(Clone, Debug)]
@@ -91,6 +95,7 @@ impl Manifest {
         bytes.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
         bytes.extend_from_slice(&(payload.len() as u64).to_le_bytes());
         bytes.extend_from_slice(&crc32c::crc32c(&payload).to_le_bytes());
+        bytes.extend_from_slice(&crc32c::crc32c(&bytes).to_le_bytes());
         bytes.extend_from_slice(&payload);
         let written = disk.create(MANIFEST_ASIDE).and_then(|file| {
             file.append(&bytes)?;
@@ -132,6 +137,13 @@ impl Manifest {
             return Err(Error::corrupt(MANIFEST_FILE, 0, "this is no Mainstem manifest"));
         }
         let version = header.u32()?;
+        // Before a version is believed: a flipped bit must not send anybody to look for another program.
+        if version == 0 || version >= FIRST_CHECKED_VERSION {
+            let checked = bytes.get(..HEADER_CHECKED).map(|header| crc32c::crc32c(header).to_le_bytes());
+            if checked.as_ref().map(<[u8; 4]>::as_slice) != bytes.get(HEADER_CHECKED..HEADER_BYTES) {
+                return Err(Error::corrupt(MANIFEST_FILE, 0, "the header does not match its checksum"));
+            }
+        }
         if version == 0 {
             return Err(Error::corrupt(MANIFEST_FILE, 8, "there is no format version 0"));
         }
@@ -151,7 +163,7 @@ impl Manifest {
             ));
         }
         let len = header.u64()? as usize;
-        let checksum = header.u32()?;
+        let (checksum, _of_header) = (header.u32()?, header.u32()?);
         let payload = header.raw(len)?;
         header.finish()?;
         if crc32c::crc32c(payload) != checksum {

@@ -73,9 +73,8 @@ fn damage_of_any_byte_is_named() {
             let mut bytes = good.clone();
             bytes[at] ^= 1 << bit;
             let error = Manifest::decode_file(&bytes).unwrap_err();
-            let newer = (8..12).contains(&at) && error.sqlstate() == sqlstate::FEATURE_NOT_SUPPORTED;
-            assert!(newer || error.sqlstate() == sqlstate::CORRUPT, "byte {at}, bit {bit}: {error}");
-            assert!(newer || error.message().contains(MANIFEST_FILE), "{error}");
+            assert_eq!(error.sqlstate(), sqlstate::CORRUPT, "byte {at}, bit {bit}: {error}");
+            assert!(error.message().contains(MANIFEST_FILE), "{error}");
         }
     }
 }
@@ -108,12 +107,27 @@ fn a_payload_cut_anywhere_makes_no_sense() {
 }
 
 #[test]
-fn a_newer_version_is_refused_as_such() {
-    let mut bytes = bytes_of(&written());
-    bytes[8..12].copy_from_slice(&(FORMAT_VERSION + 1).to_le_bytes());
-    let error = Manifest::decode_file(&bytes).unwrap_err();
-    assert_eq!(error.sqlstate(), sqlstate::FEATURE_NOT_SUPPORTED);
-    assert!(error.message().contains("newer Mainstem"), "{error}");
+fn another_version_is_refused_as_such() {
+    let good = bytes_of(&written());
+    let refused = |version: u32, seal: bool| {
+        let mut bytes = good.clone();
+        bytes[8..12].copy_from_slice(&version.to_le_bytes());
+        if seal {
+            let checksum = crc32c::crc32c(&bytes[..HEADER_CHECKED]).to_le_bytes();
+            bytes[HEADER_CHECKED..HEADER_BYTES].copy_from_slice(&checksum);
+        }
+        let error = Manifest::decode_file(&bytes).unwrap_err();
+        (error.sqlstate(), error.message().contains("newer Mainstem"))
+    };
+    for newer in [FORMAT_VERSION + 1, FORMAT_VERSION + 60] {
+        assert_eq!(refused(newer, true), (sqlstate::FEATURE_NOT_SUPPORTED, true));
+        assert_eq!(refused(newer, false), (sqlstate::CORRUPT, false), "a newer program would have sealed it");
+    }
+    // Their headers had no checksum.
+    for older in 1..FIRST_CHECKED_VERSION {
+        assert_eq!(refused(older, false), (sqlstate::FEATURE_NOT_SUPPORTED, false));
+    }
+    assert_eq!(refused(0, true), (sqlstate::CORRUPT, false));
 }
 
 #[test]

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use crate::commit::{Engine, EngineParts};
 use crate::deletes::NamedDeletes;
 use crate::disk::Disk;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::Result;
 use crate::ids::{CommitTs, LogPosition};
 use crate::manifest::Manifest;
 use crate::memory::{MemoryKind, share_of};
@@ -38,12 +38,13 @@ mod tests;
 
 pub use crate::disk::DATA_DIR;
 pub use crate::wal::WAL_DIR;
-pub use files::refuse_foreign;
+pub use files::check_place;
 
 /// Opens the database on `disk`, or makes one there.
 ///
 /// # Errors
-/// NotFound when there is none and none is to be made; Invalid when other files stand there; Corrupt; Io.
+/// NotFound when there is none and none is to be made; Invalid when other files stand there; Corrupt, also where one has lost
+/// its manifest; Io.
 pub fn open(disk: Arc<dyn Disk>, options: OpenOptions) -> Result<Arc<Engine>> {
     let manifest = match Manifest::read(disk.as_ref())? {
         Some(manifest) => manifest,
@@ -112,15 +113,7 @@ pub fn in_memory(disk: Arc<dyn Disk>, options: OpenOptions) -> Arc<Engine> {
 
 /// Makes an empty database: folders, then the manifest, whose rename makes it one.
 fn create(disk: &Arc<dyn Disk>, options: &OpenOptions) -> Result<Manifest> {
-    if options.read_only || !options.create {
-        return Err(Error::new(
-            crate::ErrorKind::NotFound,
-            sqlstate::UNDEFINED_FILE,
-            "there is no Mainstem database here, and none was to be made",
-        ));
-    }
-    files::refuse_foreign(disk.as_ref())?;
-    files::refuse_remains(disk.as_ref())?;
+    check_place(disk.as_ref(), options)?;
     disk.create_dir(DATA_DIR)?;
     disk.sync_dir("")?;
     // Its first file only says where the log begins; opening adds the one that is written.

@@ -6,6 +6,7 @@ use super::*;
 use crate::database::Database;
 use crate::database::testing::{self, Table, rows_of};
 use crate::disk::MemDisk;
+use crate::error::sqlstate;
 use crate::settings::OpenOptions;
 
 fn open_at(disk: &MemDisk) -> Result<Database> {
@@ -48,14 +49,97 @@ fn a_creation_that_was_interrupted_is_begun_again() {
     assert_eq!(ids(&t), [0, 1, 2]);
 }
 
+fn read_only() -> OpenOptions {
+    OpenOptions { read_only: true, create: false, ..testing::options() }
+}
+
+/// Whatever is left of a database without its manifest, however damaged, is no place for another.
 #[test]
 fn a_lost_manifest_is_an_error_and_no_new_database() {
     let disk = MemDisk::new();
     let t = testing::on(open_at(&disk).unwrap(), 7);
     t.insert(0..3);
+    let young = disk.copy();
+    t.db.checkpoint_now().unwrap();
     t.db.close().unwrap();
-    disk.remove("MANIFEST").unwrap();
-    assert_eq!(open_at(&disk).unwrap_err().sqlstate(), sqlstate::CORRUPT);
+    // No file of rows, and a log whose beginning is not needed any more.
+    let opened = || Table { db: open_at(&disk).unwrap(), id: t.id };
+    for at in [10, 20] {
+        let t = opened();
+        t.insert([at]);
+        t.flush();
+        t.insert([at + 1]);
+        t.db.checkpoint_now().unwrap();
+        t.delete(&(0..at + 2).filter(|id| ids(&t).contains(id)).collect::<Vec<_>>());
+        t.flush();
+        t.db.merge(t.id).unwrap();
+        t.db.checkpoint_now().unwrap();
+        t.db.close().unwrap();
+    }
+    let t = opened();
+    t.insert(100..200);
+    let (aged, flushed) = (disk.copy(), disk.copy());
+    assert_eq!(aged.list(DATA_DIR).unwrap(), Vec::<String>::new());
+    assert!(!aged.exists("wal/0000000001.log").unwrap());
+    let t = Table { db: open_at(&flushed).unwrap(), id: t.id };
+    t.flush();
+    t.db.close().unwrap();
+    flushed.list(WAL_DIR).unwrap().iter().for_each(|name| flushed.remove(&format!("wal/{name}")).unwrap());
+    assert!(!flushed.list(DATA_DIR).unwrap().is_empty());
+    let headless = |disk: &MemDisk| {
+        let headless = disk.copy();
+        for name in headless.list(WAL_DIR).unwrap() {
+            let path = format!("wal/{name}");
+            let mut bytes = headless.get(&path).unwrap();
+            bytes[20] ^= 1;
+            headless.put(&path, bytes);
+        }
+        headless
+    };
+    for remains in [headless(&young), headless(&aged), young, aged, flushed] {
+        remains.remove("MANIFEST").unwrap();
+        let before = files_of(&remains);
+        for options in [testing::options(), read_only()] {
+            let error = Database::open_on(Arc::new(remains.clone()), options).unwrap_err();
+            assert_eq!(error.sqlstate(), sqlstate::CORRUPT, "{error}");
+            assert!(error.message().contains("the manifest is missing though "), "{error}");
+        }
+        assert_eq!(files_of(&remains), before);
+    }
+}
+
+#[test]
+fn what_is_not_ours_is_neither_made_a_database_nor_removed() {
+    for (folder, name) in
+        [("", "notes.txt"), ("photos", "a.jpg"), ("data", "mine.csv"), ("wal", "1.log"), ("data/1", "x")]
+    {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join(folder)).unwrap();
+        std::fs::write(dir.path().join(folder).join(name), "precious").unwrap();
+        let error = Database::open(dir.path(), testing::options()).unwrap_err();
+        let named = if folder.is_empty() { name } else { folder };
+        assert_eq!(error.sqlstate(), sqlstate::INVALID_PARAMETER, "{folder}/{name}: {error}");
+        assert!(error.message().contains(named), "{error}");
+        let error = Database::open(dir.path(), read_only()).unwrap_err();
+        assert_eq!(error.sqlstate(), sqlstate::UNDEFINED_FILE, "{folder}/{name}: {error}");
+        let top = std::fs::read_dir(dir.path()).unwrap().count();
+        assert_eq!(top, 1, "nothing was made beside {folder}/{name}");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let t = testing::on(Database::open(dir.path(), testing::options()).unwrap(), 7);
+    t.insert(0..20);
+    t.flush();
+    t.db.close().unwrap();
+    let orphans = ["data/0000009999.seg", "data/0000009999.seg.tmp", "data/0000009998.del", "data/0000009997.run"];
+    let others = ["notes.txt", "data/notes.txt", "data/9999.seg", "data/0000009999.seg.bak", "wal/notes.txt"];
+    for path in orphans.iter().chain(&others) {
+        std::fs::write(dir.path().join(path), "precious").unwrap();
+    }
+    std::fs::create_dir(dir.path().join("data/0000009996.seg")).unwrap();
+    let t = Table { db: Database::open(dir.path(), testing::options()).unwrap(), id: t.id };
+    assert_eq!(ids(&t), (0..20).collect::<Vec<_>>());
+    assert!(orphans.iter().all(|path| !dir.path().join(path).exists()));
+    assert!(others.iter().chain(&["data/0000009996.seg"]).all(|path| dir.path().join(path).exists()));
 }
 
 #[test]

@@ -5,12 +5,12 @@
 //! 2. [`SegmentFile::list`] counts the segment in; [`SegmentFile::unlist`] counts it out, after the record that dropped it was
 //!    fsynced.
 //! 3. The last `Arc` to go removes the file if nobody has it listed. On close everything still listed stays.
-//! 4. It is opened when it is first read, and closed when many others were opened since: with one descriptor per segment a large
+//! 4. Its header is checked when it is first read: a newer format is refused, never taken for this one. It is opened when it is first read, and closed when many others were opened since: with one descriptor per segment a large
 //!    database would run out of them.
 //!
 //! It does not own: which segments a version lists, orphans left by a crash (recovery removes those).
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use arrow_buffer::Buffer;
@@ -21,8 +21,8 @@ use super::encoding::ALIGN;
 use super::format::{self, BlockRef, SegmentMeta};
 use super::pages;
 use crate::disk::{DATA_DIR, Disk, DiskFile};
-use crate::error::{Error, Result};
-use crate::ids::FileId;
+use crate::error::{Error, ErrorKind, Result};
+use crate::ids::{ContainerId, FileId};
 
 /// Path of the segment file `file`.
 #[must_use]
@@ -46,13 +46,16 @@ pub(crate) struct SegmentFile {
     disk: Arc<dyn Disk>,
     cache: Weak<BlockCache>,
     listed: AtomicUsize,
+    /// Its header was found sound.
+    checked: AtomicBool,
     handle: Mutex<Option<Arc<dyn DiskFile>>>,
 }
 
 impl SegmentFile {
     /// The file `id` on `disk`, which `cache` holds blocks of.
     pub fn new(id: FileId, disk: Arc<dyn Disk>, cache: Weak<BlockCache>) -> Self {
-        Self { id, path: segment_path(id), disk, cache, listed: AtomicUsize::new(0), handle: Mutex::default() }
+        let (listed, checked) = (AtomicUsize::new(0), AtomicBool::new(false));
+        Self { id, path: segment_path(id), disk, cache, listed, checked, handle: Mutex::default() }
     }
 
     /// Its path.
@@ -75,14 +78,12 @@ impl SegmentFile {
     /// # Errors
     /// Corrupt, or Io.
     pub fn read_meta(&self) -> Result<SegmentMeta> {
-        let file = self.disk.open(&self.path)?;
+        let file = self.open()?;
         let len = file.len()?;
         if len < (format::HEADER_BYTES + format::TRAILER_BYTES) as u64 {
             return Err(Error::corrupt(&self.path, len, "the file ends before its footer"));
         }
-        let mut header = vec![0; format::HEADER_BYTES];
-        file.read_at(0, &mut header)?;
-        let container = format::check_header(&header, self.id, &self.path)?;
+        let container = self.check_header(file.as_ref())?;
         let mut trailer = vec![0; format::TRAILER_BYTES];
         file.read_at(len - format::TRAILER_BYTES as u64, &mut trailer)?;
         let (start, bytes, checksum) = format::check_trailer(&trailer, len, &self.path)?;
@@ -93,6 +94,22 @@ impl SegmentFile {
             return Err(Error::corrupt(&self.path, start, "header and footer name different containers"));
         }
         Ok(meta)
+    }
+
+    fn open(&self) -> Result<Arc<dyn DiskFile>> {
+        self.disk.open(&self.path).map_err(|e| match e.kind() {
+            ErrorKind::NotFound => {
+                Error::corrupt(&self.path, 0, "the file is missing, though rows that were committed stand in it")
+            }
+            _ => e,
+        })
+    }
+
+    /// The container it was written for, if its header is sound, of this format and of this file.
+    fn check_header(&self, file: &dyn DiskFile) -> Result<ContainerId> {
+        let mut header = vec![0; format::HEADER_BYTES];
+        file.read_at(0, &mut header)?;
+        format::check_header(&header, self.id, &self.path)
     }
 
     /// Closes it until it is read again.
@@ -113,7 +130,13 @@ impl SegmentFile {
             return Ok(handle.clone());
         }
         // Under the lock: who comes meanwhile wants the same.
-        let handle = open.insert(self.disk.open(&self.path)?).clone();
+        let file = self.open()?;
+        // A newer format may mean something else by the same bytes.
+        if !self.checked.load(Ordering::Acquire) {
+            self.check_header(file.as_ref())?;
+            self.checked.store(true, Ordering::Release);
+        }
+        let handle = open.insert(file).clone();
         // Others are closed now, whose locks may be held by who closes this one.
         drop(open);
         if let Some(cache) = self.cache.upgrade() {

@@ -5,7 +5,7 @@
 //! itself (counts, ranges, ids); whether the blocks hold what it says is proved when they are opened.
 
 use crate::catalog::format::{decode_type, decode_value, encode_type, encode_value};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, sqlstate};
 use crate::ids::{ColumnId, ContainerId, FileId, SchemaVersion};
 use crate::limits;
 use crate::predicate::ValueRange;
@@ -297,12 +297,14 @@ pub(crate) fn check_header(bytes: &[u8], file: FileId, name: &str) -> Result<Con
     if bytes.get(..covered).map(crc32c::crc32c) != Some(checksum) {
         return Err(Error::corrupt(name, 0, "the header does not match its checksum"));
     }
-    if version != FORMAT_VERSION {
-        return Err(Error::corrupt(
-            name,
-            8,
-            format_args!("format version {version}, this program reads {FORMAT_VERSION}"),
-        ));
+    if version > FORMAT_VERSION {
+        let message = format!(
+            "file {name} has format version {version}, this program knows up to {FORMAT_VERSION}: open it with a newer Mainstem"
+        );
+        return Err(Error::invalid(sqlstate::FEATURE_NOT_SUPPORTED, message));
+    }
+    if version == 0 {
+        return Err(Error::corrupt(name, 8, "there is no format version 0"));
     }
     if own != file {
         return Err(Error::corrupt(name, 12, format_args!("it was written as file {own}")));

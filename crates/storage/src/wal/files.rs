@@ -12,6 +12,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{CommitTs, LogPosition};
 use crate::limits::{WAL_FILE_BYTES, WAL_RESERVE_BYTES};
 
+/// Name of a file in [`WAL_DIR`] that is being written anew.
+const COPY_NAME: &str = "copy.tmp";
 /// Bytes copied at a time when the last file is written anew.
 const COPY_BYTES: u64 = 1 << 20;
 
@@ -88,6 +90,29 @@ pub struct LogStatus {
     pub poisoned: Option<String>,
 }
 
+/// Whether the log makes files of this name in [`WAL_DIR`].
+#[must_use]
+pub fn is_log_name(name: &str) -> bool {
+    file_number(name).is_some() || name == COPY_NAME
+}
+
+/// Whether the log file `name` may have been left by the creation of a database that was interrupted before the manifest had its name:
+/// it is the first one, and has nothing behind its header. Nothing was ever committed then.
+///
+/// # Errors
+/// Io.
+pub fn is_left_by_creation(disk: &dyn Disk, name: &str) -> Result<bool> {
+    if file_number(name) != Some(1) {
+        return Ok(false);
+    }
+    match disk.open(&format!("{WAL_DIR}/{name}")) {
+        Ok(file) => Ok(file.len()? <= FILE_HEADER_BYTES as u64),
+        // Another process that opens the database takes it away.
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(true),
+        Err(e) => Err(e),
+    }
+}
+
 /// The numbers of the log files in the folder, in order.
 pub(super) fn list_files(disk: &dyn Disk) -> Result<Vec<u64>> {
     let mut numbers: Vec<u64> = disk.list(WAL_DIR)?.iter().filter_map(|name| file_number(name)).collect();
@@ -107,7 +132,7 @@ pub(super) fn read_header(file: &dyn DiskFile, number: u64) -> Result<Result<Fil
 /// Writes the first `len` bytes of a file anew, in its place. What was replayed may stand in the operating system's memory
 /// only: after a failed fsync it forgets that these bytes were never written, and a later fsync succeeds without them.
 fn renew(disk: &dyn Disk, path: &str, file: &dyn DiskFile, len: u64) -> Result<()> {
-    let aside = format!("{WAL_DIR}/copy.tmp");
+    let aside = format!("{WAL_DIR}/{COPY_NAME}");
     let copied = disk.create(&aside).and_then(|copy| {
         let mut chunk = Vec::new();
         let mut at = 0;

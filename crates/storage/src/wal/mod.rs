@@ -28,7 +28,7 @@ mod tail;
 mod writer;
 
 pub use crate::ids::LogPosition;
-pub use files::LogStatus;
+pub use files::{LogStatus, is_left_by_creation, is_log_name};
 pub use format::{RecordKind, WAL_DIR};
 pub use reader::{LogReader, LogRecord};
 pub use tail::TailState;

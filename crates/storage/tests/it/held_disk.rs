@@ -134,6 +134,9 @@ impl Disk for HeldDisk {
     fn list(&self, dir: &str) -> Result<Vec<String>> {
         self.live.list(dir)
     }
+    fn list_others(&self, dir: &str) -> Result<Vec<String>> {
+        self.live.list_others(dir)
+    }
     fn create_dir(&self, dir: &str) -> Result<()> {
         self.live.create_dir(dir)
     }

@@ -6,7 +6,7 @@ use arrow_array::Array;
 
 use super::{disk, schema, write};
 use crate::disk::{Disk, MemDisk};
-use crate::error::{ErrorKind, Result};
+use crate::error::{ErrorKind, Result, sqlstate};
 use crate::predicate::{CompareOp, Predicate};
 use crate::row::Value;
 use crate::row::key::{KeyCodec, hash_key};
@@ -16,6 +16,7 @@ use crate::segment::pages::{PagedBlock, body_bytes, seal};
 use crate::segment::{BlockCache, Encoding, Segment, SegmentMeta};
 
 const PATH: &str = "data/0000000005.seg";
+const HEADER_BYTES: usize = crate::segment::format::HEADER_BYTES;
 
 fn table() -> (TableSchema, Vec<Vec<Value>>) {
     let text = DataType::Text { max_chars: None };
@@ -97,15 +98,42 @@ fn damaged_bytes_are_found() {
             assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
             assert!(error.message().contains(PATH) && error.message().contains("byte"), "{error}");
         }
-        assert_eq!(used.is_err(), in_a_block(at), "byte {at}");
+        let in_header = at < HEADER_BYTES;
+        assert_eq!(used.is_err(), in_a_block(at) || in_header, "byte {at}");
         // Padding between blocks is nobody's.
-        let padding = at >= 32 && at < footer_start && !in_a_block(at);
+        let padding = !in_header && at < footer_start && !in_a_block(at);
         assert_eq!(verified.is_err(), !padding, "byte {at}");
     };
     for at in 0..whole.len() {
         let mut bytes = whole.clone();
         bytes[at] ^= 1 << (at % 8);
         damage(at, bytes);
+    }
+}
+
+#[test]
+fn a_file_of_a_newer_format_is_refused_and_a_missing_one_named() {
+    let (schema, columns) = table();
+    let (memory, disk) = disk();
+    let meta = write(&disk, 5, &schema, &columns);
+    let good = memory.get(PATH).unwrap();
+    let errors = || {
+        let segment = open(&memory, &meta);
+        [use_all(&segment, &schema, &columns).unwrap_err(), segment.verify(&schema).unwrap_err()]
+    };
+    let mut newer = good.clone();
+    newer[8] += 1;
+    let checksum = crc32c::crc32c(&newer[..HEADER_BYTES - 4]).to_le_bytes();
+    newer[HEADER_BYTES - 4..HEADER_BYTES].copy_from_slice(&checksum);
+    memory.put(PATH, newer);
+    for error in errors() {
+        assert_eq!(error.sqlstate(), sqlstate::FEATURE_NOT_SUPPORTED, "{error}");
+        assert!(error.message().contains(PATH) && error.message().contains("newer Mainstem"), "{error}");
+    }
+    memory.remove(PATH).unwrap();
+    for error in errors() {
+        assert_eq!((error.kind(), error.sqlstate()), (ErrorKind::Corrupt, sqlstate::CORRUPT), "{error}");
+        assert!(error.message().contains(PATH) && error.message().contains("missing"), "{error}");
     }
 }
 
