@@ -174,6 +174,9 @@ pub const WAL_BUFFER_BYTES: usize = 8 << 20;
 pub const WAL_RECORD_BYTES_MAX: usize = 64 << 20;
 /// Bytes of log that a restart may have to replay (contract 4): default of `log_tail_bytes_max`.
 pub const WAL_TAIL_BYTES_MAX: u64 = 256 << 20;
+/// Log files at which opening makes a checkpoint: each opening that wrote leaves one, however little is in it, and each costs the next
+/// opening a few calls of the system. A tail of [`WAL_TAIL_BYTES_MAX`] has half as many.
+pub const WAL_FILES_MAX: u64 = 32;
 /// Log tail at which a checkpoint is made in the background.
 pub const WAL_CHECKPOINT_BYTES: u64 = 64 << 20;
 /// Milliseconds within which `synchronous = normal` commits are fsynced.
@@ -228,6 +231,7 @@ const _: () = assert!(DELTA_BLOCK_ROWS <= 1 << 16);
 const _: () = assert!(DELTA_BLOCK_ROWS.is_multiple_of(64) && RowRef::OFFSETS.is_multiple_of(DELTA_BLOCK_ROWS));
 const _: () = assert!(DELTA_KEY_PARTITIONS.is_power_of_two() && DELTA_KEY_SLOTS_MIN.is_power_of_two());
 const _: () = assert!(WAL_CHECKPOINT_BYTES < WAL_TAIL_BYTES_MAX && WAL_FILE_BYTES <= WAL_CHECKPOINT_BYTES);
+const _: () = assert!(WAL_TAIL_BYTES_MAX / WAL_FILE_BYTES < WAL_FILES_MAX);
 const _: () = assert!(WAL_RESERVE_BYTES < WAL_FILE_BYTES && COMMIT_BYTES_MAX < WAL_BUFFER_BYTES);
 const _: () = assert!(2 * WAL_SYNC_AHEAD_BYTES <= WAL_FILE_BYTES);
 const _: () = assert!(WAL_BLOCK_BYTES <= 1 << 16);

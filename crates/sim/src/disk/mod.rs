@@ -285,6 +285,10 @@ impl Disk for SimDisk {
         Ok(Arc::new(SimFile { disk: self.clone(), path: path.to_owned(), bytes }))
     }
 
+    fn open_to_append(&self, path: &str) -> Result<Arc<dyn DiskFile>> {
+        self.open(path)
+    }
+
     fn rename(&self, from: &str, to: &str) -> Result<()> {
         self.enter(Call::Change, "rename", from)?.names.rename(from, to)
     }

@@ -12,6 +12,7 @@ use mainstem_sim::model::{Driver, Found, Op, Settings, Weights, generate};
 use mainstem_storage::Error;
 use mainstem_storage::database::Database;
 use mainstem_storage::disk::Disk;
+use mainstem_storage::error::sqlstate;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -130,4 +131,33 @@ fn damage_is_named_or_harmless() {
     assert!(of_deletes > 0, "no deletes stood in a file");
     assert!(of_runs > 0, "no runs stood in a file");
     assert!(named > harmless / 4, "hardly any damage was named");
+}
+
+/// A whole file that is gone never makes a smaller database of a larger one, nor a new one.
+#[test]
+fn a_file_that_is_gone_is_named_or_was_not_needed() {
+    let first = number("MAINSTEM_SIM_SEED", 1);
+    let (mut named, mut of_log, mut needless) = (0, 0, 0);
+    for seed in first..first + 6 {
+        let (driver, disk) = database(seed);
+        for file in files(&disk) {
+            let copy = disk.process_kill();
+            copy.remove(&file).unwrap();
+            let context = format!("MAINSTEM_SIM_SEED={seed}: {file} is gone");
+            match driver.inspect(Arc::new(copy.clone())).unwrap_or_else(|e| panic!("{context}: {e}")) {
+                Found::Named(e) => {
+                    assert_eq!(e.sqlstate(), sqlstate::CORRUPT, "{context}: {e}");
+                    named += 1;
+                    of_log += u64::from(file.starts_with("wal/"));
+                }
+                Found::Whole => {
+                    assert_ne!(file, "MANIFEST", "{context}, and nobody missed it");
+                    needless += 1;
+                }
+                Found::Prefix(found) => panic!("{context}: commits after {found} are lost"),
+            }
+        }
+    }
+    println!("{named} named, {of_log} of them log files, {needless} were not needed");
+    assert!(named > needless && of_log >= 6);
 }

@@ -1,4 +1,5 @@
 use std::cell::Cell;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::merger::Merger;
@@ -6,9 +7,11 @@ use super::pace::{Clock, Load, Pacer};
 use super::watch::Watch;
 use crate::database::Database;
 use crate::database::testing::*;
+use crate::disk::{Disk, MemDisk};
 use crate::memory::MemoryKind;
 use crate::merge::Lane;
-use crate::settings::OpenOptions;
+use crate::settings::{OpenOptions, Synchronous};
+use crate::transaction::TransactionMode;
 
 /// Active deltas may take 2 MiB, frozen ones 4 MiB.
 const MEMORY: u64 = 32 << 20;
@@ -185,4 +188,46 @@ fn a_writer_does_not_wait_for_flushes_that_fail() {
         waiting.join().unwrap().unwrap();
     });
     assert_eq!(rows_of(&table.view()).len() as i64, next + 1);
+}
+
+/// A database on a disk, nothing of which anybody but the log thread looks after.
+fn quiet(disk: &MemDisk) -> Table {
+    on(Database::open_on(Arc::new(disk.clone()), options()).unwrap(), 1_000)
+}
+
+fn insert_as(table: &Table, id: i64, synchronous: Synchronous) {
+    let mode = TransactionMode { synchronous, ..TransactionMode::default() };
+    let mut txn = table.db.begin(mode).unwrap();
+    table.insert_in(&mut txn, [id]);
+    txn.commit().unwrap();
+}
+
+#[test]
+fn normal_commits_are_fsynced_by_themselves() {
+    let table = quiet(&MemDisk::new());
+    for id in 0..3 {
+        insert_as(&table, id, Synchronous::Normal);
+        let position = table.db.log_status().position;
+        eventually("fsynced", || table.db.log_status().fsynced_position >= position);
+    }
+}
+
+/// By a write of their own: the fsync, a hundred times rarer, would take them along too.
+#[test]
+fn off_commits_are_handed_to_the_system_by_themselves() {
+    let disk = MemDisk::new();
+    let table = quiet(&disk);
+    let bytes =
+        || disk.list("wal").unwrap().iter().map(|name| disk.get(&format!("wal/{name}")).unwrap().len()).sum::<usize>();
+    let mut id = 0;
+    eventually("handed on and not fsynced", || {
+        let (before, syncs) = (bytes(), table.db.log_status().syncs);
+        insert_as(&table, id, Synchronous::Off);
+        id += 1;
+        let position = table.db.log_status().position;
+        eventually("handed on", || table.db.log_status().written_position >= position);
+        assert!(bytes() > before, "the file has it");
+        let status = table.db.log_status();
+        status.syncs == syncs && status.fsynced_position < position
+    });
 }

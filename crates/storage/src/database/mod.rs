@@ -12,6 +12,7 @@ use crate::commit::{Engine, QueryMemory, WriteGate};
 use crate::disk::{Disk, DiskLock, GuardedDisk, MemDisk, RealDisk};
 use crate::error::Result;
 use crate::ids::{CommitTs, ContainerId, TableId};
+use crate::limits;
 use crate::memory::MemoryKind;
 use crate::recover;
 use crate::row::Value;
@@ -92,7 +93,21 @@ impl Database {
         let lock = disk.lock(!options.read_only)?;
         let disk = GuardedDisk::new(disk);
         let engine = recover::open(disk.clone(), options)?;
-        Ok(Self::start(engine, Some((disk, lock))))
+        let database = Self::start(engine, Some((disk, lock)));
+        database.drop_small_log_files();
+        Ok(database)
+    }
+
+    /// Makes a checkpoint when openings that wrote a little have left many log files. A program that is soon done leaves the background
+    /// no time for it.
+    fn drop_small_log_files(&self) {
+        let options = self.options();
+        if options.read_only || !options.background || self.log_status().files < limits::WAL_FILES_MAX {
+            return;
+        }
+        if let Err(e) = self.checkpoint() {
+            tracing::warn!("the log has many files, and no checkpoint could be made: {e}");
+        }
     }
 
     /// A database that lives as long as it is open.

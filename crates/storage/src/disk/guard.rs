@@ -54,6 +54,11 @@ impl Disk for GuardedDisk {
         self.gate.pass(|| self.disk.open(path))
     }
 
+    fn open_to_append(&self, path: &str) -> Result<Arc<dyn DiskFile>> {
+        let file = self.gate.pass(|| self.disk.open_to_append(path))?;
+        Ok(Arc::new(GuardedFile { file, gate: self.gate.clone() }))
+    }
+
     fn rename(&self, from: &str, to: &str) -> Result<()> {
         self.gate.pass(|| self.disk.rename(from, to))
     }

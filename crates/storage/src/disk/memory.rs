@@ -91,6 +91,10 @@ impl Disk for MemDisk {
         Ok(self.file(path)?)
     }
 
+    fn open_to_append(&self, path: &str) -> Result<Arc<dyn DiskFile>> {
+        self.open(path)
+    }
+
     fn rename(&self, from: &str, to: &str) -> Result<()> {
         let mut names = self.names.lock();
         let file = names.files.remove(from).ok_or_else(|| missing(from))?;

@@ -37,6 +37,11 @@ pub trait Disk: Send + Sync + Debug {
     /// # Errors
     /// NotFound (58P01) or Io.
     fn open(&self, path: &str) -> Result<Arc<dyn DiskFile>>;
+    /// Opens a file to read and to append to.
+    ///
+    /// # Errors
+    /// NotFound (58P01) or Io.
+    fn open_to_append(&self, path: &str) -> Result<Arc<dyn DiskFile>>;
     /// Gives `from` the name `to`, replacing what stood there, in one step.
     ///
     /// # Errors

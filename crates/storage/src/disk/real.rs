@@ -66,6 +66,17 @@ impl RealDisk {
         Ok(self.dir.join(relative))
     }
 
+    fn open_with(&self, path: &str, options: &OpenOptions) -> Result<Arc<dyn DiskFile>> {
+        let full = self.path(path)?;
+        let open = || {
+            let file = options.open(&full)?;
+            let end = file.metadata()?.len();
+            Ok((file, end))
+        };
+        let (file, end) = open().map_err(|e| Error::io("open", full.display(), e))?;
+        Ok(Arc::new(RealFile { file, path: full, end: AtomicU64::new(end) }))
+    }
+
     /// What stands in folder `dir`, sorted, and whether it is a file; nothing when there is no such folder.
     fn entries(&self, dir: &str) -> Result<Vec<(OsString, bool)>> {
         let full = self.path(dir)?;
@@ -104,14 +115,11 @@ impl Disk for RealDisk {
     }
 
     fn open(&self, path: &str) -> Result<Arc<dyn DiskFile>> {
-        let full = self.path(path)?;
-        let open = || {
-            let file = File::open(&full)?;
-            let end = file.metadata()?.len();
-            Ok((file, end))
-        };
-        let (file, end) = open().map_err(|e| Error::io("open", full.display(), e))?;
-        Ok(Arc::new(RealFile { file, path: full, end: AtomicU64::new(end) }))
+        self.open_with(path, OpenOptions::new().read(true))
+    }
+
+    fn open_to_append(&self, path: &str) -> Result<Arc<dyn DiskFile>> {
+        self.open_with(path, OpenOptions::new().read(true).write(true))
     }
 
     fn rename(&self, from: &str, to: &str) -> Result<()> {

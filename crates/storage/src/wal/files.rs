@@ -1,11 +1,15 @@
 //! The log's files: begun, reserved, listed, removed.
 //!
-//! Invariants: file numbers and first positions grow together, each file begins where the one before ends; a file is removed
-//! only when the next one's header is durable, so that the log always has a readable first file.
+//! Invariants: file numbers and first positions grow together, each file begins where the one before ends; a file says that the next
+//! one follows only when the name of that is durable, which stays from then on; a file is removed only when the next one's header is
+//! durable, so that the log always has a readable first file.
 
 use std::sync::Arc;
 
-use super::format::{FILE_HEADER_BYTES, FileHeader, RecordKind, WAL_DIR, file_number, file_path};
+use super::format::{
+    FILE_END_BYTES_MAX, FILE_HEADER_BYTES, FRAGMENT_HEADER_BYTES, FileHeader, Part, RecordKind, WAL_DIR, file_number,
+    file_path, frame_end, parse_fragment,
+};
 use super::writer::{Log, LogStart, Mark, Pending, Shared, State};
 use crate::disk::{Disk, DiskFile};
 use crate::error::{Error, ErrorKind, Result};
@@ -14,6 +18,7 @@ use crate::limits::{WAL_FILE_BYTES, WAL_RESERVE_BYTES};
 
 /// Name of a file in [`WAL_DIR`] that is being written anew.
 const COPY_NAME: &str = "copy.tmp";
+const COPY_PATH: &str = "wal/copy.tmp";
 /// Bytes copied at a time when the last file is written anew.
 const COPY_BYTES: u64 = 1 << 20;
 
@@ -97,12 +102,12 @@ pub fn is_log_name(name: &str) -> bool {
 }
 
 /// Whether the log file `name` may have been left by the creation of a database that was interrupted before the manifest had its name:
-/// it is the first one, and has nothing behind its header. Nothing was ever committed then.
+/// it is the first one, or about to take its place, and has nothing behind its header. Nothing was ever committed then.
 ///
 /// # Errors
 /// Io.
 pub fn is_left_by_creation(disk: &dyn Disk, name: &str) -> Result<bool> {
-    if file_number(name) != Some(1) {
+    if file_number(name) != Some(1) && name != COPY_NAME {
         return Ok(false);
     }
     match disk.open(&format!("{WAL_DIR}/{name}")) {
@@ -129,11 +134,11 @@ pub(super) fn read_header(file: &dyn DiskFile, number: u64) -> Result<Result<Fil
     Ok(header.and_then(|h| if h.number == number { Ok(h) } else { Err("the file header names another file") }))
 }
 
-/// Writes the first `len` bytes of a file anew, in its place. What was replayed may stand in the operating system's memory
-/// only: after a failed fsync it forgets that these bytes were never written, and a later fsync succeeds without them.
-fn renew(disk: &dyn Disk, path: &str, file: &dyn DiskFile, len: u64) -> Result<()> {
-    let aside = format!("{WAL_DIR}/{COPY_NAME}");
-    let copied = disk.create(&aside).and_then(|copy| {
+/// Writes the first `len` bytes of a file anew, in its place, and `end` behind them; returns how long it is then. What was replayed
+/// may stand in the operating system's memory only: after a failed fsync it forgets that these bytes were never written, and a
+/// later fsync succeeds without them.
+fn renew(disk: &dyn Disk, path: &str, file: &dyn DiskFile, len: u64, end: &[u8]) -> Result<u64> {
+    let copied = disk.create(COPY_PATH).and_then(|copy| {
         let mut chunk = Vec::new();
         let mut at = 0;
         while at < len {
@@ -142,42 +147,28 @@ fn renew(disk: &dyn Disk, path: &str, file: &dyn DiskFile, len: u64) -> Result<(
             copy.append(&chunk)?;
             at += chunk.len() as u64;
         }
+        copy.append(end)?;
         copy.sync()
     });
-    match copied.and_then(|()| disk.rename(&aside, path)) {
-        Ok(()) => disk.sync_dir(WAL_DIR),
+    match copied.and_then(|()| disk.rename(COPY_PATH, path)) {
+        Ok(()) => disk.sync_dir(WAL_DIR).map(|()| len + end.len() as u64),
         // A full disk must not keep the database closed: rows can only be deleted in an open one.
         Err(e) if e.kind() == ErrorKind::Full => {
-            disk.remove(&aside).or_else(|e| if e.kind() == ErrorKind::NotFound { Ok(()) } else { Err(e) })?;
-            disk.truncate(path, len)
+            disk.remove(COPY_PATH).or_else(|e| if e.kind() == ErrorKind::NotFound { Ok(()) } else { Err(e) })?;
+            disk.truncate(path, len).map(|()| len)
         }
         Err(e) => Err(e),
     }
 }
 
-/// Clears the way for a new log file: removes those that were never begun, and writes the last one anew without its torn
-/// tail. Returns the files that stay.
-fn clear_way(disk: &dyn Disk, start: &LogStart) -> Result<Vec<FileEntry>> {
-    let (earlier, later): (Vec<u64>, Vec<u64>) =
-        list_files(disk)?.into_iter().partition(|&number| number < start.file_number);
-    for number in later {
-        disk.remove(&file_path(number))?;
-    }
-    disk.sync_dir(WAL_DIR)?;
+/// The files before the one that is begun at `start`, in order.
+fn earlier_files(disk: &dyn Disk, numbers: &[u64], start: &LogStart) -> Result<Vec<FileEntry>> {
     let mut entries = Vec::new();
     let mut first_of_next = start.position;
-    for &number in earlier.iter().rev() {
-        let path = file_path(number);
-        let file = disk.open(&path)?;
+    for &number in numbers.iter().rev().filter(|&&number| number < start.file_number) {
+        let file = disk.open(&file_path(number))?;
         // An old file whose header is gone was not replayed: it goes when the next one does.
         let first = read_header(&*file, number)?.map_or(first_of_next, |header| header.first);
-        if entries.is_empty() {
-            let len = file.len()?;
-            let bytes = start.position.0.checked_sub(first.0).filter(|&bytes| bytes <= len);
-            let misplaced =
-                || Error::internal(format!("a new log file at {}, not in or behind {path}", start.position));
-            renew(disk, &path, &*file, bytes.ok_or_else(misplaced)?)?;
-        }
         first_of_next = first;
         entries.push(FileEntry { number, first });
     }
@@ -185,27 +176,91 @@ fn clear_way(disk: &dyn Disk, start: &LogStart) -> Result<Vec<FileEntry>> {
     Ok(entries)
 }
 
+/// Writes the last file anew up to `position`, without its torn tail, and says in it that the next one, whose name is durable,
+/// follows. Returns where it ends.
+fn close_last(disk: &dyn Disk, last: FileEntry, position: LogPosition) -> Result<LogPosition> {
+    let path = file_path(last.number);
+    let file = disk.open(&path)?;
+    let len = file.len()?;
+    let bytes = position.0.checked_sub(last.first.0).filter(|&bytes| bytes <= len);
+    let bytes =
+        bytes.ok_or_else(|| Error::internal(format!("a new log file at {position}, not in or behind {path}")))?;
+    let mut end = Vec::new();
+    if let Ok(header) = read_header(&*file, last.number)?
+        && !has_end(&*file, &header, bytes)?
+    {
+        frame_end(&mut end, &header, bytes);
+    }
+    Ok(LogPosition(last.first.0 + renew(disk, &path, &*file, bytes, &end)?))
+}
+
+/// Whether the first `bytes` bytes of `file` end with the end of a file.
+fn has_end(file: &dyn DiskFile, header: &FileHeader, bytes: u64) -> Result<bool> {
+    let Some(at) = bytes.checked_sub(FRAGMENT_HEADER_BYTES as u64).filter(|&at| at >= FILE_HEADER_BYTES as u64) else {
+        return Ok(false);
+    };
+    let mut fragment = [0; FRAGMENT_HEADER_BYTES];
+    file.read_at(at, &mut fragment)?;
+    Ok(parse_fragment(header, &fragment, at, 0).is_ok_and(|fragment| fragment.part == Part::FileEnd))
+}
+
+/// Puts a file with nothing but `header` in the place of log file `path`, durably and in one step.
+fn replace(disk: &dyn Disk, path: &str, header: &[u8]) -> Result<Arc<dyn DiskFile>> {
+    let file = disk.create(COPY_PATH)?;
+    file.append(header)?;
+    file.sync()?;
+    disk.rename(COPY_PATH, path)?;
+    disk.sync_dir(WAL_DIR)?;
+    disk.open_to_append(path)
+}
+
 impl Log {
-    /// Begins a new log file at `start`, durably: for a new database, or where a replay ended
-    /// ([`super::TailState::next_start`]). Cuts off what is there behind it. Interrupted anywhere and begun again, it comes to
-    /// the same.
+    /// Begins a log file at `start`, durably: for a new database, or where a replay ended ([`super::TailState::next_start`]). Cuts
+    /// off what is there behind it. Interrupted anywhere and begun again, it comes to the same.
+    ///
+    /// 1. Files behind it, which were never begun, are removed. Its own name is made durable, if it has none yet.
+    /// 2. Unless it was begun before, and so all before it is durable: the file before it is written anew without its torn tail, and
+    ///    says that this one follows.
+    /// 3. Its header is written; what stood in it, no record, is replaced in one step.
     ///
     /// # Errors
     /// Io or Full.
     pub fn create(disk: Arc<dyn Disk>, start: LogStart) -> Result<Self> {
         disk.create_dir(WAL_DIR)?;
         disk.sync_dir("")?;
-        let mut files = clear_way(&*disk, &start)?;
         let path = file_path(start.file_number);
-        let file = disk.create(&path)?;
-        let header = FileHeader { log_id: start.log_id, number: start.file_number, first: start.position };
-        file.append(&header.encode())?;
-        file.sync()?;
+        let numbers = list_files(&*disk)?;
+        for &number in numbers.iter().filter(|&&number| number > start.file_number) {
+            disk.remove(&file_path(number))?;
+        }
+        if disk.exists(COPY_PATH)? {
+            disk.remove(COPY_PATH)?;
+        }
+        let there = numbers.contains(&start.file_number);
+        let begun = there && {
+            let header = read_header(&*disk.open(&path)?, start.file_number)?;
+            header.is_ok_and(|header| header.first == start.position)
+        };
+        let new = if there { None } else { Some(disk.create(&path)?) };
         disk.sync_dir(WAL_DIR)?;
-        let file = Arc::new(LogFile { number: start.file_number, first: start.position, file });
+        let mut files = earlier_files(&*disk, &numbers, &start)?;
+        let first = match files.last() {
+            Some(&last) if !begun => close_last(&*disk, last, start.position)?,
+            _ => start.position,
+        };
+        let header = FileHeader { log_id: start.log_id, number: start.file_number, first }.encode();
+        let file = match new {
+            Some(file) => {
+                file.append(&header)?;
+                file.sync()?;
+                file
+            }
+            None => replace(&*disk, &path, &header)?,
+        };
+        let file = Arc::new(LogFile { number: start.file_number, first, file });
         files.push(FileEntry { number: file.number, first: file.first });
 
-        let position = LogPosition(start.position.0 + FILE_HEADER_BYTES as u64);
+        let position = LogPosition(first.0 + FILE_HEADER_BYTES as u64);
         let mut state = State::new(Mark { ts: start.ts, position });
         state.target_end = FILE_HEADER_BYTES as u64;
         state.target_reserved = state.target_end;
@@ -296,11 +351,11 @@ impl Shared {
             let state = self.state.lock();
             let Some(target) = state.target.clone() else { return Ok(()) };
             if state.target_end >= WAL_FILE_BYTES {
-                let needed = FILE_HEADER_BYTES as u64 + state.outstanding + bytes;
+                let needed = FILE_HEADER_BYTES as u64 + state.outstanding + bytes + FILE_END_BYTES_MAX;
                 drop(state);
                 return self.begin_file(&target, needed);
             }
-            (target, state.target_end + state.outstanding + bytes)
+            (target, state.target_end + state.outstanding + bytes + FILE_END_BYTES_MAX)
         };
         let reserved = space_for(needed);
         target.file.reserve(reserved)?;
@@ -309,9 +364,9 @@ impl Shared {
         Ok(())
     }
 
-    /// Makes the file after `last` the target, with space for `needed` bytes. Nobody can reserve in the meantime: `last` is
-    /// full, so all others wait for their turn to grow.
-    fn begin_file(&self, last: &LogFile, needed: u64) -> Result<()> {
+    /// Makes the file after `last` the target, with space for `needed` bytes, and ends `last`. Nobody can reserve in the meantime:
+    /// `last` is full, so all others wait for their turn to grow.
+    fn begin_file(&self, last: &Arc<LogFile>, needed: u64) -> Result<()> {
         let Some(disk) = &self.disk else { return Ok(()) };
         let number = last.number + 1;
         let reserved = space_for(needed);
@@ -324,6 +379,11 @@ impl Shared {
         }?;
         let mut guard = self.state.lock();
         let state = &mut *guard;
+        let ended = FileHeader { log_id: self.log_id, number: last.number, first: last.first };
+        let offset = state.target_end;
+        let end = frame_end(state.pending_for(last), &ended, offset);
+        state.pending_bytes += end as usize;
+        state.appended.position = LogPosition(last.first.0 + offset + end);
         let first = state.appended.position;
         let file = Arc::new(LogFile { number, first, file });
         let header = FileHeader { log_id: self.log_id, number, first }.encode();

@@ -24,9 +24,11 @@ const CHECKSUM_BYTES: usize = 4;
 pub(super) const RECORD_HEADER_BYTES: usize = 40;
 /// A record starts in a block only with room for its whole header; less than this is padding.
 pub(super) const RECORD_ROOM_MIN: usize = FRAGMENT_HEADER_BYTES + RECORD_HEADER_BYTES;
+/// Most bytes that the end of a file takes: padding, then a fragment without a body.
+pub(super) const FILE_END_BYTES_MAX: u64 = (RECORD_ROOM_MIN - 1 + FRAGMENT_HEADER_BYTES) as u64;
 
 const MAGIC: &[u8; 8] = b"MSTEMWAL";
-const FILE_FORMAT_VERSION: u32 = 1;
+const FILE_FORMAT_VERSION: u32 = 2;
 const RECORD_FORMAT_VERSION: u8 = 1;
 /// Where the header's checksum stands, in every format version.
 const HEADER_CRC_AT: usize = 60;
@@ -174,6 +176,8 @@ pub(super) enum Part {
     First = 2,
     Middle = 3,
     Last = 4,
+    /// No part of any: the file ends here, and the next one was there before this was written.
+    FileEnd = 5,
 }
 
 impl Part {
@@ -183,6 +187,7 @@ impl Part {
             2 => Some(Self::First),
             3 => Some(Self::Middle),
             4 => Some(Self::Last),
+            5 => Some(Self::FileEnd),
             _ => None,
         }
     }
@@ -246,6 +251,18 @@ pub(super) fn frame(out: &mut Vec<u8>, file: &FileHeader, offset: u64, header: &
             return begun;
         }
     }
+}
+
+/// Appends the end of `file` to `out`, whose next byte is byte `offset` of it; returns how many bytes that are.
+pub(super) fn frame_end(out: &mut Vec<u8>, file: &FileHeader, offset: u64) -> u64 {
+    let room = WAL_BLOCK_BYTES - (offset % WAL_BLOCK_BYTES as u64) as usize;
+    let padding = if room < RECORD_ROOM_MIN { room } else { 0 };
+    out.resize(out.len() + padding, 0);
+    let checked = [0, 0, Part::FileEnd as u8];
+    let position = LogPosition(file.first.0 + offset + padding as u64);
+    out.extend_from_slice(&fragment_crc(file.log_id, position, &checked).to_le_bytes());
+    out.extend_from_slice(&checked);
+    (padding + FRAGMENT_HEADER_BYTES) as u64
 }
 
 /// An intact fragment within a block.

@@ -57,6 +57,8 @@ pub struct LogReader {
     /// Where `block` was read from; none was before the first.
     block_offset: Option<u64>,
     valid_end: LogPosition,
+    /// The file being read says that it ends, and that there is another.
+    file_ended: bool,
     last_ts: Option<CommitTs>,
     outcome: Outcome,
 }
@@ -105,6 +107,7 @@ impl LogReader {
             block: Vec::new(),
             block_offset: None,
             valid_end: LogPosition(first.0 + offset),
+            file_ended: false,
             last_ts: None,
             outcome: Outcome::Reading,
         })
@@ -172,6 +175,7 @@ impl LogReader {
                     self.at_file += 1;
                     self.offset = FILE_HEADER_BYTES as u64;
                     self.block_offset = None;
+                    self.file_ended = false;
                     self.valid_end = LogPosition(self.current()?.0.first.0 + self.offset);
                     continue;
                 }
@@ -182,6 +186,12 @@ impl LogReader {
                         true => self.bad("the next log file has no valid header"),
                         false => self.end(),
                     };
+                }
+                Step::Fragment(Part::FileEnd, body) if begun.is_none() => {
+                    self.offset += (body.end - self.block_at(&body)) as u64;
+                    self.valid_end = LogPosition(self.current()?.0.first.0 + self.offset);
+                    self.file_ended = true;
+                    continue;
                 }
                 Step::Fragment(part, _) if part.begins_record() != begun.is_none() => {
                     return self.bad("the fragments of a record are not in order");
@@ -265,10 +275,21 @@ impl LogReader {
 
     fn end(&mut self) -> Result<Option<LogRecord>> {
         let (header, found) = self.current()?;
+        let next = header.number + 1;
+        if self.file_ended && self.chain.not_begun.iter().all(|found| found.number != next) {
+            let message = format_args!("log file {}, which follows it, is missing", file_path(next));
+            return Err(Error::corrupt(file_path(header.number), found.len, message));
+        }
+        if self.valid_end < self.known_fsynced {
+            let message =
+                format_args!("the log ends below position {}, which is known to have been fsynced", self.known_fsynced);
+            return Err(Error::corrupt(file_path(header.number), self.valid_end.0 - header.first.0, message));
+        }
         let torn_here = (header.first.0 + found.len).saturating_sub(self.valid_end.0);
         let torn_behind: u64 = self.chain.not_begun.iter().map(|found| found.len).sum();
         self.outcome = Outcome::Ended(TailState {
             file_number: header.number,
+            file_first: header.first,
             valid_end: self.valid_end,
             last_ts: self.last_ts,
             torn_bytes: torn_here + torn_behind,

@@ -3,7 +3,8 @@
 //! A power cut may lose or tear anything above the position fsynced last, and nothing below. So bad bytes are damage when a
 //! later file was begun (the one before was fsynced whole first), when they are a header with bytes behind it (it was
 //! fsynced before them), or when a record behind them, or the caller, knows a position above them that was fsynced. Otherwise
-//! they are the torn tail, and the log ends before them.
+//! they are the torn tail, and the log ends before them. A log that ends where a file says that another follows, or before a position
+//! that the caller knows to have been fsynced, has lost a file or its end.
 //!
 //! Behind bad bytes no length can be trusted: every byte is tried as the start of a record. Checksums hold for one place
 //! only, so none is found where none was written.
@@ -23,6 +24,8 @@ use crate::wal::codec::Decoder;
 pub struct TailState {
     /// The last file that was begun.
     pub file_number: u64,
+    /// Position of its first byte.
+    pub file_first: LogPosition,
     /// Position behind the last whole record (or behind the header of a file without any).
     pub valid_end: LogPosition,
     /// The last record read, if any was.
@@ -32,9 +35,13 @@ pub struct TailState {
 }
 
 impl TailState {
-    /// How to go on writing behind the last whole record, which had timestamp `ts`, with a new random `log_id`.
+    /// How to go on writing behind the last whole record, which had timestamp `ts`, with a new random `log_id`. A file without any is
+    /// begun anew: however often a database is opened, files come with records only.
     #[must_use]
     pub fn next_start(&self, log_id: u64, ts: CommitTs) -> LogStart {
+        if self.valid_end.0 == self.file_first.0 + FILE_HEADER_BYTES as u64 {
+            return LogStart { log_id, file_number: self.file_number, position: self.file_first, ts };
+        }
         LogStart { log_id, file_number: self.file_number + 1, position: self.valid_end, ts }
     }
 }

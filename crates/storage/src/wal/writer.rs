@@ -1,8 +1,8 @@
 //! The writing side of the log: space, records, marks.
 //!
 //! Comes in: reservations and records (from the holder of the commit lock). Goes out: bytes in memory, which `group_commit`
-//! carries to the disk. Invariant: the target file has at least `outstanding` bytes of disk space set aside behind its end,
-//! so an append never lacks space. A new file becomes the target in [`Log::reserve`], never in [`Log::append`].
+//! carries to the disk. Invariant: the target file has at least `outstanding` bytes of disk space set aside behind its end, and
+//! those of its own end, so an append never lacks space. A new file becomes the target in [`Log::reserve`], never in [`Log::append`].
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use std::time::SystemTime;
 use parking_lot::{Condvar, Mutex};
 
 use super::files::{Counters, FileEntry, LogFile, NextFile};
-use super::format::{FileHeader, RecordHeader, RecordKind, frame, framed_bytes_max};
+use super::format::{FILE_END_BYTES_MAX, FileHeader, RecordHeader, RecordKind, frame, framed_bytes_max};
 use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::ids::{CommitTs, LogPosition, SchemaVersion};
@@ -28,9 +28,9 @@ pub struct Log(pub(super) Arc<Shared>);
 pub struct LogStart {
     /// Random, and new whenever the database is opened for writing: it seeds the checksums.
     pub log_id: u64,
-    /// Number of the first file written; above all that are there.
+    /// Number of the first file written: the last one that was begun if it has no record, else above all that were begun.
     pub file_number: u64,
-    /// Position of its first byte: where the valid log ended before.
+    /// Where the valid log ended before, that file left out.
     pub position: LogPosition,
     /// The last record before it.
     pub ts: CommitTs,
@@ -204,7 +204,7 @@ impl State {
     }
 
     /// The buffer that bytes for the target file go to.
-    fn pending_for(&mut self, file: &Arc<LogFile>) -> &mut Vec<u8> {
+    pub(super) fn pending_for(&mut self, file: &Arc<LogFile>) -> &mut Vec<u8> {
         if self.pending.back().is_none_or(|pending| !Arc::ptr_eq(&pending.file, file)) {
             let bytes = std::mem::take(&mut self.spare);
             self.pending.push_back(Pending { file: Arc::clone(file), bytes, begins_file_after: None });
@@ -310,7 +310,7 @@ impl Log {
             if state.appended.position.0.saturating_add(state.outstanding) >= end_max.0 {
                 return Ok(None);
             }
-            let needed = state.target_end + state.outstanding + bytes;
+            let needed = state.target_end + state.outstanding + bytes + FILE_END_BYTES_MAX;
             if state.target_end < WAL_FILE_BYTES && needed <= state.target_reserved {
                 state.outstanding += bytes;
                 return Ok(Some(Reservation { log: Arc::clone(&self.0), bytes, wall_clock }));

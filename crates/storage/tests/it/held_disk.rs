@@ -119,6 +119,10 @@ impl Disk for HeldDisk {
     fn open(&self, path: &str) -> Result<Arc<dyn DiskFile>> {
         self.live.open(path)
     }
+    fn open_to_append(&self, path: &str) -> Result<Arc<dyn DiskFile>> {
+        let (file, disk) = (self.live.open_to_append(path)?, self.clone());
+        Ok(Arc::new(HeldFile { path: path.to_owned(), file, disk }))
+    }
     fn rename(&self, from: &str, to: &str) -> Result<()> {
         self.note("rename", to);
         self.live.rename(from, to)

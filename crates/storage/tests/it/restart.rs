@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use mainstem_storage::database::Database;
+use mainstem_storage::disk::{Disk, MemDisk};
+use mainstem_storage::settings::OpenOptions;
 
 use crate::held_disk::HeldDisk;
 use crate::support::*;
@@ -162,4 +164,49 @@ fn an_install_is_replayed_with_its_key_indexes_and_carried_deletes() {
             db.close().unwrap();
         }
     }
+}
+
+fn log_files(disk: &MemDisk) -> Vec<String> {
+    disk.list("wal").unwrap()
+}
+
+#[test]
+fn opening_without_writing_leaves_no_files() {
+    let disk = MemDisk::new();
+    let open = || Database::open_on(Arc::new(disk.clone()), OpenOptions::default()).unwrap();
+    for _ in 0..5 {
+        open().close().unwrap();
+        assert_eq!(log_files(&disk), ["0000000001.log"]);
+    }
+    let db = open();
+    let t = create(&db, "t", true, 7);
+    db.close().unwrap();
+    let mut before = None;
+    for _ in 0..10 {
+        let db = open();
+        assert!(contents(&db, t).is_empty());
+        db.close().unwrap();
+        let files = log_files(&disk);
+        assert_eq!(before.get_or_insert(files.clone()), &files);
+    }
+    assert_eq!(before.unwrap().len(), 2);
+}
+
+#[test]
+fn openings_that_write_a_little_leave_few_files() {
+    let disk = MemDisk::new();
+    let open = || Database::open_on(Arc::new(disk.clone()), OpenOptions::default()).unwrap();
+    let db = open();
+    let t = create(&db, "t", true, 7);
+    db.close().unwrap();
+    let most = mainstem_storage::limits::WAL_FILES_MAX as usize;
+    for id in 0..3 * most as i64 {
+        let db = open();
+        let mut txn = begin(&db);
+        insert(&mut txn, t, &rows([id])).unwrap();
+        txn.commit().unwrap();
+        db.close().unwrap();
+        assert!(log_files(&disk).len() <= most, "{:?}", log_files(&disk));
+    }
+    assert_eq!(contents(&open(), t).len(), 3 * most);
 }

@@ -52,6 +52,9 @@ impl Disk for FaultyDisk {
     fn open(&self, path: &str) -> Result<Arc<dyn DiskFile>> {
         self.live.open(path)
     }
+    fn open_to_append(&self, path: &str) -> Result<Arc<dyn DiskFile>> {
+        Ok(Arc::new(FaultyFile { file: self.live.open_to_append(path)?, disk: self.clone() }))
+    }
     fn rename(&self, from: &str, to: &str) -> Result<()> {
         self.live.rename(from, to)
     }
