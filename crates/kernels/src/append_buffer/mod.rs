@@ -12,8 +12,8 @@
 //! - Cells below `published` are initialised and never written again; only the claimed writer writes the others.
 //! - `published` only grows, and never beyond the capacity.
 //!
-//! The orderings are checked by loom: `RUSTFLAGS="--cfg loom" cargo test -p mainstem-kernels --release --lib append_buffer`
-//! (with a target directory of its own, since the flag rebuilds everything). The rest is plain enough for Miri:
+//! The orderings are checked by loom: `RUSTFLAGS="--cfg loom" cargo test --target-dir target/loom -p mainstem-kernels
+//! --lib append_buffer`, as `.ci/run` does (`docs/BUILD.md`). The rest is plain enough for Miri:
 //! `cargo +nightly miri test -p mainstem-kernels append_buffer`.
 
 mod published;

@@ -262,6 +262,7 @@ placement_matrix!(
         nulls,
         numbers,
         predicates,
+        prepared_statistics,
         returning,
         reworded,
         savepoints,

@@ -83,7 +83,7 @@ impl RealDisk {
         let fail = |e| Error::io("list", full.display(), e);
         let entries = match fs::read_dir(&full) {
             Ok(entries) => entries,
-            Err(e) if e.kind() == Io::NotFound => return Ok(Vec::new()),
+            Err(e) if matches!(e.kind(), Io::NotFound | Io::NotADirectory) => return Ok(Vec::new()),
             Err(e) => return Err(fail(e)),
         };
         let mut found = Vec::new();

@@ -193,6 +193,7 @@ impl LogReader {
                     self.file_ended = true;
                     continue;
                 }
+                Step::Fragment(Part::FileEnd, _) => return self.bad("the file ends within a record"),
                 Step::Fragment(part, _) if part.begins_record() != begun.is_none() => {
                     return self.bad("the fragments of a record are not in order");
                 }

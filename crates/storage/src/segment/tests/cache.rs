@@ -195,6 +195,12 @@ impl Disk for SlowDisk {
     fn list(&self, dir: &str) -> Result<Vec<String>> {
         self.disk.list(dir)
     }
+    fn list_others(&self, dir: &str) -> Result<Vec<String>> {
+        self.disk.list_others(dir)
+    }
+    fn open_to_append(&self, path: &str) -> Result<Arc<dyn DiskFile>> {
+        self.disk.open_to_append(path)
+    }
     fn create_dir(&self, dir: &str) -> Result<()> {
         self.disk.create_dir(dir)
     }
