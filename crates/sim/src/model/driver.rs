@@ -413,6 +413,8 @@ impl Driver {
                 }
                 self.refusals += 1;
             }
+            // A commit of unknown outcome may have changed the rows that this one has locked: nobody knows, and it is told to run again.
+            (Err(e), Outcome::Empty) if e.sqlstate() == sqlstate::CONFLICT && self.unknown.is_some() => {}
             (Err(e), _) if e.sqlstate() != sqlstate::CONFLICT && e.sqlstate() != sqlstate::OUTCOME_UNKNOWN => {
                 self.refused("commit", &e)?;
             }

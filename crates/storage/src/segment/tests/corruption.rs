@@ -167,7 +167,7 @@ fn cut_and_zeroed_files_are_found() {
         }
     }
     memory.remove(PATH).unwrap();
-    assert_eq!(open(&memory, &meta).verify(&schema).unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(open(&memory, &meta).verify(&schema).unwrap_err().kind(), ErrorKind::Corrupt);
 }
 
 /// Bytes that make no sense under a right checksum: every byte of every block is changed, and the checksums with it.

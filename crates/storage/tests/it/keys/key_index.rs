@@ -279,7 +279,7 @@ fn files_of_key_indexes_live_and_go_with_their_runs() {
         db.close().unwrap();
         drop(db);
 
-        disk.create("data/99999999.seg").unwrap();
+        disk.create("data/9999999999.seg").unwrap();
         let db = Database::open_on(disk.clone(), options()).unwrap();
         assert_eq!(files(), listed, "orphans go, indexes stay");
         checked(&db);

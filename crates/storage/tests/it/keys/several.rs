@@ -471,7 +471,7 @@ fn files_of_all_key_indexes_live_and_go_with_their_runs() {
         assert!(indexes >= indexed * (segments / 2), "{indexes} of {indexed} indexes for {segments}");
         db.close().unwrap();
         drop(db);
-        disk.create("data/99999999.seg").unwrap();
+        disk.create("data/9999999999.seg").unwrap();
         let db = Database::open_on(disk.clone(), options()).unwrap();
         assert_eq!(files(), segments + indexes, "orphans go, indexes stay");
         checked(&db);
