@@ -74,7 +74,7 @@ fn json_has_texts_for_what_it_has_no_word_for() {
         r#"{"f":0.1,"r":0.1,"b":null}"#,
         r#"{"f":null,"r":null,"b":null}"#,
     ];
-    assert_eq!(written(&[numbers.clone()], Format::Jsonl), expected.join("\n") + "\n");
+    assert_eq!(written(std::slice::from_ref(&numbers), Format::Jsonl), expected.join("\n") + "\n");
     assert_eq!(written(&[numbers], Format::Json), format!("[{}]\n", expected.join(",")));
 }
 

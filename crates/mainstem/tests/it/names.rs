@@ -45,7 +45,8 @@ fn columns_without_a_name_are_called_as_in_postgresql() {
             assert_eq!(prepared.join(" "), names, "{sql}");
             if !sql.contains('$') {
                 let result = connection.query(sql).unwrap();
-                let shown: Vec<&str> = result.schema().fields().iter().map(|field| field.name().as_str()).collect();
+                let schema = result.schema();
+                let shown: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
                 assert_eq!(shown.join(" "), names, "{sql}");
             }
         }

@@ -189,7 +189,7 @@ fn regex_of(pattern: &str, escape: Option<char>) -> String {
                         // `[:alpha:]`; Rust's expressions nest brackets, SQL's do not.
                         '[' if chars.peek() == Some(&':') => {
                             regex.push('[');
-                            while let Some(c) = chars.next() {
+                            for c in chars.by_ref() {
                                 regex.push(c);
                                 if c == ']' {
                                     break;
