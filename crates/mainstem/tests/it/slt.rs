@@ -263,6 +263,7 @@ placement_matrix!(
         numbers,
         predicates,
         prepared_statistics,
+        refused,
         returning,
         reworded,
         savepoints,
