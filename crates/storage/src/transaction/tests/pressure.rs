@@ -38,7 +38,7 @@ fn one_transaction_at_a_time_merges_runs_of_its_own() {
     let t = cramped();
     let (mut txn, mut next) = (t.begin(), 0);
     let other = t.db.engine().own_merges.lock();
-    spill(&t, &mut txn, &mut next, limits::OWN_RUNS_MAX + 2, 1_000);
+    spill(&t, &mut txn, &mut next, limits::OWN_RUNS_MAX + 2, 100);
     assert!(runs_of(&txn, &t) > limits::OWN_RUNS_MAX + 2);
     assert_eq!(ids(&t, &txn), written(next));
     drop(other);
@@ -55,7 +55,7 @@ fn a_merge_of_own_runs_can_be_canceled_and_is_counted() {
     let t = cramped();
     let (mut txn, mut next) = (t.begin(), 0);
     let other = t.db.engine().own_merges.lock();
-    spill(&t, &mut txn, &mut next, limits::OWN_RUNS_MAX + 2, 1_000);
+    spill(&t, &mut txn, &mut next, limits::OWN_RUNS_MAX + 2, 100);
     drop(other);
     let memory = t.db.engine().memory.clone();
     let before = (runs_of(&txn, &t), files(&t), memory.used(MemoryKind::Reserve));
@@ -83,6 +83,34 @@ fn a_merge_of_own_runs_can_be_canceled_and_is_counted() {
     t.write_in(&mut txn, &[next], &[]).unwrap();
     assert!(runs_of(&txn, &t) <= limits::OWN_RUNS_MAX);
     assert_eq!(ids(&t, &txn), written(next));
+}
+
+/// Rows with equal sort keys stay in the order in which they came, whichever runs were merged on the way.
+#[test]
+fn a_merged_run_stands_where_its_inputs_stood() {
+    let db = Database::in_memory(OpenOptions { memory_limit: 512 << 10, ..testing::options() }).unwrap();
+    let mut definition = definition("t");
+    definition.options.segment_rows = 500;
+    (definition.primary_key, definition.sort_key) = (Vec::new(), Some(vec!["v".to_owned()]));
+    definition.layout = Some(Layout::Sorted);
+    let mut txn = db.begin(TransactionMode::default()).unwrap();
+    let id = txn.create_table(definition).unwrap();
+    txn.commit().unwrap();
+    let t = Table { db, id };
+    let (mut txn, mut merges) = (t.begin(), 0);
+    for next in (0..30_000).step_by(250) {
+        let before = runs_of(&txn, &t);
+        t.write_in(&mut txn, &[], &(next..next + 250).map(|id| (id, Some(id % 3))).collect::<Vec<_>>()).unwrap();
+        merges += usize::from(runs_of(&txn, &t) < before);
+    }
+    assert!(merges > 2, "{merges}");
+    txn.commit().unwrap();
+    t.db.merge(t.id).unwrap();
+    let rows = rows_of(&t.view());
+    assert_eq!(rows.len(), 30_000);
+    for value in 0..3 {
+        assert!(rows.iter().filter(|row| row.2 == Some(value)).is_sorted_by_key(|row| row.1), "{value}");
+    }
 }
 
 /// An id that was given out after a savepoint is not given out again when the transaction has gone back: a reference to rows that
@@ -146,21 +174,17 @@ fn loads_go_on_beside_others_that_stand_still() {
         let (_, limit) = bytes_of(&t, MemoryKind::Loads);
         let schema = t.begin().catalog().table(t.id).unwrap().clone();
         let mut still = Vec::new();
-        for load in 0..2 {
+        // Half of the share; then nearly all that is left, if it may, until it sorts.
+        for (load, enough) in [limit / 2, limit / 16 * 15].into_iter().enumerate() {
             let txn = t.begin();
             let mut statement = txn.statement();
-            let mut before = 0;
-            for at in (0..).step_by(5_000) {
-                statement.insert(&schema, &part(load, at..at + 5_000)).unwrap();
-                let now = bytes_of(&t, MemoryKind::Loads).0;
+            let (mut before, mut now, mut at) = (0, 0, 0);
+            while now >= before && now < enough {
+                statement.insert(&schema, &part(load as i64, at..at + 1_000)).unwrap();
+                at += 1_000;
+                (before, now) = (now, bytes_of(&t, MemoryKind::Loads).0);
                 assert!(now <= limit, "{now} of {limit}");
-                // It has sorted, or may not take more.
-                if at > 5_000 && now <= before || now > limit / 8 * 7 {
-                    break;
-                }
-                before = now;
             }
-            statement.insert(&schema, &part(load, 200_000..205_000)).unwrap();
             still.push((txn, statement));
         }
         let start = std::time::Instant::now();
