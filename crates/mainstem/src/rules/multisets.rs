@@ -10,7 +10,7 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, JoinType, NullEquality, Result};
 use datafusion::functions_window::expr_fn::row_number;
-use datafusion::logical_expr::{Expr, ExprFunctionExt, Join, LogicalPlan, LogicalPlanBuilder};
+use datafusion::logical_expr::{Distinct, Expr, ExprFunctionExt, Join, LogicalPlan, LogicalPlanBuilder};
 use datafusion::optimizer::AnalyzerRule;
 
 use super::walk::rewrite_nodes;
@@ -38,7 +38,7 @@ fn is_of_all(join: &Join) -> bool {
     matches!(join.join_type, JoinType::LeftSemi | JoinType::LeftAnti)
         && join.null_equality == NullEquality::NullEqualsNull
         && join.filter.is_none()
-        && !matches!(&*join.left, LogicalPlan::Distinct(_))
+        && !matches!(&*join.left, LogicalPlan::Distinct(Distinct::All(_)))
 }
 
 fn counted(mut join: Join) -> Result<LogicalPlan> {

@@ -13,10 +13,11 @@ use datafusion::sql::sqlparser::ast::{
     VisitMut, Visitor, VisitorMut,
 };
 
+use super::tree::title;
 use crate::sql::fold;
 
 /// Gives a name to columns of functions in FROM, and to each select item of `statement` that repeats the name of an earlier one: `a_2` for
-/// a second `a`, `column3` for a third item that is no column.
+/// a second `a`, `?column?_3` for a third item that has no name.
 pub(crate) fn name_twins(statement: &mut Statement) {
     let ControlFlow::Continue(()) = VisitMut::visit(statement, &mut Twins);
 }
@@ -73,7 +74,7 @@ pub(crate) fn name_repeated(items: &mut [SelectItem]) {
                     Expr::CompoundIdentifier(idents) => {
                         format!("{}_{position}", idents.last().map(fold).unwrap_or_default())
                     }
-                    _ => format!("column{position}"),
+                    expr => format!("{}_{position}", title(expr)),
                 };
                 (expr, name)
             }

@@ -172,7 +172,10 @@ fn spelled(array: &ArrayRef, to: DataType) -> Result<ArrayRef> {
         }
         _ => {}
     }
-    let mut trimmed: StringViewArray = text.iter().map(|t| t.map(str::trim)).collect();
+    let whole =
+        |t: &'_ str| -> usize { if matches!(to, DataType::Date | DataType::Timestamp) { zone_at(t) } else { t.len() } };
+    let mut trimmed: StringViewArray =
+        text.iter().map(|t| t.map(str::trim).and_then(|t| t.get(..whole(t))).map(str::trim_end)).collect();
     let target = to.arrow();
     let safe = CastOptions { safe: true, format_options: FormatOptions::default() };
     let read = |texts: &StringViewArray| cast_with_options(texts, &target, &safe).map_err(|e| from_arrow(&e));
@@ -325,6 +328,13 @@ fn full_moment(text: &str) -> Option<String> {
     }
     out.push_str(zone.trim_start());
     Some(out)
+}
+
+/// Where the zone behind a time of day begins, or the text's end: a type without a zone takes no notice of it.
+fn zone_at(text: &str) -> usize {
+    let Some(time) = text.find([' ', 'T', 't']) else { return text.len() };
+    let zone = text.get(time + 1..).and_then(|time| time.find(['+', '-', 'Z', 'z']));
+    zone.map_or(text.len(), |zone| time + 1 + zone)
 }
 
 /// SQLSTATE for a text that is no moment: whether it looks like one with a field out of its range.

@@ -17,7 +17,7 @@ fn columns_without_a_name_are_called_as_in_postgresql() {
             "case k coalesce max",
         ),
         (
-            "SELECT extract(year FROM now()), trim(BOTH FROM 'a'), substring('abc' FROM 1), position('a' IN 'b'), ceil(1.2)",
+            "SELECT extract(year FROM now()), trim(BOTH 'b' FROM 'a'), substring('abc' FROM 1), position('a' IN 'b'), ceil(1.2)",
             "extract btrim substring position ceil",
         ),
         (

@@ -158,7 +158,7 @@ impl OrderedScan {
         while self.left > 0 {
             let wanted = self.batch_rows.min(if self.predicates.is_empty() { self.left } else { usize::MAX });
             if let Some((part, rows)) = self.whole.take().filter(|(_, rows)| !rows.is_empty()) {
-                let end = rows.end.min(rows.start.saturating_add(wanted as u32));
+                let end = rows.end.min(rows.start.saturating_add(u32::try_from(wanted).unwrap_or(u32::MAX)));
                 self.whole = Some((part, end..rows.end));
                 if let Some(batch) = self.in_place(part, rows.start..end)? {
                     return Ok(Some(batch));

@@ -28,9 +28,7 @@ use super::expressions::{Expressions, Source};
 use crate::error::from_datafusion;
 use crate::provider::Names;
 use crate::session::{Environment, Rows, Running};
-use crate::sql::{
-    Assignments, DefaultCells, Delete, Insert, Overriding, Statement, TableName, Update, is_default, sql_name,
-};
+use crate::sql::{Assignments, DefaultCells, Delete, Insert, Overriding, Statement, TableName, Update, is_default};
 use conflict::{Conflicts, Settled};
 pub(crate) use lock::{lock, unlocked};
 use returning::Returning;
@@ -206,7 +204,7 @@ fn check_assigned(plan: &LogicalPlan, table: &TableSchema) -> Result<()> {
         check(plan.schema().field(at).data_type(), is_literal, column)?;
         // A constant that the column cannot hold is wrong, whether or not a row gets it.
         if let Some(constant) = constant_of(plan, at) {
-            check_length(&assign(&constant.to_array().map_err(|e| from_datafusion(&e))?, column)?, column)?;
+            check_length(&assign(&constant.to_array().map_err(|e| from_datafusion(&e))?, column)?, column, table)?;
         }
     }
     Ok(())
@@ -234,7 +232,7 @@ fn constant_of(plan: &LogicalPlan, at: usize) -> Option<&ScalarValue> {
 }
 
 /// Checks the length of a text that is to be stored into `column`: blanks behind it may be cut.
-fn check_length(constant: &ArrayRef, column: &Column) -> Result<()> {
+fn check_length(constant: &ArrayRef, column: &Column, table: &TableSchema) -> Result<()> {
     let (DataType::Text { max_chars: Some(chars_max) } | DataType::Char { chars: chars_max }) = column.data_type else {
         return Ok(());
     };
@@ -243,7 +241,11 @@ fn check_length(constant: &ArrayRef, column: &Column) -> Result<()> {
     if texts.is_some_and(|texts| texts.iter().flatten().any(is_long)) {
         return Err(Error::invalid(
             sqlstate::STRING_TOO_LONG,
-            format!("column \"{}\": value too long for type {}", column.name, sql_name(column.data_type)),
+            // As storage says it.
+            format!(
+                "value too long for type {}: column \"{}\" of relation \"{}\"",
+                column.data_type, column.name, table.name
+            ),
         ));
     }
     Ok(())

@@ -18,6 +18,7 @@ mod positions;
 mod words;
 
 pub(crate) use names::ItemNames;
+pub(super) use names::title;
 
 use std::convert::Infallible;
 use std::ops::ControlFlow;

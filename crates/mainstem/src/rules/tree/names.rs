@@ -111,10 +111,15 @@ fn item_name(item: &SelectItem) -> Option<String> {
     match item {
         SelectItem::UnnamedExpr(expr) => match without_parentheses(expr) {
             Expr::Identifier(_) | Expr::CompoundIdentifier(_) => None,
-            expr => Some(figured(expr).map_or_else(|| "?column?".to_owned(), |(name, _)| name)),
+            expr => Some(title(expr)),
         },
         _ => None,
     }
+}
+
+/// What `expr` is called, as a column of a result.
+pub(in crate::rules) fn title(expr: &Expr) -> String {
+    figured(expr).map_or_else(|| "?column?".to_owned(), |(name, _)| name)
 }
 
 fn without_parentheses(expr: &Expr) -> &Expr {
