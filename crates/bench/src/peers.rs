@@ -99,7 +99,11 @@ impl Peer {
     fn send(&mut self, request: &Request<'_>) -> Result<(), String> {
         let mut line = serde_json::to_string(request).map_err(|e| e.to_string())?;
         line.push('\n');
-        self.requests.write_all(line.as_bytes()).and_then(|()| self.requests.flush()).map_err(|e| e.to_string())
+        let asked = self.requests.write_all(line.as_bytes()).and_then(|()| self.requests.flush());
+        asked.map_err(|e| match e.kind() {
+            std::io::ErrorKind::BrokenPipe => "the process ended".to_owned(),
+            _ => e.to_string(),
+        })
     }
 
     fn receive<T: for<'a> Deserialize<'a>>(&mut self) -> Result<T, String> {

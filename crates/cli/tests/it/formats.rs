@@ -79,7 +79,7 @@ fn uuid_time_and_char_have_their_text() {
         assert_eq!(shown("csv", query), "id,at,c\na0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11,13:02:03.5,ab \n", "{query}");
         assert_eq!(
             shown("jsonl", query),
-            "{\"id\":\"a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11\",\"at\":\"13:02:03.500\",\"c\":\"ab \"}\n",
+            "{\"id\":\"a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11\",\"at\":\"13:02:03.5\",\"c\":\"ab \"}\n",
             "{query}"
         );
         let expected = "\
