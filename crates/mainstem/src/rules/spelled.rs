@@ -349,11 +349,6 @@ impl ScalarUDFImpl for SqlCast {
         }
     }
 
-    /// The name the cast's column would have had: that of what is cast.
-    fn schema_name(&self, args: &[Expr]) -> Result<String> {
-        Ok(args.first().map_or_else(|| self.name().to_owned(), |arg| arg.schema_name().to_string()))
-    }
-
     fn signature(&self) -> &Signature {
         &self.signature
     }

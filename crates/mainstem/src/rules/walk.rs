@@ -58,10 +58,15 @@ pub(super) fn rewrite_node(
         schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
     }
     let names = NamePreserver::new(&plan);
-    plan.map_expressions(|expr| {
+    let one = |expr: Expr| {
         let name = names.save(&expr);
         let expr = expr.transform_up(|e| rewrite(e, &schema))?;
         Ok(if expr.transformed { expr.update_data(|e| name.restore(e)) } else { expr })
+    };
+    plan.map_expressions(|expr| match expr {
+        // Its members are the columns: the whole has no name to keep.
+        Expr::GroupingSet(set) => Expr::GroupingSet(set).map_children(one),
+        expr => one(expr),
     })
 }
 
