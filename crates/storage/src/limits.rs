@@ -167,6 +167,9 @@ pub const WAL_FILE_BYTES: u64 = 16 << 20;
 /// Bytes of disk space set aside at a time for the log file being written: 1 MiB holds about 8,000 one-row commits, and a
 /// small database does not look large.
 pub const WAL_RESERVE_BYTES: u64 = 1 << 20;
+/// Bytes of it that no record takes: an opening cuts the file, and on a full disk has them back for the end of that file, the header of
+/// the next one and their metadata, a block of most file systems each.
+pub const WAL_ROOM_KEPT_BYTES: u64 = 16 << 10;
 /// Bytes of appended records not yet handed to the operating system at which a writer hands them on before it appends:
 /// `synchronous = off` must not outrun the disk by more.
 pub const WAL_BUFFER_BYTES: usize = 8 << 20;
@@ -233,6 +236,7 @@ const _: () = assert!(DELTA_KEY_PARTITIONS.is_power_of_two() && DELTA_KEY_SLOTS_
 const _: () = assert!(WAL_CHECKPOINT_BYTES < WAL_TAIL_BYTES_MAX && WAL_FILE_BYTES <= WAL_CHECKPOINT_BYTES);
 const _: () = assert!(WAL_TAIL_BYTES_MAX / WAL_FILE_BYTES < WAL_FILES_MAX);
 const _: () = assert!(WAL_RESERVE_BYTES < WAL_FILE_BYTES && COMMIT_BYTES_MAX < WAL_BUFFER_BYTES);
+const _: () = assert!(WAL_ROOM_KEPT_BYTES <= WAL_RESERVE_BYTES / 64);
 const _: () = assert!(2 * WAL_SYNC_AHEAD_BYTES <= WAL_FILE_BYTES);
 const _: () = assert!(WAL_BLOCK_BYTES <= 1 << 16);
 const _: () = assert!(ASIDE_BLOCK_BYTES + RowRef::OFFSETS as usize / 8 < ASIDE_BLOCK_BYTES_MAX);

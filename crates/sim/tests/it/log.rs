@@ -283,3 +283,108 @@ fn a_file_stays_until_the_next_one_is_begun() {
         recover(disk.process_kill().power_cut(seed), |_| 0, &known, seed);
     }
 }
+
+/// A killed process left this, and not a byte of the disk is free but what the log's files have set aside.
+struct Left {
+    disk: SimDisk,
+    capacity_bytes: u64,
+    known: Known,
+}
+
+impl Left {
+    /// What is there after `records` records, with space for one more set aside, or not; then opened again, and killed at once.
+    fn new(records: u64, bytes_of: fn(u64) -> usize, reserved: bool, opened_again: bool) -> Self {
+        let disk = SimDisk::new();
+        let log = Log::create(Arc::new(disk.clone()), START).unwrap();
+        for ts in 1..=records {
+            put(&log, ts, Full, bytes_of(ts)).unwrap();
+            log.wait_visible(CommitTs(ts)).unwrap();
+            log.prepare_next().unwrap();
+        }
+        if reserved {
+            drop(log.reserve(1).unwrap());
+        }
+        let known = Known { created: true, appended: records, durable: records, written: records, ..Known::nothing() };
+        let disk = disk.process_kill();
+        if opened_again {
+            let log = Self::open(&disk, bytes_of, &known, 78).unwrap();
+            if reserved {
+                drop(log.reserve(1).unwrap());
+            }
+        }
+        Self { capacity_bytes: disk.used_bytes(), disk, known }
+    }
+
+    /// The disk as it was left, full.
+    fn disk(&self) -> SimDisk {
+        let disk = self.disk.process_kill();
+        disk.limit_capacity(self.capacity_bytes);
+        disk
+    }
+
+    fn open(disk: &SimDisk, bytes_of: fn(u64) -> usize, known: &Known, log_id: u64) -> Result<Log> {
+        let tail = check(disk, bytes_of, known, known.durable);
+        assert_eq!(tail.last_ts.map_or(0, |ts| ts.0), known.durable);
+        Log::create(Arc::new(disk.clone()), tail.next_start(log_id, CommitTs(known.durable)))
+    }
+
+    /// Opens what is on `disk`, full as it is; then nothing is lost unseen, and with room again it is written to.
+    fn opens(&self, disk: &SimDisk, bytes_of: fn(u64) -> usize) {
+        let log =
+            Self::open(disk, bytes_of, &self.known, 79).unwrap_or_else(|e| panic!("{e}: {:?}", disk.recent_calls()));
+        drop(log);
+        let names = disk.list("wal").unwrap();
+        if let [.., _, last] = names.as_slice() {
+            let lost = disk.process_kill();
+            lost.remove(&format!("wal/{last}")).unwrap();
+            let found = LogReader::open(&lost, START.position).and_then(|reader| reader.finish());
+            let error = found.expect_err("the last file's loss goes unseen");
+            assert!(error.kind() == ErrorKind::Corrupt && error.message().contains(last), "{error}");
+        }
+        let disk = disk.process_kill();
+        let log = Self::open(&disk, bytes_of, &self.known, 80).unwrap();
+        let next = self.known.durable + 1;
+        put(&log, next, Full, bytes_of(next)).unwrap();
+        log.wait_visible(CommitTs(next)).unwrap();
+        check(&disk.power_cut(next), bytes_of, &Known { appended: next, ..self.known }, next);
+    }
+}
+
+/// However little is free: opened, begun anew in its place, with the power going at every sync of it and faults at every call.
+#[test]
+fn a_full_disk_keeps_no_log_closed() {
+    let cases: [(u64, fn(u64) -> usize); 4] = [(0, small), (1, small), (40, small), (5, large)];
+    for (records, bytes_of) in cases {
+        for (reserved, opened_again) in [(false, false), (true, false), (false, true), (true, true)] {
+            let left = Left::new(records, bytes_of, reserved, opened_again);
+            left.opens(&left.disk(), bytes_of);
+            for sync in 1.. {
+                let disk = left.disk();
+                disk.cut_at_sync(disk.syncs() + sync);
+                if Left::open(&disk, bytes_of, &left.known, 81).is_ok() {
+                    assert!(sync > 2);
+                    break;
+                }
+                for seed in 0..4 {
+                    let found = disk.power_cut(sync * 100 + seed);
+                    found.limit_capacity(left.capacity_bytes);
+                    left.opens(&found, bytes_of);
+                }
+            }
+            let disk = left.disk();
+            let tail = check(&disk, bytes_of, &left.known, records);
+            let first = disk.calls();
+            drop(Log::create(Arc::new(disk.clone()), tail.next_start(82, CommitTs(records))).unwrap());
+            for call in 1..=disk.calls() - first {
+                let disk = left.disk();
+                let tail = check(&disk, bytes_of, &left.known, records);
+                disk.fail_at(disk.calls() + call, FaultKind::Io);
+                let opened = Log::create(Arc::new(disk.clone()), tail.next_start(83, CommitTs(records)));
+                assert!(opened.is_err() || call > 1, "{:?}", disk.recent_calls());
+                let found = disk.process_kill();
+                found.limit_capacity(left.capacity_bytes);
+                left.opens(&found, bytes_of);
+            }
+        }
+    }
+}

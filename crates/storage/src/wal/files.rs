@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::format::{
-    FILE_END_BYTES_MAX, FILE_HEADER_BYTES, FRAGMENT_HEADER_BYTES, FileHeader, Part, RecordKind, WAL_DIR, file_number,
+    FILE_HEADER_BYTES, FRAGMENT_HEADER_BYTES, FileHeader, Part, ROOM_BEHIND_BYTES, RecordKind, WAL_DIR, file_number,
     file_path, frame_end, parse_fragment,
 };
 use super::writer::{Log, LogStart, Mark, Pending, Shared, State};
@@ -152,13 +152,31 @@ fn renew(disk: &dyn Disk, path: &str, file: &dyn DiskFile, len: u64, end: &[u8])
     });
     match copied.and_then(|()| disk.rename(COPY_PATH, path)) {
         Ok(()) => disk.sync_dir(WAL_DIR).map(|()| len + end.len() as u64),
-        // A full disk must not keep the database closed: rows can only be deleted in an open one.
+        // A full disk must not keep the database closed: rows can only be deleted in an open one. What was set aside behind the
+        // file comes back when it is cut, and is enough to end it.
         Err(e) if e.kind() == ErrorKind::Full => {
-            disk.remove(COPY_PATH).or_else(|e| if e.kind() == ErrorKind::NotFound { Ok(()) } else { Err(e) })?;
-            disk.truncate(path, len).map(|()| len)
+            remove_copy(disk)?;
+            disk.truncate(path, len)?;
+            if !end.is_empty() {
+                write_durably(disk, path, end)?;
+            }
+            Ok(len + end.len() as u64)
         }
         Err(e) => Err(e),
     }
+}
+
+/// Appends `bytes` to file `path` and fsyncs it.
+fn write_durably(disk: &dyn Disk, path: &str, bytes: &[u8]) -> Result<Arc<dyn DiskFile>> {
+    let file = disk.open_to_append(path)?;
+    file.append(bytes)?;
+    file.sync()?;
+    Ok(file)
+}
+
+/// Removes what may be left of a copy.
+fn remove_copy(disk: &dyn Disk) -> Result<()> {
+    disk.remove(COPY_PATH).or_else(|e| if e.kind() == ErrorKind::NotFound { Ok(()) } else { Err(e) })
 }
 
 /// The files before the one that is begun at `start`, in order.
@@ -204,14 +222,49 @@ fn has_end(file: &dyn DiskFile, header: &FileHeader, bytes: u64) -> Result<bool>
     Ok(parse_fragment(header, &fragment, at, 0).is_ok_and(|fragment| fragment.part == Part::FileEnd))
 }
 
-/// Puts a file with nothing but `header` in the place of log file `path`, durably and in one step.
-fn replace(disk: &dyn Disk, path: &str, header: &[u8]) -> Result<Arc<dyn DiskFile>> {
+/// Puts a file with nothing but `header` in the place of log file `path`, in one step; its name is to be made durable.
+fn replace(disk: &dyn Disk, path: &str, header: &[u8]) -> Result<()> {
     let file = disk.create(COPY_PATH)?;
     file.append(header)?;
     file.sync()?;
-    disk.rename(COPY_PATH, path)?;
+    disk.rename(COPY_PATH, path)
+}
+
+/// Begins the log file that `header` is for anew, in the place of what stands at `path`: no record, and the header `there` if it was begun
+/// before. Returns it with the log id in its header.
+///
+/// On a full disk it is cut in its place, which gives back what was set aside for it. One that was begun keeps its header all the while,
+/// for what is known of it may be known to the manifest; where there is no room for another one still, it is gone on with.
+fn begin_anew(
+    disk: &dyn Disk,
+    path: &str,
+    header: &FileHeader,
+    there: Option<FileHeader>,
+) -> Result<(Arc<dyn DiskFile>, u64)> {
+    let bytes = header.encode();
+    let mut log_id = header.log_id;
+    match (replace(disk, path, &bytes), there) {
+        (Err(e), None) if e.kind() == ErrorKind::Full => {
+            remove_copy(disk)?;
+            disk.truncate(path, 0)?;
+            return Ok((write_durably(disk, path, &bytes)?, log_id));
+        }
+        (Err(e), Some(there)) if e.kind() == ErrorKind::Full => {
+            remove_copy(disk)?;
+            disk.truncate(path, FILE_HEADER_BYTES as u64)?;
+            match replace(disk, path, &bytes) {
+                // Its checksums have the seed of before; no bytes that had it are left behind the header.
+                Err(e) if e.kind() == ErrorKind::Full => {
+                    remove_copy(disk)?;
+                    log_id = there.log_id;
+                }
+                replaced => replaced?,
+            }
+        }
+        (replaced, _) => replaced?,
+    }
     disk.sync_dir(WAL_DIR)?;
-    disk.open_to_append(path)
+    Ok((disk.open_to_append(path)?, log_id))
 }
 
 impl Log {
@@ -223,8 +276,10 @@ impl Log {
     ///    says that this one follows.
     /// 3. Its header is written; what stood in it, no record, is replaced in one step.
     ///
+    /// On a full disk 2 and 3 do with what the two files have set aside (`limits::WAL_ROOM_KEPT_BYTES`), in their places; no copy is made.
+    ///
     /// # Errors
-    /// Io or Full.
+    /// Io; Full when that is gone.
     pub fn create(disk: Arc<dyn Disk>, start: LogStart) -> Result<Self> {
         disk.create_dir(WAL_DIR)?;
         disk.sync_dir("")?;
@@ -237,25 +292,26 @@ impl Log {
             disk.remove(COPY_PATH)?;
         }
         let there = numbers.contains(&start.file_number);
-        let begun = there && {
-            let header = read_header(&*disk.open(&path)?, start.file_number)?;
-            header.is_ok_and(|header| header.first == start.position)
+        let begun = match there {
+            true => read_header(&*disk.open(&path)?, start.file_number)?.ok(),
+            false => None,
         };
+        let begun = begun.filter(|header| header.first == start.position);
         let new = if there { None } else { Some(disk.create(&path)?) };
         disk.sync_dir(WAL_DIR)?;
         let mut files = earlier_files(&*disk, &numbers, &start)?;
         let first = match files.last() {
-            Some(&last) if !begun => close_last(&*disk, last, start.position)?,
+            Some(&last) if begun.is_none() => close_last(&*disk, last, start.position)?,
             _ => start.position,
         };
-        let header = FileHeader { log_id: start.log_id, number: start.file_number, first }.encode();
-        let file = match new {
+        let header = FileHeader { log_id: start.log_id, number: start.file_number, first };
+        let (file, log_id) = match new {
             Some(file) => {
-                file.append(&header)?;
+                file.append(&header.encode())?;
                 file.sync()?;
-                file
+                (file, start.log_id)
             }
-            None => replace(&*disk, &path, &header)?,
+            None => begin_anew(&*disk, &path, &header, begun)?,
         };
         let file = Arc::new(LogFile { number: start.file_number, first, file });
         files.push(FileEntry { number: file.number, first: file.first });
@@ -268,7 +324,7 @@ impl Log {
         state.target = Some(file);
         state.files = files.into();
         state.counters.syncs = 1;
-        Ok(Self(Arc::new(Shared::new(Some(disk), start.log_id, state))))
+        Ok(Self(Arc::new(Shared::new(Some(disk), log_id, state))))
     }
 
     /// Removes the files that lie wholly below `position`.
@@ -351,11 +407,11 @@ impl Shared {
             let state = self.state.lock();
             let Some(target) = state.target.clone() else { return Ok(()) };
             if state.target_end >= WAL_FILE_BYTES {
-                let needed = FILE_HEADER_BYTES as u64 + state.outstanding + bytes + FILE_END_BYTES_MAX;
+                let needed = FILE_HEADER_BYTES as u64 + state.outstanding + bytes + ROOM_BEHIND_BYTES;
                 drop(state);
                 return self.begin_file(&target, needed);
             }
-            (target, state.target_end + state.outstanding + bytes + FILE_END_BYTES_MAX)
+            (target, state.target_end + state.outstanding + bytes + ROOM_BEHIND_BYTES)
         };
         let reserved = space_for(needed);
         target.file.reserve(reserved)?;

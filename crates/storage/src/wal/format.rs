@@ -8,7 +8,7 @@ use crc32c::{crc32c, crc32c_append};
 
 use crate::error::{Error, Result, sqlstate};
 use crate::ids::{CommitTs, LogPosition, SchemaVersion};
-use crate::limits::WAL_BLOCK_BYTES;
+use crate::limits::{WAL_BLOCK_BYTES, WAL_ROOM_KEPT_BYTES};
 use crate::wal::codec::{Decoder, Encoder};
 
 /// Folder of the log files.
@@ -25,7 +25,9 @@ pub(super) const RECORD_HEADER_BYTES: usize = 40;
 /// A record starts in a block only with room for its whole header; less than this is padding.
 pub(super) const RECORD_ROOM_MIN: usize = FRAGMENT_HEADER_BYTES + RECORD_HEADER_BYTES;
 /// Most bytes that the end of a file takes: padding, then a fragment without a body.
-pub(super) const FILE_END_BYTES_MAX: u64 = (RECORD_ROOM_MIN - 1 + FRAGMENT_HEADER_BYTES) as u64;
+const FILE_END_BYTES_MAX: u64 = (RECORD_ROOM_MIN - 1 + FRAGMENT_HEADER_BYTES) as u64;
+/// Bytes of disk space set aside behind the records of a file: for its end, and for an opening when the disk is full.
+pub(super) const ROOM_BEHIND_BYTES: u64 = FILE_END_BYTES_MAX + WAL_ROOM_KEPT_BYTES;
 
 const MAGIC: &[u8; 8] = b"MSTEMWAL";
 const FILE_FORMAT_VERSION: u32 = 2;

@@ -1,8 +1,8 @@
 //! The writing side of the log: space, records, marks.
 //!
 //! Comes in: reservations and records (from the holder of the commit lock). Goes out: bytes in memory, which `group_commit`
-//! carries to the disk. Invariant: the target file has at least `outstanding` bytes of disk space set aside behind its end, and
-//! those of its own end, so an append never lacks space. A new file becomes the target in [`Log::reserve`], never in [`Log::append`].
+//! carries to the disk. Invariant: the target file has at least `outstanding` bytes of disk space set aside behind its end,
+//! and those of its own end and of the next one's beginning, so an append never lacks space, nor does an opening. A new file becomes the target in [`Log::reserve`], never in [`Log::append`].
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use std::time::SystemTime;
 use parking_lot::{Condvar, Mutex};
 
 use super::files::{Counters, FileEntry, LogFile, NextFile};
-use super::format::{FILE_END_BYTES_MAX, FileHeader, RecordHeader, RecordKind, frame, framed_bytes_max};
+use super::format::{FileHeader, ROOM_BEHIND_BYTES, RecordHeader, RecordKind, frame, framed_bytes_max};
 use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::ids::{CommitTs, LogPosition, SchemaVersion};
@@ -310,7 +310,7 @@ impl Log {
             if state.appended.position.0.saturating_add(state.outstanding) >= end_max.0 {
                 return Ok(None);
             }
-            let needed = state.target_end + state.outstanding + bytes + FILE_END_BYTES_MAX;
+            let needed = state.target_end + state.outstanding + bytes + ROOM_BEHIND_BYTES;
             if state.target_end < WAL_FILE_BYTES && needed <= state.target_reserved {
                 state.outstanding += bytes;
                 return Ok(Some(Reservation { log: Arc::clone(&self.0), bytes, wall_clock }));
