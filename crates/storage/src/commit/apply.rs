@@ -95,6 +95,7 @@ impl Engine {
                     return Ok(ts);
                 }
                 rounds += 1;
+                prepared.withdraw_intents();
                 if !in_turn {
                     break;
                 }

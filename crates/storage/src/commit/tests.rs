@@ -37,6 +37,9 @@ pub(super) fn panic_if_wanted() {
     }
 }
 
+/// Only something that waits for ever takes longer.
+const LONG: Duration = Duration::from_secs(60);
+
 fn ids(table: &Table) -> Vec<i64> {
     let view = table.view();
     let scan = view.scan(&ScanRequest::all(view.schema().column_ids())).unwrap();
@@ -144,6 +147,57 @@ fn a_commit_that_is_overtaken_takes_its_turn() {
     }
 }
 
+/// Containers of the table in which a commit's intents stand.
+fn intended(table: &Table) -> usize {
+    let (_, root) = table.db.engine().timeline.present();
+    let version = root.tables.get(&table.id).unwrap();
+    let segments = version.runs.iter().flat_map(|run| run.all_segments());
+    let in_segments = segments.filter(|part| part.segment.deletes().has_intents()).count();
+    in_segments + version.deltas.iter().filter(|delta| delta.deletes().has_intents()).count()
+}
+
+/// An overtaken commit waits for its turn, or for log space: readers of the containers that it deletes from meet no intents then.
+#[test]
+fn no_intents_stand_while_a_commit_waits() {
+    const ROWS: i64 = 4 * limits::COMMIT_DELETE_CONTAINERS_MAX as i64;
+    let table = table(2);
+    table.insert(0..ROWS);
+    table.flush();
+    let mut txn = table.begin();
+    table.write_in(&mut txn, &(0..ROWS).step_by(2).collect::<Vec<_>>(), &[]).unwrap();
+    let (db, id) = (table.db.clone(), table.id);
+    let (report, reported) = mpsc::channel();
+    let mut done = false;
+    BEFORE_LOCK.set(Some(Box::new(move || {
+        if std::mem::replace(&mut done, true) {
+            return;
+        }
+        let other = Table { db: db.clone(), id };
+        report.send(intended(&other)).unwrap();
+        other.insert([ROWS]);
+        other.flush();
+        let (taken, has_turn) = mpsc::channel();
+        let report = report.clone();
+        std::thread::spawn(move || {
+            let turns = &other.db.engine().turns;
+            let turn = turns.enter(vec![id]);
+            turn.take_turn();
+            taken.send(()).unwrap();
+            while turns.entered() < 2 {
+                std::thread::yield_now();
+            }
+            report.send(intended(&other)).unwrap();
+            drop(turn);
+        });
+        has_turn.recv().unwrap();
+    })));
+    txn.commit().unwrap();
+    drop(BEFORE_LOCK.take());
+    assert_eq!(reported.recv_timeout(LONG), Ok(ROWS as usize / 2), "right before the lock");
+    assert_eq!(reported.recv_timeout(LONG), Ok(0), "while it waits");
+    assert_eq!(ids(&table), (0..ROWS).filter(|id| id % 2 == 1).chain([ROWS]).collect::<Vec<_>>());
+}
+
 /// A delete in more containers than there is time for under the lock takes effect in all of them at once, wherever a merge has put the rows in
 /// the last moment; one that fails leaves nothing behind.
 #[test]
@@ -188,6 +242,7 @@ fn deletes_in_many_containers_are_made_at_once() {
         })));
         let committed = txn.commit();
         drop(BEFORE_LOCK.take());
+        assert_eq!(intended(&table), 0, "nothing is left behind");
         let left = ids(&table);
         if succeeds {
             committed.unwrap();

@@ -276,6 +276,12 @@ impl DeleteLog {
         self.lower_flag(&state);
     }
 
+    /// Whether a commit's intents stand here, decided or not.
+    #[cfg(test)]
+    pub(crate) fn has_intents(&self) -> bool {
+        !self.state.read().intents.is_empty()
+    }
+
     /// Sets the bits of intents that are decided in `latest`. Holds the lock for a microsecond at a time.
     pub fn pour(&self) {
         if !self.unpoured.load(Ordering::Acquire) {

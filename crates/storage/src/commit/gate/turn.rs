@@ -76,6 +76,12 @@ impl Turns {
         Overtaken { turns: self, number }
     }
 
+    /// How many commits are entered.
+    #[cfg(test)]
+    pub fn entered(&self) -> usize {
+        self.entered.load(Ordering::Acquire)
+    }
+
     /// Before a commit to `tables` validates: waits while another one has the turn for one of them.
     pub fn pass(&self, tables: &[TableId]) {
         if self.entered.load(Ordering::Acquire) == 0 {

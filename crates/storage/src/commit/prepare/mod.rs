@@ -181,8 +181,6 @@ impl PreparedTable {
 
     /// Forwards every named row to where it lives in `version`, and checks that it is live.
     fn resolve_deletes(&mut self, engine: &Engine, version: &TableVersion) -> Result<()> {
-        // Rows have moved, perhaps.
-        self.intents = None;
         let resolved = forward(engine, &self.schema, version, &self.named, |id| self.is_own_segment(id))?;
         self.set_deletes(resolved);
         check_live(&self.schema, version, &self.deletes)
@@ -393,6 +391,12 @@ impl Prepared {
             table.intents = Some(Intents::place(table)?);
         }
         Ok(())
+    }
+
+    /// Takes back what was placed: the commit was overtaken. The rows may have moved, and while it waits for its turn or for log space no
+    /// reader of their containers is to look at intents.
+    pub fn withdraw_intents(&mut self) {
+        self.tables.iter_mut().for_each(|table| table.intents = None);
     }
 
     /// Validates at a later P against what came since the last one. Where rows moved, those named are forwarded anew; a key that
