@@ -6,6 +6,9 @@ use rand::rngs::StdRng;
 /// Bytes a device writes in one piece.
 const SECTOR_BYTES: usize = 512;
 
+/// Disk space comes in pieces of so many bytes.
+const BLOCK_BYTES: u64 = 4_096;
+
 /// A file's bytes, live and durable.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Bytes {
@@ -74,12 +77,12 @@ impl Bytes {
 
     /// Bytes of disk space it takes.
     pub(super) fn space(&self) -> u64 {
-        self.reserved.max(self.live.len() as u64)
+        self.reserved.max(self.live.len() as u64).next_multiple_of(BLOCK_BYTES)
     }
 
-    /// Bytes of disk space an append of `bytes` bytes would take more.
-    pub(super) fn growth(&self, bytes: u64) -> u64 {
-        (self.end + bytes).saturating_sub(self.space())
+    /// Bytes of disk space it would take more with `len` bytes.
+    pub(super) fn growth(&self, len: u64) -> u64 {
+        len.next_multiple_of(BLOCK_BYTES).saturating_sub(self.space())
     }
 
     pub(super) fn sync(&mut self) {

@@ -160,7 +160,7 @@ impl SimDisk {
         state.capacity_bytes = None;
     }
 
-    /// Lets the disk hold `bytes` bytes of files and reserved space: what needs more fails with Full.
+    /// Lets the disk hold `bytes` bytes of files and reserved space, in whole blocks: what needs more fails with Full.
     pub fn limit_capacity(&self, bytes: u64) {
         self.state.lock().capacity_bytes = Some(bytes);
     }
@@ -379,7 +379,9 @@ impl DiskFile for SimFile {
                 return Err(refused.error);
             }
         };
-        let growth = self.bytes.lock().growth(bytes.len() as u64);
+        let file = self.bytes.lock();
+        let growth = file.growth(file.end() + bytes.len() as u64);
+        drop(file);
         if !state.has_space(growth) {
             return Err(full("write to", &self.path));
         }
@@ -416,7 +418,7 @@ impl DiskFile for SimFile {
 
     fn reserve(&self, len: u64) -> Result<()> {
         let state = self.disk.enter(Call::NeedsSpace, "reserve space for", &self.path)?;
-        let growth = len.saturating_sub(self.bytes.lock().space());
+        let growth = self.bytes.lock().growth(len);
         if !state.has_space(growth) {
             return Err(full("reserve space for", &self.path));
         }

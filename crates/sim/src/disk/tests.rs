@@ -147,16 +147,17 @@ fn a_killed_process_loses_nothing_written() {
 #[test]
 fn a_small_disk_is_full_unless_space_was_set_aside() {
     let disk = disk_with(100, 0);
-    disk.limit_capacity(200);
+    // Three blocks.
+    disk.limit_capacity(12_288);
     let file = disk.open("f").unwrap();
-    assert_eq!(file.reserve(201).unwrap_err().kind(), ErrorKind::Full);
-    file.reserve(180).unwrap();
+    assert_eq!(file.reserve(12_289).unwrap_err().kind(), ErrorKind::Full);
+    file.reserve(8_000).unwrap();
     let other = disk.create("g").unwrap();
-    assert_eq!(other.append(&[0; 21]).unwrap_err().kind(), ErrorKind::Full);
-    other.append(&[0; 20]).unwrap();
-    file.append(&[0; 80]).unwrap();
+    assert_eq!(other.append(&[0; 4_097]).unwrap_err().kind(), ErrorKind::Full);
+    other.append(&[0; 4_096]).unwrap();
+    file.append(&[0; 8_092]).unwrap();
     assert_eq!(file.append(&[0]).unwrap_err().kind(), ErrorKind::Full);
-    assert_eq!(disk.used_bytes(), 200);
+    assert_eq!(disk.used_bytes(), 12_288);
 }
 
 #[test]

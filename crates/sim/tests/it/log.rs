@@ -284,6 +284,11 @@ fn a_file_stays_until_the_next_one_is_begun() {
     }
 }
 
+/// Records that use up what is set aside for a file at first, and then little by little.
+fn filling(ts: u64) -> usize {
+    if ts <= 58 { 17_500 } else { 1 }
+}
+
 /// A killed process left this, and not a byte of the disk is free but what the log's files have set aside.
 struct Left {
     disk: SimDisk,
@@ -292,12 +297,20 @@ struct Left {
 }
 
 impl Left {
-    /// What is there after `records` records, with space for one more set aside, or not; then opened again, and killed at once.
+    /// What is there after `records` records, or as many as there is room for, with space for one more set aside, or not; then opened
+    /// again, and killed at once.
     fn new(records: u64, bytes_of: fn(u64) -> usize, reserved: bool, opened_again: bool) -> Self {
         let disk = SimDisk::new();
         let log = Log::create(Arc::new(disk.clone()), START).unwrap();
+        let mut records = records;
         for ts in 1..=records {
-            put(&log, ts, Full, bytes_of(ts)).unwrap();
+            if ts == 2 && records == u64::MAX {
+                disk.limit_capacity(disk.used_bytes());
+            }
+            if put(&log, ts, Full, bytes_of(ts)).is_err() {
+                records = ts - 1;
+                break;
+            }
             log.wait_visible(CommitTs(ts)).unwrap();
             log.prepare_next().unwrap();
         }
@@ -328,12 +341,17 @@ impl Left {
         Log::create(Arc::new(disk.clone()), tail.next_start(log_id, CommitTs(known.durable)))
     }
 
-    /// Opens what is on `disk`, full as it is; then nothing is lost unseen, and with room again it is written to.
+    /// Opens what is on `disk`, full as it is, and writes to it when there is room again; then nothing is lost, least of all unseen.
     fn opens(&self, disk: &SimDisk, bytes_of: fn(u64) -> usize) {
         let log =
             Self::open(disk, bytes_of, &self.known, 79).unwrap_or_else(|e| panic!("{e}: {:?}", disk.recent_calls()));
-        drop(log);
-        let names = disk.list("wal").unwrap();
+        disk.repair();
+        let next = self.known.durable + 1;
+        put(&log, next, Full, bytes_of(next)).unwrap();
+        log.wait_visible(CommitTs(next)).unwrap();
+        let known = Known { appended: next, durable: next, written: next, ..self.known };
+        check(&disk.power_cut(next), bytes_of, &known, next);
+        let names = disk.process_kill().list("wal").unwrap();
         if let [.., _, last] = names.as_slice() {
             let lost = disk.process_kill();
             lost.remove(&format!("wal/{last}")).unwrap();
@@ -341,21 +359,21 @@ impl Left {
             let error = found.expect_err("the last file's loss goes unseen");
             assert!(error.kind() == ErrorKind::Corrupt && error.message().contains(last), "{error}");
         }
-        let disk = disk.process_kill();
-        let log = Self::open(&disk, bytes_of, &self.known, 80).unwrap();
-        let next = self.known.durable + 1;
-        put(&log, next, Full, bytes_of(next)).unwrap();
-        log.wait_visible(CommitTs(next)).unwrap();
-        check(&disk.power_cut(next), bytes_of, &Known { appended: next, ..self.known }, next);
+        Self::open(&disk.process_kill(), bytes_of, &known, 80).unwrap();
     }
 }
 
 /// However little is free: opened, begun anew in its place, with the power going at every sync of it and faults at every call.
 #[test]
 fn a_full_disk_keeps_no_log_closed() {
-    let cases: [(u64, fn(u64) -> usize); 4] = [(0, small), (1, small), (40, small), (5, large)];
+    /// How many records there are, and of what size.
+    type Case = (u64, fn(u64) -> usize);
+    let cases: [Case; 5] = [(0, small), (1, small), (40, small), (5, large), (u64::MAX, filling)];
     for (records, bytes_of) in cases {
         for (reserved, opened_again) in [(false, false), (true, false), (false, true), (true, true)] {
+            if records > 40 && (reserved || opened_again) {
+                continue;
+            }
             let left = Left::new(records, bytes_of, reserved, opened_again);
             left.opens(&left.disk(), bytes_of);
             for sync in 1.. {
@@ -365,13 +383,14 @@ fn a_full_disk_keeps_no_log_closed() {
                     assert!(sync > 2);
                     break;
                 }
-                for seed in 0..4 {
+                for seed in 0..2 {
                     let found = disk.power_cut(sync * 100 + seed);
                     found.limit_capacity(left.capacity_bytes);
                     left.opens(&found, bytes_of);
                 }
             }
             let disk = left.disk();
+            let records = left.known.durable;
             let tail = check(&disk, bytes_of, &left.known, records);
             let first = disk.calls();
             drop(Log::create(Arc::new(disk.clone()), tail.next_start(82, CommitTs(records))).unwrap());
