@@ -14,11 +14,13 @@ use super::writer::{Log, LogStart, Mark, Pending, Shared, State};
 use crate::disk::{Disk, DiskFile};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{CommitTs, LogPosition};
-use crate::limits::{WAL_FILE_BYTES, WAL_RESERVE_BYTES};
+use crate::limits::{WAL_FILE_BYTES, WAL_OFF_WRITE_MS, WAL_RESERVE_BYTES};
 
 /// Name of a file in [`WAL_DIR`] that is being written anew.
 const COPY_NAME: &str = "copy.tmp";
 const COPY_PATH: &str = "wal/copy.tmp";
+/// Calls that make the next file ahead of its time, in a second.
+const REST_CALLS_MAX: u64 = 1_000 / WAL_OFF_WRITE_MS;
 /// Bytes copied at a time when the last file is written anew.
 const COPY_BYTES: u64 = 1 << 20;
 
@@ -32,9 +34,18 @@ pub(super) struct LogFile {
 
 /// The next file, made before it is needed: it has no header yet, so to a replay it is none.
 #[derive(Debug)]
-pub(super) struct NextFile {
+struct NextFile {
     number: u64,
     file: Arc<dyn DiskFile>,
+}
+
+/// What is done for the next file ahead of its time.
+#[derive(Debug, Default)]
+pub(super) struct Ahead {
+    made: Option<NextFile>,
+    /// Calls to be passed over after the last failure, and those that are left of them.
+    rest: u64,
+    left: u64,
 }
 
 /// A file that is there.
@@ -354,24 +365,34 @@ impl Log {
     }
 
     /// Makes the next log file when the one that is written to is half full: else a writer would wait until the disk has its name. For a
-    /// background thread.
+    /// background thread, which calls it each [`WAL_OFF_WRITE_MS`]: after a failure, a full disk above all, it lets twice as many
+    /// calls pass as before, up to a second's, until it tries again.
     ///
     /// # Errors
-    /// Full or Io: nothing is left of it, and whoever needs the file tries again.
+    /// Full or Io: nothing is left of it, and whoever needs the file tries at once.
     pub fn prepare_next(&self) -> Result<()> {
         let shared = &*self.0;
         let Some(disk) = &shared.disk else { return Ok(()) };
         // Held all the while: who begins the next file waits for this, or has begun it before.
         let mut next = shared.next.lock();
+        if let Some(left) = next.left.checked_sub(1) {
+            next.left = left;
+            return Ok(());
+        }
         let number = {
             let state = shared.state.lock();
             let half_full = state.target_end >= WAL_FILE_BYTES / 2 && state.poisoned.is_none();
             let Some(target) = state.target.as_ref().filter(|_| half_full) else { return Ok(()) };
             target.number + 1
         };
-        if next.as_ref().is_none_or(|next| next.number != number) {
-            *next = Some(NextFile { number, file: make_file(&**disk, number, WAL_RESERVE_BYTES)? });
+        if next.made.as_ref().is_some_and(|made| made.number == number) {
+            return Ok(());
         }
+        let file = make_file(&**disk, number, WAL_RESERVE_BYTES).inspect_err(|_| {
+            next.rest = (2 * next.rest).clamp(1, REST_CALLS_MAX);
+            next.left = next.rest;
+        })?;
+        *next = Ahead { made: Some(NextFile { number, file }), ..Ahead::default() };
         Ok(())
     }
 
@@ -427,12 +448,14 @@ impl Shared {
         let number = last.number + 1;
         let reserved = space_for(needed);
         let mut next = self.next.lock();
-        let file = match next.take().filter(|next| next.number == number) {
+        let file = match next.made.take().filter(|made| made.number == number) {
             Some(ready) => {
                 ready.file.reserve(reserved).map(|()| ready.file).inspect_err(|_| drop_file(&**disk, number))
             }
             None => make_file(&**disk, number, reserved),
         }?;
+        // There is room.
+        *next = Ahead::default();
         let mut guard = self.state.lock();
         let state = &mut *guard;
         let ended = FileHeader { log_id: self.log_id, number: last.number, first: last.first };

@@ -11,7 +11,7 @@ use std::time::SystemTime;
 
 use parking_lot::{Condvar, Mutex};
 
-use super::files::{Counters, FileEntry, LogFile, NextFile};
+use super::files::{Ahead, Counters, FileEntry, LogFile};
 use super::format::{FileHeader, ROOM_BEHIND_BYTES, RecordHeader, RecordKind, frame, framed_bytes_max};
 use crate::disk::Disk;
 use crate::error::{Error, Result};
@@ -134,7 +134,7 @@ pub(super) struct Shared {
     /// One thread at a time sets space aside.
     pub growing: Mutex<()>,
     /// The file after the target, if it is there already. Held while it is made or becomes the target; taken after `growing`.
-    pub next: Mutex<Option<NextFile>>,
+    pub next: Mutex<Ahead>,
     /// One fsync at a time: the system reports a failure once, so the next one must not start before it is known.
     pub sync_turn: Mutex<()>,
     pub visible: AtomicU64,
@@ -234,7 +234,7 @@ impl Shared {
             state: Mutex::new(state),
             progress: Condvar::new(),
             growing: Mutex::new(()),
-            next: Mutex::new(None),
+            next: Mutex::default(),
             sync_turn: Mutex::new(()),
             visible: AtomicU64::new(visible),
             applied: AtomicU64::new(applied),

@@ -21,6 +21,8 @@ pub(super) struct Faults {
     pub reserve: AtomicBool,
     pub sync: AtomicBool,
     pub create: AtomicBool,
+    /// Calls that `create` has failed.
+    pub created: AtomicU64,
     pub sync_micros: AtomicU64,
 }
 
@@ -46,7 +48,9 @@ fn fail(fault: &AtomicBool, kind: std::io::ErrorKind) -> Result<()> {
 
 impl Disk for FaultyDisk {
     fn create(&self, path: &str) -> Result<Arc<dyn DiskFile>> {
-        fail(&self.faults.create, std::io::ErrorKind::StorageFull)?;
+        fail(&self.faults.create, std::io::ErrorKind::StorageFull).inspect_err(|_| {
+            self.faults.created.fetch_add(1, SeqCst);
+        })?;
         Ok(Arc::new(FaultyFile { file: self.live.create(path)?, disk: self.clone() }))
     }
     fn open(&self, path: &str) -> Result<Arc<dyn DiskFile>> {
@@ -316,7 +320,7 @@ fn the_next_file_is_made_ahead_of_its_time() {
     log.prepare_next().unwrap_err();
     assert_eq!(names(), 1);
     disk.faults.create.store(false, SeqCst);
-    log.prepare_next().unwrap();
+    (0..2).for_each(|_| log.prepare_next().unwrap());
     assert_eq!(names(), 2);
     assert_eq!(last_ts(&disk.live), ts, "to a replay it is not there");
     disk.faults.create.store(true, SeqCst);
@@ -331,6 +335,35 @@ fn the_next_file_is_made_ahead_of_its_time() {
     disk.faults.create.store(false, SeqCst);
     write(&mut ts);
     assert_eq!((last_ts(&disk.live), log.status().files), (ts, 3));
+}
+
+/// A disk that is full stays so for a while: it is asked less and less often, at last each second, and by writers whenever they need it.
+#[test]
+fn a_full_disk_is_not_asked_for_the_next_file_all_the_time() {
+    let disk = FaultyDisk::default();
+    let log = Log::create(Arc::new(disk.clone()), START).unwrap();
+    put(&log, 11, Off, &payload(11, 9 << 20)).unwrap();
+    let failed = |calls: usize| {
+        let before = disk.faults.created.load(SeqCst);
+        let errors = (0..calls).filter(|_| log.prepare_next().is_err()).count();
+        assert_eq!(disk.faults.created.load(SeqCst) - before, errors as u64);
+        errors
+    };
+    disk.faults.create.store(true, SeqCst);
+    assert_eq!(failed(1), 1, "at once");
+    // After 1, 2, 4 and up to 64 calls.
+    assert_eq!(failed(134), 7);
+    assert_eq!((failed(100), failed(1)), (0, 1));
+    assert_eq!(failed(10 * 101), 10, "each second");
+    // The writer that fills the file is not told to wait.
+    put(&log, 12, Off, &payload(12, 8 << 20)).unwrap();
+    assert_eq!(put(&log, 13, Off, b"x").unwrap_err().kind(), ErrorKind::Full);
+    disk.faults.create.store(false, SeqCst);
+    put(&log, 13, Off, &payload(13, 9 << 20)).unwrap();
+    assert_eq!(log.status().files, 2);
+    // There was room, so the one after it is made at once.
+    log.prepare_next().unwrap();
+    assert_eq!(disk.live.list(WAL_DIR).unwrap().len(), 3);
 }
 
 /// Whoever makes the next file beside a writer never makes one that is written to already.
