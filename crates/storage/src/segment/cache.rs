@@ -4,8 +4,8 @@
 //! and opened once, and then serves all readers until it is evicted; readers that hold it keep it alive beyond that.
 //!
 //! 1. Each segment has its [`OpenBlocks`]: a place for each block that may be open. To find a block is to look there: no map, and
-//!    no lock, nor any memory that readers of several threads write to. Who fills or empties a place puts a new list of all places of the
-//!    segment there: that is nothing beside the reading of a block.
+//!    no lock, nor any memory that readers of several threads write to. Who fills or empties a place puts a new list of the segment's groups of
+//!    places there, one of them new: that is nothing beside the reading of a block, however many columns there are.
 //! 2. What stands in such places is known to one clock for all segments. A hit marks a place, the hand passes marked places once and
 //!    empties unmarked ones. Only who puts a block in meets the clock, and has read a block for it.
 //! 3. The bound can be moved while the database runs ([`BlockCache::resize_by`]): memory that queries leave is lent to the cache.
@@ -88,7 +88,7 @@ pub(crate) enum Place {
 #[derive(Debug)]
 pub(crate) struct OpenBlocks {
     columns: usize,
-    slots: ArcSwap<Box<[Slot]>>,
+    slots: ArcSwap<Slots>,
     marks: Box<[Mark]>,
 }
 
@@ -110,9 +110,52 @@ struct Slot {
     entry: usize,
 }
 
+/// Places in a group.
+const GROUP: usize = 32;
+
+/// The places of a segment, in groups: whoever changes one copies its group, not all of them.
+#[derive(Clone, Debug, Default)]
+struct Slots {
+    /// The only one of a segment with few columns: found at once.
+    first: Arc<[Slot]>,
+    more: Box<[Arc<[Slot]>]>,
+}
+
+impl Slots {
+    fn empty(slots: usize) -> Self {
+        let group = |slots: usize| (0..slots).map(|_| Slot::default()).collect::<Arc<[Slot]>>();
+        let more = (GROUP..slots).step_by(GROUP).map(|start| group(GROUP.min(slots - start)));
+        Self { first: group(GROUP.min(slots)), more: more.collect() }
+    }
+
+    #[inline]
+    fn get(&self, slot: usize) -> Option<&Slot> {
+        match slot.checked_sub(GROUP) {
+            None => self.first.get(slot),
+            Some(at) => self.more.get(at / GROUP)?.get(at % GROUP),
+        }
+    }
+
+    /// The same with `new` at place `slot`, if there is one.
+    fn with(&self, slot: usize, new: Slot) -> Option<Self> {
+        let mut slots = self.clone();
+        let group = match slot.checked_sub(GROUP) {
+            None => &mut slots.first,
+            Some(at) => slots.more.get_mut(at / GROUP)?,
+        };
+        // The one group is copied here: the list before has it, too.
+        *Arc::make_mut(group).get_mut(slot % GROUP)? = new;
+        Some(slots)
+    }
+
+    fn groups(&self) -> impl Iterator<Item = &Arc<[Slot]>> {
+        std::iter::once(&self.first).chain(&self.more)
+    }
+}
+
 /// The open blocks of a segment, as they were when it was asked.
 pub(crate) struct Held<'a> {
-    slots: Guard<Arc<Box<[Slot]>>>,
+    slots: Guard<Arc<Slots>>,
     of: &'a OpenBlocks,
 }
 
@@ -124,7 +167,7 @@ impl OpenBlocks {
         let slots = 2 * (columns + 1);
         Arc::new(Self {
             columns,
-            slots: ArcSwap::from_pointee((0..slots).map(|_| Slot::default()).collect()),
+            slots: ArcSwap::from_pointee(Slots::empty(slots)),
             marks: (0..slots).map(|_| Mark::default()).collect(),
         })
     }
@@ -148,10 +191,9 @@ impl OpenBlocks {
 
     /// Puts `block` into place `slot`, if there is one, and returns what was there. For who has the clock.
     fn replace(&self, slot: usize, block: Slot) -> Option<OpenBlock> {
-        let mut slots = Box::clone(&self.slots.load());
-        let before = std::mem::replace(slots.get_mut(slot)?, block);
-        self.slots.store(Arc::new(slots));
-        before.block
+        let before = self.slots.load();
+        self.slots.store(Arc::new(before.with(slot, block)?));
+        before.get(slot)?.block.clone()
     }
 
     /// The open column at position `at`.
@@ -191,6 +233,12 @@ impl OpenBlocks {
 }
 
 impl Held<'_> {
+    /// The groups of places.
+    #[cfg(test)]
+    pub fn groups(&self) -> Vec<*const ()> {
+        self.slots.groups().map(|group| Arc::as_ptr(group).cast()).collect()
+    }
+
     /// The open column at position `at`.
     #[inline]
     pub fn column(&self, at: usize) -> Option<&Arc<ColumnBlock>> {
@@ -363,7 +411,7 @@ impl BlockCache {
     pub(crate) fn forget(&self, home: &OpenBlocks) {
         let mut clock = self.clock.lock();
         let slots = home.slots.swap(Arc::default());
-        for slot in slots.iter().filter(|slot| slot.block.is_some()) {
+        for slot in slots.groups().flat_map(|group| group.iter()).filter(|slot| slot.block.is_some()) {
             clock.leave(slot.entry);
         }
         drop(clock);

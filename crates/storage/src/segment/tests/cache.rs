@@ -70,6 +70,38 @@ fn the_bound_holds_while_it_is_moved() {
     });
 }
 
+/// To put in a block, or to push one out, copies a few places, not those of hundreds of columns.
+#[test]
+fn blocks_of_wide_segments_come_and_go_without_the_others() {
+    const COLUMNS: usize = 100;
+    let (schema, columns) = numbers(COLUMNS, 500);
+    let (_memory, disk) = disk();
+    let meta = write(&disk, 1, &schema, &columns);
+    let cache = BlockCache::new(0);
+    let segment = Segment::open(meta, disk, Arc::clone(&cache));
+    let blocks: Vec<_> = (0..COLUMNS).map(|at| segment.block(at).unwrap()).collect();
+    cache.resize(u64::MAX / 2);
+    let open = segment.open_blocks();
+    let changed = |change: &dyn Fn()| {
+        let before = open.hold();
+        change();
+        let after = open.hold().groups();
+        (before.groups().len(), before.groups().iter().zip(&after).filter(|(before, after)| before != after).count())
+    };
+    for at in (0..COLUMNS).rev() {
+        let put = || cache.put(open, Place::Column(at), OpenBlock::Column(blocks[at].clone()));
+        assert_eq!(changed(&put), (7, 1), "{at}");
+        assert_eq!(changed(&put), (7, 0), "it is there");
+    }
+    let is_open = |at: usize| open.column(at).is_some_and(|block| Arc::ptr_eq(&block, &blocks[at]));
+    assert!((0..COLUMNS).all(is_open) && open.column(COLUMNS).is_none());
+    let bytes = cache.stats().bytes;
+    assert_eq!(changed(&|| cache.resize(bytes - 1)), (7, 1));
+    assert_eq!((0..COLUMNS).filter(|at| !is_open(*at)).count(), 1);
+    drop(segment);
+    assert_eq!(cache.stats().bytes, 0);
+}
+
 /// Whoever moves the bound by what it found when it had its turn is not overtaken by who looked before.
 #[test]
 fn bounds_are_computed_one_after_the_other() {
