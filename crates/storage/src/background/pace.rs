@@ -8,7 +8,7 @@
 //! Invariants: deciding is a pure function; a merge always has at least 1 / (1 + [`RESTS_PER_WORK`]) of the time, so that it ends
 //! however long queries go on. It does not own: who is at work (`version::activity`), what is waited for (`commit::pressure`).
 //!
-//! Queries, statements, loads and threads that read short statement after short statement are yielded to. Short writes are not: each
+//! Queries, statements, loads (but not those that wait for others) and threads that read short statement after short statement are yielded to. Short writes are not: each
 //! makes work for a merge, and a merge that rests makes each dearer, for look-ups ask every frozen delta; they would only meet
 //! back-pressure sooner. Merges that somebody asked for, a flush that the log's tail needs among them, are not paced.
 

@@ -220,6 +220,7 @@ impl Engine {
         let aside_bytes = parts.asides.iter().map(|(_, file)| file.at().bytes).sum();
         let (_, present) = parts.timeline.present();
         let memory = MemoryBudget::new(parts.options.memory_limit);
+        let activity = parts.timeline.activity().clone();
         let engine = Arc::new(Self {
             disk: parts.disk,
             cache: parts.cache,
@@ -229,7 +230,7 @@ impl Engine {
             gates: Arc::default(),
             turns: Turns::default(),
             commit_rounds_max: AtomicU32::new(0),
-            loads: LoadMemory::new(memory.clone()),
+            loads: LoadMemory::new(memory.clone(), activity),
             load_threads: cores().min(limits::LOAD_THREADS_MAX),
             memory,
             options: parts.options,

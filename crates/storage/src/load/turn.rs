@@ -32,6 +32,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use crate::error::{Error, ErrorKind, Result, sqlstate};
 use crate::limits;
 use crate::memory::{Charge, MemoryBudget, MemoryKind};
+use crate::version::{Activity, Work};
 
 /// How often one that waits asks whether it is to go on waiting.
 const ASK_AGAIN: Duration = Duration::from_millis(20);
@@ -76,6 +77,8 @@ pub struct LoadMemory {
     line: Mutex<Line>,
     freed: Condvar,
     wait_max: Duration,
+    /// Where loads count as work of users, but not while they wait.
+    activity: Arc<Activity>,
 }
 
 /// Who waits, in the order in which they came.
@@ -103,12 +106,12 @@ pub struct LoadTurn {
 impl LoadMemory {
     /// No loads yet.
     #[must_use]
-    pub fn new(budget: Arc<MemoryBudget>) -> Arc<Self> {
-        Self::with_wait(budget, Duration::from_millis(limits::BACK_PRESSURE_MS_MAX))
+    pub fn new(budget: Arc<MemoryBudget>, activity: Arc<Activity>) -> Arc<Self> {
+        Self::with_wait(budget, activity, Duration::from_millis(limits::BACK_PRESSURE_MS_MAX))
     }
 
-    fn with_wait(budget: Arc<MemoryBudget>, wait_max: Duration) -> Arc<Self> {
-        Arc::new(Self { budget, line: Mutex::default(), freed: Condvar::new(), wait_max })
+    fn with_wait(budget: Arc<MemoryBudget>, activity: Arc<Activity>, wait_max: Duration) -> Arc<Self> {
+        Arc::new(Self { budget, line: Mutex::default(), freed: Condvar::new(), wait_max, activity })
     }
 
     /// A load that holds nothing yet, and waits as `waiting` says.
@@ -169,7 +172,7 @@ impl LoadTurn {
     }
 
     /// Begins to collect, with `bytes` of rows: waits in line for a piece, while it holds nothing. Without waiting the piece is one of
-    /// the reserve.
+    /// the reserve. Its thread is at work ([`Work::Thread`]), and counts as such but for the wait.
     ///
     /// # Errors
     /// Full (53200) when the others did not let go of enough in time; what the question whether to go on returns.
@@ -183,6 +186,7 @@ impl LoadTurn {
             return Ok(());
         }
         let memory = self.memory.clone();
+        let _paused = memory.activity.pause(Work::Thread);
         let mut line = memory.line.lock();
         line.last += 1;
         let number = line.last;
@@ -307,7 +311,7 @@ mod tests {
     fn memory(wait: Duration) -> Arc<LoadMemory> {
         let budget = MemoryBudget::new(51_200);
         assert_eq!(budget.share(MemoryKind::Loads), 3_200);
-        LoadMemory::with_wait(budget, wait)
+        LoadMemory::with_wait(budget, Arc::default(), wait)
     }
 
     const SOON: Duration = Duration::from_millis(20);
@@ -399,6 +403,29 @@ mod tests {
         });
         drop(first);
         assert_eq!(memory.used(), 400);
+    }
+
+    /// Merges do not yield to it.
+    #[test]
+    fn who_waits_is_not_at_work() {
+        let memory = memory(LATE);
+        let working = || memory.activity.threads(Duration::ZERO);
+        let mut held = memory.uncancelled();
+        held.begin(3_200).unwrap();
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| {
+                let _at_work = memory.activity.begin(Work::Thread);
+                assert_eq!(working(), 1);
+                memory.uncancelled().begin(10).unwrap();
+                working()
+            });
+            while !held.is_wanted() {
+                std::thread::yield_now();
+            }
+            assert_eq!(working(), 0);
+            held.set(0, 0);
+            assert_eq!(waits.join().unwrap(), 1);
+        });
     }
 
     #[test]

@@ -38,6 +38,13 @@ pub struct AtWork<'a> {
     work: Work,
 }
 
+/// Somebody at work waits while it lives.
+#[derive(Debug)]
+pub struct Paused<'a> {
+    activity: &'a Activity,
+    work: Work,
+}
+
 impl Default for Activity {
     fn default() -> Self {
         let zero = || AtomicUsize::new(0);
@@ -51,6 +58,18 @@ impl Activity {
     pub fn begin(&self, work: Work) -> AtWork<'_> {
         self.counter(work).fetch_add(1, Ordering::Relaxed);
         AtWork { activity: self, work }
+    }
+
+    /// Whoever does `work` waits for others while the answer lives, and has no use for a core: it is not counted.
+    #[must_use]
+    pub fn pause(&self, work: Work) -> Paused<'_> {
+        self.stop(work);
+        Paused { activity: self, work }
+    }
+
+    fn stop(&self, work: Work) {
+        self.last.store(self.now(), Ordering::Relaxed);
+        self.counter(work).fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Threads at work, at least as many as queries; one when the last has stopped for less than `pause`, as a query does between
@@ -145,8 +164,13 @@ fn nanoseconds(time: Duration) -> u64 {
 
 impl Drop for AtWork<'_> {
     fn drop(&mut self) {
-        self.activity.last.store(self.activity.now(), Ordering::Relaxed);
-        self.activity.counter(self.work).fetch_sub(1, Ordering::Relaxed);
+        self.activity.stop(self.work);
+    }
+}
+
+impl Drop for Paused<'_> {
+    fn drop(&mut self) {
+        self.activity.counter(self.work).fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -167,6 +191,10 @@ mod tests {
         let threads = [Work::Thread; 3].map(|work| activity.begin(work));
         assert_eq!(activity.threads(Duration::ZERO), 3, "threads of the query");
         drop(threads);
+        assert_eq!(activity.threads(Duration::ZERO), 1);
+        let paused = activity.pause(Work::Query);
+        assert_eq!((activity.threads(long), activity.threads(Duration::ZERO)), (1, 0));
+        drop(paused);
         assert_eq!(activity.threads(Duration::ZERO), 1);
         drop(query);
         assert_eq!((activity.threads(long), activity.threads(Duration::ZERO)), (1, 0));

@@ -18,7 +18,7 @@ mod timeline;
 mod verify;
 mod view;
 
-pub use activity::{Activity, AtWork, ShortReaders, Work};
+pub use activity::{Activity, AtWork, Paused, ShortReaders, Work};
 pub use forwarding::{Forward, ForwardedInput, ForwardingBuilder, ForwardingTable, Forwardings, Survivors};
 pub use root::{Container, Root, TableVersion};
 pub use timeline::{Base, Snapshot, Timeline};
