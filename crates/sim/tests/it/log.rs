@@ -366,16 +366,17 @@ impl Left {
 /// However little is free: opened, begun anew in its place, with the power going at every sync of it and faults at every call.
 #[test]
 fn a_full_disk_keeps_no_log_closed() {
-    /// How many records there are, and of what size.
-    type Case = (u64, fn(u64) -> usize);
-    let cases: [Case; 5] = [(0, small), (1, small), (40, small), (5, large), (u64::MAX, filling)];
-    for (records, bytes_of) in cases {
+    /// How many records there are, of what size, and whether they are few.
+    type Case = (u64, fn(u64) -> usize, bool);
+    let cases: [Case; 5] =
+        [(0, small, true), (1, small, true), (30, small, true), (5, large, false), (u64::MAX, filling, false)];
+    for (records, bytes_of, few) in cases {
         for (reserved, opened_again) in [(false, false), (true, false), (false, true), (true, true)] {
-            if records > 40 && (reserved || opened_again) {
-                continue;
-            }
             let left = Left::new(records, bytes_of, reserved, opened_again);
             left.opens(&left.disk(), bytes_of);
+            if !few {
+                break;
+            }
             for sync in 1.. {
                 let disk = left.disk();
                 disk.cut_at_sync(disk.syncs() + sync);
@@ -397,11 +398,16 @@ fn a_full_disk_keeps_no_log_closed() {
             for call in 1..=disk.calls() - first {
                 let disk = left.disk();
                 let tail = check(&disk, bytes_of, &left.known, records);
-                disk.fail_at(disk.calls() + call, FaultKind::Io);
+                let first = disk.calls();
+                disk.fail_at(first + call, FaultKind::Io);
                 let opened = Log::create(Arc::new(disk.clone()), tail.next_start(83, CommitTs(records)));
                 assert!(opened.is_err() || call > 1, "{:?}", disk.recent_calls());
                 let found = disk.process_kill();
-                found.limit_capacity(left.capacity_bytes);
+                // What a failed fsync has forgotten only a copy brings back, for which there has to be room.
+                let failed = format!("{}: sync wal/", first + call);
+                if !disk.recent_calls().iter().any(|call| call.starts_with(&failed)) {
+                    found.limit_capacity(left.capacity_bytes);
+                }
                 left.opens(&found, bytes_of);
             }
         }
