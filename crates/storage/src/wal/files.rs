@@ -164,7 +164,8 @@ fn renew(disk: &dyn Disk, path: &str, file: &dyn DiskFile, len: u64, end: &[u8])
     match copied.and_then(|()| disk.rename(COPY_PATH, path)) {
         Ok(()) => disk.sync_dir(WAL_DIR).map(|()| len + end.len() as u64),
         // A full disk must not keep the database closed: rows can only be deleted in an open one. What was set aside behind the
-        // file comes back when it is cut, and is enough to end it.
+        // file comes back when it is cut, and is enough to end it. If an fsync failed before, this one may claim too much: only a
+        // copy could bring back what the system has forgotten.
         Err(e) if e.kind() == ErrorKind::Full => {
             remove_copy(disk)?;
             disk.truncate(path, len)?;
