@@ -27,7 +27,6 @@ use datafusion::optimizer::AnalyzerRule;
 use mainstem_storage::row::without_blanks;
 use mainstem_storage::schema::DataType;
 
-use super::spelled::is_text;
 use super::walk::rewrite_plan;
 
 /// The n of a CHAR(n) that `expr` is.
@@ -173,7 +172,7 @@ fn converted(
         let text = Expr::Cast(Cast::new(expr, ArrowType::Utf8View));
         return Transformed::yes(call(To::Char(chars), text));
     }
-    if is_text(field.data_type()) && chars_of(&expr, schema).is_some() {
+    if field.data_type().is_string() && chars_of(&expr, schema).is_some() {
         return Transformed::yes(again(Box::new(call(To::Text, *expr)), field));
     }
     Transformed::no(again(expr, field))

@@ -43,10 +43,6 @@ const CANNOT_CAST: &str = "42846";
 /// datatype_mismatch
 const MISMATCH: &str = "42804";
 
-pub(super) fn is_text(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
-}
-
 fn is_uuid(expr: &Expr, schema: &dyn ExprSchema) -> bool {
     expr.get_type(schema).is_ok_and(|t| t == UUID)
 }
@@ -59,7 +55,7 @@ fn as_uuid(expr: Expr) -> Expr {
 /// A string literal as a cast to `data_type`; other expressions as they are.
 fn as_type(expr: Expr, data_type: &DataType) -> Expr {
     match &expr {
-        Expr::Literal(scalar, _) if is_text(&scalar.data_type()) => {
+        Expr::Literal(scalar, _) if scalar.data_type().is_string() => {
             Expr::Cast(Cast::new(Box::new(expr), data_type.clone()))
         }
         _ => expr,
@@ -192,7 +188,7 @@ fn typed(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             let args: Vec<Expr> = call.args.into_iter().map(|arg| as_type(arg, &given)).collect();
             // It would be read as one.
             if call.func.name() == "coalesce"
-                && let Some(text) = args.iter().filter_map(|arg| arg.get_type(schema).ok()).find(is_text)
+                && let Some(text) = args.iter().filter_map(|arg| arg.get_type(schema).ok()).find(DataType::is_string)
             {
                 let message = format!("COALESCE types {} and {} cannot be matched", sql_name(&given), sql_name(&text));
                 return Err(ours(Error::invalid(MISMATCH, message)));
@@ -214,7 +210,7 @@ impl SqlCasts {
             Expr::TryCast(TryCast { expr, field }) => (expr, field.data_type(), true),
             _ => return Ok(Transformed::no(expr)),
         };
-        if !has_own_text(to) && !is_text(to) && !to.is_numeric() && !to.is_binary() && !to.is_temporal() {
+        if !has_own_text(to) && !to.is_string() && !to.is_numeric() && !to.is_binary() && !to.is_temporal() {
             return Ok(Transformed::no(expr));
         }
         let from = inner.get_type(schema)?;
@@ -224,10 +220,10 @@ impl SqlCasts {
             if gives.arrow() == *to { call } else { Expr::Cast(Cast::new(Box::new(call), to.clone())) }
         };
         Ok(match (&from, to) {
-            (from, to) if is_text(from) && has_own_text(to) => {
+            (from, to) if from.is_string() && has_own_text(to) => {
                 Transformed::yes(call(if *to == UUID { SqlType::Uuid } else { SqlType::Time }))
             }
-            (from, to) if has_own_text(from) && is_text(to) => Transformed::yes(call(TEXT)),
+            (from, to) if has_own_text(from) && to.is_string() => Transformed::yes(call(TEXT)),
             (from, to) if *from == UUID && *to != UUID => return Err(cannot_cast(from, to)),
             (from, to) if *to == UUID && *from != UUID && !from.is_null() => return Err(cannot_cast(from, to)),
             (from, to) if is_time(from) && (to.is_numeric() || is_moment(to)) => return Err(cannot_cast(from, to)),
@@ -248,11 +244,11 @@ const TEXT: SqlType = SqlType::Text { max_chars: None };
 /// rounds for one that can be undone: `CAST(d AS INTEGER) = 2` became `d = 2.0`.)
 fn converted(from: &DataType, to: &DataType) -> Option<SqlType> {
     let wanted = crate::value::sql_type(to)?;
-    if is_text(to) {
+    if to.is_string() {
         return (from.is_binary() || from.is_floating()).then_some(TEXT);
     }
     let ours = match (from, to) {
-        (from, to) if is_text(from) => to.is_numeric() || is_moment(to) || to.is_binary(),
+        (from, to) if from.is_string() => to.is_numeric() || is_moment(to) || to.is_binary(),
         (DataType::Decimal128(digits, behind), DataType::Decimal128(to_digits, to_behind)) => {
             let before = |digits: u8, behind: i8| i16::from(digits) - i16::from(behind);
             to_behind < behind || before(*to_digits, *to_behind) < before(*digits, *behind)

@@ -45,17 +45,13 @@ pub(crate) fn convert(array: &ArrayRef, to: DataType) -> Result<ArrayRef> {
         ArrowType::Null => Ok(new_null_array(&target, array.len())),
         from if *from == target => Ok(array.clone()),
         ArrowType::Dictionary(_, value) => convert(&plain(array, value)?, to),
-        from if is_text(from) && !to.is_text() => spelled(array, to),
+        from if from.is_string() && !to.is_text() => spelled(array, to),
         from if to.is_text() && has_own_text(from) => Ok(Arc::new(to_text(array)?)),
         from if to.is_text() && (from.is_binary() || from.is_floating()) => Ok(Arc::new(text(array)?)),
         from if from.is_numeric() && target.is_numeric() => number(array, to),
         from if is_time(from) && is_time(&target) => moment(array, to),
         _ => plain(array, &target),
     }
-}
-
-fn is_text(data_type: &ArrowType) -> bool {
-    matches!(data_type, ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View)
 }
 
 fn is_time(data_type: &ArrowType) -> bool {

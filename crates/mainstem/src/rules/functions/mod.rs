@@ -2,10 +2,8 @@
 //! `to_char`, LOCALTIME, texts in quotes and patterns of SIMILAR TO, arithmetic with TIME, `coalesce` of TIME and UUID, UUIDs by chance, texts
 //! of bounded length.
 
-mod bytes;
+mod around;
 mod carried;
-mod coalesce;
-mod lengths;
 mod local;
 mod quoted;
 mod random;
@@ -14,10 +12,9 @@ mod times;
 mod to_char;
 mod types;
 
-pub(crate) use bytes::of_bytes;
+pub(in crate::rules) use around::{Change, around};
+pub(crate) use around::{bounded, coalesce, of_bytes};
 pub(crate) use carried::{Carried, Named};
-pub(crate) use coalesce::coalesce;
-pub(crate) use lengths::bounded;
 pub(crate) use random::random_uuid;
 pub(crate) use session::SessionCatalog;
 pub(super) use times::{TimeOp, time_operation};

@@ -1,18 +1,17 @@
 //! Functions of DataFusion's on floats, with PostgreSQL's errors: where it has one (ln of zero, asin of 2, exp of 1000) DataFusion's give
 //! infinity or NaN. `round` of a float rounds halves to even.
 
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, Float64Array};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, FieldRef, Float32Type, Float64Type};
+use arrow::datatypes::{DataType, Float32Type, Float64Type};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
-use datafusion::logical_expr::{
-    ColumnarValue, Documentation, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-};
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF};
 use mainstem_storage::Error;
 use mainstem_storage::error::sqlstate;
+
+use crate::rules::functions::{Change, around};
 
 /// invalid_argument_for_logarithm
 const BAD_LOGARITHM: &str = "2201E";
@@ -29,7 +28,7 @@ pub(crate) fn of_floats(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
         "exp" | "acos" | "asin" | "acosh" | "atanh" | "cosh" | "sinh" | "tan" | "cot" | "degrees" => Kind::Other,
         _ => return function,
     };
-    Arc::new(ScalarUDF::new_from_impl(OfFloats { function, kind }))
+    Arc::new(around(function, OfFloats { kind }))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -43,22 +42,7 @@ enum Kind {
 
 #[derive(Debug)]
 struct OfFloats {
-    function: Arc<ScalarUDF>,
     kind: Kind,
-}
-
-impl PartialEq for OfFloats {
-    fn eq(&self, other: &Self) -> bool {
-        self.function == other.function
-    }
-}
-
-impl Eq for OfFloats {}
-
-impl Hash for OfFloats {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.function.hash(state);
-    }
 }
 
 fn refused(code: &'static str, message: &str) -> DataFusionError {
@@ -125,32 +109,8 @@ fn rounded(value: &ColumnarValue) -> Result<ColumnarValue> {
     })
 }
 
-impl ScalarUDFImpl for OfFloats {
-    fn name(&self) -> &str {
-        self.function.name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.function.aliases()
-    }
-
-    fn signature(&self) -> &Signature {
-        self.function.signature()
-    }
-
-    fn coerce_types(&self, arg_types: &[DataType]) -> Result<Vec<DataType>> {
-        self.function.inner().coerce_types(arg_types)
-    }
-
-    fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
-        self.function.inner().return_type(arg_types)
-    }
-
-    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
-        self.function.inner().return_field_from_args(args)
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+impl Change for OfFloats {
+    fn invoke(&self, function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         if let (Kind::Round, [value]) = (self.kind, args.args.as_slice())
             && matches!(value.data_type(), DataType::Float32 | DataType::Float64)
         {
@@ -163,12 +123,8 @@ impl ScalarUDFImpl for OfFloats {
         {
             return Err(refused(BAD_POWER, "cannot take square root of a negative number"));
         }
-        let result = self.function.inner().invoke_with_args(args)?;
+        let result = function.inner().invoke_with_args(args)?;
         self.check(&given, &result, rows)?;
         Ok(result)
-    }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        self.function.documentation()
     }
 }

@@ -15,7 +15,6 @@ use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 use mainstem_storage::Error;
 
-use crate::rules::spelled::is_text;
 use crate::sql::state;
 use crate::value::sql_type;
 use moment::MomentPattern;
@@ -248,7 +247,7 @@ impl ScalarUDFImpl for ToChar {
             [value, pattern] => {
                 let known = value.is_numeric()
                     || matches!(value, DataType::Date32 | DataType::Date64 | DataType::Timestamp(..));
-                if known && is_text(pattern) { Ok(DataType::Utf8View) } else { Err(no_function(value)) }
+                if known && pattern.is_string() { Ok(DataType::Utf8View) } else { Err(no_function(value)) }
             }
             _ => Err(DataFusionError::Internal("to_char without its arguments".into())),
         }

@@ -1,6 +1,5 @@
 //! `length`, `octet_length` and `bit_length` of BYTEA count bytes: DataFusion's make text of them first.
 
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use arrow::array::{AsArray, Int32Array};
@@ -8,87 +7,64 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
-use datafusion::logical_expr::{
-    ColumnarValue, Documentation, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, Signature, Volatility};
+
+use super::{Change, around};
 
 /// `function`, for BYTEA too, if it is one of those; others are returned as they are.
 pub(crate) fn of_bytes(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
-    let bits = match function.name() {
+    let per_byte = match function.name() {
         "character_length" | "octet_length" => 1,
         "bit_length" => 8,
         _ => return function,
     };
     let signature = Signature::user_defined(Volatility::Immutable);
-    Arc::new(ScalarUDF::new_from_impl(OfBytes { function, per_byte: bits, signature }))
+    Arc::new(around(function, OfBytes { per_byte, signature }))
 }
 
 #[derive(Debug)]
 struct OfBytes {
-    function: Arc<ScalarUDF>,
     /// What a byte counts.
     per_byte: i32,
     signature: Signature,
 }
 
-impl PartialEq for OfBytes {
-    fn eq(&self, other: &Self) -> bool {
-        self.function == other.function
-    }
-}
-
-impl Eq for OfBytes {}
-
-impl Hash for OfBytes {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.function.hash(state);
-    }
-}
-
-impl ScalarUDFImpl for OfBytes {
-    fn name(&self) -> &str {
-        self.function.name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.function.aliases()
-    }
-
-    fn signature(&self) -> &Signature {
+impl Change for OfBytes {
+    fn signature<'a>(&'a self, _: &'a ScalarUDF) -> &'a Signature {
         &self.signature
     }
 
-    fn coerce_types(&self, arg_types: &[DataType]) -> Result<Vec<DataType>> {
-        if let [data_type] = arg_types
+    fn coerce_types(&self, function: &ScalarUDF, types: &[DataType]) -> Result<Vec<DataType>> {
+        if let [data_type] = types
             && data_type.is_binary()
         {
             return Ok(vec![data_type.clone()]);
         }
         let field = |data_type: &DataType| Arc::new(Field::new("", data_type.clone(), true));
-        let fields: Vec<FieldRef> = arg_types.iter().map(field).collect();
-        Ok(fields_with_udf(&fields, self.function.as_ref())?.iter().map(|field| field.data_type().clone()).collect())
+        let fields: Vec<FieldRef> = types.iter().map(field).collect();
+        Ok(fields_with_udf(&fields, function)?.iter().map(|field| field.data_type().clone()).collect())
     }
 
-    fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
-        match arg_types {
+    fn return_type(&self, function: &ScalarUDF, types: &[DataType]) -> Result<DataType> {
+        match types {
             [data_type] if data_type.is_binary() => Ok(DataType::Int32),
-            _ => self.function.inner().return_type(arg_types),
+            _ => function.inner().return_type(types),
         }
     }
 
-    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+    fn return_field(&self, function: &ScalarUDF, args: ReturnFieldArgs) -> Result<FieldRef> {
         match args.arg_fields {
             [field] if field.data_type().is_binary() => {
-                Ok(Arc::new(Field::new(self.name(), DataType::Int32, field.is_nullable())))
+                Ok(Arc::new(Field::new(function.name(), DataType::Int32, field.is_nullable())))
             }
-            _ => self.function.inner().return_field_from_args(args),
+            _ => function.inner().return_field_from_args(args),
         }
     }
 
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let [value] = args.args.as_slice() else { return self.function.inner().invoke_with_args(args) };
+    fn invoke(&self, function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [value] = args.args.as_slice() else { return function.inner().invoke_with_args(args) };
         if !value.data_type().is_binary() {
-            return self.function.inner().invoke_with_args(args);
+            return function.inner().invoke_with_args(args);
         }
         let rows = if matches!(value, ColumnarValue::Scalar(_)) { 1 } else { args.number_rows };
         let bytes = cast(&value.to_array(rows)?, &DataType::BinaryView)?;
@@ -98,9 +74,5 @@ impl ScalarUDFImpl for OfBytes {
             return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&lengths, 0)?));
         }
         Ok(ColumnarValue::Array(Arc::new(lengths)))
-    }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        self.function.documentation()
     }
 }

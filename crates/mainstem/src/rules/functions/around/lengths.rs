@@ -3,18 +3,17 @@
 //! One result is at most 1 GiB, as in PostgreSQL (54000). Before a batch is made, its bytes are reserved from the query's
 //! memory (53200). DataFusion's own functions do the rest.
 
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray};
-use arrow::datatypes::{DataType, FieldRef, Int64Type};
+use arrow::datatypes::{DataType, Int64Type};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool};
-use datafusion::logical_expr::{
-    ColumnarValue, Documentation, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-};
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF};
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::{Error, ErrorKind};
+
+use super::{Change, around};
 
 /// Bytes of one text: PostgreSQL's limit.
 const TEXT_BYTES_MAX: u64 = 1 << 30;
@@ -30,7 +29,7 @@ pub(crate) fn bounded(function: Arc<ScalarUDF>, pool: &Arc<dyn MemoryPool>) -> A
         "lpad" | "rpad" => Length::Pad,
         _ => return function,
     };
-    Arc::new(ScalarUDF::new_from_impl(Bounded { function, length, pool: pool.clone() }))
+    Arc::new(around(function, Bounded { length, pool: pool.clone() }))
 }
 
 /// How long a result is.
@@ -44,28 +43,13 @@ enum Length {
 
 #[derive(Debug)]
 struct Bounded {
-    function: Arc<ScalarUDF>,
     length: Length,
     pool: Arc<dyn MemoryPool>,
 }
 
-impl PartialEq for Bounded {
-    fn eq(&self, other: &Self) -> bool {
-        self.function == other.function
-    }
-}
-
-impl Eq for Bounded {}
-
-impl Hash for Bounded {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.function.hash(state);
-    }
-}
-
 impl Bounded {
-    /// Most bytes that the results for `args` have together.
-    fn bytes(&self, args: &ScalarFunctionArgs) -> Result<u64> {
+    /// Most bytes that the results of `function` for `args` have together.
+    fn bytes(&self, function: &ScalarUDF, args: &ScalarFunctionArgs) -> Result<u64> {
         let [text, number, rest @ ..] = args.args.as_slice() else { return Ok(0) };
         let rows = match (text, number) {
             // Computed once.
@@ -91,7 +75,7 @@ impl Bounded {
             if bytes > TEXT_BYTES_MAX {
                 return Err(ours(Error::invalid(
                     sqlstate::LIMIT_EXCEEDED,
-                    format!("requested length too large: {} would make {bytes} bytes", self.function.name()),
+                    format!("requested length too large: {} would make {bytes} bytes", function.name()),
                 )));
             }
             total = total.saturating_add(bytes);
@@ -100,7 +84,7 @@ impl Bounded {
             return Err(ours(Error::new(
                 ErrorKind::Full,
                 sqlstate::OUT_OF_MEMORY,
-                format!("out of query memory: {} would make {total} bytes for {rows} rows", self.function.name()),
+                format!("out of query memory: {} would make {total} bytes for {rows} rows", function.name()),
             )));
         }
         Ok(total)
@@ -180,35 +164,11 @@ impl Numbers {
     }
 }
 
-impl ScalarUDFImpl for Bounded {
-    fn name(&self) -> &str {
-        self.function.name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.function.aliases()
-    }
-
-    fn signature(&self) -> &Signature {
-        self.function.signature()
-    }
-
-    fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
-        self.function.inner().return_type(arg_types)
-    }
-
-    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
-        self.function.inner().return_field_from_args(args)
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let bytes = usize::try_from(self.bytes(&args)?).unwrap_or(usize::MAX);
-        let reserved = MemoryConsumer::new(self.name()).register(&self.pool);
+impl Change for Bounded {
+    fn invoke(&self, function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let bytes = usize::try_from(self.bytes(function, &args)?).unwrap_or(usize::MAX);
+        let reserved = MemoryConsumer::new(function.name()).register(&self.pool);
         reserved.try_grow(bytes)?;
-        self.function.inner().invoke_with_args(args)
-    }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        self.function.documentation()
+        function.inner().invoke_with_args(args)
     }
 }

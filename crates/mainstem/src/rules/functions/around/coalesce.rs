@@ -1,0 +1,50 @@
+//! `coalesce` with a TIME or UUID among its arguments, beside string literals.
+//!
+//! DataFusion's finds no type for the two when SQL becomes a plan, which is before the literals can be made casts (`spelled`). This one
+//! leaves them as they are until then, when what else is text beside TIME or UUID is told.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::Result;
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion::logical_expr::{Expr, ReturnFieldArgs, ScalarUDF};
+
+use super::{Change, around};
+use crate::value::has_own_text;
+
+/// `function`, DataFusion's, with those types.
+pub(crate) fn coalesce(function: Arc<ScalarUDF>) -> ScalarUDF {
+    around(function, Coalesce)
+}
+
+#[derive(Debug)]
+struct Coalesce;
+
+fn may_stand_beside(data_type: &DataType, spelled: &DataType) -> bool {
+    data_type == spelled || data_type.is_null() || data_type.is_string()
+}
+
+impl Change for Coalesce {
+    fn return_field(&self, function: &ScalarUDF, args: ReturnFieldArgs) -> Result<FieldRef> {
+        if let Some(spelled) = args.arg_fields.iter().find(|field| has_own_text(field.data_type())) {
+            let nullable = args.arg_fields.iter().all(|field| field.is_nullable());
+            return Ok(Arc::new(Field::new(function.name(), spelled.data_type().clone(), nullable)));
+        }
+        function.inner().return_field_from_args(args)
+    }
+
+    fn coerce_types(&self, function: &ScalarUDF, types: &[DataType]) -> Result<Vec<DataType>> {
+        match types.iter().find(|data_type| has_own_text(data_type)) {
+            Some(spelled) if types.iter().all(|other| may_stand_beside(other, spelled)) => {
+                let given = |other: &DataType| if other.is_null() { spelled.clone() } else { other.clone() };
+                Ok(types.iter().map(given).collect())
+            }
+            _ => function.inner().coerce_types(types),
+        }
+    }
+
+    fn simplify(&self, function: &ScalarUDF, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        function.inner().simplify(args, info)
+    }
+}
