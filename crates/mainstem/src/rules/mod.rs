@@ -5,13 +5,12 @@
 //! ours, `sum` and `avg` of ours, the blanks of CHAR(n), texts of bounded length, doubles beside decimals, VALUES of
 //! one type a column, scalar subqueries and IN that may be NULL, subqueries in VALUES, INTERSECT ALL and EXCEPT ALL that count, SQL in other
 //! words, shallow trees, names for select items that repeat, full names of tables
-//! where columns have them, frames of windows over types that have no distance, and functions that DataFusion lacks. It does not own:
+//! where columns have them, windows (frames over types that have no distance, counts, frames that move), and functions that DataFusion lacks. It does not own:
 //! how values of one type become those of another (`value::convert`).
 
 mod balance;
 mod blanks;
 mod coerced;
-mod frames;
 mod functions;
 mod multisets;
 mod numbers;
@@ -21,16 +20,17 @@ mod subquery;
 mod tree;
 mod twins;
 mod walk;
+mod windows;
 
 pub(crate) use balance::balance;
 pub(crate) use blanks::{Blanks, padded};
 pub(crate) use coerced::{CoercedTypes, settled, type_literals};
-pub(crate) use frames::Frames;
 pub(crate) use functions::{Carried, Named, SessionCatalog, bounded, coalesce, functions, of_bytes, random_uuid};
 pub(crate) use multisets::Multisets;
 pub(crate) use numbers::{CheckedArithmetic, Divisions, average, checked_sum, of_floats};
 pub(crate) use qualified::tell_tables_apart;
 pub(crate) use spelled::{SqlCasts, TypedLiterals};
 pub(crate) use subquery::{NullableSubqueries, SubqueriesInValues, UnknownMembers};
-pub(crate) use tree::{ItemNames, reword};
+pub(crate) use tree::{BesideStar, ItemNames, reword};
 pub(crate) use twins::{name_repeated, name_twins};
+pub(crate) use windows::{Frames, moving, whole_numbers};

@@ -45,10 +45,10 @@ use crate::provider::{
     CATALOG, SEARCHED, StatementCatalog, StatementTables, SystemTables, undefined_schema, undefined_table,
 };
 use crate::rules::{
-    Blanks, Carried, CheckedArithmetic, CoercedTypes, Divisions, Frames, ItemNames, Multisets, NullableSubqueries,
-    SessionCatalog, SqlCasts, SubqueriesInValues, TypedLiterals, UnknownMembers, average, balance, bounded,
-    checked_sum, coalesce, functions, name_twins, of_bytes, of_floats, random_uuid, reword, settled, tell_tables_apart,
-    type_literals,
+    BesideStar, Blanks, Carried, CheckedArithmetic, CoercedTypes, Divisions, Frames, ItemNames, Multisets,
+    NullableSubqueries, SessionCatalog, SqlCasts, SubqueriesInValues, TypedLiterals, UnknownMembers, average, balance,
+    bounded, checked_sum, coalesce, functions, moving, name_twins, of_bytes, of_floats, random_uuid, reword, settled,
+    tell_tables_apart, type_literals, whole_numbers,
 };
 use crate::sql::{
     CastTypes, INFORMATION, RELATIONS_MAX, SYSTEM, TARGET_SCHEMA, TableName, state, stored_query, with_stored,
@@ -114,6 +114,14 @@ pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionStat
         .build();
     for aggregate in [checked_sum(), average()] {
         state.register_udaf(Arc::new(aggregate)).map_err(|e| from_datafusion(&e))?;
+    }
+    let aggregates: Vec<_> = state.aggregate_functions().values().cloned().collect();
+    for aggregate in aggregates {
+        state.register_udaf(moving(aggregate)).map_err(|e| from_datafusion(&e))?;
+    }
+    let windows: Vec<_> = state.window_functions().values().cloned().collect();
+    for window in windows {
+        state.register_udwf(whole_numbers(window)).map_err(|e| from_datafusion(&e))?;
     }
     let pool = state.runtime_env().memory_pool.clone();
     if let Some(texts) = state.scalar_functions().get("uuid").cloned() {
@@ -183,7 +191,23 @@ impl Planner {
         check_calls(&statement, &self.state)?;
         let names_of_items = ItemNames::of(&statement);
         source.parameters.inline(&mut statement);
-        reword(&mut statement);
+        let written = statement.clone();
+        let guessed = reword(&mut statement, BesideStar::All);
+        let plan = match self.plan_worded(runtime, statement, source) {
+            Err(error)
+                if guessed && [sqlstate::DUPLICATE_COLUMN, state::AMBIGUOUS_COLUMN].contains(&error.sqlstate()) =>
+            {
+                let mut statement = written;
+                reword(&mut statement, BesideStar::Mentioned);
+                self.plan_worded(runtime, statement, source)?
+            }
+            plan => plan?,
+        };
+        names_of_items.name(plan).map_err(|e| from_datafusion(&e))
+    }
+
+    /// Plans a statement in words that DataFusion reads.
+    fn plan_worded(&mut self, runtime: &Runtime, mut statement: Ast, source: &Source<'_>) -> Result<LogicalPlan> {
         balance(&mut statement);
         name_twins(&mut statement);
         type_literals(&mut statement);
@@ -197,8 +221,7 @@ impl Planner {
         if has_views {
             check_size(&plan)?;
         }
-        let plan = settled(source.parameters.fill(plan)?).map_err(|e| from_datafusion(&e))?;
-        names_of_items.name(plan).map_err(|e| from_datafusion(&e))
+        settled(source.parameters.fill(plan)?).map_err(|e| from_datafusion(&e))
     }
 
     /// The tables that `statement` names.
@@ -276,7 +299,7 @@ impl Planner {
         }
         with_stored(view.query.len(), || {
             let mut statement = Ast::Query(stored_query(&view.query)?);
-            reword(&mut statement);
+            reword(&mut statement, BesideStar::Mentioned);
             balance(&mut statement);
             name_twins(&mut statement);
             type_literals(&mut statement);

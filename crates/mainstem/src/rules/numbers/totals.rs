@@ -1,4 +1,5 @@
-//! SUM and AVG of integers and decimals: added exactly in 128 bits, with an error if a total does not fit. Other types go to DataFusion's own.
+//! SUM and AVG of integers and decimals: added exactly in 128 bits, with an error if a total does not fit. Other types go to DataFusion's own,
+//! doubles over a frame that moves to `windows`.
 //!
 //! A sum of integers is a BIGINT, one of decimals has up to ten digits more than they have. An average of either is a decimal,
 //! rounded, with the digits of a division (`division`).
@@ -27,6 +28,7 @@ use datafusion::logical_expr::{
 };
 use mainstem_kernels::sum::{sum_i16, sum_i32, sum_i64};
 
+use super::super::windows::FloatTotal;
 use super::division::{digits_of, fitting, rounded, scale_of};
 
 /// Decimal type of the state, whatever the scale of the values.
@@ -221,6 +223,9 @@ impl AggregateUDFImpl for Total {
 
     fn create_sliding_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         match (self.finish(args.expr_fields), args.is_distinct) {
+            (None, false) if args.expr_fields.first().is_some_and(|field| *field.data_type() == DataType::Float64) => {
+                Ok(Box::new(FloatTotal::new(self.kind == Kind::Average)))
+            }
             (None, _) => self.other.create_sliding_accumulator(args),
             (Some(finish), false) => Ok(Box::new(ExactTotal { finish, sum: 0, count: 0 })),
             (Some(finish), true) => Ok(Box::new(SlidingDistinctTotal { finish, values: HashMap::new(), sum: 0 })),

@@ -1,22 +1,25 @@
 //! What SQL says and DataFusion's planner reads otherwise, or not at all: said in words that it reads, in a statement's tree.
 //!
-//! Comes in: a statement's tree. Goes out: the same statement in other words. In this order, in each query:
+//! Comes in: a statement's tree. Goes out: the same statement in other words. In this order, the first in the whole statement, the others in each query:
 //!
-//! 1. ORDER BY the position of an expression: the select item gets a name ([`positions`]). DataFusion takes a position for the column
+//! 1. Select items that other parts of the statement can mean get PostgreSQL's names ([`columns`]).
+//! 2. ORDER BY the position of an expression: the select item gets a name ([`positions`]). DataFusion takes a position for the column
 //!    of that text, and finds it again in GROUP BY only under a name of its own.
-//! 2. `generate_series` as a select item gives rows: DataFusion's gives one list.
-//! 3. SIMILAR TO, and `substring` by a pattern, become regular expressions ([`patterns`]).
-//! 4. Literals of arrays, and functions that DataFusion has under another name ([`words`]).
+//! 3. `generate_series` as a select item gives rows: DataFusion's gives one list.
+//! 4. SIMILAR TO, and `substring` by a pattern, become regular expressions ([`patterns`]).
+//! 5. Literals of arrays, and functions that DataFusion has under another name ([`words`]).
 //!
 //! Beside it, [`ItemNames`] gives a result's columns the names that PostgreSQL gives them.
 //!
 //! It does not own: what the parser reads otherwise (`sql::parse`), names of items that repeat (`twins`).
 
+mod columns;
 mod names;
 mod patterns;
 mod positions;
 mod words;
 
+pub(crate) use columns::BesideStar;
 pub(crate) use names::ItemNames;
 pub(super) use names::title;
 
@@ -30,9 +33,11 @@ use datafusion::sql::sqlparser::ast::{
 
 use crate::sql::fold;
 
-/// See the module.
-pub(crate) fn reword(statement: &mut Statement) {
+/// See the module. Whether columns were named that may have the name of one that is not known here; [`BesideStar::Mentioned`] leaves them.
+pub(crate) fn reword(statement: &mut Statement, beside: BesideStar) -> bool {
+    let guessed = columns::name_columns(statement, beside);
     let ControlFlow::Continue(()) = statement.visit(&mut Reworded);
+    guessed
 }
 
 struct Reworded;

@@ -1,9 +1,9 @@
 //! Names of a result's columns that the statement does not name: PostgreSQL's, not the plan's texts.
 //!
 //! A column has its own name, a call its function's, a cast of neither its type's, and so on; all else is `?column?`. Comes in: the
-//! statement's tree as it was read, and later its plan. Goes out: the plan, whose outermost select items are called so. Nothing
-//! else in the statement can refer to these names, so that they change no meaning. Names are told apart by the item's position:
-//! `count`, `count_2`.
+//! statement's tree as it was read, and later its plan. Goes out: the plan, whose outermost select items are called so. What else
+//! in the statement refers to such names it finds by `columns`, so that these change no meaning. Names are told apart by the item's
+//! position: `count`, `count_2`.
 
 use std::collections::HashSet;
 
@@ -107,7 +107,7 @@ fn outermost(query: &Query) -> Option<&Select> {
 }
 
 /// The name of an item that has none of its own.
-fn item_name(item: &SelectItem) -> Option<String> {
+pub(super) fn item_name(item: &SelectItem) -> Option<String> {
     match item {
         SelectItem::UnnamedExpr(expr) => match without_parentheses(expr) {
             Expr::Identifier(_) | Expr::CompoundIdentifier(_) => None,

@@ -10,7 +10,7 @@ use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, WindowFrame, WindowFrameBound, WindowFrameUnits};
 use datafusion::optimizer::AnalyzerRule;
 
-use super::walk::rewrite_plan;
+use super::super::walk::rewrite_plan;
 
 /// The rule, to be applied before types are coerced.
 #[derive(Debug)]
