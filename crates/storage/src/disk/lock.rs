@@ -14,6 +14,18 @@ use crate::error::{Error, ErrorKind, Result, sqlstate};
 /// Name of the lock file in the database directory.
 pub(super) const LOCK_FILE: &str = "LOCK";
 
+/// A lock file that is locked. Closing it would not always release it: a process that this one is just starting has a copy of the
+/// descriptor until it runs its program.
+#[derive(Debug)]
+struct Locked(File);
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // Where it cannot be unlocked, closing it has to do.
+        let _ = self.0.unlock();
+    }
+}
+
 /// Takes directory `dir`, alone or shared with other readers.
 pub(super) fn lock_directory(dir: &Path, exclusive: bool) -> Result<DiskLock> {
     let path = dir.join(LOCK_FILE);
@@ -41,7 +53,7 @@ pub(super) fn lock_directory(dir: &Path, exclusive: bool) -> Result<DiskLock> {
         // Only for messages: a full disk must not keep a database from being opened.
         let _ = file.set_len(0).and_then(|()| file.write_all(line.as_bytes()));
     }
-    Ok(DiskLock::new(file))
+    Ok(DiskLock::new(Locked(file)))
 }
 
 /// The error for a lock that the system refuses: a database that cannot be written can still be read.
@@ -94,6 +106,27 @@ fn reading_holders(file: &File) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// As the child of a process that is starting has one, for a moment.
+    #[test]
+    fn a_copied_descriptor_does_not_keep_the_lock() {
+        let dir = tempfile::tempdir().unwrap();
+        drop(lock_directory(dir.path(), true).unwrap());
+        for exclusive in [true, false] {
+            let file = File::open(dir.path().join(LOCK_FILE)).unwrap();
+            if exclusive {
+                file.try_lock().unwrap()
+            } else {
+                file.try_lock_shared().unwrap()
+            }
+            let copy = file.try_clone().unwrap();
+            let locked = Locked(file);
+            assert_eq!(lock_directory(dir.path(), true).unwrap_err().sqlstate(), sqlstate::LOCKED);
+            drop(locked);
+            drop(lock_directory(dir.path(), true).unwrap());
+            drop(copy);
+        }
+    }
 
     #[test]
     fn where_nothing_can_be_written_the_error_says_how_to_read() {
