@@ -19,7 +19,7 @@ use rand::seq::SliceRandom;
 use crate::model::number;
 
 /// Longer than any of these runs takes: then something waits for ever.
-const HANG: Duration = Duration::from_secs(120);
+const HANG: Duration = Duration::from_secs(600);
 
 /// Failures told of at once.
 const FAILURES_MAX: usize = 8;

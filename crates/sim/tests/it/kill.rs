@@ -26,6 +26,8 @@ use crate::model::number;
 
 const CHILD: &str = "MAINSTEM_SIM_CHILD";
 const WRITERS: i64 = 3;
+/// No machine is so slow.
+const STUCK: Duration = Duration::from_secs(300);
 /// Rows of each writer that stand; each commit inserts one and deletes the one this far back.
 const KEPT: i64 = 12;
 
@@ -140,6 +142,7 @@ fn a_killed_process_loses_no_commit_it_told_of() {
             .spawn()
             .unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
+        let (tell, first) = std::sync::mpsc::channel();
         let reader = std::thread::spawn(move || {
             let mut acks = Vec::new();
             for line in output.lines() {
@@ -148,14 +151,19 @@ fn a_killed_process_loses_no_commit_it_told_of() {
                 let words: Vec<&str> = line.split_whitespace().collect();
                 if let [.., "ack", writer, n] = words.as_slice() {
                     acks.push((writer.parse::<i64>().unwrap(), n.parse::<i64>().unwrap()));
+                    let _ = tell.send(());
                 }
             }
             acks
         });
         let life = Duration::from_millis(rng.random_range(150..1_200));
-        let end = Instant::now() + life;
-        while Instant::now() < end {
+        let begun = Instant::now();
+        // In every other round while it opens the database, if that takes so long.
+        let mut wrote = round % 2 == 1;
+        while begun.elapsed() < life || !wrote {
             assert!(child.try_wait().unwrap().is_none(), "the child ended by itself");
+            assert!(begun.elapsed() < STUCK, "the child writes nothing");
+            wrote |= first.try_recv().is_ok();
             std::thread::sleep(Duration::from_millis(5));
         }
         child.kill().unwrap();

@@ -29,6 +29,9 @@ fn seconds() -> Duration {
     Duration::from_secs(crate::model::number("MAINSTEM_SIM_STRESS_SECONDS", 4))
 }
 
+/// Nothing takes longer that is not stuck, on any machine.
+const PATIENCE: Duration = Duration::from_secs(600);
+
 pub(crate) fn definition(name: &str, keyed: bool) -> TableDefinition {
     let column = |name: &str| ColumnDefinition::new(name, DataType::BigInt, false);
     TableDefinition {
@@ -246,7 +249,9 @@ fn merges_never_make_a_commit_fail() {
     write(&mut txn, table, &[], &(0..ACCOUNTS).map(|id| (id, 0)).collect::<Vec<_>>()).unwrap();
     txn.commit().unwrap();
     let done = AtomicBool::new(false);
-    let end = Instant::now() + seconds();
+    // However slow the machine is, some merges stand beside the commits.
+    let (begun, enough) = (Instant::now(), |db: &Database| db.merges().last().is_some_and(|merge| merge.number > 5));
+    let goes_on = |db| begun.elapsed() < seconds() || begun.elapsed() < PATIENCE && !enough(db);
     let updates: i64 = std::thread::scope(|scope| {
         let disturber = scope.spawn(|| disturb(&db, &[table], &done));
         let own = ACCOUNTS / THREADS as i64;
@@ -256,7 +261,7 @@ fn merges_never_make_a_commit_fail() {
                 scope.spawn(move || {
                     let mut rng = StdRng::seed_from_u64(thread as u64);
                     let mut updates = 0;
-                    while Instant::now() < end {
+                    while goes_on(db) {
                         let mut txn = db.begin(mode(&mut rng)).unwrap();
                         for _ in 0..rng.random_range(1..4) {
                             let key = thread * own + rng.random_range(0..own);
@@ -281,9 +286,8 @@ fn merges_never_make_a_commit_fail() {
     let txn = db.begin(TransactionMode::default()).unwrap();
     let rows = read(&txn, table, None).unwrap();
     assert_eq!((rows.len() as i64, rows.iter().map(|r| r.1).sum::<i64>()), (ACCOUNTS, updates));
-    let merges = db.merges().last().map_or(0, |merge| merge.number);
-    println!("{updates} updates, {merges} merges");
-    assert!(merges > 5);
+    println!("{updates} updates, {:?}", db.merges().last());
+    assert!(enough(&db));
 }
 
 /// Threads insert the same keys, a few at a time or many in one run of segments: each key is there once, from the one
@@ -391,7 +395,12 @@ fn the_log_tail_stays_short() {
     let dir = tempfile::tempdir().unwrap();
     let limit = 128 << 10;
     let db = Database::open(dir.path(), OpenOptions { checkpoint_bytes: limit, ..OpenOptions::default() }).unwrap();
-    let (idle, busy) = (create(&db, "idle", true), create(&db, "busy", false));
+    let mut txn = db.begin(TransactionMode::default()).unwrap();
+    let idle = txn.create_table(definition("idle", true)).unwrap();
+    // Segments large enough that their fsyncs take little time on a slow disk, too.
+    let options = TableOptions { segment_rows: 1_000, delta_rows: 2_000 };
+    let busy = txn.create_table(TableDefinition { options, ..definition("busy", false) }).unwrap();
+    txn.commit().unwrap();
     let mut txn = db.begin(TransactionMode::default()).unwrap();
     write(&mut txn, idle, &[], &[(1, 1)]).unwrap();
     txn.commit().unwrap();
@@ -402,8 +411,7 @@ fn the_log_tail_stays_short() {
         write(&mut txn, busy, &[], &(0..1_000).map(|id| (id, round)).collect::<Vec<_>>()).unwrap();
         txn.commit().unwrap();
     }
-    // Generous: a busy disk takes long for a thousand small segments.
-    let end = Instant::now() + Duration::from_secs(120);
+    let end = Instant::now() + PATIENCE;
     while db.log_tail_bytes() > limit && Instant::now() < end {
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -429,16 +437,16 @@ fn a_transaction_that_outlives_the_database_is_refused() {
 /// Commits race with the end: each one told of is there, whatever came in between.
 #[test]
 fn commits_race_with_close() {
-    // On a slow disk no commit may have come back when a single round ends.
     let mut all = 0;
     for round in 0..20 {
         let dir = tempfile::tempdir().unwrap();
         let db = Database::open(dir.path(), OpenOptions::default()).unwrap();
         let table = create(&db, "t", false);
+        let committed = AtomicU64::new(0);
         let told: u64 = std::thread::scope(|scope| {
             let writers: Vec<_> = (0..3)
                 .map(|thread| {
-                    let db = &db;
+                    let (db, committed) = (&db, &committed);
                     scope.spawn(move || {
                         let mut rng = StdRng::seed_from_u64(thread + round * 10);
                         for told in 0.. {
@@ -450,11 +458,16 @@ fn commits_race_with_close() {
                                 assert_eq!(e.sqlstate(), "57P01", "{e:?}");
                                 return told as u64;
                             }
+                            committed.fetch_add(1, Ordering::Relaxed);
                         }
                         0
                     })
                 })
                 .collect();
+            // In every other round whatever has come to pass by then, which may be nothing.
+            while round % 2 == 0 && committed.load(Ordering::Relaxed) == 0 && !writers[0].is_finished() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
             std::thread::sleep(Duration::from_millis(10 + round));
             db.close().unwrap();
             let again = Database::open(dir.path(), OpenOptions::default()).unwrap();

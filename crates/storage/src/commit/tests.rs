@@ -1,6 +1,6 @@
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, mpsc};
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 
 use crate::catalog::ColumnDefinition;
 use crate::database::Database;
-use crate::database::testing::{Table, definition, on, options, pairs, rows_of, table};
+use crate::database::testing::{DoneOnDrop, Table, definition, on, options, pairs, rows_of, table};
 use crate::disk::MemDisk;
 use crate::error::ErrorKind;
 use crate::limits;
@@ -134,7 +134,8 @@ fn a_commit_that_is_overtaken_takes_its_turn() {
                 let _ = done.send(());
             });
             // In its turn nobody comes through.
-            let waits = ended.recv_timeout(Duration::from_millis(if rounds < held_up { 30_000 } else { 300 })).is_err();
+            let waits =
+                ended.recv_timeout(Duration::from_millis(if rounds < held_up { 120_000 } else { 300 })).is_err();
             tell.send((waits, thread)).unwrap();
         })));
         txn.commit().unwrap();
@@ -340,20 +341,24 @@ fn nothing_is_lent_that_queries_have_taken_meanwhile() {
     let both = share + engine.memory.share(MemoryKind::BlockCache);
     let taken = AtomicU64::new(0);
     let queries = engine.query_memory();
+    let (lent, done) = (AtomicU64::new(0), AtomicBool::new(false));
     std::thread::scope(|scope| {
-        let lender = || {
-            for _ in 0..100_000 {
-                engine.lend_to_cache();
-            }
-        };
-        let lenders: Vec<_> = (0..3).map(|_| scope.spawn(lender)).collect();
+        let _done = DoneOnDrop(&done);
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    engine.lend_to_cache();
+                    lent.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
         // What the pool of queries has reserved is told by whoever took some of it last, or some time ago.
         scope.spawn(|| {
-            for _ in 0..50_000 {
+            while !done.load(Ordering::Relaxed) {
                 queries.note(|| taken.load(Ordering::Relaxed));
             }
         });
-        for round in (0..).take_while(|_| lenders.iter().any(|lender| !lender.is_finished())) {
+        for round in (0..).take_while(|round| *round < 500 || lent.load(Ordering::Relaxed) < 200_000) {
             taken.store(round % 5 * (share / 5), Ordering::Relaxed);
             queries.note(|| taken.load(Ordering::Relaxed));
             for _ in 0..round % 50 {

@@ -1,6 +1,7 @@
 //! A small table of a database in memory, for unit tests of the stages that read one: (id BIGINT PRIMARY KEY, v BIGINT).
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
@@ -19,6 +20,15 @@ use crate::version::TableView;
 
 pub(crate) const ID: ColumnId = ColumnId(0);
 pub(crate) const V: ColumnId = ColumnId(1);
+
+/// Says that all is done when it goes, whatever makes it go: threads that work until then end with who watches them.
+pub(crate) struct DoneOnDrop<'a>(pub &'a AtomicBool);
+
+impl Drop for DoneOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
 
 /// The table of a database whose rows stay where the test puts them.
 pub(crate) struct Table {

@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use parking_lot::Mutex;
 use proptest::prelude::*;
 
 use super::{Decision, DeleteLog, DeleteSet, Lookups};
@@ -294,11 +295,18 @@ fn readers_see_their_moment_while_commits_and_folds_go_on() {
     let log = DeleteLog::new(2 * COMMITS as u32);
     let applied = AtomicU64::new(0);
     let done = AtomicBool::new(false);
+    // Where the readers stand, who register in one step with looking where the writer is.
+    let standing = Mutex::new([0_u64; 2]);
     std::thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
+        for reader in 0..2 {
+            let (log, applied, done, standing) = (&log, &applied, &done, &standing);
+            scope.spawn(move || {
                 while !done.load(Ordering::Relaxed) {
-                    let at = applied.load(Ordering::Acquire);
+                    let at = {
+                        let mut standing = standing.lock();
+                        standing[reader] = applied.load(Ordering::Acquire);
+                        standing[reader]
+                    };
                     let ts = CommitTs(at);
                     assert_eq!(log.count_at(ts), 2 * at);
                     assert_eq!(offsets_of(log.bitmap_at(ts)), (0..2 * at as u32).collect::<Vec<_>>());
@@ -307,12 +315,14 @@ fn readers_see_their_moment_while_commits_and_folds_go_on() {
                 }
             });
         }
-        // Readers are not registered anywhere, so only their own distance to the writer protects them: fold far behind.
         scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
-                let now = applied.load(Ordering::Acquire);
-                let pins: Vec<CommitTs> = (now.saturating_sub(3_000)..=now).map(CommitTs).collect();
-                log.fold(&pins);
+                let mut needed = {
+                    let standing = standing.lock();
+                    [standing[0], standing[1], applied.load(Ordering::Acquire)].map(CommitTs)
+                };
+                needed.sort_unstable();
+                log.fold(&needed);
             }
         });
         for t in 0..COMMITS {

@@ -216,14 +216,14 @@ mod tests {
     #[test]
     fn who_may_write_is_no_reader() {
         let timeline = Timeline::new(Arc::default(), CommitTs::ZERO);
-        let readers = ShortReaders::new(&timeline);
-        let take = |writes| {
-            let start = Instant::now();
-            while start.elapsed() < 2 * LOOK_EACH {
-                drop(timeline.snapshot(Base::Visible, writes));
-            }
-            readers.threads()
+        let mut seen = Seen::new(timeline.reads());
+        // More in each look than a busy thread takes at least.
+        let mut take = |look, writes| {
+            (0..100).for_each(|_| drop(timeline.snapshot(Base::Visible, writes)));
+            seen.look(LOOK_EACH * 2 * look, || timeline.reads())
         };
-        assert_eq!((take(true), take(false)), (0, 1));
+        assert_eq!((take(1, true), take(2, false), take(3, false)), (0, 1, 1));
+        let readers = ShortReaders::new(&timeline);
+        assert_eq!(readers.threads(), 0, "none since it looks");
     }
 }

@@ -11,8 +11,8 @@ use crate::support::*;
 
 /// Long enough for a thread that does not wait to be seen.
 const A_WHILE: Duration = Duration::from_millis(100);
-/// Far less than a writer waits at most.
-const LONG: Duration = Duration::from_secs(30);
+/// Only what waits for ever takes so long.
+const LONG: Duration = Duration::from_secs(120);
 
 #[test]
 fn writers_wait_at_a_closed_gate_and_go_on_when_it_opens() {
@@ -79,10 +79,22 @@ fn a_wait_at_a_gate_ends_when_it_is_canceled_or_the_database_closes() {
     let gate = db.close_write_gate(t, || Ok(())).unwrap();
     let canceled = begin(&db).pass_gate(t, || Err(Error::internal("enough"))).unwrap_err();
     assert_eq!(canceled.message(), "enough");
+    let (comes, come) = mpsc::channel();
     std::thread::scope(|scope| {
-        let passes = scope.spawn(|| state(begin(&db).pass_gate(t, || Ok(()))));
-        let closes = scope.spawn(|| state(db.close_write_gate(t, || Ok(()))));
-        std::thread::sleep(A_WHILE);
+        let waits = |who: &'static str| {
+            let comes = comes.clone();
+            move || {
+                let _ = comes.send(who);
+                Ok(())
+            }
+        };
+        let (go_on, writer) = (waits("passes"), begin(&db));
+        let passes = scope.spawn(move || state(writer.pass_gate(t, go_on)));
+        let go_on = waits("closes");
+        let closes = scope.spawn(|| state(db.close_write_gate(t, go_on)));
+        for who in ["passes", "closes"] {
+            while come.recv_timeout(LONG).expect("both wait") != who {}
+        }
         assert!(!passes.is_finished() && !closes.is_finished());
         db.close().unwrap();
         assert_eq!((passes.join().unwrap(), closes.join().unwrap()), ("57P01", "57P01"));

@@ -10,7 +10,8 @@ const T: TableId = TableId(1);
 const OTHER: TableId = TableId(2);
 /// Long enough for a thread that does not wait to be seen.
 const A_WHILE: Duration = Duration::from_millis(60);
-const LONG: Duration = Duration::from_secs(30);
+/// Only what waits for ever takes so long.
+const LONG: Duration = Duration::from_secs(120);
 
 /// Runs `wait` beside `release`, and proves that it ends only after it.
 fn ends_only_after(wait: impl FnOnce() + Send, release: impl FnOnce()) {
@@ -93,15 +94,22 @@ fn installs_wait_for_those_entered_before_unless_somebody_waits_for_them() {
     );
     let mut one = Some(one);
     ends_only_after(|| turns.pass_install(OTHER, || false), || one = None);
-    let mut two = Some(two);
-    let mut later = None;
-    ends_only_after(
-        || turns.pass_install(T, || false),
-        || {
-            later = Some(turns.enter(vec![T]));
-            two = None;
-        },
-    );
+    // An install that has come waits for none that is entered later.
+    let (come, asked) = mpsc::channel();
+    std::thread::scope(|scope| {
+        let install = scope.spawn(|| {
+            turns.pass_install(T, || {
+                let _ = come.send(());
+                false
+            });
+        });
+        asked.recv_timeout(LONG).expect("it does not wait");
+        let later = turns.enter(vec![T]);
+        assert!(!install.is_finished());
+        drop(two);
+        install.join().unwrap();
+        drop(later);
+    });
 }
 
 #[test]

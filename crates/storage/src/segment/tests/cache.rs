@@ -8,6 +8,7 @@ use std::time::Duration;
 use arrow_array::Array;
 
 use super::{arrays, disk, schema, write};
+use crate::database::testing::DoneOnDrop;
 use crate::disk::{Disk, DiskFile, DiskLock, MemDisk};
 use crate::error::Result;
 use crate::ids::{ContainerId, FileId};
@@ -21,15 +22,6 @@ fn numbers(columns: usize, rows: u32) -> (TableSchema, Vec<Vec<Value>>) {
     let value = |column: usize, row: u32| Value::Double((f64::from(row) * columns as f64 + column as f64) / 7.0);
     let values = (0..columns).map(|column| (0..rows).map(|row| value(column, row)).collect()).collect();
     (schema(&vec![DataType::Double; columns], 0), values)
-}
-
-/// Says that all is done when it goes, whatever makes it go: threads that work until then end with who watches them.
-struct DoneOnDrop<'a>(&'a AtomicBool);
-
-impl Drop for DoneOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 /// Blocks are put in while the bound falls and rises: whoever looks sees no more than what may be held. The writers go on until the

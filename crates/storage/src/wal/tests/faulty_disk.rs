@@ -24,6 +24,10 @@ pub(super) struct Faults {
     /// Calls that `create` has failed.
     pub created: AtomicU64,
     pub sync_micros: AtomicU64,
+    /// A sync ends when so many commits have been appended.
+    pub sync_ends_at: AtomicU64,
+    /// Counted by the test.
+    pub appended: AtomicU64,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -110,6 +114,9 @@ impl DiskFile for FaultyFile {
     }
     fn sync(&self) -> Result<()> {
         std::thread::sleep(Duration::from_micros(self.disk.faults.sync_micros.load(SeqCst)));
+        while self.disk.faults.appended.load(SeqCst) < self.disk.faults.sync_ends_at.load(SeqCst) {
+            std::thread::yield_now();
+        }
         fail(&self.disk.faults.sync, std::io::ErrorKind::Other)?;
         if self.disk.keep_synced {
             *self.disk.synced.lock() = self.disk.live.copy();

@@ -256,7 +256,7 @@ fn delete_files_count_as_log_that_a_restart_reads() {
             std::thread::yield_now();
         }
         // Time for some more commits, if none waits.
-        std::thread::sleep(std::time::Duration::from_secs(2));
+        std::thread::sleep(std::time::Duration::from_millis(500));
         let waits = !writer.is_finished();
         let (tail, log) = (db.log_tail_bytes(), db.log_status().position.0 - begun);
         disk.release("MANIFEST");

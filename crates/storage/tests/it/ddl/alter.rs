@@ -1,5 +1,7 @@
 //! ALTER TABLE.
 
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
 use mainstem_storage::catalog::{ColumnDefinition, TableChange};
 use mainstem_storage::point;
 use mainstem_storage::predicate::{CompareOp, Predicate};
@@ -424,16 +426,19 @@ fn a_merge_planned_before_installs() {
 fn a_stream_of_writers_keeps_nobody_from_it() {
     let stage = Stage::new(definition("t", true, 7), Placement::Delta);
     let t = stage.t;
-    let stop = std::sync::atomic::AtomicBool::new(false);
+    let (stop, committed) = (AtomicBool::new(false), AtomicU64::new(0));
     let written = std::thread::scope(|scope| {
         let writer = scope.spawn(|| {
             let mut written = 0;
-            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+            while !stop.load(Ordering::Relaxed) {
                 let mut txn = begin_applied(&stage.db);
                 let columns = txn.catalog().table(t).unwrap().columns.len();
                 let row = [simple([written]).remove(0), vec![int(1); columns - 3]].concat();
                 match put_blindly(&mut txn, t, &[row]).and_then(|()| txn.commit()) {
-                    Ok(_) => written += 1,
+                    Ok(_) => {
+                        written += 1;
+                        committed.fetch_add(1, Ordering::Relaxed);
+                    }
                     Err(e) => assert_eq!(e.sqlstate(), "40001"),
                 }
             }
@@ -446,14 +451,19 @@ fn a_stream_of_writers_keeps_nobody_from_it() {
                 1 => txn.truncate(t, false).unwrap(),
                 _ => drop(txn.alter_table(t, &[TableChange::DropColumn(column(&txn, t, "c"))]).unwrap()),
             }
-            // Whatever was committed meanwhile.
-            std::thread::sleep(std::time::Duration::from_millis(2));
-            txn.commit().unwrap();
+            // Whatever was committed meanwhile, and something was.
+            let before = committed.load(Ordering::Relaxed);
+            while committed.load(Ordering::Relaxed) < before + 2 && !writer.is_finished() {
+                std::thread::yield_now();
+            }
+            let outcome = txn.commit();
+            stop.store(outcome.is_err(), Ordering::Relaxed);
+            outcome.unwrap();
         }
-        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        stop.store(true, Ordering::Relaxed);
         writer.join().unwrap()
     });
-    assert!(written > 20, "{written} rows beside 60 changes");
+    assert!(written >= 120, "{written} rows beside 60 changes");
     assert!(stage.rows().len() < written as usize);
     stage.check();
 }
