@@ -173,21 +173,22 @@ impl StoredAs {
         Self { bound_as, column: column.clone(), is_same, whole: whole.filter(|_| is_same) }
     }
 
+    /// The whole number that `value` is, if the column takes it as it is.
     #[inline]
-    pub(super) fn value(&self, value: ValueRef<'_>) -> Option<Value> {
+    pub(super) fn whole(&self, value: ValueRef<'_>) -> Option<i64> {
         let number = match value {
             ValueRef::BigInt(v) => v,
             ValueRef::Integer(v) => v.into(),
             ValueRef::SmallInt(v) => v.into(),
-            other => return self.other(other),
+            _ => return None,
         };
-        match self.whole {
-            Some((least, greatest)) if (least..=greatest).contains(&number) => Some(Value::Int(number)),
-            _ => self.other(value),
-        }
+        self.whole.filter(|(least, greatest)| (*least..=*greatest).contains(&number)).map(|_| number)
     }
 
-    fn other(&self, value: ValueRef<'_>) -> Option<Value> {
+    pub(super) fn value(&self, value: ValueRef<'_>) -> Option<Value> {
+        if let Some(number) = self.whole(value) {
+            return Some(Value::Int(number));
+        }
         let simple = if self.is_same { fit(value, self.column.data_type) } else { None };
         // An error is the plan's to tell.
         simple.or_else(|| plan::stored_value(value, self.bound_as, &self.column).ok())

@@ -196,11 +196,16 @@ fn evaluated(rows: &[Vec<Expression>], given: Given<'_>) -> Option<Vec<Vec<Value
 /// Appends a row of VALUES to `rows`; false, and nothing is appended, where only a plan knows.
 fn push(rows: &mut RowBuffer, row: &[Expression], given: Given<'_>) -> Result<bool> {
     let scope = given.scope();
-    rows.push_row_of(|position| {
+    let whole = |position: usize| match &row.get(position)?.node {
+        Node::Stored(at, stored_as) => stored_as.whole(*given.parameters.get(*at)?),
+        _ => None,
+    };
+    let value = |position: usize| {
         let expression = row.get(position)?;
         match &expression.node {
             Node::Stored(at, stored_as) => stored_as.value(*given.parameters.get(*at)?),
             _ => expression.evaluate(scope),
         }
-    })
+    };
+    rows.push_row_of(whole, value)
 }

@@ -120,7 +120,11 @@ impl<T: ToValue> Params for Vec<T> {
 
 impl<T: ToValue, const N: usize> Params for [T; N] {
     fn with_values<R>(&self, work: impl FnOnce(&[ValueRef<'_>]) -> R) -> R {
-        work(&self.each_ref().map(T::to_value))
+        let mut values = [ValueRef::Null; N];
+        for (value, given) in values.iter_mut().zip(self) {
+            *value = given.to_value();
+        }
+        work(&values)
     }
 }
 

@@ -138,16 +138,26 @@ impl RowBuffer {
         result
     }
 
-    /// As [`RowBuffer::push_values`], of values that `value` gives one by one, by position; false, and there is no row, when it has
-    /// none for a column.
+    /// As [`RowBuffer::push_values`], of values that are asked for one by one, by position: `whole` is asked first and knows whole
+    /// numbers only, most values of most tables; `value` knows all others. False, and there is no row, when it has none for a column.
     ///
     /// # Errors
     /// As [`RowBuffer::push_values`].
-    pub fn push_row_of(&mut self, mut value: impl FnMut(usize) -> Option<Value>) -> Result<bool> {
+    pub fn push_row_of(
+        &mut self,
+        whole: impl Fn(usize) -> Option<i64>,
+        value: impl Fn(usize) -> Option<Value>,
+    ) -> Result<bool> {
         let start = self.data.len();
         let layout = &*self.layout;
         self.data.resize(start + layout.fixed_bytes(), 0);
-        for position in 0..layout.slots().len() {
+        for (position, slot) in layout.slots().iter().enumerate() {
+            if let Some(v) = whole(position)
+                && slot.takes(v)
+            {
+                put(&mut self.data, start + slot.at, v.to_le_bytes());
+                continue;
+            }
             let encoded = match value(position) {
                 Some(value) => encode_value(layout, position, &value, start, &mut self.data),
                 None => {
@@ -280,8 +290,7 @@ fn encode_value(layout: &RowLayout, position: usize, value: &Value, start: usize
     let at = start + slot.at;
     // Most values of most tables.
     if let Value::Int(v) = value
-        && slot.whole.0 <= *v
-        && *v <= slot.whole.1
+        && slot.takes(*v)
     {
         put(out, at, v.to_le_bytes());
         return Ok(());

@@ -25,7 +25,15 @@ pub(super) struct Slot {
     /// First byte of the slot, from the start of the row.
     pub(super) at: usize,
     /// The least and the greatest whole number that the column takes as it is: none lies between them where it takes none.
-    pub(super) whole: (i64, i64),
+    whole: (i64, i64),
+}
+
+impl Slot {
+    /// Whether the column takes the whole number `value` as it is.
+    #[inline]
+    pub(super) fn takes(&self, value: i64) -> bool {
+        self.whole.0 <= value && value <= self.whole.1
+    }
 }
 
 /// The row format of one schema version: null bitmap, one fixed slot per column, variable area.
