@@ -193,10 +193,13 @@ impl Session {
             Current::Open { read_only: true, .. } | Current::Failed => Ok(Ran::Answer(Answer::NotShort)),
             _ if read_only => Ok(Ran::Answer(Answer::NotShort)),
             Current::None => {
-                let write = |transaction: Transaction, run| {
+                let write = |mut transaction: Transaction, run| {
                     let read_ts = transaction.read_ts();
                     if !Arc::ptr_eq(&transaction.catalog(), catalog) {
                         return Ok((Ran::OldSchema, read_ts));
+                    }
+                    if run == Run::Open && short.may_load() {
+                        transaction.wait_as(self.interrupts.watch(self.settings.statement_timeout()).waiting());
                     }
                     let (answer, committed) = match run {
                         Run::Open => (short.run_alone(transaction, values)?, read_ts),
@@ -216,8 +219,8 @@ impl Session {
                     let watch = || self.interrupts.watch(self.settings.statement_timeout());
                     cancel.get_or_insert_with(watch).check()
                 })?;
-                // Only then may it merge them.
-                if !transaction.has_runs(table.id) {
+                // Only then may it merge them, or load.
+                if !transaction.has_runs(table.id) && !short.may_load() {
                     return short.run(transaction, values).map(Ran::Answer);
                 }
                 transaction.wait_as(self.interrupts.watch(self.settings.statement_timeout()).waiting());

@@ -106,6 +106,11 @@ impl Short {
         !matches!(self.action, Action::Select { .. })
     }
 
+    /// Whether it may have so much to write that it loads it, and waits for memory that other loads hold.
+    pub(crate) fn may_load(&self) -> bool {
+        matches!(&self.action, Action::Insert { values, .. } if values.rows.len() > 1)
+    }
+
     /// Whether it gives rows.
     pub(crate) fn gives_rows(&self) -> bool {
         self.output.is_some()

@@ -1,8 +1,11 @@
 //! The point path: statements on a whole key answer as their plans do, errors included.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
-use mainstem::{Connection, Database, ErrorKind, ValueRef};
+use mainstem::arrow::array::{ArrayRef, Int64Array, RecordBatch};
+use mainstem::{Connection, Database, ErrorKind, OpenOptions, ValueRef};
+use mainstem_storage::transaction::TransactionMode;
 
 /// What came of one statement, as text.
 fn answer(connection: &Connection, sql: &str, values: &[ValueRef<'_>]) -> String {
@@ -572,4 +575,36 @@ fn keys_of_other_types_are_short() {
         let statements: Vec<&str> = statements.iter().map(String::as_str).collect();
         compare(&setup, "y", &statements, &[parameter, ValueRef::Text(first), ValueRef::Text(second), ValueRef::Null]);
     }
+}
+
+/// Rows too many for a delta wait for memory that other loads hold no longer than the statement may take.
+#[test]
+fn an_insert_of_many_rows_waits_as_its_statement_may() {
+    let options = OpenOptions { memory_limit: 32 << 20, background: false, ..OpenOptions::default() };
+    let database = Database::in_memory_with(options).unwrap();
+    let connection = database.connect().unwrap();
+    connection.execute_batch("CREATE TABLE held (k BIGINT); CREATE TABLE t (k BIGINT PRIMARY KEY)").unwrap();
+    // Loads that stand still, each with a piece of what they share, until none is left.
+    let storage = database.storage();
+    let mut still = Vec::new();
+    for _ in 0..8 {
+        let txn = storage.begin(TransactionMode::default()).unwrap();
+        let mut statement = txn.statement();
+        let schema = txn.catalog().table_named("held").unwrap().clone();
+        let rows: ArrayRef = Arc::new(Int64Array::from_iter_values(0..10_000));
+        statement.insert(&schema, &RecordBatch::try_new(schema.arrow(), vec![rows]).unwrap()).unwrap();
+        still.push((txn, statement));
+    }
+    let rows = (0..10_000).map(|k| format!("({k})")).collect::<Vec<_>>().join(", ");
+    let insert = format!("INSERT INTO t VALUES {rows}");
+    connection.execute("SET statement_timeout = 200").unwrap();
+    for begin in ["SELECT 1", "BEGIN"] {
+        connection.execute(begin).unwrap();
+        assert_eq!(connection.execute(&insert).map(|_| ()).unwrap_err().sqlstate(), "57014", "after {begin}");
+    }
+    connection.execute_batch("ROLLBACK; SET statement_timeout = 0").unwrap();
+    drop(still);
+    connection.execute(&insert).unwrap();
+    let counted = connection.query("SELECT count(*) FROM t").unwrap().rows().next().unwrap().unwrap();
+    assert_eq!(counted.get::<i64>(0).unwrap(), 10_000);
 }
