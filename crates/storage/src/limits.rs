@@ -199,8 +199,9 @@ pub const MEMORY_LIMIT_DEFAULT: u64 = 4 << 30;
 /// The reserve is for those who free memory: a merge holds a column of [`MERGE_FAN_IN`] segments and of the one it writes
 /// (9 MiB of 8-byte values), the codes of two and what [`WRITTEN_BLOCKS_KEPT_BYTES`] says; a commit the record it logs (at most [`WAL_RECORD_BYTES_MAX`]); recovery one
 /// record. Rows that a transaction writes aside are sorted in what is left of it, a quarter at a time; one transaction at a time merges runs
-/// of its own, as a merge does; and a load that others wait for at a write gate takes a piece ([`LOAD_PIECE_BYTES_MIN`]). It is held by being
-/// nobody's share: what limits the others leaves it free.
+/// of its own, as a merge does; a load that others wait for at a write gate takes a piece ([`LOAD_PIECE_BYTES_MIN`]); and sorted entries of
+/// key indexes are merged in it ([`KEY_INDEX_FAN_IN`] segments of them). It is held by being nobody's share: what limits the others leaves it
+/// free.
 ///
 /// [`MemoryKind`]: crate::memory::MemoryKind
 pub const MEMORY_SHARES: [u64; 10] = [2, 4, 1, 3, 2, 1, 1, 6, 10, 2];

@@ -338,6 +338,7 @@ impl Engine {
             cache: self.cache.clone(),
             ids: self.ids.clone(),
             sort_entries: usize::try_from(sort_entries).unwrap_or(usize::MAX),
+            memory: self.memory.clone(),
         }
     }
 

@@ -10,6 +10,7 @@ use crate::limits;
 use crate::main_store::Run;
 use crate::order::{Cursor, KeyReader, Part, RunWriter, first_repeated_key};
 use crate::schema::TableSchema;
+use crate::segment::encoded_at_once;
 
 use super::LoadTarget;
 use super::duplicate::duplicate_key;
@@ -110,36 +111,48 @@ impl Loader {
     fn rows_at_once(&self, batch: &RecordBatch) -> usize {
         let rows = batch.num_rows().min(self.sort_rows - self.rows);
         let Some(turn) = &self.turn else { return rows };
-        let bytes = self.bytes_of(&batch.slice(0, rows)) as u64;
+        let bytes = self.bytes_of(&batch.slice(0, rows), self.rows) as u64;
         let wanted = turn.rows_at_once();
         if bytes <= wanted { rows } else { (rows as u64 * wanted / bytes).max(1) as usize }
     }
 
-    /// Has room for `bytes` more: writes what is collected if there is none, then waits for its turn, holding nothing.
-    fn make_room(&mut self, bytes: usize) -> Result<()> {
-        let Some(turn) = &mut self.turn else { return Ok(()) };
+    /// Has room for the rows of `batch`, too: writes what is collected if there is none, then waits for its turn, holding nothing.
+    /// Returns their bytes.
+    fn make_room(&mut self, batch: &RecordBatch) -> Result<usize> {
+        let bytes = self.bytes_of(batch, self.rows);
         let wanted = (self.bytes + bytes) as u64;
+        let Some(turn) = &mut self.turn else { return Ok(bytes) };
         if self.rows > 0 && (turn.is_wanted() && wanted > turn.rows_at_once() || !turn.grow(wanted)) {
             self.write(self.rows)?;
         }
-        let Some(turn) = self.turn.as_mut().filter(|turn| turn.bytes() < bytes as u64) else { return Ok(()) };
+        // They may be the first of a sort now.
+        let bytes = self.bytes_of(batch, self.rows);
+        let Some(turn) = self.turn.as_mut().filter(|turn| turn.bytes() < bytes as u64) else { return Ok(bytes) };
         if self.rows > 0 || turn.try_begin(bytes as u64) {
-            return Ok(());
+            return Ok(bytes);
         }
         if let Some((writer, _)) = &mut self.current {
-            writer.put_entries_aside()?;
+            writer.put_entries_aside(&|| turn.waiting().go_on())?;
         }
         turn.set(0, 0);
-        turn.begin(bytes as u64)
+        turn.begin(bytes as u64).map(|()| bytes)
     }
 
-    /// Bytes of the values of `batch`, and of what will be beside them: their keys, encoded, and their order in the sort; then
-    /// their entries of key indexes.
-    fn bytes_of(&self, batch: &RecordBatch) -> usize {
+    /// Bytes of the values of `batch`, before which `before` rows were collected, and of what will be beside them: their keys, encoded,
+    /// and their order in the sort; then the columns that are being joined, a copy for each thread, or those of a segment in their
+    /// order and what is encoded of them at once; their entries of key indexes.
+    fn bytes_of(&self, batch: &RecordBatch, before: usize) -> usize {
+        let rows = batch.num_rows().max(1);
+        let columns: Vec<usize> = batch.columns().iter().map(bytes_of_array).collect();
+        let values: usize = columns.iter().sum();
+        let joined = if self.reader.codec().is_some() { largest(&columns, self.threads) } else { 0 };
+        // One segment is written at a time: those of later ones take what the first has left.
+        let of_segment = rows.min(self.segment_rows.saturating_sub(before));
+        let written = (values + largest(&columns, encoded_at_once(self.threads))) * of_segment / rows;
         let keys = self.reader.positions().iter().filter_map(|at| batch.columns().get(*at));
         let keys: usize = keys.map(|array| bytes_of_array(array) + batch.num_rows()).sum();
         let order = if self.reader.codec().is_some() { batch.num_rows() * ORDER_BYTES } else { 0 };
-        bytes_of(batch) + keys + order + batch.num_rows() * self.indexed_keys * ENTRY_BYTES
+        values + joined.max(written) + keys + order + batch.num_rows() * self.indexed_keys * ENTRY_BYTES
     }
 
     /// Takes the rows of `batch`: columns as in the schema, checked by [`crate::row::check_batch`].
@@ -156,8 +169,7 @@ impl Loader {
             let take = self.rows_at_once(&batch);
             let head = batch.slice(0, take);
             batch = batch.slice(take, batch.num_rows() - take);
-            let bytes = self.bytes_of(&head);
-            self.make_room(bytes)?;
+            let bytes = self.make_room(&head)?;
             self.rows += take;
             self.bytes += bytes;
             self.buffer.push(head);
@@ -175,7 +187,12 @@ impl Loader {
     fn write(&mut self, rows: usize) -> Result<()> {
         let (head, rest) = split(std::mem::take(&mut self.buffer), rows);
         self.rows -= rows;
-        self.bytes = rest.iter().map(|batch| self.bytes_of(batch)).sum();
+        let mut before = 0;
+        self.bytes = 0;
+        for batch in &rest {
+            self.bytes += self.bytes_of(batch, before);
+            before += batch.num_rows();
+        }
         self.buffer = rest;
         let sorted = SortBuffer::new(&self.reader, head, self.threads)?;
         let ordered = self.schema.ordered_key();
@@ -202,11 +219,13 @@ impl Loader {
             }
         };
         let mut last = last;
+        let waiting = self.turn.as_ref().map(|turn| turn.waiting().clone()).unwrap_or_default();
         for start in (0..rows).step_by(self.segment_rows) {
             let end = rows.min(start + self.segment_rows);
             let columns = sorted.columns(start..end)?;
             let kept = self.turn.as_mut().map(|turn| turn.borrow(limits::WRITTEN_BLOCKS_KEPT_BYTES as u64));
-            writer.write_keeping(&columns, kept.map_or(limits::WRITTEN_BLOCKS_KEPT_BYTES, |bytes| bytes as usize))?;
+            let kept = kept.map_or(limits::WRITTEN_BLOCKS_KEPT_BYTES, |bytes| bytes as usize);
+            writer.write_while(&columns, kept, &|| waiting.go_on())?;
         }
         last.clear();
         last.extend_from_slice(sorted.last_key());
@@ -281,11 +300,14 @@ fn split(batches: Vec<RecordBatch>, rows: usize) -> (Vec<RecordBatch>, Vec<Recor
     (head, rest)
 }
 
-/// Bytes of the values of `batch`, however long the buffers behind them are.
-fn bytes_of(batch: &RecordBatch) -> usize {
-    batch.columns().iter().map(bytes_of_array).sum()
+/// The sum of the `count` largest of `sizes`.
+fn largest(sizes: &[usize], count: usize) -> usize {
+    let mut sizes = sizes.to_vec();
+    sizes.sort_unstable();
+    sizes.iter().rev().take(count).sum()
 }
 
+/// Bytes of the values of `array`, however long the buffers behind them are.
 fn bytes_of_array(array: &Arc<dyn Array>) -> usize {
     let texts = |views: &[u128]| views.iter().map(|view| 16 + (*view as u32) as usize).sum();
     match array.data_type() {

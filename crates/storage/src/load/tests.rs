@@ -3,9 +3,10 @@ use std::sync::Arc;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::Loader;
+use super::{LoadMemory, Loader, Waiting};
 use crate::error::{Result, sqlstate};
 use crate::main_store::Run;
+use crate::memory::{MemoryBudget, MemoryKind};
 use crate::order::testing::*;
 use crate::row::Value;
 use crate::schema::{DataType, TableSchema};
@@ -42,6 +43,32 @@ fn load_by(
         }
     }
     loader.finish()
+}
+
+/// A row collected is counted with all that is beside it when it is sorted and written, a segment at a time.
+#[test]
+fn what_a_sort_and_a_segment_take_is_counted_with_the_rows() {
+    // A key, and three numbers more; a piece is less than the rows of a segment.
+    let schema = table(&[(DataType::BigInt, false); 4], 1, true, 1_000);
+    let budget = MemoryBudget::new(8 << 20);
+    let used = || budget.used(MemoryKind::Loads);
+    let row = |n: i64| vec![Value::Int(n * 7_919 % 100_003); 4];
+    let (values, key, order) = (32, 9, 12);
+    // Beside the rows of the first segment, which wait for it the longest: a copy in order and what is encoded at once; beside others: columns
+    // that are joined.
+    for (threads, first, later) in [(1, values + 8, 8), (2, values + values, 16), (4, values + values, values)] {
+        let loads = LoadMemory::new(budget.clone(), Arc::default());
+        let mut loader = Loader::new(schema.clone(), target(), schema.options.segment_rows)
+            .with_threads(threads)
+            .in_turn(loads.enter(Waiting::Uncancelled));
+        for (from, bytes) in [(0, first), (1_000, later), (2_000, later)] {
+            let before = if from == 0 { 0 } else { used() };
+            loader.push(&batch(&schema, &(from..from + 1_000).map(row).collect::<Vec<_>>())).unwrap();
+            assert_eq!(used() - before, 1_000 * (values + key + order + bytes), "{threads} threads, from {from}");
+        }
+        loader.finish().unwrap();
+        assert_eq!(used(), 0);
+    }
 }
 
 fn numbers(rows: impl IntoIterator<Item = i64>) -> Vec<Row> {
@@ -84,9 +111,13 @@ proptest! {
         let metas = |runs: &[Arc<Run>]| -> Vec<_> {
             runs.iter().flat_map(|run| run.segments()).map(|part| part.segment.meta().clone()).collect()
         };
-        let by_three = load_by(3, &schema, &crate::order::testing::target(), &rows, &batches, sort).unwrap();
-        prop_assert_eq!(metas(&by_three), metas(&runs));
-        prop_assert_eq!(all_rows(&schema, &by_three), all_rows(&schema, &runs));
+        let by = |threads| {
+            let target = crate::order::testing::target();
+            load_by(threads, &schema, &target, &rows, &batches, (sort.0, usize::MAX)).unwrap()
+        };
+        let (by_one, by_three) = (by(1), by(3));
+        prop_assert_eq!(metas(&by_three), metas(&by_one));
+        prop_assert_eq!(all_rows(&schema, &by_three), all_rows(&schema, &by_one));
         drop(runs);
         prop_assert_eq!(files(&target), 0, "nobody kept the files");
     }
@@ -131,8 +162,8 @@ fn a_sort_limit_in_bytes_holds() {
     let wide = |i: i64| vec![Value::Int(-i), Value::Text("x".repeat(1_000).into())];
     let rows: Vec<Row> = (0..32).map(wide).collect();
     let target = target();
-    let runs = load(&schema, &target, &rows, &[1], (1 << 20, 9_000)).unwrap();
-    assert_eq!(runs.len(), 4, "eight rows fit 9,000 bytes");
+    let runs = load(&schema, &target, &rows, &[1], (1 << 20, 20_000)).unwrap();
+    assert_eq!(runs.len(), 4, "eight rows fit 20,000 bytes, with what their sort and a segment of four take");
     assert!(runs.iter().all(|run| run.rows() == 8 && run.segments().len() == 2));
 }
 

@@ -139,7 +139,7 @@ impl MergeJob {
                 Stop::Full => return self.write(breathe).map(|()| true),
                 Stop::Whole(part) if self.keeps_next(segment_rows) => {
                     self.write(breathe)?;
-                    self.keep(part)?;
+                    self.keep(part, breathe)?;
                     return Ok(true);
                 }
                 Stop::Whole(_) => self.cursor.open_whole()?,
@@ -154,12 +154,13 @@ impl MergeJob {
         pending == 0 || pending * 2 >= segment_rows || self.cursor.whole_parts_ahead() >= WHOLE_PARTS_MIN
     }
 
-    fn keep(&mut self, part: u32) -> Result<()> {
+    fn keep(&mut self, part: u32, breathe: &dyn Fn()) -> Result<()> {
         let PartRows::Segment(segment, range) = self.cursor.part(part)?.rows.clone() else {
             return Err(Error::internal("a delta cannot be kept"));
         };
         self.control.rows.fetch_add(u64::from(range.end - range.start), Ordering::Relaxed);
-        self.writer.keep(RunSegment { segment, range })?;
+        let control = self.control.clone();
+        self.writer.keep(RunSegment { segment, range }, &|| goes_on(&control, breathe))?;
         if let Some(moved) = self.moved.get_mut(part as usize) {
             *moved = false;
         }
@@ -178,7 +179,9 @@ impl MergeJob {
             gather.column(parts, column)
         });
         let columns = columns.collect::<Result<Vec<_>>>()?;
-        self.outputs.extend(self.writer.write(&columns)?);
+        let control = self.control.clone();
+        let go_on = || goes_on(&control, breathe);
+        self.outputs.extend(self.writer.write_while(&columns, limits::WRITTEN_BLOCKS_KEPT_BYTES, &go_on)?);
         for group in self.picks.chunk_by(|a, b| a.part == b.part) {
             let Some(part) = group.first().map(|pick| pick.part as usize) else { continue };
             if let Some(stream) = self.cursor.streams().get(part) {
@@ -208,11 +211,7 @@ impl MergeJob {
             }
         }
         let forwarding = self.forwarding.finish(inputs, &self.outputs);
-        let go_on = || {
-            breathe();
-            self.control.check()
-        };
-        let written = self.writer.finish_while(&go_on)?;
+        let written = self.writer.finish_while(&|| goes_on(&self.control, breathe))?;
         MergeOutcome::new(self.plan, written, Arc::new(forwarding))
     }
 }
@@ -224,6 +223,12 @@ impl Places {
             self.next += 1;
         }
     }
+}
+
+/// Breathes, then fails if the merge was cancelled.
+fn goes_on(control: &MergeControl, breathe: &dyn Fn()) -> Result<()> {
+    breathe();
+    control.check()
 }
 
 /// The live rows of `part`; bit 0 is the first of its range.

@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::ids::{ContainerId, RowRef};
 use crate::limits;
 use crate::main_store::{Run, RunIndex, RunSegment, index_key, index_schema};
+use crate::memory::MemoryKind;
 use crate::row::key::TableKey;
 use crate::schema::TableSchema;
 
@@ -54,26 +55,26 @@ impl IndexWriter {
     }
 
     /// Takes rows that were just written to `container`: one array per column of the table.
-    pub fn add(&mut self, container: ContainerId, columns: &[ArrayRef]) -> Result<()> {
+    pub fn add(&mut self, container: ContainerId, columns: &[ArrayRef], go_on: GoOn<'_>) -> Result<()> {
         let array =
             |at: &usize| columns.get(*at).cloned().ok_or_else(|| Error::internal("rows without a column of their key"));
         let arrays = self.reader.positions().iter().map(array).collect::<Result<Vec<_>>>()?;
-        self.add_keys(container, 0, &arrays)
+        self.add_keys(container, 0, &arrays, go_on)
     }
 
     /// Takes the rows of `part`, which stands already: reads their keys.
-    pub fn add_segment(&mut self, part: &RunSegment) -> Result<()> {
+    pub fn add_segment(&mut self, part: &RunSegment, go_on: GoOn<'_>) -> Result<()> {
         let columns = self.reader.columns().iter().map(|column| part.segment.read(column, part.range.clone()));
         let arrays = columns.collect::<Result<Vec<_>>>()?;
-        self.add_keys(part.segment.id(), part.range.start, &arrays)
+        self.add_keys(part.segment.id(), part.range.start, &arrays, go_on)
     }
 
-    fn add_keys(&mut self, container: ContainerId, first: u32, arrays: &[ArrayRef]) -> Result<()> {
+    fn add_keys(&mut self, container: ContainerId, first: u32, arrays: &[ArrayRef], go_on: GoOn<'_>) -> Result<()> {
         let (keys, rows) = self.key.encode_arrays(arrays)?;
         for (key, nth) in keys.iter().zip(0..) {
             self.entries.push((index_key(key), RowRef::new(container, first + rows.row(nth)).to_bits()));
         }
-        if self.entries.len() >= self.sort_entries { self.sort() } else { Ok(()) }
+        if self.entries.len() >= self.sort_entries { self.sort(go_on) } else { Ok(()) }
     }
 
     /// Bytes of the entries at hand, and of the room for more.
@@ -82,16 +83,16 @@ impl IndexWriter {
     }
 
     /// Writes the entries at hand aside; none are left in memory.
-    pub fn put_aside(&mut self) -> Result<()> {
+    pub fn put_aside(&mut self, go_on: GoOn<'_>) -> Result<()> {
         if !self.entries.is_empty() {
-            self.sort()?;
+            self.sort(go_on)?;
         }
         self.entries = Vec::new();
         Ok(())
     }
 
-    /// Sorts the entries at hand and writes them aside.
-    fn sort(&mut self) -> Result<()> {
+    /// Sorts the entries at hand and writes them aside; merges what was written, where that is much.
+    fn sort(&mut self, go_on: GoOn<'_>) -> Result<()> {
         self.entries.sort_unstable();
         let mut writer = RunWriter::new(index_schema().clone(), self.target.clone());
         for entries in self.entries.chunks(self.segment_rows) {
@@ -110,7 +111,7 @@ impl IndexWriter {
             runs.push(whole);
             if runs.len() >= limits::KEY_INDEX_FAN_IN {
                 let full = std::mem::take(runs);
-                run = self.merge(&full, &|| Ok(()))?;
+                run = self.merge(&full, go_on)?;
                 place += 1;
             }
         }
@@ -118,8 +119,8 @@ impl IndexWriter {
     }
 
     /// The index, durable. Its files go with it unless somebody keeps them. `go_on` is asked before each segment.
-    pub fn finish(mut self, go_on: &dyn Fn() -> Result<()>) -> Result<RunIndex> {
-        self.put_aside()?;
+    pub fn finish(mut self, go_on: GoOn<'_>) -> Result<RunIndex> {
+        self.put_aside(go_on)?;
         let mut runs = Vec::new();
         for place in std::mem::take(&mut self.sorted) {
             // Few in all, the smallest first.
@@ -137,8 +138,18 @@ impl IndexWriter {
         Ok(RunIndex { key: self.key.id(), entries })
     }
 
-    /// One run of all of `runs`.
-    fn merge(&self, runs: &[Arc<Run>], go_on: &dyn Fn() -> Result<()>) -> Result<Option<Arc<Run>>> {
+    /// Bytes that merging `runs` takes, about: of each the keys of a segment and a column of what was picked of them, and of the segment
+    /// that is written the picks, their places and both columns.
+    fn merge_bytes(&self, runs: &[Arc<Run>]) -> usize {
+        const READ: usize = 24;
+        const WRITTEN: usize = 40;
+        let largest = |run: &Arc<Run>| run.segments().iter().map(|part| part.range.len()).max().unwrap_or(0);
+        runs.iter().map(largest).sum::<usize>() * READ + self.segment_rows * WRITTEN
+    }
+
+    /// One run of all of `runs`. Counted as long as it takes.
+    fn merge(&self, runs: &[Arc<Run>], go_on: GoOn<'_>) -> Result<Option<Arc<Run>>> {
+        let _counted = self.target.memory.charge(MemoryKind::Reserve, self.merge_bytes(runs));
         let mut cursor = entries_in_order(runs)?;
         let mut writer = RunWriter::new(index_schema().clone(), self.target.clone());
         let mut picks = Vec::with_capacity(self.segment_rows);
@@ -158,6 +169,9 @@ impl IndexWriter {
         Ok(writer.finish()?.map(|written| written.run))
     }
 }
+
+/// Asked before each segment of entries that is merged: its error ends the work.
+type GoOn<'a> = &'a dyn Fn() -> Result<()>;
 
 fn sort_entries(target: &SegmentTarget) -> usize {
     #[cfg(test)]

@@ -11,6 +11,7 @@ use crate::error::Result;
 use crate::ids::{ContainerId, FileId, RunId};
 use crate::limits;
 use crate::main_store::{Run, RunSegment};
+use crate::memory::MemoryBudget;
 use crate::schema::TableSchema;
 use crate::segment::{BlockCache, Segment, SegmentPlace, create_segment, rows_that_fit};
 
@@ -35,6 +36,8 @@ pub struct SegmentTarget {
     pub ids: Arc<dyn IdSource>,
     /// Entries of key indexes that a run's writer sorts in memory at once.
     pub sort_entries: usize,
+    /// Counts what merging sorted entries takes, in the reserve.
+    pub memory: Arc<MemoryBudget>,
 }
 
 /// Writes one run. Until somebody calls [`Segment::keep`] on them, the files of its segments go with the last reference.
@@ -79,14 +82,20 @@ impl RunWriter {
     /// # Errors
     /// Io or Full; Internal when arrays and schema disagree.
     pub fn write(&mut self, columns: &[ArrayRef]) -> Result<Vec<(ContainerId, u32)>> {
-        self.write_keeping(columns, limits::WRITTEN_BLOCKS_KEPT_BYTES)
+        self.write_while(columns, limits::WRITTEN_BLOCKS_KEPT_BYTES, &|| Ok(()))
     }
 
-    /// As [`RunWriter::write`]; of the blocks of each segment at most `kept_bytes` are kept in memory until it is opened.
+    /// As [`RunWriter::write`]; of the blocks of each segment at most `kept_bytes` are kept in memory until it is opened. Ends with the
+    /// error that `go_on` returns, which is asked now and then: entries of key indexes may have to be merged.
     ///
     /// # Errors
-    /// As [`RunWriter::write`].
-    pub fn write_keeping(&mut self, columns: &[ArrayRef], kept_bytes: usize) -> Result<Vec<(ContainerId, u32)>> {
+    /// As [`RunWriter::write`], and those of `go_on`: the writer is of no use any more.
+    pub fn write_while(
+        &mut self,
+        columns: &[ArrayRef],
+        kept_bytes: usize,
+        go_on: &dyn Fn() -> Result<()>,
+    ) -> Result<Vec<(ContainerId, u32)>> {
         let mut rest = columns.to_vec();
         let mut made = Vec::with_capacity(1);
         while rest.first().is_some_and(|column| !column.is_empty()) {
@@ -97,7 +106,7 @@ impl RunWriter {
             let place = SegmentPlace { disk, id: ids.next_container(), file: ids.next_file(), threads: self.threads };
             let segment = create_segment(place, cache, &self.schema, &head, kept_bytes)?;
             for index in &mut self.indexes {
-                index.add(segment.id(), &head)?;
+                index.add(segment.id(), &head, go_on)?;
             }
             made.push((segment.id(), segment.rows()));
             self.written.push(segment.clone());
@@ -112,21 +121,21 @@ impl RunWriter {
         self.indexes.iter().map(IndexWriter::entry_bytes).sum()
     }
 
-    /// Writes those entries aside.
+    /// Writes those entries aside, while `go_on` says so.
     ///
     /// # Errors
-    /// Io or Full.
-    pub fn put_entries_aside(&mut self) -> Result<()> {
-        self.indexes.iter_mut().try_for_each(IndexWriter::put_aside)
+    /// Io or Full; those of `go_on`.
+    pub fn put_entries_aside(&mut self, go_on: &dyn Fn() -> Result<()>) -> Result<()> {
+        self.indexes.iter_mut().try_for_each(|index| index.put_aside(go_on))
     }
 
-    /// Makes `part`, which stands already, the next part of the run.
+    /// Makes `part`, which stands already, the next part of the run, while `go_on` says so.
     ///
     /// # Errors
-    /// Io or Corrupt, when its keys are read for the key indexes.
-    pub fn keep(&mut self, part: RunSegment) -> Result<()> {
+    /// Io or Corrupt, when its keys are read for the key indexes; those of `go_on`.
+    pub fn keep(&mut self, part: RunSegment, go_on: &dyn Fn() -> Result<()>) -> Result<()> {
         for index in &mut self.indexes {
-            index.add_segment(&part)?;
+            index.add_segment(&part, go_on)?;
         }
         self.segments.push(part);
         Ok(())

@@ -13,6 +13,7 @@ use crate::delta_store::DeltaGeneration;
 use crate::disk::{DATA_DIR, Disk, MemDisk};
 use crate::ids::{CommitTs, ContainerId, FileId, RunId};
 use crate::main_store::Run;
+use crate::memory::MemoryBudget;
 use crate::predicate::compare_values;
 use crate::row::{RowBuffer, RowLayout, Value, testing, value_of};
 use crate::schema::{DataType, Layout, TableSchema};
@@ -48,7 +49,9 @@ impl IdSource for Ids {
 pub(crate) fn target() -> SegmentTarget {
     let disk: Arc<dyn Disk> = Arc::new(MemDisk::new());
     disk.create_dir(DATA_DIR).unwrap();
-    SegmentTarget { disk, cache: BlockCache::new(64 << 20), ids: Arc::new(Ids::default()), sort_entries: usize::MAX }
+    let memory = MemoryBudget::new(1 << 30);
+    let (cache, ids) = (BlockCache::new(64 << 20), Arc::new(Ids::default()));
+    SegmentTarget { disk, cache, ids, sort_entries: usize::MAX, memory }
 }
 
 /// Files that stand in the folder of segments.

@@ -43,4 +43,4 @@ pub use file::{parse_segment_name, segment_path};
 pub use format::{BlockRef, ColumnMeta, KeyBounds, SegmentMeta, ZoneMap};
 pub use probe::OpenKeyFilter;
 pub use reader::Segment;
-pub use writer::{SegmentPlace, create_segment, rows_that_fit, write_segment};
+pub use writer::{SegmentPlace, create_segment, encoded_at_once, rows_that_fit, write_segment};

@@ -131,6 +131,12 @@ pub fn rows_that_fit(columns: &[ArrayRef]) -> usize {
     fit.max(1).min(rows.max(1))
 }
 
+/// Columns that are encoded before the first of them is written, and so in memory together, where `threads` threads do it.
+#[must_use]
+pub fn encoded_at_once(threads: usize) -> usize {
+    if threads <= 1 { 1 } else { 4 * threads }
+}
+
 fn check(schema: &TableSchema, columns: &[ArrayRef]) -> Result<u32> {
     let defect = |what: String| Error::internal(format!("segment of table {}: {what}", schema.name));
     if columns.len() != schema.columns.len() {
@@ -168,8 +174,7 @@ fn write_blocks(
     let ordered_keys = sort_keys.filter(|_| schema.ordered_key().is_some());
 
     let mut metas = Vec::with_capacity(columns.len());
-    // So many columns are encoded before the first of them is written, and in memory together.
-    let at_once = if threads <= 1 { 1 } else { 4 * threads };
+    let at_once = encoded_at_once(threads);
     for first in (0..columns.len()).step_by(at_once) {
         let encode = |number: usize| match (schema.columns.get(first + number), columns.get(first + number)) {
             (Some(column), Some(array)) => encode_column(column, array),

@@ -41,7 +41,8 @@ impl Engine {
         let kind = MemoryKind::Reserve;
         let left = self.memory.share(kind).saturating_sub(self.memory.used(kind));
         let sort = (left / 4).max(limits::LOAD_PIECE_BYTES_MIN.min(self.memory.share(kind) / 32));
-        let _counted = self.memory.charge(kind, (sort as usize).min(writes.rows().bytes()));
+        // At most: the rows once more, joined or in their order, and encoded.
+        let _counted = self.memory.charge(kind, (sort as usize).min(3 * writes.rows().bytes()));
         let mut loader = self.loader_within(schema, sort);
         for chunk in writes.rows().chunks() {
             let is_live = |at: &u32| !dead.iter().any(|set| set.contains(chunk.first() + at));

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use crate::ids::{CommitTs, KeyId, RowRef};
 use crate::main_store::key_index::testing::COLLIDE;
 use crate::main_store::{Run, RunSegment};
+use crate::memory::MemoryKind;
 use crate::order::index_writer::testing::SORT_ENTRIES;
 use crate::order::testing::*;
 use crate::order::{RunWriter, first_repeated_key, first_shared_key};
@@ -173,6 +174,58 @@ fn an_index_that_is_no_longer_wanted_is_not_written() {
     }
 }
 
+/// While rows still come, too: sorted entries are merged when there are many, which takes a while and memory.
+#[test]
+fn a_merge_in_the_midst_of_a_load_can_be_canceled_and_is_counted() {
+    set((false, Some(4)));
+    let schema = {
+        let mut schema =
+            TableSchema::clone(&table(&[(DataType::BigInt, false), (DataType::BigInt, false)], 0, false, 8));
+        (schema.primary_key, schema.sort_key) = (vec![id(0)], vec![id(1)]);
+        schema.layout = Layout::Sorted;
+        Arc::new(schema)
+    };
+    let sorts = crate::limits::KEY_INDEX_FAN_IN as i64;
+    let row = |n: i64| [n * 7_919 % 1_000_003, n].map(crate::row::Value::Int).to_vec();
+    // What takes entries aside: rows, parts that stand already, and the wait for others.
+    for way in 0..3 {
+        for asked_max in [0, 2] {
+            let target = target();
+            let used = || target.memory.used(MemoryKind::Reserve);
+            let whole = run(&schema, &target, &(0..8 * sorts).map(row).collect::<Vec<_>>(), 8).unwrap();
+            let (before, asked) = (files(&target), std::cell::Cell::new(0));
+            let most = std::cell::Cell::new(0);
+            let go_on = || {
+                asked.set(asked.get() + 1);
+                most.set(used().max(most.get()));
+                if asked.get() > asked_max { Err(crate::Error::closed("enough")) } else { Ok(()) }
+            };
+            let mut writer = RunWriter::new(schema.clone(), target.clone());
+            let write = |writer: &mut RunWriter, part: i64| match way {
+                0 => {
+                    let rows = (8 * part..8 * part + 8).map(row).collect::<Vec<_>>();
+                    writer.write_while(batch(&schema, &rows).columns(), 0, &go_on).map(|_| ())
+                }
+                1 => writer.keep(whole.segments()[part as usize].clone(), &go_on),
+                _ => {
+                    let rows = (3 * part..3 * part + 3).map(row).collect::<Vec<_>>();
+                    writer.write_while(batch(&schema, &rows).columns(), 0, &|| unreachable!()).unwrap();
+                    writer.put_entries_aside(&go_on)
+                }
+            };
+            let error = (0..sorts).find_map(|part| {
+                assert_eq!(asked.get(), 0);
+                write(&mut writer, part).err()
+            });
+            assert_eq!(error.unwrap().message(), "enough", "way {way}");
+            assert_eq!(asked.get(), asked_max + 1, "way {way}");
+            assert!(most.get() >= sorts as u64 * 3 * 24 && used() == 0, "{} bytes", most.get());
+            drop(writer);
+            assert_eq!(files(&target), before);
+        }
+    }
+}
+
 /// Sorted runs of entries that are merged when there are many, and what is left of them in the end: no entry is lost, no file stays.
 #[test]
 fn an_index_of_many_sorts_has_an_entry_for_each_row() {
@@ -194,7 +247,7 @@ fn an_index_of_many_sorts_has_an_entry_for_each_row() {
         for (part, rows) in rows.chunks(8).enumerate() {
             writer.write(batch(&schema, rows).columns()).unwrap();
             if part == 5 {
-                writer.put_entries_aside().unwrap();
+                writer.put_entries_aside(&|| Ok(())).unwrap();
                 assert_eq!(writer.entry_bytes(), 0);
             }
         }
@@ -222,8 +275,9 @@ fn parts_that_a_run_keeps_are_indexed_as_far_as_they_are_its_own() {
     let old = run(&schema, &target, &numbers, 8).unwrap();
     let mut writer = RunWriter::new(schema.clone(), target.clone());
     let [first, second] = old.segments() else { panic!("two segments") };
-    writer.keep(RunSegment { range: 3..8, ..first.clone() }).unwrap();
-    writer.keep(second.clone()).unwrap();
+    let go_on = || Ok(());
+    writer.keep(RunSegment { range: 3..8, ..first.clone() }, &go_on).unwrap();
+    writer.keep(second.clone(), &go_on).unwrap();
     writer.write(batch(&schema, &(16..20).map(row).collect::<Vec<_>>()).columns()).unwrap();
     let crate::order::WrittenRun { run: new, written } = writer.finish().unwrap().unwrap();
     assert_eq!(written.len(), 1, "segments of the index do not count as rows written");
