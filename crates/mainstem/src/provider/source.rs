@@ -18,6 +18,7 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, Result, Statistics};
 use datafusion::datasource::source::{DataSource, OpenArgs};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::projection::ProjectionExprs;
@@ -195,7 +196,12 @@ impl DataSource for StoreSource {
     fn open_with_args(&self, args: OpenArgs) -> Result<SendableRecordBatchStream> {
         let shared = args.sibling_state.and_then(|state| state.downcast::<Executions>().ok());
         let rows = match (&self.order, &shared, self.partitions) {
-            (Some(_), ..) => StoreRows::InOrder(Box::new(self.ordered_scan()?)),
+            (Some(_), ..) => {
+                let memory = MemoryConsumer::new("keys of a scan in key order").register(args.context.memory_pool());
+                let scan = self.ordered_scan()?;
+                memory.try_resize(scan.memory())?;
+                StoreRows::InOrder(Box::new(scan), memory)
+            }
             (None, Some(executions), _) => StoreRows::AsTheyCome(executions.join(self, args.partition)?.worker()),
             (None, None, 1) => StoreRows::AsTheyCome(self.scan()?.worker()),
             _ => return Err(DataFusionError::Internal("a shared scan was opened without its state".into())),
@@ -323,21 +329,26 @@ struct StoreStream {
 /// Where the batches come from.
 enum StoreRows {
     AsTheyCome(ScanWorker),
-    InOrder(Box<OrderedScan>),
+    /// With room for the keys that the scan holds.
+    InOrder(Box<OrderedScan>, MemoryReservation),
 }
 
 impl StoreRows {
-    fn next(&mut self) -> Option<mainstem_storage::Result<RecordBatch>> {
+    fn next(&mut self) -> Option<Result<RecordBatch>> {
+        let external = |e| DataFusionError::External(Box::new(e));
         match self {
-            Self::AsTheyCome(worker) => worker.next(),
-            Self::InOrder(scan) => scan.next(),
+            Self::AsTheyCome(worker) => worker.next().map(|batch| batch.map_err(external)),
+            Self::InOrder(scan, memory) => {
+                let batch = scan.next()?.map_err(external);
+                Some(batch.and_then(|batch| memory.try_resize(scan.memory()).map(|()| batch)))
+            }
         }
     }
 
     fn emitted(&self) -> EmittedRows {
         match self {
             Self::AsTheyCome(worker) => worker.emitted(),
-            Self::InOrder(scan) => scan.emitted(),
+            Self::InOrder(scan, _) => scan.emitted(),
         }
     }
 }
@@ -380,7 +391,7 @@ impl StoreStream {
         let timer = self.metrics.elapsed_compute().timer();
         let batch = match self.rows.next()? {
             Ok(batch) => batch,
-            Err(e) => return Some(Err(DataFusionError::External(Box::new(e)))),
+            Err(e) => return Some(Err(e)),
         };
         timer.done();
         self.origins.count(self.rows.emitted());

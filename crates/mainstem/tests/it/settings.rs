@@ -121,6 +121,28 @@ fn statement_timeout_stops_what_runs_too_long() {
     assert_eq!(rows(&connection, "SELECT * FROM t"), ["2"]);
 }
 
+/// Other than a scan's own batches they stay for as long as rows of the deltas come.
+#[test]
+fn keys_that_a_scan_in_order_holds_are_memory_of_queries() {
+    const ROWS: i64 = 90_000;
+    let (database, connection) = connected();
+    let other = database.connect().unwrap();
+    connection.execute("CREATE TABLE t (k BIGINT PRIMARY KEY)").unwrap();
+    for first in (0..ROWS).step_by(3_000) {
+        let last = first + 2_999;
+        connection.execute(&format!("INSERT INTO t SELECT * FROM generate_series({first}, {last})")).unwrap();
+    }
+    let used = || -> i64 {
+        other.query_row("SELECT bytes FROM mainstem.memory WHERE kind = 'queries'", ()).unwrap().get(0).unwrap()
+    };
+    let before = used();
+    let mut found = connection.query("SELECT k FROM t ORDER BY k").unwrap().rows();
+    assert_eq!(found.next().unwrap().unwrap().get::<i64>(0).unwrap(), 0);
+    // Eight bytes a key, four a place in the order; more batches are to come than are made ahead.
+    assert!(used() - before >= ROWS * 12, "{} bytes", used() - before);
+    assert_eq!(found.count() as i64, ROWS - 1);
+}
+
 #[test]
 fn explain_analyze_says_what_scans_did() {
     let (database, connection) = connected();

@@ -1,5 +1,7 @@
 //! The k-way cursor.
 
+use std::collections::BTreeMap;
+
 use crate::error::{Error, Result};
 
 use super::part::{KeyReader, LoadedPart, Part, prefix};
@@ -38,6 +40,8 @@ pub struct Cursor {
     parts: Vec<Part>,
     /// The stream of each part.
     streams: Vec<usize>,
+    /// Keys of parts that no stream has come to yet, by part: those without bounds, where others may be kept whole.
+    ready: BTreeMap<usize, LoadedPart>,
     heads: Vec<Head>,
     tree: LoserTree,
     streak: u32,
@@ -82,7 +86,8 @@ impl Cursor {
         }
         let short = reader.is_short();
         let tree = LoserTree::new(0, |_, _| false);
-        let mut cursor = Self { reader, short, parts, streams: stream_of, heads, tree, streak: 0 };
+        let ready = BTreeMap::new();
+        let mut cursor = Self { reader, short, parts, streams: stream_of, ready, heads, tree, streak: 0 };
         cursor.find_whole_parts()?;
         for stream in 0..cursor.heads.len() {
             cursor.enter_part(stream)?;
@@ -97,18 +102,14 @@ impl Cursor {
             return Ok(());
         }
         // A delta has no bounds: its keys say exactly which parts it leaves alone.
-        let mut loaded = Vec::with_capacity(self.heads.len());
-        for head in &self.heads {
-            let parts = self.parts[head.part..head.end].iter();
-            let unbounded = parts.filter(|part| part.bounds().is_none());
-            loaded.push(unbounded.map(|part| self.reader.load(part)).collect::<Result<Vec<_>>>()?);
+        for (at, part) in self.parts.iter().enumerate().filter(|(_, part)| part.bounds().is_none()) {
+            self.ready.insert(at, self.reader.load(part)?);
         }
         let apart = |index: usize| {
-            let streams = self.heads.iter().zip(&loaded).enumerate();
-            let mut others = streams.filter(|(stream, _)| *stream != self.streams[index]);
-            self.parts[index].bounds().is_some_and(|(min, max)| {
-                others.all(|(_, (head, loaded))| !self.reaches_between(head, loaded, min, max))
-            })
+            let mut others = self.heads.iter().enumerate().filter(|(stream, _)| *stream != self.streams[index]);
+            self.parts[index]
+                .bounds()
+                .is_some_and(|(min, max)| others.all(|(_, head)| !self.reaches_between(head, min, max)))
         };
         let whole: Vec<bool> = (0..self.parts.len()).map(|at| self.parts[at].keep_whole && apart(at)).collect();
         for (part, whole) in self.parts.iter_mut().zip(whole) {
@@ -117,15 +118,16 @@ impl Cursor {
         Ok(())
     }
 
-    /// Whether the stream that begins at `head` may have a key from `min` to `max`. `loaded` are its parts without bounds.
-    fn reaches_between(&self, head: &Head, loaded: &[LoadedPart], min: &[u8], max: &[u8]) -> bool {
+    /// Whether the stream that begins at `head` may have a key from `min` to `max`.
+    fn reaches_between(&self, head: &Head, min: &[u8], max: &[u8]) -> bool {
         let within = |keys: &LoadedPart| {
             let at = keys.seek(0, min);
             at < keys.len && keys.key(at) <= max
         };
-        if !loaded.is_empty() {
-            let bounded = self.parts[head.part..head.end].len() - loaded.len();
-            return bounded > 0 || loaded.iter().any(within);
+        let unbounded = self.ready.range(head.part..head.end).count();
+        if unbounded > 0 {
+            let bounded = head.end - head.part - unbounded;
+            return bounded > 0 || self.ready.range(head.part..head.end).any(|(_, keys)| within(keys));
         }
         let parts = &self.parts[head.part..head.end];
         let first = parts.partition_point(|part| part.bounds().is_some_and(|(_, end)| end < min));
@@ -147,7 +149,10 @@ impl Cursor {
                 head.prefix = part.bounds().map_or(0, |(min, _)| prefix(min));
                 return Ok(());
             }
-            let rows = self.reader.load(part)?;
+            let rows = match self.ready.remove(&head.part) {
+                Some(rows) => rows,
+                None => self.reader.load(part)?,
+            };
             if head.settle(&rows, part) {
                 head.state = State::Rows(rows);
                 return Ok(());
@@ -365,6 +370,16 @@ impl Cursor {
             self.replay(stream);
         }
         Ok(false)
+    }
+
+    /// Bytes of the keys that it holds: of a segment for each stream, and of whole deltas.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        let at_hand = |head: &Head| match &head.state {
+            State::Rows(rows) => rows.memory(),
+            State::Whole | State::Done => 0,
+        };
+        self.heads.iter().map(at_hand).sum::<usize>() + self.ready.values().map(LoadedPart::memory).sum::<usize>()
     }
 
     /// A part by its index.

@@ -12,14 +12,14 @@
 //!    not the order (`index_writer`).
 //! 6. [`first_shared_key`] and [`first_repeated_key`] find keys that two rows have, in either order (`shared_keys`).
 //!
-//! Invariants: a cursor holds the keys of one part of each stream at a time; without a key, streams simply follow one
+//! Invariants: a cursor holds the keys of one part of each stream at a time, and of deltas until their rows have come; without a key, streams simply follow one
 //! another. It does not own: which rows are live (the caller gives bitmaps), what the rows are for.
 
 mod cursor;
 mod gather;
 pub(crate) mod index_writer;
 mod key_stream;
-mod part;
+pub(crate) mod part;
 mod run_writer;
 mod shared_keys;
 mod tree;

@@ -167,6 +167,8 @@ impl KeyReader {
     /// # Errors
     /// Io or Corrupt.
     pub(super) fn load(&self, part: &Part) -> Result<LoadedPart> {
+        #[cfg(test)]
+        testing::LOADS.set(testing::LOADS.get() + 1);
         let rows = part.range();
         let keys = match &self.codec {
             None => None,
@@ -194,6 +196,12 @@ pub(super) struct LoadedPart {
 }
 
 impl LoadedPart {
+    /// Bytes of memory that it takes.
+    pub fn memory(&self) -> usize {
+        let order = self.order.as_ref().map_or(0, |order| size_of_val::<[u32]>(order));
+        self.keys.as_ref().map_or(0, Keys::memory) + order
+    }
+
     /// The offset at a position below `len`.
     #[inline]
     pub fn offset(&self, position: u32) -> u32 {
@@ -253,5 +261,15 @@ pub(super) fn prefix(key: &[u8]) -> u64 {
     match key.first_chunk() {
         Some(head) => u64::from_be_bytes(*head),
         None => key.iter().zip([56, 48, 40, 32, 24, 16, 8, 0]).map(|(byte, shift)| u64::from(*byte) << shift).sum(),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    use std::cell::Cell;
+
+    thread_local! {
+        /// Parts whose keys this thread has read.
+        pub(crate) static LOADS: Cell<usize> = const { Cell::new(0) };
     }
 }

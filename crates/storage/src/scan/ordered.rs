@@ -11,6 +11,8 @@
 //! Only the first segment of each run is read before the first row comes: a small limit costs little, however large the table. Conditions
 //! that zone maps know nothing of are better served by a scan without order.
 //!
+//! It holds the keys of one segment of each run and of all deltas, which whoever scans counts ([`OrderedScan::memory`]).
+//!
 //! It does not own: the transaction's own buffered rows, which have no order: with some there is no ordered scan.
 
 use std::ops::Range;
@@ -79,6 +81,9 @@ impl TableView {
         }
         for delta in &self.version().deltas {
             let rows = self.delta_rows(delta);
+            if rows == 0 {
+                continue;
+            }
             counts.delta_rows += u64::from(rows);
             let dead = self.dead(delta.id(), delta.deletes().bitmap_at(self.ts()), rows);
             streams.push(vec![Part::delta(delta.clone(), rows).without(dead)]);
@@ -146,6 +151,12 @@ impl OrderedScan {
     #[must_use]
     pub fn counts(&self) -> ScanCounts {
         self.counts
+    }
+
+    /// Bytes of the keys that it holds now: of a segment of each run, and of whole deltas. For whoever counts memory.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        self.cursor.memory()
     }
 
     /// Rows returned so far.

@@ -212,3 +212,24 @@ fn statistics_are_exact_only_without_deletes_deltas_and_own_writes() {
     let (rows, exact, _) = of(&txn.view(t.id).unwrap());
     assert_eq!((rows, exact), (35, false), "own writes count and end exactness");
 }
+
+/// The keys of a delta are read once, held while its rows come, and told to who counts memory; those of segments read in place are not.
+#[test]
+fn a_scan_in_order_tells_the_keys_that_it_holds() {
+    use crate::order::part::testing::LOADS;
+    let t = table(7);
+    t.insert((0..70).map(|id| 10 * id));
+    t.flush();
+    let in_order = |t: &Table| t.view().scan_in_order(&request(Vec::new())).unwrap().unwrap();
+    let loads = LOADS.get();
+    assert_eq!((in_order(&t).memory(), LOADS.get() - loads), (0, 0), "nothing is between the rows of a segment");
+    t.insert((0..5).map(|id| 301 + id));
+    t.insert((5..9).map(|id| 301 + id));
+    let loads = LOADS.get();
+    let mut scan = in_order(&t);
+    // A key of eight bytes and a place in the order, each.
+    assert_eq!((scan.memory(), LOADS.get() - loads), (9 * (8 + 4), 1));
+    let rows: usize = scan.by_ref().map(|batch| batch.unwrap().num_rows()).sum();
+    assert_eq!((rows, scan.memory()), (79, 0));
+    assert_eq!(LOADS.get() - loads, 2, "and the segment that they stand in the midst of");
+}

@@ -52,6 +52,16 @@ impl Keys {
         self.data.len()
     }
 
+    /// Bytes of memory that they take.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        let ends = match &self.shape {
+            Shape::Fixed { .. } => 0,
+            Shape::Variable { ends } => ends.capacity() * size_of::<usize>(),
+        };
+        self.data.capacity() + ends
+    }
+
     /// Key `i`. Panics if `i` is not below [`Keys::len`].
     #[inline]
     #[must_use]
