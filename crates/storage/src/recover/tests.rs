@@ -272,3 +272,37 @@ fn a_dropped_table_stays_dropped_and_its_name_is_free() {
     new.insert(0..3);
     assert_eq!(ids(&crashed(&new, &files).0), [0, 1, 2]);
 }
+
+/// What a checkpoint knows to have been fsynced is no torn tail, though nothing behind it says so.
+#[test]
+fn a_log_that_ends_below_what_the_checkpoint_knows_is_damaged() {
+    let disk = MemDisk::new();
+    let t = testing::on(open_at(&disk).unwrap(), 7);
+    t.insert(0..3);
+    t.insert([3]);
+    t.db.checkpoint_now().unwrap();
+    let known = disk.copy();
+    t.insert([4]);
+    // Without a close, which would make a checkpoint of its own.
+    let later = disk.copy();
+    let path = format!("wal/{}", disk.list(WAL_DIR).unwrap().pop().unwrap());
+    let end = known.get(&path).unwrap().len();
+    let outcome = |bytes: Vec<u8>| {
+        let damaged = later.copy();
+        damaged.put(&path, bytes);
+        open_at(&damaged).map(|db| ids(&Table { db, id: t.id }))
+    };
+    let whole = later.get(&path).unwrap();
+    for at in end..whole.len() {
+        assert_eq!(outcome(whole[..at].to_vec()).unwrap(), [0, 1, 2, 3], "cut off at {at}: a torn tail");
+    }
+    for at in end - 100..end {
+        let mut flipped = whole[..end].to_vec();
+        flipped[at] ^= 1;
+        for bytes in [whole[..at].to_vec(), flipped] {
+            let error = outcome(bytes).unwrap_err();
+            assert_eq!(error.sqlstate(), sqlstate::CORRUPT, "byte {at}: {error}");
+            assert!(error.message().contains(&path) && error.message().contains("fsynced"), "{error}");
+        }
+    }
+}

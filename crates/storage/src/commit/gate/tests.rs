@@ -78,6 +78,26 @@ fn who_is_canceled_at_a_gate_leaves_nothing_behind() {
     gates.pass(T, || unreachable!("it is open")).unwrap();
 }
 
+/// Whoever gives up his place takes nobody else's.
+#[test]
+fn who_is_canceled_in_line_leaves_the_others_theirs() {
+    let gates = Arc::new(Gates::default());
+    let first = gates.close(T, || Ok(())).unwrap();
+    let line = || gates.queues.lock().of_table[&T].clone();
+    std::thread::scope(|scope| {
+        let second = scope.spawn(|| drop(gates.close(T, || Ok(())).unwrap()));
+        while line().len() < 2 {
+            std::thread::yield_now();
+        }
+        let before = line();
+        gates.close(T, || Err(Error::internal("canceled"))).unwrap_err();
+        assert_eq!(line(), before);
+        drop(first);
+        second.join().unwrap();
+    });
+    assert!(!gates.is_closed(T));
+}
+
 #[test]
 fn installs_wait_for_those_entered_before_unless_somebody_waits_for_them() {
     let turns = Turns::default();
