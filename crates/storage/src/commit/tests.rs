@@ -22,6 +22,20 @@ thread_local! {
     static PANIC: Cell<bool> = const { Cell::new(false) };
     /// What this thread's commits do between validation and lock.
     static BEFORE_LOCK: RefCell<Option<Box<dyn FnMut()>>> = const { RefCell::new(None) };
+    /// Whether this thread's next commit finds no log space at first.
+    static NO_LOG_SPACE: Cell<bool> = const { Cell::new(false) };
+    /// What it does while it waits for some.
+    static WAITING_FOR_LOG_SPACE: RefCell<Option<Box<dyn FnOnce()>>> = const { RefCell::new(None) };
+}
+
+pub(super) fn has_no_log_space() -> bool {
+    NO_LOG_SPACE.take()
+}
+
+pub(super) fn while_waiting_for_log_space() {
+    if let Some(work) = WAITING_FOR_LOG_SPACE.take() {
+        work();
+    }
 }
 
 pub(super) fn before_lock() {
@@ -197,6 +211,36 @@ fn no_intents_stand_while_a_commit_waits() {
     assert_eq!(reported.recv_timeout(LONG), Ok(ROWS as usize / 2), "right before the lock");
     assert_eq!(reported.recv_timeout(LONG), Ok(0), "while it waits");
     assert_eq!(ids(&table), (0..ROWS).filter(|id| id % 2 == 1).chain([ROWS]).collect::<Vec<_>>());
+}
+
+/// What it waits for then may be an install that would wait for it, or a commit.
+#[test]
+fn a_commit_that_waits_for_log_space_has_nobody_wait() {
+    const LOAD: i64 = 5_000;
+    let table = table(10_000);
+    let mut txn = table.begin();
+    table.insert_in(&mut txn, 100_000..100_000 + LOAD);
+    let other = Table { db: table.db.clone(), id: table.id };
+    let (tell, told) = mpsc::channel();
+    let mut round = 0;
+    BEFORE_LOCK.set(Some(Box::new(move || {
+        round += 1;
+        if round > 2 {
+            return;
+        }
+        other.insert(1_000_000 + round * LOAD..1_000_000 + (round + 1) * LOAD);
+        if round == 2 {
+            let (db, tell) = (other.db.clone(), tell.clone());
+            tell.send(db.engine().turns.entered()).unwrap();
+            NO_LOG_SPACE.set(true);
+            WAITING_FOR_LOG_SPACE.set(Some(Box::new(move || tell.send(db.engine().turns.entered()).unwrap())));
+        }
+    })));
+    txn.commit().unwrap();
+    drop(BEFORE_LOCK.take());
+    assert_eq!(told.iter().collect::<Vec<_>>(), [1, 0], "entered before, and while it waits");
+    assert_eq!(table.db.take_commit_rounds_max(), 3);
+    assert_eq!(table.db.engine().turns.entered(), 0);
 }
 
 /// A delete in more containers than there is time for under the lock takes effect in all of them at once, wherever a merge has put the rows in

@@ -28,7 +28,8 @@ pub enum MemoryKind {
     OldDeltas,
     /// What open transactions have written and not put aside.
     WriteSets,
-    /// Rows that running loads have collected, their sorts, their entries of key indexes, and blocks that they keep from writing.
+    /// Rows that running loads have collected, what their sorts and the segments being written take beside them, their entries of key
+    /// indexes, and blocks that they keep from writing.
     Loads,
     /// Where rows went that merges moved.
     Forwarding,

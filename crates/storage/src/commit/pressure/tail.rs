@@ -89,10 +89,15 @@ impl Engine {
     /// # Errors
     /// Full (53100) when the tail cannot be made shorter, or not in time, or the disk is full; Closed.
     pub(in crate::commit) fn reserve_log(&self, bytes: usize, before_waiting: impl FnOnce()) -> Result<Reservation> {
-        if let Some(space) = self.log.reserve_below(bytes, self.writers_tail_end())? {
+        let space = self.log.reserve_below(bytes, self.writers_tail_end())?;
+        #[cfg(test)]
+        let space = space.filter(|_| !crate::commit::tests::has_no_log_space());
+        if let Some(space) = space {
             return Ok(space);
         }
         before_waiting();
+        #[cfg(test)]
+        crate::commit::tests::while_waiting_for_log_space();
         let _waiting = Waiting::new(&self.tail);
         let deadline = Instant::now() + Duration::from_millis(limits::BACK_PRESSURE_MS_MAX);
         let next_attempt = || self.tail.attempts.lock().begun + 1;

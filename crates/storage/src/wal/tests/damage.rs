@@ -263,6 +263,24 @@ fn a_file_without_a_record_is_begun_anew() {
     }
 }
 
+/// However often the header of the next file is lost before it is fsynced.
+#[test]
+fn a_file_is_ended_once() {
+    let disk = MemDisk::new();
+    let log = new_log(&disk);
+    put(&log, 11, Full, b"x").unwrap();
+    log.sync_all().unwrap();
+    let mut ended = None;
+    for round in 0..3 {
+        let (records, tail) = read(&disk, START.position).unwrap();
+        assert_eq!((records.len(), tail.file_number), (1, 1));
+        drop(Log::create(std::sync::Arc::new(disk.clone()), tail.next_start(round, CommitTs(11))).unwrap());
+        disk.put("wal/0000000002.log", Vec::new());
+        let bytes = disk.get(FILE).unwrap();
+        assert_eq!(*ended.get_or_insert(bytes.clone()), bytes);
+    }
+}
+
 #[test]
 fn a_last_file_without_header_is_not_begun_unless_bytes_stand_behind_it() {
     let (disk, records) = three_files();
