@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use mainstem_storage::disk::{Disk, DiskFile, DiskLock};
 use mainstem_storage::error::{Error, ErrorKind, Result, sqlstate};
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
@@ -44,6 +44,8 @@ pub enum FaultKind {
 #[derive(Clone, Debug)]
 pub struct SimDisk {
     state: Arc<Mutex<State>>,
+    /// Syncs wait no longer.
+    released: Arc<Condvar>,
 }
 
 #[derive(Debug)]
@@ -61,6 +63,8 @@ struct State {
     capacity_bytes: Option<u64>,
     /// Folder whose files' syncs take a while, and how long.
     slow: Option<(String, Duration)>,
+    /// Folder whose files' syncs wait.
+    held: Option<String>,
     /// Readers that hold the lock; -1: a writer does.
     holders: i64,
 }
@@ -106,9 +110,10 @@ impl SimDisk {
             powered: true,
             capacity_bytes: None,
             slow: None,
+            held: None,
             holders: 0,
         };
-        Self { state: Arc::new(Mutex::new(state)) }
+        Self { state: Arc::new(Mutex::new(state)), released: Arc::default() }
     }
 
     /// Calls so far: each call of [`Disk`] and [`DiskFile`] is one.
@@ -168,6 +173,17 @@ impl SimDisk {
     /// Has syncs of files in `folder` take `time`; other calls go on meanwhile.
     pub fn slow_syncs(&self, folder: &str, time: Duration) {
         self.state.lock().slow = Some((folder.to_owned(), time));
+    }
+
+    /// Has syncs of files in `folder` wait until [`SimDisk::release_syncs`]; other calls go on meanwhile.
+    pub fn hold_syncs(&self, folder: &str) {
+        self.state.lock().held = Some(folder.to_owned());
+    }
+
+    /// Lets syncs go on that wait.
+    pub fn release_syncs(&self) {
+        self.state.lock().held = None;
+        self.released.notify_all();
     }
 
     /// Bytes of files and reserved space.
@@ -427,7 +443,12 @@ impl DiskFile for SimFile {
     }
 
     fn sync(&self) -> Result<()> {
-        let slow = self.disk.state.lock().slow.clone();
+        let mut state = self.disk.state.lock();
+        while state.held.as_ref().is_some_and(|folder| self.path.starts_with(folder)) {
+            self.disk.released.wait(&mut state);
+        }
+        let slow = state.slow.clone();
+        drop(state);
         if let Some((_, time)) = slow.filter(|(folder, _)| self.path.starts_with(folder)) {
             std::thread::sleep(time);
         }

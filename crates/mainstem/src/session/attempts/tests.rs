@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::time::{Duration, Instant};
 
 use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
 use arrow::datatypes::{Int64Type, UInt64Type};
+use mainstem_sim::SimDisk;
 use mainstem_storage::catalog::{ColumnDefinition, TableDefinition};
 use mainstem_storage::ids::RowRef;
 use mainstem_storage::scan::ScanRequest;
@@ -18,8 +20,15 @@ const ROWS: i64 = 4;
 
 /// A database with the rows 0..ROWS of t (k BIGINT PRIMARY KEY, n BIGINT), where nothing moves by itself.
 fn stage() -> (Arc<Shared>, TableId) {
-    let options = OpenOptions { background: false, ..OpenOptions::default() };
-    let storage = Database::in_memory(options).unwrap();
+    stage_on(Database::in_memory(options()).unwrap())
+}
+
+fn options() -> OpenOptions {
+    OpenOptions { background: false, ..OpenOptions::default() }
+}
+
+/// As [`stage`], in an empty database.
+fn stage_on(storage: Database) -> (Arc<Shared>, TableId) {
     let template = template(&storage, 1).unwrap();
     let runtime = Runtime::start(1, storage.activity()).unwrap();
     let mut transaction = storage.begin(TransactionMode::default()).unwrap();
@@ -147,6 +156,78 @@ fn a_statement_runs_once_more_for_each_transaction_that_was_past_the_gate() {
             };
             assert_eq!(rows, (0..ROWS).map(|k| (k, 1 + of_others(k))).collect::<Vec<_>>());
         }
+    }
+}
+
+/// Lets syncs go on, also when the test fails.
+struct Released(SimDisk);
+
+impl Drop for Released {
+    fn drop(&mut self) {
+        self.0.release_syncs();
+    }
+}
+
+/// Another commit to the row is applied, but not durable: the statement meets it at *applied*, not again and again at *visible*, and tells
+/// nobody what came of it, be it an error, before that commit is durable.
+#[test]
+fn what_a_run_at_applied_has_seen_is_told_when_it_is_durable() {
+    for (short, fails) in [(true, false), (true, true), (false, false), (false, true)] {
+        let disk = SimDisk::new();
+        let (shared, table) = stage_on(Database::open_on(Arc::new(disk.clone()), options()).unwrap());
+        let storage = &shared.storage;
+        let applied = || storage.log_status().applied;
+        let eventually = |what: &str, holds: &dyn Fn() -> bool| {
+            let start = Instant::now();
+            while !holds() {
+                assert!(start.elapsed() < Duration::from_secs(60), "not within a minute: {what}");
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        };
+        let runs = std::sync::atomic::AtomicU64::new(0);
+        let refuses = |transaction: &mut Transaction| {
+            count(transaction, table, 0..1)?;
+            runs.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            if fails { Err(Error::internal("refused")) } else { Ok(()) }
+        };
+        let others = applied().next();
+        disk.hold_syncs("wal");
+        std::thread::scope(|scope| {
+            let _released = Released(disk.clone());
+            scope.spawn(|| {
+                let mut other = storage.begin(TransactionMode::default()).unwrap();
+                count(&mut other, table, 0..1).unwrap();
+                other.commit().unwrap();
+            });
+            eventually("the other one is applied", &|| applied() == others);
+            let statement = scope.spawn(|| {
+                let ended = if short {
+                    let interrupts = Interrupts::default();
+                    let write = |mut transaction: Transaction, _| {
+                        refuses(&mut transaction)?;
+                        Ok(((), transaction.commit_applied()?))
+                    };
+                    short_in_own_transaction(storage, Synchronous::Full, table, || interrupts.watch(None), write)
+                } else {
+                    let mut session = Session::new(shared.clone(), Interrupts::default());
+                    let name = TableName::bare("t");
+                    let write: Write<'_, ()> = &mut |_, transaction| refuses(transaction);
+                    session.write(Targets::one(&name), write)
+                };
+                assert_eq!(ended.is_err(), fails);
+                let visible = storage.log_status().visible;
+                let least = if fails { others } else { others.next() };
+                assert!(visible >= least, "told at {visible}, {least} was not durable");
+            });
+            let done = || if fails { runs.load(std::sync::atomic::Ordering::Relaxed) > 0 } else { applied() > others };
+            eventually("the statement is done", &done);
+            // Long enough for one that does not wait to be seen.
+            std::thread::sleep(Duration::from_millis(50));
+            disk.release_syncs();
+            statement.join().unwrap();
+        });
+        let expected = if short { 1 } else { 2 };
+        assert_eq!(storage.take_statement_runs_max(), expected, "short: {short}, fails: {fails}");
     }
 }
 
