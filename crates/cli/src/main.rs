@@ -18,10 +18,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use mainstem::{Database, OpenOptions};
 
 use output::Format;
+use script::Source;
 
 /// A column store that takes single-row writes and answers analytical SQL on the same rows.
 #[derive(Debug, Parser)]
@@ -41,18 +42,30 @@ struct SqlArgs {
     /// What stands behind it by mistake.
     #[arg(hide = true)]
     too_many: Vec<String>,
-    /// Run this SQL and exit; may be given several times.
+    /// Run this SQL and exit; may be given several times, and beside -f: all of it runs in the order in which it is given.
     #[arg(short = 'c', long = "command", value_name = "SQL")]
     commands: Vec<String>,
-    /// Run the SQL in this file and exit.
+    /// Run the SQL in this file and exit; may be given several times.
     #[arg(short = 'f', long = "file", value_name = "FILE")]
-    file: Option<PathBuf>,
+    files: Vec<PathBuf>,
     /// How results are written; box on a terminal and csv elsewhere, unless told.
     #[arg(long, value_enum)]
     format: Option<Format>,
     /// Open the database read-only: any number of processes may, while none writes.
     #[arg(long, requires = "database")]
     read_only: bool,
+}
+
+impl SqlArgs {
+    /// What `-c` and `-f` give, in the order of `matches`, which these arguments were made of.
+    fn sources(&self, matches: &ArgMatches) -> Vec<Source<'_>> {
+        let places = |id| matches.indices_of(id).into_iter().flatten();
+        let commands = self.commands.iter().map(|text| Source::Text(text));
+        let files = self.files.iter().map(|path| Source::File(path));
+        let mut sources: Vec<_> = places("commands").zip(commands).chain(places("files").zip(files)).collect();
+        sources.sort_unstable_by_key(|(place, _)| *place);
+        sources.into_iter().map(|(_, source)| source).collect()
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -67,7 +80,8 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let matches = Cli::command().get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|e| e.format(&mut Cli::command()).exit());
     match cli.command {
         Some(Command::Demo(args)) => demo::run(&args),
         Some(Command::Check { database }) => check::run(&database),
@@ -77,12 +91,12 @@ fn main() -> ExitCode {
                     format!("there is one DATABASE: \"{extra}\" is too many (SQL stands behind -c or in -f FILE)");
                 Cli::command().error(ErrorKind::TooManyValues, message).exit()
             }
-            None => run_sql(&cli.sql),
+            None => run_sql(&cli.sql, &cli.sql.sources(&matches)),
         },
     }
 }
 
-fn run_sql(args: &SqlArgs) -> ExitCode {
+fn run_sql(args: &SqlArgs, sources: &[Source<'_>]) -> ExitCode {
     let options = OpenOptions { read_only: args.read_only, ..OpenOptions::default() };
     let opened = match &args.database {
         Some(path) => open(path, options),
@@ -96,13 +110,9 @@ fn run_sql(args: &SqlArgs) -> ExitCode {
         Ok(connection) => connection,
         Err(e) => return fail(&e),
     };
-    let interactive = args.commands.is_empty() && args.file.is_none() && std::io::stdin().is_terminal();
+    let interactive = sources.is_empty() && std::io::stdin().is_terminal();
     let format = args.format.unwrap_or(if std::io::stdout().is_terminal() { Format::Box } else { Format::Csv });
-    let status = if interactive {
-        shell::run(&connection, format)
-    } else {
-        script::run(&connection, &args.commands, args.file.as_deref(), format)
-    };
+    let status = if interactive { shell::run(&connection, format) } else { script::run(&connection, sources, format) };
     drop(connection);
     match database.close() {
         Ok(()) => status,

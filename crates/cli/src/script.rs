@@ -18,31 +18,52 @@ use crate::output::{self, Format};
 #[cfg(test)]
 mod tests;
 
-/// Runs all of it: the `commands`, then the `file`; a pipe if there is neither.
-pub fn run(connection: &Connection, commands: &[String], file: Option<&Path>, format: Format) -> ExitCode {
+/// Where SQL comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source<'a> {
+    /// The SQL itself.
+    Text(&'a str),
+    /// A file with it.
+    File(&'a Path),
+}
+
+/// Runs `sources`, one after the other; a pipe if there is none.
+pub fn run(connection: &Connection, sources: &[Source<'_>], format: Format) -> ExitCode {
     let handle = connection.interrupt_handle();
     interrupt::on_ctrl_c(Idle::Exit, move || handle.interrupt());
     let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
-    for text in commands {
-        let mut lines = 0;
-        let mut data = DataLines::new(std::io::stdin().lock(), &mut lines);
-        if let Err(stopped) = output::run_text(connection, text, format, &mut data, &mut out) {
-            output::report_stop(&stopped, None);
-            return ExitCode::FAILURE;
-        }
-    }
-    let done = match file {
-        Some(path) => match File::open(path) {
-            Ok(file) => run_reader(connection, BufReader::new(file), &path.display().to_string(), format, &mut out),
-            Err(e) => {
-                output::say(&format!("ERROR {}: could not open {}: {e}", sqlstate_of(&e), path.display()));
-                false
-            }
-        },
-        None if commands.is_empty() => run_reader(connection, std::io::stdin().lock(), "stdin", format, &mut out),
-        None => true,
+    let done = match sources {
+        [] => run_reader(connection, std::io::stdin().lock(), "stdin", format, &mut out),
+        sources => sources.iter().all(|source| match source {
+            Source::Text(text) => run_command(connection, text, format, &mut out),
+            Source::File(path) => run_file(connection, path, format, &mut out),
+        }),
     };
     if done { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Runs `text`; returns whether all of it succeeded.
+fn run_command(connection: &Connection, text: &str, format: Format, out: &mut dyn Write) -> bool {
+    let mut lines = 0;
+    let mut data = DataLines::new(std::io::stdin().lock(), &mut lines);
+    match output::run_text(connection, text, format, &mut data, out) {
+        Ok(()) => true,
+        Err(stopped) => {
+            output::report_stop(&stopped, None);
+            false
+        }
+    }
+}
+
+/// Runs what the file at `path` holds; returns whether all of it succeeded.
+fn run_file(connection: &Connection, path: &Path, format: Format, out: &mut dyn Write) -> bool {
+    match File::open(path) {
+        Ok(file) => run_reader(connection, BufReader::new(file), &path.display().to_string(), format, out),
+        Err(e) => {
+            output::say(&format!("ERROR {}: could not open {}: {e}", sqlstate_of(&e), path.display()));
+            false
+        }
+    }
 }
 
 fn sqlstate_of(error: &std::io::Error) -> &'static str {

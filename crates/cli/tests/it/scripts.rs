@@ -20,6 +20,19 @@ fn commands_run_in_order_and_share_a_session() {
 }
 
 #[test]
+fn commands_and_files_run_in_the_order_given() {
+    let dir = tempfile::tempdir().unwrap();
+    let files = [("insert.sql", "INSERT INTO t VALUES (1)"), ("delete.sql", "DELETE FROM t")];
+    let [insert, delete] = files.map(|(name, sql)| {
+        fs::write(dir.path().join(name), sql).unwrap();
+        dir.path().join(name)
+    });
+    let count = "SELECT count(*) FROM t";
+    let args = ["-c", "CREATE TABLE t (n INTEGER)", "-f", text(&insert), "-c", count, "-f", text(&delete), "-c", count];
+    assert_eq!(run(args).ok(), "count\n1\ncount\n0\n");
+}
+
+#[test]
 fn rows_survive_the_program() {
     let dir = tempfile::tempdir().unwrap();
     let database = dir.path().join("db");

@@ -35,7 +35,7 @@ use mainstem_storage::{Error, Result};
 
 use self::calls::check_calls;
 use self::pool::NotedPool;
-use super::interrupt::{Interruption, interruptible};
+use super::interrupt::{Interruption, cancelable_joins, interruptible};
 use super::runtime::{Batches, Cancel, Runtime};
 use super::settings::Settings;
 use super::system;
@@ -410,6 +410,7 @@ impl Planner {
         self.interruption.watch(&cancel);
         let plan = runtime.block_on(self.state.create_physical_plan(plan))?.map_err(|e| unplanned(&e))?;
         cancel.check()?;
+        let plan = cancelable_joins(plan, &cancel).map_err(|e| from_datafusion(&e))?;
         let schema = plan.schema();
         let batches = runtime.execute(plan, self.state.task_ctx(), cancel)?;
         Ok(Running { schema, batches })

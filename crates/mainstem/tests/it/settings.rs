@@ -140,6 +140,39 @@ fn keys_that_a_scan_in_order_holds_are_memory_of_queries() {
     assert_eq!(rows(&connection, first), ["0"], "nothing comes between the rows of a segment");
 }
 
+/// Of one batch from its inputs each of these makes rows, or compares pairs, for hours.
+#[test]
+fn joins_of_any_kind_are_stopped() {
+    let (_database, connection) = connected();
+    connection
+        .execute_batch(
+            "CREATE TABLE a (x BIGINT, one BIGINT); CREATE TABLE b (y BIGINT, one BIGINT);
+             INSERT INTO a SELECT g, 1 FROM generate_series(1, 400000) g; INSERT INTO b SELECT * FROM a;
+             SET statement_timeout = '150ms'",
+        )
+        .unwrap();
+    let start = Instant::now();
+    for sql in [
+        // Many rows, few, and none.
+        "SELECT count(*) FROM a, b WHERE x % 7 <> y % 5",
+        "SELECT count(*) FROM a, b WHERE x + y = -1 AND x <> y",
+        "SELECT count(*) FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE x + y < 0)",
+        "SELECT sum(a.x * b.y) FROM a, b",
+        "SELECT count(*) FROM a LEFT JOIN b ON x > y + 1000000",
+        "SELECT count(*) FROM a JOIN b ON a.one = b.one",
+        "SELECT count(*) FROM a JOIN b ON a.one = b.one AND x + y < 0",
+        "SELECT count(*) FROM a FULL JOIN b ON a.one = b.one AND x + y < 0",
+        "SELECT count(*) FROM generate_series(1, 100000000) g(x), generate_series(1, 100000000) h(y) WHERE x * y = 7",
+        "SELECT count(*) FROM a WHERE one IN (SELECT one FROM b) AND x < 0 OR x IN (SELECT x FROM a, b)",
+        "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n FROM r) SELECT count(*) FROM r",
+        "DELETE FROM a USING b WHERE x % 7 <> y % 5 AND x + y < 0",
+    ] {
+        assert_eq!(code(&connection, sql), "57014", "{sql}");
+    }
+    assert!(start.elapsed() < Duration::from_secs(300));
+    assert_eq!(rows(&connection, "SELECT count(*) FROM a"), ["400000"]);
+}
+
 #[test]
 fn explain_analyze_says_what_scans_did() {
     let (database, connection) = connected();
