@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "an example ends where it does not show what it is to show")]
 
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
@@ -21,14 +22,17 @@ fn main() -> Result<()> {
 
     // A handle may be sent anywhere. It cancels what the connection runs at that moment.
     let handle = connection.interrupt_handle();
+    let (tell, told) = mpsc::channel();
     let canceler = thread::spawn(move || {
-        thread::sleep(Duration::from_millis(100));
-        handle.interrupt();
+        // Until it helps: nothing may run yet when it is called first.
+        while told.recv_timeout(Duration::from_millis(100)).is_err() {
+            handle.interrupt();
+        }
     });
     let error = connection.execute(&format!("INSERT INTO t {ENDLESS}")).unwrap_err();
+    assert!(tell.send(()).is_ok() && canceler.join().is_ok());
     assert_eq!(error.sqlstate(), "57014");
     println!("canceled: {error}");
-    assert!(canceler.join().is_ok());
 
     // A time limit for every statement of the session.
     connection.execute("SET statement_timeout = '100ms'")?;

@@ -76,7 +76,7 @@ fn scans(bench: &Bench<'_>, wanted: [i64; 3]) -> Result<Sample, Failure> {
     Ok(Sample::of(latency.count() * bench.keys.rows(), (last - start).as_secs_f64(), &latency))
 }
 
-/// Moves values within rows until it is told to stop.
+/// Moves values within rows until it is told to stop, once at least.
 fn write(database: &Database, keys: Keys, round: u64, stop: &AtomicBool) -> Result<Sample, Failure> {
     let connection = prepared_connection(database, "off")?;
     let update = connection.prepare("UPDATE t SET c3 = c3 - 1, c4 = c4 + 1 WHERE k = $1")?;
@@ -84,7 +84,7 @@ fn write(database: &Database, keys: Keys, round: u64, stop: &AtomicBool) -> Resu
     let start = Instant::now();
     let mut last = start;
     let mut position = round * keys.rows() / 7;
-    while !stop.load(Ordering::Relaxed) {
+    while !stop.load(Ordering::Relaxed) || latency.count() == 0 {
         let written = update.execute([keys.loaded(position)])?;
         if written != 1 {
             return Err(Failure::Wrong(format!("an update by key wrote {written} rows")));

@@ -87,7 +87,7 @@ enum Operation {
     DeleteBase { key: i64 },
 }
 
-/// Writes until `done`.
+/// Writes until `done`, and until an order stands that it has made: there is something to verify, however slow the machine is.
 ///
 /// # Errors
 /// A failed statement other than 40001; a write that met other rows than the ledger knows; Ctrl-C.
@@ -99,7 +99,7 @@ pub fn write(connection: &Connection, size: Size, done: &AtomicBool, cancel: &Ca
         retries: 0,
     };
     let mut draw = Draw { random: StdRng::seed_from_u64(SEED), size, drawn: 0 };
-    while !done.load(Ordering::SeqCst) {
+    while !done.load(Ordering::SeqCst) || written.ledger.made().is_empty() {
         cancel.check()?;
         let operation = draw.operation(&written.ledger);
         let start = Instant::now();

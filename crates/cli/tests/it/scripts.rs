@@ -216,11 +216,15 @@ fn ctrl_c_cancels_the_statement_and_ends_a_waiting_script() {
     let mut output = BufReader::new(child.stdout.take().unwrap()).lines();
     writeln!(input, "SELECT 1 AS ready;").unwrap();
     assert_eq!(output.next().unwrap().unwrap(), "ready");
-    // Far more rows than anybody waits for.
-    writeln!(input, "SELECT count(*) FROM generate_series(1, 100000000) a(i), generate_series(1, 100000000) b(i) WHERE a.i + b.i < 0;")
-        .unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(700));
+    // Far more rows than anybody waits for. It runs when it writes.
+    writeln!(
+        input,
+        "COPY (SELECT 'row' FROM generate_series(1, 100000000) a(i), generate_series(1, 100000000) b(i)) TO STDOUT;"
+    )
+    .unwrap();
+    assert_eq!(output.nth(1).unwrap().unwrap(), "row");
     interrupt(child.id());
+    assert!(output.all(|line| line.is_ok()));
     let ended = child.wait_with_output().unwrap();
     let said = String::from_utf8(ended.stderr).unwrap();
     assert_eq!(ended.status.code(), Some(1), "{said}");
@@ -231,8 +235,11 @@ fn ctrl_c_cancels_the_statement_and_ends_a_waiting_script() {
     let mut output = BufReader::new(child.stdout.take().unwrap()).lines();
     writeln!(input, "SELECT 1 AS ready;").unwrap();
     assert_eq!(output.nth(1).unwrap().unwrap(), "1");
-    std::thread::sleep(std::time::Duration::from_millis(200));
-    interrupt(child.id());
+    // Until it waits for the next line: while a statement runs, it alone is canceled.
+    while child.try_wait().unwrap().is_none() {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        interrupt(child.id());
+    }
     assert_eq!(child.wait().unwrap().code(), Some(130));
 }
 

@@ -296,7 +296,7 @@ fn code_in_time(sql: &str) -> &'static str {
     let (told, told_by) = std::sync::mpsc::channel();
     let text = sql.to_owned();
     std::thread::spawn(move || told.send(code(&text)));
-    let time = std::time::Duration::from_secs(60);
+    let time = std::time::Duration::from_secs(600);
     told_by.recv_timeout(time).unwrap_or_else(|_| panic!("no end: {}", &sql[..sql.len().min(300)]))
 }
 

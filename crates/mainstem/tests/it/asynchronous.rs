@@ -1,7 +1,7 @@
 //! The async twins: the same answers, no blocked thread, futures that cancel when they are dropped.
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures::StreamExt;
 use mainstem::arrow::array::{ArrayRef, Int32Array, RecordBatch, StringArray};
@@ -167,7 +167,11 @@ fn a_thread_of_the_callers_runtime_is_not_blocked() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         assert!(!running.is_finished());
-        connection.interrupt_handle().interrupt();
+        // Again and again: the statement may not have begun yet.
+        while !running.is_finished() {
+            connection.interrupt_handle().interrupt();
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
         assert_eq!(running.await.unwrap().unwrap_err().sqlstate(), "57014");
         // Without any runtime of tokio, too.
         let row = futures::executor::block_on(connection.query_row("SELECT count(*) FROM t", ())).unwrap();
@@ -178,8 +182,8 @@ fn a_thread_of_the_callers_runtime_is_not_blocked() {
 #[test]
 fn a_dropped_future_cancels_its_statement_and_no_other() {
     block_on(async {
-        let (_database, connection) = with_table().await;
-        let start = Instant::now();
+        let (database, connection) = with_table().await;
+        // A statement that was not canceled would take hours.
         for round in 0..5_u64 {
             // Dropped at several moments: before it started, or while it runs.
             let statement = format!("INSERT INTO t (k) {ENDLESS}");
@@ -190,14 +194,16 @@ fn a_dropped_future_cancels_its_statement_and_no_other() {
             let sql = "INSERT INTO t VALUES ($1, 'after')";
             assert_eq!(connection.execute_with(sql, [i32::try_from(round).unwrap()]).await.unwrap(), 1);
         }
-        assert!(start.elapsed() < Duration::from_secs(200));
-        // A call that waits for its turn can be dropped without harm to the one that runs.
+        // A call that waits for its turn can be dropped without harm to the one that runs, which does not come to its end before.
+        let table = database.connect().unwrap().table("t").unwrap().id;
+        let gate = database.storage().close_write_gate(table, || Ok(())).unwrap();
         let first = connection.execute("INSERT INTO t SELECT 100 + i, 'x' FROM generate_series(1, 50000) i");
         let mut first = Box::pin(first);
         assert!(futures::poll!(&mut first).is_pending());
         let mut second = Box::pin(connection.execute("DELETE FROM t"));
         assert!(futures::poll!(&mut second).is_pending());
         drop(second);
+        drop(gate);
         assert_eq!(first.await.unwrap(), 50_000);
         let row = connection.query_row("SELECT count(*) FROM t WHERE k < 100", ()).await.unwrap();
         assert_eq!(row.get::<i64>(0).unwrap(), 5);

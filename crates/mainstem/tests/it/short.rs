@@ -598,9 +598,10 @@ fn an_insert_of_many_rows_waits_as_its_statement_may() {
     let rows = (0..10_000).map(|k| format!("({k})")).collect::<Vec<_>>().join(", ");
     let insert = format!("INSERT INTO t VALUES {rows}");
     connection.execute("SET statement_timeout = 200").unwrap();
-    for begin in ["SELECT 1", "BEGIN"] {
-        connection.execute(begin).unwrap();
-        assert_eq!(connection.execute(&insert).map(|_| ()).unwrap_err().sqlstate(), "57014", "after {begin}");
+    // Nothing that takes time is done under the limit but this.
+    for begin in [None, Some("BEGIN")] {
+        begin.map(|begin| connection.execute(begin).unwrap());
+        assert_eq!(connection.execute(&insert).map(|_| ()).unwrap_err().sqlstate(), "57014", "after {begin:?}");
     }
     connection.execute_batch("ROLLBACK; SET statement_timeout = 0").unwrap();
     drop(still);

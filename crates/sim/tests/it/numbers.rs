@@ -62,7 +62,11 @@ fn a_power_cut_at_every_sync_gives_no_number_twice() {
             disk.cut_at_sync(at);
             let mut drawn = Vec::new();
             let cut = work(&disk, &mut drawn);
-            assert!(cut.is_err() || !disk.is_powered(), "sync {at}");
+            if disk.is_powered() {
+                // On a slow machine the log is fsynced now and then beside the work: not as often this time.
+                assert!(cut.is_ok() && disk.syncs() < at, "sync {at}: {cut:?}");
+                continue;
+            }
             let found = disk.power_cut(seed * 1_009 + tear);
             let db = open(&found).unwrap();
             let Some(table) = db.catalog().table_named("t").map(|table| table.id) else {

@@ -256,3 +256,49 @@ fn a_statement_for_several_tables_closes_all_their_gates() {
     assert_eq!(runs, 3);
     shared.storage.begin_behind_gate(TransactionMode::default(), |_| [first, second], || unreachable!("open")).unwrap();
 }
+
+/// Updates of one row, through plans and on the point path, do not wait for one another's fsync: all are applied while the first one's is
+/// under way, nobody is told before it has ended, and one more serves all who came meanwhile.
+#[test]
+fn updates_of_one_row_share_fsyncs() {
+    const THREADS: i64 = 8;
+    let disk = SimDisk::new();
+    let (shared, table) = stage_on(Database::open_on(Arc::new(disk.clone()), options()).unwrap());
+    let before = shared.storage.log_status();
+    disk.hold_syncs("wal");
+    std::thread::scope(|scope| {
+        let _released = Released(disk.clone());
+        let update = |thread| {
+            let shared = shared.clone();
+            scope.spawn(move || {
+                if thread % 2 == 0 {
+                    let write = |mut transaction: Transaction, _| {
+                        count(&mut transaction, table, 0..1)?;
+                        Ok(((), transaction.commit_applied()?))
+                    };
+                    let interrupts = Interrupts::default();
+                    let watch = || interrupts.watch(None);
+                    short_in_own_transaction(&shared.storage, Synchronous::Full, table, watch, write)
+                } else {
+                    let write: Write<'_, ()> = &mut |_, transaction| count(transaction, table, 0..1);
+                    Session::new(shared, Interrupts::default()).write(Targets::one(&TableName::bare("t")), write)
+                }
+            })
+        };
+        let updates: Vec<_> = (0..THREADS).map(update).collect();
+        let begun = Instant::now();
+        let applied = || shared.storage.log_status().commits - before.commits;
+        // Only what waits for ever takes so long.
+        while applied() < THREADS as u64 && begun.elapsed().as_secs() < 120 {
+            std::thread::yield_now();
+        }
+        let (applied, told) = (applied(), updates.iter().any(|update| update.is_finished()));
+        disk.release_syncs();
+        updates.into_iter().for_each(|update| update.join().unwrap().unwrap());
+        assert_eq!((applied, told), (THREADS as u64, false));
+    });
+    let syncs = shared.storage.log_status().syncs - before.syncs;
+    assert!(syncs <= 2, "{syncs} fsyncs");
+    let reader = shared.storage.begin(TransactionMode::default()).unwrap();
+    assert!(seen(&reader, table).iter().any(|(_, k, n)| (*k, *n) == (0, THREADS)));
+}

@@ -115,20 +115,20 @@ fn installs_wait_for_those_entered_before_unless_somebody_waits_for_them() {
     let mut one = Some(one);
     ends_only_after(|| turns.pass_install(OTHER, || false), || one = None);
     // An install that has come waits for none that is entered later.
-    let (come, asked) = mpsc::channel();
+    let ((come, asked), (done, ended)) = (mpsc::channel(), mpsc::channel());
     std::thread::scope(|scope| {
-        let install = scope.spawn(|| {
+        scope.spawn(|| {
             turns.pass_install(T, || {
                 let _ = come.send(());
                 false
             });
+            done.send(()).unwrap();
         });
         asked.recv_timeout(LONG).expect("it does not wait");
-        let later = turns.enter(vec![T]);
-        assert!(!install.is_finished());
+        let _later = turns.enter(vec![T]);
+        assert!(ended.try_recv().is_err());
         drop(two);
-        install.join().unwrap();
-        drop(later);
+        ended.recv_timeout(LONG).expect("it waits for a later one");
     });
 }
 
