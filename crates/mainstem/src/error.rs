@@ -27,7 +27,7 @@ pub(crate) fn from_datafusion(error: &DataFusionError) -> Error {
             Error::io("use a file for", "spilling", std::io::Error::new(e.kind(), e.to_string()))
         }
         DataFusionError::SQL(e, _) => Error::invalid(sqlstate::SYNTAX, format!("syntax error: {e}")),
-        DataFusionError::NotImplemented(m) => Error::unsupported(m),
+        DataFusionError::NotImplemented(m) => not_there(m),
         DataFusionError::Plan(m) | DataFusionError::Configuration(m) => plan_error(m),
         DataFusionError::SchemaError(e, _) => schema_error(e),
         DataFusionError::Execution(m) => execution_error(m),
@@ -44,6 +44,25 @@ pub(crate) fn from_datafusion(error: &DataFusionError) -> Error {
         DataFusionError::Internal(m) => internal_error(m),
         other => Error::internal(first_line(&other.to_string())),
     }
+}
+
+/// What DataFusion says that it does not do. Subqueries that it cannot make joins of it meets as expressions.
+fn not_there(message: &str) -> Error {
+    let what = message.split_once("does not support logical expression ").map_or("", |(_, what)| what);
+    if what.starts_with("ScalarSubquery") {
+        return Error::unsupported(
+            "a scalar subquery that refers to the outer query by anything but = (use a join, or a window function)",
+        );
+    }
+    if ["Exists", "InSubquery", "SetComparison"].iter().any(|kind| what.starts_with(kind)) {
+        return Error::unsupported("EXISTS, IN, ANY or ALL of a query anywhere but in WHERE");
+    }
+    if what.starts_with("OuterReferenceColumn") {
+        return Error::unsupported(
+            "a LATERAL or correlated query that refers to the tables around it by anything but = (use a join)",
+        );
+    }
+    Error::unsupported(message)
 }
 
 fn first_line(text: &str) -> &str {
@@ -197,6 +216,8 @@ fn plan_error(message: &str) -> Error {
         return Error::unsupported(
             "a scalar subquery that refers to the outer query without an aggregate (use max, or a join)",
         );
+    } else if has("correlated scalar subquery can only be used") {
+        return Error::unsupported("a scalar subquery that refers to the outer query in ORDER BY or ON");
     } else if has("more than one row") || has("must return") {
         sqlstate::ROW_TWICE
     } else if has("inconsistent data length")
@@ -249,13 +270,8 @@ fn execution_error(message: &str) -> Error {
 fn internal_error(message: &str) -> Error {
     let message = first_line(message);
     let lower = message.to_lowercase();
-    if lower.contains("physical plan does not support logical expression scalarsubquery") {
-        return Error::unsupported(
-            "a scalar subquery that refers to the outer query by anything but = (use a join, or a window function)",
-        );
-    }
     if lower.contains("physical plan does not support logical expression") || lower.contains("not supported") {
-        return Error::unsupported(message);
+        return not_there(message);
     }
     if TYPE_ERRORS.iter().any(|part| lower.contains(part)) {
         return Error::invalid(sqlstate::TYPE_MISMATCH, message);

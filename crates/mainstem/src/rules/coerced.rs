@@ -3,10 +3,11 @@
 //! - **DECIMAL beside REAL or DOUBLE PRECISION** is a double, in comparisons, IN, BETWEEN, CASE, COALESCE and the like, USING, set operations, ANY and ALL, ARRAY and VALUES:
 //!   DataFusion makes both a DECIMAL with 15 digits behind the point, which 1e300 overflows, and in which 1e-20 is nothing. Arithmetic
 //!   it does as SQL does.
+//! - **Texts beside DECIMAL** spell decimals with digits of their own, which DataFusion rounds to those of the others: 1.50 would equal `'1.499'`.
 //! - **VALUES lists** have one type a column. DataFusion settles it when SQL becomes a plan, before it coerces the types of the
 //!   expressions in the list, and does not look again: a CASE whose arms differ ends with another type than the list says, which
 //!   fails when it runs.
-//! - **Literals**: `X'00'` has a type that does not go with that of BYTEA columns, and `1e300` is a decimal out of any range.
+//! - **Literals**: a number, or a text that spells one, that is cast to NUMERIC has the digits that are written. `X'00'` has a type that does not go with that of BYTEA columns, and `1e300` is a decimal out of any range.
 //! - **Casts to VARCHAR(n)** cut the text. Text has one type in plans, so that the cast becomes a call of `substr`.
 //!
 //! 1. In the statement's tree ([`type_literals`]): literals of bytes and of numbers beyond decimals become casts, casts to VARCHAR(n)
@@ -33,10 +34,12 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercionRewriter;
 use datafusion::sql::sqlparser::ast::{
     Array, BinaryOperator, CastKind, CharacterLength, DataType as SqlType, ExactNumberInfo, Expr as SqlExpr, Query,
-    SetExpr, Statement, Value, ValueWithSpan, VisitMut, VisitorMut,
+    SetExpr, Statement, UnaryOperator, Value, ValueWithSpan, VisitMut, VisitorMut,
 };
 
+use super::spelled::decimal_of;
 use super::walk::{rewrite_inputs, rewrite_node};
+use crate::value::without_exponent;
 
 /// Most characters of a VARCHAR(n).
 const VARCHAR_CHARS_MAX: u64 = 10_485_760;
@@ -81,7 +84,14 @@ impl VisitorMut for Literals {
                 let text = ValueWithSpan { value: Value::SingleQuotedString(number.clone()), span: *span };
                 *expr = cast_to(SqlExpr::Value(text), SqlType::Double(ExactNumberInfo::None));
             }
-            SqlExpr::Cast { data_type, format: None, array: false, .. } => {
+            SqlExpr::Cast { data_type, expr: inner, format: None, array: false, .. } => {
+                if let SqlType::Numeric(info @ ExactNumberInfo::None)
+                | SqlType::Decimal(info @ ExactNumberInfo::None)
+                | SqlType::Dec(info @ ExactNumberInfo::None) = data_type
+                    && let Some(written) = written_digits(inner)
+                {
+                    *info = written;
+                }
                 if let Some(chars) = cut_to(data_type) {
                     *data_type = SqlType::Text;
                     *expr = first_chars(expr.clone(), chars);
@@ -104,6 +114,31 @@ fn listed(expr: &SqlExpr) -> Option<SqlExpr> {
     let SqlExpr::Array(Array { elem, .. }) = bare(right) else { return None };
     let is_list = !elem.is_empty() && !elem.iter().any(|one| matches!(bare(one), SqlExpr::Array(_)));
     is_list.then(|| SqlExpr::InList { expr: left.clone(), list: elem.clone(), negated })
+}
+
+/// The digits of a number, or of a text that spells one, as it is written: what a cast to NUMERIC keeps.
+fn written_digits(expr: &SqlExpr) -> Option<ExactNumberInfo> {
+    let text = match bare(expr) {
+        SqlExpr::Value(ValueWithSpan { value: Value::Number(text, _) | Value::SingleQuotedString(text), .. }) => text,
+        SqlExpr::UnaryOp { op: UnaryOperator::Minus | UnaryOperator::Plus, expr } => return written_digits(expr),
+        SqlExpr::Cast {
+            data_type:
+                SqlType::Numeric(info @ ExactNumberInfo::PrecisionAndScale(..))
+                | SqlType::Decimal(info @ ExactNumberInfo::PrecisionAndScale(..))
+                | SqlType::Dec(info @ ExactNumberInfo::PrecisionAndScale(..)),
+            ..
+        } => return Some(*info),
+        _ => return None,
+    };
+    let plain = without_exponent(text.trim());
+    let digits = plain.as_deref().unwrap_or(text).trim().trim_start_matches(['+', '-']);
+    let (whole, behind) = digits.split_once('.').unwrap_or((digits, ""));
+    let is_number =
+        !(whole.is_empty() && behind.is_empty()) && [whole, behind].concat().bytes().all(|b| b.is_ascii_digit());
+    let scale = i64::try_from(behind.len()).ok()?;
+    let precision = (whole.trim_start_matches('0').len() + behind.len()).max(1);
+    let fits = is_number && precision <= DECIMAL_DIGITS_MAX as usize;
+    fits.then_some(ExactNumberInfo::PrecisionAndScale(precision as u64, scale))
 }
 
 fn bare(expr: &SqlExpr) -> &SqlExpr {
@@ -267,14 +302,29 @@ pub(super) fn widen_items(mut items: Vec<Expr>, schema: &DFSchema) -> Vec<Expr> 
     items
 }
 
-/// Casts the decimals among `together`, which get one type, if doubles are among them.
+/// Casts the decimals among `together`, which get one type, if doubles are among them. Beside decimals alone string literals are cast: coercion
+/// would round them to the decimals' digits.
 fn widen(together: &mut [&mut Expr], schema: &DFSchema) -> bool {
     let types: Vec<DataType> = together.iter().map(|expr| expr.get_type(schema).unwrap_or(DataType::Null)).collect();
     let mixed = is_mixed(types.iter());
+    if !mixed && types.iter().any(is_decimal) {
+        let texts = together.iter_mut().filter_map(|expr| written_decimal(expr).map(|decimal| (expr, decimal)));
+        return texts.fold(false, |_, (expr, decimal)| {
+            **expr = decimal;
+            true
+        });
+    }
     for (expr, _) in together.iter_mut().zip(&types).filter(|(_, data_type)| mixed && is_decimal(data_type)) {
         **expr = double(std::mem::take(*expr));
     }
     mixed
+}
+
+/// A string literal as a cast to the decimal that it spells.
+fn written_decimal(expr: &Expr) -> Option<Expr> {
+    let Expr::Literal(scalar, _) = expr else { return None };
+    let text = scalar.try_as_str().flatten()?;
+    Some(Expr::Cast(Cast::new(Box::new(expr.clone()), decimal_of(text))))
 }
 
 /// As [`widen`], of the values of `list` and of `value`.
@@ -392,6 +442,14 @@ fn typed_values(Values { schema, mut values }: Values) -> Result<LogicalPlan> {
             other => other.get_type(&nothing).ok(),
         };
         let types: Vec<DataType> = cells.iter().filter_map(|cell| inner(cell)).collect();
+        for cell in &mut cells {
+            if let Expr::Cast(cast) = &**cell
+                && cast.field.data_type() == field.data_type()
+                && let Some(decimal) = written_decimal(&cast.expr)
+            {
+                **cell = decimal;
+            }
+        }
         if types.iter().any(is_double) && !types.iter().all(is_double) {
             for cell in &mut cells {
                 **cell = match std::mem::take(*cell) {

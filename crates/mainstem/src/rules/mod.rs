@@ -25,7 +25,9 @@ mod windows;
 pub(crate) use balance::balance;
 pub(crate) use blanks::{Blanks, padded};
 pub(crate) use coerced::{CoercedTypes, settled, type_literals};
-pub(crate) use functions::{Carried, Named, SessionCatalog, bounded, coalesce, functions, of_bytes, random_uuid};
+pub(crate) use functions::{
+    Carried, Named, SessionCatalog, bounded, coalesce, functions, of_bytes, ordered_sets, random_uuid, with_settings,
+};
 pub(crate) use multisets::Multisets;
 pub(crate) use numbers::{CheckedArithmetic, Divisions, average, checked_sum, of_floats};
 pub(crate) use qualified::tell_tables_apart;

@@ -7,7 +7,7 @@
 //! 1. while SQL becomes a plan ([`TypedLiterals`] as an `ExprPlanner`), a string literal beside a UUID in a comparison becomes a cast
 //!    to UUID: a comparison of text with UUID has no type there;
 //!    one beside a number in arithmetic a cast to the number's type; `+` and `-` with a TIME become functions of ours (`functions`),
-//!    decimals beside doubles in an array doubles (`coerced`);
+//!    decimals beside doubles in an array doubles (`coerced`), a DATE beside an interval with hours a TIMESTAMP;
 //! 2. before type coercion ([`TypedLiterals`] as a rule), so do the literals of IN lists, BETWEEN and CASE, and those beside a TIME in
 //!    NULLIF, COALESCE, GREATEST and LEAST;
 //! 3. after it ([`SqlCasts`]), casts between text and the two types, coercion's own too, become functions of ours, and so do other
@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray};
 use arrow::compute::cast;
-use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Field, FieldRef};
+use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Field, FieldRef, TimeUnit};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, DataFusionError, ExprSchema, Result, ScalarValue};
@@ -36,7 +36,7 @@ use mainstem_storage::schema::DataType as SqlType;
 use super::coerced::widen_items;
 use super::functions::{TimeOp, time_operation};
 use super::walk::rewrite_plan;
-use crate::value::{UUID, convert, from_text, has_own_text};
+use crate::value::{UUID, convert, from_text, has_own_text, without_exponent};
 
 /// cannot_coerce
 const CANNOT_CAST: &str = "42846";
@@ -97,12 +97,26 @@ fn number_beside(literal: &Expr, other: &Expr, schema: &DFSchema) -> Option<Expr
 }
 
 /// The type of the decimal that `text` spells; of any, if it spells none.
-fn decimal_of(text: &str) -> DataType {
-    let digits = text.trim().trim_start_matches(['+', '-']);
+pub(super) fn decimal_of(text: &str) -> DataType {
+    let plain = without_exponent(text.trim());
+    let digits = plain.as_deref().unwrap_or(text).trim().trim_start_matches(['+', '-']);
     let behind = digits.split_once('.').map_or(0, |(_, behind)| behind.len());
     match (u8::try_from(digits.len().max(1)), i8::try_from(behind)) {
         (Ok(precision @ ..=DECIMAL128_MAX_PRECISION), Ok(scale)) => DataType::Decimal128(precision, scale),
         _ => DataType::Decimal128(DECIMAL128_MAX_PRECISION, 0),
+    }
+}
+
+/// What a DATE becomes beside an interval. DataFusion lets it be a DATE, and forgets the hours.
+const MOMENT: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
+
+/// Whether `span` is written as an interval of months and days alone: a DATE beside it stays one, so that it is compared with DATE columns
+/// as what they are.
+fn is_whole_days(span: &Expr) -> bool {
+    match span {
+        Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(span)), _) => span.nanoseconds == 0,
+        Expr::Literal(ScalarValue::IntervalYearMonth(_), _) => true,
+        _ => false,
     }
 }
 
@@ -126,6 +140,17 @@ impl ExprPlanner for TypedLiterals {
                 left = number;
             } else if let Some(number) = number_beside(&right, &left, schema) {
                 right = number;
+            }
+        }
+        if matches!(op, Plus | Minus) {
+            let moved = |day: &Expr, span: &Expr| {
+                let of = |expr: &Expr| expr.get_type(schema).unwrap_or(DataType::Null);
+                of(day) == DataType::Date32 && matches!(of(span), DataType::Interval(_)) && !is_whole_days(span)
+            };
+            if moved(&left, &right) {
+                left = Expr::Cast(Cast::new(Box::new(left), MOMENT));
+            } else if op == Plus && moved(&right, &left) {
+                right = Expr::Cast(Cast::new(Box::new(right), MOMENT));
             }
         }
         if matches!(op, Plus | Minus)
@@ -162,6 +187,9 @@ fn typed(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             Ok(Transformed::yes(Expr::Between(Between { expr, negated, low, high })))
         }
         Expr::Case(Case { expr, when_then_expr, else_expr }) => {
+            if expr.is_none() {
+                when_then_expr.iter().try_for_each(|(when, _)| check_condition(when, schema))?;
+            }
             let by_uuid = expr.as_ref().is_some_and(|e| is_uuid(e, schema));
             let results = when_then_expr.iter().map(|(_, then)| &**then).chain(else_expr.as_deref());
             let given = spelled_type(results, schema);
@@ -197,6 +225,19 @@ fn typed(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         }
         other => Ok(Transformed::no(other)),
     }
+}
+
+/// Fails for a condition of CASE that is no BOOLEAN. A string literal becomes one.
+fn check_condition(when: &Expr, schema: &DFSchema) -> Result<()> {
+    let data_type = when.get_type(schema)?;
+    if data_type == DataType::Boolean
+        || data_type.is_null()
+        || data_type.is_string() && matches!(when, Expr::Literal(..))
+    {
+        return Ok(());
+    }
+    let message = format!("argument of CASE/WHEN must be type boolean, not type {}", sql_name(&data_type));
+    Err(ours(Error::invalid(MISMATCH, message)))
 }
 
 /// Casts that Arrow's do otherwise than SQL, or not at all.
@@ -245,7 +286,8 @@ const TEXT: SqlType = SqlType::Text { max_chars: None };
 fn converted(from: &DataType, to: &DataType) -> Option<SqlType> {
     let wanted = crate::value::sql_type(to)?;
     if to.is_string() {
-        return (from.is_binary() || from.is_floating()).then_some(TEXT);
+        let is_span = matches!(from, DataType::Interval(_) | DataType::Duration(_));
+        return (from.is_binary() || from.is_floating() || is_span).then_some(TEXT);
     }
     let ours = match (from, to) {
         (from, to) if from.is_string() => to.is_numeric() || is_moment(to) || to.is_binary(),
@@ -253,6 +295,7 @@ fn converted(from: &DataType, to: &DataType) -> Option<SqlType> {
             let before = |digits: u8, behind: i8| i16::from(digits) - i16::from(behind);
             to_behind < behind || before(*to_digits, *to_behind) < before(*digits, *behind)
         }
+        (DataType::Float32 | DataType::Float64, DataType::Decimal128(..)) => true,
         (DataType::Decimal128(..) | DataType::Float32 | DataType::Float64, to) => {
             to.is_integer() || (from == &DataType::Float64 && to == &DataType::Float32)
         }

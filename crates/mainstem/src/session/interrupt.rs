@@ -40,7 +40,7 @@ impl Named for Interruption {
 }
 
 /// Fails once the statement that is planned was canceled.
-fn check(options: &ConfigOptions) -> Result<()> {
+pub(super) fn check(options: &ConfigOptions) -> Result<()> {
     let Some(Carried(Interruption(cancel))) = options.extensions.get() else { return Ok(()) };
     let canceled = cancel.lock().as_ref().map_or(Ok(()), Cancel::check);
     canceled.map_err(|e| DataFusionError::External(Box::new(e)))

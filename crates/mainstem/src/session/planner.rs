@@ -2,6 +2,7 @@
 
 mod calls;
 mod pool;
+mod sleep;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -47,8 +48,8 @@ use crate::provider::{
 use crate::rules::{
     BesideStar, Blanks, Carried, CheckedArithmetic, CoercedTypes, Divisions, Frames, ItemNames, Multisets,
     NullableSubqueries, SessionCatalog, SqlCasts, SubqueriesInValues, TypedLiterals, UnknownMembers, average, balance,
-    bounded, checked_sum, coalesce, functions, moving, name_twins, of_bytes, of_floats, random_uuid, reword, settled,
-    tell_tables_apart, type_literals, whole_numbers,
+    bounded, checked_sum, coalesce, functions, moving, name_twins, of_bytes, of_floats, ordered_sets, random_uuid,
+    reword, settled, tell_tables_apart, type_literals, whole_numbers, with_settings,
 };
 use crate::sql::{
     CastTypes, INFORMATION, RELATIONS_MAX, SYSTEM, TARGET_SCHEMA, TableName, state, stored_query, with_stored,
@@ -112,7 +113,7 @@ pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionStat
         .with_analyzer_rule(Arc::new(SqlCasts))
         .with_analyzer_rule(Arc::new(CheckedArithmetic::new()))
         .build();
-    for aggregate in [checked_sum(), average()] {
+    for aggregate in ordered_sets().into_iter().chain([checked_sum(), average()]) {
         state.register_udaf(Arc::new(aggregate)).map_err(|e| from_datafusion(&e))?;
     }
     let aggregates: Vec<_> = state.aggregate_functions().values().cloned().collect();
@@ -134,6 +135,7 @@ pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionStat
     for name in ["to_char", "date_format"] {
         state.deregister_udf(name).map_err(|e| from_datafusion(&e))?;
     }
+    state.register_udf(Arc::new(sleep::pg_sleep())).map_err(|e| from_datafusion(&e))?;
     for function in functions() {
         state.register_udf(Arc::new(function)).map_err(|e| from_datafusion(&e))?;
     }
@@ -208,6 +210,7 @@ impl Planner {
 
     /// Plans a statement in words that DataFusion reads.
     fn plan_worded(&mut self, runtime: &Runtime, mut statement: Ast, source: &Source<'_>) -> Result<LogicalPlan> {
+        with_settings(&mut statement, &|name| source.settings.show(name))?;
         balance(&mut statement);
         name_twins(&mut statement);
         type_literals(&mut statement);
@@ -300,6 +303,7 @@ impl Planner {
         with_stored(view.query.len(), || {
             let mut statement = Ast::Query(stored_query(&view.query)?);
             reword(&mut statement, BesideStar::Mentioned);
+            with_settings(&mut statement, &|name| source.settings.show(name))?;
             balance(&mut statement);
             name_twins(&mut statement);
             type_literals(&mut statement);
@@ -427,10 +431,10 @@ impl Planner {
     }
 }
 
-/// What is wrong with a plan whose names all mean something: one that is not found any more is of an outer query.
+/// What is wrong with a plan whose names all mean something: one that is not found any more, or found twice, is of an outer query.
 fn unplanned(error: &DataFusionError) -> Error {
     let error = from_datafusion(error);
-    if error.sqlstate() == sqlstate::UNDEFINED_COLUMN {
+    if [sqlstate::UNDEFINED_COLUMN, state::AMBIGUOUS_COLUMN].contains(&error.sqlstate()) {
         return Error::unsupported(
             "a LATERAL or correlated query that refers to the tables around it by anything but = (use a join)",
         );

@@ -126,6 +126,7 @@ impl Session {
                 Ok(description)
             }),
             Statement::Setting(SettingStatement::Show { name }) => Ok(Arc::new(rows_of(texts(&[name])))),
+            Statement::Setting(SettingStatement::Config { column, .. }) => Ok(Arc::new(rows_of(texts(&[column])))),
             Statement::Setting(SettingStatement::ShowAll) => {
                 Ok(Arc::new(rows_of(texts(&["name", "setting", "description"]))))
             }
@@ -147,7 +148,10 @@ impl Session {
             Statement::Update(update) => update.target.gives_rows(),
             Statement::Delete(delete) => delete.target.gives_rows(),
             Statement::Setting(setting) => {
-                matches!(setting, SettingStatement::Show { .. } | SettingStatement::ShowAll)
+                matches!(
+                    setting,
+                    SettingStatement::Show { .. } | SettingStatement::ShowAll | SettingStatement::Config { .. }
+                )
             }
             Statement::Prepared(PreparedStatement::Execute { name, .. }) => {
                 self.prepared.get(name).is_none_or(|prepared| self.prepared_gives_rows(prepared))

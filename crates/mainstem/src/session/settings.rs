@@ -415,6 +415,14 @@ impl Session {
                 }
                 Ok(Outcome::done("SET"))
             }
+            SettingStatement::Config { name, value, local, column } => {
+                self.settings.set(&name, value.as_deref(), local)?;
+                let shown = self.settings.show(&name)?;
+                if local && !matches!(self.current, Current::Open { .. }) {
+                    self.settings.end(true);
+                }
+                ready("SELECT", &[(&column, vec![shown])])
+            }
             SettingStatement::ResetAll => {
                 self.settings.reset_all();
                 Ok(Outcome::done("RESET"))

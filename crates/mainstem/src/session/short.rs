@@ -127,7 +127,7 @@ impl Session {
 
     /// Whether statements may be short at the moment.
     fn is_short(&self) -> bool {
-        self.settings.point_path() && !matches!(self.current, Current::Failed) && self.temporary.is_idle()
+        self.settings.point_path() && !matches!(self.current, Current::Failed)
     }
 
     fn is_current(&self, catalog: &Arc<Catalog>) -> Result<bool> {
@@ -192,6 +192,7 @@ impl Session {
         match &mut self.current {
             Current::Open { read_only: true, .. } | Current::Failed => Ok(Ran::Answer(Answer::NotShort)),
             _ if read_only => Ok(Ran::Answer(Answer::NotShort)),
+            Current::None if self.temporary.acts_on(table.id) => Ok(Ran::Answer(Answer::NotShort)),
             Current::None => {
                 let write = |mut transaction: Transaction, run| {
                     let read_ts = transaction.read_ts();

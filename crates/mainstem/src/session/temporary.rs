@@ -29,6 +29,12 @@ impl Temporary {
         self.0.is_empty()
     }
 
+    /// Whether the end of a transaction does something for `table`. For others nothing is to be done in a transaction that writes to none of
+    /// these: they are empty, or gone, since the last one.
+    pub(super) fn acts_on(&self, table: TableId) -> bool {
+        self.0.iter().any(|(id, _)| *id == table)
+    }
+
     /// What is to be done at the end of `transaction`. Tables that it does not see are gone, or were never made.
     ///
     /// # Errors

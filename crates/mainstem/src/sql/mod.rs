@@ -28,7 +28,7 @@ pub(crate) use dml::{
     ROW_REF, TARGET_SCHEMA, Target, Update, any_row_of, ast_type, query_of, select_of, select_over,
 };
 pub(crate) use parse::{PreparedStatement, Script, Statement, Template, parse, parse_template};
-pub(crate) use refuse::{RELATIONS_MAX, check_query};
+pub(crate) use refuse::{RELATIONS_MAX, check_query, check_tables};
 pub(crate) use settings::SettingStatement;
 pub use split::split_statements;
 pub(crate) use stored::{columns_in, expression_of, has_query, is_default, renamed_in, with_stored};

@@ -305,6 +305,9 @@ fn convert(statement: ast::Statement, options_behind: Vec<ast::SqlOption>) -> Re
         ast::Statement::Query(query) if is_write(&query) => dml::with_in_front(*query)?,
         ast::Statement::Query(query) if !query.locks.is_empty() => Statement::Lock(dml::lock(*query)?),
         ast::Statement::Query(query) => {
+            if let Some(setting) = settings::set_config(&query) {
+                return Ok(Statement::Setting(setting));
+            }
             check_query(&query)?;
             Statement::Query(query)
         }

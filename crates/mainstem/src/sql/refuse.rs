@@ -4,10 +4,12 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Join, JoinConstraint, JoinOperator,
-    NamedWindowDefinition, NamedWindowExpr, ObjectNamePart, Query, Select, SelectFlavor, SetExpr, TableAlias,
-    TableFactor, Visit, Visitor, WindowSpec, WindowType,
+    DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Join, JoinConstraint,
+    JoinOperator, NamedWindowDefinition, NamedWindowExpr, ObjectNamePart, OrderByKind, Query, Select, SelectFlavor,
+    SetExpr, TableAlias, TableFactor, TableWithJoins, UnaryOperator, Value, ValueWithSpan, Visit, Visitor, WindowSpec,
+    WindowType,
 };
+use mainstem_storage::error::sqlstate;
 use mainstem_storage::{Error, Result};
 
 use super::{fold, state};
@@ -22,16 +24,30 @@ const DOUBLING_MAX: usize = 12;
 /// Looks through `query` and everything in it.
 ///
 /// # Errors
-/// 0A000 that names the clause; 54001 for too many tables.
+/// 0A000 that names the clause; 42601 and 42P10 for constants in ORDER BY and GROUP BY that are no positions; 54001 for too many tables.
 pub(crate) fn check_query<T: Visit>(query: &T) -> Result<()> {
     if let ControlFlow::Break(what) = query.visit(&mut Refusals) {
         return Err(Error::unsupported(what));
+    }
+    if let ControlFlow::Break(error) = query.visit(&mut Positions) {
+        return Err(error);
     }
     match query.visit(&mut Size::default()) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(what) => {
             Err(Error::invalid(state::TOO_COMPLEX, format!("the statement has more than {what}")))
         }
+    }
+}
+
+/// Looks at the joins of what stands beside the table of a write; [`check_query`] does for a SELECT.
+///
+/// # Errors
+/// 0A000 that names the clause.
+pub(crate) fn check_tables(tables: &[TableWithJoins]) -> Result<()> {
+    match tables.iter().try_for_each(|table| check_joins(&table.joins)) {
+        ControlFlow::Break(what) => Err(Error::unsupported(what)),
+        ControlFlow::Continue(()) => Ok(()),
     }
 }
 
@@ -102,6 +118,49 @@ impl Visitor for Size {
 
     fn pre_visit_table_factor(&mut self, _: &TableFactor) -> ControlFlow<String> {
         self.one_more()
+    }
+}
+
+/// Constants where ORDER BY and GROUP BY take positions.
+struct Positions;
+
+impl Visitor for Positions {
+    type Break = Error;
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<Error> {
+        if let Some(OrderByKind::Expressions(keys)) = query.order_by.as_ref().map(|order_by| &order_by.kind) {
+            keys.iter().try_for_each(|key| check_position(&key.expr, "ORDER BY"))?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<Error> {
+        if let GroupByExpr::Expressions(keys, _) = &select.group_by {
+            keys.iter().try_for_each(|key| check_position(key, "GROUP BY"))?;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn check_position(key: &Expr, clause: &str) -> ControlFlow<Error> {
+    let is_whole = |number: &str| number.bytes().all(|b| b.is_ascii_digit());
+    match key {
+        Expr::Value(ValueWithSpan { value: Value::Number(number, _), .. }) if is_whole(number) => {
+            ControlFlow::Continue(())
+        }
+        Expr::Value(ValueWithSpan { value: Value::Placeholder(_), .. }) => ControlFlow::Continue(()),
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match &**expr {
+            Expr::Value(ValueWithSpan { value: Value::Number(number, _), .. }) if is_whole(number) => {
+                let message = format!("{clause} position -{number} is not in select list");
+                ControlFlow::Break(Error::invalid(state::INVALID_REFERENCE, message))
+            }
+            _ => ControlFlow::Continue(()),
+        },
+        Expr::Value(_) => {
+            ControlFlow::Break(Error::invalid(sqlstate::SYNTAX, format!("non-integer constant in {clause}")))
+        }
+        Expr::Nested(inner) => check_position(inner, clause),
+        _ => ControlFlow::Continue(()),
     }
 }
 

@@ -1,6 +1,9 @@
 //! SET, RESET and SHOW: names and values only; which settings there are is the session's business.
 
-use datafusion::sql::sqlparser::ast::{ContextModifier, Expr, Ident, ObjectName, Reset, ResetStatement, Set, Value};
+use datafusion::sql::sqlparser::ast::{
+    ContextModifier, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, Query, Reset,
+    ResetStatement, SelectItem, Set, SetExpr, Value,
+};
 use mainstem_storage::{Error, Result};
 
 use super::fold;
@@ -17,6 +20,8 @@ pub(crate) enum SettingStatement {
     Show { name: String },
     /// SHOW ALL.
     ShowAll,
+    /// SELECT set_config(name, value, local), which gives the value that it then has; `column` is what that is called.
+    Config { name: String, value: Option<String>, local: bool, column: String },
     /// SET TRANSACTION.
     Transaction(Begin),
 }
@@ -58,6 +63,38 @@ pub(super) fn set(set: Set) -> Result<SettingStatement> {
         }
         other => Err(Error::unsupported(format_args!("\"{other}\""))),
     }
+}
+
+/// Reads `SELECT set_config(name, value, local)`, if `query` is that and nothing else.
+pub(super) fn set_config(query: &Query) -> Option<SettingStatement> {
+    let SetExpr::Select(select) = &*query.body else { return None };
+    let [item] = select.projection.as_slice() else { return None };
+    let (expr, column) = match item {
+        SelectItem::UnnamedExpr(expr) => (expr, "set_config".to_owned()),
+        SelectItem::ExprWithAlias { expr, alias } => (expr, fold(alias)),
+        _ => return None,
+    };
+    let Expr::Function(Function { name, args: FunctionArguments::List(list), .. }) = expr else { return None };
+    let function = dotted(name);
+    let is_it = function.strip_prefix("pg_catalog.").unwrap_or(&function) == "set_config";
+    // What stands around it would have to be read.
+    if !is_it || query.to_string() != format!("SELECT {item}") {
+        return None;
+    }
+    let [setting, value, local] = list.args.as_slice() else { return None };
+    let literal = |argument: &FunctionArg| match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(value))) => Some(value.value.clone()),
+        _ => None,
+    };
+    let (Value::SingleQuotedString(name), Value::Boolean(local)) = (literal(setting)?, literal(local)?) else {
+        return None;
+    };
+    let value = match literal(value)? {
+        Value::SingleQuotedString(text) => Some(text),
+        Value::Null => None,
+        _ => return None,
+    };
+    Some(SettingStatement::Config { name: name.to_lowercase(), value, local, column })
 }
 
 /// Reads a RESET.

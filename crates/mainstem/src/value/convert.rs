@@ -2,9 +2,11 @@
 //!
 //! Comes in: an array, and a type of columns. Goes out: an array of that type.
 //!
-//! - Numbers are rounded (halves away from zero for decimals, to even for floats) and must be in range (22003).
+//! - Numbers are rounded (halves away from zero for decimals, to even for floats) and must be in range (22003). A decimal has the first 15
+//!   digits of a double, 6 of a REAL.
 //! - Text gives whatever it spells (22P02; 22007 and 22008 for dates and times). A timestamp may lack seconds, a date its dashes.
 //! - Anything becomes text: floats with the fewest digits that read back the same, bytes as `\x` and hex digits.
+//! - Intervals become texts as PostgreSQL writes them.
 //! - A timestamp becomes the day that it is in, before 1970 too.
 //!
 //! It does not own: which conversion is allowed where (`plan::assign`, `rules`), lengths, NOT NULL.
@@ -17,15 +19,17 @@ use arrow::array::{
 };
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{
-    ArrowPrimitiveType, DataType as ArrowType, Date32Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
-    TimeUnit, TimestampMicrosecondType,
+    ArrowPrimitiveType, DataType as ArrowType, Date32Type, Decimal128Type, DurationMicrosecondType, Float32Type,
+    Float64Type, Int16Type, Int32Type, Int64Type, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
+    TimestampMicrosecondType,
 };
 use arrow::util::display::FormatOptions;
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::schema::DataType;
 use mainstem_storage::{Error, Result};
 
-use super::{from_text, has_own_text, to_text};
+use super::decimal::{of_float, without_exponent};
+use super::{from_text, has_own_text, interval_text, to_text};
 use crate::error::from_arrow;
 use crate::sql::sql_name;
 
@@ -48,6 +52,7 @@ pub(crate) fn convert(array: &ArrayRef, to: DataType) -> Result<ArrayRef> {
         from if from.is_string() && !to.is_text() => spelled(array, to),
         from if to.is_text() && has_own_text(from) => Ok(Arc::new(to_text(array)?)),
         from if to.is_text() && (from.is_binary() || from.is_floating()) => Ok(Arc::new(text(array)?)),
+        ArrowType::Interval(_) | ArrowType::Duration(_) if to.is_text() => spans(array),
         from if from.is_numeric() && target.is_numeric() => number(array, to),
         from if is_time(from) && is_time(&target) => moment(array, to),
         _ => plain(array, &target),
@@ -95,6 +100,11 @@ fn number(array: &ArrayRef, to: DataType) -> Result<ArrayRef> {
             _ => round::<Int64Type>(wide, to, |v| in_range(v, 63).map(|v| v as i64)),
         };
     }
+    if let DataType::Decimal { precision, scale } = to
+        && array.data_type().is_floating()
+    {
+        return from_floats(&array, precision, scale, to);
+    }
     let array = match array.data_type() {
         // To whole numbers by way of a decimal without digits behind the point: that rounds.
         ArrowType::Decimal32(_, s) | ArrowType::Decimal64(_, s) | ArrowType::Decimal128(_, s) if whole && *s > 0 => {
@@ -112,6 +122,19 @@ fn number(array: &ArrayRef, to: DataType) -> Result<ArrayRef> {
         check_finite(array.as_primitive::<Float64Type>(), result.as_primitive::<Float32Type>(), to)?;
     }
     Ok(result)
+}
+
+/// Floats as decimals, by the digits that every value of their type has.
+fn from_floats(array: &ArrayRef, precision: u8, scale: i8, to: DataType) -> Result<ArrayRef> {
+    let figures = if array.data_type() == &ArrowType::Float32 { 6 } else { 15 };
+    let wide = plain(array, &ArrowType::Float64)?;
+    let most = 10_u128.checked_pow(u32::from(precision)).unwrap_or(u128::MAX);
+    let digits = |value: f64| {
+        let digits = of_float(value, figures, scale).filter(|digits| digits.unsigned_abs() < most);
+        digits.ok_or_else(|| out_of_range(to, Some(value.to_string())))
+    };
+    let decimals = wide.as_primitive::<Float64Type>().try_unary::<_, Decimal128Type, Error>(digits)?;
+    Ok(Arc::new(decimals.with_data_type(to.arrow())))
 }
 
 /// A double that is too large for REAL would become infinity.
@@ -172,6 +195,10 @@ fn spelled(array: &ArrayRef, to: DataType) -> Result<ArrayRef> {
         |t: &'_ str| -> usize { if matches!(to, DataType::Date | DataType::Timestamp) { zone_at(t) } else { t.len() } };
     let mut trimmed: StringViewArray =
         text.iter().map(|t| t.map(str::trim).and_then(|t| t.get(..whole(t))).map(str::trim_end)).collect();
+    if matches!(to, DataType::Decimal { .. }) && trimmed.iter().flatten().any(|t| t.contains(['e', 'E'])) {
+        let digits = |text: &str| without_exponent(text).unwrap_or_else(|| text.to_owned());
+        trimmed = trimmed.iter().map(|text| text.map(digits)).collect();
+    }
     let target = to.arrow();
     let safe = CastOptions { safe: true, format_options: FormatOptions::default() };
     let read = |texts: &StringViewArray| cast_with_options(texts, &target, &safe).map_err(|e| from_arrow(&e));
@@ -189,6 +216,11 @@ fn spelled(array: &ArrayRef, to: DataType) -> Result<ArrayRef> {
     }
     if result.null_count() != trimmed.null_count() {
         let wrong = (0..trimmed.len()).find(|row| result.is_null(*row) && trimmed.is_valid(*row));
+        if let Some(row) = wrong.filter(|row| without_exponent(text.value(*row).trim()).is_some())
+            && matches!(to, DataType::Decimal { .. })
+        {
+            return Err(out_of_range(to, Some(format!("\"{}\"", text.value(row)))));
+        }
         return Err(misspelled(wrong.map_or("", |row| text.value(row)), to));
     }
     if let Some(row) = infinite(&result) {
@@ -380,6 +412,27 @@ fn text(array: &ArrayRef) -> Result<StringViewArray> {
         }));
     }
     Ok(out.finish())
+}
+
+/// The text of intervals. What lies between two moments is so many days and a time, as PostgreSQL subtracts them.
+fn spans(array: &ArrayRef) -> Result<ArrayRef> {
+    let mut out = StringViewBuilder::with_capacity(array.len());
+    if let ArrowType::Duration(_) = array.data_type() {
+        let spans = plain(array, &ArrowType::Duration(TimeUnit::Microsecond))?;
+        for micros in spans.as_primitive::<DurationMicrosecondType>() {
+            let text = |micros: i64| {
+                let days = i32::try_from(micros / MICROS_PER_DAY).unwrap_or(i32::MAX);
+                interval_text(0, days, micros % MICROS_PER_DAY)
+            };
+            out.append_option(micros.map(text));
+        }
+    } else {
+        let spans = plain(array, &ArrowType::Interval(IntervalUnit::MonthDayNano))?;
+        for span in spans.as_primitive::<IntervalMonthDayNanoType>() {
+            out.append_option(span.map(|span| interval_text(span.months, span.days, span.nanoseconds / 1_000)));
+        }
+    }
+    Ok(Arc::new(out.finish()))
 }
 
 /// A float as PostgreSQL writes it. `digits` is the value as Rust's `{:e}` has it: the fewest digits that read back the same.

@@ -104,3 +104,59 @@ impl FromStr for Decimal {
         Self::new(if text.starts_with('-') { -magnitude } else { magnitude }, scale).map_err(|_| too_long())
     }
 }
+
+/// More zeros than a decimal has digits: what has so many behind its digits is out of range, behind the point in front of them nothing.
+const ZEROS_MAX: i64 = 40;
+
+/// `text`, a number, without its exponent: `1.5e-3` is `0.0015`. None for one without exponent, and for other texts.
+pub(crate) fn without_exponent(text: &str) -> Option<String> {
+    let (number, exponent) = text.split_once(['e', 'E'])?;
+    let (sign, number) = match number.strip_prefix(['+', '-']) {
+        Some(rest) => (if number.starts_with('-') { "-" } else { "" }, rest),
+        None => ("", number),
+    };
+    let (whole, behind) = number.split_once('.').unwrap_or((number, ""));
+    let digits = [whole, behind].concat();
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    if !is_number(&digits) || !is_number(exponent.strip_prefix(['+', '-']).unwrap_or(exponent)) {
+        return None;
+    }
+    // One that is too long to be read is as good as the longest.
+    let longest = if exponent.starts_with('-') { i64::MIN / 2 } else { i64::MAX / 2 };
+    let exponent = exponent.parse::<i64>().unwrap_or(longest).clamp(i64::MIN / 2, i64::MAX / 2);
+    let point = exponent.saturating_add(whole.len() as i64);
+    if digits.bytes().all(|b| b == b'0') || point < -ZEROS_MAX {
+        return Some("0".to_owned());
+    }
+    let zeros = |count: i64| "0".repeat(count.clamp(0, ZEROS_MAX) as usize);
+    if point <= 0 {
+        return Some(format!("{sign}0.{}{digits}", zeros(-point)));
+    }
+    match usize::try_from(point).ok().and_then(|point| digits.split_at_checked(point)) {
+        Some((whole, "")) => Some(format!("{sign}{whole}")),
+        Some((whole, behind)) => Some(format!("{sign}{whole}.{behind}")),
+        None => Some(format!("{sign}{digits}{}", zeros(point - digits.len() as i64))),
+    }
+}
+
+/// The decimal with `scale` digits behind the point that `value` is by its first `figures` digits, halves away from zero; without the
+/// point. None if it has more than 38 digits, or is no number.
+pub(super) fn of_float(value: f64, figures: u8, scale: i8) -> Option<i128> {
+    let behind = usize::from(figures).saturating_sub(1);
+    let text = format!("{value:.behind$e}");
+    let (digits, exponent) = text.split_once('e')?;
+    let digits: i128 = digits.replace('.', "").parse().ok()?;
+    let shift = exponent.parse::<i32>().ok()? - i32::try_from(behind).ok()? + i32::from(scale);
+    let power = 10_i128.checked_pow(shift.unsigned_abs());
+    let number = match power {
+        _ if digits == 0 => 0,
+        Some(power) if shift >= 0 => digits.checked_mul(power)?,
+        Some(power) => {
+            let (quotient, rest) = (digits / power, digits % power);
+            if rest.abs() >= power - rest.abs() { quotient + digits.signum() } else { quotient }
+        }
+        None if shift > 0 => return None,
+        None => 0,
+    };
+    Decimal::new(number, 0).ok().map(Decimal::unscaled)
+}

@@ -21,10 +21,11 @@ mod tests;
 
 pub use batch::ResultColumn;
 pub use decimal::Decimal;
+pub(crate) use decimal::without_exponent;
 pub use from::FromValue;
 pub use into::{Params, ToValue};
 pub use time::{Date, Time, Timestamp, TimestampTz};
-pub(crate) use time::{civil_from_days, days_from_civil};
+pub(crate) use time::{civil_from_days, days_from_civil, interval_text};
 pub use uuid::Uuid;
 
 pub(crate) use batch::{BatchRows, field_type, only_row, sql_type, stored_array};

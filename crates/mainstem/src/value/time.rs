@@ -326,3 +326,37 @@ pub(crate) fn civil_from_days(days: i64) -> (i64, u32, u32) {
     let year = year_of_era + era * 400 + i64::from(month <= 2);
     (year, u32::try_from(month).unwrap_or_default(), u32::try_from(day).unwrap_or_default())
 }
+
+/// An interval as PostgreSQL writes it: `1 year 2 mons -3 days +04:05:06.5`.
+pub(crate) fn interval_text(months: i32, days: i32, micros: i64) -> String {
+    let mut text = String::new();
+    // Whether the part in front is negative: a positive one behind it has a sign.
+    let mut negative = false;
+    let parts = [(i64::from(months) / 12, "year"), (i64::from(months) % 12, "mon"), (i64::from(days), "day")];
+    for (number, unit) in parts.into_iter().filter(|(number, _)| *number != 0) {
+        let blank = if text.is_empty() { "" } else { " " };
+        let sign = if negative && number > 0 { "+" } else { "" };
+        let plural = if number == 1 { "" } else { "s" };
+        text.push_str(&format!("{blank}{sign}{number} {unit}{plural}"));
+        negative = number < 0;
+    }
+    if micros == 0 && !text.is_empty() {
+        return text;
+    }
+    let blank = if text.is_empty() { "" } else { " " };
+    let sign = if micros < 0 {
+        "-"
+    } else if negative {
+        "+"
+    } else {
+        ""
+    };
+    let of_day = micros.unsigned_abs();
+    let (seconds, fraction) = (of_day / 1_000_000, of_day % 1_000_000);
+    text.push_str(&format!("{blank}{sign}{:02}:{:02}:{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60));
+    if fraction != 0 {
+        text.push('.');
+        text.push_str(format!("{fraction:06}").trim_end_matches('0'));
+    }
+    text
+}

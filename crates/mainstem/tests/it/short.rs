@@ -609,3 +609,35 @@ fn an_insert_of_many_rows_waits_as_its_statement_may() {
     let counted = connection.query("SELECT count(*) FROM t").unwrap().rows().next().unwrap().unwrap();
     assert_eq!(counted.get::<i64>(0).unwrap(), 10_000);
 }
+
+#[test]
+fn tables_that_empty_themselves_leave_others_their_short_way() {
+    let connection = Database::in_memory().unwrap().connect().unwrap();
+    let setup = "CREATE TABLE t (k INTEGER PRIMARY KEY, v INTEGER); INSERT INTO t VALUES (1, 1);
+        CREATE TEMP TABLE emptied (k INTEGER PRIMARY KEY, v INTEGER) ON COMMIT DELETE ROWS;
+        BEGIN; CREATE TEMP TABLE dropped (k INTEGER PRIMARY KEY) ON COMMIT DROP; COMMIT";
+    connection.execute_batch(setup).unwrap();
+    let count = |table: &str| all_rows(&connection, table).len();
+    // How many statements of `sql` went without a plan.
+    let short = |sql: &str| {
+        let before = connection.short_statements();
+        connection.execute_batch(sql).unwrap();
+        connection.short_statements() - before
+    };
+    assert_eq!(short("INSERT INTO t VALUES (2, 2); UPDATE t SET v = 5 WHERE k = 2; DELETE FROM t WHERE k = 1"), 3);
+    assert_eq!(short("SELECT v FROM t WHERE k = 2; SELECT v FROM emptied WHERE k = 1"), 2);
+    assert_eq!(count("t"), 1);
+    // Outside a transaction a row of it goes with its statement.
+    assert_eq!(short("INSERT INTO emptied VALUES (1, 1)"), 0);
+    assert_eq!(count("emptied"), 0);
+    assert_eq!(short("BEGIN; INSERT INTO emptied VALUES (1, 1); UPDATE emptied SET v = 2 WHERE k = 1"), 2);
+    assert_eq!(short("INSERT INTO t VALUES (3, 3)"), 1);
+    assert_eq!((count("emptied"), count("t")), (1, 2));
+    connection.execute("COMMIT").unwrap();
+    assert_eq!((count("emptied"), count("t")), (0, 2));
+    let upsert = connection.prepare("INSERT INTO emptied VALUES ($1, 1) ON CONFLICT (k) DO UPDATE SET v = 9").unwrap();
+    for _ in 0..2 {
+        upsert.execute([ValueRef::Integer(7)]).unwrap();
+        assert_eq!(count("emptied"), 0);
+    }
+}

@@ -253,6 +253,7 @@ placement_matrix!(
         expressions,
         for_update,
         functions,
+        functions_more,
         identity,
         information_schema,
         insert,

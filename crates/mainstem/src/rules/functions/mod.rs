@@ -1,10 +1,14 @@
 //! Functions that PostgreSQL has and DataFusion lacks, or has under another meaning: what a session knows of itself, `pg_typeof`,
-//! `to_char`, LOCALTIME, texts in quotes and patterns of SIMILAR TO, arithmetic with TIME, `coalesce` of TIME and UUID, UUIDs by chance, texts
+//! `to_char`, LOCALTIME, texts in quotes and patterns of SIMILAR TO, `format`, moments and ages, `current_setting`, `mode` and `percentile_disc`, arithmetic with TIME, `coalesce` of TIME and UUID, UUIDs by chance, texts
 //! of bounded length.
 
 mod around;
 mod carried;
+mod configured;
+mod format;
 mod local;
+mod moments;
+mod ordered;
 mod quoted;
 mod random;
 mod session;
@@ -15,6 +19,8 @@ mod types;
 pub(in crate::rules) use around::{Change, around};
 pub(crate) use around::{bounded, coalesce, of_bytes};
 pub(crate) use carried::{Carried, Named};
+pub(crate) use configured::with_settings;
+pub(crate) use ordered::ordered_sets;
 pub(crate) use random::random_uuid;
 pub(crate) use session::SessionCatalog;
 pub(super) use times::{TimeOp, time_operation};
@@ -26,6 +32,9 @@ pub(crate) fn functions() -> Vec<ScalarUDF> {
     let mut functions = session::functions();
     functions.extend(local::functions());
     functions.extend(quoted::functions());
+    functions.extend(moments::functions());
+    functions.extend(configured::functions());
+    functions.extend([format::format(), super::numbers::div()]);
     functions.push(types::pg_typeof());
     functions.push(to_char::to_char());
     functions

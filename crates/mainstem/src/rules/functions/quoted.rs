@@ -120,7 +120,7 @@ impl ScalarUDFImpl for Quoted {
 }
 
 /// `name` as SQL reads it back.
-fn quoted_name(name: &str) -> String {
+pub(super) fn quoted_name(name: &str) -> String {
     let mut chars = name.chars();
     let is_plain = chars.next().is_some_and(|c| c.is_ascii_lowercase() || c == '_')
         && chars.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
@@ -133,7 +133,7 @@ fn is_reserved(name: &str) -> bool {
 }
 
 /// `text` as SQL reads it back.
-fn quoted_text(text: &str) -> String {
+pub(super) fn quoted_text(text: &str) -> String {
     let quoted = text.replace('\'', "''");
     if text.contains('\\') { format!("E'{}'", quoted.replace('\\', "\\\\")) } else { format!("'{quoted}'") }
 }

@@ -1,4 +1,4 @@
-//! Division of decimals.
+//! Division of decimals, and where products become functions (`products`).
 //!
 //! Arrow's has four digits more than the dividend, cut off. PostgreSQL's has at least sixteen significant ones, rounded, which depend on the values; here
 //! they depend on the types: sixteen digits behind the point (more if an operand has more), fewer where the digits before the
@@ -23,9 +23,10 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use super::super::walk::rewrite_plan;
+use super::products::{multiply, product};
 
 /// Digits behind the point that a quotient has where there is room.
-const SCALE: i8 = 16;
+pub(super) const SCALE: i8 = 16;
 /// Digits behind the point that it has at least.
 const SCALE_MIN: i8 = 6;
 const DIGITS: u8 = 38;
@@ -42,10 +43,18 @@ pub(crate) struct Divisions;
 
 impl ExprPlanner for Divisions {
     fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
-        if expr.op == BinaryOperator::Divide
-            && let Some(to) = quotient(&expr.left, &expr.right, schema)
-        {
-            return Ok(PlannerResult::Planned(divide(expr.left, expr.right, to)));
+        match expr.op {
+            BinaryOperator::Divide => {
+                if let Some(to) = quotient(&expr.left, &expr.right, schema) {
+                    return Ok(PlannerResult::Planned(divide(expr.left, expr.right, to)));
+                }
+            }
+            BinaryOperator::Multiply => {
+                if let Some(to) = product(&expr.left, &expr.right, schema) {
+                    return Ok(PlannerResult::Planned(multiply(expr.left, expr.right, to)));
+                }
+            }
+            _ => {}
         }
         Ok(PlannerResult::Original(expr))
     }
@@ -62,6 +71,12 @@ impl AnalyzerRule for Divisions {
                 Ok(match quotient(&left, &right, schema) {
                     Some(to) => Transformed::yes(divide(*left, *right, to)),
                     None => Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op: Operator::Divide, right })),
+                })
+            }
+            Expr::BinaryExpr(BinaryExpr { left, op: Operator::Multiply, right }) => {
+                Ok(match product(&left, &right, schema) {
+                    Some(to) => Transformed::yes(multiply(*left, *right, to)),
+                    None => Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op: Operator::Multiply, right })),
                 })
             }
             other => Ok(Transformed::no(other)),
@@ -158,7 +173,7 @@ impl ScalarUDFImpl for Divide {
     }
 }
 
-fn decimals(value: &ColumnarValue, rows: usize) -> Result<Decimal128Array> {
+pub(super) fn decimals(value: &ColumnarValue, rows: usize) -> Result<Decimal128Array> {
     let array: ArrayRef = value.to_array(rows)?;
     let array = match digits_of(array.data_type()) {
         Some((digits, 0)) if array.data_type().is_integer() => cast(&array, &DataType::Decimal128(digits, 0))?,
@@ -168,7 +183,7 @@ fn decimals(value: &ColumnarValue, rows: usize) -> Result<Decimal128Array> {
     decimals.cloned().ok_or_else(|| DataFusionError::Internal(format!("a division of {}", array.data_type())))
 }
 
-fn overflow() -> ArrowError {
+pub(super) fn overflow() -> ArrowError {
     ArrowError::ArithmeticOverflow("a number has more than 38 digits".into())
 }
 

@@ -5,18 +5,21 @@
 //! 1. Select items that other parts of the statement can mean get PostgreSQL's names ([`columns`]).
 //! 2. ORDER BY the position of an expression: the select item gets a name ([`positions`]). DataFusion takes a position for the column
 //!    of that text, and finds it again in GROUP BY only under a name of its own.
-//! 3. `generate_series` as a select item gives rows: DataFusion's gives one list.
-//! 4. SIMILAR TO, and `substring` by a pattern, become regular expressions ([`patterns`]).
-//! 5. Literals of arrays, and functions that DataFusion has under another name ([`words`]).
+//! 3. `generate_series` and other functions that give rows, in select items: DataFusion's give one list ([`sets`]).
+//! 4. LIMIT and OFFSET of texts, and of numbers that are not whole ([`limits`]).
+//! 5. SIMILAR TO, and `substring` by a pattern, become regular expressions ([`patterns`]).
+//! 6. Literals of arrays, and functions that DataFusion has under another name ([`words`]).
 //!
 //! Beside it, [`ItemNames`] gives a result's columns the names that PostgreSQL gives them.
 //!
 //! It does not own: what the parser reads otherwise (`sql::parse`), names of items that repeat (`twins`).
 
 mod columns;
+mod limits;
 mod names;
 mod patterns;
 mod positions;
+mod sets;
 mod words;
 
 pub(crate) use columns::BesideStar;
@@ -47,15 +50,14 @@ impl VisitorMut for Reworded {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Infallible> {
         positions::name_ordered(query);
+        limits::read(query);
         ControlFlow::Continue(())
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Infallible> {
         for item in &mut select.projection {
-            if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item
-                && called(expr).is_some_and(|(name, _)| name == "generate_series")
-            {
-                *expr = call("unnest", vec![expr.clone()]);
+            if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
+                sets::unnest(expr);
             }
         }
         ControlFlow::Continue(())

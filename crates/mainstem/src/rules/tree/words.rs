@@ -1,11 +1,12 @@
 //! Functions that DataFusion has under another name or as an operator, and texts that spell arrays.
 
+use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    Array, ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, Function, Ident, ObjectName, ObjectNamePart,
-    Value, ValueWithSpan,
+    AccessExpr, Array, ArrayElemTypeDef, BinaryOperator, CaseWhen, CastKind, DataType, Expr, Function, Ident,
+    ObjectName, ObjectNamePart, Subscript, Value, ValueWithSpan,
 };
 
-use super::{bare, called};
+use super::{bare, call, called};
 use crate::sql::fold;
 
 /// PostgreSQL's names of functions, with DataFusion's.
@@ -43,6 +44,30 @@ fn other_words(expr: &Expr) -> Option<Expr> {
                     let rest = Expr::BinaryOp { left, op: BinaryOperator::Modulo, right };
                     Some(Expr::Nested(Box::new(rest)))
                 }
+                ("age", [to]) => Some(call("age", vec![call("current_date", Vec::new()), (*to).clone()])),
+                ("num_nulls" | "num_nonnulls", [_, ..]) => Some(counted(&args, name == "num_nulls")),
+                ("isfinite", [moment]) => {
+                    let known = Expr::IsNotNull(Box::new(Expr::Nested(Box::new((*moment).clone()))));
+                    let always = Expr::Value(Value::Boolean(true).into());
+                    Some(case(vec![(known, always)], Value::Null))
+                }
+                ("regexp_substr", [text, pattern]) => {
+                    let found = call(
+                        "regexp_match",
+                        vec![(*text).clone(), call("concat", vec![text_of("("), (*pattern).clone(), text_of(")")])],
+                    );
+                    let first = Expr::Value(Value::Number("1".to_owned(), false).into());
+                    let access_chain = vec![AccessExpr::Subscript(Subscript::Index { index: first })];
+                    Some(Expr::CompoundFieldAccess { root: Box::new(found), access_chain })
+                }
+                ("timezone", [zone, moment]) => Some(Expr::Nested(Box::new(Expr::AtTimeZone {
+                    timestamp: Box::new(Expr::Nested(Box::new((*moment).clone()))),
+                    time_zone: Box::new((*zone).clone()),
+                }))),
+                ("timeofday", []) => {
+                    let pattern = text_of("Dy Mon DD HH24:MI:SS.US YYYY \"UTC\"");
+                    Some(call("to_char", vec![call("clock_timestamp", Vec::new()), pattern]))
+                }
                 _ => None,
             }
         }
@@ -63,6 +88,39 @@ fn other_words(expr: &Expr) -> Option<Expr> {
         }
         _ => None,
     }
+}
+
+fn text_of(text: &str) -> Expr {
+    Expr::Value(Value::SingleQuotedString(text.to_owned()).into())
+}
+
+fn case(conditions: Vec<(Expr, Expr)>, otherwise: Value) -> Expr {
+    let conditions = conditions.into_iter().map(|(condition, result)| CaseWhen { condition, result }).collect();
+    let else_result = Some(Box::new(Expr::Value(otherwise.into())));
+    Expr::Case {
+        case_token: AttachedToken::empty(),
+        end_token: AttachedToken::empty(),
+        operand: None,
+        conditions,
+        else_result,
+    }
+}
+
+/// How many of `args` are NULL, or are not.
+fn counted(args: &[&Expr], nulls: bool) -> Expr {
+    let number = |number: &str| Value::Number(number.to_owned(), false);
+    let one = |arg: &&Expr| {
+        let arg = Box::new(Expr::Nested(Box::new((*arg).clone())));
+        let counts = if nulls { Expr::IsNull(arg) } else { Expr::IsNotNull(arg) };
+        case(vec![(counts, Expr::Value(number("1").into()))], number("0"))
+    };
+    let add = |left: Expr, right: Expr| Expr::BinaryOp {
+        left: Box::new(left),
+        op: BinaryOperator::Plus,
+        right: Box::new(right),
+    };
+    let sum = args.iter().map(one).reduce(add);
+    Expr::Nested(Box::new(sum.unwrap_or_else(|| Expr::Value(number("0").into()))))
 }
 
 fn cast(expr: Expr, data_type: DataType) -> Expr {

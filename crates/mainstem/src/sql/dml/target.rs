@@ -6,7 +6,7 @@ use datafusion::sql::sqlparser::ast::{
 use mainstem_storage::schema::TableSchema;
 use mainstem_storage::{Error, Result};
 
-use super::super::{TableName, check_query, fold, state, table_name};
+use super::super::{TableName, check_query, check_tables, fold, state, table_name};
 use super::select::{SelectOf, compound, item, stored_table, target_table};
 use super::{ROW_REF, quoted};
 
@@ -41,6 +41,7 @@ impl Target {
         others: Vec<TableWithJoins>,
         returning: Option<Vec<SelectItem>>,
     ) -> Result<Self> {
+        check_tables(&others)?;
         check_query(&others)?;
         if let Some(with) = &with {
             check_query(with)?;

@@ -4,6 +4,8 @@
 //! - `ONLY t` and `ONLY (t)` become `t`, wherever a table may stand: no table inherits from another. sqlparser takes ONLY for the table
 //!   and `t` for its alias.
 //! - CURRENT_SCHEMA and CURRENT_ROLE become calls: sqlparser takes them for columns.
+//! - `trim(BOTH FROM a)` becomes `trim(BOTH ' ' FROM a)`, `trim(FROM a)` becomes `trim(a)`: sqlparser wants the characters.
+//! - `EXPLAIN (SELECT ...)` becomes `EXPLAIN (VERBOSE FALSE) (SELECT ...)`: sqlparser takes the parenthesis for that of options.
 //! - `a ISNULL` becomes `a IS NULL`: sqlparser takes the word for an alias.
 
 use datafusion::sql::sqlparser::keywords::Keyword;
@@ -12,7 +14,7 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 /// See the module.
 pub(super) fn respell(tokens: &mut Vec<TokenWithSpan>) {
     let is_meant = |token: &TokenWithSpan| {
-        matches!(keyword(token), Some(Keyword::TABLE | Keyword::ONLY))
+        matches!(keyword(token), Some(Keyword::TABLE | Keyword::ONLY | Keyword::TRIM | Keyword::EXPLAIN))
             || ["isnull", "current_schema", "current_role"].iter().any(|word| is_bare(token, word))
     };
     if !tokens.iter().any(is_meant) {
@@ -20,6 +22,7 @@ pub(super) fn respell(tokens: &mut Vec<TokenWithSpan>) {
     }
     let verb = tokens.iter().find_map(keyword);
     let (mut depth, mut before): (usize, Option<TokenWithSpan>) = (0, None);
+    let mut in_trim = Trim::Outside;
     let mut spelled = Vec::with_capacity(tokens.len() + 4);
     // Parentheses around a name behind ONLY.
     let mut dropped: Vec<usize> = Vec::new();
@@ -36,7 +39,9 @@ pub(super) fn respell(tokens: &mut Vec<TokenWithSpan>) {
             Token::RParen => depth = depth.saturating_sub(1),
             _ => {}
         }
-        let next = tokens.iter().skip(at + 1).find(|t| !matches!(t.token, Token::Whitespace(_)));
+        let mut behind = tokens.iter().skip(at + 1).filter(|t| !matches!(t.token, Token::Whitespace(_)));
+        let next = behind.next();
+        in_trim = in_trim.and(token);
         let names = next.is_some_and(|t| matches!(&t.token, Token::Word(_)));
         match keyword(token) {
             Some(Keyword::TABLE) if names && begins_query(before.as_ref(), verb, depth) => {
@@ -49,6 +54,20 @@ pub(super) fn respell(tokens: &mut Vec<TokenWithSpan>) {
                     None if names => {}
                     None => spelled.push(token.clone()),
                 }
+            }
+            Some(Keyword::FROM) if in_trim == Trim::Open => {}
+            Some(Keyword::FROM) if in_trim == Trim::Side => {
+                let blank = Token::SingleQuotedString(" ".to_owned());
+                spelled.extend([TokenWithSpan { token: blank, span: token.span }, token.clone()]);
+            }
+            Some(Keyword::EXPLAIN)
+                if before.is_none() && next.is_some_and(|t| t.token == Token::LParen) && opens_query(behind.next()) =>
+            {
+                let options = [word("VERBOSE", Keyword::VERBOSE), word("FALSE", Keyword::FALSE)];
+                let [verbose, no] = options;
+                let parts = [Token::LParen, verbose, no, Token::RParen].map(|part| (part, token.span));
+                spelled.push(token.clone());
+                spelled.extend(parts.into_iter().map(|(token, span)| TokenWithSpan { token, span }));
             }
             _ if is_bare(token, "isnull") && before.as_ref().is_some_and(ends_operand) => {
                 let parts = [word("IS", Keyword::IS), word("NULL", Keyword::NULL)];
@@ -69,6 +88,39 @@ pub(super) fn respell(tokens: &mut Vec<TokenWithSpan>) {
         before = Some(token.clone());
     }
     *tokens = spelled;
+}
+
+/// Where in a call of TRIM the last token stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trim {
+    Outside,
+    /// It is the word.
+    Word,
+    /// Its parenthesis.
+    Open,
+    /// BOTH, LEADING or TRAILING.
+    Side,
+}
+
+impl Trim {
+    /// Where the token in front of the next one stands, if that is `token`; FROM is still looked at from where it stands itself.
+    fn and(self, token: &TokenWithSpan) -> Self {
+        match (self, keyword(token)) {
+            (_, Some(Keyword::TRIM)) => Self::Word,
+            (Self::Word, _) if token.token == Token::LParen => Self::Open,
+            (Self::Open, Some(Keyword::BOTH | Keyword::LEADING | Keyword::TRAILING)) => Self::Side,
+            (Self::Open | Self::Side, Some(Keyword::FROM)) => self,
+            _ => Self::Outside,
+        }
+    }
+}
+
+/// Whether a query, perhaps in parentheses, begins with `token`.
+fn opens_query(token: Option<&TokenWithSpan>) -> bool {
+    token.is_some_and(|token| {
+        matches!(keyword(token), Some(Keyword::SELECT | Keyword::WITH | Keyword::VALUES | Keyword::TABLE))
+            || token.token == Token::LParen
+    })
 }
 
 /// Whether a table may stand behind `token`. In a list of anything else ONLY, which is reserved, would be a mistake.

@@ -102,3 +102,64 @@ fn a_day_before_1970() {
     let noon: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![-1, -MICROS_PER_DAY]));
     assert_eq!(converted(&noon, DataType::Date), Ok(["1969-12-31", "1969-12-31"].map(str::to_owned).to_vec()));
 }
+
+#[test]
+fn floats_become_decimals_by_their_digits() {
+    let decimal = |precision, scale| DataType::Decimal { precision, scale };
+    let doubles: ArrayRef = Arc::new(Float64Array::from(vec![
+        Some(0.1),
+        Some(1.1),
+        Some(-2.5),
+        Some(1e20),
+        Some(0.0),
+        Some(123_456_789.123_456_78),
+        Some(1e-300),
+        None,
+    ]));
+    let expected = [
+        "0.10000000000000000",
+        "1.10000000000000000",
+        "-2.50000000000000000",
+        "100000000000000000000.00000000000000000",
+        "0.00000000000000000",
+        "123456789.12345700000000000",
+        "0.00000000000000000",
+        "NULL",
+    ];
+    assert_eq!(converted(&doubles, decimal(38, 17)), Ok(expected.map(str::to_owned).to_vec()));
+    let rounded: ArrayRef = Arc::new(Float64Array::from(vec![2.5, -2.5, 2.4, 0.05, 0.5, 0.49]));
+    assert_eq!(converted(&rounded, decimal(3, 0)), Ok(["3", "-3", "2", "0", "1", "0"].map(str::to_owned).to_vec()));
+    let reals: ArrayRef = Arc::new(Float32Array::from(vec![0.1, 123_456.79]));
+    assert_eq!(converted(&reals, decimal(20, 4)), Ok(["0.1000", "123457.0000"].map(str::to_owned).to_vec()));
+    for out in [1e21, 999.5, f64::NAN, f64::INFINITY, f64::MAX] {
+        let out: ArrayRef = Arc::new(Float64Array::from(vec![out]));
+        assert_eq!(converted(&out, decimal(3, 0)), Err("22003"));
+    }
+}
+
+#[test]
+fn decimals_with_an_exponent() {
+    let decimal = DataType::Decimal { precision: 10, scale: 5 };
+    let texts =
+        ["1e3", "-1.5e-3", " 2.5E+1 ", "0e999999999999", "1e-400", "12345e-2", ".5e1", "1e-99999999999999999999"];
+    let expected = ["1000.00000", "-0.00150", "25.00000", "0.00000", "0.00000", "123.45000", "5.00000", "0.00000"];
+    let array: ArrayRef = Arc::new(StringArray::from(texts.to_vec()));
+    assert_eq!(converted(&array, decimal), Ok(expected.map(str::to_owned).to_vec()));
+    for (text, code) in [
+        ("1e5", "22003"),
+        ("-1e300", "22003"),
+        ("1e99999999999999999999", "22003"),
+        ("e5", "22P02"),
+        ("1e", "22P02"),
+        ("1e+", "22P02"),
+        ("1e5.5", "22P02"),
+        ("1.2.3e1", "22P02"),
+        ("1ee5", "22P02"),
+        ("--1e1", "22P02"),
+    ] {
+        let array: ArrayRef = Arc::new(StringArray::from(vec![text]));
+        assert_eq!(converted(&array, decimal), Err(code), "{text}");
+    }
+    let whole: ArrayRef = Arc::new(StringArray::from(vec!["1e3"]));
+    assert_eq!(converted(&whole, DataType::Integer), Err("22P02"));
+}
