@@ -1,12 +1,18 @@
 //! DataFusion's errors as Mainstem's: every one gets a kind and a SQLSTATE, and internal wording is left out.
 
 use arrow::error::ArrowError;
-use datafusion::common::{DataFusionError, SchemaError};
+use datafusion::common::{Column, DataFusionError, SchemaError, TableReference};
 use datafusion::parquet::errors::ParquetError;
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::{Error, ErrorKind};
 
+use self::words::{mismatch, readable, tree_name, undefined_function};
+use crate::rules::{as_said, without_marks};
 use crate::sql::state;
+
+pub(crate) use self::words::sql_words;
+
+mod words;
 
 /// Turns an error of planning or execution into ours.
 pub(crate) fn from_datafusion(error: &DataFusionError) -> Error {
@@ -27,7 +33,7 @@ pub(crate) fn from_datafusion(error: &DataFusionError) -> Error {
             Error::io("use a file for", "spilling", std::io::Error::new(e.kind(), e.to_string()))
         }
         DataFusionError::SQL(e, _) => Error::invalid(sqlstate::SYNTAX, format!("syntax error: {e}")),
-        DataFusionError::NotImplemented(m) => not_there(m),
+        DataFusionError::NotImplemented(m) => not_implemented(m),
         DataFusionError::Plan(m) | DataFusionError::Configuration(m) => plan_error(m),
         DataFusionError::SchemaError(e, _) => schema_error(e),
         DataFusionError::Execution(m) => execution_error(m),
@@ -46,23 +52,32 @@ pub(crate) fn from_datafusion(error: &DataFusionError) -> Error {
     }
 }
 
-/// What DataFusion says that it does not do. Subqueries that it cannot make joins of it meets as expressions.
-fn not_there(message: &str) -> Error {
-    let what = message.split_once("does not support logical expression ").map_or("", |(_, what)| what);
-    if what.starts_with("ScalarSubquery") {
-        return Error::unsupported(
-            "a scalar subquery that refers to the outer query by anything but = (use a join, or a window function)",
-        );
+/// What is not there, by its name in SQL.
+fn not_implemented(message: &str) -> Error {
+    if let Some(error) = well_known(first_line(message)) {
+        return error;
     }
-    if ["Exists", "InSubquery", "SetComparison"].iter().any(|kind| what.starts_with(kind)) {
-        return Error::unsupported("EXISTS, IN, ANY or ALL of a query anywhere but in WHERE");
+    if let Some(name) = tree_name(message) {
+        return Error::unsupported(name);
     }
-    if what.starts_with("OuterReferenceColumn") {
-        return Error::unsupported(
-            "a LATERAL or correlated query that refers to the tables around it by anything but = (use a join)",
-        );
+    if message.contains("Binary operator '") {
+        return Error::unsupported("this operator");
     }
-    Error::unsupported(message)
+    let text = readable(message);
+    let lower = text.to_lowercase();
+    if ["support", "implemented", "not valid"].iter().any(|part| lower.contains(part)) {
+        return Error::invalid(sqlstate::FEATURE_NOT_SUPPORTED, text);
+    }
+    Error::unsupported(text)
+}
+
+/// 42883.
+fn no_function(call: &str) -> Error {
+    if let Some(message) = mismatch(call) {
+        return Error::invalid(sqlstate::TYPE_MISMATCH, message);
+    }
+    let message = format!("function {call} does not exist (perhaps with casts of its arguments)");
+    Error::invalid(state::UNDEFINED_FUNCTION, message)
 }
 
 fn first_line(text: &str) -> &str {
@@ -76,7 +91,7 @@ pub(crate) fn from_arrow(error: &ArrowError) -> Error {
         ArrowError::ArithmeticOverflow(m) => Error::invalid(sqlstate::OUT_OF_RANGE, format!("out of range: {m}")),
         ArrowError::CastError(m) | ArrowError::ParseError(m) | ArrowError::InvalidArgumentError(m) => value_error(m),
         ArrowError::MemoryError(m) => Error::new(ErrorKind::Full, sqlstate::OUT_OF_MEMORY, m.clone()),
-        ArrowError::NotYetImplemented(m) => Error::unsupported(m),
+        ArrowError::NotYetImplemented(m) => not_implemented(m),
         ArrowError::ComputeError(m) => execution_error(m),
         ArrowError::ExternalError(e) => match e.downcast_ref::<DataFusionError>() {
             Some(inner) => from_datafusion(inner),
@@ -92,7 +107,8 @@ pub(crate) fn from_arrow(error: &ArrowError) -> Error {
 /// An error of a library below DataFusion.
 fn foreign_error(message: &str) -> Error {
     if message.contains("regex parse error") {
-        return Error::invalid(state::INVALID_REGEX, message);
+        let what = message.lines().last().unwrap_or_default().trim_start_matches("error: ");
+        return Error::invalid(state::INVALID_REGEX, format!("invalid regular expression: {what}"));
     }
     Error::internal(message)
 }
@@ -119,33 +135,6 @@ fn value_error(message: &str) -> Error {
     }
 }
 
-/// `message` with the names of Arrow's types as SQL has them.
-fn sql_words(message: &str) -> String {
-    let mut text = String::with_capacity(message.len());
-    let mut rest = message;
-    while let Some(start) = rest.find(|c: char| c.is_ascii_alphanumeric()) {
-        let (before, word) = rest.split_at(start);
-        text.push_str(before);
-        let end = word.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(word.len());
-        let (word, behind) = word.split_at(end);
-        text.push_str(match word {
-            "Int8" | "Int16" => "smallint",
-            "Int32" => "integer",
-            "Int64" => "bigint",
-            "Float32" => "real",
-            "Float64" => "double precision",
-            "Utf8" | "Utf8View" | "LargeUtf8" => "text",
-            "Binary" | "BinaryView" | "LargeBinary" => "bytea",
-            "Date32" => "date",
-            "Decimal128" => "decimal",
-            word => word,
-        });
-        rest = behind;
-    }
-    text.push_str(rest);
-    text
-}
-
 /// Whether `message` says that digits are no integer: there are too many of them.
 fn is_integer_out_of_range(message: &str) -> bool {
     let Some((_, behind)) = message.split_once("Cannot cast string '") else { return false };
@@ -168,14 +157,24 @@ pub(crate) fn from_parquet(error: &ParquetError) -> Error {
     }
 }
 
+/// A column as the statement says it.
+fn said(column: &Column) -> String {
+    match &column.relation {
+        Some(relation) => {
+            Column::new(Some(TableReference::from(as_said(&relation.to_string()))), &column.name).flat_name()
+        }
+        None => column.flat_name(),
+    }
+}
+
 fn schema_error(error: &SchemaError) -> Error {
     match error {
         SchemaError::FieldNotFound { field, valid_fields } => {
-            let mut message = format!("column \"{}\" does not exist", field.flat_name());
+            let mut message = format!("column \"{}\" does not exist", said(field));
             let near: Vec<String> = valid_fields
                 .iter()
                 .filter(|c| c.name.eq_ignore_ascii_case(&field.name))
-                .map(datafusion::common::Column::quoted_flat_name)
+                .map(Column::quoted_flat_name)
                 .collect();
             if !near.is_empty() {
                 message.push_str(&format!("; perhaps {} is meant", near.join(" or ")));
@@ -183,7 +182,7 @@ fn schema_error(error: &SchemaError) -> Error {
             Error::new(ErrorKind::NotFound, sqlstate::UNDEFINED_COLUMN, message)
         }
         SchemaError::AmbiguousReference { field } => {
-            Error::invalid(state::AMBIGUOUS_COLUMN, format!("column reference \"{}\" is ambiguous", field.flat_name()))
+            Error::invalid(state::AMBIGUOUS_COLUMN, format!("column reference \"{}\" is ambiguous", said(field)))
         }
         SchemaError::DuplicateQualifiedField { name, .. } | SchemaError::DuplicateUnqualifiedField { name } => {
             Error::invalid(sqlstate::DUPLICATE_COLUMN, format!("column \"{name}\" occurs more than once"))
@@ -191,9 +190,76 @@ fn schema_error(error: &SchemaError) -> Error {
     }
 }
 
+/// Messages that PostgreSQL has in other words.
+fn well_known(message: &str) -> Option<Error> {
+    let between = |from: &str, to: &str| {
+        let (_, behind) = message.split_once(from)?;
+        behind.split_once(to).map(|(text, _)| text)
+    };
+    let has = |part: &str| message.contains(part);
+    if has("For SELECT DISTINCT, ORDER BY expressions") {
+        let message = "for SELECT DISTINCT, ORDER BY expressions must appear in select list";
+        return Some(Error::invalid(state::INVALID_REFERENCE, message));
+    }
+    if has("SELECT DISTINCT ON expressions must match") {
+        return Some(Error::invalid(state::INVALID_REFERENCE, message));
+    }
+    if let Some(column) = between("While expanding wildcard, column \"", "\" must appear") {
+        let message =
+            format!("column \"{column}\" must appear in the GROUP BY clause or be used in an aggregate function");
+        return Some(Error::invalid(state::GROUPING, message));
+    }
+    if let Some((_, data_type)) =
+        message.split_once("with non-boolean predicate").and_then(|(_, m)| m.rsplit_once(" returning "))
+    {
+        let message = format!("argument of WHERE must be type boolean, not type {}", sql_words(data_type));
+        return Some(Error::invalid(sqlstate::TYPE_MISMATCH, message));
+    }
+    if let Some(name) = between("Invalid function '", "'") {
+        return Some(Error::invalid(state::UNDEFINED_FUNCTION, format!("function {name} does not exist")));
+    }
+    if has("The subquery should only return one column") {
+        return Some(Error::invalid(sqlstate::SYNTAX, "subquery must return only one column"));
+    }
+    if has("subquery can only be used in") {
+        return Some(Error::unsupported(
+            "EXISTS, IN, ANY or ALL of a query anywhere but in WHERE (join, or compare a count)",
+        ));
+    }
+    if let Some(name) = between("The window ", " is not defined") {
+        return Some(Error::invalid(state::UNDEFINED_OBJECT, format!("window \"{name}\" does not exist")));
+    }
+    if has("WITH query name") && has("more than once") {
+        return Some(Error::invalid(state::DUPLICATE_ALIAS, message));
+    }
+    if let Some((_, name)) = message.split_once("Invalid qualifier ") {
+        let message = format!("missing FROM-clause entry for table \"{}\"", as_said(name));
+        return Some(Error::new(ErrorKind::NotFound, sqlstate::UNDEFINED_TABLE, message));
+    }
+    if has("Cannot access field") {
+        return Some(Error::invalid(
+            sqlstate::WRONG_OBJECT_TYPE,
+            "a field of a value that has none: there are no composite types",
+        ));
+    }
+    if has("logical expression WindowFunction") {
+        let message = "window functions stand in the select list and in ORDER BY only";
+        return Some(Error::invalid(state::WINDOWING, message));
+    }
+    None
+}
+
 /// DataFusion has one error for whatever is wrong with a statement; its wording tells which rule is broken.
 fn plan_error(message: &str) -> Error {
+    let message = without_marks(message);
+    let message = message.as_str();
+    if let Some(call) = undefined_function(message) {
+        return no_function(&call);
+    }
     let message = first_line(message);
+    if let Some(error) = well_known(message) {
+        return error;
+    }
     let lower = message.to_lowercase();
     let has = |part: &str| lower.contains(part);
     let code = if has("order by index") || has("order by column out of bounds") || has("find column with position") {
@@ -234,7 +300,7 @@ fn plan_error(message: &str) -> Error {
     {
         sqlstate::TYPE_MISMATCH
     } else if has("not supported") || has("unsupported") || has("not implemented") {
-        return Error::invalid(sqlstate::FEATURE_NOT_SUPPORTED, message);
+        return not_implemented(message);
     } else if has("invalid window frame") {
         state::WINDOW
     } else if has("duplicate") || has("unique expression names") {
@@ -242,10 +308,16 @@ fn plan_error(message: &str) -> Error {
     } else {
         state::RULE_VIOLATION
     };
-    Error::invalid(code, sql_words(message))
+    Error::invalid(code, readable(message))
 }
 
 fn execution_error(message: &str) -> Error {
+    if let Some(call) = undefined_function(message) {
+        return no_function(&call);
+    }
+    if let Some(error) = well_known(first_line(message)) {
+        return error;
+    }
     let lower = message.to_lowercase();
     let has = |part: &str| lower.contains(part);
     if has("more than one row") {
@@ -263,20 +335,26 @@ fn execution_error(message: &str) -> Error {
     } else {
         sqlstate::INVALID_PARAMETER
     };
-    Error::invalid(code, message)
+    Error::invalid(code, readable(message))
 }
 
 /// DataFusion calls some mistakes of users internal.
 fn internal_error(message: &str) -> Error {
+    if let Some(call) = undefined_function(message) {
+        return no_function(&call);
+    }
     let message = first_line(message);
+    if let Some(error) = well_known(message) {
+        return error;
+    }
     let lower = message.to_lowercase();
     if lower.contains("physical plan does not support logical expression") || lower.contains("not supported") {
-        return not_there(message);
+        return not_implemented(message);
     }
     if TYPE_ERRORS.iter().any(|part| lower.contains(part)) {
-        return Error::invalid(sqlstate::TYPE_MISMATCH, message);
+        return Error::invalid(sqlstate::TYPE_MISMATCH, readable(message));
     }
-    Error::internal(message)
+    Error::internal(readable(message))
 }
 
 /// What DataFusion says when it finds, internally, that types do not go together.

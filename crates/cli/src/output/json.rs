@@ -1,6 +1,8 @@
 //! JSON: an array of objects, or an object a line. NULL is `null`; decimals are numbers with all their digits; what JSON has no
-//! word for (NaN, the infinities, bytes, UUIDs, dates and times) is text, as PostgreSQL writes it in JSON.
+//! word for (NaN, the infinities, bytes, UUIDs, dates and times) is text, as PostgreSQL writes it in JSON. Columns of one name, which
+//! would be one key, are told apart by their positions: `id`, `id_3`.
 
+use std::collections::HashSet;
 use std::fmt::Debug;
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -30,9 +32,33 @@ fn write<F: JsonFormat>(rows: Rows<'_>, out: &mut dyn Write) -> Result<(), Stopp
     let builder = WriterBuilder::new().with_explicit_nulls(true).with_encoder_factory(Arc::new(Texts));
     let mut writer: Writer<_, F> = builder.build(out);
     for batch in rows {
-        writer.write(&with_texts(batch?)?).map_err(stopped)?;
+        writer.write(&with_names(with_texts(batch?)?)?).map_err(stopped)?;
     }
     writer.finish().map_err(stopped)
+}
+
+/// `batch`, whose columns each have a name of their own.
+fn with_names(batch: RecordBatch) -> Result<RecordBatch, Stopped> {
+    let schema = batch.schema();
+    let mut taken: HashSet<&str> = HashSet::new();
+    if schema.fields().iter().all(|field| taken.insert(field.name())) {
+        return Ok(batch);
+    }
+    let mut taken: HashSet<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
+    let mut seen: HashSet<&str> = HashSet::new();
+    let fields = (1..).zip(schema.fields()).map(|(position, field)| {
+        if seen.insert(field.name()) {
+            return field.clone();
+        }
+        let mut name = format!("{}_{position}", field.name());
+        while !taken.insert(name.clone()) {
+            name.push('_');
+        }
+        Arc::new(field.as_ref().clone().with_name(name))
+    });
+    let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(schema, batch.columns().to_vec(), &options).map_err(stopped)
 }
 
 /// `batch` with UUIDs and times as text: to Arrow the ones are bytes, and in the others it writes zeros behind the point.

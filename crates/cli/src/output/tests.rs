@@ -5,6 +5,7 @@ use arrow::array::{
     ArrayRef, BinaryArray, BinaryViewArray, BooleanArray, Date32Array, Decimal128Array, Float32Array, Float64Array,
     Int64Array, RecordBatch, StringViewArray, Time64MicrosecondArray, TimestampMicrosecondArray,
 };
+use arrow::datatypes::{DataType, Field, Schema};
 use mainstem::Error;
 
 use super::{Format, Stopped, write_rows};
@@ -50,6 +51,15 @@ fn tsv_quotes_tabs_and_not_commas() {
     let texts = StringViewArray::from(vec!["a,b", "a\tb"]);
     assert_eq!(written(&[batch(vec![("x", Arc::new(texts))])], Format::Tsv), "x\na,b\n\"a\tb\"\n");
     assert_eq!(written(&[values()], Format::Tsv).lines().last(), Some("\t\t\t\t"));
+}
+
+#[test]
+fn json_tells_columns_of_one_name_apart() {
+    let one = |value: i64| Arc::new(Int64Array::from(vec![value])) as ArrayRef;
+    let fields = ["id", "id", "id_2", "id"].map(|name| Field::new(name, DataType::Int64, true));
+    let schema = Arc::new(Schema::new(fields.to_vec()));
+    let repeated = RecordBatch::try_new(schema, vec![one(1), one(2), one(3), one(4)]).unwrap();
+    assert_eq!(written(&[repeated], Format::Jsonl), "{\"id\":1,\"id_2_\":2,\"id_2\":3,\"id_4\":4}\n");
 }
 
 #[test]

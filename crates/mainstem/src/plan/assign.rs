@@ -10,6 +10,7 @@ use mainstem_storage::error::sqlstate;
 use mainstem_storage::schema::{Column, DataType};
 use mainstem_storage::{Error, Result};
 
+use crate::error::sql_words;
 use crate::sql::sql_name;
 use crate::value::{UUID, convert};
 
@@ -50,7 +51,7 @@ fn mismatch(from: &ArrowType, to: &Column) -> Error {
         ArrowType::Boolean => "boolean".into(),
         t if *t == UUID => "uuid".into(),
         ArrowType::Time32(_) | ArrowType::Time64(_) => "time".into(),
-        other => other.to_string().to_lowercase(),
+        other => sql_words(&other.to_string()).to_lowercase(),
     };
     Error::invalid(
         sqlstate::TYPE_MISMATCH,

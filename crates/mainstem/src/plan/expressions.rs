@@ -31,7 +31,7 @@ use mainstem_storage::{Error, Result};
 use super::assign::{assign, check};
 use super::parameters::Parameters;
 use super::write::{check_projection, literal_columns, nullable_schema};
-use crate::error::from_datafusion;
+use crate::error::{from_datafusion, sql_words};
 use crate::session::Environment;
 use crate::sql::{expression_of, select_of, with_stored};
 
@@ -378,7 +378,7 @@ fn compile_checks(
                 format!(
                     "argument of CHECK \"{}\" must be type boolean, not type {}",
                     check.name,
-                    field.data_type().to_string().to_lowercase()
+                    sql_words(&field.data_type().to_string()).to_lowercase()
                 ),
             ));
         }

@@ -1,7 +1,7 @@
 //! Select items with the same text: DataFusion wants each item of a SELECT to have a name of its own, SQL does not.
 //!
-//! Comes in: a statement's tree. Goes out: the same tree, in which an item without alias that occurs a second time has one, and an
-//! alias that occurs a second time is another. In
+//! Comes in: a statement's tree, and what is known of its tables. Goes out: the same tree, in which an item without alias that occurs a second time has one, and an
+//! alias that occurs a second time is another: beside a `*` as well. In
 //! passing, a function in FROM names its column: by its alias, or by its own name, as in PostgreSQL.
 
 use std::collections::HashSet;
@@ -9,26 +9,65 @@ use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, ObjectNamePart, Select, SelectItem, Statement, TableAlias, TableAliasColumnDef, TableFactor, Visit,
-    VisitMut, Visitor, VisitorMut,
+    Expr, Ident, ObjectNamePart, Select, SelectItem, SelectItemQualifiedWildcardKind, Statement, TableAlias,
+    TableAliasColumnDef, TableFactor, Visit, VisitMut, Visitor, VisitorMut,
 };
 
-use super::tree::title;
-use crate::sql::fold;
+use super::tree::{KnownTable, title};
+use crate::sql::{TableName, fold, table_name};
 
 /// Gives a name to columns of functions in FROM, and to each select item of `statement` that repeats the name of an earlier one: `a_2` for
 /// a second `a`, `?column?_3` for a third item that has no name.
-pub(crate) fn name_twins(statement: &mut Statement) {
-    let ControlFlow::Continue(()) = VisitMut::visit(statement, &mut Twins);
+pub(crate) fn name_twins(statement: &mut Statement, known: &dyn Fn(&TableName) -> Option<KnownTable>) {
+    let ControlFlow::Continue(()) = VisitMut::visit(statement, &mut Twins { known });
 }
 
-struct Twins;
+struct Twins<'a> {
+    known: &'a dyn Fn(&TableName) -> Option<KnownTable>,
+}
 
-impl VisitorMut for Twins {
+impl Twins<'_> {
+    /// The columns of tables that stars of `select` stand for.
+    fn starred(&self, select: &Select) -> HashSet<String> {
+        let qualifiers: Vec<Option<String>> = select.projection.iter().filter_map(starred).collect();
+        let mut columns = HashSet::new();
+        if qualifiers.is_empty() {
+            return columns;
+        }
+        let factors = select
+            .from
+            .iter()
+            .flat_map(|from| std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation)));
+        for factor in factors {
+            let TableFactor::Table { name, alias, args: None, .. } = factor else { continue };
+            let Ok(name) = table_name(name) else { continue };
+            let qualifier = alias.as_ref().map_or_else(|| name.name.clone(), |alias| fold(&alias.name));
+            if qualifiers.iter().any(|starred| starred.as_ref().is_none_or(|starred| *starred == qualifier)) {
+                columns.extend((self.known)(&name).into_iter().flat_map(|table| table.columns));
+            }
+        }
+        columns
+    }
+}
+
+/// Which table `item` is all columns of, if it is that: `None` for all.
+fn starred(item: &SelectItem) -> Option<Option<String>> {
+    match item {
+        SelectItem::Wildcard(_) => Some(None),
+        SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => match name.0.last() {
+            Some(ObjectNamePart::Identifier(ident)) => Some(Some(fold(ident))),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+impl VisitorMut for Twins<'_> {
     type Break = Infallible;
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Infallible> {
-        name_repeated(&mut select.projection);
+        let starred = self.starred(select);
+        name_repeated(&mut select.projection, &starred);
         ControlFlow::Continue(())
     }
 
@@ -51,22 +90,30 @@ impl VisitorMut for Twins {
     }
 }
 
-/// Gives a name to each item of a select list, or of RETURNING, that repeats an earlier one.
-pub(crate) fn name_repeated(items: &mut [SelectItem]) {
+/// Gives a name to each item of a select list, or of RETURNING, that repeats an earlier one, or a column that a `*` stands for: `starred`.
+pub(crate) fn name_repeated(items: &mut [SelectItem], starred: &HashSet<String>) {
     let mut seen: HashSet<String> = items.iter().filter_map(alias).collect();
+    seen.extend(starred.iter().cloned());
     let (mut aliases, mut columns) = (HashSet::new(), Columns::default());
     for (position, item) in (1..).zip(items) {
         let (expr, mut name) = match item {
             SelectItem::ExprWithAlias { expr, alias } => {
                 let name = fold(alias);
-                if aliases.insert(name.clone()) {
+                if aliases.insert(name.clone()) && !starred.contains(&name) {
                     continue;
                 }
                 (expr, format!("{name}_{position}"))
             }
             SelectItem::UnnamedExpr(expr) => {
                 let column_again = columns.again(bare(expr));
-                if seen.insert(plain(bare(expr))) && !column_again && !compares_with_query(expr) {
+                let of_star = match bare(expr) {
+                    Expr::Identifier(ident) => starred.contains(&fold(ident)),
+                    Expr::CompoundIdentifier(idents) => {
+                        idents.last().is_some_and(|ident| starred.contains(&fold(ident)))
+                    }
+                    _ => false,
+                };
+                if seen.insert(plain(bare(expr))) && !column_again && !of_star && !compares_with_query(expr) {
                     continue;
                 }
                 let name = match bare(expr) {
@@ -131,8 +178,10 @@ fn plain(expr: &Expr) -> String {
 
         // DataFusion names a cast by what is cast.
         fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
-            if let Expr::Cast { expr: inner, .. } = expr {
-                *expr = (**inner).clone();
+            match expr {
+                Expr::Cast { expr: inner, .. } => *expr = (**inner).clone(),
+                Expr::TypedString(typed) => *expr = Expr::Value(typed.value.clone()),
+                _ => {}
             }
             ControlFlow::Continue(())
         }

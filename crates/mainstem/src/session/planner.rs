@@ -46,10 +46,10 @@ use crate::provider::{
     CATALOG, SEARCHED, StatementCatalog, StatementTables, SystemTables, undefined_schema, undefined_table,
 };
 use crate::rules::{
-    BesideStar, Blanks, Carried, CheckedArithmetic, CoercedTypes, Divisions, Frames, ItemNames, Multisets,
+    BesideStar, Blanks, Carried, CheckedArithmetic, CoercedTypes, Divisions, Frames, ItemNames, KnownTable, Multisets,
     NullableSubqueries, SessionCatalog, SqlCasts, SubqueriesInValues, TypedLiterals, UnknownMembers, average, balance,
-    bounded, checked_sum, coalesce, functions, moving, name_twins, of_bytes, of_floats, ordered_sets, random_uuid,
-    reword, settled, tell_tables_apart, type_literals, whole_numbers, with_settings,
+    bounded, checked_sum, coalesce, functions, group_by_keys, moving, name_twins, of_bytes, of_floats, ordered_sets,
+    random_uuid, relations_first, reword, settled, tell_tables_apart, type_literals, whole_numbers, with_settings,
 };
 use crate::sql::{
     CastTypes, INFORMATION, RELATIONS_MAX, SYSTEM, TARGET_SCHEMA, TableName, state, stored_query, with_stored,
@@ -211,10 +211,13 @@ impl Planner {
     /// Plans a statement in words that DataFusion reads.
     fn plan_worded(&mut self, runtime: &Runtime, mut statement: Ast, source: &Source<'_>) -> Result<LogicalPlan> {
         with_settings(&mut statement, &|name| source.settings.show(name))?;
-        balance(&mut statement);
-        name_twins(&mut statement);
-        type_literals(&mut statement);
         let (known, names) = (source.transaction.catalog(), source.settings.names());
+        let table = |name: &TableName| names.find(&known, name).map(|(_, relation)| KnownTable::of(relation));
+        group_by_keys(&mut statement, &table);
+        balance(&mut statement);
+        name_twins(&mut statement, &table);
+        type_literals(&mut statement);
+        relations_first(&mut statement, &table);
         tell_tables_apart(&mut statement, &|name| names.find(&known, name).map(|(full, _)| full))?;
         let statement = PlannerStatement::Statement(Box::new(source.parameters.declare(statement)?));
         let tables = self.tables(runtime, &statement, source, 0)?;
@@ -304,9 +307,13 @@ impl Planner {
             let mut statement = Ast::Query(stored_query(&view.query)?);
             reword(&mut statement, BesideStar::Mentioned);
             with_settings(&mut statement, &|name| source.settings.show(name))?;
+            let (known, names) = (source.transaction.catalog(), source.settings.names());
+            let table = |name: &TableName| names.find(&known, name).map(|(_, relation)| KnownTable::of(relation));
+            group_by_keys(&mut statement, &table);
             balance(&mut statement);
-            name_twins(&mut statement);
+            name_twins(&mut statement, &table);
             type_literals(&mut statement);
+            relations_first(&mut statement, &table);
             let statement = PlannerStatement::Statement(Box::new(statement));
             let tables = self.tables(runtime, &statement, source, depth + 1)?;
             self.catalog.set(tables);

@@ -1,7 +1,7 @@
 //! From a statement's tree to a short statement, or to the answer that it is none.
 
 use std::cell::Cell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, StringViewArray};
@@ -165,7 +165,11 @@ impl Compiler<'_> {
     fn output(&self, items: &[SelectItem], is_named: bool) -> Option<Output> {
         let mut output = Output { fields: Vec::new(), columns: Vec::new(), computed: Vec::new(), padded: Vec::new() };
         let mut items = items.to_vec();
-        name_repeated(&mut items);
+        let starred = match items.iter().any(|item| matches!(item, SelectItem::Wildcard(_))) {
+            true => self.schema.columns.iter().map(|column| column.name.clone()).collect(),
+            false => HashSet::new(),
+        };
+        name_repeated(&mut items, &starred);
         for item in &items {
             let (column, name) = match item {
                 SelectItem::UnnamedExpr(expr) => (self.column(expr), None),

@@ -23,6 +23,7 @@ pub(super) use script::on_stack;
 mod absent;
 mod depth;
 mod fetch;
+mod literals;
 mod prepare;
 mod respell;
 mod script;
@@ -162,6 +163,7 @@ fn parse_one(mut tokens: Vec<TokenWithSpan>, part: Part) -> Result<Statement> {
     if let Some(error) = absent::statement(&tokens) {
         return Err(error);
     }
+    literals::join(&mut tokens)?;
     let overriding = take_overriding(&mut tokens);
     respell::respell(&mut tokens);
     fetch::fetch_as_limit(&mut tokens);

@@ -137,12 +137,12 @@ fn from_floats(array: &ArrayRef, precision: u8, scale: i8, to: DataType) -> Resu
     Ok(Arc::new(decimals.with_data_type(to.arrow())))
 }
 
-/// A double that is too large for REAL would become infinity.
+/// A double that is too large for REAL would become infinity, one that is too small 0.
 fn check_finite(from: &PrimitiveArray<Float64Type>, real: &PrimitiveArray<Float32Type>, to: DataType) -> Result<()> {
     for (wide, narrow) in from.iter().zip(real.iter()) {
         if let (Some(wide), Some(narrow)) = (wide, narrow)
             && wide.is_finite()
-            && !narrow.is_finite()
+            && (!narrow.is_finite() || narrow == 0.0 && wide != 0.0)
         {
             return Err(out_of_range(to, Some(wide.to_string())));
         }
@@ -223,6 +223,9 @@ fn spelled(array: &ArrayRef, to: DataType) -> Result<ArrayRef> {
         }
         return Err(misspelled(wrong.map_or("", |row| text.value(row)), to));
     }
+    if let Some(row) = vanished(&result, &trimmed) {
+        return Err(out_of_range(to, Some(format!("\"{}\"", trimmed.value(row)))));
+    }
     if let Some(row) = infinite(&result) {
         let value = trimmed.value(row);
         if value.bytes().any(|b| b.is_ascii_digit()) {
@@ -230,6 +233,22 @@ fn spelled(array: &ArrayRef, to: DataType) -> Result<ArrayRef> {
         }
     }
     Ok(result)
+}
+
+/// The first row that is 0, of floats, where its text is not.
+fn vanished(array: &ArrayRef, texts: &StringViewArray) -> Option<usize> {
+    let is_zero = |row: usize| {
+        let real = array.as_primitive_opt::<Float32Type>().map(|reals| reals.value(row) == 0.0);
+        real.or_else(|| array.as_primitive_opt::<Float64Type>().map(|doubles| doubles.value(row) == 0.0))
+    };
+    let has_digits = |text: &str| {
+        let digits = text.split(['e', 'E']).next().unwrap_or_default();
+        digits.bytes().any(|b| matches!(b, b'1'..=b'9'))
+    };
+    if !array.data_type().is_floating() {
+        return None;
+    }
+    (0..array.len()).find(|row| array.is_valid(*row) && is_zero(*row) == Some(true) && has_digits(texts.value(*row)))
 }
 
 /// The first row that is infinite, of floats.

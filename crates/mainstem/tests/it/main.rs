@@ -14,6 +14,7 @@ mod names;
 mod paths;
 mod prepared;
 mod printing;
+mod refusals;
 mod sessions;
 mod short;
 mod settings;

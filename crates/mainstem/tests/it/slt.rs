@@ -250,6 +250,7 @@ placement_matrix!(
         defaults,
         delete,
         errors,
+        everyday,
         expressions,
         for_update,
         functions,

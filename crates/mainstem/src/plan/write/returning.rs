@@ -15,6 +15,7 @@ use mainstem_storage::{Error, Result};
 use super::stand_in::StandIn;
 use crate::error::from_datafusion;
 use crate::plan::shown;
+use crate::rules::as_said;
 use crate::session::{Environment, Rows};
 use crate::sql::Target;
 
@@ -57,7 +58,7 @@ impl Returning {
         let mut carried: Vec<Column> = Vec::new();
         let mut origins = Vec::with_capacity(stand_in.columns().len());
         for column in stand_in.columns() {
-            let of_target = column.relation.as_ref().is_some_and(|relation| relation.table() == qualifier);
+            let of_target = column.relation.as_ref().is_some_and(|relation| as_said(relation.table()) == qualifier);
             let position = table.columns.iter().position(|c| c.name == column.name);
             origins.push(match position {
                 Some(position) if of_target && !old => Origin::Written(position),
@@ -75,7 +76,7 @@ impl Returning {
     pub(super) fn carried(&self) -> Vec<AstExpr> {
         let ident = |name: &str| Ident::with_quote('"', name);
         let expr = |column: &Column| match &column.relation {
-            Some(relation) => AstExpr::CompoundIdentifier(vec![ident(relation.table()), ident(&column.name)]),
+            Some(relation) => AstExpr::CompoundIdentifier(vec![ident(as_said(relation.table())), ident(&column.name)]),
             None => AstExpr::Identifier(ident(&column.name)),
         };
         self.carried.iter().map(expr).collect()

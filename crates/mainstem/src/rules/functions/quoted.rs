@@ -1,5 +1,5 @@
 //! Functions over texts that PostgreSQL has for writing SQL and patterns: `quote_ident`, `quote_literal`, `quote_nullable`,
-//! `similar_to_escape`.
+//! `similar_to_escape`, `like_escape`.
 
 use std::sync::Arc;
 
@@ -33,6 +33,7 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
         ("quote_literal", Kind::Literal),
         ("quote_nullable", Kind::Nullable),
         ("similar_to_escape", Kind::Similar),
+        ("like_escape", Kind::Like),
     ];
     named.into_iter().map(|(name, kind)| ScalarUDF::new_from_impl(Quoted::new(name, kind))).collect()
 }
@@ -47,6 +48,8 @@ enum Kind {
     Nullable,
     /// A pattern of SIMILAR TO, perhaps with its escape character, as a regular expression.
     Similar,
+    /// A pattern of LIKE with its escape character, as one that is escaped by backslashes.
+    Like,
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -62,6 +65,7 @@ impl Quoted {
             Kind::Similar => {
                 Signature::one_of(vec![TypeSignature::String(1), TypeSignature::String(2)], Volatility::Immutable)
             }
+            Kind::Like => Signature::string(2, Volatility::Immutable),
             Kind::Ident => Signature::string(1, Volatility::Immutable),
             Kind::Literal | Kind::Nullable => Signature::any(1, Volatility::Immutable),
         };
@@ -107,6 +111,10 @@ impl ScalarUDFImpl for Quoted {
                     Some(escapes) if escapes.is_null(row) => None,
                     Some(escapes) => Some(regex_of(pattern, escape_of(escapes.value(row))?)),
                 },
+                (Kind::Like, Some(pattern)) => match &escapes {
+                    Some(escapes) if escapes.is_valid(row) => Some(like_of(pattern, escape_of(escapes.value(row))?)?),
+                    _ => None,
+                },
             };
             out.append_option(result);
         }
@@ -147,6 +155,30 @@ fn escape_of(text: &str) -> Result<Option<char>> {
             Err(DataFusionError::External(Box::new(Error::invalid(INVALID_ESCAPE, message))))
         }
     }
+}
+
+/// `pattern` of LIKE, in which `escape` stands in front of what means itself, with backslashes there.
+fn like_of(pattern: &str, escape: Option<char>) -> Result<String> {
+    let mut like = String::with_capacity(pattern.len() + 4);
+    let mut chars = pattern.chars();
+    while let Some(c) = chars.next() {
+        let plain = if Some(c) == escape {
+            chars.next().ok_or_else(|| {
+                let message = "LIKE pattern must not end with escape character";
+                DataFusionError::External(Box::new(Error::invalid(INVALID_ESCAPE, message)))
+            })?
+        } else if matches!(c, '%' | '_') {
+            like.push(c);
+            continue;
+        } else {
+            c
+        };
+        if matches!(plain, '%' | '_' | '\\') {
+            like.push('\\');
+        }
+        like.push(plain);
+    }
+    Ok(like)
 }
 
 /// The regular expression that matches the texts that `pattern` is similar to: `%` is any characters, `_` is one; `|`, `*`, `+`, `?`,
@@ -218,7 +250,7 @@ fn push_plain(regex: &mut String, c: char) {
 
 #[cfg(test)]
 mod tests {
-    use super::{quoted_name, quoted_text, regex_of};
+    use super::{like_of, quoted_name, quoted_text, regex_of};
 
     #[test]
     fn patterns_become_regular_expressions() {
@@ -236,6 +268,15 @@ mod tests {
         }
         assert_eq!(regex_of("a#%\\", Some('#')), "(?s)^(?:a%\\\\)$");
         assert_eq!(regex_of("#%", None), "(?s)^(?:\\#.*)$");
+    }
+
+    #[test]
+    fn patterns_of_like_get_backslashes() {
+        let like = |pattern, escape| like_of(pattern, escape).map_err(|e| e.to_string());
+        assert_eq!(like("a#%_##\\", Some('#')), Ok("a\\%_#\\\\".to_owned()));
+        assert_eq!(like("a\\%", None), Ok("a\\\\%".to_owned()));
+        assert_eq!(like("%%%_", Some('%')), Ok("\\%\\_".to_owned()));
+        assert!(like("a#", Some('#')).is_err());
     }
 
     #[test]

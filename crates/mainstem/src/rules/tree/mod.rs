@@ -1,30 +1,38 @@
 //! What SQL says and DataFusion's planner reads otherwise, or not at all: said in words that it reads, in a statement's tree.
 //!
-//! Comes in: a statement's tree. Goes out: the same statement in other words. In this order, the first in the whole statement, the others in each query:
+//! Comes in: a statement's tree, and what is known of its tables. Goes out: the same statement in other words. In this order, the first
+//! in the whole statement, the others in each query:
 //!
 //! 1. Select items that other parts of the statement can mean get PostgreSQL's names ([`columns`]).
 //! 2. ORDER BY the position of an expression: the select item gets a name ([`positions`]). DataFusion takes a position for the column
 //!    of that text, and finds it again in GROUP BY only under a name of its own.
 //! 3. `generate_series` and other functions that give rows, in select items: DataFusion's give one list ([`sets`]).
 //! 4. LIMIT and OFFSET of texts, and of numbers that are not whole ([`limits`]).
-//! 5. SIMILAR TO, and `substring` by a pattern, become regular expressions ([`patterns`]).
+//! 5. SIMILAR TO, and `substring` by a pattern, become regular expressions; LIKE with ESCAPE becomes LIKE ([`patterns`]).
 //! 6. Literals of arrays, and functions that DataFusion has under another name ([`words`]).
+//!
+//! Then, with the catalog, GROUP BY of a key gets the columns that the key determines ([`grouped`]), and tables that columns are called like
+//! get names of their own ([`relations`]).
 //!
 //! Beside it, [`ItemNames`] gives a result's columns the names that PostgreSQL gives them.
 //!
 //! It does not own: what the parser reads otherwise (`sql::parse`), names of items that repeat (`twins`).
 
 mod columns;
+mod grouped;
 mod limits;
 mod names;
 mod patterns;
 mod positions;
+mod relations;
 mod sets;
 mod words;
 
 pub(crate) use columns::BesideStar;
+pub(crate) use grouped::group_by_keys;
 pub(crate) use names::ItemNames;
 pub(super) use names::title;
+pub(crate) use relations::{as_said, relations_first, without_marks};
 
 use std::convert::Infallible;
 use std::ops::ControlFlow;
@@ -33,8 +41,33 @@ use datafusion::sql::sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, ObjectName,
     ObjectNamePart, Query, Select, SelectItem, Statement, VisitMut, VisitorMut,
 };
+use mainstem_storage::catalog::Relation;
+use mainstem_storage::ids::ColumnId;
 
 use crate::sql::fold;
+
+/// What the catalog says of a table or a view.
+#[derive(Debug)]
+pub(crate) struct KnownTable {
+    /// The names of its columns.
+    pub(crate) columns: Vec<String>,
+    /// Those of its PRIMARY KEY; empty without one.
+    pub(crate) key: Vec<String>,
+}
+
+impl KnownTable {
+    /// That of `relation`.
+    pub(crate) fn of(relation: Relation) -> Self {
+        match relation {
+            Relation::Table(table) => {
+                let column = |id: &ColumnId| table.column(*id).map(|column| column.name.clone());
+                let columns = table.columns.iter().map(|column| column.name.clone()).collect();
+                Self { columns, key: table.primary_key.iter().filter_map(column).collect() }
+            }
+            Relation::View(view) => Self { columns: view.columns.clone(), key: Vec::new() },
+        }
+    }
+}
 
 /// See the module. Whether columns were named that may have the name of one that is not known here; [`BesideStar::Mentioned`] leaves them.
 pub(crate) fn reword(statement: &mut Statement, beside: BesideStar) -> bool {

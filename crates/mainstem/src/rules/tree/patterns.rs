@@ -1,13 +1,33 @@
+//! Patterns. `a LIKE b ESCAPE c` is `a LIKE like_escape(b, c)`, as in PostgreSQL; a literal pattern loses the backslashes that mean
+//! nothing, which DataFusion takes for themselves.
+//!
 //! Patterns that SQL calls similar: `a SIMILAR TO b` is `a ~ similar_to_escape(b)`, as in PostgreSQL. `substring(a FROM 'pattern')` is the
 //! first group of `regexp_match`, which has the whole match where there is no group.
 
-use datafusion::sql::sqlparser::ast::{AccessExpr, BinaryOperator, Expr, Subscript, Value, ValueWithSpan};
+use datafusion::sql::sqlparser::ast::{
+    AccessExpr, BinaryOperator, DollarQuotedString, Expr, Subscript, Value, ValueWithSpan,
+};
 
 use super::{bare, call};
 
 /// See the module; other expressions stay.
 pub(super) fn as_regex(expr: &mut Expr) {
     match expr {
+        Expr::Like { pattern, escape_char, .. } | Expr::ILike { pattern, escape_char, .. } => {
+            if let Some(escape) = escape_char.take() {
+                **pattern = call("like_escape", vec![(**pattern).clone(), Expr::Value(escape)]);
+            } else if let Expr::Value(ValueWithSpan {
+                value:
+                    Value::SingleQuotedString(text)
+                    | Value::EscapedStringLiteral(text)
+                    | Value::DollarQuotedString(DollarQuotedString { value: text, .. }),
+                ..
+            }) = &mut **pattern
+                && text.contains('\\')
+            {
+                *text = plain_escapes(text);
+            }
+        }
         Expr::SimilarTo { negated, expr: text, pattern, escape_char } => {
             let op = if *negated { BinaryOperator::PGRegexNotMatch } else { BinaryOperator::PGRegexMatch };
             let mut args = vec![(**pattern).clone()];
@@ -26,6 +46,20 @@ pub(super) fn as_regex(expr: &mut Expr) {
         }
         _ => {}
     }
+}
+
+/// `pattern` of LIKE without the backslashes in front of characters that mean themselves anyway.
+fn plain_escapes(pattern: &str) -> String {
+    let mut plain = String::with_capacity(pattern.len());
+    let mut chars = pattern.chars();
+    while let Some(c) = chars.next() {
+        match (c, if c == '\\' { chars.next() } else { None }) {
+            ('\\', Some(escaped @ ('%' | '_' | '\\'))) => plain.extend([c, escaped]),
+            ('\\', Some(escaped)) => plain.push(escaped),
+            _ => plain.push(c),
+        }
+    }
+    plain
 }
 
 fn is_text(expr: &Expr) -> bool {

@@ -1,9 +1,9 @@
-//! Functions that DataFusion has under another name or as an operator, and texts that spell arrays.
+//! Functions that DataFusion has under another name or as an operator, `~ a` as `a # -1`, and texts that spell arrays.
 
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, Array, ArrayElemTypeDef, BinaryOperator, CaseWhen, CastKind, DataType, Expr, Function, Ident,
-    ObjectName, ObjectNamePart, Subscript, Value, ValueWithSpan,
+    ObjectName, ObjectNamePart, Subscript, UnaryOperator, Value, ValueWithSpan,
 };
 
 use super::{bare, call, called};
@@ -70,6 +70,13 @@ fn other_words(expr: &Expr) -> Option<Expr> {
                 }
                 _ => None,
             }
+        }
+        Expr::UnaryOp { op: UnaryOperator::BitwiseNot, expr: bits } => {
+            let number = Expr::Value(Value::Number("1".to_owned(), false).into());
+            let all = Expr::Nested(Box::new(Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(number) }));
+            let left = Box::new(Expr::Nested(bits.clone()));
+            let flipped = Expr::BinaryOp { left, op: BinaryOperator::PGBitwiseXor, right: Box::new(all) };
+            Some(Expr::Nested(Box::new(flipped)))
         }
         Expr::Cast { expr: text, data_type: DataType::Array(of), array: false, format: None, .. } => {
             let (ArrayElemTypeDef::SquareBracket(of, None) | ArrayElemTypeDef::AngleBracket(of)) = of else {
