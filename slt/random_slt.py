@@ -27,6 +27,7 @@ TYPES = ["SMALLINT", "INTEGER", "BIGINT", "DECIMAL(8,2)", "DOUBLE PRECISION", "T
          "TIMESTAMP", "TIME", "UUID", "BYTEA", "CHAR(4)"]
 # Whose functions and operators are few; random expressions over them are columns, literals and CASE.
 PLAIN = ("TIME", "UUID", "BYTEA", "CHAR(4)")
+ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "CET", "+03")
 INTEGERS = ("SMALLINT", "INTEGER", "BIGINT")
 TEXTS = ("TEXT", "VARCHAR(6)")
 
@@ -167,7 +168,7 @@ class Generator:
                        lambda: f"substr({sub()}, {r.randint(1, 3)}, {r.randint(0, 3)})",
                        lambda: f"replace({sub()}, 'a', {sub()})", lambda: f"CAST({sub('INTEGER')} AS TEXT)",
                        lambda: f"trim({sub()})", lambda: f"left({sub()}, {r.randint(-1, 3)})",
-                       lambda: f"repeat({sub()}, {r.randint(0, 2)})", lambda: f"CAST({sub('DATE')} AS TEXT)"]
+                       lambda: f"repeat({sub()}, {r.randint(0, 2)})", lambda: f"CAST({sub(r.choice(['DATE', 'TIMESTAMP']))} AS TEXT)"]
         elif kind.startswith("DECIMAL"):
             special = [lambda: f"({sub()} {r.choice('+-')} {sub()})", lambda: f"abs({sub()})", lambda: f"(- {sub()})",
                        lambda: f"CAST({sub('INTEGER')} AS {kind})"]
@@ -181,6 +182,10 @@ class Generator:
             special = [lambda: f"({sub()} + {r.randint(0, 40)})", lambda: f"CAST({sub('TIMESTAMP')} AS DATE)"]
         elif kind == "TIMESTAMP":
             special = [lambda: f"({sub()} + INTERVAL '{r.randint(1, 40)} {r.choice(['day', 'hour', 'month'])}')",
+                       lambda: f"({sub('DATE')} {r.choice('+-')} INTERVAL '{r.randint(1, 40)} {r.choice(['day', 'hour', 'month'])}')",
+                       lambda: f"({sub()} {r.choice('+-')} {r.randint(-2, 3)} * INTERVAL '1 day 90 minutes')",
+                       lambda: f"({sub()} AT TIME ZONE '{r.choice(ZONES)}' AT TIME ZONE '{r.choice(ZONES)}')",
+                       lambda: f"COALESCE({sub('DATE')}, {sub()})", lambda: f"COALESCE({sub()}, '9999-12-31 23:59:59')",
                        lambda: f"CAST({sub('DATE')} AS TIMESTAMP)", lambda: f"date_trunc('{r.choice(['day', 'month', 'hour'])}', {sub()})"]
         return r.choice(special + general if special else general)()
 
@@ -198,6 +203,8 @@ class Generator:
         part = lambda: self.expression(kind, scope, depth - 1)
         if choice == "compare":
             operators = ["=", "<>", "<", "<=", ">", ">="]
+            if kind in ("DATE", "TIMESTAMP") and r.random() < 0.3:
+                kind = r.choice(["DATE", "TIMESTAMP"])
             return f"{column} {r.choice(operators)} {self.literal(kind, 0) if r.random() < 0.6 else part()}"
         if choice == "null":
             return f"{column} IS {r.choice(['', 'NOT '])}NULL"

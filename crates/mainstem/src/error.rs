@@ -113,10 +113,15 @@ fn foreign_error(message: &str) -> Error {
     Error::internal(message)
 }
 
+/// invalid_datetime_format
+const BAD_DATETIME: &str = "22007";
+
 /// A value that could not be converted.
 fn value_error(message: &str) -> Error {
     let lower = message.to_lowercase();
-    let code = if lower.contains("too large to store")
+    let code = if lower.contains("invalid input syntax for type interval") {
+        BAD_DATETIME
+    } else if lower.contains("too large to store")
         || lower.contains("too small to store")
         || lower.contains("can't cast value")
         || lower.contains("out of range")

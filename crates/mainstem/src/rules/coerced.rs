@@ -4,6 +4,8 @@
 //!   DataFusion makes both a DECIMAL with 15 digits behind the point, which 1e300 overflows, and in which 1e-20 is nothing. Arithmetic
 //!   it does as SQL does.
 //! - **Texts beside DECIMAL** spell decimals with digits of their own, which DataFusion rounds to those of the others: 1.50 would equal `'1.499'`.
+//! - **Dates, timestamps and texts beside one another** are microseconds, in the same places: DataFusion makes them nanoseconds, which end in 2262
+//!   (`moments`).
 //! - **VALUES lists** have one type a column. DataFusion settles it when SQL becomes a plan, before it coerces the types of the
 //!   expressions in the list, and does not look again: a CASE whose arms differ ends with another type than the list says, which
 //!   fails when it runs.
@@ -12,7 +14,7 @@
 //!
 //! 1. In the statement's tree ([`type_literals`]): literals of bytes and of numbers beyond decimals become casts, casts to VARCHAR(n)
 //!    calls, `= ANY (ARRAY[...])` IN; casts to CHAR(n) in VALUES lose their mark, which not all of its rows have.
-//! 2. Before type coercion ([`CoercedTypes`]), bottom up: decimals beside doubles are cast; the rows of a VALUES list are coerced, and
+//! 2. Before type coercion ([`CoercedTypes`]), bottom up: decimals beside doubles, and moments, are cast; the rows of a VALUES list are coerced, and
 //!    the list is typed anew. A subquery comes after the inputs of the plan that it stands in, whose columns it may refer to: such a
 //!    reference carries a type of its own.
 //!
@@ -23,6 +25,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
+use arrow::datatypes::TimeUnit::Nanosecond;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, Result};
@@ -34,9 +37,11 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercionRewriter;
 use datafusion::sql::sqlparser::ast::{
     Array, BinaryOperator, CastKind, CharacterLength, DataType as SqlType, ExactNumberInfo, Expr as SqlExpr, Query,
-    SetExpr, Statement, UnaryOperator, Value, ValueWithSpan, VisitMut, VisitorMut,
+    SetExpr, Statement, TimezoneInfo, TypedString, UnaryOperator, Value, ValueWithSpan, Values as SqlValues, VisitMut,
+    VisitorMut,
 };
 
+use super::moments::{common_moment, is_moment, measure};
 use super::spelled::decimal_of;
 use super::walk::{rewrite_inputs, rewrite_node};
 use crate::value::without_exponent;
@@ -58,6 +63,7 @@ impl VisitorMut for Literals {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Infallible> {
         if let SetExpr::Values(values) = &mut *query.body {
+            moments_of_columns(values);
             for cell in values.rows.iter_mut().flat_map(|row| row.iter_mut()) {
                 let SqlExpr::Cast { data_type, .. } = bare(cell) else { continue };
                 let again = match data_type {
@@ -77,6 +83,11 @@ impl VisitorMut for Literals {
             *expr = listed;
         }
         match expr {
+            // A minus in front of the text would be that of its first field alone.
+            SqlExpr::UnaryOp { op: UnaryOperator::Minus, expr: span } if matches!(**span, SqlExpr::Interval(_)) => {
+                let bare = std::mem::replace(&mut **span, SqlExpr::Value(Value::Null.into()));
+                **span = SqlExpr::Nested(Box::new(bare));
+            }
             SqlExpr::Value(ValueWithSpan { value: Value::HexStringLiteral(_), .. }) => {
                 *expr = cast_to(expr.clone(), SqlType::Bytea);
             }
@@ -100,6 +111,31 @@ impl VisitorMut for Literals {
             _ => {}
         }
         ControlFlow::Continue(())
+    }
+}
+
+/// In `values`, string literals in a column with a date or timestamp get its type: the planner finds none for both.
+fn moments_of_columns(values: &mut SqlValues) {
+    let columns = values.rows.first().map_or(0, |row| row.len());
+    for at in 0..columns {
+        let given = values.rows.iter().filter_map(|row| match bare(row.get(at)?) {
+            SqlExpr::Cast { data_type: given @ (SqlType::Date | SqlType::Timestamp(..)), array: false, .. }
+            | SqlExpr::TypedString(TypedString {
+                data_type: given @ (SqlType::Date | SqlType::Timestamp(..)), ..
+            }) => Some(given.clone()),
+            _ => None,
+        });
+        let rank = |given: &SqlType| match given {
+            SqlType::Date => 0,
+            SqlType::Timestamp(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => 1,
+            _ => 2,
+        };
+        let Some(given) = given.max_by_key(rank) else { continue };
+        for cell in values.rows.iter_mut().filter_map(|row| row.get_mut(at)) {
+            if matches!(bare(cell), SqlExpr::Value(ValueWithSpan { value: Value::SingleQuotedString(_), .. })) {
+                *cell = cast_to(cell.clone(), given.clone());
+            }
+        }
     }
 }
 
@@ -200,9 +236,9 @@ impl AnalyzerRule for CoercedTypes {
     }
 }
 
-/// `plan` with the types that its columns will have: those that the rule changes are decimals until then.
+/// `plan` with the types that its columns will have: those that the rule changes are decimals or moments until then.
 pub(crate) fn settled(plan: LogicalPlan) -> Result<LogicalPlan> {
-    match plan.schema().fields().iter().any(|field| is_decimal(field.data_type())) {
+    match plan.schema().fields().iter().any(|field| is_decimal(field.data_type()) || is_moment(field.data_type())) {
         true => coerced(plan, &[]).map(|transformed| transformed.data),
         false => Ok(plan),
     }
@@ -288,12 +324,24 @@ fn is_decimal(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Decimal128(..) | DataType::Decimal256(..))
 }
 
-fn is_mixed<'t>(types: impl Iterator<Item = &'t DataType> + Clone) -> bool {
-    types.clone().any(is_double) && types.clone().any(is_decimal)
+/// The type that values of `types` get together, if it is for us to say: doubles, or moments of one kind.
+fn common<'t>(types: impl Iterator<Item = &'t DataType> + Clone) -> Option<DataType> {
+    if types.clone().any(is_double) && types.clone().any(is_decimal) {
+        return Some(DataType::Float64);
+    }
+    common_moment(types.clone()).filter(|common| types.clone().any(|data_type| changes(data_type, common)))
 }
 
-fn double(expr: Expr) -> Expr {
-    Expr::Cast(Cast::new(Box::new(expr), DataType::Float64))
+/// Whether values of `data_type` are cast to `common`.
+fn changes(data_type: &DataType, common: &DataType) -> bool {
+    match common {
+        DataType::Float64 => is_decimal(data_type),
+        common => !data_type.is_null() && data_type != common,
+    }
+}
+
+fn cast_to_common(expr: Expr, common: &DataType) -> Expr {
+    Expr::Cast(Cast::new(Box::new(expr), common.clone()))
 }
 
 /// As [`widen`], of the values of an array, which is given a type before the rules see it.
@@ -302,22 +350,24 @@ pub(super) fn widen_items(mut items: Vec<Expr>, schema: &DFSchema) -> Vec<Expr> 
     items
 }
 
-/// Casts the decimals among `together`, which get one type, if doubles are among them. Beside decimals alone string literals are cast: coercion
-/// would round them to the decimals' digits.
+/// Casts those among `together`, which get one type, that have not got it. Beside decimals alone string literals are cast: coercion would round
+/// them to the decimals' digits.
 fn widen(together: &mut [&mut Expr], schema: &DFSchema) -> bool {
     let types: Vec<DataType> = together.iter().map(|expr| expr.get_type(schema).unwrap_or(DataType::Null)).collect();
-    let mixed = is_mixed(types.iter());
-    if !mixed && types.iter().any(is_decimal) {
+    let Some(common) = common(types.iter()) else {
+        if !types.iter().any(is_decimal) {
+            return false;
+        }
         let texts = together.iter_mut().filter_map(|expr| written_decimal(expr).map(|decimal| (expr, decimal)));
         return texts.fold(false, |_, (expr, decimal)| {
             **expr = decimal;
             true
         });
+    };
+    for (expr, _) in together.iter_mut().zip(&types).filter(|(_, data_type)| changes(data_type, &common)) {
+        **expr = cast_to_common(std::mem::take(*expr), &common);
     }
-    for (expr, _) in together.iter_mut().zip(&types).filter(|(_, data_type)| mixed && is_decimal(data_type)) {
-        **expr = double(std::mem::take(*expr));
-    }
-    mixed
+    true
 }
 
 /// A string literal as a cast to the decimal that it spells.
@@ -332,14 +382,15 @@ fn widen_list(list: &mut Expr, value: &mut Expr, schema: &DFSchema) -> bool {
     let (Ok(DataType::List(item)), Ok(of_value)) = (list.get_type(schema), value.get_type(schema)) else {
         return false;
     };
-    let mixed = is_mixed([item.data_type(), &of_value].into_iter());
-    if mixed && is_decimal(&of_value) {
-        *value = double(std::mem::take(value));
-    } else if mixed {
-        let doubles = DataType::new_list(DataType::Float64, item.is_nullable());
-        *list = Expr::Cast(Cast::new(Box::new(std::mem::take(list)), doubles));
+    let Some(common) = common([item.data_type(), &of_value].into_iter()) else { return false };
+    if changes(&of_value, &common) {
+        *value = cast_to_common(std::mem::take(value), &common);
     }
-    mixed
+    if changes(item.data_type(), &common) {
+        let items = DataType::new_list(common, item.is_nullable());
+        *list = Expr::Cast(Cast::new(Box::new(std::mem::take(list)), items));
+    }
+    true
 }
 
 fn compares(op: Operator) -> bool {
@@ -347,18 +398,22 @@ fn compares(op: Operator) -> bool {
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
 }
 
-/// Decimals beside doubles in `expr`.
+/// Decimals beside doubles, and moments beside one another, in `expr`.
 fn doubles(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let widened = match &mut expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if compares(*op) => {
-            widen(&mut [&mut **left, &mut **right], schema)
+            let mut both = [&mut **left, &mut **right];
+            widen(&mut both, schema) || measure(&mut both, schema)
         }
         Expr::InList(InList { expr, list, .. }) => {
             let mut all: Vec<&mut Expr> = list.iter_mut().collect();
             all.push(&mut **expr);
-            widen(&mut all, schema)
+            widen(&mut all, schema) || measure(&mut all, schema)
         }
-        Expr::Between(Between { expr, low, high, .. }) => widen(&mut [&mut **expr, &mut **low, &mut **high], schema),
+        Expr::Between(Between { expr, low, high, .. }) => {
+            let mut all = [&mut **expr, &mut **low, &mut **high];
+            widen(&mut all, schema) || measure(&mut all, schema)
+        }
         Expr::Case(Case { expr, when_then_expr, else_expr }) => {
             let (mut compared, mut results): (Vec<&mut Expr>, Vec<&mut Expr>) = (Vec::new(), Vec::new());
             for (when, then) in when_then_expr {
@@ -376,13 +431,16 @@ fn doubles(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         | Expr::SetComparison(SetComparison { expr, subquery, .. }) => {
             let given = expr.get_type(schema).unwrap_or(DataType::Null);
             let found = subquery.subquery.schema().fields().first().map_or(DataType::Null, |f| f.data_type().clone());
-            let mixed = is_mixed([&given, &found].into_iter());
-            if mixed && is_decimal(&given) {
-                **expr = double(std::mem::take(&mut **expr));
-            } else if mixed {
-                *subquery = double_column(subquery)?;
+            let common = common([&given, &found].into_iter());
+            if let Some(common) = &common {
+                if changes(&given, common) {
+                    **expr = cast_to_common(std::mem::take(&mut **expr), common);
+                }
+                if changes(&found, common) {
+                    *subquery = common_column(subquery, common)?;
+                }
             }
-            mixed
+            common.is_some()
         }
         Expr::ScalarFunction(call)
             if matches!(
@@ -406,20 +464,22 @@ fn doubles(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
 fn typed_join(mut join: Join) -> Result<LogicalPlan> {
     for (left, right) in &mut join.on {
         let (of_left, of_right) = (left.get_type(join.left.schema())?, right.get_type(join.right.schema())?);
-        if is_mixed([&of_left, &of_right].into_iter()) {
-            let decimal = if is_decimal(&of_left) { left } else { right };
-            *decimal = double(std::mem::take(decimal));
+        let Some(common) = common([&of_left, &of_right].into_iter()) else { continue };
+        for (side, of_side) in [(left, &of_left), (right, &of_right)] {
+            if changes(of_side, &common) {
+                *side = cast_to_common(std::mem::take(side), &common);
+            }
         }
     }
     Ok(LogicalPlan::Join(join))
 }
 
-/// `subquery` with its one column as a double.
-fn double_column(subquery: &Subquery) -> Result<Subquery> {
+/// `subquery` with its one column as `common`.
+fn common_column(subquery: &Subquery, common: &DataType) -> Result<Subquery> {
     let plan = LogicalPlanBuilder::from((*subquery.subquery).clone());
     let column = Expr::Column(Column::from(plan.schema().qualified_field(0)));
     // Not the column's own name: the column itself may be needed beside it, where the subquery refers to a query around.
-    Ok(subquery.with_plan(Arc::new(plan.project([double(column).alias("double")])?.build()?)))
+    Ok(subquery.with_plan(Arc::new(plan.project([cast_to_common(column, common).alias("common")])?.build()?)))
 }
 
 /// Whether coercion has nothing to do in `expr`: most VALUES are literals.
@@ -434,15 +494,16 @@ fn is_typed(expr: &Expr) -> bool {
 
 fn typed_values(Values { schema, mut values }: Values) -> Result<LogicalPlan> {
     let nothing = DFSchema::empty();
-    for (at, field) in schema.fields().iter().enumerate().filter(|(_, field)| is_decimal(field.data_type())) {
-        // The planner has cast the doubles of a column to the type that it found for it, and may have taken a decimal.
+    let unsettled = |field: &DataType| is_decimal(field) || matches!(field, DataType::Timestamp(Nanosecond, _));
+    for (at, field) in schema.fields().iter().enumerate().filter(|(_, field)| unsettled(field.data_type())) {
+        // The planner has cast the cells of a column to the type that it found for it.
         let mut cells: Vec<&mut Expr> = values.iter_mut().filter_map(|row| row.get_mut(at)).collect();
         let inner = |cell: &Expr| match cell {
             Expr::Cast(cast) if cast.field.data_type() == field.data_type() => cast.expr.get_type(&nothing).ok(),
             other => other.get_type(&nothing).ok(),
         };
         let types: Vec<DataType> = cells.iter().filter_map(|cell| inner(cell)).collect();
-        for cell in &mut cells {
+        for cell in cells.iter_mut().filter(|_| is_decimal(field.data_type())) {
             if let Expr::Cast(cast) = &**cell
                 && cast.field.data_type() == field.data_type()
                 && let Some(decimal) = written_decimal(&cast.expr)
@@ -450,11 +511,17 @@ fn typed_values(Values { schema, mut values }: Values) -> Result<LogicalPlan> {
                 **cell = decimal;
             }
         }
-        if types.iter().any(is_double) && !types.iter().all(is_double) {
+        let wanted = match types.iter().any(is_double) && !types.iter().all(is_double) {
+            true => Some(DataType::Float64),
+            false => common(types.iter()),
+        };
+        if let Some(wanted) = wanted {
             for cell in &mut cells {
                 **cell = match std::mem::take(*cell) {
-                    Expr::Cast(cast) if cast.field.data_type() == field.data_type() => double(*cast.expr),
-                    other => double(other),
+                    Expr::Cast(cast) if cast.field.data_type() == field.data_type() => {
+                        cast_to_common(*cast.expr, &wanted)
+                    }
+                    other => cast_to_common(other, &wanted),
                 };
             }
         }
@@ -473,18 +540,18 @@ fn typed_union(union: Union) -> Result<LogicalPlan> {
     let type_of = |input: &Arc<LogicalPlan>, at: usize| {
         input.schema().fields().get(at).map_or(DataType::Null, |field| field.data_type().clone())
     };
-    let mixed: Vec<bool> = (0..columns)
-        .map(|at| is_mixed(union.inputs.iter().map(|input| type_of(input, at)).collect::<Vec<_>>().iter()))
+    let wanted: Vec<Option<DataType>> = (0..columns)
+        .map(|at| common(union.inputs.iter().map(|input| type_of(input, at)).collect::<Vec<_>>().iter()))
         .collect();
-    if !mixed.contains(&true) {
+    if wanted.iter().all(Option::is_none) {
         return Ok(LogicalPlan::Union(union));
     }
     let inputs = union.inputs.iter().map(|input| {
-        let items = input.schema().iter().zip(&mixed).map(|((relation, field), mixed)| {
+        let items = input.schema().iter().zip(&wanted).map(|((relation, field), wanted)| {
             let column = Expr::Column(Column::new(relation.cloned(), field.name()));
-            match *mixed && is_decimal(field.data_type()) {
-                true => double(column).alias_qualified(relation.cloned(), field.name()),
-                false => column,
+            match wanted.as_ref().filter(|wanted| changes(field.data_type(), wanted)) {
+                Some(wanted) => cast_to_common(column, wanted).alias_qualified(relation.cloned(), field.name()),
+                None => column,
             }
         });
         let items = items.collect::<Vec<_>>();

@@ -12,6 +12,7 @@ mod balance;
 mod blanks;
 mod coerced;
 mod functions;
+mod moments;
 mod multisets;
 mod numbers;
 mod qualified;
@@ -28,6 +29,7 @@ pub(crate) use coerced::{CoercedTypes, settled, type_literals};
 pub(crate) use functions::{
     Carried, Named, SessionCatalog, bounded, coalesce, functions, of_bytes, ordered_sets, random_uuid, with_settings,
 };
+pub(crate) use moments::Series;
 pub(crate) use multisets::Multisets;
 pub(crate) use numbers::{CheckedArithmetic, Divisions, average, checked_sum, of_floats};
 pub(crate) use qualified::tell_tables_apart;

@@ -35,8 +35,9 @@ use mainstem_storage::schema::DataType as SqlType;
 
 use super::coerced::widen_items;
 use super::functions::{TimeOp, time_operation};
+use super::moments::{Planned, planned};
 use super::walk::rewrite_plan;
-use crate::value::{UUID, convert, from_text, has_own_text, without_exponent};
+use crate::value::{UUID, convert, from_text, has_own_text, is_moment, is_span, without_exponent};
 
 /// cannot_coerce
 const CANNOT_CAST: &str = "42846";
@@ -71,7 +72,6 @@ fn spelled_type<'e>(exprs: impl Iterator<Item = &'e Expr>, schema: &DFSchema) ->
 /// `left op right` as a function of ours, if one of them is a TIME and PostgreSQL has such an operator.
 fn time_arithmetic(op: &BinaryOperator, left: &Expr, right: &Expr, schema: &DFSchema) -> Option<Expr> {
     let (of_left, of_right) = (left.get_type(schema).ok()?, right.get_type(schema).ok()?);
-    let is_span = |t: &DataType| matches!(t, DataType::Interval(_) | DataType::Duration(_));
     let plus = matches!(op, BinaryOperator::Plus);
     let (op, first, second) = match (is_time(&of_left), is_time(&of_right)) {
         (true, true) if !plus => (TimeOp::Between, left, right),
@@ -158,7 +158,10 @@ impl ExprPlanner for TypedLiterals {
         {
             return Ok(PlannerResult::Planned(operation));
         }
-        Ok(PlannerResult::Original(RawBinaryExpr { op, left, right }))
+        Ok(match planned(&op, left, right, schema) {
+            Planned::Operation(operation) => PlannerResult::Planned(operation),
+            Planned::Operands(left, right) => PlannerResult::Original(RawBinaryExpr { op, left, right }),
+        })
     }
 
     fn plan_array_literal(&self, exprs: Vec<Expr>, schema: &DFSchema) -> Result<PlannerResult<Vec<Expr>>> {
@@ -286,8 +289,7 @@ const TEXT: SqlType = SqlType::Text { max_chars: None };
 fn converted(from: &DataType, to: &DataType) -> Option<SqlType> {
     let wanted = crate::value::sql_type(to)?;
     if to.is_string() {
-        let is_span = matches!(from, DataType::Interval(_) | DataType::Duration(_));
-        return (from.is_binary() || from.is_floating() || is_span).then_some(TEXT);
+        return (from.is_binary() || from.is_floating() || is_moment(from) || is_span(from)).then_some(TEXT);
     }
     let ours = match (from, to) {
         (from, to) if from.is_string() => to.is_numeric() || is_moment(to) || to.is_binary(),
@@ -313,10 +315,6 @@ fn is_time(data_type: &DataType) -> bool {
 
 fn is_day(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Date32 | DataType::Date64)
-}
-
-fn is_moment(data_type: &DataType) -> bool {
-    is_day(data_type) || matches!(data_type, DataType::Timestamp(..))
 }
 
 fn cannot_cast(from: &DataType, to: &DataType) -> DataFusionError {

@@ -47,9 +47,10 @@ use crate::provider::{
 };
 use crate::rules::{
     BesideStar, Blanks, Carried, CheckedArithmetic, CoercedTypes, Divisions, Frames, ItemNames, KnownTable, Multisets,
-    NullableSubqueries, SessionCatalog, SqlCasts, SubqueriesInValues, TypedLiterals, UnknownMembers, average, balance,
-    bounded, checked_sum, coalesce, functions, group_by_keys, moving, name_twins, of_bytes, of_floats, ordered_sets,
-    random_uuid, relations_first, reword, settled, tell_tables_apart, type_literals, whole_numbers, with_settings,
+    NullableSubqueries, Series, SessionCatalog, SqlCasts, SubqueriesInValues, TypedLiterals, UnknownMembers, average,
+    balance, bounded, checked_sum, coalesce, functions, group_by_keys, moving, name_twins, of_bytes, of_floats,
+    ordered_sets, random_uuid, relations_first, reword, settled, tell_tables_apart, type_literals, whole_numbers,
+    with_settings,
 };
 use crate::sql::{
     CastTypes, INFORMATION, RELATIONS_MAX, SYSTEM, TARGET_SCHEMA, TableName, state, stored_query, with_stored,
@@ -130,6 +131,9 @@ pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionStat
     }
     if let Some(theirs) = state.scalar_functions().get("coalesce").cloned() {
         state.register_udf(Arc::new(coalesce(theirs))).map_err(|e| from_datafusion(&e))?;
+    }
+    if let Some(theirs) = state.deregister_udtf("generate_series").map_err(|e| from_datafusion(&e))? {
+        state.register_udtf("generate_series", Arc::new(Series { theirs }));
     }
     // Their formats are not those of SQL: one of PostgreSQL's would be given back as it is. `to_char` is ours instead.
     for name in ["to_char", "date_format"] {

@@ -5,8 +5,8 @@
 //! - Numbers are rounded (halves away from zero for decimals, to even for floats) and must be in range (22003). A decimal has the first 15
 //!   digits of a double, 6 of a REAL.
 //! - Text gives whatever it spells (22P02; 22007 and 22008 for dates and times). A timestamp may lack seconds, a date its dashes.
-//! - Anything becomes text: floats with the fewest digits that read back the same, bytes as `\x` and hex digits.
-//! - Intervals become texts as PostgreSQL writes them.
+//! - Anything becomes text: floats with the fewest digits that read back the same, bytes as `\x` and hex digits, dates, timestamps and
+//!   intervals as PostgreSQL writes them (`span`).
 //! - A timestamp becomes the day that it is in, before 1970 too.
 //!
 //! It does not own: which conversion is allowed where (`plan::assign`, `rules`), lengths, NOT NULL.
@@ -29,7 +29,7 @@ use mainstem_storage::schema::DataType;
 use mainstem_storage::{Error, Result};
 
 use super::decimal::{of_float, without_exponent};
-use super::{from_text, has_own_text, interval_text, to_text};
+use super::{from_text, has_own_text, interval_text, moment_text, to_text};
 use crate::error::from_arrow;
 use crate::sql::sql_name;
 
@@ -53,6 +53,7 @@ pub(crate) fn convert(array: &ArrayRef, to: DataType) -> Result<ArrayRef> {
         from if to.is_text() && has_own_text(from) => Ok(Arc::new(to_text(array)?)),
         from if to.is_text() && (from.is_binary() || from.is_floating()) => Ok(Arc::new(text(array)?)),
         ArrowType::Interval(_) | ArrowType::Duration(_) if to.is_text() => spans(array),
+        from if to.is_text() && super::is_moment(from) => Ok(Arc::new(moment_text(array)?)),
         from if from.is_numeric() && target.is_numeric() => number(array, to),
         from if is_time(from) && is_time(&target) => moment(array, to),
         _ => plain(array, &target),
@@ -213,6 +214,12 @@ fn spelled(array: &ArrayRef, to: DataType) -> Result<ArrayRef> {
         }
         trimmed = again.finish();
         result = read(&trimmed)?;
+    }
+    // There is no year 0, which Arrow reads.
+    if is_moment(to)
+        && let Some(value) = trimmed.iter().flatten().find(|text| text.starts_with("0000"))
+    {
+        return Err(Error::invalid(DATETIME_RANGE, format!("date/time field value out of range: \"{value}\"")));
     }
     if result.null_count() != trimmed.null_count() {
         let wrong = (0..trimmed.len()).find(|row| result.is_null(*row) && trimmed.is_valid(*row));

@@ -220,7 +220,7 @@ impl Timestamp {
 /// `2024-02-29 12:30:00.5`.
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_time(f, self.0)
+        write_time(f, self.0, "")
     }
 }
 
@@ -252,8 +252,7 @@ impl TimestampTz {
 /// `2024-02-29 12:30:00.5+00`.
 impl fmt::Display for TimestampTz {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_time(f, self.0)?;
-        f.write_str("+00")
+        write_time(f, self.0, "+00")
     }
 }
 
@@ -276,20 +275,29 @@ impl From<TimestampTz> for SystemTime {
 }
 
 fn write_day(f: &mut fmt::Formatter<'_>, days: i64) -> fmt::Result {
-    let (year, month, day) = civil_from_days(days);
-    // There is no year 0: the year before 1 is 1 BC.
-    if year > 0 {
-        write!(f, "{year:04}-{month:02}-{day:02}")
-    } else {
-        write!(f, "{:04}-{month:02}-{day:02} BC", 1 - year)
-    }
+    write_day_of_era(f, days)?;
+    write_era(f, days)
 }
 
-fn write_time(f: &mut fmt::Formatter<'_>, micros: i64) -> fmt::Result {
+/// There is no year 0: the year before 1 is 1 BC.
+fn write_day_of_era(f: &mut fmt::Formatter<'_>, days: i64) -> fmt::Result {
+    let (year, month, day) = civil_from_days(days);
+    let year = if year > 0 { year } else { 1 - year };
+    write!(f, "{year:04}-{month:02}-{day:02}")
+}
+
+/// The era stands last, behind a time of day and its zone.
+fn write_era(f: &mut fmt::Formatter<'_>, days: i64) -> fmt::Result {
+    if civil_from_days(days).0 > 0 { Ok(()) } else { f.write_str(" BC") }
+}
+
+fn write_time(f: &mut fmt::Formatter<'_>, micros: i64, zone: &str) -> fmt::Result {
     let (days, of_day) = (micros.div_euclid(MICROS_OF_DAY), micros.rem_euclid(MICROS_OF_DAY));
-    write_day(f, days)?;
+    write_day_of_era(f, days)?;
     f.write_str(" ")?;
-    write_of_day(f, of_day)
+    write_of_day(f, of_day)?;
+    f.write_str(zone)?;
+    write_era(f, days)
 }
 
 fn write_of_day(f: &mut fmt::Formatter<'_>, of_day: i64) -> fmt::Result {

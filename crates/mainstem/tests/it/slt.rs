@@ -261,6 +261,7 @@ placement_matrix!(
         joins,
         key_order,
         keys,
+        moments,
         nulls,
         numbers,
         predicates,

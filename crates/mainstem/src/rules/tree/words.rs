@@ -78,6 +78,9 @@ fn other_words(expr: &Expr) -> Option<Expr> {
             let flipped = Expr::BinaryOp { left, op: BinaryOperator::PGBitwiseXor, right: Box::new(all) };
             Some(Expr::Nested(Box::new(flipped)))
         }
+        Expr::AtTimeZone { timestamp, time_zone } => {
+            Some(call("timezone", vec![(**time_zone).clone(), (**timestamp).clone()]))
+        }
         Expr::Cast { expr: text, data_type: DataType::Array(of), array: false, format: None, .. } => {
             let (ArrayElemTypeDef::SquareBracket(of, None) | ArrayElemTypeDef::AngleBracket(of)) = of else {
                 return None;

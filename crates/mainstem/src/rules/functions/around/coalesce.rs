@@ -1,7 +1,8 @@
-//! `coalesce` with a TIME or UUID among its arguments, beside string literals.
+//! `coalesce` with a TIME, a UUID, a date or a timestamp among its arguments, beside string literals.
 //!
 //! DataFusion's finds no type for the two when SQL becomes a plan, which is before the literals can be made casts (`spelled`). This one
-//! leaves them as they are until then, when what else is text beside TIME or UUID is told.
+//! leaves them as they are until then, when what else is text beside TIME or UUID is told. Dates and timestamps get
+//! the type that they have together (`moments`).
 
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{Expr, ReturnFieldArgs, ScalarUDF};
 
 use super::{Change, around};
+use crate::rules::moments::common_moment;
 use crate::value::has_own_text;
 
 /// `function`, DataFusion's, with those types.
@@ -31,6 +33,11 @@ impl Change for Coalesce {
             let nullable = args.arg_fields.iter().all(|field| field.is_nullable());
             return Ok(Arc::new(Field::new(function.name(), spelled.data_type().clone(), nullable)));
         }
+        let types = args.arg_fields.iter().map(|field| field.data_type());
+        if let Some(common) = common_moment(types) {
+            let nullable = args.arg_fields.iter().all(|field| field.is_nullable());
+            return Ok(Arc::new(Field::new(function.name(), common, nullable)));
+        }
         function.inner().return_field_from_args(args)
     }
 
@@ -40,7 +47,10 @@ impl Change for Coalesce {
                 let given = |other: &DataType| if other.is_null() { spelled.clone() } else { other.clone() };
                 Ok(types.iter().map(given).collect())
             }
-            _ => function.inner().coerce_types(types),
+            _ => match common_moment(types.iter()) {
+                Some(common) => Ok(vec![common; types.len()]),
+                None => function.inner().coerce_types(types),
+            },
         }
     }
 

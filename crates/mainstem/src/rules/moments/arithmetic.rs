@@ -1,0 +1,226 @@
+//! `date ± integer`, `timestamp - timestamp`, `interval * number`, `interval / number`.
+//!
+//! An interval is months, days and time, each of its own: multiplied by a fraction, what is left of the months becomes days (30 to a month),
+//! and what is left of the days becomes time, as in PostgreSQL. Results that have no place in their type are 22008.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray, Date32Array, Decimal128Array, IntervalMonthDayNanoArray};
+use arrow::compute::cast;
+use arrow::datatypes::{
+    DataType, Date32Type, Float64Type, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit,
+    TimeUnit, TimestampMicrosecondType,
+};
+use datafusion::common::{DataFusionError, Result, ScalarValue};
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use mainstem_storage::Error;
+use mainstem_storage::error::sqlstate;
+
+use super::ours;
+
+pub(super) const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
+const LENGTH: DataType = DataType::Decimal128(38, 0);
+const MICROS_OF_DAY: i64 = 86_400_000_000;
+const SECONDS_OF_DAY: f64 = 86_400.0;
+const DAYS_OF_MONTH: f64 = 30.0;
+
+/// What is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Op {
+    /// DATE + whole number.
+    DaysLater,
+    /// DATE - whole number.
+    DaysEarlier,
+    /// TIMESTAMP - TIMESTAMP, of the same type: days and time.
+    Between,
+    /// INTERVAL * number.
+    Times,
+    /// INTERVAL / number.
+    DividedBy,
+}
+
+/// How long the interval `span` is, a number by which it is compared: `1 day` is `24 hours`, a month has 30 days.
+pub(super) fn length(span: Expr) -> Expr {
+    let function = Length { signature: Signature::any(1, Volatility::Immutable) };
+    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(ScalarUDF::new_from_impl(function)), vec![span]))
+}
+
+/// Microseconds as [`length`] counts them.
+pub(super) fn micros_of(span: IntervalMonthDayNano) -> i128 {
+    let days = i128::from(span.months) * 30 + i128::from(span.days);
+    days * i128::from(MICROS_OF_DAY) + i128::from(span.nanoseconds / 1_000)
+}
+
+/// `left` and `right`, in the order of [`Op`]'s words.
+pub(super) fn operation(op: Op, left: Expr, right: Expr) -> Expr {
+    let function = MomentFunction { op, signature: Signature::any(2, Volatility::Immutable) };
+    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(ScalarUDF::new_from_impl(function)), vec![left, right]))
+}
+
+fn out_of_range(what: &str) -> DataFusionError {
+    ours(Error::invalid(sqlstate::DATETIME_OVERFLOW, format!("{what} out of range")))
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct MomentFunction {
+    op: Op,
+    signature: Signature,
+}
+
+impl MomentFunction {
+    fn compute(&self, left: &ArrayRef, right: &ArrayRef) -> Result<ArrayRef> {
+        Ok(match self.op {
+            Op::DaysLater | Op::DaysEarlier => {
+                let (days, numbers) = (cast(left, &DataType::Date32)?, cast(right, &DataType::Int64)?);
+                let days = days.as_primitive::<Date32Type>().iter();
+                let moved = days.zip(numbers.as_primitive::<Int64Type>()).map(|(day, number)| {
+                    let (Some(day), Some(number)) = (day, number) else { return Ok(None) };
+                    let moved = match self.op {
+                        Op::DaysLater => i64::from(day).checked_add(number),
+                        _ => i64::from(day).checked_sub(number),
+                    };
+                    let day = moved.and_then(|day| i32::try_from(day).ok());
+                    day.map(Some).ok_or_else(|| out_of_range("date"))
+                });
+                Arc::new(moved.collect::<Result<Date32Array>>()?)
+            }
+            Op::Between => {
+                let micros = |side: &ArrayRef| cast(side, &DataType::Timestamp(TimeUnit::Microsecond, None));
+                let (left, right) = (micros(left)?, micros(right)?);
+                let left = left.as_primitive::<TimestampMicrosecondType>().iter();
+                let spans = left.zip(right.as_primitive::<TimestampMicrosecondType>()).map(|(left, right)| {
+                    let (Some(left), Some(right)) = (left, right) else { return Ok(None) };
+                    let micros = left.checked_sub(right).ok_or_else(|| out_of_range("interval"))?;
+                    let days = i32::try_from(micros / MICROS_OF_DAY).map_err(|_| out_of_range("interval"))?;
+                    Ok(Some(IntervalMonthDayNano::new(0, days, micros % MICROS_OF_DAY * 1_000)))
+                });
+                Arc::new(spans.collect::<Result<IntervalMonthDayNanoArray>>()?)
+            }
+            Op::Times | Op::DividedBy => {
+                let (spans, numbers) = (cast(left, &INTERVAL)?, cast(right, &DataType::Float64)?);
+                let spans = spans.as_primitive::<IntervalMonthDayNanoType>().iter();
+                let spans = spans.zip(numbers.as_primitive::<Float64Type>()).map(|(span, number)| {
+                    let (Some(span), Some(number)) = (span, number) else { return Ok(None) };
+                    if self.op == Op::Times {
+                        return scaled(span, |part| part * number).map(Some);
+                    }
+                    if number == 0.0 {
+                        return Err(ours(Error::invalid(sqlstate::DIVISION_BY_ZERO, "division by zero")));
+                    }
+                    scaled(span, |part| part / number).map(Some)
+                });
+                Arc::new(spans.collect::<Result<IntervalMonthDayNanoArray>>()?)
+            }
+        })
+    }
+}
+
+/// To whole microseconds, of days or seconds: what is behind them is the error of floats.
+fn tidy(value: f64) -> f64 {
+    (value * 1e6).round_ties_even() / 1e6
+}
+
+fn whole_i32(value: f64) -> Result<i32> {
+    let value = value.trunc();
+    if value >= f64::from(i32::MIN) && value <= f64::from(i32::MAX) {
+        return Ok(value as i32);
+    }
+    Err(out_of_range("interval"))
+}
+
+/// `span` with each of its parts as `scale` makes it.
+fn scaled(span: IntervalMonthDayNano, scale: impl Fn(f64) -> f64) -> Result<IntervalMonthDayNano> {
+    let (of_months, of_days) = (scale(f64::from(span.months)), scale(f64::from(span.days)));
+    let (months, mut days) = (whole_i32(of_months)?, whole_i32(of_days)?);
+    let more_days = tidy((of_months - f64::from(months)) * DAYS_OF_MONTH);
+    let whole_more = whole_i32(more_days)?;
+    let mut seconds = tidy((of_days - f64::from(days) + more_days - f64::from(whole_more)) * SECONDS_OF_DAY);
+    let add = |days: i32, more: i32| days.checked_add(more).ok_or_else(|| out_of_range("interval"));
+    if seconds.abs() >= SECONDS_OF_DAY {
+        let over = whole_i32(seconds / SECONDS_OF_DAY)?;
+        days = add(days, over)?;
+        seconds -= f64::from(over) * SECONDS_OF_DAY;
+    }
+    days = add(days, whole_more)?;
+    let micros = (scale((span.nanoseconds / 1_000) as f64) + seconds * 1e6).round_ties_even();
+    // Nanoseconds hold about 292 years.
+    let most = (i64::MAX / 1_000) as f64;
+    if micros.is_nan() || micros.abs() >= most {
+        return Err(out_of_range("interval"));
+    }
+    Ok(IntervalMonthDayNano::new(months, days, micros as i64 * 1_000))
+}
+
+impl ScalarUDFImpl for MomentFunction {
+    fn name(&self) -> &str {
+        match self.op {
+            Op::DaysLater => "days_later",
+            Op::DaysEarlier => "days_earlier",
+            Op::Between => "span_between",
+            Op::Times => "span_times",
+            Op::DividedBy => "span_divided_by",
+        }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(match self.op {
+            Op::DaysLater | Op::DaysEarlier => DataType::Date32,
+            Op::Between | Op::Times | Op::DividedBy => INTERVAL,
+        })
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [left, right] = args.args.as_slice() else {
+            return Err(DataFusionError::Internal(format!("{} with {} arguments", self.name(), args.args.len())));
+        };
+        let constant = matches!((left, right), (ColumnarValue::Scalar(_), ColumnarValue::Scalar(_)));
+        let rows = if constant { 1 } else { args.number_rows };
+        let result = self.compute(&left.clone().into_array(rows)?, &right.clone().into_array(rows)?)?;
+        Ok(if constant {
+            ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?)
+        } else {
+            ColumnarValue::Array(result)
+        })
+    }
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Length {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Length {
+    fn name(&self) -> &'static str {
+        "span_length"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(LENGTH)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [span] = args.args.as_slice() else {
+            return Err(DataFusionError::Internal(format!("span_length with {} arguments", args.args.len())));
+        };
+        let rows = if matches!(span, ColumnarValue::Scalar(_)) { 1 } else { args.number_rows };
+        let spans = cast(&span.clone().into_array(rows)?, &INTERVAL)?;
+        let spans = spans.as_primitive::<IntervalMonthDayNanoType>();
+        let lengths: Decimal128Array = spans.iter().map(|span| span.map(micros_of)).collect();
+        let lengths = lengths.with_data_type(LENGTH);
+        Ok(match span {
+            ColumnarValue::Scalar(_) => ColumnarValue::Scalar(ScalarValue::try_from_array(&lengths, 0)?),
+            ColumnarValue::Array(_) => ColumnarValue::Array(Arc::new(lengths)),
+        })
+    }
+}
