@@ -163,6 +163,9 @@ fn days_and_instants_are_written_as_people_write_them() {
         assert_eq!(Date::new(year, month, day).unwrap_err().sqlstate(), "22008", "{year}-{month}-{day}");
     }
     assert_eq!(Timestamp::from_micros(-1).to_string(), "1969-12-31 23:59:59.999999");
+    let last_before_christ = -719_162 * 86_400_000_000 - 1;
+    assert_eq!(Timestamp::from_micros(last_before_christ).to_string(), "0001-12-31 23:59:59.999999 BC");
+    assert_eq!(TimestampTz::from_micros(last_before_christ).to_string(), "0001-12-31 23:59:59.999999+00 BC");
     assert_eq!(Timestamp::from_micros(1_709_209_845_120_000).to_string(), "2024-02-29 12:30:45.12");
     for offset in [Duration::ZERO, Duration::from_micros(1), Duration::from_secs(1_700_000_000)] {
         for time in [SystemTime::UNIX_EPOCH + offset, SystemTime::UNIX_EPOCH - offset] {

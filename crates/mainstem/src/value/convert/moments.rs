@@ -6,8 +6,8 @@ use arrow::datatypes::{DataType, Date32Type, TimeUnit, TimestampMicrosecondType}
 use arrow::util::display::FormatOptions;
 use mainstem_storage::{Error, Result};
 
-use super::{Date, Timestamp, TimestampTz};
 use crate::error::from_arrow;
+use crate::value::{Date, Timestamp, TimestampTz};
 
 /// Whether `data_type` is an interval, or what DataFusion makes of two timestamps.
 pub(crate) fn is_span(data_type: &DataType) -> bool {
