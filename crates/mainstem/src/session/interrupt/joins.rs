@@ -5,30 +5,38 @@
 //! A query is canceled where its tasks yield. DataFusion's yield by the batches that they take from sources, but of one such batch a join
 //! makes any number of rows, or compares any number of pairs without making a row. So
 //!
-//! - each join yields by the batches it makes, too;
+//! - each join asks, and from time to time yields, by the batches it makes, too. Not by tokio's budget (`CooperativeExec`): it is one for the
+//!   whole task, and a hundred joins inside one another use it up before the innermost makes anything, again and again;
 //! - the filter of a nested-loop or hash join asks before it is evaluated, which is for at most a batch of pairs.
 //!
 //! It does not own: who cancels, and what happens then (`runtime`).
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::{DataType, FieldRef, Schema};
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DataFusionError, Result};
+use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::ColumnarValue;
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::joins::utils::JoinFilter;
 use datafusion::physical_plan::joins::{
     CrossJoinExec, HashJoinExec, NestedLoopJoinExec, NestedLoopJoinExecBuilder, PiecewiseMergeJoinExec,
     SortMergeJoinExec, SymmetricHashJoinExec,
 };
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+
+use futures::Stream;
 
 use crate::session::runtime::Cancel;
+
+/// A task that was told to end does so after about so many batches of a join.
+const BATCHES_BETWEEN_YIELDS: usize = 64;
 
 /// `plan`, whose joins end once `cancel` says so.
 ///
@@ -61,7 +69,7 @@ pub(in crate::session) fn cancelable_joins(
         } else {
             return Ok(Transformed::no(node));
         };
-        Ok(Transformed::yes(Arc::new(CooperativeExec::new(join))))
+        Ok(Transformed::yes(Arc::new(AskingJoin { join, cancel: cancel.clone() })))
     };
     plan.transform_up(wrapped).data()
 }
@@ -69,6 +77,86 @@ pub(in crate::session) fn cancelable_joins(
 fn asking(filter: &JoinFilter, cancel: &Cancel) -> JoinFilter {
     let asking = Asking { condition: filter.expression().clone(), cancel: cancel.clone() };
     JoinFilter::new(Arc::new(asking), filter.column_indices().to_vec(), filter.schema().clone())
+}
+
+/// A join that makes no more batches once the statement was canceled.
+#[derive(Debug)]
+struct AskingJoin {
+    join: Arc<dyn ExecutionPlan>,
+    cancel: Cancel,
+}
+
+impl DisplayAs for AskingJoin {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AskingJoin")
+    }
+}
+
+impl ExecutionPlan for AskingJoin {
+    fn name(&self) -> &str {
+        "AskingJoin"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.join.properties()
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true]
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.join]
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(self: Arc<Self>, mut children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        let join = children.pop().unwrap_or_else(|| self.join.clone());
+        Ok(Arc::new(Self { join, cancel: self.cancel.clone() }))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let batches = self.join.execute(partition, context)?;
+        Ok(Box::pin(AskingBatches { batches, cancel: self.cancel.clone(), since_yield: 0 }))
+    }
+}
+
+/// Batches of a join.
+struct AskingBatches {
+    batches: SendableRecordBatchStream,
+    cancel: Cancel,
+    /// Batches made since the task had a chance to end.
+    since_yield: usize,
+}
+
+impl Stream for AskingBatches {
+    type Item = Result<RecordBatch>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.cancel.check().map_err(|e| DataFusionError::External(Box::new(e)))?;
+        if self.since_yield == BATCHES_BETWEEN_YIELDS {
+            self.since_yield = 0;
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let polled = self.batches.as_mut().poll_next(context);
+        if polled.is_ready() {
+            self.since_yield += 1;
+        }
+        polled
+    }
+}
+
+impl RecordBatchStream for AskingBatches {
+    fn schema(&self) -> SchemaRef {
+        self.batches.schema()
+    }
 }
 
 /// A condition that is not evaluated once the statement was canceled.
