@@ -503,7 +503,8 @@ fn typed_values(Values { schema, mut values }: Values) -> Result<LogicalPlan> {
             other => other.get_type(&nothing).ok(),
         };
         let types: Vec<DataType> = cells.iter().filter_map(|cell| inner(cell)).collect();
-        for cell in cells.iter_mut().filter(|_| is_decimal(field.data_type())) {
+        let doubles = types.iter().any(is_double) && !types.iter().all(is_double);
+        for cell in cells.iter_mut().filter(|_| is_decimal(field.data_type()) && !doubles) {
             if let Expr::Cast(cast) = &**cell
                 && cast.field.data_type() == field.data_type()
                 && let Some(decimal) = written_decimal(&cast.expr)
@@ -511,10 +512,7 @@ fn typed_values(Values { schema, mut values }: Values) -> Result<LogicalPlan> {
                 **cell = decimal;
             }
         }
-        let wanted = match types.iter().any(is_double) && !types.iter().all(is_double) {
-            true => Some(DataType::Float64),
-            false => common(types.iter()),
-        };
+        let wanted = if doubles { Some(DataType::Float64) } else { common(types.iter()) };
         if let Some(wanted) = wanted {
             for cell in &mut cells {
                 **cell = match std::mem::take(*cell) {

@@ -96,13 +96,26 @@ fn number_beside(literal: &Expr, other: &Expr, schema: &DFSchema) -> Option<Expr
     Some(Expr::Cast(Cast::new(Box::new(literal.clone()), wanted)))
 }
 
-/// The type of the decimal that `text` spells; of any, if it spells none.
+/// Digits in front of the point that a text with more digits than a decimal has room for leaves to what it is compared with.
+const DIGITS_BEFORE: usize = 22;
+
+/// The type of the decimal that `text` spells, with all digits that are written; of any, if it spells none. Of more digits than a decimal has,
+/// zeros at the end go first, then the last ones.
 pub(super) fn decimal_of(text: &str) -> DataType {
     let plain = without_exponent(text.trim());
-    let digits = plain.as_deref().unwrap_or(text).trim().trim_start_matches(['+', '-']);
-    let behind = digits.split_once('.').map_or(0, |(_, behind)| behind.len());
-    match (u8::try_from(digits.len().max(1)), i8::try_from(behind)) {
-        (Ok(precision @ ..=DECIMAL128_MAX_PRECISION), Ok(scale)) => DataType::Decimal128(precision, scale),
+    let number = plain.as_deref().unwrap_or(text).trim().trim_start_matches(['+', '-']);
+    let (before, behind) = number.split_once('.').unwrap_or((number, ""));
+    let max = usize::from(DECIMAL128_MAX_PRECISION);
+    let before = before.trim_start_matches('0').len();
+    let mut scale = behind.len();
+    if before + scale > max {
+        scale = behind.trim_end_matches('0').len();
+    }
+    if before + scale > max {
+        scale = scale.min(max.saturating_sub(before.max(DIGITS_BEFORE)));
+    }
+    match (u8::try_from((before + scale).clamp(1, max)), i8::try_from(scale)) {
+        (Ok(precision), Ok(scale)) => DataType::Decimal128(precision, scale),
         _ => DataType::Decimal128(DECIMAL128_MAX_PRECISION, 0),
     }
 }

@@ -483,6 +483,8 @@ fn is_volatile(expr: &Expr, parameters: &[Option<DataType>]) -> Option<bool> {
                 match call.func.signature().volatility {
                     Volatility::Immutable => {}
                     Volatility::Stable => is_of_row = false,
+                    // The point path neither waits nor has it canceled.
+                    Volatility::Volatile if call.name() == sleep::NAME => is_of_row = false,
                     Volatility::Volatile => is_volatile = true,
                 }
                 if !TAKE_PARAMETERS.contains(&call.func.name()) {

@@ -78,7 +78,12 @@ pub(super) fn set_config(query: &Query) -> Option<SettingStatement> {
     let function = dotted(name);
     let is_it = function.strip_prefix("pg_catalog.").unwrap_or(&function) == "set_config";
     // What stands around it would have to be read.
-    if !is_it || query.to_string() != format!("SELECT {item}") {
+    let arguments = list.args.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let alone = match item {
+        SelectItem::ExprWithAlias { alias, .. } => format!("SELECT {name}({arguments}) AS {alias}"),
+        _ => format!("SELECT {name}({arguments})"),
+    };
+    if !is_it || query.to_string() != alone {
         return None;
     }
     let [setting, value, local] = list.args.as_slice() else { return None };

@@ -96,12 +96,20 @@ fn durations_have_units() {
 #[test]
 fn statement_timeout_stops_what_runs_too_long() {
     let (_database, connection) = connected();
-    connection.execute_batch("CREATE TABLE t (k BIGINT); SET statement_timeout = '150ms'").unwrap();
+    connection
+        .execute_batch(
+            "CREATE TABLE t (k BIGINT); CREATE TABLE p (k BIGINT PRIMARY KEY, s TEXT); INSERT INTO p VALUES (1, 'a');
+             SET statement_timeout = '150ms'",
+        )
+        .unwrap();
     // No test of how soon: it would take hours.
     for sql in [
         ENDLESS.to_string(),
         format!("INSERT INTO t {ENDLESS}"),
         format!("COPY ({ENDLESS}) TO '/dev/null' (FORMAT csv)"),
+        // By key, with what a point path must not wait for.
+        "INSERT INTO p VALUES (2, pg_sleep(1000000) || 'x')".into(),
+        "UPDATE p SET s = pg_sleep(1000000) || 'x' WHERE k = 1".into(),
     ] {
         let error = connection.execute(&sql).unwrap_err();
         assert_eq!(error.sqlstate(), "57014", "{sql}");

@@ -19,6 +19,9 @@ const SLICE: Duration = Duration::from_millis(10);
 /// Longest wait for a row: longer than any statement lives.
 const SECONDS_MAX: f64 = 1e9;
 
+/// Its name.
+pub(super) const NAME: &str = "pg_sleep";
+
 /// The function.
 pub(super) fn pg_sleep() -> ScalarUDF {
     ScalarUDF::new_from_impl(Sleep { signature: Signature::exact(vec![DataType::Float64], Volatility::Volatile) })
@@ -31,7 +34,7 @@ struct Sleep {
 
 impl ScalarUDFImpl for Sleep {
     fn name(&self) -> &str {
-        "pg_sleep"
+        NAME
     }
 
     fn signature(&self) -> &Signature {

@@ -12,8 +12,8 @@ use mainstem_storage::{Error, Result};
 pub(super) fn join(tokens: &mut Vec<TokenWithSpan>) -> Result<()> {
     let (mut last, mut breaks): (Option<usize>, bool) = (None, false);
     let mut joined = false;
-    // Where a literal of `tokens` continues, and the token behind it.
-    let mut drops: Vec<(usize, usize)> = Vec::new();
+    // Tokens that go, in order: literals that continue one, and what stands between.
+    let mut drops: Vec<usize> = Vec::new();
     for at in 0..tokens.len() {
         let Some(token) = tokens.get(at) else { break };
         match &token.token {
@@ -51,7 +51,8 @@ pub(super) fn join(tokens: &mut Vec<TokenWithSpan>) -> Result<()> {
                                 ));
                             }
                         }
-                        drops.push((first + 1, at));
+                        let next = drops.last().map_or(0, |dropped| dropped + 1);
+                        drops.extend(next.max(first + 1)..=at);
                         joined = true;
                     }
                     None => last = Some(at),
@@ -62,10 +63,10 @@ pub(super) fn join(tokens: &mut Vec<TokenWithSpan>) -> Result<()> {
         }
     }
     if joined {
-        let mut at = 0;
+        let (mut at, mut drops) = (0, drops.into_iter().peekable());
         tokens.retain(|_| {
             at += 1;
-            !drops.iter().any(|(from, to)| (from + 1..=to + 1).contains(&at))
+            drops.next_if_eq(&(at - 1)).is_none()
         });
     }
     Ok(())
