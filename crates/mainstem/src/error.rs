@@ -226,7 +226,7 @@ fn well_known(message: &str) -> Option<Error> {
     if has("The subquery should only return one column") {
         return Some(Error::invalid(sqlstate::SYNTAX, "subquery must return only one column"));
     }
-    if has("subquery can only be used in") {
+    if has("In/Exist/SetComparison subquery can only be used in") {
         return Some(Error::unsupported(
             "EXISTS, IN, ANY or ALL of a query anywhere but in WHERE (join, or compare a count)",
         ));
