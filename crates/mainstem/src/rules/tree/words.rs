@@ -60,10 +60,6 @@ fn other_words(expr: &Expr) -> Option<Expr> {
                     let access_chain = vec![AccessExpr::Subscript(Subscript::Index { index: first })];
                     Some(Expr::CompoundFieldAccess { root: Box::new(found), access_chain })
                 }
-                ("timezone", [zone, moment]) => Some(Expr::Nested(Box::new(Expr::AtTimeZone {
-                    timestamp: Box::new(Expr::Nested(Box::new((*moment).clone()))),
-                    time_zone: Box::new((*zone).clone()),
-                }))),
                 ("timeofday", []) => {
                     let pattern = text_of("Dy Mon DD HH24:MI:SS.US YYYY \"UTC\"");
                     Some(call("to_char", vec![call("clock_timestamp", Vec::new()), pattern]))
