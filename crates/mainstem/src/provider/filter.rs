@@ -9,6 +9,8 @@ use mainstem_storage::schema::{Column, DataType, TableSchema};
 
 use super::values::to_value;
 
+mod days;
+
 /// Longest `NOT IN` list that becomes a chain of `<>`.
 const NOT_IN_MAX: usize = 16;
 
@@ -25,14 +27,19 @@ pub(super) fn translate(expr: &Expr, schema: &TableSchema) -> Option<Vec<Predica
             equals.collect(expr, schema)?;
             Some(vec![Predicate::In { column: equals.column?, values: equals.values }])
         }
-        Expr::BinaryExpr(BinaryExpr { left, op, right }) => compare(left, *op, right, schema).map(|p| vec![p]),
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+            compare(left, *op, right, schema).or_else(|| days::compare(left, *op, right, schema)).map(|p| vec![p])
+        }
         Expr::InList(InList { expr, list, negated }) => in_list(expr, list, *negated, schema),
         Expr::IsNull(inner) => Some(vec![Predicate::IsNull { column: column(inner, schema)?.id }]),
         Expr::IsNotNull(inner) => Some(vec![Predicate::IsNotNull { column: column(inner, schema)?.id }]),
         Expr::Column(_) => boolean(expr, true, schema),
         Expr::Not(inner) => boolean(inner, false, schema),
         Expr::Between(Between { expr, negated: false, low, high }) => {
-            Some(vec![compare(expr, Operator::GtEq, low, schema)?, compare(expr, Operator::LtEq, high, schema)?])
+            let bound = |op, bound| translate(&Expr::BinaryExpr(BinaryExpr::new(expr.clone(), op, bound)), schema);
+            let mut both = bound(Operator::GtEq, low.clone())?;
+            both.extend(bound(Operator::LtEq, high.clone())?);
+            Some(both)
         }
         Expr::Like(like) => prefix(like, schema),
         // What the optimizer makes of a filter that it has pushed down before.
@@ -67,14 +74,18 @@ fn compare(left: &Expr, op: Operator, right: &Expr, schema: &TableSchema) -> Opt
         return Some(Predicate::Compare { column: column.id, op, value: literal(right, column)? });
     }
     let column = column(right, schema)?;
-    let flipped = match op {
+    Some(Predicate::Compare { column: column.id, op: flipped(op), value: literal(left, column)? })
+}
+
+/// The operator that means the same with its operands exchanged.
+fn flipped(op: CompareOp) -> CompareOp {
+    match op {
         CompareOp::Lt => CompareOp::Gt,
         CompareOp::LtEq => CompareOp::GtEq,
         CompareOp::Gt => CompareOp::Lt,
         CompareOp::GtEq => CompareOp::LtEq,
         CompareOp::Eq | CompareOp::NotEq => op,
-    };
-    Some(Predicate::Compare { column: column.id, op: flipped, value: literal(left, column)? })
+    }
 }
 
 fn compare_op(op: Operator) -> Option<CompareOp> {

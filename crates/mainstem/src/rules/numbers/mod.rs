@@ -2,10 +2,11 @@
 //!
 //! 1. While SQL becomes a plan, and before types are coerced, divisions of decimals, and products that may need more than 38 digits, become functions whose results have enough
 //!    digits behind the point ([`Divisions`], [`products`]): this changes types.
-//! 2. After types are coerced ([`CheckedArithmetic`]) operators become functions that check: integers, decimals whose results can have more
-//!    digits than there are, and floats, of which none becomes infinite.
+//! 2. After types are coerced ([`CheckedArithmetic`]) operators become functions that check: integers, decimals, and floats, of which none
+//!    becomes infinite.
 //! 3. [`checked_sum`] and [`average`] add integers and decimals exactly; [`of_floats`] checks the results of functions on floats.
 
+mod decimals;
 mod division;
 mod functions;
 mod operators;

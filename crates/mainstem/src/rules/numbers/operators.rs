@@ -1,6 +1,6 @@
-//! `+`, `-`, `*`, `/` and unary minus as functions that fail on overflow (22003), and `/` by zero (22012): on integers, on decimals whose results
-//! may need more than 38 digits (others cannot overflow), on floats, which overflow where finite operands have an infinite result,
-//! or a product or quotient that is not zero would become zero.
+//! `+`, `-`, `*`, `/` and unary minus as functions that fail on overflow (22003), and `/` by zero (22012): on integers, on decimals
+//! (`decimals`), on floats, which overflow where finite operands have an infinite result, or a product or quotient that is not zero would
+//! become zero.
 //!
 //! A rewrite of the logical plan, after type coercion has made both sides one type and before any constant is folded. Division of integers
 //! and of decimals is not here (DataFusion's; `division`).
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, Datum};
 use arrow::compute::kernels::numeric;
-use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, Field, FieldRef, Float32Type, Float64Type};
+use arrow::datatypes::{DataType, Field, FieldRef, Float32Type, Float64Type};
 use arrow::error::ArrowError;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
@@ -24,7 +24,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 
 use super::super::walk::rewrite_plan;
-use super::division::fitting;
+use super::decimals::decimals;
 
 /// The rule.
 #[derive(Debug)]
@@ -83,13 +83,9 @@ impl CheckedArithmetic {
                         call(function, vec![*left, *right])
                     }
                     (of_left @ DataType::Decimal128(..), of_right @ DataType::Decimal128(..)) if kind != Op::Divide => {
-                        match BinaryTypeCoercer::new(&of_left, &op, &of_right).get_result_type()? {
-                            result @ DataType::Decimal128(DECIMAL128_MAX_PRECISION, _) => {
-                                let function = ScalarUDF::new_from_impl(CheckedFunction::new(kind, Some(result)));
-                                call(&Arc::new(function), vec![*left, *right])
-                            }
-                            _ => Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })),
-                        }
+                        let result = BinaryTypeCoercer::new(&of_left, &op, &of_right).get_result_type()?;
+                        let function = ScalarUDF::new_from_impl(CheckedFunction::new(kind, Some(result)));
+                        call(&Arc::new(function), vec![*left, *right])
                     }
                     _ => Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })),
                 })
@@ -117,7 +113,7 @@ impl AnalyzerRule for CheckedArithmetic {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Op {
+pub(super) enum Op {
     Add,
     Subtract,
     Multiply,
@@ -197,6 +193,7 @@ impl ScalarUDFImpl for CheckedFunction {
         }
         let all_scalar = operands.iter().all(|o| o.scalar);
         let result = match (self.op, operands.as_slice()) {
+            (op, [left, right]) if self.result.is_some() => decimals(op, left, right, self.result.as_ref())?,
             (Op::Add, [left, right]) => numeric::add(left, right)?,
             (Op::Subtract, [left, right]) => numeric::sub(left, right)?,
             (Op::Multiply, [left, right]) => numeric::mul(left, right)?,
@@ -207,11 +204,6 @@ impl ScalarUDFImpl for CheckedFunction {
         match (operands.as_slice(), result.data_type()) {
             ([left, right], DataType::Float64) => check_floats::<Float64Type>(self.op, left, right, &result)?,
             ([left, right], DataType::Float32) => check_floats::<Float32Type>(self.op, left, right, &result)?,
-            (_, DataType::Decimal128(..)) => {
-                for digits in result.as_primitive::<Decimal128Type>().iter().flatten() {
-                    fitting(digits)?;
-                }
-            }
             _ => {}
         }
         if all_scalar {
@@ -222,9 +214,9 @@ impl ScalarUDFImpl for CheckedFunction {
 }
 
 /// An array, or one value that stands for many.
-struct Operand {
-    array: ArrayRef,
-    scalar: bool,
+pub(super) struct Operand {
+    pub array: ArrayRef,
+    pub scalar: bool,
 }
 
 impl Datum for Operand {
