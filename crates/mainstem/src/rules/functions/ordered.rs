@@ -1,7 +1,10 @@
-//! Ordered-set aggregates that give one of the values: `mode() WITHIN GROUP (ORDER BY x)`, the most frequent one, and
+//! Aggregates of values in an order: ordered-set aggregates that give one of them, `mode() WITHIN GROUP (ORDER BY x)`, the most frequent one, and
 //! `percentile_disc(f) WITHIN GROUP (ORDER BY x)`, the first one that has the share f at or before it.
 //!
 //! Both count how often each value occurs; NULLs do not count. Of values that are equally frequent `mode` takes the first in the order.
+//!
+//! They, and `string_agg(x, d ORDER BY y)`, sort by themselves. DataFusion's `string_agg` does, too, and yet asks for rows in order, so that two
+//! with different orders in one query would be refused: [`SortedTexts`] is the same function, and does not ask.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -11,9 +14,10 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Field, FieldRef, Float64Type, Int64Type};
 use datafusion::common::{DataFusionError, Result, ScalarValue, plan_err};
+use datafusion::functions_aggregate::string_agg::string_agg_udaf;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
-use datafusion::logical_expr::utils::format_state_name;
-use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Signature, Volatility};
+use datafusion::logical_expr::utils::{AggregateOrderSensitivity, format_state_name};
+use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, GroupsAccumulator, Signature, Volatility};
 use mainstem_storage::Error;
 use mainstem_storage::error::sqlstate;
 
@@ -22,10 +26,11 @@ pub(crate) fn ordered_sets() -> Vec<AggregateUDF> {
     let named = [("mode", false), ("percentile_disc", true)];
     let signature = || Signature::user_defined(Volatility::Immutable);
     let one = |(name, by_share)| AggregateUDF::new_from_impl(OrderedSet { name, by_share, signature: signature() });
-    named.into_iter().map(one).collect()
+    let texts = AggregateUDF::new_from_impl(SortedTexts { inner: string_agg_udaf() });
+    named.into_iter().map(one).chain([texts]).collect()
 }
 
-#[derive(Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct OrderedSet {
     name: &'static str,
     /// By the share of the values before it, or the most frequent.
@@ -78,6 +83,58 @@ impl AggregateUDFImpl for OrderedSet {
         let of = args.expr_fields.first().ok_or_else(mismatch)?.data_type().clone();
         let descending = args.order_bys.first().is_some_and(|by| by.options.descending);
         Ok(Box::new(Counted { of, by_share: self.by_share, descending, counts: HashMap::new(), bytes: 0, share: None }))
+    }
+
+    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
+        AggregateOrderSensitivity::SoftRequirement
+    }
+
+    fn with_beneficial_ordering(self: Arc<Self>, _is_ordered: bool) -> Result<Option<Arc<dyn AggregateUDFImpl>>> {
+        Ok(Some(self))
+    }
+}
+
+/// See the module.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct SortedTexts {
+    inner: Arc<AggregateUDF>,
+}
+
+impl AggregateUDFImpl for SortedTexts {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn signature(&self) -> &Signature {
+        self.inner.signature()
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        self.inner.return_type(types)
+    }
+
+    fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
+        self.inner.state_fields(args)
+    }
+
+    fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        self.inner.accumulator(args)
+    }
+
+    fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {
+        self.inner.groups_accumulator_supported(args)
+    }
+
+    fn create_groups_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
+        self.inner.create_groups_accumulator(args)
+    }
+
+    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
+        AggregateOrderSensitivity::SoftRequirement
+    }
+
+    fn with_beneficial_ordering(self: Arc<Self>, _is_ordered: bool) -> Result<Option<Arc<dyn AggregateUDFImpl>>> {
+        Ok(Some(self))
     }
 }
 
