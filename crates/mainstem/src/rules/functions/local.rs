@@ -1,36 +1,46 @@
-//! LOCALTIMESTAMP and LOCALTIME: when the statement began, without a zone.
+//! When the statement began: `now()`, which is CURRENT_TIMESTAMP, and without a zone LOCALTIMESTAMP and LOCALTIME.
 //!
-//! As `now()` they are one value for the whole statement, known when it is planned. The session's zone is UTC.
+//! Each is one value for the whole statement, known when it is planned, in microseconds: DataFusion's `now()` has nanoseconds, which no column
+//! takes. The session's zone is UTC.
 
-use arrow::datatypes::{DataType, TimeUnit};
+use arrow::datatypes::DataType;
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-use crate::value::TIME;
+use mainstem_storage::schema::DataType as SqlType;
 
 const MICROS_OF_DAY: i64 = 86_400_000_000;
 
 /// The functions.
 pub(super) fn functions() -> Vec<ScalarUDF> {
-    let named = [("localtimestamp", false), ("localtime", true)];
-    let function = |(name, of_day)| Local { name, of_day, signature: Signature::nullary(Volatility::Stable) };
+    let named = [
+        ("now", vec!["current_timestamp".to_owned()], SqlType::TimestampTz),
+        ("localtimestamp", Vec::new(), SqlType::Timestamp),
+        ("localtime", Vec::new(), SqlType::Time),
+    ];
+    let signature = || Signature::nullary(Volatility::Stable);
+    let function = |(name, aliases, of)| Beginning { name, aliases, of, signature: signature() };
     named.into_iter().map(|named| ScalarUDF::new_from_impl(function(named))).collect()
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Local {
+struct Beginning {
     name: &'static str,
-    /// The time of day alone.
-    of_day: bool,
+    aliases: Vec<String>,
+    of: SqlType,
     signature: Signature,
 }
 
-impl ScalarUDFImpl for Local {
+impl ScalarUDFImpl for Beginning {
     fn name(&self) -> &str {
         self.name
+    }
+
+    fn aliases(&self) -> &[String] {
+        &self.aliases
     }
 
     fn signature(&self) -> &Signature {
@@ -38,16 +48,15 @@ impl ScalarUDFImpl for Local {
     }
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(if self.of_day { TIME } else { DataType::Timestamp(TimeUnit::Microsecond, None) })
+        Ok(self.of.arrow())
     }
 
     fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
         let Some(began) = info.query_execution_start_time() else { return Ok(ExprSimplifyResult::Original(args)) };
         let micros = began.timestamp_micros();
-        let value = if self.of_day {
-            ScalarValue::Time64Microsecond(Some(micros.rem_euclid(MICROS_OF_DAY)))
-        } else {
-            ScalarValue::TimestampMicrosecond(Some(micros), None)
+        let value = match self.of.arrow() {
+            DataType::Timestamp(_, zone) => ScalarValue::TimestampMicrosecond(Some(micros), zone),
+            _ => ScalarValue::Time64Microsecond(Some(micros.rem_euclid(MICROS_OF_DAY))),
         };
         Ok(ExprSimplifyResult::Simplified(Expr::Literal(value, None)))
     }
