@@ -49,8 +49,8 @@ use crate::rules::{
     BesideStar, Blanks, Carried, CheckedArithmetic, CoercedTypes, Divisions, Frames, ItemNames, KnownTable, Multisets,
     NullableSubqueries, Series, SessionCatalog, SqlCasts, SubqueriesInValues, TypedLiterals, UnknownMembers, average,
     balance, bounded, checked_sum, coalesce, functions, group_by_keys, moving, name_twins, of_bytes, of_floats,
-    ordered_sets, random_uuid, relations_first, reword, settled, tell_tables_apart, type_literals, whole_numbers,
-    with_settings,
+    ordered_sets, random_uuid, relations_first, reword, settled, spell_joins, tell_tables_apart, type_literals,
+    whole_numbers, with_settings,
 };
 use crate::sql::{
     CastTypes, INFORMATION, RELATIONS_MAX, SYSTEM, TARGET_SCHEMA, TableName, state, stored_query, with_stored,
@@ -216,12 +216,7 @@ impl Planner {
     fn plan_worded(&mut self, runtime: &Runtime, mut statement: Ast, source: &Source<'_>) -> Result<LogicalPlan> {
         with_settings(&mut statement, &|name| source.settings.show(name))?;
         let (known, names) = (source.transaction.catalog(), source.settings.names());
-        let table = |name: &TableName| names.find(&known, name).map(|(_, relation)| KnownTable::of(relation));
-        group_by_keys(&mut statement, &table);
-        balance(&mut statement);
-        name_twins(&mut statement, &table);
-        type_literals(&mut statement);
-        relations_first(&mut statement, &table);
+        with_tables(&mut statement, source)?;
         tell_tables_apart(&mut statement, &|name| names.find(&known, name).map(|(full, _)| full))?;
         let statement = PlannerStatement::Statement(Box::new(source.parameters.declare(statement)?));
         let tables = self.tables(runtime, &statement, source, 0)?;
@@ -311,13 +306,7 @@ impl Planner {
             let mut statement = Ast::Query(stored_query(&view.query)?);
             reword(&mut statement, BesideStar::Mentioned);
             with_settings(&mut statement, &|name| source.settings.show(name))?;
-            let (known, names) = (source.transaction.catalog(), source.settings.names());
-            let table = |name: &TableName| names.find(&known, name).map(|(_, relation)| KnownTable::of(relation));
-            group_by_keys(&mut statement, &table);
-            balance(&mut statement);
-            name_twins(&mut statement, &table);
-            type_literals(&mut statement);
-            relations_first(&mut statement, &table);
+            with_tables(&mut statement, source)?;
             let statement = PlannerStatement::Statement(Box::new(statement));
             let tables = self.tables(runtime, &statement, source, depth + 1)?;
             self.catalog.set(tables);
@@ -440,6 +429,30 @@ impl Planner {
     pub(crate) fn forget(&self) {
         self.catalog.clear();
     }
+}
+
+/// Says `statement` in words that depend on the tables it names.
+fn with_tables(statement: &mut Ast, source: &Source<'_>) -> Result<()> {
+    let (catalog, names) = (source.transaction.catalog(), source.settings.names());
+    let table = |name: &TableName| match name.schema.as_deref() {
+        Some(schema @ (SYSTEM | INFORMATION)) => {
+            let columns = SystemTables::columns(schema, &name.name);
+            let columns = columns.fields().iter().map(|field| field.name().clone());
+            Some(KnownTable::of_columns(columns.collect())).filter(|table| !table.columns.is_empty())
+        }
+        Some(TARGET_SCHEMA) => {
+            let target = source.target.as_ref()?;
+            Some(KnownTable::of(Relation::Table(target.schema().clone())))
+        }
+        _ => names.find(&catalog, name).map(|(_, relation)| KnownTable::of(relation)),
+    };
+    balance(statement);
+    name_twins(statement, &table);
+    spell_joins(statement, &table)?;
+    group_by_keys(statement, &table);
+    type_literals(statement);
+    relations_first(statement, &table);
+    Ok(())
 }
 
 /// What is wrong with a plan whose names all mean something: one that is not found any more, or found twice, is of an outer query.

@@ -302,14 +302,7 @@ fn check_joins(joins: &[Join]) -> ControlFlow<&'static str> {
             join_operator,
             JoinOperator::Join(JoinConstraint::None) | JoinOperator::Inner(JoinConstraint::None)
         );
-        refuse_if(bare, "JOIN without ON or USING (use CROSS JOIN)")?;
-        // DataFusion takes the left side's column for that of both, NULL where only the right side has a row.
-        let merges = |on: &JoinConstraint| matches!(on, JoinConstraint::Using(_) | JoinConstraint::Natural);
-        let merged = match join_operator {
-            JoinOperator::Right(on) | JoinOperator::RightOuter(on) | JoinOperator::FullOuter(on) => merges(on),
-            _ => false,
-        };
-        refuse_if(merged, "RIGHT and FULL JOIN with USING or NATURAL (use ON, and COALESCE of both columns)")
+        refuse_if(bare, "JOIN without ON or USING (use CROSS JOIN)")
     })
 }
 

@@ -259,6 +259,7 @@ placement_matrix!(
         information_schema,
         insert,
         joins,
+        joins_using,
         key_order,
         keys,
         moments,

@@ -135,7 +135,7 @@ fn read_by_keys(query: &Query) -> HashSet<String> {
 }
 
 /// The name that an item has of its own.
-fn said(item: &SelectItem) -> Option<String> {
+pub(super) fn said(item: &SelectItem) -> Option<String> {
     match item {
         SelectItem::ExprWithAlias { alias, .. } => Some(fold(alias)),
         SelectItem::UnnamedExpr(expr) => name_of(expr),
@@ -144,7 +144,7 @@ fn said(item: &SelectItem) -> Option<String> {
 }
 
 /// The name of a column.
-fn name_of(expr: &Expr) -> Option<String> {
+pub(super) fn name_of(expr: &Expr) -> Option<String> {
     match expr {
         Expr::Nested(inner) => name_of(inner),
         Expr::Identifier(ident) => Some(fold(ident)),
@@ -182,7 +182,7 @@ fn outermost(body: &mut SetExpr) -> Option<&mut Select> {
 }
 
 /// All names of columns in `tree`.
-fn mentioned(tree: &impl Visit) -> HashSet<String> {
+pub(super) fn mentioned(tree: &impl Visit) -> HashSet<String> {
     struct Mentioned(HashSet<String>);
     impl Visitor for Mentioned {
         type Break = Infallible;

@@ -12,9 +12,8 @@ use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, GroupByExpr, Ident, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, OrderByKind, Query,
-    Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Statement, TableFactor, Value, Visit, VisitMut,
-    Visitor, VisitorMut,
+    Expr, Function, GroupByExpr, Ident, ObjectName, ObjectNamePart, OrderByKind, Query, Select, SelectItem,
+    SelectItemQualifiedWildcardKind, SetExpr, Statement, TableFactor, Value, Visit, VisitMut, Visitor, VisitorMut,
 };
 
 use super::{KnownTable, bare};
@@ -116,8 +115,7 @@ impl Grouped<'_> {
         if sources.iter().all(|source| source.table.key.is_empty()) {
             return;
         }
-        let merges = merges(select);
-        let find = |expr: &Expr| column_of(expr, &sources, merges);
+        let find = |expr: &Expr| column_of(expr, &sources);
         let grouped: HashSet<(usize, String)> =
             by.iter().filter_map(|expr| find(expr).or_else(|| find(item_of(expr, &select.projection)?))).collect();
         let mut read = Mentioned::default();
@@ -171,32 +169,14 @@ impl Grouped<'_> {
     }
 }
 
-/// Whether columns of one name in several tables are one: that of the first.
-fn merges(select: &Select) -> bool {
-    let joins = || select.from.iter().flat_map(|from| &from.joins);
-    let keeps_left = |operator: &JoinOperator| {
-        matches!(
-            operator,
-            JoinOperator::Join(_) | JoinOperator::Inner(_) | JoinOperator::Left(_) | JoinOperator::LeftOuter(_)
-        )
-    };
-    let is_merging = |operator: &JoinOperator| match operator {
-        JoinOperator::Join(on) | JoinOperator::Inner(on) | JoinOperator::Left(on) | JoinOperator::LeftOuter(on) => {
-            matches!(on, JoinConstraint::Using(_) | JoinConstraint::Natural)
-        }
-        _ => false,
-    };
-    joins().all(|join| keeps_left(&join.join_operator)) && joins().any(|join| is_merging(&join.join_operator))
-}
-
 /// The table of `sources` that `expr` is a column of, by position, and the column.
-fn column_of(expr: &Expr, sources: &[Source], merges: bool) -> Option<(usize, String)> {
+fn column_of(expr: &Expr, sources: &[Source]) -> Option<(usize, String)> {
     match bare(expr) {
         Expr::Identifier(ident) => {
             let name = fold(ident);
             let mut having = (0..).zip(sources).filter(|(_, source)| source.table.columns.contains(&name));
             let (at, _) = having.next()?;
-            (merges || having.next().is_none()).then_some((at, name))
+            having.next().is_none().then_some((at, name))
         }
         Expr::CompoundIdentifier(idents) => {
             let [.., qualifier, column] = idents.as_slice() else { return None };

@@ -11,7 +11,7 @@
 //! 5. SIMILAR TO, and `substring` by a pattern, become regular expressions; LIKE with ESCAPE becomes LIKE ([`patterns`]).
 //! 6. Literals of arrays, and functions that DataFusion has under another name ([`words`]).
 //!
-//! Then, with the catalog, GROUP BY of a key gets the columns that the key determines ([`grouped`]), and tables that columns are called like
+//! Then, with the catalog, joins with USING get ON ([`joins`]), GROUP BY of a key gets the columns that the key determines ([`grouped`]), and tables that columns are called like
 //! get names of their own ([`relations`]).
 //!
 //! Beside it, [`ItemNames`] gives a result's columns the names that PostgreSQL gives them.
@@ -20,6 +20,7 @@
 
 mod columns;
 mod grouped;
+mod joins;
 mod limits;
 mod names;
 mod patterns;
@@ -30,6 +31,7 @@ mod words;
 
 pub(crate) use columns::BesideStar;
 pub(crate) use grouped::group_by_keys;
+pub(crate) use joins::spell_joins;
 pub(crate) use names::ItemNames;
 pub(super) use names::title;
 pub(crate) use relations::{as_said, relations_first, without_marks};
@@ -43,6 +45,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use mainstem_storage::catalog::Relation;
 use mainstem_storage::ids::ColumnId;
+use mainstem_storage::schema::DataType;
 
 use crate::sql::fold;
 
@@ -51,6 +54,8 @@ use crate::sql::fold;
 pub(crate) struct KnownTable {
     /// The names of its columns.
     pub(crate) columns: Vec<String>,
+    /// The types of these, where they are known.
+    pub(crate) types: Vec<Option<DataType>>,
     /// Those of its PRIMARY KEY; empty without one.
     pub(crate) key: Vec<String>,
 }
@@ -62,10 +67,17 @@ impl KnownTable {
             Relation::Table(table) => {
                 let column = |id: &ColumnId| table.column(*id).map(|column| column.name.clone());
                 let columns = table.columns.iter().map(|column| column.name.clone()).collect();
-                Self { columns, key: table.primary_key.iter().filter_map(column).collect() }
+                let types = table.columns.iter().map(|column| Some(column.data_type)).collect();
+                Self { columns, types, key: table.primary_key.iter().filter_map(column).collect() }
             }
-            Relation::View(view) => Self { columns: view.columns.clone(), key: Vec::new() },
+            Relation::View(view) => Self::of_columns(view.columns.clone()),
         }
+    }
+
+    /// A table of `columns`, of which nothing else is known.
+    pub(crate) fn of_columns(columns: Vec<String>) -> Self {
+        let types = columns.iter().map(|_| None).collect();
+        Self { columns, types, key: Vec::new() }
     }
 }
 
