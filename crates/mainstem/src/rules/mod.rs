@@ -14,6 +14,7 @@ mod coerced;
 mod functions;
 mod moments;
 mod multisets;
+mod pushed;
 mod numbers;
 mod qualified;
 mod spelled;
@@ -31,7 +32,8 @@ pub(crate) use functions::{
 };
 pub(crate) use moments::Series;
 pub(crate) use multisets::Multisets;
-pub(crate) use numbers::{CheckedArithmetic, Divisions, average, checked_sum, of_floats};
+pub(crate) use numbers::{CheckedArithmetic, Divisions, Roundings, average, checked_sum, of_floats};
+pub(crate) use pushed::guarded;
 pub(crate) use qualified::tell_tables_apart;
 pub(crate) use spelled::{SqlCasts, TypedLiterals};
 pub(crate) use subquery::{NullableSubqueries, SubqueriesInValues, UnknownMembers};

@@ -47,10 +47,10 @@ use crate::provider::{
 };
 use crate::rules::{
     BesideStar, Blanks, Carried, CheckedArithmetic, CoercedTypes, Divisions, Frames, ItemNames, KnownTable, Multisets,
-    NullableSubqueries, Series, SessionCatalog, SqlCasts, SubqueriesInValues, TypedLiterals, UnknownMembers, average,
-    balance, bounded, checked_sum, coalesce, functions, group_by_keys, moving, name_twins, of_bytes, of_floats,
-    ordered_sets, random_uuid, relations_first, reword, settled, spell_joins, tell_tables_apart, type_literals,
-    whole_numbers, with_settings,
+    NullableSubqueries, Roundings, Series, SessionCatalog, SqlCasts, SubqueriesInValues, TypedLiterals, UnknownMembers,
+    average, balance, bounded, checked_sum, coalesce, functions, group_by_keys, guarded, moving, name_twins, of_bytes,
+    of_floats, ordered_sets, random_uuid, relations_first, reword, settled, spell_joins, tell_tables_apart,
+    type_literals, whole_numbers, with_settings,
 };
 use crate::sql::{
     CastTypes, INFORMATION, RELATIONS_MAX, SYSTEM, TARGET_SCHEMA, TableName, state, stored_query, with_stored,
@@ -100,6 +100,7 @@ pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionStat
     analyzer_rules.insert(3, Arc::new(SubqueriesInValues));
     analyzer_rules.insert(4, Arc::new(Frames));
     analyzer_rules.insert(5, Arc::new(Divisions));
+    analyzer_rules.insert(6, Arc::new(Roundings));
     let mut state = SessionStateBuilder::new()
         .with_config(config)
         .with_runtime_env(environment)
@@ -114,6 +115,8 @@ pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionStat
         .with_analyzer_rule(Arc::new(SqlCasts))
         .with_analyzer_rule(Arc::new(CheckedArithmetic::new()))
         .build();
+    let optimizers = state.optimizers().iter().cloned().map(guarded).collect();
+    state = SessionStateBuilder::new_from_existing(state).with_optimizer_rules(optimizers).build();
     for aggregate in ordered_sets().into_iter().chain([checked_sum(), average()]) {
         state.register_udaf(Arc::new(aggregate)).map_err(|e| from_datafusion(&e))?;
     }

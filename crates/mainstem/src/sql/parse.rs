@@ -27,6 +27,7 @@ mod literals;
 mod prepare;
 mod respell;
 mod script;
+mod signs;
 
 pub(crate) use prepare::PreparedStatement;
 pub(crate) use script::{Script, Template};
@@ -164,6 +165,7 @@ fn parse_one(mut tokens: Vec<TokenWithSpan>, part: Part) -> Result<Statement> {
         return Err(error);
     }
     literals::join(&mut tokens)?;
+    signs::split(&mut tokens);
     let overriding = take_overriding(&mut tokens);
     respell::respell(&mut tokens);
     fetch::fetch_as_limit(&mut tokens);

@@ -251,6 +251,7 @@ placement_matrix!(
         delete,
         errors,
         everyday,
+        everyday_filters,
         expressions,
         for_update,
         functions,

@@ -1,16 +1,18 @@
 //! Functions of DataFusion's on floats, with PostgreSQL's errors: where it has one (ln of zero, asin of 2, exp of 1000) DataFusion's give
-//! infinity or NaN. `round` of a float rounds halves to even.
+//! infinity or NaN. `round` of a float rounds halves to even. The types of `round` and `trunc` of decimals stay (`roundings`).
 
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, Float64Array};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Float32Type, Float64Type};
+use arrow::datatypes::{DataType, Field, FieldRef, Float32Type, Float64Type};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
-use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF};
+use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
+use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, Signature, Volatility};
 use mainstem_storage::Error;
 use mainstem_storage::error::sqlstate;
 
+use super::roundings::unsettled;
 use crate::rules::functions::{Change, around};
 
 /// invalid_argument_for_logarithm
@@ -25,6 +27,12 @@ pub(crate) fn of_floats(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
         "power" => Kind::Power,
         "sqrt" => Kind::Root,
         "round" => Kind::Round,
+        "trunc" => {
+            return Arc::new(around(
+                function,
+                Truncation { signature: Signature::user_defined(Volatility::Immutable) },
+            ));
+        }
         "exp" | "acos" | "asin" | "acosh" | "atanh" | "cosh" | "sinh" | "tan" | "cot" | "degrees" => Kind::Other,
         _ => return function,
     };
@@ -110,6 +118,13 @@ fn rounded(value: &ColumnarValue) -> Result<ColumnarValue> {
 }
 
 impl Change for OfFloats {
+    fn return_field(&self, function: &ScalarUDF, args: ReturnFieldArgs) -> Result<FieldRef> {
+        if let (Kind::Round, Some(field)) = (self.kind, decimal_field(function, &args)?) {
+            return Ok(field);
+        }
+        function.inner().return_field_from_args(args)
+    }
+
     fn invoke(&self, function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         if let (Kind::Round, [value]) = (self.kind, args.args.as_slice())
             && matches!(value.data_type(), DataType::Float32 | DataType::Float64)
@@ -127,4 +142,47 @@ impl Change for OfFloats {
         self.check(&given, &result, rows)?;
         Ok(result)
     }
+}
+
+/// `trunc`, whose type is that of [`unsettled`].
+#[derive(Debug)]
+struct Truncation {
+    signature: Signature,
+}
+
+impl Change for Truncation {
+    fn signature<'a>(&'a self, _: &'a ScalarUDF) -> &'a Signature {
+        &self.signature
+    }
+
+    /// A number that is written is 64 bits wide before its type is coerced, and no other is after it.
+    fn coerce_types(&self, function: &ScalarUDF, types: &[DataType]) -> Result<Vec<DataType>> {
+        let field = |data_type: &DataType| Arc::new(Field::new("", data_type.clone(), true));
+        let fields: Vec<FieldRef> = types.iter().map(field).collect();
+        let coerced = fields_with_udf(&fields, function)?;
+        let narrow = |(at, field): (usize, FieldRef)| if at == 1 { DataType::Int32 } else { field.data_type().clone() };
+        Ok(coerced.into_iter().enumerate().map(narrow).collect())
+    }
+
+    fn return_field(&self, function: &ScalarUDF, args: ReturnFieldArgs) -> Result<FieldRef> {
+        match decimal_field(function, &args)? {
+            Some(field) => Ok(field),
+            None => function.inner().return_field_from_args(args),
+        }
+    }
+
+    fn invoke(&self, function: &ScalarUDF, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        if let Some(digits) = args.args.get_mut(1) {
+            *digits = digits.cast_to(&DataType::Int64, None)?;
+        }
+        function.inner().invoke_with_args(args)
+    }
+}
+
+/// What `function`, a rounding of `args`, gives, if they are a decimal and a number of digits.
+fn decimal_field(function: &ScalarUDF, args: &ReturnFieldArgs) -> Result<Option<FieldRef>> {
+    let [number, _] = args.arg_fields else { return Ok(None) };
+    let of = unsettled(number.data_type(), args.scalar_arguments.get(1).copied().flatten())?;
+    let nullable = args.arg_fields.iter().any(|field| field.is_nullable());
+    Ok(of.map(|of| Arc::new(Field::new(function.name(), of, nullable))))
 }

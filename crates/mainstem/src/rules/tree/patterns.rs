@@ -2,7 +2,8 @@
 //! nothing, which DataFusion takes for themselves.
 //!
 //! Patterns that SQL calls similar: `a SIMILAR TO b` is `a ~ similar_to_escape(b)`, as in PostgreSQL. `substring(a FROM 'pattern')` is the
-//! first group of `regexp_match`, which has the whole match where there is no group.
+//! first group of `regexp_match`, which has the whole match where there is no group. DataFusion takes `a ~ '.*'`, and no other pattern, for
+//! `a IS NOT NULL`, which is false where it should be NULL.
 
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, BinaryOperator, DollarQuotedString, Expr, Subscript, Value, ValueWithSpan,
@@ -35,6 +36,21 @@ pub(super) fn as_regex(expr: &mut Expr) {
             let left = Box::new(Expr::Nested(text.clone()));
             let comparison = Expr::BinaryOp { left, op, right: Box::new(call("similar_to_escape", args)) };
             *expr = Expr::Nested(Box::new(comparison));
+        }
+        Expr::BinaryOp {
+            op:
+                BinaryOperator::PGRegexMatch
+                | BinaryOperator::PGRegexNotMatch
+                | BinaryOperator::PGRegexIMatch
+                | BinaryOperator::PGRegexNotIMatch,
+            right,
+            ..
+        } => {
+            if let Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(pattern), .. }) = &mut **right
+                && pattern == ".*"
+            {
+                *pattern = "(.*)".to_owned();
+            }
         }
         Expr::Substring { expr: text, substring_from: Some(from), substring_for: None, .. } if is_text(from) => {
             let matched = call("regexp_match", vec![(**text).clone(), (**from).clone()]);
