@@ -2,7 +2,11 @@
 //!
 //! Numbers become numbers, dates and timestamps each other, anything text, and a string literal whatever it spells; text that is
 //! no literal does not turn into another type by itself (42804). How they are converted, and what is out of range, is of `value`'s
-//! conversion. Lengths and NOT NULL are checked by storage.
+//! conversion. Lengths and NOT NULL are checked by storage. The cast is a function, too ([`assigned_to`]).
+
+mod function;
+
+pub(crate) use function::assigned_to;
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::DataType as ArrowType;

@@ -3,6 +3,7 @@
 mod alter;
 mod schemas;
 mod views;
+mod widened;
 
 use std::sync::Arc;
 
@@ -26,6 +27,7 @@ use crate::value::field_type;
 pub(crate) use alter::{alter_table, truncate};
 pub(crate) use schemas::{create_schema, drop_objects};
 pub(crate) use views::create_view;
+use widened::widened;
 
 /// Makes a table.
 ///
@@ -176,7 +178,7 @@ fn columns_of(plan: &LogicalPlan, names: &[Option<String>]) -> Result<Vec<Column
         // A column of nothing but NULL is text, as in PostgreSQL.
         let data_type = match field.data_type() {
             ArrowType::Null => DataType::Text { max_chars: None },
-            other => field_type(field).ok_or_else(|| {
+            other => field_type(field).map(|data_type| widened(plan, at, data_type)).ok_or_else(|| {
                 Error::unsupported(format_args!("column \"{name}\" of type {}", other.to_string().to_lowercase()))
             })?,
         };

@@ -1,8 +1,9 @@
 //! Types that DataFusion's coercion settles otherwise than SQL does.
 //!
 //! - **DECIMAL beside REAL or DOUBLE PRECISION** is a double, in comparisons, IN, BETWEEN, CASE, COALESCE and the like, USING, set operations, ANY and ALL, ARRAY and VALUES:
-//!   DataFusion makes both a DECIMAL with 15 digits behind the point, which 1e300 overflows, and in which 1e-20 is nothing. Arithmetic
-//!   it does as SQL does.
+//!   DataFusion makes both a DECIMAL with 15 digits behind the point, which 1e300 overflows, and in which 1e-20 is nothing. Beside REALs alone it is a REAL
+//!   where values get one type, a double where they are compared.
+//! - **Integers beside REAL** are compared as doubles, for a REAL has seven digits. Arithmetic is done as SQL does it (`numbers`).
 //! - **Texts beside DECIMAL** spell decimals with digits of their own, which DataFusion rounds to those of the others: 1.50 would equal `'1.499'`.
 //! - **Dates, timestamps and texts beside one another** are microseconds, in the same places: DataFusion makes them nanoseconds, which end in 2262
 //!   (`moments`).
@@ -28,7 +29,7 @@ use arrow::datatypes::DataType;
 use arrow::datatypes::TimeUnit::Nanosecond;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchema, Result};
+use datafusion::common::{Column, DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Between, Case, InList, InSubquery, SetComparison};
 use datafusion::logical_expr::logical_plan::{Join, Subquery, Union, Values};
 use datafusion::logical_expr::utils::merge_schema;
@@ -324,9 +325,24 @@ fn is_decimal(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Decimal128(..) | DataType::Decimal256(..))
 }
 
+/// Why values get one type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    /// To be compared: a REAL beside an exact number is a double.
+    Comparison,
+    /// To stand in one column: a REAL beside an exact number stays one.
+    Column,
+}
+
 /// The type that values of `types` get together, if it is for us to say: doubles, or moments of one kind.
-fn common<'t>(types: impl Iterator<Item = &'t DataType> + Clone) -> Option<DataType> {
-    if types.clone().any(is_double) && types.clone().any(is_decimal) {
+fn common<'t>(types: impl Iterator<Item = &'t DataType> + Clone, purpose: Purpose) -> Option<DataType> {
+    let any = |is: fn(&DataType) -> bool| types.clone().any(is);
+    let compares = purpose == Purpose::Comparison;
+    if any(is_double) && any(is_decimal) {
+        let is_one = compares || any(|t| *t == DataType::Float64);
+        return Some(if is_one { DataType::Float64 } else { DataType::Float32 });
+    }
+    if compares && any(|t| *t == DataType::Float32) && any(DataType::is_integer) {
         return Some(DataType::Float64);
     }
     common_moment(types.clone()).filter(|common| types.clone().any(|data_type| changes(data_type, common)))
@@ -335,7 +351,7 @@ fn common<'t>(types: impl Iterator<Item = &'t DataType> + Clone) -> Option<DataT
 /// Whether values of `data_type` are cast to `common`.
 fn changes(data_type: &DataType, common: &DataType) -> bool {
     match common {
-        DataType::Float64 => is_decimal(data_type),
+        DataType::Float64 | DataType::Float32 => data_type.is_numeric() && data_type != common,
         common => !data_type.is_null() && data_type != common,
     }
 }
@@ -346,15 +362,20 @@ fn cast_to_common(expr: Expr, common: &DataType) -> Expr {
 
 /// As [`widen`], of the values of an array, which is given a type before the rules see it.
 pub(super) fn widen_items(mut items: Vec<Expr>, schema: &DFSchema) -> Vec<Expr> {
-    widen(&mut items.iter_mut().collect::<Vec<_>>(), schema);
+    widen(&mut items.iter_mut().collect::<Vec<_>>(), Purpose::Column, schema);
     items
 }
 
 /// Casts those among `together`, which get one type, that have not got it. Beside decimals alone string literals are cast: coercion would round
 /// them to the decimals' digits.
-fn widen(together: &mut [&mut Expr], schema: &DFSchema) -> bool {
+fn widen(together: &mut [&mut Expr], purpose: Purpose, schema: &DFSchema) -> bool {
     let types: Vec<DataType> = together.iter().map(|expr| expr.get_type(schema).unwrap_or(DataType::Null)).collect();
-    let Some(common) = common(types.iter()) else {
+    // A REAL column beside a literal that is a REAL, too, can be pruned by it.
+    let is_same = |(expr, of): (&&mut Expr, &DataType)| *of == DataType::Float32 || is_small_literal(expr);
+    if together.iter().zip(&types).all(is_same) {
+        return false;
+    }
+    let Some(common) = common(types.iter(), purpose) else {
         if !types.iter().any(is_decimal) {
             return false;
         }
@@ -370,6 +391,17 @@ fn widen(together: &mut [&mut Expr], schema: &DFSchema) -> bool {
     true
 }
 
+/// Whether `expr` is an integer that is a REAL without being rounded.
+fn is_small_literal(expr: &Expr) -> bool {
+    const MAX: i64 = 1 << f32::MANTISSA_DIGITS;
+    let number = match expr {
+        Expr::Literal(ScalarValue::Int64(Some(number)), _) => *number,
+        Expr::Literal(ScalarValue::Int32(Some(number)), _) => i64::from(*number),
+        _ => return false,
+    };
+    (-MAX..=MAX).contains(&number)
+}
+
 /// A string literal as a cast to the decimal that it spells.
 fn written_decimal(expr: &Expr) -> Option<Expr> {
     let Expr::Literal(scalar, _) = expr else { return None };
@@ -382,7 +414,8 @@ fn widen_list(list: &mut Expr, value: &mut Expr, schema: &DFSchema) -> bool {
     let (Ok(DataType::List(item)), Ok(of_value)) = (list.get_type(schema), value.get_type(schema)) else {
         return false;
     };
-    let Some(common) = common([item.data_type(), &of_value].into_iter()) else { return false };
+    let both = [item.data_type(), &of_value].into_iter();
+    let Some(common) = common(both, Purpose::Comparison) else { return false };
     if changes(&of_value, &common) {
         *value = cast_to_common(std::mem::take(value), &common);
     }
@@ -403,16 +436,16 @@ fn doubles(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let widened = match &mut expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if compares(*op) => {
             let mut both = [&mut **left, &mut **right];
-            widen(&mut both, schema) || measure(&mut both, schema)
+            widen(&mut both, Purpose::Comparison, schema) || measure(&mut both, schema)
         }
         Expr::InList(InList { expr, list, .. }) => {
             let mut all: Vec<&mut Expr> = list.iter_mut().collect();
             all.push(&mut **expr);
-            widen(&mut all, schema) || measure(&mut all, schema)
+            widen(&mut all, Purpose::Comparison, schema) || measure(&mut all, schema)
         }
         Expr::Between(Between { expr, low, high, .. }) => {
             let mut all = [&mut **expr, &mut **low, &mut **high];
-            widen(&mut all, schema) || measure(&mut all, schema)
+            widen(&mut all, Purpose::Comparison, schema) || measure(&mut all, schema)
         }
         Expr::Case(Case { expr, when_then_expr, else_expr }) => {
             let (mut compared, mut results): (Vec<&mut Expr>, Vec<&mut Expr>) = (Vec::new(), Vec::new());
@@ -423,15 +456,15 @@ fn doubles(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             results.extend(else_expr.iter_mut().map(|e| &mut **e));
             let by_value = expr.as_mut().is_some_and(|value| {
                 compared.push(&mut **value);
-                widen(&mut compared, schema)
+                widen(&mut compared, Purpose::Comparison, schema)
             });
-            widen(&mut results, schema) || by_value
+            widen(&mut results, Purpose::Column, schema) || by_value
         }
         Expr::InSubquery(InSubquery { expr, subquery, .. })
         | Expr::SetComparison(SetComparison { expr, subquery, .. }) => {
             let given = expr.get_type(schema).unwrap_or(DataType::Null);
             let found = subquery.subquery.schema().fields().first().map_or(DataType::Null, |f| f.data_type().clone());
-            let common = common([&given, &found].into_iter());
+            let common = common([&given, &found].into_iter(), Purpose::Comparison);
             if let Some(common) = &common {
                 if changes(&given, common) {
                     **expr = cast_to_common(std::mem::take(&mut **expr), common);
@@ -448,7 +481,14 @@ fn doubles(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
                 "coalesce" | "nullif" | "nvl" | "nvl2" | "greatest" | "least" | "make_array"
             ) =>
         {
-            widen(&mut call.args.iter_mut().collect::<Vec<_>>(), schema)
+            let purpose = if call.func.name() == "nullif" { Purpose::Comparison } else { Purpose::Column };
+            let first = call.args.first().and_then(|first| first.get_type(schema).ok());
+            let widened = widen(&mut call.args.iter_mut().collect::<Vec<_>>(), purpose, schema);
+            // What it gives is its first argument, or NULL.
+            if widened && purpose == Purpose::Comparison && first == Some(DataType::Float32) {
+                expr = cast_to_common(std::mem::take(&mut expr), &DataType::Float32);
+            }
+            widened
         }
         // `x = ANY (array)`
         Expr::ScalarFunction(call) if call.func.name() == "array_has" => match call.args.as_mut_slice() {
@@ -464,7 +504,7 @@ fn doubles(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
 fn typed_join(mut join: Join) -> Result<LogicalPlan> {
     for (left, right) in &mut join.on {
         let (of_left, of_right) = (left.get_type(join.left.schema())?, right.get_type(join.right.schema())?);
-        let Some(common) = common([&of_left, &of_right].into_iter()) else { continue };
+        let Some(common) = common([&of_left, &of_right].into_iter(), Purpose::Comparison) else { continue };
         for (side, of_side) in [(left, &of_left), (right, &of_right)] {
             if changes(of_side, &common) {
                 *side = cast_to_common(std::mem::take(side), &common);
@@ -512,7 +552,12 @@ fn typed_values(Values { schema, mut values }: Values) -> Result<LogicalPlan> {
                 **cell = decimal;
             }
         }
-        let wanted = if doubles { Some(DataType::Float64) } else { common(types.iter()) };
+        let is_one = types.contains(&DataType::Float64);
+        let wanted = match doubles {
+            true if is_one => Some(DataType::Float64),
+            true => Some(DataType::Float32),
+            false => common(types.iter(), Purpose::Column),
+        };
         if let Some(wanted) = wanted {
             for cell in &mut cells {
                 **cell = match std::mem::take(*cell) {
@@ -538,8 +583,17 @@ fn typed_union(union: Union) -> Result<LogicalPlan> {
     let type_of = |input: &Arc<LogicalPlan>, at: usize| {
         input.schema().fields().get(at).map_or(DataType::Null, |field| field.data_type().clone())
     };
+    // A union of unions has no type yet but that of its first input: one beside doubles is told here.
+    let doubles = |types: &[DataType]| {
+        let is_mixed = types.iter().any(is_double) && types.iter().any(|t| t.is_integer());
+        let is_one = types.contains(&DataType::Float64);
+        is_mixed.then_some(if is_one { DataType::Float64 } else { DataType::Float32 })
+    };
     let wanted: Vec<Option<DataType>> = (0..columns)
-        .map(|at| common(union.inputs.iter().map(|input| type_of(input, at)).collect::<Vec<_>>().iter()))
+        .map(|at| {
+            let types: Vec<DataType> = union.inputs.iter().map(|input| type_of(input, at)).collect();
+            common(types.iter(), Purpose::Column).or_else(|| doubles(&types))
+        })
         .collect();
     if wanted.iter().all(Option::is_none) {
         return Ok(LogicalPlan::Union(union));

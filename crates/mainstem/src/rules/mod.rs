@@ -30,12 +30,12 @@ pub(crate) use coerced::{CoercedTypes, settled, type_literals};
 pub(crate) use functions::{
     Carried, Named, SessionCatalog, bounded, coalesce, functions, of_bytes, ordered_sets, random_uuid, with_settings,
 };
-pub(crate) use moments::Series;
+pub(crate) use moments::{PlannedParts, Series};
 pub(crate) use multisets::Multisets;
-pub(crate) use numbers::{CheckedArithmetic, Divisions, Roundings, average, checked_sum, of_floats};
+pub(crate) use numbers::{CheckedArithmetic, Divisions, Reals, Roundings, average, checked_sum, of_floats};
 pub(crate) use pushed::guarded;
 pub(crate) use qualified::tell_tables_apart;
-pub(crate) use spelled::{SqlCasts, TypedLiterals};
+pub(crate) use spelled::{SqlCasts, TypedLiterals, decimal_of};
 pub(crate) use subquery::{NullableSubqueries, SubqueriesInValues, UnknownMembers};
 pub(crate) use tree::{
     BesideStar, ItemNames, KnownTable, as_said, group_by_keys, relations_first, reword, spell_joins, without_marks,

@@ -101,7 +101,7 @@ const DIGITS_BEFORE: usize = 22;
 
 /// The type of the decimal that `text` spells, with all digits that are written; of any, if it spells none. Of more digits than a decimal has,
 /// zeros at the end go first, then the last ones.
-pub(super) fn decimal_of(text: &str) -> DataType {
+pub(crate) fn decimal_of(text: &str) -> DataType {
     let plain = without_exponent(text.trim());
     let number = plain.as_deref().unwrap_or(text).trim().trim_start_matches(['+', '-']);
     let (before, behind) = number.split_once('.').unwrap_or((number, ""));

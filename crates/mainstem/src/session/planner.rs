@@ -2,6 +2,7 @@
 
 mod calls;
 mod pool;
+mod recursive;
 mod sleep;
 
 use std::collections::HashMap;
@@ -41,16 +42,16 @@ use super::runtime::{Batches, Cancel, Runtime};
 use super::settings::Settings;
 use super::system;
 use crate::error::from_datafusion;
-use crate::plan::{Parameters, PlannedExpression};
+use crate::plan::{Parameters, PlannedExpression, assigned_to};
 use crate::provider::{
     CATALOG, SEARCHED, StatementCatalog, StatementTables, SystemTables, undefined_schema, undefined_table,
 };
 use crate::rules::{
     BesideStar, Blanks, Carried, CheckedArithmetic, CoercedTypes, Divisions, Frames, ItemNames, KnownTable, Multisets,
-    NullableSubqueries, Roundings, Series, SessionCatalog, SqlCasts, SubqueriesInValues, TypedLiterals, UnknownMembers,
-    average, balance, bounded, checked_sum, coalesce, functions, group_by_keys, guarded, moving, name_twins, of_bytes,
-    of_floats, ordered_sets, random_uuid, relations_first, reword, settled, spell_joins, tell_tables_apart,
-    type_literals, whole_numbers, with_settings,
+    NullableSubqueries, PlannedParts, Reals, Roundings, Series, SessionCatalog, SqlCasts, SubqueriesInValues,
+    TypedLiterals, UnknownMembers, average, balance, bounded, checked_sum, coalesce, functions, group_by_keys, guarded,
+    moving, name_twins, of_bytes, of_floats, ordered_sets, random_uuid, relations_first, reword, settled, spell_joins,
+    tell_tables_apart, type_literals, whole_numbers, with_settings,
 };
 use crate::sql::{
     CastTypes, INFORMATION, RELATIONS_MAX, SYSTEM, TARGET_SCHEMA, TableName, state, stored_query, with_stored,
@@ -106,7 +107,7 @@ pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionStat
     let mut state = SessionStateBuilder::new()
         .with_config(config)
         .with_runtime_env(environment)
-        .with_expr_planners(vec![Arc::new(TypedLiterals), Arc::new(Divisions)])
+        .with_expr_planners(vec![Arc::new(TypedLiterals), Arc::new(Divisions), Arc::new(Reals), Arc::new(PlannedParts)])
         .with_default_features()
         .with_type_planner(Arc::new(CastTypes))
         .with_catalog_list(Arc::new(StatementCatalog::default()))
@@ -140,12 +141,13 @@ pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionStat
     if let Some(theirs) = state.deregister_udtf("generate_series").map_err(|e| from_datafusion(&e))? {
         state.register_udtf("generate_series", Arc::new(Series { theirs }));
     }
-    // Their formats are not those of SQL: one of PostgreSQL's would be given back as it is. `to_char` is ours instead.
-    for name in ["to_char", "date_format"] {
+    // Their formats, and the types of parts, are not those of SQL: a format of PostgreSQL's would be given back as it is. `to_char` and
+    // `date_part` are ours instead.
+    for name in ["to_char", "date_format", "date_part"] {
         state.deregister_udf(name).map_err(|e| from_datafusion(&e))?;
     }
     state.register_udf(Arc::new(sleep::pg_sleep())).map_err(|e| from_datafusion(&e))?;
-    for function in functions() {
+    for function in functions().into_iter().chain([assigned_to()]) {
         state.register_udf(Arc::new(function)).map_err(|e| from_datafusion(&e))?;
     }
     let known: Vec<_> = state.scalar_functions().values().cloned().collect();
@@ -227,11 +229,24 @@ impl Planner {
         let tables = self.tables(runtime, &statement, source, 0)?;
         let has_views = !tables.queries.is_empty();
         self.catalog.set(tables);
-        let plan = runtime.block_on(self.state.statement_to_plan(statement))?.map_err(|e| from_datafusion(&e))?;
+        let plan = self.planned(runtime, statement)?;
         if has_views {
             check_size(&plan)?;
         }
         settled(source.parameters.fill(plan)?).map_err(|e| from_datafusion(&e))
+    }
+
+    /// The plan of `statement`, whose tables are known.
+    fn planned(&self, runtime: &Runtime, statement: PlannerStatement) -> Result<LogicalPlan> {
+        let plan = |statement: PlannerStatement| {
+            runtime.block_on(self.state.statement_to_plan(statement))?.map_err(|e| from_datafusion(&e))
+        };
+        match statement {
+            PlannerStatement::Statement(statement) => {
+                recursive::planned(*statement, |statement| plan(PlannerStatement::Statement(Box::new(statement))))
+            }
+            other => plan(other),
+        }
     }
 
     /// The tables that `statement` names.
@@ -315,7 +330,7 @@ impl Planner {
             let statement = PlannerStatement::Statement(Box::new(statement));
             let tables = self.tables(runtime, &statement, source, depth + 1)?;
             self.catalog.set(tables);
-            let plan = runtime.block_on(self.state.statement_to_plan(statement))?.map_err(|e| from_datafusion(&e))?;
+            let plan = self.planned(runtime, statement)?;
             check_size(&plan)?;
             if plan.schema().fields().len() != view.columns.len() {
                 return Err(Error::internal(format!("view \"{}\" has lost a column", view.name)));

@@ -24,8 +24,8 @@ pub(crate) use ddl::{
     Truncate, expand_wildcards, item_names, qualify, query_text, read_by, stored_query,
 };
 pub(crate) use dml::{
-    Assignments, ConflictAction, ConflictTarget, DefaultCells, Delete, EXCLUDED, Insert, Lock, OnConflict, Overriding,
-    ROW_REF, TARGET_SCHEMA, Target, Update, any_row_of, ast_type, query_of, select_of, select_over,
+    ASSIGNED_TO, Assignments, ConflictAction, ConflictTarget, DefaultCells, Delete, EXCLUDED, Insert, Lock, OnConflict,
+    Overriding, ROW_REF, TARGET_SCHEMA, Target, Update, any_row_of, ast_type, query_of, select_of, select_over,
 };
 pub(crate) use parse::{PreparedStatement, Script, Statement, Template, parse, parse_template};
 pub(crate) use refuse::{RELATIONS_MAX, check_query, check_tables};

@@ -161,7 +161,7 @@ pub(crate) fn insert(env: &mut Environment<'_>, transaction: &mut Transaction, i
     let table = table_of(env.settings.names(), transaction, &insert.target.table)?;
     let mut conflicts = Conflicts::plan(env, transaction, insert, &table)?;
     let returning = Returning::plan(env, transaction, &insert.target, &table, false)?;
-    let plan = env.plan(transaction, Ast::Query(insert.query(&table)), None)?;
+    let plan = env.plan(transaction, Ast::Query(insert.query(&table)?), None)?;
     let sources = sources_of_insert(&table, insert, plan.schema().fields().len())?;
     let literals = literal_columns(&plan);
     for (column, source) in table.columns.iter().zip(&sources) {
@@ -457,7 +457,7 @@ pub(crate) fn explained(
         Statement::Lock(lock) => Ok((lock.query.clone(), None)),
         Statement::Insert(insert) => {
             let table = table_of(names, transaction, &insert.target.table)?;
-            Ok((insert.query(&table), None))
+            Ok((insert.query(&table)?, None))
         }
         Statement::Update(update) => {
             let table = table_of(names, transaction, &update.target.table)?;

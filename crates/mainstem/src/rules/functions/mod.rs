@@ -37,6 +37,6 @@ pub(crate) fn functions() -> Vec<ScalarUDF> {
     functions.extend([format::format(), super::numbers::div()]);
     functions.push(types::pg_typeof());
     functions.push(to_char::to_char());
-    functions.push(super::moments::timezone());
+    functions.extend([super::moments::timezone(), super::moments::date_part()]);
     functions
 }

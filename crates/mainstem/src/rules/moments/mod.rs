@@ -4,17 +4,20 @@
 //! to a DATE by days alone, and has no `interval * number`. So
 //!
 //! 1. while SQL becomes a plan ([`planned`]), the operands of `+`, `-`, `*` and `/` get the types that PostgreSQL's operators have, or the
-//!    operator becomes a function of ours (`arithmetic`); `AT TIME ZONE`, which is `timezone(zone, moment)`, is one (`zones`), and `generate_series` of
+//!    operator becomes a function of ours (`arithmetic`); `AT TIME ZONE`, which is `timezone(zone, moment)`, is one (`zones`), `extract` and `date_part` are others (`parts`), and `generate_series` of
 //!    moments is a table function of ours (`series`);
 //! 2. before type coercion, moments that are to be of one type become microseconds (`coerced`, which asks [`common_moment`]), and intervals that are
 //!    compared the lengths that they have ([`measure`]).
 //!
-//! It does not own: texts of moments (`value`), their parts and formats (`functions`).
+//! It does not own: texts of moments (`value`), their formats (`functions`).
 
 mod arithmetic;
+mod parts;
 mod series;
 mod zones;
 
+pub(crate) use parts::PlannedParts;
+pub(super) use parts::date_part;
 pub(crate) use series::Series;
 pub(super) use zones::timezone;
 

@@ -1,5 +1,6 @@
 //! Functions of DataFusion's on floats, with PostgreSQL's errors: where it has one (ln of zero, asin of 2, exp of 1000) DataFusion's give
-//! infinity or NaN. `round` of a float rounds halves to even. The types of `round` and `trunc` of decimals stay (`roundings`).
+//! infinity or NaN. `round` of a float rounds halves to even. The types of `round` and `trunc` of decimals stay (`roundings`). Of a REAL they compute
+//! in DOUBLE PRECISION.
 
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArg
 use mainstem_storage::Error;
 use mainstem_storage::error::sqlstate;
 
+use super::reals::double_fields;
 use super::roundings::unsettled;
 use crate::rules::functions::{Change, around};
 
@@ -34,9 +36,12 @@ pub(crate) fn of_floats(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
             ));
         }
         "exp" | "acos" | "asin" | "acosh" | "atanh" | "cosh" | "sinh" | "tan" | "cot" | "degrees" => Kind::Other,
+        "floor" | "ceil" | "signum" | "cbrt" | "radians" | "sin" | "cos" | "atan" | "atan2" | "tanh" | "asinh" => {
+            Kind::Other
+        }
         _ => return function,
     };
-    Arc::new(around(function, OfFloats { kind }))
+    Arc::new(around(function, OfFloats { kind, signature: Signature::user_defined(Volatility::Immutable) }))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -51,6 +56,7 @@ enum Kind {
 #[derive(Debug)]
 struct OfFloats {
     kind: Kind,
+    signature: Signature,
 }
 
 fn refused(code: &'static str, message: &str) -> DataFusionError {
@@ -118,6 +124,16 @@ fn rounded(value: &ColumnarValue) -> Result<ColumnarValue> {
 }
 
 impl Change for OfFloats {
+    fn signature<'a>(&'a self, _: &'a ScalarUDF) -> &'a Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, function: &ScalarUDF, types: &[DataType]) -> Result<Vec<DataType>> {
+        let fields: Vec<FieldRef> = types.iter().map(|t| Arc::new(Field::new("", t.clone(), true))).collect();
+        let fields = fields_with_udf(&double_fields(&fields), function)?;
+        Ok(fields.iter().map(|field| field.data_type().clone()).collect())
+    }
+
     fn return_field(&self, function: &ScalarUDF, args: ReturnFieldArgs) -> Result<FieldRef> {
         if let (Kind::Round, Some(field)) = (self.kind, decimal_field(function, &args)?) {
             return Ok(field);
@@ -159,7 +175,7 @@ impl Change for Truncation {
     fn coerce_types(&self, function: &ScalarUDF, types: &[DataType]) -> Result<Vec<DataType>> {
         let field = |data_type: &DataType| Arc::new(Field::new("", data_type.clone(), true));
         let fields: Vec<FieldRef> = types.iter().map(field).collect();
-        let coerced = fields_with_udf(&fields, function)?;
+        let coerced = fields_with_udf(&double_fields(&fields), function)?;
         let narrow = |(at, field): (usize, FieldRef)| if at == 1 { DataType::Int32 } else { field.data_type().clone() };
         Ok(coerced.into_iter().enumerate().map(narrow).collect())
     }

@@ -1,7 +1,8 @@
 //! Arithmetic as SQL has it: what does not fit is an error, never another number.
 //!
 //! 1. While SQL becomes a plan, and before types are coerced, divisions of decimals, and products that may need more than 38 digits, become functions whose results have enough
-//!    digits behind the point ([`Divisions`], [`products`]), and roundings of them functions whose type stays ([`Roundings`]): this changes types.
+//!    digits behind the point ([`Divisions`], [`products`]), roundings of them functions whose type stays ([`Roundings`]), and a REAL beside an exact
+//!    number becomes a double ([`Reals`]): this changes types.
 //! 2. After types are coerced ([`CheckedArithmetic`]) operators become functions that check: integers, decimals, and floats, of which none
 //!    becomes infinite.
 //! 3. [`checked_sum`] and [`average`] add integers and decimals exactly; [`of_floats`] checks the results of functions on floats.
@@ -12,6 +13,7 @@ mod functions;
 mod operators;
 mod products;
 mod quotients;
+mod reals;
 mod roundings;
 mod totals;
 
@@ -19,5 +21,6 @@ pub(crate) use division::Divisions;
 pub(crate) use functions::of_floats;
 pub(crate) use operators::CheckedArithmetic;
 pub(in crate::rules) use quotients::div;
+pub(crate) use reals::Reals;
 pub(crate) use roundings::Roundings;
 pub(crate) use totals::{average, checked_sum};

@@ -1,5 +1,5 @@
 //! SUM and AVG of integers and decimals: added exactly in 128 bits, with an error if a total does not fit. Other types go to DataFusion's own,
-//! doubles over a frame that moves to `windows`.
+//! doubles over a frame that moves to `windows`, REALs as doubles (`reals`).
 //!
 //! A sum of integers is a BIGINT, one of decimals has up to ten digits more than they have. An average of either is a decimal,
 //! rounded, with the digits of a division (`division`).
@@ -30,6 +30,7 @@ use mainstem_kernels::sum::{sum_i16, sum_i32, sum_i64};
 
 use super::super::windows::FloatTotal;
 use super::division::{digits_of, fitting, rounded, scale_of};
+use super::reals::{RealTotal, RealTotals, as_doubles, double_fields};
 
 /// Decimal type of the state, whatever the scale of the values.
 const STATE: DataType = DataType::Decimal128(38, 0);
@@ -83,6 +84,11 @@ fn is_ours(data_type: &DataType) -> bool {
         DataType::Decimal128(_, scale) => *scale >= 0,
         _ => false,
     }
+}
+
+/// Whether REALs are added, which only a sum is given.
+fn is_real(fields: &[FieldRef]) -> bool {
+    fields.first().is_some_and(|field| *field.data_type() == DataType::Float32)
 }
 
 /// What becomes of a sum and a count.
@@ -171,6 +177,9 @@ impl AggregateUDFImpl for Total {
         {
             return Ok(vec![data_type.clone()]);
         }
+        if self.kind == Kind::Sum && arg_types == [DataType::Float32] {
+            return Ok(arg_types.to_vec());
+        }
         let field = |data_type: &DataType| Arc::new(Field::new("", data_type.clone(), true));
         let fields: Vec<FieldRef> = arg_types.iter().map(field).collect();
         Ok(fields_with_udf(&fields, self.other.as_ref())?.iter().map(|field| field.data_type().clone()).collect())
@@ -179,12 +188,16 @@ impl AggregateUDFImpl for Total {
     fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
         match arg_types.first().and_then(|data_type| Finish::of(self.kind, data_type)) {
             Some(finish) => Ok(finish.returns),
+            None if self.kind == Kind::Sum && arg_types == [DataType::Float32] => Ok(DataType::Float32),
             None => self.other.return_type(arg_types),
         }
     }
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         match (self.finish(args.expr_fields), args.is_distinct) {
+            (None, _) if is_real(args.expr_fields) => {
+                Ok(Box::new(RealTotal(as_doubles(args, |args| self.other.accumulator(args))?)))
+            }
             (None, _) => self.other.accumulator(args),
             (Some(finish), false) => Ok(Box::new(ExactTotal { finish, sum: 0, count: 0 })),
             (Some(finish), true) => Ok(Box::new(DistinctTotal { finish, values: HashSet::new() })),
@@ -193,7 +206,12 @@ impl AggregateUDFImpl for Total {
 
     fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
         if self.finish(args.input_fields).is_none() {
-            return self.other.state_fields(args);
+            if !is_real(args.input_fields) {
+                return self.other.state_fields(args);
+            }
+            let return_field = Arc::new(Field::clone(&args.return_field).with_data_type(DataType::Float64));
+            let input_fields = double_fields(args.input_fields);
+            return self.other.state_fields(StateFieldsArgs { input_fields: &input_fields, return_field, ..args });
         }
         if args.is_distinct {
             let item = Field::new_list_field(STATE, true);
@@ -207,6 +225,9 @@ impl AggregateUDFImpl for Total {
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {
         match self.finish(args.expr_fields) {
+            None if is_real(args.expr_fields) => {
+                as_doubles(args, |args| Ok(self.other.groups_accumulator_supported(args))).unwrap_or(false)
+            }
             None => self.other.groups_accumulator_supported(args),
             Some(_) => !args.is_distinct,
         }
@@ -214,6 +235,9 @@ impl AggregateUDFImpl for Total {
 
     fn create_groups_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
         match self.finish(args.expr_fields) {
+            None if is_real(args.expr_fields) => {
+                Ok(Box::new(RealTotals(as_doubles(args, |args| self.other.create_groups_accumulator(args))?)))
+            }
             None => self.other.create_groups_accumulator(args),
             Some(finish) => {
                 Ok(Box::new(GroupedTotals { finish, sums: Vec::new(), counts: Vec::new(), overflowed: false }))
@@ -222,6 +246,9 @@ impl AggregateUDFImpl for Total {
     }
 
     fn create_sliding_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        if is_real(args.expr_fields) {
+            return Ok(Box::new(RealTotal(as_doubles(args, |args| self.create_sliding_accumulator(args))?)));
+        }
         match (self.finish(args.expr_fields), args.is_distinct) {
             (None, false) if args.expr_fields.first().is_some_and(|field| *field.data_type() == DataType::Float64) => {
                 Ok(Box::new(FloatTotal::new(self.kind == Kind::Average)))

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use datafusion::sql::sqlparser::ast::{
-    CastKind, ConflictTarget as AstTarget, DataType as SqlType, DoUpdate, Expr, Insert as AstInsert, ObjectName,
-    ObjectNamePart, OnConflict as AstConflict, OnConflictAction, OnInsert, Query, SetExpr, TableAliasWithoutColumns,
-    TableObject, Value, With,
+    ConflictTarget as AstTarget, DataType as SqlType, DoUpdate, Expr, Insert as AstInsert, ObjectName, ObjectNamePart,
+    OnConflict as AstConflict, OnConflictAction, OnInsert, Query, SetExpr, TableAliasWithoutColumns, TableObject,
+    Value, With,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 use mainstem_storage::error::sqlstate;
@@ -19,6 +19,7 @@ use super::super::{check_query, column_name, fold, table_name};
 use super::assignments::{self, Assignments};
 use super::select::{SelectOf, query_of, stored_table};
 use super::target::{Target, named_twice};
+use super::values::assign_cells;
 use super::{EXCLUDED, check_once, quoted, refuse};
 
 /// INSERT.
@@ -256,38 +257,21 @@ impl Insert {
         (plain == self.source).then(|| values.rows.iter().map(|row| row.content.as_slice()).collect())
     }
 
-    /// The query whose rows are inserted into `table`. In a column of VALUES that mixes string literals with other
-    /// expressions, each literal is cast to the column's type by itself, as PostgreSQL reads it.
-    pub(crate) fn query(&self, table: &TableSchema) -> Box<Query> {
+    /// The query whose rows are inserted into `table`; where rows of VALUES give values of different types, each is assigned to the column
+    /// by itself.
+    ///
+    /// # Errors
+    /// Internal.
+    pub(crate) fn query(&self, table: &TableSchema) -> Result<Box<Query>> {
         let mut query = self.source.clone();
-        let SetExpr::Values(values) = &mut *query.body else { return query };
-        let width = values.rows.first().map_or(0, |row| row.content.len());
-        for at in 0..width {
-            let column = match self.columns.get(at) {
+        if let SetExpr::Values(values) = &mut *query.body {
+            assign_cells(values, |at| match self.columns.get(at) {
                 Some(name) => table.column_named(name),
                 None if self.columns.is_empty() => table.columns.get(at),
                 None => None,
-            };
-            let kinds = values.rows.iter().filter_map(|row| row.content.get(at));
-            let strings = kinds.clone().filter(|e| is_string(e)).count();
-            let others = kinds.filter(|e| !is_string(e) && !is_null(e)).count();
-            let Some(data_type) = column.filter(|_| strings > 0 && others > 0).and_then(|c| ast_type(c.data_type))
-            else {
-                continue;
-            };
-            for row in &mut values.rows {
-                if let Some(expr) = row.content.get_mut(at).filter(|e| is_string(e)) {
-                    *expr = Expr::Cast {
-                        kind: CastKind::Cast,
-                        expr: Box::new(expr.clone()),
-                        data_type: data_type.clone(),
-                        array: false,
-                        format: None,
-                    };
-                }
-            }
+            })?;
         }
-        query
+        Ok(query)
     }
 
     /// What ON CONFLICT assigns, if it updates.
@@ -315,14 +299,6 @@ impl Insert {
         let (with, selection) = (target.with().cloned(), selection.as_deref().cloned());
         SelectOf { with, items, from, selection, sorted: false }.query().map(Some)
     }
-}
-
-fn is_string(expr: &Expr) -> bool {
-    matches!(expr, Expr::Value(v) if matches!(v.value, Value::SingleQuotedString(_) | Value::EscapedStringLiteral(_)))
-}
-
-fn is_null(expr: &Expr) -> bool {
-    matches!(expr, Expr::Value(v) if matches!(v.value, Value::Null))
 }
 
 /// A column type for a cast. Text has no length there: it is checked when it is stored.
