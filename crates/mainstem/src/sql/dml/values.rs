@@ -57,10 +57,14 @@ fn kind(cell: &Expr) -> Option<Kind> {
     }
 }
 
-/// Whether cells of `kinds` have to be assigned to `column` one by one.
-fn is_mixed(kinds: &[Kind], column: &Column) -> bool {
+fn is_parameter(cell: &Expr) -> bool {
+    matches!(cell, Expr::Value(value) if matches!(value.value, Value::Placeholder(_)))
+}
+
+/// Whether cells of `kinds`, perhaps beside parameters, have to be assigned to `column` one by one.
+fn is_mixed(kinds: &[Kind], beside_parameters: bool, column: &Column) -> bool {
     let Some(first) = kinds.first() else { return false };
-    let differ = kinds.iter().any(|kind| kind != first || *kind == Kind::Computed);
+    let differ = beside_parameters || kinds.iter().any(|kind| kind != first || *kind == Kind::Computed);
     if column.data_type.is_text() {
         // Decimals of one list have as many digits behind the point as any of them.
         return differ || *first == Kind::Decimal;
@@ -79,8 +83,9 @@ pub(super) fn assign_cells<'c>(values: &mut Values, column: impl Fn(usize) -> Op
     let width = values.rows.first().map_or(0, |row| row.content.len());
     for at in 0..width {
         let Some(column) = column(at) else { continue };
-        let kinds: Vec<Kind> = values.rows.iter().filter_map(|row| row.content.get(at)).filter_map(kind).collect();
-        if !is_mixed(&kinds, column) {
+        let cells = values.rows.iter().filter_map(|row| row.content.get(at));
+        let kinds: Vec<Kind> = cells.clone().filter_map(kind).collect();
+        if !is_mixed(&kinds, cells.clone().any(is_parameter), column) {
             continue;
         }
         let call = assignment(column)?;
