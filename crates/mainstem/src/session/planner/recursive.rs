@@ -259,6 +259,6 @@ fn widen(first: &SetExpr, columns: &[Column]) -> Option<Box<SetExpr>> {
     let SetExpr::Select(select) = &mut *query.body else { return None };
     let from = select.from.first_mut()?;
     let TableFactor::Derived { subquery, .. } = &mut from.relation else { return None };
-    subquery.body = Box::new(first.clone());
+    *subquery.body = first.clone();
     Some(query.body)
 }
