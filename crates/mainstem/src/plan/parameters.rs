@@ -15,8 +15,8 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{ParamValues, ScalarValue};
 use datafusion::logical_expr::{self, LogicalPlan};
 use datafusion::sql::sqlparser::ast::{
-    DataType as SqlType, Expr, FunctionArg, FunctionArgExpr, Ident, SelectItem, SetExpr, Statement as Ast, TableFactor,
-    Value, ValueWithSpan, VisitMut, VisitorMut,
+    CastKind, DataType as SqlType, Expr, FunctionArg, FunctionArgExpr, Ident, SelectItem, SetExpr, Statement as Ast,
+    TableFactor, Value, ValueWithSpan, VisitMut, VisitorMut,
 };
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::ids::ColumnId;
@@ -145,16 +145,46 @@ impl Inlined<'_> {
     }
 }
 
+/// As [`Inlined`], everywhere, and values without a plain form as casts of their text.
+struct InlinedWithin<'a>(Inlined<'a>);
+
+impl VisitorMut for InlinedWithin<'_> {
+    type Break = ();
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        let spelled = || match self.0.0.0.get(parameter_of(expr)?)? {
+            Parameter::Bound(data_type, scalar) => Some(Expr::Cast {
+                kind: CastKind::Cast,
+                expr: Box::new(Expr::Value(Value::SingleQuotedString(text_of(scalar)?).into())),
+                data_type: ast_type(*data_type)?,
+                array: false,
+                format: None,
+            }),
+            _ => None,
+        };
+        if let Some(literal) = self.0.literal(expr).or_else(spelled) {
+            *expr = literal;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// The text of `scalar`, if it is no NULL and has one.
+fn text_of(scalar: &ScalarValue) -> Option<String> {
+    match scalar.cast_to(&arrow::datatypes::DataType::Utf8).ok()? {
+        ScalarValue::Utf8(text) => text,
+        _ => None,
+    }
+}
+
 impl VisitorMut for Inlined<'_> {
     type Break = ();
 
     fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<()> {
         if let TableFactor::Table { args: Some(list), .. } = table {
             for arg in &mut list.args {
-                if let FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) = arg
-                    && let Some(literal) = self.literal(expr)
-                {
-                    *expr = literal;
+                if let FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) = arg {
+                    let _: ControlFlow<()> = VisitMut::visit(expr, &mut InlinedWithin(Inlined(self.0)));
                 }
             }
         }

@@ -133,7 +133,13 @@ fn is_whole_days(span: &Expr) -> bool {
     }
 }
 
-/// String literals beside UUIDs and numbers.
+/// Whether `text` is a string literal, and `other` a truth value.
+fn spells_truth(text: &Expr, other: &Expr, schema: &DFSchema) -> bool {
+    let is = |expr: &Expr, of: fn(&DataType) -> bool| expr.get_type(schema).is_ok_and(|data_type| of(&data_type));
+    matches!(text, Expr::Literal(..)) && is(text, DataType::is_string) && is(other, |of| *of == DataType::Boolean)
+}
+
+/// String literals beside UUIDs, truth values and numbers.
 #[derive(Debug)]
 pub(crate) struct TypedLiterals;
 
@@ -145,6 +151,8 @@ impl ExprPlanner for TypedLiterals {
             match (&left, &right) {
                 (Expr::Literal(..), _) if is_uuid(&right, schema) => left = as_uuid(left),
                 (_, Expr::Literal(..)) if is_uuid(&left, schema) => right = as_uuid(right),
+                (text, other) if spells_truth(text, other, schema) => left = as_type(left, &DataType::Boolean),
+                (other, text) if spells_truth(text, other, schema) => right = as_type(right, &DataType::Boolean),
                 _ => {}
             }
         }
@@ -196,6 +204,10 @@ fn typed(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match expr {
         Expr::InList(InList { expr, list, negated }) if is_uuid(&expr, schema) => {
             let list = list.into_iter().map(as_uuid).collect();
+            Ok(Transformed::yes(Expr::InList(InList { expr, list, negated })))
+        }
+        Expr::InList(InList { expr, list, negated }) if list.iter().any(|item| spells_truth(item, &expr, schema)) => {
+            let list = list.into_iter().map(|item| as_type(item, &DataType::Boolean)).collect();
             Ok(Transformed::yes(Expr::InList(InList { expr, list, negated })))
         }
         Expr::Between(Between { expr, negated, low, high }) if is_uuid(&expr, schema) => {

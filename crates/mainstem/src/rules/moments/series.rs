@@ -1,4 +1,4 @@
-//! `generate_series(start, stop, step)` of dates and timestamps, in FROM; that of whole numbers is DataFusion's.
+//! `generate_series(start, stop, step)` of dates and timestamps, in FROM; that of whole numbers, of any width, is DataFusion's.
 //!
 //! Values are timestamps, of the bounds' type; those of dates are TIMESTAMPTZ, as in PostgreSQL. Each is the one before and the step: from the 31st on,
 //! months lead to the 29th, and stay there. They are made as they are read, one batch after another.
@@ -11,8 +11,9 @@ use arrow::array::{RecordBatch, TimestampMicrosecondArray};
 use arrow::datatypes::{DataType, Field, IntervalMonthDayNano, Schema, SchemaRef, TimeUnit};
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TableProvider};
-use datafusion::common::{Result, ScalarValue};
-use datafusion::logical_expr::{Expr, TableType};
+use datafusion::common::tree_node::TreeNode;
+use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::logical_expr::{Expr, ExprSchemable, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::memory::{LazyBatchGenerator, LazyMemoryExec};
 use mainstem_storage::Error;
@@ -34,15 +35,33 @@ pub(crate) struct Series {
 
 impl TableFunctionImpl for Series {
     fn call_with_args(&self, args: TableFunctionArgs) -> Result<Arc<dyn TableProvider>> {
-        match args.exprs() {
+        let exprs: Vec<Expr> = args.exprs().iter().map(known).collect();
+        match exprs.as_slice() {
             [Expr::Literal(start, _), Expr::Literal(stop, _), Expr::Literal(step, _)]
                 if is_moment(&start.data_type()) || is_moment(&stop.data_type()) =>
             {
                 Ok(Arc::new(MomentSeries::new(start, stop, step)?))
             }
-            _ => self.theirs.call_with_args(args),
+            exprs => self.theirs.call_with_args(TableFunctionArgs::new(exprs, args.session())),
         }
     }
+}
+
+/// `expr`, a whole number in 64 bits if it is one: DataFusion takes no other for a number, nor a NULL of a type. A parameter of a statement that
+/// is only prepared is a NULL.
+fn known(expr: &Expr) -> Expr {
+    let literal = match expr {
+        Expr::Literal(number, _) if number.data_type().is_signed_integer() && number.is_null() => {
+            Some(ScalarValue::Null)
+        }
+        Expr::Literal(number, _) if number.data_type().is_signed_integer() => number.cast_to(&DataType::Int64).ok(),
+        expr if expr.exists(|part| Ok(matches!(part, Expr::Placeholder(_)))).unwrap_or(false) => {
+            let of = expr.get_type(&DFSchema::empty()).ok().filter(is_moment);
+            of.map_or(Some(ScalarValue::Null), |of| ScalarValue::try_from(of).ok())
+        }
+        _ => None,
+    };
+    literal.map_or_else(|| expr.clone(), |literal| Expr::Literal(literal, None))
 }
 
 #[derive(Debug)]
