@@ -1,7 +1,7 @@
 //! Select items with the same text: DataFusion wants each item of a SELECT to have a name of its own, SQL does not.
 //!
-//! Comes in: a statement's tree, and what is known of its tables. Goes out: the same tree, in which an item without alias that occurs a second time has one, and an
-//! alias that occurs a second time is another: beside a `*` as well. In
+//! Comes in: a statement's tree. Goes out: the same tree, in which an item without alias that occurs a second time has one, and an
+//! alias that occurs a second time is another. Items beside a `*` are told apart where its columns are known (`tree::scopes`). In
 //! passing, a function in FROM names its column: by its alias, or by its own name, as in PostgreSQL.
 
 use std::collections::HashSet;
@@ -9,65 +9,34 @@ use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, ObjectNamePart, Select, SelectItem, SelectItemQualifiedWildcardKind, Statement, TableAlias,
-    TableAliasColumnDef, TableFactor, Visit, VisitMut, Visitor, VisitorMut,
+    Expr, Ident, ObjectNamePart, Select, SelectItem, Statement, TableAlias, TableAliasColumnDef, TableFactor, Visit,
+    VisitMut, Visitor, VisitorMut,
 };
 
-use super::tree::{KnownTable, title};
-use crate::sql::{TableName, fold, table_name};
+use super::tree::title;
+use crate::sql::fold;
 
 /// Gives a name to columns of functions in FROM, and to each select item of `statement` that repeats the name of an earlier one: `a_2` for
 /// a second `a`, `?column?_3` for a third item that has no name.
-pub(crate) fn name_twins(statement: &mut Statement, known: &dyn Fn(&TableName) -> Option<KnownTable>) {
-    let ControlFlow::Continue(()) = VisitMut::visit(statement, &mut Twins { known });
+pub(crate) fn name_twins(statement: &mut Statement) {
+    let ControlFlow::Continue(()) = VisitMut::visit(statement, &mut Twins);
 }
 
-struct Twins<'a> {
-    known: &'a dyn Fn(&TableName) -> Option<KnownTable>,
+/// Whether a `*` of `items` has others beside it, which may have the name of one of its columns.
+pub(super) fn beside_star(items: &[SelectItem]) -> bool {
+    let is_star = |item: &SelectItem| matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..));
+    items.len() > 1 && items.iter().any(is_star)
 }
 
-impl Twins<'_> {
-    /// The columns of tables that stars of `select` stand for.
-    fn starred(&self, select: &Select) -> HashSet<String> {
-        let qualifiers: Vec<Option<String>> = select.projection.iter().filter_map(starred).collect();
-        let mut columns = HashSet::new();
-        if qualifiers.is_empty() {
-            return columns;
-        }
-        let factors = select
-            .from
-            .iter()
-            .flat_map(|from| std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation)));
-        for factor in factors {
-            let TableFactor::Table { name, alias, args: None, .. } = factor else { continue };
-            let Ok(name) = table_name(name) else { continue };
-            let qualifier = alias.as_ref().map_or_else(|| name.name.clone(), |alias| fold(&alias.name));
-            if qualifiers.iter().any(|starred| starred.as_ref().is_none_or(|starred| *starred == qualifier)) {
-                columns.extend((self.known)(&name).into_iter().flat_map(|table| table.columns));
-            }
-        }
-        columns
-    }
-}
+struct Twins;
 
-/// Which table `item` is all columns of, if it is that: `None` for all.
-fn starred(item: &SelectItem) -> Option<Option<String>> {
-    match item {
-        SelectItem::Wildcard(_) => Some(None),
-        SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => match name.0.last() {
-            Some(ObjectNamePart::Identifier(ident)) => Some(Some(fold(ident))),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-impl VisitorMut for Twins<'_> {
+impl VisitorMut for Twins {
     type Break = Infallible;
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Infallible> {
-        let starred = self.starred(select);
-        name_repeated(&mut select.projection, &starred);
+        if !beside_star(&select.projection) {
+            name_repeated(&mut select.projection, &HashSet::new());
+        }
         ControlFlow::Continue(())
     }
 

@@ -50,7 +50,7 @@ use crate::rules::{
     BesideStar, Blanks, Carried, CheckedArithmetic, CoercedTypes, Divisions, Frames, ItemNames, KnownTable, Multisets,
     NullableSubqueries, PlannedParts, Reals, Roundings, Series, SessionCatalog, SqlCasts, SubqueriesInValues,
     TypedLiterals, UnknownMembers, average, balance, bounded, checked_sum, coalesce, functions, group_by_keys, guarded,
-    moving, name_twins, of_bytes, of_floats, ordered_sets, random_uuid, relations_first, reword, settled, spell_joins,
+    moving, name_twins, of_bytes, of_floats, ordered_sets, random_uuid, relations_first, reword, settled, spell_names,
     tell_tables_apart, type_literals, whole_numbers, with_settings,
 };
 use crate::sql::{
@@ -467,8 +467,8 @@ fn with_tables(statement: &mut Ast, source: &Source<'_>) -> Result<()> {
         _ => names.find(&catalog, name).map(|(_, relation)| KnownTable::of(relation)),
     };
     balance(statement);
-    name_twins(statement, &table);
-    spell_joins(statement, &table)?;
+    name_twins(statement);
+    spell_names(statement, &table)?;
     group_by_keys(statement, &table);
     type_literals(statement);
     relations_first(statement, &table);

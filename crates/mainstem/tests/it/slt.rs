@@ -266,6 +266,7 @@ placement_matrix!(
         key_order,
         keys,
         moments,
+        names,
         nulls,
         numbers,
         predicates,

@@ -11,7 +11,7 @@
 //! 5. SIMILAR TO, and `substring` by a pattern, become regular expressions; LIKE with ESCAPE becomes LIKE ([`patterns`]).
 //! 6. Literals of arrays, and functions that DataFusion has under another name ([`words`]).
 //!
-//! Then, with the catalog, joins with USING get ON ([`joins`]), GROUP BY of a key gets the columns that the key determines ([`grouped`]), and tables that columns are called like
+//! Then, with the catalog, names that DataFusion takes for others say what they mean ([`scopes`]), GROUP BY of a key gets the columns that the key determines ([`grouped`]), and tables that columns are called like
 //! get names of their own ([`relations`]).
 //!
 //! Beside it, [`ItemNames`] gives a result's columns the names that PostgreSQL gives them.
@@ -20,21 +20,21 @@
 
 mod columns;
 mod grouped;
-mod joins;
 mod limits;
 mod names;
 mod patterns;
 mod positions;
 mod relations;
+mod scopes;
 mod sets;
 mod words;
 
 pub(crate) use columns::BesideStar;
 pub(crate) use grouped::group_by_keys;
-pub(crate) use joins::spell_joins;
 pub(crate) use names::ItemNames;
 pub(super) use names::title;
 pub(crate) use relations::{as_said, relations_first, without_marks};
+pub(crate) use scopes::spell_names;
 
 use std::convert::Infallible;
 use std::ops::ControlFlow;

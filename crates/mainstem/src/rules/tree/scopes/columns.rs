@@ -48,6 +48,17 @@ impl Columns {
         self.others |= more.others;
     }
 
+    /// Whether there is a table that is called `table`.
+    pub(super) fn has(&self, table: &str) -> bool {
+        self.own.iter().any(|(own, _)| own == table)
+    }
+
+    /// The columns of `table`.
+    pub(super) fn of<'c>(&'c self, table: &'c str) -> impl Iterator<Item = &'c Column> {
+        self.own.iter().filter(move |(own, _)| own == table).map(|(_, column)| column)
+    }
+
+    /// Those that `name` alone may mean.
     pub(super) fn named<'c>(&'c self, name: &'c str) -> impl Iterator<Item = &'c Column> {
         self.known.iter().filter(move |column| column.name == name)
     }

@@ -1,74 +1,105 @@
-//! Joins with USING and NATURAL: `SELECT k FROM a FULL JOIN b USING (k)`.
+//! Names that DataFusion takes for others, or does not know, and that say what they mean here: `SELECT k FROM a FULL JOIN b USING (k)`.
 //!
-//! DataFusion takes the left side's column for that of both, which is NULL where only the right side has a row, and leaves it where it
-//! stands among the columns of `*`. So such a join is said with ON, and what means its columns by a name alone says which it means, in the
-//! statement's tree: `coalesce(a.k, b.k)` of a FULL JOIN, the right side's of a RIGHT JOIN, else the left side's. In the tree, because a plan
-//! has forgotten which name was written: `k` and `a.k` are one column there.
+//! Comes in: a statement's tree, and what is known of its tables. Goes out: the same tree in words that mean the same to DataFusion as to SQL. Of
+//! each query, innermost first:
 //!
-//! Comes in: a statement's tree, and what is known of its tables. Goes out: the same tree without USING and NATURAL. Of each query,
-//! innermost first:
+//! 1. The columns of FROM ([`columns`]), in the order of `*`. Joins with USING and NATURAL get ON; what means their columns by a name alone, in the
+//!    query or in queries within it, says which it means: `coalesce(a.k, b.k)` of a FULL JOIN, the right side's of a RIGHT JOIN, else the left side's.
+//!    DataFusion takes the left side's column for that of both, which is NULL where only the right side has a row, and leaves it where
+//!    it stands among the columns of `*`. It is done in the tree because a plan has forgotten which name was written: `k` and `a.k` are one column there.
+//! 2. Items beside a `*` that have the name of one of its columns get another (`twins`). A `*` becomes the list of its columns where DataFusion's
+//!    list would be another.
+//! 3. HAVING, and ORDER BY in expressions, mean columns of FROM, not select items of that name ([`hidden`]).
+//! 4. An alias that names some of a table's columns names the others as they are called.
 //!
-//! 1. The columns of FROM ([`columns`]), in PostgreSQL's order: those of both sides, the left side's others, the right side's. A join with an alias
-//!    becomes a derived table.
-//! 2. Each name alone in the query, and in the queries within it, that means a column of both sides. A name means the column of the
-//!    innermost query that has one; ORDER BY means select items first, GROUP BY columns first.
-//! 3. Each `*` becomes the list of its columns.
-//!
-//! In passing, an alias that names some of its table's columns names the others as they are called. Left alone: statements without such joins, and names that mean no such column, ambiguous ones too: the planner tells of them.
-//! It does not own: names of items that repeat (`twins`), which are told apart before.
+//! A name means the column of the innermost query that has one; ORDER BY means select items first, GROUP BY columns first. Left alone: statements
+//! that have none of this, and names that are ambiguous: the planner tells of them. It does not own: other names of items (`twins`, `columns`).
 
 mod columns;
+mod hidden;
+mod items;
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, Distinct, Expr, GroupByExpr, Ident, Join, JoinConstraint, NamedWindowDefinition, ObjectName,
-    ObjectNamePart, OrderByKind, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Statement,
-    TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins, Visit, VisitMut, Visitor, VisitorMut,
-    WildcardAdditionalOptions,
+    AccessExpr, Distinct, Expr, GroupByExpr, Join, JoinConstraint, NamedWindowDefinition, ObjectName, ObjectNamePart,
+    OrderByKind, Query, Select, SelectItem, SetExpr, Statement, TableAlias, TableFactor, TableWithJoins, Visit,
+    VisitMut, Visitor, VisitorMut,
 };
-use mainstem_storage::schema::DataType;
 use mainstem_storage::{Error, Result};
 
 use self::columns::{Column, Columns, constraint, joined, merges, unknown_columns};
+use self::hidden::{order_above, reads_hidden};
+use self::items::{
+    Output, Outputs, alias, columns_of, complete, expand, hides, item_called, means_itself, output, outputs, quoted,
+    renamed, repeats, starred,
+};
 use super::columns::{mentioned, name_of, said};
-use super::names::title;
 use super::{KnownTable, bare};
+use crate::rules::name_repeated;
+use crate::rules::twins::beside_star;
 use crate::sql::{TableName, fold, query_of};
 
 /// See the module.
 ///
 /// # Errors
 /// 42703, 42701 and 42702 for what USING names; 0A000 where columns that a name could mean are not known.
-pub(crate) fn spell_joins(statement: &mut Statement, known: &dyn Fn(&TableName) -> Option<KnownTable>) -> Result<()> {
+pub(crate) fn spell_names(statement: &mut Statement, known: &dyn Fn(&TableName) -> Option<KnownTable>) -> Result<()> {
     if !has_any(statement) {
         return Ok(());
     }
-    let mut joins = Joins { known, with: Vec::new(), scopes: Vec::new(), items: HashSet::new(), derived: 0 };
-    match joins.expressions(statement) {
+    let mut scopes = Scopes {
+        known,
+        with: Vec::new(),
+        scopes: Vec::new(),
+        items: HashSet::new(),
+        hiding: HashSet::new(),
+        derived: 0,
+    };
+    match scopes.expressions(statement) {
         Err(Stop::Failed(error)) => Err(error),
         // Planning tells of it.
         Err(Stop::NoSuchTable) | Ok(()) => Ok(()),
     }
 }
 
-/// Whether USING or NATURAL stands anywhere in `tree`.
+/// Whether anything in `tree` needs the columns of its tables.
 fn has_any(tree: &impl Visit) -> bool {
     fn found(any: bool) -> ControlFlow<()> {
         if any { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+    fn names_some(alias: Option<&TableAlias>) -> bool {
+        alias.is_some_and(|alias| !alias.columns.is_empty())
     }
     struct Found;
     impl Visitor for Found {
         type Break = ();
 
+        fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+            found(query.with.iter().flat_map(|with| &with.cte_tables).any(|cte| names_some(Some(&cte.alias))))?;
+            let (SetExpr::Select(select), Some(order_by)) = (&*query.body, &query.order_by) else {
+                return ControlFlow::Continue(());
+            };
+            let OrderByKind::Expressions(keys) = &order_by.kind else { return ControlFlow::Continue(()) };
+            let aliases: HashSet<String> = select.projection.iter().filter_map(alias).collect();
+            let hides = |key: &Expr| !matches!(key, Expr::Identifier(_)) && !mentioned(key).is_disjoint(&aliases);
+            found(!aliases.is_empty() && keys.iter().any(|key| hides(&key.expr)))
+        }
+
         fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
-            found(select.from.iter().any(merges_itself))
+            found(select.from.iter().any(merges_itself))?;
+            found(beside_star(&select.projection))?;
+            let aliases: HashSet<String> = select.projection.iter().filter_map(alias).collect();
+            found(select.having.as_ref().is_some_and(|having| !mentioned(having).is_disjoint(&aliases)))
         }
 
         fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
             match factor {
                 TableFactor::NestedJoin { table_with_joins, .. } => found(merges_itself(table_with_joins)),
+                TableFactor::Table { alias, args: None, .. } | TableFactor::Derived { alias, .. } => {
+                    found(names_some(alias.as_ref()))
+                }
                 _ => ControlFlow::Continue(()),
             }
         }
@@ -90,17 +121,7 @@ impl From<Error> for Stop {
 
 type Found<T> = std::result::Result<T, Stop>;
 
-/// A column that a query gives; without a name if only its position tells.
-#[derive(Clone, Debug)]
-struct Output {
-    name: String,
-    data_type: Option<DataType>,
-}
-
-/// The columns of a query; `None` if they are not known.
-type Outputs = Option<Vec<Output>>;
-
-struct Joins<'a> {
+struct Scopes<'a> {
     known: &'a dyn Fn(&TableName) -> Option<KnownTable>,
     /// The queries of WITH that can be named, the innermost last.
     with: Vec<(String, Outputs)>,
@@ -108,14 +129,16 @@ struct Joins<'a> {
     scopes: Vec<Columns>,
     /// Select items of the innermost of these that mean what a name in ORDER BY means: it can stay.
     items: HashSet<String>,
+    /// Select items of the innermost of these that mean another thing than the column of that name, which HAVING means.
+    hiding: HashSet<String>,
     /// Derived tables that have got a name.
     derived: usize,
 }
 
-impl Joins<'_> {
+impl Scopes<'_> {
     /// Looks through the queries and names in `tree`.
     fn expressions(&mut self, tree: &mut impl VisitMut) -> Found<()> {
-        match tree.visit(&mut Names { joins: self, queries: 0, tables: 0 }) {
+        match tree.visit(&mut Names { scopes: self, queries: 0, tables: 0 }) {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(stop) => Err(stop),
         }
@@ -124,7 +147,7 @@ impl Joins<'_> {
     /// Looks through `query`. If others can name its columns, each of them gets a name.
     fn query(&mut self, query: &mut Query, is_named: bool) -> Found<Outputs> {
         let outer = self.with.len();
-        let items = std::mem::take(&mut self.items);
+        let (items, hiding) = (std::mem::take(&mut self.items), std::mem::take(&mut self.hiding));
         if let Some(with) = &mut query.with {
             for cte in &mut with.cte_tables {
                 let name = fold(&cte.alias.name);
@@ -149,19 +172,32 @@ impl Joins<'_> {
             }
         }
         let (columns, scope) = self.body(&mut query.body, is_named)?;
-        if let Some(OrderByKind::Expressions(keys)) = query.order_by.as_mut().map(|order_by| &mut order_by.kind) {
-            // Set operations are ordered by the columns that they give.
-            if let (Some(scope), SetExpr::Select(select)) = (scope, &*query.body) {
-                let said: HashSet<String> = select.projection.iter().filter_map(said).collect();
-                let is_item = |key: &Expr| matches!(bare(key), Expr::Identifier(ident) if said.contains(&fold(ident)));
-                let mut columns = keys.iter_mut().map(|key| &mut key.expr).filter(|key| !is_item(key));
-                self.items = select.projection.iter().filter_map(|item| means_itself(item, &scope)).collect();
-                self.within(scope, |joins| columns.try_for_each(|key| joins.expressions(key)))?;
-            }
+        if let Some(scope) = scope {
+            self.order_by(query, scope)?;
         }
         self.with.truncate(outer);
-        self.items = items;
+        (self.items, self.hiding) = (items, hiding);
         Ok(columns)
+    }
+
+    /// Looks through ORDER BY of `query`, a SELECT from the columns `scope`. (Set operations are ordered by the columns that they give.)
+    fn order_by(&mut self, query: &mut Query, scope: Columns) -> Found<()> {
+        let SetExpr::Select(select) = &*query.body else { return Ok(()) };
+        let Some(OrderByKind::Expressions(keys)) = query.order_by.as_mut().map(|order_by| &mut order_by.kind) else {
+            return Ok(());
+        };
+        let is_hidden = reads_hidden(keys, select, &scope);
+        let said: HashSet<String> = select.projection.iter().filter_map(said).collect();
+        let is_item = |key: &Expr| matches!(bare(key), Expr::Identifier(ident) if said.contains(&fold(ident)));
+        if !is_hidden {
+            self.items = select.projection.iter().filter_map(|item| means_itself(item, &scope)).collect();
+        }
+        let mut columns = keys.iter_mut().map(|key| &mut key.expr).filter(|key| !is_item(key));
+        self.within(scope.clone(), |scopes| columns.try_for_each(|key| scopes.expressions(key)))?;
+        if is_hidden {
+            order_above(query, &scope)?;
+        }
+        Ok(())
     }
 
     /// Looks through `body`: its columns, and what names mean in it, if it is a SELECT.
@@ -198,7 +234,11 @@ impl Joins<'_> {
     fn select(&mut self, select: &mut Select, is_named: bool) -> Found<(Outputs, Columns)> {
         let is_merging = select.from.iter().any(merges_itself);
         let scope = self.from(&mut select.from)?;
-        if is_merging {
+        if beside_star(&select.projection) {
+            let starred = starred(&select.projection, &scope);
+            name_repeated(&mut select.projection, &starred);
+        }
+        if is_merging || repeats(&select.projection) && !scope.others {
             expand(&mut select.projection, &scope)?;
         }
         self.scopes.push(scope);
@@ -227,7 +267,14 @@ impl Joins<'_> {
                 self.expressions(key)?;
             }
         }
-        self.expressions(&mut select.having)?;
+        if select.having.is_some() {
+            let scope = self.scopes.last();
+            self.hiding = scope.map_or_else(HashSet::new, |scope| {
+                select.projection.iter().filter_map(|item| hides(item, scope)).collect()
+            });
+            self.expressions(&mut select.having)?;
+            self.hiding.clear();
+        }
         for NamedWindowDefinition(_, window) in &mut select.named_window {
             self.expressions(window)?;
         }
@@ -271,7 +318,7 @@ impl Joins<'_> {
             if let Some(JoinConstraint::On(on)) = constraint(join_operator) {
                 let mut both = columns.clone();
                 both.extend(right.clone());
-                self.within(both, |joins| joins.expressions(on))?;
+                self.within(both, |scopes| scopes.expressions(on))?;
             }
             columns = joined(columns, right, join_operator)?;
         }
@@ -301,7 +348,7 @@ impl Joins<'_> {
             }
             TableFactor::Derived { lateral, subquery, alias, .. } => {
                 let columns = match lateral {
-                    true => self.within(before.clone(), |joins| joins.query(subquery, true))?,
+                    true => self.within(before.clone(), |scopes| scopes.query(subquery, true))?,
                     false => self.query(subquery, true)?,
                 };
                 if alias.is_none() {
@@ -319,7 +366,7 @@ impl Joins<'_> {
                 Ok(columns_of(columns, Some(&alias.name), Some(alias)))
             }
             other => {
-                self.within(before.clone(), |joins| joins.expressions(&mut *other))?;
+                self.within(before.clone(), |scopes| scopes.expressions(&mut *other))?;
                 Ok(match alias_of(other) {
                     // A function, whose columns have the names that are written.
                     Some(alias) if !alias.columns.is_empty() => {
@@ -356,6 +403,12 @@ impl Joins<'_> {
         if self.items.contains(name) {
             return Ok(None);
         }
+        if let Some(scope) = self.scopes.last().filter(|_| self.hiding.contains(name)) {
+            let found: Vec<&Column> = scope.named(name).collect();
+            if let [column] = found.as_slice() {
+                return Ok(Some(column.expr.clone()));
+            }
+        }
         for scope in self.scopes.iter().rev() {
             let mut found = scope.named(name);
             match (found.next(), found.next()) {
@@ -372,8 +425,8 @@ impl Joins<'_> {
 }
 
 /// Looks at names, and hands queries on.
-struct Names<'j, 'a> {
-    joins: &'j mut Joins<'a>,
+struct Names<'s, 'a> {
+    scopes: &'s mut Scopes<'a>,
     /// How many queries are around: what is in them has been looked at.
     queries: usize,
     /// How many of the next names are tables.
@@ -386,7 +439,7 @@ impl VisitorMut for Names<'_, '_> {
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Stop> {
         self.queries += 1;
         if self.queries == 1
-            && let Err(stop) = self.joins.query(query, false)
+            && let Err(stop) = self.scopes.query(query, false)
         {
             return ControlFlow::Break(stop);
         }
@@ -409,7 +462,7 @@ impl VisitorMut for Names<'_, '_> {
                 self.tables += usize::from(is_table);
             }
             Expr::Identifier(_) if self.tables > 0 => self.tables -= 1,
-            Expr::Identifier(ident) => match self.joins.meant(&fold(ident)) {
+            Expr::Identifier(ident) => match self.scopes.meant(&fold(ident)) {
                 Ok(Some(column)) => *expr = column,
                 Ok(None) => {}
                 Err(error) => return ControlFlow::Break(Stop::Failed(error)),
@@ -452,162 +505,4 @@ fn alias_of(factor: &TableFactor) -> Option<&TableAlias> {
         | TableFactor::UNNEST { alias, .. } => alias.as_ref(),
         _ => None,
     }
-}
-
-/// The columns `columns` of a table that is called `qualifier`, with the names that `alias` gives them.
-fn columns_of(columns: Outputs, qualifier: Option<&Ident>, alias: Option<&TableAlias>) -> Columns {
-    let columns = match alias {
-        Some(alias) => renamed(columns, alias),
-        None => columns,
-    };
-    let (Some(columns), Some(qualifier)) = (columns, qualifier) else { return Columns::unknown() };
-    let column = |Output { name, data_type }| Column {
-        expr: Expr::CompoundIdentifier(vec![quoted(&fold(qualifier)), quoted(&name)]),
-        name,
-        data_type,
-        is_merged: false,
-    };
-    let known: Vec<Column> = columns.into_iter().map(column).collect();
-    let own = known.iter().map(|column| (fold(qualifier), column.clone())).collect();
-    Columns { known, own, others: false }
-}
-
-/// Names those of `columns` that `alias` does not, if it names any: DataFusion wants all of them.
-fn complete(alias: Option<&mut TableAlias>, columns: &Outputs) {
-    if let (Some(alias), Some(columns)) = (alias, columns)
-        && !alias.columns.is_empty()
-    {
-        let rest = columns.iter().skip(alias.columns.len());
-        alias.columns.extend(rest.map(|column| TableAliasColumnDef { name: quoted(&column.name), data_type: None }));
-    }
-}
-
-/// `columns` with the names that `alias` gives them, from the first one on.
-fn renamed(columns: Outputs, alias: &TableAlias) -> Outputs {
-    let mut columns = columns?;
-    for (column, of_alias) in columns.iter_mut().zip(&alias.columns) {
-        column.name = fold(&of_alias.name);
-    }
-    Some(columns)
-}
-
-/// Puts the columns that each `*` of `items` stands for in its place.
-fn expand(items: &mut Vec<SelectItem>, scope: &Columns) -> Result<()> {
-    let mut expanded = Vec::with_capacity(items.len());
-    let mut seen: HashSet<Expr> = HashSet::new();
-    for item in items.drain(..) {
-        let SelectItem::Wildcard(options) = &item else {
-            expanded.push(item);
-            continue;
-        };
-        if scope.others {
-            return Err(unknown_columns("*"));
-        }
-        if *options != WildcardAdditionalOptions::default() {
-            return Err(Error::unsupported(format_args!("* with options over a join with USING or NATURAL")));
-        }
-        for column in &scope.known {
-            let position = expanded.len() + 1;
-            let of_table = name_of(&column.expr).as_ref() == Some(&column.name);
-            // Beside a name alone, the same with a table's name is ambiguous.
-            let is_alone = |other: &Column| other.name == column.name && name_of(&other.expr).is_none();
-            let is_new = seen.insert(column.expr.clone());
-            expanded.push(match of_table && is_new && !scope.known.iter().any(is_alone) {
-                true => SelectItem::UnnamedExpr(column.expr.clone()),
-                false => {
-                    let is_first = is_new && !of_table;
-                    let name = if is_first { column.name.clone() } else { format!("{}_{position}", column.name) };
-                    SelectItem::ExprWithAlias { expr: column.expr.clone(), alias: quoted(&name) }
-                }
-            });
-        }
-    }
-    *items = expanded;
-    Ok(())
-}
-
-/// The columns that `items` give. If others can name them, each gets a name.
-fn outputs(select: &mut Select, scope: &Columns, is_named: bool) -> Outputs {
-    let mut outputs = Vec::with_capacity(select.projection.len());
-    // DataFusion reads select items in HAVING.
-    let mut taken = select.having.as_ref().map(mentioned).unwrap_or_default();
-    taken.extend(select.projection.iter().filter_map(said));
-    if select.projection.iter().any(|item| matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..)))
-    {
-        taken.extend(scope.own.iter().map(|(_, column)| column.name.clone()));
-    }
-    for (position, item) in (1..).zip(&mut select.projection) {
-        match item {
-            SelectItem::Wildcard(_) if scope.others => return None,
-            SelectItem::Wildcard(_) => outputs.extend(scope.known.iter().map(output)),
-            SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
-                let table = fold(name.0.last()?.as_ident()?);
-                if !scope.own.iter().any(|(own, _)| *own == table) {
-                    return None;
-                }
-                outputs.extend(scope.own.iter().filter(|(own, _)| *own == table).map(|(_, column)| output(column)));
-            }
-            SelectItem::ExprWithAlias { expr, alias } => {
-                outputs.push(Output { name: fold(alias), data_type: type_of(expr, scope) });
-            }
-            SelectItem::UnnamedExpr(expr) => {
-                let data_type = type_of(expr, scope);
-                if let Some(name) = name_of(expr) {
-                    outputs.push(Output { name, data_type });
-                    continue;
-                }
-                if !is_named {
-                    return None;
-                }
-                let mut name = title(expr);
-                while !taken.insert(name.clone()) {
-                    name = format!("{name}_{position}");
-                }
-                *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias: quoted(&name) };
-                outputs.push(Output { name, data_type });
-            }
-            SelectItem::QualifiedWildcard(..) | SelectItem::ExprWithAliases { .. } => return None,
-        }
-    }
-    Some(outputs)
-}
-
-fn output(column: &Column) -> Output {
-    Output { name: column.name.clone(), data_type: column.data_type }
-}
-
-/// The type of `expr`, if it is a column.
-fn type_of(expr: &Expr, scope: &Columns) -> Option<DataType> {
-    match bare(expr) {
-        Expr::Identifier(ident) => scope.named(&fold(ident)).next()?.data_type,
-        Expr::CompoundIdentifier(idents) => {
-            let [.., table, name] = idents.as_slice() else { return None };
-            let (table, name) = (fold(table), fold(name));
-            scope.own.iter().find(|(own, column)| *own == table && column.name == name)?.1.data_type
-        }
-        _ => None,
-    }
-}
-
-/// The alias of `item` if it is that of a column of both sides, with that name.
-fn means_itself(item: &SelectItem, scope: &Columns) -> Option<String> {
-    let SelectItem::ExprWithAlias { expr, alias } = item else { return None };
-    let name = fold(alias);
-    let found: Vec<&Column> = scope.named(&name).collect();
-    matches!(found.as_slice(), [column] if column.expr == *expr).then_some(name)
-}
-
-/// What the select item is that DISTINCT ON means by `key`, a name.
-fn item_called<'i>(key: &Expr, items: &'i [SelectItem]) -> Option<&'i Expr> {
-    let Expr::Identifier(ident) = bare(key) else { return None };
-    let name = fold(ident);
-    let item = items.iter().find(|item| said(item).as_ref() == Some(&name))?;
-    match item {
-        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr),
-        _ => None,
-    }
-}
-
-fn quoted(name: &str) -> Ident {
-    Ident::with_quote('"', name)
 }
