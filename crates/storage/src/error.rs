@@ -4,6 +4,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::ids::KeyId;
+
 /// Result of a storage operation.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -129,12 +131,14 @@ struct Inner {
     sqlstate: &'static str,
     message: String,
     source: Option<std::io::Error>,
+    /// Of 23505.
+    key: Option<(KeyId, Box<[u8]>)>,
 }
 
 impl Error {
     /// An error of `kind` with SQLSTATE `sqlstate` (see [`sqlstate`]) and a message that says what, where and what to do.
     pub fn new(kind: ErrorKind, sqlstate: &'static str, message: impl Into<String>) -> Self {
-        Self(Arc::new(Inner { kind, sqlstate, message: message.into(), source: None }))
+        Self(Arc::new(Inner { kind, sqlstate, message: message.into(), source: None, key: None }))
     }
 
     /// A wrong request.
@@ -157,6 +161,12 @@ impl Error {
         Self::new(ErrorKind::Constraint, sqlstate, message)
     }
 
+    /// A key that is there twice (23505): `key`, the bytes of key `id`.
+    pub fn duplicate(id: KeyId, key: &[u8], message: impl Into<String>) -> Self {
+        let (kind, message) = (ErrorKind::Constraint, message.into());
+        Self(Arc::new(Inner { kind, sqlstate: sqlstate::UNIQUE, message, source: None, key: Some((id, key.into())) }))
+    }
+
     /// Damage found in `file` at byte `offset`.
     pub fn corrupt(file: impl fmt::Display, offset: u64, message: impl fmt::Display) -> Self {
         Self::new(ErrorKind::Corrupt, sqlstate::CORRUPT, format!("file {file} is damaged at byte {offset}: {message}"))
@@ -171,7 +181,7 @@ impl Error {
             _ => (ErrorKind::Io, sqlstate::IO),
         };
         let message = format!("could not {operation} {file}: {source}");
-        Self(Arc::new(Inner { kind, sqlstate, message, source: Some(source) }))
+        Self(Arc::new(Inner { kind, sqlstate, message, source: Some(source), key: None }))
     }
 
     /// The database is closed or no longer takes writes.
@@ -202,6 +212,12 @@ impl Error {
         &self.0.message
     }
 
+    /// Of a key that is there twice: which key of the table, and its bytes.
+    #[must_use]
+    pub fn key(&self) -> Option<(KeyId, &[u8])> {
+        self.0.key.as_ref().map(|(id, key)| (*id, &**key))
+    }
+
     /// The same error with `context: ` in front of its message.
     #[must_use]
     pub fn context(&self, context: impl fmt::Display) -> Self {
@@ -210,6 +226,7 @@ impl Error {
             sqlstate: self.0.sqlstate,
             message: format!("{context}: {}", self.0.message),
             source: None,
+            key: self.0.key.clone(),
         }))
     }
 }

@@ -4,7 +4,7 @@
 //! file beside the target, which gets the target's name when it is whole and fsynced.
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,7 +17,9 @@ use datafusion::parquet::file::properties::WriterProperties;
 use datafusion::sql::sqlparser::ast::{Ident, Statement as Ast};
 use datafusion::sql::sqlparser::parser::Parser;
 use mainstem_storage::error::sqlstate;
+use mainstem_storage::ids::ColumnId;
 use mainstem_storage::limits;
+use mainstem_storage::row::key::TableKey;
 use mainstem_storage::schema::{Column, TableSchema};
 use mainstem_storage::transaction::{StatementWrites, Transaction};
 use mainstem_storage::{Error, Result};
@@ -36,14 +38,15 @@ use crate::sql::{CopyFormat, CopyOptions, CopyPlace, CopySource, TableName};
 /// Runs a COPY FROM; returns the rows read.
 ///
 /// # Errors
-/// 58P01 no such file, 22P04 malformed, 22P02 and others a value, with line and column; 23505 and others of the table.
+/// 58P01 no such file, 22P04 malformed, 22P02 and others a value, with line and column; 23505 and others of the table, with the line
+/// where it can be told.
 pub(crate) fn copy_from(
     env: &mut Environment<'_>,
     transaction: &mut Transaction,
     table: &TableName,
     columns: &[String],
     options: &CopyOptions,
-    client: Option<&mut dyn Read>,
+    client: Option<&mut dyn Input>,
 ) -> Result<u64> {
     let table = table_of(env.settings.names(), transaction, table)?;
     let sources = sources_of(&table, columns, if columns.is_empty() { table.columns.len() } else { columns.len() })?;
@@ -58,17 +61,104 @@ pub(crate) fn copy_from(
     let mut input =
         CopyIn { table: table.clone(), columns, sources, expressions, writes, transaction: &*transaction, env };
     let open = |path: &str| File::open(path).map_err(|e| Error::io("open", format_args!("\"{path}\""), e));
-    let read = match (&options.place, &options.format, client) {
-        (CopyPlace::File(path), CopyFormat::Parquet, _) => input.parquet(ParquetFile::open(path)?),
-        (CopyPlace::File(path), format, _) => input.lines(&mut open(path)?, format),
-        (CopyPlace::Client, format, Some(stream)) => input.lines(stream, format),
+    let mut file;
+    let (read, lines) = match (&options.place, &options.format, client) {
+        (CopyPlace::File(path), CopyFormat::Parquet, _) => (input.parquet(ParquetFile::open(path)?), None),
+        (CopyPlace::File(path), format, _) => {
+            file = open(path)?;
+            (input.lines(&mut file, format), Some(&mut file as &mut dyn Input))
+        }
+        (CopyPlace::Client, format, Some(stream)) => (input.lines(stream, format), Some(stream)),
         (CopyPlace::Client, _, None) => return Err(no_stream("STDIN", "copy_in")),
     };
-    read.map_err(|e| e.context(format_args!("COPY \"{}\"", table.name)))?;
-    let writes = input.writes;
+    let CopyIn { sources, writes, .. } = input;
     let inserted = writes.inserted();
-    transaction.apply(writes)?;
+    read.and_then(|()| transaction.apply(writes)).map_err(|error| {
+        let line = lines.map(|lines| {
+            let again = Again { table: &table, columns, sources: &sources, format: &options.format };
+            again.line_of(&error, transaction, lines)
+        });
+        let error = match line {
+            Some(Ok(Some(line))) => error.context(format_args!("line {line}")),
+            // The data cannot be read again, or not any more.
+            _ => error,
+        };
+        error.context(format_args!("COPY \"{}\"", table.name))
+    })?;
     Ok(inserted)
+}
+
+/// A stream that COPY reads.
+pub(crate) trait Input: Read {
+    /// Goes back to its start; false if what came was not kept.
+    ///
+    /// # Errors
+    /// Those of the stream.
+    fn rewind(&mut self) -> io::Result<bool>;
+}
+
+impl Input for File {
+    fn rewind(&mut self) -> io::Result<bool> {
+        let regular = self.metadata()?.is_file();
+        if regular {
+            self.seek(SeekFrom::Start(0))?;
+        }
+        Ok(regular)
+    }
+}
+
+/// What it takes to read the data again, for the line of a key that is there twice: that is known when all is read.
+struct Again<'a> {
+    table: &'a TableSchema,
+    columns: &'a [String],
+    sources: &'a [Source],
+    format: &'a CopyFormat,
+}
+
+impl Again<'_> {
+    /// The line of the row that `error` refuses for its key: the first with that key, if the table had it before, else the second.
+    fn line_of(&self, error: &Error, transaction: &Transaction, input: &mut dyn Input) -> Result<Option<u64>> {
+        let Some((id, wanted)) = error.key() else { return Ok(None) };
+        let Some(key) = TableKey::of(self.table, id) else { return Ok(None) };
+        // Where the columns of the key stand in the file.
+        let at = |id: &ColumnId| {
+            let position = self.table.columns.iter().position(|column| column.id == *id)?;
+            match self.sources.get(position)? {
+                Source::Given(at) => Some((*at, self.table.columns.get(position)?)),
+                _ => None,
+            }
+        };
+        let Some(of_key) = key.columns().iter().map(at).collect::<Option<Vec<_>>>() else { return Ok(None) };
+        if !input.rewind().map_err(|e| Error::io("read", "the data again", e))? {
+            return Ok(None);
+        }
+        let view = transaction.view(self.table.id)?;
+        let mut is_taken = transaction.find_key(&view, id, wanted)?.is_some();
+        let names = file_columns(self.table, self.columns).into_iter().map(|column| column.name).collect();
+        let mut lines = Lines::new(input, self.format, names)?;
+        while let Some(batch) = lines.next_batch()? {
+            let arrays = of_key.iter().map(|(at, column)| match batch.columns.get(*at) {
+                Some(text) => assign(text, column),
+                None => Err(Error::internal("a column of the data is lost")),
+            });
+            let (keys, rows) = key.encode_arrays(&arrays.collect::<Result<Vec<_>>>()?)?;
+            for (nth, _) in (0..).zip(keys.iter()).filter(|(_, key)| *key == wanted) {
+                if is_taken {
+                    return Ok(batch.lines.get(rows.row(nth) as usize).copied());
+                }
+                is_taken = true;
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The columns that the file has, in its order: those that are named, or all.
+fn file_columns(table: &TableSchema, named: &[String]) -> Vec<Column> {
+    if named.is_empty() {
+        return table.columns.clone();
+    }
+    named.iter().filter_map(|name| table.column_named(name).cloned()).collect()
 }
 
 fn no_stream(name: &str, call: &str) -> Error {
@@ -81,7 +171,15 @@ enum Lines<'a> {
     Text(TextReader<&'a mut dyn Read>),
 }
 
-impl Lines<'_> {
+impl<'a> Lines<'a> {
+    fn new(input: &'a mut dyn Read, format: &CopyFormat, names: Vec<String>) -> Result<Self> {
+        Ok(match format {
+            CopyFormat::Csv(options) => Self::Csv(CsvReader::new(input, options.clone(), names)),
+            CopyFormat::Text(options) => Self::Text(TextReader::new(input, options.clone(), names)),
+            CopyFormat::Parquet => return Err(Error::internal("FORMAT parquet read as lines")),
+        })
+    }
+
     fn next_batch(&mut self) -> Result<Option<TextBatch>> {
         match self {
             Self::Csv(reader) => reader.next_batch(limits::BATCH_ROWS),
@@ -103,22 +201,10 @@ struct CopyIn<'a, 'e> {
 }
 
 impl CopyIn<'_, '_> {
-    /// The columns that the file has, in its order.
-    fn file_columns(&self) -> Vec<Column> {
-        if self.columns.is_empty() {
-            return self.table.columns.clone();
-        }
-        self.columns.iter().filter_map(|name| self.table.column_named(name).cloned()).collect()
-    }
-
-    fn lines(&mut self, input: &mut dyn Read, format: &CopyFormat) -> Result<()> {
-        let columns = self.file_columns();
+    fn lines(&mut self, mut input: &mut dyn Input, format: &CopyFormat) -> Result<()> {
+        let columns = file_columns(&self.table, self.columns);
         let names: Vec<String> = columns.iter().map(|c| c.name.clone()).collect();
-        let mut lines = match format {
-            CopyFormat::Csv(options) => Lines::Csv(CsvReader::new(input, options.clone(), names)),
-            CopyFormat::Text(options) => Lines::Text(TextReader::new(input, options.clone(), names)),
-            CopyFormat::Parquet => return Err(Error::internal("FORMAT parquet read as lines")),
-        };
+        let mut lines = Lines::new(&mut input, format, names)?;
         while let Some(batch) = lines.next_batch()? {
             self.env.cancel.check()?;
             let typed = columns
@@ -154,7 +240,7 @@ impl CopyIn<'_, '_> {
 
     fn parquet(&mut self, file: ParquetFile) -> Result<()> {
         let in_file = file.schema();
-        let columns = self.file_columns();
+        let columns = file_columns(&self.table, self.columns);
         let mut found = Vec::with_capacity(columns.len());
         for column in &columns {
             let at = in_file.fields().iter().position(|f| *f.name() == column.name).ok_or_else(|| {

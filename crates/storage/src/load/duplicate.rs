@@ -2,7 +2,7 @@
 
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::ids::KeyId;
 use crate::row::key::KeyCodec;
 use crate::row::{Value, array_of};
@@ -18,8 +18,9 @@ pub fn duplicate_key(schema: &TableSchema, id: KeyId, key: &[u8]) -> Error {
         Err(e) => return e,
     };
     let (constraint, names) = (schema.key_name(id), names.join(", "));
-    Error::constraint(
-        sqlstate::UNIQUE,
+    Error::duplicate(
+        id,
+        key,
         format!(
             "duplicate key value violates unique constraint \"{constraint}\": Key ({names})=({values}) already exists."
         ),
