@@ -27,6 +27,7 @@ TYPES = ["SMALLINT", "INTEGER", "BIGINT", "DECIMAL(8,2)", "DOUBLE PRECISION", "T
          "TIMESTAMP", "TIME", "UUID", "BYTEA", "CHAR(4)"]
 # Whose functions and operators are few; random expressions over them are columns, literals and CASE.
 PLAIN = ("TIME", "UUID", "BYTEA", "CHAR(4)")
+USING = ("JOIN", "LEFT JOIN")
 ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "CET", "+03")
 INTEGERS = ("SMALLINT", "INTEGER", "BIGINT")
 TEXTS = ("TEXT", "VARCHAR(6)")
@@ -162,13 +163,17 @@ class Generator:
                        lambda: f"({sub()} % {r.randint(2, 7)})", lambda: f"({sub()} / {r.randint(2, 4)})",
                        lambda: f"abs({sub()})", lambda: f"length({sub('TEXT')})", lambda: f"(- {sub()})",
                        lambda: f"CAST({sub('TEXT')} || '7' AS INTEGER)" if r.random() < 0.03 else f"({sub()} + 1)",
-                       lambda: f"GREATEST({sub()}, {sub()})"]
+                       lambda: f"GREATEST({sub()}, {sub()})", lambda: f"(~ {sub()})", lambda: f"({sub()} {r.choice(['&', '|', '#'])} {sub()})",
+                       lambda: f"({sub('DATE')} - {sub('DATE')})", lambda: f"CAST(extract({r.choice(['year', 'month', 'day', 'dow'])} FROM {sub('DATE')}) AS INTEGER)",
+                       lambda: f"CAST(extract({r.choice(['day', 'hour', 'minute'])} FROM {self.span(scope, depth - 1)}) AS INTEGER)"]
         elif of == "TEXT":
             special = [lambda: f"({sub()} || {sub()})", lambda: f"upper({sub()})", lambda: f"lower({sub()})",
                        lambda: f"substr({sub()}, {r.randint(1, 3)}, {r.randint(0, 3)})",
                        lambda: f"replace({sub()}, 'a', {sub()})", lambda: f"CAST({sub('INTEGER')} AS TEXT)",
                        lambda: f"trim({sub()})", lambda: f"left({sub()}, {r.randint(-1, 3)})",
-                       lambda: f"repeat({sub()}, {r.randint(0, 2)})", lambda: f"CAST({sub(r.choice(['DATE', 'TIMESTAMP']))} AS TEXT)"]
+                       lambda: f"repeat({sub()}, {r.randint(0, 2)})", lambda: f"CAST({sub(r.choice(['DATE', 'TIMESTAMP']))} AS TEXT)",
+                       lambda: f"CAST({self.span(scope, depth - 1)} AS TEXT)", lambda: f"to_char({sub('TIMESTAMP')}, 'YYYY-MM-DD HH24:MI:SS')",
+                       lambda: f"array_to_string(regexp_split_to_array({sub()}, {r.choice(['[ab]', '', 'b*', ' '])!r}), '|')"]
         elif kind.startswith("DECIMAL"):
             special = [lambda: f"({sub()} {r.choice('+-')} {sub()})", lambda: f"abs({sub()})", lambda: f"(- {sub()})",
                        lambda: f"CAST({sub('INTEGER')} AS {kind})"]
@@ -185,15 +190,29 @@ class Generator:
                        lambda: f"({sub('DATE')} {r.choice('+-')} INTERVAL '{r.randint(1, 40)} {r.choice(['day', 'hour', 'month'])}')",
                        lambda: f"({sub()} {r.choice('+-')} {r.randint(-2, 3)} * INTERVAL '1 day 90 minutes')",
                        lambda: f"({sub()} AT TIME ZONE '{r.choice(ZONES)}' AT TIME ZONE '{r.choice(ZONES)}')",
+                       lambda: f"({sub()} {r.choice('+-')} {self.span(scope, depth - 1)})",
                        lambda: f"COALESCE({sub('DATE')}, {sub()})", lambda: f"COALESCE({sub()}, '9999-12-31 23:59:59')",
                        lambda: f"CAST({sub('DATE')} AS TIMESTAMP)", lambda: f"date_trunc('{r.choice(['day', 'month', 'hour'])}', {sub()})"]
         return r.choice(special + general if special else general)()
+
+    def span(self, scope, depth=1):
+        """Text of an interval."""
+        r = self.r
+        written = ["1 day", "30 hours", "2 days 03:04:05.5", "-1 day 02:00", "1-2", "P1DT2H", "@ 90 minutes ago", "1.5 months", "0"]
+        if depth <= 0 or r.random() < 0.4:
+            return f"INTERVAL '{r.choice(written)}'"
+        sub = lambda: self.span(scope, depth - 1)
+        moment = lambda: self.expression("TIMESTAMP", scope, depth - 1)
+        return r.choice([lambda: f"({moment()} - {moment()})", lambda: f"({moment()} - {moment()})",
+                         lambda: f"({moment()} - {self.expression('DATE', scope, depth - 1)})", lambda: f"({sub()} {r.choice('+-')} {sub()})",
+                         lambda: f"({sub()} * {r.choice(['2', '-1', '0.5', '3'])})", lambda: f"({sub()} / {r.choice(['2', '4'])})",
+                         lambda: f"COALESCE({sub()}, {sub()})", lambda: f"(- {sub()})"])()
 
     def predicate(self, scope, depth=2, subqueries=False):
         r = self.r
         if not scope:
             return r.choice(["true", "false", "1 = 1", "NULL IS NULL"])
-        choices = ["compare"] * 5 + ["null", "in", "between", "and", "or", "not", "like", "distinct", "bool"]
+        choices = ["compare"] * 5 + ["null", "in", "between", "and", "or", "not", "like", "distinct", "bool", "span"]
         if subqueries:
             choices += ["exists", "in query", "in query", "not in query", "scalar"]
         choice = r.choice(choices)
@@ -206,6 +225,10 @@ class Generator:
             if kind in ("DATE", "TIMESTAMP") and r.random() < 0.3:
                 kind = r.choice(["DATE", "TIMESTAMP"])
             return f"{column} {r.choice(operators)} {self.literal(kind, 0) if r.random() < 0.6 else part()}"
+        if choice == "span":
+            compared = r.choice([f"{r.choice(['=', '<', '<=', '>', '>=', '<>'])} {self.span(scope, depth - 1)}", f"BETWEEN {self.span([], 0)} AND {self.span([], 0)}",
+                                 f"IN ({self.span([], 0)}, {self.span([], 0)})", "IS NULL"])
+            return f"{self.span(scope, max(depth, 1))} {compared}"
         if choice == "null":
             return f"{column} IS {r.choice(['', 'NOT '])}NULL"
         if choice == "in":
@@ -276,6 +299,7 @@ class Generator:
             if r.random() < 0.15:
                 text += f" CHECK ({self.predicate([(column.name, column.kind)], 1)})"
             parts.append(text)
+        table.primary = primary
         for at, key in enumerate(table.keys):
             kind = "PRIMARY KEY" if at == 0 and primary else "UNIQUE"
             parts.append(f"{kind} ({', '.join(c.name for c in key)})")
@@ -537,7 +561,7 @@ class Generator:
     def query_text(self):
         r = self.r
         choice = r.choice(["plain", "plain", "join", "join", "group", "group", "set", "set", "window", "window", "limit", "point", "with",
-                           "three", "sets", "scalar", "mixed", "lock"])
+                           "three", "sets", "scalar", "mixed", "lock", "derived", "by key", "range", "spans", "using", "top", "top"])
         sources = self.tables + self.views
         table = r.choice(self.tables if choice in ("point", "lock") else sources)
         scope = self.scope(table, table.name if r.random() < 0.3 and choice in ("plain", "group", "limit") and "." not in table.name
@@ -548,6 +572,10 @@ class Generator:
             return f"SELECT * FROM {table.name} WHERE {self.where(table, scope)} {word}"
         if choice == "sets":
             return self.grouping_sets(table, scope)
+        if choice in ("derived", "by key", "range", "spans", "using", "top"):
+            text = {"derived": self.derived, "by key": self.by_key, "range": self.range_frame, "spans": self.spans,
+                    "using": self.using, "top": self.top}[choice](table)
+            return text or f"SELECT count(*) AS n FROM {table.name}"
         if choice == "scalar":
             return self.correlated(table)
         if choice == "mixed":
@@ -667,6 +695,116 @@ class Generator:
         where = f" WHERE {self.predicate(scope, 2, r.random() < 0.3)}" if r.random() < 0.5 else ""
         having = f" HAVING count(*) > {r.randint(0, 2)}" if r.random() < 0.3 else ""
         return f"SELECT {', '.join(columns)}, count(*) AS n{more} FROM {table.name}{where} GROUP BY {grouped}{having}"
+
+    def derived(self, table):
+        """A set operation within FROM, beside what is done with its rows."""
+        r, scope = self.r, self.scope(table)
+        other = r.choice(self.tables + self.views)
+        pairs = [(a, b, k) for a, k in scope for b, l in self.scope(other) if k == l and k != "CHAR(4)"]
+        if not pairs:
+            return None
+        a, b, kind = r.choice(pairs)
+        word = r.choice(["UNION", "UNION ALL", "INTERSECT", "INTERSECT ALL", "EXCEPT", "EXCEPT ALL"])
+        both = f"SELECT {a} AS x, {r.randint(0, 1)} AS y FROM {table.name} WHERE {self.predicate(scope, 1)} " \
+               f"{word} SELECT {b}, {r.randint(0, 1)} FROM {other.name} WHERE {self.predicate(self.scope(other), 1)}"
+        if r.random() < 0.3:
+            both = f"({both}) UNION ALL SELECT {b}, 2 FROM {other.name}"
+        inner = [("x", kind), ("y", "INTEGER")]
+        return r.choice([lambda: f"SELECT x, count(*) AS n, sum(y) AS s FROM ({both}) s GROUP BY x HAVING count(*) > {r.randint(0, 1)}",
+                         lambda: f"SELECT x, y FROM ({both}) s WHERE {self.predicate(inner, 2)}",
+                         lambda: f"SELECT x FROM ({both}) s ORDER BY x{r.choice(['', ' DESC', ' NULLS FIRST'])} LIMIT {r.randint(1, 4)}",
+                         lambda: f"SELECT DISTINCT {self.expression(kind, inner, 1)} AS z FROM ({both}) s",
+                         lambda: f"SELECT s.y, t.{a} FROM ({both}) s {r.choice(['JOIN', 'LEFT JOIN', 'RIGHT JOIN', 'FULL JOIN'])} {table.name} t ON s.x = t.{a}",
+                         lambda: f"WITH w AS ({both}) SELECT count(*) AS n, count(w.x) AS m FROM w, (SELECT max(y) AS top FROM w) v WHERE w.y = v.top"])()
+
+    def by_key(self, table):
+        """GROUP BY a PRIMARY KEY, which the other columns follow from. PostgreSQL wants one that is not deferrable."""
+        r = self.r
+        fitting = [t for t in self.tables if getattr(t, "primary", False)]
+        if not fitting or not self.plain_keys:
+            return None
+        table, other = r.choice(fitting), r.choice(self.tables)
+        mine, theirs = self.scope(table, "a"), self.scope(other, "b")
+        key = ", ".join(f"a.{c.name}" for c in table.keys[0])
+        shown = ", ".join(f"{self.expression(kind, [(text, kind)], 1)} AS x{at}" for at, (text, kind) in
+                          enumerate(r.sample(mine, min(len(mine), 3))))
+        pairs = [(x, y) for x, k in mine for y, l in theirs if family(k) == family(l)]
+        if not pairs or r.random() < 0.4:
+            having = f" HAVING {self.predicate(mine, 1)}" if r.random() < 0.4 else ""
+            return f"SELECT {shown}, count(*) AS n FROM {table.name} a GROUP BY {key}{having}"
+        x, y = r.choice(pairs)
+        return f"SELECT {shown}, count({y}) AS n FROM {table.name} a {r.choice(['JOIN', 'LEFT JOIN'])} {other.name} b ON {x} = {y} GROUP BY {key}"
+
+    def range_frame(self, table):
+        """Windows of RANGE with distances."""
+        r, scope = self.r, self.scope(table)
+        ordered = [(t, k) for t, k in scope if k in INTEGERS or k.startswith("DECIMAL") or k in ("DATE", "TIMESTAMP")]
+        if not ordered:
+            return None
+        by, kind = r.choice(ordered)
+        distance = lambda: f"INTERVAL '{r.choice(['3 days', '1 month', '2 days 12:00', '1 year'])}'" if kind in ("DATE", "TIMESTAMP") \
+            else str(r.randint(0, 5)) if kind in INTEGERS else r.choice(["0.5", "2", "10.25"])
+        start = r.choice(["UNBOUNDED PRECEDING", "CURRENT ROW", f"{distance()} PRECEDING", f"{distance()} PRECEDING"])
+        end = r.choice(["UNBOUNDED FOLLOWING", "CURRENT ROW", f"{distance()} FOLLOWING", f"{distance()} FOLLOWING"])
+        numbers = [t for t, k in scope if k in INTEGERS or k.startswith("DECIMAL")]
+        functions = ["count(*)", f"count({r.choice(scope)[0]})"] + [f"{r.choice(['sum', 'min', 'max'])}({t})" for t in numbers]
+        partition = f"PARTITION BY {r.choice(scope)[0]} " if r.random() < 0.4 else ""
+        order = by + r.choice(["", " DESC", " NULLS FIRST", " DESC NULLS LAST"])
+        return f"SELECT {', '.join(t for t, _ in scope)}, {r.choice(functions)} OVER ({partition}ORDER BY {order} RANGE BETWEEN {start} AND {end}) AS w FROM {table.name}"
+
+    def spans(self, table):
+        """Intervals: aggregates, windows, order."""
+        r, scope = self.r, self.scope(table)
+        span = self.span(scope, 2)
+        text, _ = r.choice(scope)
+        where = f" WHERE {self.predicate(scope, 1)}" if r.random() < 0.3 else ""
+        everything = ", ".join(t for t, _ in scope)
+        functions = [f"CAST({f}({span}) AS TEXT) AS {f}_of" for f in r.sample(["sum", "avg"], r.randint(1, 2))] + \
+            [f"{r.choice(['min', 'max'])}({span}) {r.choice(['<', '>='])} INTERVAL '1 day' AS far"]
+        return r.choice([lambda: f"SELECT CAST({span} AS TEXT) AS x FROM {table.name}{where}",
+                         lambda: f"SELECT {', '.join(functions)} FROM {table.name}{where}",
+                         lambda: f"SELECT {text}, {', '.join(functions)}, count(*) AS n FROM {table.name}{where} GROUP BY {text}",
+                         lambda: f"SELECT {everything}, CAST(sum({span}) OVER (ORDER BY {everything} ROWS BETWEEN {r.randint(0, 2)} PRECEDING AND "
+                                 f"{r.randint(0, 2)} FOLLOWING) AS TEXT) AS w FROM {table.name}",
+                         lambda: f"SELECT {everything}, rank() OVER (ORDER BY {span}) AS w FROM {table.name}",
+                         lambda: f"SELECT count(*) AS n FROM (SELECT {span} AS i FROM {table.name}{where}) s WHERE i > {self.span([], 0)}"])()
+
+    def using(self, table):
+        """Joins whose columns are one."""
+        r, other = self.r, self.r.choice(self.tables)
+        kinds = {c.name: c.kind for c in other.columns}
+        shared = [c.name for c in table.columns if c.name in kinds and kinds[c.name] == c.kind]
+        if not shared:
+            return None
+        by = r.sample(shared, r.choice([1, 1, min(2, len(shared))]))
+        mine = [(f"a.{c.name}", c.kind) for c in table.columns if c.name not in by]
+        theirs = [(f"b.{c.name}", c.kind) for c in other.columns if c.name not in by]
+        both = [(name, kinds[name]) for name in by] + mine + theirs
+        shown = ", ".join(f"{t} AS x{at}" for at, (t, _) in enumerate(r.sample(both, min(len(both), 3))))
+        where = f" WHERE {self.predicate(both, 1)}" if r.random() < 0.4 else ""
+        join = f"{table.name} a {r.choice(USING)} {other.name} b USING ({', '.join(by)})"
+        if r.random() < 0.3:
+            return f"SELECT {by[0]}, count(*) AS n FROM {join}{where} GROUP BY {by[0]}"
+        return f"SELECT {shown} FROM {join}{where}"
+
+    def top(self, table):
+        """The first of groups, by columns that are called like others."""
+        r, scope = self.r, self.scope(table)
+        fitting = [(t, k) for t, k in scope if k in INTEGERS or k in ("TEXT", "DATE", "DOUBLE PRECISION", "TIMESTAMP") or k.startswith("DECIMAL")]
+        if not fitting:
+            return None
+        text, kind = r.choice(fitting)
+        order, limit = r.choice(["", " DESC", " NULLS FIRST", " DESC NULLS LAST"]), f"LIMIT {r.randint(1, 3)}"
+        other, of = r.choice(fitting)
+        function = r.choice(["min", "max"])
+        shown = self.expression(kind, [(text, kind)], 1)
+        return r.choice([lambda: f"SELECT {shown} AS {text} FROM (SELECT DISTINCT {text} FROM {table.name}) s ORDER BY {text}{order} {limit}",
+                         lambda: f"SELECT {text} FROM {table.name} GROUP BY {text} ORDER BY {text}{order} {limit}",
+                         lambda: f"SELECT DISTINCT {shown} AS x FROM {table.name} ORDER BY x{order} {limit}",
+                         lambda: f"SELECT {function}({other}) AS m FROM {table.name} GROUP BY {text} ORDER BY m{order} {limit}",
+                         lambda: f"SELECT {text} AS m, {function}({other}) AS g FROM {table.name} GROUP BY {text} ORDER BY g{order}, m {limit}",
+                         lambda: f"SELECT {self.expression(of, [('m', of)], 1)} AS m FROM (SELECT {text} AS g, {function}({other}) AS m FROM {table.name} "
+                                 f"GROUP BY {text}) s ORDER BY m{order} {limit}"])()
 
     def correlated(self, table):
         """Subqueries that look at the row around them."""
