@@ -38,8 +38,8 @@ pub fn run(connection: &Connection, format: Format) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    // There is nothing to complete: a tab is a character, as data of COPY has it.
-    editor.bind_sequence(KeyEvent(KeyCode::Tab, Modifiers::NONE), Cmd::SelfInsert(1, '\t'));
+    // There is nothing to complete: a tab is a character, as data of COPY has it. (A bound `SelfInsert` would insert what was typed last.)
+    editor.bind_sequence(KeyEvent(KeyCode::Tab, Modifiers::NONE), Cmd::Insert(1, "\t".to_owned()));
     let history = history_file();
     if let Some(file) = &history {
         // No history yet is no error.

@@ -7,7 +7,7 @@ use mainstem_storage::error::sqlstate;
 use mainstem_storage::{Error, ErrorKind};
 
 use self::words::{mismatch, readable, tree_name, undefined_function};
-use crate::rules::{as_said, without_marks};
+use crate::rules::{BITWISE_NOT, as_said, without_marks};
 use crate::sql::state;
 
 pub(crate) use self::words::sql_words;
@@ -75,6 +75,10 @@ fn not_implemented(message: &str) -> Error {
 fn no_function(call: &str) -> Error {
     if let Some(message) = mismatch(call) {
         return Error::invalid(sqlstate::TYPE_MISMATCH, message);
+    }
+    if let Some(operand) = call.strip_prefix(BITWISE_NOT).and_then(|rest| rest.strip_prefix('(')?.strip_suffix(')')) {
+        let operand = if operand.starts_with("decimal") { "numeric" } else { operand };
+        return Error::invalid(state::UNDEFINED_FUNCTION, format!("operator does not exist: ~ {operand}"));
     }
     let message = format!("function {call} does not exist (perhaps with casts of its arguments)");
     Error::invalid(state::UNDEFINED_FUNCTION, message)
@@ -220,6 +224,15 @@ fn well_known(message: &str) -> Option<Error> {
         let message = format!("argument of WHERE must be type boolean, not type {}", sql_words(data_type));
         return Some(Error::invalid(sqlstate::TYPE_MISMATCH, message));
     }
+    for clause in ["LIMIT", "OFFSET"] {
+        if let Some((_, data_type)) =
+            message.split_once(&format!("Expected {clause} to be an integer or null, but got "))
+        {
+            let data_type = sql_words(data_type).to_lowercase();
+            let message = format!("argument of {clause} must be type bigint, not type {data_type}");
+            return Some(Error::invalid(sqlstate::TYPE_MISMATCH, message));
+        }
+    }
     if let Some(name) = between("Invalid function '", "'") {
         return Some(Error::invalid(state::UNDEFINED_FUNCTION, format!("function {name} does not exist")));
     }
@@ -273,8 +286,6 @@ fn plan_error(message: &str) -> Error {
         state::NEGATIVE_LIMIT
     } else if has("offset must be >=") {
         state::NEGATIVE_OFFSET
-    } else if (has("expected limit") || has("expected offset")) && has("utf8") {
-        sqlstate::INVALID_TEXT
     } else if has("non-boolean predicate") || has("requires a boolean expression") {
         sqlstate::TYPE_MISMATCH
     } else if has("table ") && has("not found") {

@@ -136,6 +136,19 @@ fn a_session_on_a_terminal() {
     terminal.shows("\nCOPY 2\r\n");
     terminal.shows("│    82 │");
     terminal.shows("│   99 │");
+    // Tabs that are typed are characters.
+    terminal.types("COPY u FROM STDIN;\r");
+    terminal.shows("data...> ");
+    terminal.types("5\tfive\ttabs\r");
+    terminal.types("\\.\r");
+    terminal.shows("ERROR 22P04: ");
+    terminal.types("COPY u FROM STDIN;\r");
+    terminal.shows("data...> ");
+    terminal.types("6\tsix\r");
+    terminal.types("\\.\r");
+    terminal.shows("\nCOPY 1\r\n");
+    terminal.types("SELECT n * 11 AS six,\t\tlength('a\tb') + 30\tAS tabs FROM u WHERE name = 'six';\r");
+    terminal.shows("│  66 │   33 │");
     terminal.types("\\d mainstem.tables\r");
     terminal.shows("│ table_name ");
     terminal.shows("│ text ");

@@ -107,7 +107,9 @@ pub(super) fn undefined_function(message: &str) -> Option<String> {
         let (_, behind) = message.split_once(from)?;
         behind.split_once(to).map(|(text, _)| text)
     };
-    if let Some(call) = between("No function matches the given name and argument types '", "'. You might") {
+    // The last one: a function of ours says so, and DataFusion again, with the types.
+    let told = message.rsplit_once("No function matches the given name and argument types '");
+    if let Some((call, _)) = told.and_then(|(_, behind)| behind.split_once("'. You might")) {
         return Some(call_in_sql(call));
     }
     let types = between("coercion from ", " to the signature");

@@ -42,7 +42,7 @@ use datafusion::sql::sqlparser::ast::{
     VisitorMut,
 };
 
-use super::moments::{common_moment, is_moment, measure};
+use super::moments::{by_length, common_moment, is_moment, measure, measured};
 use super::spelled::decimal_of;
 use super::walk::{rewrite_inputs, rewrite_node};
 use crate::value::without_exponent;
@@ -103,6 +103,9 @@ impl VisitorMut for Literals {
                     && let Some(written) = written_digits(inner)
                 {
                     *info = written;
+                }
+                if let SqlType::Dec(info) = data_type {
+                    *data_type = SqlType::Numeric(*info);
                 }
                 if let Some(chars) = cut_to(data_type) {
                     *data_type = SqlType::Text;
@@ -249,6 +252,7 @@ pub(crate) fn settled(plan: LogicalPlan) -> Result<LogicalPlan> {
 fn coerced(plan: LogicalPlan, around: &[&DFSchema]) -> Result<Transformed<LogicalPlan>> {
     let typed = |expr: Expr, schema: &DFSchema| match expr {
         Expr::OuterReferenceColumn(..) => Ok(retyped(expr, around)),
+        Expr::AggregateFunction(_) | Expr::WindowFunction(_) => by_length(expr, schema),
         other => doubles(other, schema),
     };
     let within = |plan: LogicalPlan, near: &DFSchema| {
@@ -267,6 +271,13 @@ fn coerced(plan: LogicalPlan, around: &[&DFSchema]) -> Result<Transformed<Logica
         changed |= plan.transformed;
         match plan.data {
             LogicalPlan::Values(values) => typed_values(values).map(Transformed::yes),
+            LogicalPlan::Sort(mut sort) => {
+                let schema = sort.input.schema().clone();
+                for by in &mut sort.expr {
+                    changed |= measured(&mut by.expr, &schema);
+                }
+                Ok(Transformed::new_transformed(LogicalPlan::Sort(sort), changed))
+            }
             LogicalPlan::Union(union) => typed_union(union).map(Transformed::yes),
             LogicalPlan::Join(mut join) => {
                 // Of LATERAL: it was looked at when the other side's types were not known.

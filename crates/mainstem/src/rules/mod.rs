@@ -17,6 +17,7 @@ mod multisets;
 mod pushed;
 mod numbers;
 mod qualified;
+mod rows;
 mod spelled;
 mod subquery;
 mod tree;
@@ -32,13 +33,16 @@ pub(crate) use functions::{
 };
 pub(crate) use moments::{PlannedParts, Series};
 pub(crate) use multisets::Multisets;
-pub(crate) use numbers::{CheckedArithmetic, Divisions, Reals, Roundings, average, checked_sum, of_floats};
-pub(crate) use pushed::guarded;
+pub(crate) use numbers::{
+    BITWISE_NOT, CheckedArithmetic, Divisions, Reals, Roundings, average, checked_sum, of_floats,
+};
+pub(crate) use pushed::{guarded, limited_groups};
 pub(crate) use qualified::tell_tables_apart;
 pub(crate) use spelled::{SqlCasts, TypedLiterals, decimal_of};
 pub(crate) use subquery::{NullableSubqueries, SubqueriesInValues, UnknownMembers};
 pub(crate) use tree::{
-    BesideStar, ItemNames, KnownTable, as_said, group_by_keys, relations_first, reword, spell_names, without_marks,
+    BesideStar, ItemNames, KnownTable, as_said, check_limits, group_by_keys, relations_first, reword, spell_names,
+    without_marks,
 };
 pub(crate) use twins::{name_repeated, name_twins};
 pub(crate) use windows::{Frames, moving, whole_numbers};

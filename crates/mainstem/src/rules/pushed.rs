@@ -2,7 +2,11 @@
 //!
 //! Such an aggregate, without GROUP BY or with the empty grouping set among its own, has a row even of nothing. DataFusion pushes a filter that names
 //! no column (a constant that a view adds, HAVING by a subquery) below it, as below any other aggregate: the row that was to go
-//! stays, with other totals. So its rule is not given such filters.
+//! stays, with other totals. So its rule is not given such filters. (`groups`: limits that it pushes into the wrong groups.)
+
+mod groups;
+
+pub(crate) use groups::limited_groups;
 
 use std::sync::Arc;
 

@@ -6,8 +6,7 @@
 //!
 //! 1. while SQL becomes a plan ([`TypedLiterals`] as an `ExprPlanner`), a string literal beside a UUID in a comparison becomes a cast
 //!    to UUID: a comparison of text with UUID has no type there;
-//!    one beside a number in arithmetic a cast to the number's type; `+` and `-` with a TIME become functions of ours (`functions`),
-//!    decimals beside doubles in an array doubles (`coerced`), a DATE beside an interval with hours a TIMESTAMP;
+//!    one beside a number in arithmetic a cast to the number's type; arithmetic with moments, times and intervals becomes that of `moments`, decimals beside doubles in an array doubles (`coerced`), a DATE beside an interval with hours a TIMESTAMP;
 //! 2. before type coercion ([`TypedLiterals`] as a rule), so do the literals of IN lists, BETWEEN and CASE, and those beside a TIME in
 //!    NULLIF, COALESCE, GREATEST and LEAST;
 //! 3. after it ([`SqlCasts`]), casts between text and the two types, coercion's own too, become functions of ours, and so do other
@@ -34,8 +33,7 @@ use mainstem_storage::Error;
 use mainstem_storage::schema::DataType as SqlType;
 
 use super::coerced::widen_items;
-use super::functions::{TimeOp, time_operation};
-use super::moments::{Planned, planned};
+use super::moments::{Planned, planned, read as read_interval};
 use super::walk::rewrite_plan;
 use crate::value::{UUID, convert, from_text, has_own_text, is_moment, is_span, without_exponent};
 
@@ -67,21 +65,6 @@ fn as_type(expr: Expr, data_type: &DataType) -> Expr {
 fn spelled_type<'e>(exprs: impl Iterator<Item = &'e Expr>, schema: &DFSchema) -> Option<DataType> {
     let mut types = exprs.filter(|e| !matches!(e, Expr::Literal(..))).filter_map(|e| e.get_type(schema).ok());
     types.find(has_own_text)
-}
-
-/// `left op right` as a function of ours, if one of them is a TIME and PostgreSQL has such an operator.
-fn time_arithmetic(op: &BinaryOperator, left: &Expr, right: &Expr, schema: &DFSchema) -> Option<Expr> {
-    let (of_left, of_right) = (left.get_type(schema).ok()?, right.get_type(schema).ok()?);
-    let plus = matches!(op, BinaryOperator::Plus);
-    let (op, first, second) = match (is_time(&of_left), is_time(&of_right)) {
-        (true, true) if !plus => (TimeOp::Between, left, right),
-        (true, false) if is_span(&of_right) => (if plus { TimeOp::Later } else { TimeOp::Earlier }, left, right),
-        (false, true) if plus && is_span(&of_left) => (TimeOp::Later, right, left),
-        (true, false) if plus && is_day(&of_right) => (TimeOp::At, right, left),
-        (false, true) if plus && is_day(&of_left) => (TimeOp::At, left, right),
-        _ => return None,
-    };
-    Some(time_operation(op, first.clone(), second.clone()))
 }
 
 /// `literal` as a number, if it is a text and `other` is a number, whose type it takes. A decimal has the digits that are written.
@@ -173,11 +156,6 @@ impl ExprPlanner for TypedLiterals {
             } else if op == Plus && moved(&right, &left) {
                 right = Expr::Cast(Cast::new(Box::new(right), MOMENT));
             }
-        }
-        if matches!(op, Plus | Minus)
-            && let Some(operation) = time_arithmetic(&op, &left, &right, schema)
-        {
-            return Ok(PlannerResult::Planned(operation));
         }
         Ok(match planned(&op, left, right, schema) {
             Planned::Operation(operation) => PlannerResult::Planned(operation),
@@ -291,6 +269,14 @@ impl SqlCasts {
         Ok(match (&from, to) {
             (from, to) if from.is_string() && has_own_text(to) => {
                 Transformed::yes(call(if *to == UUID { SqlType::Uuid } else { SqlType::Time }))
+            }
+            (from, DataType::Interval(_)) if from.is_string() => {
+                let read = read_interval((**inner).clone());
+                Transformed::yes(if read.get_type(schema)? == *to {
+                    read
+                } else {
+                    Expr::Cast(Cast::new(Box::new(read), to.clone()))
+                })
             }
             (from, to) if has_own_text(from) && to.is_string() => Transformed::yes(call(TEXT)),
             (from, to) if *from == UUID && *to != UUID => return Err(cannot_cast(from, to)),

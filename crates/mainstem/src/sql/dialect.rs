@@ -62,6 +62,20 @@ fn between_symmetric(parser: &mut Parser, expr: &Expr) -> Result<Expr, ParserErr
     Ok(Expr::Nested(Box::new(Expr::BinaryOp { left, op: BinaryOperator::Or, right })))
 }
 
+/// A sign, which PostgreSQL takes with its operand before `^`, or `~`, which it takes behind `+` and the like: sqlparser has them the other way
+/// round.
+fn signed(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
+    let (op, operand) = match parser.peek_token_ref().token {
+        Token::Minus => (UnaryOperator::Minus, Precedence::Caret),
+        Token::Plus => (UnaryOperator::Plus, Precedence::Caret),
+        Token::Tilde => (UnaryOperator::BitwiseNot, Precedence::PgOther),
+        _ => return None,
+    };
+    parser.advance_token();
+    let operand = parser.parse_subexpr(POSTGRES.prec_value(operand));
+    Some(operand.map(|operand| Expr::UnaryOp { op, expr: Box::new(operand) }))
+}
+
 macro_rules! delegate {
     ($($name:ident($($arg:ident: $ty:ty),*) -> $out:ty;)*) => {
         $(fn $name(&self $(, $arg: $ty)*) -> $out {
@@ -78,6 +92,11 @@ impl Dialect for MainstemDialect {
     /// `a IS [NOT] DISTINCT FROM b AND c`: sqlparser takes everything behind FROM as the right side. `a BETWEEN SYMMETRIC b AND c` is
     /// `a BETWEEN b AND c OR a BETWEEN c AND b`: sqlparser does not know it.
     fn parse_infix(&self, parser: &mut Parser, expr: &Expr, precedence: u8) -> Option<Result<Expr, ParserError>> {
+        // Such comparisons have no sides in a row, so that none is grouped in a way that nobody meant.
+        if matches!(expr, Expr::IsDistinctFrom(..) | Expr::IsNotDistinctFrom(..)) && parser.peek_keyword(Keyword::IS) {
+            let next = parser.peek_token_ref();
+            return Some(parser.expected_ref("parentheses around what is compared with DISTINCT FROM", next));
+        }
         let is = POSTGRES.prec_value(Precedence::Is);
         if parser.parse_keywords(&[Keyword::IS, Keyword::DISTINCT, Keyword::FROM]) {
             let right = parser.parse_subexpr(is);
@@ -102,6 +121,9 @@ impl Dialect for MainstemDialect {
         match self.operands_left.get().checked_sub(1) {
             Some(left) => self.operands_left.set(left),
             None => return Some(Err(ParserError::RecursionLimitExceeded)),
+        }
+        if let Some(signed) = signed(parser) {
+            return Some(signed);
         }
         // What stands between INTERVAL and its text would be read past.
         if parser.peek_keyword(Keyword::INTERVAL) {

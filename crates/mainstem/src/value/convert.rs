@@ -11,8 +11,10 @@
 //!
 //! It does not own: which conversion is allowed where (`plan::assign`, `rules`), lengths, NOT NULL.
 
+mod intervals;
 mod moments;
 
+pub(crate) use intervals::{Field as IntervalField, Fields as IntervalFields, interval_of};
 use moments::moment_text;
 pub(crate) use moments::{is_moment as is_moment_type, is_span};
 

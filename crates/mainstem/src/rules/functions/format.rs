@@ -7,13 +7,14 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, StringViewArray, StringViewBuilder};
 use arrow::datatypes::DataType;
-use datafusion::common::{DataFusionError, Result, ScalarValue};
+use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 use mainstem_storage::Error;
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::schema::DataType as SqlType;
 
 use super::quoted::{quoted_name, quoted_text};
+use crate::rules::rows::over_rows;
 use crate::value::convert;
 
 /// Widest field; wider ones are refused.
@@ -65,26 +66,21 @@ impl ScalarUDFImpl for Format {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let constant = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
-        let rows = if constant { 1 } else { args.number_rows };
-        let arrays = args.args.iter().map(|arg| texts(&arg.to_array(rows)?)).collect::<Result<Vec<_>>>()?;
-        let Some((formats, values)) = arrays.split_first() else { return Err(bad("format() without a format")) };
-        let mut out = StringViewBuilder::with_capacity(rows);
-        for row in 0..rows {
-            let value = |at: usize| {
-                let values = values.get(at).ok_or_else(|| bad("too few arguments for format()"))?;
-                Ok(values.is_valid(row).then(|| values.value(row)))
-            };
-            match formats.is_valid(row) {
-                true => out.append_value(formatted(formats.value(row), &value)?),
-                false => out.append_null(),
+        over_rows(&args, |arrays, rows| {
+            let arrays = arrays.iter().map(texts).collect::<Result<Vec<_>>>()?;
+            let Some((formats, values)) = arrays.split_first() else { return Err(bad("format() without a format")) };
+            let mut out = StringViewBuilder::with_capacity(rows);
+            for row in 0..rows {
+                let value = |at: usize| {
+                    let values = values.get(at).ok_or_else(|| bad("too few arguments for format()"))?;
+                    Ok(values.is_valid(row).then(|| values.value(row)))
+                };
+                match formats.is_valid(row) {
+                    true => out.append_value(formatted(formats.value(row), &value)?),
+                    false => out.append_null(),
+                }
             }
-        }
-        let out = out.finish();
-        Ok(if constant {
-            ColumnarValue::Scalar(ScalarValue::try_from_array(&out, 0)?)
-        } else {
-            ColumnarValue::Array(Arc::new(out))
+            Ok(Arc::new(out.finish()))
         })
     }
 }

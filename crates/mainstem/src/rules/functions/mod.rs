@@ -1,5 +1,5 @@
 //! Functions that PostgreSQL has and DataFusion lacks, or has under another meaning: what a session knows of itself, `pg_typeof`,
-//! `to_char`, LOCALTIME, texts in quotes and patterns of SIMILAR TO, `format`, moments and ages, `current_setting`, `mode` and `percentile_disc`, arithmetic with TIME, `coalesce` of TIME and UUID, UUIDs by chance, texts
+//! `to_char`, LOCALTIME, texts in quotes and patterns of SIMILAR TO, `format`, moments and ages, `current_setting`, `regexp_split_to_array`, `mode` and `percentile_disc`, `coalesce` of TIME and UUID, UUIDs by chance, texts
 //! of bounded length.
 
 mod around;
@@ -12,7 +12,7 @@ mod ordered;
 mod quoted;
 mod random;
 mod session;
-mod times;
+mod splits;
 mod to_char;
 mod types;
 
@@ -23,7 +23,6 @@ pub(crate) use configured::with_settings;
 pub(crate) use ordered::ordered_sets;
 pub(crate) use random::random_uuid;
 pub(crate) use session::SessionCatalog;
-pub(super) use times::{TimeOp, time_operation};
 
 use datafusion::logical_expr::ScalarUDF;
 
@@ -34,8 +33,9 @@ pub(crate) fn functions() -> Vec<ScalarUDF> {
     functions.extend(quoted::functions());
     functions.extend(moments::functions());
     functions.extend(configured::functions());
-    functions.extend([format::format(), super::numbers::div()]);
+    functions.extend([format::format(), super::numbers::div(), super::numbers::bitwise_not()]);
     functions.push(types::pg_typeof());
+    functions.push(splits::regexp_split_to_array());
     functions.push(to_char::to_char());
     functions.extend([super::moments::timezone(), super::moments::date_part()]);
     functions

@@ -1,22 +1,23 @@
-//! Moments: `make_timestamp`, `make_timestamptz`, `make_time`, `age`, `clock_timestamp`.
+//! Moments: `make_timestamp`, `make_timestamptz`, `make_time`, `age`, `clock_timestamp`, `isfinite`.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, Float64Array, IntervalMonthDayNanoArray, PrimitiveArray, Time64MicrosecondArray,
-    TimestampMicrosecondArray,
+    Array, ArrayRef, AsArray, BooleanArray, Float64Array, IntervalMonthDayNanoArray, PrimitiveArray,
+    Time64MicrosecondArray, TimestampMicrosecondArray,
 };
 use arrow::compute::cast;
 use arrow::datatypes::{
     ArrowPrimitiveType, DataType, Float64Type, Int64Type, IntervalMonthDayNano, IntervalUnit, TimeUnit,
     TimestampMicrosecondType,
 };
-use datafusion::common::{DataFusionError, Result, ScalarValue, plan_err};
+use datafusion::common::{DataFusionError, Result, plan_err};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 use mainstem_storage::Error;
 use mainstem_storage::error::sqlstate;
 
+use crate::rules::rows::over_rows;
 use crate::value::{TIME, civil_from_days, days_from_civil};
 
 const MICROS_OF_DAY: i64 = 86_400_000_000;
@@ -30,6 +31,7 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
         ("make_time", Kind::Time),
         ("age", Kind::Age),
         ("clock_timestamp", Kind::Clock),
+        ("isfinite", Kind::IsFinite),
     ];
     named.into_iter().map(|(name, kind)| ScalarUDF::new_from_impl(Moments::new(name, kind))).collect()
 }
@@ -45,6 +47,8 @@ enum Kind {
     Age,
     /// Now, each time anew.
     Clock,
+    /// Whether a moment or an interval is not infinite: all are.
+    IsFinite,
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -66,7 +70,7 @@ impl Moments {
         let signature = match kind {
             Kind::Timestamp | Kind::TimestampTz => Signature::exact(fields(5), Volatility::Immutable),
             Kind::Time => Signature::exact(fields(2), Volatility::Immutable),
-            Kind::Age => Signature::user_defined(Volatility::Immutable),
+            Kind::Age | Kind::IsFinite => Signature::user_defined(Volatility::Immutable),
             Kind::Clock => Signature::nullary(Volatility::Volatile),
         };
         Self { name, kind, signature }
@@ -75,6 +79,11 @@ impl Moments {
     fn compute(&self, args: &[ArrayRef]) -> Result<ArrayRef> {
         match self.kind {
             Kind::Age => ages(args),
+            Kind::IsFinite => {
+                let [moments] = args else { return Err(wrong_arguments(self.name)) };
+                let known = (0..moments.len()).map(|row| moments.is_valid(row).then_some(true));
+                Ok(Arc::new(BooleanArray::from_iter(known)))
+            }
             Kind::Clock => {
                 let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
                 let micros = i64::try_from(now.as_micros()).unwrap_or(i64::MAX);
@@ -208,7 +217,12 @@ impl ScalarUDFImpl for Moments {
         let is_moment =
             |t: &DataType| matches!(t, DataType::Timestamp(..) | DataType::Date32 | DataType::Null) || t.is_string();
         match types {
-            [_, _] if types.iter().all(is_moment) => Ok(vec![MOMENT; 2]),
+            [DataType::Timestamp(..) | DataType::Date32 | DataType::Interval(_) | DataType::Duration(_)]
+                if self.kind == Kind::IsFinite =>
+            {
+                Ok(types.to_vec())
+            }
+            [_, _] if self.kind == Kind::Age && types.iter().all(is_moment) => Ok(vec![MOMENT; 2]),
             _ => plan_err!("No function matches the given name and argument types '{}'", self.name),
         }
     }
@@ -219,18 +233,11 @@ impl ScalarUDFImpl for Moments {
             Kind::TimestampTz | Kind::Clock => DataType::Timestamp(TimeUnit::Microsecond, Some("+00:00".into())),
             Kind::Time => TIME,
             Kind::Age => DataType::Interval(IntervalUnit::MonthDayNano),
+            Kind::IsFinite => DataType::Boolean,
         })
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let constant = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
-        let rows = if constant { 1 } else { args.number_rows };
-        let arrays = args.args.iter().map(|arg| arg.to_array(rows)).collect::<Result<Vec<_>>>()?;
-        let result = self.compute(&arrays)?;
-        Ok(if constant {
-            ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?)
-        } else {
-            ColumnarValue::Array(result)
-        })
+        over_rows(&args, |arrays, _| self.compute(arrays))
     }
 }

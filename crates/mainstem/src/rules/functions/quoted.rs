@@ -3,14 +3,16 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, AsArray, StringViewArray, StringViewBuilder};
+use arrow::array::{Array, ArrayRef, AsArray, StringViewArray, StringViewBuilder};
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
-use datafusion::common::{DataFusionError, Result, ScalarValue};
+use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
 };
 use mainstem_storage::Error;
+
+use crate::rules::rows::over_rows;
 
 /// The words that PostgreSQL takes for no name, or not everywhere.
 const KEYWORDS: &str = "all analyse analyze and any array as asc asymmetric authorization between bigint binary bit boolean both case cast \
@@ -87,13 +89,16 @@ impl ScalarUDFImpl for Quoted {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let constant = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
-        let rows = if constant { 1 } else { args.number_rows };
-        let texts = |value: &ColumnarValue| -> Result<StringViewArray> {
-            let array = value.clone().into_array(rows)?;
-            Ok(cast(&array, &DataType::Utf8View)?.as_string_view().clone())
+        over_rows(&args, |arrays, rows| self.compute(arrays, rows))
+    }
+}
+
+impl Quoted {
+    fn compute(&self, arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
+        let texts = |array: &ArrayRef| -> Result<StringViewArray> {
+            Ok(cast(array, &DataType::Utf8View)?.as_string_view().clone())
         };
-        let [text, more @ ..] = args.args.as_slice() else {
+        let [text, more @ ..] = arrays else {
             return Err(DataFusionError::Internal(format!("{} without its argument", self.name)));
         };
         let text = texts(text)?;
@@ -118,12 +123,7 @@ impl ScalarUDFImpl for Quoted {
             };
             out.append_option(result);
         }
-        let out = out.finish();
-        Ok(if constant {
-            ColumnarValue::Scalar(ScalarValue::try_from_array(&out, 0)?)
-        } else {
-            ColumnarValue::Array(Arc::new(out))
-        })
+        Ok(Arc::new(out.finish()))
     }
 }
 

@@ -1,6 +1,5 @@
 //! `gen_random_uuid()`, also called `uuid()`: a UUID of version 4 for each row. DataFusion's function makes the text.
 
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use arrow::array::AsArray;
@@ -17,25 +16,11 @@ pub(crate) fn random_uuid(texts: Arc<ScalarUDF>) -> ScalarUDF {
     ScalarUDF::new_from_impl(RandomUuid { texts, aliases: ["uuid".to_owned()], signature })
 }
 
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 struct RandomUuid {
     texts: Arc<ScalarUDF>,
     aliases: [String; 1],
     signature: Signature,
-}
-
-impl PartialEq for RandomUuid {
-    fn eq(&self, other: &Self) -> bool {
-        self.texts == other.texts
-    }
-}
-
-impl Eq for RandomUuid {}
-
-impl Hash for RandomUuid {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.texts.hash(state);
-    }
 }
 
 impl ScalarUDFImpl for RandomUuid {

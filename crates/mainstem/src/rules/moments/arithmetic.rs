@@ -1,17 +1,21 @@
-//! `date ± integer`, `timestamp - timestamp`, `interval * number`, `interval / number`.
+//! `date ± integer`, `timestamp - timestamp`, `interval * number`, `interval / number`; `time ± interval`, `time - time`, `date + time`.
 //!
 //! An interval is months, days and time, each of its own: multiplied by a fraction, what is left of the months becomes days (30 to a month),
-//! and what is left of the days becomes time, as in PostgreSQL. Results that have no place in their type are 22008.
+//! and what is left of the days becomes time, as in PostgreSQL. A time of day turns over at midnight; months and days of an interval say
+//! nothing to it. Results that have no place in their type are 22008.
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, Date32Array, Decimal128Array, IntervalMonthDayNanoArray};
+use arrow::array::{
+    ArrayRef, AsArray, Date32Array, Decimal128Array, IntervalMonthDayNanoArray, Time64MicrosecondArray,
+    TimestampMicrosecondArray,
+};
 use arrow::compute::cast;
 use arrow::datatypes::{
     DataType, Date32Type, Float64Type, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit,
-    TimeUnit, TimestampMicrosecondType,
+    Time64MicrosecondType, TimeUnit, TimestampMicrosecondType,
 };
-use datafusion::common::{DataFusionError, Result, ScalarValue};
+use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
@@ -20,6 +24,8 @@ use mainstem_storage::Error;
 use mainstem_storage::error::sqlstate;
 
 use super::ours;
+use crate::rules::rows::over_rows;
+use crate::value::TIME;
 
 pub(super) const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 const LENGTH: DataType = DataType::Decimal128(38, 0);
@@ -40,6 +46,14 @@ pub(super) enum Op {
     Times,
     /// INTERVAL / number.
     DividedBy,
+    /// TIME + INTERVAL.
+    TimeLater,
+    /// TIME - INTERVAL.
+    TimeEarlier,
+    /// TIME - TIME.
+    BetweenTimes,
+    /// DATE + TIME.
+    At,
 }
 
 /// How long the interval `span` is, a number by which it is compared: `1 day` is `24 hours`, a month has 30 days.
@@ -60,7 +74,7 @@ pub(super) fn operation(op: Op, left: Expr, right: Expr) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(ScalarUDF::new_from_impl(function)), vec![left, right]))
 }
 
-fn out_of_range(what: &str) -> DataFusionError {
+pub(super) fn out_of_range(what: &str) -> DataFusionError {
     ours(Error::invalid(sqlstate::DATETIME_OVERFLOW, format!("{what} out of range")))
 }
 
@@ -114,6 +128,35 @@ impl MomentFunction {
                 });
                 Arc::new(spans.collect::<Result<IntervalMonthDayNanoArray>>()?)
             }
+            Op::TimeLater | Op::TimeEarlier => {
+                let (times, spans) = (cast(left, &TIME)?, cast(right, &INTERVAL)?);
+                let spans = spans.as_primitive::<IntervalMonthDayNanoType>();
+                let times = times.as_primitive::<Time64MicrosecondType>();
+                let moved = times.iter().zip(spans).map(|(time, span)| {
+                    let micros = span?.nanoseconds / 1_000 % MICROS_OF_DAY;
+                    let micros = if self.op == Op::TimeLater { micros } else { -micros };
+                    Some((time? + micros).rem_euclid(MICROS_OF_DAY))
+                });
+                Arc::new(Time64MicrosecondArray::from_iter(moved))
+            }
+            Op::BetweenTimes => {
+                let (left, right) = (cast(left, &TIME)?, cast(right, &TIME)?);
+                let left = left.as_primitive::<Time64MicrosecondType>().iter();
+                let spans = left
+                    .zip(right.as_primitive::<Time64MicrosecondType>())
+                    .map(|(left, right)| Some(IntervalMonthDayNano::new(0, 0, (left? - right?) * 1_000)));
+                Arc::new(IntervalMonthDayNanoArray::from_iter(spans))
+            }
+            Op::At => {
+                let (days, times) = (cast(left, &DataType::Date32)?, cast(right, &TIME)?);
+                let times = times.as_primitive::<Time64MicrosecondType>();
+                let moments = days.as_primitive::<Date32Type>().iter().zip(times).map(|(day, time)| {
+                    let (Some(day), Some(time)) = (day, time) else { return Ok(None) };
+                    let micros = i64::from(day).checked_mul(MICROS_OF_DAY).and_then(|day| day.checked_add(time));
+                    micros.map(Some).ok_or_else(|| out_of_range("timestamp"))
+                });
+                Arc::new(moments.collect::<Result<TimestampMicrosecondArray>>()?)
+            }
         })
     }
 }
@@ -132,7 +175,7 @@ fn whole_i32(value: f64) -> Result<i32> {
 }
 
 /// `span` with each of its parts as `scale` makes it.
-fn scaled(span: IntervalMonthDayNano, scale: impl Fn(f64) -> f64) -> Result<IntervalMonthDayNano> {
+pub(super) fn scaled(span: IntervalMonthDayNano, scale: impl Fn(f64) -> f64) -> Result<IntervalMonthDayNano> {
     let (of_months, of_days) = (scale(f64::from(span.months)), scale(f64::from(span.days)));
     let (months, mut days) = (whole_i32(of_months)?, whole_i32(of_days)?);
     let more_days = tidy((of_months - f64::from(months)) * DAYS_OF_MONTH);
@@ -162,6 +205,10 @@ impl ScalarUDFImpl for MomentFunction {
             Op::Between => "span_between",
             Op::Times => "span_times",
             Op::DividedBy => "span_divided_by",
+            Op::TimeLater => "time_later",
+            Op::TimeEarlier => "time_earlier",
+            Op::BetweenTimes => "time_between",
+            Op::At => "day_at",
         }
     }
 
@@ -172,21 +219,16 @@ impl ScalarUDFImpl for MomentFunction {
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
         Ok(match self.op {
             Op::DaysLater | Op::DaysEarlier => DataType::Date32,
-            Op::Between | Op::Times | Op::DividedBy => INTERVAL,
+            Op::Between | Op::Times | Op::DividedBy | Op::BetweenTimes => INTERVAL,
+            Op::TimeLater | Op::TimeEarlier => TIME,
+            Op::At => DataType::Timestamp(TimeUnit::Microsecond, None),
         })
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let [left, right] = args.args.as_slice() else {
-            return Err(DataFusionError::Internal(format!("{} with {} arguments", self.name(), args.args.len())));
-        };
-        let constant = matches!((left, right), (ColumnarValue::Scalar(_), ColumnarValue::Scalar(_)));
-        let rows = if constant { 1 } else { args.number_rows };
-        let result = self.compute(&left.clone().into_array(rows)?, &right.clone().into_array(rows)?)?;
-        Ok(if constant {
-            ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?)
-        } else {
-            ColumnarValue::Array(result)
+        over_rows(&args, |arrays, _| match arrays {
+            [left, right] => self.compute(left, right),
+            _ => Err(DataFusionError::Internal(format!("{} with {} arguments", self.name(), arrays.len()))),
         })
     }
 }
@@ -210,17 +252,14 @@ impl ScalarUDFImpl for Length {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let [span] = args.args.as_slice() else {
-            return Err(DataFusionError::Internal(format!("span_length with {} arguments", args.args.len())));
-        };
-        let rows = if matches!(span, ColumnarValue::Scalar(_)) { 1 } else { args.number_rows };
-        let spans = cast(&span.clone().into_array(rows)?, &INTERVAL)?;
-        let spans = spans.as_primitive::<IntervalMonthDayNanoType>();
-        let lengths: Decimal128Array = spans.iter().map(|span| span.map(micros_of)).collect();
-        let lengths = lengths.with_data_type(LENGTH);
-        Ok(match span {
-            ColumnarValue::Scalar(_) => ColumnarValue::Scalar(ScalarValue::try_from_array(&lengths, 0)?),
-            ColumnarValue::Array(_) => ColumnarValue::Array(Arc::new(lengths)),
+        over_rows(&args, |arrays, _| {
+            let [spans] = arrays else {
+                return Err(DataFusionError::Internal(format!("span_length with {} arguments", arrays.len())));
+            };
+            let spans = cast(spans, &INTERVAL)?;
+            let spans = spans.as_primitive::<IntervalMonthDayNanoType>();
+            let lengths: Decimal128Array = spans.iter().map(|span| span.map(micros_of)).collect();
+            Ok(Arc::new(lengths.with_data_type(LENGTH)))
         })
     }
 }

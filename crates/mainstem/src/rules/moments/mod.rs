@@ -1,4 +1,4 @@
-//! Dates, timestamps and intervals beside one another, as PostgreSQL has them.
+//! Dates, times, timestamps and intervals beside one another, as PostgreSQL has them.
 //!
 //! DataFusion knows one type for a text, a DATE or another timestamp beside a TIMESTAMP: nanoseconds, which end in 2262. It adds an interval
 //! to a DATE by days alone, and has no `interval * number`. So
@@ -6,7 +6,8 @@
 //! 1. while SQL becomes a plan ([`planned`]), the operands of `+`, `-`, `*` and `/` get the types that PostgreSQL's operators have, or the
 //!    operator becomes a function of ours (`arithmetic`); `AT TIME ZONE`, which is `timezone(zone, moment)`, is one (`zones`), `extract` and `date_part` are others (`parts`), and `generate_series` of
 //!    moments is a table function of ours (`series`);
-//! 2. before type coercion, moments that are to be of one type become microseconds (`coerced`, which asks [`common_moment`]), and intervals that are
+//! 2. before that, literals of intervals are read, and written in words that DataFusion reads ([`reworded`]);
+//! 3. before type coercion, moments that are to be of one type become microseconds (`coerced`, which asks [`common_moment`]), and intervals that are
 //!    compared the lengths that they have ([`measure`]).
 //!
 //! It does not own: texts of moments (`value`), their formats (`functions`).
@@ -14,11 +15,15 @@
 mod arithmetic;
 mod parts;
 mod series;
+mod totals;
+mod written;
 mod zones;
 
 pub(crate) use parts::PlannedParts;
 pub(super) use parts::date_part;
 pub(crate) use series::Series;
+pub(super) use totals::{OfSpans, by_length, measured, of_spans};
+pub(super) use written::{read, reworded};
 pub(super) use zones::timezone;
 
 use arrow::datatypes::{DataType, TimeUnit};
@@ -66,11 +71,12 @@ fn as_type(expr: Expr, data_type: DataType) -> Expr {
 /// What an operand is to an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// A string literal: its type follows from what stands beside it.
+    /// A string literal, or a parameter: its type follows from what stands beside it.
     Unknown,
     Null,
     Day,
     Timestamp,
+    Time,
     Interval,
     Whole,
     Number,
@@ -79,10 +85,13 @@ enum Kind {
 
 fn kind(expr: &Expr, schema: &DFSchema) -> Kind {
     match expr.get_type(schema) {
-        Ok(t) if t.is_string() && matches!(expr, Expr::Literal(..)) => Kind::Unknown,
+        Ok(t) if t.is_string() && matches!(expr, Expr::Literal(..) | Expr::Placeholder(_)) => Kind::Unknown,
+        // A parameter of which nothing is known yet.
+        Ok(DataType::Null) | Err(_) if matches!(expr, Expr::Placeholder(_)) => Kind::Unknown,
         Ok(DataType::Null) => Kind::Null,
         Ok(DataType::Date32) => Kind::Day,
         Ok(DataType::Timestamp(..)) => Kind::Timestamp,
+        Ok(DataType::Time64(_)) => Kind::Time,
         Ok(DataType::Interval(_) | DataType::Duration(_)) => Kind::Interval,
         Ok(t) if t.is_integer() => Kind::Whole,
         Ok(t) if t.is_numeric() => Kind::Number,
@@ -99,7 +108,7 @@ pub(super) enum Planned {
 /// See the module.
 pub(super) fn planned(op: &BinaryOperator, left: Expr, right: Expr, schema: &DFSchema) -> Planned {
     use BinaryOperator::{Divide, Eq, Gt, GtEq, Lt, LtEq, Minus, Multiply, NotEq, Plus};
-    use Kind::{Day, Interval, Null, Number, Timestamp, Unknown, Whole};
+    use Kind::{Day, Interval, Null, Number, Time, Timestamp, Unknown, Whole};
     let compares = matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq);
     if !compares && !matches!(op, Plus | Minus | Multiply | Divide) {
         return Planned::Operands(left, right);
@@ -109,6 +118,12 @@ pub(super) fn planned(op: &BinaryOperator, left: Expr, right: Expr, schema: &DFS
         (_, Interval, Unknown) if compares => Planned::Operands(left, as_type(right, INTERVAL)),
         (_, Unknown, Interval) if compares => Planned::Operands(as_type(left, INTERVAL), right),
         _ if compares => Planned::Operands(left, right),
+        (Plus, Time, Interval) => call(Op::TimeLater, left, right),
+        (Plus, Interval, Time) => call(Op::TimeLater, right, left),
+        (Minus, Time, Interval) => call(Op::TimeEarlier, left, right),
+        (Minus, Time, Time) => call(Op::BetweenTimes, left, right),
+        (Plus, Day, Time) => call(Op::At, left, right),
+        (Plus, Time, Day) => call(Op::At, right, left),
         (Plus | Minus, Day, Interval) => Planned::Operands(as_type(left, TIMESTAMP), right),
         (Plus, Interval, Day) => Planned::Operands(left, as_type(right, TIMESTAMP)),
         (Plus, Day, Whole) => call(Op::DaysLater, left, right),

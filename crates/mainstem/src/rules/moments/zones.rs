@@ -15,7 +15,7 @@ use arrow::array::{ArrayRef, AsArray, PrimitiveArray, TimestampMicrosecondArray}
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, IntervalMonthDayNanoType, TimeUnit, TimestampMicrosecondType};
 use arrow::temporal_conversions::as_datetime_with_timezone;
-use datafusion::common::{DataFusionError, Result, ScalarValue};
+use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 use mainstem_storage::Error;
 use mainstem_storage::error::sqlstate;
@@ -23,6 +23,7 @@ use mainstem_storage::schema::DataType as SqlType;
 
 use super::arithmetic::INTERVAL;
 use super::{TIMESTAMP, ours};
+use crate::rules::rows::over_rows;
 use crate::value::{civil_from_days, convert, days_from_civil};
 
 const MICROS_OF_DAY: i64 = 86_400_000_000;
@@ -279,16 +280,9 @@ impl ScalarUDFImpl for TimeZone {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let [zone, moment] = args.args.as_slice() else {
-            return Err(DataFusionError::Internal(format!("{} with {} arguments", self.name(), args.args.len())));
-        };
-        let constant = matches!((zone, moment), (ColumnarValue::Scalar(_), ColumnarValue::Scalar(_)));
-        let rows = if constant { 1 } else { args.number_rows };
-        let result = Self::compute(&zone.clone().into_array(rows)?, &moment.clone().into_array(rows)?)?;
-        Ok(if constant {
-            ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?)
-        } else {
-            ColumnarValue::Array(result)
+        over_rows(&args, |arrays, _| match arrays {
+            [zones, moments] => Self::compute(zones, moments),
+            _ => Err(DataFusionError::Internal(format!("{} with {} arguments", self.name(), arrays.len()))),
         })
     }
 }

@@ -4,26 +4,19 @@
 //! they depend on the types: sixteen digits behind the point (more if an operand has more), fewer where the digits before the
 //! point need the place, at most 38 altogether.
 
-use std::sync::Arc;
-
-use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array};
-use arrow::compute::cast;
-use arrow::datatypes::{DataType, Decimal128Type, Field, FieldRef, i256};
+use arrow::datatypes::{DataType, i256};
 use arrow::error::ArrowError;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
-use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
-use datafusion::logical_expr::{
-    BinaryExpr, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, ReturnFieldArgs, ScalarFunctionArgs,
-    ScalarUDF, ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use super::super::walk::rewrite_plan;
-use super::products::{multiply, product};
+use super::products::product;
+use super::scaled::{Op, operation};
 
 /// Digits behind the point that a quotient has where there is room.
 pub(super) const SCALE: i8 = 16;
@@ -43,20 +36,15 @@ pub(crate) struct Divisions;
 
 impl ExprPlanner for Divisions {
     fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
-        match expr.op {
-            BinaryOperator::Divide => {
-                if let Some(to) = quotient(&expr.left, &expr.right, schema) {
-                    return Ok(PlannerResult::Planned(divide(expr.left, expr.right, to)));
-                }
-            }
-            BinaryOperator::Multiply => {
-                if let Some(to) = product(&expr.left, &expr.right, schema) {
-                    return Ok(PlannerResult::Planned(multiply(expr.left, expr.right, to)));
-                }
-            }
-            _ => {}
-        }
-        Ok(PlannerResult::Original(expr))
+        let op = match expr.op {
+            BinaryOperator::Divide => Op::Divide,
+            BinaryOperator::Multiply => Op::Multiply,
+            _ => return Ok(PlannerResult::Original(expr)),
+        };
+        Ok(match scale_for(op, &expr.left, &expr.right, schema) {
+            Some(scale) => PlannerResult::Planned(operation(op, expr.left, expr.right, scale)),
+            None => PlannerResult::Original(expr),
+        })
     }
 }
 
@@ -66,27 +54,28 @@ impl AnalyzerRule for Divisions {
     }
 
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        rewrite_plan(plan, &|expr, schema| match expr {
-            Expr::BinaryExpr(BinaryExpr { left, op: Operator::Divide, right }) => {
-                Ok(match quotient(&left, &right, schema) {
-                    Some(to) => Transformed::yes(divide(*left, *right, to)),
-                    None => Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op: Operator::Divide, right })),
-                })
-            }
-            Expr::BinaryExpr(BinaryExpr { left, op: Operator::Multiply, right }) => {
-                Ok(match product(&left, &right, schema) {
-                    Some(to) => Transformed::yes(multiply(*left, *right, to)),
-                    None => Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op: Operator::Multiply, right })),
-                })
-            }
-            other => Ok(Transformed::no(other)),
+        rewrite_plan(plan, &|expr, schema| {
+            let Expr::BinaryExpr(BinaryExpr { left, op, right }) = expr else { return Ok(Transformed::no(expr)) };
+            let ours = match op {
+                Operator::Divide => Some(Op::Divide),
+                Operator::Multiply => Some(Op::Multiply),
+                _ => None,
+            };
+            let scaled = ours.and_then(|ours| Some((ours, scale_for(ours, &left, &right, schema)?)));
+            Ok(match scaled {
+                Some((ours, scale)) => Transformed::yes(operation(ours, *left, *right, scale)),
+                None => Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })),
+            })
         })
     }
 }
 
-fn divide(left: Expr, right: Expr, to: i8) -> Expr {
-    let function = Divide { scale: to, signature: Signature::any(2, Volatility::Immutable) };
-    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(ScalarUDF::new_from_impl(function)), vec![left, right]))
+/// The scale of `left op right`, if that is not for DataFusion's operator to say.
+fn scale_for(op: Op, left: &Expr, right: &Expr, schema: &DFSchema) -> Option<i8> {
+    match op {
+        Op::Divide => quotient(left, right, schema),
+        Op::Multiply => product(left, right, schema),
+    }
 }
 
 /// The scale of `left / right`, if one of them is a decimal and the other too, or an integer.
@@ -108,79 +97,6 @@ pub(super) fn digits_of(data_type: &DataType) -> Option<(u8, i8)> {
         DataType::Int64 => (19, 0),
         _ => return None,
     })
-}
-
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Divide {
-    scale: i8,
-    signature: Signature,
-}
-
-impl Divide {
-    fn result(&self) -> DataType {
-        DataType::Decimal128(DIGITS, self.scale)
-    }
-}
-
-impl ScalarUDFImpl for Divide {
-    fn name(&self) -> &str {
-        "divide"
-    }
-
-    /// The name the operator's column would have had.
-    fn schema_name(&self, args: &[Expr]) -> Result<String> {
-        Ok(match args {
-            [left, right] => format!("{} / {}", left.schema_name(), right.schema_name()),
-            _ => self.name().to_owned(),
-        })
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(self.result())
-    }
-
-    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
-        let nullable = args.arg_fields.iter().any(|field| field.is_nullable());
-        Ok(Arc::new(Field::new(self.name(), self.result(), nullable)))
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let scalar = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
-        let rows = if scalar { 1 } else { args.number_rows };
-        let [left, right] = args.args.as_slice() else {
-            return Err(DataFusionError::Internal("a division of other than two".into()));
-        };
-        let (left, right) = (decimals(left, rows)?, decimals(right, rows)?);
-        // What the dividend is multiplied with, so that the quotient of the digits has the scale that is wanted.
-        let power = i32::from(self.scale) - i32::from(left.scale()) + i32::from(right.scale());
-        let quotients: Decimal128Array = left
-            .iter()
-            .zip(&right)
-            .map(|pair| match pair {
-                (Some(left), Some(right)) => rounded(left, power, right).map(Some),
-                _ => Ok(None),
-            })
-            .collect::<Result<_, ArrowError>>()?;
-        let quotients = quotients.with_data_type(self.result());
-        if scalar {
-            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&quotients, 0)?));
-        }
-        Ok(ColumnarValue::Array(Arc::new(quotients)))
-    }
-}
-
-pub(super) fn decimals(value: &ColumnarValue, rows: usize) -> Result<Decimal128Array> {
-    let array: ArrayRef = value.to_array(rows)?;
-    let array = match digits_of(array.data_type()) {
-        Some((digits, 0)) if array.data_type().is_integer() => cast(&array, &DataType::Decimal128(digits, 0))?,
-        _ => array,
-    };
-    let decimals = array.as_primitive_opt::<Decimal128Type>();
-    decimals.cloned().ok_or_else(|| DataFusionError::Internal(format!("a division of {}", array.data_type())))
 }
 
 pub(super) fn overflow() -> ArrowError {

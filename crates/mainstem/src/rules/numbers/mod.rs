@@ -5,8 +5,10 @@
 //!    number becomes a double ([`Reals`]): this changes types.
 //! 2. After types are coerced ([`CheckedArithmetic`]) operators become functions that check: integers, decimals, and floats, of which none
 //!    becomes infinite.
-//! 3. [`checked_sum`] and [`average`] add integers and decimals exactly; [`of_floats`] checks the results of functions on floats.
+//! 3. `~` gives an integer of its operand's type ([`bitwise_not`]).
+//! 4. [`checked_sum`] and [`average`] add integers and decimals exactly; [`of_floats`] checks the results of functions on floats.
 
+mod bits;
 mod decimals;
 mod division;
 mod functions;
@@ -15,8 +17,11 @@ mod products;
 mod quotients;
 mod reals;
 mod roundings;
+mod scaled;
 mod totals;
 
+pub(crate) use bits::BITWISE_NOT;
+pub(in crate::rules) use bits::bitwise_not;
 pub(crate) use division::Divisions;
 pub(crate) use functions::of_floats;
 pub(crate) use operators::CheckedArithmetic;

@@ -6,19 +6,12 @@
 //! the digits before it leave room; they are computed in 256 bits and rounded. Others are exact (`operators`). What does not fit
 //! before the point is an error.
 
-use std::sync::Arc;
-
-use arrow::array::Decimal128Array;
-use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Field, FieldRef, i256};
+use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, i256};
 use arrow::error::ArrowError;
-use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
-use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::{
-    ColumnarValue, Expr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    Volatility,
-};
+use datafusion::common::DFSchema;
+use datafusion::logical_expr::{Expr, ExprSchemable};
 
-use super::division::{SCALE, decimals, digits_of, fitting, overflow};
+use super::division::{SCALE, digits_of, fitting, overflow};
 
 /// Digits behind the point that an exact product may have whatever stands before it: a price times an average has eighteen.
 const EXACT_SCALE_MAX: i8 = 20;
@@ -44,77 +37,8 @@ fn scale_of(left_digits: u8, left_scale: i8, right_digits: u8, right_scale: i8) 
     i8::try_from(room.clamp(i16::from(SCALE), exact)).ok()
 }
 
-/// `left * right` with `scale` digits behind the point.
-pub(super) fn multiply(left: Expr, right: Expr, scale: i8) -> Expr {
-    let function = Multiply { scale, signature: Signature::any(2, Volatility::Immutable) };
-    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(ScalarUDF::new_from_impl(function)), vec![left, right]))
-}
-
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Multiply {
-    scale: i8,
-    signature: Signature,
-}
-
-impl Multiply {
-    fn result(&self) -> DataType {
-        DataType::Decimal128(DECIMAL128_MAX_PRECISION, self.scale)
-    }
-}
-
-impl ScalarUDFImpl for Multiply {
-    fn name(&self) -> &str {
-        "multiply"
-    }
-
-    /// The name the operator's column would have had.
-    fn schema_name(&self, args: &[Expr]) -> Result<String> {
-        Ok(match args {
-            [left, right] => format!("{} * {}", left.schema_name(), right.schema_name()),
-            _ => self.name().to_owned(),
-        })
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(self.result())
-    }
-
-    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
-        let nullable = args.arg_fields.iter().any(|field| field.is_nullable());
-        Ok(Arc::new(Field::new(self.name(), self.result(), nullable)))
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let scalar = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
-        let rows = if scalar { 1 } else { args.number_rows };
-        let [left, right] = args.args.as_slice() else {
-            return Err(DataFusionError::Internal("a multiplication of other than two".into()));
-        };
-        let (left, right) = (decimals(left, rows)?, decimals(right, rows)?);
-        let surplus = i16::from(left.scale()) + i16::from(right.scale()) - i16::from(self.scale);
-        let surplus = u8::try_from(surplus).map_err(|_| overflow())?;
-        let products: Decimal128Array = left
-            .iter()
-            .zip(&right)
-            .map(|pair| match pair {
-                (Some(left), Some(right)) => rounded(left, right, surplus).map(Some),
-                _ => Ok(None),
-            })
-            .collect::<Result<_, ArrowError>>()?;
-        let products = products.with_data_type(self.result());
-        if scalar {
-            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&products, 0)?));
-        }
-        Ok(ColumnarValue::Array(Arc::new(products)))
-    }
-}
-
 /// `left * right` without the last `surplus` digits, halves away from zero; 38 digits at most.
-fn rounded(left: i128, right: i128, surplus: u8) -> Result<i128, ArrowError> {
+pub(super) fn rounded(left: i128, right: i128, surplus: u8) -> Result<i128, ArrowError> {
     // Below 10^76, which has room in 256 bits.
     let product = i256::from_i128(left).checked_mul(i256::from_i128(right)).ok_or_else(overflow)?;
     let divisor = i256::from_i128(10).checked_pow(u32::from(surplus)).ok_or_else(overflow)?;

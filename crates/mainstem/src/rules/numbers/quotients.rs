@@ -1,14 +1,13 @@
 //! `div`: the whole part of a quotient of integers or decimals, towards zero; a decimal without digits behind the point.
 
-use std::sync::Arc;
-
-use arrow::array::Decimal128Array;
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, i256};
 use arrow::error::ArrowError;
-use datafusion::common::{DataFusionError, Result, ScalarValue, plan_err};
+use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 
-use super::division::{decimals, digits_of, fitting, overflow};
+use super::division::{digits_of, fitting, overflow};
+use super::scaled::{operands, pair_by_pair};
+use crate::rules::rows::over_rows;
 
 const RESULT: DataType = DataType::Decimal128(DECIMAL128_MAX_PRECISION, 0);
 
@@ -47,26 +46,11 @@ impl ScalarUDFImpl for Div {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let scalar = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
-        let rows = if scalar { 1 } else { args.number_rows };
-        let [left, right] = args.args.as_slice() else {
-            return Err(DataFusionError::Internal("div of other than two".into()));
-        };
-        let (left, right) = (decimals(left, rows)?, decimals(right, rows)?);
-        let scale = i16::from(right.scale()) - i16::from(left.scale());
-        let quotients: Decimal128Array = left
-            .iter()
-            .zip(&right)
-            .map(|pair| match pair {
-                (Some(left), Some(right)) => whole(left, right, scale).map(Some),
-                _ => Ok(None),
-            })
-            .collect::<Result<_, ArrowError>>()?;
-        let quotients = quotients.with_data_type(RESULT);
-        if scalar {
-            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&quotients, 0)?));
-        }
-        Ok(ColumnarValue::Array(Arc::new(quotients)))
+        over_rows(&args, |arrays, _| {
+            let (left, right) = operands(arrays)?;
+            let scale = i16::from(right.scale()) - i16::from(left.scale());
+            pair_by_pair(&left, &right, &RESULT, |left, right| whole(left, right, scale))
+        })
     }
 }
 

@@ -1,5 +1,5 @@
 //! SUM and AVG of integers and decimals: added exactly in 128 bits, with an error if a total does not fit. Other types go to DataFusion's own,
-//! doubles over a frame that moves to `windows`, REALs as doubles (`reals`).
+//! doubles over a frame that moves to `windows`, REALs as doubles (`reals`), intervals to `moments`.
 //!
 //! A sum of integers is a BIGINT, one of decimals has up to ten digits more than they have. An average of either is a decimal,
 //! rounded, with the digits of a division (`division`).
@@ -28,6 +28,7 @@ use datafusion::logical_expr::{
 };
 use mainstem_kernels::sum::{sum_i16, sum_i32, sum_i64};
 
+use super::super::moments::{OfSpans, of_spans};
 use super::super::windows::FloatTotal;
 use super::division::{digits_of, fitting, rounded, scale_of};
 use super::reals::{RealTotal, RealTotals, as_doubles, double_fields};
@@ -58,6 +59,7 @@ struct Total {
     kind: Kind,
     /// For types that are not ours.
     other: Arc<AggregateUDF>,
+    of_spans: Arc<AggregateUDF>,
     signature: Signature,
 }
 
@@ -150,7 +152,18 @@ impl Finish {
 impl Total {
     #[expect(clippy::new_ret_no_self, reason = "the function that a session registers")]
     fn new(kind: Kind, other: Arc<AggregateUDF>) -> AggregateUDF {
-        AggregateUDF::new_from_impl(Self { kind, other, signature: Signature::user_defined(Volatility::Immutable) })
+        let of_spans = of_spans(if kind == Kind::Sum { OfSpans::Sum } else { OfSpans::Average });
+        let signature = Signature::user_defined(Volatility::Immutable);
+        AggregateUDF::new_from_impl(Self { kind, other, of_spans, signature })
+    }
+
+    /// The function for values of a type that is not ours.
+    fn other(&self, values: Option<&DataType>) -> &AggregateUDF {
+        if matches!(values, Some(DataType::Interval(_))) { &self.of_spans } else { &self.other }
+    }
+
+    fn other_of(&self, fields: &[FieldRef]) -> &AggregateUDF {
+        self.other(fields.first().map(|field| field.data_type()))
     }
 
     fn finish(&self, fields: &[FieldRef]) -> Option<Finish> {
@@ -180,6 +193,9 @@ impl AggregateUDFImpl for Total {
         if self.kind == Kind::Sum && arg_types == [DataType::Float32] {
             return Ok(arg_types.to_vec());
         }
+        if let [DataType::Interval(_)] = arg_types {
+            return self.of_spans.coerce_types(arg_types);
+        }
         let field = |data_type: &DataType| Arc::new(Field::new("", data_type.clone(), true));
         let fields: Vec<FieldRef> = arg_types.iter().map(field).collect();
         Ok(fields_with_udf(&fields, self.other.as_ref())?.iter().map(|field| field.data_type().clone()).collect())
@@ -189,7 +205,7 @@ impl AggregateUDFImpl for Total {
         match arg_types.first().and_then(|data_type| Finish::of(self.kind, data_type)) {
             Some(finish) => Ok(finish.returns),
             None if self.kind == Kind::Sum && arg_types == [DataType::Float32] => Ok(DataType::Float32),
-            None => self.other.return_type(arg_types),
+            None => self.other(arg_types.first()).return_type(arg_types),
         }
     }
 
@@ -198,7 +214,7 @@ impl AggregateUDFImpl for Total {
             (None, _) if is_real(args.expr_fields) => {
                 Ok(Box::new(RealTotal(as_doubles(args, |args| self.other.accumulator(args))?)))
             }
-            (None, _) => self.other.accumulator(args),
+            (None, _) => self.other_of(args.expr_fields).accumulator(args),
             (Some(finish), false) => Ok(Box::new(ExactTotal { finish, sum: 0, count: 0 })),
             (Some(finish), true) => Ok(Box::new(DistinctTotal { finish, values: HashSet::new() })),
         }
@@ -207,7 +223,7 @@ impl AggregateUDFImpl for Total {
     fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
         if self.finish(args.input_fields).is_none() {
             if !is_real(args.input_fields) {
-                return self.other.state_fields(args);
+                return self.other_of(args.input_fields).state_fields(args);
             }
             let return_field = Arc::new(Field::clone(&args.return_field).with_data_type(DataType::Float64));
             let input_fields = double_fields(args.input_fields);
@@ -228,7 +244,7 @@ impl AggregateUDFImpl for Total {
             None if is_real(args.expr_fields) => {
                 as_doubles(args, |args| Ok(self.other.groups_accumulator_supported(args))).unwrap_or(false)
             }
-            None => self.other.groups_accumulator_supported(args),
+            None => self.other_of(args.expr_fields).groups_accumulator_supported(args),
             Some(_) => !args.is_distinct,
         }
     }
@@ -238,7 +254,7 @@ impl AggregateUDFImpl for Total {
             None if is_real(args.expr_fields) => {
                 Ok(Box::new(RealTotals(as_doubles(args, |args| self.other.create_groups_accumulator(args))?)))
             }
-            None => self.other.create_groups_accumulator(args),
+            None => self.other_of(args.expr_fields).create_groups_accumulator(args),
             Some(finish) => {
                 Ok(Box::new(GroupedTotals { finish, sums: Vec::new(), counts: Vec::new(), overflowed: false }))
             }
@@ -253,7 +269,7 @@ impl AggregateUDFImpl for Total {
             (None, false) if args.expr_fields.first().is_some_and(|field| *field.data_type() == DataType::Float64) => {
                 Ok(Box::new(FloatTotal::new(self.kind == Kind::Average)))
             }
-            (None, _) => self.other.create_sliding_accumulator(args),
+            (None, _) => self.other_of(args.expr_fields).create_sliding_accumulator(args),
             (Some(finish), false) => Ok(Box::new(ExactTotal { finish, sum: 0, count: 0 })),
             (Some(finish), true) => Ok(Box::new(SlidingDistinctTotal { finish, values: HashMap::new(), sum: 0 })),
         }

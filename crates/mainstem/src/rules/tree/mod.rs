@@ -31,6 +31,7 @@ mod words;
 
 pub(crate) use columns::BesideStar;
 pub(crate) use grouped::group_by_keys;
+pub(crate) use limits::check_limits;
 pub(crate) use names::ItemNames;
 pub(super) use names::title;
 pub(crate) use relations::{as_said, relations_first, without_marks};
@@ -41,7 +42,7 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, ObjectName,
-    ObjectNamePart, Query, Select, SelectItem, Statement, VisitMut, VisitorMut,
+    ObjectNamePart, Query, Select, SelectItem, Statement, TableFactor, VisitMut, VisitorMut,
 };
 use mainstem_storage::catalog::Relation;
 use mainstem_storage::ids::ColumnId;
@@ -105,6 +106,11 @@ impl VisitorMut for Reworded {
                 sets::unnest(expr);
             }
         }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<Infallible> {
+        sets::unnest_table(table);
         ControlFlow::Continue(())
     }
 

@@ -1,12 +1,14 @@
-//! Functions that DataFusion has under another name or as an operator, `~ a` as `a # -1`, and texts that spell arrays.
+//! Functions that DataFusion has under another name or as an operator, `~ a`, literals of intervals and of NUMERIC, and texts that spell arrays.
 
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, Array, ArrayElemTypeDef, BinaryOperator, CaseWhen, CastKind, DataType, Expr, Function, Ident,
-    ObjectName, ObjectNamePart, Subscript, UnaryOperator, Value, ValueWithSpan,
+    ObjectName, ObjectNamePart, Subscript, TypedString, UnaryOperator, Value, ValueWithSpan,
 };
 
 use super::{bare, call, called};
+use crate::rules::moments::reworded;
+use crate::rules::numbers::BITWISE_NOT;
 use crate::sql::fold;
 
 /// PostgreSQL's names of functions, with DataFusion's.
@@ -46,11 +48,6 @@ fn other_words(expr: &Expr) -> Option<Expr> {
                 }
                 ("age", [to]) => Some(call("age", vec![call("current_date", Vec::new()), (*to).clone()])),
                 ("num_nulls" | "num_nonnulls", [_, ..]) => Some(counted(&args, name == "num_nulls")),
-                ("isfinite", [moment]) => {
-                    let known = Expr::IsNotNull(Box::new(Expr::Nested(Box::new((*moment).clone()))));
-                    let always = Expr::Value(Value::Boolean(true).into());
-                    Some(case(vec![(known, always)], Value::Null))
-                }
                 ("regexp_substr", [text, pattern]) => {
                     let found = call(
                         "regexp_match",
@@ -67,16 +64,17 @@ fn other_words(expr: &Expr) -> Option<Expr> {
                 _ => None,
             }
         }
-        Expr::UnaryOp { op: UnaryOperator::BitwiseNot, expr: bits } => {
-            let number = Expr::Value(Value::Number("1".to_owned(), false).into());
-            let all = Expr::Nested(Box::new(Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(number) }));
-            let left = Box::new(Expr::Nested(bits.clone()));
-            let flipped = Expr::BinaryOp { left, op: BinaryOperator::PGBitwiseXor, right: Box::new(all) };
-            Some(Expr::Nested(Box::new(flipped)))
-        }
+        Expr::UnaryOp { op: UnaryOperator::BitwiseNot, expr: bits } => Some(call(BITWISE_NOT, vec![(**bits).clone()])),
         Expr::AtTimeZone { timestamp, time_zone } => {
             Some(call("timezone", vec![(**time_zone).clone(), (**timestamp).clone()]))
         }
+        Expr::Interval(interval) => reworded(interval),
+        // DataFusion reads these with ten digits behind the point, or not at all.
+        Expr::TypedString(TypedString {
+            data_type: DataType::Numeric(digits) | DataType::Decimal(digits) | DataType::Dec(digits),
+            value,
+            uses_odbc_syntax: false,
+        }) => Some(cast(Expr::Value(value.clone()), DataType::Numeric(*digits))),
         Expr::Cast { expr: text, data_type: DataType::Array(of), array: false, format: None, .. } => {
             let (ArrayElemTypeDef::SquareBracket(of, None) | ArrayElemTypeDef::AngleBracket(of)) = of else {
                 return None;

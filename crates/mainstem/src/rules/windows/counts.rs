@@ -3,7 +3,6 @@
 //! DataFusion's give unsigned numbers of 64 bits, which beside a BIGINT become decimals: `row_number() OVER (...) / 2` would have digits
 //! behind the point. No window has 2^63 rows, so that every count fits.
 
-use std::hash::{Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -32,23 +31,9 @@ pub(crate) fn whole_numbers(function: Arc<WindowUDF>) -> Arc<WindowUDF> {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 struct Counted {
     function: Arc<WindowUDF>,
-}
-
-impl PartialEq for Counted {
-    fn eq(&self, other: &Self) -> bool {
-        self.function == other.function
-    }
-}
-
-impl Eq for Counted {}
-
-impl Hash for Counted {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.function.hash(state);
-    }
 }
 
 impl WindowUDFImpl for Counted {

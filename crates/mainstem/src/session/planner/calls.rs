@@ -69,8 +69,6 @@ const ABSENT: &[&str] = &[
     "pg_total_relation_size",
     "pg_try_advisory_lock",
     "regexp_matches",
-    "regexp_split_to_array",
-    "regexp_split_to_table",
     "row_to_json",
     "scale",
     "set_bit",

@@ -15,6 +15,7 @@ use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 use mainstem_storage::Error;
 
+use crate::rules::rows::over_rows;
 use crate::sql::state;
 use crate::value::sql_type;
 use moment::MomentPattern;
@@ -260,14 +261,11 @@ impl ScalarUDFImpl for ToChar {
         if value.data_type().is_null() || pattern.data_type().is_null() {
             return Ok(ColumnarValue::Scalar(ScalarValue::Utf8View(None)));
         }
-        let constant = matches!((value, pattern), (ColumnarValue::Scalar(_), ColumnarValue::Scalar(_)));
-        let rows = if constant { 1 } else { args.number_rows };
-        let texts = cast(&pattern.clone().into_array(rows)?, &DataType::Utf8View)?;
-        let result = write_all(&value.clone().into_array(rows)?, texts.as_string_view())?;
-        Ok(if constant {
-            ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?)
-        } else {
-            ColumnarValue::Array(result)
+        over_rows(&args, |arrays, _| {
+            let [values, patterns] = arrays else {
+                return Err(DataFusionError::Internal("to_char without its arguments".into()));
+            };
+            write_all(values, cast(patterns, &DataType::Utf8View)?.as_string_view())
         })
     }
 }
