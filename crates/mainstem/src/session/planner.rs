@@ -141,9 +141,9 @@ pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionStat
     if let Some(theirs) = state.deregister_udtf("generate_series").map_err(|e| from_datafusion(&e))? {
         state.register_udtf("generate_series", Arc::new(Series { theirs }));
     }
-    // Their formats, and the types of parts, are not those of SQL: a format of PostgreSQL's would be given back as it is. `to_char` and
-    // `date_part` are ours instead.
-    for name in ["to_char", "date_format", "date_part"] {
+    // Their formats, and the types of parts, are not those of SQL: a format of PostgreSQL's would be given back as it is. Ours stand in
+    // their places; other names of theirs would bring them back.
+    for name in ["to_char", "date_format", "date_part", "date_trunc", "to_date", "to_timestamp", "make_date"] {
         state.deregister_udf(name).map_err(|e| from_datafusion(&e))?;
     }
     state.register_udf(Arc::new(sleep::pg_sleep())).map_err(|e| from_datafusion(&e))?;

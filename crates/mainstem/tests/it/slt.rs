@@ -250,6 +250,7 @@ placement_matrix!(
         create_as,
         create_drop,
         date_parts,
+        dates_read,
         defaults,
         delete,
         errors,

@@ -1,5 +1,5 @@
 //! Functions that PostgreSQL has and DataFusion lacks, or has under another meaning: what a session knows of itself, `pg_typeof`,
-//! `to_char`, LOCALTIME, texts in quotes and patterns of SIMILAR TO, `format`, moments and ages, `current_setting`, `regexp_split_to_array`, `mode` and `percentile_disc`, `coalesce` of TIME and UUID, UUIDs by chance, texts
+//! `to_char`, `to_date` and `to_timestamp`, LOCALTIME, texts in quotes and patterns of SIMILAR TO, `format`, moments and ages, `current_setting`, `regexp_split_to_array`, `mode` and `percentile_disc`, `coalesce` of TIME and UUID, UUIDs by chance, texts
 //! of bounded length.
 
 mod around;
@@ -36,7 +36,7 @@ pub(crate) fn functions() -> Vec<ScalarUDF> {
     functions.extend([format::format(), super::numbers::div(), super::numbers::bitwise_not()]);
     functions.push(types::pg_typeof());
     functions.push(splits::regexp_split_to_array());
-    functions.push(to_char::to_char());
-    functions.extend([super::moments::timezone(), super::moments::date_part()]);
+    functions.extend([to_char::to_char(), to_char::to_date(), to_char::to_timestamp()]);
+    functions.extend([super::moments::timezone(), super::moments::date_part(), super::moments::date_trunc()]);
     functions
 }

@@ -1,10 +1,10 @@
-//! Moments: `make_timestamp`, `make_timestamptz`, `make_time`, `age`, `clock_timestamp`, `isfinite`.
+//! Moments: `make_date`, `make_timestamp`, `make_timestamptz`, `make_time`, `age`, `clock_timestamp`, `isfinite`.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Float64Array, IntervalMonthDayNanoArray, PrimitiveArray,
+    Array, ArrayRef, AsArray, BooleanArray, Date32Array, Float64Array, IntervalMonthDayNanoArray, PrimitiveArray,
     Time64MicrosecondArray, TimestampMicrosecondArray,
 };
 use arrow::compute::cast;
@@ -29,6 +29,7 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
         ("make_timestamp", Kind::Timestamp),
         ("make_timestamptz", Kind::TimestampTz),
         ("make_time", Kind::Time),
+        ("make_date", Kind::Date),
         ("age", Kind::Age),
         ("clock_timestamp", Kind::Clock),
         ("isfinite", Kind::IsFinite),
@@ -43,6 +44,8 @@ enum Kind {
     TimestampTz,
     /// Of hour, minute, seconds.
     Time,
+    /// Of year, month, day.
+    Date,
     /// Between two timestamps, in years, months, days and a time.
     Age,
     /// Now, each time anew.
@@ -70,6 +73,7 @@ impl Moments {
         let signature = match kind {
             Kind::Timestamp | Kind::TimestampTz => Signature::exact(fields(5), Volatility::Immutable),
             Kind::Time => Signature::exact(fields(2), Volatility::Immutable),
+            Kind::Date => Signature::exact(whole(3), Volatility::Immutable),
             Kind::Age | Kind::IsFinite => Signature::user_defined(Volatility::Immutable),
             Kind::Clock => Signature::nullary(Volatility::Volatile),
         };
@@ -104,6 +108,15 @@ impl Moments {
                     }
                 });
                 Ok(Arc::new(times.collect::<Result<Time64MicrosecondArray>>()?))
+            }
+            Kind::Date => {
+                let [years, months, days] = args else { return Err(wrong_arguments(self.name)) };
+                let (years, months, days) = (whole(years)?, whole(months)?, whole(days)?);
+                let dates = (0..years.len()).map(|row| match (at(years, row), at(months, row), at(days, row)) {
+                    (Some(year), Some(month), Some(day)) => Ok(i32::try_from(day_of(year, month, day)?).ok()),
+                    _ => Ok(None),
+                });
+                Ok(Arc::new(dates.collect::<Result<Date32Array>>()?))
             }
             Kind::Timestamp | Kind::TimestampTz => {
                 let [years, months, days, hours, minutes, seconds] = args else {
@@ -232,6 +245,7 @@ impl ScalarUDFImpl for Moments {
             Kind::Timestamp => MOMENT,
             Kind::TimestampTz | Kind::Clock => DataType::Timestamp(TimeUnit::Microsecond, Some("+00:00".into())),
             Kind::Time => TIME,
+            Kind::Date => DataType::Date32,
             Kind::Age => DataType::Interval(IntervalUnit::MonthDayNano),
             Kind::IsFinite => DataType::Boolean,
         })

@@ -4,7 +4,7 @@
 //! to a DATE by days alone, and has no `interval * number`. So
 //!
 //! 1. while SQL becomes a plan ([`planned`]), the operands of `+`, `-`, `*` and `/` get the types that PostgreSQL's operators have, or the
-//!    operator becomes a function of ours (`arithmetic`); `AT TIME ZONE`, which is `timezone(zone, moment)`, is one (`zones`), `extract` and `date_part` are others (`parts`), and `generate_series` of
+//!    operator becomes a function of ours (`arithmetic`); `AT TIME ZONE`, which is `timezone(zone, moment)`, is one (`zones`), `extract` and `date_part` are others (`parts`), so is `date_trunc` (`truncated`), and `generate_series` of
 //!    moments is a table function of ours (`series`);
 //! 2. before that, literals of intervals are read, and written in words that DataFusion reads ([`reworded`]);
 //! 3. before type coercion, moments that are to be of one type become microseconds (`coerced`, which asks [`common_moment`]), and intervals that are
@@ -16,6 +16,7 @@ mod arithmetic;
 mod parts;
 mod series;
 mod totals;
+mod truncated;
 mod written;
 mod zones;
 
@@ -23,6 +24,7 @@ pub(crate) use parts::PlannedParts;
 pub(super) use parts::date_part;
 pub(crate) use series::Series;
 pub(super) use totals::{OfSpans, by_length, measured, of_spans};
+pub(super) use truncated::date_trunc;
 pub(super) use written::{read, reworded};
 pub(super) use zones::timezone;
 

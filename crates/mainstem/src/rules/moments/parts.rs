@@ -34,10 +34,10 @@ use super::ours;
 use crate::sql::state;
 use crate::value::{TIME, civil_from_days, days_from_civil, sql_type};
 
-const MICROS_OF_SECOND: i64 = 1_000_000;
-const MICROS_OF_MINUTE: i64 = 60 * MICROS_OF_SECOND;
-const MICROS_OF_HOUR: i64 = 60 * MICROS_OF_MINUTE;
-const MICROS_OF_DAY: i64 = 24 * MICROS_OF_HOUR;
+pub(super) const MICROS_OF_SECOND: i64 = 1_000_000;
+pub(super) const MICROS_OF_MINUTE: i64 = 60 * MICROS_OF_SECOND;
+pub(super) const MICROS_OF_HOUR: i64 = 60 * MICROS_OF_MINUTE;
+pub(super) const MICROS_OF_DAY: i64 = 24 * MICROS_OF_HOUR;
 const SECONDS_OF_DAY: i64 = 86_400;
 /// 365.25 days.
 const SECONDS_OF_YEAR: i64 = 31_557_600;
@@ -68,7 +68,7 @@ pub(crate) fn date_part() -> ScalarUDF {
 
 /// What a part is a number of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Part {
+pub(super) enum Part {
     Microsecond,
     Millisecond,
     Second,
@@ -121,7 +121,7 @@ const NAMES: &[(Part, &[&str])] = &[
 
 /// What a part is taken of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Of {
+pub(super) enum Of {
     Day,
     Timestamp,
     TimestampTz,
@@ -130,7 +130,7 @@ enum Of {
 }
 
 impl Of {
-    fn new(data_type: &DataType) -> Option<Self> {
+    pub(super) fn new(data_type: &DataType) -> Option<Self> {
         Some(match data_type {
             DataType::Date32 | DataType::Date64 => Self::Day,
             // Of no type: it is NULL.
@@ -142,7 +142,7 @@ impl Of {
         })
     }
 
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::Day => "date",
             Self::Timestamp => "timestamp without time zone",
@@ -153,7 +153,7 @@ impl Of {
     }
 
     /// The type in which its values are read.
-    fn arrow(self) -> DataType {
+    pub(super) fn arrow(self) -> DataType {
         match self {
             Self::Day => DataType::Date32,
             Self::Timestamp => super::TIMESTAMP,
@@ -179,16 +179,20 @@ impl Of {
 }
 
 impl Part {
+    /// The part that `word` names.
+    pub(super) fn named(word: &str) -> Option<Self> {
+        let letters: String = word.chars().take(LETTERS).collect::<String>().to_ascii_lowercase();
+        NAMES.iter().find(|(_, names)| names.contains(&letters.as_str())).map(|(part, _)| *part)
+    }
+
     /// The part that `word` names, of a moment of type `of`.
     ///
     /// # Errors
     /// 22023, 0A000.
     fn read(word: &str, of: Of) -> Result<Self> {
         let word = word.trim_matches(['\'', '"']).to_ascii_lowercase();
-        let letters: String = word.chars().take(LETTERS).collect();
-        let named = NAMES.iter().find(|(_, names)| names.contains(&letters.as_str()));
-        match named {
-            Some((part, _)) if of.has(*part) => Ok(*part),
+        match Self::named(&word) {
+            Some(part) if of.has(part) => Ok(part),
             Some(_) => {
                 let message = format!("unit \"{word}\" not supported for type {}", of.name());
                 Err(ours(Error::invalid(sqlstate::FEATURE_NOT_SUPPORTED, message)))
@@ -398,7 +402,7 @@ impl Parts {
 }
 
 /// The text that `scalar` is; `None` for NULL.
-fn text(scalar: &ScalarValue) -> Option<&str> {
+pub(super) fn text(scalar: &ScalarValue) -> Option<&str> {
     scalar.try_as_str().flatten()
 }
 

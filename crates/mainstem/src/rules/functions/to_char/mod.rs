@@ -1,29 +1,47 @@
 //! `to_char(value, pattern)` for numbers, days and instants, with PostgreSQL's patterns (42883 for other types; 0A000 for what
-//! of them is not read).
+//! of them is not read); `to_date(text, pattern)` and `to_timestamp(text, pattern)`, which read with the same ones, and `to_timestamp(seconds)`.
 
 mod moment;
 mod number;
+mod read;
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, StringViewArray, StringViewBuilder};
+use arrow::array::{Array, ArrayRef, AsArray, StringViewArray, StringViewBuilder, TimestampMicrosecondArray};
 use arrow::compute::cast;
 use arrow::datatypes::{
-    DataType, Decimal128Type, Float32Type, Float64Type, Int64Type, TimeUnit, TimestampMicrosecondType,
+    DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int64Type, TimeUnit, TimestampMicrosecondType,
 };
 use datafusion::common::{DataFusionError, Result, ScalarValue};
-use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
+};
 use mainstem_storage::Error;
+use mainstem_storage::error::sqlstate;
 
 use crate::rules::rows::over_rows;
 use crate::sql::state;
 use crate::value::sql_type;
 use moment::MomentPattern;
 use number::{Digits, NumberPattern};
+use read::ReadPattern;
 
 /// The function.
 pub(super) fn to_char() -> ScalarUDF {
     ScalarUDF::new_from_impl(ToChar { signature: Signature::any(2, Volatility::Immutable) })
+}
+
+/// `to_date`.
+pub(super) fn to_date() -> ScalarUDF {
+    let signature = Signature::any(2, Volatility::Immutable);
+    ScalarUDF::new_from_impl(Reads { gives: DataType::Date32, signature })
+}
+
+/// `to_timestamp`.
+pub(super) fn to_timestamp() -> ScalarUDF {
+    let arguments = vec![TypeSignature::Any(1), TypeSignature::Any(2)];
+    let gives = DataType::Timestamp(TimeUnit::Microsecond, Some("+00:00".into()));
+    ScalarUDF::new_from_impl(Reads { gives, signature: Signature::one_of(arguments, Volatility::Immutable) })
 }
 
 /// Text that stands for itself in a pattern.
@@ -266,6 +284,91 @@ impl ScalarUDFImpl for ToChar {
                 return Err(DataFusionError::Internal("to_char without its arguments".into()));
             };
             write_all(values, cast(patterns, &DataType::Utf8View)?.as_string_view())
+        })
+    }
+}
+
+/// `to_date` and `to_timestamp`.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Reads {
+    gives: DataType,
+    signature: Signature,
+}
+
+/// 2000-01-01, from which PostgreSQL counts: floats are rounded to its microseconds.
+const MILLENNIUM_SECONDS: i64 = 946_684_800;
+
+/// The instant so many seconds after 1970-01-01.
+fn after_epoch(seconds: f64) -> Result<i64> {
+    let micros = ((seconds - MILLENNIUM_SECONDS as f64) * 1e6).round_ties_even();
+    let out_of_range = |what: String| ours(Error::invalid(sqlstate::DATETIME_OVERFLOW, what));
+    if micros.is_nan() {
+        return Err(out_of_range("timestamp cannot be NaN".into()));
+    }
+    if micros.abs() >= i64::MAX as f64 / 2.0 {
+        return Err(out_of_range(format!("timestamp out of range: \"{seconds}\"")));
+    }
+    Ok(micros as i64 + MILLENNIUM_SECONDS * 1_000_000)
+}
+
+impl ScalarUDFImpl for Reads {
+    fn name(&self) -> &str {
+        if self.gives == DataType::Date32 { "to_date" } else { "to_timestamp" }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        let is_text = |data_type: &DataType| data_type.is_string() || data_type.is_null();
+        let known = match types {
+            [seconds] => seconds.is_numeric() || seconds.is_null(),
+            types => types.iter().all(is_text),
+        };
+        if known {
+            return Ok(self.gives.clone());
+        }
+        let name = |given: &DataType| sql_type(given).map_or_else(|| given.to_string(), |known| known.to_string());
+        let given = types.iter().map(name).collect::<Vec<_>>().join(", ");
+        let message = format!("function {}({given}) does not exist", self.name());
+        Err(ours(Error::invalid(state::UNDEFINED_FUNCTION, message)))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let constant = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
+        let rows = if constant { 1 } else { args.number_rows };
+        let instants: TimestampMicrosecondArray = match args.args.as_slice() {
+            [seconds] => {
+                let seconds = cast(&seconds.to_array(rows)?, &DataType::Float64)?;
+                let each = seconds.as_primitive::<Float64Type>().iter();
+                each.map(|seconds| seconds.map(after_epoch).transpose()).collect::<Result<_>>()?
+            }
+            [texts, patterns] => {
+                let text = |value: &ColumnarValue| {
+                    Ok::<_, DataFusionError>(cast(&value.to_array(rows)?, &DataType::Utf8View)?)
+                };
+                let (texts, patterns) = (text(texts)?, text(patterns)?);
+                let mut read = Patterns::new(ReadPattern::read);
+                let pairs = texts.as_string_view().iter().zip(patterns.as_string_view().iter());
+                let each = pairs.map(|pair| match pair {
+                    (Some(text), Some(pattern)) => read.get(pattern)?.instant(text).map(Some).map_err(ours),
+                    _ => Ok(None),
+                });
+                each.collect::<Result<_>>()?
+            }
+            other => return Err(DataFusionError::Internal(format!("{} with {} arguments", self.name(), other.len()))),
+        };
+        let result: ArrayRef = match &self.gives {
+            DataType::Date32 => Arc::new(
+                instants.unary_opt::<_, Date32Type>(|micros| i32::try_from(micros.div_euclid(86_400_000_000)).ok()),
+            ),
+            gives => Arc::new(instants.with_data_type(gives.clone())),
+        };
+        Ok(if constant {
+            ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?)
+        } else {
+            ColumnarValue::Array(result)
         })
     }
 }
