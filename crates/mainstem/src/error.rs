@@ -233,6 +233,11 @@ fn well_known(message: &str) -> Option<Error> {
             return Some(Error::invalid(sqlstate::TYPE_MISMATCH, message));
         }
     }
+    if has("There is only support Literal types for field at idx") {
+        return Some(Error::unsupported(
+            "an offset of lag or lead, or a number of ntile or nth_value, that is no constant",
+        ));
+    }
     if let Some(name) = between("Invalid function '", "'") {
         return Some(Error::invalid(state::UNDEFINED_FUNCTION, format!("function {name} does not exist")));
     }

@@ -41,8 +41,8 @@ pub(crate) use qualified::tell_tables_apart;
 pub(crate) use spelled::{SqlCasts, TypedLiterals, decimal_of};
 pub(crate) use subquery::{NullableSubqueries, SubqueriesInValues, UnknownMembers};
 pub(crate) use tree::{
-    BesideStar, ItemNames, KnownTable, as_said, check_limits, group_by_keys, relations_first, reword, spell_names,
-    without_marks,
+    BesideStar, ItemNames, KnownTable, as_said, check_limits, check_rows, group_by_keys, relations_first, reword,
+    spell_names, without_marks,
 };
 pub(crate) use twins::{name_repeated, name_twins};
 pub(crate) use windows::{Frames, moving, whole_numbers};

@@ -49,9 +49,9 @@ use crate::provider::{
 use crate::rules::{
     BesideStar, Blanks, Carried, CheckedArithmetic, CoercedTypes, Divisions, Frames, ItemNames, KnownTable, Multisets,
     NullableSubqueries, PlannedParts, Reals, Roundings, Series, SessionCatalog, SqlCasts, SubqueriesInValues,
-    TypedLiterals, UnknownMembers, average, balance, bounded, check_limits, checked_sum, coalesce, functions,
-    group_by_keys, guarded, moving, name_twins, of_bytes, of_floats, ordered_sets, random_uuid, relations_first,
-    reword, settled, spell_names, tell_tables_apart, type_literals, whole_numbers, with_settings,
+    TypedLiterals, UnknownMembers, average, balance, bounded, check_limits, check_rows, checked_sum, coalesce,
+    functions, group_by_keys, guarded, moving, name_twins, of_bytes, of_floats, ordered_sets, random_uuid,
+    relations_first, reword, settled, spell_names, tell_tables_apart, type_literals, whole_numbers, with_settings,
 };
 use crate::sql::{
     CastTypes, INFORMATION, RELATIONS_MAX, SYSTEM, TARGET_SCHEMA, TableName, state, stored_query, with_stored,
@@ -203,6 +203,7 @@ impl Planner {
         self.state.mark_start_execution();
         check_calls(&statement, &self.state)?;
         check_limits(&statement)?;
+        check_rows(&statement)?;
         let names_of_items = ItemNames::of(&statement);
         source.parameters.inline(&mut statement);
         let written = statement.clone();

@@ -10,7 +10,7 @@ use mainstem_storage::schema::{Check, DataType, Identity, Layout};
 use mainstem_storage::{Error, Result};
 
 use super::stored::default_text;
-use super::types::column_type;
+use super::types::{column_type, is_by_bytes};
 use super::{TableName, fold, table_name};
 use constraints::Constraints;
 pub(super) use identity::order_options;
@@ -198,6 +198,7 @@ pub(super) fn new_column(column: &ColumnDef, found: &mut Constraints) -> Result<
         match option {
             ColumnOption::Null => null = true,
             ColumnOption::NotNull => not_null = true,
+            ColumnOption::Collation(name) if is_by_bytes(name) => {}
             ColumnOption::Default(expr) => {
                 if default.replace(default_text(expr)?).is_some() {
                     return Err(Error::invalid(

@@ -33,7 +33,7 @@ pub(crate) use settings::SettingStatement;
 pub use split::split_statements;
 pub(crate) use stored::{columns_in, expression_of, has_query, is_default, renamed_in, with_stored};
 pub(crate) use transaction::Begin;
-pub(crate) use types::{CastTypes, sql_name};
+pub(crate) use types::{CastTypes, is_by_bytes, sql_name};
 
 use std::fmt;
 

@@ -229,6 +229,9 @@ impl Visitor for Refusals {
                 matches!(&*query.body, SetExpr::Select(select) if select.projection.is_empty()),
                 "a subquery without columns as an expression",
             ),
+            Expr::Function(Function { args: FunctionArguments::Subquery(_), .. }) => {
+                ControlFlow::Break("ARRAY of a query (use array_agg)")
+            }
             Expr::Function(Function { args, over, .. }) => {
                 if let Some(WindowType::WindowSpec(window)) = over {
                     check_window(window)?;

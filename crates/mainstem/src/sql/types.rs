@@ -6,11 +6,25 @@
 use arrow::datatypes::FieldRef;
 use datafusion::common::{DataFusionError, Result as DfResult};
 use datafusion::logical_expr::planner::TypePlanner;
-use datafusion::sql::sqlparser::ast::{CharacterLength, DataType as Sql, ExactNumberInfo, TimezoneInfo};
+use datafusion::sql::sqlparser::ast::{
+    CharacterLength, DataType as Sql, ExactNumberInfo, ObjectName, ObjectNamePart, TimezoneInfo,
+};
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::schema::DataType;
 use mainstem_storage::{Error, Result};
 use std::sync::Arc;
+
+use super::fold;
+
+/// Whether `collation` orders texts by their bytes, as all texts are ordered here.
+pub(crate) fn is_by_bytes(collation: &ObjectName) -> bool {
+    let name = match collation.0.as_slice() {
+        [ObjectNamePart::Identifier(name)] => name,
+        [ObjectNamePart::Identifier(schema), ObjectNamePart::Identifier(name)] if fold(schema) == "pg_catalog" => name,
+        _ => return false,
+    };
+    matches!(fold(name).as_str(), "C" | "POSIX" | "default" | "ucs_basic")
+}
 
 /// The column type that `sql` names.
 ///

@@ -5,11 +5,13 @@
 //!
 //! 1. Select items that other parts of the statement can mean get PostgreSQL's names ([`columns`]).
 //! 2. ORDER BY the position of an expression: the select item gets a name ([`positions`]). DataFusion takes a position for the column
-//!    of that text, and finds it again in GROUP BY only under a name of its own.
-//! 3. `generate_series` and other functions that give rows, in select items: DataFusion's give one list ([`sets`]).
+//!    of that text, and finds it again in GROUP BY only under a name of its own. A position in grouping sets is the item's expression.
+//! 3. `generate_series` and other functions that give rows, in select items: DataFusion's give one list; and in FROM, over columns ([`sets`]).
 //! 4. LIMIT and OFFSET of texts, and of numbers that are not whole ([`limits`]).
 //! 5. SIMILAR TO, and `substring` by a pattern, become regular expressions; LIKE with ESCAPE becomes LIKE ([`patterns`]).
-//! 6. Literals of arrays, and functions that DataFusion has under another name ([`words`]).
+//! 6. Defaults of `lag` and `lead` become a CASE ([`offsets`]).
+//! 7. Comparisons of rows become comparisons of their parts ([`rows`]).
+//! 8. Literals of arrays, and functions that DataFusion has under another name ([`words`]).
 //!
 //! Then, with the catalog, names that DataFusion takes for others say what they mean ([`scopes`]), GROUP BY of a key gets the columns that the key determines ([`grouped`]), and tables that columns are called like
 //! get names of their own ([`relations`]).
@@ -22,9 +24,11 @@ mod columns;
 mod grouped;
 mod limits;
 mod names;
+mod offsets;
 mod patterns;
 mod positions;
 mod relations;
+mod rows;
 mod scopes;
 mod sets;
 mod words;
@@ -35,6 +39,7 @@ pub(crate) use limits::check_limits;
 pub(crate) use names::ItemNames;
 pub(super) use names::title;
 pub(crate) use relations::{as_said, relations_first, without_marks};
+pub(crate) use rows::check_rows;
 pub(crate) use scopes::spell_names;
 
 use std::convert::Infallible;
@@ -106,6 +111,8 @@ impl VisitorMut for Reworded {
                 sets::unnest(expr);
             }
         }
+        sets::lateral(select);
+        positions::in_sets(select);
         ControlFlow::Continue(())
     }
 
@@ -116,6 +123,8 @@ impl VisitorMut for Reworded {
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
         patterns::as_regex(expr);
+        rows::by_parts(expr);
+        offsets::default_beside(expr);
         words::reword(expr);
         ControlFlow::Continue(())
     }

@@ -1,8 +1,10 @@
-//! ORDER BY a position.
+//! ORDER BY a position, and positions within ROLLUP, CUBE and GROUPING SETS: DataFusion takes those for numbers.
 
 use std::collections::HashSet;
 
-use datafusion::sql::sqlparser::ast::{Expr, Ident, OrderByKind, Query, Select, SelectItem, SetExpr, Value};
+use datafusion::sql::sqlparser::ast::{
+    Expr, GroupByExpr, Ident, OrderByKind, Query, Select, SelectItem, SetExpr, Value,
+};
 
 use super::bare;
 use crate::sql::fold;
@@ -41,6 +43,20 @@ pub(super) fn name_ordered(query: &mut Query) {
         }
         taken.insert(name.clone());
         *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias: Ident::with_quote('"', name) };
+    }
+}
+
+/// Puts the select items in the place of their positions within grouping sets of `select`.
+pub(super) fn in_sets(select: &mut Select) {
+    let Select { projection, group_by: GroupByExpr::Expressions(by, _), .. } = select else { return };
+    for set in by {
+        let (Expr::Rollup(members) | Expr::Cube(members) | Expr::GroupingSets(members)) = set else { continue };
+        for member in members.iter_mut().flatten() {
+            let item = position(bare(member)).and_then(|at| projection.get(at.checked_sub(1)?));
+            if let Some(SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item {
+                *member = expr.clone();
+            }
+        }
     }
 }
 

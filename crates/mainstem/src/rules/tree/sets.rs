@@ -1,13 +1,18 @@
 //! Functions that give rows, in select items: `generate_series(1, 3) + 1` is `unnest(generate_series(1, 3)) + 1`,
 //! and `string_to_table` and `regexp_split_to_table` the rows of `string_to_array` and `regexp_split_to_array`, in FROM too.
+//!
+//! In FROM, where their arguments are columns of other tables: `FROM t, generate_series(1, t.n) g` is
+//! `FROM t, LATERAL (SELECT unnest(generate_series(1, t.n)) AS g) g`. DataFusion's functions in FROM take constants.
+
+use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, ObjectNamePart, TableAlias,
-    TableAliasColumnDef, TableFactor,
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, ObjectName,
+    ObjectNamePart, Select, SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, Visit, Visitor,
 };
 
 use super::{call, called};
-use crate::sql::fold;
+use crate::sql::{fold, stored_query};
 
 /// Functions whose rows are the values of an array, with those that give it.
 const SETS: [(&str, &str); 3] = [
@@ -85,4 +90,87 @@ fn called_name(name: &ObjectName) -> Option<String> {
         [ObjectNamePart::Identifier(name)] => Some(fold(name)),
         _ => None,
     }
+}
+
+/// Makes LATERAL queries of the functions in FROM of `select` whose arguments are columns.
+pub(super) fn lateral(select: &mut Select) {
+    for (at, from) in select.from.iter_mut().enumerate() {
+        factor(&mut from.relation, at > 0);
+        from.joins.iter_mut().for_each(|join| factor(&mut join.relation, true));
+    }
+}
+
+/// As [`lateral`], of one table, behind others or not: then its columns are those of a query around.
+fn factor(table: &mut TableFactor, behind: bool) {
+    let (array, said, alias) = match table {
+        TableFactor::Table { name, args: Some(args), alias, with_ordinality: false, .. } if args.settings.is_none() => {
+            let Some(array) = array_of(name, &args.args) else { return };
+            (array, called_name(name), alias)
+        }
+        TableFactor::Function { name, args, alias, with_ordinality: false, .. } => {
+            let Some(array) = array_of(name, args) else { return };
+            (array, called_name(name), alias)
+        }
+        TableFactor::UNNEST { array_exprs, alias, with_offset: false, with_ordinality: false, .. } => {
+            let [array] = array_exprs.as_slice() else { return };
+            (array.clone(), None, alias)
+        }
+        TableFactor::NestedJoin { table_with_joins, .. } => {
+            factor(&mut table_with_joins.relation, behind);
+            table_with_joins.joins.iter_mut().for_each(|join| factor(&mut join.relation, true));
+            return;
+        }
+        _ => return,
+    };
+    if !reads_columns(&array) {
+        return;
+    }
+    let said = said.unwrap_or_else(|| "unnest".to_owned());
+    let (name, column) = match alias {
+        Some(TableAlias { name, columns, .. }) => {
+            (name.clone(), columns.first().map_or_else(|| name.clone(), |column| column.name.clone()))
+        }
+        None => (Ident::new(said.clone()), Ident::new(said)),
+    };
+    let Ok(mut subquery) = stored_query("SELECT 1") else { return };
+    let SetExpr::Select(select) = &mut *subquery.body else { return };
+    let rows = call("unnest", vec![array]);
+    select.projection = vec![SelectItem::ExprWithAlias { expr: rows, alias: column }];
+    let alias = Some(TableAlias { explicit: true, name, columns: Vec::new(), at: None });
+    *table = TableFactor::Derived { lateral: behind, subquery, alias, sample: None };
+}
+
+/// The array of the rows that a function of this name gives.
+fn array_of(name: &ObjectName, args: &[FunctionArg]) -> Option<Expr> {
+    let name = called_name(name)?;
+    match args {
+        [FunctionArg::Unnamed(FunctionArgExpr::Expr(array))] if name == "unnest" => Some(array.clone()),
+        args => SETS.iter().find(|(said, _)| *said == name).map(|(_, array)| call_of(array, args.to_vec())),
+    }
+}
+
+fn call_of(name: &str, args: Vec<FunctionArg>) -> Expr {
+    let mut call = call(name, Vec::new());
+    if let Expr::Function(Function { args: FunctionArguments::List(FunctionArgumentList { args: own, .. }), .. }) =
+        &mut call
+    {
+        *own = args;
+    }
+    call
+}
+
+/// Whether a column stands in `expr`.
+fn reads_columns(expr: &Expr) -> bool {
+    struct Columns;
+    impl Visitor for Columns {
+        type Break = ();
+
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+            match expr {
+                Expr::Identifier(_) | Expr::CompoundIdentifier(_) => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            }
+        }
+    }
+    Visit::visit(expr, &mut Columns).is_break()
 }

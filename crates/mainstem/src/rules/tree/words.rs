@@ -1,4 +1,5 @@
-//! Functions that DataFusion has under another name or as an operator, `~ a`, literals of intervals and of NUMERIC, and texts that spell arrays.
+//! Functions that DataFusion has under another name or as an operator, `~ a`, literals of intervals and of NUMERIC, texts that spell arrays, and
+//! COLLATE "C", which says what is so anyway.
 
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
@@ -9,7 +10,7 @@ use datafusion::sql::sqlparser::ast::{
 use super::{bare, call, called};
 use crate::rules::moments::reworded;
 use crate::rules::numbers::BITWISE_NOT;
-use crate::sql::fold;
+use crate::sql::{fold, is_by_bytes};
 
 /// PostgreSQL's names of functions, with DataFusion's.
 const NAMES: &[(&str, &str)] = &[
@@ -65,6 +66,7 @@ fn other_words(expr: &Expr) -> Option<Expr> {
             }
         }
         Expr::UnaryOp { op: UnaryOperator::BitwiseNot, expr: bits } => Some(call(BITWISE_NOT, vec![(**bits).clone()])),
+        Expr::Collate { expr, collation } if is_by_bytes(collation) => Some(Expr::Nested(expr.clone())),
         Expr::AtTimeZone { timestamp, time_zone } => {
             Some(call("timezone", vec![(**time_zone).clone(), (**timestamp).clone()]))
         }
@@ -98,9 +100,9 @@ fn text_of(text: &str) -> Expr {
     Expr::Value(Value::SingleQuotedString(text.to_owned()).into())
 }
 
-fn case(conditions: Vec<(Expr, Expr)>, otherwise: Value) -> Expr {
+pub(super) fn case(conditions: Vec<(Expr, Expr)>, otherwise: Expr) -> Expr {
     let conditions = conditions.into_iter().map(|(condition, result)| CaseWhen { condition, result }).collect();
-    let else_result = Some(Box::new(Expr::Value(otherwise.into())));
+    let else_result = Some(Box::new(otherwise));
     Expr::Case {
         case_token: AttachedToken::empty(),
         end_token: AttachedToken::empty(),
@@ -116,7 +118,7 @@ fn counted(args: &[&Expr], nulls: bool) -> Expr {
     let one = |arg: &&Expr| {
         let arg = Box::new(Expr::Nested(Box::new((*arg).clone())));
         let counts = if nulls { Expr::IsNull(arg) } else { Expr::IsNotNull(arg) };
-        case(vec![(counts, Expr::Value(number("1").into()))], number("0"))
+        case(vec![(counts, Expr::Value(number("1").into()))], Expr::Value(number("0").into()))
     };
     let add = |left: Expr, right: Expr| Expr::BinaryOp {
         left: Box::new(left),
