@@ -39,7 +39,7 @@ pub(crate) use numbers::{
 pub(crate) use pushed::{guarded, limited_groups};
 pub(crate) use qualified::tell_tables_apart;
 pub(crate) use spelled::{SqlCasts, TypedLiterals, decimal_of};
-pub(crate) use subquery::{NullableSubqueries, SubqueriesInValues, UnknownMembers};
+pub(crate) use subquery::{NullableSubqueries, PlacedSubqueries, SubqueriesInValues, UnknownMembers};
 pub(crate) use tree::{
     BesideStar, ItemNames, KnownTable, as_said, check_limits, check_rows, group_by_keys, relations_first, reword,
     spell_names, without_marks,

@@ -3,9 +3,12 @@
 //! DataFusion 55.2 takes the column's NOT NULL for the subquery's, and fails when the subquery is empty. The column is
 //! passed through a function that only says "may be NULL".
 
+mod dependent;
+mod placed;
 mod unknown;
 mod values;
 
+pub(crate) use placed::PlacedSubqueries;
 pub(crate) use unknown::UnknownMembers;
 pub(crate) use values::SubqueriesInValues;
 

@@ -82,7 +82,7 @@ pub(crate) fn name_repeated(items: &mut [SelectItem], starred: &HashSet<String>)
                     }
                     _ => false,
                 };
-                if seen.insert(plain(bare(expr))) && !column_again && !of_star && !compares_with_query(expr) {
+                if seen.insert(plain(bare(expr))) && !column_again && !of_star && !holds_query(expr) {
                     continue;
                 }
                 let name = match bare(expr) {
@@ -104,15 +104,16 @@ pub(crate) fn name_repeated(items: &mut [SelectItem], starred: &HashSet<String>)
     }
 }
 
-/// Whether ANY or ALL of a query is a part of `expr`: DataFusion calls all of them the same, and otherwise when it has rewritten them.
-fn compares_with_query(expr: &Expr) -> bool {
+/// Whether a query is a part of `expr`: DataFusion calls all of EXISTS, IN, ANY and ALL the same, the latter otherwise when it has rewritten them, and a
+/// scalar subquery like its column.
+fn holds_query(expr: &Expr) -> bool {
     struct Found(bool);
     impl Visitor for Found {
         type Break = ();
 
         fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
             match expr {
-                Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } if matches!(bare(right), Expr::Subquery(_)) => {
+                Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => {
                     self.0 = true;
                     ControlFlow::Break(())
                 }

@@ -48,10 +48,11 @@ use crate::provider::{
 };
 use crate::rules::{
     BesideStar, Blanks, Carried, CheckedArithmetic, CoercedTypes, Divisions, Frames, ItemNames, KnownTable, Multisets,
-    NullableSubqueries, PlannedParts, Reals, Roundings, Series, SessionCatalog, SqlCasts, SubqueriesInValues,
-    TypedLiterals, UnknownMembers, average, balance, bounded, check_limits, check_rows, checked_sum, coalesce,
-    functions, group_by_keys, guarded, moving, name_twins, of_bytes, of_floats, ordered_sets, random_uuid,
-    relations_first, reword, settled, spell_names, tell_tables_apart, type_literals, whole_numbers, with_settings,
+    NullableSubqueries, PlacedSubqueries, PlannedParts, Reals, Roundings, Series, SessionCatalog, SqlCasts,
+    SubqueriesInValues, TypedLiterals, UnknownMembers, average, balance, bounded, check_limits, check_rows,
+    checked_sum, coalesce, functions, group_by_keys, guarded, moving, name_twins, of_bytes, of_floats, ordered_sets,
+    random_uuid, relations_first, reword, settled, spell_names, tell_tables_apart, type_literals, whole_numbers,
+    with_settings,
 };
 use crate::sql::{
     CastTypes, INFORMATION, RELATIONS_MAX, SYSTEM, TARGET_SCHEMA, TableName, state, stored_query, with_stored,
@@ -113,6 +114,7 @@ pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionStat
         .with_catalog_list(Arc::new(StatementCatalog::default()))
         .with_analyzer_rules(analyzer_rules)
         .with_analyzer_rule(Arc::new(UnknownMembers))
+        .with_analyzer_rule(Arc::new(PlacedSubqueries))
         .with_analyzer_rule(Arc::new(Multisets))
         .with_analyzer_rule(Arc::new(NullableSubqueries::new()))
         .with_analyzer_rule(Arc::new(SqlCasts))

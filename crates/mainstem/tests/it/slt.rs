@@ -273,6 +273,7 @@ placement_matrix!(
         nulls,
         numbers,
         offsets,
+        placed,
         predicates,
         prepared_statistics,
         reals,

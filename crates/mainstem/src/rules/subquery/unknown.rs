@@ -8,7 +8,7 @@
 //! - NOT IN of another query that does becomes NOT EXISTS of a row that is equal, or may be;
 //! - anywhere else, a CASE tells the three apart, unless nothing can be NULL.
 //!
-//! Comes in: plans whose types are coerced. What IN stands in elsewhere than in a condition is not its business: that is refused.
+//! Comes in: plans whose types are coerced. It does not own: IN elsewhere than in WHERE and HAVING as such (`placed`).
 
 use std::sync::Arc;
 
@@ -16,6 +16,8 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Exists, InSubquery};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     BinaryExpr, Expr, ExprSchemable, Filter, LogicalPlan, LogicalPlanBuilder, Operator, Projection, Subquery, lit, when,
 };
@@ -38,9 +40,20 @@ impl AnalyzerRule for UnknownMembers {
     }
 
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        let has_member = |expr: &Expr| expr.exists(|expr| Ok(matches!(expr, Expr::InSubquery(_))));
         let one = |plan: LogicalPlan| {
-            let LogicalPlan::Filter(Filter { predicate, input, .. }) = plan else { return Ok(Transformed::no(plan)) };
-            let has_one = predicate.exists(|expr| Ok(matches!(expr, Expr::InSubquery(_))))?;
+            let LogicalPlan::Filter(Filter { predicate, input, .. }) = plan else {
+                let schema = merge_schema(&plan.inputs());
+                let names = NamePreserver::new(&plan);
+                return plan.map_expressions(|expr| {
+                    if !has_member(&expr)? {
+                        return Ok(Transformed::no(expr));
+                    }
+                    let name = names.save(&expr);
+                    Ok(Transformed::yes(name.restore(exact(expr, &schema, Place::Value)?)))
+                });
+            };
+            let has_one = has_member(&predicate)?;
             let predicate = if has_one { exact(predicate, input.schema(), Place::Conjunct)? } else { predicate };
             let filter = LogicalPlan::Filter(Filter::try_new(predicate, input)?);
             Ok(Transformed::new_transformed(filter, has_one))

@@ -1,0 +1,550 @@
+//! Subqueries where DataFusion cannot compute them.
+//!
+//! DataFusion 55.2 computes EXISTS and IN in WHERE and HAVING, scalar subqueries of their own in select items too, and both where they refer to
+//! the row around in few ways: comparisons that stand in a WHERE, for a scalar one `=` below an aggregate. All others are computed
+//! beside the rows that they stand for, and joined:
+//!
+//! - EXISTS is whether a row is found. IN is EXISTS of a row that is equal, where NULLs have been told apart already (`unknown`);
+//!   ANY and ALL are a CASE of EXISTS;
+//! - a scalar subquery that may find several rows gives the first one and how many there are, and [`only_row`] fails with 21000
+//!   where its value is asked for;
+//! - LATERAL is a join anyway.
+//!
+//! Comes in: plans whose types are coerced. Goes out: plans that DataFusion can optimize, of the same columns. Steps, for each node from below:
+//!
+//! 1. a LATERAL query of a join becomes its other side;
+//! 2. each subquery in the node's expressions that is not DataFusion's is joined to what the node reads, or is a scalar subquery if it refers to
+//!    nothing; a column takes its place;
+//! 3. columns that came with it go again.
+//!
+//! Invariant: subqueries within a subquery are done before it, so that what is left there refers to its own rows only. It does not own:
+//! how a query is computed for all rows at once (`dependent`).
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use arrow::array::AsArray;
+use arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchema, DataFusionError, NullEquality, Result, ScalarValue, Spans};
+use datafusion::functions_aggregate::expr_fn::{count, first_value};
+use datafusion::logical_expr::expr::{Exists, InSubquery, ScalarFunction, SetComparison, SetQuantifier};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::logical_plan::{Join, Sort, SubqueryAlias};
+use datafusion::logical_expr::utils::{merge_schema, split_conjunction};
+use datafusion::logical_expr::{
+    ColumnarValue, Distinct, Expr, FetchType, Filter, JoinType, LogicalPlan, LogicalPlanBuilder, Projection,
+    ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Subquery, Volatility, binary_expr, lit,
+    when,
+};
+use datafusion::optimizer::AnalyzerRule;
+use datafusion::optimizer::decorrelate::PullUpCorrelatedExpr;
+use mainstem_storage::Error;
+
+use super::dependent::{Domain, Names, holds_lateral, left_join, named, outer_columns, unsupported};
+use super::has_one_row;
+use crate::rules::walk::rewrite_nodes;
+
+/// cardinality_violation
+const SEVERAL_ROWS: &str = "21000";
+
+/// The rule.
+#[derive(Debug)]
+pub(crate) struct PlacedSubqueries;
+
+impl AnalyzerRule for PlacedSubqueries {
+    fn name(&self) -> &str {
+        "placed_subqueries"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        let mut names = Names::default();
+        rewrite_nodes(plan, |node| {
+            let node = match node {
+                LogicalPlan::Join(join) if is_lateral(&join) => lateral(join, &mut names)?,
+                node => Transformed::no(node),
+            };
+            if !has_queries(&node.data)? {
+                return Ok(node);
+            }
+            node.transform_data(|node| match node {
+                LogicalPlan::Sort(sort) => sorted(sort, &mut names),
+                node => place(node, &mut names),
+            })
+        })
+    }
+}
+
+/// Whether the right side of `join` refers to the left one. The planner says so, but where only a query within it does.
+fn is_lateral(join: &Join) -> bool {
+    let of_left = |column: &Column| join.left.schema().maybe_index_of_column(column).is_some();
+    holds_lateral(&join.right) || outer_columns(&join.right).iter().any(of_left)
+}
+
+fn is_query(expr: &Expr) -> bool {
+    matches!(expr, Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_))
+}
+
+fn has_queries(plan: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    plan.apply_expressions(|expr| {
+        found |= expr.exists(|expr| Ok(is_query(expr)))?;
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(found)
+}
+
+/// Puts the subqueries in the expressions of `node` where they can be computed.
+fn place(node: LogicalPlan, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
+    let kind = Kind::of(&node);
+    let mut inputs: Vec<Side> = node.inputs().into_iter().cloned().map(Side::new).collect();
+    let before = merge_schema(&node.inputs());
+    let preserver = NamePreserver::new(&node);
+    let mut changed = false;
+    let mut exprs = Vec::new();
+    for expr in node.expressions() {
+        let name = preserver.save(&expr);
+        let placed = expr.transform_up(|expr| {
+            if !is_query(&expr) {
+                return Ok(Transformed::no(expr));
+            }
+            let expr = up_to_date(expr);
+            if kind.computes(&expr.data, &before) {
+                return Ok(expr);
+            }
+            replaced(expr.data, kind, &mut inputs, names).map(Transformed::yes)
+        })?;
+        changed |= placed.transformed;
+        exprs.push(if placed.transformed { name.restore(placed.data) } else { placed.data });
+    }
+    if !changed {
+        return Ok(Transformed::no(node));
+    }
+    let schema = node.schema().clone();
+    let mut inputs: Vec<LogicalPlan> = inputs.into_iter().map(|side| side.plan).collect();
+    let grown =
+        inputs.iter().zip(node.inputs()).any(|(new, old)| new.schema().fields().len() > old.schema().fields().len());
+    let placed = match node {
+        LogicalPlan::Filter(_) => {
+            let (Some(predicate), Some(input)) = (exprs.pop(), inputs.pop()) else {
+                return Err(DataFusionError::Internal("a condition without rows".into()));
+            };
+            LogicalPlan::Filter(Filter::try_new(predicate, Arc::new(input))?)
+        }
+        node => node.with_new_exprs(exprs, inputs)?,
+    };
+    let has_columns_of_input = !matches!(placed, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_));
+    if !grown || !has_columns_of_input {
+        return Ok(Transformed::yes(placed));
+    }
+    let columns = schema.columns().into_iter().map(Expr::Column).collect();
+    Projection::try_new(columns, Arc::new(placed)).map(LogicalPlan::Projection).map(Transformed::yes)
+}
+
+/// As [`place`], of ORDER BY. A subquery there may refer to columns of FROM that are no select items: its key becomes one for a while.
+fn sorted(sort: Sort, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
+    let Sort { mut expr, input, fetch } = sort;
+    let LogicalPlan::Projection(projection) = &*input else {
+        return place(LogicalPlan::Sort(Sort { expr, input, fetch }), names);
+    };
+    let mut items = projection.expr.clone();
+    for key in &mut expr {
+        if !key.expr.exists(|expr| Ok(is_query(expr)))? {
+            continue;
+        }
+        let value = std::mem::take(&mut key.expr).transform(|expr| {
+            let Expr::Column(column) = &expr else { return Ok(Transformed::no(expr)) };
+            let item = input.schema().maybe_index_of_column(column).and_then(|at| projection.expr.get(at));
+            Ok(item.map_or_else(|| Transformed::no(expr.clone()), |item| Transformed::yes(item.clone().unalias())))
+        })?;
+        let name = names.next("key");
+        items.push(value.data.alias(&name));
+        key.expr = Expr::Column(Column::new_unqualified(name));
+    }
+    let columns = input.schema().columns().into_iter().map(Expr::Column).collect();
+    let below = LogicalPlan::Projection(Projection::try_new(items, projection.input.clone())?);
+    let below = place(below, names)?.data;
+    let sort = LogicalPlan::Sort(Sort { expr, input: Arc::new(below), fetch });
+    Projection::try_new(columns, Arc::new(sort)).map(LogicalPlan::Projection).map(Transformed::yes)
+}
+
+/// What a node reads, with what its subqueries have added to it.
+#[derive(Debug)]
+struct Side {
+    before: LogicalPlan,
+    plan: LogicalPlan,
+}
+
+impl Side {
+    fn new(plan: LogicalPlan) -> Self {
+        Self { before: plan.clone(), plan }
+    }
+}
+
+/// What a node does with subqueries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Filter,
+    Projection,
+    Other,
+}
+
+impl Kind {
+    fn of(node: &LogicalPlan) -> Self {
+        match node {
+            LogicalPlan::Filter(_) => Self::Filter,
+            LogicalPlan::Projection(_) => Self::Projection,
+            _ => Self::Other,
+        }
+    }
+
+    /// Whether DataFusion computes `expr`, a subquery, over rows of `schema` in such a node.
+    fn computes(self, expr: &Expr, schema: &DFSchema) -> bool {
+        let query = match (self, expr) {
+            (Self::Other, _) => return false,
+            (_, Expr::ScalarSubquery(query)) => query,
+            (Self::Filter, Expr::Exists(Exists { subquery, .. }) | Expr::InSubquery(InSubquery { subquery, .. })) => {
+                subquery
+            }
+            _ => return false,
+        };
+        let columns = outer_columns(&query.subquery);
+        if matches!(expr, Expr::InSubquery(member) if member.expr.contains_outer()) {
+            return false;
+        }
+        if columns.is_empty() {
+            return true;
+        }
+        let is_scalar = matches!(expr, Expr::ScalarSubquery(_));
+        columns.iter().all(|column| schema.maybe_index_of_column(column).is_some())
+            && is_plain(&query.subquery, is_scalar)
+            && (!is_scalar || has_one_row(&query.subquery) && compares(&query.subquery))
+            && moves_out(&query.subquery, is_scalar)
+    }
+}
+
+/// Whether references in `plan` stand below nothing but conditions, inner joins and select items, and the one aggregate of a scalar subquery.
+fn is_plain(plan: &LogicalPlan, is_scalar: bool) -> bool {
+    if outer_columns(plan).is_empty() {
+        return true;
+    }
+    match plan {
+        LogicalPlan::Projection(projection) => {
+            !plan.contains_outer_reference() && is_plain(&projection.input, is_scalar)
+        }
+        LogicalPlan::Aggregate(aggregate) => {
+            is_scalar && !plan.contains_outer_reference() && is_plain(&aggregate.input, false)
+        }
+        LogicalPlan::Filter(filter) => is_plain(&filter.input, is_scalar),
+        LogicalPlan::SubqueryAlias(alias) => is_plain(&alias.input, is_scalar),
+        LogicalPlan::Join(join) => {
+            join.join_type == JoinType::Inner
+                && !holds_lateral(&join.right)
+                && !plan.contains_outer_reference()
+                && is_plain(&join.left, is_scalar)
+                && is_plain(&join.right, is_scalar)
+        }
+        _ => false,
+    }
+}
+
+/// Whether all conditions in `plan` with references are of its own columns too. DataFusion may simplify others to what it then does not find.
+fn compares(plan: &LogicalPlan) -> bool {
+    let mut compare = true;
+    let looked = plan.apply(|plan| {
+        if let LogicalPlan::Filter(filter) = plan {
+            let of_both = |expr: &Expr| !expr.contains_outer() || !expr.column_refs().is_empty();
+            compare &= split_conjunction(&filter.predicate).into_iter().all(of_both);
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    looked.is_ok() && compare
+}
+
+/// Whether DataFusion can move all references out of `plan`.
+fn moves_out(plan: &LogicalPlan, is_scalar: bool) -> bool {
+    let mut moved = PullUpCorrelatedExpr::new().with_need_handle_count_bug(is_scalar).with_exists_sub_query(!is_scalar);
+    plan.clone().rewrite(&mut moved).is_ok() && moved.can_pull_up
+}
+
+/// A subquery that knows what it refers to: a query within it may have been put beside it.
+fn up_to_date(expr: Expr) -> Transformed<Expr> {
+    let renewed = |query: Subquery| {
+        let references: Vec<Expr> = query.subquery.all_out_ref_exprs();
+        let same = references.len() == query.outer_ref_columns.len()
+            && references.iter().all(|expr| query.outer_ref_columns.contains(expr));
+        match same {
+            true => Transformed::no(query),
+            false => Transformed::yes(Subquery { outer_ref_columns: references, ..query }),
+        }
+    };
+    match expr {
+        Expr::ScalarSubquery(query) => renewed(query).update_data(Expr::ScalarSubquery),
+        Expr::Exists(Exists { subquery, negated }) => {
+            renewed(subquery).update_data(|subquery| Expr::Exists(Exists { subquery, negated }))
+        }
+        Expr::InSubquery(InSubquery { expr, subquery, negated }) => {
+            renewed(subquery).update_data(|subquery| Expr::InSubquery(InSubquery { expr, subquery, negated }))
+        }
+        other => Transformed::no(other),
+    }
+}
+
+/// What stands in the place of `expr`, a subquery; the query goes to one of `inputs`.
+fn replaced(expr: Expr, kind: Kind, inputs: &mut [Side], names: &mut Names) -> Result<Expr> {
+    match expr {
+        Expr::ScalarSubquery(query) => scalar(Arc::unwrap_or_clone(query.subquery), kind, inputs, names),
+        Expr::Exists(Exists { subquery, negated }) => {
+            let found = exists(Arc::unwrap_or_clone(subquery.subquery), kind, inputs, names)?;
+            Ok(if negated { Expr::Not(Box::new(found)) } else { found })
+        }
+        Expr::InSubquery(InSubquery { expr, subquery, negated }) => {
+            let equal = |value: Expr, found: Expr| value.eq(found);
+            let query = where_found(&expr, Arc::unwrap_or_clone(subquery.subquery), inputs, equal)?;
+            let found = exists(query, kind, inputs, names)?;
+            Ok(if negated { Expr::Not(Box::new(found)) } else { found })
+        }
+        Expr::SetComparison(SetComparison { expr, subquery, op, quantifier }) => {
+            let query = Arc::unwrap_or_clone(subquery.subquery);
+            let mut is_some = |test: fn(Expr) -> Expr| {
+                let compared = |value: Expr, found: Expr| test(binary_expr(value, op, found));
+                let query = where_found(&expr, query.clone(), inputs, compared)?;
+                exists(query, kind, inputs, names)
+            };
+            let decides = match quantifier {
+                SetQuantifier::Any => is_some(Expr::is_true)?,
+                SetQuantifier::All => is_some(Expr::is_false)?,
+            };
+            let is_unknown = is_some(Expr::is_unknown)?;
+            let decided = quantifier == SetQuantifier::Any;
+            when(decides, lit(decided)).when(is_unknown, lit(ScalarValue::Boolean(None))).otherwise(lit(!decided))
+        }
+        other => Ok(other),
+    }
+}
+
+/// `query` with a condition on its column and on `value`, of the rows around.
+fn where_found(
+    value: &Expr,
+    query: LogicalPlan,
+    inputs: &[Side],
+    condition: impl Fn(Expr, Expr) -> Expr,
+) -> Result<LogicalPlan> {
+    let around = merge_schema(&inputs.iter().map(|side| &side.plan).collect::<Vec<_>>());
+    let value = value.clone().transform(|expr| {
+        let Expr::Column(column) = expr else { return Ok(Transformed::no(expr)) };
+        let (_, field) = around.qualified_field_from_column(&column)?;
+        Ok(Transformed::yes(Expr::OuterReferenceColumn(field.clone(), column)))
+    })?;
+    let found = Expr::Column(Column::from(query.schema().qualified_field(0)));
+    let filter = Filter::try_new(condition(value.data, found), Arc::new(query))?;
+    Ok(LogicalPlan::Filter(filter))
+}
+
+/// Whether `query` has a row.
+fn exists(query: LogicalPlan, kind: Kind, inputs: &mut [Side], names: &mut Names) -> Result<Expr> {
+    if outer_columns(&query).is_empty() {
+        let first = LogicalPlanBuilder::from(query).limit(0, Some(1))?;
+        let one = first.aggregate(Vec::<Expr>::new(), vec![count(lit(1_i64)).alias(names.next("count"))])?.build()?;
+        let rows = scalar(one, kind, inputs, names)?;
+        return Ok(rows.gt(lit(0_i64)));
+    }
+    let mark = names.next("mark");
+    let marked = Projection::try_new(vec![lit(true).alias(&mark)], Arc::new(query))?;
+    let side = side_of(&outer_columns(&marked.input), inputs)?;
+    let once = |plan: LogicalPlan| Ok(LogicalPlan::Distinct(Distinct::All(Arc::new(plan))));
+    beside(LogicalPlan::Projection(marked), side, &mark, names, once)?;
+    Ok(Expr::Column(Column::new_unqualified(mark)).is_not_null())
+}
+
+/// The value of `query`, which has one column.
+fn scalar(query: LogicalPlan, kind: Kind, inputs: &mut [Side], names: &mut Names) -> Result<Expr> {
+    let columns = outer_columns(&query);
+    if columns.is_empty() {
+        let subquery = Subquery { subquery: Arc::new(query), outer_ref_columns: Vec::new(), spans: Spans::new() };
+        let value = Expr::ScalarSubquery(subquery);
+        if kind != Kind::Other {
+            return Ok(value);
+        }
+        let name = names.next("value");
+        let Some(input) = inputs.first_mut() else { return Ok(value) };
+        let mut items: Vec<Expr> = input.plan.schema().columns().into_iter().map(Expr::Column).collect();
+        items.push(value.alias(&name));
+        input.plan = LogicalPlan::Projection(Projection::try_new(items, Arc::new(input.plan.clone()))?);
+        return Ok(Expr::Column(Column::new_unqualified(name)));
+    }
+    let side = side_of(&columns, inputs)?;
+    let is_single = has_one_row(&query) || has_first_row(&query);
+    let name = names.next("value");
+    let value = Expr::Column(Column::from(query.schema().qualified_field(0))).alias(&name);
+    let valued = LogicalPlan::Projection(Projection::try_new(vec![value], Arc::new(query))?);
+    let value = Expr::Column(Column::new_unqualified(&name));
+    if is_single {
+        beside(valued, side, &name, names, Ok)?;
+        return Ok(value);
+    }
+    let rows = names.next("rows");
+    let first = names.next("first");
+    let grouped = |plan: LogicalPlan| {
+        let own = plan.schema().columns().into_iter().filter(|column| column.name != name).map(Expr::Column);
+        let own: Vec<Expr> = own.collect();
+        let totals = vec![first_value(value.clone(), Vec::new()).alias(&first), count(lit(1_i64)).alias(&rows)];
+        LogicalPlanBuilder::from(plan).aggregate(own, totals)?.build()
+    };
+    beside(valued, side, &first, names, grouped)?;
+    let first = Expr::Column(Column::new_unqualified(first));
+    Ok(only_row(first, Expr::Column(Column::new_unqualified(rows))))
+}
+
+/// Whether `plan` has a row at most, by LIMIT.
+fn has_first_row(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Projection(projection) => has_first_row(&projection.input),
+        LogicalPlan::SubqueryAlias(alias) => has_first_row(&alias.input),
+        LogicalPlan::Limit(limit) => matches!(limit.get_fetch_type(), Ok(FetchType::Literal(Some(0 | 1)))),
+        _ => false,
+    }
+}
+
+/// The input whose columns a subquery refers to.
+fn side_of<'i>(columns: &[Column], inputs: &'i mut [Side]) -> Result<&'i mut Side> {
+    let sides: HashSet<usize> = columns
+        .iter()
+        .filter_map(|column| {
+            inputs.iter().position(|input| input.plan.schema().maybe_index_of_column(column).is_some())
+        })
+        .collect();
+    if sides.len() > 1 {
+        return Err(unsupported("a subquery in ON that refers to both sides of its join (use WHERE, or LATERAL)"));
+    }
+    let side = sides.into_iter().next().unwrap_or_default();
+    inputs.get_mut(side).ok_or_else(|| DataFusionError::Internal("a subquery beside no rows".into()))
+}
+
+/// Joins `query` to `input`: for each row the rows that it has for it. `finish` is given its plan for all rows at once.
+fn beside(
+    query: LogicalPlan,
+    side: &mut Side,
+    wanted: &str,
+    names: &mut Names,
+    finish: impl FnOnce(LogicalPlan) -> Result<LogicalPlan>,
+) -> Result<()> {
+    let schema = side.plan.schema().clone();
+    let columns = outer_columns(&query).into_iter().filter(|column| schema.maybe_index_of_column(column).is_some());
+    let columns: Vec<Column> = columns.collect();
+    let (plan, pairs) = if columns.is_empty() {
+        (finish(query)?, Vec::new())
+    } else {
+        // What was joined to it before has no part in the values, mostly.
+        let is_of = |plan: &LogicalPlan| columns.iter().all(|c| plan.schema().maybe_index_of_column(c).is_some());
+        let around = if is_of(&side.before) { &side.before } else { &side.plan };
+        let domain = Domain::new(around, columns, names)?;
+        let plan = finish(domain.of_query(query, names)?)?;
+        let pairs = domain.pairs(plan.schema())?;
+        (plan, pairs)
+    };
+    named(plan.schema(), wanted)?;
+    side.plan = left_join(side.plan.clone(), plan, pairs)?;
+    Ok(())
+}
+
+/// The join of a LATERAL query.
+fn lateral(join: Join, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
+    if let Some(query) = bare_lateral(&join.right)
+        && is_plain(&query.subquery, false)
+        && moves_out(&query.subquery, false)
+        && outer_columns(&query.subquery)
+            .iter()
+            .all(|column| join.left.schema().maybe_index_of_column(column).is_some())
+    {
+        return Ok(Transformed::no(LogicalPlan::Join(join)));
+    }
+    if !matches!(join.join_type, JoinType::Inner | JoinType::Left) {
+        return Err(unsupported("LATERAL on the right side of this join"));
+    }
+    let Join { left, right, on, filter, join_type, join_constraint, schema, .. } = join;
+    let right = Arc::unwrap_or_clone(right).transform_down(|plan| match plan {
+        LogicalPlan::Subquery(query) => {
+            Ok(Transformed::new(Arc::unwrap_or_clone(query.subquery), true, TreeNodeRecursion::Stop))
+        }
+        other => Ok(Transformed::no(other)),
+    })?;
+    let right = right.data.recompute_schema()?;
+    let columns = outer_columns(&right).into_iter();
+    let columns: Vec<Column> = columns.filter(|c| left.schema().maybe_index_of_column(c).is_some()).collect();
+    let (right, pairs) = if columns.is_empty() {
+        (right, Vec::new())
+    } else {
+        let domain = Domain::new(&left, columns, names)?;
+        let right = domain.of_query(right, names)?;
+        let pairs = domain.pairs(right.schema())?;
+        (right, pairs)
+    };
+    let equal = on.into_iter().map(|(left, right)| left.eq(right));
+    let mut filter = equal.chain(filter).reduce(Expr::and);
+    if pairs.is_empty() && filter.is_none() {
+        filter = Some(lit(true));
+    }
+    let (right, nulls) = (Arc::new(right), NullEquality::NullEqualsNothing);
+    let join = Join::try_new(left, right, pairs, filter, join_type, join_constraint, nulls, false)?;
+    let columns = schema.columns().into_iter().map(Expr::Column).collect();
+    let plan = Projection::try_new(columns, Arc::new(LogicalPlan::Join(join)))?;
+    Ok(Transformed::yes(LogicalPlan::Projection(plan)))
+}
+
+/// A LATERAL query as DataFusion looks for it.
+fn bare_lateral(plan: &LogicalPlan) -> Option<&Subquery> {
+    match plan {
+        LogicalPlan::Subquery(query) => Some(query),
+        LogicalPlan::SubqueryAlias(SubqueryAlias { input, .. }) => match &**input {
+            LogicalPlan::Subquery(query) => Some(query),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// `value`, if it is that of the only one of `rows`.
+fn only_row(value: Expr, rows: Expr) -> Expr {
+    let function = OnlyRow { signature: Signature::any(2, Volatility::Immutable) };
+    let function = Arc::new(ScalarUDF::new_from_impl(function));
+    Expr::ScalarFunction(ScalarFunction::new_udf(function, vec![value, rows]))
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct OnlyRow {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for OnlyRow {
+    fn name(&self) -> &str {
+        "only_row"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
+        arg_types.first().cloned().ok_or_else(|| DataFusionError::Internal("only_row without a value".into()))
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
+        Ok(Arc::new(Field::new(self.name(), self.return_type(&types)?, true)))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [value, rows] = args.args.as_slice() else {
+            return Err(DataFusionError::Internal("only_row without rows".into()));
+        };
+        let rows = rows.to_array(args.number_rows)?;
+        let several = rows.as_primitive::<Int64Type>().iter().flatten().any(|rows| rows > 1);
+        if several {
+            let message = "more than one row returned by a subquery used as an expression";
+            return Err(DataFusionError::External(Box::new(Error::invalid(SEVERAL_ROWS, message))));
+        }
+        Ok(value.clone())
+    }
+}
