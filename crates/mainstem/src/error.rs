@@ -14,8 +14,14 @@ pub(crate) use self::words::sql_words;
 
 mod words;
 
-/// Turns an error of planning or execution into ours.
+/// Turns an error of planning or execution into ours, with names of tables as the statement says them.
 pub(crate) fn from_datafusion(error: &DataFusionError) -> Error {
+    let error = ours(error);
+    let message = without_marks(error.message());
+    if message == error.message() { error } else { Error::new(error.kind(), error.sqlstate(), message) }
+}
+
+fn ours(error: &DataFusionError) -> Error {
     match error {
         DataFusionError::External(e) => match e.downcast_ref::<Error>() {
             Some(ours) => ours.clone(),

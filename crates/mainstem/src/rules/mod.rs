@@ -16,7 +16,6 @@ mod moments;
 mod multisets;
 mod pushed;
 mod numbers;
-mod qualified;
 mod rows;
 mod spelled;
 mod subquery;
@@ -37,12 +36,11 @@ pub(crate) use numbers::{
     BITWISE_NOT, CheckedArithmetic, Divisions, Reals, Roundings, average, checked_sum, of_floats,
 };
 pub(crate) use pushed::{guarded, limited_groups};
-pub(crate) use qualified::tell_tables_apart;
 pub(crate) use spelled::{SqlCasts, TypedLiterals, decimal_of};
 pub(crate) use subquery::{NullableSubqueries, PlacedSubqueries, SubqueriesInValues, UnknownMembers};
 pub(crate) use tree::{
     BesideStar, ItemNames, KnownTable, as_said, check_limits, check_rows, group_by_keys, relations_first, reword,
-    spell_names, without_marks,
+    rows_without_marks, spell_names, without_marks,
 };
 pub(crate) use twins::{name_repeated, name_twins};
 pub(crate) use windows::{Frames, moving, whole_numbers};

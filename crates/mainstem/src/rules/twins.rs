@@ -9,8 +9,8 @@ use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, ObjectNamePart, Select, SelectItem, Statement, TableAlias, TableAliasColumnDef, TableFactor, Visit,
-    VisitMut, Visitor, VisitorMut,
+    Expr, Ident, ObjectNamePart, Select, SelectItem, Statement, TableAlias, TableAliasColumnDef, TableFactor, Value,
+    Visit, VisitMut, Visitor, VisitorMut,
 };
 
 use super::tree::title;
@@ -126,8 +126,8 @@ fn holds_query(expr: &Expr) -> bool {
     found.0
 }
 
-/// The text of `expr` in which what means the same is spelled the same, as far as DataFusion gives it one name: types of casts that are
-/// one type, names in and without quotes, with and without the table's name.
+/// The text of `expr` in which what DataFusion may give one name is spelled the same: casts and what is cast, numbers and texts of their
+/// digits, names in and without quotes, with and without the table's name, functions in any case, what stands in parentheses, queries.
 fn plain(expr: &Expr) -> String {
     struct Plain;
     impl VisitorMut for Plain {
@@ -146,14 +146,31 @@ fn plain(expr: &Expr) -> String {
             ControlFlow::Continue(())
         }
 
-        // DataFusion names a cast by what is cast.
+        // DataFusion names a cast by what is cast, and every query `<subquery>`.
         fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
             match expr {
-                Expr::Cast { expr: inner, .. } => *expr = (**inner).clone(),
-                Expr::TypedString(typed) => *expr = Expr::Value(typed.value.clone()),
+                Expr::Cast { expr: inner, .. } | Expr::Nested(inner) => *expr = (**inner).clone(),
+                Expr::TypedString(typed) => *expr = text(typed.value.value.clone()),
+                Expr::Value(value) => *expr = text(value.value.clone()),
+                Expr::Subquery(_) => *expr = Expr::Identifier(Ident::new("<subquery>")),
+                Expr::Function(function) => {
+                    for part in &mut function.name.0 {
+                        if let ObjectNamePart::Identifier(name) = part {
+                            *name = Ident::with_quote('"', fold(name));
+                        }
+                    }
+                }
                 _ => {}
             }
             ControlFlow::Continue(())
+        }
+    }
+    /// A text beside a number becomes one.
+    fn text(value: Value) -> Expr {
+        match value {
+            Value::SingleQuotedString(text) => Expr::Identifier(Ident::new(text)),
+            Value::Number(digits, _) => Expr::Identifier(Ident::new(digits)),
+            other => Expr::value(other),
         }
     }
     let mut expr = expr.clone();

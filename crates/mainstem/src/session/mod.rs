@@ -38,6 +38,7 @@ use mainstem_storage::{Error, ErrorKind, Result};
 
 use crate::error::from_panic;
 use crate::plan::{self, Created, Parameters, PlannedExpression, Written};
+use crate::rules::rows_without_marks;
 use crate::sql::{Begin, Dropped, Lock, Statement, TableName};
 use attempts::{Targets, Write, in_own_transaction};
 use copy::Stream;
@@ -512,7 +513,9 @@ impl Session {
             let plan = env.plan(transaction, explain_of(query, analyze, verbose), target)?;
             env.start(&plan)
         })?;
-        Ok(Outcome::with_rows("EXPLAIN", Rows::Running(running)))
+        let Running { schema, batches } = running;
+        let batches = batches.shown_by(rows_without_marks);
+        Ok(Outcome::with_rows("EXPLAIN", Rows::Running(Running { schema, batches })))
     }
 
     fn begin(&mut self, begin: Begin) -> Result<Outcome> {

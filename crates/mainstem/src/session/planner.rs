@@ -51,8 +51,7 @@ use crate::rules::{
     NullableSubqueries, PlacedSubqueries, PlannedParts, Reals, Roundings, Series, SessionCatalog, SqlCasts,
     SubqueriesInValues, TypedLiterals, UnknownMembers, average, balance, bounded, check_limits, check_rows,
     checked_sum, coalesce, functions, group_by_keys, guarded, moving, name_twins, of_bytes, of_floats, ordered_sets,
-    random_uuid, relations_first, reword, settled, spell_names, tell_tables_apart, type_literals, whole_numbers,
-    with_settings,
+    random_uuid, relations_first, reword, settled, spell_names, type_literals, whole_numbers, with_settings,
 };
 use crate::sql::{
     CastTypes, INFORMATION, RELATIONS_MAX, SYSTEM, TARGET_SCHEMA, TableName, state, stored_query, with_stored,
@@ -204,8 +203,8 @@ impl Planner {
         cancel.check()?;
         self.state.mark_start_execution();
         check_calls(&statement, &self.state)?;
-        check_limits(&statement)?;
         check_rows(&statement)?;
+        check_limits(&statement)?;
         let names_of_items = ItemNames::of(&statement);
         source.parameters.inline(&mut statement);
         let written = statement.clone();
@@ -226,9 +225,7 @@ impl Planner {
     /// Plans a statement in words that DataFusion reads.
     fn plan_worded(&mut self, runtime: &Runtime, mut statement: Ast, source: &Source<'_>) -> Result<LogicalPlan> {
         with_settings(&mut statement, &|name| source.settings.show(name))?;
-        let (known, names) = (source.transaction.catalog(), source.settings.names());
         with_tables(&mut statement, source)?;
-        tell_tables_apart(&mut statement, &|name| names.find(&known, name).map(|(full, _)| full))?;
         let statement = PlannerStatement::Statement(Box::new(source.parameters.declare(statement)?));
         let tables = self.tables(runtime, &statement, source, 0)?;
         let has_views = !tables.queries.is_empty();
@@ -462,13 +459,14 @@ fn with_tables(statement: &mut Ast, source: &Source<'_>) -> Result<()> {
         Some(schema @ (SYSTEM | INFORMATION)) => {
             let columns = SystemTables::columns(schema, &name.name);
             let columns = columns.fields().iter().map(|field| field.name().clone());
-            Some(KnownTable::of_columns(columns.collect())).filter(|table| !table.columns.is_empty())
+            Some(KnownTable::of_columns(schema, columns.collect())).filter(|table| !table.columns.is_empty())
         }
         Some(TARGET_SCHEMA) => {
             let target = source.target.as_ref()?;
-            Some(KnownTable::of(Relation::Table(target.schema().clone())))
+            let table = target.schema().clone();
+            Some(KnownTable::of(&table.namespace, Relation::Table(table.clone())))
         }
-        _ => names.find(&catalog, name).map(|(_, relation)| KnownTable::of(relation)),
+        _ => names.find(&catalog, name).map(|(full, relation)| KnownTable::of(&full.namespace, relation)),
     };
     balance(statement);
     name_twins(statement);

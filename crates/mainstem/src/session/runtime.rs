@@ -95,7 +95,7 @@ impl Runtime {
             // Nobody listens when the reader has gone.
             let _ = sender.send(end.map(|()| None)).await;
         });
-        Ok(Batches { receiver, task: task.abort_handle(), ended: false })
+        Ok(Batches { receiver, task: task.abort_handle(), ended: false, shown: None })
     }
 }
 
@@ -139,9 +139,17 @@ pub(crate) struct Batches {
     receiver: mpsc::Receiver<Message>,
     task: AbortHandle,
     ended: bool,
+    /// What each batch becomes on its way out.
+    shown: Option<fn(RecordBatch) -> RecordBatch>,
 }
 
 impl Batches {
+    /// The same batches, each as `shown` makes it.
+    pub(crate) fn shown_by(mut self, shown: fn(RecordBatch) -> RecordBatch) -> Self {
+        self.shown = Some(shown);
+        self
+    }
+
     /// The next batch, or a promise to wake the task when there is one.
     pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<RecordBatch>>> {
         if self.ended {
@@ -150,10 +158,17 @@ impl Batches {
         let Poll::Ready(message) = self.receiver.poll_recv(context) else { return Poll::Pending };
         self.ended = !matches!(message, Some(Ok(Some(_))));
         Poll::Ready(match message {
-            Some(Ok(batch)) => batch.map(Ok),
+            Some(Ok(batch)) => batch.map(|batch| Ok(self.show(batch))),
             Some(Err(e)) => Some(Err(e)),
             None => Some(Err(Error::closed("the query ended because the database was closed"))),
         })
+    }
+
+    fn show(&self, batch: RecordBatch) -> RecordBatch {
+        match self.shown {
+            Some(shown) => shown(batch),
+            None => batch,
+        }
     }
 }
 

@@ -63,6 +63,8 @@ pub(crate) mod state {
     pub(crate) const DUPLICATE_STATEMENT: &str = "42P05";
     /// ambiguous_column
     pub(crate) const AMBIGUOUS_COLUMN: &str = "42702";
+    /// ambiguous_alias
+    pub(crate) const AMBIGUOUS_ALIAS: &str = "42P09";
     /// grouping_error
     pub(crate) const GROUPING: &str = "42803";
     /// duplicate_alias

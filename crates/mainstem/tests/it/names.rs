@@ -58,3 +58,34 @@ fn columns_without_a_name_are_called_as_in_postgresql() {
     let returned = connection.query("UPDATE t SET v = 5 RETURNING k, v + 1").unwrap();
     assert_eq!(returned.schema().field(1).name(), "?column?");
 }
+
+/// The character behind the names of tables that are called like a column, or like another table.
+const MARK: char = '\u{2060}';
+
+#[test]
+fn names_of_tables_come_out_as_the_statement_says_them() {
+    let database = quiet();
+    let connection = database.connect().unwrap();
+    connection
+        .execute_batch(
+            "CREATE SCHEMA s; CREATE TABLE s.t (t INTEGER, a INTEGER); CREATE TABLE t (t INTEGER, a INTEGER); \
+             INSERT INTO t VALUES (1, 0); INSERT INTO s.t VALUES (1, 2)",
+        )
+        .unwrap();
+    let both = "FROM s.t JOIN public.t ON s.t.t = public.t.t";
+    for query in [
+        "SELECT t.t, max(t.a) FROM t GROUP BY t.t HAVING max(t.a) > 0".to_owned(),
+        format!("SELECT s.t.t, public.t.a {both}"),
+        format!("SELECT s.t.*, max(s.t.a) OVER (), public.t.* {both}"),
+    ] {
+        for explain in ["EXPLAIN", "EXPLAIN VERBOSE", "EXPLAIN ANALYZE"] {
+            let shown = rows(&connection, &format!("{explain} {query}")).join("\n");
+            assert!(shown.contains("t") && !shown.contains(MARK), "{explain} {query}: {shown}");
+        }
+        let result = connection.query(&query).unwrap();
+        for field in result.schema().fields() {
+            assert!(!field.name().contains(MARK), "{query}: {field}");
+        }
+        drop(result);
+    }
+}

@@ -38,7 +38,7 @@ pub(crate) use grouped::group_by_keys;
 pub(crate) use limits::check_limits;
 pub(crate) use names::ItemNames;
 pub(super) use names::title;
-pub(crate) use relations::{as_said, relations_first, without_marks};
+pub(crate) use relations::{as_said, relations_first, rows_without_marks, without_marks};
 pub(crate) use rows::check_rows;
 pub(crate) use scopes::spell_names;
 
@@ -58,6 +58,8 @@ use crate::sql::fold;
 /// What the catalog says of a table or a view.
 #[derive(Debug)]
 pub(crate) struct KnownTable {
+    /// The schema it stands in.
+    pub(crate) schema: String,
     /// The names of its columns.
     pub(crate) columns: Vec<String>,
     /// The types of these, where they are known.
@@ -67,23 +69,28 @@ pub(crate) struct KnownTable {
 }
 
 impl KnownTable {
-    /// That of `relation`.
-    pub(crate) fn of(relation: Relation) -> Self {
+    /// That of `relation`, which stands in `schema`.
+    pub(crate) fn of(schema: &str, relation: Relation) -> Self {
         match relation {
             Relation::Table(table) => {
                 let column = |id: &ColumnId| table.column(*id).map(|column| column.name.clone());
                 let columns = table.columns.iter().map(|column| column.name.clone()).collect();
                 let types = table.columns.iter().map(|column| Some(column.data_type)).collect();
-                Self { columns, types, key: table.primary_key.iter().filter_map(column).collect() }
+                Self {
+                    schema: schema.to_owned(),
+                    columns,
+                    types,
+                    key: table.primary_key.iter().filter_map(column).collect(),
+                }
             }
-            Relation::View(view) => Self::of_columns(view.columns.clone()),
+            Relation::View(view) => Self::of_columns(schema, view.columns.clone()),
         }
     }
 
-    /// A table of `columns`, of which nothing else is known.
-    pub(crate) fn of_columns(columns: Vec<String>) -> Self {
+    /// A table of `columns` in `schema`, of which nothing else is known.
+    pub(crate) fn of_columns(schema: &str, columns: Vec<String>) -> Self {
         let types = columns.iter().map(|_| None).collect();
-        Self { columns, types, key: Vec::new() }
+        Self { schema: schema.to_owned(), columns, types, key: Vec::new() }
     }
 }
 

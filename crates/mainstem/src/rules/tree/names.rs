@@ -15,6 +15,7 @@ use datafusion::sql::sqlparser::ast::{
     Statement, TrimWhereField, TypedString,
 };
 
+use super::relations::without_marks;
 use crate::sql::fold;
 
 /// What the outermost select items of a statement are called.
@@ -49,12 +50,14 @@ impl ItemNames {
     pub(crate) fn name(&self, plan: LogicalPlan) -> Result<LogicalPlan> {
         let fields = plan.schema().fields();
         let behind = fields.len().saturating_sub(self.back.len());
-        let said: Vec<Option<&String>> = (0..fields.len())
-            .map(|at| match at.checked_sub(behind) {
-                Some(at) => self.back.get(at)?.as_ref(),
-                None => self.front.get(at)?.as_ref(),
-            })
-            .collect();
+        let of_item = |at: usize| match at.checked_sub(behind) {
+            Some(at) => self.back.get(at)?.clone(),
+            None => self.front.get(at)?.clone(),
+        };
+        // Between two `*` a text of the plan, which names tables as they are called there.
+        let of_plan = |name: &String| Some(without_marks(name)).filter(|plain| plain != name);
+        let said: Vec<Option<String>> =
+            fields.iter().enumerate().map(|(at, field)| of_item(at).or_else(|| of_plan(field.name()))).collect();
         if said.iter().all(Option::is_none) {
             return Ok(plan);
         }

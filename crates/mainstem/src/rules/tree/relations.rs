@@ -8,7 +8,9 @@
 use std::collections::HashSet;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
+use arrow::array::{ArrayRef, AsArray, RecordBatch, StringArray};
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, Expr, Ident, ObjectName, ObjectNamePart, Select, SelectItem, SelectItemQualifiedWildcardKind,
     Statement, TableAlias, TableFactor, Visit, VisitMut, Visitor, VisitorMut,
@@ -18,16 +20,28 @@ use super::KnownTable;
 use crate::sql::{EXCLUDED, TableName, fold, table_name};
 
 /// Behind the names of tables that columns have too. U+2060 joins words and has no width.
-const MARK: char = '\u{2060}';
+pub(super) const MARK: char = '\u{2060}';
 
 /// A table's name or alias as the statement says it.
 pub(crate) fn as_said(name: &str) -> &str {
-    name.strip_suffix(MARK).unwrap_or(name)
+    name.trim_end_matches(MARK)
 }
 
 /// `text` with all names of tables as the statement says them.
 pub(crate) fn without_marks(text: &str) -> String {
     text.replace(MARK, "")
+}
+
+/// `batch`, whose texts have all names of tables as the statement says them.
+pub(crate) fn rows_without_marks(batch: RecordBatch) -> RecordBatch {
+    let plain = |array: &ArrayRef| -> ArrayRef {
+        match array.as_string_opt::<i32>() {
+            Some(texts) => Arc::new(texts.iter().map(|text| text.map(without_marks)).collect::<StringArray>()),
+            None => array.clone(),
+        }
+    };
+    let columns = batch.columns().iter().map(plain).collect();
+    RecordBatch::try_new(batch.schema(), columns).unwrap_or(batch)
 }
 
 /// See the module.
@@ -40,7 +54,7 @@ pub(crate) fn relations_first(statement: &mut Statement, known: &dyn Fn(&TableNa
     for table in &found.tables {
         found.columns.extend(known(table).into_iter().flat_map(|table| table.columns));
     }
-    let of_column = |name: &&String| found.columns.contains(*name) && !found.full.contains(*name) && *name != EXCLUDED;
+    let of_column = |name: &&String| found.columns.contains(*name) && *name != EXCLUDED;
     let names: HashSet<String> = found.qualifiers.iter().filter(of_column).cloned().collect();
     if !names.is_empty() {
         let ControlFlow::Continue(()) = VisitMut::visit(statement, &mut Renamed { names });
@@ -52,8 +66,6 @@ struct Found {
     tables: Vec<TableName>,
     /// What stands in front of a column's name.
     qualifiers: HashSet<String>,
-    /// Tables that are named with their schema there: an alias would hide them.
-    full: HashSet<String>,
     /// Names that the statement itself gives to columns.
     columns: HashSet<String>,
 }
@@ -92,11 +104,6 @@ impl Visitor for Found {
                 SelectItem::UnnamedExpr(expr) => {
                     self.columns.extend(super::names::item_name(item).or_else(|| last_of(expr)))
                 }
-                SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
-                    if let Ok(TableName { schema: Some(_), name }) = table_name(name) {
-                        self.full.insert(name);
-                    }
-                }
                 _ => {}
             }
         }
@@ -105,15 +112,11 @@ impl Visitor for Found {
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Infallible> {
         match expr {
-            Expr::CompoundIdentifier(idents) => match idents.as_slice() {
-                [table, _] => {
+            Expr::CompoundIdentifier(idents) => {
+                if let [table, _] = idents.as_slice() {
                     self.qualifiers.insert(fold(table));
                 }
-                [.., table, _] => {
-                    self.full.insert(fold(table));
-                }
-                _ => {}
-            },
+            }
             Expr::CompoundFieldAccess { root, access_chain } => {
                 if let (Expr::Identifier(table), Some(AccessExpr::Dot(_))) = (&**root, access_chain.first()) {
                     self.qualifiers.insert(fold(table));

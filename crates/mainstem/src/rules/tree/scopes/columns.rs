@@ -4,8 +4,8 @@
 //! place of USING or NATURAL. It does not own: where the columns come from, and who means them (the module above).
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CastKind, CharacterLength, DataType as SqlType, Expr, JoinConstraint, JoinOperator, ObjectName,
-    Value,
+    BinaryOperator, CastKind, CharacterLength, DataType as SqlType, Expr, Ident, JoinConstraint, JoinOperator,
+    ObjectName, Value,
 };
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::schema::DataType;
@@ -32,8 +32,22 @@ pub(super) struct Columns {
     pub(super) known: Vec<Column>,
     /// Those of each table, under the name that it goes by.
     pub(super) own: Vec<(String, Column)>,
+    pub(super) tables: Vec<Table>,
     /// Whether there are others, of which nothing is known.
     pub(super) others: bool,
+}
+
+/// What stands in front of names of columns.
+#[derive(Clone, Debug)]
+pub(super) struct Table {
+    /// As the statement says it.
+    pub(super) name: String,
+    /// The schema, if it is a table or a view under its own name.
+    pub(super) schema: Option<String>,
+    /// Whether that is said as an alias: then the schema belongs to no name of a column, but for the table that a statement writes.
+    pub(super) is_alias: bool,
+    /// What it is called from here on.
+    pub(super) called: Option<Ident>,
 }
 
 impl Columns {
@@ -45,6 +59,7 @@ impl Columns {
     pub(super) fn extend(&mut self, more: Self) {
         self.known.extend(more.known);
         self.own.extend(more.own);
+        self.tables.extend(more.tables);
         self.others |= more.others;
     }
 

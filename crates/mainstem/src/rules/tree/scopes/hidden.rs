@@ -5,12 +5,13 @@
 //! derived table, which gives what ORDER BY reads as further columns: `SELECT q.k AS k FROM (SELECT -k AS k, k + 1 AS o FROM t) q ORDER BY
 //! q.o`. DataFusion cannot be told by a table's name, since it adds `t.k` to the items, beside `k`.
 //!
-//! Left alone: DISTINCT, where ORDER BY reads items only.
+//! Of SELECT DISTINCT, ORDER BY reads items only: an expression that is one is called by its name, another is an error.
 
 use std::collections::HashSet;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, TableAlias, TableFactor, TableWithJoins, Value,
+    Distinct, Expr, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, TableAlias, TableFactor,
+    TableWithJoins, Value,
 };
 use mainstem_storage::{Error, Result};
 
@@ -19,7 +20,7 @@ use super::super::columns::{mentioned, name_of};
 use super::super::names::title;
 use super::columns::Columns;
 use super::items::{expand, hides, is_star, quoted};
-use crate::sql::{fold, query_of};
+use crate::sql::{fold, query_of, state};
 
 /// Name of the derived table.
 const ORDERED: &str = "ordered_items";
@@ -33,6 +34,33 @@ pub(super) fn reads_hidden(keys: &[OrderByExpr], select: &Select, scope: &Column
     let is_name = |key: &Expr| matches!(bare(key), Expr::Identifier(_) | Expr::Value(_));
     !hidden.is_empty()
         && keys.iter().filter(|key| !is_name(&key.expr)).any(|key| !mentioned(&key.expr).is_disjoint(&hidden))
+}
+
+/// Names the item of `select`, a SELECT DISTINCT, that each of `keys`, of its ORDER BY, is, if it reads what items hide.
+///
+/// # Errors
+/// 42P10 for one that is none.
+pub(super) fn name_distinct(keys: &mut [OrderByExpr], select: &Select, scope: &Columns) -> Result<()> {
+    if select.distinct != Some(Distinct::Distinct) {
+        return Ok(());
+    }
+    let hidden: HashSet<String> = select.projection.iter().filter_map(|item| hides(item, scope)).collect();
+    for key in keys {
+        let is_name = matches!(bare(&key.expr), Expr::Identifier(_) | Expr::Value(_));
+        if is_name || mentioned(&key.expr).is_disjoint(&hidden) {
+            continue;
+        }
+        let of_item = |item: &SelectItem| match item {
+            SelectItem::ExprWithAlias { expr, alias } if bare(expr) == bare(&key.expr) => Some(alias.clone()),
+            _ => None,
+        };
+        let Some(alias) = select.projection.iter().find_map(of_item) else {
+            let message = "for SELECT DISTINCT, ORDER BY expressions must appear in select list";
+            return Err(Error::invalid(state::INVALID_REFERENCE, message));
+        };
+        key.expr = Expr::Identifier(alias);
+    }
+    Ok(())
 }
 
 /// Makes `query` one that orders a derived table; see the module.

@@ -43,7 +43,7 @@ pub(super) fn columns_of(columns: Outputs, qualifier: Option<&Ident>, alias: Opt
     };
     let known: Vec<Column> = columns.into_iter().map(column).collect();
     let own = known.iter().map(|column| (fold(qualifier), column.clone())).collect();
-    Columns { known, own, others: false }
+    Columns { known, own, ..Columns::default() }
 }
 
 /// Names those of `columns` that `alias` does not, if it names any: DataFusion wants all of them.

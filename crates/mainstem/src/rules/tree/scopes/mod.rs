@@ -11,6 +11,7 @@
 //!    list would be another.
 //! 3. HAVING, and ORDER BY in expressions, mean columns of FROM, not select items of that name ([`hidden`]).
 //! 4. An alias that names some of a table's columns names the others as they are called.
+//! 5. Tables of one name in two schemas get names of their own ([`tables`]).
 //!
 //! A name means the column of the innermost query that has one; ORDER BY means select items first, GROUP BY columns first. Left alone: statements
 //! that have none of this, and names that are ambiguous: the planner tells of them. It does not own: other names of items (`twins`, `columns`).
@@ -18,23 +19,26 @@
 mod columns;
 mod hidden;
 mod items;
+mod tables;
 
 use std::collections::HashSet;
+use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, Distinct, Expr, GroupByExpr, Join, JoinConstraint, NamedWindowDefinition, ObjectName, ObjectNamePart,
-    OrderByKind, Query, Select, SelectItem, SetExpr, Statement, TableAlias, TableFactor, TableWithJoins, Visit,
-    VisitMut, Visitor, VisitorMut,
+    AccessExpr, Distinct, Expr, GroupByExpr, Ident, Join, JoinConstraint, NamedWindowDefinition, ObjectName,
+    OrderByKind, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Statement, TableAlias,
+    TableFactor, TableWithJoins, Visit, VisitMut, Visitor, VisitorMut,
 };
 use mainstem_storage::{Error, Result};
 
-use self::columns::{Column, Columns, constraint, joined, merges, unknown_columns};
-use self::hidden::{order_above, reads_hidden};
+use self::columns::{Column, Columns, Table, constraint, joined, merges, unknown_columns};
+use self::hidden::{name_distinct, order_above, reads_hidden};
 use self::items::{
     Output, Outputs, alias, columns_of, complete, expand, hides, item_called, means_itself, output, outputs, quoted,
     renamed, repeats, starred,
 };
+use self::tables::{called, check_once, full_name, last, names_of_several, unseen};
 use super::columns::{mentioned, name_of, said};
 use super::{KnownTable, bare};
 use crate::rules::name_repeated;
@@ -44,9 +48,11 @@ use crate::sql::{TableName, fold, query_of};
 /// See the module.
 ///
 /// # Errors
-/// 42703, 42701 and 42702 for what USING names; 0A000 where columns that a name could mean are not known.
+/// 42703, 42701 and 42702 for what USING names; 42P01, 42P09 and 42712 for tables that are none, or two; 0A000 where columns that a name could mean are not known.
 pub(crate) fn spell_names(statement: &mut Statement, known: &dyn Fn(&TableName) -> Option<KnownTable>) -> Result<()> {
-    if !has_any(statement) {
+    let mut found = Wanted::default();
+    let ControlFlow::Continue(()) = Visit::visit(statement, &mut found);
+    if !found.any && found.several.is_empty() {
         return Ok(());
     }
     let mut scopes = Scopes {
@@ -55,6 +61,8 @@ pub(crate) fn spell_names(statement: &mut Statement, known: &dyn Fn(&TableName) 
         scopes: Vec::new(),
         items: HashSet::new(),
         hiding: HashSet::new(),
+        several: found.several,
+        renamed: 0,
         derived: 0,
     };
     match scopes.expressions(statement) {
@@ -64,47 +72,58 @@ pub(crate) fn spell_names(statement: &mut Statement, known: &dyn Fn(&TableName) 
     }
 }
 
-/// Whether anything in `tree` needs the columns of its tables.
-fn has_any(tree: &impl Visit) -> bool {
-    fn found(any: bool) -> ControlFlow<()> {
-        if any { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    }
-    fn names_some(alias: Option<&TableAlias>) -> bool {
-        alias.is_some_and(|alias| !alias.columns.is_empty())
-    }
-    struct Found;
-    impl Visitor for Found {
-        type Break = ();
+/// What needs the columns of a statement's tables.
+#[derive(Default)]
+struct Wanted {
+    any: bool,
+    /// Names of tables that may be several.
+    several: HashSet<String>,
+}
 
-        fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-            found(query.with.iter().flat_map(|with| &with.cte_tables).any(|cte| names_some(Some(&cte.alias))))?;
-            let (SetExpr::Select(select), Some(order_by)) = (&*query.body, &query.order_by) else {
-                return ControlFlow::Continue(());
-            };
-            let OrderByKind::Expressions(keys) = &order_by.kind else { return ControlFlow::Continue(()) };
+fn names_some(alias: Option<&TableAlias>) -> bool {
+    alias.is_some_and(|alias| !alias.columns.is_empty())
+}
+
+impl Visitor for Wanted {
+    type Break = Infallible;
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<Infallible> {
+        self.any |= query.with.iter().flat_map(|with| &with.cte_tables).any(|cte| names_some(Some(&cte.alias)));
+        if let (SetExpr::Select(select), Some(order_by)) = (&*query.body, &query.order_by)
+            && let OrderByKind::Expressions(keys) = &order_by.kind
+        {
             let aliases: HashSet<String> = select.projection.iter().filter_map(alias).collect();
             let hides = |key: &Expr| !matches!(key, Expr::Identifier(_)) && !mentioned(key).is_disjoint(&aliases);
-            found(!aliases.is_empty() && keys.iter().any(|key| hides(&key.expr)))
+            self.any |= !aliases.is_empty() && keys.iter().any(|key| hides(&key.expr));
         }
-
-        fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
-            found(select.from.iter().any(merges_itself))?;
-            found(beside_star(&select.projection))?;
-            let aliases: HashSet<String> = select.projection.iter().filter_map(alias).collect();
-            found(select.having.as_ref().is_some_and(|having| !mentioned(having).is_disjoint(&aliases)))
-        }
-
-        fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
-            match factor {
-                TableFactor::NestedJoin { table_with_joins, .. } => found(merges_itself(table_with_joins)),
-                TableFactor::Table { alias, args: None, .. } | TableFactor::Derived { alias, .. } => {
-                    found(names_some(alias.as_ref()))
-                }
-                _ => ControlFlow::Continue(()),
-            }
-        }
+        ControlFlow::Continue(())
     }
-    tree.visit(&mut Found).is_break()
+
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<Infallible> {
+        self.any |= select.from.iter().any(merges_itself) || beside_star(&select.projection);
+        if let Some(having) = &select.having {
+            let aliases: HashSet<String> = select.projection.iter().filter_map(alias).collect();
+            self.any |= !mentioned(having).is_disjoint(&aliases);
+        }
+        self.several.extend(names_of_several(select));
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<Infallible> {
+        self.any |= match factor {
+            TableFactor::NestedJoin { table_with_joins, .. } => merges_itself(table_with_joins),
+            TableFactor::Table { alias, args: None, .. } | TableFactor::Derived { alias, .. } => {
+                names_some(alias.as_ref())
+            }
+            _ => false,
+        };
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Infallible> {
+        self.several.extend(full_name(expr));
+        ControlFlow::Continue(())
+    }
 }
 
 /// Why a statement is not looked through to its end.
@@ -131,6 +150,10 @@ struct Scopes<'a> {
     items: HashSet<String>,
     /// Select items of the innermost of these that mean another thing than the column of that name, which HAVING means.
     hiding: HashSet<String>,
+    /// Names of tables that may be several.
+    several: HashSet<String>,
+    /// How many of these have got another name.
+    renamed: usize,
     /// Derived tables that have got a name.
     derived: usize,
 }
@@ -186,6 +209,7 @@ impl Scopes<'_> {
         let Some(OrderByKind::Expressions(keys)) = query.order_by.as_mut().map(|order_by| &mut order_by.kind) else {
             return Ok(());
         };
+        name_distinct(keys, select, &scope)?;
         let is_hidden = reads_hidden(keys, select, &scope);
         let said: HashSet<String> = select.projection.iter().filter_map(said).collect();
         let is_item = |key: &Expr| matches!(bare(key), Expr::Identifier(ident) if said.contains(&fold(ident)));
@@ -234,6 +258,7 @@ impl Scopes<'_> {
     fn select(&mut self, select: &mut Select, is_named: bool) -> Found<(Outputs, Columns)> {
         let is_merging = select.from.iter().any(merges_itself);
         let scope = self.from(&mut select.from)?;
+        let scope = self.stars(&mut select.projection, scope)?;
         if beside_star(&select.projection) {
             let starred = starred(&select.projection, &scope);
             name_repeated(&mut select.projection, &starred);
@@ -284,6 +309,45 @@ impl Scopes<'_> {
         Ok((columns, scope))
     }
 
+    /// Says the tables of each `t.*` by what they are called.
+    fn stars(&mut self, items: &mut [SelectItem], scope: Columns) -> Result<Columns> {
+        if self.several.is_empty() {
+            return Ok(scope);
+        }
+        self.scopes.push(scope);
+        for item in items {
+            let SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) = item else {
+                continue;
+            };
+            let parts: Option<Vec<String>> = name.0.iter().map(|part| part.as_ident().map(fold)).collect();
+            let called = match parts.as_deref() {
+                Some([table]) => called(&self.scopes, None, table)?,
+                Some([.., schema, table]) => called(&self.scopes, Some(schema), table)?,
+                _ => None,
+            };
+            if let Some(called) = called {
+                *name = ObjectName::from(vec![called]);
+            }
+        }
+        Ok(self.scopes.pop().unwrap_or_default())
+    }
+
+    /// Says the table of a column that is named with it by what it is called.
+    fn qualified(&self, idents: &mut Vec<Ident>) -> Result<()> {
+        if self.several.is_empty() || self.scopes.is_empty() {
+            return Ok(());
+        }
+        let (called, column) = match idents.as_slice() {
+            [table, column] => (called(&self.scopes, None, &fold(table))?, column.clone()),
+            [.., schema, table, column] => (called(&self.scopes, Some(&fold(schema)), &fold(table))?, column.clone()),
+            _ => return Ok(()),
+        };
+        if let Some(called) = called {
+            *idents = vec![called, column];
+        }
+        Ok(())
+    }
+
     /// A select item keeps the name that it has by its column.
     fn item(&mut self, item: &mut SelectItem) -> Found<()> {
         let SelectItem::UnnamedExpr(expr) = item else { return self.expressions(item) };
@@ -304,6 +368,9 @@ impl Scopes<'_> {
         for table in from {
             let columns = self.joined(table, &scope)?;
             scope.extend(columns);
+        }
+        if !self.several.is_empty() {
+            check_once(&scope.tables)?;
         }
         Ok(scope)
     }
@@ -335,16 +402,32 @@ impl Scopes<'_> {
 
     fn factor(&mut self, factor: &mut TableFactor, before: &Columns) -> Found<Columns> {
         as_derived(factor)?;
+        let mut columns = self.columns(factor, before)?;
+        if let (true, Some(alias)) = (columns.tables.is_empty(), alias_of(factor)) {
+            let name = fold(&alias.name);
+            columns.tables.push(Table { name, schema: None, is_alias: true, called: None });
+        }
+        Ok(columns)
+    }
+
+    fn columns(&mut self, factor: &mut TableFactor, before: &Columns) -> Found<Columns> {
         match factor {
             TableFactor::Table { name, alias, args: None, .. } => {
-                let columns = self.table(name)?;
-                let qualifier = match (&*alias, name.0.last()) {
-                    (Some(alias), _) => Some(alias.name.clone()),
-                    (None, Some(ObjectNamePart::Identifier(name))) => Some(name.clone()),
-                    _ => None,
-                };
+                let (columns, schema) = self.table(name)?;
+                let last = last(name).ok_or(Stop::NoSuchTable)?;
+                let said = alias.as_ref().map_or_else(|| last.clone(), |alias| fold(&alias.name));
+                let schema = schema.filter(|_| said == last);
+                let mut table = Table { name: said, schema, is_alias: alias.is_some(), called: None };
+                if alias.is_none() && self.several.contains(&last) {
+                    self.renamed += 1;
+                    let unseen = unseen(&last, self.renamed);
+                    *alias = Some(TableAlias { explicit: true, name: unseen.clone(), columns: Vec::new(), at: None });
+                    table.called = Some(unseen);
+                }
                 complete(alias.as_mut(), &columns);
-                Ok(columns_of(columns, qualifier.as_ref(), alias.as_ref()))
+                let qualifier = table.called.clone().unwrap_or_else(|| quoted(&table.name));
+                let columns = columns_of(columns, Some(&qualifier), alias.as_ref());
+                Ok(Columns { tables: vec![table], ..columns })
             }
             TableFactor::Derived { lateral, subquery, alias, .. } => {
                 let columns = match lateral {
@@ -379,8 +462,8 @@ impl Scopes<'_> {
         }
     }
 
-    /// The columns of the table, view or query that `name` means.
-    fn table(&self, name: &ObjectName) -> Found<Outputs> {
+    /// The columns of the table, view or query that `name` means, and its schema.
+    fn table(&self, name: &ObjectName) -> Found<(Outputs, Option<String>)> {
         let parts: Option<Vec<String>> = name.0.iter().map(|part| part.as_ident().map(fold)).collect();
         let full = match parts.as_deref() {
             Some([name]) => TableName::bare(name),
@@ -390,11 +473,16 @@ impl Scopes<'_> {
         if full.schema.is_none()
             && let Some((_, columns)) = self.with.iter().rev().find(|(with, _)| *with == full.name)
         {
-            return Ok(columns.clone());
+            return Ok((columns.clone(), None));
         }
-        let KnownTable { columns, types, key: _ } = (self.known)(&full).ok_or(Stop::NoSuchTable)?;
+        let KnownTable { schema, columns, types, key: _ } = (self.known)(&full).ok_or(Stop::NoSuchTable)?;
         let output = |(name, data_type)| Output { name, data_type };
-        Ok(Some(columns.into_iter().zip(types).map(output).collect()))
+        Ok((Some(columns.into_iter().zip(types).map(output).collect()), Some(schema)))
+    }
+
+    /// What `table` is called, a name in front of a column's.
+    fn called(&self, table: &Ident) -> Result<Option<Ident>> {
+        if self.several.is_empty() { Ok(None) } else { called(&self.scopes, None, &fold(table)) }
     }
 
     /// What says the column that `name` alone means, if it is one of both sides of a join.
@@ -460,6 +548,18 @@ impl VisitorMut for Names<'_, '_> {
                 let is_table =
                     matches!(&**root, Expr::Identifier(_)) && matches!(access_chain.first(), Some(AccessExpr::Dot(_)));
                 self.tables += usize::from(is_table);
+                if is_table && let Expr::Identifier(table) = &mut **root {
+                    match self.scopes.called(table) {
+                        Ok(Some(called)) => *table = called,
+                        Ok(None) => {}
+                        Err(error) => return ControlFlow::Break(Stop::Failed(error)),
+                    }
+                }
+            }
+            Expr::CompoundIdentifier(idents) => {
+                if let Err(error) = self.scopes.qualified(idents) {
+                    return ControlFlow::Break(Stop::Failed(error));
+                }
             }
             Expr::Identifier(_) if self.tables > 0 => self.tables -= 1,
             Expr::Identifier(ident) => match self.scopes.meant(&fold(ident)) {
@@ -502,6 +602,8 @@ fn alias_of(factor: &TableFactor) -> Option<&TableAlias> {
         TableFactor::Table { alias, .. }
         | TableFactor::TableFunction { alias, .. }
         | TableFactor::Function { alias, .. }
+        | TableFactor::Derived { alias, .. }
+        | TableFactor::NestedJoin { alias, .. }
         | TableFactor::UNNEST { alias, .. } => alias.as_ref(),
         _ => None,
     }
