@@ -4,6 +4,7 @@
 //! passed through a function that only says "may be NULL".
 
 mod dependent;
+mod movable;
 mod placed;
 mod unknown;
 mod values;

@@ -247,6 +247,7 @@ placement_matrix!(
         checks,
         copy,
         copy_keys,
+        correlated,
         create_as,
         create_drop,
         date_parts,

@@ -1,7 +1,7 @@
 //! Subqueries where DataFusion cannot compute them.
 //!
 //! DataFusion 55.2 computes EXISTS and IN in WHERE and HAVING, scalar subqueries of their own in select items too, and both where they refer to
-//! the row around in few ways: comparisons that stand in a WHERE, for a scalar one `=` below an aggregate. All others are computed
+//! the row around in few ways (`movable`). All others are computed
 //! beside the rows that they stand for, and joined:
 //!
 //! - EXISTS is whether a row is found. IN is EXISTS of a row that is equal, where NULLs have been told apart already (`unknown`);
@@ -32,18 +32,18 @@ use datafusion::functions_aggregate::expr_fn::{count, first_value};
 use datafusion::logical_expr::expr::{Exists, InSubquery, ScalarFunction, SetComparison, SetQuantifier};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::logical_plan::{Join, Sort, SubqueryAlias};
-use datafusion::logical_expr::utils::{merge_schema, split_conjunction};
+use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     ColumnarValue, Distinct, Expr, FetchType, Filter, JoinType, LogicalPlan, LogicalPlanBuilder, Projection,
     ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Subquery, Volatility, binary_expr, lit,
     when,
 };
 use datafusion::optimizer::AnalyzerRule;
-use datafusion::optimizer::decorrelate::PullUpCorrelatedExpr;
 use mainstem_storage::Error;
 
 use super::dependent::{Domain, Names, holds_lateral, left_join, named, outer_columns, unsupported};
 use super::has_one_row;
+use super::movable::{is_movable, looked_for};
 use crate::rules::walk::rewrite_nodes;
 
 /// cardinality_violation
@@ -109,7 +109,7 @@ fn place(node: LogicalPlan, names: &mut Names) -> Result<Transformed<LogicalPlan
             if !is_query(&expr) {
                 return Ok(Transformed::no(expr));
             }
-            let expr = up_to_date(expr);
+            let expr = up_to_date(expr).transform_data(simpler)?;
             if kind.computes(&expr.data, &before) {
                 return Ok(expr);
             }
@@ -218,54 +218,9 @@ impl Kind {
         }
         let is_scalar = matches!(expr, Expr::ScalarSubquery(_));
         columns.iter().all(|column| schema.maybe_index_of_column(column).is_some())
-            && is_plain(&query.subquery, is_scalar)
-            && (!is_scalar || has_one_row(&query.subquery) && compares(&query.subquery))
-            && moves_out(&query.subquery, is_scalar)
+            && (!is_scalar || has_one_row(&query.subquery))
+            && is_movable(&query.subquery, is_scalar)
     }
-}
-
-/// Whether references in `plan` stand below nothing but conditions, inner joins and select items, and the one aggregate of a scalar subquery.
-fn is_plain(plan: &LogicalPlan, is_scalar: bool) -> bool {
-    if outer_columns(plan).is_empty() {
-        return true;
-    }
-    match plan {
-        LogicalPlan::Projection(projection) => {
-            !plan.contains_outer_reference() && is_plain(&projection.input, is_scalar)
-        }
-        LogicalPlan::Aggregate(aggregate) => {
-            is_scalar && !plan.contains_outer_reference() && is_plain(&aggregate.input, false)
-        }
-        LogicalPlan::Filter(filter) => is_plain(&filter.input, is_scalar),
-        LogicalPlan::SubqueryAlias(alias) => is_plain(&alias.input, is_scalar),
-        LogicalPlan::Join(join) => {
-            join.join_type == JoinType::Inner
-                && !holds_lateral(&join.right)
-                && !plan.contains_outer_reference()
-                && is_plain(&join.left, is_scalar)
-                && is_plain(&join.right, is_scalar)
-        }
-        _ => false,
-    }
-}
-
-/// Whether all conditions in `plan` with references are of its own columns too. DataFusion may simplify others to what it then does not find.
-fn compares(plan: &LogicalPlan) -> bool {
-    let mut compare = true;
-    let looked = plan.apply(|plan| {
-        if let LogicalPlan::Filter(filter) = plan {
-            let of_both = |expr: &Expr| !expr.contains_outer() || !expr.column_refs().is_empty();
-            compare &= split_conjunction(&filter.predicate).into_iter().all(of_both);
-        }
-        Ok(TreeNodeRecursion::Continue)
-    });
-    looked.is_ok() && compare
-}
-
-/// Whether DataFusion can move all references out of `plan`.
-fn moves_out(plan: &LogicalPlan, is_scalar: bool) -> bool {
-    let mut moved = PullUpCorrelatedExpr::new().with_need_handle_count_bug(is_scalar).with_exists_sub_query(!is_scalar);
-    plan.clone().rewrite(&mut moved).is_ok() && moved.can_pull_up
 }
 
 /// A subquery that knows what it refers to: a query within it may have been put beside it.
@@ -289,6 +244,22 @@ fn up_to_date(expr: Expr) -> Transformed<Expr> {
         }
         other => Transformed::no(other),
     }
+}
+
+/// EXISTS of a query that refers to the rows around, without what does not matter to it.
+fn simpler(expr: Expr) -> Result<Transformed<Expr>> {
+    let Expr::Exists(Exists { subquery, negated }) = expr else { return Ok(Transformed::no(expr)) };
+    if subquery.outer_ref_columns.is_empty() {
+        return Ok(Transformed::no(Expr::Exists(Exists { subquery, negated })));
+    }
+    Ok(match looked_for(subquery.subquery.clone()) {
+        None => Transformed::yes(lit(!negated)),
+        Some(query) => {
+            let changed = !Arc::ptr_eq(&query, &subquery.subquery);
+            let subquery = subquery.with_plan(query);
+            Transformed::new_transformed(Expr::Exists(Exists { subquery, negated }), changed)
+        }
+    })
 }
 
 /// What stands in the place of `expr`, a subquery; the query goes to one of `inputs`.
@@ -452,8 +423,7 @@ fn beside(
 /// The join of a LATERAL query.
 fn lateral(join: Join, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
     if let Some(query) = bare_lateral(&join.right)
-        && is_plain(&query.subquery, false)
-        && moves_out(&query.subquery, false)
+        && is_movable(&query.subquery, false)
         && outer_columns(&query.subquery)
             .iter()
             .all(|column| join.left.schema().maybe_index_of_column(column).is_some())

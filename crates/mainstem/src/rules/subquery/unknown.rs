@@ -2,7 +2,7 @@
 //!
 //! `x IN (SELECT y ...)` is NULL if no `y` equals `x`, but one is NULL, or `x` is and there are rows. DataFusion 55.2 makes joins of it
 //! that know true and false alone. That does where a condition as a whole is to be true: false and NULL are the same there, through AND and OR.
-//! It has a join for NOT IN between ANDs as well, of queries that do not refer to the row around. So
+//! It has a join for NOT IN between ANDs as well, of a column in a query that does not refer to the row around. So
 //!
 //! - of an aggregate that does, which always is one row, it becomes a comparison with that;
 //! - NOT IN of another query that does becomes NOT EXISTS of a row that is equal, or may be;
@@ -109,8 +109,8 @@ fn membership(member: InSubquery, schema: &DFSchema, place: Place) -> Result<Exp
     let some_null = subquery.subquery.schema().fields().first().is_some_and(|field| field.is_nullable());
     match (place, *negated) {
         (Place::Conjunct | Place::Condition, false) => return Ok(Expr::InSubquery(member)),
-        (Place::Conjunct, true) if is_alone => return Ok(Expr::InSubquery(member)),
-        (Place::Conjunct, true) if !has_query => return no_member(&member, schema),
+        (Place::Conjunct, true) if is_alone && is_column(expr) => return Ok(Expr::InSubquery(member)),
+        (Place::Conjunct, true) if !is_alone && !has_query => return no_member(&member, schema),
         _ if !one_null && !some_null => return Ok(Expr::InSubquery(member)),
         _ => {}
     }
@@ -128,6 +128,15 @@ fn membership(member: InSubquery, schema: &DFSchema, place: Place) -> Result<Exp
     let negated = *negated;
     let is_member = Expr::InSubquery(InSubquery { negated: false, ..member });
     when(is_member, lit(!negated)).when(unknown, lit(ScalarValue::Boolean(None))).otherwise(lit(negated))
+}
+
+/// Whether DataFusion's join for NOT IN, which tells NULL, has a key: a constant is a filter of it.
+fn is_column(expr: &Expr) -> bool {
+    match expr {
+        Expr::Column(_) => true,
+        Expr::Cast(cast) => is_column(&cast.expr),
+        _ => false,
+    }
 }
 
 /// `subquery` with a name for its column, if coercion has cast that: it would be called as the column that is cast, which may be
