@@ -21,26 +21,28 @@
 //!
 //! It does not own: whether a value fits the column it is assigned to (`plan`).
 
+mod columns;
+
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
-use arrow::datatypes::TimeUnit::Nanosecond;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Between, Case, InList, InSubquery, SetComparison};
-use datafusion::logical_expr::logical_plan::{Join, Subquery, Union, Values};
+use datafusion::logical_expr::logical_plan::{Join, Subquery};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator};
 use datafusion::optimizer::AnalyzerRule;
-use datafusion::optimizer::analyzer::type_coercion::TypeCoercionRewriter;
 use datafusion::sql::sqlparser::ast::{
     Array, BinaryOperator, CastKind, CharacterLength, DataType as SqlType, ExactNumberInfo, Expr as SqlExpr, Query,
     SetExpr, Statement, TimezoneInfo, TypedString, UnaryOperator, Value, ValueWithSpan, Values as SqlValues, VisitMut,
     VisitorMut,
 };
+
+use columns::{typed_union, typed_values};
 
 use super::moments::{by_length, common_moment, is_moment, measure, measured};
 use super::spelled::decimal_of;
@@ -531,96 +533,6 @@ fn common_column(subquery: &Subquery, common: &DataType) -> Result<Subquery> {
     let column = Expr::Column(Column::from(plan.schema().qualified_field(0)));
     // Not the column's own name: the column itself may be needed beside it, where the subquery refers to a query around.
     Ok(subquery.with_plan(Arc::new(plan.project([cast_to_common(column, common).alias("common")])?.build()?)))
-}
-
-/// Whether coercion has nothing to do in `expr`: most VALUES are literals.
-fn is_typed(expr: &Expr) -> bool {
-    match expr {
-        Expr::Literal(..) => true,
-        Expr::Cast(cast) => is_typed(&cast.expr),
-        Expr::Alias(alias) => is_typed(&alias.expr),
-        _ => false,
-    }
-}
-
-fn typed_values(Values { schema, mut values }: Values) -> Result<LogicalPlan> {
-    let nothing = DFSchema::empty();
-    let unsettled = |field: &DataType| is_decimal(field) || matches!(field, DataType::Timestamp(Nanosecond, _));
-    for (at, field) in schema.fields().iter().enumerate().filter(|(_, field)| unsettled(field.data_type())) {
-        // The planner has cast the cells of a column to the type that it found for it.
-        let mut cells: Vec<&mut Expr> = values.iter_mut().filter_map(|row| row.get_mut(at)).collect();
-        let inner = |cell: &Expr| match cell {
-            Expr::Cast(cast) if cast.field.data_type() == field.data_type() => cast.expr.get_type(&nothing).ok(),
-            other => other.get_type(&nothing).ok(),
-        };
-        let types: Vec<DataType> = cells.iter().filter_map(|cell| inner(cell)).collect();
-        let doubles = types.iter().any(is_double) && !types.iter().all(is_double);
-        for cell in cells.iter_mut().filter(|_| is_decimal(field.data_type()) && !doubles) {
-            if let Expr::Cast(cast) = &**cell
-                && cast.field.data_type() == field.data_type()
-                && let Some(decimal) = written_decimal(&cast.expr)
-            {
-                **cell = decimal;
-            }
-        }
-        let is_one = types.contains(&DataType::Float64);
-        let wanted = match doubles {
-            true if is_one => Some(DataType::Float64),
-            true => Some(DataType::Float32),
-            false => common(types.iter(), Purpose::Column),
-        };
-        if let Some(wanted) = wanted {
-            for cell in &mut cells {
-                **cell = match std::mem::take(*cell) {
-                    Expr::Cast(cast) if cast.field.data_type() == field.data_type() => {
-                        cast_to_common(*cast.expr, &wanted)
-                    }
-                    other => cast_to_common(other, &wanted),
-                };
-            }
-        }
-    }
-    let untyped = values.iter().flatten().any(|cell| !is_typed(cell));
-    let coerce = |expr: Expr| match untyped {
-        true => expr.rewrite(&mut TypeCoercionRewriter::new(&nothing)).map(|coerced| coerced.data),
-        false => Ok(expr),
-    };
-    let rows = values.into_iter().map(|row| row.into_iter().map(coerce).collect::<Result<Vec<_>>>());
-    LogicalPlanBuilder::values(rows.collect::<Result<Vec<_>>>()?)?.build()
-}
-
-fn typed_union(union: Union) -> Result<LogicalPlan> {
-    let columns = union.schema.fields().len();
-    let type_of = |input: &Arc<LogicalPlan>, at: usize| {
-        input.schema().fields().get(at).map_or(DataType::Null, |field| field.data_type().clone())
-    };
-    // A union of unions has no type yet but that of its first input: one beside doubles is told here.
-    let doubles = |types: &[DataType]| {
-        let is_mixed = types.iter().any(is_double) && types.iter().any(|t| t.is_integer());
-        let is_one = types.contains(&DataType::Float64);
-        is_mixed.then_some(if is_one { DataType::Float64 } else { DataType::Float32 })
-    };
-    let wanted: Vec<Option<DataType>> = (0..columns)
-        .map(|at| {
-            let types: Vec<DataType> = union.inputs.iter().map(|input| type_of(input, at)).collect();
-            common(types.iter(), Purpose::Column).or_else(|| doubles(&types))
-        })
-        .collect();
-    if wanted.iter().all(Option::is_none) {
-        return Ok(LogicalPlan::Union(union));
-    }
-    let inputs = union.inputs.iter().map(|input| {
-        let items = input.schema().iter().zip(&wanted).map(|((relation, field), wanted)| {
-            let column = Expr::Column(Column::new(relation.cloned(), field.name()));
-            match wanted.as_ref().filter(|wanted| changes(field.data_type(), wanted)) {
-                Some(wanted) => cast_to_common(column, wanted).alias_qualified(relation.cloned(), field.name()),
-                None => column,
-            }
-        });
-        let items = items.collect::<Vec<_>>();
-        LogicalPlanBuilder::from((**input).clone()).project(items)?.build().map(Arc::new)
-    });
-    Union::try_new_with_loose_types(inputs.collect::<Result<Vec<_>>>()?).map(LogicalPlan::Union)
 }
 
 #[cfg(test)]
