@@ -171,6 +171,18 @@ pub struct Stage {
     folder: tempfile::TempDir,
     database: Database,
     sessions: BTreeMap<String, Connection>,
+    /// What a restart takes from each session and the next statement gives back: its settings and prepared statements.
+    lost: BTreeMap<String, Vec<String>>,
+}
+
+/// Whether `sql` changes only what a session ends with.
+fn is_of_session(sql: &str) -> bool {
+    let mut words = sql.split_whitespace().map(str::to_ascii_uppercase);
+    match words.next().as_deref() {
+        Some("PREPARE" | "DEALLOCATE" | "RESET") => true,
+        Some("SET") => !matches!(words.next().as_deref(), Some("LOCAL" | "TRANSACTION" | "CONSTRAINTS")),
+        _ => false,
+    }
 }
 
 impl Stage {
@@ -178,7 +190,7 @@ impl Stage {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("files")).unwrap();
         let database = open(config, folder.path());
-        Self { config: config.clone(), folder, database, sessions: BTreeMap::new() }
+        Self { config: config.clone(), folder, database, sessions: BTreeMap::new(), lost: BTreeMap::new() }
     }
 
     /// A folder for the files of statements: `__TEST_DIR__`.
@@ -193,9 +205,16 @@ impl Stage {
             for setting in &self.config.session {
                 session.execute(setting)?;
             }
+            for statement in self.lost.get(name).into_iter().flatten() {
+                // What it read may be gone or another by now: then it is missed where it is used.
+                let _ = session.execute(statement);
+            }
             self.sessions.insert(name.into(), session);
         }
         let outcomes: Vec<StatementOutcome> = self.sessions[name].run(sql)?.collect::<Result<_>>()?;
+        if is_of_session(sql) {
+            self.lost.entry(name.into()).or_default().push(sql.into());
+        }
         let [outcome] = <[StatementOutcome; 1]>::try_from(outcomes).expect("one statement a record");
         let Some(result) = outcome.rows else {
             return Ok(Answer::Done(outcome.rows_affected.unwrap_or(0)));
