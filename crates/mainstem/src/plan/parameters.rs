@@ -481,7 +481,11 @@ fn assigned(value: ValueRef<'_>, wanted: DataType) -> Result<Parameter> {
         (DataType::Char { .. }, ValueRef::Text(text)) => ValueRef::Text(row::without_blanks(text)),
         _ => value,
     };
-    let Parameter::Bound(data_type, scalar) = own(value)? else { return Ok(Parameter::Null) };
+    let Parameter::Bound(data_type, scalar) = own(value)? else {
+        // Of a declared type it is, wherever it stands.
+        let null = ScalarValue::try_new_null(&wanted.arrow()).map_err(|e| from_datafusion(&e))?;
+        return Ok(Parameter::Bound(wanted, null));
+    };
     if data_type == wanted {
         return Ok(Parameter::Bound(data_type, scalar));
     }

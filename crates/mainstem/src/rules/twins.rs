@@ -170,6 +170,8 @@ fn plain(expr: &Expr) -> String {
         match value {
             Value::SingleQuotedString(text) => Expr::Identifier(Ident::new(text)),
             Value::Number(digits, _) => Expr::Identifier(Ident::new(digits)),
+            // Any two may be NULL.
+            Value::Placeholder(_) => Expr::value(Value::Null),
             other => Expr::value(other),
         }
     }

@@ -396,15 +396,18 @@ impl Session {
             Statement::Rollback => self.rollback(),
             Statement::Savepoint(name) => {
                 let waiting = self.interrupts.watch(self.settings.statement_timeout()).waiting();
+                let settings = self.settings.state();
                 let (transaction, savepoints) = self.open_transaction()?;
                 transaction.wait_as(waiting);
-                savepoints.set(transaction, name);
+                savepoints.set(transaction, name, settings);
                 transaction.wait_as(Waiting::default());
                 Ok(Outcome::done("SAVEPOINT"))
             }
             Statement::RollbackTo(name) => {
                 let (transaction, savepoints) = self.open_transaction()?;
-                savepoints.rollback_to(transaction, &name).map(|()| Outcome::done("ROLLBACK"))
+                let settings = savepoints.rollback_to(transaction, &name)?;
+                self.settings.back_to(settings);
+                Ok(Outcome::done("ROLLBACK"))
             }
             Statement::Release(name) => {
                 let (transaction, savepoints) = self.open_transaction()?;

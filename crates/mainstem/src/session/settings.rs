@@ -28,6 +28,13 @@ pub(crate) struct Settings {
     at_begin: Option<Values>,
 }
 
+/// What SET and SET LOCAL have made of a session's settings at some point of a transaction.
+#[derive(Clone, Debug)]
+pub(super) struct SettingsState {
+    current: Values,
+    kept: Values,
+}
+
 /// The settings that a session can change.
 #[derive(Clone, Debug)]
 struct Values {
@@ -132,6 +139,17 @@ impl Settings {
             self.kept = before;
         }
         self.current = self.kept.clone();
+    }
+
+    /// For [`Settings::back_to`].
+    pub(super) fn state(&self) -> SettingsState {
+        SettingsState { current: self.current.clone(), kept: self.kept.clone() }
+    }
+
+    /// The transaction goes back to where `state` was taken.
+    pub(super) fn back_to(&mut self, state: SettingsState) {
+        self.current = state.current;
+        self.kept = state.kept;
     }
 
     pub(crate) fn synchronous(&self) -> Synchronous {

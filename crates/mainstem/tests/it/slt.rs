@@ -276,6 +276,7 @@ placement_matrix!(
         offsets,
         placed,
         predicates,
+        prepared_nulls,
         prepared_statistics,
         reals,
         recursive,

@@ -15,6 +15,7 @@ use mainstem_storage::{Error, Result};
 
 use super::all_or_nothing;
 use super::schemas::{dependents, drop_relations};
+use crate::rules::as_said;
 use crate::session::{Environment, Notice};
 use crate::sql::{
     CreateView, TableName, expand_wildcards, item_names, qualify, query_text, read_by, stored_query, with_stored,
@@ -100,7 +101,7 @@ fn resolved(env: &mut Environment<'_>, transaction: &Transaction, query: &Query)
     expand_wildcards(&mut query, &mut |query| {
         let plan = env.plan(transaction, Ast::Query(Box::new(query)), None)?;
         let columns = plan.schema().iter();
-        Ok(columns.map(|(table, field)| (table.map(|t| t.table().to_owned()), field.name().clone())).collect())
+        Ok(columns.map(|(table, field)| (table.map(|t| as_said(t.table()).to_owned()), field.name().clone())).collect())
     })?;
     // Names of columns that occur twice are made different on the way: the types tell whether it is still the same.
     let expanded = shape_of(env, transaction, query.clone())?;

@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, ObjectName, Query, Select, SelectItem, SetExpr, Visit, VisitMut, Visitor, VisitorMut,
+    Expr, Ident, ObjectName, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Visit, VisitMut,
+    Visitor, VisitorMut,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 use mainstem_storage::schema::RelationName;
@@ -197,6 +198,12 @@ fn expand_select(
             items.push(item);
             continue;
         }
+        let said: Option<Vec<Ident>> = match &item {
+            SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
+                name.0.iter().map(|part| part.as_ident().cloned()).collect()
+            }
+            _ => None,
+        };
         let mut alone = *super::super::query_of("SELECT 1")?;
         alone.with.clone_from(&outer.with);
         if let SetExpr::Select(body) = &mut *alone.body {
@@ -204,8 +211,12 @@ fn expand_select(
             body.projection = vec![item];
         }
         items.extend(columns(alone)?.into_iter().map(|(table, column)| {
+            let table = said.clone().or_else(|| Some(vec![quoted(&table?)]));
             SelectItem::UnnamedExpr(match table {
-                Some(table) => Expr::CompoundIdentifier(vec![quoted(&table), quoted(&column)]),
+                Some(mut names) => {
+                    names.push(quoted(&column));
+                    Expr::CompoundIdentifier(names)
+                }
                 None => Expr::Identifier(quoted(&column)),
             })
         }));

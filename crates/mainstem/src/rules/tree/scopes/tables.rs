@@ -32,12 +32,13 @@ pub(super) fn full_name(expr: &Expr) -> Option<String> {
     }
 }
 
-/// The names that `select` has with a schema in front of a `*`, and those that several tables of its FROM have.
+/// The names that `select` has in front of a `*` with a schema there or in FROM, which DataFusion takes for two tables, and those that several tables
+/// of its FROM have.
 pub(super) fn names_of_several(select: &Select) -> HashSet<String> {
     let mut names: HashSet<String> = HashSet::new();
     for item in &select.projection {
         if let SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) = item
-            && name.0.len() > 1
+            && (name.0.len() > 1 || in_schema(&select.from, name))
         {
             names.extend(last(name));
         }
@@ -49,6 +50,18 @@ pub(super) fn names_of_several(select: &Select) -> HashSet<String> {
         }
     }
     names
+}
+
+/// Whether FROM names a table `name` with its schema and without alias.
+fn in_schema(from: &[TableWithJoins], name: &ObjectName) -> bool {
+    let is_it = |factor: &TableFactor| match factor {
+        TableFactor::Table { name: full, alias: None, args: None, .. } => full.0.len() > 1 && last(full) == last(name),
+        TableFactor::NestedJoin { table_with_joins, alias: None } => {
+            in_schema(std::slice::from_ref(table_with_joins), name)
+        }
+        _ => false,
+    };
+    from.iter().any(|from| is_it(&from.relation) || from.joins.iter().any(|join| is_it(&join.relation)))
 }
 
 /// The names of the tables of `from` that have no alias.
