@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use arrow::array::{
     ArrayRef, BinaryArray, BinaryViewArray, BooleanArray, Date32Array, Decimal128Array, Float32Array, Float64Array,
-    Int64Array, RecordBatch, StringViewArray, Time64MicrosecondArray, TimestampMicrosecondArray,
+    Int64Array, NullArray, RecordBatch, StringViewArray, Time64MicrosecondArray, TimestampMicrosecondArray,
 };
 use arrow::datatypes::{DataType, Field, Schema};
 use mainstem::Error;
@@ -44,6 +44,13 @@ fn csv_tells_null_from_the_empty_text_and_quotes_what_it_must() {
     let texts = StringViewArray::from(vec!["", "a\nb", "a b", "\t", "\r"]);
     let csv = written(&[batch(vec![("a,b", Arc::new(texts))])], Format::Csv);
     assert_eq!(csv, "\"a,b\"\n\"\"\n\"a\nb\"\na b\n\t\n\"\r\"\n");
+}
+
+#[test]
+fn a_null_of_no_type_is_a_null() {
+    let nulls = batch(vec![("x", Arc::new(NullArray::new(1)) as ArrayRef), ("n", Arc::new(Int64Array::from(vec![1])))]);
+    assert_eq!(written(std::slice::from_ref(&nulls), Format::Csv), "x,n\n,1\n");
+    assert_eq!(written(&[nulls], Format::Tsv), "x\tn\n\t1\n");
 }
 
 #[test]

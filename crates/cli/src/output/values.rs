@@ -91,7 +91,9 @@ impl<'a> Cells<'a> {
 
     /// Appends the text at `row` of `column` to `text`; false, and nothing appended, for NULL.
     pub fn append(&self, column: usize, row: usize, text: &mut String) -> bool {
-        let Some(column) = self.columns.get(column).filter(|column| column.array.is_valid(row)) else {
+        // An array of the type of NULL has no bits that say so.
+        let is_valid = |column: &&Column<'_>| column.array.is_valid(row) && *column.array.data_type() != DataType::Null;
+        let Some(column) = self.columns.get(column).filter(is_valid) else {
             return false;
         };
         let start = text.len();

@@ -46,6 +46,45 @@ impl MainstemDialect {
 
 const POSTGRES: PostgreSqlDialect = PostgreSqlDialect {};
 
+/// Words that name a select item behind AS only (the SQL standard's, as PostgreSQL reads them).
+const AFTER_AS_ONLY: &[Keyword] = &[
+    Keyword::ARRAY,
+    Keyword::AS,
+    Keyword::CHAR,
+    Keyword::CHARACTER,
+    Keyword::CREATE,
+    Keyword::DAY,
+    Keyword::FILTER,
+    Keyword::FOR,
+    Keyword::GRANT,
+    Keyword::HOUR,
+    Keyword::MINUTE,
+    Keyword::MONTH,
+    Keyword::NOTNULL,
+    Keyword::ON,
+    Keyword::OVER,
+    Keyword::OVERLAPS,
+    Keyword::PRECISION,
+    Keyword::SECOND,
+    Keyword::TO,
+    Keyword::VARYING,
+    Keyword::WINDOW,
+    Keyword::WITHIN,
+    Keyword::WITHOUT,
+    Keyword::YEAR,
+];
+/// Words that name one without AS, too, and mean something else behind one in other dialects than ours.
+const NAMES_OF_ITEMS: &[Keyword] = &[
+    Keyword::CLUSTER,
+    Keyword::DISTRIBUTE,
+    Keyword::EXCLUDE,
+    Keyword::EXPLAIN,
+    Keyword::SORT,
+    Keyword::TOP,
+    Keyword::VALUES,
+    Keyword::VIEW,
+];
+
 /// Reads the bounds of `expr BETWEEN SYMMETRIC`.
 fn between_symmetric(parser: &mut Parser, expr: &Expr) -> Result<Expr, ParserError> {
     let precedence = POSTGRES.prec_value(Precedence::Between);
@@ -153,6 +192,11 @@ impl Dialect for MainstemDialect {
     fn is_reserved_for_identifier(&self, keyword: Keyword) -> bool {
         matches!(keyword, Keyword::ARRAY | Keyword::CASE | Keyword::CAST | Keyword::NOT)
             || POSTGRES.is_reserved_for_identifier(keyword)
+    }
+
+    fn is_column_alias(&self, keyword: &Keyword, parser: &mut Parser) -> bool {
+        NAMES_OF_ITEMS.contains(keyword)
+            || !AFTER_AS_ONLY.contains(keyword) && POSTGRES.is_column_alias(keyword, parser)
     }
 
     /// Words behind a column that sqlparser reads, for other dialects, and then forgets in ours.
