@@ -3,7 +3,7 @@
 //!
 //! Comes in: analysed logical plans, and the function registry. Goes out: plans whose arithmetic and casts call functions of
 //! ours, `sum` and `avg` of ours, the blanks of CHAR(n), texts of bounded length, doubles beside decimals, VALUES of
-//! one type a column, scalar subqueries and IN that may be NULL, subqueries in VALUES, INTERSECT ALL and EXCEPT ALL that count, SQL in other
+//! one type a column, scalar subqueries and IN that may be NULL, subqueries in VALUES, guards of what may fail, INTERSECT ALL and EXCEPT ALL that count, SQL in other
 //! words, shallow trees, names for select items that repeat, full names of tables
 //! where columns have them, windows (frames over types that have no distance, counts, frames that move), and functions that DataFusion lacks. It does not own:
 //! how values of one type become those of another (`value::convert`).
@@ -12,6 +12,7 @@ mod balance;
 mod blanks;
 mod coerced;
 mod functions;
+mod guards;
 mod moments;
 mod multisets;
 mod pushed;
@@ -30,6 +31,7 @@ pub(crate) use coerced::{CoercedTypes, settled, type_literals};
 pub(crate) use functions::{
     Carried, Named, SessionCatalog, bounded, coalesce, functions, of_bytes, ordered_sets, random_uuid, with_settings,
 };
+pub(crate) use guards::{guard_expression, guard_plan};
 pub(crate) use moments::{PlannedParts, Series};
 pub(crate) use multisets::Multisets;
 pub(crate) use numbers::{

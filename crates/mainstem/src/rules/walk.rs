@@ -45,13 +45,24 @@ pub(super) fn rewrite_inputs(
     plan.rewrite(&mut Walk { rewrite, changed: Vec::new() })
 }
 
-/// Rewrites the expressions of `plan`, not those of the plans below. Its schema stays that of before.
+/// Rewrites the expressions of `plan`, those within others first, not those of the plans below. Its schema stays that of before.
 ///
 /// # Errors
 /// Those of `rewrite`.
 pub(super) fn rewrite_node(
     plan: LogicalPlan,
     rewrite: &impl Fn(Expr, &DFSchema) -> Result<Transformed<Expr>>,
+) -> Result<Transformed<LogicalPlan>> {
+    rewrite_whole(plan, |expr, schema| expr.transform_up(|e| rewrite(e, schema)))
+}
+
+/// As [`rewrite_node`], with a `rewrite` that is given whole expressions.
+///
+/// # Errors
+/// Those of `rewrite`.
+pub(super) fn rewrite_whole(
+    plan: LogicalPlan,
+    rewrite: impl Fn(Expr, &DFSchema) -> Result<Transformed<Expr>>,
 ) -> Result<Transformed<LogicalPlan>> {
     let mut schema = merge_schema(&plan.inputs());
     if let LogicalPlan::TableScan(scan) = &plan {
@@ -60,7 +71,7 @@ pub(super) fn rewrite_node(
     let names = NamePreserver::new(&plan);
     let one = |expr: Expr| {
         let name = names.save(&expr);
-        let expr = expr.transform_up(|e| rewrite(e, &schema))?;
+        let expr = rewrite(expr, &schema)?;
         Ok(if expr.transformed { expr.update_data(|e| name.restore(e)) } else { expr })
     };
     plan.map_expressions(|expr| match expr {

@@ -50,8 +50,9 @@ use crate::rules::{
     BesideStar, Blanks, Carried, CheckedArithmetic, CoercedTypes, Divisions, Frames, ItemNames, KnownTable, Multisets,
     NullableSubqueries, PlacedSubqueries, PlannedParts, Reals, Roundings, Series, SessionCatalog, SqlCasts,
     SubqueriesInValues, TypedLiterals, UnknownMembers, average, balance, bounded, check_limits, check_rows,
-    checked_sum, coalesce, functions, group_by_keys, guarded, moving, name_twins, of_bytes, of_floats, ordered_sets,
-    random_uuid, relations_first, reword, settled, spell_names, type_literals, whole_numbers, with_settings,
+    checked_sum, coalesce, functions, group_by_keys, guard_expression, guard_plan, guarded, moving, name_twins,
+    of_bytes, of_floats, ordered_sets, random_uuid, relations_first, reword, settled, spell_names, type_literals,
+    whole_numbers, with_settings,
 };
 use crate::sql::{
     CastTypes, INFORMATION, RELATIONS_MAX, SYSTEM, TARGET_SCHEMA, TableName, state, stored_query, with_stored,
@@ -412,7 +413,7 @@ impl Planner {
                 })
             })?;
             // What is constant is computed now, as the optimizer does it; `now()` is known only here.
-            self.state.create_physical_expr(simplifier.simplify(expr.data)?, &schema)
+            self.state.create_physical_expr(guard_expression(simplifier.simplify(expr.data)?, &schema)?, &schema)
         };
         let expressions = projection.expr.iter().map(one).collect::<datafusion::common::Result<Vec<_>>>()?;
         Ok((expressions, input.fields().len()))
@@ -433,7 +434,10 @@ impl Planner {
             self.state.config_mut().options_mut().execution.target_partitions = partitions;
         }
         self.interruption.watch(&cancel);
-        let plan = runtime.block_on(self.state.create_physical_plan(plan))?.map_err(|e| unplanned(&e))?;
+        let optimized = self.state.optimize(plan).and_then(guard_plan).map_err(|e| unplanned(&e))?;
+        let planner = self.state.query_planner().clone();
+        let planned = planner.create_physical_plan(&optimized, &self.state);
+        let plan = runtime.block_on(planned)?.map_err(|e| unplanned(&e))?;
         cancel.check()?;
         let plan = cancelable_joins(plan, &cancel).map_err(|e| from_datafusion(&e))?;
         let schema = plan.schema();

@@ -261,6 +261,7 @@ placement_matrix!(
         for_update,
         functions,
         functions_more,
+        guards,
         identity,
         information_schema,
         insert,

@@ -59,11 +59,11 @@ impl Sink {
     /// Inserts rows of `values`, one array a column; `carried` is for RETURNING.
     fn insert(&mut self, values: Vec<ArrayRef>, carried: &[ArrayRef]) -> Result<()> {
         let batch = self.expressions.checked(values)?;
+        let Some(returning) = &mut self.returning else { return self.writes.insert(&self.table, &batch) };
+        // As they are stored: lengths cut, blanks gone.
+        let batch = check_batch(&self.table, &batch)?;
         self.writes.insert(&self.table, &batch)?;
-        match &mut self.returning {
-            Some(returning) => returning.keep(batch.columns(), carried, batch.num_rows()),
-            None => Ok(()),
-        }
+        returning.keep(batch.columns(), carried, batch.num_rows())
     }
 
     /// Ends the statement, which wrote `rows`.
