@@ -309,6 +309,8 @@ fn converted(from: &DataType, to: &DataType) -> Option<SqlType> {
             to_behind < behind || before(*to_digits, *to_behind) < before(*digits, *behind)
         }
         (DataType::Float32 | DataType::Float64, DataType::Decimal128(..)) => true,
+        // Arrow divides what it has rounded already.
+        (DataType::Decimal128(digits, _), DataType::Float32 | DataType::Float64) => *digits > 15,
         (DataType::Decimal128(..) | DataType::Float32 | DataType::Float64, to) => {
             to.is_integer() || (from == &DataType::Float64 && to == &DataType::Float32)
         }

@@ -9,8 +9,8 @@ use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, ObjectNamePart, Select, SelectItem, Statement, TableAlias, TableAliasColumnDef, TableFactor, Value,
-    Visit, VisitMut, Visitor, VisitorMut,
+    Expr, Ident, ObjectNamePart, Select, SelectItem, Statement, TableAlias, TableAliasColumnDef, TableFactor,
+    UnaryOperator, Value, Visit, VisitMut, Visitor, VisitorMut,
 };
 
 use super::tree::title;
@@ -150,6 +150,8 @@ fn plain(expr: &Expr) -> String {
         fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
             match expr {
                 Expr::Cast { expr: inner, .. } | Expr::Nested(inner) => *expr = (**inner).clone(),
+                // It is no part of a plan.
+                Expr::UnaryOp { op: UnaryOperator::Plus, expr: inner } => *expr = (**inner).clone(),
                 Expr::TypedString(typed) => *expr = text(typed.value.value.clone()),
                 Expr::Value(value) => *expr = text(value.value.clone()),
                 Expr::Subquery(_) => *expr = Expr::Identifier(Ident::new("<subquery>")),

@@ -24,6 +24,7 @@ mod absent;
 mod depth;
 mod fetch;
 mod literals;
+mod numbers;
 mod prepare;
 mod respell;
 mod script;
@@ -165,6 +166,7 @@ fn parse_one(mut tokens: Vec<TokenWithSpan>, part: Part) -> Result<Statement> {
         return Err(error);
     }
     literals::join(&mut tokens)?;
+    numbers::spell(&mut tokens);
     signs::split(&mut tokens);
     let overriding = take_overriding(&mut tokens);
     respell::respell(&mut tokens);

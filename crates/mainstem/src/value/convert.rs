@@ -113,6 +113,11 @@ fn number(array: &ArrayRef, to: DataType) -> Result<ArrayRef> {
     {
         return from_floats(&array, precision, scale, to);
     }
+    if let ArrowType::Decimal128(_, scale) = *array.data_type()
+        && matches!(to, DataType::Real | DataType::Double)
+    {
+        return Ok(to_floats(&array, scale, to));
+    }
     let array = match array.data_type() {
         // To whole numbers by way of a decimal without digits behind the point: that rounds.
         ArrowType::Decimal32(_, s) | ArrowType::Decimal64(_, s) | ArrowType::Decimal128(_, s) if whole && *s > 0 => {
@@ -130,6 +135,23 @@ fn number(array: &ArrayRef, to: DataType) -> Result<ArrayRef> {
         check_finite(array.as_primitive::<Float64Type>(), result.as_primitive::<Float32Type>(), to)?;
     }
     Ok(result)
+}
+
+/// Decimals with `scale` digits behind the point as the floats next to them.
+fn to_floats(array: &ArrayRef, scale: i8, to: DataType) -> ArrayRef {
+    // What fits a double's digits is rounded once, by the division.
+    const EXACT: i128 = 1 << 53;
+    let divisor = 10_f64.powi(i32::from(scale));
+    let is_exact = |v: i128| (-EXACT..=EXACT).contains(&v) && (0..=22).contains(&scale);
+    let text = |v: i128| format!("{v}e{}", -i32::from(scale));
+    let decimals = array.as_primitive::<Decimal128Type>();
+    // The text of a number can be read.
+    if to == DataType::Real {
+        return Arc::new(decimals.unary::<_, Float32Type>(|v| text(v).parse().unwrap_or(f32::NAN)));
+    }
+    Arc::new(decimals.unary::<_, Float64Type>(|v| {
+        if is_exact(v) { v as f64 / divisor } else { text(v).parse().unwrap_or(f64::NAN) }
+    }))
 }
 
 /// Floats as decimals, by the digits that every value of their type has.

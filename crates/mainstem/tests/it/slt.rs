@@ -257,6 +257,7 @@ placement_matrix!(
         errors,
         everyday,
         everyday_filters,
+        exponents,
         expressions,
         for_update,
         functions,
