@@ -114,8 +114,9 @@ pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionStat
         .with_catalog_list(Arc::new(StatementCatalog::default()))
         .with_analyzer_rules(analyzer_rules)
         .with_analyzer_rule(Arc::new(UnknownMembers))
-        .with_analyzer_rule(Arc::new(PlacedSubqueries))
+        // Before joins of what stands in queries get conditions of the rows around.
         .with_analyzer_rule(Arc::new(Multisets))
+        .with_analyzer_rule(Arc::new(PlacedSubqueries))
         .with_analyzer_rule(Arc::new(NullableSubqueries::new()))
         .with_analyzer_rule(Arc::new(SqlCasts))
         .with_analyzer_rule(Arc::new(CheckedArithmetic::new()))

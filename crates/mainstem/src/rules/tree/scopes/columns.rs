@@ -11,7 +11,7 @@ use mainstem_storage::error::sqlstate;
 use mainstem_storage::schema::DataType;
 use mainstem_storage::{Error, ErrorKind, Result};
 
-use super::super::call;
+use super::super::{call, called};
 use crate::sql::{column_name, state};
 
 /// A column of FROM.
@@ -253,7 +253,17 @@ fn both(left: &Column, right: &Column, kept: Kept) -> Column {
 
 /// The first of the two that is not NULL.
 fn coalesce(first: &Column, second: &Column) -> Expr {
-    let value = call("coalesce", vec![first.expr.clone(), second.expr.clone()]);
+    // Of many joins one call: nested ones would be written twice at each level when they become CASEs.
+    let inner = match &first.expr {
+        Expr::Cast { expr, .. } => expr,
+        expr => expr,
+    };
+    let mut values = match called(inner) {
+        Some((_, values)) => values.into_iter().cloned().collect(),
+        None => vec![first.expr.clone()],
+    };
+    values.push(second.expr.clone());
+    let value = call("coalesce", values);
     match (first.data_type, second.data_type) {
         // Shown with its blanks as a column, or as a cast.
         (Some(DataType::Char { chars }), Some(DataType::Char { chars: of_second })) if chars == of_second => {
