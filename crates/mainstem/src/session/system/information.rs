@@ -118,63 +118,124 @@ fn column_row(table: &RelationName, at: u32, column: &Column) -> Vec<Cell> {
     row.extend([column.name.clone().into(), at.into()]);
     row.push(column.default.as_deref().map(str::to_owned).into());
     row.push(yes_or_no(column.nullable));
-    row.extend(type_cells(column.data_type));
-    row.push(yes_or_no(column.identity.is_some()));
-    match column.identity {
-        Some(identity) => row.extend([
-            if identity.always { "ALWAYS" } else { "BY DEFAULT" }.into(),
-            identity.start.to_string().into(),
-            identity.increment.to_string().into(),
-            "NO".into(),
-        ]),
-        None => row.extend([Cell::Null, Cell::Null, Cell::Null, "NO".into()]),
-    }
+    row.extend(type_cells(&column.data_type.to_string(), Some(column.data_type), at));
+    row.extend(identity_cells(column));
     row.extend(["NEVER".into(), Cell::Null, "YES".into()]);
     row
+}
+
+/// Whether it is one, how values come, the first, the step, the largest, the smallest, and whether it begins again behind the last.
+fn identity_cells(column: &Column) -> [Cell; 7] {
+    let Some(identity) = column.identity else {
+        return ["NO".into(), Cell::Null, Cell::Null, Cell::Null, Cell::Null, Cell::Null, "NO".into()];
+    };
+    let (least, most) = match column.data_type {
+        DataType::SmallInt => (i64::from(i16::MIN), i64::from(i16::MAX)),
+        DataType::Integer => (i64::from(i32::MIN), i64::from(i32::MAX)),
+        _ => (i64::MIN, i64::MAX),
+    };
+    let (smallest, largest) = if identity.increment > 0 { (1, most) } else { (least, -1) };
+    [
+        "YES".into(),
+        if identity.always { "ALWAYS" } else { "BY DEFAULT" }.into(),
+        identity.start.to_string().into(),
+        identity.increment.to_string().into(),
+        largest.to_string().into(),
+        smallest.to_string().into(),
+        "NO".into(),
+    ]
 }
 
 fn view_columns((name, schema): &ViewColumns) -> Vec<Vec<Cell>> {
     let row = |(at, field): (u32, &arrow::datatypes::FieldRef)| {
         let mut row = name_cells(name).to_vec();
         row.extend([field.name().clone().into(), at.into(), Cell::Null, "YES".into()]);
-        match field_type(field) {
-            Some(data_type) => row.extend(type_cells(data_type)),
-            None => {
-                row.push(field.data_type().to_string().to_lowercase().into());
-                row.extend(std::iter::repeat_n(Cell::Null, 5));
-            }
-        }
-        row.extend(["NO".into(), Cell::Null, Cell::Null, Cell::Null, "NO".into()]);
+        let known = field_type(field);
+        let name = known.map_or_else(|| field.data_type().to_string().to_lowercase(), |t| t.to_string());
+        row.extend(type_cells(&name, known, at));
+        row.extend(["NO".into(), Cell::Null, Cell::Null, Cell::Null, Cell::Null, Cell::Null, "NO".into()]);
         row.extend(["NEVER".into(), Cell::Null, "NO".into()]);
         row
     };
     (1_u32..).zip(schema.fields()).map(row).collect()
 }
 
-/// Name of the type, length, precision, radix, scale, and digits of a second.
-fn type_cells(data_type: DataType) -> [Cell; 6] {
+/// What is told of the type called `whole` of the column at `position`: its name, lengths, precisions and scale, nothing of intervals,
+/// character sets, collations and domains, PostgreSQL's own name of it.
+fn type_cells(whole: &str, data_type: Option<DataType>, position: u32) -> Vec<Cell> {
+    // Bytes of a character at most, and of a text.
+    const CHARACTER: u32 = 4;
+    const TEXT: u32 = 1 << 30;
     let int = |n: u32| Cell::from(n);
-    let whole = data_type.to_string();
     // What stands in parentheses has columns of its own.
-    let name = Cell::from(whole.split('(').next().unwrap_or_default());
-    let none = Cell::Null;
-    match data_type {
-        DataType::SmallInt => [name, none, int(16), int(2), int(0), Cell::Null],
-        DataType::Integer => [name, none, int(32), int(2), int(0), Cell::Null],
-        DataType::BigInt => [name, none, int(64), int(2), int(0), Cell::Null],
-        DataType::Real => [name, none, int(24), int(2), Cell::Null, Cell::Null],
-        DataType::Double => [name, none, int(53), int(2), Cell::Null, Cell::Null],
-        DataType::Decimal { precision, scale } => {
-            [name, none, int(u32::from(precision)), int(10), Cell::Int(i64::from(scale)), Cell::Null]
+    let name = whole.split('(').next().unwrap_or_default();
+    let mut numbers = [Cell::Null, Cell::Null, Cell::Null, Cell::Null, Cell::Null, Cell::Null];
+    let [chars, octets, precision, radix, scale, second] = &mut numbers;
+    let mut whole_number = |bits| (*precision, *radix, *scale) = (int(bits), int(2), int(0));
+    let udt = match data_type {
+        Some(DataType::SmallInt) => {
+            whole_number(16);
+            "int2"
         }
-        DataType::Char { chars } => [name, int(chars), none, Cell::Null, Cell::Null, Cell::Null],
-        DataType::Text { max_chars } => [name, max_chars.into(), none, Cell::Null, Cell::Null, Cell::Null],
-        DataType::Date => [name, none, Cell::Null, Cell::Null, Cell::Null, int(0)],
-        DataType::Time | DataType::Timestamp | DataType::TimestampTz => {
-            [name, none, Cell::Null, Cell::Null, Cell::Null, int(6)]
+        Some(DataType::Integer) => {
+            whole_number(32);
+            "int4"
         }
-        _ => [name, none, Cell::Null, Cell::Null, Cell::Null, Cell::Null],
-    }
+        Some(DataType::BigInt) => {
+            whole_number(64);
+            "int8"
+        }
+        Some(DataType::Real) => {
+            (*precision, *radix) = (int(24), int(2));
+            "float4"
+        }
+        Some(DataType::Double) => {
+            (*precision, *radix) = (int(53), int(2));
+            "float8"
+        }
+        Some(DataType::Decimal { precision: digits, scale: behind }) => {
+            (*precision, *radix, *scale) = (int(u32::from(digits)), int(10), Cell::Int(i64::from(behind)));
+            "numeric"
+        }
+        Some(DataType::Char { chars: length }) => {
+            (*chars, *octets) = (int(length), int(length.saturating_mul(CHARACTER)));
+            "bpchar"
+        }
+        Some(DataType::Text { max_chars: Some(length) }) => {
+            (*chars, *octets) = (int(length), int(length.saturating_mul(CHARACTER)));
+            "varchar"
+        }
+        Some(DataType::Text { max_chars: None }) => {
+            *octets = int(TEXT);
+            "text"
+        }
+        Some(DataType::Boolean) => "bool",
+        Some(DataType::Bytea) => "bytea",
+        Some(DataType::Uuid) => "uuid",
+        Some(DataType::Date) => {
+            *second = int(0);
+            "date"
+        }
+        Some(moment @ (DataType::Time | DataType::Timestamp | DataType::TimestampTz)) => {
+            *second = int(6);
+            match moment {
+                DataType::Time => "time",
+                DataType::Timestamp => "timestamp",
+                _ => "timestamptz",
+            }
+        }
+        None => name,
+    };
+    let nothing = |count| std::iter::repeat_n(Cell::Null, count);
+    let mut cells = vec![name.into()];
+    cells.extend(numbers);
+    // Of intervals, character sets, collations, domains.
+    cells.extend(nothing(2 + 3 + 3 + 3));
+    cells.extend([CATALOG.into(), "pg_catalog".into(), udt.into()]);
+    // Of scopes, arrays.
+    cells.extend(nothing(3 + 1));
+    cells.extend([position.to_string().into(), "NO".into()]);
+    cells
 }
 
 /// Name and columns of the keys of `table`, with what they are.
