@@ -45,6 +45,7 @@ use datafusion::sql::sqlparser::ast::{
 use columns::{typed_union, typed_values};
 
 use super::moments::{by_length, common_moment, is_moment, measure, measured};
+use super::numbers::of_doubles;
 use super::spelled::decimal_of;
 use super::walk::{rewrite_inputs, rewrite_node};
 use crate::value::without_exponent;
@@ -255,7 +256,10 @@ fn coerced(plan: LogicalPlan, around: &[&DFSchema]) -> Result<Transformed<Logica
     let typed = |expr: Expr, schema: &DFSchema| match expr {
         Expr::OuterReferenceColumn(..) => Ok(retyped(expr, around)),
         Expr::AggregateFunction(_) | Expr::WindowFunction(_) => by_length(expr, schema),
-        other => doubles(other, schema),
+        other => match of_doubles(&other, schema)? {
+            Some(doubles) => Ok(Transformed::yes(doubles)),
+            None => doubles(other, schema),
+        },
     };
     let within = |plan: LogicalPlan, near: &DFSchema| {
         let around: Vec<&DFSchema> = around.iter().copied().chain([near]).collect();

@@ -16,7 +16,7 @@ use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use super::super::walk::rewrite_plan;
 use super::products::product;
-use super::scaled::{Op, operation};
+use super::scaled::{Op, operation, operation_of};
 
 /// Digits behind the point that a quotient has where there is room.
 pub(super) const SCALE: i8 = 16;
@@ -68,6 +68,23 @@ impl AnalyzerRule for Divisions {
             })
         })
     }
+}
+
+/// An operation that was planned on decimals, with an operand that has turned out to be a float since: `n / coalesce(f, 1.5)`.
+///
+/// # Errors
+/// Internal, for an operand that has no type.
+pub(in crate::rules) fn of_doubles(expr: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
+    let Some((op, left, right)) = operation_of(expr) else { return Ok(None) };
+    if !left.get_type(schema)?.is_floating() && !right.get_type(schema)?.is_floating() {
+        return Ok(None);
+    }
+    let double = |expr: &Expr| expr.clone().cast_to(&DataType::Float64, schema);
+    let op = match op {
+        Op::Divide => Operator::Divide,
+        Op::Multiply => Operator::Multiply,
+    };
+    Ok(Some(Expr::BinaryExpr(BinaryExpr::new(Box::new(double(left)?), op, Box::new(double(right)?)))))
 }
 
 /// The scale of `left op right`, if that is not for DataFusion's operator to say.

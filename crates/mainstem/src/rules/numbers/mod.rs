@@ -23,6 +23,7 @@ mod totals;
 pub(crate) use bits::BITWISE_NOT;
 pub(in crate::rules) use bits::bitwise_not;
 pub(crate) use division::Divisions;
+pub(in crate::rules) use division::of_doubles;
 pub(crate) use functions::of_floats;
 pub(crate) use operators::CheckedArithmetic;
 pub(in crate::rules) use quotients::div;

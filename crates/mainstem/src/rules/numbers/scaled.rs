@@ -31,6 +31,16 @@ pub(super) fn operation(op: Op, left: Expr, right: Expr, scale: i8) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(ScalarUDF::new_from_impl(function)), vec![left, right]))
 }
 
+/// What `expr` computes, if it is a call of [`operation`].
+pub(super) fn operation_of(expr: &Expr) -> Option<(Op, &Expr, &Expr)> {
+    let Expr::ScalarFunction(ScalarFunction { func, args }) = expr else { return None };
+    let function = func.inner().downcast_ref::<Scaled>()?;
+    match args.as_slice() {
+        [left, right] => Some((function.op, left, right)),
+        _ => None,
+    }
+}
+
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Scaled {
     op: Op,
