@@ -4,7 +4,10 @@
 //! passed through a function that only says "may be NULL".
 
 mod dependent;
+mod guards;
+mod inline;
 mod movable;
+mod only_row;
 mod placed;
 mod unknown;
 mod values;

@@ -23,12 +23,12 @@ use datafusion::common::{Column, DFSchema, DataFusionError, NullEquality, Result
 use datafusion::datasource::cte_worktable::CteWorkTable;
 use datafusion::datasource::source_as_provider;
 use datafusion::functions_window::row_number::row_number;
-use datafusion::logical_expr::expr::Sort as SortKey;
+use datafusion::logical_expr::expr::{Case, Sort as SortKey};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::logical_plan::{Aggregate, Join, Limit, Sort, SubqueryAlias, Union, Window};
+use datafusion::logical_expr::logical_plan::{Aggregate, Join, Limit, Sort, SubqueryAlias, Union, Values, Window};
 use datafusion::logical_expr::{
-    Distinct, Expr, ExprFunctionExt, FetchType, Filter, JoinConstraint, JoinType, LogicalPlan, LogicalPlanBuilder,
-    Projection, SkipType, lit, when,
+    Distinct, Expr, ExprFunctionExt, ExprSchemable, FetchType, Filter, JoinConstraint, JoinType, LogicalPlan,
+    LogicalPlanBuilder, Projection, SkipType, Subquery, lit, when,
 };
 use mainstem_storage::Error;
 
@@ -54,14 +54,22 @@ pub(super) struct Domain {
 }
 
 impl Domain {
-    /// That of `columns` of `around`.
+    /// That of `columns` of `around`, of the rows at least that a condition lets ask.
     ///
     /// # Errors
     /// 0A000 for rows that would be others when computed again.
-    pub(super) fn new(around: &LogicalPlan, columns: Vec<Column>, names: &mut Names) -> Result<Self> {
+    pub(super) fn new(
+        around: &LogicalPlan,
+        columns: Vec<Column>,
+        asks: Option<Expr>,
+        names: &mut Names,
+    ) -> Result<Self> {
         let columns: Vec<_> = columns.into_iter().map(|column| (column, names.next("outer"))).collect();
-        let rows = without_limits(around.clone());
+        let mut rows = without_limits(around.clone());
         check_repeatable(&rows)?;
+        if let Some(asks) = asks {
+            rows = LogicalPlan::Filter(Filter::try_new(asks, Arc::new(rows))?);
+        }
         let items = columns.iter().map(|(column, name)| Expr::Column(column.clone()).alias(name)).collect();
         let rows = LogicalPlan::Projection(Projection::try_new(items, Arc::new(rows))?);
         let fields = rows.schema().fields().iter().cloned().collect();
@@ -96,6 +104,10 @@ impl Domain {
     /// # Errors
     /// 0A000 for queries that it cannot be made of.
     pub(super) fn of_query(&self, query: LogicalPlan, names: &mut Names) -> Result<LogicalPlan> {
+        // Its rows are those of all rows around that have the same values.
+        if is_volatile(&query)? {
+            return Err(unsupported("random values in a LATERAL or correlated query"));
+        }
         // The domain comes among the tables of the query, with what it refers to itself further around.
         let beyond = outer_columns(&self.rows);
         let mut clash = false;
@@ -145,6 +157,7 @@ impl Domain {
                 let rows = LogicalPlanBuilder::from(input);
                 rows.unnest_columns_with_options(unnest.exec_columns, unnest.options)?.build()
             }
+            LogicalPlan::Values(values) => self.listed(values, names),
             LogicalPlan::Limit(limit) => self.limited(limit, names),
             LogicalPlan::Aggregate(aggregate) => self.aggregated(aggregate, names),
             LogicalPlan::Window(window) => self.windowed(window, names),
@@ -193,6 +206,30 @@ impl Domain {
     fn keys(&self, keys: Vec<SortKey>, schema: &DFSchema) -> Result<Vec<SortKey>> {
         let one = |key: SortKey| Ok(SortKey { expr: self.bind(key.expr, schema)?, ..key });
         keys.into_iter().map(one).collect()
+    }
+
+    /// VALUES: each row of the domain has the rows of the list, which are told by their numbers.
+    fn listed(&self, Values { schema, values }: Values, names: &mut Names) -> Result<LogicalPlan> {
+        let number = names.next("row");
+        let numbers = (0_i64..).zip(&values).map(|(number, _)| vec![lit(number)]).collect();
+        let numbers = LogicalPlanBuilder::values(numbers)?
+            .project(vec![Expr::Column(Column::new_unqualified("column1")).alias(&number)])?;
+        let rows = LogicalPlanBuilder::from(self.rows.clone()).cross_join(numbers.build()?)?.build()?;
+        let number = Expr::Column(Column::new_unqualified(number));
+        let mut columns: Vec<Vec<(Box<Expr>, Box<Expr>)>> = vec![Vec::new(); schema.fields().len()];
+        for (at, row) in (0_i64..).zip(values) {
+            for ((cell, field), column) in row.into_iter().zip(schema.fields()).zip(&mut columns) {
+                let cell = self.bind(cell, rows.schema())?.cast_to(field.data_type(), rows.schema())?;
+                column.push((Box::new(lit(at)), Box::new(cell)));
+            }
+        }
+        let items = columns.into_iter().zip(schema.iter()).map(|(when_then_expr, (relation, field))| {
+            let case = Case { expr: Some(Box::new(number.clone())), when_then_expr, else_expr: None };
+            Expr::Case(case).alias_qualified(relation.cloned(), field.name())
+        });
+        let mut items: Vec<Expr> = items.collect();
+        items.extend(self.own(rows.schema())?);
+        Projection::try_new(items, Arc::new(rows)).map(LogicalPlan::Projection)
     }
 
     /// LIMIT and OFFSET: rows are numbered for each row of the domain.
@@ -426,6 +463,42 @@ pub(super) fn outer_columns(plan: &LogicalPlan) -> Vec<Column> {
     columns
 }
 
+/// As [`outer_columns`], with those that only queries within `plan` refer to.
+///
+/// # Errors
+/// Those of walks over expressions.
+pub(super) fn all_outer_columns(plan: &LogicalPlan) -> Result<Vec<Column>> {
+    let mut columns = outer_columns(plan);
+    plan.apply(|node| {
+        // ORDER BY sees what is below the select items, too.
+        let below: Vec<_> =
+            node.inputs().into_iter().flat_map(|input| [vec![input], input.inputs()].concat()).collect();
+        node.apply_expressions(|expr| {
+            expr.apply(|expr| {
+                if let Some(query) = query_of(expr) {
+                    let is_around = |column: &Column| {
+                        below.iter().all(|input| input.schema().maybe_index_of_column(column).is_none())
+                    };
+                    columns.extend(all_outer_columns(&query.subquery)?.into_iter().filter(is_around));
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })?;
+    Ok(columns)
+}
+
+/// The subquery that `expr` is.
+pub(super) fn query_of(expr: &Expr) -> Option<&Subquery> {
+    match expr {
+        Expr::ScalarSubquery(query) => Some(query),
+        Expr::Exists(exists) => Some(&exists.subquery),
+        Expr::InSubquery(member) => Some(&member.subquery),
+        Expr::SetComparison(comparison) => Some(&comparison.subquery),
+        _ => None,
+    }
+}
+
 /// Whether `plan`, a side of a join, is a LATERAL query.
 pub(super) fn holds_lateral(plan: &LogicalPlan) -> bool {
     match plan {
@@ -503,6 +576,22 @@ fn check_repeatable(plan: &LogicalPlan) -> Result<()> {
     let what =
         "a LATERAL or correlated query beside rows that are random, or LIMIT without ORDER BY (use CREATE TABLE AS)";
     if is_repeatable { Ok(()) } else { Err(unsupported(what)) }
+}
+
+/// Whether something in `plan` has another value each time that it is computed.
+///
+/// # Errors
+/// Those of walks over expressions.
+pub(super) fn is_volatile(plan: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    plan.apply_with_subqueries(|plan| {
+        plan.apply_expressions(|expr| {
+            found |= expr.is_volatile();
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
 }
 
 /// Whether all of `totals` count rows.

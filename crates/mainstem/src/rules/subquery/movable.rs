@@ -26,12 +26,12 @@ use datafusion::common::{Column, DFSchema};
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, FetchType, LogicalPlan, Operator, SkipType};
 
-use super::dependent::outer_columns;
+use super::dependent::{is_volatile, outer_columns};
 use super::has_one_row;
 
 /// Whether DataFusion's join gives the rows of `query`, a scalar subquery or another one.
 pub(super) fn is_movable(query: &LogicalPlan, is_scalar: bool) -> bool {
-    Moved::default().passes(query, is_scalar).is_some()
+    !is_volatile(query).unwrap_or(true) && Moved::default().passes(query, is_scalar).is_some()
 }
 
 /// What is known of a plan that references have been taken out of.

@@ -23,31 +23,27 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use arrow::array::AsArray;
-use arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, DataFusionError, NullEquality, Result, ScalarValue, Spans};
 use datafusion::functions_aggregate::expr_fn::{count, first_value};
-use datafusion::logical_expr::expr::{Exists, InSubquery, ScalarFunction, SetComparison, SetQuantifier};
+use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison, SetQuantifier};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::logical_plan::{Join, Sort, SubqueryAlias};
-use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::utils::{conjunction, merge_schema, split_conjunction_owned};
 use datafusion::logical_expr::{
-    ColumnarValue, Distinct, Expr, FetchType, Filter, JoinType, LogicalPlan, LogicalPlanBuilder, Projection,
-    ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Subquery, Volatility, binary_expr, lit,
-    when,
+    Distinct, Expr, FetchType, Filter, JoinType, LogicalPlan, LogicalPlanBuilder, Projection, Subquery, binary_expr,
+    lit, when,
 };
 use datafusion::optimizer::AnalyzerRule;
-use mainstem_storage::Error;
 
-use super::dependent::{Domain, Names, holds_lateral, left_join, named, outer_columns, unsupported};
+use super::dependent::{Domain, Names, holds_lateral, left_join, named, outer_columns, query_of, unsupported};
+use super::guards::{all_of, holds_query, is_total, replace_queries};
 use super::has_one_row;
+use super::inline::inlined;
 use super::movable::{is_movable, looked_for};
+use super::only_row::only_row;
 use crate::rules::walk::rewrite_nodes;
-
-/// cardinality_violation
-const SEVERAL_ROWS: &str = "21000";
 
 /// The rule.
 #[derive(Debug)]
@@ -60,7 +56,7 @@ impl AnalyzerRule for PlacedSubqueries {
 
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
         let mut names = Names::default();
-        rewrite_nodes(plan, |node| {
+        rewrite_nodes(inlined(plan)?, |node| {
             let node = match node {
                 LogicalPlan::Join(join) if is_lateral(&join) => lateral(join, &mut names)?,
                 node => Transformed::no(node),
@@ -77,19 +73,15 @@ impl AnalyzerRule for PlacedSubqueries {
 }
 
 /// Whether the right side of `join` refers to the left one. The planner says so, but where only a query within it does.
-fn is_lateral(join: &Join) -> bool {
+pub(super) fn is_lateral(join: &Join) -> bool {
     let of_left = |column: &Column| join.left.schema().maybe_index_of_column(column).is_some();
     holds_lateral(&join.right) || outer_columns(&join.right).iter().any(of_left)
-}
-
-fn is_query(expr: &Expr) -> bool {
-    matches!(expr, Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_))
 }
 
 fn has_queries(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     plan.apply_expressions(|expr| {
-        found |= expr.exists(|expr| Ok(is_query(expr)))?;
+        found |= holds_query(expr);
         Ok(TreeNodeRecursion::Continue)
     })?;
     Ok(found)
@@ -97,6 +89,10 @@ fn has_queries(plan: &LogicalPlan) -> Result<bool> {
 
 /// Puts the subqueries in the expressions of `node` where they can be computed.
 fn place(node: LogicalPlan, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
+    let node = match node {
+        LogicalPlan::Filter(filter) => filtered_first(filter)?,
+        node => node,
+    };
     let kind = Kind::of(&node);
     let mut inputs: Vec<Side> = node.inputs().into_iter().cloned().map(Side::new).collect();
     let before = merge_schema(&node.inputs());
@@ -105,15 +101,13 @@ fn place(node: LogicalPlan, names: &mut Names) -> Result<Transformed<LogicalPlan
     let mut exprs = Vec::new();
     for expr in node.expressions() {
         let name = preserver.save(&expr);
-        let placed = expr.transform_up(|expr| {
-            if !is_query(&expr) {
-                return Ok(Transformed::no(expr));
-            }
+        let placed = replace_queries(expr, &mut Vec::new(), &mut |expr, guards| {
             let expr = up_to_date(expr).transform_data(simpler)?;
-            if kind.computes(&expr.data, &before) {
+            if query_of(&expr.data).is_none() || kind.computes(&expr.data, &before, guards)? {
                 return Ok(expr);
             }
-            replaced(expr.data, kind, &mut inputs, names).map(Transformed::yes)
+            let mut around = Around { kind, inputs: &mut inputs, guards, names };
+            replaced(expr.data, &mut around).map(Transformed::yes)
         })?;
         changed |= placed.transformed;
         exprs.push(if placed.transformed { name.restore(placed.data) } else { placed.data });
@@ -142,6 +136,18 @@ fn place(node: LogicalPlan, names: &mut Names) -> Result<Transformed<LogicalPlan
     Projection::try_new(columns, Arc::new(placed)).map(LogicalPlan::Projection).map(Transformed::yes)
 }
 
+/// Conditions without subqueries come first: rows that they take away ask for none.
+fn filtered_first(filter: Filter) -> Result<LogicalPlan> {
+    let is_plain = |part: &Expr| !part.is_volatile() && !holds_query(part);
+    let parts = split_conjunction_owned(filter.predicate);
+    let (plain, others): (Vec<Expr>, Vec<Expr>) = parts.into_iter().partition(is_plain);
+    let mut plan = filter.input;
+    for part in [conjunction(plain), conjunction(others)].into_iter().flatten() {
+        plan = Arc::new(LogicalPlan::Filter(Filter::try_new(part, plan)?));
+    }
+    Ok(Arc::unwrap_or_clone(plan))
+}
+
 /// As [`place`], of ORDER BY. A subquery there may refer to columns of FROM that are no select items: its key becomes one for a while.
 fn sorted(sort: Sort, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
     let Sort { mut expr, input, fetch } = sort;
@@ -150,7 +156,7 @@ fn sorted(sort: Sort, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
     };
     let mut items = projection.expr.clone();
     for key in &mut expr {
-        if !key.expr.exists(|expr| Ok(is_query(expr)))? {
+        if !holds_query(&key.expr) {
             continue;
         }
         let value = std::mem::take(&mut key.expr).transform(|expr| {
@@ -199,27 +205,29 @@ impl Kind {
         }
     }
 
-    /// Whether DataFusion computes `expr`, a subquery, over rows of `schema` in such a node.
-    fn computes(self, expr: &Expr, schema: &DFSchema) -> bool {
+    /// Whether DataFusion computes `expr`, a subquery, over rows of `schema` in such a node. It computes it for rows as well that are
+    /// kept away from it.
+    fn computes(self, expr: &Expr, schema: &DFSchema, guards: &[Expr]) -> Result<bool> {
         let query = match (self, expr) {
-            (Self::Other, _) => return false,
+            (Self::Other, _) => return Ok(false),
             (_, Expr::ScalarSubquery(query)) => query,
             (Self::Filter, Expr::Exists(Exists { subquery, .. }) | Expr::InSubquery(InSubquery { subquery, .. })) => {
                 subquery
             }
-            _ => return false,
+            _ => return Ok(false),
         };
         let columns = outer_columns(&query.subquery);
         if matches!(expr, Expr::InSubquery(member) if member.expr.contains_outer()) {
-            return false;
+            return Ok(false);
         }
         if columns.is_empty() {
-            return true;
+            return Ok(true);
         }
         let is_scalar = matches!(expr, Expr::ScalarSubquery(_));
-        columns.iter().all(|column| schema.maybe_index_of_column(column).is_some())
+        Ok(columns.iter().all(|column| schema.maybe_index_of_column(column).is_some())
             && (!is_scalar || has_one_row(&query.subquery))
             && is_movable(&query.subquery, is_scalar)
+            && (guards.is_empty() || is_total(&query.subquery)?))
     }
 }
 
@@ -262,26 +270,35 @@ fn simpler(expr: Expr) -> Result<Transformed<Expr>> {
     })
 }
 
+/// Where a subquery stands.
+struct Around<'a, 'n> {
+    kind: Kind,
+    inputs: &'a mut [Side],
+    /// What is true of rows that ask for it.
+    guards: &'a [Expr],
+    names: &'n mut Names,
+}
+
 /// What stands in the place of `expr`, a subquery; the query goes to one of `inputs`.
-fn replaced(expr: Expr, kind: Kind, inputs: &mut [Side], names: &mut Names) -> Result<Expr> {
+fn replaced(expr: Expr, around: &mut Around<'_, '_>) -> Result<Expr> {
     match expr {
-        Expr::ScalarSubquery(query) => scalar(Arc::unwrap_or_clone(query.subquery), kind, inputs, names),
+        Expr::ScalarSubquery(query) => scalar(Arc::unwrap_or_clone(query.subquery), around),
         Expr::Exists(Exists { subquery, negated }) => {
-            let found = exists(Arc::unwrap_or_clone(subquery.subquery), kind, inputs, names)?;
+            let found = exists(Arc::unwrap_or_clone(subquery.subquery), around)?;
             Ok(if negated { Expr::Not(Box::new(found)) } else { found })
         }
         Expr::InSubquery(InSubquery { expr, subquery, negated }) => {
             let equal = |value: Expr, found: Expr| value.eq(found);
-            let query = where_found(&expr, Arc::unwrap_or_clone(subquery.subquery), inputs, equal)?;
-            let found = exists(query, kind, inputs, names)?;
+            let query = where_found(&expr, Arc::unwrap_or_clone(subquery.subquery), around.inputs, equal)?;
+            let found = exists(query, around)?;
             Ok(if negated { Expr::Not(Box::new(found)) } else { found })
         }
         Expr::SetComparison(SetComparison { expr, subquery, op, quantifier }) => {
             let query = Arc::unwrap_or_clone(subquery.subquery);
             let mut is_some = |test: fn(Expr) -> Expr| {
                 let compared = |value: Expr, found: Expr| test(binary_expr(value, op, found));
-                let query = where_found(&expr, query.clone(), inputs, compared)?;
-                exists(query, kind, inputs, names)
+                let query = where_found(&expr, query.clone(), around.inputs, compared)?;
+                exists(query, around)
             };
             let decides = match quantifier {
                 SetQuantifier::Any => is_some(Expr::is_true)?,
@@ -314,56 +331,57 @@ fn where_found(
 }
 
 /// Whether `query` has a row.
-fn exists(query: LogicalPlan, kind: Kind, inputs: &mut [Side], names: &mut Names) -> Result<Expr> {
+fn exists(query: LogicalPlan, around: &mut Around<'_, '_>) -> Result<Expr> {
     if outer_columns(&query).is_empty() {
         let first = LogicalPlanBuilder::from(query).limit(0, Some(1))?;
-        let one = first.aggregate(Vec::<Expr>::new(), vec![count(lit(1_i64)).alias(names.next("count"))])?.build()?;
-        let rows = scalar(one, kind, inputs, names)?;
+        let one =
+            first.aggregate(Vec::<Expr>::new(), vec![count(lit(1_i64)).alias(around.names.next("count"))])?.build()?;
+        let rows = scalar(one, around)?;
         return Ok(rows.gt(lit(0_i64)));
     }
-    let mark = names.next("mark");
+    let mark = around.names.next("mark");
     let marked = Projection::try_new(vec![lit(true).alias(&mark)], Arc::new(query))?;
-    let side = side_of(&outer_columns(&marked.input), inputs)?;
+    let side = side_of(&outer_columns(&marked.input), around.inputs)?;
     let once = |plan: LogicalPlan| Ok(LogicalPlan::Distinct(Distinct::All(Arc::new(plan))));
-    beside(LogicalPlan::Projection(marked), side, &mark, names, once)?;
+    beside(LogicalPlan::Projection(marked), side, &mark, around.guards, around.names, once)?;
     Ok(Expr::Column(Column::new_unqualified(mark)).is_not_null())
 }
 
 /// The value of `query`, which has one column.
-fn scalar(query: LogicalPlan, kind: Kind, inputs: &mut [Side], names: &mut Names) -> Result<Expr> {
+fn scalar(query: LogicalPlan, around: &mut Around<'_, '_>) -> Result<Expr> {
     let columns = outer_columns(&query);
     if columns.is_empty() {
         let subquery = Subquery { subquery: Arc::new(query), outer_ref_columns: Vec::new(), spans: Spans::new() };
         let value = Expr::ScalarSubquery(subquery);
-        if kind != Kind::Other {
+        if around.kind != Kind::Other {
             return Ok(value);
         }
-        let name = names.next("value");
-        let Some(input) = inputs.first_mut() else { return Ok(value) };
+        let name = around.names.next("value");
+        let Some(input) = around.inputs.first_mut() else { return Ok(value) };
         let mut items: Vec<Expr> = input.plan.schema().columns().into_iter().map(Expr::Column).collect();
         items.push(value.alias(&name));
         input.plan = LogicalPlan::Projection(Projection::try_new(items, Arc::new(input.plan.clone()))?);
         return Ok(Expr::Column(Column::new_unqualified(name)));
     }
-    let side = side_of(&columns, inputs)?;
+    let side = side_of(&columns, around.inputs)?;
     let is_single = has_one_row(&query) || has_first_row(&query);
-    let name = names.next("value");
+    let name = around.names.next("value");
     let value = Expr::Column(Column::from(query.schema().qualified_field(0))).alias(&name);
     let valued = LogicalPlan::Projection(Projection::try_new(vec![value], Arc::new(query))?);
     let value = Expr::Column(Column::new_unqualified(&name));
     if is_single {
-        beside(valued, side, &name, names, Ok)?;
+        beside(valued, side, &name, around.guards, around.names, Ok)?;
         return Ok(value);
     }
-    let rows = names.next("rows");
-    let first = names.next("first");
+    let rows = around.names.next("rows");
+    let first = around.names.next("first");
     let grouped = |plan: LogicalPlan| {
         let own = plan.schema().columns().into_iter().filter(|column| column.name != name).map(Expr::Column);
         let own: Vec<Expr> = own.collect();
         let totals = vec![first_value(value.clone(), Vec::new()).alias(&first), count(lit(1_i64)).alias(&rows)];
         LogicalPlanBuilder::from(plan).aggregate(own, totals)?.build()
     };
-    beside(valued, side, &first, names, grouped)?;
+    beside(valued, side, &first, around.guards, around.names, grouped)?;
     let first = Expr::Column(Column::new_unqualified(first));
     Ok(only_row(first, Expr::Column(Column::new_unqualified(rows))))
 }
@@ -398,6 +416,7 @@ fn beside(
     query: LogicalPlan,
     side: &mut Side,
     wanted: &str,
+    guards: &[Expr],
     names: &mut Names,
     finish: impl FnOnce(LogicalPlan) -> Result<LogicalPlan>,
 ) -> Result<()> {
@@ -410,7 +429,11 @@ fn beside(
         // What was joined to it before has no part in the values, mostly.
         let is_of = |plan: &LogicalPlan| columns.iter().all(|c| plan.schema().maybe_index_of_column(c).is_some());
         let around = if is_of(&side.before) { &side.before } else { &side.plan };
-        let domain = Domain::new(around, columns, names)?;
+        let is_here = |guard: &&Expr| {
+            guard.column_refs().into_iter().all(|column| around.schema().maybe_index_of_column(column).is_some())
+        };
+        let guards: Vec<Expr> = guards.iter().filter(is_here).cloned().collect();
+        let domain = Domain::new(around, columns, all_of(&guards)?, names)?;
         let plan = finish(domain.of_query(query, names)?)?;
         let pairs = domain.pairs(plan.schema())?;
         (plan, pairs)
@@ -446,7 +469,7 @@ fn lateral(join: Join, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
     let (right, pairs) = if columns.is_empty() {
         (right, Vec::new())
     } else {
-        let domain = Domain::new(&left, columns, names)?;
+        let domain = Domain::new(&left, columns, None, names)?;
         let right = domain.of_query(right, names)?;
         let pairs = domain.pairs(right.schema())?;
         (right, pairs)
@@ -464,7 +487,7 @@ fn lateral(join: Join, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
 }
 
 /// A LATERAL query as DataFusion looks for it.
-fn bare_lateral(plan: &LogicalPlan) -> Option<&Subquery> {
+pub(super) fn bare_lateral(plan: &LogicalPlan) -> Option<&Subquery> {
     match plan {
         LogicalPlan::Subquery(query) => Some(query),
         LogicalPlan::SubqueryAlias(SubqueryAlias { input, .. }) => match &**input {
@@ -472,49 +495,5 @@ fn bare_lateral(plan: &LogicalPlan) -> Option<&Subquery> {
             _ => None,
         },
         _ => None,
-    }
-}
-
-/// `value`, if it is that of the only one of `rows`.
-fn only_row(value: Expr, rows: Expr) -> Expr {
-    let function = OnlyRow { signature: Signature::any(2, Volatility::Immutable) };
-    let function = Arc::new(ScalarUDF::new_from_impl(function));
-    Expr::ScalarFunction(ScalarFunction::new_udf(function, vec![value, rows]))
-}
-
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct OnlyRow {
-    signature: Signature,
-}
-
-impl ScalarUDFImpl for OnlyRow {
-    fn name(&self) -> &str {
-        "only_row"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
-        arg_types.first().cloned().ok_or_else(|| DataFusionError::Internal("only_row without a value".into()))
-    }
-
-    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
-        let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
-        Ok(Arc::new(Field::new(self.name(), self.return_type(&types)?, true)))
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let [value, rows] = args.args.as_slice() else {
-            return Err(DataFusionError::Internal("only_row without rows".into()));
-        };
-        let rows = rows.to_array(args.number_rows)?;
-        let several = rows.as_primitive::<Int64Type>().iter().flatten().any(|rows| rows > 1);
-        if several {
-            let message = "more than one row returned by a subquery used as an expression";
-            return Err(DataFusionError::External(Box::new(Error::invalid(SEVERAL_ROWS, message))));
-        }
-        Ok(value.clone())
     }
 }

@@ -23,6 +23,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
+use super::dependent::all_outer_columns;
 use super::has_one_row;
 use crate::rules::walk::rewrite_nodes;
 
@@ -98,7 +99,7 @@ fn exact(expr: Expr, schema: &DFSchema, place: Place) -> Result<Expr> {
 fn membership(member: InSubquery, schema: &DFSchema, place: Place) -> Result<Expr> {
     let member = InSubquery { subquery: named(member.subquery)?, ..member };
     let InSubquery { expr, subquery, negated } = &member;
-    let is_alone = subquery.outer_ref_columns.is_empty();
+    let is_alone = all_outer_columns(&subquery.subquery)?.is_empty();
     if !is_alone && has_one_row(&subquery.subquery) {
         let op = if *negated { Operator::NotEq } else { Operator::Eq };
         let value = Expr::ScalarSubquery(subquery.clone());
