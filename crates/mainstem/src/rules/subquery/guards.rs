@@ -19,11 +19,14 @@ use super::dependent::query_of;
 const STACK_LEVEL: usize = 128 << 10;
 const STACK_MORE: usize = 2 << 20;
 
+/// What takes the place of a subquery, of which the conditions are true where it is asked for.
+pub(super) type Replace<'f> = dyn FnMut(Expr, &[Expr]) -> Result<Transformed<Expr>> + 'f;
+
 /// Puts what `replace` makes of each subquery in its place.
 pub(super) fn replace_queries(
     expr: Expr,
     guards: &mut Vec<Expr>,
-    replace: &mut dyn FnMut(Expr, &[Expr]) -> Result<Transformed<Expr>>,
+    replace: &mut Replace<'_>,
 ) -> Result<Transformed<Expr>> {
     if !holds_query(&expr) {
         return Ok(Transformed::no(expr));
@@ -61,11 +64,7 @@ pub(super) fn replace_queries(
     replaced
 }
 
-fn in_case(
-    case: Case,
-    guards: &mut Vec<Expr>,
-    replace: &mut dyn FnMut(Expr, &[Expr]) -> Result<Transformed<Expr>>,
-) -> Result<Transformed<Expr>> {
+fn in_case(case: Case, guards: &mut Vec<Expr>, replace: &mut Replace<'_>) -> Result<Transformed<Expr>> {
     let Case { expr: operand, when_then_expr, else_expr } = case;
     let compared = operand.clone();
     let mut changed = false;
@@ -89,12 +88,7 @@ fn in_case(
     Ok(Transformed::new_transformed(Expr::Case(case), changed))
 }
 
-fn part(
-    expr: Expr,
-    guards: &mut Vec<Expr>,
-    replace: &mut dyn FnMut(Expr, &[Expr]) -> Result<Transformed<Expr>>,
-    changed: &mut bool,
-) -> Result<Expr> {
+fn part(expr: Expr, guards: &mut Vec<Expr>, replace: &mut Replace<'_>, changed: &mut bool) -> Result<Expr> {
     let part = replace_queries(expr, guards, replace)?;
     *changed |= part.transformed;
     Ok(part.data)

@@ -132,11 +132,11 @@ fn filtered_first(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         return Ok(Transformed::no(LogicalPlan::Filter(Filter::try_new(predicate, input)?)));
     }
     let is_of_left = |part: &Expr| {
-        let has = |column: &&Column| join.left.schema().maybe_index_of_column(column).is_some();
+        let has = |column: &Column| join.left.schema().maybe_index_of_column(column).is_some();
         !part.is_volatile()
             && !holds_query(part)
             && !part.contains_outer()
-            && part.column_refs().iter().all(|column| has(&column))
+            && part.column_refs().iter().all(|column| has(column))
     };
     let (first, later): (Vec<Expr>, Vec<Expr>) = split_conjunction_owned(predicate).into_iter().partition(is_of_left);
     let mut join = join.clone();
