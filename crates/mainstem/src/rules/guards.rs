@@ -17,7 +17,7 @@
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Alias, Case, ScalarFunction};
-use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, lit};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Join, LogicalPlan, Operator, lit};
 
 use super::walk::{rewrite_nodes, rewrite_whole};
 
@@ -40,17 +40,35 @@ enum Counts {
 /// # Errors
 /// Internal.
 pub(crate) fn guard_plan(plan: LogicalPlan) -> Result<LogicalPlan> {
-    rewrite_nodes(plan, |node| {
-        let counts = match &node {
-            LogicalPlan::Filter(_) | LogicalPlan::Join(_) => Counts::Truth,
-            // What the store takes of a filter it takes for itself.
-            LogicalPlan::TableScan(_) => return Ok(Transformed::no(node)),
-            _ => Counts::Value,
-        };
-        rewrite_whole(node, |expr, schema| {
-            if is_chained(&expr, schema) { guarded(expr, schema, counts) } else { Ok(Transformed::no(expr)) }
-        })
+    rewrite_nodes(plan, |node| match node {
+        // What the store takes of a filter it takes for itself.
+        LogicalPlan::TableScan(_) => Ok(Transformed::no(node)),
+        LogicalPlan::Filter(_) => guard_node(node, Counts::Truth),
+        // Of its keys, which are compared, the values count.
+        LogicalPlan::Join(mut join) => {
+            let filter = join.filter.take();
+            let schema = join.left.schema().join(join.right.schema())?;
+            let filter = filter.map(|filter| guard(filter, &schema, Counts::Truth)).transpose()?;
+            let (filter, is_new) = filter.map_or((None, false), |filter| (Some(filter.data), filter.transformed));
+            let node = guard_node(LogicalPlan::Join(join), Counts::Value)?;
+            Ok(Transformed::new_transformed(
+                match node.data {
+                    LogicalPlan::Join(join) => LogicalPlan::Join(Join { filter, ..join }),
+                    other => other,
+                },
+                node.transformed || is_new,
+            ))
+        }
+        node => guard_node(node, Counts::Value),
     })
+}
+
+fn guard_node(node: LogicalPlan, counts: Counts) -> Result<Transformed<LogicalPlan>> {
+    rewrite_whole(node, |expr, schema| guard(expr, schema, counts))
+}
+
+fn guard(expr: Expr, schema: &DFSchema, counts: Counts) -> Result<Transformed<Expr>> {
+    if is_chained(&expr, schema) { guarded(expr, schema, counts) } else { Ok(Transformed::no(expr)) }
 }
 
 /// `expr` over rows of `schema` with guards.
@@ -58,7 +76,7 @@ pub(crate) fn guard_plan(plan: LogicalPlan) -> Result<LogicalPlan> {
 /// # Errors
 /// Internal.
 pub(crate) fn guard_expression(expr: Expr, schema: &DFSchema) -> Result<Expr> {
-    if is_chained(&expr, schema) { Ok(guarded(expr, schema, Counts::Value)?.data) } else { Ok(expr) }
+    guard(expr, schema, Counts::Value).map(|guarded| guarded.data)
 }
 
 /// Whether there is anything to guard.
