@@ -64,6 +64,11 @@ fn call(to: To, argument: Expr) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(function), vec![argument]))
 }
 
+/// `expr`, of type CHAR(n), as a text, which is none any more.
+pub(super) fn as_text(expr: Expr) -> Expr {
+    call(To::Text, expr)
+}
+
 /// `plan` with its columns of type CHAR(n) padded.
 ///
 /// # Errors

@@ -27,7 +27,7 @@ use std::convert::Infallible;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, Result, ScalarValue};
@@ -41,6 +41,7 @@ use datafusion::sql::sqlparser::ast::{
     SetExpr, Statement, TimezoneInfo, TypedString, UnaryOperator, Value, ValueWithSpan, Values as SqlValues, VisitMut,
     VisitorMut,
 };
+use mainstem_storage::schema::DataType as ColumnType;
 
 use columns::{typed_union, typed_values};
 
@@ -243,12 +244,15 @@ impl AnalyzerRule for CoercedTypes {
     }
 }
 
-/// `plan` with the types that its columns will have: those that the rule changes are decimals or moments until then.
+/// `plan` with the types that its columns will have: those that the rule changes are decimals, moments or CHAR(n) until then.
 pub(crate) fn settled(plan: LogicalPlan) -> Result<LogicalPlan> {
-    match plan.schema().fields().iter().any(|field| is_decimal(field.data_type()) || is_moment(field.data_type())) {
-        true => coerced(plan, &[]).map(|transformed| transformed.data),
-        false => Ok(plan),
+    let changes = |field: &FieldRef| {
+        is_decimal(field.data_type()) || is_moment(field.data_type()) || ColumnType::chars_of(field).is_some()
+    };
+    if plan.schema().fields().iter().any(changes) {
+        return coerced(plan, &[]).map(|transformed| transformed.data);
     }
+    Ok(plan)
 }
 
 /// `plan`, bottom up. What it refers to of the queries around it has the types that these have by now: `around`, the nearest last.

@@ -43,6 +43,8 @@ use mainstem_storage::{Error, Result};
 
 /// SQLSTATEs that only SQL needs.
 pub(crate) mod state {
+    /// invalid_recursion
+    pub(crate) const INVALID_RECURSION: &str = "42P19";
     /// invalid_schema_name
     pub(crate) const UNDEFINED_SCHEMA: &str = "3F000";
     /// insufficient_privilege

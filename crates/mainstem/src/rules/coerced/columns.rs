@@ -12,7 +12,9 @@ use datafusion::common::{Column, DFSchema, Result};
 use datafusion::logical_expr::logical_plan::{Union, Values};
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder};
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercionRewriter;
+use mainstem_storage::schema::DataType as ColumnType;
 
+use super::super::blanks::as_text;
 use super::{Purpose, cast_to_common, changes, common, is_decimal, is_double, written_decimal};
 
 /// Whether coercion has nothing to do in `expr`: most VALUES are literals.
@@ -96,12 +98,29 @@ pub(super) fn typed_union(union: Union) -> Result<LogicalPlan> {
             common(types.iter(), Purpose::Column).or_else(|| doubles(&types))
         })
         .collect();
-    if wanted.iter().all(Option::is_none) {
+    // CHAR(n) beside another text is text: DataFusion would keep the mark of the one.
+    let chars_of = |input: &Arc<LogicalPlan>, at: usize| {
+        input.schema().fields().get(at).and_then(|field| ColumnType::chars_of(field))
+    };
+    let chars: Vec<Option<u32>> = (0..columns)
+        .map(|at| {
+            let first = chars_of(union.inputs.first()?, at)?;
+            union.inputs.iter().all(|input| chars_of(input, at) == Some(first)).then_some(first)
+        })
+        .collect();
+    let loses_mark = |at: usize, input: &Arc<LogicalPlan>| {
+        chars.get(at).is_some_and(Option::is_none) && chars_of(input, at).is_some()
+    };
+    let is_unmarked = union.inputs.iter().any(|input| (0..columns).any(|at| loses_mark(at, input)));
+    if !is_unmarked && wanted.iter().all(Option::is_none) {
         return Ok(LogicalPlan::Union(union));
     }
     let inputs = union.inputs.iter().map(|input| {
-        let items = input.schema().iter().zip(&wanted).map(|((relation, field), wanted)| {
+        let items = input.schema().iter().zip(&wanted).enumerate().map(|(at, ((relation, field), wanted))| {
             let column = Expr::Column(Column::new(relation.cloned(), field.name()));
+            if loses_mark(at, input) {
+                return as_text(column).alias_qualified(relation.cloned(), field.name());
+            }
             match wanted.as_ref().filter(|wanted| changes(field.data_type(), wanted)) {
                 Some(wanted) => cast_to_common(column, wanted).alias_qualified(relation.cloned(), field.name()),
                 None => column,

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use arrow::datatypes::DataType;
-use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::logical_plan::RecursiveQuery;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 use datafusion::sql::sqlparser::ast::{
@@ -25,7 +25,7 @@ use mainstem_storage::schema::DataType as ColumnType;
 use mainstem_storage::{Error, Result};
 
 use crate::error::from_datafusion;
-use crate::sql::{fold, query_of, sql_name};
+use crate::sql::{fold, query_of, sql_name, state};
 use crate::value::sql_type;
 
 /// How often a statement is planned anew.
@@ -39,7 +39,7 @@ const SCALE_MAX: i8 = 20;
 /// Plans `statement` with `plan`, until the columns of its recursive queries have types that hold their values.
 ///
 /// # Errors
-/// Those of `plan`; 42804, 0A000.
+/// Those of `plan`; 42804, 42P19, 0A000.
 pub(super) fn planned(
     mut statement: Statement,
     mut plan: impl FnMut(Statement) -> Result<LogicalPlan>,
@@ -148,7 +148,7 @@ type Column = (String, Option<ColumnType>);
 /// The first queries' columns of the recursive queries in `plan` some of which have to be wider, by the name of the query.
 ///
 /// # Errors
-/// 42804.
+/// 42804, 42P19.
 fn misfits(plan: &LogicalPlan, seen: &Recursive, round: usize) -> Result<BTreeMap<String, Vec<Column>>> {
     let mut wider = BTreeMap::new();
     let mut failed = None;
@@ -171,7 +171,26 @@ fn misfits(plan: &LogicalPlan, seen: &Recursive, round: usize) -> Result<BTreeMa
     }
 }
 
+/// Refuses aggregates over the query's own rows: of no rows they have one, and the query would never end.
+fn check_aggregates(query: &RecursiveQuery) -> Result<()> {
+    let of_own = |plan: &LogicalPlan| {
+        let is_own =
+            |plan: &LogicalPlan| matches!(plan, LogicalPlan::TableScan(scan) if scan.table_name.table() == query.name);
+        plan.exists(|plan| Ok(is_own(plan))).unwrap_or_default()
+    };
+    let aggregates = |plan: &LogicalPlan| match plan {
+        LogicalPlan::Aggregate(aggregate) => !aggregate.aggr_expr.is_empty() && of_own(&aggregate.input),
+        _ => false,
+    };
+    if query.recursive_term.exists(|plan| Ok(aggregates(plan))).unwrap_or_default() {
+        let message = "aggregate functions are not allowed in a recursive query's recursive term";
+        return Err(Error::invalid(state::INVALID_RECURSION, message));
+    }
+    Ok(())
+}
+
 fn columns_of(query: &RecursiveQuery, seen: &Recursive, round: usize) -> Result<Vec<Column>> {
+    check_aggregates(query)?;
     let casts = seen.0.get(&query.name);
     let fields = query.static_term.schema().fields();
     let column = |(at, field): (usize, &arrow::datatypes::FieldRef)| {
