@@ -36,18 +36,17 @@ pub(super) fn reads_hidden(keys: &[OrderByExpr], select: &Select, scope: &Column
         && keys.iter().filter(|key| !is_name(&key.expr)).any(|key| !mentioned(&key.expr).is_disjoint(&hidden))
 }
 
-/// Names the item of `select`, a SELECT DISTINCT, that each of `keys`, of its ORDER BY, is, if it reads what items hide.
+/// Names the item of `select`, a SELECT DISTINCT, that each of `keys`, of its ORDER BY, is.
 ///
 /// # Errors
-/// 42P10 for one that is none.
+/// 42P10 for one that is none and reads what items hide; the planner finds the others.
 pub(super) fn name_distinct(keys: &mut [OrderByExpr], select: &Select, scope: &Columns) -> Result<()> {
     if select.distinct != Some(Distinct::Distinct) {
         return Ok(());
     }
     let hidden: HashSet<String> = select.projection.iter().filter_map(|item| hides(item, scope)).collect();
     for key in keys {
-        let is_name = matches!(bare(&key.expr), Expr::Identifier(_) | Expr::Value(_));
-        if is_name || mentioned(&key.expr).is_disjoint(&hidden) {
+        if matches!(bare(&key.expr), Expr::Identifier(_) | Expr::Value(_)) {
             continue;
         }
         let of_item = |item: &SelectItem| match item {
@@ -55,6 +54,9 @@ pub(super) fn name_distinct(keys: &mut [OrderByExpr], select: &Select, scope: &C
             _ => None,
         };
         let Some(alias) = select.projection.iter().find_map(of_item) else {
+            if mentioned(&key.expr).is_disjoint(&hidden) {
+                continue;
+            }
             let message = "for SELECT DISTINCT, ORDER BY expressions must appear in select list";
             return Err(Error::invalid(state::INVALID_REFERENCE, message));
         };

@@ -93,7 +93,10 @@ impl Visitor for Wanted {
             && let OrderByKind::Expressions(keys) = &order_by.kind
         {
             let aliases: HashSet<String> = select.projection.iter().filter_map(alias).collect();
-            let hides = |key: &Expr| !matches!(key, Expr::Identifier(_)) && !mentioned(key).is_disjoint(&aliases);
+            let is_distinct = select.distinct == Some(Distinct::Distinct);
+            let hides = |key: &Expr| {
+                !matches!(key, Expr::Identifier(_)) && (is_distinct || !mentioned(key).is_disjoint(&aliases))
+            };
             self.any |= !aliases.is_empty() && keys.iter().any(|key| hides(&key.expr));
         }
         ControlFlow::Continue(())
