@@ -338,7 +338,9 @@ impl ScalarUDFImpl for Reads {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let constant = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
         let rows = if constant { 1 } else { args.number_rows };
-        let instants: TimestampMicrosecondArray = match args.args.as_slice() {
+        let is_date = self.gives == DataType::Date32;
+        // Days of `to_date`.
+        let found: TimestampMicrosecondArray = match args.args.as_slice() {
             [seconds] => {
                 let seconds = cast(&seconds.to_array(rows)?, &DataType::Float64)?;
                 let each = seconds.as_primitive::<Float64Type>().iter();
@@ -352,7 +354,11 @@ impl ScalarUDFImpl for Reads {
                 let mut read = Patterns::new(ReadPattern::read);
                 let pairs = texts.as_string_view().iter().zip(patterns.as_string_view().iter());
                 let each = pairs.map(|pair| match pair {
-                    (Some(text), Some(pattern)) => read.get(pattern)?.instant(text).map(Some).map_err(ours),
+                    (Some(text), Some(pattern)) => {
+                        let pattern = read.get(pattern)?;
+                        let found = if is_date { pattern.day(text) } else { pattern.instant(text) };
+                        found.map(Some).map_err(ours)
+                    }
                     _ => Ok(None),
                 });
                 each.collect::<Result<_>>()?
@@ -360,10 +366,8 @@ impl ScalarUDFImpl for Reads {
             other => return Err(DataFusionError::Internal(format!("{} with {} arguments", self.name(), other.len()))),
         };
         let result: ArrayRef = match &self.gives {
-            DataType::Date32 => Arc::new(
-                instants.unary_opt::<_, Date32Type>(|micros| i32::try_from(micros.div_euclid(86_400_000_000)).ok()),
-            ),
-            gives => Arc::new(instants.with_data_type(gives.clone())),
+            DataType::Date32 => Arc::new(found.unary_opt::<_, Date32Type>(|day| i32::try_from(day).ok())),
+            gives => Arc::new(found.with_data_type(gives.clone())),
         };
         Ok(if constant {
             ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?)

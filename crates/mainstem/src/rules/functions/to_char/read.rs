@@ -12,11 +12,14 @@
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::{Error, Result};
 
+use super::MILLENNIUM_SECONDS;
 use super::moment::{DAYS, FIELDS, JULIAN_OF_EPOCH, MONTHS, ROMAN};
 use crate::value::{civil_from_days, days_from_civil};
 
 /// invalid_datetime_format
 const BAD_DATETIME: &str = "22007";
+/// invalid_time_zone_displacement_value
+const BAD_ZONE: &str = "22009";
 const MICROS_OF_SECOND: i64 = 1_000_000;
 const SECONDS_OF_DAY: i64 = 86_400;
 
@@ -137,11 +140,26 @@ impl ReadPattern {
         Ok(Self(parts))
     }
 
-    /// The instant that `text` spells, in microseconds since 1970-01-01.
+    /// The instant that `text` spells, in microseconds since 1970-01-01, rounded to the digits of FF1 to FF5.
     ///
     /// # Errors
-    /// 22007, 22008.
+    /// 22007, 22008, 22009.
     pub(super) fn instant(&self, text: &str) -> Result<i64> {
+        let read = self.fields(text)?;
+        let instant = read.instant().map_err(|wrong| wrong.into_error(text))?;
+        Ok(read.places.map_or(instant, |places| to_places(instant, places)))
+    }
+
+    /// The day that `text` spells, counted from 1970-01-01, in UTC.
+    ///
+    /// # Errors
+    /// As [`ReadPattern::instant`].
+    pub(super) fn day(&self, text: &str) -> Result<i64> {
+        let instant = self.fields(text)?.instant().map_err(|wrong| wrong.into_error(text))?;
+        Ok(instant.div_euclid(SECONDS_OF_DAY * MICROS_OF_SECOND))
+    }
+
+    fn fields(&self, text: &str) -> Result<Read> {
         let mut source = Source { text, rest: text, passed: 0, field: "" };
         let mut read = Read::default();
         for (number, part) in self.0.iter().enumerate() {
@@ -178,8 +196,17 @@ impl ReadPattern {
                 }
             }
         }
-        read.instant().map_err(|wrong| wrong.into_error(text))
+        Ok(read)
     }
+}
+
+/// `instant` with `places` digits behind its second's point, halves away from 2000, from which PostgreSQL counts.
+fn to_places(instant: i64, places: u32) -> i64 {
+    let unit = 10_i64.pow(6_u32.saturating_sub(places));
+    let millennium = MILLENNIUM_SECONDS * MICROS_OF_SECOND;
+    let since = instant - millennium;
+    let rounded = (since.abs() + unit / 2) / unit * unit;
+    millennium + if since < 0 { -rounded } else { rounded }
 }
 
 /// What is left of a text.
@@ -243,6 +270,15 @@ impl<'t> Source<'t> {
         Ok((number.into(), length))
     }
 
+    /// Up to three digits of a year, behind its thousands.
+    fn years(&mut self) -> Result<i64> {
+        self.rest = self.rest.trim_start();
+        let digits = self.rest.bytes().take(3).take_while(u8::is_ascii_digit).count();
+        let (years, behind) = self.rest.split_at(digits);
+        self.rest = behind;
+        years.parse().map_err(|_| bad("invalid input string for \"Y,YYY\"".into()))
+    }
+
     /// Which of `words` comes next, in letters of either case.
     fn word(&mut self, words: &[&str]) -> Result<usize> {
         let name = self.field;
@@ -265,6 +301,8 @@ impl<'t> Source<'t> {
 /// What is no day or time.
 enum Wrong {
     Range,
+    /// Of a zone.
+    Zone,
     Other(Error),
 }
 
@@ -274,6 +312,7 @@ impl Wrong {
             Self::Range => {
                 Error::invalid(sqlstate::DATETIME_OVERFLOW, format!("date/time field value out of range: \"{text}\""))
             }
+            Self::Zone => Error::invalid(BAD_ZONE, format!("time zone displacement out of range: \"{text}\"")),
             Self::Other(error) => error,
         }
     }
@@ -291,7 +330,11 @@ struct Read {
     zone_negative: bool,
     zone_hours: i64,
     zone_minutes: i64,
-    micros: i64,
+    /// Thousandths and millionths of a second, which are added up.
+    millis: Option<i64>,
+    micros: Option<i64>,
+    /// Digits behind the point that the second is rounded to.
+    places: Option<u32>,
     hour: Option<i64>,
     minute: Option<i64>,
     second: Option<i64>,
@@ -317,6 +360,12 @@ fn near_2020(year: i64, digits: usize) -> i64 {
         (_, 520..1000) => year + 1000,
         _ => year,
     }
+}
+
+/// `number`, written in `digits`, as that of units of which 10^`places` are a second: `25` are 25 hundredths. More digits are as they are.
+fn raised(number: i64, digits: usize, places: usize) -> i64 {
+    let missing = places.saturating_sub(digits);
+    number * 10_i64.pow(u32::try_from(missing).unwrap_or(0))
 }
 
 /// The number of a day, of which the first is Monday; `at` counts from Sunday.
@@ -374,11 +423,19 @@ impl Read {
                 source.number(2, greedy).map(|(hours, _)| self.zone_hours = hours)
             }
             "TZM" => source.number(2, greedy).map(|(minutes, _)| self.zone_minutes = minutes),
-            "MS" => self.fraction(source, 3, greedy),
-            "US" => self.fraction(source, 6, greedy),
-            "FF1" | "FF2" | "FF3" | "FF4" | "FF5" | "FF6" => {
-                let width = name.bytes().last().map_or(6, |digit| usize::from(digit - b'0'));
-                self.fraction(source, width, greedy)
+            "MS" => {
+                let (number, digits) = source.number(3, greedy)?;
+                set(&mut self.millis, number)?;
+                self.millis = Some(raised(number, digits, 3));
+                Ok(())
+            }
+            "US" | "FF1" | "FF2" | "FF3" | "FF4" | "FF5" | "FF6" => {
+                let places = name.strip_prefix("FF").and_then(|places| places.parse::<u32>().ok());
+                let (number, digits) = source.number(places.map_or(6, |places| places as usize), greedy)?;
+                self.places = places.or(self.places);
+                set(&mut self.micros, number)?;
+                self.micros = Some(raised(number, digits, 6));
+                Ok(())
             }
             "AM" | "PM" => source.word(&["am", "pm"]).map(|at| {
                 self.twelve_hours = true;
@@ -414,7 +471,7 @@ impl Read {
                     return Err(bad("invalid input string for \"Y,YYY\"".into()));
                 }
                 source.skip();
-                let (years, _) = source.number(3, false)?;
+                let years = source.years()?;
                 self.year_width = 4;
                 set(&mut self.year, thousands * 1_000 + years)
             }
@@ -427,32 +484,22 @@ impl Read {
         }
     }
 
-    fn fraction(&mut self, source: &mut Source<'_>, width: usize, greedy: bool) -> Result<()> {
-        let (number, digits) = source.number(width, greedy)?;
-        let behind = u32::try_from(digits).unwrap_or(6);
-        // `25` are 25 hundredths, whatever the field's width.
-        self.micros += match behind {
-            0..=6 => number * 10_i64.pow(6 - behind),
-            more => number / 10_i64.pow(more - 6),
-        };
-        Ok(())
-    }
-
     /// The fields as an instant.
     fn instant(&self) -> Result<i64, Wrong> {
         let days = self.days()?;
         let seconds = self.seconds()?;
         let zone = (self.zone_hours * 3_600 + self.zone_minutes * 60) * if self.zone_negative { -1 } else { 1 };
-        if self.zone_hours.abs() > 15
-            || !(0..60).contains(&self.zone_minutes)
-            || !(0..MICROS_OF_SECOND).contains(&self.micros)
-        {
+        if self.zone_hours.abs() > 15 || !(0..60).contains(&self.zone_minutes) {
+            return Err(Wrong::Zone);
+        }
+        let micros = self.millis.unwrap_or(0) * 1_000 + self.micros.unwrap_or(0);
+        if !(0..MICROS_OF_SECOND).contains(&micros) {
             return Err(Wrong::Range);
         }
-        (days * SECONDS_OF_DAY + seconds - zone)
+        let instant = (days * SECONDS_OF_DAY + seconds - zone)
             .checked_mul(MICROS_OF_SECOND)
-            .and_then(|micros| micros.checked_add(self.micros))
-            .ok_or(Wrong::Range)
+            .and_then(|whole| whole.checked_add(micros));
+        instant.ok_or(Wrong::Range)
     }
 
     fn seconds(&self) -> Result<i64, Wrong> {
@@ -479,7 +526,7 @@ impl Read {
     fn year(&self) -> i64 {
         let astronomical = |year: i64| if year < 0 { year + 1 } else { year };
         let signed = |year: i64| if self.bc { -year } else { year };
-        match (self.year.filter(|year| *year != 0), self.century.map(signed)) {
+        match (self.year.filter(|year| *year != 0), self.century.filter(|century| *century != 0).map(signed)) {
             (Some(year), Some(century)) if self.year_width <= 2 => match (year % 100, century) {
                 (0, century) if century >= 0 => century * 100,
                 (0, century) => century * 100 + 1,
@@ -504,16 +551,17 @@ impl Read {
         let mut day_of_year = self.day_of_year.filter(|day| *day != 0);
         if let Some(week) = self.week.filter(|week| *week != 0) {
             if iso {
-                let in_week = self.day_of_week.map_or(0, |day| (day - 1).rem_euclid(7));
+                // What is no day of the week is a Sunday.
+                let in_week = self.day_of_week.map_or(0, |day| if (1..=7).contains(&day) { day - 1 } else { 6 });
                 (year, month, day) = fields(first_of_iso_year(year) + (week - 1) * 7 + in_week);
             } else {
                 day_of_year = Some((week - 1) * 7 + 1);
             }
         }
+        day = self.day.filter(|day| *day != 0).unwrap_or(day);
         if let Some(week) = self.week_of_month.filter(|week| *week != 0) {
             day = (week - 1) * 7 + 1;
         }
-        day = self.day.filter(|day| *day != 0).unwrap_or(day);
         month = self.month.filter(|month| *month != 0).unwrap_or(month);
         if let Some(number) = day_of_year
             && (month <= 1 || day <= 1)
@@ -529,7 +577,13 @@ impl Read {
             if !iso && there.0 != year {
                 return Err(Wrong::Range);
             }
-            (year, month, day) = there;
+            if iso {
+                (year, month, day) = there;
+            } else {
+                // Each of the two alone, where it has not been said.
+                month = if month <= 1 { there.1 } else { month };
+                day = if day <= 1 { there.2 } else { day };
+            }
         }
         if !(1..=12).contains(&month) || !(1..=31).contains(&day) || !(-4_712..=294_276).contains(&year) {
             return Err(Wrong::Range);
