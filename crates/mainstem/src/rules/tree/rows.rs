@@ -21,25 +21,28 @@ use super::{bare, called};
 /// Checks that rows that are compared in `statement` have as many parts.
 ///
 /// # Errors
-/// 42601.
+/// 42601, 0A000 for rows without parts.
 pub(crate) fn check_rows(statement: &Statement) -> Result<()> {
     match Visit::visit(statement, &mut Lengths) {
         ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(message) => Err(Error::invalid(sqlstate::SYNTAX, message)),
+        ControlFlow::Break((code, message)) => Err(Error::invalid(code, message)),
     }
 }
 
 struct Lengths;
 
 impl Visitor for Lengths {
-    type Break = &'static str;
+    /// SQLSTATE and message.
+    type Break = (&'static str, &'static str);
 
-    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<&'static str> {
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Self::Break> {
         let check = |left: &Expr, right: &Expr| match (parts(left), parts(right)) {
             (Some(left), Some(right)) if left.len() != right.len() => {
-                ControlFlow::Break("unequal number of entries in row expressions")
+                ControlFlow::Break((sqlstate::SYNTAX, "unequal number of entries in row expressions"))
             }
-            (Some(left), Some(_)) if left.is_empty() => ControlFlow::Break("cannot compare rows of zero length"),
+            (Some(left), Some(_)) if left.is_empty() => {
+                ControlFlow::Break((sqlstate::FEATURE_NOT_SUPPORTED, "cannot compare rows of zero length"))
+            }
             _ => ControlFlow::Continue(()),
         };
         match expr {
