@@ -189,9 +189,9 @@ pub(super) fn scaled(span: IntervalMonthDayNano, scale: impl Fn(f64) -> f64) -> 
     }
     days = add(days, whole_more)?;
     let micros = (scale((span.nanoseconds / 1_000) as f64) + seconds * 1e6).round_ties_even();
-    // Nanoseconds hold about 292 years.
+    // Nanoseconds hold about 292 years. (What is no number has failed above.)
     let most = (i64::MAX / 1_000) as f64;
-    if micros.is_nan() || micros.abs() >= most {
+    if micros.abs() >= most {
         return Err(out_of_range("interval"));
     }
     Ok(IntervalMonthDayNano::new(months, days, micros as i64 * 1_000))

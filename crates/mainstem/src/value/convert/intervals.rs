@@ -65,16 +65,12 @@ pub(crate) fn interval_of(text: &str, fields: Option<Fields>) -> Result<Interval
         if last < Field::Day {
             days = 0;
         }
-        let unit = match last {
-            Field::Year | Field::Month | Field::Day => i64::MAX,
-            Field::Hour => HOUR,
-            Field::Minute => MINUTE,
-            Field::Second => 1,
+        micros = match last {
+            Field::Year | Field::Month | Field::Day => 0,
+            Field::Hour => micros - micros % HOUR,
+            Field::Minute => micros - micros % MINUTE,
+            Field::Second => micros,
         };
-        micros -= micros % unit;
-        if last <= Field::Day {
-            micros = 0;
-        }
     }
     let out_of_range = || Error::invalid(sqlstate::DATETIME_OVERFLOW, "interval out of range");
     let months = i32::try_from(months).map_err(|_| out_of_range())?;
