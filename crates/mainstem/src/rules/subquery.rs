@@ -7,8 +7,10 @@ mod dependent;
 mod guards;
 mod inline;
 mod movable;
+mod once;
 mod only_row;
 mod placed;
+mod repeatable;
 mod unknown;
 mod values;
 

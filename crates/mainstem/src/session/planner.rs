@@ -20,8 +20,8 @@ use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder}
 use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Volatility};
-use datafusion::optimizer::Analyzer;
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
+use datafusion::optimizer::{Analyzer, AnalyzerRule};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::prelude::SessionConfig;
 use datafusion::sql::parser::Statement as PlannerStatement;
@@ -105,6 +105,8 @@ pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionStat
     analyzer_rules.insert(4, Arc::new(Frames));
     analyzer_rules.insert(5, Arc::new(Divisions));
     analyzer_rules.insert(6, Arc::new(Roundings));
+    let later: [Arc<dyn AnalyzerRule + Send + Sync>; 3] =
+        [Arc::new(NullableSubqueries::new()), Arc::new(SqlCasts), Arc::new(CheckedArithmetic::new())];
     let mut state = SessionStateBuilder::new()
         .with_config(config)
         .with_runtime_env(environment)
@@ -116,11 +118,11 @@ pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionStat
         .with_analyzer_rule(Arc::new(UnknownMembers))
         // Before joins of what stands in queries get conditions of the rows around.
         .with_analyzer_rule(Arc::new(Multisets))
-        .with_analyzer_rule(Arc::new(PlacedSubqueries))
-        .with_analyzer_rule(Arc::new(NullableSubqueries::new()))
-        .with_analyzer_rule(Arc::new(SqlCasts))
-        .with_analyzer_rule(Arc::new(CheckedArithmetic::new()))
+        .with_analyzer_rule(Arc::new(PlacedSubqueries::new(&later)))
         .build();
+    for rule in later {
+        state.add_analyzer_rule(rule);
+    }
     let optimizers = state.optimizers().iter().cloned().map(guarded).collect();
     state = SessionStateBuilder::new_from_existing(state).with_optimizer_rules(optimizers).build();
     for aggregate in ordered_sets().into_iter().chain([checked_sum(), average()]) {

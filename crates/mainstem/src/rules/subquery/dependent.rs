@@ -18,10 +18,9 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, DataFusionError, NullEquality, Result, ScalarValue};
-use datafusion::datasource::cte_worktable::CteWorkTable;
-use datafusion::datasource::source_as_provider;
 use datafusion::functions_window::row_number::row_number;
 use datafusion::logical_expr::expr::{Case, Sort as SortKey};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
@@ -32,14 +31,38 @@ use datafusion::logical_expr::{
 };
 use mainstem_storage::Error;
 
-/// Names for columns that no other column of a plan has.
-#[derive(Debug, Default)]
-pub(super) struct Names(usize);
+use super::once::{LaterRules, computed_once};
+use super::repeatable::{check_repeatable, is_volatile, may_be_read_again, reads_work_table, without_limits};
 
-impl Names {
+/// Names for columns that no other column of a plan has, and what analyzes plans to their end.
+pub(super) struct Names<'r> {
+    last: usize,
+    later: &'r LaterRules,
+    config: &'r ConfigOptions,
+}
+
+impl<'r> Names<'r> {
+    pub(super) fn new(later: &'r LaterRules, config: &'r ConfigOptions) -> Self {
+        Self { last: 0, later, config }
+    }
+
     pub(super) fn next(&mut self, what: &str) -> String {
-        self.0 += 1;
-        format!("__{what}_{}", self.0)
+        self.last += 1;
+        format!("__{what}_{}", self.last)
+    }
+
+    /// A scan of the rows of `plan`, if it should not be computed several times and can be computed once.
+    ///
+    /// # Errors
+    /// Those of rules.
+    pub(super) fn once(&mut self, plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
+        if !all_outer_columns(plan)?.is_empty() || reads_work_table(plan)? {
+            return Ok(None);
+        }
+        if may_be_read_again(plan)? {
+            return Ok(None);
+        }
+        computed_once(plan.clone(), &self.next("rows"), self.later, self.config).map(Some)
     }
 }
 
@@ -62,7 +85,7 @@ impl Domain {
         around: &LogicalPlan,
         columns: Vec<Column>,
         asks: Option<Expr>,
-        names: &mut Names,
+        names: &mut Names<'_>,
     ) -> Result<Self> {
         let columns: Vec<_> = columns.into_iter().map(|column| (column, names.next("outer"))).collect();
         let mut rows = without_limits(around.clone());
@@ -103,7 +126,7 @@ impl Domain {
     ///
     /// # Errors
     /// 0A000 for queries that it cannot be made of.
-    pub(super) fn of_query(&self, query: LogicalPlan, names: &mut Names) -> Result<LogicalPlan> {
+    pub(super) fn of_query(&self, query: LogicalPlan, names: &mut Names<'_>) -> Result<LogicalPlan> {
         // Its rows are those of all rows around that have the same values.
         if is_volatile(&query)? {
             return Err(unsupported("random values in a LATERAL or correlated query"));
@@ -123,7 +146,7 @@ impl Domain {
         self.of(query, names)
     }
 
-    fn of(&self, query: LogicalPlan, names: &mut Names) -> Result<LogicalPlan> {
+    fn of(&self, query: LogicalPlan, names: &mut Names<'_>) -> Result<LogicalPlan> {
         if !self.is_meant_by(&query) {
             return LogicalPlanBuilder::from(self.rows.clone()).cross_join(query)?.build();
         }
@@ -209,7 +232,7 @@ impl Domain {
     }
 
     /// VALUES: each row of the domain has the rows of the list, which are told by their numbers.
-    fn listed(&self, Values { schema, values }: Values, names: &mut Names) -> Result<LogicalPlan> {
+    fn listed(&self, Values { schema, values }: Values, names: &mut Names<'_>) -> Result<LogicalPlan> {
         let number = names.next("row");
         let numbers = (0_i64..).zip(&values).map(|(number, _)| vec![lit(number)]).collect();
         let numbers = LogicalPlanBuilder::values(numbers)?
@@ -233,7 +256,7 @@ impl Domain {
     }
 
     /// LIMIT and OFFSET: rows are numbered for each row of the domain.
-    fn limited(&self, limit: Limit, names: &mut Names) -> Result<LogicalPlan> {
+    fn limited(&self, limit: Limit, names: &mut Names<'_>) -> Result<LogicalPlan> {
         match Arc::unwrap_or_clone(limit.input) {
             // What is computed row by row comes after: the order is below it.
             LogicalPlan::Projection(Projection { expr, input, schema, .. }) => {
@@ -275,7 +298,7 @@ impl Domain {
         }
     }
 
-    fn aggregated(&self, aggregate: Aggregate, names: &mut Names) -> Result<LogicalPlan> {
+    fn aggregated(&self, aggregate: Aggregate, names: &mut Names<'_>) -> Result<LogicalPlan> {
         let Aggregate { input, group_expr, aggr_expr, schema, .. } = aggregate;
         if group_expr.iter().any(|expr| matches!(expr, Expr::GroupingSet(_))) {
             return Err(unsupported("grouping sets in a LATERAL or correlated query"));
@@ -317,7 +340,7 @@ impl Domain {
         Projection::try_new(items, Arc::new(all)).map(LogicalPlan::Projection)
     }
 
-    fn windowed(&self, window: Window, names: &mut Names) -> Result<LogicalPlan> {
+    fn windowed(&self, window: Window, names: &mut Names<'_>) -> Result<LogicalPlan> {
         let input = self.of(Arc::unwrap_or_clone(window.input), names)?;
         let own = self.own(input.schema())?;
         let one = |expr: Expr| {
@@ -336,7 +359,7 @@ impl Domain {
     }
 
     /// A join: the side whose rows all stay has the domain's columns; if the other one refers to it too, its own are equal.
-    fn joined(&self, join: Join, names: &mut Names) -> Result<LogicalPlan> {
+    fn joined(&self, join: Join, names: &mut Names<'_>) -> Result<LogicalPlan> {
         use JoinType::{Inner, Left, LeftAnti, LeftMark, LeftSemi, Right, RightAnti, RightMark, RightSemi};
         let Join { left, right, on, filter, join_type, join_constraint, null_equality, null_aware, schema } = join;
         let (left, right) = (Arc::unwrap_or_clone(left), Arc::unwrap_or_clone(right));
@@ -392,7 +415,7 @@ impl Domain {
         Projection::try_new(items, Arc::new(LogicalPlan::Join(join))).map(LogicalPlan::Projection)
     }
 
-    fn united(&self, union: Union, names: &mut Names) -> Result<LogicalPlan> {
+    fn united(&self, union: Union, names: &mut Names<'_>) -> Result<LogicalPlan> {
         let one = |input: Arc<LogicalPlan>| {
             let columns: Vec<Expr> = input.schema().columns().into_iter().map(Expr::Column).collect();
             let input = self.of(Arc::unwrap_or_clone(input), names)?;
@@ -515,103 +538,6 @@ fn of_nothing(expr: &Expr, data_type: &DataType) -> Result<ScalarValue> {
         Expr::Alias(alias) => of_nothing(&alias.expr, data_type),
         Expr::AggregateFunction(call) => call.func.default_value(data_type),
         _ => ScalarValue::try_from(data_type),
-    }
-}
-
-/// `plan` with more rows: those that LIMIT leaves out need not be the same when it is computed again.
-fn without_limits(plan: LogicalPlan) -> LogicalPlan {
-    match plan {
-        LogicalPlan::Limit(limit) => without_limits(Arc::unwrap_or_clone(limit.input)),
-        LogicalPlan::Projection(mut projection) => {
-            projection.input = Arc::new(without_limits(Arc::unwrap_or_clone(projection.input)));
-            LogicalPlan::Projection(projection)
-        }
-        LogicalPlan::Filter(mut filter) => {
-            filter.input = Arc::new(without_limits(Arc::unwrap_or_clone(filter.input)));
-            LogicalPlan::Filter(filter)
-        }
-        LogicalPlan::Sort(sort) => without_limits(Arc::unwrap_or_clone(sort.input)),
-        LogicalPlan::SubqueryAlias(mut alias) => {
-            alias.input = Arc::new(without_limits(Arc::unwrap_or_clone(alias.input)));
-            LogicalPlan::SubqueryAlias(alias)
-        }
-        LogicalPlan::Join(mut join) if join.join_type == JoinType::Inner => {
-            join.left = Arc::new(without_limits(Arc::unwrap_or_clone(join.left)));
-            join.right = Arc::new(without_limits(Arc::unwrap_or_clone(join.right)));
-            LogicalPlan::Join(join)
-        }
-        other => other,
-    }
-}
-
-/// Refuses rows that may be others when they are computed again.
-fn check_repeatable(plan: &LogicalPlan) -> Result<()> {
-    let is_random = |plan: &LogicalPlan| matches!(plan, LogicalPlan::Limit(limit) if !has_order(&limit.input));
-    let mut is_repeatable = true;
-    plan.apply_with_subqueries(|plan| {
-        // How many rows there are is the same, whichever they are.
-        let counts =
-            matches!(plan, LogicalPlan::Aggregate(total) if total.group_expr.is_empty() && counts(&total.aggr_expr));
-        is_repeatable &= counts || !plan.inputs().into_iter().any(is_random);
-        if let LogicalPlan::TableScan(scan) = plan {
-            // The rows of the last step of a recursive WITH can be read once.
-            let provider = source_as_provider(&scan.source)?;
-            is_repeatable &= provider.downcast_ref::<CteWorkTable>().is_none();
-        }
-        plan.apply_expressions(|expr| {
-            is_repeatable &= !expr.is_volatile();
-            is_repeatable &= !expr.exists(|expr| {
-                let query = match expr {
-                    Expr::ScalarSubquery(query) => query,
-                    Expr::InSubquery(member) => &member.subquery,
-                    Expr::SetComparison(comparison) => &comparison.subquery,
-                    _ => return Ok(false),
-                };
-                Ok(is_random(&query.subquery))
-            })?;
-            Ok(TreeNodeRecursion::Continue)
-        })?;
-        Ok(TreeNodeRecursion::Continue)
-    })?;
-    let what =
-        "a LATERAL or correlated query beside rows that are random, or LIMIT without ORDER BY (use CREATE TABLE AS)";
-    if is_repeatable { Ok(()) } else { Err(unsupported(what)) }
-}
-
-/// Whether something in `plan` has another value each time that it is computed.
-///
-/// # Errors
-/// Those of walks over expressions.
-pub(super) fn is_volatile(plan: &LogicalPlan) -> Result<bool> {
-    let mut found = false;
-    plan.apply_with_subqueries(|plan| {
-        plan.apply_expressions(|expr| {
-            found |= expr.is_volatile();
-            Ok(TreeNodeRecursion::Continue)
-        })?;
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    Ok(found)
-}
-
-/// Whether all of `totals` count rows.
-fn counts(totals: &[Expr]) -> bool {
-    totals.iter().all(|total| match total {
-        Expr::Alias(alias) => counts(std::slice::from_ref(&alias.expr)),
-        Expr::AggregateFunction(call) => {
-            call.func.name() == "count" && call.params.args.iter().all(|arg| matches!(arg, Expr::Literal(..)))
-        }
-        _ => false,
-    })
-}
-
-fn has_order(plan: &LogicalPlan) -> bool {
-    match plan {
-        LogicalPlan::Sort(_) => true,
-        LogicalPlan::Projection(projection) => has_order(&projection.input),
-        LogicalPlan::SubqueryAlias(alias) => has_order(&alias.input),
-        LogicalPlan::Aggregate(aggregate) => aggregate.group_expr.is_empty(),
-        _ => false,
     }
 }
 

@@ -26,8 +26,9 @@ use datafusion::common::{Column, DFSchema};
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, FetchType, LogicalPlan, Operator, SkipType};
 
-use super::dependent::{is_volatile, outer_columns};
+use super::dependent::outer_columns;
 use super::has_one_row;
+use super::repeatable::is_volatile;
 
 /// Whether DataFusion's join gives the rows of `query`, a scalar subquery or another one.
 pub(super) fn is_movable(query: &LogicalPlan, is_scalar: bool) -> bool {
@@ -89,7 +90,8 @@ impl Moved {
             Expr::OuterReferenceColumn(_, column) => Ok(schema.maybe_index_of_column(column).is_some()),
             _ => Ok(false),
         };
-        if part.exists(is_around).unwrap_or(true) {
+        // A condition on the rows around alone is no comparison with them.
+        if !part.any_column_refs() || part.exists(is_around).unwrap_or(true) {
             return false;
         }
         for column in part.column_refs() {

@@ -42,20 +42,30 @@ use super::guards::{all_of, holds_query, is_total, replace_queries};
 use super::has_one_row;
 use super::inline::inlined;
 use super::movable::{is_movable, looked_for};
+use super::once::LaterRules;
 use super::only_row::only_row;
 use crate::rules::walk::rewrite_nodes;
 
 /// The rule.
 #[derive(Debug)]
-pub(crate) struct PlacedSubqueries;
+pub(crate) struct PlacedSubqueries {
+    later: LaterRules,
+}
+
+impl PlacedSubqueries {
+    /// In front of the rules `later`, which are the last ones.
+    pub(crate) fn new(later: &[Arc<dyn AnalyzerRule + Send + Sync>]) -> Self {
+        Self { later: later.to_vec() }
+    }
+}
 
 impl AnalyzerRule for PlacedSubqueries {
     fn name(&self) -> &str {
         "placed_subqueries"
     }
 
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let mut names = Names::default();
+    fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
+        let mut names = Names::new(&self.later, config);
         rewrite_nodes(inlined(plan)?, |node| {
             let node = match node {
                 LogicalPlan::Join(join) if is_lateral(&join) => lateral(join, &mut names)?,
@@ -88,7 +98,7 @@ fn has_queries(plan: &LogicalPlan) -> Result<bool> {
 }
 
 /// Puts the subqueries in the expressions of `node` where they can be computed.
-fn place(node: LogicalPlan, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
+fn place(node: LogicalPlan, names: &mut Names<'_>) -> Result<Transformed<LogicalPlan>> {
     let node = match node {
         LogicalPlan::Filter(filter) => filtered_first(filter)?,
         node => node,
@@ -149,7 +159,7 @@ fn filtered_first(filter: Filter) -> Result<LogicalPlan> {
 }
 
 /// As [`place`], of ORDER BY. A subquery there may refer to columns of FROM that are no select items: its key becomes one for a while.
-fn sorted(sort: Sort, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
+fn sorted(sort: Sort, names: &mut Names<'_>) -> Result<Transformed<LogicalPlan>> {
     let Sort { mut expr, input, fetch } = sort;
     let LogicalPlan::Projection(projection) = &*input else {
         return place(LogicalPlan::Sort(Sort { expr, input, fetch }), names);
@@ -180,11 +190,13 @@ fn sorted(sort: Sort, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
 struct Side {
     before: LogicalPlan,
     plan: LogicalPlan,
+    /// `before` may be computed several times.
+    is_readable: bool,
 }
 
 impl Side {
     fn new(plan: LogicalPlan) -> Self {
-        Self { before: plan.clone(), plan }
+        Self { before: plan.clone(), plan, is_readable: false }
     }
 }
 
@@ -271,16 +283,16 @@ fn simpler(expr: Expr) -> Result<Transformed<Expr>> {
 }
 
 /// Where a subquery stands.
-struct Around<'a, 'n> {
+struct Around<'a, 'n, 'r> {
     kind: Kind,
     inputs: &'a mut [Side],
     /// What is true of rows that ask for it.
     guards: &'a [Expr],
-    names: &'n mut Names,
+    names: &'n mut Names<'r>,
 }
 
 /// What stands in the place of `expr`, a subquery; the query goes to one of `inputs`.
-fn replaced(expr: Expr, around: &mut Around<'_, '_>) -> Result<Expr> {
+fn replaced(expr: Expr, around: &mut Around<'_, '_, '_>) -> Result<Expr> {
     match expr {
         Expr::ScalarSubquery(query) => scalar(Arc::unwrap_or_clone(query.subquery), around),
         Expr::Exists(Exists { subquery, negated }) => {
@@ -331,7 +343,7 @@ fn where_found(
 }
 
 /// Whether `query` has a row.
-fn exists(query: LogicalPlan, around: &mut Around<'_, '_>) -> Result<Expr> {
+fn exists(query: LogicalPlan, around: &mut Around<'_, '_, '_>) -> Result<Expr> {
     if outer_columns(&query).is_empty() {
         let first = LogicalPlanBuilder::from(query).limit(0, Some(1))?;
         let one =
@@ -348,7 +360,7 @@ fn exists(query: LogicalPlan, around: &mut Around<'_, '_>) -> Result<Expr> {
 }
 
 /// The value of `query`, which has one column.
-fn scalar(query: LogicalPlan, around: &mut Around<'_, '_>) -> Result<Expr> {
+fn scalar(query: LogicalPlan, around: &mut Around<'_, '_, '_>) -> Result<Expr> {
     let columns = outer_columns(&query);
     if columns.is_empty() {
         let subquery = Subquery { subquery: Arc::new(query), outer_ref_columns: Vec::new(), spans: Spans::new() };
@@ -417,7 +429,7 @@ fn beside(
     side: &mut Side,
     wanted: &str,
     guards: &[Expr],
-    names: &mut Names,
+    names: &mut Names<'_>,
     finish: impl FnOnce(LogicalPlan) -> Result<LogicalPlan>,
 ) -> Result<()> {
     let schema = side.plan.schema().clone();
@@ -426,6 +438,13 @@ fn beside(
     let (plan, pairs) = if columns.is_empty() {
         (finish(query)?, Vec::new())
     } else {
+        if !side.is_readable {
+            if let Some(rows) = names.once(&side.plan)? {
+                side.plan = rows.clone();
+                side.before = rows;
+            }
+            side.is_readable = true;
+        }
         // What was joined to it before has no part in the values, mostly.
         let is_of = |plan: &LogicalPlan| columns.iter().all(|c| plan.schema().maybe_index_of_column(c).is_some());
         let around = if is_of(&side.before) { &side.before } else { &side.plan };
@@ -444,7 +463,7 @@ fn beside(
 }
 
 /// The join of a LATERAL query.
-fn lateral(join: Join, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
+fn lateral(join: Join, names: &mut Names<'_>) -> Result<Transformed<LogicalPlan>> {
     if let Some(query) = bare_lateral(&join.right)
         && is_movable(&query.subquery, false)
         && outer_columns(&query.subquery)
@@ -457,6 +476,7 @@ fn lateral(join: Join, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
         return Err(unsupported("LATERAL on the right side of this join"));
     }
     let Join { left, right, on, filter, join_type, join_constraint, schema, .. } = join;
+    let left = Arc::unwrap_or_clone(left);
     let right = Arc::unwrap_or_clone(right).transform_down(|plan| match plan {
         LogicalPlan::Subquery(query) => {
             Ok(Transformed::new(Arc::unwrap_or_clone(query.subquery), true, TreeNodeRecursion::Stop))
@@ -466,20 +486,21 @@ fn lateral(join: Join, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
     let right = right.data.recompute_schema()?;
     let columns = outer_columns(&right).into_iter();
     let columns: Vec<Column> = columns.filter(|c| left.schema().maybe_index_of_column(c).is_some()).collect();
-    let (right, pairs) = if columns.is_empty() {
-        (right, Vec::new())
+    let (left, right, pairs) = if columns.is_empty() {
+        (left, right, Vec::new())
     } else {
+        let left = names.once(&left)?.unwrap_or(left);
         let domain = Domain::new(&left, columns, None, names)?;
         let right = domain.of_query(right, names)?;
         let pairs = domain.pairs(right.schema())?;
-        (right, pairs)
+        (left, right, pairs)
     };
     let equal = on.into_iter().map(|(left, right)| left.eq(right));
     let mut filter = equal.chain(filter).reduce(Expr::and);
     if pairs.is_empty() && filter.is_none() {
         filter = Some(lit(true));
     }
-    let (right, nulls) = (Arc::new(right), NullEquality::NullEqualsNothing);
+    let (left, right, nulls) = (Arc::new(left), Arc::new(right), NullEquality::NullEqualsNothing);
     let join = Join::try_new(left, right, pairs, filter, join_type, join_constraint, nulls, false)?;
     let columns = schema.columns().into_iter().map(Expr::Column).collect();
     let plan = Projection::try_new(columns, Arc::new(LogicalPlan::Join(join)))?;

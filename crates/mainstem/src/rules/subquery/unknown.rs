@@ -140,12 +140,23 @@ fn is_column(expr: &Expr) -> bool {
     }
 }
 
-/// `subquery` with a name for its column, if coercion has cast that: it would be called as the column that is cast, which may be
-/// needed beside it where the subquery refers to the row around.
+/// `subquery` with a name for its column, unless it is a column of a table: what is computed may be called as what stands around it, or beside it where the
+/// subquery refers to the row around, and is wanted twice where NULLs are told apart.
 fn named(subquery: Subquery) -> Result<Subquery> {
-    let LogicalPlan::Projection(projection) = &*subquery.subquery else { return Ok(subquery) };
-    let [cast @ Expr::Cast(_)] = projection.expr.as_slice() else { return Ok(subquery) };
-    let plan = Projection::try_new(vec![cast.clone().alias("member")], projection.input.clone())?;
+    let items = match &*subquery.subquery {
+        LogicalPlan::Projection(projection) => projection.expr.as_slice(),
+        _ => &[],
+    };
+    let is_of_table = |item: &Expr| matches!(item, Expr::Column(column) if column.relation.is_some());
+    if matches!(items, [Expr::Alias(_)]) || matches!(items, [item] if is_of_table(item)) {
+        return Ok(subquery);
+    }
+    let plan = match (items, &*subquery.subquery) {
+        ([item], LogicalPlan::Projection(projection)) => {
+            Projection::try_new(vec![item.clone().alias("member")], projection.input.clone())?
+        }
+        _ => Projection::try_new(vec![found(&subquery).alias("member")], subquery.subquery.clone())?,
+    };
     Ok(subquery.with_plan(Arc::new(LogicalPlan::Projection(plan))))
 }
 

@@ -4,6 +4,9 @@
 //! query means them. A second item of a name is told apart by its position: `count`, `count_2`. The columns of a `*` are not known here, and
 //! DataFusion wants all names to differ: where that fails ([`BesideStar`]) an item beside one is named only if the statement mentions the name.
 //!
+//! A column of a query around has its name in PostgreSQL, in DataFusion a text: an item that is one gets its name too. (Which one it is shows in its table's name, or if there is no FROM;
+//! a name alone in a query of FROM within another query may be one.)
+//!
 //! A cast of a column has its name, in DataFusion too. Where ORDER BY reads the column in an expression, the cast is called otherwise.
 //!
 //! It does not own: names of a result's columns (`names`).
@@ -13,10 +16,11 @@ use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, GroupByExpr, Ident, OrderByKind, Query, Select, SelectItem, SetExpr, Statement, TableFactor, Visit, VisitMut,
-    Visitor, VisitorMut,
+    Expr, GroupByExpr, Ident, OrderByKind, Query, Select, SelectItem, SetExpr, Statement, TableFactor, TableWithJoins,
+    Visit, VisitMut, Visitor, VisitorMut,
 };
 
+use super::bare;
 use super::names::item_name;
 use crate::sql::fold;
 
@@ -31,7 +35,7 @@ pub(crate) enum BesideStar {
 
 /// Names the select items of `statement` that its other parts can mean. Whether one of them stands beside a `*` and is not mentioned.
 pub(super) fn name_columns(statement: &mut Statement, beside: BesideStar) -> bool {
-    let mut named = Named { mentioned: mentioned(statement), beside, guessed: false };
+    let mut named = Named { mentioned: mentioned(statement), beside, guessed: false, queries: 0 };
     let ControlFlow::Continue(()) = VisitMut::visit(statement, &mut named);
     named.guessed
 }
@@ -40,6 +44,8 @@ struct Named {
     mentioned: HashSet<String>,
     beside: BesideStar,
     guessed: bool,
+    /// How many queries are around.
+    queries: usize,
 }
 
 impl Named {
@@ -58,6 +64,7 @@ impl VisitorMut for Named {
     type Break = Infallible;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Infallible> {
+        self.queries += 1;
         for table in query.with.iter_mut().flat_map(|with| &mut with.cte_tables) {
             self.name_all(&mut table.query);
         }
@@ -76,12 +83,85 @@ impl VisitorMut for Named {
         ControlFlow::Continue(())
     }
 
-    fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<Infallible> {
-        if let TableFactor::Derived { subquery, .. } = table {
-            self.name_all(subquery);
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<Infallible> {
+        self.queries -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Infallible> {
+        if self.queries > 1 {
+            name_around(select, false);
         }
         ControlFlow::Continue(())
     }
+
+    fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<Infallible> {
+        if let TableFactor::Derived { lateral, subquery, .. } = table {
+            self.name_all(subquery);
+            if (*lateral || self.queries > 1)
+                && subquery.order_by.is_none()
+                && let Some(select) = outermost(&mut subquery.body)
+                && select.distinct.is_none()
+            {
+                name_around(select, true);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Names the items of `select` that are columns of queries around; `all` if every name alone may be one.
+fn name_around(select: &mut Select, all: bool) {
+    let tables = tables_of(&select.from);
+    // DataFusion reads aliases there.
+    let in_having = select.having.as_ref().map(mentioned).unwrap_or_default();
+    let is_around = |expr: &Expr| match bare(expr) {
+        Expr::Identifier(_) => all || select.from.is_empty(),
+        Expr::CompoundIdentifier(idents) => match idents.as_slice() {
+            [.., table, _] => tables.as_ref().is_some_and(|tables| !tables.contains(&fold(table))),
+            _ => false,
+        },
+        _ => false,
+    };
+    let names: Vec<Option<String>> = select.projection.iter().map(said).collect();
+    let items = select.projection.iter().zip(&names).enumerate().filter_map(|(at, (item, name))| {
+        let SelectItem::UnnamedExpr(expr) = item else { return None };
+        let name = name.as_ref().filter(|name| is_around(expr) && !in_having.contains(*name))?;
+        let is_other = |(other, its): (usize, &Option<String>)| other == at || its.as_ref() != Some(name);
+        names.iter().enumerate().all(is_other).then(|| (at, expr.clone(), name.clone()))
+    });
+    let items: Vec<_> = items.collect();
+    for (at, expr, name) in items {
+        if let Some(item) = select.projection.get_mut(at) {
+            *item = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', name) };
+        }
+    }
+}
+
+/// What the tables of `from` are called; `None` if that is not written.
+fn tables_of(from: &[TableWithJoins]) -> Option<HashSet<String>> {
+    let mut tables = HashSet::new();
+    let mut open: Vec<&TableFactor> = from.iter().flat_map(factors).collect();
+    while let Some(factor) = open.pop() {
+        let alias = match factor {
+            TableFactor::Table { alias: Some(alias), .. }
+            | TableFactor::Derived { alias: Some(alias), .. }
+            | TableFactor::NestedJoin { alias: Some(alias), .. } => &alias.name,
+            TableFactor::Table { name, alias: None, args: None, .. } => name.0.last()?.as_ident()?,
+            TableFactor::Derived { alias: None, .. } => continue,
+            TableFactor::NestedJoin { table_with_joins, alias: None } => {
+                open.extend(factors(table_with_joins));
+                continue;
+            }
+            _ => return None,
+        };
+        tables.insert(fold(alias));
+    }
+    Some(tables)
+}
+
+fn factors(joined: &TableWithJoins) -> impl Iterator<Item = &TableFactor> {
+    std::iter::once(&joined.relation).chain(joined.joins.iter().map(|join| &join.relation))
 }
 
 /// Names the items of `select` whose names are `wanted`, and gives these names.
