@@ -35,6 +35,7 @@ pub use session::{Notice, TransactionStatus};
 pub use sql::{CopyStream, copy_stream, split_statements};
 pub use value::{
     Date, Decimal, FromValue, Params, ResultColumn, Time, Timestamp, TimestampTz, ToValue, Uuid, ValueRef,
+    with_composed_as_text,
 };
 
 pub use arrow;

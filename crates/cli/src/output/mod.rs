@@ -160,10 +160,11 @@ fn write_outcome(outcome: StatementOutcome, format: Format, out: &mut dyn Write)
 }
 
 fn write_rows(schema: &SchemaRef, rows: Rows<'_>, format: Format, out: &mut dyn Write) -> Result<(), Stopped> {
+    let as_texts = |batch: mainstem::Result<RecordBatch>| batch.and_then(mainstem::with_composed_as_text);
     match format {
-        Format::Box => boxed::write(schema, rows, out),
-        Format::Csv => delimited::write(schema, rows, ',', out),
-        Format::Tsv => delimited::write(schema, rows, '\t', out),
+        Format::Box => boxed::write(schema, &mut rows.map(as_texts), out),
+        Format::Csv => delimited::write(schema, &mut rows.map(as_texts), ',', out),
+        Format::Tsv => delimited::write(schema, &mut rows.map(as_texts), '\t', out),
         Format::Json => json::write_array(rows, out),
         Format::Jsonl => json::write_lines(rows, out),
         Format::None => {

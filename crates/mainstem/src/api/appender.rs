@@ -8,9 +8,10 @@ use mainstem_storage::error::sqlstate;
 use mainstem_storage::limits;
 use mainstem_storage::row::Value;
 use mainstem_storage::schema::{Column, TableSchema};
-use mainstem_storage::{Error, ErrorKind, Result};
+use mainstem_storage::{Error, Result};
 
 use super::Connection;
+use crate::sql::existing_column;
 use crate::value::{ColumnBuilder, Params, ValueRef};
 
 /// Bytes of rows that an appender keeps before it inserts them by itself.
@@ -159,13 +160,7 @@ impl KeptRows {
     pub(super) fn of_columns(table: &TableSchema, columns: &[&str]) -> Result<Self> {
         let mut chosen: Vec<Column> = Vec::with_capacity(columns.len());
         for name in columns {
-            let column = table.column_named(name).ok_or_else(|| {
-                Error::new(
-                    ErrorKind::NotFound,
-                    sqlstate::UNDEFINED_COLUMN,
-                    format!("column \"{name}\" of table \"{}\" does not exist", table.name),
-                )
-            })?;
+            let column = existing_column(table, name)?;
             if chosen.iter().any(|before| before.id == column.id) {
                 let message = format!("column \"{name}\" is named twice");
                 return Err(Error::invalid(sqlstate::DUPLICATE_COLUMN, message));

@@ -22,7 +22,7 @@ use mainstem_storage::limits;
 use mainstem_storage::row::key::TableKey;
 use mainstem_storage::schema::{Column, TableSchema};
 use mainstem_storage::transaction::{StatementWrites, Transaction};
-use mainstem_storage::{Error, Result};
+use mainstem_storage::{Error, ErrorKind, Result};
 
 use super::assign::{assign, check};
 use super::csv::{CsvReader, LineFormat, LineWriter, TextBatch, TextReader};
@@ -33,7 +33,7 @@ use super::write::{nullable_schema, sources_of, table_of};
 use crate::error::from_parquet;
 use crate::provider::Names;
 use crate::session::{Environment, Running};
-use crate::sql::{CopyFormat, CopyOptions, CopyPlace, CopySource, TableName};
+use crate::sql::{CopyFormat, CopyOptions, CopyPlace, CopySource, CsvOptions, ForcedColumns, TableName, state};
 
 /// Runs a COPY FROM; returns the rows read.
 ///
@@ -55,6 +55,8 @@ pub(crate) fn copy_from(
             return Err(Error::invalid(sqlstate::DUPLICATE_COLUMN, format!("column \"{name}\" is named twice")));
         }
     }
+    let in_file: Vec<String> = file_columns(&table, columns).into_iter().map(|column| column.name).collect();
+    check_forced(&options.format, &in_file, Some(&table))?;
     let takes_default = |at: usize| sources.get(at) == Some(&Source::Default);
     let expressions = Expressions::compile(env, transaction, &table, takes_default)?;
     let writes = transaction.statement();
@@ -245,7 +247,7 @@ impl CopyIn<'_, '_> {
         for column in &columns {
             let at = in_file.fields().iter().position(|f| *f.name() == column.name).ok_or_else(|| {
                 Error::new(
-                    mainstem_storage::ErrorKind::NotFound,
+                    ErrorKind::NotFound,
                     sqlstate::UNDEFINED_COLUMN,
                     format!("the file has no column \"{}\"", column.name),
                 )
@@ -292,6 +294,33 @@ fn at_line(error: &Error, column: &Column, text: &ArrayRef, batch: &TextBatch) -
     }
 }
 
+/// Fails for a column of FORCE_QUOTE and the like that is not among `columns`, those that are read or written of `table` or a query.
+///
+/// # Errors
+/// 42703, 42P10.
+fn check_forced(format: &CopyFormat, columns: &[String], table: Option<&TableSchema>) -> Result<()> {
+    let CopyFormat::Csv(CsvOptions { force_quote, force_not_null, force_null, .. }) = format else { return Ok(()) };
+    let quoted: &[String] = match force_quote {
+        ForcedColumns::These(names) => names,
+        ForcedColumns::All => &[],
+    };
+    let named = [("FORCE_QUOTE", quoted), ("FORCE_NOT_NULL", force_not_null), ("FORCE_NULL", force_null)];
+    for (option, names) in named {
+        let Some(name) = names.iter().find(|name| !columns.contains(name)) else { continue };
+        return Err(match table.and_then(|table| table.column_named(name)) {
+            Some(_) => {
+                Error::invalid(state::INVALID_REFERENCE, format!("{option} column \"{name}\" not referenced by COPY"))
+            }
+            None => Error::new(
+                ErrorKind::NotFound,
+                sqlstate::UNDEFINED_COLUMN,
+                format!("column \"{name}\" of {option} does not exist"),
+            ),
+        });
+    }
+    Ok(())
+}
+
 /// The query behind COPY TO.
 fn source_query(names: &Names, transaction: &Transaction, source: CopySource) -> Result<Ast> {
     let (table, columns) = match source {
@@ -324,8 +353,14 @@ pub(crate) fn copy_to(
     options: &CopyOptions,
     client: Option<&mut dyn Write>,
 ) -> Result<u64> {
+    let table = match &source {
+        CopySource::Table { table, .. } => Some(table_of(env.settings.names(), transaction, table)?),
+        CopySource::Query(_) => None,
+    };
     let query = source_query(env.settings.names(), transaction, source)?;
     let plan = shown(env.plan(transaction, query, None)?)?;
+    let columns: Vec<String> = plan.schema().fields().iter().map(|field| field.name().clone()).collect();
+    check_forced(&options.format, &columns, table.as_deref())?;
     let running = env.start(&plan)?;
     match (&options.place, client) {
         (CopyPlace::File(path), _) => {

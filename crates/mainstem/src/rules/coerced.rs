@@ -14,7 +14,7 @@
 //! - **Casts to VARCHAR(n)** cut the text. Text has one type in plans, so that the cast becomes a call of `substr`.
 //!
 //! 1. In the statement's tree ([`type_literals`]): literals of bytes and of numbers beyond decimals become casts, casts to VARCHAR(n)
-//!    calls, `= ANY (ARRAY[...])` IN; casts to CHAR(n) in VALUES lose their mark, which not all of its rows have.
+//!    calls, `= ANY (ARRAY[...])` IN, arrays that may read columns of a query around calls too; casts to CHAR(n) in VALUES lose their mark, which not all of its rows have.
 //! 2. Before type coercion ([`CoercedTypes`]), bottom up: decimals beside doubles, and moments, are cast; the rows of a VALUES list are coerced, and
 //!    the list is typed anew. A subquery comes after the inputs of the plan that it stands in, whose columns it may refer to: such a
 //!    reference carries a type of its own.
@@ -48,9 +48,12 @@ use columns::{typed_union, typed_values};
 use super::moments::{by_length, common_moment, is_moment, measure, measured};
 use super::numbers::of_doubles;
 use super::spelled::decimal_of;
+use super::tree::{call, reads_columns};
 use super::walk::{rewrite_inputs, rewrite_node};
 use crate::value::without_exponent;
 
+/// What makes an array of its arguments.
+pub(super) const MAKE_ARRAY: &str = "make_array";
 /// Most characters of a VARCHAR(n).
 const VARCHAR_CHARS_MAX: u64 = 10_485_760;
 /// Most digits of a decimal, before and behind the point.
@@ -58,15 +61,19 @@ const DECIMAL_DIGITS_MAX: i64 = 38;
 
 /// Gives literals and casts of `statement` that DataFusion types otherwise the types that SQL gives them.
 pub(crate) fn type_literals(statement: &mut Statement) {
-    let ControlFlow::Continue(()) = statement.visit(&mut Literals);
+    let ControlFlow::Continue(()) = statement.visit(&mut Literals { queries: 0 });
 }
 
-struct Literals;
+struct Literals {
+    /// How many queries are around.
+    queries: usize,
+}
 
 impl VisitorMut for Literals {
     type Break = Infallible;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Infallible> {
+        self.queries += 1;
         if let SetExpr::Values(values) = &mut *query.body {
             moments_of_columns(values);
             for cell in values.rows.iter_mut().flat_map(|row| row.iter_mut()) {
@@ -83,11 +90,24 @@ impl VisitorMut for Literals {
         ControlFlow::Continue(())
     }
 
-    fn post_visit_expr(&mut self, expr: &mut SqlExpr) -> ControlFlow<Infallible> {
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<Infallible> {
+        self.queries -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut SqlExpr) -> ControlFlow<Infallible> {
         if let Some(listed) = listed(expr) {
             *expr = listed;
         }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut SqlExpr) -> ControlFlow<Infallible> {
         match expr {
+            // The planner looks for columns in it among those of its own query alone.
+            SqlExpr::Array(Array { elem, .. }) if self.queries > 1 && elem.iter().any(reads_columns) => {
+                *expr = call(MAKE_ARRAY, std::mem::take(elem));
+            }
             // A minus in front of the text would be that of its first field alone.
             SqlExpr::UnaryOp { op: UnaryOperator::Minus, expr: span } if matches!(**span, SqlExpr::Interval(_)) => {
                 let bare = std::mem::replace(&mut **span, SqlExpr::Value(Value::Null.into()));

@@ -37,7 +37,7 @@ pub(crate) use multisets::Multisets;
 pub(crate) use numbers::{
     BITWISE_NOT, CheckedArithmetic, Divisions, Reals, Roundings, average, checked_sum, of_floats,
 };
-pub(crate) use pushed::{guarded, limited_groups};
+pub(crate) use pushed::{guarded, limited_groups, pushes_by_name};
 pub(crate) use spelled::{SqlCasts, TypedLiterals, decimal_of};
 pub(crate) use subquery::{NullableSubqueries, PlacedSubqueries, SubqueriesInValues, UnknownMembers};
 pub(crate) use tree::{

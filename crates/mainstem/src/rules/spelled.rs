@@ -6,7 +6,7 @@
 //!
 //! 1. while SQL becomes a plan ([`TypedLiterals`] as an `ExprPlanner`), a string literal beside a UUID in a comparison becomes a cast
 //!    to UUID: a comparison of text with UUID has no type there;
-//!    one beside a number in arithmetic a cast to the number's type; arithmetic with moments, times and intervals becomes that of `moments`, decimals beside doubles in an array doubles (`coerced`), a DATE beside an interval with hours a TIMESTAMP;
+//!    one beside a number in arithmetic a cast to the number's type; arithmetic with moments, times and intervals becomes that of `moments`, decimals beside doubles in an array doubles (`coerced`);
 //! 2. before type coercion ([`TypedLiterals`] as a rule), so do the literals of IN lists, BETWEEN and CASE, and those beside a TIME in
 //!    NULLIF, COALESCE, GREATEST and LEAST;
 //! 3. after it ([`SqlCasts`]), casts between text and the two types, coercion's own too, become functions of ours, and so do other
@@ -17,25 +17,27 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray};
 use arrow::compute::cast;
-use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Field, FieldRef, TimeUnit};
+use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Field, FieldRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, DataFusionError, ExprSchema, Result, ScalarValue};
+use datafusion::functions_nested::expr_fn::array_element;
 use datafusion::logical_expr::expr::{Between, Case, InList, ScalarFunction};
-use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr, RawFieldAccessExpr};
 use datafusion::logical_expr::{
-    Cast, ColumnarValue, Expr, ExprSchemable, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature, TryCast, Volatility,
+    Cast, ColumnarValue, Expr, ExprSchemable, GetFieldAccess, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs,
+    ScalarUDF, ScalarUDFImpl, Signature, TryCast, Volatility, lit,
 };
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use mainstem_storage::Error;
 use mainstem_storage::schema::DataType as SqlType;
 
-use super::coerced::widen_items;
+use super::coerced::{MAKE_ARRAY, widen_items};
 use super::moments::{Planned, planned, read as read_interval};
+use super::twins::without_call;
 use super::walk::rewrite_plan;
-use crate::value::{UUID, convert, from_text, has_own_text, is_moment, is_span, without_exponent};
+use crate::value::{UUID, convert, from_text, has_own_text, is_composed, is_moment, is_span, without_exponent};
 
 /// cannot_coerce
 const CANNOT_CAST: &str = "42846";
@@ -103,19 +105,6 @@ pub(crate) fn decimal_of(text: &str) -> DataType {
     }
 }
 
-/// What a DATE becomes beside an interval. DataFusion lets it be a DATE, and forgets the hours.
-const MOMENT: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
-
-/// Whether `span` is written as an interval of months and days alone: a DATE beside it stays one, so that it is compared with DATE columns
-/// as what they are.
-fn is_whole_days(span: &Expr) -> bool {
-    match span {
-        Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(span)), _) => span.nanoseconds == 0,
-        Expr::Literal(ScalarValue::IntervalYearMonth(_), _) => true,
-        _ => false,
-    }
-}
-
 /// Whether `text` is a string literal, and `other` a truth value.
 fn spells_truth(text: &Expr, other: &Expr, schema: &DFSchema) -> bool {
     let is = |expr: &Expr, of: fn(&DataType) -> bool| expr.get_type(schema).is_ok_and(|data_type| of(&data_type));
@@ -146,21 +135,21 @@ impl ExprPlanner for TypedLiterals {
                 right = number;
             }
         }
-        if matches!(op, Plus | Minus) {
-            let moved = |day: &Expr, span: &Expr| {
-                let of = |expr: &Expr| expr.get_type(schema).unwrap_or(DataType::Null);
-                of(day) == DataType::Date32 && matches!(of(span), DataType::Interval(_)) && !is_whole_days(span)
-            };
-            if moved(&left, &right) {
-                left = Expr::Cast(Cast::new(Box::new(left), MOMENT));
-            } else if op == Plus && moved(&right, &left) {
-                right = Expr::Cast(Cast::new(Box::new(right), MOMENT));
-            }
-        }
         Ok(match planned(&op, left, right, schema) {
             Planned::Operation(operation) => PlannerResult::Planned(operation),
             Planned::Operands(left, right) => PlannerResult::Original(RawBinaryExpr { op, left, right }),
         })
+    }
+
+    /// DataFusion's planner makes `nth_value` of it, which wants its rows in order, so that two of different orders would be refused.
+    fn plan_field_access(&self, expr: RawFieldAccessExpr, _: &DFSchema) -> Result<PlannerResult<RawFieldAccessExpr>> {
+        let RawFieldAccessExpr { field_access, expr } = expr;
+        match (field_access, expr) {
+            (GetFieldAccess::ListIndex { key }, Expr::AggregateFunction(call)) if call.func.name() == "array_agg" => {
+                Ok(PlannerResult::Planned(array_element(Expr::AggregateFunction(call), *key)))
+            }
+            (field_access, expr) => Ok(PlannerResult::Original(RawFieldAccessExpr { field_access, expr })),
+        }
     }
 
     fn plan_array_literal(&self, exprs: Vec<Expr>, schema: &DFSchema) -> Result<PlannerResult<Vec<Expr>>> {
@@ -229,7 +218,32 @@ fn typed(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             }
             Ok(Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf(call.func, args))))
         }
+        Expr::ScalarFunction(call) if matches!(call.name(), "concat" | "concat_ws") => {
+            let args = call.args.into_iter().map(|arg| written(arg, schema)).collect();
+            Ok(Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf(call.func, args))))
+        }
+        Expr::ScalarFunction(call) if call.name() == MAKE_ARRAY => {
+            let args = widen_items(call.args, schema);
+            Ok(Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf(call.func, args))))
+        }
+        Expr::ScalarFunction(call) => Ok(match without_call(call) {
+            Ok(value) => Transformed::yes(value),
+            Err(call) => Transformed::no(Expr::ScalarFunction(call)),
+        }),
         other => Ok(Transformed::no(other)),
+    }
+}
+
+/// `expr` as `concat` writes it: truth values as `t` and `f`, unlike casts, arrays and rows as texts, which DataFusion's does not take.
+fn written(expr: Expr, schema: &DFSchema) -> Expr {
+    match expr.get_type(schema) {
+        Ok(DataType::Boolean) => {
+            let letter = |flag: bool, letter: &str| (Box::new(lit(flag)), Box::new(lit(letter)));
+            let when_then_expr = vec![letter(true, "t"), letter(false, "f")];
+            Expr::Case(Case { expr: Some(Box::new(expr)), when_then_expr, else_expr: None })
+        }
+        Ok(data_type) if is_composed(&data_type) => Expr::Cast(Cast::new(Box::new(expr), DataType::Utf8View)),
+        _ => expr,
     }
 }
 
@@ -257,6 +271,16 @@ impl SqlCasts {
             Expr::TryCast(TryCast { expr, field }) => (expr, field.data_type(), true),
             _ => return Ok(Transformed::no(expr)),
         };
+        if matches!(to, DataType::List(_)) {
+            // Arrow makes an array of one of it.
+            return match inner.get_type(schema)? {
+                from if is_composed(&from) || from.is_null() => Ok(Transformed::no(expr)),
+                from if from.is_string() => {
+                    Err(ours(Error::unsupported("a cast of texts that are no literals to an array")))
+                }
+                from => Err(cannot_cast(&from, to)),
+            };
+        }
         if !has_own_text(to) && !to.is_string() && !to.is_numeric() && !to.is_binary() && !to.is_temporal() {
             return Ok(Transformed::no(expr));
         }
@@ -300,7 +324,9 @@ const TEXT: SqlType = SqlType::Text { max_chars: None };
 fn converted(from: &DataType, to: &DataType) -> Option<SqlType> {
     let wanted = crate::value::sql_type(to)?;
     if to.is_string() {
-        return (from.is_binary() || from.is_floating() || is_moment(from) || is_span(from)).then_some(TEXT);
+        let has_text_of_ours =
+            from.is_binary() || from.is_floating() || is_moment(from) || is_span(from) || is_composed(from);
+        return has_text_of_ours.then_some(TEXT);
     }
     let ours = match (from, to) {
         (from, to) if from.is_string() => to.is_numeric() || is_moment(to) || to.is_binary(),

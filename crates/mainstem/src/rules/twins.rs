@@ -1,16 +1,22 @@
 //! Select items with the same text: DataFusion wants each item of a SELECT to have a name of its own, SQL does not.
 //!
 //! Comes in: a statement's tree. Goes out: the same tree, in which an item without alias that occurs a second time has one, and an
-//! alias that occurs a second time is another. Items beside a `*` are told apart where its columns are known (`tree::scopes`). In
-//! passing, a function in FROM names its column: by its alias, or by its own name, as in PostgreSQL.
+//! alias that occurs a second time is another. Items beside a `*` are told apart where its columns are known (`tree::scopes`). Calls and
+//! groups that differ in casts alone are told apart by [`casts`]. In passing, a function in FROM names its column: by its alias, or by
+//! its own name, as in PostgreSQL.
+
+mod casts;
+
+pub(super) use casts::{told, without_call};
 
 use std::collections::HashSet;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, ObjectNamePart, Select, SelectItem, Statement, TableAlias, TableAliasColumnDef, TableFactor,
-    UnaryOperator, Value, Visit, VisitMut, Visitor, VisitorMut,
+    BinaryOperator, CeilFloorKind, DateTimeField, Expr, Ident, ObjectNamePart, Query, Select, SelectItem, Statement,
+    TableAlias, TableAliasColumnDef, TableFactor, TrimWhereField, UnaryOperator, Value, Visit, VisitMut, Visitor,
+    VisitorMut,
 };
 
 use super::tree::title;
@@ -32,6 +38,11 @@ struct Twins;
 
 impl VisitorMut for Twins {
     type Break = Infallible;
+
+    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<Infallible> {
+        casts::tell_casts(query);
+        ControlFlow::Continue(())
+    }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Infallible> {
         if !beside_star(&select.projection) {
@@ -127,7 +138,8 @@ fn holds_query(expr: &Expr) -> bool {
 }
 
 /// The text of `expr` in which what DataFusion may give one name is spelled the same: casts and what is cast, numbers and texts of their
-/// digits, names in and without quotes, with and without the table's name, functions in any case, what stands in parentheses, queries.
+/// digits, names in and without quotes, with and without the table's name, functions in any case and by each of their names, operators and
+/// words that are functions, operands that may change places, what stands in parentheses, queries.
 fn plain(expr: &Expr) -> String {
     struct Plain;
     impl VisitorMut for Plain {
@@ -158,11 +170,16 @@ fn plain(expr: &Expr) -> String {
                 Expr::Function(function) => {
                     for part in &mut function.name.0 {
                         if let ObjectNamePart::Identifier(name) = part {
-                            *name = Ident::with_quote('"', fold(name));
+                            let said = fold(name);
+                            let known = FUNCTIONS.iter().find(|(other, _)| *other == said).map(|(_, known)| *known);
+                            *name = Ident::with_quote('"', known.unwrap_or(&said));
                         }
                     }
                 }
                 _ => {}
+            }
+            if let Some(called) = as_call(expr) {
+                *expr = Expr::Identifier(Ident::new(called));
             }
             ControlFlow::Continue(())
         }
@@ -180,6 +197,53 @@ fn plain(expr: &Expr) -> String {
     let mut expr = expr.clone();
     let ControlFlow::Continue(()) = VisitMut::visit(&mut expr, &mut Plain);
     expr.to_string()
+}
+
+/// Names of functions that are others' too.
+const FUNCTIONS: [(&str, &str); 6] = [
+    ("char_length", "length"),
+    ("character_length", "length"),
+    ("pow", "power"),
+    ("substring", "substr"),
+    ("date_part", "extract"),
+    ("trim", "btrim"),
+];
+
+/// The text of `expr`, whose parts are [`plain`], as that of a call, or of a sum or product whose operands stand in order.
+fn as_call(expr: &Expr) -> Option<String> {
+    let call = |name: &str, args: &[Option<&Expr>]| {
+        let args: Vec<String> = args.iter().flatten().map(ToString::to_string).collect();
+        Some(format!("\"{name}\"({})", args.join(", ")))
+    };
+    match expr {
+        Expr::BinaryOp { left, op: BinaryOperator::PGExp | BinaryOperator::BitwiseXor, right } => {
+            call("power", &[Some(left), Some(right)])
+        }
+        Expr::BinaryOp { left, op: op @ (BinaryOperator::Plus | BinaryOperator::Multiply), right } => {
+            let mut operands = [left.to_string(), right.to_string()];
+            operands.sort();
+            Some(operands.join(&format!(" {op} ")))
+        }
+        Expr::Ceil { expr, field: CeilFloorKind::DateTimeField(DateTimeField::NoDateTime) } => {
+            call("ceil", &[Some(expr)])
+        }
+        Expr::Floor { expr, field: CeilFloorKind::DateTimeField(DateTimeField::NoDateTime) } => {
+            call("floor", &[Some(expr)])
+        }
+        Expr::Substring { expr, substring_from, substring_for, .. } => {
+            call("substr", &[Some(expr), substring_from.as_deref(), substring_for.as_deref()])
+        }
+        Expr::Position { expr, r#in } => call("strpos", &[Some(r#in), Some(expr)]),
+        Expr::Trim { expr, trim_where, trim_what, trim_characters: None } => {
+            let name = match trim_where {
+                Some(TrimWhereField::Leading) => "ltrim",
+                Some(TrimWhereField::Trailing) => "rtrim",
+                Some(TrimWhereField::Both) | None => "btrim",
+            };
+            call(name, &[Some(expr), trim_what.as_deref()])
+        }
+        _ => None,
+    }
 }
 
 /// Names of columns selected so far.

@@ -22,7 +22,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use parking_lot::Mutex;
 
 use super::runtime::Cancel;
-use crate::rules::{Carried, Named, limited_groups};
+use crate::rules::{Carried, Named, limited_groups, pushes_by_name};
 
 /// The statement that a session plans at the moment.
 #[derive(Clone, Debug, Default)]
@@ -50,8 +50,8 @@ pub(super) fn check(options: &ConfigOptions) -> Result<()> {
 pub(super) fn interruptible(state: SessionState) -> SessionState {
     let analyzer = state.analyzer().rules.iter().cloned().map(|rule| Arc::new(Asking(rule)) as _).collect();
     let optimizer = state.optimizers().iter().cloned().map(|rule| Arc::new(Asking(rule)) as _).collect();
-    let physical = state.physical_optimizers().iter().cloned().map(limited_groups);
-    let physical = physical.map(|rule| Arc::new(Asking(rule)) as _).collect();
+    let physical = state.physical_optimizers().iter().filter(|rule| !pushes_by_name(&***rule)).cloned();
+    let physical = physical.map(limited_groups).map(|rule| Arc::new(Asking(rule)) as _).collect();
     SessionStateBuilder::new_from_existing(state)
         .with_analyzer_rules(analyzer)
         .with_optimizer_rules(optimizer)

@@ -17,7 +17,9 @@ mod settings;
 mod stored;
 mod types;
 
-pub(crate) use copy::{CopyFormat, CopyOptions, CopyPlace, CopySource, CopyStatement, CsvOptions, TextOptions};
+pub(crate) use copy::{
+    CopyFormat, CopyOptions, CopyPlace, CopySource, CopyStatement, CsvOptions, ForcedColumns, Header, TextOptions,
+};
 pub use copy::{CopyStream, copy_stream};
 pub(crate) use ddl::{
     AlterAction, AlterTable, CreateSchema, CreateTable, CreateTableAs, CreateView, Drop, Dropped, NewColumn, OnCommit,
@@ -39,7 +41,8 @@ use std::fmt;
 
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
 use mainstem_storage::error::sqlstate;
-use mainstem_storage::{Error, Result};
+use mainstem_storage::schema::{Column, TableSchema};
+use mainstem_storage::{Error, ErrorKind, Result};
 
 /// SQLSTATEs that only SQL needs.
 pub(crate) mod state {
@@ -156,6 +159,17 @@ pub(crate) fn table_name(name: &ObjectName) -> Result<TableName> {
         )),
         schema => Ok(TableName { schema, name }),
     }
+}
+
+/// The column `name` of `table`.
+///
+/// # Errors
+/// 42703.
+pub(crate) fn existing_column<'t>(table: &'t TableSchema, name: &str) -> Result<&'t Column> {
+    table.column_named(name).ok_or_else(|| {
+        let message = format!("column \"{name}\" of relation \"{}\" does not exist", table.name);
+        Error::new(ErrorKind::NotFound, sqlstate::UNDEFINED_COLUMN, message)
+    })
 }
 
 /// The name of a column, unqualified.

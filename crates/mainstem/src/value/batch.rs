@@ -10,7 +10,7 @@ use mainstem_storage::row::{Value, value_of};
 use mainstem_storage::schema::DataType;
 use mainstem_storage::{Error, Result};
 
-use super::{convert, is_span};
+use super::{convert, is_composed, is_span};
 use crate::error::from_arrow;
 
 /// A column of a result: its name and SQL type.
@@ -128,7 +128,7 @@ pub(crate) fn stored_array(array: &ArrayRef, data_type: DataType) -> Result<Arra
         let options = CastOptions { safe: false, format_options: FormatOptions::default() };
         return cast_with_options(array, &wanted, &options).map_err(|e| from_arrow(&e));
     }
-    if is_span(array.data_type()) {
+    if is_span(array.data_type()) || is_composed(array.data_type()) {
         return convert(array, DataType::Text { max_chars: None });
     }
     let options = FormatOptions::default();

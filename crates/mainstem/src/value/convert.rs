@@ -6,14 +6,17 @@
 //!   digits of a double, 6 of a REAL.
 //! - Text gives whatever it spells (22P02; 22007 and 22008 for dates and times). A timestamp may lack seconds, a date its dashes.
 //! - Anything becomes text: floats with the fewest digits that read back the same, bytes as `\x` and hex digits, dates, timestamps and
-//!   intervals as PostgreSQL writes them (`moments`).
+//!   intervals as PostgreSQL writes them (`moments`), arrays and rows too (`composed`).
 //! - A timestamp becomes the day that it is in, before 1970 too.
 //!
 //! It does not own: which conversion is allowed where (`plan::assign`, `rules`), lengths, NOT NULL.
 
+mod composed;
 mod intervals;
 mod moments;
 
+pub use composed::with_composed_as_text;
+pub(crate) use composed::{composed_text, is_composed};
 pub(crate) use intervals::{Field as IntervalField, Fields as IntervalFields, interval_of};
 use moments::moment_text;
 pub(crate) use moments::{is_moment as is_moment_type, is_span};
@@ -60,6 +63,7 @@ pub(crate) fn convert(array: &ArrayRef, to: DataType) -> Result<ArrayRef> {
         from if to.is_text() && has_own_text(from) => Ok(Arc::new(to_text(array)?)),
         from if to.is_text() && (from.is_binary() || from.is_floating()) => Ok(Arc::new(text(array)?)),
         ArrowType::Interval(_) | ArrowType::Duration(_) if to.is_text() => spans(array),
+        from if to.is_text() && is_composed(from) => Ok(Arc::new(composed_text(array)?)),
         from if to.is_text() && is_moment_type(from) => Ok(Arc::new(moment_text(array)?)),
         from if from.is_numeric() && target.is_numeric() => number(array, to),
         from if is_time(from) && is_time(&target) => moment(array, to),

@@ -30,7 +30,11 @@ pub use uuid::Uuid;
 
 pub(crate) use batch::{BatchRows, field_type, only_row, sql_type, stored_array};
 pub(crate) use builder::ColumnBuilder;
-pub(crate) use convert::{IntervalField, IntervalFields, convert, interval_of, is_moment_type as is_moment, is_span};
+pub use convert::with_composed_as_text;
+pub(crate) use convert::{
+    IntervalField, IntervalFields, composed_text, convert, interval_of, is_composed, is_moment_type as is_moment,
+    is_span,
+};
 pub(crate) use spelled::{TIME, UUID, from_text, has_own_text, to_text};
 
 use mainstem_storage::row::Value;

@@ -6,6 +6,7 @@ use mainstem::arrow::util::display::{ArrayFormatter, FormatOptions};
 
 /// The rows of `batch`, each value as text.
 pub fn printed(batch: &RecordBatch) -> Vec<Vec<String>> {
+    let batch = mainstem::with_composed_as_text(batch.clone()).unwrap();
     let options = FormatOptions::new()
         .with_timestamp_format(Some("%Y-%m-%d %H:%M:%S%.6f"))
         .with_timestamp_tz_format(Some("%Y-%m-%d %H:%M:%S%.6f"));

@@ -8,7 +8,7 @@ use arrow::buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::{Error, Result};
 
-use crate::sql::CsvOptions;
+use crate::sql::{CsvOptions, Header};
 
 /// Bytes read from the file at once.
 pub(super) const CHUNK_BYTES: usize = 1 << 20;
@@ -25,11 +25,27 @@ pub(crate) struct TextBatch {
     pub(crate) lines: Vec<u64>,
 }
 
+impl TextBatch {
+    /// The fields of `lines`, in columns called `names`; None without lines.
+    ///
+    /// # Errors
+    /// 22021.
+    pub(super) fn of(columns: Vec<Fields>, lines: Vec<u64>, names: &[String]) -> Result<Option<Self>> {
+        if lines.is_empty() {
+            return Ok(None);
+        }
+        let columns = columns.into_iter().zip(names).map(|(fields, name)| fields.into_array(&lines, name));
+        Ok(Some(Self { columns: columns.collect::<Result<Vec<_>>>()?, lines }))
+    }
+}
+
 /// Reads records of a fixed number of fields.
 pub(crate) struct CsvReader<R> {
     input: R,
     options: CsvOptions,
     names: Vec<String>,
+    /// For each column, whether the text of NULL means it without quotes, and in them.
+    nulls: Vec<(bool, bool)>,
     chunk: Vec<u8>,
     at: usize,
     end: usize,
@@ -58,8 +74,11 @@ enum After {
 impl<R: Read> CsvReader<R> {
     /// A reader of `input` for columns called `names`.
     pub(crate) fn new(input: R, options: CsvOptions, names: Vec<String>) -> Self {
-        let header_pending = options.header;
-        Self { input, options, names, chunk: vec![0; CHUNK_BYTES], at: 0, end: 0, eof: false, line: 1, header_pending }
+        let header_pending = options.header != Header::Absent;
+        let null = |name| (!options.force_not_null.contains(name), options.force_null.contains(name));
+        let nulls = names.iter().map(null).collect();
+        let chunk = vec![0; CHUNK_BYTES];
+        Self { input, options, names, nulls, chunk, at: 0, end: 0, eof: false, line: 1, header_pending }
     }
 
     /// Up to `rows` more rows; None at the end.
@@ -72,7 +91,7 @@ impl<R: Read> CsvReader<R> {
         }
         if self.header_pending {
             self.header_pending = false;
-            self.skip_record()?;
+            self.header()?;
         }
         let mut columns: Vec<Fields> = self.names.iter().map(|_| Fields::default()).collect();
         let mut lines = Vec::new();
@@ -83,15 +102,7 @@ impl<R: Read> CsvReader<R> {
             }
             lines.push(line);
         }
-        if lines.is_empty() {
-            return Ok(None);
-        }
-        let columns = columns
-            .into_iter()
-            .zip(&self.names)
-            .map(|(fields, name)| fields.into_array(&lines, name))
-            .collect::<Result<Vec<_>>>()?;
-        Ok(Some(TextBatch { columns, lines }))
+        TextBatch::of(columns, lines, &self.names)
     }
 
     /// Reads a record; false at the end of the file.
@@ -108,7 +119,9 @@ impl<R: Read> CsvReader<R> {
             if behind == After::Nothing && at == 0 && !quoted {
                 return Ok(false);
             }
-            let is_null = !quoted && fields.text.get(start..) == Some(self.options.null.as_bytes());
+            let (null_unquoted, null_quoted) = self.nulls.get(at).copied().unwrap_or((true, false));
+            let is_null = if quoted { null_quoted } else { null_unquoted }
+                && fields.text.get(start..) == Some(self.options.null.as_bytes());
             fields.end_field(is_null)?;
             after = if behind == After::Nothing { After::Record } else { behind };
         }
@@ -232,16 +245,50 @@ impl<R: Read> CsvReader<R> {
         Ok(())
     }
 
-    fn skip_record(&mut self) -> Result<()> {
+    /// Reads the first line, and compares it with the names of the columns if it has to be them.
+    fn header(&mut self) -> Result<()> {
         let line = self.line;
-        let mut ignored = Vec::new();
+        let mut names = Vec::new();
         loop {
-            ignored.clear();
-            if self.field(&mut ignored, line, 0)?.1 != After::Field {
-                return Ok(());
+            let mut name = Vec::new();
+            let (quoted, after) = self.field(&mut name, line, names.len())?;
+            let is_null = !quoted && name == self.options.null.as_bytes();
+            names.push((!is_null).then_some(name));
+            if after != After::Field {
+                break;
             }
         }
+        match self.options.header {
+            Header::Match => check_names(&names, &self.names, &self.options.null),
+            Header::Names | Header::Absent => Ok(()),
+        }
     }
+}
+
+/// Fails unless `found`, the fields of a first line, are the names of the columns.
+///
+/// # Errors
+/// 22P04.
+pub(super) fn check_names(found: &[Option<Vec<u8>>], wanted: &[String], null: &str) -> Result<()> {
+    let mismatch = |message: String| Error::invalid(sqlstate::BAD_COPY_FORMAT, message);
+    if found.len() != wanted.len() {
+        return Err(mismatch(format!(
+            "wrong number of fields in header line: got {}, expected {}",
+            found.len(),
+            wanted.len()
+        )));
+    }
+    for (field, (found, wanted)) in (1..).zip(found.iter().zip(wanted)) {
+        let got = match found {
+            Some(name) if name == wanted.as_bytes() => continue,
+            Some(name) => format!("\"{}\"", String::from_utf8_lossy(name)),
+            None => format!("null value (\"{null}\")"),
+        };
+        return Err(mismatch(format!(
+            "column name mismatch in header line field {field}: got {got}, expected \"{wanted}\""
+        )));
+    }
+    Ok(())
 }
 
 impl Fields {
@@ -256,7 +303,7 @@ impl Fields {
         Ok(())
     }
 
-    pub(super) fn into_array(self, lines: &[u64], name: &str) -> Result<ArrayRef> {
+    fn into_array(self, lines: &[u64], name: &str) -> Result<ArrayRef> {
         let mut offsets = Vec::with_capacity(self.ends.len() + 1);
         offsets.push(0);
         offsets.extend_from_slice(&self.ends);

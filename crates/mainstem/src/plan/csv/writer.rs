@@ -11,8 +11,8 @@ use mainstem_storage::{Error, Result};
 
 use super::text::escape;
 use crate::error::from_arrow;
-use crate::sql::{CsvOptions, TextOptions};
-use crate::value::{has_own_text, to_text};
+use crate::sql::{CsvOptions, ForcedColumns, Header, TextOptions};
+use crate::value::{composed_text, has_own_text, is_composed, to_text};
 
 /// Bytes gathered before they are written.
 const BUFFER_BYTES: usize = 1 << 20;
@@ -25,9 +25,20 @@ pub(crate) enum LineFormat {
 }
 
 impl LineFormat {
-    fn header(&self) -> bool {
+    fn has_header(&self) -> bool {
         match self {
-            Self::Csv(CsvOptions { header, .. }) | Self::Text(TextOptions { header, .. }) => *header,
+            Self::Csv(CsvOptions { header, .. }) | Self::Text(TextOptions { header, .. }) => *header != Header::Absent,
+        }
+    }
+
+    /// Whether the values of the column `name` always stand in quotes.
+    fn quotes(&self, name: &String) -> bool {
+        match self {
+            Self::Csv(options) => match &options.force_quote {
+                ForcedColumns::All => true,
+                ForcedColumns::These(names) => names.contains(name),
+            },
+            Self::Text(_) => false,
         }
     }
 
@@ -48,6 +59,8 @@ impl LineFormat {
 pub(crate) struct LineWriter<W> {
     output: W,
     format: LineFormat,
+    /// Which columns always stand in quotes.
+    quoted: Vec<bool>,
     buffer: Vec<u8>,
 }
 
@@ -63,11 +76,12 @@ fn format_options() -> FormatOptions<'static> {
 impl<W: Write> LineWriter<W> {
     /// A writer to `output`; writes the header if the options say so.
     pub(crate) fn new(output: W, format: LineFormat, schema: &Schema) -> Result<Self> {
-        let mut writer = Self { output, format, buffer: Vec::with_capacity(BUFFER_BYTES) };
-        if writer.format.header() {
+        let quoted = schema.fields().iter().map(|field| format.quotes(field.name())).collect();
+        let mut writer = Self { output, format, quoted, buffer: Vec::with_capacity(BUFFER_BYTES) };
+        if writer.format.has_header() {
             for (at, field) in schema.fields().iter().enumerate() {
                 writer.separate(at);
-                writer.text(field.name());
+                writer.text(field.name(), false);
             }
             writer.buffer.push(b'\n');
         }
@@ -81,7 +95,11 @@ impl<W: Write> LineWriter<W> {
     pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         let options = format_options();
         let spelled = |column: &ArrayRef| -> Result<ArrayRef> {
-            if has_own_text(column.data_type()) { Ok(Arc::new(to_text(column)?)) } else { Ok(column.clone()) }
+            match column.data_type() {
+                data_type if has_own_text(data_type) => Ok(Arc::new(to_text(column)?)),
+                data_type if is_composed(data_type) => Ok(Arc::new(composed_text(column)?)),
+                _ => Ok(column.clone()),
+            }
         };
         let columns = batch.columns().iter().map(spelled).collect::<Result<Vec<_>>>()?;
         let formatters = columns
@@ -115,7 +133,8 @@ impl<W: Write> LineWriter<W> {
                             .map_err(|_| Error::internal("a value could not be written as text"))?;
                     }
                 }
-                self.text(&text);
+                let is_quoted = self.quoted.get(at).copied().unwrap_or_default();
+                self.text(&text, is_quoted);
             }
             self.buffer.push(b'\n');
             if self.buffer.len() >= BUFFER_BYTES {
@@ -131,10 +150,10 @@ impl<W: Write> LineWriter<W> {
         }
     }
 
-    /// Writes one field.
-    fn text(&mut self, text: &str) {
+    /// Writes one field, in quotes at any rate if `is_quoted`.
+    fn text(&mut self, text: &str, is_quoted: bool) {
         match &self.format {
-            LineFormat::Csv(options) => quote(text, options, &mut self.buffer),
+            LineFormat::Csv(options) => quote(text, options, is_quoted, &mut self.buffer),
             LineFormat::Text(options) => escape(text, options, &mut self.buffer),
         }
     }
@@ -155,12 +174,12 @@ impl<W: Write> LineWriter<W> {
     }
 }
 
-/// Appends a field of CSV, quoted if it has to be.
-fn quote(text: &str, options: &CsvOptions, out: &mut Vec<u8>) {
+/// Appends a field of CSV, quoted if it has to be, or if `is_quoted`.
+fn quote(text: &str, options: &CsvOptions, is_quoted: bool, out: &mut Vec<u8>) {
     let CsvOptions { delimiter, quote, escape, .. } = *options;
     let special = |b: u8| b == delimiter || b == quote || b == escape || b == b'\n' || b == b'\r';
     // A lone `\.` ends the data for older readers.
-    let quoted = text == options.null || text == "\\." || text.bytes().any(special);
+    let quoted = is_quoted || text == options.null || text == "\\." || text.bytes().any(special);
     if !quoted {
         out.extend_from_slice(text.as_bytes());
         return;

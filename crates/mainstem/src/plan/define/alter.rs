@@ -24,8 +24,8 @@ use super::views::Over;
 use super::{all_or_nothing, validate};
 use crate::session::{Environment, Notice};
 use crate::sql::{
-    AlterAction, AlterTable, NewColumn, ROW_REF, TableName, Truncate, any_row_of, columns_in, expression_of,
-    renamed_in, state,
+    AlterAction, AlterTable, NewColumn, ROW_REF, TableName, Truncate, any_row_of, columns_in, existing_column,
+    expression_of, renamed_in, state,
 };
 
 /// The changes of one statement, as far as they are read.
@@ -157,14 +157,13 @@ impl Changes {
             }
             AlterAction::DropColumn { name, if_exists, cascade } => {
                 self.cascade |= *cascade;
-                let Some(id) = self.schema.column_named(name).map(|column| column.id) else {
-                    if *if_exists {
-                        let message =
-                            format!("column \"{name}\" of relation \"{}\" does not exist, skipping", self.schema.name);
-                        self.notices.push(Notice::new("00000", message));
+                let id = match self.column(name) {
+                    Ok(column) => column.id,
+                    Err(error) if *if_exists => {
+                        self.notices.push(Notice::new("00000", format!("{}, skipping", error.message())));
                         return Ok(());
                     }
-                    return Err(no_column(name, &self.schema));
+                    Err(error) => return Err(error),
                 };
                 for check in self.schema.checks.clone() {
                     if columns_in(&expression_of(&check.expression)?).contains(name) {
@@ -229,7 +228,7 @@ impl Changes {
     }
 
     fn column(&self, name: &str) -> Result<&Column> {
-        self.schema.column_named(name).ok_or_else(|| no_column(name, &self.schema))
+        existing_column(&self.schema, name)
     }
 
     /// The names of the table's constraints.
@@ -290,14 +289,6 @@ fn refuse_name(name: &str) -> Result<()> {
         return Err(Error::unsupported(format_args!("the column name \"{name}\", which the engine uses itself,")));
     }
     Ok(())
-}
-
-fn no_column(name: &str, table: &TableSchema) -> Error {
-    Error::new(
-        ErrorKind::NotFound,
-        sqlstate::UNDEFINED_COLUMN,
-        format!("column \"{name}\" of relation \"{}\" does not exist", table.name),
-    )
 }
 
 /// Empties tables, all or none.

@@ -32,7 +32,7 @@ use super::{assigned, check_assigned, counted_by, nullable_schema};
 use crate::error::from_datafusion;
 use crate::rules::as_said;
 use crate::session::Environment;
-use crate::sql::{ConflictTarget, EXCLUDED, Insert, OnConflict, ROW_REF, Target, state};
+use crate::sql::{ConflictTarget, EXCLUDED, Insert, OnConflict, ROW_REF, Target, existing_column, state};
 
 /// A key of a table: no two rows have it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,14 +60,7 @@ fn arbiters(table: &TableSchema, target: &ConflictTarget) -> Result<Vec<Key>> {
         ConflictTarget::Columns(names) => {
             let mut columns = Vec::with_capacity(names.len());
             for name in names {
-                let column = table.column_named(name).ok_or_else(|| {
-                    Error::new(
-                        ErrorKind::NotFound,
-                        sqlstate::UNDEFINED_COLUMN,
-                        format!("column \"{name}\" of table \"{}\" does not exist", table.name),
-                    )
-                })?;
-                columns.push(column.id);
+                columns.push(existing_column(table, name)?.id);
             }
             let same = |key: &Key| {
                 key.columns.iter().all(|c| columns.contains(c)) && columns.iter().all(|c| key.columns.contains(c))

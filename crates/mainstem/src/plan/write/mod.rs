@@ -21,14 +21,16 @@ use mainstem_storage::ids::RowRef;
 use mainstem_storage::row::check_batch;
 use mainstem_storage::schema::{Column, DataType, Identity, TableSchema};
 use mainstem_storage::transaction::{StatementWrites, Transaction};
-use mainstem_storage::{Error, ErrorKind, Result};
+use mainstem_storage::{Error, Result};
 
 use super::assign::{assign, check};
 use super::expressions::{Expressions, Source};
 use crate::error::from_datafusion;
 use crate::provider::Names;
 use crate::session::{Environment, Rows, Running};
-use crate::sql::{Assignments, DefaultCells, Delete, Insert, Overriding, Statement, TableName, Update, is_default};
+use crate::sql::{
+    Assignments, DefaultCells, Delete, Insert, Overriding, Statement, TableName, Update, existing_column, is_default,
+};
 use conflict::{Conflicts, Settled};
 pub(crate) use lock::{lock, unlocked};
 use returning::Returning;
@@ -97,13 +99,7 @@ pub(super) fn sources_of(table: &TableSchema, named: &[String], given: usize) ->
         return Ok((0..table.columns.len()).map(|at| source(Some(at))).collect());
     }
     for name in named {
-        if table.column_named(name).is_none() {
-            return Err(Error::new(
-                ErrorKind::NotFound,
-                sqlstate::UNDEFINED_COLUMN,
-                format!("column \"{name}\" of table \"{}\" does not exist", table.name),
-            ));
-        }
+        existing_column(table, name)?;
     }
     Ok(table.columns.iter().map(|c| source(named.iter().position(|name| *name == c.name))).collect())
 }

@@ -34,7 +34,7 @@ pub(crate) fn functions() -> Vec<ScalarUDF> {
     functions.extend(moments::functions());
     functions.extend(configured::functions());
     functions.extend([format::format(), super::numbers::div(), super::numbers::bitwise_not()]);
-    functions.push(types::pg_typeof());
+    functions.extend([types::pg_typeof(), super::twins::told()]);
     functions.push(splits::regexp_split_to_array());
     functions.extend([to_char::to_char(), to_char::to_date(), to_char::to_timestamp()]);
     functions.extend([super::moments::timezone(), super::moments::date_part(), super::moments::date_trunc()]);

@@ -4,15 +4,16 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, StringViewArray, StringViewBuilder};
-use arrow::compute::cast;
 use arrow::datatypes::DataType;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
 };
 use mainstem_storage::Error;
+use mainstem_storage::schema::DataType as SqlType;
 
 use crate::rules::rows::over_rows;
+use crate::value::convert;
 
 /// The words that PostgreSQL takes for no name, or not everywhere.
 const KEYWORDS: &str = "all analyse analyze and any array as asc asymmetric authorization between bigint binary bit boolean both case cast \
@@ -96,7 +97,8 @@ impl ScalarUDFImpl for Quoted {
 impl Quoted {
     fn compute(&self, arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
         let texts = |array: &ArrayRef| -> Result<StringViewArray> {
-            Ok(cast(array, &DataType::Utf8View)?.as_string_view().clone())
+            let texts = convert(array, SqlType::Text { max_chars: None });
+            Ok(texts.map_err(|e| DataFusionError::External(Box::new(e)))?.as_string_view().clone())
         };
         let [text, more @ ..] = arrays else {
             return Err(DataFusionError::Internal(format!("{} without its argument", self.name)));

@@ -3,6 +3,7 @@
 //! Comes in: a statement's tree, and what is known of its tables. Goes out: the same statement in other words. In this order, the first
 //! in the whole statement, the others in each query:
 //!
+//! 0. WITH queries that hide one another get names of their own ([`scopes`]).
 //! 1. Select items that other parts of the statement can mean get PostgreSQL's names ([`columns`]).
 //! 2. ORDER BY the position of an expression: the select item gets a name ([`positions`]). DataFusion takes a position for the column
 //!    of that text, and finds it again in GROUP BY only under a name of its own. A position in grouping sets is the item's expression.
@@ -41,6 +42,7 @@ pub(super) use names::title;
 pub(crate) use relations::{as_said, relations_first, rows_without_marks, without_marks};
 pub(crate) use rows::check_rows;
 pub(crate) use scopes::spell_names;
+pub(super) use sets::reads_columns;
 
 use std::convert::Infallible;
 use std::ops::ControlFlow;
@@ -96,6 +98,7 @@ impl KnownTable {
 
 /// See the module. Whether columns were named that may have the name of one that is not known here; [`BesideStar::Mentioned`] leaves them.
 pub(crate) fn reword(statement: &mut Statement, beside: BesideStar) -> bool {
+    scopes::tell_with_queries(statement);
     let guessed = columns::name_columns(statement, beside);
     let ControlFlow::Continue(()) = statement.visit(&mut Reworded);
     guessed
@@ -138,7 +141,7 @@ impl VisitorMut for Reworded {
 }
 
 /// `name(args)`.
-fn call(name: &str, args: Vec<Expr>) -> Expr {
+pub(super) fn call(name: &str, args: Vec<Expr>) -> Expr {
     let args = args.into_iter().map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))).collect();
     Expr::Function(Function {
         name: ObjectName::from(vec![Ident::new(name)]),

@@ -160,7 +160,7 @@ fn call_of(name: &str, args: Vec<FunctionArg>) -> Expr {
 }
 
 /// Whether a column stands in `expr`.
-fn reads_columns(expr: &Expr) -> bool {
+pub(in crate::rules) fn reads_columns(expr: &Expr) -> bool {
     struct Columns;
     impl Visitor for Columns {
         type Break = ();

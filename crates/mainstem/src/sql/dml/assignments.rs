@@ -6,10 +6,10 @@ use datafusion::sql::sqlparser::ast::{
 };
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::schema::{Column, TableSchema};
-use mainstem_storage::{Error, ErrorKind, Result};
+use mainstem_storage::{Error, Result};
 
 use super::super::stored::{expression_of, is_default};
-use super::super::{check_query, column_name};
+use super::super::{check_query, column_name, existing_column};
 use super::select::{SelectOf, compound, item};
 use super::{check_once, quoted};
 
@@ -131,13 +131,7 @@ impl Assignments {
     /// 42703 when an assigned column does not exist.
     pub(super) fn items(&self, schema: &TableSchema, qualifier: &Ident) -> Result<Vec<SelectItem>> {
         for (column, _) in &self.0 {
-            if schema.column_named(column).is_none() {
-                return Err(Error::new(
-                    ErrorKind::NotFound,
-                    sqlstate::UNDEFINED_COLUMN,
-                    format!("column \"{column}\" of table \"{}\" does not exist", schema.name),
-                ));
-            }
+            existing_column(schema, column)?;
         }
         let mut items = Vec::with_capacity(schema.columns.len());
         for (at, column) in schema.columns.iter().enumerate() {

@@ -13,11 +13,14 @@
 //! 4. An alias that names some of a table's columns names the others as they are called.
 //! 5. Tables of one name in two schemas get names of their own ([`tables`]).
 //!
+//! Before all that, without the catalog, WITH queries of one name get names of their own ([`hiding`]).
+//!
 //! A name means the column of the innermost query that has one; ORDER BY means select items first, GROUP BY columns first. Left alone: statements
 //! that have none of this, and names that are ambiguous: the planner tells of them. It does not own: other names of items (`twins`, `columns`).
 
 mod columns;
 mod hidden;
+mod hiding;
 mod items;
 mod tables;
 
@@ -31,6 +34,8 @@ use datafusion::sql::sqlparser::ast::{
     TableFactor, TableWithJoins, Visit, VisitMut, Visitor, VisitorMut,
 };
 use mainstem_storage::{Error, Result};
+
+pub(super) use self::hiding::tell_with_queries;
 
 use self::columns::{Column, Columns, Table, constraint, joined, merges, unknown_columns};
 use self::hidden::{name_distinct, order_above, reads_hidden};
