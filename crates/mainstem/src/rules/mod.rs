@@ -29,7 +29,8 @@ pub(crate) use balance::balance;
 pub(crate) use blanks::{Blanks, padded};
 pub(crate) use coerced::{CoercedTypes, settled, type_literals};
 pub(crate) use functions::{
-    Carried, Named, SessionCatalog, bounded, coalesce, functions, of_bytes, ordered_sets, random_uuid, with_settings,
+    Carried, Named, SessionCatalog, bounded, coalesce, functions, of_bytes, of_decimals, ordered_sets, random_uuid,
+    with_settings,
 };
 pub(crate) use guards::{guard_expression, guard_plan};
 pub(crate) use moments::{PlannedParts, Series};

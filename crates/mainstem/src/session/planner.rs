@@ -51,8 +51,8 @@ use crate::rules::{
     NullableSubqueries, PlacedSubqueries, PlannedParts, Reals, Roundings, Series, SessionCatalog, SqlCasts,
     SubqueriesInValues, TypedLiterals, UnknownMembers, average, balance, bounded, check_limits, check_rows,
     checked_sum, coalesce, functions, group_by_keys, guard_expression, guard_plan, guarded, moving, name_twins,
-    of_bytes, of_floats, ordered_sets, random_uuid, relations_first, reword, settled, spell_names, type_literals,
-    whole_numbers, with_settings,
+    of_bytes, of_decimals, of_floats, ordered_sets, random_uuid, relations_first, reword, settled, spell_names,
+    type_literals, whole_numbers, with_settings,
 };
 use crate::sql::{
     CastTypes, INFORMATION, RELATIONS_MAX, SYSTEM, TARGET_SCHEMA, TableName, state, stored_query, with_stored,
@@ -157,7 +157,7 @@ pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionStat
     }
     let known: Vec<_> = state.scalar_functions().values().cloned().collect();
     for function in known {
-        let function = of_bytes(of_floats(bounded(function, &pool)));
+        let function = of_decimals(of_bytes(of_floats(bounded(function, &pool))));
         state.register_udf(function).map_err(|e| from_datafusion(&e))?;
     }
     Ok(interruptible(state))

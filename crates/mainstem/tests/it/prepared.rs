@@ -395,7 +395,7 @@ fn rows_of_types_that_no_table_has() {
     let sql = "SELECT INTERVAL '1 day' AS i, make_array(1, 2) AS l, NULL AS n, count(*) AS c FROM t";
     let row = connection.query_row(sql, ()).unwrap();
     assert!(row.get::<&str>("i").unwrap().contains("1 day"), "{row:?}");
-    assert_eq!(row.get::<&str>("l").unwrap(), "[1, 2]");
+    assert_eq!(row.get::<&str>("l").unwrap(), "{1,2}");
     assert_eq!(row.get::<Option<&str>>("n").unwrap(), None);
     assert_eq!(row.get::<i64>("c").unwrap(), 3);
 }

@@ -17,7 +17,7 @@ mod to_char;
 mod types;
 
 pub(in crate::rules) use around::{Change, around};
-pub(crate) use around::{bounded, coalesce, of_bytes};
+pub(crate) use around::{bounded, coalesce, of_bytes, of_decimals};
 pub(crate) use carried::{Carried, Named};
 pub(crate) use configured::with_settings;
 pub(crate) use ordered::ordered_sets;

@@ -2,13 +2,14 @@
 //! and `string_to_table` and `regexp_split_to_table` the rows of `string_to_array` and `regexp_split_to_array`, in FROM too.
 //!
 //! In FROM, where their arguments are columns of other tables: `FROM t, generate_series(1, t.n) g` is
-//! `FROM t, LATERAL (SELECT unnest(generate_series(1, t.n)) AS g) g`. DataFusion's functions in FROM take constants.
+//! `FROM t, LATERAL (SELECT unnest(generate_series(1, t.n)) AS g) g`. DataFusion's functions in FROM take constants; those of decimals become
+//! queries too, for DataFusion's series have whole numbers.
 
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, ObjectName,
-    ObjectNamePart, Select, SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, Visit, Visitor,
+    DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, ObjectName,
+    ObjectNamePart, Select, SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, Value, Visit, Visitor,
 };
 
 use super::{call, called};
@@ -122,7 +123,8 @@ fn factor(table: &mut TableFactor, behind: bool) {
         }
         _ => return,
     };
-    if !reads_columns(&array) {
+    let is_of_decimals = said.as_deref() == Some("generate_series") && has_decimals(&array);
+    if !reads_columns(&array) && !is_of_decimals {
         return;
     }
     let said = said.unwrap_or_else(|| "unnest".to_owned());
@@ -157,6 +159,28 @@ fn call_of(name: &str, args: Vec<FunctionArg>) -> Expr {
         *own = args;
     }
     call
+}
+
+/// Whether a decimal is written in `expr`.
+fn has_decimals(expr: &Expr) -> bool {
+    struct Decimals;
+    impl Visitor for Decimals {
+        type Break = ();
+
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+            let is_decimal = match expr {
+                Expr::Value(value) => {
+                    matches!(&value.value, Value::Number(digits, _) if digits.contains(['.', 'e', 'E']))
+                }
+                Expr::Cast { data_type, .. } => {
+                    matches!(data_type, DataType::Numeric(_) | DataType::Decimal(_) | DataType::Dec(_))
+                }
+                _ => false,
+            };
+            if is_decimal { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        }
+    }
+    Visit::visit(expr, &mut Decimals).is_break()
 }
 
 /// Whether a column stands in `expr`.

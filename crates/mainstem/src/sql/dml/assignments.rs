@@ -1,8 +1,8 @@
 //! `SET a = 1, (b, c) = (2, 3), (d, e) = (SELECT ...)`.
 
 use datafusion::sql::sqlparser::ast::{
-    Assignment, AssignmentTarget, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Query, SelectItem,
-    SetExpr, TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins, Value,
+    Assignment, AssignmentTarget, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Query, SelectItem, SetExpr,
+    TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins, Value,
 };
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::schema::{Column, TableSchema};
@@ -11,6 +11,7 @@ use mainstem_storage::{Error, Result};
 use super::super::stored::{expression_of, is_default};
 use super::super::{check_query, column_name, existing_column};
 use super::select::{SelectOf, compound, item};
+use super::target::Target;
 use super::{check_once, quoted};
 
 /// What SET assigns: each column once.
@@ -124,19 +125,18 @@ impl Assignments {
         self.0.iter()
     }
 
-    /// The new value of each column of `schema`, whose rows are called `qualifier`; a column without an assignment keeps its
-    /// value.
+    /// The new value of each column of `schema`, that of `target`; a column without an assignment keeps its value.
     ///
     /// # Errors
     /// 42703 when an assigned column does not exist.
-    pub(super) fn items(&self, schema: &TableSchema, qualifier: &Ident) -> Result<Vec<SelectItem>> {
+    pub(super) fn items(&self, schema: &TableSchema, target: &Target) -> Result<Vec<SelectItem>> {
         for (column, _) in &self.0 {
             existing_column(schema, column)?;
         }
         let mut items = Vec::with_capacity(schema.columns.len());
         for (at, column) in schema.columns.iter().enumerate() {
             let expr = match self.0.iter().find(|(name, _)| *name == column.name) {
-                None => compound(qualifier, &column.name),
+                None => target.column_of(schema, &column.name),
                 Some((_, value)) if is_default(value) => default_of(column)?,
                 Some((_, value)) => value.clone(),
             };

@@ -293,7 +293,7 @@ impl Insert {
         };
         let target = &self.target;
         let mut items = vec![target.row_ref()];
-        items.extend(assignments.items(schema, &target.qualifier())?);
+        items.extend(assignments.items(schema, target)?);
         let mut from = target.from()?;
         from.push(stored_table(schema, &quoted(EXCLUDED))?);
         let (with, selection) = (target.with().cloned(), selection.as_deref().cloned());

@@ -103,7 +103,7 @@ impl Lock {
         let mut query = (*self.query).clone();
         let SetExpr::Select(select) = &mut *query.body else { return Err(Error::internal("a SELECT that is none")) };
         let called = quoted(&self.called);
-        let target = target_table(&table.name, &called)?.relation;
+        let target = target_table(&table.name, Some(&called))?.relation;
         let factors = select.from.iter_mut().flat_map(|table| {
             std::iter::once(&mut table.relation).chain(table.joins.iter_mut().map(|join| &mut join.relation))
         });

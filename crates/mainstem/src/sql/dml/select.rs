@@ -82,23 +82,26 @@ fn ordinals(columns: usize) -> Vec<OrderByExpr> {
         .collect()
 }
 
-/// The table as the target of a write, with row references.
-pub(super) fn target_table(table: &str, alias: &Ident) -> Result<TableWithJoins> {
+/// The table as the target of a write, with row references; without `alias` by its own name.
+pub(super) fn target_table(table: &str, alias: Option<&Ident>) -> Result<TableWithJoins> {
     named_table(TARGET_SCHEMA, table, alias)
 }
 
 /// The table as everybody sees it.
 pub(super) fn stored_table(table: &TableSchema, alias: &Ident) -> Result<TableWithJoins> {
-    named_table(&table.namespace, &table.name, alias)
+    named_table(&table.namespace, &table.name, Some(alias))
 }
 
-fn named_table(schema: &str, table: &str, alias: &Ident) -> Result<TableWithJoins> {
+fn named_table(schema: &str, table: &str, called: Option<&Ident>) -> Result<TableWithJoins> {
     let query = query_of("SELECT 1 FROM a AS b")?;
     let SetExpr::Select(body) = *query.body else { return Err(Error::internal("a SELECT parsed as no SELECT")) };
     let mut named = body.from.into_iter().next().ok_or_else(|| Error::internal("a FROM parsed as none"))?;
-    if let TableFactor::Table { name, alias: Some(as_name), .. } = &mut named.relation {
+    if let TableFactor::Table { name, alias, .. } = &mut named.relation {
         *name = ObjectName::from(vec![quoted(schema), quoted(table)]);
-        as_name.name = alias.clone();
+        match (called, &mut *alias) {
+            (Some(called), Some(alias)) => alias.name = called.clone(),
+            _ => *alias = None,
+        }
     }
     Ok(named)
 }

@@ -19,6 +19,8 @@ pub(crate) struct Target {
     with: Option<With>,
     /// The tables of FROM or USING.
     others: Vec<TableWithJoins>,
+    /// One of them has the name of this one, in another schema: what means either says which.
+    has_namesake: bool,
     returning: Option<Vec<SelectItem>>,
 }
 
@@ -49,17 +51,31 @@ impl Target {
         if let Some(items) = &returning {
             check_query(items)?;
         }
-        let target = Self { table, alias, with, others, returning };
-        let mut names = vec![target.qualifier_name()];
+        let mut target = Self { table, alias, with, others, has_namesake: false, returning };
+        let own = target.alias.is_none().then(|| target.table.clone());
+        let mut names = vec![(target.qualifier_name(), own)];
         for table in &target.others {
             let factors = std::iter::once(&table.relation).chain(table.joins.iter().map(|join| &join.relation));
-            names.extend(factors.filter_map(name_of));
+            for (name, factor) in factors.filter_map(|factor| Some((name_of(factor)?, factor))) {
+                let full = full_name(factor);
+                // Tables without aliases may be of two schemas; planning knows.
+                let is_same = |(other, its): &(String, Option<TableName>)| {
+                    *other == name && its.as_ref().zip(full.as_ref()).is_none_or(|(its, full)| its == full)
+                };
+                if names.iter().any(is_same) {
+                    return Err(named_twice(&name));
+                }
+                target.has_namesake |= name == target.qualifier_name();
+                names.push((name, full));
+            }
         }
-        names.sort_unstable();
-        match names.windows(2).find(|pair| pair.first() == pair.last()) {
-            Some(twice) => Err(named_twice(twice.first().map_or("", String::as_str))),
-            None => Ok(target),
+        if target.has_namesake && target.returning.is_some() {
+            return Err(Error::unsupported(format_args!(
+                "RETURNING beside another table called \"{}\" (give one of them an alias)",
+                target.table.name
+            )));
         }
+        Ok(target)
     }
 
     /// Whether the statement gives rows.
@@ -89,12 +105,25 @@ impl Target {
 
     /// The item that names the rows of the table.
     pub(super) fn row_ref(&self) -> SelectItem {
-        item(compound(&self.qualifier(), ROW_REF), ROW_REF)
+        item(if self.has_namesake { Expr::Identifier(quoted(ROW_REF)) } else { self.column(ROW_REF) }, ROW_REF)
+    }
+
+    fn column(&self, name: &str) -> Expr {
+        compound(&self.qualifier(), name)
+    }
+
+    /// The column `name` of `schema`, which is the table's.
+    pub(super) fn column_of(&self, schema: &TableSchema, name: &str) -> Expr {
+        match self.has_namesake {
+            true => Expr::CompoundIdentifier([&*schema.namespace, &*schema.name, name].map(quoted).into()),
+            false => self.column(name),
+        }
     }
 
     /// The table, with row references, and the others.
     pub(super) fn from(&self) -> Result<Vec<TableWithJoins>> {
-        let mut from = vec![target_table(&self.table.name, &self.qualifier())?];
+        let qualifier = self.qualifier();
+        let mut from = vec![target_table(&self.table.name, Some(&qualifier).filter(|_| !self.has_namesake))?];
         from.extend(self.others.iter().cloned());
         Ok(from)
     }
@@ -121,6 +150,14 @@ pub(super) fn name_of(factor: &TableFactor) -> Option<String> {
             Some(ObjectNamePart::Identifier(ident)) => Some(fold(ident)),
             _ => None,
         },
+        _ => None,
+    }
+}
+
+/// The name of a table in FROM that has no alias.
+fn full_name(factor: &TableFactor) -> Option<TableName> {
+    match factor {
+        TableFactor::Table { name, alias: None, args: None, .. } => table_name(name).ok(),
         _ => None,
     }
 }

@@ -66,7 +66,7 @@ impl Update {
     pub(crate) fn to_select(&self, schema: &TableSchema, more: Vec<Expr>) -> Result<Query> {
         let target = &self.target;
         let mut items = vec![target.row_ref()];
-        items.extend(self.assignments.items(schema, &target.qualifier())?);
+        items.extend(self.assignments.items(schema, target)?);
         items.extend(carried(more));
         SelectOf {
             with: target.with().cloned(),

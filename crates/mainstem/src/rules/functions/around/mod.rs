@@ -9,10 +9,12 @@
 mod bytes;
 mod coalesce;
 mod lengths;
+mod series;
 
 pub(crate) use bytes::of_bytes;
 pub(crate) use coalesce::coalesce;
 pub(crate) use lengths::bounded;
+pub(crate) use series::of_decimals;
 
 use std::fmt::Debug;
 use std::hash::{Hash, Hasher};
