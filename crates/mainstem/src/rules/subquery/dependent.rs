@@ -153,7 +153,13 @@ impl Domain {
         match query {
             LogicalPlan::Projection(projection) => {
                 let input = self.of(Arc::unwrap_or_clone(projection.input), names)?;
-                let mut items = self.bound(projection.expr, input.schema())?;
+                let items = self.bound(projection.expr, input.schema())?;
+                // Of a branch of UNION the schema says other names than the items.
+                let called = |(item, (relation, field)): (Expr, (Option<&_>, &FieldRef))| {
+                    let is_same = item.qualified_name() == (relation.cloned(), field.name().clone());
+                    if is_same { item } else { item.alias_qualified(relation.cloned(), field.name()) }
+                };
+                let mut items: Vec<Expr> = items.into_iter().zip(projection.schema.iter()).map(called).collect();
                 items.extend(self.own(input.schema())?);
                 Projection::try_new(items, Arc::new(input)).map(LogicalPlan::Projection)
             }

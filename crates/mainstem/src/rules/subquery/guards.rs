@@ -136,7 +136,11 @@ pub(super) fn is_total(query: &LogicalPlan) -> Result<bool> {
     Ok(is_total)
 }
 
-fn can_fail(expr: &Expr, schema: &DFSchema) -> Result<bool> {
+/// Whether `expr`, apart from what is in it, can fail.
+///
+/// # Errors
+/// Those of types.
+pub(super) fn can_fail(expr: &Expr, schema: &DFSchema) -> Result<bool> {
     use Operator::{And, Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq, Or};
     Ok(match expr {
         Expr::BinaryExpr(BinaryExpr { op, .. }) => {

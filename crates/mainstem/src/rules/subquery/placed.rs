@@ -38,7 +38,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 
 use super::dependent::{Domain, Names, holds_lateral, left_join, named, outer_columns, query_of, unsupported};
-use super::guards::{all_of, holds_query, is_total, replace_queries};
+use super::guards::{all_of, can_fail, holds_query, is_total, replace_queries};
 use super::has_one_row;
 use super::inline::inlined;
 use super::movable::{is_movable, looked_for};
@@ -136,6 +136,9 @@ fn place(node: LogicalPlan, names: &mut Names<'_>) -> Result<Transformed<Logical
             };
             LogicalPlan::Filter(Filter::try_new(predicate, Arc::new(input))?)
         }
+        LogicalPlan::Distinct(Distinct::On(on)) if on.sort_expr.is_some() => {
+            return Err(unsupported("a subquery in DISTINCT ON beside ORDER BY (name it in a query of FROM)"));
+        }
         node => node.with_new_exprs(exprs, inputs)?,
     };
     let has_columns_of_input = !matches!(placed, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_));
@@ -146,9 +149,10 @@ fn place(node: LogicalPlan, names: &mut Names<'_>) -> Result<Transformed<Logical
     Projection::try_new(columns, Arc::new(placed)).map(LogicalPlan::Projection).map(Transformed::yes)
 }
 
-/// Conditions without subqueries come first: rows that they take away ask for none.
+/// Conditions without subqueries come first: rows that they take away ask for none. (Not those on rows further around, whose tables may have the names of
+/// a subquery's own.)
 fn filtered_first(filter: Filter) -> Result<LogicalPlan> {
-    let is_plain = |part: &Expr| !part.is_volatile() && !holds_query(part);
+    let is_plain = |part: &Expr| !part.is_volatile() && !holds_query(part) && !part.contains_outer();
     let parts = split_conjunction_owned(filter.predicate);
     let (plain, others): (Vec<Expr>, Vec<Expr>) = parts.into_iter().partition(is_plain);
     let mut plan = filter.input;
@@ -230,6 +234,12 @@ impl Kind {
         };
         let columns = outer_columns(&query.subquery);
         if matches!(expr, Expr::InSubquery(member) if member.expr.contains_outer()) {
+            return Ok(false);
+        }
+        // The join's key is computed for all rows.
+        if let (Expr::InSubquery(member), false) = (expr, guards.is_empty())
+            && member.expr.exists(|expr| can_fail(expr, schema))?
+        {
             return Ok(false);
         }
         if columns.is_empty() {
