@@ -52,7 +52,8 @@ pub(super) fn replace_queries(
             });
             let mut changed = false;
             let left = Box::new(part(*left, guards, replace, &mut changed)?);
-            is_open.into_iter().for_each(|is_open| guard(is_open, guards));
+            // What says something of rows further around stays out of the queries beside it: CASE alone has to hold.
+            is_open.into_iter().filter(|open| !open.contains_outer()).for_each(|open| guard(open, guards));
             let right = Box::new(part(*right, guards, replace, &mut changed)?);
             Ok(Transformed::new_transformed(Expr::BinaryExpr(BinaryExpr { left, op, right }), changed))
         }
