@@ -1,7 +1,16 @@
-//! Scalar subqueries that may find no row are NULL then, whatever their column says.
+//! Subqueries that DataFusion 55.2 plans otherwise than SQL means them, or not at all.
 //!
-//! DataFusion 55.2 takes the column's NOT NULL for the subquery's, and fails when the subquery is empty. The column is
-//! passed through a function that only says "may be NULL".
+//! Comes in: analysed plans with subqueries in their expressions and LATERAL joins. Goes out: plans in which those that DataFusion decorrelates rightly
+//! are left to it, and the others are joins. In the order of the rules:
+//!
+//! - `values`: subqueries in VALUES.
+//! - `unknown`: IN and NOT IN where NULLs count.
+//! - `placed`: every other subquery and LATERAL, where an expression may stand. It asks `movable` what can stay a subquery, makes expressions of
+//!   queries without FROM (`inline`), collects the conditions that keep rows away (`guards`), and has the rest computed for all rows around at
+//!   once (`dependent`), which must have one row where one is asked for (`only_row`) and rows around that are the same each time (`repeatable`),
+//!   or are kept (`once`).
+//! - Here: scalar subqueries that may find no row are NULL then, whatever their column says. DataFusion takes the column's NOT NULL for the subquery's,
+//!   and fails when the subquery is empty. The column is passed through a function that only says "may be NULL".
 
 mod dependent;
 mod guards;
