@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Make SQL logic tests of random statements, answered by PostgreSQL.
 
-    random_slt.py --seed SEED [--files N] [--statements N] [--dsn DSN] FOLDER
+    random_slt.py --seed SEED [--files N] [--statements N] [--in-lists] [--dsn DSN] FOLDER
 
-Writes FOLDER/random_SEED.slt, random_SEED+1.slt and so on: tables with keys, checks and defaults, some in a schema of their own, then
+Writes FOLDER/random_SEED.slt, random_SEED+1.slt and so on (in_lists_SEED.slt with --in-lists): tables with keys, checks and defaults, some in a schema of their own, then
 writes, transactions with savepoints, schema changes, views, and queries over them, each run on PostgreSQL as it is made; what that
 answered is the record. The same seed makes the same file. `MAINSTEM_SLT_RANDOM=FOLDER cargo t random_files` runs
 them under every placement configuration, by the rules of slt/README.md; without that variable it runs slt/random/.
+
+With --in-lists a file has one table, full of NULLs, and queries over combined IN lists only.
 
 Only what one answer is right for is made: no order of rows without ORDER BY over all columns, no UPDATE that finds two
 rows for one, no float whose sum depends on the order, nothing that docs/sql-differences.md lists. Where a statement
@@ -35,6 +37,10 @@ TEXTS = ("TEXT", "VARCHAR(6)")
 
 def family(kind):
     return "INTEGER" if kind in INTEGERS else "TEXT" if kind in TEXTS else kind
+
+
+# Of the table of --in-lists, beside its key.
+LIST_COLUMNS = [("g", "INTEGER"), ("h", "INTEGER"), ("i", "INTEGER"), ("s", "TEXT")]
 
 
 class Column:
@@ -850,6 +856,68 @@ class Generator:
             return both
         return f"SELECT count(*) AS n, count(x) AS m, max(x) = min(x) AS one FROM ({both}) s"
 
+    # ---- IN lists
+
+    def member(self, kind):
+        r = self.r
+        columns = [name for name, other in LIST_COLUMNS if other == kind]
+        if r.random() < 0.12:
+            return "NULL"
+        if r.random() < 0.15:
+            return r.choice(columns)
+        return str(r.randint(0, 4)) if kind == "INTEGER" else "'" + r.choice("abc") + "'"
+
+    def in_list(self, depth):
+        """A condition made of IN lists, equalities and subqueries, joined by AND, OR, NOT and CASE."""
+        r = self.r
+        if depth > 0 and r.random() < 0.75:
+            left, right = self.in_list(depth - 1), self.in_list(depth - 1)
+            choice = r.random()
+            if choice < 0.38:
+                return f"({left} AND {right})"
+            if choice < 0.76:
+                return f"({left} OR {right})"
+            if choice < 0.92:
+                return f"NOT ({left})"
+            if choice < 0.96:
+                return f"(({left}) IS {r.choice(['', 'NOT '])}{r.choice(['TRUE', 'FALSE', 'NULL'])})"
+            return f"CASE WHEN {left} THEN {right} ELSE {self.in_list(depth - 2)} END"
+        # Most are over one column, so that lists meet.
+        name, kind = r.choice(LIST_COLUMNS[:1] * 5 + LIST_COLUMNS)
+        choice = r.random()
+        if choice < 0.12:
+            return f"{name} {r.choice(['=', '=', '<>'])} {self.member(kind)}"
+        if choice < 0.2 and kind == "INTEGER":
+            where = r.choice(["", f" WHERE q.h > {r.randint(0, 3)}", " WHERE q.h IS NOT NULL", " WHERE q.g = l.g"])
+            return f"{name} {r.choice(['', 'NOT '])}IN (SELECT q.{r.choice('gh')} FROM l AS q{where})"
+        if choice < 0.25 and kind == "INTEGER":
+            name = r.choice([f"{name} + 1", f"abs({name})", f"CAST({name} AS BIGINT)", str(r.randint(0, 3)), f"({name} # {r.choice('ghi')})"])
+        members = ", ".join(self.member(kind) for _ in range(r.choice([1, 1, 2, 2, 3, 5])))
+        return f"{name} {r.choice(['', 'NOT '])}IN ({members})"
+
+    def in_lists(self, statements):
+        r = self.r
+        columns = ", ".join(f"{name} {kind}" for name, kind in LIST_COLUMNS)
+        self.emit(f"CREATE TABLE l (k INTEGER PRIMARY KEY, {columns})")
+        value = lambda kind: "NULL" if r.random() < 0.25 else str(r.randint(0, 4)) if kind == "INTEGER" else "'" + r.choice("abcd") + "'"
+        rows = [f"({k}, {', '.join(value(kind) for _, kind in LIST_COLUMNS)})" for k in range(20)]
+        self.emit(f"INSERT INTO l VALUES {', '.join(rows)}")
+        while len(self.blocks) < statements:
+            condition, choice = self.in_list(r.choice([1, 2, 2, 3])), r.random()
+            if choice < 0.45:
+                self.emit(f"SELECT k FROM l WHERE {condition}", True)
+            elif choice < 0.75:
+                self.emit(f"SELECT k, ({condition}) AS x FROM l", True)
+            elif choice < 0.85:
+                self.emit(f"SELECT count(*) FILTER (WHERE {condition}) AS n, bool_and({self.in_list(1)}) AS b FROM l GROUP BY i HAVING count(*) > 1", True)
+            elif choice < 0.95:
+                self.emit(f"SELECT a.k AS x, l.k AS y FROM l AS a LEFT JOIN l ON a.g = l.h AND {condition}", True)
+            else:
+                self.emit(f"SELECT k FROM l WHERE k IN ({r.randint(0, 9)}, {r.randint(0, 19)}) AND {condition}", True)
+        self.session.pg.finish()
+        return "# Random IN lists; the answers are PostgreSQL's (slt/random_slt.py --in-lists).\n\n" + "\n\n".join(
+            "\n".join(block) for block in self.blocks) + "\n"
+
     def file(self, statements):
         if self.plain_keys:
             head = "# Random statements; the answers are PostgreSQL's (slt/random_slt.py).\n# pg: plain-keys"
@@ -889,13 +957,15 @@ def main():
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--files", type=int, default=1)
     parser.add_argument("--statements", type=int, default=150)
+    parser.add_argument("--in-lists", action="store_true")
     parser.add_argument("--dsn", default=os.environ.get("SLT_DSN", "host=localhost dbname=slt"))
     parser.add_argument("folder", type=pathlib.Path)
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
     for seed in range(arguments.seed, arguments.seed + arguments.files):
-        text = Generator(seed, arguments.dsn).file(arguments.statements)
-        (arguments.folder / f"random_{seed}.slt").write_text(text)
+        generator = Generator(seed, arguments.dsn)
+        text = generator.in_lists(arguments.statements) if arguments.in_lists else generator.file(arguments.statements)
+        (arguments.folder / f"{'in_lists' if arguments.in_lists else 'random'}_{seed}.slt").write_text(text)
 
 
 if __name__ == "__main__":

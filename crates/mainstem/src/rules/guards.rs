@@ -205,10 +205,13 @@ fn may_fail(expr: &Expr, schema: &DFSchema) -> bool {
         Expr::BinaryExpr(BinaryExpr { op: Operator::Divide | Operator::Modulo, right, .. }) => !is_divisor(right),
         Expr::ScalarFunction(ScalarFunction { func, args }) => match func.name() {
             "checked_divide" | "divide" | "div" | "mod" => args.get(1).is_none_or(|divisor| !is_divisor(divisor)),
-            "text_of" | "char_of" => false,
             "sqrt" | "ln" | "log" | "log2" | "log10" | "power" | "to_date" | "to_timestamp" | "to_number" | "chr"
             | "make_date" => true,
-            name => name.ends_with("_of"),
+            "boolean_of" | "smallint_of" | "integer_of" | "bigint_of" | "real_of" | "double_of" | "decimal_of"
+            | "date_of" | "time_of" | "timestamp_of" | "timestamptz_of" | "bytea_of" | "uuid_of" | "interval_of" => {
+                true
+            }
+            _ => false,
         },
         Expr::Cast(cast) => {
             let is_text = |expr: &Expr| expr.get_type(schema).is_ok_and(|data_type| data_type.is_string());

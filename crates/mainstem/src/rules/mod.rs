@@ -15,13 +15,13 @@ mod functions;
 mod guards;
 mod moments;
 mod multisets;
-mod pushed;
 mod numbers;
 mod rows;
 mod spelled;
 mod subquery;
 mod tree;
 mod twins;
+mod upstream;
 mod walk;
 mod windows;
 
@@ -38,7 +38,6 @@ pub(crate) use multisets::Multisets;
 pub(crate) use numbers::{
     BITWISE_NOT, CheckedArithmetic, Divisions, Reals, Roundings, average, checked_sum, of_floats,
 };
-pub(crate) use pushed::{guarded, limited_groups, pushes_by_name};
 pub(crate) use spelled::{SqlCasts, TypedLiterals, decimal_of};
 pub(crate) use subquery::{NullableSubqueries, PlacedSubqueries, SubqueriesInValues, UnknownMembers};
 pub(crate) use tree::{
@@ -46,4 +45,5 @@ pub(crate) use tree::{
     rows_without_marks, spell_names, without_marks,
 };
 pub(crate) use twins::{name_repeated, name_twins};
+pub(crate) use upstream::{guarded, keys_as_columns, limited_groups, null_safe, pushes_by_name, simplified};
 pub(crate) use windows::{Frames, moving, whole_numbers};

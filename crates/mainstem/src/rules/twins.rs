@@ -14,18 +14,26 @@ use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CeilFloorKind, DateTimeField, Expr, Ident, ObjectNamePart, Query, Select, SelectItem, Statement,
-    TableAlias, TableAliasColumnDef, TableFactor, TrimWhereField, UnaryOperator, Value, Visit, VisitMut, Visitor,
-    VisitorMut,
+    BinaryOperator, CeilFloorKind, DateTimeField, Expr, Ident, ObjectNamePart, OrderByKind, Query, Select, SelectItem,
+    SetExpr, Statement, TableAlias, TableAliasColumnDef, TableFactor, TrimWhereField, UnaryOperator, Value, Visit,
+    VisitMut, Visitor, VisitorMut,
 };
 
+use mainstem_storage::{Error, Result};
+
 use super::tree::title;
-use crate::sql::fold;
+use crate::sql::{fold, state};
 
 /// Gives a name to columns of functions in FROM, and to each select item of `statement` that repeats the name of an earlier one: `a_2` for
 /// a second `a`, `?column?_3` for a third item that has no name.
-pub(crate) fn name_twins(statement: &mut Statement) {
-    let ControlFlow::Continue(()) = VisitMut::visit(statement, &mut Twins);
+///
+/// # Errors
+/// 42702 for an ORDER BY that may mean two items.
+pub(crate) fn name_twins(statement: &mut Statement) -> Result<()> {
+    match VisitMut::visit(statement, &mut Twins) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(error) => Err(error),
+    }
 }
 
 /// Whether a `*` of `items` has others beside it, which may have the name of one of its columns.
@@ -37,21 +45,25 @@ pub(super) fn beside_star(items: &[SelectItem]) -> bool {
 struct Twins;
 
 impl VisitorMut for Twins {
-    type Break = Infallible;
+    type Break = Error;
 
-    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<Infallible> {
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
+        check_order(query).map_or_else(ControlFlow::Break, ControlFlow::Continue)
+    }
+
+    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
         casts::tell_casts(query);
         ControlFlow::Continue(())
     }
 
-    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Infallible> {
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
         if !beside_star(&select.projection) {
             name_repeated(&mut select.projection, &HashSet::new());
         }
         ControlFlow::Continue(())
     }
 
-    fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<Infallible> {
+    fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<Error> {
         if let TableFactor::Table { name, alias, args: Some(_), .. } = table
             && let [ObjectNamePart::Identifier(function)] = name.0.as_slice()
         {
@@ -74,26 +86,20 @@ impl VisitorMut for Twins {
 pub(crate) fn name_repeated(items: &mut [SelectItem], starred: &HashSet<String>) {
     let mut seen: HashSet<String> = items.iter().filter_map(alias).collect();
     seen.extend(starred.iter().cloned());
-    let (mut aliases, mut columns) = (HashSet::new(), Columns::default());
+    let (mut given, mut columns) = (starred.clone(), Columns::default());
     for (position, item) in (1..).zip(items) {
         let (expr, mut name) = match item {
             SelectItem::ExprWithAlias { expr, alias } => {
                 let name = fold(alias);
-                if aliases.insert(name.clone()) && !starred.contains(&name) {
+                if given.insert(name.clone()) {
                     continue;
                 }
                 (expr, format!("{name}_{position}"))
             }
             SelectItem::UnnamedExpr(expr) => {
                 let column_again = columns.again(bare(expr));
-                let of_star = match bare(expr) {
-                    Expr::Identifier(ident) => starred.contains(&fold(ident)),
-                    Expr::CompoundIdentifier(idents) => {
-                        idents.last().is_some_and(|ident| starred.contains(&fold(ident)))
-                    }
-                    _ => false,
-                };
-                if seen.insert(plain(bare(expr))) && !column_again && !of_star && !holds_query(expr) {
+                let is_taken = column_name(expr).is_some_and(|name| !given.insert(name));
+                if seen.insert(plain(bare(expr))) && !column_again && !is_taken && !holds_query(expr) {
                     continue;
                 }
                 let name = match bare(expr) {
@@ -273,6 +279,41 @@ impl Columns {
             _ => false,
         }
     }
+}
+
+/// The name of `expr`, if it is a column.
+fn column_name(expr: &Expr) -> Option<String> {
+    match bare(expr) {
+        Expr::Identifier(ident) => Some(fold(ident)),
+        Expr::CompoundIdentifier(idents) => idents.last().map(fold),
+        _ => None,
+    }
+}
+
+/// Refuses `ORDER BY b` beside two select items that are called so and are not the same.
+///
+/// # Errors
+/// 42702.
+fn check_order(query: &Query) -> Result<()> {
+    let SetExpr::Select(select) = &*query.body else { return Ok(()) };
+    let Some(OrderByKind::Expressions(keys)) = query.order_by.as_ref().map(|order_by| &order_by.kind) else {
+        return Ok(());
+    };
+    for key in keys {
+        let Expr::Identifier(name) = bare(&key.expr) else { continue };
+        let name = fold(name);
+        let called = select.projection.iter().filter_map(|item| match item {
+            SelectItem::ExprWithAlias { expr, alias } => (fold(alias) == name).then_some(expr),
+            SelectItem::UnnamedExpr(expr) => (column_name(expr)? == name).then_some(expr),
+            _ => None,
+        });
+        let mut items = called.map(plain);
+        let first = items.next();
+        if items.any(|item| Some(item) != first) {
+            return Err(Error::invalid(state::AMBIGUOUS_COLUMN, format!("ORDER BY \"{name}\" is ambiguous")));
+        }
+    }
+    Ok(())
 }
 
 fn alias(item: &SelectItem) -> Option<String> {

@@ -38,8 +38,9 @@ use mainstem_storage::{Error, ErrorKind, Result};
 
 use crate::error::from_panic;
 use crate::plan::{self, Created, Parameters, PlannedExpression, Written};
+use crate::provider::undefined_table;
 use crate::rules::rows_without_marks;
-use crate::sql::{Begin, Dropped, Lock, Statement, TableName};
+use crate::sql::{Begin, Dropped, Lock, Maintenance, Statement, TableName};
 use attempts::{Targets, Write, in_own_transaction};
 use copy::Stream;
 use savepoints::Savepoints;
@@ -415,6 +416,7 @@ impl Session {
             }
             Statement::Setting(setting) => self.setting(setting),
             Statement::Prepared(statement) => self.prepared_statement(statement),
+            Statement::Maintenance(maintenance) => self.maintenance(&maintenance),
             Statement::Checkpoint => {
                 self.shared.storage.checkpoint()?;
                 Ok(Outcome::done("CHECKPOINT"))
@@ -507,6 +509,20 @@ impl Session {
         }
         let rows = self.write(Targets::one(&lock.table), &mut |env, transaction| plan::lock(env, transaction, lock))?;
         Ok(Outcome::with_rows("SELECT", rows))
+    }
+
+    /// VACUUM, ANALYZE: a notice, where their tables are there.
+    fn maintenance(&mut self, maintenance: &Maintenance) -> Result<Outcome> {
+        self.read(|env, transaction| {
+            let catalog = transaction.catalog();
+            let missing = maintenance.tables.iter().find(|name| env.settings.names().find(&catalog, name).is_none());
+            missing.map_or(Ok(()), |name| Err(undefined_table(name)))
+        })?;
+        let message = match maintenance.command {
+            "VACUUM" => "VACUUM has nothing to do: merges leave deleted rows out by themselves",
+            _ => "ANALYZE has nothing to do: statistics are those of the rows themselves",
+        };
+        Ok(Outcome::done(maintenance.command).with_notices(vec![Notice::new("00000", message)]))
     }
 
     fn explain(&mut self, statement: &Statement, analyze: bool, verbose: bool) -> Result<Outcome> {

@@ -50,9 +50,9 @@ use crate::rules::{
     BesideStar, Blanks, Carried, CheckedArithmetic, CoercedTypes, Divisions, Frames, ItemNames, KnownTable, Multisets,
     NullableSubqueries, PlacedSubqueries, PlannedParts, Reals, Roundings, Series, SessionCatalog, SqlCasts,
     SubqueriesInValues, TypedLiterals, UnknownMembers, average, balance, bounded, check_limits, check_rows,
-    checked_sum, coalesce, functions, group_by_keys, guard_expression, guard_plan, guarded, moving, name_twins,
-    of_bytes, of_decimals, of_floats, ordered_sets, random_uuid, relations_first, reword, settled, spell_names,
-    type_literals, whole_numbers, with_settings,
+    checked_sum, coalesce, functions, group_by_keys, guard_expression, guard_plan, guarded, keys_as_columns, moving,
+    name_twins, null_safe, of_bytes, of_decimals, of_floats, ordered_sets, random_uuid, relations_first, reword,
+    settled, simplified, spell_names, type_literals, whole_numbers, with_settings,
 };
 use crate::sql::{
     CastTypes, INFORMATION, RELATIONS_MAX, SYSTEM, TARGET_SCHEMA, TableName, state, stored_query, with_stored,
@@ -123,7 +123,7 @@ pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionStat
     for rule in later {
         state.add_analyzer_rule(rule);
     }
-    let optimizers = state.optimizers().iter().cloned().map(guarded).collect();
+    let optimizers = state.optimizers().iter().cloned().map(guarded).map(null_safe).collect();
     state = SessionStateBuilder::new_from_existing(state).with_optimizer_rules(optimizers).build();
     for aggregate in ordered_sets().into_iter().chain([checked_sum(), average()]) {
         state.register_udaf(Arc::new(aggregate)).map_err(|e| from_datafusion(&e))?;
@@ -416,7 +416,7 @@ impl Planner {
                 })
             })?;
             // What is constant is computed now, as the optimizer does it; `now()` is known only here.
-            self.state.create_physical_expr(guard_expression(simplifier.simplify(expr.data)?, &schema)?, &schema)
+            self.state.create_physical_expr(guard_expression(simplified(&simplifier, expr.data)?, &schema)?, &schema)
         };
         let expressions = projection.expr.iter().map(one).collect::<datafusion::common::Result<Vec<_>>>()?;
         Ok((expressions, input.fields().len()))
@@ -437,7 +437,8 @@ impl Planner {
             self.state.config_mut().options_mut().execution.target_partitions = partitions;
         }
         self.interruption.watch(&cancel);
-        let optimized = self.state.optimize(plan).and_then(guard_plan).map_err(|e| unplanned(&e))?;
+        let optimized =
+            self.state.optimize(plan).and_then(keys_as_columns).and_then(guard_plan).map_err(|e| unplanned(&e))?;
         let planner = self.state.query_planner().clone();
         let planned = planner.create_physical_plan(&optimized, &self.state);
         let plan = runtime.block_on(planned)?.map_err(|e| unplanned(&e))?;
@@ -476,7 +477,7 @@ fn with_tables(statement: &mut Ast, source: &Source<'_>) -> Result<()> {
         _ => names.find(&catalog, name).map(|(full, relation)| KnownTable::of(&full.namespace, relation)),
     };
     balance(statement);
-    name_twins(statement);
+    name_twins(statement)?;
     spell_names(statement, &table)?;
     group_by_keys(statement, &table);
     type_literals(statement);

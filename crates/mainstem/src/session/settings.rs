@@ -1,5 +1,6 @@
 //! Settings of a session: SET, SHOW, and the system table of them.
 
+use std::borrow::Cow;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use mainstem_storage::{Error, Result};
 use super::{Current, Notice, Outcome, Session, ready};
 use crate::provider::Names;
 use crate::sql::{SettingStatement, state};
+use crate::value::without_exponent;
 
 /// What a session can be told, and what it can tell.
 #[derive(Clone, Debug)]
@@ -367,7 +369,7 @@ fn boolean(name: &str, value: &str) -> Result<bool> {
 
 fn number(name: &str, value: Option<&str>, max: u32) -> Result<Option<u32>> {
     let Some(value) = value else { return Ok(None) };
-    let number = value.trim().parse::<u32>().map_err(|_| {
+    let number = plain_number(value).parse::<u32>().map_err(|_| {
         Error::invalid(
             sqlstate::INVALID_PARAMETER,
             format!("{name} is a whole number from 1 to {max}, not \"{value}\""),
@@ -375,6 +377,15 @@ fn number(name: &str, value: Option<&str>, max: u32) -> Result<Option<u32>> {
     })?;
     check_range(name, number, max)?;
     Ok(Some(number))
+}
+
+/// `text` without its exponent, if it is a number with one: `1e3` is 1000.
+fn plain_number(text: &str) -> Cow<'_, str> {
+    let text = text.trim();
+    match without_exponent(text) {
+        Some(plain) if text.contains(['e', 'E']) => Cow::Owned(plain.trim_end_matches('.').to_owned()),
+        _ => Cow::Borrowed(text),
+    }
 }
 
 fn check_range(name: &str, number: u32, max: u32) -> Result<()> {
@@ -394,8 +405,9 @@ fn duration(name: &str, text: &str) -> Result<Option<Duration>> {
         )
     };
     let text = text.trim();
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let (number, unit) = text.split_at(digits);
+    let spelled = plain_number(text);
+    let digits = spelled.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = spelled.split_at(digits);
     let number: u64 = number.parse().map_err(|_| bad())?;
     let unit = match unit.trim() {
         "" => Duration::from_millis(1),

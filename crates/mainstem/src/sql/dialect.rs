@@ -265,6 +265,21 @@ impl Dialect for MainstemDialect {
         supports_comment_optimizer_hint() -> bool;
     }
 
+    /// `ORDER BY ALL`, DuckDB's.
+    fn supports_order_by_all(&self) -> bool {
+        true
+    }
+
+    /// `SELECT * EXCLUDE (a)`, DuckDB's.
+    fn supports_select_wildcard_exclude(&self) -> bool {
+        true
+    }
+
+    /// `FROM t`, `FROM t SELECT a`, DuckDB's.
+    fn supports_from_first_select(&self) -> bool {
+        true
+    }
+
     /// PostgreSQL's dialect says yes, and sqlparser then reads each argument of a function twice, once as a name: nested calls
     /// take time exponential in their depth. An argument's name is an identifier here.
     fn supports_named_fn_args_with_expr_name(&self) -> bool {

@@ -29,7 +29,7 @@ pub(crate) use dml::{
     ASSIGNED_TO, Assignments, ConflictAction, ConflictTarget, DefaultCells, Delete, EXCLUDED, Insert, Lock, OnConflict,
     Overriding, ROW_REF, TARGET_SCHEMA, Target, Update, any_row_of, ast_type, query_of, select_of, select_over,
 };
-pub(crate) use parse::{PreparedStatement, Script, Statement, Template, parse, parse_template};
+pub(crate) use parse::{Maintenance, PreparedStatement, Script, Statement, Template, parse, parse_template};
 pub(crate) use refuse::{RELATIONS_MAX, check_query, check_tables};
 pub(crate) use settings::SettingStatement;
 pub use split::split_statements;

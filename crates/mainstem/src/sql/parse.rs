@@ -22,14 +22,17 @@ pub(super) use script::on_stack;
 
 mod absent;
 mod depth;
+mod extensions;
 mod fetch;
 mod literals;
+mod maintenance;
 mod numbers;
 mod prepare;
 mod respell;
 mod script;
 mod signs;
 
+pub(crate) use maintenance::Maintenance;
 pub(crate) use prepare::PreparedStatement;
 pub(crate) use script::{Script, Template};
 
@@ -85,6 +88,8 @@ pub(crate) enum Statement {
     Setting(SettingStatement),
     /// CHECKPOINT.
     Checkpoint,
+    /// VACUUM, ANALYZE.
+    Maintenance(Maintenance),
     /// PREPARE, EXECUTE, DEALLOCATE.
     Prepared(PreparedStatement),
 }
@@ -256,6 +261,9 @@ fn parse_statement(parser: &mut Parser<'_>, part: Part) -> Result<Statement> {
         parser.advance_token();
         return Ok(Statement::Checkpoint);
     }
+    if let Some(maintenance) = maintenance::maintenance(parser)? {
+        return Ok(Statement::Maintenance(maintenance));
+    }
     if is_word(parser, "abort") {
         parser.advance_token();
         let _ = parser.parse_one_of_keywords(&[Keyword::WORK, Keyword::TRANSACTION]);
@@ -269,7 +277,7 @@ fn parse_statement(parser: &mut Parser<'_>, part: Part) -> Result<Statement> {
     if creates && let Some(create) = ddl::create_table_as(parser)? {
         return Ok(Statement::CreateTableAs(create));
     }
-    let statement = match parser.parse_statement() {
+    let mut statement = match parser.parse_statement() {
         // sqlparser reads no direction there.
         Err(ParserError::ParserError(m))
             if creates && ["found: DESC ", "found: ASC ", "found: NULLS "].iter().any(|found| m.contains(found)) =>
@@ -278,6 +286,7 @@ fn parse_statement(parser: &mut Parser<'_>, part: Part) -> Result<Statement> {
         }
         parsed => parsed.map_err(|e| syntax(&e))?,
     };
+    extensions::rewrite(&mut statement)?;
     if let ast::Statement::Prepare { name, data_types, statement } = statement {
         return prepare::prepare(&name, &data_types, *statement, part).map(Statement::Prepared);
     }

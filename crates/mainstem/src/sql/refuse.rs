@@ -5,9 +5,9 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Join, JoinConstraint,
-    JoinOperator, NamedWindowDefinition, NamedWindowExpr, ObjectNamePart, OrderByKind, Query, Select, SelectFlavor,
-    SetExpr, TableAlias, TableFactor, TableWithJoins, UnaryOperator, Value, ValueWithSpan, Visit, Visitor, WindowSpec,
-    WindowType,
+    JoinOperator, NamedWindowDefinition, NamedWindowExpr, ObjectNamePart, OrderByKind, Query, Select, SetExpr,
+    SetQuantifier, TableAlias, TableFactor, TableWithJoins, UnaryOperator, Value, ValueWithSpan, Visit, Visitor,
+    WindowSpec, WindowType,
 };
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::{Error, Result};
@@ -212,7 +212,6 @@ impl Visitor for Refusals {
         refuse_if(select.value_table_mode.is_some(), "SELECT AS VALUE, AS STRUCT")?;
         refuse_if(select.select_modifiers.is_some(), "this modifier of SELECT")?;
         refuse_if(select.exclude.is_some(), "EXCLUDE")?;
-        refuse_if(select.flavor != SelectFlavor::Standard, "FROM before SELECT")?;
         select.from.iter().try_for_each(|table| check_joins(&table.joins))?;
         select.named_window.iter().try_for_each(|NamedWindowDefinition(_, window)| match window {
             NamedWindowExpr::WindowSpec(window) => check_window(window),
@@ -243,6 +242,11 @@ impl Visitor for Refusals {
                         FunctionArg::Unnamed(FunctionArgExpr::Wildcard | FunctionArgExpr::QualifiedWildcard(_))
                     )
                 });
+                let has_options = list
+                    .args
+                    .iter()
+                    .any(|arg| matches!(arg, FunctionArg::Unnamed(FunctionArgExpr::WildcardWithOptions(_))));
+                refuse_if(has_options, "EXCLUDE in the argument of a function")?;
                 refuse_if(is_all && list.duplicate_treatment.is_some(), "DISTINCT of *")
             }
             Expr::Cast { data_type, .. } => refuse_if(is_modified_integer(data_type), "a length of an integer type"),
@@ -290,7 +294,12 @@ impl Visitor for Refusals {
 fn check_body(body: &SetExpr) -> ControlFlow<&'static str> {
     match body {
         SetExpr::Values(values) => refuse_if(values.explicit_row || values.value_keyword, "VALUES ROW (use VALUES)"),
-        SetExpr::SetOperation { left, right, .. } => {
+        SetExpr::SetOperation { left, right, op: _, set_quantifier } => {
+            let by_name = matches!(
+                set_quantifier,
+                SetQuantifier::ByName | SetQuantifier::AllByName | SetQuantifier::DistinctByName
+            );
+            refuse_if(by_name, "UNION BY NAME (select the columns in one order)")?;
             check_body(left)?;
             check_body(right)
         }

@@ -147,7 +147,8 @@ fn setting_value(expr: &Expr) -> Result<Option<String>> {
     match expr {
         Expr::Value(value) => match &value.value {
             Value::SingleQuotedString(text) => Ok(Some(text.clone())),
-            Value::Number(number, _) => Ok(Some(number.clone())),
+            // An exponent has been spelled out, with a point behind.
+            Value::Number(number, _) => Ok(Some(number.trim_end_matches('.').to_owned())),
             Value::Boolean(flag) => Ok(Some(flag.to_string())),
             other => Err(Error::unsupported(format_args!("the setting value {other}"))),
         },

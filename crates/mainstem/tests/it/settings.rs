@@ -81,13 +81,15 @@ fn durations_have_units() {
         ("'90min'", "90min"),
         ("'24h'", "1d"),
         ("'250us'", "250us"),
+        ("1e3", "1s"),
+        ("'1.5e2ms'", "150ms"),
         ("0", "0"),
         ("DEFAULT", "0"),
     ] {
         connection.execute(&format!("SET statement_timeout = {set}")).unwrap();
         assert_eq!(shown(&connection, "statement_timeout"), shows, "{set}");
     }
-    for bad in ["'-1'", "'1 fortnight'", "''", "'ms'", "99999999999", "'25d'"] {
+    for bad in ["'-1'", "'1 fortnight'", "''", "'ms'", "99999999999", "'25d'", "1e-3", "1e12"] {
         assert_eq!(code(&connection, &format!("SET statement_timeout = {bad}")), "22023", "{bad}");
     }
     assert_eq!(shown(&connection, "statement_timeout"), "0");

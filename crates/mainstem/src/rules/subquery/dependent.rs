@@ -31,6 +31,7 @@ use datafusion::logical_expr::{
 };
 use mainstem_storage::Error;
 
+use super::super::tree::MARK;
 use super::once::{LaterRules, computed_once};
 use super::repeatable::{check_repeatable, is_volatile, may_be_read_again, reads_work_table, without_limits};
 
@@ -46,9 +47,15 @@ impl<'r> Names<'r> {
         Self { last: 0, later, config }
     }
 
+    /// A name that no statement gives: it ends in a character that is not seen.
     pub(super) fn next(&mut self, what: &str) -> String {
         self.last += 1;
-        format!("__{what}_{}", self.last)
+        format!("__{what}_{}{MARK}", self.last)
+    }
+
+    /// Whether `name` is one of these.
+    pub(super) fn has(name: &str) -> bool {
+        name.starts_with("__") && name.ends_with(MARK)
     }
 
     /// A scan of the rows of `plan`, if it should not be computed several times and can be computed once.

@@ -15,7 +15,7 @@ use datafusion::datasource::cte_worktable::CteWorkTable;
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{Distinct, Expr, ExprSchemable, JoinType, LogicalPlan, WindowFrameUnits};
 
-use super::dependent::unsupported;
+use super::dependent::{Names, unsupported};
 
 /// Plans of more nodes are computed once, and kept.
 const NODES_COMPUTED_AGAIN_MAX: usize = 60;
@@ -118,7 +118,7 @@ fn has_any_order(total: &Expr, schema: &DFSchema, order: Order) -> bool {
     };
     match total {
         Expr::Alias(alias) => {
-            order == Order::Stable && alias.name.starts_with("__") || has_any_order(&alias.expr, schema, order)
+            order == Order::Stable && Names::has(&alias.name) || has_any_order(&alias.expr, schema, order)
         }
         Expr::AggregateFunction(call) => of_aggregate(call.func.name(), &call.params.args),
         Expr::WindowFunction(call) => {

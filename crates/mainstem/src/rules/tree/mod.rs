@@ -39,6 +39,7 @@ pub(crate) use grouped::group_by_keys;
 pub(crate) use limits::check_limits;
 pub(crate) use names::ItemNames;
 pub(super) use names::title;
+pub(super) use relations::MARK;
 pub(crate) use relations::{as_said, relations_first, rows_without_marks, without_marks};
 pub(crate) use rows::check_rows;
 pub(crate) use scopes::spell_names;

@@ -20,7 +20,7 @@ use super::KnownTable;
 use crate::sql::{EXCLUDED, TableName, fold, table_name};
 
 /// Behind the names of tables that columns have too. U+2060 joins words and has no width.
-pub(super) const MARK: char = '\u{2060}';
+pub(in crate::rules) const MARK: char = '\u{2060}';
 
 /// A table's name or alias as the statement says it.
 pub(crate) fn as_said(name: &str) -> &str {

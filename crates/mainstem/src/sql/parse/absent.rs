@@ -14,7 +14,6 @@ use mainstem_storage::{Error, ErrorKind};
 
 /// Statements by their first words, each with what to do instead.
 const STATEMENTS: &[(&str, &str)] = &[
-    ("ANALYZE", "there is nothing to do: statistics are those of the rows themselves"),
     ("CALL", ""),
     ("CLOSE", "read the rows of a query as they come"),
     ("CLUSTER", "ORDER BY (...) of CREATE TABLE keeps rows in an order"),
@@ -46,7 +45,6 @@ const STATEMENTS: &[(&str, &str)] = &[
     ("SET SESSION AUTHORIZATION", "there are no roles"),
     ("SET XML", ""),
     ("UNLISTEN", ""),
-    ("VACUUM", "there is nothing to do: merges leave deleted rows out by themselves"),
 ];
 
 const MERGE_INSTEAD: &str = "use INSERT ... ON CONFLICT, UPDATE ... FROM and DELETE ... USING in a transaction";
@@ -194,7 +192,7 @@ const CLAUSES: &[(&str, &str, &[&str])] = &[
             "IS DOCUMENT|NORMALIZED",
             "IS NOT DOCUMENT|NORMALIZED",
             "VARIADIC",
-            "GROUP BY ALL|DISTINCT",
+            "GROUP BY DISTINCT",
             "USING ( ? ) AS",
             "FROM|UPDATE|JOIN ? *",
         ],

@@ -6,11 +6,12 @@
 use std::collections::HashSet;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, Select, SelectItem, SelectItemQualifiedWildcardKind, TableAlias, TableAliasColumnDef,
-    WildcardAdditionalOptions,
+    ExcludeSelectItem, Expr, Ident, ObjectName, Select, SelectItem, SelectItemQualifiedWildcardKind, TableAlias,
+    TableAliasColumnDef, WildcardAdditionalOptions,
 };
+use mainstem_storage::error::sqlstate;
 use mainstem_storage::schema::DataType;
-use mainstem_storage::{Error, Result};
+use mainstem_storage::{Error, ErrorKind, Result};
 
 use super::super::bare;
 use super::super::columns::{mentioned, name_of, said};
@@ -94,10 +95,13 @@ pub(super) fn expand(items: &mut Vec<SelectItem>, scope: &Columns) -> Result<()>
                 continue;
             }
         };
-        if *options != WildcardAdditionalOptions::default() {
+        let excluded = excluded(options);
+        let others = WildcardAdditionalOptions { opt_exclude: None, ..options.clone() };
+        if others != WildcardAdditionalOptions::default() {
             return Err(Error::unsupported(format_args!("{item} beside joins with USING, or beside another *")));
         }
-        for column in columns {
+        check_excluded(&excluded, &columns)?;
+        for column in columns.into_iter().filter(|column| !excluded.contains(&column.name)) {
             let position = expanded.len() + 1;
             let of_table = name_of(&column.expr).as_ref() == Some(&column.name);
             let is_new = seen.insert(column.expr.clone());
@@ -113,6 +117,37 @@ pub(super) fn expand(items: &mut Vec<SelectItem>, scope: &Columns) -> Result<()>
     }
     *items = expanded;
     Ok(())
+}
+
+/// The columns that EXCLUDE leaves out of a `*`.
+fn excluded(options: &WildcardAdditionalOptions) -> HashSet<String> {
+    let name = |name: &ObjectName| name.0.last().and_then(|part| part.as_ident()).map(fold);
+    match &options.opt_exclude {
+        None => HashSet::new(),
+        Some(ExcludeSelectItem::Single(column)) => name(column).into_iter().collect(),
+        Some(ExcludeSelectItem::Multiple(columns)) => columns.iter().filter_map(name).collect(),
+    }
+}
+
+/// EXCLUDE names columns that are there, and leaves one.
+fn check_excluded(excluded: &HashSet<String>, columns: &[&Column]) -> Result<()> {
+    let has = |name: &str| columns.iter().any(|column| column.name == name);
+    if let Some(name) = excluded.iter().filter(|name| !has(name)).min() {
+        let message = format!("column \"{name}\" in the EXCLUDE list does not exist");
+        return Err(Error::new(ErrorKind::NotFound, sqlstate::UNDEFINED_COLUMN, message));
+    }
+    if !excluded.is_empty() && columns.iter().all(|column| excluded.contains(&column.name)) {
+        return Err(Error::invalid(sqlstate::SYNTAX, "EXCLUDE leaves no column of *"));
+    }
+    Ok(())
+}
+
+/// Whether a `*` of `items` leaves columns out.
+pub(super) fn excludes(items: &[SelectItem]) -> bool {
+    items.iter().any(|item| match item {
+        SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options) => options.opt_exclude.is_some(),
+        _ => false,
+    })
 }
 
 /// Whether a column stands in several `*` of `items`.

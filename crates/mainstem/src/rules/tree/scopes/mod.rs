@@ -40,8 +40,8 @@ pub(super) use self::hiding::tell_with_queries;
 use self::columns::{Column, Columns, Table, constraint, joined, merges, unknown_columns};
 use self::hidden::{name_distinct, order_above, reads_hidden};
 use self::items::{
-    Output, Outputs, alias, columns_of, complete, expand, hides, item_called, means_itself, output, outputs, quoted,
-    renamed, repeats, starred,
+    Output, Outputs, alias, columns_of, complete, excludes, expand, hides, item_called, means_itself, output, outputs,
+    quoted, renamed, repeats, starred,
 };
 use self::tables::{called, check_once, full_name, last, names_of_several, unseen};
 use super::columns::{mentioned, name_of, said};
@@ -108,7 +108,8 @@ impl Visitor for Wanted {
     }
 
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<Infallible> {
-        self.any |= select.from.iter().any(merges_itself) || beside_star(&select.projection);
+        self.any |=
+            select.from.iter().any(merges_itself) || beside_star(&select.projection) || excludes(&select.projection);
         if let Some(having) = &select.having {
             let aliases: HashSet<String> = select.projection.iter().filter_map(alias).collect();
             self.any |= !mentioned(having).is_disjoint(&aliases);
@@ -267,6 +268,9 @@ impl Scopes<'_> {
         let is_merging = select.from.iter().any(merges_itself);
         let scope = self.from(&mut select.from)?;
         let scope = self.stars(&mut select.projection, scope)?;
+        if excludes(&select.projection) {
+            expand(&mut select.projection, &scope)?;
+        }
         if beside_star(&select.projection) {
             let starred = starred(&select.projection, &scope);
             name_repeated(&mut select.projection, &starred);

@@ -8,12 +8,6 @@
 //!   take one for another where two are called the same: above `l RIGHT JOIN r`, whose sides were exchanged, a filter of `l.i` became one of
 //!   `r.i`, below the join. What can be pushed was pushed in the logical plan, and no source of ours takes filters from a physical one, so these rules are
 //!   left out ([`pushes_by_name`]).
-//!
-//! (`groups`: limits that it pushes into the wrong groups.)
-
-mod groups;
-
-pub(crate) use groups::limited_groups;
 
 use std::sync::Arc;
 

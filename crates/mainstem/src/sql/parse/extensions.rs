@@ -1,0 +1,71 @@
+//! What DuckDB's users write and PostgreSQL has not, as statements that the planner reads.
+//!
+//! - `FROM t` and `FROM t SELECT a` are SELECT with FROM behind it.
+//! - `ORDER BY ALL` is ORDER BY each position, where the select list shows how many there are; the planner reads it of a plain
+//!   SELECT with `*`.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    Expr, OrderByExpr, OrderByKind, Query, Select, SelectFlavor, SelectItem, SetExpr, Statement, Value, VisitMut,
+    VisitorMut, WildcardAdditionalOptions,
+};
+use mainstem_storage::{Error, Result};
+
+/// Rewrites all of `statement`.
+///
+/// # Errors
+/// 0A000 for `ORDER BY ALL` of a set operation over `*`.
+pub(super) fn rewrite(statement: &mut Statement) -> Result<()> {
+    match VisitMut::visit(statement, &mut Extensions) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(error) => Err(error),
+    }
+}
+
+struct Extensions;
+
+impl VisitorMut for Extensions {
+    type Break = Error;
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
+        if select.flavor == SelectFlavor::FromFirstNoSelect {
+            select.projection = vec![SelectItem::Wildcard(WildcardAdditionalOptions::default())];
+        }
+        select.flavor = SelectFlavor::Standard;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
+        let Some(order_by) = &mut query.order_by else { return ControlFlow::Continue(()) };
+        let OrderByKind::All(options) = &order_by.kind else { return ControlFlow::Continue(()) };
+        match columns(&query.body) {
+            Some(columns) => {
+                let key = |position: usize| OrderByExpr {
+                    expr: Expr::value(Value::Number(position.to_string(), false)),
+                    options: options.clone(),
+                    with_fill: None,
+                };
+                order_by.kind = OrderByKind::Expressions((1..=columns).map(key).collect());
+            }
+            None if matches!(*query.body, SetExpr::Select(_)) => {}
+            None => return ControlFlow::Break(Error::unsupported("ORDER BY ALL of a set operation over *")),
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// How many columns `body` has; None where a `*` is among them.
+fn columns(body: &SetExpr) -> Option<usize> {
+    match body {
+        SetExpr::Select(select) => {
+            let is_one =
+                |item: &SelectItem| !matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..));
+            select.projection.iter().all(is_one).then_some(select.projection.len())
+        }
+        SetExpr::Query(query) => columns(&query.body),
+        SetExpr::SetOperation { left, right, .. } => columns(left).or_else(|| columns(right)),
+        SetExpr::Values(values) => values.rows.first().map(|row| row.content.len()),
+        _ => None,
+    }
+}
