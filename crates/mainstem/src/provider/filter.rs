@@ -136,6 +136,10 @@ impl Equals {
             self.collect(left, schema)?;
             return self.collect(right, schema);
         }
+        // A row is no more wanted for it: `g IN (1, NULL)` is written so, too.
+        if matches!(expr, Expr::Literal(ScalarValue::Boolean(None | Some(false)), _)) {
+            return Some(());
+        }
         let (column, values) = match translate(expr, schema)?.as_slice() {
             [Predicate::Compare { column, op: CompareOp::Eq, value }] => (*column, vec![value.clone()]),
             [Predicate::In { column, values }] => (*column, values.clone()),

@@ -113,12 +113,20 @@ fn in_folder(sql: &str, folder: &Path) -> String {
     sql.replace("__TEST_DIR__", folder.to_str().unwrap())
 }
 
+/// Whether the first comment of `script` lets it run under configuration `config`.
+fn runs_under(script: &str, config: &str) -> bool {
+    let mut head = script.lines().take_while(|line| line.starts_with('#'));
+    head.all(|line| match line.strip_prefix("# only-configs ").and_then(|rest| rest.split_once(':')) {
+        Some((configs, _)) => configs.split(',').any(|name| name.trim() == config),
+        None => !line.starts_with(&format!("# skip-config {config}:")),
+    })
+}
+
 fn run_file(file: &str, config: &str) {
     let config = Config::named(config);
     let name = format!("{file}.slt");
     let script = std::fs::read_to_string(slt_folder().join(&name)).unwrap();
-    let skip = format!("# skip-config {}:", config.name);
-    if script.lines().take_while(|line| line.starts_with('#')).any(|line| line.starts_with(&skip)) {
+    if !runs_under(&script, &config.name) {
         return;
     }
     let failures = run_script(&script, &name, &config);
@@ -207,6 +215,26 @@ SELECT a FROM t
     }
 }
 
+/// Files about expressions run under the configurations that they name, which are there; all others under all.
+#[test]
+fn files_name_their_configurations() {
+    let configs = names_in(&slt_folder().join("configs"), "json");
+    let (mut all, mut some) = (0, 0);
+    for file in names_in(&slt_folder(), "slt") {
+        let script = std::fs::read_to_string(slt_folder().join(format!("{file}.slt"))).unwrap();
+        match configs.iter().filter(|config| runs_under(&script, config)).count() {
+            0 => panic!("{file} runs under no configuration"),
+            count if count + 1 >= configs.len() => all += 1,
+            _ => some += 1,
+        }
+        let named = script.lines().filter_map(|line| line.strip_prefix("# only-configs ")?.split_once(':'));
+        for name in named.flat_map(|(configs, _)| configs.split(',')) {
+            assert!(configs.iter().any(|config| config == name.trim()), "{file} names {name}");
+        }
+    }
+    assert!(all > some, "{all} files run everywhere, {some} do not");
+}
+
 #[test]
 fn create_table_is_changed_as_the_configuration_says() {
     let (insertion, sorted) = (Config::named("insertion_layout"), Config::named("sorted_layout"));
@@ -263,11 +291,13 @@ placement_matrix!(
         everyday_filters,
         exponents,
         expressions,
+        extensions,
         for_update,
         functions,
         functions_more,
         guards,
         identity,
+        in_lists,
         information_schema,
         insert,
         intervals,

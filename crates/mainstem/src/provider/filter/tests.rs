@@ -48,6 +48,10 @@ fn what_means_the_same_is_translated() {
             vec![Predicate::In { column: ColumnId(0), values: vec![int(1)] }],
         ),
         (
+            col("i").eq(lit(1_i32)).or(lit(ScalarValue::Boolean(None))).or(col("i").eq(lit(3_i32))),
+            vec![Predicate::In { column: ColumnId(0), values: vec![int(1), int(3)] }],
+        ),
+        (
             col("i").in_list(vec![lit(1_i32), lit(2_i32)], true),
             vec![compare(0, CompareOp::NotEq, int(1)), compare(0, CompareOp::NotEq, int(2))],
         ),

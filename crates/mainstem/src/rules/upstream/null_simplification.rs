@@ -176,14 +176,10 @@ impl Lists {
     fn join(&mut self, held: &mut HeldByColumns, other: HeldByColumns, is_or: bool) {
         for (columns, (plain, negated)) in other {
             let both = held.entry(columns).or_default();
-            self.at_risk |= match is_or {
-                true => both.1.differs(negated),
-                false => {
-                    both.0.differs(plain)
-                        || both.0 != Held::None && negated != Held::None
-                        || both.1 != Held::None && plain != Held::None
-                }
-            };
+            // Of OR those that are negated, of AND the others: a NOT above makes one of the other. One of each in both.
+            let is_of_both =
+                (both.0 != Held::None && negated != Held::None) || (both.1 != Held::None && plain != Held::None);
+            self.at_risk |= is_of_both || if is_or { both.1.differs(negated) } else { both.0.differs(plain) };
             *both = (both.0.with(plain), both.1.with(negated));
         }
     }
@@ -257,13 +253,14 @@ impl Place {
             Expr::InList(InList { expr, list, negated }) => {
                 Some((without_casts(expr).clone(), list.clone(), *negated != self.negated))
             }
+            // `x = 1 OR x = 2` becomes a list, and so does `NOT (x <> 1 AND x <> 2)`.
             Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::Eq | Operator::NotEq), right })
-                if self.in_or && (*op == Operator::NotEq) == self.negated =>
+                if ((*op == Operator::NotEq) == self.negated) == self.in_or =>
             {
                 match (without_casts(left), without_casts(right)) {
                     (column @ Expr::Column(_), member @ Expr::Literal(..))
                     | (member @ Expr::Literal(..), column @ Expr::Column(_)) => {
-                        Some((column.clone(), vec![member.clone()], false))
+                        Some((column.clone(), vec![member.clone()], !self.in_or))
                     }
                     _ => None,
                 }

@@ -10,6 +10,7 @@ use datafusion::logical_expr::{BinaryExpr, Expr, Operator, col, lit};
 use datafusion::optimizer::Optimizer;
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
+use datafusion::prelude::SessionContext;
 
 use super::{guarded, limited_groups, null_safe, pushes_by_name, simplified};
 
@@ -36,6 +37,11 @@ fn forgets_null() -> Vec<(Expr, Expr)> {
         (x_in(&[0, 2], false).and(col("x").in_list(vec![lit(2), null()], true)), col("x").eq(lit(0))),
         (col("x").in_list(vec![col("a")], false).and(col("x").in_list(vec![col("b")], false)), lit(false)),
         ((col("x").eq(lit(1)).or(col("x").eq(lit(2)))).and(col("x").eq(lit(3)).or(col("x").eq(lit(4)))), lit(false)),
+        (x_in(&[0, 4], true).and(x_in(&[4], false)).not(), lit(true)),
+        (
+            (col("x").eq(lit(1)).or(col("x").eq(lit(2)))).not().or(col("x").eq(lit(3)).or(col("x").eq(lit(4))).not()),
+            lit(true),
+        ),
         (xor(col("x"), col("x")), lit(0)),
     ]
 }
@@ -68,6 +74,21 @@ fn lists_that_may_be_one_become_one() {
     let factored =
         simplified(&simplifier(), (same().and(col("a").eq(lit(1)))).or(same().and(x_in(&[9], false)))).unwrap();
     assert_eq!(factored, same().and(col("a").eq(lit(1)).or(col("x").eq(lit(9)))));
+}
+
+/// `computed_keys`.
+#[test]
+fn canary_computed_keys_are_not_seen_to_be_sorted() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let context = SessionContext::new();
+    for query in [
+        "SELECT rank() OVER (ORDER BY upper(s) > 'X') FROM (VALUES ('a'), ('b')) AS t(s)",
+        "SELECT array_agg(s ORDER BY upper(s) > 'X') FROM (VALUES ('a'), ('b')) AS t(s)",
+    ] {
+        let planned = runtime.block_on(async { context.sql(query).await?.create_physical_plan().await });
+        let error = planned.expect_err("such a plan passes the check now").to_string();
+        assert!(error.contains("does not satisfy order requirements"), "{query}: {error}");
+    }
 }
 
 /// The rules that this folder stands around are found by their names.

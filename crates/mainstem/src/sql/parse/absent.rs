@@ -192,7 +192,7 @@ const CLAUSES: &[(&str, &str, &[&str])] = &[
             "IS DOCUMENT|NORMALIZED",
             "IS NOT DOCUMENT|NORMALIZED",
             "VARIADIC",
-            "GROUP BY DISTINCT",
+            "GROUP BY ALL|DISTINCT",
             "USING ( ? ) AS",
             "FROM|UPDATE|JOIN ? *",
         ],
