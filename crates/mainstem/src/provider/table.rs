@@ -5,10 +5,12 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType as ArrowType, Field, Schema, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::{DataFusionError, Result};
+use datafusion::common::{DFSchema, DataFusionError, Result};
 use datafusion::datasource::source::DataSourceExec;
+use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::filter::FilterExecBuilder;
 use mainstem_storage::ids::ColumnId;
 use mainstem_storage::predicate::{CompareOp, Predicate};
 use mainstem_storage::scan::ScanRequest;
@@ -72,11 +74,55 @@ impl TableProvider for UserTable {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
+        let all: Vec<usize> = (0..self.arrow.fields().len()).collect();
+        let projection = projection.unwrap_or(&all);
+        let (mut predicates, mut others) = (Vec::new(), Vec::new());
+        for filter in filters {
+            match translate(filter, &self.table) {
+                Some(translated) => predicates.extend(translated),
+                None => others.push(filter.clone()),
+            }
+        }
+        match conjunction(others) {
+            None => self.source(state, projection, predicates, limit),
+            Some(filter) => self.filtered(state, projection, predicates, filter),
+        }
+    }
+}
+
+impl UserTable {
+    /// The rows that fulfil `predicates` and `filter`, which the store does not know any more: the optimizer rewrites filters that it has
+    /// pushed down.
+    fn filtered(
+        &self,
+        state: &dyn Session,
+        projection: &[usize],
+        predicates: Vec<Predicate>,
+        filter: Expr,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let mut read = projection.to_vec();
+        for column in filter.column_refs() {
+            let at = self.arrow.index_of(&column.name)?;
+            if !read.contains(&at) {
+                read.push(at);
+            }
+        }
+        let source = self.source(state, &read, predicates, None)?;
+        let schema = DFSchema::try_from(source.schema())?;
+        let filter = FilterExecBuilder::new(state.create_physical_expr(filter, &schema)?, source);
+        Ok(Arc::new(filter.apply_projection(Some((0..projection.len()).collect()))?.build()?))
+    }
+
+    fn source(
+        &self,
+        state: &dyn Session,
+        projection: &[usize],
+        predicates: Vec<Predicate>,
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
         let view = self.view.clone().ok_or_else(|| {
             DataFusionError::Internal(format!("no snapshot of table \"{}\" was taken", self.table.name))
         })?;
-        let all: Vec<usize> = (0..self.arrow.fields().len()).collect();
-        let projection = projection.unwrap_or(&all);
         let row_ref_at = self.table.columns.len();
         let row_refs = self.row_refs && projection.contains(&row_ref_at);
         // The store puts row references last; the order asked for is restored by the source.
@@ -85,12 +131,6 @@ impl TableProvider for UserTable {
             .filter(|at| **at != row_ref_at)
             .filter_map(|at| self.table.columns.get(*at).map(|c| c.id))
             .collect::<Vec<_>>();
-        let mut predicates = Vec::new();
-        for filter in filters {
-            predicates.extend(translate(filter, &self.table).ok_or_else(|| {
-                DataFusionError::Internal(format!("a filter was pushed that the store does not know: {filter}"))
-            })?);
-        }
         let stored = if names_one_row(&self.table, &predicates) {
             // Asked for nothing else: counting the rows of a large table costs more than finding one.
             one_row(columns.len() + usize::from(row_refs))
