@@ -182,6 +182,9 @@ pub const WAL_TAIL_BYTES_MAX: u64 = 256 << 20;
 pub const WAL_FILES_MAX: u64 = 32;
 /// Log tail at which a checkpoint is made in the background.
 pub const WAL_CHECKPOINT_BYTES: u64 = 64 << 20;
+/// Bytes of files that stay set aside from openings before the last one that set some aside, which are always kept: what somebody has not
+/// looked at for so long should not fill the disk.
+pub const LOST_FILES_BYTES_MAX: u64 = 1 << 30;
 /// Milliseconds within which `synchronous = normal` commits are fsynced.
 pub const WAL_NORMAL_SYNC_MS: u64 = 1_000;
 /// Bytes of log in the operating system's hands that are fsynced before that second is over: at the end of a log file all who write wait

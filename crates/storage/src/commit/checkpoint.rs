@@ -68,7 +68,21 @@ impl Engine {
         self.release_asides(snapshot.ts(), superseded)?;
         self.aside_bytes_covered.store(aside_bytes, Ordering::Relaxed);
         self.log_start.store(log_start.0, Ordering::Release);
+        self.log_end_known.fetch_max(manifest.log_synced.0, Ordering::AcqRel);
         self.log.drop_before(log_start)
+    }
+
+    /// Fsyncs the log, to which nothing is appended any more, and marks its end, unless the manifest or the mark there is says it already:
+    /// what a restart finds damaged below is no torn tail then.
+    ///
+    /// # Errors
+    /// Closed when the log failed: nothing is marked. Io or Full for the mark: the log is whole.
+    pub fn end_log(&self) -> Result<()> {
+        self.log.sync_all()?;
+        let known = LogPosition(self.log_end_known.load(Ordering::Acquire));
+        self.log.mark_end(known).map_err(|e| {
+            e.context("every commit is durable, but the end of the log could not be marked, so that later damage to its last records may go unnoticed")
+        })
     }
 
     /// The deletes as of `at`, in the manifest or in a durable file of their own.

@@ -14,7 +14,7 @@ use crate::commit::gate::Turns;
 use crate::commit::prepare::table_conflict;
 use crate::commit::pressure::{FlushGauge, TailGauge};
 use crate::commit::recent::RecentDeletes;
-use crate::disk::{AsideFile, Disk};
+use crate::disk::{AsideFile, DATA_DIR, Disk};
 use crate::error::{Error, Result};
 use crate::ids::{ColumnId, CommitTs, ContainerId, FileId, LogPosition, RunId, TableId};
 use crate::limits;
@@ -106,6 +106,8 @@ pub struct EngineParts {
     pub next_table: u64,
     /// Where the newest manifest lets replay start.
     pub log_start: LogPosition,
+    /// Up to where the newest manifest, or the log's end mark, says that the log was fsynced.
+    pub log_end_known: LogPosition,
     /// Per delta, the position of the record that holds its first rows.
     pub delta_starts: BTreeMap<ContainerId, LogPosition>,
     /// Files aside that the replayed records name.
@@ -114,6 +116,8 @@ pub struct EngineParts {
     pub manifest_files: Vec<Arc<AsideFile>>,
     /// Numbers taken of each IDENTITY column.
     pub numbers: BTreeMap<(TableId, ColumnId), u64>,
+    /// What the opening has to tell the user.
+    pub notices: Vec<String>,
 }
 
 /// The shared state of one open database.
@@ -137,6 +141,8 @@ pub struct Engine {
     pub(super) commit_rounds_max: AtomicU32,
     /// How the database was opened.
     pub options: OpenOptions,
+    /// What the opening has to tell the user.
+    pub notices: Vec<String>,
     /// What its memory goes to.
     pub memory: Arc<MemoryBudget>,
     /// What loads share of it.
@@ -150,6 +156,8 @@ pub struct Engine {
     pub(super) numbers: NumberBlocks,
     /// Where the newest manifest lets replay start.
     pub(super) log_start: AtomicU64,
+    /// Up to where the newest manifest, or the log's end mark, says that the log was fsynced.
+    pub(super) log_end_known: AtomicU64,
     /// Who waits for a shorter tail.
     pub(super) tail: TailGauge,
     /// What came of flushes.
@@ -234,6 +242,7 @@ impl Engine {
             load_threads: cores().min(limits::LOAD_THREADS_MAX),
             memory,
             options: parts.options,
+            notices: parts.notices,
             ids: Arc::new(Ids {
                 container: AtomicU64::new(parts.next_container),
                 file: AtomicU64::new(parts.next_file),
@@ -253,6 +262,7 @@ impl Engine {
             own_merges: Mutex::default(),
             numbers: NumberBlocks::default(),
             log_start: AtomicU64::new(parts.log_start.0),
+            log_end_known: AtomicU64::new(parts.log_end_known.0),
             checkpointing: Mutex::new(parts.manifest_files),
             aside_bytes: AtomicU64::new(aside_bytes),
             aside_bytes_covered: AtomicU64::new(0),
@@ -346,6 +356,23 @@ impl Engine {
     #[must_use]
     pub fn next_file(&self) -> FileId {
         self.ids.next_file()
+    }
+
+    /// Gives the files of `segments` their final names, durably: a record is about to name them. Restarts take files without one for
+    /// unfinished, and remove them.
+    ///
+    /// # Errors
+    /// Io or Full: no record may name them.
+    pub(super) fn name_files<'s>(&self, segments: impl Iterator<Item = &'s Arc<Segment>>) -> Result<()> {
+        // A log in memory is never read again.
+        if self.log.is_disabled() {
+            return Ok(());
+        }
+        let mut some = false;
+        for segment in segments {
+            some |= segment.take_names()?;
+        }
+        if some { self.disk.sync_dir(DATA_DIR) } else { Ok(()) }
     }
 
     /// A record names `file`: it stays until a manifest covers the record. Under the lock.

@@ -83,6 +83,7 @@ impl Engine {
             room: self.options.inline_delete_bytes,
             rounds: Vec::new(),
         };
+        self.name_files(outcome.own_segments())?;
         let aside = self.write_output_aside(outcome)?;
         carry.files.extend(aside.clone());
         for _ in 1..=CARRY_ROUNDS_MAX {

@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::ids::{CommitTs, ContainerId, TableId};
 use crate::limits;
 use crate::memory::MemoryKind;
-use crate::recover;
+use crate::recover::{self, LostFile};
 use crate::row::Value;
 use crate::segment::CacheStats;
 use crate::settings::OpenOptions;
@@ -231,11 +231,12 @@ impl Database {
         self.0.engine.checkpoint()
     }
 
-    /// Ends all use: background work stops, the log is fsynced, the directory is free for others. Transactions still open
-    /// fail with Closed.
+    /// Ends all use: background work stops, the log is fsynced and its end marked, the directory is free for others. Transactions still
+    /// open fail with Closed.
     ///
     /// # Errors
-    /// Io or Full, when the log cannot be written.
+    /// Closed, when the log cannot be written; Io or Full, when its end cannot be marked: nothing is lost then. The database is closed
+    /// whatever is returned.
     pub fn close(&self) -> Result<()> {
         self.0.close()
     }
@@ -244,6 +245,25 @@ impl Database {
     #[must_use]
     pub fn options(&self) -> &OpenOptions {
         &self.0.engine.options
+    }
+
+    /// What the opening has to tell the user: of a torn tail of the log, and of files that were set aside. The same went to the log of
+    /// the program as warnings.
+    #[must_use]
+    pub fn notices(&self) -> &[String] {
+        &self.0.engine.notices
+    }
+
+    /// Files that this opening, or earlier ones, have set aside because the log's torn tail may have named them, with their bytes.
+    ///
+    /// # Errors
+    /// Io; Closed.
+    pub fn lost_files(&self) -> Result<Vec<(LostFile, u64)>> {
+        let disk = &self.0.engine.disk;
+        recover::lost_files(disk.as_ref())?
+            .into_iter()
+            .map(|file| file.bytes(disk.as_ref()).map(|bytes| (file, bytes)))
+            .collect()
     }
 
     /// The state of the log.
@@ -416,7 +436,7 @@ impl Inner {
         }
         // Nothing is appended to the log from here on.
         self.engine.close();
-        let synced = if self.engine.options.read_only { Ok(()) } else { self.engine.log.sync_all() };
+        let synced = if self.engine.options.read_only { Ok(()) } else { self.engine.end_log() };
         if let Some(disk) = &self.disk {
             disk.close();
         }
@@ -427,7 +447,9 @@ impl Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // Nobody is left to tell; what `synchronous` promised was kept when each commit returned.
-        let _ = self.close();
+        // What `synchronous` promised was kept when each commit returned.
+        if let Err(e) = self.close() {
+            tracing::warn!("a database was dropped and could not be closed cleanly: {e}");
+        }
     }
 }

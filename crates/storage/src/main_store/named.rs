@@ -114,6 +114,13 @@ impl NamedRuns {
         self.inline.is_empty() && self.file.is_none()
     }
 
+    /// The files that the record itself names: those of its segments, or the one that all of the runs stand in.
+    pub fn files(&self) -> impl Iterator<Item = FileId> {
+        let of_indexes = self.inline.iter().flat_map(|run| &run.indexes).flat_map(|(_, index)| &index.segments);
+        let segments = self.inline.iter().flat_map(|run| &run.segments).chain(of_indexes);
+        segments.flat_map(|(meta, _)| meta.files()).chain(self.file.map(|at| at.file))
+    }
+
     /// The file that they stand in, if they do.
     #[must_use]
     pub fn file(&self, disk: &Arc<dyn Disk>) -> Option<Arc<AsideFile>> {

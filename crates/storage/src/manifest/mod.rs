@@ -22,7 +22,7 @@ mod tests;
 /// Name of the manifest in the database directory.
 pub const MANIFEST_FILE: &str = "MANIFEST";
 /// Name it has while it is written.
-const MANIFEST_ASIDE: &str = "MANIFEST.tmp";
+pub const MANIFEST_ASIDE: &str = "MANIFEST.tmp";
 /// First bytes of a manifest.
 const MAGIC: &[u8; 8] = b"MAINSTEM";
 /// Version of the database's file formats. An older program refuses a newer one.

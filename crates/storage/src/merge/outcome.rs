@@ -83,7 +83,7 @@ impl MergeOutcome {
     }
 
     /// The segments that the merge wrote, those of key indexes included.
-    fn own_segments(&self) -> impl Iterator<Item = &Arc<Segment>> {
+    pub fn own_segments(&self) -> impl Iterator<Item = &Arc<Segment>> {
         let of_indexes = self.output.iter().flat_map(|run| run.index_segments());
         self.written.iter().chain(of_indexes.map(|part| &part.segment))
     }

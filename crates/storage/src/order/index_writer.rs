@@ -118,7 +118,7 @@ impl IndexWriter {
         Ok(())
     }
 
-    /// The index, durable. Its files go with it unless somebody keeps them. `go_on` is asked before each segment.
+    /// The index, its bytes durable. Its files go with it unless somebody keeps them. `go_on` is asked before each segment.
     pub fn finish(mut self, go_on: GoOn<'_>) -> Result<RunIndex> {
         self.put_aside(go_on)?;
         let mut runs = Vec::new();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::ArrayRef;
 
 use super::index_writer::IndexWriter;
-use crate::disk::{DATA_DIR, Disk};
+use crate::disk::Disk;
 use crate::error::Result;
 use crate::ids::{ContainerId, FileId, RunId};
 use crate::limits;
@@ -141,7 +141,7 @@ impl RunWriter {
         Ok(())
     }
 
-    /// The run, with its files durable; `None` if there are no rows.
+    /// The run, the bytes of its files durable, under temporary names; `None` if there are no rows.
     ///
     /// # Errors
     /// Io or Full; Internal when the rows were not in order.
@@ -157,9 +157,6 @@ impl RunWriter {
     pub fn finish_while(self, go_on: &dyn Fn() -> Result<()>) -> Result<Option<WrittenRun>> {
         if self.segments.is_empty() {
             return Ok(None);
-        }
-        if !self.written.is_empty() {
-            self.target.disk.sync_dir(DATA_DIR)?;
         }
         let indexes = self.indexes.into_iter().map(|index| index.finish(go_on)).collect::<Result<Vec<_>>>()?;
         let run = Run::new(self.target.ids.next_run(), self.segments)?.with_indexes(indexes);

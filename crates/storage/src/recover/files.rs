@@ -1,20 +1,17 @@
-//! Which files belong to a database, and where one may be made.
+//! Where a database may be made.
 //!
 //! Comes in: the names in a directory. Goes out: leave to make a database there, or an error that names a file. Invariants: where
-//! anything may ever have been committed no database is made; a file whose name is none of ours is never touched.
+//! anything may ever have been committed no database is made.
 
-use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
 
-use crate::disk::{Disk, parse_aside_name};
+use crate::disk::Disk;
 use crate::error::{Error, ErrorKind, Result, sqlstate};
-use crate::ids::FileId;
-use crate::manifest::MANIFEST_FILE;
+use crate::manifest::{MANIFEST_ASIDE, MANIFEST_FILE};
+use crate::recover::data_files::is_data_name;
 use crate::recover::{DATA_DIR, WAL_DIR};
-use crate::segment;
 use crate::settings::OpenOptions;
-use crate::version::Root;
-use crate::wal;
+use crate::wal::{self, END_MARK_ASIDE, END_MARK_FILE};
 
 /// What stands in a directory without a manifest.
 enum Place {
@@ -71,7 +68,9 @@ fn look_around(disk: &dyn Disk) -> Result<Place> {
         let path = |name: &str| if dir.is_empty() { name.to_owned() } else { format!("{dir}/{name}") };
         for name in disk.list(dir)? {
             let (ours, may_be_left) = match dir {
-                "" => (name == "LOCK" || name == "MANIFEST.tmp", true),
+                // A database is closed, and its log's end marked, only once it is one.
+                "" if [END_MARK_FILE, END_MARK_ASIDE].contains(&name.as_str()) => (true, false),
+                "" => (name == "LOCK" || name == MANIFEST_ASIDE, true),
                 WAL_DIR => (wal::is_log_name(&name), wal::is_left_by_creation(disk, &name)?),
                 _ => (is_data_name(&name), false),
             };
@@ -89,37 +88,6 @@ fn look_around(disk: &dyn Disk) -> Result<Place> {
         }
     }
     Ok(foreign.map_or(Place::Free, Place::Foreign))
-}
-
-/// Whether a file in [`DATA_DIR`] with this name is one that a database makes, unfinished ones included.
-fn is_data_name(name: &str) -> bool {
-    let finished = name.strip_suffix(".tmp").unwrap_or(name);
-    segment::parse_segment_name(finished).is_some() || parse_aside_name(name).is_some()
-}
-
-/// Removes data files that no version lists and that are not among `asides`: outputs of merges and loads that were never
-/// committed, files aside that no record or manifest names, and files whose drop was logged but not carried out. What has no name
-/// of ours was put there by somebody else, and stays.
-pub(super) fn remove_orphans(disk: &dyn Disk, root: &Root, asides: &BTreeSet<FileId>) -> Result<()> {
-    let listed: BTreeSet<FileId> = root
-        .tables
-        .values()
-        .flat_map(|version| version.runs.iter().flat_map(|run| run.all_segments()))
-        .flat_map(|part| part.segment.meta().files())
-        .collect();
-    let mut removed = false;
-    for name in disk.list(DATA_DIR)? {
-        let is_segment = segment::parse_segment_name(&name).is_some_and(|id| listed.contains(&id));
-        let is_aside = parse_aside_name(&name).is_some_and(|id| asides.contains(&id));
-        if is_data_name(&name) && !is_segment && !is_aside {
-            disk.remove(&format!("{DATA_DIR}/{name}"))?;
-            removed = true;
-        }
-    }
-    if disk.exists("MANIFEST.tmp")? {
-        disk.remove("MANIFEST.tmp")?;
-    }
-    if removed { disk.sync_dir(DATA_DIR) } else { Ok(()) }
 }
 
 /// A log id no other database has, for all practical purposes.

@@ -7,14 +7,18 @@
 //! 2. The log is replayed from where the manifest says. Of records up to T only inserts into the deltas it lists count, for
 //!    those were written nowhere else; then the deltas' deletes as of T are restored; of later records everything, in order.
 //!    Files aside that the manifest or later records name are read: deletes one block at a time.
-//! 3. A torn tail ends the replay cleanly; damage below what was known fsynced is a named corruption error (contract 4).
-//! 4. Before the first write: the torn tail is cut off, what was replayed is fsynced, a new log file is begun; then orphan
+//! 3. A torn tail ends the replay cleanly; damage below what was known fsynced is a named corruption error (contract 4). After a clean
+//!    close that is the whole log: its end mark says so.
+//! 4. Before the first write: data files that a torn tail may have named, and nothing else names, are set aside (`data_files`, `lost`); the
+//!    torn tail is cut off, what was replayed is fsynced, a new log file is begun; then orphan
 //!    files are removed, so that no old bytes or ids return. A read-only open skips this step and writes nothing.
 //!
 //! Invariants: replay is idempotent: crashing during it changes nothing; it applies records through the same operations a
 //! commit uses. It does not own: formats, the merge of long tails (`background` bounds them).
 
+mod data_files;
 mod files;
+mod lost;
 mod replay;
 
 use std::sync::Arc;
@@ -24,14 +28,16 @@ use crate::deletes::NamedDeletes;
 use crate::disk::Disk;
 use crate::error::Result;
 use crate::ids::{CommitTs, LogPosition};
-use crate::manifest::Manifest;
+use crate::limits;
+use crate::manifest::{MANIFEST_ASIDE, MANIFEST_FILE, Manifest};
 use crate::memory::{MemoryKind, share_of};
 use crate::segment::BlockCache;
 use crate::settings::OpenOptions;
 use crate::version::{Root, Timeline};
-use crate::wal::{Log, LogReader, LogStart};
+use crate::wal::{END_MARK_ASIDE, END_MARK_FILE, EndMark, Log, LogReader, LogStart, TailState};
 
-use replay::Replay;
+use data_files::DataFiles;
+use replay::{Replay, Replayed};
 
 #[cfg(test)]
 mod tests;
@@ -39,6 +45,7 @@ mod tests;
 pub use crate::disk::DATA_DIR;
 pub use crate::wal::WAL_DIR;
 pub use files::check_place;
+pub use lost::{LostFile, lost_files};
 
 /// Opens the database on `disk`, or makes one there.
 ///
@@ -52,25 +59,26 @@ pub fn open(disk: Arc<dyn Disk>, options: OpenOptions) -> Result<Arc<Engine>> {
     };
     let cache = BlockCache::new(share_of(options.memory_limit, MemoryKind::BlockCache));
     let mut replay = Replay::new(&manifest, disk.clone(), cache.clone())?;
-    let mut reader = LogReader::open(disk.as_ref(), manifest.log_start)?.known_fsynced(manifest.log_synced);
+    let mark = EndMark::read(disk.as_ref())?.map_or(LogPosition(0), |mark| mark.position);
+    let reader = LogReader::open(disk.as_ref(), manifest.log_start)?;
+    let mut reader = reader.known_fsynced(manifest.log_synced, MANIFEST_FILE).known_fsynced(mark, END_MARK_FILE);
     for record in reader.by_ref() {
         replay.record(&record?)?;
     }
     let tail = reader.finish()?;
-    let replayed = replay.finish()?;
+    let mut replayed = replay.finish()?;
+    let mut notices = Vec::new();
     let log = if options.read_only {
+        notices.extend(torn_tail_notice(&tail, "is left out"));
+        if tail.is_torn {
+            notices.extend(DataFiles::look(disk.as_ref(), &replayed)?.notice_of_unknown(&tail));
+        }
         Log::disabled()
     } else {
-        // In this order: beginning the log fsyncs what was replayed, and the names in the database's folder. Before that a power
-        // cut may take back a record, or the manifest's name, that a killed process left to the operating system, and with it
-        // the reason why a file is an orphan.
-        let log = Log::create(disk.clone(), tail.next_start(files::new_log_id(), replayed.at))?;
-        let manifest_files = replayed.manifest_files.iter();
-        let asides = manifest_files.chain(replayed.asides.iter().map(|(_, file)| file));
-        let asides = asides.map(|file| file.at().file).collect();
-        files::remove_orphans(disk.as_ref(), &replayed.root, &asides)?;
-        log
+        notices.extend(torn_tail_notice(&tail, "was cut off"));
+        begin_writing(&disk, &tail, &mut replayed, &mut notices)?
     };
+    notices.iter().for_each(|notice| tracing::warn!("{notice}"));
     Ok(Engine::new(EngineParts {
         disk,
         cache,
@@ -78,6 +86,7 @@ pub fn open(disk: Arc<dyn Disk>, options: OpenOptions) -> Result<Arc<Engine>> {
         timeline: Timeline::new(Arc::new(replayed.root), replayed.at),
         options,
         log_start: manifest.log_start,
+        log_end_known: manifest.log_synced.max(mark),
         delta_starts: replayed.delta_starts,
         asides: replayed.asides,
         manifest_files: replayed.manifest_files,
@@ -86,7 +95,46 @@ pub fn open(disk: Arc<dyn Disk>, options: OpenOptions) -> Result<Arc<Engine>> {
         next_file: replayed.next_file,
         next_run: replayed.next_run,
         next_table: replayed.next_table,
+        notices,
     }))
+}
+
+/// What the user is told of bytes at the end of the log that hold no record.
+fn torn_tail_notice(tail: &TailState, done: &str) -> Option<String> {
+    let (file, end) = tail.end_place();
+    (tail.torn_bytes > 0).then(|| {
+        format!(
+            "the log ends at byte {end} of {file}: what stands behind it, {} bytes, is no whole record and {done}. A crash leaves such a \
+             tail of records that were not yet durable; without one the file was damaged",
+            tail.torn_bytes
+        )
+    })
+}
+
+/// Prepares a directory whose log was replayed up to `tail` for writing, and begins its log anew.
+fn begin_writing(
+    disk: &Arc<dyn Disk>,
+    tail: &TailState,
+    replayed: &mut Replayed,
+    notices: &mut Vec<String>,
+) -> Result<Log> {
+    let mut files = DataFiles::look(disk.as_ref(), replayed)?;
+    notices.extend(files.set_unknown_aside(disk.as_ref(), tail)?);
+    notices.extend(lost::bound(disk.as_ref(), files.lost(), limits::LOST_FILES_BYTES_MAX)?);
+    let (next_file, next_container) = lost::next_ids(files.lost());
+    replayed.next_file = replayed.next_file.max(next_file);
+    replayed.next_container = replayed.next_container.max(next_container);
+    // In this order: beginning the log fsyncs what was replayed, and the names in the database's folder. Before that a power
+    // cut may take back a record, or the manifest's name, that a killed process left to the operating system, and with it
+    // the reason why a file is an orphan.
+    let log = Log::create(disk.clone(), tail.next_start(files::new_log_id(), replayed.at))?;
+    files.remove_unneeded(disk.as_ref())?;
+    for unfinished in [MANIFEST_ASIDE, END_MARK_ASIDE] {
+        if disk.exists(unfinished)? {
+            disk.remove(unfinished)?;
+        }
+    }
+    Ok(log)
 }
 
 /// An engine that lives in memory: no log, and `disk` (in memory too) only for segments.
@@ -100,6 +148,7 @@ pub fn in_memory(disk: Arc<dyn Disk>, options: OpenOptions) -> Arc<Engine> {
         timeline: Timeline::new(Arc::new(Root::default()), CommitTs::ZERO),
         options,
         log_start: LogPosition(0),
+        log_end_known: LogPosition(0),
         delta_starts: std::collections::BTreeMap::new(),
         asides: Vec::new(),
         manifest_files: Vec::new(),
@@ -108,6 +157,7 @@ pub fn in_memory(disk: Arc<dyn Disk>, options: OpenOptions) -> Arc<Engine> {
         next_file: 1,
         next_run: 1,
         next_table: 1,
+        notices: Vec::new(),
     })
 }
 

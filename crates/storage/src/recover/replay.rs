@@ -1,6 +1,6 @@
 //! Replays log records onto the state of a manifest.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::catalog::Catalog;
@@ -9,7 +9,7 @@ use crate::deletes::{DeleteSet, NamedDeletes, read_deletes};
 use crate::delta_store::DeltaGeneration;
 use crate::disk::{AsideFile, AsideKind, Disk};
 use crate::error::{Error, Result};
-use crate::ids::{ColumnId, CommitTs, ContainerId, LogPosition, TableId};
+use crate::ids::{ColumnId, CommitTs, ContainerId, FileId, LogPosition, TableId};
 use crate::main_store::{NamedRuns, Run};
 use crate::manifest::Manifest;
 use crate::segment::{BlockCache, Segment, SegmentMeta};
@@ -32,6 +32,8 @@ pub(super) struct Replay {
     asides: Vec<(CommitTs, Arc<AsideFile>)>,
     /// Files aside that the manifest names.
     manifest_files: Vec<Arc<AsideFile>>,
+    /// Files that the manifest or a record has named, dropped ones included.
+    named_files: BTreeSet<FileId>,
     /// Numbers taken of IDENTITY columns.
     numbers: BTreeMap<(TableId, ColumnId), u64>,
     next_container: u64,
@@ -47,6 +49,8 @@ pub(super) struct Replayed {
     pub delta_starts: BTreeMap<ContainerId, LogPosition>,
     pub asides: Vec<(CommitTs, Arc<AsideFile>)>,
     pub manifest_files: Vec<Arc<AsideFile>>,
+    /// Files that the manifest or a record has named, dropped ones included.
+    pub named_files: BTreeSet<FileId>,
     pub numbers: BTreeMap<(TableId, ColumnId), u64>,
     pub next_container: u64,
     pub next_file: u64,
@@ -68,6 +72,7 @@ impl Replay {
             delta_starts: BTreeMap::new(),
             asides: Vec::new(),
             manifest_files: Vec::new(),
+            named_files: BTreeSet::new(),
             numbers: manifest.numbers.iter().map(|(table, column, taken)| ((*table, *column), *taken)).collect(),
             next_container: manifest.next_container,
             next_file: manifest.next_file,
@@ -86,7 +91,11 @@ impl Replay {
             let delta = |(id, schema): &(_, _)| Arc::new(DeltaGeneration::new(*id, Arc::clone(schema)));
             let deltas = table.deltas.iter().map(delta).collect();
             let (disk, cache) = (replay.disk.clone(), replay.cache.clone());
-            let mut open = |meta: &SegmentMeta| Segment::open(meta.clone(), disk.clone(), cache.clone());
+            let named_files = &mut replay.named_files;
+            let mut open = |meta: &SegmentMeta| {
+                named_files.extend(meta.files());
+                Segment::open(meta.clone(), disk.clone(), cache.clone())
+            };
             let runs = table.runs.iter().map(|run| run.open(&mut open)).collect::<Result<Vec<_>>>()?;
             let schema = table.schema.clone();
             replay.tables.insert(id, TableVersion { schema, valid_from: manifest.at, moves: 0, deltas, runs });
@@ -112,8 +121,9 @@ impl Replay {
         };
         self.manifest_files = each_delete(&disk, deletes, take)?;
         // Its own file got its number after the counters were read.
-        let files = self.manifest_files.iter().map(|file| file.at().file.0 + 1);
-        self.next_file = files.fold(self.next_file, u64::max);
+        let files = self.manifest_files.iter().map(|file| file.at().file);
+        self.named_files.extend(files.clone());
+        self.next_file = files.fold(self.next_file, |next, file| next.max(file.0 + 1));
         Ok(())
     }
 
@@ -163,6 +173,7 @@ impl Replay {
             delta_starts: self.delta_starts,
             asides: self.asides,
             manifest_files: self.manifest_files,
+            named_files: self.named_files,
             numbers: self.numbers,
             next_container: self.next_container,
             next_file: self.next_file,
@@ -173,11 +184,17 @@ impl Replay {
 
     /// A record the manifest covers: only rows of deltas it lists are missing.
     fn before_manifest(&mut self, record: &LogRecord) -> Result<()> {
-        if record.kind != RecordKind::Commit {
+        if record.kind == RecordKind::Install {
+            let install = InstallRecord::decode(&record.payload, WAL_DIR, record.position.0)?;
+            self.named_files.extend(install.output.files());
+            self.named_files.extend(install.carried.files.iter().map(|at| at.file));
             return Ok(());
         }
         let commit = CommitRecord::decode(&record.payload, WAL_DIR, record.position.0)?;
         for table in &commit.tables {
+            // Those that the manifest does not list are dropped.
+            self.named_files.extend(table.runs.files());
+            self.named_files.extend(table.deletes.files.iter().map(|at| at.file));
             let Some(version) = self.tables.get(&table.table) else { continue };
             let listed = version.deltas.iter().find(|delta| delta.id() == table.delta).cloned();
             if let Some(delta) = listed {
@@ -344,6 +361,7 @@ impl Replay {
             self.next_container = self.next_container.max(meta.id.0 + 1);
             for file in meta.files() {
                 self.next_file = self.next_file.max(file.0 + 1);
+                self.named_files.insert(file);
             }
             let known = before.iter().find_map(|run| run.segment(meta.id)).map(|part| part.segment.clone());
             known.unwrap_or_else(|| Segment::open(meta.clone(), self.disk.clone(), self.cache.clone()))
@@ -361,6 +379,7 @@ impl Replay {
     /// `record` names `file`, whose id is taken and which stays until a manifest covers the record.
     fn note_aside(&mut self, record: &LogRecord, file: Arc<AsideFile>) {
         self.next_file = self.next_file.max(file.at().file.0 + 1);
+        self.named_files.insert(file.at().file);
         self.asides.push((record.ts, file));
     }
 

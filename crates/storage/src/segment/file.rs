@@ -5,11 +5,14 @@
 //! 2. [`SegmentFile::list`] counts the segment in; [`SegmentFile::unlist`] counts it out, after the record that dropped it was
 //!    fsynced.
 //! 3. The last `Arc` to go removes the file if nobody has it listed. On close everything still listed stays.
-//! 4. Its header is checked when it is first read: a newer format is refused, never taken for this one. It is opened when it is first read, and closed when many others were opened since: with one descriptor per segment a large
+//! 4. It is written, and may be read, under a temporary name. It takes its final one ([`SegmentFile::take_name`]) when a record is about to
+//!    name it: so a file with a final name that nothing lists was named by a record that is lost, or by one that was never finished.
+//! 5. Its header is checked when it is first read: a newer format is refused, never taken for this one. It is opened when it is first read, and closed when many others were opened since: with one descriptor per segment a large
 //!    database would run out of them.
 //!
 //! It does not own: which segments a version lists, orphans left by a crash (recovery removes those).
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -30,6 +33,11 @@ pub fn segment_path(file: FileId) -> String {
     format!("{DATA_DIR}/{:010}.seg", file.0)
 }
 
+/// Where it stands until a record is about to name it.
+pub(super) fn temporary_path(file: FileId) -> String {
+    format!("{}.tmp", segment_path(file))
+}
+
 /// The file a name in [`DATA_DIR`] stands for; `None` for anything else, names of unfinished files included.
 #[must_use]
 pub fn parse_segment_name(name: &str) -> Option<FileId> {
@@ -38,11 +46,23 @@ pub fn parse_segment_name(name: &str) -> Option<FileId> {
     (segment_path(file).strip_prefix(DATA_DIR)?.strip_prefix('/')? == name).then_some(file)
 }
 
+/// The container that the segment file `file` was written for, as its header says; `None` when that cannot be read or is damaged.
+#[must_use]
+pub fn container_of(disk: &dyn Disk, file: FileId) -> Option<ContainerId> {
+    let path = segment_path(file);
+    let mut header = vec![0; format::HEADER_BYTES];
+    disk.open(&path).and_then(|opened| opened.read_at(0, &mut header)).ok()?;
+    format::check_header(&header, file, &path).ok()
+}
+
 /// A segment file that somebody may still read.
 #[derive(Debug)]
 pub(crate) struct SegmentFile {
     id: FileId,
+    /// Its final path.
     path: String,
+    /// Whether it stands there. Changed under `handle`, so that nobody opens it meanwhile.
+    named: AtomicBool,
     disk: Arc<dyn Disk>,
     cache: Weak<BlockCache>,
     listed: AtomicUsize,
@@ -54,11 +74,35 @@ pub(crate) struct SegmentFile {
 impl SegmentFile {
     /// The file `id` on `disk`, which `cache` holds blocks of.
     pub fn new(id: FileId, disk: Arc<dyn Disk>, cache: Weak<BlockCache>) -> Self {
-        let (listed, checked) = (AtomicUsize::new(0), AtomicBool::new(false));
-        Self { id, path: segment_path(id), disk, cache, listed, checked, handle: Mutex::default() }
+        let (listed, checked, named) = (AtomicUsize::new(0), AtomicBool::new(false), AtomicBool::new(true));
+        Self { id, path: segment_path(id), named, disk, cache, listed, checked, handle: Mutex::default() }
     }
 
-    /// Its path.
+    /// It was written just now, and stands under its temporary name. Before anybody reads it.
+    pub fn set_temporary(&self) {
+        self.named.store(false, Ordering::Release);
+    }
+
+    /// Gives it its final name, unless it has it; returns whether it had not. The name is durable when the folder is synced.
+    ///
+    /// # Errors
+    /// Io: it stands where it stood.
+    pub fn take_name(&self) -> Result<bool> {
+        let _held = self.handle.lock();
+        if self.named.load(Ordering::Acquire) {
+            return Ok(false);
+        }
+        self.disk.rename(&temporary_path(self.id), &self.path)?;
+        self.named.store(true, Ordering::Release);
+        Ok(true)
+    }
+
+    /// Where it stands now.
+    fn present_path(&self) -> Cow<'_, str> {
+        if self.named.load(Ordering::Acquire) { Cow::Borrowed(&self.path) } else { Cow::Owned(temporary_path(self.id)) }
+    }
+
+    /// Its final path.
     pub fn path(&self) -> &str {
         &self.path
     }
@@ -78,7 +122,9 @@ impl SegmentFile {
     /// # Errors
     /// Corrupt, or Io.
     pub fn read_meta(&self) -> Result<SegmentMeta> {
+        let held = self.handle.lock();
         let file = self.open()?;
+        drop(held);
         let len = file.len()?;
         if len < (format::HEADER_BYTES + format::TRAILER_BYTES) as u64 {
             return Err(Error::corrupt(&self.path, len, "the file ends before its footer"));
@@ -96,8 +142,9 @@ impl SegmentFile {
         Ok(meta)
     }
 
+    /// To be called while `handle` is held.
     fn open(&self) -> Result<Arc<dyn DiskFile>> {
-        self.disk.open(&self.path).map_err(|e| match e.kind() {
+        self.disk.open(&self.present_path()).map_err(|e| match e.kind() {
             ErrorKind::NotFound => {
                 Error::corrupt(&self.path, 0, "the file is missing, though rows that were committed stand in it")
             }
@@ -193,7 +240,7 @@ impl Drop for SegmentFile {
         if let Some(cache) = self.cache.upgrade() {
             cache.forget_file(self.id);
         }
-        if gone && let Err(e) = self.disk.remove(&self.path) {
+        if gone && let Err(e) = self.disk.remove(&self.present_path()) {
             // Not lost: whatever no manifest lists is removed at the next start.
             tracing::warn!(file = %self.path, error = %e, "could not remove a segment file that is no longer used");
         }

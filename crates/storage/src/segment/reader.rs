@@ -189,6 +189,14 @@ impl Segment {
         }
     }
 
+    /// Gives its files their final names, unless they have them; returns whether one had not.
+    ///
+    /// # Errors
+    /// Io: some may have theirs.
+    pub fn take_names(&self) -> Result<bool> {
+        self.files.iter().try_fold(false, |some, (_, file)| Ok(file.take_name()? || some))
+    }
+
     fn checked(&self, rows: &Range<u32>) -> Result<Range<usize>> {
         if rows.start <= rows.end && rows.end <= self.meta.rows {
             return Ok(rows.start as usize..rows.end as usize);

@@ -1,13 +1,14 @@
 //! Writing a segment: rows, already in their order, become one file.
 //!
-//! Comes in: one array per column of the schema. Goes out: the file, durable under its final name once the caller has synced
-//! the folder, and the [`SegmentMeta`] that finds it again.
+//! Comes in: one array per column of the schema. Goes out: the file, its bytes durable under a temporary name, and the [`SegmentMeta`]
+//! that finds it again.
 //!
 //! 1. Keys are encoded; those of a sort key must ascend; bounds and filter come from them.
 //! 2. Each column is encoded, several at once if so wanted, and appended with its checksums, then the filter, then the footer.
-//! 3. The file, written under a temporary name, is synced and renamed.
+//! 3. The file is synced.
 //!
-//! It does not own: which rows go where (load, merge), ids, the record that makes the segment true.
+//! It does not own: which rows go where (load, merge), ids, the record that makes the segment true and before which the file takes its
+//! final name (`commit`).
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use mainstem_kernels::filter::BlockedBloom;
 
 use super::cache::BlockCache;
 use super::encoding::{begin_section, encode};
-use super::file::segment_path;
+use super::file::{segment_path, temporary_path};
 use super::format::{self, BlockRef, ColumnMeta, SegmentMeta};
 use super::pages;
 use super::reader::Segment;
@@ -45,7 +46,11 @@ pub fn write_segment(
     columns: &[ArrayRef],
 ) -> Result<SegmentMeta> {
     let place = SegmentPlace { disk, id, file, threads: 1 };
-    write_aside(place, schema, columns, 0).map(|(meta, _)| meta)
+    let (meta, _) = write_aside(place, schema, columns, 0)?;
+    if !meta.files().is_empty() {
+        disk.rename(&temporary_path(file), &segment_path(file))?;
+    }
+    Ok(meta)
 }
 
 /// Where and how a segment is written.
@@ -61,7 +66,7 @@ pub struct SegmentPlace<'a> {
     pub threads: usize,
 }
 
-/// As [`write_segment`] at `place`, and opens the segment. At most `kept_bytes` of its blocks stay open, as far as the cache has room for
+/// As [`write_segment`] at `place`, and opens the segment, whose file has a temporary name until [`Segment::take_names`]. At most `kept_bytes` of its blocks stay open, as far as the cache has room for
 /// them: what is merged is mostly what is in use, and need not be read again.
 ///
 /// # Errors
@@ -76,6 +81,7 @@ pub fn create_segment(
     let kept_bytes = kept_bytes.min(usize::try_from(cache.room()).unwrap_or(usize::MAX));
     let (meta, blocks) = write_aside(place, schema, columns, kept_bytes)?;
     let segment = Segment::open(meta, place.disk.clone(), cache.clone());
+    segment.files().iter().for_each(|(_, file)| file.set_temporary());
     segment.drop_when_unreferenced();
     segment.fill(blocks)?;
     Ok(segment)
@@ -90,14 +96,11 @@ fn write_aside(
 ) -> Result<(SegmentMeta, Vec<Vec<u8>>)> {
     let rows = check(schema, columns)?;
     let SegmentPlace { disk, id, file, threads } = place;
-    let path = segment_path(file);
-    let unfinished = format!("{path}.tmp");
+    let unfinished = temporary_path(file);
     let mut out =
         Output { disk, path: &unfinished, id: file, container: id, file: None, at: 0, blocks: Vec::new(), kept_bytes };
     let written = write_blocks(&mut out, schema, columns, rows, threads).and_then(|meta| {
-        if out.finish(&meta)? {
-            disk.rename(&unfinished, &path)?;
-        }
+        out.finish(&meta)?;
         Ok(meta)
     });
     if written.is_err() && out.file.is_some() {
@@ -287,11 +290,10 @@ impl Output<'_> {
         Ok(block)
     }
 
-    /// Ends the file and makes its bytes durable; false if there is none.
-    fn finish(&self, meta: &SegmentMeta) -> Result<bool> {
-        let Some(file) = &self.file else { return Ok(false) };
+    /// Ends the file, if there is one, and makes its bytes durable.
+    fn finish(&self, meta: &SegmentMeta) -> Result<()> {
+        let Some(file) = &self.file else { return Ok(()) };
         file.append(&format::footer(meta))?;
-        file.sync()?;
-        Ok(true)
+        file.sync()
     }
 }

@@ -112,7 +112,7 @@ impl FileHeader {
     }
 }
 
-fn newer(path: &str, what: impl std::fmt::Display) -> Error {
+pub(super) fn newer(path: &str, what: impl std::fmt::Display) -> Error {
     let message = format!("file {path} has {what}, which this build does not know; open it with a newer one");
     Error::invalid(sqlstate::FEATURE_NOT_SUPPORTED, message)
 }

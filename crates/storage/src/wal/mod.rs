@@ -14,12 +14,14 @@
 //! - a log file is fsynced whole before the first byte of the next one is written;
 //! - every record carries a position that was fsynced when it was appended, so that [`LogReader`] can tell damage from the
 //!   torn tail of a power cut;
-//! - after a failed write or fsync nothing is written any more, and `visible` stays.
+//! - after a failed write or fsync nothing is written any more, and `visible` stays;
+//! - a log that was closed has its end marked outside of it (`end_mark`), so that nothing of it passes for a torn tail.
 //!
 //! Byte table: `docs/formats/wal.md`. It does not own: what is in a record, when to flush or checkpoint, what to do on
 //! damage.
 
 pub mod codec;
+mod end_mark;
 mod files;
 mod format;
 mod group_commit;
@@ -28,6 +30,7 @@ mod tail;
 mod writer;
 
 pub use crate::ids::LogPosition;
+pub use end_mark::{END_MARK_ASIDE, END_MARK_FILE, EndMark};
 pub use files::{LogStatus, is_left_by_creation, is_log_name};
 pub use format::{RecordKind, WAL_DIR};
 pub use reader::{LogReader, LogRecord};

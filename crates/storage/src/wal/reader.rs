@@ -4,6 +4,7 @@
 //! file and byte. Invariants: memory holds one block and one record; bad bytes are never skipped: the reading ends at them, in
 //! an error or as the torn tail (`tail`).
 
+use std::fmt;
 use std::sync::Arc;
 
 use super::files::list_files;
@@ -49,7 +50,7 @@ pub(super) struct Found {
 /// Reads records from a position on, in order; an iterator that ends at the torn tail, or after its first error.
 pub struct LogReader {
     chain: Chain,
-    known_fsynced: LogPosition,
+    known: Known,
     /// The file being read, as an index into the chain, and the byte of it to read next.
     at_file: usize,
     offset: u64,
@@ -63,8 +64,8 @@ pub struct LogReader {
     outcome: Outcome,
 }
 
-impl std::fmt::Debug for LogReader {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for LogReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LogReader").field("valid_end", &self.valid_end).finish_non_exhaustive()
     }
 }
@@ -73,6 +74,20 @@ enum Outcome {
     Reading,
     Ended(TailState),
     Failed(Error),
+}
+
+/// A position below which all was fsynced.
+#[derive(Clone, Copy)]
+struct Known {
+    position: LogPosition,
+    /// Who says so.
+    by: &'static str,
+}
+
+impl fmt::Display for Known {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "position {}, which is known to have been fsynced ({} says so)", self.position, self.by)
+    }
 }
 
 /// What stands at the current byte.
@@ -101,7 +116,7 @@ impl LogReader {
         let offset = (from.0 - first.0).max(FILE_HEADER_BYTES as u64);
         Ok(Self {
             chain,
-            known_fsynced: from,
+            known: Known { position: from, by: "the manifest" },
             at_file: 0,
             offset,
             block: Vec::new(),
@@ -113,10 +128,12 @@ impl LogReader {
         })
     }
 
-    /// Tells that all below `position` is known to have been fsynced: bad bytes there are damage, whatever follows.
+    /// Tells that all below `position` is known to have been fsynced, as file `by` says: bad bytes there are damage, whatever follows.
     #[must_use]
-    pub fn known_fsynced(mut self, position: LogPosition) -> Self {
-        self.known_fsynced = self.known_fsynced.max(position);
+    pub fn known_fsynced(mut self, position: LogPosition, by: &'static str) -> Self {
+        if position > self.known.position {
+            self.known = Known { position, by };
+        }
         self
     }
 
@@ -259,17 +276,14 @@ impl LogReader {
         if self.at_file + 1 < self.chain.begun.len() {
             return Err(Error::corrupt(path, self.offset, format_args!("{why}, in a closed log file")));
         }
-        let known = if self.known_fsynced > damage { Some(self.known_fsynced) } else { None };
-        let known = match known {
-            Some(position) => Some(position),
-            None => self.chain.fsynced_above(damage, self.offset)?,
+        let known = if self.known.position > damage {
+            Some(self.known)
+        } else {
+            let above = self.chain.fsynced_above(damage, self.offset)?;
+            above.map(|position| Known { position, by: "a record behind it" })
         };
         match known {
-            Some(fsynced) => {
-                let offset = self.offset;
-                let message = format_args!("{why}, below log position {fsynced}, which is known to have been fsynced");
-                Err(Error::corrupt(path, offset, message))
-            }
+            Some(known) => Err(Error::corrupt(path, self.offset, format_args!("{why}, below {known}"))),
             None => self.end(),
         }
     }
@@ -281,10 +295,19 @@ impl LogReader {
             let message = format_args!("log file {}, which follows it, is missing", file_path(next));
             return Err(Error::corrupt(file_path(header.number), found.len, message));
         }
-        if self.valid_end < self.known_fsynced {
-            let message =
-                format_args!("the log ends below position {}, which is known to have been fsynced", self.known_fsynced);
-            return Err(Error::corrupt(file_path(header.number), self.valid_end.0 - header.first.0, message));
+        if self.valid_end < self.known.position {
+            let known = self.known;
+            // The file behind may be what is damaged: without its header nothing of it counts.
+            return Err(match self.chain.not_begun.iter().find(|found| found.number == next) {
+                Some(found) => {
+                    let message = format_args!("the file header is cut off or damaged, and the log ends below {known}");
+                    Error::corrupt(file_path(found.number), 0, message)
+                }
+                None => {
+                    let end = self.valid_end.0 - header.first.0;
+                    Error::corrupt(file_path(header.number), end, format_args!("the log ends below {known}"))
+                }
+            });
         }
         let torn_here = (header.first.0 + found.len).saturating_sub(self.valid_end.0);
         let torn_behind: u64 = self.chain.not_begun.iter().map(|found| found.len).sum();
@@ -294,6 +317,7 @@ impl LogReader {
             valid_end: self.valid_end,
             last_ts: self.last_ts,
             torn_bytes: torn_here + torn_behind,
+            is_torn: self.file_ended || torn_here + torn_behind > 0,
         });
         Ok(None)
     }

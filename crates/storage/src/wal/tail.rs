@@ -32,9 +32,17 @@ pub struct TailState {
     pub last_ts: Option<CommitTs>,
     /// Bytes behind `valid_end` that a power cut left of records never acknowledged as durable.
     pub torn_bytes: u64,
+    /// Whether records may have stood behind `valid_end`: there are torn bytes, or a file that should follow has no header.
+    pub is_torn: bool,
 }
 
 impl TailState {
+    /// The file that the log ends in, and its byte where it does.
+    #[must_use]
+    pub fn end_place(&self) -> (String, u64) {
+        (file_path(self.file_number), self.valid_end.0 - self.file_first.0)
+    }
+
     /// How to go on writing behind the last whole record, which had timestamp `ts`, with a new random `log_id`. A file without any is
     /// begun anew: however often a database is opened, files come with records only.
     #[must_use]
@@ -62,7 +70,13 @@ pub(super) fn open_chain(disk: &dyn Disk, numbers: &[u64], from: LogPosition) ->
     }
     let holds_from = |header: &Result<FileHeader, _>| header.is_ok_and(|header| header.first <= from);
     let Some(start) = found.iter().rposition(|(header, _)| holds_from(header)) else {
-        return Err(Error::corrupt(super::WAL_DIR, 0, format_args!("no log file holds position {from}")));
+        // Of those without a header it may be any.
+        let headless = found.iter().find_map(|(header, found)| header.as_ref().err().map(|why| (found.number, *why)));
+        let (path, why) = match headless {
+            Some((number, why)) => (file_path(number), format!("{why}, and ")),
+            None => (super::WAL_DIR.to_owned(), String::new()),
+        };
+        return Err(Error::corrupt(path, 0, format_args!("{why}no log file holds position {from}")));
     };
     let last = found.iter().rposition(|(header, _)| header.is_ok()).unwrap_or(start);
     let mut not_begun = Vec::new();

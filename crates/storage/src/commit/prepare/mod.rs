@@ -137,6 +137,7 @@ impl PreparedTable {
                 RowBuffer::new(writes.rows().layout().clone())
             }
         };
+        engine.name_files(runs.iter().flat_map(|run| run.all_segments()).map(|part| &part.segment))?;
         // A log in memory is never read again.
         let runs_aside = if engine.log.is_disabled() {
             None

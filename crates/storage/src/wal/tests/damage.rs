@@ -72,7 +72,8 @@ fn a_flipped_bit_below_what_was_fsynced_is_named() {
             (hit, found) => panic!("byte {place}, record {:?}: {:?}", hit.map(|r| r.ts), found.map(|f| f.1)),
         }
         // Whoever knows from elsewhere what was fsynced learns of the last one, too.
-        let reader = LogReader::open(&damaged, START.position).unwrap().known_fsynced(last.end_position);
+        let reader =
+            LogReader::open(&damaged, START.position).unwrap().known_fsynced(last.end_position, "a checkpoint");
         assert_eq!(reader.finish().is_err(), hit.is_some());
     }
 }
@@ -232,7 +233,7 @@ fn a_log_that_lost_its_last_file_is_no_shorter_log() {
     assert_eq!(read(&cut, START.position).unwrap().0.len(), 6);
     let end = records[6].end_position;
     for (known, whole) in [(last, true), (end, false)] {
-        let reader = LogReader::open(&cut, START.position).unwrap().known_fsynced(known);
+        let reader = LogReader::open(&cut, START.position).unwrap().known_fsynced(known, "a checkpoint");
         assert_eq!(reader.finish().is_ok(), whole);
     }
 }

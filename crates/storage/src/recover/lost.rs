@@ -1,0 +1,131 @@
+//! Lost files: data files that nothing lists, set aside because the tail of the log that was cut may have named them.
+//!
+//! Comes in: names. Goes out: files with other names in the same folder, which nothing reads; what is known of them. Such a name has
+//! the old one, the number of the log file that was cut, and, of a segment whose header can be read, its container:
+//! `data/0000000017.seg.lost-0000000004-0000000033`.
+//!
+//! In the same folder: a rename there needs no space for a folder, and one sync makes it durable.
+//!
+//! Invariants:
+//! - Their numbers, and those of their containers, are never given out again while they are there ([`next_ids`]).
+//! - Those of the last cut stay until somebody removes them. Of earlier ones as many as `limits::LOST_FILES_BYTES_MAX` allows
+//!   ([`bound`]), so that crash after crash does not fill the disk.
+//!
+//! It does not own: which files are set aside (`data_files`).
+
+use std::collections::BTreeMap;
+
+use crate::disk::{DATA_DIR, Disk};
+use crate::error::{ErrorKind, Result};
+use crate::ids::{ContainerId, FileId};
+use crate::recover::data_files::parse_finished_name;
+use crate::segment::{container_of, parse_segment_name};
+
+/// What stands between the old name of a file and the numbers.
+const MARK: &str = ".lost-";
+
+/// A data file that was set aside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostFile {
+    /// The name it had.
+    pub name: String,
+    /// Its number.
+    pub file: FileId,
+    /// Number of the log file whose tail was cut when it was set aside.
+    pub log_file: u64,
+    /// The container in it, if it is a segment with a sound header.
+    pub container: Option<ContainerId>,
+}
+
+impl LostFile {
+    /// The lost file that a name in [`DATA_DIR`] stands for; `None` for anything else.
+    pub(super) fn parse(name: &str) -> Option<Self> {
+        let (old, numbers) = name.split_once(MARK)?;
+        let (log_file, container) = match numbers.split_once('-') {
+            Some((log_file, container)) => (log_file, Some(ContainerId(container.parse().ok()?))),
+            None => (numbers, None),
+        };
+        let file = parse_finished_name(old)?;
+        let parsed = Self { name: old.to_owned(), file, log_file: log_file.parse().ok()?, container };
+        (parsed.path().strip_prefix(DATA_DIR)?.strip_prefix('/')? == name).then_some(parsed)
+    }
+
+    /// Where it stands.
+    #[must_use]
+    pub fn path(&self) -> String {
+        let Self { name, log_file, .. } = self;
+        let container = self.container.map_or(String::new(), |id| format!("-{:010}", id.0));
+        format!("{DATA_DIR}/{name}{MARK}{log_file:010}{container}")
+    }
+
+    /// Its length in bytes.
+    ///
+    /// # Errors
+    /// NotFound when somebody has removed it; Io.
+    pub fn bytes(&self, disk: &dyn Disk) -> Result<u64> {
+        disk.open(&self.path())?.len()
+    }
+}
+
+/// The lost files on `disk`.
+///
+/// # Errors
+/// Io.
+pub fn lost_files(disk: &dyn Disk) -> Result<Vec<LostFile>> {
+    Ok(disk.list(DATA_DIR)?.iter().filter_map(|name| LostFile::parse(name)).collect())
+}
+
+/// Sets `files` aside, durably: the tail of log file `log_file` is about to be cut.
+pub(super) fn set_aside(disk: &dyn Disk, files: &[(String, FileId)], log_file: u64) -> Result<Vec<LostFile>> {
+    let mut lost = Vec::with_capacity(files.len());
+    for (name, file) in files {
+        let segment = parse_segment_name(name);
+        let container = segment.and_then(|file| container_of(disk, file));
+        let file = LostFile { name: name.clone(), file: *file, log_file, container };
+        disk.rename(&format!("{DATA_DIR}/{name}"), &file.path())?;
+        lost.push(file);
+    }
+    disk.sync_dir(DATA_DIR)?;
+    Ok(lost)
+}
+
+/// The first file number and the first container id that none of `lost` has.
+pub(super) fn next_ids(lost: &[LostFile]) -> (u64, u64) {
+    let file = lost.iter().map(|lost| lost.file.0 + 1).max();
+    let container = lost.iter().filter_map(|lost| lost.container).map(|id| id.0 + 1).max();
+    (file.unwrap_or(0), container.unwrap_or(0))
+}
+
+/// Removes the files of earlier cuts than the last one, oldest first, as far as all together have more than `bytes_max` bytes. Returns what
+/// to tell the user.
+pub(super) fn bound(disk: &dyn Disk, lost: &[LostFile], bytes_max: u64) -> Result<Option<String>> {
+    let mut cuts: BTreeMap<u64, Vec<&LostFile>> = BTreeMap::new();
+    lost.iter().for_each(|file| cuts.entry(file.log_file).or_default().push(file));
+    if cuts.len() < 2 {
+        return Ok(None);
+    }
+    let (mut bytes, mut removed) = (0, Vec::new());
+    for (at, files) in cuts.values().rev().enumerate() {
+        for file in files {
+            bytes += match file.bytes(disk) {
+                Err(e) if e.kind() == ErrorKind::NotFound => 0,
+                other => other?,
+            };
+        }
+        if at > 0 && bytes > bytes_max {
+            for file in files {
+                disk.remove(&file.path())?;
+                removed.push(file.path());
+            }
+        }
+    }
+    if removed.is_empty() {
+        return Ok(None);
+    }
+    disk.sync_dir(DATA_DIR)?;
+    let message = format!(
+        "files that earlier openings had set aside were removed, for all together had more than {bytes_max} bytes: {}",
+        removed.join(", ")
+    );
+    Ok(Some(message))
+}
