@@ -94,6 +94,8 @@ pub struct Seen {
     pub beside_writers: u64,
     /// Times a transaction went back to a savepoint.
     pub rollbacks: u64,
+    /// Files that recoveries have set aside, each as often as it was met.
+    pub lost_files: u64,
 }
 
 impl Seen {
@@ -106,6 +108,7 @@ impl Seen {
         self.indexed_rows += other.indexed_rows;
         self.beside_writers += other.beside_writers;
         self.rollbacks += other.rollbacks;
+        self.lost_files += other.lost_files;
         for (cause, count) in &other.conflicts {
             *self.conflicts.entry(*cause).or_default() += count;
         }

@@ -154,7 +154,7 @@ impl Driver {
         self.check_files(background)
     }
 
-    /// Every block of every file is sound, and no file is left that nothing lists.
+    /// Every block of every file is sound, no file is left that nothing lists but those set aside, and their ids are nobody else's.
     fn check_files(&mut self, background: bool) -> Result<(), Mismatch> {
         let Some(db) = self.db.clone() else { return Ok(()) };
         for e in db.verify() {
@@ -169,10 +169,21 @@ impl Driver {
             Ok(files) => files.len(),
             Err(e) => return self.refused("list", &e),
         };
+        let lost = match db.lost_files() {
+            Ok(lost) => lost,
+            Err(e) => return self.refused("lost files", &e),
+        };
+        for (file, _) in &lost {
+            if db.containers().iter().any(|container| Some(container.id) == file.container) {
+                return Err(Mismatch(format!("the container of {} is there again", file.path())));
+            }
+        }
+        self.seen.lost_files += lost.len() as u64;
         let (asides, _) = db.files_aside().map_err(|e| Mismatch(format!("files aside: {e:?}")))?;
         // A segment of constants has no file.
-        if files > segments + asides {
-            let message = format!("{files} files of {segments} segments and {asides} files aside after opening");
+        if files > segments + asides + lost.len() {
+            let message =
+                format!("{files} files of {segments} segments, {asides} files aside and {lost:?} after opening");
             return Err(Mismatch(message));
         }
         Ok(())

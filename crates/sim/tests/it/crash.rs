@@ -1,4 +1,4 @@
-//! Power cuts at every sync of a workload, kills between operations, crashes during recovery.
+//! Power cuts at every sync of a workload, of a close and of the opening after it, kills between operations, crashes during recovery.
 //!
 //! `MAINSTEM_SIM_SEED` sets the workload and the tears, `MAINSTEM_SIM_CRASH_SECONDS` how long the loop may take: it begins again
 //! with the next seed when it has been through all syncs. `MAINSTEM_SIM_TEARS` sets how many ways of tearing what was not synced
@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mainstem_sim::SimDisk;
-use mainstem_sim::model::{Driver, Durable, Op, Settings, Weights, generate};
+use mainstem_sim::model::{Driver, Durable, Found, Op, Settings, Weights, generate};
 use mainstem_storage::database::Database;
+use mainstem_storage::disk::Disk;
 use mainstem_storage::settings::OpenOptions;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -42,8 +43,9 @@ fn drive(disk: &SimDisk, ops: &[Op]) -> Driver {
     driver
 }
 
-/// Opens what a power cut left, with further cuts while it does, then for good; goes on writing; cuts once more.
-fn recover(mut driver: Driver, disk: &SimDisk, tear: u64, cuts: u64, durable: Durable) {
+/// Opens what a power cut left, with further cuts while it does, then for good; goes on writing; cuts once more. Returns how many files set
+/// aside it met.
+fn recover(mut driver: Driver, disk: &SimDisk, tear: u64, cuts: u64, durable: Durable) -> u64 {
     let mut found = match durable {
         Durable::Synced => disk.power_cut(tear),
         _ => disk.process_kill(),
@@ -54,7 +56,8 @@ fn recover(mut driver: Driver, disk: &SimDisk, tear: u64, cuts: u64, durable: Du
         found = found.power_cut(tear * 31 + cut);
     }
     driver.trust();
-    let durable = if cuts > 0 { Durable::Synced } else { durable };
+    // A close has made everything durable.
+    let durable = if cuts > 0 && durable == Durable::Written { Durable::Synced } else { durable };
     driver.recover(Arc::new(found.clone()), durable, false).unwrap_or_else(|e| panic!("{e}"));
     for op in workload(tear + 1, LATER_OPERATIONS) {
         driver.step(&op).unwrap_or_else(|e| panic!("after recovery, {op:?}: {e}"));
@@ -63,6 +66,7 @@ fn recover(mut driver: Driver, disk: &SimDisk, tear: u64, cuts: u64, durable: Du
     let again = found.power_cut(tear + 2);
     driver.recover(Arc::new(again), Durable::Synced, false).unwrap_or_else(|e| panic!("second recovery: {e}"));
     driver.step(&Op::Reopen { background: false }).unwrap_or_else(|e| panic!("clean restart: {e}"));
+    driver.seen().lost_files
 }
 
 #[test]
@@ -70,7 +74,7 @@ fn a_power_cut_at_every_sync_loses_nothing_acknowledged() {
     let first = number("MAINSTEM_SIM_SEED", 1);
     let end = Instant::now() + Duration::from_secs(number("MAINSTEM_SIM_CRASH_SECONDS", 20));
     let tears = number("MAINSTEM_SIM_TEARS", TEARS);
-    let (mut seed, mut cuts, mut found) = (first, 0u64, 0u64);
+    let (mut seed, mut cuts, mut found, mut lost) = (first, 0u64, 0u64, 0u64);
     'seeds: loop {
         let ops = workload(seed, OPERATIONS);
         let disk = SimDisk::new();
@@ -90,7 +94,7 @@ fn a_power_cut_at_every_sync_loses_nothing_acknowledged() {
                 println!(
                     "MAINSTEM_SIM_SEED={seed}: cut at sync {at} of {syncs}, tear {tear}, {during} cuts in recovery"
                 );
-                recover(driver.knowledge(), &disk, tear, during, Durable::Synced);
+                lost += recover(driver.knowledge(), &disk, tear, during, Durable::Synced);
                 found += 1;
             }
             cuts += 1;
@@ -100,7 +104,77 @@ fn a_power_cut_at_every_sync_loses_nothing_acknowledged() {
         }
         seed += 1;
     }
-    println!("{cuts} power cuts, torn in {found} ways, from seed {first} to {seed}");
+    println!("{cuts} power cuts, torn in {found} ways, from seed {first} to {seed}; {lost} files set aside");
+    assert!(lost > 0 || found < 100, "no torn tail left a file that it may have named");
+}
+
+/// The newest log file and its length.
+fn end_of_log(disk: &SimDisk) -> (String, u64) {
+    let path = format!("wal/{}", disk.list("wal").unwrap().pop().unwrap());
+    let bytes = disk.open(&path).unwrap().len().unwrap();
+    (path, bytes)
+}
+
+/// A close that was interrupted has lost nothing that was acknowledged before; after one that has returned, everything is there,
+/// whatever becomes of the next opening, and whoever damages the end of the log is told so.
+#[test]
+fn a_power_cut_during_a_close_or_the_next_opening_loses_nothing() {
+    let first = number("MAINSTEM_SIM_SEED", 1);
+    let end = Instant::now() + Duration::from_secs(number("MAINSTEM_SIM_CRASH_SECONDS", 20));
+    let (mut round, mut in_close, mut in_opening, mut named) = (0, 0, 0, 0);
+    while round < 3 || Instant::now() < end {
+        let ops = workload(first * 1_000 + round, 10 + (round as usize % 12) * 5);
+        println!("MAINSTEM_SIM_SEED={first}, round {round}");
+        let driven = || {
+            let disk = SimDisk::new();
+            (drive(&disk, &ops), disk)
+        };
+        for sync in 1.. {
+            let (mut driver, disk) = driven();
+            disk.cut_at_sync(disk.syncs() + sync);
+            let closed = driver.database().unwrap().close();
+            driver.abandon();
+            if closed.is_ok() {
+                break;
+            }
+            for tear in [round, round + 1] {
+                recover(driver.knowledge(), &disk, tear, tear % 2, Durable::Synced);
+                in_close += 1;
+            }
+        }
+        let (mut driver, disk) = driven();
+        driver.database().unwrap().close().unwrap();
+        driver.abandon();
+        let (path, bytes) = end_of_log(&disk);
+        for sync in 1.. {
+            let opening = disk.process_kill();
+            opening.cut_at_sync(sync);
+            if Database::open_on(Arc::new(opening.clone()), OpenOptions { background: false, ..OpenOptions::default() })
+                .is_ok()
+            {
+                assert!(sync > 2);
+                break;
+            }
+            let found = opening.power_cut(round * 31 + sync);
+            let damaged = found.process_kill();
+            damaged.damage(&path, |log| log[bytes as usize - 1] ^= 1).unwrap();
+            let found_damaged = driver.inspect(Arc::new(damaged)).unwrap_or_else(|e| panic!("cut at sync {sync}: {e}"));
+            match &found_damaged {
+                Found::Named(e) => {
+                    assert!(e.message().contains(&path), "cut at sync {sync}: {e}");
+                    named += 1;
+                }
+                // A checkpoint was the last operation: a restart reads nothing of the log before it.
+                Found::Whole => {}
+                Found::Prefix(last) => panic!("cut at sync {sync}: commits after {last} are lost"),
+            }
+            recover(driver.knowledge(), &found, round + sync, sync % 3, Durable::Everything);
+            in_opening += 1;
+        }
+        round += 1;
+    }
+    println!("{round} rounds: {in_close} cuts in closes, {in_opening} in the openings after them");
+    assert!(in_close > 0 && named > in_opening / 2, "{named} damages named");
 }
 
 #[test]

@@ -148,3 +148,52 @@ fn a_full_disk_loses_nothing() {
         driver.recover(Arc::new(disk), Durable::Written, false).unwrap_or_else(|e| panic!("round {round}: {e}"));
     }
 }
+
+/// Whatever fails while a database is closed: the close says so, and nothing is lost.
+#[test]
+fn a_close_that_fails_says_so_and_loses_nothing() {
+    let ops = workload(number("MAINSTEM_SIM_SEED", 1));
+    let driven = || {
+        let disk = SimDisk::new();
+        let settings = Settings { faults: true, thorough: false, ..Settings::default() };
+        let mut driver = Driver::new(Arc::new(disk.clone()), settings).unwrap();
+        ops.iter().for_each(|op| driver.step(op).unwrap_or_else(|e| panic!("{op:?}: {e}")));
+        (driver, disk)
+    };
+    let mut failures = 0;
+    for (kind, for_ever) in
+        [(FaultKind::Io, false), (FaultKind::Io, true), (FaultKind::Full, false), (FaultKind::Full, true)]
+    {
+        for call in 1.. {
+            let (mut driver, disk) = driven();
+            let before = disk.calls();
+            if for_ever {
+                disk.fail_all_from(before + call, kind);
+            } else {
+                disk.fail_at(before + call, kind);
+            }
+            let closed = driver.database().unwrap().close();
+            let calls = disk.calls() - before;
+            driver.abandon();
+            disk.repair();
+            driver.trust();
+            failures += u64::from(closed.is_err());
+            let durable = if closed.is_ok() { Durable::Everything } else { Durable::Synced };
+            let found = if closed.is_ok() { disk.power_cut(call) } else { disk.process_kill() };
+            driver.recover(Arc::new(found), durable, false).unwrap_or_else(|e| panic!("{kind:?} at call {call}: {e}"));
+            if call > calls {
+                break;
+            }
+        }
+    }
+    assert!(failures >= 8, "{failures} closes failed");
+    // No space for the mark of the log's end: said with what it means, and all is there.
+    let (mut driver, disk) = driven();
+    disk.limit_capacity(disk.used_bytes());
+    let error = driver.database().unwrap().close().unwrap_err();
+    assert_eq!(error.sqlstate(), "53100", "{error}");
+    assert!(error.message().contains("every commit is durable") && error.message().contains("LOG_END"), "{error}");
+    driver.abandon();
+    driver.trust();
+    driver.recover(Arc::new(disk.power_cut(1)), Durable::Everything, false).unwrap_or_else(|e| panic!("{e}"));
+}

@@ -21,22 +21,19 @@ use std::collections::BTreeSet;
 use crate::disk::{DATA_DIR, Disk, parse_aside_name};
 use crate::error::{Error, Result};
 use crate::ids::FileId;
-use crate::recover::lost::{LostFile, set_aside};
+use crate::recover::lost::LostFile;
 use crate::recover::replay::Replayed;
 use crate::segment::{parse_segment_name, segment_path};
 use crate::wal::TailState;
 
-/// The files of ours, but for those that are listed.
+/// The files of ours.
 #[derive(Debug, Default)]
 pub(super) struct DataFiles {
-    /// Names of unfinished and dropped files.
-    unneeded: Vec<String>,
-    /// Unknown ones.
-    unknown: Vec<(String, FileId)>,
-    /// Lost ones.
+    /// Those that the manifest or a record has named: listed or dropped.
+    named: Vec<(String, FileId)>,
+    unfinished: Vec<String>,
+    unknown: Vec<LostFile>,
     lost: Vec<LostFile>,
-    /// Segment files that are listed and not there.
-    missing: BTreeSet<FileId>,
 }
 
 /// The file that a finished one with this name is.
@@ -51,32 +48,33 @@ pub(super) fn is_data_name(name: &str) -> bool {
 }
 
 impl DataFiles {
-    /// Sorts the files in the folder.
+    /// Sorts the files in the folder. Those of `named` have been named by the manifest or by a record up to `tail`.
     ///
     /// # Errors
     /// Io.
-    pub fn look(disk: &dyn Disk, replayed: &Replayed) -> Result<Self> {
-        let runs = replayed.root.tables.values().flat_map(|version| &version.runs);
-        let parts = runs.flat_map(|run| run.all_segments());
-        let segments: BTreeSet<FileId> = parts.flat_map(|part| part.segment.meta().files()).collect();
-        let asides = replayed.manifest_files.iter().chain(replayed.asides.iter().map(|(_, file)| file));
-        let asides: BTreeSet<FileId> = asides.map(|file| file.at().file).collect();
-        let mut found = Self { missing: segments.clone(), ..Self::default() };
+    pub fn look(disk: &dyn Disk, named: &BTreeSet<FileId>, tail: &TailState) -> Result<Self> {
+        let mut found = Self::default();
         for name in disk.list(DATA_DIR)? {
-            let segment = parse_segment_name(&name);
-            if let Some(id) = segment.filter(|id| segments.contains(id)) {
-                found.missing.remove(&id);
-            } else if parse_aside_name(&name).is_some_and(|id| asides.contains(&id)) {
-                // Listed.
-            } else if let Some(file) = LostFile::parse(&name) {
-                found.lost.push(file);
-            } else if let Some(id) = parse_finished_name(&name).filter(|id| !replayed.named_files.contains(id)) {
-                found.unknown.push((name, id));
-            } else if is_data_name(&name) {
-                found.unneeded.push(name);
+            match parse_finished_name(&name) {
+                Some(id) if named.contains(&id) => found.named.push((name, id)),
+                Some(_) => found.unknown.extend(LostFile::of(disk, &name, tail.file_number)),
+                None => match LostFile::parse(&name) {
+                    Some(file) => found.lost.push(file),
+                    None if is_data_name(&name) => found.unfinished.push(name),
+                    None => {}
+                },
             }
         }
         Ok(found)
+    }
+
+    /// The first file number and the first container id that none has of the files which are set aside, or will be when `tail` is cut.
+    pub fn next_ids(&self, tail: &TailState) -> (u64, u64) {
+        let unknown = if tail.is_torn { self.unknown.as_slice() } else { &[] };
+        let kept = || self.lost.iter().chain(unknown);
+        let file = kept().map(|file| file.file.0 + 1).max();
+        let container = kept().filter_map(|file| file.container).map(|id| id.0 + 1).max();
+        (file.unwrap_or(0), container.unwrap_or(0))
     }
 
     /// Sets the unknown ones aside, durably, when `tail` may have named them; returns what to tell the user. To be called before the tail is
@@ -85,11 +83,17 @@ impl DataFiles {
     ///
     /// # Errors
     /// Corrupt when a file that is listed is gone: the record that dropped it was fsynced, and stood in the tail. Io, Full.
-    pub fn set_unknown_aside(&mut self, disk: &dyn Disk, tail: &TailState) -> Result<Option<String>> {
+    pub fn set_unknown_aside(
+        &mut self,
+        disk: &dyn Disk,
+        tail: &TailState,
+        replayed: &Replayed,
+    ) -> Result<Option<String>> {
         if !tail.is_torn {
             return Ok(None);
         }
-        if let Some(&file) = self.missing.first() {
+        let there: BTreeSet<FileId> = self.named.iter().map(|(_, id)| *id).collect();
+        if let Some(file) = segment_files(replayed).find(|file| !there.contains(file)) {
             let (log, end) = tail.end_place();
             let message = format!(
                 "the file is missing, though the log up to byte {end} of {log} lists it, where a torn tail begins: a record that was fsynced \
@@ -102,9 +106,12 @@ impl DataFiles {
         }
         // The manifest that was read may have its name in memory only. An older one that came back might list some of them.
         disk.sync_dir("")?;
-        let files = set_aside(disk, &std::mem::take(&mut self.unknown), tail.file_number)?;
-        let names: Vec<String> = files.iter().map(LostFile::path).collect();
-        self.lost.extend(files);
+        for file in &self.unknown {
+            disk.rename(&file.old_path(), &file.path())?;
+        }
+        disk.sync_dir(DATA_DIR)?;
+        let names: Vec<String> = self.unknown.iter().map(LostFile::path).collect();
+        self.lost.append(&mut self.unknown);
         let message = format!(
             "files that nothing lists were set aside, for the tail of the log that was cut may have named them: {}. If the log was \
              damaged they hold rows that were committed: bring its files back from a copy and these back to their names; else remove them",
@@ -115,7 +122,7 @@ impl DataFiles {
 
     /// What a reader tells of the unknown ones when `tail` may have named them.
     pub fn notice_of_unknown(&self, tail: &TailState) -> Option<String> {
-        let names: Vec<String> = self.unknown.iter().map(|(name, _)| format!("{DATA_DIR}/{name}")).collect();
+        let names: Vec<String> = self.unknown.iter().map(LostFile::old_path).collect();
         (tail.is_torn && !names.is_empty()).then(|| {
             format!(
                 "nothing lists these files, which the tail of the log may have named: {}. An opening that writes sets them aside",
@@ -129,10 +136,13 @@ impl DataFiles {
     ///
     /// # Errors
     /// Io.
-    pub fn remove_unneeded(&self, disk: &dyn Disk) -> Result<()> {
-        let unknown = self.unknown.iter().map(|(name, _)| name);
+    pub fn remove_unneeded(&self, disk: &dyn Disk, replayed: &Replayed) -> Result<()> {
+        let asides = replayed.manifest_files.iter().chain(replayed.asides.iter().map(|(_, file)| file));
+        let listed: BTreeSet<FileId> = segment_files(replayed).chain(asides.map(|file| file.at().file)).collect();
+        let dropped = self.named.iter().filter(|(_, id)| !listed.contains(id)).map(|(name, _)| name);
+        let unknown = self.unknown.iter().map(|file| &file.name);
         let mut removed = false;
-        for name in self.unneeded.iter().chain(unknown) {
+        for name in dropped.chain(unknown).chain(&self.unfinished) {
             disk.remove(&format!("{DATA_DIR}/{name}"))?;
             removed = true;
         }
@@ -143,4 +153,10 @@ impl DataFiles {
     pub fn lost(&self) -> &[LostFile] {
         &self.lost
     }
+}
+
+/// The files of the segments that are listed.
+fn segment_files(replayed: &Replayed) -> impl Iterator<Item = FileId> {
+    let runs = replayed.root.tables.values().flat_map(|version| &version.runs);
+    runs.flat_map(|run| run.all_segments()).flat_map(|part| part.segment.meta().files())
 }

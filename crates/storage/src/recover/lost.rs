@@ -7,7 +7,7 @@
 //! In the same folder: a rename there needs no space for a folder, and one sync makes it durable.
 //!
 //! Invariants:
-//! - Their numbers, and those of their containers, are never given out again while they are there ([`next_ids`]).
+//! - Their numbers, and those of their containers, are never given out again while they are there (`data_files`).
 //! - Those of the last cut stay until somebody removes them. Of earlier ones as many as `limits::LOST_FILES_BYTES_MAX` allows
 //!   ([`bound`]), so that crash after crash does not fill the disk.
 //!
@@ -50,6 +50,19 @@ impl LostFile {
         (parsed.path().strip_prefix(DATA_DIR)?.strip_prefix('/')? == name).then_some(parsed)
     }
 
+    /// What the file `name` in [`DATA_DIR`] is to be when the tail of log file `log_file` is cut; `None` if it is no finished one.
+    pub(super) fn of(disk: &dyn Disk, name: &str, log_file: u64) -> Option<Self> {
+        let file = parse_finished_name(name)?;
+        let container = parse_segment_name(name).and_then(|file| container_of(disk, file));
+        Some(Self { name: name.to_owned(), file, log_file, container })
+    }
+
+    /// Where it stood.
+    #[must_use]
+    pub fn old_path(&self) -> String {
+        format!("{DATA_DIR}/{}", self.name)
+    }
+
     /// Where it stands.
     #[must_use]
     pub fn path(&self) -> String {
@@ -73,27 +86,6 @@ impl LostFile {
 /// Io.
 pub fn lost_files(disk: &dyn Disk) -> Result<Vec<LostFile>> {
     Ok(disk.list(DATA_DIR)?.iter().filter_map(|name| LostFile::parse(name)).collect())
-}
-
-/// Sets `files` aside, durably: the tail of log file `log_file` is about to be cut.
-pub(super) fn set_aside(disk: &dyn Disk, files: &[(String, FileId)], log_file: u64) -> Result<Vec<LostFile>> {
-    let mut lost = Vec::with_capacity(files.len());
-    for (name, file) in files {
-        let segment = parse_segment_name(name);
-        let container = segment.and_then(|file| container_of(disk, file));
-        let file = LostFile { name: name.clone(), file: *file, log_file, container };
-        disk.rename(&format!("{DATA_DIR}/{name}"), &file.path())?;
-        lost.push(file);
-    }
-    disk.sync_dir(DATA_DIR)?;
-    Ok(lost)
-}
-
-/// The first file number and the first container id that none of `lost` has.
-pub(super) fn next_ids(lost: &[LostFile]) -> (u64, u64) {
-    let file = lost.iter().map(|lost| lost.file.0 + 1).max();
-    let container = lost.iter().filter_map(|lost| lost.container).map(|id| id.0 + 1).max();
-    (file.unwrap_or(0), container.unwrap_or(0))
 }
 
 /// Removes the files of earlier cuts than the last one, oldest first, as far as all together have more than `bytes_max` bytes. Returns what

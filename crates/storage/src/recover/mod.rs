@@ -66,17 +66,16 @@ pub fn open(disk: Arc<dyn Disk>, options: OpenOptions) -> Result<Arc<Engine>> {
         replay.record(&record?)?;
     }
     let tail = reader.finish()?;
-    let mut replayed = replay.finish()?;
     let mut notices = Vec::new();
-    let log = if options.read_only {
+    let (log, replayed) = if options.read_only {
         notices.extend(torn_tail_notice(&tail, "is left out"));
         if tail.is_torn {
-            notices.extend(DataFiles::look(disk.as_ref(), &replayed)?.notice_of_unknown(&tail));
+            notices.extend(DataFiles::look(disk.as_ref(), replay.named_files(), &tail)?.notice_of_unknown(&tail));
         }
-        Log::disabled()
+        (Log::disabled(), replay.finish()?)
     } else {
         notices.extend(torn_tail_notice(&tail, "was cut off"));
-        begin_writing(&disk, &tail, &mut replayed, &mut notices)?
+        begin_writing(&disk, &tail, replay, &mut notices)?
     };
     notices.iter().for_each(|notice| tracing::warn!("{notice}"));
     Ok(Engine::new(EngineParts {
@@ -115,26 +114,26 @@ fn torn_tail_notice(tail: &TailState, done: &str) -> Option<String> {
 fn begin_writing(
     disk: &Arc<dyn Disk>,
     tail: &TailState,
-    replayed: &mut Replayed,
+    mut replay: Replay,
     notices: &mut Vec<String>,
-) -> Result<Log> {
-    let mut files = DataFiles::look(disk.as_ref(), replayed)?;
-    notices.extend(files.set_unknown_aside(disk.as_ref(), tail)?);
+) -> Result<(Log, Replayed)> {
+    let mut files = DataFiles::look(disk.as_ref(), replay.named_files(), tail)?;
+    let (next_file, next_container) = files.next_ids(tail);
+    replay.take_ids_below(next_file, next_container);
+    let replayed = replay.finish()?;
+    notices.extend(files.set_unknown_aside(disk.as_ref(), tail, &replayed)?);
     notices.extend(lost::bound(disk.as_ref(), files.lost(), limits::LOST_FILES_BYTES_MAX)?);
-    let (next_file, next_container) = lost::next_ids(files.lost());
-    replayed.next_file = replayed.next_file.max(next_file);
-    replayed.next_container = replayed.next_container.max(next_container);
     // In this order: beginning the log fsyncs what was replayed, and the names in the database's folder. Before that a power
     // cut may take back a record, or the manifest's name, that a killed process left to the operating system, and with it
     // the reason why a file is an orphan.
     let log = Log::create(disk.clone(), tail.next_start(files::new_log_id(), replayed.at))?;
-    files.remove_unneeded(disk.as_ref())?;
+    files.remove_unneeded(disk.as_ref(), &replayed)?;
     for unfinished in [MANIFEST_ASIDE, END_MARK_ASIDE] {
         if disk.exists(unfinished)? {
             disk.remove(unfinished)?;
         }
     }
-    Ok(log)
+    Ok((log, replayed))
 }
 
 /// An engine that lives in memory: no log, and `disk` (in memory too) only for segments.

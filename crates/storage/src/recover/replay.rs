@@ -49,8 +49,6 @@ pub(super) struct Replayed {
     pub delta_starts: BTreeMap<ContainerId, LogPosition>,
     pub asides: Vec<(CommitTs, Arc<AsideFile>)>,
     pub manifest_files: Vec<Arc<AsideFile>>,
-    /// Files that the manifest or a record has named, dropped ones included.
-    pub named_files: BTreeSet<FileId>,
     pub numbers: BTreeMap<(TableId, ColumnId), u64>,
     pub next_container: u64,
     pub next_file: u64,
@@ -150,6 +148,17 @@ impl Replay {
         Ok(())
     }
 
+    /// Files that the manifest or a record has named so far, dropped ones included.
+    pub fn named_files(&self) -> &BTreeSet<FileId> {
+        &self.named_files
+    }
+
+    /// Has ids below these never be given out.
+    pub fn take_ids_below(&mut self, next_file: u64, next_container: u64) {
+        self.next_file = self.next_file.max(next_file);
+        self.next_container = self.next_container.max(next_container);
+    }
+
     /// The state after the last record.
     pub fn finish(mut self) -> Result<Replayed> {
         self.restore_pending()?;
@@ -173,7 +182,6 @@ impl Replay {
             delta_starts: self.delta_starts,
             asides: self.asides,
             manifest_files: self.manifest_files,
-            named_files: self.named_files,
             numbers: self.numbers,
             next_container: self.next_container,
             next_file: self.next_file,

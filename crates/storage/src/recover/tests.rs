@@ -1,5 +1,8 @@
 //! Opening: what is there, what is half there, what is somebody else's.
 
+mod closed;
+mod lost;
+
 use std::sync::Arc;
 
 use super::*;

@@ -133,6 +133,71 @@ fn what_was_replayed_is_fsynced_before_orphans_are_removed() {
     assert_eq!(contents(&db, t), rows(0..10));
 }
 
+/// A large insert takes the names of its files when its record is about to name them, durably before that.
+#[test]
+fn files_take_their_names_when_a_record_is_about_to_name_them() {
+    let disk = HeldDisk::default();
+    let db = Database::open_on(Arc::new(disk.clone()), options()).unwrap();
+    let t = create(&db, "t", true, 5_000);
+    let names = || disk.live.list("data").unwrap();
+    let unfinished = |name: &String| name.ends_with(".seg.tmp");
+    let mut txn = begin(&db);
+    insert(&mut txn, t, &rows(0..20_000)).unwrap();
+    assert!(names().len() > 3 && names().iter().all(unfinished), "{:?}", names());
+    // Read while they stand there.
+    assert_eq!(all(&txn, t).len(), 20_000);
+    disk.take_done();
+    txn.commit().unwrap();
+    assert!(names().len() > 3 && !names().iter().any(unfinished), "{:?}", names());
+    let check = |done: Vec<String>| {
+        let last = |what: &str| {
+            done.iter().rposition(|done| done.starts_with(what)).unwrap_or_else(|| panic!("no {what}: {done:?}"))
+        };
+        assert!(last("rename data/") < last("sync data"), "{done:?}");
+        assert!(last("sync data") < last("sync wal/"), "{done:?}");
+    };
+    check(disk.take_done());
+    assert_eq!(contents(&db, t).len(), 20_000);
+    // So does what a merge has made; one that is not committed goes.
+    insert_and_commit(&db, t, [-1]);
+    disk.take_done();
+    db.merge(t).unwrap();
+    insert_and_commit(&db, t, [-2]);
+    check(disk.take_done());
+    let before = names();
+    let mut txn = begin(&db);
+    insert(&mut txn, t, &rows(30_000..50_000)).unwrap();
+    drop(txn);
+    assert_eq!(names(), before);
+    assert!(db.verify().is_empty());
+}
+
+/// In this order, a power cut at any time takes nothing back that is a reason for it: the manifest's name, the files that the torn tail may
+/// have named, the log without the tail, what nobody needs.
+#[test]
+fn files_are_set_aside_before_the_torn_tail_is_cut() {
+    let disk = HeldDisk::default();
+    let db = Database::open_on(Arc::new(disk.clone()), options()).unwrap();
+    let t = create(&db, "t", true, 7);
+    insert_and_commit(&db, t, 0..10);
+    insert_and_commit(&db, t, 10..11);
+    let killed = HeldDisk::on(disk.live.copy());
+    let log = killed.live.get("wal/0000000001.log").unwrap();
+    killed.live.put("wal/0000000001.log", log[..log.len() - 1].to_vec());
+    killed.live.put("data/0000000777.seg", vec![1, 2, 3]);
+    killed.live.put("data/0000000778.seg.tmp", vec![1, 2, 3]);
+    let db = Database::open_on(Arc::new(killed.clone()), options()).unwrap();
+    let done = killed.take_done();
+    let at = |what: &str| done.iter().position(|done| done == what).unwrap_or_else(|| panic!("no {what}: {done:?}"));
+    let lost = at("rename data/0000000777.seg.lost-0000000001");
+    assert!(
+        at("sync ") < lost && lost < at("sync data") && at("sync data") < at("rename wal/0000000001.log"),
+        "{done:?}"
+    );
+    assert!(at("rename wal/0000000001.log") < at("remove data/0000000778.seg.tmp"), "{done:?}");
+    assert_eq!(contents(&db, t), rows(0..10));
+}
+
 /// Nothing but the log tells of a merge before the next checkpoint: files of its key indexes are no orphans, and deletes of the time
 /// while it went on stay deletes.
 #[test]
@@ -177,6 +242,7 @@ fn opening_without_writing_leaves_no_files() {
     for _ in 0..5 {
         open().close().unwrap();
         assert_eq!(log_files(&disk), ["0000000001.log"]);
+        assert_eq!(disk.list("").unwrap(), ["LOG_END", "MANIFEST"]);
     }
     let db = open();
     let t = create(&db, "t", true, 7);

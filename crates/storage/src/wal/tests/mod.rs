@@ -1,6 +1,7 @@
 //! Tests of the log, and what they share: short ways to write and read records.
 
 mod damage;
+mod end_mark;
 mod faulty_disk;
 mod group_commit;
 mod round_trip;
