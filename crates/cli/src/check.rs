@@ -1,14 +1,16 @@
 //! `mainstem check`: verifies every checksum and invariant of a database's files.
 //!
-//! 1. Opening it read-only reads the manifest and replays the log; damage there is the end of it.
+//! 1. Opening it read-only reads the manifest and replays the log; damage there is the end of it. A torn tail, which a crash leaves, is a
+//!    warning.
 //! 2. Every block of every segment and file aside is read and checked; each damage is a line on standard error.
-//! 3. Standard output says what was read; the exit status is 0 only if all of it is sound.
+//! 3. Standard output says what was read, and which files recovery has set aside; the exit status is 0 only if all that belongs to the
+//!    database is sound.
 
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-use mainstem::OpenOptions;
+use mainstem::{Database, OpenOptions};
 
 use crate::{fail, output};
 
@@ -17,6 +19,11 @@ pub fn run(path: &Path) -> ExitCode {
     let options = OpenOptions { read_only: true, create: false, ..OpenOptions::default() };
     let database = match crate::open(path, options) {
         Ok(database) => database,
+        Err(e) => return fail(&e),
+    };
+    crate::warn(&database);
+    let set_aside = match files_set_aside(&database) {
+        Ok(files) => files,
         Err(e) => return fail(&e),
     };
     let containers = database.storage().containers();
@@ -41,11 +48,27 @@ pub fn run(path: &Path) -> ExitCode {
     let bytes = bytes + aside_bytes;
     let files = format!("{segments} segments and {asides} files aside ({bytes} bytes)");
     let read = format!("manifest, log, {files} with {rows} rows in all");
-    match writeln!(std::io::stdout().lock(), "{}: {read} are sound", path.display()) {
+    let lines = std::iter::once(format!("{read} are sound")).chain(set_aside);
+    let mut out = std::io::stdout().lock();
+    match lines.into_iter().try_for_each(|line| writeln!(out, "{}: {line}", path.display())) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
             output::report_stop(&e.into(), None);
             ExitCode::FAILURE
         }
     }
+}
+
+/// What there is to say of files that recovery has set aside, a line each, and how much space they take.
+fn files_set_aside(database: &Database) -> mainstem::Result<Vec<String>> {
+    let files = database.storage().lost_files()?;
+    let line = |file: String, bytes: u64, log_file: u64| {
+        format!("{file} ({bytes} bytes) was set aside when the tail of log file {log_file} was cut; nothing reads it")
+    };
+    let mut lines: Vec<String> = files.iter().map(|(file, bytes)| line(file.path(), *bytes, file.log_file)).collect();
+    if !lines.is_empty() {
+        let bytes: u64 = files.iter().map(|(_, bytes)| bytes).sum();
+        lines.push(format!("files set aside: {}, {bytes} bytes; remove them if no rows are missed", files.len()));
+    }
+    Ok(lines)
 }

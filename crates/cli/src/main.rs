@@ -106,6 +106,7 @@ fn run_sql(args: &SqlArgs, sources: &[Source<'_>]) -> ExitCode {
         Ok(database) => database,
         Err(e) => return fail(&e),
     };
+    warn(&database);
     let connection = match database.connect() {
         Ok(connection) => connection,
         Err(e) => return fail(&e),
@@ -124,6 +125,11 @@ fn run_sql(args: &SqlArgs, sources: &[Source<'_>]) -> ExitCode {
 fn open(path: &Path, options: OpenOptions) -> mainstem::Result<Database> {
     let name = path.display().to_string();
     Database::open_with(path, options).map_err(|e| if e.message().contains(&name) { e } else { e.context(name) })
+}
+
+/// Passes on what the opening of `database` has to tell.
+fn warn(database: &Database) {
+    database.notices().iter().for_each(|notice| output::say(&format!("WARNING 01000: {notice}")));
 }
 
 /// Reports an error and makes the exit status of it.

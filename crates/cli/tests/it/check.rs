@@ -95,3 +95,67 @@ fn what_is_no_database_cannot_be_checked() {
     assert!(complaint.contains(text(dir.path())), "{complaint}");
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
 }
+
+/// The last of the sorted log files.
+fn newest_log(database: &Path) -> PathBuf {
+    let logs = fs::read_dir(database.join("wal")).unwrap().map(|entry| entry.unwrap().path());
+    logs.max().unwrap()
+}
+
+fn cut_last_byte(path: &Path) {
+    let bytes = fs::read(path).unwrap();
+    fs::write(path, &bytes[..bytes.len() - 1]).unwrap();
+}
+
+#[test]
+fn a_closed_log_that_lost_its_last_byte_is_named_and_nothing_is_deleted() {
+    let dir = tempfile::tempdir().unwrap();
+    let database = database(dir.path());
+    let log = newest_log(&database);
+    cut_last_byte(&log);
+    let before: Vec<_> = files(&database);
+    let name = text(log.file_name().unwrap().as_ref());
+    for arguments in [vec!["check", text(&database)], vec![text(&database), "-c", "SELECT count(*) FROM t"]] {
+        let complaint = run(arguments).failed("XX001");
+        assert!(complaint.contains(&format!("file wal/{name} is damaged at byte")), "{complaint}");
+        assert!(complaint.contains("LOG_END"), "{complaint}");
+    }
+    // The writing one has taken the lock.
+    let unlocked = |files: Vec<(u64, PathBuf)>| -> Vec<_> {
+        files.into_iter().filter(|(_, path)| !path.ends_with("LOCK")).collect()
+    };
+    assert_eq!(unlocked(files(&database)), unlocked(before));
+    fs::write(database.join("LOG_END"), "rubbish").unwrap();
+    let complaint = run(["check", text(&database)]).failed("XX001");
+    assert!(complaint.contains("file LOG_END is damaged at byte"), "{complaint}");
+}
+
+/// As a crash leaves a log: without the mark of a clean close, and with a torn tail.
+#[test]
+fn files_that_a_torn_tail_may_have_named_are_listed() {
+    let dir = tempfile::tempdir().unwrap();
+    let database = dir.path().join("db");
+    let sql = "CREATE TABLE t (n BIGINT PRIMARY KEY); INSERT INTO t VALUES (0)";
+    run([text(&database), "--format", "none", "-c", sql]).ok();
+    let sql = "INSERT INTO t SELECT i FROM generate_series(1, 20000) i";
+    run([text(&database), "--format", "none", "-c", sql]).ok();
+    fs::remove_file(database.join("LOG_END")).unwrap();
+    cut_last_byte(&newest_log(&database));
+
+    let torn = run(["check", text(&database)]);
+    assert_eq!(torn.status, 0, "a crash is no damage: {torn:?}");
+    assert!(torn.err.contains("WARNING 01000: the log ends at byte"), "{torn:?}");
+    assert!(torn.err.contains("nothing lists these files") && torn.err.contains("data/0000000001.seg"), "{torn:?}");
+
+    let opened = run([text(&database), "-c", "SELECT count(*) FROM t"]);
+    assert_eq!((opened.status, opened.out.as_str()), (0, "count\n1\n"), "{opened:?}");
+    assert!(opened.err.contains("were set aside") && opened.err.contains("data/0000000001.seg.lost-"), "{opened:?}");
+
+    let said = run(["check", text(&database)]).ok();
+    assert!(said.contains("1 rows in all are sound"), "{said}");
+    assert!(said.contains("data/0000000001.seg.lost-") && said.contains("files set aside: 1, "), "{said}");
+    let sql = "SELECT count(*), min(file) LIKE 'data/%.seg.lost-%', min(bytes) > 1000, min(log_file), min(container) > 0 \
+        FROM mainstem.lost_files";
+    let rows = run([text(&database), "--format", "csv", "-c", sql]).ok();
+    assert!(rows.ends_with("\n1,true,true,2,true\n"), "{rows}");
+}

@@ -91,11 +91,18 @@ impl Database {
         self.connect().map(AsyncConnection::new)
     }
 
+    /// What the opening has to tell: of a torn tail of the log that was cut off, and of files that were set aside for it.
+    #[must_use]
+    pub fn notices(&self) -> &[String] {
+        self.0.storage.notices()
+    }
+
     /// Closes the database: background work stops, everything is made durable, the directory is free for others. Later
     /// statements of all connections fail with Closed.
     ///
     /// # Errors
-    /// Io or Full, when the log cannot be written; whatever was acknowledged as durable is so.
+    /// Closed, when the log cannot be written; Io or Full, when its end cannot be marked. Whatever was acknowledged as durable is so, and the
+    /// database is closed.
     pub fn close(&self) -> Result<()> {
         self.0.storage.close()
     }

@@ -91,6 +91,7 @@ const TABLES: &[(&str, &[(&str, Kind)])] = &[
             ("stopped", Kind::Text),
         ],
     ),
+    ("lost_files", &[("file", Kind::Text), ("bytes", Kind::Int), ("log_file", Kind::Int), ("container", Kind::Int)]),
     ("memory", &[("kind", Kind::Text), ("bytes", Kind::Int), ("bytes_max", Kind::Int)]),
     ("settings", &[("name", Kind::Text), ("value", Kind::Text), ("description", Kind::Text)]),
 ];

@@ -10,6 +10,7 @@ use mainstem_storage::catalog::Catalog;
 use mainstem_storage::database::Database;
 use mainstem_storage::ids::ColumnId;
 use mainstem_storage::memory::MemoryKind;
+use mainstem_storage::recover::LostFile;
 use mainstem_storage::row::{Value, array_of};
 use mainstem_storage::schema::{DataType, Layout, RelationName, TableSchema};
 
@@ -32,6 +33,7 @@ pub(super) fn rows(
         "containers" => containers(storage, catalog, settings),
         "merges" => merges(storage),
         "wal" => wal(storage),
+        "lost_files" => lost_files(storage),
         "memory" => storage
             .memory()
             .into_iter()
@@ -177,4 +179,17 @@ fn wal(storage: &Database) -> Vec<Vec<Cell>> {
         status.syncs.into(),
         status.poisoned.into(),
     ]]
+}
+
+/// Files that recovery has set aside. What cannot be listed is shown as none, and logged: system tables do not fail.
+fn lost_files(storage: &Database) -> Vec<Vec<Cell>> {
+    let files = storage.lost_files().unwrap_or_else(|e| {
+        tracing::warn!("files that were set aside could not be listed: {e}");
+        Vec::new()
+    });
+    let row = |(file, bytes): (LostFile, u64)| {
+        let container = file.container.map(|id| id.0);
+        vec![file.path().into(), bytes.into(), file.log_file.into(), container.into()]
+    };
+    files.into_iter().map(row).collect()
 }

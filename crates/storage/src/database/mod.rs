@@ -10,7 +10,7 @@ use crate::background::{Background, MergeStatus};
 use crate::catalog::Catalog;
 use crate::commit::{Engine, QueryMemory, WriteGate};
 use crate::disk::{Disk, DiskLock, GuardedDisk, MemDisk, RealDisk};
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::ids::{CommitTs, ContainerId, TableId};
 use crate::limits;
 use crate::memory::MemoryKind;
@@ -259,11 +259,17 @@ impl Database {
     /// # Errors
     /// Io; Closed.
     pub fn lost_files(&self) -> Result<Vec<(LostFile, u64)>> {
-        let disk = &self.0.engine.disk;
-        recover::lost_files(disk.as_ref())?
-            .into_iter()
-            .map(|file| file.bytes(disk.as_ref()).map(|bytes| (file, bytes)))
-            .collect()
+        let disk = self.0.engine.disk.as_ref();
+        let mut found = Vec::new();
+        for file in recover::lost_files(disk)? {
+            match file.bytes(disk) {
+                Ok(bytes) => found.push((file, bytes)),
+                // Somebody is just removing them.
+                Err(e) if e.kind() == ErrorKind::NotFound => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(found)
     }
 
     /// The state of the log.

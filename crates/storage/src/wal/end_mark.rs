@@ -99,20 +99,18 @@ impl EndMark {
 }
 
 impl Log {
-    /// Marks the end of a log that is fsynced whole and to which nothing is appended any more, unless it is `known` to reach so far.
+    /// Marks up to where the log is fsynced, for whoever has fsynced all of it and appends nothing any more, unless it is `known` to be so.
     ///
     /// # Errors
-    /// Closed after a failed write, Internal when something is not fsynced: nothing is marked. Io or Full.
+    /// Closed after a failed write: nothing is marked. Io or Full.
     pub fn mark_end(&self, known: LogPosition) -> Result<()> {
         let Some(disk) = &self.0.disk else { return Ok(()) };
-        let (fsynced, appended) = {
+        let position = {
             let state = self.0.state.lock();
             state.refuse_if_poisoned()?;
-            (state.fsynced.position, state.appended.position)
+            // Not behind what was appended: somebody who is refused later may just begin a file.
+            state.fsynced.position
         };
-        if fsynced < appended {
-            return Err(Error::internal(format!("the log's end is marked at {appended}, fsynced up to {fsynced}")));
-        }
-        if fsynced <= known { Ok(()) } else { EndMark { position: fsynced }.write(&**disk) }
+        if position <= known { Ok(()) } else { EndMark { position }.write(&**disk) }
     }
 }
