@@ -1,24 +1,28 @@
 //! DataFusion's errors as Mainstem's: every one gets a kind and a SQLSTATE, and internal wording is left out.
 
 use arrow::error::ArrowError;
-use datafusion::common::{Column, DataFusionError, SchemaError, TableReference};
+use datafusion::common::DataFusionError;
 use datafusion::parquet::errors::ParquetError;
-use mainstem_storage::error::sqlstate;
+use mainstem_storage::error::{NamedObject, ObjectKind, sqlstate};
 use mainstem_storage::{Error, ErrorKind};
 
+use self::names::{missing_from_clause_entry, read_at, schema_error, undefined_function_called};
 use self::words::{mismatch, readable, tree_name, undefined_function};
-use crate::rules::{BITWISE_NOT, as_said, without_marks};
+use crate::rules::{BITWISE_NOT, without_marks};
 use crate::sql::state;
 
+pub(crate) use self::similar::{did_you_mean, similar};
 pub(crate) use self::words::sql_words;
 
+mod names;
+mod similar;
 mod words;
 
 /// Turns an error of planning or execution into ours, with names of tables as the statement says them.
 pub(crate) fn from_datafusion(error: &DataFusionError) -> Error {
     let error = ours(error);
     let message = without_marks(error.message());
-    if message == error.message() { error } else { Error::new(error.kind(), error.sqlstate(), message) }
+    if message == error.message() { error } else { error.with_message(message) }
 }
 
 fn ours(error: &DataFusionError) -> Error {
@@ -46,7 +50,8 @@ fn ours(error: &DataFusionError) -> Error {
         DataFusionError::ResourcesExhausted(m) => {
             Error::new(ErrorKind::Full, sqlstate::OUT_OF_MEMORY, format!("out of query memory: {}", first_line(m)))
         }
-        DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => from_datafusion(inner),
+        DataFusionError::Context(_, inner) => from_datafusion(inner),
+        DataFusionError::Diagnostic(diagnostic, inner) => read_at(from_datafusion(inner), diagnostic.span),
         DataFusionError::Shared(inner) => from_datafusion(inner),
         DataFusionError::Collection(errors) => match errors.first() {
             Some(first) => from_datafusion(first),
@@ -87,7 +92,8 @@ fn no_function(call: &str) -> Error {
         return Error::invalid(state::UNDEFINED_FUNCTION, format!("operator does not exist: ~ {operand}"));
     }
     let message = format!("function {call} does not exist (perhaps with casts of its arguments)");
-    Error::invalid(state::UNDEFINED_FUNCTION, message)
+    let name = call.split_once('(').map_or(call, |(name, _)| name);
+    Error::invalid(state::UNDEFINED_FUNCTION, message).with_object(NamedObject::new(ObjectKind::Function, [name]))
 }
 
 fn first_line(text: &str) -> &str {
@@ -172,39 +178,6 @@ pub(crate) fn from_parquet(error: &ParquetError) -> Error {
     }
 }
 
-/// A column as the statement says it.
-fn said(column: &Column) -> String {
-    match &column.relation {
-        Some(relation) => {
-            Column::new(Some(TableReference::from(as_said(&relation.to_string()))), &column.name).flat_name()
-        }
-        None => column.flat_name(),
-    }
-}
-
-fn schema_error(error: &SchemaError) -> Error {
-    match error {
-        SchemaError::FieldNotFound { field, valid_fields } => {
-            let mut message = format!("column \"{}\" does not exist", said(field));
-            let near: Vec<String> = valid_fields
-                .iter()
-                .filter(|c| c.name.eq_ignore_ascii_case(&field.name))
-                .map(Column::quoted_flat_name)
-                .collect();
-            if !near.is_empty() {
-                message.push_str(&format!("; perhaps {} is meant", near.join(" or ")));
-            }
-            Error::new(ErrorKind::NotFound, sqlstate::UNDEFINED_COLUMN, message)
-        }
-        SchemaError::AmbiguousReference { field } => {
-            Error::invalid(state::AMBIGUOUS_COLUMN, format!("column reference \"{}\" is ambiguous", said(field)))
-        }
-        SchemaError::DuplicateQualifiedField { name, .. } | SchemaError::DuplicateUnqualifiedField { name } => {
-            Error::invalid(sqlstate::DUPLICATE_COLUMN, format!("column \"{name}\" occurs more than once"))
-        }
-    }
-}
-
 /// Messages that PostgreSQL has in other words.
 fn well_known(message: &str) -> Option<Error> {
     let between = |from: &str, to: &str| {
@@ -245,7 +218,7 @@ fn well_known(message: &str) -> Option<Error> {
         ));
     }
     if let Some(name) = between("Invalid function '", "'") {
-        return Some(Error::invalid(state::UNDEFINED_FUNCTION, format!("function {name} does not exist")));
+        return Some(undefined_function_called(name));
     }
     if has("The subquery should only return one column") {
         return Some(Error::invalid(sqlstate::SYNTAX, "subquery must return only one column"));
@@ -256,14 +229,15 @@ fn well_known(message: &str) -> Option<Error> {
         ));
     }
     if let Some(name) = between("The window ", " is not defined") {
-        return Some(Error::invalid(state::UNDEFINED_OBJECT, format!("window \"{name}\" does not exist")));
+        let object = NamedObject::new(ObjectKind::Other, [name]);
+        let message = format!("window \"{name}\" does not exist");
+        return Some(Error::invalid(state::UNDEFINED_OBJECT, message).with_object(object));
     }
     if has("WITH query name") && has("more than once") {
         return Some(Error::invalid(state::DUPLICATE_ALIAS, message));
     }
     if let Some((_, name)) = message.split_once("Invalid qualifier ") {
-        let message = format!("missing FROM-clause entry for table \"{}\"", as_said(name));
-        return Some(Error::new(ErrorKind::NotFound, sqlstate::UNDEFINED_TABLE, message));
+        return Some(missing_from_clause_entry(name));
     }
     if has("Cannot access field") {
         return Some(Error::invalid(

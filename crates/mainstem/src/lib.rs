@@ -31,7 +31,7 @@ pub use api::{
     ColumnIndex, Connection, Database, InterruptHandle, QueryResult, Row, Rows, Statement, StatementOutcome,
     Statements, Transaction,
 };
-pub use session::{Notice, TransactionStatus};
+pub use session::{Notice, TransactionStatus, parse_byte_size};
 pub use sql::{CopyStream, copy_stream, split_statements};
 pub use value::{
     Date, Decimal, FromValue, Params, ResultColumn, Time, Timestamp, TimestampTz, ToValue, Uuid, ValueRef,
@@ -39,7 +39,7 @@ pub use value::{
 };
 
 pub use arrow;
-pub use mainstem_storage::error::sqlstate;
+pub use mainstem_storage::error::{NamedObject, ObjectKind, sqlstate};
 pub use mainstem_storage::row::Value;
 pub use mainstem_storage::schema::{Column, DataType, TableSchema};
 pub use mainstem_storage::settings::{OpenOptions, Synchronous};

@@ -126,19 +126,65 @@ pub mod sqlstate {
 #[derive(Clone)]
 pub struct Error(Arc<Inner>);
 
+#[derive(Clone)]
 struct Inner {
     kind: ErrorKind,
     sqlstate: &'static str,
     message: String,
-    source: Option<std::io::Error>,
+    source: Option<Arc<std::io::Error>>,
     /// Of 23505.
     key: Option<(KeyId, Box<[u8]>)>,
+    object: Option<NamedObject>,
+    position: Option<usize>,
+}
+
+impl Inner {
+    fn new(kind: ErrorKind, sqlstate: &'static str, message: String) -> Self {
+        Self { kind, sqlstate, message, source: None, key: None, object: None, position: None }
+    }
+}
+
+/// What kind of object a name in a statement is taken for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ObjectKind {
+    /// A column.
+    Column,
+    /// A table or a view.
+    Table,
+    /// A table in front of its column, `t` of `t.c`.
+    Qualifier,
+    /// A schema.
+    Schema,
+    /// A function.
+    Function,
+    /// A type.
+    Type,
+    /// A setting, a constraint, a prepared statement and so on.
+    Other,
+}
+
+/// The object that an error is about, as the statement names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedObject {
+    /// What the name is taken for.
+    pub kind: ObjectKind,
+    /// The parts of its name, as SQL folds them: `["s", "t"]` of `S.t`.
+    pub name: Vec<String>,
+    /// Line and column, from 1, at which the planner read the name. It may have read another text than the user wrote.
+    pub location: Option<(u64, u64)>,
+}
+
+impl NamedObject {
+    /// The object of `kind` that is called `name`.
+    pub fn new<N: Into<String>>(kind: ObjectKind, name: impl IntoIterator<Item = N>) -> Self {
+        Self { kind, name: name.into_iter().map(Into::into).collect(), location: None }
+    }
 }
 
 impl Error {
     /// An error of `kind` with SQLSTATE `sqlstate` (see [`sqlstate`]) and a message that says what, where and what to do.
     pub fn new(kind: ErrorKind, sqlstate: &'static str, message: impl Into<String>) -> Self {
-        Self(Arc::new(Inner { kind, sqlstate, message: message.into(), source: None, key: None }))
+        Self(Arc::new(Inner::new(kind, sqlstate, message.into())))
     }
 
     /// A wrong request.
@@ -163,8 +209,8 @@ impl Error {
 
     /// A key that is there twice (23505): `key`, the bytes of key `id`.
     pub fn duplicate(id: KeyId, key: &[u8], message: impl Into<String>) -> Self {
-        let (kind, message) = (ErrorKind::Constraint, message.into());
-        Self(Arc::new(Inner { kind, sqlstate: sqlstate::UNIQUE, message, source: None, key: Some((id, key.into())) }))
+        let inner = Inner::new(ErrorKind::Constraint, sqlstate::UNIQUE, message.into());
+        Self(Arc::new(Inner { key: Some((id, key.into())), ..inner }))
     }
 
     /// Damage found in `file` at byte `offset`.
@@ -180,8 +226,8 @@ impl Error {
             Io::NotFound => (ErrorKind::NotFound, sqlstate::UNDEFINED_FILE),
             _ => (ErrorKind::Io, sqlstate::IO),
         };
-        let message = format!("could not {operation} {file}: {source}");
-        Self(Arc::new(Inner { kind, sqlstate, message, source: Some(source), key: None }))
+        let inner = Inner::new(kind, sqlstate, format!("could not {operation} {file}: {source}"));
+        Self(Arc::new(Inner { source: Some(Arc::new(source)), ..inner }))
     }
 
     /// The database is closed or no longer takes writes.
@@ -218,16 +264,50 @@ impl Error {
         self.0.key.as_ref().map(|(id, key)| (*id, &**key))
     }
 
+    /// The object that the error is about, if it is about one that the statement names.
+    #[must_use]
+    pub fn object(&self) -> Option<&NamedObject> {
+        self.0.object.as_ref()
+    }
+
+    /// Where in the text that was run the error is, if that is known: the number of the character, from 1. The text may be
+    /// of several statements; it is counted from the beginning of the first.
+    ///
+    /// A position is that of a token. PostgreSQL has the same in the field `P` of its messages.
+    #[must_use]
+    pub fn position(&self) -> Option<usize> {
+        self.0.position
+    }
+
     /// The same error with `context: ` in front of its message.
     #[must_use]
     pub fn context(&self, context: impl fmt::Display) -> Self {
-        Self(Arc::new(Inner {
-            kind: self.0.kind,
-            sqlstate: self.0.sqlstate,
-            message: format!("{context}: {}", self.0.message),
-            source: None,
-            key: self.0.key.clone(),
-        }))
+        self.clone().with(|inner| inner.message = format!("{context}: {}", inner.message))
+    }
+
+    /// The same error with another message.
+    #[must_use]
+    pub fn with_message(self, message: impl Into<String>) -> Self {
+        self.with(|inner| inner.message = message.into())
+    }
+
+    /// The same error, which is about `object`.
+    #[must_use]
+    pub fn with_object(self, object: NamedObject) -> Self {
+        self.with(|inner| inner.object = Some(object))
+    }
+
+    /// The same error, which is at character `position` of the text that was run; nowhere, if there is none.
+    #[must_use]
+    pub fn with_position(self, position: Option<usize>) -> Self {
+        self.with(|inner| inner.position = position)
+    }
+
+    /// The error after `change`.
+    fn with(self, change: impl FnOnce(&mut Inner)) -> Self {
+        let mut inner = Arc::unwrap_or_clone(self.0);
+        change(&mut inner);
+        Self(Arc::new(inner))
     }
 }
 
@@ -245,7 +325,7 @@ impl fmt::Debug for Error {
 
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.0.source.as_ref().map(|e| e as _)
+        self.0.source.as_deref().map(|e| e as _)
     }
 }
 

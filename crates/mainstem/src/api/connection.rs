@@ -111,7 +111,7 @@ impl Connection {
     }
 
     pub(super) fn prepare_template(&self, template: Arc<Template>) -> Result<Prepared> {
-        self.session.lock().prepare(template)
+        self.session.lock().prepare(template.clone()).map_err(|e| template.with_position(e))
     }
 
     /// A statement that was prepared on this connection.
@@ -181,7 +181,8 @@ impl Connection {
     /// when `sql` is another statement. Nothing was inserted then.
     pub fn copy_in(&self, sql: &str, mut input: impl Read) -> Result<u64> {
         let mut script = sql::parse(sql)?;
-        let outcome = script.with_stack(|script| self.session.lock().copy_in(script, &mut input))?;
+        let outcome = script.with_stack(|script| self.session.lock().copy_in(script, &mut input));
+        let outcome = outcome.map_err(|e| script.with_position(e))?;
         Ok(outcome.affected.unwrap_or(0))
     }
 
@@ -201,12 +202,14 @@ impl Connection {
     /// Those of the query and of the output, which may have got some of the data then; 42601 when `sql` is another statement.
     pub fn copy_out(&self, sql: &str, mut output: impl Write) -> Result<u64> {
         let mut script = sql::parse(sql)?;
-        let outcome = script.with_stack(|script| self.session.lock().copy_out(script, &mut output))?;
+        let outcome = script.with_stack(|script| self.session.lock().copy_out(script, &mut output));
+        let outcome = outcome.map_err(|e| script.with_position(e))?;
         Ok(outcome.affected.unwrap_or(0))
     }
 
     pub(super) fn run_prepared(&self, prepared: &mut Prepared, values: &[ValueRef<'_>]) -> Result<StatementOutcome> {
-        let outcome = self.session.lock().run_prepared(prepared, values)?;
+        let outcome = self.session.lock().run_prepared(prepared, values);
+        let outcome = outcome.map_err(|e| prepared.with_position(e))?;
         Ok(StatementOutcome::new(outcome, &self.shared))
     }
 
@@ -216,7 +219,7 @@ impl Connection {
         values: &[ValueRef<'_>],
         gives_rows: bool,
     ) -> Result<Option<ShortOutcome>> {
-        self.session.lock().run_short(prepared, values, gives_rows)
+        self.session.lock().run_short(prepared, values, gives_rows).map_err(|e| prepared.with_position(e))
     }
 
     pub(super) fn gives_rows(&self, prepared: &Prepared) -> bool {
@@ -224,7 +227,7 @@ impl Connection {
     }
 
     pub(super) fn describe(&self, prepared: &mut Prepared) -> Result<Arc<Description>> {
-        self.session.lock().describe(prepared)
+        self.session.lock().describe(prepared).map_err(|e| prepared.with_position(e))
     }
 
     /// Runs one statement that gives rows.
@@ -284,6 +287,7 @@ impl Connection {
     /// Runs the next statement of `script`.
     fn run_next(&self, script: &mut Script) -> Option<Result<StatementOutcome>> {
         let outcome = script.with_stack(|script| Some(self.session.lock().run(script.next()?)))?;
+        let outcome = outcome.map_err(|e| script.with_position(e));
         Some(outcome.map(|outcome| StatementOutcome::new(outcome, &self.shared)))
     }
 

@@ -7,6 +7,7 @@ use mainstem_storage::row::Value;
 use mainstem_storage::{Error, ErrorKind, Result};
 
 use super::QueryResult;
+use crate::error::{did_you_mean, similar};
 use crate::value::{BatchRows, FromValue, ResultColumn, ValueRef};
 
 /// One row of a result: values, and the columns they belong to.
@@ -99,7 +100,10 @@ impl ColumnIndex for &str {
     fn position(&self, columns: &[ResultColumn]) -> Result<usize> {
         columns.iter().position(|column| column.name() == *self).ok_or_else(|| {
             let names: Vec<&str> = columns.iter().map(ResultColumn::name).collect();
-            no_column(format!("there is no column \"{self}\"; the row has {}", names.join(", ")))
+            let near = similar(self, names.iter().copied());
+            let hint =
+                if near.is_empty() { format!("; the row has {}", names.join(", ")) } else { did_you_mean(&near) };
+            no_column(format!("there is no column \"{self}\"{hint}"))
         })
     }
 }

@@ -16,7 +16,7 @@ use datafusion::parquet::basic::{Compression, ZstdLevel};
 use datafusion::parquet::file::properties::WriterProperties;
 use datafusion::sql::sqlparser::ast::{Ident, Statement as Ast};
 use datafusion::sql::sqlparser::parser::Parser;
-use mainstem_storage::error::sqlstate;
+use mainstem_storage::error::{NamedObject, ObjectKind, sqlstate};
 use mainstem_storage::ids::ColumnId;
 use mainstem_storage::limits;
 use mainstem_storage::row::key::TableKey;
@@ -315,7 +315,8 @@ fn check_forced(format: &CopyFormat, columns: &[String], table: Option<&TableSch
                 ErrorKind::NotFound,
                 sqlstate::UNDEFINED_COLUMN,
                 format!("column \"{name}\" of {option} does not exist"),
-            ),
+            )
+            .with_object(NamedObject::new(ObjectKind::Column, [name])),
         });
     }
     Ok(())

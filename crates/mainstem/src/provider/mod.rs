@@ -10,6 +10,7 @@
 mod catalog;
 mod filter;
 mod information;
+mod missing;
 mod names;
 mod source;
 mod statistics;
@@ -18,6 +19,7 @@ mod table;
 mod values;
 
 pub(crate) use catalog::{CATALOG, SEARCHED, StatementCatalog, StatementTables};
-pub(crate) use names::{Names, TEMPORARY, undefined_schema, undefined_table};
+pub(crate) use missing::{Wanted, undefined_schema, undefined_table};
+pub(crate) use names::{Names, TEMPORARY};
 pub(crate) use system::{Cell, SystemTables};
 pub(crate) use values::to_scalar;

@@ -9,8 +9,9 @@ use std::sync::Arc;
 use mainstem_storage::catalog::{Catalog, Relation};
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::schema::{PUBLIC, RelationName, TableSchema};
-use mainstem_storage::{Error, ErrorKind, Result};
+use mainstem_storage::{Error, Result};
 
+use super::missing::{Wanted, undefined_schema, undefined_table};
 use crate::sql::{INFORMATION, SYSTEM, TableName, state};
 
 /// Name that every session has for its temporary schema.
@@ -120,7 +121,7 @@ impl Names {
             Some((_, Relation::View(_))) => {
                 Err(Error::invalid(sqlstate::WRONG_OBJECT_TYPE, format!("\"{}\" is a view, not a table", name.name)))
             }
-            None => Err(undefined_table(name)),
+            None => Err(undefined_table(self, catalog, name, Wanted::Table, &[])),
         }
     }
 
@@ -170,16 +171,6 @@ impl Names {
                 format!("schema \"{schema}\" holds system tables and cannot be changed"),
             ));
         }
-        Err(undefined_schema(schema))
+        Err(undefined_schema(catalog, schema))
     }
-}
-
-/// 42P01.
-pub(crate) fn undefined_table(name: &TableName) -> Error {
-    Error::new(ErrorKind::NotFound, sqlstate::UNDEFINED_TABLE, format!("table \"{name}\" does not exist"))
-}
-
-/// 3F000.
-pub(crate) fn undefined_schema(name: &str) -> Error {
-    Error::new(ErrorKind::NotFound, state::UNDEFINED_SCHEMA, format!("schema \"{name}\" does not exist"))
 }

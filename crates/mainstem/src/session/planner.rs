@@ -25,6 +25,7 @@ use datafusion::optimizer::{Analyzer, AnalyzerRule};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::prelude::SessionConfig;
 use datafusion::sql::parser::Statement as PlannerStatement;
+use datafusion::sql::resolve::resolve_table_references;
 use datafusion::sql::sqlparser::ast::Statement as Ast;
 use mainstem_storage::catalog::Relation;
 use mainstem_storage::database::Database;
@@ -35,7 +36,7 @@ use mainstem_storage::transaction::Transaction;
 use mainstem_storage::version::TableView;
 use mainstem_storage::{Error, Result};
 
-use self::calls::check_calls;
+use self::calls::{check_calls, with_similar_functions};
 use self::pool::NotedPool;
 use super::interrupt::{Interruption, cancelable_joins, interruptible};
 use super::runtime::{Batches, Cancel, Runtime};
@@ -44,7 +45,7 @@ use super::system;
 use crate::error::from_datafusion;
 use crate::plan::{Parameters, PlannedExpression, assigned_to};
 use crate::provider::{
-    CATALOG, SEARCHED, StatementCatalog, StatementTables, SystemTables, undefined_schema, undefined_table,
+    CATALOG, SEARCHED, StatementCatalog, StatementTables, SystemTables, Wanted, undefined_schema, undefined_table,
 };
 use crate::rules::{
     BesideStar, Blanks, Carried, CheckedArithmetic, CoercedTypes, Divisions, Frames, ItemNames, KnownTable, Multisets,
@@ -85,6 +86,8 @@ pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionStat
     parser.dialect = Dialect::PostgreSQL;
     // Numbers with a point are decimals, as in PostgreSQL.
     parser.parse_float_as_decimal = true;
+    // Errors say where a name stands.
+    parser.collect_spans = true;
     // A length would be read and forgotten.
     parser.support_varchar_with_length = false;
     parser.map_string_types_to_utf8view = true;
@@ -244,7 +247,8 @@ impl Planner {
     /// The plan of `statement`, whose tables are known.
     fn planned(&self, runtime: &Runtime, statement: PlannerStatement) -> Result<LogicalPlan> {
         let plan = |statement: PlannerStatement| {
-            runtime.block_on(self.state.statement_to_plan(statement))?.map_err(|e| from_datafusion(&e))
+            let plan = runtime.block_on(self.state.statement_to_plan(statement))?;
+            plan.map_err(|e| with_similar_functions(from_datafusion(&e), &self.state))
         };
         match statement {
             PlannerStatement::Statement(statement) => {
@@ -268,6 +272,12 @@ impl Planner {
         let mut queries = HashMap::new();
         let mut system = SystemTables::default();
         let references = self.state.resolve_table_references(statement).map_err(|e| from_datafusion(&e))?;
+        let no_table = |statement: &PlannerStatement, name: &TableName| {
+            let with = resolve_table_references(statement, true).map_or_else(|_| Vec::new(), |(_, with)| with);
+            let with = with.iter().map(|query| query.table().to_owned());
+            let with: Vec<String> = with.chain(self.state.table_functions().keys().cloned()).collect();
+            undefined_table(names, &catalog, name, Wanted::Table, &with)
+        };
         for reference in references {
             if reference.catalog().is_some_and(|name| name != CATALOG) {
                 return Err(Error::unsupported(format_args!("the table {reference} of another database")));
@@ -280,11 +290,11 @@ impl Planner {
                         let rows = system::rows(name, source.storage, &catalog, source.settings, query_bytes);
                         system.fill(SYSTEM, name, &rows).map_err(|e| from_datafusion(&e))?;
                     }
-                    None => return Err(undefined_table(&name)),
+                    None => return Err(no_table(statement, &name)),
                 },
                 Some(INFORMATION) => {
                     let found = SystemTables::names(INFORMATION).into_iter().find(|known| *known == name.name);
-                    let table = found.ok_or_else(|| undefined_table(&name))?;
+                    let table = found.ok_or_else(|| no_table(statement, &name))?;
                     let mut views = Vec::new();
                     for view in catalog.views().filter(|_| table == "columns") {
                         let query = self.query_of_view(runtime, view, source, depth)?;
@@ -304,8 +314,8 @@ impl Planner {
                     None if schema.is_none() && self.state.table_functions().contains_key(&name.name) => {}
                     None => {
                         return Err(match schema.filter(|schema| !catalog.has_namespace(schema)) {
-                            Some(schema) => undefined_schema(schema),
-                            None => undefined_table(&name),
+                            Some(schema) => undefined_schema(&catalog, schema),
+                            None => no_table(statement, &name),
                         });
                     }
                 },

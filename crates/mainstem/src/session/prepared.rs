@@ -47,6 +47,11 @@ impl Prepared {
         self.declared.is_empty() && values.len() == self.template.parameters()
     }
 
+    /// An error of the statement with its position in its text if that can be told.
+    pub(crate) fn with_position(&self, error: Error) -> Error {
+        self.template.with_position(error)
+    }
+
     /// How many values it takes.
     pub(crate) fn parameters(&self) -> usize {
         self.template.parameters().max(self.declared.len())

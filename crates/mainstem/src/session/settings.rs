@@ -5,16 +5,21 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mainstem_storage::error::sqlstate;
+use mainstem_storage::error::{NamedObject, ObjectKind, sqlstate};
 use mainstem_storage::limits;
 use mainstem_storage::schema::TableOptions;
 use mainstem_storage::settings::{OpenOptions, Synchronous};
 use mainstem_storage::{Error, Result};
 
+pub use size::parse_byte_size;
+
 use super::{Current, Notice, Outcome, Session, ready};
+use crate::error::{did_you_mean, similar};
 use crate::provider::Names;
 use crate::sql::{SettingStatement, state};
 use crate::value::without_exponent;
+
+mod size;
 
 /// What a session can be told, and what it can tell.
 #[derive(Clone, Debug)]
@@ -355,7 +360,10 @@ fn path_of(text: &str) -> Result<Vec<String>> {
 
 fn unknown(name: &str) -> Error {
     let known: Vec<&str> = DESCRIPTIONS.iter().map(|(name, _)| *name).collect();
-    Error::invalid(state::UNDEFINED_OBJECT, format!("there is no setting \"{name}\"; there are {}", known.join(", ")))
+    let near = similar(name, known.iter().copied().chain(FIXED.iter().map(|(name, ..)| *name)));
+    let hint = if near.is_empty() { format!("; there are {}", known.join(", ")) } else { did_you_mean(&near) };
+    Error::invalid(state::UNDEFINED_OBJECT, format!("there is no setting \"{name}\"{hint}"))
+        .with_object(NamedObject::new(ObjectKind::Other, name.split('.')))
 }
 
 /// A truth value as PostgreSQL's settings spell it.

@@ -5,13 +5,14 @@ use datafusion::sql::sqlparser::ast::{
     HiveDistributionStyle, HiveFormat, OnCommit as AstOnCommit, OneOrManyWithParens, SqlOption, Value,
 };
 use mainstem_storage::catalog::UniqueDefinition;
-use mainstem_storage::error::sqlstate;
+use mainstem_storage::error::{NamedObject, ObjectKind, sqlstate};
 use mainstem_storage::schema::{Check, DataType, Identity, Layout};
-use mainstem_storage::{Error, Result};
+use mainstem_storage::{Error, ErrorKind, Result};
 
 use super::stored::default_text;
 use super::types::{column_type, is_by_bytes};
 use super::{TableName, fold, table_name};
+use crate::error::{did_you_mean, similar};
 use constraints::Constraints;
 pub(super) use identity::order_options;
 use identity::{SERIAL, check_type, identity, serial_type};
@@ -149,11 +150,10 @@ fn check_keys(new: &mut CreateTable) -> Result<()> {
     {
         for (at, name) in key.into_iter().flatten().enumerate() {
             if !new.columns.iter().any(|c| c.name == *name) {
-                return Err(Error::new(
-                    mainstem_storage::ErrorKind::NotFound,
-                    sqlstate::UNDEFINED_COLUMN,
-                    format!("column \"{name}\" of the {kind} does not exist"),
-                ));
+                let near = did_you_mean(&similar(name, new.columns.iter().map(|column| column.name.as_str())));
+                let message = format!("column \"{name}\" of the {kind} does not exist{near}");
+                return Err(Error::new(ErrorKind::NotFound, sqlstate::UNDEFINED_COLUMN, message)
+                    .with_object(NamedObject::new(ObjectKind::Column, [name])));
             }
             if key.into_iter().flatten().take(at).any(|before| before == name) {
                 return Err(Error::invalid(

@@ -40,9 +40,11 @@ pub(crate) use types::{CastTypes, is_by_bytes, sql_name};
 use std::fmt;
 
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
-use mainstem_storage::error::sqlstate;
+use mainstem_storage::error::{NamedObject, ObjectKind, sqlstate};
 use mainstem_storage::schema::{Column, TableSchema};
 use mainstem_storage::{Error, ErrorKind, Result};
+
+use crate::error::{did_you_mean, similar};
 
 /// SQLSTATEs that only SQL needs.
 pub(crate) mod state {
@@ -167,8 +169,10 @@ pub(crate) fn table_name(name: &ObjectName) -> Result<TableName> {
 /// 42703.
 pub(crate) fn existing_column<'t>(table: &'t TableSchema, name: &str) -> Result<&'t Column> {
     table.column_named(name).ok_or_else(|| {
-        let message = format!("column \"{name}\" of relation \"{}\" does not exist", table.name);
+        let near = did_you_mean(&similar(name, table.columns.iter().map(|column| &*column.name)));
+        let message = format!("column \"{name}\" of relation \"{}\" does not exist{near}", table.name);
         Error::new(ErrorKind::NotFound, sqlstate::UNDEFINED_COLUMN, message)
+            .with_object(NamedObject::new(ObjectKind::Column, [name]))
     })
 }
 

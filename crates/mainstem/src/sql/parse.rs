@@ -27,6 +27,7 @@ mod fetch;
 mod literals;
 mod maintenance;
 mod numbers;
+mod position;
 mod prepare;
 mod respell;
 mod script;
@@ -116,14 +117,14 @@ pub(crate) fn parse(text: &str) -> Result<Script> {
     let parts = parts(text)?;
     let deep = parts.iter().any(|(part, _)| part.deep);
     let statements = on_stack(deep, || {
-        let one = |(part, tokens)| match parse_one(tokens, part)? {
+        let one = |(number, (part, tokens))| match parse_one(text, number, tokens, part)? {
             prepare @ Statement::Prepared(_) => Ok(prepare),
-            _ if part.parameters > 0 => Err(prepare::no_parameter(part.parameters)),
+            _ if part.parameters > 0 => Err(position::of_name(prepare::no_parameter(part.parameters), text, number)),
             statement => Ok(statement),
         };
-        parts.into_iter().map(one).collect::<Result<VecDeque<_>>>()
+        parts.into_iter().enumerate().map(one).collect::<Result<VecDeque<_>>>()
     })?;
-    Ok(Script::new(statements, deep))
+    Ok(Script::new(text, statements, deep))
 }
 
 /// The one statement of `text`, which may have parameters.
@@ -138,7 +139,7 @@ pub(crate) fn parse_template(text: &str) -> Result<Template> {
             "a prepared statement is one statement; use execute_batch for more",
         ));
     };
-    let statement = on_stack(part.deep, || parse_one(tokens, part))?;
+    let statement = on_stack(part.deep, || parse_one(text, 0, tokens, part))?;
     let parameters = match &statement {
         // They are those of the statement inside.
         Statement::Prepared(PreparedStatement::Prepare { .. }) => 0,
@@ -147,26 +148,34 @@ pub(crate) fn parse_template(text: &str) -> Result<Template> {
         }
         _ => part.parameters,
     };
-    Ok(Template::new(statement, parameters, part.deep))
+    Ok(Template::new(text, statement, parameters, part.deep))
 }
 
 /// The tokens of each statement that is not blank.
 fn parts(text: &str) -> Result<Vec<(Part, Vec<TokenWithSpan>)>> {
     let dialect = MainstemDialect::new(0);
-    let tokens = Tokenizer::new(&dialect, text)
-        .tokenize_with_location()
-        .map_err(|e| Error::invalid(sqlstate::SYNTAX, format!("syntax error: {e}")))?;
+    let tokens = Tokenizer::new(&dialect, text).tokenize_with_location().map_err(|e| {
+        let error = Error::invalid(sqlstate::SYNTAX, format!("syntax error: {e}"));
+        position::of_syntax_error(error, text, None)
+    })?;
     tokens
         .split(|t| t.token == Token::SemiColon)
         .filter(|part| !part.iter().all(|t| matches!(t.token, Token::Whitespace(_) | Token::EOF)))
         .map(|part| {
             let deep = check_depth(part)? > DEPTH_OF_SMALL || part.len() > TOKENS_OF_SMALL;
-            Ok((Part { parameters: prepare::count_parameters(part)?, deep }, part.to_vec()))
+            let parameters = prepare::count_parameters(part).map_err(|e| position::of_syntax_error(e, text, None))?;
+            Ok((Part { parameters, deep }, part.to_vec()))
         })
         .collect()
 }
 
-fn parse_one(mut tokens: Vec<TokenWithSpan>, part: Part) -> Result<Statement> {
+/// The statement of `tokens`, number `number` of `text`. Its errors have their positions there.
+fn parse_one(text: &str, number: usize, tokens: Vec<TokenWithSpan>, part: Part) -> Result<Statement> {
+    let end = position::end_of(&tokens);
+    read_one(tokens, part).map_err(|error| position::of_name(position::of_syntax_error(error, text, end), text, number))
+}
+
+fn read_one(mut tokens: Vec<TokenWithSpan>, part: Part) -> Result<Statement> {
     if let Some(error) = absent::statement(&tokens) {
         return Err(error);
     }

@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{Expr, Ident, Query, Visit, VisitMut, Visitor, VisitorMut};
 use datafusion::sql::sqlparser::parser::Parser;
-use mainstem_storage::error::sqlstate;
+use mainstem_storage::error::{NamedObject, ObjectKind, sqlstate};
 use mainstem_storage::{Error, ErrorKind, Result};
 
 use super::dialect::MainstemDialect;
@@ -38,7 +38,8 @@ pub(super) fn default_text(expr: &Expr) -> Result<String> {
         return Err(Error::invalid(
             sqlstate::FEATURE_NOT_SUPPORTED,
             format!("cannot use column reference in DEFAULT expression: \"{column}\""),
-        ));
+        )
+        .with_object(NamedObject::new(ObjectKind::Column, [column])));
     }
     text_of(expr)
 }

@@ -9,7 +9,7 @@ use datafusion::logical_expr::planner::TypePlanner;
 use datafusion::sql::sqlparser::ast::{
     CharacterLength, DataType as Sql, ExactNumberInfo, ObjectName, ObjectNamePart, TimezoneInfo,
 };
-use mainstem_storage::error::sqlstate;
+use mainstem_storage::error::{NamedObject, ObjectKind, sqlstate};
 use mainstem_storage::schema::DataType;
 use mainstem_storage::{Error, Result};
 use std::sync::Arc;
@@ -61,6 +61,7 @@ pub(crate) fn column_type(sql: &Sql) -> Result<DataType> {
         }
         Sql::Bytea => DataType::Bytea,
         Sql::Uuid => DataType::Uuid,
+        Sql::Custom(name, _) => return Err(unknown_type("column type", name)),
         _ => return Err(Error::unsupported(format_args!("the column type {sql}"))),
     })
 }
@@ -92,6 +93,12 @@ fn text_length(sql: &Sql, length: Option<&CharacterLength>) -> Result<Option<u32
         },
         Some(_) => Err(Error::unsupported(format_args!("the column type {sql}"))),
     }
+}
+
+/// 0A000 for a type that has no such name.
+fn unknown_type(what: &str, name: &ObjectName) -> Error {
+    let parts = name.0.iter().filter_map(ObjectNamePart::as_ident).map(fold);
+    Error::unsupported(format_args!("the {what} {name}")).with_object(NamedObject::new(ObjectKind::Type, parts))
 }
 
 fn out_of_range(sql: &Sql, rule: &str) -> Error {
@@ -136,6 +143,9 @@ impl TypePlanner for CastTypes {
             // These it takes for something near.
             Err(e) if matches!(sql, Sql::Time(..) | Sql::Char(_) | Sql::Character(_)) => {
                 Err(DataFusionError::External(Box::new(e)))
+            }
+            Err(_) if let Sql::Custom(name, _) = sql => {
+                Err(DataFusionError::External(Box::new(unknown_type("type", name))))
             }
             // DataFusion knows more types (INTERVAL, arrays) than can be stored.
             Err(_) => Ok(None),

@@ -12,6 +12,7 @@ mod hermitage;
 mod mangled;
 mod names;
 mod paths;
+mod positions;
 mod prepared;
 mod printing;
 mod refusals;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, RecordBatch};
 use datafusion::sql::sqlparser::ast::{Expr, Statement as Ast, UnaryOperator};
 use mainstem_storage::catalog::{ColumnDefinition, TableChange};
-use mainstem_storage::error::sqlstate;
+use mainstem_storage::error::{NamedObject, ObjectKind, sqlstate};
 use mainstem_storage::ids::TableId;
 use mainstem_storage::row::{Value, check_batch, value_of};
 use mainstem_storage::schema::{Check, Column, TableSchema};
@@ -224,7 +224,8 @@ impl Changes {
             self.notices.push(Notice::new("00000", format!("{message}, skipping")));
             return Ok(());
         }
-        Err(Error::new(ErrorKind::NotFound, state::UNDEFINED_OBJECT, message))
+        Err(Error::new(ErrorKind::NotFound, state::UNDEFINED_OBJECT, message)
+            .with_object(NamedObject::new(ObjectKind::Other, [name])))
     }
 
     fn column(&self, name: &str) -> Result<&Column> {

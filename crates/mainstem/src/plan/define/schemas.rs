@@ -9,10 +9,10 @@ use mainstem_storage::catalog::{Catalog, Relation};
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::schema::{PUBLIC, RelationName};
 use mainstem_storage::transaction::Transaction;
-use mainstem_storage::{Error, ErrorKind, Result};
+use mainstem_storage::{Error, Result};
 
 use super::all_or_nothing;
-use crate::provider::{Names, TEMPORARY, undefined_schema, undefined_table};
+use crate::provider::{Names, TEMPORARY, Wanted, undefined_schema, undefined_table};
 use crate::session::{Environment, Notice};
 use crate::sql::{CreateSchema, Drop, Dropped, INFORMATION, SYSTEM, TARGET_SCHEMA, TableName, read_by};
 
@@ -113,10 +113,9 @@ fn doomed_relations(
             None if if_exists => {
                 doomed.notices.push(Notice::new("00000", format!("{kind} \"{name}\" does not exist, skipping")));
             }
-            None if tables => return Err(undefined_table(name)),
             None => {
-                let message = format!("view \"{name}\" does not exist");
-                return Err(Error::new(ErrorKind::NotFound, sqlstate::UNDEFINED_TABLE, message));
+                let wanted = if tables { Wanted::Table } else { Wanted::View };
+                return Err(undefined_table(names, catalog, name, wanted, &[]));
             }
         }
     }
@@ -135,7 +134,7 @@ fn doomed_schemas(catalog: &Catalog, schemas: &[String], drop: &Drop) -> Result<
                 doomed.notices.push(Notice::new("00000", format!("schema \"{name}\" does not exist, skipping")));
                 continue;
             }
-            return Err(undefined_schema(name));
+            return Err(undefined_schema(catalog, name));
         }
         if doomed.schemas.contains(name) {
             continue;

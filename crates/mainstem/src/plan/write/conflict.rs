@@ -19,7 +19,7 @@ use arrow::datatypes::UInt64Type;
 use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::sqlparser::ast::Statement as Ast;
-use mainstem_storage::error::sqlstate;
+use mainstem_storage::error::{NamedObject, ObjectKind, sqlstate};
 use mainstem_storage::ids::{ColumnId, KeyId, RowRef};
 use mainstem_storage::point;
 use mainstem_storage::schema::TableSchema;
@@ -85,6 +85,7 @@ fn arbiters(table: &TableSchema, target: &ConflictTarget) -> Result<Vec<Key>> {
                     state::UNDEFINED_OBJECT,
                     format!("constraint \"{name}\" for table \"{}\" does not exist", table.name),
                 )
+                .with_object(NamedObject::new(ObjectKind::Other, [name]))
             })
         }
     }

@@ -9,9 +9,10 @@ use datafusion::sql::sqlparser::ast::{
     DuplicateTreatment, Expr, Function, FunctionArgumentClause, FunctionArguments, ObjectNamePart, Statement, Visit,
     Visitor,
 };
-use mainstem_storage::error::sqlstate;
+use mainstem_storage::error::{NamedObject, ObjectKind, sqlstate};
 use mainstem_storage::{Error, Result};
 
+use crate::error::{did_you_mean, similar};
 use crate::sql::fold;
 
 /// Functions of PostgreSQL's that are told to be missing: who calls them has not misspelled anything.
@@ -105,6 +106,26 @@ pub(super) fn check_calls(statement: &Statement, state: &SessionState) -> Result
             Err(Error::invalid(sqlstate::WRONG_OBJECT_TYPE, message))
         }
     }
+}
+
+/// `error`, with the functions that are called nearly so if it is about a name that no function has.
+pub(super) fn with_similar_functions(error: Error, state: &SessionState) -> Error {
+    let Some(NamedObject { kind: ObjectKind::Function, name, .. }) = error.object() else { return error };
+    let [name] = name.as_slice() else { return error };
+    let is_known = state.scalar_functions().contains_key(name)
+        || state.aggregate_functions().contains_key(name)
+        || state.window_functions().contains_key(name);
+    if is_known {
+        return error;
+    }
+    let scalar = state.scalar_functions().keys();
+    let known = scalar.chain(state.aggregate_functions().keys()).chain(state.window_functions().keys());
+    // Ours, which statements are reworded into, have names that nobody can write.
+    let can_be_written = |name: &&str| name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
+    let mut known: Vec<&str> = known.map(String::as_str).filter(can_be_written).collect();
+    known.sort_unstable();
+    let message = format!("{}{}", error.message(), did_you_mean(&similar(name, known)));
+    error.with_message(message)
 }
 
 /// Of a call whose function is not there.

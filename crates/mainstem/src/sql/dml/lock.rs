@@ -3,7 +3,7 @@
 use datafusion::sql::sqlparser::ast::{
     GroupByExpr, JoinOperator, LockClause, ObjectName, Query, Select, SetExpr, TableAlias, TableFactor, TableWithJoins,
 };
-use mainstem_storage::error::sqlstate;
+use mainstem_storage::error::{NamedObject, ObjectKind, sqlstate};
 use mainstem_storage::schema::TableSchema;
 use mainstem_storage::{Error, ErrorKind, Result};
 
@@ -76,6 +76,7 @@ fn locked_table(from: &[TableWithJoins], of: Option<&ObjectName>) -> Result<(Tab
             factors.find(|factor| name_of(factor).as_ref() == Some(&name)).ok_or_else(|| {
                 let message = format!("relation \"{name}\" in FOR UPDATE clause not found in FROM clause");
                 Error::new(ErrorKind::NotFound, sqlstate::UNDEFINED_TABLE, message)
+                    .with_object(NamedObject::new(ObjectKind::Table, [name.as_str()]))
             })?
         }
         None => match (factors.next(), factors.next()) {

@@ -12,6 +12,8 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::{Error, ErrorKind};
 
+use super::position::location_in;
+
 /// Statements by their first words, each with what to do instead.
 const STATEMENTS: &[(&str, &str)] = &[
     ("CALL", ""),
@@ -233,11 +235,11 @@ pub(super) fn statement(tokens: &[TokenWithSpan]) -> Option<Error> {
 
 /// The error for a clause that is not there, of a statement that could not be read: `message` says from where on.
 pub(super) fn clause(tokens: &[TokenWithSpan], message: &str) -> Option<Error> {
-    let failed = location(message);
+    let failed = location_in(message);
     let (mut words, mut end) = (Vec::with_capacity(tokens.len()), None);
     for token in tokens {
         let Some(word) = word(token) else { continue };
-        if failed.is_some_and(|(line, column)| (token.span.start.line, token.span.start.column) == (line, column)) {
+        if failed.is_some_and(|failed| token.span.start == failed) {
             end = end.or(Some(words.len()));
         }
         words.push(word);
@@ -280,13 +282,6 @@ pub(super) fn clause(tokens: &[TokenWithSpan], message: &str) -> Option<Error> {
         }
     }
     None
-}
-
-/// Line and column that a parser's message ends with.
-fn location(message: &str) -> Option<(u64, u64)> {
-    let (_, behind) = message.rsplit_once("at Line: ")?;
-    let (line, column) = behind.split_once(", Column: ")?;
-    Some((line.parse().ok()?, column.parse().ok()?))
 }
 
 /// Whether a statement of `words` begins with `name`: a verb, perhaps with what it makes.

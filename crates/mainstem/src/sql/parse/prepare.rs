@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use datafusion::sql::sqlparser::ast::{self, Expr, ObjectName, Query};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
-use mainstem_storage::error::sqlstate;
+use mainstem_storage::error::{NamedObject, ObjectKind, sqlstate};
 use mainstem_storage::schema::DataType;
 use mainstem_storage::{Error, Result};
 
@@ -61,6 +61,7 @@ pub(super) fn no_parameter(number: usize) -> Error {
         state::UNDEFINED_PARAMETER,
         format!("there is no parameter ${number}; a statement with parameters is prepared or run with values"),
     )
+    .with_object(NamedObject::new(ObjectKind::Other, [format!("${number}")]))
 }
 
 /// Reads a PREPARE.
@@ -75,7 +76,7 @@ pub(super) fn prepare(
         return Err(Error::invalid(sqlstate::SYNTAX, "PREPARE is for SELECT, INSERT, UPDATE and DELETE"));
     }
     let types = types.iter().map(column_type).collect::<Result<Vec<_>>>()?;
-    let template = Arc::new(Template::new(statement, part.parameters, part.deep));
+    let template = Arc::new(Template::new("", statement, part.parameters, part.deep));
     Ok(PreparedStatement::Prepare { name: fold(name), types, template })
 }
 

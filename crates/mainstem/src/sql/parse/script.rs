@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use mainstem_storage::{Error, Result};
 
-use super::Statement;
+use super::{PreparedStatement, Statement, position};
 
 /// A stack for walks over deep trees. Only touched pages cost memory.
 const STACK_BYTES: usize = 256 << 20;
@@ -12,18 +12,36 @@ const STACK_BYTES: usize = 256 << 20;
 /// Parsed statements. Trees are walked by recursion, their drop included: that happens inside [`Script::with_stack`].
 #[derive(Debug)]
 pub(crate) struct Script {
+    /// What they were parsed from.
+    text: Box<str>,
     statements: VecDeque<Statement>,
+    /// Statements that were taken out.
+    taken: usize,
+    /// Whether the last one of them was an EXECUTE.
+    executes: bool,
     deep: bool,
 }
 
 impl Script {
-    pub(super) fn new(statements: VecDeque<Statement>, deep: bool) -> Self {
-        Self { statements, deep }
+    pub(super) fn new(text: &str, statements: VecDeque<Statement>, deep: bool) -> Self {
+        Self { text: text.into(), statements, taken: 0, executes: false, deep }
     }
 
     /// Takes the next statement out.
     pub(crate) fn next(&mut self) -> Option<Statement> {
-        self.statements.pop_front()
+        let statement = self.statements.pop_front()?;
+        self.taken += 1;
+        self.executes = matches!(statement, Statement::Prepared(PreparedStatement::Execute { .. }));
+        Some(statement)
+    }
+
+    /// An error of the statement that was taken out last, with its position in the text if that can be told.
+    pub(crate) fn with_position(&self, error: Error) -> Error {
+        match self.taken.checked_sub(1) {
+            // What is wrong with a prepared statement stands in another text.
+            Some(last) if !self.executes => position::of_name(error, &self.text, last),
+            _ => error,
+        }
     }
 
     /// The only statement, if there is just one.
@@ -52,9 +70,16 @@ pub(crate) struct Template {
 }
 
 impl Template {
-    /// `statement`, which has parameters `$1` to `$parameters`; `deep` says that its tree needs a stack of its own.
-    pub(super) fn new(statement: Statement, parameters: usize, deep: bool) -> Self {
-        Self { script: Script::new(VecDeque::from([statement]), deep), parameters }
+    /// `statement`, which was parsed from `text` and has parameters `$1` to `$parameters`; `deep` says that its tree needs a
+    /// stack of its own.
+    pub(super) fn new(text: &str, statement: Statement, parameters: usize, deep: bool) -> Self {
+        Self { script: Script::new(text, VecDeque::from([statement]), deep), parameters }
+    }
+
+    /// An error of the statement with its position in the text if that can be told.
+    pub(crate) fn with_position(&self, error: Error) -> Error {
+        let executes = matches!(self.script.only(), Some(Statement::Prepared(PreparedStatement::Execute { .. })));
+        if executes { error } else { position::of_name(error, &self.script.text, 0) }
     }
 
     /// The highest number of a parameter.

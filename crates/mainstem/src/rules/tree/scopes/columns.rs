@@ -7,11 +7,12 @@ use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CastKind, CharacterLength, DataType as SqlType, Expr, Ident, JoinConstraint, JoinOperator,
     ObjectName, Value,
 };
-use mainstem_storage::error::sqlstate;
+use mainstem_storage::error::{NamedObject, ObjectKind, sqlstate};
 use mainstem_storage::schema::DataType;
 use mainstem_storage::{Error, ErrorKind, Result};
 
 use super::super::{call, called};
+use crate::error::{did_you_mean, similar};
 use crate::sql::{column_name, state};
 
 /// A column of FROM.
@@ -223,12 +224,15 @@ fn one<'c>(side: &'c Columns, name: &'c str, which: &str) -> Result<&'c Column> 
         (Some(column), None) => Ok(column),
         (Some(_), Some(_)) => {
             let message = format!("common column name \"{name}\" appears more than once in {which} table");
-            Err(Error::invalid(state::AMBIGUOUS_COLUMN, message))
+            Err(Error::invalid(state::AMBIGUOUS_COLUMN, message)
+                .with_object(NamedObject::new(ObjectKind::Column, [name])))
         }
         (None, _) if side.others => Err(unknown_columns("JOIN with USING")),
         (None, _) => {
-            let message = format!("column \"{name}\" specified in USING clause does not exist in {which} table");
-            Err(Error::new(ErrorKind::NotFound, sqlstate::UNDEFINED_COLUMN, message))
+            let near = did_you_mean(&similar(name, side.known.iter().map(|column| column.name.as_str())));
+            let message = format!("column \"{name}\" specified in USING clause does not exist in {which} table{near}");
+            Err(Error::new(ErrorKind::NotFound, sqlstate::UNDEFINED_COLUMN, message)
+                .with_object(NamedObject::new(ObjectKind::Column, [name])))
         }
     }
 }

@@ -12,7 +12,7 @@ use datafusion::sql::sqlparser::ast::{
     Expr, Ident, ObjectName, ObjectNamePart, Select, SelectItem, SelectItemQualifiedWildcardKind, TableFactor,
     TableWithJoins,
 };
-use mainstem_storage::error::sqlstate;
+use mainstem_storage::error::{NamedObject, ObjectKind, sqlstate};
 use mainstem_storage::{Error, ErrorKind, Result};
 
 use super::super::relations::MARK;
@@ -101,7 +101,8 @@ pub(super) fn called(scopes: &[Columns], schema: Option<&str>, name: &str) -> Re
                 [table] => return Ok(table.called.clone()),
                 _ => {
                     let message = format!("table reference \"{name}\" is ambiguous");
-                    return Err(Error::invalid(state::AMBIGUOUS_ALIAS, message));
+                    return Err(Error::invalid(state::AMBIGUOUS_ALIAS, message)
+                        .with_object(NamedObject::new(ObjectKind::Qualifier, [name])));
                 }
             }
         }
@@ -121,7 +122,8 @@ pub(super) fn called(scopes: &[Columns], schema: Option<&str>, name: &str) -> Re
         }
     }
     let message = format!("missing FROM-clause entry for table \"{name}\" of schema \"{schema}\"");
-    Err(Error::new(ErrorKind::NotFound, sqlstate::UNDEFINED_TABLE, message))
+    Err(Error::new(ErrorKind::NotFound, sqlstate::UNDEFINED_TABLE, message)
+        .with_object(NamedObject::new(ObjectKind::Qualifier, [schema, name])))
 }
 
 /// Fails for two of `tables`, those of one FROM, that go by one name: all but tables under their own, of different schemas.
