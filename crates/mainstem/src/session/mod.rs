@@ -38,7 +38,6 @@ use mainstem_storage::{Error, ErrorKind, Result};
 
 use crate::error::from_panic;
 use crate::plan::{self, Created, Parameters, PlannedExpression, Written};
-use crate::provider::undefined_table;
 use crate::rules::rows_without_marks;
 use crate::sql::{Begin, Dropped, Lock, Maintenance, Statement, TableName};
 use attempts::{Targets, Write, in_own_transaction};
@@ -516,8 +515,7 @@ impl Session {
     fn maintenance(&mut self, maintenance: &Maintenance) -> Result<Outcome> {
         self.read(|env, transaction| {
             let catalog = transaction.catalog();
-            let missing = maintenance.tables.iter().find(|name| env.settings.names().find(&catalog, name).is_none());
-            missing.map_or(Ok(()), |name| Err(undefined_table(name)))
+            maintenance.tables.iter().try_for_each(|name| env.settings.names().table(&catalog, name).map(drop))
         })?;
         let message = match maintenance.command {
             "VACUUM" => "VACUUM has nothing to do: merges leave deleted rows out by themselves",

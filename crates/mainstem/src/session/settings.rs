@@ -1,5 +1,12 @@
 //! Settings of a session: SET, SHOW, and the system table of them.
 
+mod byte_size;
+
+#[cfg(test)]
+mod tests;
+
+pub use byte_size::parse_byte_size;
+
 use std::borrow::Cow;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
