@@ -16,7 +16,7 @@ use crate::{fail, output};
 
 /// Checks the database in directory `path`.
 pub fn run(path: &Path) -> ExitCode {
-    let options = OpenOptions { read_only: true, create: false, ..OpenOptions::default() };
+    let options = OpenOptions::new().read_only(true).create(false);
     let database = match crate::open(path, options) {
         Ok(database) => database,
         Err(e) => return fail(&e),

@@ -97,7 +97,7 @@ fn main() -> ExitCode {
 }
 
 fn run_sql(args: &SqlArgs, sources: &[Source<'_>]) -> ExitCode {
-    let options = OpenOptions { read_only: args.read_only, ..OpenOptions::default() };
+    let options = OpenOptions::new().read_only(args.read_only);
     let opened = match &args.database {
         Some(path) => open(path, options),
         None => Database::in_memory(),

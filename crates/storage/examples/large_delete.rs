@@ -74,7 +74,7 @@ fn main() -> Outcome<()> {
     let segments: i64 = std::env::args().nth(1).map_or(Ok(40), |text| text.parse())?;
     let rows = segments * i64::from(SEGMENT_ROWS_DEFAULT);
     let dir = tempfile::tempdir()?;
-    let options = || OpenOptions { background: false, ..OpenOptions::default() };
+    let options = || OpenOptions::new().background(false);
     let db = Database::open(dir.path(), options())?;
     let table = timed(&format!("load {rows} rows, {segments} segments"), || load(&db, rows))?;
     let mut txn = db.begin(TransactionMode::default())?;

@@ -98,7 +98,7 @@ fn main() -> Outcome<()> {
     let mut number = |default: i64| arguments.next().map_or(Ok(default), |text| text.parse());
     let (tables, segments) = (number(1_000)?, number(4_000)?);
     let dir = std::env::temp_dir().join(format!("mainstem-lock-holds-{}", std::process::id()));
-    let options = OpenOptions { background: false, ..OpenOptions::default() };
+    let options = OpenOptions::new().background(false);
     let db = Database::open(&dir, options)?;
 
     let ids = measured(&db, &format!("{tables} tables made"), || {

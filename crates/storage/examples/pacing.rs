@@ -89,7 +89,7 @@ fn insert(db: &Database, table: TableId, first: i64, end: i64, step: usize) -> O
 }
 
 fn make(dir: &Path, rows: i64) -> Outcome<()> {
-    let db = Database::open(dir, OpenOptions { background: false, ..OpenOptions::default() })?;
+    let db = Database::open(dir, OpenOptions::new().background(false))?;
     let (merged, read) = (create(&db, "merged")?, create(&db, "read")?);
     for run in 0..RUNS {
         insert(&db, merged, run, rows, RUNS as usize)?;
@@ -159,7 +159,7 @@ fn runs(db: &Database) -> usize {
 
 fn round(from: &Path, dir: &Path, merges: Merges, read: Read, rows: i64, time: Duration) -> Outcome<Round> {
     copy(from, dir)?;
-    let db = Database::open(dir, OpenOptions { background: merges != Merges::None, ..OpenOptions::default() })?;
+    let db = Database::open(dir, OpenOptions::new().background(merges != Merges::None))?;
     db.set_paced(merges == Merges::Paced);
     let table = db.catalog().table_named("read").ok_or("no table")?.id;
     let keyed = db.catalog().table(table).and_then(KeyedTable::new).ok_or("no key")?;

@@ -109,7 +109,7 @@ fn main() -> Outcome<()> {
     let number = |at: usize, default: u64| std::env::args().nth(at).map_or(Ok(default), |text| text.parse());
     let (rows, seconds, mib) = (number(1, 5_000_000)?, number(2, 10)?, number(3, 4_096)?);
     let dir = tempfile::tempdir_in(".")?;
-    let db = Database::open(dir.path(), OpenOptions { memory_limit: mib << 20, ..OpenOptions::default() })?;
+    let db = Database::open(dir.path(), OpenOptions::new().memory_limit(mib << 20))?;
     let start = Instant::now();
     let id = load(&db, rows)?;
     println!("{rows} rows loaded in {:.1} s", start.elapsed().as_secs_f64());

@@ -177,7 +177,7 @@ fn main() -> Outcome<()> {
     let threads: u64 = arguments.next().map_or(Ok(1), |text| text.parse())?;
     let quiet = arguments.any(|text| text == "quiet");
     let dir = std::env::temp_dir().join(format!("mainstem-write-rates-{}", std::process::id()));
-    let db = Database::open(&dir, OpenOptions { background: !quiet, ..OpenOptions::default() })?;
+    let db = Database::open(&dir, OpenOptions::new().background(!quiet))?;
     let id = create(&db)?;
     let over_loaded = matches!(case.as_str(), "update" | "select");
     if over_loaded {

@@ -9,8 +9,9 @@ use crate::ids::KeyId;
 /// Result of a storage operation.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What a caller should do about an error.
+/// What a caller should do about an error. Later versions may have more kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum ErrorKind {
     /// The request is wrong; change it.
     Invalid,

@@ -43,8 +43,9 @@ impl std::fmt::Display for Synchronous {
     }
 }
 
-/// How a database is opened.
+/// How a database is opened. Later versions may have more options: they are set by name, and begin with their defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct OpenOptions {
     /// Make the database if it is not there.
     pub create: bool,
@@ -87,5 +88,40 @@ impl Default for OpenOptions {
             inline_run_bytes: limits::INLINE_RUN_BYTES,
             log_tail_bytes_max: limits::WAL_TAIL_BYTES_MAX,
         }
+    }
+}
+
+macro_rules! setters {
+    ($($option:ident: $of_type:ty),* $(,)?) => {
+        $(
+            #[doc = concat!("The same options with [`", stringify!($option), "`](field@Self::", stringify!($option), ").")]
+            #[must_use]
+            pub fn $option(mut self, $option: $of_type) -> Self {
+                self.$option = $option;
+                self
+            }
+        )*
+    };
+}
+
+impl OpenOptions {
+    /// The defaults.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    setters! {
+        create: bool,
+        read_only: bool,
+        memory_limit: u64,
+        synchronous: Synchronous,
+        background: bool,
+        segment_rows: u32,
+        delta_rows: u32,
+        checkpoint_bytes: u64,
+        inline_delete_bytes: usize,
+        inline_run_bytes: usize,
+        log_tail_bytes_max: u64,
     }
 }

@@ -13,7 +13,7 @@ const COMMIT_ROWS: u64 = 1_000;
 pub(super) fn run(bench: &mut Bench<'_>) -> Result<(), Failure> {
     bench.report.progress("memory of a delta");
     // A database of its own, where nothing is merged away.
-    let database = Database::in_memory_with(OpenOptions { background: false, ..OpenOptions::default() })?;
+    let database = Database::in_memory_with(OpenOptions::new().background(false))?;
     let connection = database.connect()?;
     connection.execute(&rows::create_table("t"))?;
     let full = bench.plan.delta_rows;

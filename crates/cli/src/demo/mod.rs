@@ -182,7 +182,7 @@ fn demo(args: &DemoArgs, cancel: &Cancel) -> Outcome<Report> {
     let tables = generate::generate(place.csv(), args.scale_factor, threads, cancel)?;
     let generated = start.elapsed();
 
-    let options = OpenOptions { synchronous: args.synchronous.into(), ..OpenOptions::default() };
+    let options = OpenOptions::new().synchronous(args.synchronous.into());
     let database = Database::open_with(place.database(), options.clone())?;
     let connection = cancel.connect(&database)?;
     let loaded = load::load(&connection, &tables, cancel)?;

@@ -43,6 +43,25 @@ impl Database {
 
     /// Opens the database in directory `path` as `options` say.
     ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("shop");
+    /// use mainstem::{Database, OpenOptions, Synchronous};
+    ///
+    /// let options = OpenOptions::new().memory_limit(256 << 20).synchronous(Synchronous::Normal);
+    /// Database::open_with(&path, options)?.close()?;
+    /// assert!(Database::open_with(&path, OpenOptions::new().read_only(true)).is_ok());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// Later versions may have more options, so a struct literal does not compile:
+    ///
+    /// ```compile_fail,E0639
+    /// let options = mainstem::OpenOptions { read_only: true, ..mainstem::OpenOptions::default() };
+    /// ```
+    ///
     /// # Errors
     /// As [`Database::open`]; NotFound when it is not there and may not be made.
     pub fn open_with(path: impl AsRef<Path>, options: OpenOptions) -> Result<Self> {

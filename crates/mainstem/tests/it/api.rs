@@ -481,7 +481,7 @@ fn every_durability_survives_a_close() {
     let folder = tempfile::tempdir().unwrap();
     for synchronous in [Synchronous::Off, Synchronous::Normal, Synchronous::Full] {
         let path = folder.path().join(synchronous.to_string());
-        let options = || OpenOptions { synchronous, ..OpenOptions::default() };
+        let options = || OpenOptions::new().synchronous(synchronous);
         let database = Database::open_with(&path, options()).unwrap();
         let connection = database.connect().unwrap();
         assert_eq!(rows(&connection, "SHOW synchronous"), [synchronous.to_string()]);

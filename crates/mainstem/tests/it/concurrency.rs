@@ -10,7 +10,7 @@ use super::support::{code, rows};
 
 /// A database that freezes and merges all the time.
 fn busy() -> Database {
-    let options = OpenOptions { delta_rows: 200, segment_rows: 150, ..OpenOptions::default() };
+    let options = OpenOptions::new().delta_rows(200).segment_rows(150);
     Database::in_memory_with(options).unwrap()
 }
 

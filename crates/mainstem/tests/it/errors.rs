@@ -25,7 +25,7 @@ fn open_error(path: &Path, options: OpenOptions) -> Error {
 }
 
 fn read_only() -> OpenOptions {
-    OpenOptions { read_only: true, ..OpenOptions::default() }
+    OpenOptions::new().read_only(true)
 }
 
 #[test]
@@ -332,7 +332,7 @@ fn what_is_no_database_is_refused_and_left_alone() {
     assert_eq!(fs::read(&file).unwrap(), b"text");
 
     let missing = folder.path().join("missing");
-    for options in [OpenOptions { create: false, ..OpenOptions::default() }, read_only()] {
+    for options in [OpenOptions::new().create(false), read_only()] {
         let error = open_error(&missing, options);
         assert_eq!((error.kind(), error.sqlstate()), (ErrorKind::NotFound, "58P01"), "{error:?}");
         assert!(!missing.exists());
@@ -342,7 +342,7 @@ fn what_is_no_database_is_refused_and_left_alone() {
 /// A database on disk with rows in segments and rows in the log only; returns its directory.
 fn on_disk(folder: &Path) -> PathBuf {
     let path = folder.join("db");
-    let options = OpenOptions { background: false, ..OpenOptions::default() };
+    let options = OpenOptions::new().background(false);
     let database = Database::open_with(&path, options).unwrap();
     let connection = prepare(&database);
     connection.execute("CREATE TABLE other (a INTEGER, b TEXT)").unwrap();
@@ -440,7 +440,7 @@ fn a_damaged_segment_fails_the_queries_that_read_it_and_no_others() {
 /// Functions that make long texts are bounded, each text and all of a batch.
 #[test]
 fn texts_of_any_length_are_not_made() {
-    let options = OpenOptions { memory_limit: 64 << 20, background: false, ..OpenOptions::default() };
+    let options = OpenOptions::new().memory_limit(64 << 20).background(false);
     let database = Database::in_memory_with(options).unwrap();
     let connection = database.connect().unwrap();
     connection.execute("CREATE TABLE n (n BIGINT, s TEXT)").unwrap();

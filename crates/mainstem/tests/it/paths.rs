@@ -445,8 +445,7 @@ type Counts = BTreeMap<&'static str, (u64, u64)>;
 
 fn run(seed: u64, counts: &mut Counts) {
     let mut maker = Maker::new(seed);
-    let databases = ["on", "off"]
-        .map(|_| Database::in_memory_with(OpenOptions { background: false, ..OpenOptions::default() }).unwrap());
+    let databases = ["on", "off"].map(|_| Database::in_memory_with(OpenOptions::new().background(false)).unwrap());
     let connections = [0, 1].map(|at: usize| databases[at].connect().unwrap());
     for (connection, setting) in connections.iter().zip(["on", "off"]) {
         connection.execute(&format!("SET point_path = {setting}")).unwrap();

@@ -132,7 +132,7 @@ fn statement_timeout_stops_what_runs_too_long() {
 fn keys_that_a_scan_in_order_holds_are_memory_of_queries() {
     const ROWS: i64 = 90_000;
     // Queries may take 640 KiB; a key has eight bytes, and four its place in the order.
-    let options = OpenOptions { memory_limit: 2 << 20, background: false, ..OpenOptions::default() };
+    let options = OpenOptions::new().memory_limit(2 << 20).background(false);
     let database = Database::in_memory_with(options).unwrap();
     let connection = database.connect().unwrap();
     connection.execute("CREATE TABLE t (k BIGINT PRIMARY KEY)").unwrap();

@@ -380,7 +380,7 @@ fn whoever_waits_at_a_gate_can_be_canceled() {
 fn hot_upserts_count() {
     const THREADS: i64 = 16;
     const EACH: i64 = 60;
-    let options = mainstem::OpenOptions { delta_rows: 100, segment_rows: 50, ..mainstem::OpenOptions::default() };
+    let options = mainstem::OpenOptions::new().delta_rows(100).segment_rows(50);
     let folder = tempfile::tempdir().unwrap();
     let databases = [
         Database::in_memory_with(options.clone()).unwrap(),
@@ -580,7 +580,7 @@ fn keys_of_other_types_are_short() {
 /// Rows too many for a delta wait for memory that other loads hold no longer than the statement may take.
 #[test]
 fn an_insert_of_many_rows_waits_as_its_statement_may() {
-    let options = OpenOptions { memory_limit: 32 << 20, background: false, ..OpenOptions::default() };
+    let options = OpenOptions::new().memory_limit(32 << 20).background(false);
     let database = Database::in_memory_with(options).unwrap();
     let connection = database.connect().unwrap();
     connection.execute_batch("CREATE TABLE held (k BIGINT); CREATE TABLE t (k BIGINT PRIMARY KEY)").unwrap();

@@ -5,7 +5,7 @@ use mainstem::{Connection, Database, OpenOptions};
 
 /// A database in memory that moves no rows by itself.
 pub fn quiet() -> Database {
-    Database::in_memory_with(OpenOptions { background: false, ..OpenOptions::default() }).unwrap()
+    Database::in_memory_with(OpenOptions::new().background(false)).unwrap()
 }
 
 /// The rows of a query as text, values joined by `|`.

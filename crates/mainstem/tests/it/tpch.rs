@@ -213,7 +213,7 @@ fn loaded_from_csv() {
 /// A writer changes rows all the time, in ways that change no answer; freezes and merges run beside it.
 #[test]
 fn while_rows_are_updated() {
-    let options = OpenOptions { delta_rows: 2_000, segment_rows: 5_000, ..OpenOptions::default() };
+    let options = OpenOptions::new().delta_rows(2_000).segment_rows(5_000);
     let database = Database::in_memory_with(options).unwrap();
     let connection = database.connect().unwrap();
     create(&connection);
@@ -274,7 +274,7 @@ fn write_round(writer: &Connection, round: u64) {
 fn with_restarts_in_the_middle() {
     let folder = tempfile::tempdir().unwrap();
     let open = || {
-        let options = OpenOptions { background: false, ..OpenOptions::default() };
+        let options = OpenOptions::new().background(false);
         Database::open_with(folder.path().join("tpch"), options).unwrap()
     };
     let database = open();

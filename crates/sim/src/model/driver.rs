@@ -170,7 +170,11 @@ impl Driver {
     #[must_use]
     pub(super) fn options(&self, background: bool) -> OpenOptions {
         let Settings { checkpoint_bytes, inline_delete_bytes, inline_run_bytes, .. } = self.settings;
-        OpenOptions { background, checkpoint_bytes, inline_delete_bytes, inline_run_bytes, ..OpenOptions::default() }
+        OpenOptions::new()
+            .background(background)
+            .checkpoint_bytes(checkpoint_bytes)
+            .inline_delete_bytes(inline_delete_bytes)
+            .inline_run_bytes(inline_run_bytes)
     }
 
     pub(super) fn open(&mut self, background: bool) -> Result<(), Mismatch> {

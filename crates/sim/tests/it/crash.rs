@@ -52,7 +52,7 @@ fn recover(mut driver: Driver, disk: &SimDisk, tear: u64, cuts: u64, durable: Du
     };
     for cut in 0..cuts {
         found.cut_at_sync(found.syncs() + 1 + (cut + tear) % 6);
-        drop(Database::open_on(Arc::new(found.clone()), OpenOptions { background: false, ..OpenOptions::default() }));
+        drop(Database::open_on(Arc::new(found.clone()), OpenOptions::new().background(false)));
         found = found.power_cut(tear * 31 + cut);
     }
     driver.trust();

@@ -32,7 +32,7 @@ const STUCK: Duration = Duration::from_secs(300);
 const KEPT: i64 = 12;
 
 fn options() -> OpenOptions {
-    OpenOptions { checkpoint_bytes: 32 << 10, inline_delete_bytes: 24, inline_run_bytes: 0, ..OpenOptions::default() }
+    OpenOptions::new().checkpoint_bytes(32 << 10).inline_delete_bytes(24).inline_run_bytes(0)
 }
 
 fn rows(txn: &Transaction, table: TableId) -> Vec<(i64, i64, RowRef)> {

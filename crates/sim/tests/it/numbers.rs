@@ -16,7 +16,7 @@ use mainstem_storage::transaction::TransactionMode;
 use crate::model::number;
 
 fn open(disk: &SimDisk) -> Result<Database> {
-    Database::open_on(Arc::new(disk.clone()), OpenOptions { background: false, ..OpenOptions::default() })
+    Database::open_on(Arc::new(disk.clone()), OpenOptions::new().background(false))
 }
 
 fn make(db: &Database) -> Result<TableId> {

@@ -184,12 +184,7 @@ fn disturb(db: &Database, tables: &[TableId], done: &AtomicBool) {
 #[test]
 fn transfers_keep_the_total() {
     let dir = tempfile::tempdir().unwrap();
-    let options = OpenOptions {
-        checkpoint_bytes: 64 << 10,
-        inline_delete_bytes: 60,
-        inline_run_bytes: 600,
-        ..OpenOptions::default()
-    };
+    let options = OpenOptions::new().checkpoint_bytes(64 << 10).inline_delete_bytes(60).inline_run_bytes(600);
     let db = Database::open(dir.path(), options.clone()).unwrap();
     let (accounts, notes) = (create(&db, "accounts", true), create(&db, "notes", false));
     let mut txn = db.begin(TransactionMode::default()).unwrap();
@@ -394,7 +389,7 @@ fn old_snapshots_stay_while_delete_logs_are_folded() {
 fn the_log_tail_stays_short() {
     let dir = tempfile::tempdir().unwrap();
     let limit = 128 << 10;
-    let db = Database::open(dir.path(), OpenOptions { checkpoint_bytes: limit, ..OpenOptions::default() }).unwrap();
+    let db = Database::open(dir.path(), OpenOptions::new().checkpoint_bytes(limit)).unwrap();
     let mut txn = db.begin(TransactionMode::default()).unwrap();
     let idle = txn.create_table(definition("idle", true)).unwrap();
     // Segments large enough that their fsyncs take little time on a slow disk, too.

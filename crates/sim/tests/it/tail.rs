@@ -20,7 +20,7 @@ const BOUND: u64 = 128 << 10;
 const RECORD: u64 = 512;
 
 fn options() -> OpenOptions {
-    OpenOptions { log_tail_bytes_max: BOUND, ..OpenOptions::default() }
+    OpenOptions::new().log_tail_bytes_max(BOUND)
 }
 
 /// A table whose deltas nobody freezes but for the log, and whose installs list few segments.

@@ -19,7 +19,7 @@ const MEMORY: u64 = 32 << 20;
 const ROWS: i64 = 4_000;
 
 fn small(background: bool) -> Table {
-    let options = OpenOptions { background, memory_limit: MEMORY, ..OpenOptions::default() };
+    let options = OpenOptions::new().background(background).memory_limit(MEMORY);
     on(Database::in_memory(options).unwrap(), 1_000)
 }
 

@@ -42,7 +42,7 @@ pub(crate) fn table(segment_rows: u32) -> Table {
 }
 
 pub(crate) fn options() -> OpenOptions {
-    OpenOptions { background: false, ..OpenOptions::default() }
+    OpenOptions::new().background(false)
 }
 
 pub(crate) fn on(db: Database, segment_rows: u32) -> Table {

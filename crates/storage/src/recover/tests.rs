@@ -53,7 +53,7 @@ fn a_creation_that_was_interrupted_is_begun_again() {
 }
 
 fn read_only() -> OpenOptions {
-    OpenOptions { read_only: true, create: false, ..testing::options() }
+    testing::options().read_only(true).create(false)
 }
 
 /// Whatever is left of a database without its manifest, however damaged, is no place for another.
@@ -202,7 +202,7 @@ fn a_read_only_open_replays_and_writes_nothing() {
     let copy = disk.copy();
     copy.put("data/0000009999.seg", vec![0]);
     let before = files_of(&copy);
-    let options = OpenOptions { read_only: true, ..testing::options() };
+    let options = testing::options().read_only(true);
     let read = Table { db: Database::open_on(Arc::new(copy.clone()), options).unwrap(), id: t.id };
     assert_eq!(ids(&read), (0..25).collect::<Vec<_>>());
     read.db.close().unwrap();

@@ -8,7 +8,6 @@ use crate::database::testing::{self, Table, batch, definition, key, rows_of, tab
 use crate::ids::{ContainerId, KeyId, RowRef};
 use crate::limits;
 use crate::memory::MemoryKind;
-use crate::settings::OpenOptions;
 
 mod pressure;
 
@@ -56,7 +55,7 @@ fn large_and_small_statements_know_each_others_keys() {
 
 /// A database with room for some thousand rows in write sets.
 fn cramped() -> Table {
-    let options = OpenOptions { memory_limit: 2 << 20, ..testing::options() };
+    let options = testing::options().memory_limit(2 << 20);
     testing::on(Database::in_memory(options).unwrap(), 1_000)
 }
 
@@ -279,8 +278,7 @@ fn a_read_only_transaction_refuses_every_write() {
 /// Rows and deletes of a statement that runs, and its sort, are somebody's memory too.
 #[test]
 fn what_a_running_statement_holds_is_counted() {
-    let t =
-        testing::on(Database::in_memory(OpenOptions { memory_limit: 128 << 20, ..testing::options() }).unwrap(), 1_000);
+    let t = testing::on(Database::in_memory(testing::options().memory_limit(128 << 20)).unwrap(), 1_000);
     t.insert(0..20_000);
     let used = || write_set_bytes(&t).0;
     let mut txn = t.begin();
@@ -311,8 +309,7 @@ fn what_a_running_statement_holds_is_counted() {
 /// Where others hold memory, a load sorts what it has instead of collecting more.
 #[test]
 fn a_load_beside_others_takes_smaller_sorts() {
-    let t =
-        testing::on(Database::in_memory(OpenOptions { memory_limit: 32 << 20, ..testing::options() }).unwrap(), 1_000);
+    let t = testing::on(Database::in_memory(testing::options().memory_limit(32 << 20)).unwrap(), 1_000);
     let limit = bytes_of(&t, MemoryKind::Loads).1;
     let load = |others: u64| {
         let txn = t.begin();
@@ -336,7 +333,7 @@ fn a_load_beside_others_takes_smaller_sorts() {
 #[test]
 fn many_loads_share_their_memory() {
     const LOADS: i64 = 12;
-    let options = OpenOptions { memory_limit: 4 << 20, ..testing::options() };
+    let options = testing::options().memory_limit(4 << 20);
     let t = testing::on(Database::in_memory(options).unwrap(), 1_000);
     let limit = bytes_of(&t, MemoryKind::Loads).1;
     let most = std::thread::scope(|scope| {
@@ -438,7 +435,7 @@ fn in_order(model: &BTreeMap<i64, Option<i64>>) -> Vec<(i64, Option<i64>)> {
 /// bring back what they showed.
 #[test]
 fn runs_of_a_transaction_stay_few_whatever_it_writes() {
-    let options = OpenOptions { memory_limit: 512 << 10, ..testing::options() };
+    let options = testing::options().memory_limit(512 << 10);
     let t = testing::on(Database::in_memory(options).unwrap(), 500);
     t.insert([-1]);
     let mut txn = t.begin();

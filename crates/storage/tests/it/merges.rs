@@ -192,7 +192,7 @@ fn flushes_go_on_beside_a_long_merge() {
 fn a_long_merge_does_not_hold_writers_up() {
     let disk = HeldDisk::default();
     let memory_limit = 4 << 20;
-    let options = mainstem_storage::settings::OpenOptions { memory_limit, ..options() };
+    let options = options().memory_limit(memory_limit);
     let db = Database::open_on(Arc::new(disk.clone()), options.clone()).unwrap();
     let t = two_runs(&db, "t");
     let busy = create_as(&db, {
@@ -204,7 +204,7 @@ fn a_long_merge_does_not_hold_writers_up() {
     drop(db);
     disk.hold("data/");
     // Only now, or the background would have merged the runs before the disk is held.
-    let options = mainstem_storage::settings::OpenOptions { background: true, ..options };
+    let options = options.background(true);
     let db = Database::open_on(Arc::new(disk.clone()), options).unwrap();
     std::thread::scope(|scope| {
         let merge = scope.spawn(|| db.merge(t).unwrap());
@@ -303,7 +303,7 @@ fn a_merge_that_fails_keeps_no_other_from_being_done() {
     bytes[64..72].fill(0xAB);
     disk.live.put(&path, bytes);
 
-    let options = mainstem_storage::settings::OpenOptions { background: true, ..options() };
+    let options = options().background(true);
     let db = Database::open_on(Arc::new(disk), options).unwrap();
     for t in tables {
         insert_and_commit(&db, t, (0..8).map(|id| 2 * id + 1));

@@ -71,7 +71,7 @@ fn one_writer_or_many_readers() {
     db.close().unwrap();
     drop(db);
 
-    let read_only = mainstem_storage::settings::OpenOptions { read_only: true, ..options() };
+    let read_only = options().read_only(true);
     let one = Database::open(dir.path(), read_only.clone()).unwrap();
     let two = Database::open(dir.path(), read_only).unwrap();
     assert_eq!(contents(&one, t), rows(0..10));
@@ -86,7 +86,7 @@ fn what_is_no_database_is_refused() {
     let error = Database::open(dir.path(), options()).unwrap_err();
     assert!(error.message().contains("letter.txt"), "{error}");
     let missing = dir.path().join("missing");
-    let no_create = mainstem_storage::settings::OpenOptions { create: false, ..options() };
+    let no_create = options().create(false);
     assert_eq!(state(Database::open(&missing, no_create)), "58P01");
 }
 

@@ -22,7 +22,7 @@ pub type Row = (i64, i32, Option<String>);
 
 /// No background work, so that rows stay where the test puts them.
 pub fn options() -> OpenOptions {
-    OpenOptions { background: false, ..OpenOptions::default() }
+    OpenOptions::new().background(false)
 }
 
 pub fn memory() -> Database {

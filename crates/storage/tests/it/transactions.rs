@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mainstem_storage::database::Database;
 use mainstem_storage::predicate::CompareOp;
-use mainstem_storage::settings::OpenOptions;
 
 use crate::support::*;
 
@@ -164,7 +163,7 @@ fn many_deletes_and_versions_of_one_key() {
 #[test]
 fn what_went_aside_and_was_merged_is_as_it_was_written() {
     for definition in keyed_definitions("t", 200) {
-        let db = Database::in_memory(OpenOptions { memory_limit: 512 << 10, ..options() }).unwrap();
+        let db = Database::in_memory(options().memory_limit(512 << 10)).unwrap();
         let t = create_as(&db, definition.clone());
         insert_and_commit(&db, t, -20..0);
         let mut txn = begin(&db);

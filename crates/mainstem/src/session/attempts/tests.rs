@@ -24,7 +24,7 @@ fn stage() -> (Arc<Shared>, TableId) {
 }
 
 fn options() -> OpenOptions {
-    OpenOptions { background: false, ..OpenOptions::default() }
+    OpenOptions::new().background(false)
 }
 
 /// As [`stage`], in an empty database.

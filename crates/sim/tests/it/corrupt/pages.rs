@@ -81,7 +81,7 @@ fn batch(schema: &TableSchema, rows: &[Vec<Value>]) -> RecordBatch {
 /// A database whose rows are in segments; closed.
 fn database(rows: &[Vec<Value>]) -> SimDisk {
     let disk = SimDisk::new();
-    let options = OpenOptions { background: false, ..OpenOptions::default() };
+    let options = OpenOptions::new().background(false);
     let db = Database::open_on(Arc::new(disk.clone()), options).unwrap();
     let mut txn = db.begin(TransactionMode::default()).unwrap();
     let table = txn.create_table(definition()).unwrap();
@@ -154,7 +154,7 @@ fn damage_of_pages_is_named_or_harmless() {
     // Nothing fits the cache, so that each row is read from pages; or blocks are opened once it is worth it.
     let open = |disk: SimDisk, cold: bool| {
         let memory_limit = if cold { 0 } else { OpenOptions::default().memory_limit };
-        let options = OpenOptions { read_only: true, background: false, memory_limit, ..OpenOptions::default() };
+        let options = OpenOptions::new().read_only(true).background(false).memory_limit(memory_limit);
         Database::open_on(Arc::new(disk), options).unwrap()
     };
     let sound = open(disk.process_kill(), true);

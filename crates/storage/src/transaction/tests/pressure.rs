@@ -88,7 +88,7 @@ fn a_merge_of_own_runs_can_be_canceled_and_is_counted() {
 /// Rows with equal sort keys stay in the order in which they came, whichever runs were merged on the way.
 #[test]
 fn a_merged_run_stands_where_its_inputs_stood() {
-    let db = Database::in_memory(OpenOptions { memory_limit: 512 << 10, ..testing::options() }).unwrap();
+    let db = Database::in_memory(testing::options().memory_limit(512 << 10)).unwrap();
     let mut definition = definition("t");
     definition.options.segment_rows = 500;
     (definition.primary_key, definition.sort_key) = (Vec::new(), Some(vec!["v".to_owned()]));
@@ -149,7 +149,7 @@ fn containers_of_own_rows_do_not_come_back() {
 
 /// (id, v) in the order of v, so that the key has an index beside, or in the order of id.
 fn loaded(memory_limit: u64, indexed: bool) -> Table {
-    let db = Database::in_memory(OpenOptions { memory_limit, ..testing::options() }).unwrap();
+    let db = Database::in_memory(testing::options().memory_limit(memory_limit)).unwrap();
     let mut definition = definition("t");
     definition.options.segment_rows = 1_000;
     if indexed {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use mainstem_storage::database::Database;
 use mainstem_storage::disk::Disk;
 use mainstem_storage::ids::{RowRef, TableId};
-use mainstem_storage::settings::OpenOptions;
 use mainstem_storage::transaction::Transaction;
 
 use super::{all_aside, check_damage, check_orphans, files, killed, open};
@@ -243,7 +242,7 @@ fn delete_files_count_as_log_that_a_restart_reads() {
     db.checkpoint().unwrap();
     db.close().unwrap();
     drop(db);
-    let options = OpenOptions { background: true, log_tail_bytes_max: BOUND, ..all_aside() };
+    let options = all_aside().background(true).log_tail_bytes_max(BOUND);
     let db = Database::open_on(Arc::new(disk.clone()), options).unwrap();
     let begun = db.log_status().position.0;
     disk.hold("MANIFEST");

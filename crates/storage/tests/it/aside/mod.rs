@@ -16,7 +16,7 @@ use crate::support::*;
 
 /// Nothing fits into a record.
 fn all_aside() -> OpenOptions {
-    OpenOptions { inline_delete_bytes: 0, inline_run_bytes: 0, ..options() }
+    options().inline_delete_bytes(0).inline_run_bytes(0)
 }
 
 fn open(disk: &HeldDisk) -> Database {
@@ -67,7 +67,7 @@ fn check_orphans(db: &Database, t: TableId, disk: &HeldDisk, extension: &str) {
     let (orphan, half) = (format!("data/0000009998{extension}"), format!("data/0000009999{extension}"));
     copy.put(&orphan, vec![0; 40]);
     copy.put(&half, Vec::new());
-    let read_only = OpenOptions { read_only: true, ..all_aside() };
+    let read_only = all_aside().read_only(true);
     let reader = Database::open_on(Arc::new(copy.clone()), read_only).unwrap();
     assert_eq!(contents(&reader, t), contents(db, t));
     assert_eq!(reader.verify().len(), 0);

@@ -5,7 +5,6 @@ use mainstem_storage::catalog::TableChange;
 use mainstem_storage::database::Database;
 use mainstem_storage::ids::TableId;
 use mainstem_storage::memory::MemoryKind;
-use mainstem_storage::settings::OpenOptions;
 use mainstem_storage::transaction::{Transaction, TransactionMode};
 
 use crate::support::*;
@@ -146,7 +145,7 @@ fn a_transaction_may_write_what_it_has_locked_and_lock_what_it_has_written() {
         assert_eq!((rows.len(), rows[1].1, rows[2].0), (19, 11, 3));
     }
     // Rows that went aside are its own, too.
-    let db = Database::in_memory(OpenOptions { memory_limit: 4 << 20, ..options() }).unwrap();
+    let db = Database::in_memory(options().memory_limit(4 << 20)).unwrap();
     let t = create(&db, "t", true, 500);
     let mut txn = begin(&db);
     insert(&mut txn, t, &rows(0..30_000)).unwrap();
@@ -257,7 +256,7 @@ fn many_locked_rows_are_validated_again_outside_the_lock() {
 /// Many rows of many statements are counted as write sets, and refused when they take too much.
 #[test]
 fn locks_are_counted_and_bounded() {
-    let db = Database::in_memory(OpenOptions { memory_limit: 4 << 20, ..options() }).unwrap();
+    let db = Database::in_memory(options().memory_limit(4 << 20)).unwrap();
     let t = create(&db, "t", true, 500);
     insert_and_commit(&db, t, 0..20_000);
     let used = || db.memory().iter().find(|of| of.kind == MemoryKind::WriteSets).unwrap().bytes;

@@ -224,7 +224,7 @@ fn rows_of_a_statement_join_whatever_came_before() {
 fn counts_add_up_beside_merges() {
     let dir = tempfile::tempdir().unwrap();
     // Checkpoints all the time, with rows in deltas.
-    let many = OpenOptions { delta_rows: 50, checkpoint_bytes: 4 << 10, ..OpenOptions::default() };
+    let many = OpenOptions::new().delta_rows(50).checkpoint_bytes(4 << 10);
     let db = Database::open(dir.path(), many).unwrap();
     let t = create(&db, "t", true, 7);
     let table = keyed(&db, t);

@@ -1,0 +1,3 @@
+//! What the library has for programs: options, helpers and conversions.
+
+mod options;
