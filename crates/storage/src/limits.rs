@@ -195,6 +195,9 @@ pub const WAL_OFF_WRITE_MS: u64 = 10;
 
 /// Default of `memory_limit`, in bytes.
 pub const MEMORY_LIMIT_DEFAULT: u64 = 4 << 30;
+/// Least that `memory_limit` can be set to while the database is open: the smallest share then is half a MiB, a batch of eight columns of
+/// 8-byte values, and queries have ten times that.
+pub const MEMORY_LIMIT_MIN: u64 = 16 << 20;
 /// What each [`MemoryKind`] may take of `memory_limit`, in units of 1 / [`MEMORY_UNITS`], in their order: active deltas, frozen
 /// deltas, old deltas, write sets, loads, forwarding, delete logs, block cache, queries, reserve. Together they are all of it, so that each may take
 /// its share whatever the others do. What queries leave of theirs is lent to the block cache until they take it.
@@ -233,6 +236,7 @@ const _: () = {
     assert!(all == MEMORY_UNITS);
 };
 const _: () = assert!(MEMORY_LIMIT_DEFAULT / MEMORY_UNITS * MEMORY_SHARES[9] >= 2 * WAL_RECORD_BYTES_MAX as u64);
+const _: () = assert!(MEMORY_LIMIT_MIN / MEMORY_UNITS >= 8 * 8 * BATCH_ROWS as u64);
 const _: () = assert!(OWN_CHUNK_ROWS >= 2 * COMMIT_ROWS_MAX);
 const _: () = assert!(DELTA_BLOCK_ROWS <= 1 << 16);
 const _: () = assert!(DELTA_BLOCK_ROWS.is_multiple_of(64) && RowRef::OFFSETS.is_multiple_of(DELTA_BLOCK_ROWS));

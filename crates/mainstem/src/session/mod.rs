@@ -232,7 +232,7 @@ pub(crate) struct Session {
 impl Session {
     pub(crate) fn new(shared: Arc<Shared>, interrupts: Interrupts) -> Self {
         let planner = Planner::new(&shared.template);
-        let settings = Settings::new(shared.storage.options(), shared.next_temporary());
+        let settings = Settings::new(&shared.storage, shared.next_temporary());
         Self {
             shared,
             planner,
@@ -480,6 +480,7 @@ impl Session {
                     transaction.pass_gate(table, || env.cancel.check())?;
                 }
                 transaction.wait_as(env.cancel.waiting());
+                transaction.make_room();
                 let written = write(&mut env, transaction);
                 transaction.wait_as(Waiting::default());
                 written

@@ -14,7 +14,7 @@ use datafusion::common::internal_err;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, DataFusionError, TableReference};
 use datafusion::config::Dialect;
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation, TrackConsumersPool};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryReservation};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder};
 use datafusion::logical_expr::expr::Placeholder;
@@ -30,14 +30,13 @@ use datafusion::sql::sqlparser::ast::Statement as Ast;
 use mainstem_storage::catalog::Relation;
 use mainstem_storage::database::Database;
 use mainstem_storage::error::sqlstate;
-use mainstem_storage::memory::{MemoryKind, share_of};
 use mainstem_storage::schema::{DataType, View};
 use mainstem_storage::transaction::Transaction;
 use mainstem_storage::version::TableView;
 use mainstem_storage::{Error, Result};
 
 use self::calls::{check_calls, with_similar_functions};
-use self::pool::NotedPool;
+use self::pool::QueryPool;
 use super::interrupt::{Interruption, cancelable_joins, interruptible};
 use super::runtime::{Batches, Cancel, Runtime};
 use super::settings::Settings;
@@ -94,11 +93,8 @@ pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionStat
     config.options_mut().execution.time_zone = Some("+00:00".into());
     // It fails for UNION of columns of which the optimizer has learned that they are never NULL, and tells no difference.
     config.options_mut().execution.skip_physical_aggregate_schema_check = true;
-    let memory = usize::try_from(share_of(storage.options().memory_limit, MemoryKind::Queries)).unwrap_or(usize::MAX);
-    let consumers = std::num::NonZeroUsize::MIN.saturating_add(4);
-    let pool = TrackConsumersPool::new(NotedPool::new(memory, storage.query_memory()), consumers);
-    let environment =
-        RuntimeEnvBuilder::new().with_memory_pool(Arc::new(pool)).build_arc().map_err(|e| from_datafusion(&e))?;
+    let pool = Arc::new(QueryPool::new(storage.query_memory()));
+    let environment = RuntimeEnvBuilder::new().with_memory_pool(pool).build_arc().map_err(|e| from_datafusion(&e))?;
     let mut analyzer_rules = Analyzer::new().rules;
     // Before types are coerced.
     analyzer_rules.insert(0, Arc::new(TypedLiterals));
@@ -443,8 +439,12 @@ impl Planner {
         partitions: usize,
         cancel: Cancel,
     ) -> Result<Running> {
-        if self.state.config().target_partitions() != partitions {
-            self.state.config_mut().options_mut().execution.target_partitions = partitions;
+        let (partitions, merge_bytes) = within(self.state.runtime_env().memory_pool.memory_limit(), partitions);
+        let before = &self.state.config().options().execution;
+        if (before.target_partitions, before.sort_spill_reservation_bytes) != (partitions, merge_bytes) {
+            let execution = &mut self.state.config_mut().options_mut().execution;
+            execution.target_partitions = partitions;
+            execution.sort_spill_reservation_bytes = merge_bytes;
         }
         self.interruption.watch(&cancel);
         let optimized =
@@ -468,6 +468,18 @@ impl Planner {
     pub(crate) fn forget(&self) {
         self.catalog.clear();
     }
+}
+
+/// As many of `partitions` as queries have memory for, and bytes that each sort of a partition sets aside for the merge of what it
+/// spills: DataFusion's default, and where queries may take little an eighth of that. So there are sorts, of fewer rows at a time, at
+/// any `memory_limit` that can be set.
+fn within(limit: MemoryLimit, partitions: usize) -> (usize, usize) {
+    const MERGE_BYTES_DEFAULT: usize = 10 << 20;
+    /// A sort takes several batches at once, of 1 MiB if their rows are wide.
+    const PARTITION_BYTES: usize = 4 << 20;
+    let MemoryLimit::Finite(bytes) = limit else { return (partitions, MERGE_BYTES_DEFAULT) };
+    let partitions = partitions.min(bytes / PARTITION_BYTES).max(1);
+    (partitions, MERGE_BYTES_DEFAULT.min(bytes / 8 / partitions))
 }
 
 /// Says `statement` in words that depend on the tables it names.

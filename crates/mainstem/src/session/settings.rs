@@ -12,6 +12,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mainstem_storage::database::Database;
 use mainstem_storage::error::{NamedObject, ObjectKind, sqlstate};
 use mainstem_storage::limits;
 use mainstem_storage::schema::TableOptions;
@@ -32,6 +33,8 @@ mod size;
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     options: OpenOptions,
+    /// Has the settings that are the database's, not the session's.
+    storage: Database,
     /// What names mean in a new session.
     names: Arc<Names>,
     /// What statements go by.
@@ -63,6 +66,9 @@ struct Values {
     names: Arc<Names>,
 }
 
+/// The setting that is the database's.
+const MEMORY_LIMIT: &str = "memory_limit";
+
 /// Settings and what they are, in the order of SHOW ALL.
 const DESCRIPTIONS: &[(&str, &str)] = &[
     ("application_name", "What the client calls itself."),
@@ -73,7 +79,10 @@ const DESCRIPTIONS: &[(&str, &str)] = &[
         "log_tail_bytes_max",
         "Log bytes that a restart may have to replay: near it writers wait; set when the database is opened.",
     ),
-    ("memory_limit", "Bytes for all buffers and queries; set when the database is opened."),
+    (
+        MEMORY_LIMIT,
+        "Bytes, or 512MB, 4GB, for all buffers and queries of the database; SET is for all sessions and at once.",
+    ),
     ("point_path", "Whether statements on a whole key run without a plan; their answers are the same."),
     ("read_only", "Whether the database was opened to read only."),
     ("search_path", "Schemas in which names without one are looked for."),
@@ -134,10 +143,11 @@ pub(crate) fn cores() -> usize {
 
 impl Settings {
     /// What a new session has, whose temporary tables stand in schema `temporary`.
-    pub(crate) fn new(options: &OpenOptions, temporary: Arc<str>) -> Self {
+    pub(crate) fn new(storage: &Database, temporary: Arc<str>) -> Self {
+        let options = storage.options().clone();
         let names = Arc::new(Names::of_session(temporary));
-        let values = Values::new(options, &names);
-        Self { options: options.clone(), names, current: values.clone(), kept: values, at_begin: None }
+        let values = Values::new(&options, &names);
+        Self { options, storage: storage.clone(), names, current: values.clone(), kept: values, at_begin: None }
     }
 
     /// A transaction begins.
@@ -203,8 +213,11 @@ impl Settings {
     /// Sets `name`; None means its default. `local` says: until the transaction ends.
     ///
     /// # Errors
-    /// 42704 unknown, 22023 a bad value or a setting that cannot be changed.
+    /// 42704 unknown, 22023 a bad value or a setting that cannot be changed, 0A000 for one of the database with `local`.
     pub(crate) fn set(&mut self, name: &str, value: Option<&str>, local: bool) -> Result<()> {
+        if name == MEMORY_LIMIT {
+            return self.set_memory_limit(value, local);
+        }
         let default = Values::new(&self.options, &self.names);
         self.current.set(name, value, &default)?;
         if !local {
@@ -213,7 +226,18 @@ impl Settings {
         Ok(())
     }
 
-    /// Sets everything to its default.
+    /// Sets `memory_limit`, which is no transaction's and no session's: it is in force for all of them at once, and stays.
+    fn set_memory_limit(&self, value: Option<&str>, local: bool) -> Result<()> {
+        if local {
+            return Err(Error::unsupported(
+                "SET LOCAL memory_limit (it is a setting of the database, in force for all sessions: use SET)",
+            ));
+        }
+        let bytes = value.map(parse_byte_size).transpose().map_err(|e| e.context(MEMORY_LIMIT))?;
+        self.storage.set_memory_limit(bytes)
+    }
+
+    /// Sets everything that is the session's to its default.
     pub(crate) fn reset_all(&mut self) {
         self.current = Values::new(&self.options, &self.names);
         self.kept = self.current.clone();
@@ -229,7 +253,7 @@ impl Settings {
             "checkpoint_bytes" => self.options.checkpoint_bytes.to_string(),
             "delta_rows" => self.current.delta_rows.to_string(),
             "log_tail_bytes_max" => self.options.log_tail_bytes_max.to_string(),
-            "memory_limit" => self.options.memory_limit.to_string(),
+            MEMORY_LIMIT => self.storage.memory_limit().to_string(),
             "point_path" => if self.current.point_path { "on" } else { "off" }.into(),
             "read_only" => self.options.read_only.to_string(),
             "search_path" => self.current.names.to_string(),

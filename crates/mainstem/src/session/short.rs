@@ -220,6 +220,7 @@ impl Session {
                     let watch = || self.interrupts.watch(self.settings.statement_timeout());
                     cancel.get_or_insert_with(watch).check()
                 })?;
+                transaction.make_room();
                 // Only then may it merge them, or load.
                 if !transaction.has_runs(table.id) && !short.may_load() {
                     return short.run(transaction, values).map(Ran::Answer);

@@ -2,7 +2,7 @@
 
 use datafusion::sql::sqlparser::ast::{
     ContextModifier, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, Query, Reset,
-    ResetStatement, SelectItem, Set, SetExpr, Value,
+    ResetStatement, SelectItem, Set, SetExpr, UnaryOperator, Value,
 };
 use mainstem_storage::{Error, Result};
 
@@ -156,6 +156,10 @@ fn setting_value(expr: &Expr) -> Result<Option<String>> {
             Ok(None)
         }
         Expr::Identifier(ident) => Ok(Some(ident.value.clone())),
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match &**expr {
+            Expr::Value(value) if matches!(value.value, Value::Number(..)) => Ok(Some(format!("-{value}"))),
+            other => Err(Error::unsupported(format_args!("the setting value -{other}"))),
+        },
         other => Err(Error::unsupported(format_args!("the setting value {other}"))),
     }
 }

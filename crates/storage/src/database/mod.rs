@@ -10,7 +10,7 @@ use crate::background::{Background, MergeStatus};
 use crate::catalog::Catalog;
 use crate::commit::{Engine, QueryMemory, WriteGate};
 use crate::disk::{Disk, DiskLock, GuardedDisk, MemDisk, RealDisk};
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, sqlstate};
 use crate::ids::{CommitTs, ContainerId, TableId};
 use crate::limits;
 use crate::memory::MemoryKind;
@@ -270,6 +270,30 @@ impl Database {
             }
         }
         Ok(found)
+    }
+
+    /// `memory_limit` now: what the options say, or what it was set to since.
+    #[must_use]
+    pub fn memory_limit(&self) -> u64 {
+        self.0.engine.memory.bytes_max()
+    }
+
+    /// Sets `memory_limit`, for all sessions and at once; None means what the options say. What is in use beyond the new limit is
+    /// given back in the manner of each purpose (contract 8): the block cache evicts before this returns, deltas are frozen and
+    /// merged, write sets and queries spill or fail when they next ask for memory.
+    ///
+    /// # Errors
+    /// Invalid (22023) for less than [`limits::MEMORY_LIMIT_MIN`]; Closed.
+    pub fn set_memory_limit(&self, bytes: Option<u64>) -> Result<()> {
+        let engine = &self.0.engine;
+        engine.check_open()?;
+        if let Some(bytes) = bytes.filter(|bytes| *bytes < limits::MEMORY_LIMIT_MIN) {
+            let (least, mb) = (limits::MEMORY_LIMIT_MIN, limits::MEMORY_LIMIT_MIN >> 20);
+            let message = format!("memory_limit is at least {mb}MB ({least} bytes); {bytes} bytes are too few");
+            return Err(Error::invalid(sqlstate::INVALID_PARAMETER, message));
+        }
+        engine.set_memory_limit(bytes.unwrap_or(engine.options.memory_limit));
+        Ok(())
     }
 
     /// The state of the log.

@@ -1,9 +1,13 @@
 //! The memory of a database, counted by what it is for (contract 8).
 //!
-//! Comes in: bytes, as they are taken and given back. Goes out: sums, and how near they are to `memory_limit`.
+//! Comes in: bytes, as they are taken and given back, and how many there may be. Goes out: sums, and how near they are to
+//! `memory_limit`.
 //!
 //! 1. What belongs to somebody is counted by a [`Charge`], which gives its bytes back when it is dropped.
 //! 2. What grows where nobody may wait is measured now and then, and noted whole: [`MemoryBudget::note`].
+//!
+//! The limit may change at any time. Nothing is taken from anybody for it: who asks next finds another share, and gives way as
+//! at any other share.
 //!
 //! Invariants: a kind's sum is that of its living charges plus what was noted last; counting waits for nobody. It does not own:
 //! who waits, spills or fails near the limit (`commit::pressure`, `transaction`, the cache, the query pool).
@@ -84,7 +88,7 @@ impl MemoryKind {
 /// The memory of one database.
 #[derive(Debug)]
 pub struct MemoryBudget {
-    bytes_max: u64,
+    bytes_max: AtomicU64,
     used: [AtomicU64; MemoryKind::ALL.len()],
 }
 
@@ -92,19 +96,24 @@ impl MemoryBudget {
     /// A budget of `bytes_max` bytes, nothing of it used.
     #[must_use]
     pub fn new(bytes_max: u64) -> Arc<Self> {
-        Arc::new(Self { bytes_max, used: Default::default() })
+        Arc::new(Self { bytes_max: AtomicU64::new(bytes_max), used: Default::default() })
     }
 
     /// `memory_limit`.
     #[must_use]
     pub fn bytes_max(&self) -> u64 {
-        self.bytes_max
+        self.bytes_max.load(Ordering::Relaxed)
+    }
+
+    /// There are `bytes_max` bytes from now on.
+    pub fn set_bytes_max(&self, bytes_max: u64) {
+        self.bytes_max.store(bytes_max, Ordering::Relaxed);
     }
 
     /// What `kind` may take.
     #[must_use]
     pub fn share(&self, kind: MemoryKind) -> u64 {
-        share_of(self.bytes_max, kind)
+        share_of(self.bytes_max(), kind)
     }
 
     /// What `kind` takes.

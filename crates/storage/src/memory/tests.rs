@@ -26,3 +26,16 @@ fn charges_come_and_go_by_kind() {
     drop(second);
     assert_eq!(MemoryKind::ALL.map(|kind| budget.used(kind)).iter().sum::<u64>(), 7);
 }
+
+#[test]
+fn the_limit_may_change_while_bytes_are_held() {
+    let budget = MemoryBudget::new(3_200);
+    let held = budget.charge(MemoryKind::WriteSets, 200);
+    assert!(!budget.is_over(MemoryKind::WriteSets));
+    budget.set_bytes_max(1_600);
+    assert_eq!((budget.bytes_max(), budget.share(MemoryKind::WriteSets)), (1_600, 150));
+    assert!(budget.is_over(MemoryKind::WriteSets) && held.is_over());
+    assert_eq!(budget.used(MemoryKind::WriteSets), 200, "nothing is taken away");
+    budget.set_bytes_max(6_400);
+    assert!(!held.is_over());
+}

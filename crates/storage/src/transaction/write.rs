@@ -111,7 +111,21 @@ impl Transaction {
         if used <= share / 4 {
             return;
         }
-        let least = if used > share / 2 { 1 } else { limits::SPILL_BYTES_MIN.min(share / 8) };
+        self.spill_rows(if used > share / 2 { 1 } else { limits::SPILL_BYTES_MIN.min(share / 8) });
+    }
+
+    /// Writes the buffered rows of those tables aside that are worth it, when write sets take more than their share of memory: it
+    /// may have become smaller since the last statement, and the next one would find no room at all. References to own rows are then
+    /// void, so this is called before a writing statement looks at any.
+    pub fn make_room(&mut self) {
+        let memory = &self.engine.memory;
+        if memory.is_over(MemoryKind::WriteSets) {
+            self.spill_rows(limits::SPILL_BYTES_MIN.min(memory.share(MemoryKind::WriteSets) / 8));
+        }
+    }
+
+    /// Writes the buffered rows of tables with at least `least` bytes of them aside.
+    fn spill_rows(&mut self, least: u64) {
         let worth_it = |own: &TableWrites| own.rows().bytes() as u64 >= least;
         let large = self.writes.tables.iter().filter(|(_, own)| worth_it(own)).map(|(table, _)| *table);
         for table in large.collect::<Vec<_>>() {

@@ -1,72 +1,135 @@
 //! The memory pool of queries, which tells the storage what they take: what they leave is lent to the block cache.
 //!
-//! It does not own: who gets how much (the pool behind it), what the cache then evicts.
+//! Comes in: what operators want to take, and the share of queries, which follows `memory_limit` and may change at any time.
+//! Goes out: permission or an error, which makes operators spill that can. As in DataFusion's `FairSpillPool` what cannot spill takes
+//! what there is, and what can spill shares the rest evenly; but some of the rest stays free, for sorts that have taken all there is
+//! would end in merges for which nothing is left.
+//!
+//! Invariant: only [`MemoryPool::grow`], which cannot fail, and a share that became smaller let queries take more than it. It does
+//! not own: what operators do without memory, what the cache then evicts.
 
 use std::fmt::{Display, Formatter};
 
-use datafusion::common::Result;
-use datafusion::execution::memory_pool::{FairSpillPool, MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
+use datafusion::common::{DataFusionError, Result};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
 use mainstem_storage::commit::QueryMemory;
+use parking_lot::Mutex;
 
-/// A [`FairSpillPool`] whose sum is noted whenever it changes.
+/// Most bytes that what can spill leaves free: with large shares a merge of a few hundred sorted runs.
+const LEFT_BYTES_MAX: usize = 32 << 20;
+
+/// What all queries of a database take.
 #[derive(Debug)]
-pub(super) struct NotedPool {
-    pool: FairSpillPool,
+pub(super) struct QueryPool {
+    taken: Mutex<Taken>,
     memory: QueryMemory,
 }
 
-impl NotedPool {
-    /// A pool of `bytes_max` bytes, noted in `memory`.
-    pub fn new(bytes_max: usize, memory: QueryMemory) -> Self {
-        Self { pool: FairSpillPool::new(bytes_max), memory }
+#[derive(Clone, Copy, Debug, Default)]
+struct Taken {
+    /// How many there are that can spill.
+    spilling: usize,
+    /// Bytes of those.
+    spillable: usize,
+    /// Bytes of the others.
+    unspillable: usize,
+}
+
+impl Taken {
+    fn bytes(self) -> usize {
+        self.spillable.saturating_add(self.unspillable)
+    }
+
+    fn of(&mut self, consumer: &MemoryConsumer) -> &mut usize {
+        if consumer.can_spill() { &mut self.spillable } else { &mut self.unspillable }
+    }
+
+    /// What one more reservation of `consumer` that has `size` bytes may take in addition, of `share` bytes.
+    fn available(self, consumer: &MemoryConsumer, size: usize, share: usize) -> usize {
+        if consumer.can_spill() {
+            let left = LEFT_BYTES_MAX.min(share / 4);
+            let all = share.saturating_sub(self.unspillable).saturating_sub(left);
+            all.checked_div(self.spilling).unwrap_or(all).saturating_sub(size)
+        } else {
+            share.saturating_sub(self.bytes())
+        }
+    }
+}
+
+impl QueryPool {
+    /// A pool of the share of queries, noted in `memory`.
+    pub fn new(memory: QueryMemory) -> Self {
+        Self { taken: Mutex::default(), memory }
+    }
+
+    fn share(&self) -> usize {
+        usize::try_from(self.memory.share()).unwrap_or(usize::MAX)
     }
 
     fn note(&self) {
-        self.memory.note(|| self.pool.reserved() as u64);
+        self.memory.note(|| self.reserved() as u64);
     }
 }
 
-impl Display for NotedPool {
+impl Display for QueryPool {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
-        Display::fmt(&self.pool, f)
+        write!(f, "{} of {} bytes", self.name(), self.share())
     }
 }
 
-impl MemoryPool for NotedPool {
+impl MemoryPool for QueryPool {
     fn name(&self) -> &str {
-        self.pool.name()
+        "memory of queries"
     }
 
     fn register(&self, consumer: &MemoryConsumer) {
-        self.pool.register(consumer);
+        if consumer.can_spill() {
+            self.taken.lock().spilling += 1;
+        }
     }
 
     fn unregister(&self, consumer: &MemoryConsumer) {
-        self.pool.unregister(consumer);
+        if consumer.can_spill() {
+            let mut taken = self.taken.lock();
+            taken.spilling = taken.spilling.saturating_sub(1);
+        }
     }
 
     fn grow(&self, reservation: &MemoryReservation, additional: usize) {
-        self.pool.grow(reservation, additional);
+        *self.taken.lock().of(reservation.consumer()) += additional;
         self.note();
     }
 
     fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
-        self.pool.shrink(reservation, shrink);
+        let mut taken = self.taken.lock();
+        let of = taken.of(reservation.consumer());
+        *of = of.saturating_sub(shrink);
+        drop(taken);
         self.note();
     }
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
-        self.pool.try_grow(reservation, additional)?;
+        let (consumer, share) = (reservation.consumer(), self.share());
+        let mut taken = self.taken.lock();
+        let available = taken.available(consumer, reservation.size(), share);
+        if additional > available {
+            return Err(DataFusionError::ResourcesExhausted(format!(
+                "{} wants {additional} bytes, and {available} are left of {share}",
+                consumer.name()
+            )));
+        }
+        *taken.of(consumer) += additional;
+        drop(taken);
         self.note();
         Ok(())
     }
 
     fn reserved(&self) -> usize {
-        self.pool.reserved()
+        self.taken.lock().bytes()
     }
 
     fn memory_limit(&self) -> MemoryLimit {
-        self.pool.memory_limit()
+        MemoryLimit::Finite(self.share())
     }
 }
 
@@ -74,8 +137,11 @@ impl MemoryPool for NotedPool {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+    use std::sync::Arc;
+
     use mainstem_storage::database::Database;
-    use mainstem_storage::memory::MemoryKind;
+    use mainstem_storage::limits::{MEMORY_SHARES, MEMORY_UNITS};
+    use mainstem_storage::memory::{MemoryKind, share_of};
     use mainstem_storage::settings::OpenOptions;
 
     use super::*;
@@ -96,5 +162,55 @@ mod tests {
         assert_eq!(of(MemoryKind::BlockCache).limit, free - (3 << 20));
         drop(reservation);
         assert_eq!((of(MemoryKind::Queries).bytes, of(MemoryKind::BlockCache).limit), (0, free));
+    }
+
+    /// A pool of `kib` KiB for queries, and its database.
+    fn pool_of(kib: u64) -> (Database, Arc<dyn MemoryPool>) {
+        let bytes = (kib << 10).div_ceil(MEMORY_SHARES[MemoryKind::Queries as usize]) * MEMORY_UNITS;
+        let storage = Database::in_memory(OpenOptions::new().memory_limit(bytes).background(false)).unwrap();
+        let pool: Arc<dyn MemoryPool> = Arc::new(QueryPool::new(storage.query_memory()));
+        (storage, pool)
+    }
+
+    #[test]
+    fn what_cannot_spill_takes_what_there_is_and_what_can_shares_the_rest() {
+        let (_storage, pool) = pool_of(1_000);
+        let [first, second] = ["a", "b"].map(|name| MemoryConsumer::new(name).with_can_spill(true).register(&pool));
+        let table = MemoryConsumer::new("a hash table").register(&pool);
+        let kib = |n: usize| n << 10;
+        table.try_grow(kib(350)).unwrap();
+        // 250 are left, and 200 are for each of the two.
+        first.try_grow(kib(150)).unwrap();
+        first.try_grow(kib(50)).unwrap();
+        assert!(first.try_grow(kib(1)).is_err());
+        second.try_grow(kib(200)).unwrap();
+        table.try_grow(kib(250)).unwrap();
+        assert!(table.try_grow(kib(1)).is_err(), "all is taken");
+        drop(first);
+        table.try_grow(kib(200)).unwrap();
+        // Alone, but less than it has is left for it.
+        assert!(second.try_grow(kib(1)).is_err());
+        assert_eq!(pool.reserved(), kib(1_000));
+        drop((second, table));
+        assert_eq!(pool.reserved(), 0);
+    }
+
+    #[test]
+    fn its_size_follows_memory_limit() {
+        let (storage, pool) = pool_of(100);
+        let one = MemoryConsumer::new("one").register(&pool);
+        assert!(one.try_grow(4 << 20).is_err());
+        storage.set_memory_limit(Some(16 << 20)).unwrap();
+        assert!(matches!(pool.memory_limit(), MemoryLimit::Finite(bytes) if bytes == 5 << 20));
+        one.try_grow(4 << 20).unwrap();
+        storage.set_memory_limit(None).unwrap();
+        // What is taken is nobody's to take away; more is not given.
+        assert_eq!(pool.reserved(), 4 << 20);
+        assert!(one.try_grow(1).is_err());
+        let of = |kind| storage.memory().into_iter().find(|status| status.kind == kind).unwrap();
+        let cache = share_of(storage.memory_limit(), MemoryKind::BlockCache);
+        assert_eq!(of(MemoryKind::BlockCache).limit, cache, "nothing is left to be lent");
+        one.grow(1);
+        assert_eq!(of(MemoryKind::Queries).bytes, (4 << 20) + 1);
     }
 }

@@ -1,3 +1,4 @@
 //! What the library has for programs: options, helpers and conversions.
 
+mod memory_limit;
 mod options;

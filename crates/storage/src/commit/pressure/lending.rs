@@ -18,6 +18,12 @@ fn bound(memory: &MemoryBudget) -> u64 {
 }
 
 impl Engine {
+    /// `memory_limit` is `bytes_max` from now on. The cache and what it has borrowed fit into it when this returns.
+    pub fn set_memory_limit(&self, bytes_max: u64) {
+        self.memory.set_bytes_max(bytes_max);
+        self.lend_to_cache();
+    }
+
     /// Lends the block cache what queries leave now.
     pub(in crate::commit) fn lend_to_cache(&self) {
         self.cache.resize_by(|_| bound(&self.memory));
@@ -38,6 +44,18 @@ pub struct QueryMemory {
 }
 
 impl QueryMemory {
+    /// Bytes that queries may take now.
+    #[must_use]
+    pub fn share(&self) -> u64 {
+        self.memory.share(MemoryKind::Queries)
+    }
+
+    /// `memory_limit` now.
+    #[must_use]
+    pub fn memory_limit(&self) -> u64 {
+        self.memory.bytes_max()
+    }
+
     /// Queries take as many bytes as `bytes` says now: it is asked once, and nobody else's is at the same time, so that no older answer
     /// is noted after a newer one. What the block cache has borrowed of it is free when this returns.
     pub fn note(&self, bytes: impl FnOnce() -> u64) {

@@ -196,8 +196,7 @@ fn a_listed_file_that_is_gone_says_that_the_tail_was_durable() {
 
 #[test]
 fn names_of_lost_files_say_what_they_were() {
-    let lost =
-        |name: &str, container| LostFile { name: name.to_owned(), file: FileId(17), log_file: 4, container };
+    let lost = |name: &str, container| LostFile { name: name.to_owned(), file: FileId(17), log_file: 4, container };
     let (segment, deletes) = (lost("0000000017.seg", Some(crate::ids::ContainerId(33))), lost("0000000017.del", None));
     assert_eq!(segment.path(), "data/0000000017.seg.lost-0000000004-0000000033");
     assert_eq!(deletes.path(), "data/0000000017.del.lost-0000000004");

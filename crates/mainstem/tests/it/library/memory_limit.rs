@@ -1,0 +1,205 @@
+//! `memory_limit` while the database is open.
+
+use std::time::{Duration, Instant};
+
+use mainstem::{Connection, Database, OpenOptions};
+
+use crate::support::{code, rows};
+
+const OPENED_WITH: u64 = 64 << 20;
+
+fn database(background: bool) -> Database {
+    Database::in_memory_with(OpenOptions::new().memory_limit(OPENED_WITH).background(background)).unwrap()
+}
+
+fn shown(connection: &Connection) -> u64 {
+    let shown: String = connection.query_row("SHOW memory_limit", ()).unwrap().get(0).unwrap();
+    shown.parse().unwrap()
+}
+
+/// Bytes of `kind`, and its share.
+fn memory(connection: &Connection, kind: &str) -> (u64, u64) {
+    let sql = "SELECT bytes, bytes_max FROM mainstem.memory WHERE kind = $1";
+    let row = connection.query_row(sql, [kind]).unwrap();
+    (row.get(0).unwrap(), row.get(1).unwrap())
+}
+
+#[test]
+fn it_has_units_and_is_shown_in_bytes() {
+    let database = database(false);
+    let connection = database.connect().unwrap();
+    assert_eq!(shown(&connection), OPENED_WITH);
+    for (set, bytes) in [
+        ("'512MB'", 512_u64 << 20),
+        ("'512 MiB'", 512 << 20),
+        ("'65536kB'", 64 << 20),
+        ("'1.5GB'", 3 << 29),
+        ("'2TB'", 2 << 40),
+        ("20000000", 20_000_000),
+        ("'20000000'", 20_000_000),
+        ("'16MB'", 16 << 20),
+        ("16777216", 16 << 20),
+    ] {
+        for to in ["=", "TO"] {
+            connection.execute(&format!("RESET memory_limit; SET memory_limit {to} {set}")).unwrap();
+            assert_eq!(shown(&connection), bytes, "{set}");
+        }
+    }
+    for (bad, part) in [
+        ("'16777215'", "memory_limit is at least 16MB (16777216 bytes); 16777215 bytes are too few"),
+        ("0", "at least 16MB"),
+        ("'1MB'", "at least 16MB"),
+        ("-1", "memory_limit: \"-1\" is no number of bytes"),
+        ("'lots'", "memory_limit: \"lots\" is no number of bytes"),
+        ("''", "memory_limit: \"\" is no number of bytes"),
+        ("'99999999TB'", "more bytes than 64 bits count"),
+    ] {
+        let error = connection.execute(&format!("SET memory_limit = {bad}")).unwrap_err();
+        assert_eq!(error.sqlstate(), "22023", "{bad}");
+        assert!(error.message().contains(part), "{bad}: {error}");
+        assert_eq!(shown(&connection), 16 << 20, "{bad} changes nothing");
+    }
+}
+
+#[test]
+fn it_is_the_databases_and_no_transactions() {
+    let database = database(false);
+    let (first, second) = (database.connect().unwrap(), database.connect().unwrap());
+    first.execute("SET SESSION memory_limit = '128MB'").unwrap();
+    assert_eq!((shown(&first), shown(&second), shown(&database.connect().unwrap())), (128 << 20, 128 << 20, 128 << 20));
+    let setting = "SELECT value FROM mainstem.settings WHERE name = 'memory_limit'";
+    assert_eq!(rows(&second, setting), ["134217728"]);
+    assert_eq!(rows(&second, "SELECT current_setting('memory_limit')"), ["134217728"]);
+    assert_eq!(memory(&second, "queries").1, (128 << 20) / 32 * 10);
+
+    // It is in force at once, and no ROLLBACK undoes it.
+    first.execute_batch("BEGIN; SAVEPOINT s; SET memory_limit = '256MB'").unwrap();
+    assert_eq!(shown(&second), 256 << 20);
+    first.execute_batch("ROLLBACK TO s; ROLLBACK").unwrap();
+    assert_eq!((shown(&first), shown(&second)), (256 << 20, 256 << 20));
+    for local in ["SET LOCAL memory_limit = '64MB'", "BEGIN; SET LOCAL memory_limit = '64MB'"] {
+        let error = first.execute(local).unwrap_err();
+        assert_eq!(error.sqlstate(), "0A000", "{local}");
+        assert!(error.message().contains("use SET"), "{error}");
+    }
+    assert_eq!(code(&first, "SELECT set_config('memory_limit', '64MB', true)"), "0A000");
+    first.execute("ROLLBACK").unwrap();
+    assert_eq!(shown(&first), 256 << 20);
+    assert_eq!(rows(&first, "SELECT set_config('memory_limit', '48MB', false)"), ["50331648"]);
+
+    // RESET ALL is about the session, RESET about the database.
+    second.execute("RESET ALL").unwrap();
+    assert_eq!(shown(&second), 48 << 20);
+    second.execute("RESET memory_limit").unwrap();
+    assert_eq!((shown(&first), shown(&second)), (OPENED_WITH, OPENED_WITH));
+    first.execute("SET memory_limit = '48MB'; SET memory_limit = DEFAULT").unwrap();
+    assert_eq!(shown(&first), OPENED_WITH);
+    database.close().unwrap();
+    assert_eq!(code(&first, "SET memory_limit = '48MB'"), "57P01");
+}
+
+#[test]
+fn it_may_be_less_than_the_bound_where_it_was_opened_so() {
+    let database = Database::in_memory_with(OpenOptions::new().memory_limit(1 << 20)).unwrap();
+    let connection = database.connect().unwrap();
+    connection.execute("SET memory_limit = '64MB'").unwrap();
+    assert_eq!(code(&connection, "SET memory_limit = '1MB'"), "22023");
+    assert_eq!(shown(&connection), 64 << 20);
+    connection.execute("RESET memory_limit").unwrap();
+    assert_eq!(shown(&connection), 1 << 20);
+}
+
+#[test]
+fn what_a_query_may_take_changes_for_all_sessions() {
+    let database = database(false);
+    let (first, second) = (database.connect().unwrap(), database.connect().unwrap());
+    let long = "SELECT length(repeat('x', 100000000))";
+    assert_eq!(code(&second, long), "53200");
+    first.execute("SET memory_limit = '1GB'").unwrap();
+    assert_eq!(rows(&second, long), ["100000000"]);
+    first.execute("SET memory_limit = '300MB'").unwrap();
+    assert_eq!(code(&second, long), "53200");
+}
+
+/// What sorts, groups and joins do at the least limit there is: they spill.
+#[test]
+fn queries_spill_at_the_least_limit() {
+    let database = database(false);
+    let connection = database.connect().unwrap();
+    connection.execute("CREATE TABLE t (k BIGINT, n BIGINT, s TEXT)").unwrap();
+    connection
+        .execute("INSERT INTO t SELECT g * 7919 % 300007, g, 'text ' || g FROM generate_series(1, 300000) g")
+        .unwrap();
+    let queries = [
+        "SELECT count(*), sum(i), sum(i * k % 1009) FROM (SELECT row_number() OVER (ORDER BY k) AS i, k FROM t) x",
+        "SELECT count(*), max(s) FROM (SELECT s FROM t ORDER BY s, n OFFSET 7) x",
+        "SELECT count(*), sum(c), max(s) FROM (SELECT s, k, count(*) AS c FROM t GROUP BY s, k) x",
+    ];
+    let before: Vec<_> = queries.iter().map(|sql| rows(&connection, sql)).collect();
+    connection.execute("SET memory_limit = '16MB'").unwrap();
+    for threads in [1, 2, 4] {
+        connection.execute(&format!("SET threads = {threads}")).unwrap();
+        for (sql, before) in queries.iter().zip(&before) {
+            assert_eq!(rows(&connection, sql), *before, "{sql}, {threads} threads");
+        }
+        assert_eq!(rows(&connection, "SELECT x FROM (VALUES (2), (1)) v(x) ORDER BY x"), ["1", "2"]);
+    }
+    let plan = rows(&connection, "EXPLAIN ANALYZE SELECT s FROM t ORDER BY s").join("\n");
+    let spilled = plan.lines().any(|line| line.contains("SortExec") && !line.contains("spill_count=0"));
+    assert!(spilled, "{plan}");
+}
+
+#[test]
+fn the_block_cache_gives_way_before_set_returns() {
+    let database = database(false);
+    let connection = database.connect().unwrap();
+    connection.execute("SET memory_limit = '1GB'; CREATE TABLE t (k BIGINT PRIMARY KEY, s TEXT)").unwrap();
+    connection
+        .execute("INSERT INTO t SELECT g, md5(g::text) || md5((g + 1)::text) FROM generate_series(1, 300000) g")
+        .unwrap();
+    database.storage().flush(connection.table("t").unwrap().id).unwrap();
+    let read = "SELECT count(*), sum(length(s)) FROM t";
+    assert_eq!(rows(&connection, read), ["300000|19200000"]);
+    let (held, _) = memory(&connection, "block cache");
+    assert!(held > 16 << 20, "{held}");
+    connection.execute("SET memory_limit = '16MB'").unwrap();
+    let stats = database.storage().cache_stats();
+    assert!(stats.bytes <= stats.bytes_max && stats.bytes_max <= (16 << 20) / 32 * 16, "{stats:?}");
+    assert_eq!(rows(&connection, read), ["300000|19200000"]);
+}
+
+#[test]
+fn recent_rows_and_write_sets_give_way() {
+    let database = database(true);
+    let connection = database.connect().unwrap();
+    connection.execute("SET memory_limit = '1GB'; CREATE TABLE t (k BIGINT PRIMARY KEY, s TEXT)").unwrap();
+    for first in (0..20_000).step_by(2_000) {
+        let rows = format!("SELECT g, repeat(md5(g::text), 20) FROM generate_series({first}, {first} + 1999) g");
+        connection.execute(&format!("INSERT INTO t {rows}")).unwrap();
+    }
+    let transaction = connection.transaction().unwrap();
+    for first in (0..8_000).step_by(800) {
+        transaction.execute(&format!("UPDATE t SET s = s || 'x' WHERE k >= {first} AND k < {first} + 800")).unwrap();
+    }
+    let (written, _) = memory(&connection, "write sets");
+    assert!(written > 3 << 20, "{written}");
+    database.connect().unwrap().execute("SET memory_limit = '16MB'").unwrap();
+    // The next statement finds no room, and makes some.
+    transaction.execute("UPDATE t SET s = s || 'y' WHERE k >= 19000").unwrap();
+    let (written, share) = memory(&connection, "write sets");
+    assert!(written <= share, "{written} of {share}");
+    transaction.commit().unwrap();
+    let sums = "SELECT count(*), sum(length(s)), count(*) FILTER (WHERE s LIKE '%x'), count(*) FILTER (WHERE s LIKE '%y') FROM t";
+    assert_eq!(rows(&connection, sums), ["20000|12809000|8000|1000"]);
+    // Deltas that nobody writes to any more, too.
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        let (active, frozen) = (memory(&connection, "active deltas"), memory(&connection, "frozen deltas"));
+        if active.0 <= active.1 && frozen.0 <= frozen.1 {
+            break;
+        }
+        assert!(Instant::now() < deadline, "{active:?} {frozen:?}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(rows(&connection, sums), ["20000|12809000|8000|1000"]);
+}
