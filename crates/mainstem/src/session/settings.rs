@@ -19,15 +19,11 @@ use mainstem_storage::schema::TableOptions;
 use mainstem_storage::settings::{OpenOptions, Synchronous};
 use mainstem_storage::{Error, Result};
 
-pub use size::parse_byte_size;
-
 use super::{Current, Notice, Outcome, Session, ready};
 use crate::error::{did_you_mean, similar};
 use crate::provider::Names;
 use crate::sql::{SettingStatement, state};
 use crate::value::without_exponent;
-
-mod size;
 
 /// What a session can be told, and what it can tell.
 #[derive(Clone, Debug)]

@@ -115,7 +115,7 @@ fn damage_is_named_or_harmless() {
     let (mut of_deletes, mut of_runs) = (0, 0);
     let goes_on = |damages: u64| damages < DAMAGES_MIN || Instant::now() < end;
     while goes_on(named + harmless + lost) {
-        let ended = if seed % 2 == 0 { End::Killed } else { End::Closed };
+        let ended = if seed.is_multiple_of(2) { End::Killed } else { End::Closed };
         let (driver, disk) = database(seed, ended);
         let mut rng = StdRng::seed_from_u64(seed);
         let files = files(&disk);

@@ -149,9 +149,7 @@ fn a_power_cut_during_a_close_or_the_next_opening_loses_nothing() {
         for sync in 1.. {
             let opening = disk.process_kill();
             opening.cut_at_sync(sync);
-            if Database::open_on(Arc::new(opening.clone()), OpenOptions { background: false, ..OpenOptions::default() })
-                .is_ok()
-            {
+            if Database::open_on(Arc::new(opening.clone()), OpenOptions::new().background(false)).is_ok() {
                 assert!(sync > 2);
                 break;
             }

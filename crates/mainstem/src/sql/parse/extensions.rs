@@ -43,7 +43,7 @@ impl VisitorMut for Extensions {
             Some(columns) => {
                 let key = |position: usize| OrderByExpr {
                     expr: Expr::value(Value::Number(position.to_string(), false)),
-                    options: options.clone(),
+                    options: *options,
                     with_fill: None,
                 };
                 order_by.kind = OrderByKind::Expressions((1..=columns).map(key).collect());
