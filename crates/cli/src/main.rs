@@ -3,9 +3,12 @@
 //! Comes in: arguments, SQL from `-c`, `-f`, a pipe or a terminal. Goes out: results on standard output, errors with their
 //! SQLSTATE on standard error, and an exit status that is 0 only if every statement succeeded.
 
-// Where SQL comes from.
+// Where SQL comes from, and what else is typed.
 mod script;
 mod shell;
+mod commands;
+// What runs it.
+mod client;
 // Where results go.
 mod output;
 mod interrupt;
@@ -16,11 +19,13 @@ mod check;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use mainstem::{Database, OpenOptions};
 
+use client::Client;
 use output::Format;
 use script::Source;
 
@@ -42,7 +47,7 @@ struct SqlArgs {
     /// What stands behind it by mistake.
     #[arg(hide = true)]
     too_many: Vec<String>,
-    /// Run this SQL and exit; may be given several times, and beside -f: all of it runs in the order in which it is given.
+    /// Run this SQL, or a command such as "\d t", and exit; may be given several times, and beside -f: all of it runs in the order in which it is given.
     #[arg(short = 'c', long = "command", value_name = "SQL")]
     commands: Vec<String>,
     /// Run the SQL in this file and exit; may be given several times.
@@ -54,6 +59,9 @@ struct SqlArgs {
     /// Open the database read-only: any number of processes may, while none writes.
     #[arg(long, requires = "database")]
     read_only: bool,
+    /// Memory for buffers and queries: a number of bytes, or one with a unit, such as 512MB or 2GiB (each 1024 of the one before).
+    #[arg(long, value_name = "SIZE", value_parser = memory_limit)]
+    memory_limit: Option<u64>,
 }
 
 impl SqlArgs {
@@ -96,11 +104,17 @@ fn main() -> ExitCode {
     }
 }
 
+/// The bytes that `--memory-limit` says.
+fn memory_limit(text: &str) -> Result<u64, String> {
+    mainstem::parse_byte_size(text).map_err(|e| e.message().to_owned())
+}
+
 fn run_sql(args: &SqlArgs, sources: &[Source<'_>]) -> ExitCode {
-    let options = OpenOptions::new().read_only(args.read_only);
+    let mut options = OpenOptions::new().read_only(args.read_only);
+    options.memory_limit = args.memory_limit.unwrap_or(options.memory_limit);
     let opened = match &args.database {
         Some(path) => open(path, options),
-        None => Database::in_memory(),
+        None => Database::in_memory_with(options),
     };
     let database = match opened {
         Ok(database) => database,
@@ -113,8 +127,9 @@ fn run_sql(args: &SqlArgs, sources: &[Source<'_>]) -> ExitCode {
     };
     let interactive = sources.is_empty() && std::io::stdin().is_terminal();
     let format = args.format.unwrap_or(if std::io::stdout().is_terminal() { Format::Box } else { Format::Csv });
-    let status = if interactive { shell::run(&connection, format) } else { script::run(&connection, sources, format) };
-    drop(connection);
+    let mut client = Client::new(Arc::new(connection), format);
+    let status = if interactive { shell::run(&mut client) } else { script::run(&mut client, sources) };
+    drop(client);
     match database.close() {
         Ok(()) => status,
         Err(e) => fail(&e),

@@ -1,5 +1,6 @@
 //! A table drawn with lines, for people.
 
+use std::fmt;
 use std::io::Write;
 
 use arrow::datatypes::SchemaRef;
@@ -16,29 +17,58 @@ pub fn write(schema: &SchemaRef, rows: Rows<'_>, out: &mut dyn Write) -> Result<
     let header: Vec<String> = schema.fields().iter().map(|field| visible(field.name())).collect();
     let numeric: Vec<bool> = schema.fields().iter().map(|field| field.data_type().is_numeric()).collect();
     let mut lines: Vec<Vec<String>> = Vec::new();
-    let mut count = 0;
+    let mut drawn = Drawn::default();
     for batch in rows {
         let batch = batch?;
-        let shown = batch.num_rows().min(ROWS_MAX - lines.len());
-        count += batch.num_rows();
+        let shown = drawn.count(batch.num_rows());
         if shown > 0 {
             let cells = Cells::new(&batch)?;
             lines.extend((0..shown).map(|row| (0..cells.columns()).map(|column| cell(&cells, column, row)).collect()));
         }
     }
     let table = draw(&header, &numeric, &lines);
-    let unit = if count == 1 { "row" } else { "rows" };
-    let more = if count > lines.len() { format!(", the first {} shown", lines.len()) } else { String::new() };
-    Ok(writeln!(out, "{table}({count} {unit}{more})")?)
+    Ok(writeln!(out, "{table}{drawn}")?)
 }
 
-fn cell(cells: &Cells<'_>, column: usize, row: usize) -> String {
+/// How many rows there were; shown as the line below them.
+#[derive(Debug, Default)]
+pub struct Drawn {
+    rows: usize,
+}
+
+impl Drawn {
+    /// Counts `rows` more; returns how many of them are to be drawn.
+    pub fn count(&mut self, rows: usize) -> usize {
+        let room = ROWS_MAX.saturating_sub(self.rows);
+        self.rows += rows;
+        rows.min(room)
+    }
+
+    /// Rows so far.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+}
+
+impl fmt::Display for Drawn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let unit = if self.rows == 1 { "row" } else { "rows" };
+        write!(f, "({} {unit}", self.rows)?;
+        if self.rows > ROWS_MAX {
+            write!(f, ", the first {ROWS_MAX} shown")?;
+        }
+        f.write_str(")")
+    }
+}
+
+/// The text of a value, on one line.
+pub fn cell(cells: &Cells<'_>, column: usize, row: usize) -> String {
     let mut text = String::new();
     if cells.append(column, row, &mut text) { visible(&text) } else { "NULL".into() }
 }
 
 /// Control characters would break the lines, or do worse to the terminal.
-fn visible(text: &str) -> String {
+pub fn visible(text: &str) -> String {
     if !text.contains(char::is_control) {
         return text.to_owned();
     }

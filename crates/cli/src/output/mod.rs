@@ -4,14 +4,17 @@
 //! standard error. CSV, TSV and JSON stream; a table needs its rows at once, so it draws only the first few thousand.
 //!
 //! 1. [`run_text`] runs statement by statement, and stops at the first that fails ([`Stopped`]).
-//! 2. Each outcome goes to the writer of its [`Format`]; `values` makes the text of one value, the same in all of them.
-//! 3. [`report`] writes an error with its SQLSTATE.
+//! 2. Each outcome goes to the writer of its [`Style`]; `values` makes the text of one value, the same in all of them.
+//! 3. [`report`] writes an error with its SQLSTATE; `place` shows where in the text it is.
 //!
 //! It does not own: where SQL comes from (`script`, `shell`), what Ctrl-C does (`interrupt`).
 
 mod boxed;
 mod delimited;
+mod expanded;
 mod json;
+mod place;
+mod plan;
 mod values;
 
 #[cfg(test)]
@@ -45,18 +48,41 @@ pub enum Format {
     None,
 }
 
+/// How results look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Style {
+    pub format: Format,
+    /// Whether format box has a line for each column instead of each row.
+    pub expanded: bool,
+}
+
 /// Why running stopped before the end.
 #[derive(Debug)]
 pub enum Stopped {
-    /// A statement failed.
-    Statement(Error),
+    /// A statement or a command failed. If it is known where, the line with a caret below the place comes along.
+    Statement { error: Error, caret: Option<String> },
     /// The result could not be written.
     Output(io::Error),
+    /// Something that has been said already.
+    Reported,
+}
+
+impl Stopped {
+    /// The same, for a statement of `text`.
+    fn in_text(self, text: &str) -> Self {
+        match self {
+            Self::Statement { error, caret: None } => {
+                let caret = error.position().and_then(|position| place::caret(text, position));
+                Self::Statement { error, caret }
+            }
+            other => other,
+        }
+    }
 }
 
 impl From<Error> for Stopped {
     fn from(error: Error) -> Self {
-        Self::Statement(error)
+        Self::Statement { error, caret: None }
     }
 }
 
@@ -77,18 +103,21 @@ type Rows<'a> = &'a mut dyn Iterator<Item = mainstem::Result<RecordBatch>>;
 pub fn run_text(
     connection: &Connection,
     text: &str,
-    format: Format,
+    style: Style,
     data: &mut dyn Read,
     out: &mut dyn Write,
 ) -> Result<(), Stopped> {
     let running = interrupt::running();
     let done = if has_stream(text) {
-        statements_of(text).try_for_each(|statement| match mainstem::copy_stream(statement) {
-            Some(stream) => run_copy(connection, statement, stream, format, data, out),
-            None => run_statements(connection, statement, format, out),
+        statements_of(text).try_for_each(|statement| {
+            let done = match mainstem::copy_stream(statement) {
+                Some(stream) => run_copy(connection, statement, stream, style, data, out),
+                None => run_statements(connection, statement, style, out),
+            };
+            done.map_err(|stopped| stopped.in_text(statement))
         })
     } else {
-        run_statements(connection, text, format, out)
+        run_statements(connection, text, style, out).map_err(|stopped| stopped.in_text(text))
     };
     drop(running);
     match done {
@@ -113,9 +142,9 @@ pub fn wants_data(text: &str) -> bool {
     statements_of(text).any(|statement| mainstem::copy_stream(statement) == Some(CopyStream::Stdin))
 }
 
-fn run_statements(connection: &Connection, text: &str, format: Format, out: &mut dyn Write) -> Result<(), Stopped> {
+fn run_statements(connection: &Connection, text: &str, style: Style, out: &mut dyn Write) -> Result<(), Stopped> {
     connection.run(text)?.try_for_each(|outcome| {
-        write_outcome(outcome?, format, out)?;
+        write_outcome(outcome?, style, out)?;
         out.flush()?;
         Ok(())
     })
@@ -125,14 +154,14 @@ fn run_copy(
     connection: &Connection,
     statement: &str,
     stream: CopyStream,
-    format: Format,
+    style: Style,
     data: &mut dyn Read,
     out: &mut dyn Write,
 ) -> Result<(), Stopped> {
     match stream {
         CopyStream::Stdin => {
             let rows = connection.copy_in(statement, data)?;
-            if format == Format::Box {
+            if style.format == Format::Box {
                 writeln!(out, "COPY {rows}")?;
             }
         }
@@ -145,23 +174,30 @@ fn run_copy(
 }
 
 /// Writes one statement's rows, if it has any; notices go to standard error.
-fn write_outcome(outcome: StatementOutcome, format: Format, out: &mut dyn Write) -> Result<(), Stopped> {
+fn write_outcome(outcome: StatementOutcome, style: Style, out: &mut dyn Write) -> Result<(), Stopped> {
     for notice in &outcome.notices {
         say(&format!("NOTICE {}: {}", notice.sqlstate, notice.message));
     }
     let Some(mut rows) = outcome.rows else {
-        if format == Format::Box {
+        if style.format == Format::Box {
             writeln!(out, "{}", outcome.tag)?;
         }
         return Ok(());
     };
+    if style.format == Format::Box && outcome.tag == EXPLAIN {
+        return plan::write(&mut rows, out);
+    }
     let schema = rows.schema();
-    write_rows(&schema, &mut rows, format, out)
+    write_rows(&schema, &mut rows, style, out)
 }
 
-fn write_rows(schema: &SchemaRef, rows: Rows<'_>, format: Format, out: &mut dyn Write) -> Result<(), Stopped> {
+/// The tag of a statement whose rows are a plan.
+const EXPLAIN: &str = "EXPLAIN";
+
+fn write_rows(schema: &SchemaRef, rows: Rows<'_>, style: Style, out: &mut dyn Write) -> Result<(), Stopped> {
     let as_texts = |batch: mainstem::Result<RecordBatch>| batch.and_then(mainstem::with_composed_as_text);
-    match format {
+    match style.format {
+        Format::Box if style.expanded => expanded::write(schema, &mut rows.map(as_texts), out),
         Format::Box => boxed::write(schema, &mut rows.map(as_texts), out),
         Format::Csv => delimited::write(schema, &mut rows.map(as_texts), ',', out),
         Format::Tsv => delimited::write(schema, &mut rows.map(as_texts), '\t', out),
@@ -180,7 +216,13 @@ fn write_rows(schema: &SchemaRef, rows: Rows<'_>, format: Format, out: &mut dyn 
 /// hear nothing.
 pub fn report_stop(stopped: &Stopped, place: Option<&str>) {
     match stopped {
-        Stopped::Statement(error) => report(error, place),
+        Stopped::Statement { error, caret } => {
+            report(error, place);
+            if let Some(caret) = caret {
+                say(caret);
+            }
+        }
+        Stopped::Reported => {}
         Stopped::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
         Stopped::Output(error) => say(&format!("ERROR 58030: could not write the result: {error}")),
     }

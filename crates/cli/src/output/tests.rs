@@ -8,7 +8,7 @@ use arrow::array::{
 use arrow::datatypes::{DataType, Field, Schema};
 use mainstem::Error;
 
-use super::{Format, Stopped, write_rows};
+use super::{Format, Stopped, Style, write_rows};
 
 fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
     RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, array)| (name, array, true))).unwrap()
@@ -25,10 +25,14 @@ fn values() -> RecordBatch {
     ])
 }
 
+fn plain(format: Format) -> Style {
+    Style { format, expanded: false }
+}
+
 fn written(batches: &[RecordBatch], format: Format) -> String {
     let mut out = Vec::new();
     let schema = batches[0].schema();
-    write_rows(&schema, &mut batches.iter().cloned().map(Ok), format, &mut out).unwrap();
+    write_rows(&schema, &mut batches.iter().cloned().map(Ok), plain(format), &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -154,6 +158,41 @@ fn a_box_is_straight_whatever_is_in_it() {
 }
 
 #[test]
+fn expanded_rows_stand_below_one_another() {
+    let texts = StringViewArray::from(vec![Some("漢字"), None, Some("a\nb")]);
+    let numbers = Int64Array::from(vec![Some(1), None, Some(22)]);
+    let table = batch(vec![("t", Arc::new(texts) as ArrayRef), ("a_long_name_of_a_column", Arc::new(numbers))]);
+    let mut out = Vec::new();
+    let rows = &mut [table.slice(0, 1), table.slice(1, 2)].map(Ok).into_iter();
+    write_rows(&table.schema(), rows, Style { format: Format::Box, expanded: true }, &mut out).unwrap();
+    let expected = "\
+─[ RECORD 1 ]────────────┬──────
+ t                       │ 漢字
+ a_long_name_of_a_column │ 1
+─[ RECORD 2 ]────────────┬──────
+ t                       │ NULL
+ a_long_name_of_a_column │ NULL
+─[ RECORD 3 ]────────────┬──────
+ t                       │ a\\nb
+ a_long_name_of_a_column │ 22
+(3 rows)
+";
+    assert_eq!(String::from_utf8(out).unwrap(), expected);
+    let short = batch(vec![("n", Arc::new(Int64Array::from_iter_values(0..2_500)) as ArrayRef)]);
+    let mut out = Vec::new();
+    let rows = &mut std::iter::once(Ok(short.clone()));
+    write_rows(&short.schema(), rows, Style { format: Format::Box, expanded: true }, &mut out).unwrap();
+    let out = String::from_utf8(out).unwrap();
+    assert!(out.starts_with("─[ RECORD 1 ]┬───\n n           │ 0\n─[ RECORD 2 ]┬───\n"), "{}", &out[..200]);
+    assert!(out.ends_with("│ 1999\n(2500 rows, the first 2000 shown)\n"));
+    // Other formats know nothing of it.
+    let mut out = Vec::new();
+    let rows = &mut std::iter::once(Ok(values()));
+    write_rows(&values().schema(), rows, Style { format: Format::Csv, expanded: true }, &mut out).unwrap();
+    assert_eq!(String::from_utf8(out).unwrap(), written(&[values()], Format::Csv));
+}
+
+#[test]
 fn floats_have_the_fewest_digits_that_read_back() {
     let cases = [
         (0.1, "0.1"),
@@ -204,7 +243,7 @@ impl io::Write for Gone {
 fn a_reader_that_went_away_is_told_from_a_failed_statement() {
     for format in [Format::Box, Format::Csv, Format::Tsv, Format::Json, Format::Jsonl] {
         let rows = &mut std::iter::once(Ok(values()));
-        let stopped = write_rows(&values().schema(), rows, format, &mut Gone).unwrap_err();
+        let stopped = write_rows(&values().schema(), rows, plain(format), &mut Gone).unwrap_err();
         let Stopped::Output(error) = stopped else { panic!("{format:?}: {stopped:?}") };
         assert_eq!(error.kind(), io::ErrorKind::BrokenPipe, "{format:?}");
     }
@@ -215,7 +254,8 @@ fn rows_before_a_failure_are_written() {
     for format in [Format::Csv, Format::Tsv, Format::Jsonl, Format::None, Format::Box, Format::Json] {
         let rows = &mut [Ok(values()), Err(Error::invalid("22012", "division by zero"))].into_iter();
         let mut out = Vec::new();
-        let Err(Stopped::Statement(error)) = write_rows(&values().schema(), rows, format, &mut out) else { panic!() };
+        let stopped = write_rows(&values().schema(), rows, plain(format), &mut out);
+        let Err(Stopped::Statement { error, .. }) = stopped else { panic!() };
         assert_eq!(error.sqlstate(), "22012");
         let streams = matches!(format, Format::Csv | Format::Tsv | Format::Jsonl);
         assert!(!streams || !out.is_empty(), "{format:?}");

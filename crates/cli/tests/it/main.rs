@@ -3,8 +3,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod check;
+mod commands;
 mod demo;
 mod formats;
 mod program;
 mod scripts;
 mod shell;
+#[cfg(target_os = "linux")]
+mod terminal;

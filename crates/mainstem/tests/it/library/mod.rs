@@ -2,3 +2,4 @@
 
 mod memory_limit;
 mod options;
+mod retry;
