@@ -11,12 +11,17 @@ use self::words::{mismatch, readable, tree_name, undefined_function};
 use crate::rules::{BITWISE_NOT, without_marks};
 use crate::sql::state;
 
+pub(crate) use self::resources::Refused;
 pub(crate) use self::similar::{did_you_mean, similar};
 pub(crate) use self::words::sql_words;
 
 mod names;
+mod resources;
 mod similar;
 mod words;
+
+#[cfg(test)]
+mod tests;
 
 /// Turns an error of planning or execution into ours, with names of tables as the statement says them.
 pub(crate) fn from_datafusion(error: &DataFusionError) -> Error {
@@ -31,25 +36,22 @@ fn ours(error: &DataFusionError) -> Error {
             Some(ours) => ours.clone(),
             None => match e.downcast_ref::<DataFusionError>() {
                 Some(inner) => from_datafusion(inner),
-                None => match e.downcast_ref::<ArrowError>() {
-                    Some(inner) => from_arrow(inner),
-                    None => foreign_error(&e.to_string()),
+                None => match (e.downcast_ref::<ArrowError>(), e.downcast_ref::<std::io::Error>()) {
+                    (Some(inner), _) => from_arrow(inner),
+                    (_, Some(inner)) => resources::spilled(inner),
+                    _ => foreign_error(&e.to_string()),
                 },
             },
         },
         DataFusionError::ArrowError(e, _) => from_arrow(e),
         DataFusionError::ParquetError(e) => from_parquet(e),
-        DataFusionError::IoError(e) => {
-            Error::io("use a file for", "spilling", std::io::Error::new(e.kind(), e.to_string()))
-        }
+        DataFusionError::IoError(e) => resources::spilled(e),
         DataFusionError::SQL(e, _) => Error::invalid(sqlstate::SYNTAX, format!("syntax error: {e}")),
         DataFusionError::NotImplemented(m) => not_implemented(m),
         DataFusionError::Plan(m) | DataFusionError::Configuration(m) => plan_error(m),
         DataFusionError::SchemaError(e, _) => schema_error(e),
         DataFusionError::Execution(m) => execution_error(m),
-        DataFusionError::ResourcesExhausted(m) => {
-            Error::new(ErrorKind::Full, sqlstate::OUT_OF_MEMORY, format!("out of query memory: {}", first_line(m)))
-        }
+        DataFusionError::ResourcesExhausted(m) => resources::out_of_memory(m),
         DataFusionError::Context(_, inner) => from_datafusion(inner),
         DataFusionError::Diagnostic(diagnostic, inner) => read_at(from_datafusion(inner), diagnostic.span),
         DataFusionError::Shared(inner) => from_datafusion(inner),
@@ -106,14 +108,16 @@ pub(crate) fn from_arrow(error: &ArrowError) -> Error {
         ArrowError::DivideByZero => Error::invalid(sqlstate::DIVISION_BY_ZERO, "division by zero"),
         ArrowError::ArithmeticOverflow(m) => Error::invalid(sqlstate::OUT_OF_RANGE, format!("out of range: {m}")),
         ArrowError::CastError(m) | ArrowError::ParseError(m) | ArrowError::InvalidArgumentError(m) => value_error(m),
-        ArrowError::MemoryError(m) => Error::new(ErrorKind::Full, sqlstate::OUT_OF_MEMORY, m.clone()),
+        ArrowError::MemoryError(m) => resources::out_of_memory(m),
+        ArrowError::IoError(_, e) => resources::spilled(e),
         ArrowError::NotYetImplemented(m) => not_implemented(m),
         ArrowError::ComputeError(m) => execution_error(m),
         ArrowError::ExternalError(e) => match e.downcast_ref::<DataFusionError>() {
             Some(inner) => from_datafusion(inner),
-            None => match e.downcast_ref::<Error>() {
-                Some(ours) => ours.clone(),
-                None => foreign_error(&e.to_string()),
+            None => match (e.downcast_ref::<Error>(), e.downcast_ref::<std::io::Error>()) {
+                (Some(ours), _) => ours.clone(),
+                (_, Some(inner)) => resources::spilled(inner),
+                _ => foreign_error(&e.to_string()),
             },
         },
         other => Error::internal(other.to_string()),
@@ -343,6 +347,9 @@ fn execution_error(message: &str) -> Error {
 fn internal_error(message: &str) -> Error {
     if let Some(call) = undefined_function(message) {
         return no_function(&call);
+    }
+    if resources::is_out_of_memory(message) {
+        return resources::out_of_memory(message);
     }
     let message = first_line(message);
     if let Some(error) = well_known(message) {

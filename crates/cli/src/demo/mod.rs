@@ -33,7 +33,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use mainstem::{Connection, Database, Error, InterruptHandle};
+use mainstem::{Connection, Database, Error, InterruptHandle, OpenOptions};
 
 use crate::interrupt::{self, Idle};
 use crate::output;

@@ -49,7 +49,7 @@ pub(crate) use planner::{Planner, Running, Source, template};
 pub(crate) use prepared::Prepared;
 pub(crate) use runtime::{Batches, Cancel, Interrupts, Runtime};
 pub use settings::parse_byte_size;
-pub(crate) use settings::{Settings, cores};
+pub(crate) use settings::{Settings, byte_size_text, cores};
 pub(crate) use short::ShortOutcome;
 pub(crate) use temporary::forget_temporary;
 

@@ -439,7 +439,9 @@ impl Planner {
         partitions: usize,
         cancel: Cancel,
     ) -> Result<Running> {
-        let (partitions, merge_bytes) = within(self.state.runtime_env().memory_pool.memory_limit(), partitions);
+        let environment = self.state.runtime_env();
+        let Within { partitions, merge_bytes, fan_in } = within(environment.memory_pool.memory_limit(), partitions);
+        environment.disk_manager.set_max_spill_merge_fan_in(fan_in);
         let before = &self.state.config().options().execution;
         if (before.target_partitions, before.sort_spill_reservation_bytes) != (partitions, merge_bytes) {
             let execution = &mut self.state.config_mut().options_mut().execution;
@@ -470,16 +472,28 @@ impl Planner {
     }
 }
 
-/// As many of `partitions` as queries have memory for, and bytes that each sort of a partition sets aside for the merge of what it
-/// spills: DataFusion's default, and where queries may take little an eighth of that. So there are sorts, of fewer rows at a time, at
-/// any `memory_limit` that can be set.
-fn within(limit: MemoryLimit, partitions: usize) -> (usize, usize) {
+/// How a query is run with the memory there is.
+struct Within {
+    partitions: usize,
+    /// Bytes that each sort of a partition sets aside for the merge of what it spills.
+    merge_bytes: usize,
+    /// Spilled runs that it merges at once; 0 for as many as there are.
+    fan_in: usize,
+}
+
+/// As many of `partitions` as queries have memory for, and DataFusion's defaults for sorts, or less where queries may take little. So
+/// there are sorts, of fewer rows at a time, at any `memory_limit` that can be set.
+fn within(limit: MemoryLimit, partitions: usize) -> Within {
     const MERGE_BYTES_DEFAULT: usize = 10 << 20;
     /// A sort takes several batches at once, of 1 MiB if their rows are wide.
     const PARTITION_BYTES: usize = 4 << 20;
-    let MemoryLimit::Finite(bytes) = limit else { return (partitions, MERGE_BYTES_DEFAULT) };
+    let MemoryLimit::Finite(bytes) = limit else {
+        return Within { partitions, merge_bytes: MERGE_BYTES_DEFAULT, fan_in: 0 };
+    };
     let partitions = partitions.min(bytes / PARTITION_BYTES).max(1);
-    (partitions, MERGE_BYTES_DEFAULT.min(bytes / 8 / partitions))
+    let merge_bytes = MERGE_BYTES_DEFAULT.min(bytes / 8 / partitions);
+    // A merge takes all it can get for its runs, and whoever reads it would be left with nothing.
+    Within { partitions, merge_bytes, fan_in: (bytes / PARTITION_BYTES / partitions).max(2) }
 }
 
 /// Says `statement` in words that depend on the tables it names.

@@ -5,6 +5,7 @@ mod byte_size;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use byte_size::byte_size_text;
 pub use byte_size::parse_byte_size;
 
 use std::borrow::Cow;

@@ -10,13 +10,21 @@
 
 use std::fmt::{Display, Formatter};
 
-use datafusion::common::{DataFusionError, Result};
+use datafusion::common::Result;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
 use mainstem_storage::commit::QueryMemory;
 use parking_lot::Mutex;
 
-/// Most bytes that what can spill leaves free: with large shares a merge of a few hundred sorted runs.
-const LEFT_BYTES_MAX: usize = 32 << 20;
+use crate::error::Refused;
+
+/// What of a share of `share` bytes is not for what can spill: two thirds of the first 64 MiB and a quarter of the rest.
+///
+/// A sort counts its rows twice while it collects them, and gives half of that back when it merges them. Keys of several columns then
+/// take up to three times the rows, in memory that cannot spill.
+fn left_free(share: usize) -> usize {
+    let first = share.min(64 << 20);
+    first / 3 * 2 + (share - first) / 4
+}
 
 /// What all queries of a database take.
 #[derive(Debug)]
@@ -47,8 +55,7 @@ impl Taken {
     /// What one more reservation of `consumer` that has `size` bytes may take in addition, of `share` bytes.
     fn available(self, consumer: &MemoryConsumer, size: usize, share: usize) -> usize {
         if consumer.can_spill() {
-            let left = LEFT_BYTES_MAX.min(share / 4);
-            let all = share.saturating_sub(self.unspillable).saturating_sub(left);
+            let all = share.saturating_sub(self.unspillable.max(left_free(share)));
             all.checked_div(self.spilling).unwrap_or(all).saturating_sub(size)
         } else {
             share.saturating_sub(self.bytes())
@@ -113,10 +120,15 @@ impl MemoryPool for QueryPool {
         let mut taken = self.taken.lock();
         let available = taken.available(consumer, reservation.size(), share);
         if additional > available {
-            return Err(DataFusionError::ResourcesExhausted(format!(
-                "{} wants {additional} bytes, and {available} are left of {share}",
-                consumer.name()
-            )));
+            let refused = Refused {
+                consumer: consumer.name(),
+                has: reservation.size(),
+                wants: additional,
+                left: available,
+                share,
+                memory_limit: self.memory.memory_limit(),
+            };
+            return Err(refused.error());
         }
         *taken.of(consumer) += additional;
         drop(taken);
@@ -174,23 +186,24 @@ mod tests {
 
     #[test]
     fn what_cannot_spill_takes_what_there_is_and_what_can_shares_the_rest() {
-        let (_storage, pool) = pool_of(1_000);
+        let (_storage, pool) = pool_of(900);
         let [first, second] = ["a", "b"].map(|name| MemoryConsumer::new(name).with_can_spill(true).register(&pool));
         let table = MemoryConsumer::new("a hash table").register(&pool);
         let kib = |n: usize| n << 10;
-        table.try_grow(kib(350)).unwrap();
-        // 250 are left, and 200 are for each of the two.
-        first.try_grow(kib(150)).unwrap();
+        table.try_grow(kib(200)).unwrap();
+        // 600 are not for what can spill, and 150 are for each of the two.
+        first.try_grow(kib(100)).unwrap();
         first.try_grow(kib(50)).unwrap();
         assert!(first.try_grow(kib(1)).is_err());
-        second.try_grow(kib(200)).unwrap();
-        table.try_grow(kib(250)).unwrap();
+        second.try_grow(kib(149)).unwrap();
+        table.try_grow(kib(401)).unwrap();
         assert!(table.try_grow(kib(1)).is_err(), "all is taken");
         drop(first);
-        table.try_grow(kib(200)).unwrap();
-        // Alone, but less than it has is left for it.
+        table.try_grow(kib(150)).unwrap();
+        // Alone, but no more than it has is left for it.
         assert!(second.try_grow(kib(1)).is_err());
-        assert_eq!(pool.reserved(), kib(1_000));
+        assert_eq!(pool.reserved(), kib(900));
+        assert_eq!([3, 64, 128, 1_280].map(|mib| left_free(mib << 20) >> 20), [2, 42, 58, 346]);
         drop((second, table));
         assert_eq!(pool.reserved(), 0);
     }

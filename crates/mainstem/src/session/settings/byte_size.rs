@@ -8,6 +8,7 @@ use mainstem_storage::{Error, Result};
 const UNITS: &[(&str, u32)] = &[
     ("", 0),
     ("b", 0),
+    ("bytes", 0),
     ("kb", 10),
     ("kib", 10),
     ("mb", 20),
@@ -71,4 +72,17 @@ fn malformed(text: &str) -> Error {
         "\"{text}\" is no number of bytes: write a number, perhaps with a unit of B, kB, MB, GB or TB, such as 512MB"
     );
     Error::invalid(sqlstate::INVALID_PARAMETER, message)
+}
+
+/// `bytes` in a unit that people read, with a digit behind the point where it says something; [`parse_byte_size`] reads it.
+pub(crate) fn byte_size_text(bytes: u64) -> String {
+    const STEPS: [(&str, u32); 4] = [("TB", 40), ("GB", 30), ("MB", 20), ("kB", 10)];
+    let Some((unit, bits)) = STEPS.into_iter().find(|(_, bits)| bytes >= 1 << bits) else {
+        return format!("{bytes} bytes");
+    };
+    let tenths = (u128::from(bytes) * 10 + (1 << (bits - 1))) >> bits;
+    match tenths % 10 {
+        0 => format!("{}{unit}", tenths / 10),
+        tenth => format!("{}.{tenth}{unit}", tenths / 10),
+    }
 }

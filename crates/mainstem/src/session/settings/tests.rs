@@ -1,6 +1,6 @@
 //! Numbers of bytes as people write them.
 
-use super::parse_byte_size;
+use super::{byte_size_text, parse_byte_size};
 
 #[test]
 fn byte_sizes_have_units_of_powers_of_two() {
@@ -44,5 +44,26 @@ fn what_is_no_byte_size_is_refused_with_its_text() {
         let error = parse_byte_size(text).unwrap_err();
         assert_eq!(error.sqlstate(), "22023", "{text}");
         assert!(error.message().contains("more bytes than 64 bits count"), "{error}");
+    }
+}
+
+#[test]
+fn byte_sizes_are_written_as_they_are_read() {
+    for (bytes, text) in [
+        (0, "0 bytes"),
+        (1_023, "1023 bytes"),
+        (1 << 10, "1kB"),
+        (1_536, "1.5kB"),
+        (1_150_540, "1.1MB"),
+        (16 << 20, "16MB"),
+        ((16 << 20) + 1, "16MB"),
+        (3 << 29, "1.5GB"),
+        (5 << 40, "5TB"),
+        (u64::MAX, "16777216TB"),
+    ] {
+        assert_eq!(byte_size_text(bytes), text);
+    }
+    for bytes in [7, 1 << 10, 3 << 29, 512 << 20, 9 << 40] {
+        assert_eq!(parse_byte_size(&byte_size_text(bytes)).unwrap(), bytes);
     }
 }

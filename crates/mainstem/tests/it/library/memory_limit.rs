@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use mainstem::{Connection, Database, OpenOptions};
+use mainstem::{Connection, Database, ErrorKind, OpenOptions};
 
 use crate::support::{code, rows};
 
@@ -128,7 +128,7 @@ fn queries_spill_at_the_least_limit() {
     let connection = database.connect().unwrap();
     connection.execute("CREATE TABLE t (k BIGINT, n BIGINT, s TEXT)").unwrap();
     connection
-        .execute("INSERT INTO t SELECT g * 7919 % 300007, g, 'text ' || g FROM generate_series(1, 300000) g")
+        .execute("INSERT INTO t SELECT g * 7919 % 150001, g, 'text ' || g FROM generate_series(1, 150000) g")
         .unwrap();
     let queries = [
         "SELECT count(*), sum(i), sum(i * k % 1009) FROM (SELECT row_number() OVER (ORDER BY k) AS i, k FROM t) x",
@@ -202,4 +202,44 @@ fn recent_rows_and_write_sets_give_way() {
         std::thread::sleep(Duration::from_millis(10));
     }
     assert_eq!(rows(&connection, sums), ["20000|12809000|8000|1000"]);
+}
+
+/// Each says what wants how much of what, and what to do about it: no names of the planner's, and nothing that is cut off.
+#[test]
+fn queries_without_memory_say_so_in_whole_sentences() {
+    let database = database(false);
+    let connection = database.connect().unwrap();
+    connection
+        .execute_batch(
+            "CREATE TABLE t (k BIGINT PRIMARY KEY, s TEXT);
+             INSERT INTO t SELECT g, md5(g::text) || md5((g + 1)::text) FROM generate_series(1, 100000) g;
+             CREATE TABLE one (k BIGINT PRIMARY KEY, s TEXT); SET memory_limit = '16MB'",
+        )
+        .unwrap();
+    for (sql, part) in [
+        ("SELECT count(*) FROM t a JOIN t b ON a.s = b.s WHERE a.k <> b.k + 7", "a join"),
+        ("SELECT count(DISTINCT s), count(DISTINCT s || k) FROM t", "an aggregate"),
+        ("SELECT length(repeat('x', 100000000))", "repeat"),
+        ("SELECT length(lpad(s, 20000)) FROM t", "lpad"),
+        ("UPDATE t SET s = s || 'x' RETURNING *", "RETURNING"),
+        (
+            "WITH RECURSIVE r AS (SELECT 1 AS n, repeat('x', 100000) AS s UNION SELECT n + 1, s || n FROM r WHERE n < 1000) SELECT max(n) FROM r",
+            "WITH RECURSIVE",
+        ),
+    ] {
+        let error = connection.execute(sql).map(|_| panic!("{sql}")).unwrap_err();
+        assert_eq!((error.kind(), error.sqlstate()), (ErrorKind::Full, "53200"), "{sql}: {error:?}");
+        let message = error.message();
+        assert!(message.starts_with(&format!("out of query memory: {part} needs ")), "{sql}: {message}");
+        assert!(
+            message.contains(" of the 5MB that queries may take are left for it; raise memory_limit, "),
+            "{message}"
+        );
+        assert!(message.ends_with("(memory_limit is 16MB)"), "{message}");
+    }
+    // What helps is said.
+    connection.execute("SET memory_limit = '1GB'").unwrap();
+    assert_eq!(rows(&connection, "SELECT count(*) FROM t a JOIN t b ON a.s = b.s WHERE a.k <> b.k + 7"), ["100000"]);
+    let error = connection.execute("SELECT length(rpad(s, 300000)) FROM t").unwrap_err();
+    assert!(error.message().contains("rpad would make ") && error.message().contains("make shorter texts"), "{error}");
 }

@@ -14,6 +14,7 @@ use mainstem_storage::error::sqlstate;
 use mainstem_storage::{Error, ErrorKind};
 
 use super::{Change, around};
+use crate::session::byte_size_text;
 
 /// Bytes of one text: PostgreSQL's limit.
 const TEXT_BYTES_MAX: u64 = 1 << 30;
@@ -84,7 +85,12 @@ impl Bounded {
             return Err(ours(Error::new(
                 ErrorKind::Full,
                 sqlstate::OUT_OF_MEMORY,
-                format!("out of query memory: {} would make {total} bytes for {rows} rows", function.name()),
+                format!(
+                    "out of query memory: {} would make {} for {rows} rows at once, of which there may be {}; make shorter texts",
+                    function.name(),
+                    byte_size_text(total),
+                    byte_size_text(BATCH_BYTES_MAX)
+                ),
             )));
         }
         Ok(total)

@@ -1,0 +1,134 @@
+//! What says that memory or disk space of queries is used up: whole sentences that name what wants how much, and what to do.
+//!
+//! Comes in: requests that the memory pool refuses, and errors of operators that could not go on without memory, or not write what
+//! they spill. Goes out: 53200 and 53100. An operator may wrap what the pool has said in texts of its own: ours is found in it again.
+
+use std::error::Error as StdError;
+use std::io;
+
+use arrow::error::ArrowError;
+use datafusion::common::DataFusionError;
+use mainstem_storage::error::sqlstate;
+use mainstem_storage::{Error, ErrorKind};
+
+use super::{from_arrow, from_datafusion};
+use crate::session::byte_size_text;
+
+/// How what the pool says begins.
+const NO_MEMORY: &str = "out of query memory: ";
+/// What helps where memory is used up.
+const ADVICE: &str = "raise memory_limit, lower threads, or run fewer queries at once";
+
+/// A request that the pool of queries refuses.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Refused<'a> {
+    /// DataFusion's name of who wants memory, or ours.
+    pub(crate) consumer: &'a str,
+    /// Bytes that it has, and wants besides.
+    pub(crate) has: usize,
+    pub(crate) wants: usize,
+    /// Bytes that are left for it, of those that all queries may take.
+    pub(crate) left: usize,
+    pub(crate) share: usize,
+    pub(crate) memory_limit: u64,
+}
+
+impl Refused<'_> {
+    /// The error of DataFusion's kind that makes operators spill.
+    pub(crate) fn error(self) -> DataFusionError {
+        let text = |bytes: usize| byte_size_text(bytes as u64);
+        let has = if self.has == 0 { String::new() } else { format!(" beside the {} it has", text(self.has)) };
+        DataFusionError::ResourcesExhausted(format!(
+            "{NO_MEMORY}{} needs {}{has}, and {} of the {} that queries may take are left for it; {ADVICE} \
+             (memory_limit is {})",
+            part_of_query(self.consumer),
+            text(self.wants),
+            text(self.left),
+            text(self.share),
+            byte_size_text(self.memory_limit),
+        ))
+    }
+}
+
+/// Which part of a query a consumer of memory works for.
+fn part_of_query(consumer: &str) -> &str {
+    const PARTS: [(&str, &str); 7] = [
+        ("Sort", "a sort"),
+        ("TopK", "a sort"),
+        ("Aggregate", "an aggregate"),
+        ("Join", "a join"),
+        ("SMJ", "a join"),
+        ("Repartition", "a query that is divided among threads"),
+        ("RecursiveQuery", "WITH RECURSIVE"),
+    ];
+    // Ours are called as in SQL; names of DataFusion's are names of types.
+    let is_type =
+        consumer.starts_with(|c: char| c.is_ascii_uppercase()) && consumer.contains(|c: char| c.is_lowercase());
+    match PARTS.iter().find(|(part, _)| is_type && consumer.contains(part)) {
+        Some((_, words)) => words,
+        None if is_type => "the query",
+        None => consumer,
+    }
+}
+
+/// 53200, for what DataFusion says of memory that is used up.
+pub(super) fn out_of_memory(message: &str) -> Error {
+    let text = match message.find(NO_MEMORY).and_then(|at| message.get(at..)) {
+        Some(ours) => super::first_line(ours).to_owned(),
+        None => match rows_too_wide(message) {
+            Some(bytes) => format!(
+                "{NO_MEMORY}a sort has to hold rows of {} at once, which is more than it may take; {ADVICE}",
+                byte_size_text(bytes)
+            ),
+            None => format!("{NO_MEMORY}the query needs more than queries may take; {ADVICE}"),
+        },
+    };
+    Error::new(ErrorKind::Full, sqlstate::OUT_OF_MEMORY, text)
+}
+
+/// The bytes of rows that the merge of a sort cannot divide any further.
+fn rows_too_wide(message: &str) -> Option<u64> {
+    let (_, behind) = message.split_once("a single record batch of ")?;
+    behind.split_once(" bytes")?.0.parse().ok()
+}
+
+/// Whether DataFusion's internal error `message` is but about memory: an aggregate without a group has nothing to spill.
+pub(super) fn is_out_of_memory(message: &str) -> bool {
+    message.contains(NO_MEMORY) || message.contains("ran out of memory with no aggregated groups")
+}
+
+/// An error of a file of a query: what it spills, where it is not said otherwise. Operators wrap what is behind it several times.
+pub(super) fn spilled(error: &io::Error) -> Error {
+    let inner = error.get_ref().map(|inner| inner as &(dyn StdError + 'static));
+    if let Some(inner) = inner {
+        if let Some(inner) = inner.downcast_ref::<Error>() {
+            return inner.clone();
+        }
+        if let Some(inner) = inner.downcast_ref::<DataFusionError>() {
+            return from_datafusion(inner);
+        }
+        if let Some(inner) = inner.downcast_ref::<ArrowError>() {
+            return from_arrow(inner);
+        }
+        if let Some(inner) = inner.downcast_ref::<io::Error>() {
+            return spilled(inner);
+        }
+    }
+    let folder = std::env::temp_dir();
+    if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
+        let message = format!(
+            "could not write what a query with little memory puts aside in {}: {error}; free disk space there, have TMPDIR name a \
+             folder with more, or raise memory_limit",
+            folder.display()
+        );
+        return Error::new(ErrorKind::Full, sqlstate::DISK_FULL, message);
+    }
+    let text = error.to_string();
+    if text.contains("exceeded the allowable limit") {
+        let message = "queries with little memory have put aside as much on disk as they may; raise memory_limit, or run \
+                       fewer queries at once";
+        return Error::new(ErrorKind::Full, sqlstate::DISK_FULL, message);
+    }
+    let file = format!("a temporary file of a query in {}", folder.display());
+    Error::io("use", file, io::Error::new(error.kind(), text))
+}
