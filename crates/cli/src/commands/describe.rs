@@ -38,7 +38,7 @@ fn query(client: &mut Client, sql: &str) -> Result<(), Stopped> {
 
 fn describe(client: &mut Client, name: &[String], shown: Shown) -> Result<(), Stopped> {
     match client.connection.table(&name.join(".")) {
-        Ok(table) => return describe_table(client, &Literals::new(&table.namespace, &table.name), shown),
+        Ok(table) => describe_table(client, &Literals::new(&table.namespace, &table.name), shown),
         // 42809: it is a view.
         Err(error) if matches!(error.sqlstate(), "42P01" | "42809") => match find_view(client, name)? {
             Some(of) => {
