@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 /// Longest wait for an answer; nothing is slower on the slowest machine.
-const PATIENCE: Duration = Duration::from_secs(12);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A shell on a terminal, and what it has shown.
 pub struct Terminal {

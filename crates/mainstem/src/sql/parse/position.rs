@@ -16,12 +16,12 @@ const AT_END: &str = "found: EOF";
 
 /// A parser's `error` about `text`, with its position. `end` is where the last token of the statement ends.
 pub(super) fn of_syntax_error(error: Error, text: &str, end: Option<Location>) -> Error {
-    let Some(told) = location_in(error.message()) else {
+    let Some(reported) = location_in(error.message()) else {
         let end = end.filter(|_| error.message().ends_with(AT_END));
         return error.with_position(end.and_then(|end| offset(text, end)));
     };
-    match token_found(error.message(), text, told) {
-        Some(found) if found != told => {
+    match token_found(error.message(), text, reported) {
+        Some(found) if found != reported => {
             let (before, _) = error.message().rsplit_once(" at Line: ").unwrap_or_default();
             let message = format!("{before}{found}");
             error.with_message(message).with_position(offset(text, found))
@@ -30,12 +30,12 @@ pub(super) fn of_syntax_error(error: Error, text: &str, end: Option<Location>) -
     }
 }
 
-/// Where the token is that `message` says was found at `told`. sqlparser tells the place of the token behind it sometimes.
-fn token_found(message: &str, text: &str, told: Location) -> Option<Location> {
-    let Some((_, found)) = message.rsplit_once("found: ") else { return Some(told) };
+/// Where the token is that `message` says was found at `reported`. sqlparser tells the place of the token behind it sometimes.
+fn token_found(message: &str, text: &str, reported: Location) -> Option<Location> {
+    let Some((_, found)) = message.rsplit_once("found: ") else { return Some(reported) };
     let (found, _) = found.rsplit_once(" at Line: ")?;
     let tokens = Tokenizer::new(&MainstemDialect::new(0), text).tokenize_with_location().ok()?;
-    let solid = tokens.iter().filter(|token| is_solid(token) && token.span.start <= told);
+    let solid = tokens.iter().filter(|token| is_solid(token) && token.span.start <= reported);
     let last_two = solid.rev().take(2);
     last_two.filter(|token| token.token.to_string() == found).map(|token| token.span.start).next()
 }
