@@ -9,6 +9,7 @@
 mod attempts;
 mod copy;
 mod interrupt;
+mod maintenance;
 mod planner;
 mod prepared;
 mod short;
@@ -39,7 +40,7 @@ use mainstem_storage::{Error, ErrorKind, Result};
 use crate::error::from_panic;
 use crate::plan::{self, Created, Parameters, PlannedExpression, Written};
 use crate::rules::rows_without_marks;
-use crate::sql::{Begin, Dropped, Lock, Maintenance, Statement, TableName};
+use crate::sql::{Begin, Dropped, Lock, Statement, TableName};
 use attempts::{Targets, Write, in_own_transaction};
 use copy::Stream;
 use savepoints::Savepoints;
@@ -510,19 +511,6 @@ impl Session {
         }
         let rows = self.write(Targets::one(&lock.table), &mut |env, transaction| plan::lock(env, transaction, lock))?;
         Ok(Outcome::with_rows("SELECT", rows))
-    }
-
-    /// VACUUM, ANALYZE: a notice, where their tables are there.
-    fn maintenance(&mut self, maintenance: &Maintenance) -> Result<Outcome> {
-        self.read(|env, transaction| {
-            let catalog = transaction.catalog();
-            maintenance.tables.iter().try_for_each(|name| env.settings.names().table(&catalog, name).map(drop))
-        })?;
-        let message = match maintenance.command {
-            "VACUUM" => "VACUUM has nothing to do: merges leave deleted rows out by themselves",
-            _ => "ANALYZE has nothing to do: statistics are those of the rows themselves",
-        };
-        Ok(Outcome::done(maintenance.command).with_notices(vec![Notice::new("00000", message)]))
     }
 
     fn explain(&mut self, statement: &Statement, analyze: bool, verbose: bool) -> Result<Outcome> {

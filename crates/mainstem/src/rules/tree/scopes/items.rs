@@ -142,6 +142,14 @@ fn check_excluded(excluded: &HashSet<String>, columns: &[&Column]) -> Result<()>
     Ok(())
 }
 
+/// Puts columns in the place of each `*` if one of `items` leaves columns out.
+///
+/// # Errors
+/// As [`expand`].
+pub(super) fn expand_excluding(items: &mut Vec<SelectItem>, scope: &Columns) -> Result<()> {
+    if excludes(items) { expand(items, scope) } else { Ok(()) }
+}
+
 /// Whether a `*` of `items` leaves columns out.
 pub(super) fn excludes(items: &[SelectItem]) -> bool {
     items.iter().any(|item| match item {

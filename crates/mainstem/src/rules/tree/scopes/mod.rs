@@ -40,8 +40,8 @@ pub(super) use self::hiding::tell_with_queries;
 use self::columns::{Column, Columns, Table, constraint, joined, merges, unknown_columns};
 use self::hidden::{name_distinct, order_above, reads_hidden};
 use self::items::{
-    Output, Outputs, alias, columns_of, complete, excludes, expand, hides, item_called, means_itself, output, outputs,
-    quoted, renamed, repeats, starred,
+    Output, Outputs, alias, columns_of, complete, excludes, expand, expand_excluding, hides, item_called, means_itself,
+    output, outputs, quoted, renamed, repeats, starred,
 };
 use self::tables::{called, check_once, full_name, last, names_of_several, unseen};
 use super::columns::{mentioned, name_of, said};
@@ -268,9 +268,7 @@ impl Scopes<'_> {
         let is_merging = select.from.iter().any(merges_itself);
         let scope = self.from(&mut select.from)?;
         let scope = self.stars(&mut select.projection, scope)?;
-        if excludes(&select.projection) {
-            expand(&mut select.projection, &scope)?;
-        }
+        expand_excluding(&mut select.projection, &scope)?;
         if beside_star(&select.projection) {
             let starred = starred(&select.projection, &scope);
             name_repeated(&mut select.projection, &starred);
