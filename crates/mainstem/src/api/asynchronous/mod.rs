@@ -8,7 +8,6 @@
 
 mod appender;
 mod connection;
-mod retry;
 mod rows;
 mod transaction;
 

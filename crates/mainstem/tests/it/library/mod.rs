@@ -2,4 +2,3 @@
 
 mod memory_limit;
 mod options;
-mod retry;
