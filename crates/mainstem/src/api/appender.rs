@@ -12,7 +12,7 @@ use mainstem_storage::{Error, Result};
 
 use super::Connection;
 use crate::sql::existing_column;
-use crate::value::{ColumnBuilder, Params, ValueRef};
+use crate::value::{ColumnBuilder, Params, ValueRef, with_bound};
 
 /// Bytes of rows that an appender keeps before it inserts them by itself.
 const KEPT_BYTES_MAX: usize = 64 << 20;
@@ -47,7 +47,7 @@ impl<'a> Appender<'a> {
         Self { connection, kept, inserted: 0 }
     }
 
-    /// Adds a row: a value for each column, as for [`super::Statement::execute`]. A value of another type than its column's is
+    /// Adds a row: a value for each column, as for [`super::Statement::execute`], in their order or by their names. A value of another type than its column's is
     /// converted as INSERT converts an expression, not a literal.
     ///
     /// # Errors
@@ -176,7 +176,12 @@ impl KeptRows {
     }
 
     pub(super) fn append_row(&mut self, row: impl Params) -> Result<()> {
-        row.with_values(|values| self.append(values.iter().copied()))
+        if row.names().is_none() {
+            return row.with_values(|values| self.append(values.iter().copied()));
+        }
+        let table = self.table.clone();
+        let columns = table.columns.iter().map(|column| &*column.name);
+        with_bound(&row, columns, |values| self.append(values.iter().copied()))
     }
 
     pub(super) fn append_values(&mut self, row: &[Value]) -> Result<()> {

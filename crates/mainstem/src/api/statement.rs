@@ -10,10 +10,14 @@ use parking_lot::Mutex;
 use super::{Connection, QueryResult, Row, Rows, StatementOutcome};
 use crate::session::{Prepared, ShortOutcome};
 use crate::short::Answer;
-use crate::value::{Params, ResultColumn, ValueRef};
+use crate::value::{Params, ResultColumn, ValueRef, with_bound};
 
 /// A statement that was parsed once and is run with values for its parameters `$1`, `$2`, ... any number of times. When a
 /// table it names was changed in between, it goes by the new definition.
+///
+/// Parameters may have names instead, `:name`, which stand for one value wherever they stand. Values are given by name
+/// (`[("name", value)]`, [`named_params!`](crate::named_params)), or in the order in which the names first appear. Upper
+/// and lower case differ. Numbers and names in one statement are refused (42601).
 ///
 /// ```
 /// # fn main() -> mainstem::Result<()> {
@@ -32,11 +36,19 @@ use crate::value::{Params, ResultColumn, ValueRef};
 pub struct Statement<'a> {
     connection: &'a Connection,
     prepared: Arc<Mutex<Prepared>>,
+    /// Of its parameters, if they have names.
+    names: Arc<[Box<str>]>,
 }
 
 impl<'a> Statement<'a> {
     pub(super) fn new(connection: &'a Connection, prepared: Arc<Mutex<Prepared>>) -> Self {
-        Self { connection, prepared }
+        let names = prepared.lock().names().clone();
+        Self { connection, prepared, names }
+    }
+
+    /// Calls `work` with the values of `params` in the order of the parameters.
+    fn with_values<R>(&self, params: &impl Params, work: impl FnOnce(&[ValueRef<'_>]) -> Result<R>) -> Result<R> {
+        with_bound(params, self.names.iter().map(|name| &**name), work)
     }
 
     fn run(&self, values: &[ValueRef<'_>]) -> Result<StatementOutcome> {
@@ -51,10 +63,11 @@ impl<'a> Statement<'a> {
     /// Runs it; returns how many rows it wrote. Rows that it gives are read and forgotten.
     ///
     /// # Errors
-    /// Those of the statement; 08P01 when the number of values is not that of the parameters; 42804, 22P02 and 22003 for a
+    /// Those of the statement; 08P01 when the number of values is not that of the parameters, or a name has none; 42P02 for a
+    /// name that no parameter has; 42804, 22P02 and 22003 for a
     /// value that its parameter does not take.
     pub fn execute(&self, params: impl Params) -> Result<u64> {
-        params.with_values(|values: &[ValueRef<'_>]| match self.run_short(values, false)? {
+        self.with_values(&params, |values: &[ValueRef<'_>]| match self.run_short(values, false)? {
             Some(ShortOutcome { answer: Answer::Written { rows, .. }, .. }) => Ok(rows),
             _ => self.run(values)?.finish(),
         })
@@ -65,7 +78,7 @@ impl<'a> Statement<'a> {
     /// # Errors
     /// As [`Statement::execute`]; 42601 when the statement gives no rows, it has not run then.
     pub fn query(&self, params: impl Params) -> Result<Rows> {
-        params.with_values(|values: &[ValueRef<'_>]| match self.run_short(values, true)? {
+        self.with_values(&params, |values: &[ValueRef<'_>]| match self.run_short(values, true)? {
             Some(ShortOutcome { answer: Answer::Row(row), columns }) => Ok(Rows::found(columns, row)),
             Some(ShortOutcome { answer: Answer::Written { returned, .. }, columns }) => {
                 Ok(Rows::returned(columns, returned))
@@ -79,7 +92,7 @@ impl<'a> Statement<'a> {
     /// # Errors
     /// As [`Statement::query`].
     pub fn query_batches(&self, params: impl Params) -> Result<QueryResult> {
-        params.with_values(|values: &[ValueRef<'_>]| self.plan_batches(values))
+        self.with_values(&params, |values: &[ValueRef<'_>]| self.plan_batches(values))
     }
 
     fn plan_batches(&self, values: &[ValueRef<'_>]) -> Result<QueryResult> {
@@ -105,10 +118,16 @@ impl<'a> Statement<'a> {
         self.query(params)?.at_most_one()
     }
 
-    /// How many values it takes: the highest number of a parameter.
+    /// How many values it takes: the highest number of a parameter, or how many names there are.
     #[must_use]
     pub fn parameter_count(&self) -> usize {
         self.prepared.lock().parameters()
+    }
+
+    /// The names of the parameters without their colons, in the order in which they first appear; none if they have numbers.
+    #[must_use]
+    pub fn parameter_names(&self) -> &[Box<str>] {
+        &self.names
     }
 
     /// The types that parameters have by their context. Values of other types are converted to it if that loses nothing.

@@ -382,11 +382,16 @@ fn inferred_types(plan: &LogicalPlan, types: &mut [Option<DataType>]) -> Result<
 }
 
 /// Binds `values` to parameters of the types that the context tells. The first `declared` of them were declared by PREPARE:
-/// values are assigned to those, as to a column.
+/// values are assigned to those, as to a column. `names` are those of the parameters, if they have any.
 ///
 /// # Errors
-/// 42804, 22P02, 22003 and others, with the number of the parameter.
-pub(crate) fn bind(values: &[ValueRef<'_>], types: &[Option<DataType>], declared: usize) -> Result<Parameters> {
+/// 42804, 22P02, 22003 and others, with the number or name of the parameter.
+pub(crate) fn bind(
+    values: &[ValueRef<'_>],
+    types: &[Option<DataType>],
+    declared: usize,
+    names: &[Box<str>],
+) -> Result<Parameters> {
     let bind_one = |(at, value): (usize, &ValueRef<'_>)| {
         let context = types.get(at).copied().flatten();
         let bound = match context {
@@ -394,7 +399,10 @@ pub(crate) fn bind(values: &[ValueRef<'_>], types: &[Option<DataType>], declared
             Some(wanted) => fitted(*value, wanted),
             None => own(*value),
         };
-        bound.map_err(|e| e.context(format_args!("parameter ${}", at + 1)))
+        bound.map_err(|e| match names.get(at) {
+            Some(name) => e.context(format_args!("parameter :{name}")),
+            None => e.context(format_args!("parameter ${}", at + 1)),
+        })
     };
     values.iter().enumerate().map(bind_one).collect::<Result<_>>().map(Parameters)
 }

@@ -52,6 +52,11 @@ impl Prepared {
         self.template.with_position(error)
     }
 
+    /// Names of its parameters in their order; none if they have numbers.
+    pub(crate) fn names(&self) -> &Arc<[Box<str>]> {
+        self.template.names()
+    }
+
     /// How many values it takes.
     pub(crate) fn parameters(&self) -> usize {
         self.template.parameters().max(self.declared.len())
@@ -93,7 +98,7 @@ impl Session {
             Parameters::default()
         } else {
             let description = self.description(prepared)?;
-            plan::bind(values, &description.types, prepared.declared.len())?
+            plan::bind(values, &description.types, prepared.declared.len(), prepared.template.names())?
         };
         let template = prepared.template.clone();
         template.with_statement(|statement| {

@@ -1,6 +1,7 @@
 //! Text to statements.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use datafusion::sql::sqlparser::ast::{self, Query};
 use datafusion::sql::sqlparser::keywords::Keyword;
@@ -27,6 +28,7 @@ mod fetch;
 mod literals;
 mod maintenance;
 mod numbers;
+mod parameters;
 mod position;
 mod prepare;
 mod respell;
@@ -101,10 +103,11 @@ const DEPTH_OF_SMALL: usize = 20;
 const TOKENS_OF_SMALL: usize = 600;
 
 /// What is known of a statement before it is parsed.
-#[derive(Clone, Copy)]
 struct Part {
-    /// The highest parameter it names.
+    /// How many parameters it has: the highest number of one.
     parameters: usize,
+    /// Their names, if it has them by name.
+    names: Arc<[Box<str>]>,
     /// Whether its tree needs a stack of its own.
     deep: bool,
 }
@@ -117,10 +120,12 @@ pub(crate) fn parse(text: &str) -> Result<Script> {
     let parts = parts(text)?;
     let deep = parts.iter().any(|(part, _)| part.deep);
     let statements = on_stack(deep, || {
-        let one = |(number, (part, tokens))| match parse_one(text, number, tokens, part)? {
-            prepare @ Statement::Prepared(_) => Ok(prepare),
-            _ if part.parameters > 0 => Err(position::of_name(prepare::no_parameter(part.parameters), text, number)),
-            statement => Ok(statement),
+        let one = |(number, (part, tokens)): (usize, (Part, Vec<TokenWithSpan>))| {
+            match parse_one(text, number, tokens, &part)? {
+                prepare @ Statement::Prepared(PreparedStatement::Prepare { .. }) => Ok(prepare),
+                _ if part.parameters > 0 => Err(position::of_name(parameters::without_values(&part), text, number)),
+                statement => Ok(statement),
+            }
         };
         parts.into_iter().enumerate().map(one).collect::<Result<VecDeque<_>>>()
     })?;
@@ -139,16 +144,17 @@ pub(crate) fn parse_template(text: &str) -> Result<Template> {
             "a prepared statement is one statement; use execute_batch for more",
         ));
     };
-    let statement = on_stack(part.deep, || parse_one(text, 0, tokens, part))?;
+    let statement = on_stack(part.deep, || parse_one(text, 0, tokens, &part))?;
     let parameters = match &statement {
         // They are those of the statement inside.
         Statement::Prepared(PreparedStatement::Prepare { .. }) => 0,
         statement if part.parameters > 0 && !prepare::takes_parameters(statement) => {
-            return Err(prepare::no_parameter(part.parameters));
+            return Err(parameters::without_values(&part));
         }
         _ => part.parameters,
     };
-    Ok(Template::new(text, statement, parameters, part.deep))
+    let names = if parameters == 0 { Arc::default() } else { part.names };
+    Ok(Template::new(text, statement, parameters, names, part.deep))
 }
 
 /// The tokens of each statement that is not blank.
@@ -163,19 +169,21 @@ fn parts(text: &str) -> Result<Vec<(Part, Vec<TokenWithSpan>)>> {
         .filter(|part| !part.iter().all(|t| matches!(t.token, Token::Whitespace(_) | Token::EOF)))
         .map(|part| {
             let deep = check_depth(part)? > DEPTH_OF_SMALL || part.len() > TOKENS_OF_SMALL;
-            let parameters = prepare::count_parameters(part).map_err(|e| position::of_syntax_error(e, text, None))?;
-            Ok((Part { parameters, deep }, part.to_vec()))
+            let mut tokens = part.to_vec();
+            let parameters::Parameters { count, names } =
+                parameters::take(&mut tokens).map_err(|e| position::of_syntax_error(e, text, None))?;
+            Ok((Part { parameters: count, names: names.into(), deep }, tokens))
         })
         .collect()
 }
 
 /// The statement of `tokens`, number `number` of `text`. Its errors have their positions there.
-fn parse_one(text: &str, number: usize, tokens: Vec<TokenWithSpan>, part: Part) -> Result<Statement> {
+fn parse_one(text: &str, number: usize, tokens: Vec<TokenWithSpan>, part: &Part) -> Result<Statement> {
     let end = position::end_of(&tokens);
     read_one(tokens, part).map_err(|error| position::of_name(position::of_syntax_error(error, text, end), text, number))
 }
 
-fn read_one(mut tokens: Vec<TokenWithSpan>, part: Part) -> Result<Statement> {
+fn read_one(mut tokens: Vec<TokenWithSpan>, part: &Part) -> Result<Statement> {
     if let Some(error) = absent::statement(&tokens) {
         return Err(error);
     }
@@ -240,7 +248,7 @@ fn take_overriding(tokens: &mut Vec<TokenWithSpan>) -> Option<Overriding> {
     None
 }
 
-fn parse_tokens(tokens: Vec<TokenWithSpan>, part: Part) -> Result<Statement> {
+fn parse_tokens(tokens: Vec<TokenWithSpan>, part: &Part) -> Result<Statement> {
     let dialect = MainstemDialect::new(tokens.len());
     let mut parser = Parser::new(&dialect).with_recursion_limit(NESTING_MAX).with_tokens_with_locations(tokens);
     let parsed = parse_statement(&mut parser, part).and_then(|statement| {
@@ -262,7 +270,7 @@ fn parse_tokens(tokens: Vec<TokenWithSpan>, part: Part) -> Result<Statement> {
     }
 }
 
-fn parse_statement(parser: &mut Parser<'_>, part: Part) -> Result<Statement> {
+fn parse_statement(parser: &mut Parser<'_>, part: &Part) -> Result<Statement> {
     if parser.peek_keyword(Keyword::COPY) {
         return copy::parse_copy(parser).map(Statement::Copy);
     }

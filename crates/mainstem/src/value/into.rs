@@ -3,7 +3,10 @@
 use std::borrow::Cow;
 use std::time::SystemTime;
 
+use mainstem_storage::{Error, Result};
+
 use super::{Date, Decimal, Time, Timestamp, TimestampTz, Uuid, ValueRef};
+use crate::sql::state;
 
 /// A Rust value that can be bound to a parameter or appended to a table.
 ///
@@ -93,16 +96,126 @@ impl<T: ToValue + ToOwned + ?Sized> ToValue for Cow<'_, T> {
 }
 
 /// The values of a statement's parameters, or of a row: a tuple (`(1, "a", None::<i32>)`), an array or slice of one type, or
-/// of `&dyn ToValue`; `()` for none.
+/// of `&dyn ToValue`; `()` for none. Pairs of a name and a value in an array or slice are for parameters `:name`, in any
+/// order: see [`named_params!`](crate::named_params).
 pub trait Params {
     /// Calls `work` with the values. They are borrowed, and stand on the stack where their number is known.
     fn with_values<R>(&self, work: impl FnOnce(&[ValueRef<'_>]) -> R) -> R;
+
+    /// The names of the values, with a colon in front or without; none, the default, for values in the order of the
+    /// parameters.
+    fn names(&self) -> Option<Vec<&str>> {
+        None
+    }
 }
 
 impl<P: Params + ?Sized> Params for &P {
     fn with_values<R>(&self, work: impl FnOnce(&[ValueRef<'_>]) -> R) -> R {
         (**self).with_values(work)
     }
+
+    fn names(&self) -> Option<Vec<&str>> {
+        (**self).names()
+    }
+}
+
+impl<S: AsRef<str>, T: ToValue> Params for [(S, T)] {
+    fn with_values<R>(&self, work: impl FnOnce(&[ValueRef<'_>]) -> R) -> R {
+        let values: Vec<ValueRef<'_>> = self.iter().map(|(_, value)| value.to_value()).collect();
+        work(&values)
+    }
+
+    fn names(&self) -> Option<Vec<&str>> {
+        Some(self.iter().map(|(name, _)| name.as_ref()).collect())
+    }
+}
+
+impl<S: AsRef<str>, T: ToValue> Params for Vec<(S, T)> {
+    fn with_values<R>(&self, work: impl FnOnce(&[ValueRef<'_>]) -> R) -> R {
+        self.as_slice().with_values(work)
+    }
+
+    fn names(&self) -> Option<Vec<&str>> {
+        self.as_slice().names()
+    }
+}
+
+impl<S: AsRef<str>, T: ToValue, const N: usize> Params for [(S, T); N] {
+    fn with_values<R>(&self, work: impl FnOnce(&[ValueRef<'_>]) -> R) -> R {
+        self.as_slice().with_values(work)
+    }
+
+    fn names(&self) -> Option<Vec<&str>> {
+        self.as_slice().names()
+    }
+}
+
+/// Values of several types by the names of their parameters.
+///
+/// ```
+/// use mainstem::named_params;
+///
+/// # fn main() -> mainstem::Result<()> {
+/// let connection = mainstem::Database::in_memory()?.connect()?;
+/// connection.execute("CREATE TABLE city (name TEXT PRIMARY KEY, people INTEGER)")?;
+/// let insert = connection.prepare("INSERT INTO city VALUES (:name, :people)")?;
+/// insert.execute(named_params! { ":people": 128_928, ":name": "Ulm" })?;
+/// insert.execute([("name", "Jena"), ("people", "111343")])?;
+/// let row = connection.query_row("SELECT people FROM city WHERE name = :name", [("name", "Jena")])?;
+/// assert_eq!(row.get::<i32>(0)?, 111_343);
+/// # Ok(())
+/// # }
+/// ```
+#[macro_export]
+macro_rules! named_params {
+    ($($name:literal: $value:expr),* $(,)?) => {
+        &[$(($name, &$value as &dyn $crate::ToValue)),*] as &[(&str, &dyn $crate::ToValue)]
+    };
+}
+
+/// Calls `work` with the values of `params` in the order of the names `wanted`, where they have names, or else in their own.
+///
+/// # Errors
+/// Those of `work`; 42P02 for a name that is not wanted, 08P01 for one that has no value or two.
+pub(crate) fn with_bound<'n, R>(
+    params: &(impl Params + ?Sized),
+    wanted: impl Iterator<Item = &'n str> + Clone,
+    work: impl FnOnce(&[ValueRef<'_>]) -> Result<R>,
+) -> Result<R> {
+    match params.names() {
+        None => params.with_values(work),
+        Some(given) => params.with_values(|values| work(&in_order(&given, values, wanted)?)),
+    }
+}
+
+/// `values`, which are called `given`, in the order of the names `wanted`.
+fn in_order<'v, 'n>(
+    given: &[&str],
+    values: &[ValueRef<'v>],
+    wanted: impl Iterator<Item = &'n str> + Clone,
+) -> Result<Vec<ValueRef<'v>>> {
+    let given: Vec<&str> = given.iter().map(|name| name.strip_prefix(':').unwrap_or(name)).collect();
+    for (at, name) in given.iter().enumerate() {
+        if !wanted.clone().any(|known| known == *name) {
+            let known: Vec<String> = wanted.clone().map(|name| format!(":{name}")).collect();
+            let there = match known.as_slice() {
+                [] => "there are none that have names".to_owned(),
+                known => format!("there are {}", known.join(", ")),
+            };
+            let message = format!("there is no parameter :{name}; {there}");
+            return Err(Error::invalid(state::UNDEFINED_PARAMETER, message));
+        }
+        if given.iter().take(at).any(|before| before == name) {
+            return Err(Error::invalid(state::PARAMETER_COUNT, format!("parameter :{name} was given two values")));
+        }
+    }
+    let value = |name: &str| {
+        let at = given.iter().position(|given| *given == name);
+        let value = at.and_then(|at| values.get(at)).copied();
+        let none = || Error::invalid(state::PARAMETER_COUNT, format!("parameter :{name} was given no value"));
+        value.ok_or_else(none)
+    };
+    wanted.map(value).collect()
 }
 
 impl<T: ToValue> Params for [T] {

@@ -23,6 +23,7 @@ pub use batch::ResultColumn;
 pub use decimal::Decimal;
 pub(crate) use decimal::without_exponent;
 pub use from::FromValue;
+pub(crate) use into::with_bound;
 pub use into::{Params, ToValue};
 pub use time::{Date, Time, Timestamp, TimestampTz};
 pub(crate) use time::{civil_from_days, days_from_civil, interval_text};

@@ -50,21 +50,29 @@ struct Inner {
 /// Whether the BEGIN of a transaction took place.
 pub(super) type Begun = Arc<AtomicBool>;
 
-/// Values that outlive the call, with the types they were bound as.
+/// Values that outlive the call, with the types they were bound as, and their names.
 #[derive(Debug)]
-pub(super) struct OwnedValues(Vec<(Value, Option<DataType>)>);
+pub(super) struct OwnedValues {
+    values: Vec<(Value, Option<DataType>)>,
+    names: Option<Vec<String>>,
+}
 
 impl OwnedValues {
     fn new(params: impl Params) -> Self {
         let owned = |value: &ValueRef<'_>| (value.to_stored(), value.data_type());
-        Self(params.with_values(|values| values.iter().map(owned).collect()))
+        let names = params.names().map(|names| names.into_iter().map(String::from).collect());
+        Self { values: params.with_values(|values| values.iter().map(owned).collect()), names }
     }
 }
 
 impl Params for OwnedValues {
     fn with_values<R>(&self, work: impl FnOnce(&[ValueRef<'_>]) -> R) -> R {
-        let values: Vec<ValueRef<'_>> = self.0.iter().map(borrowed).collect();
+        let values: Vec<ValueRef<'_>> = self.values.iter().map(borrowed).collect();
         work(&values)
+    }
+
+    fn names(&self) -> Option<Vec<&str>> {
+        self.names.as_ref().map(|names| names.iter().map(String::as_str).collect())
     }
 }
 
@@ -341,6 +349,12 @@ impl AsyncStatement {
     #[must_use]
     pub fn parameter_count(&self) -> usize {
         self.prepared.lock().parameters()
+    }
+
+    /// As [`crate::Statement::parameter_names`].
+    #[must_use]
+    pub fn parameter_names(&self) -> Vec<Box<str>> {
+        self.prepared.lock().names().to_vec()
     }
 
     /// As [`crate::Statement::parameter_types`].

@@ -1,6 +1,7 @@
 //! Parsed statements, and the stack that their trees need.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use mainstem_storage::{Error, Result};
 
@@ -67,19 +68,25 @@ pub(crate) struct Template {
     /// Of the one statement.
     script: Script,
     parameters: usize,
+    names: Arc<[Box<str>]>,
 }
 
 impl Template {
-    /// `statement`, which was parsed from `text` and has parameters `$1` to `$parameters`; `deep` says that its tree needs a
-    /// stack of its own.
-    pub(super) fn new(text: &str, statement: Statement, parameters: usize, deep: bool) -> Self {
-        Self { script: Script::new(text, VecDeque::from([statement]), deep), parameters }
+    /// `statement`, which was parsed from `text` and has parameters `$1` to `$parameters`, of these names if the text has names
+    /// for them; `deep` says that its tree needs a stack of its own.
+    pub(super) fn new(text: &str, statement: Statement, parameters: usize, names: Arc<[Box<str>]>, deep: bool) -> Self {
+        Self { script: Script::new(text, VecDeque::from([statement]), deep), parameters, names }
     }
 
     /// An error of the statement with its position in the text if that can be told.
     pub(crate) fn with_position(&self, error: Error) -> Error {
         let executes = matches!(self.script.only(), Some(Statement::Prepared(PreparedStatement::Execute { .. })));
         if executes { error } else { position::of_name(error, &self.script.text, 0) }
+    }
+
+    /// Names of the parameters in their order; none if the text numbers them.
+    pub(crate) fn names(&self) -> &Arc<[Box<str>]> {
+        &self.names
     }
 
     /// The highest number of a parameter.

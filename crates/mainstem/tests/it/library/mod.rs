@@ -1,4 +1,5 @@
 //! What the library has for programs: options, helpers and conversions.
 
 mod memory_limit;
+mod named;
 mod options;
