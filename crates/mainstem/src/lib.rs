@@ -28,7 +28,7 @@ mod error;
 
 pub use api::{
     Appender, AsyncAppender, AsyncConnection, AsyncQueryResult, AsyncRows, AsyncStatement, AsyncTransaction,
-    ColumnIndex, Connection, Database, InterruptHandle, QueryResult, Row, Rows, Statement,
+    ColumnIndex, Connection, Database, InterruptHandle, QueryResult, RetryOptions, Row, Rows, Statement,
     StatementOutcome, Statements, Transaction,
 };
 pub use session::{Notice, TransactionStatus, parse_byte_size};

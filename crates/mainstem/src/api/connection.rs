@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use arrow::array::RecordBatch;
 use mainstem_storage::error::sqlstate;
@@ -17,6 +18,9 @@ use crate::plan::Description;
 use crate::session::{Interrupts, Prepared, Session, Shared, ShortOutcome, TransactionStatus};
 use crate::sql::{self, Script, TableName, Template};
 use crate::value::{Params, ValueRef};
+
+/// How often a wait looks whether it was canceled.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// A connection: a session with its own transaction and settings. It may be used from any thread; statements run one after
 /// the other.
@@ -313,6 +317,25 @@ impl Connection {
     #[must_use]
     pub fn status(&self) -> TransactionStatus {
         self.session.lock().status()
+    }
+
+    /// Whether a conflict has ended the open transaction.
+    pub(super) fn has_conflict(&self) -> bool {
+        self.session.lock().has_conflict()
+    }
+
+    /// Waits, unless it is canceled as a statement is.
+    pub(super) fn wait(&self, delay: Duration) -> Result<()> {
+        let cancel = self.session.lock().cancel();
+        let end = Instant::now() + delay;
+        loop {
+            cancel.check()?;
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(());
+            }
+            std::thread::sleep(left.min(LOOK_AGAIN));
+        }
     }
 
     /// How many statements of this connection ran without being planned (those on a whole key, mostly), errors included: whether a

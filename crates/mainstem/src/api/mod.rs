@@ -9,6 +9,7 @@ mod asynchronous;
 mod connection;
 mod database;
 mod result;
+mod retry;
 mod row;
 mod statement;
 mod transaction;
@@ -18,6 +19,7 @@ pub use asynchronous::{AsyncAppender, AsyncConnection, AsyncQueryResult, AsyncRo
 pub use connection::{Connection, InterruptHandle, Statements};
 pub use database::Database;
 pub use result::{QueryResult, StatementOutcome};
+pub use retry::RetryOptions;
 pub use row::{ColumnIndex, Row, Rows};
 pub use statement::Statement;
 pub use transaction::Transaction;

@@ -115,7 +115,7 @@ impl Connection {
     /// let n = connection.run_transaction(|transaction| {
     ///     let n = transaction.query_row("SELECT n FROM counter WHERE id = 1", ())?.get::<i64>(0)? + 1;
     ///     transaction.execute_with("UPDATE counter SET n = $1 WHERE id = 1", [n])?;
-    ///     mainstem::Result::Ok(n)
+    ///     Ok::<_, mainstem::Error>(n)
     /// })?;
     /// assert_eq!(n, 1);
     /// # Ok(())

@@ -220,6 +220,8 @@ pub(crate) struct Session {
     planner: Planner,
     settings: Settings,
     current: Current,
+    /// Whether it is a conflict that ended the open transaction, or the last one.
+    had_conflict: bool,
     interrupts: Interrupts,
     /// Of the running statement.
     parameters: Parameters,
@@ -239,6 +241,7 @@ impl Session {
             planner,
             settings,
             current: Current::None,
+            had_conflict: false,
             interrupts,
             parameters: Parameters::default(),
             prepared: prepared::ByName::default(),
@@ -253,6 +256,16 @@ impl Session {
             Current::Open { .. } => TransactionStatus::Open,
             Current::Failed => TransactionStatus::Failed,
         }
+    }
+
+    /// Whether a conflict has ended the open transaction.
+    pub(crate) fn has_conflict(&self) -> bool {
+        self.had_conflict && matches!(self.current, Current::Failed)
+    }
+
+    /// What cancels work that begins now, as it does a statement.
+    pub(crate) fn cancel(&self) -> Cancel {
+        self.interrupts.watch(self.settings.statement_timeout())
     }
 
     /// Which interrupts cancel the statements that run from now on: see [`Interrupts::count_from`].
@@ -297,6 +310,7 @@ impl Session {
             Ok(Err(error)) => {
                 if error.kind() == ErrorKind::Conflict && matches!(self.current, Current::Open { .. }) {
                     self.current = Current::Failed;
+                    self.had_conflict = true;
                 }
                 Err(error)
             }
@@ -536,6 +550,7 @@ impl Session {
         })?;
         let (transaction, savepoints) = (Box::new(transaction), Savepoints::default());
         self.current = Current::Open { transaction, read_only: begin.read_only, savepoints };
+        self.had_conflict = false;
         self.settings.begin();
         Ok(Outcome::done("BEGIN"))
     }

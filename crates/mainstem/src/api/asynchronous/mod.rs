@@ -8,6 +8,7 @@
 
 mod appender;
 mod connection;
+mod retry;
 mod rows;
 mod transaction;
 

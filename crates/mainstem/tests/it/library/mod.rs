@@ -3,3 +3,4 @@
 mod memory_limit;
 mod named;
 mod options;
+mod retry;
