@@ -12,6 +12,15 @@
 //! # }
 //! ```
 //!
+//! Features, none of which is on by default, make values of other crates' types parameters and read them out of rows:
+//!
+//! | feature | types |
+//! |---|---|
+//! | `chrono` | `NaiveDate`, `NaiveTime`, `NaiveDateTime`, `DateTime<Utc>`, `DateTime<FixedOffset>` (and, as parameters, of any zone) |
+//! | `uuid` | `Uuid` |
+//! | `rust_decimal` | `Decimal`: exact, or 22003 |
+//! | `serde_json` | `Value` of any value; arrays and objects are bound as text; [`Row`] as an object or an array |
+//!
 //! The module lines stand in the order a statement passes them: `api` takes it, `sql` reads it, `session` runs it in a
 //! transaction, `plan` turns it into rows read and written, `provider` and `rules` make DataFusion read our tables and
 //! compute as SQL says.

@@ -52,6 +52,43 @@ impl Row {
         }
     }
 
+    /// The row as an object of JSON: the names of the columns and their values, each as `serde_json::Value` is read. Columns of one
+    /// name, which would be one key, are told apart by their positions, as in the shell: `id`, `id_3`.
+    ///
+    /// ```
+    /// # fn main() -> mainstem::Result<()> {
+    /// let connection = mainstem::Database::in_memory()?.connect()?;
+    /// let row = connection.query_row("SELECT 'Ulm' AS name, 128928 AS people, NULL AS mayor", ())?;
+    /// assert_eq!(row.to_json_object(), serde_json::json!({ "name": "Ulm", "people": 128_928, "mayor": null }));
+    /// assert_eq!(row.to_json_array(), serde_json::json!(["Ulm", 128_928, null]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[cfg(feature = "serde_json")]
+    #[must_use]
+    pub fn to_json_object(&self) -> serde_json::Value {
+        let mut object = serde_json::Map::new();
+        for (at, column) in self.columns.iter().enumerate() {
+            let is_taken = |name: &str| self.columns.iter().any(|other| other.name() == name);
+            let mut name = column.name().to_owned();
+            if object.contains_key(&name) {
+                name = format!("{name}_{}", at + 1);
+                while object.contains_key(&name) || is_taken(&name) {
+                    name.push('_');
+                }
+            }
+            object.insert(name, self.value_at(at).into());
+        }
+        serde_json::Value::Object(object)
+    }
+
+    /// The row as an array of JSON: the values in the order of the columns.
+    #[cfg(feature = "serde_json")]
+    #[must_use]
+    pub fn to_json_array(&self) -> serde_json::Value {
+        (0..self.columns.len()).map(|at| serde_json::Value::from(self.value_at(at))).collect()
+    }
+
     /// Name and type of each column.
     #[must_use]
     pub fn columns(&self) -> &[ResultColumn] {

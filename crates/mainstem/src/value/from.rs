@@ -20,7 +20,7 @@ pub trait FromValue<'a>: Sized {
     fn from_value(value: ValueRef<'a>) -> Result<Self>;
 }
 
-fn refused(value: ValueRef<'_>, wanted: &str) -> Error {
+pub(super) fn refused(value: ValueRef<'_>, wanted: &str) -> Error {
     match value.data_type() {
         None => Error::invalid("22004", format!("the value is NULL and cannot be read as {wanted}; read an Option")),
         Some(found) => {
@@ -30,7 +30,7 @@ fn refused(value: ValueRef<'_>, wanted: &str) -> Error {
 }
 
 /// The value of any integer type; none for others.
-fn integer(value: ValueRef<'_>) -> Option<i64> {
+pub(super) fn integer(value: ValueRef<'_>) -> Option<i64> {
     match value {
         ValueRef::SmallInt(v) => Some(v.into()),
         ValueRef::Integer(v) => Some(v.into()),

@@ -17,6 +17,13 @@ use crate::sql::state;
 pub trait ToValue {
     /// The value.
     fn to_value(&self) -> ValueRef<'_>;
+
+    /// The text that is bound instead of [`ToValue::to_value`], for values that have to be written before they can be
+    /// borrowed, such as an array of JSON; none, the default, for all others. [`Params`] of tuples, arrays and slices ask for
+    /// it first, and so has anybody else who calls `to_value`.
+    fn owned_text(&self) -> Option<String> {
+        None
+    }
 }
 
 impl ToValue for ValueRef<'_> {
@@ -75,11 +82,19 @@ impl<T: ToValue> ToValue for Option<T> {
     fn to_value(&self) -> ValueRef<'_> {
         self.as_ref().map_or(ValueRef::Null, T::to_value)
     }
+
+    fn owned_text(&self) -> Option<String> {
+        self.as_ref().and_then(T::owned_text)
+    }
 }
 
 impl<T: ToValue + ?Sized> ToValue for &T {
     fn to_value(&self) -> ValueRef<'_> {
         (**self).to_value()
+    }
+
+    fn owned_text(&self) -> Option<String> {
+        (**self).owned_text()
     }
 }
 
@@ -87,11 +102,28 @@ impl<T: ToValue + ?Sized> ToValue for Box<T> {
     fn to_value(&self) -> ValueRef<'_> {
         (**self).to_value()
     }
+
+    fn owned_text(&self) -> Option<String> {
+        (**self).owned_text()
+    }
 }
 
 impl<T: ToValue + ToOwned + ?Sized> ToValue for Cow<'_, T> {
     fn to_value(&self) -> ValueRef<'_> {
         (**self).to_value()
+    }
+
+    fn owned_text(&self) -> Option<String> {
+        (**self).owned_text()
+    }
+}
+
+/// The value of `given`, or the text that was written for it.
+#[inline]
+fn value_or<'a, T: ToValue + ?Sized>(given: &'a T, text: &'a Option<String>) -> ValueRef<'a> {
+    match text {
+        None => given.to_value(),
+        Some(text) => ValueRef::Text(text),
     }
 }
 
@@ -121,7 +153,9 @@ impl<P: Params + ?Sized> Params for &P {
 
 impl<S: AsRef<str>, T: ToValue> Params for [(S, T)] {
     fn with_values<R>(&self, work: impl FnOnce(&[ValueRef<'_>]) -> R) -> R {
-        let values: Vec<ValueRef<'_>> = self.iter().map(|(_, value)| value.to_value()).collect();
+        let texts: Vec<Option<String>> = self.iter().map(|(_, given)| given.owned_text()).collect();
+        let given = self.iter().map(|(_, given)| given).zip(&texts);
+        let values: Vec<ValueRef<'_>> = given.map(|(given, text)| value_or(given, text)).collect();
         work(&values)
     }
 
@@ -220,7 +254,8 @@ fn in_order<'v, 'n>(
 
 impl<T: ToValue> Params for [T] {
     fn with_values<R>(&self, work: impl FnOnce(&[ValueRef<'_>]) -> R) -> R {
-        let values: Vec<ValueRef<'_>> = self.iter().map(T::to_value).collect();
+        let texts: Vec<Option<String>> = self.iter().map(T::owned_text).collect();
+        let values: Vec<ValueRef<'_>> = self.iter().zip(&texts).map(|(given, text)| value_or(given, text)).collect();
         work(&values)
     }
 }
@@ -233,9 +268,10 @@ impl<T: ToValue> Params for Vec<T> {
 
 impl<T: ToValue, const N: usize> Params for [T; N] {
     fn with_values<R>(&self, work: impl FnOnce(&[ValueRef<'_>]) -> R) -> R {
+        let texts = self.each_ref().map(T::owned_text);
         let mut values = [ValueRef::Null; N];
-        for (value, given) in values.iter_mut().zip(self) {
-            *value = given.to_value();
+        for (value, (given, text)) in values.iter_mut().zip(self.iter().zip(&texts)) {
+            *value = value_or(given, text);
         }
         work(&values)
     }
@@ -251,7 +287,8 @@ macro_rules! tuples {
     ($(($($name:ident $at:tt),+))*) => {
         $(impl<$($name: ToValue),+> Params for ($($name,)+) {
             fn with_values<R>(&self, work: impl FnOnce(&[ValueRef<'_>]) -> R) -> R {
-                work(&[$(self.$at.to_value()),+])
+                let texts = ($(self.$at.owned_text(),)+);
+                work(&[$(value_or(&self.$at, &texts.$at)),+])
             }
         })*
     };

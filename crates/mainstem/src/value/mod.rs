@@ -10,6 +10,7 @@ mod builder;
 mod convert;
 mod decimal;
 mod from;
+mod interop;
 mod into;
 mod primitive;
 mod spelled;

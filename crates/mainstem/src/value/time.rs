@@ -88,6 +88,12 @@ impl Time {
         Err(Error::invalid(sqlstate::DATETIME_OVERFLOW, format!("a day has no microsecond {micros}")))
     }
 
+    /// The time `micros` microseconds after midnight, which the day has.
+    #[cfg(feature = "chrono")]
+    pub(super) fn of_day(micros: i64) -> Self {
+        Self(micros.clamp(0, MICROS_OF_DAY - 1))
+    }
+
     /// Microseconds since midnight.
     #[must_use]
     pub fn micros(self) -> i64 {
