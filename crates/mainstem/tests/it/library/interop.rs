@@ -17,9 +17,9 @@ fn with_column(data_type: &str) -> (Database, Connection) {
 }
 
 /// `value` bound to a parameter, appended, and read again each time.
-fn stored<T: ToValue>(connection: &Connection, value: T) -> Vec<Option<T>>
+fn stored<T>(connection: &Connection, value: T) -> Vec<Option<T>>
 where
-    T: for<'a> FromValue<'a> + Copy,
+    T: ToValue + for<'a> FromValue<'a> + Copy,
 {
     connection.execute("DELETE FROM t").unwrap();
     connection.execute_with("INSERT INTO t (v) VALUES ($1)", [value]).unwrap();
