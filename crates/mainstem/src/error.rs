@@ -3,17 +3,18 @@
 use arrow::error::ArrowError;
 use datafusion::common::DataFusionError;
 use datafusion::parquet::errors::ParquetError;
+use mainstem_postgres::operator::BITWISE_NOT;
+use mainstem_postgres::types::sql_words;
 use mainstem_storage::error::{NamedObject, ObjectKind, sqlstate};
 use mainstem_storage::{Error, ErrorKind};
 
 use self::names::{missing_from_clause_entry, read_at, schema_error, undefined_function_called};
 use self::words::{mismatch, readable, tree_name, undefined_function};
-use crate::rules::{BITWISE_NOT, without_marks};
+use crate::analyze::without_marks;
 use crate::sql::state;
 
 pub(crate) use self::resources::Refused;
 pub(crate) use self::similar::{did_you_mean, similar};
-pub(crate) use self::words::sql_words;
 
 mod names;
 mod resources;
@@ -105,9 +106,6 @@ fn first_line(text: &str) -> &str {
 /// Turns an error of an Arrow kernel into ours.
 pub(crate) fn from_arrow(error: &ArrowError) -> Error {
     match error {
-        ArrowError::DivideByZero => Error::invalid(sqlstate::DIVISION_BY_ZERO, "division by zero"),
-        ArrowError::ArithmeticOverflow(m) => Error::invalid(sqlstate::OUT_OF_RANGE, format!("out of range: {m}")),
-        ArrowError::CastError(m) | ArrowError::ParseError(m) | ArrowError::InvalidArgumentError(m) => value_error(m),
         ArrowError::MemoryError(m) => resources::out_of_memory(m),
         ArrowError::IoError(_, e) => resources::spilled(e),
         ArrowError::NotYetImplemented(m) => not_implemented(m),
@@ -120,7 +118,7 @@ pub(crate) fn from_arrow(error: &ArrowError) -> Error {
                 _ => foreign_error(&e.to_string()),
             },
         },
-        other => Error::internal(other.to_string()),
+        kernel => mainstem_postgres::error::from_arrow(kernel),
     }
 }
 
@@ -131,43 +129,6 @@ fn foreign_error(message: &str) -> Error {
         return Error::invalid(state::INVALID_REGEX, format!("invalid regular expression: {what}"));
     }
     Error::internal(message)
-}
-
-/// invalid_datetime_format
-const BAD_DATETIME: &str = "22007";
-
-/// A value that could not be converted.
-fn value_error(message: &str) -> Error {
-    let lower = message.to_lowercase();
-    let code = if lower.contains("invalid input syntax for type interval") {
-        BAD_DATETIME
-    } else if lower.contains("too large to store")
-        || lower.contains("too small to store")
-        || lower.contains("can't cast value")
-        || lower.contains("out of range")
-        || lower.contains("overflow")
-        || is_integer_out_of_range(message)
-    {
-        sqlstate::OUT_OF_RANGE
-    } else {
-        sqlstate::INVALID_TEXT
-    };
-    // As PostgreSQL says it where a number does not fit.
-    let narrowed = message.strip_prefix("Can't cast value ").and_then(|rest| rest.rsplit_once(" to type "));
-    match narrowed {
-        Some((value, to)) => Error::invalid(code, format!("{} out of range: {value}", sql_words(to))),
-        None => Error::invalid(code, sql_words(message)),
-    }
-}
-
-/// Whether `message` says that digits are no integer: there are too many of them.
-fn is_integer_out_of_range(message: &str) -> bool {
-    let Some((_, behind)) = message.split_once("Cannot cast string '") else { return false };
-    let Some((text, behind)) = behind.split_once("' to value of ") else { return false };
-    let digits = text.trim().trim_start_matches(['+', '-']);
-    (behind.starts_with("Int") || behind.starts_with("UInt"))
-        && !digits.is_empty()
-        && digits.bytes().all(|b| b.is_ascii_digit())
 }
 
 /// Turns an error of the Parquet reader or writer into ours.

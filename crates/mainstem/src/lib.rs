@@ -21,17 +21,20 @@
 //! | `rust_decimal` | `Decimal`: exact, or 22003 |
 //! | `serde_json` | `Value` of any value; arrays and objects are bound as text; [`Row`] as an object or an array |
 //!
-//! The module lines stand in the order a statement passes them: `api` takes it, `sql` reads it, `session` runs it in a
-//! transaction, `plan` turns it into rows read and written, `provider` and `rules` make DataFusion read our tables and
-//! compute as SQL says.
+//! The module lines stand from the top down, each using those below: `api` takes a statement, `session` runs it in a transaction,
+//! `short` without a plan where it can; `plan` turns it into rows read and written, `exec` plans and runs queries. `analyze`,
+//! `decorrelate` and `optimize` make DataFusion's plans mean what SQL means, `provider` lets it read our tables, `sql` reads text.
 
 mod api;
-mod sql;
 mod session;
-mod plan;
 mod short;
+mod plan;
+mod exec;
+mod optimize;
+mod decorrelate;
+mod analyze;
 mod provider;
-mod rules;
+mod sql;
 mod value;
 mod error;
 
@@ -40,7 +43,9 @@ pub use api::{
     ColumnIndex, Connection, Database, InterruptHandle, QueryResult, RetryOptions, Row, Rows, Statement,
     StatementOutcome, Statements, Transaction,
 };
-pub use session::{Notice, TransactionStatus, parse_byte_size};
+pub use exec::Notice;
+pub use mainstem_postgres::types::parse_byte_size;
+pub use session::TransactionStatus;
 pub use sql::{CopyStream, copy_stream, split_statements};
 pub use value::{
     Date, Decimal, FromValue, Params, ResultColumn, Time, Timestamp, TimestampTz, ToValue, Uuid, ValueRef,

@@ -14,8 +14,9 @@ use tokio::task::JoinHandle;
 
 use super::appender::KeptRows;
 use super::{Appender, QueryResult, Row, Rows, Statement, StatementOutcome, Transaction};
+use crate::exec::{Interrupts, Shared};
 use crate::plan::Description;
-use crate::session::{Interrupts, Prepared, Session, Shared, ShortOutcome, TransactionStatus};
+use crate::session::{Prepared, Session, ShortOutcome, TransactionStatus};
 use crate::sql::{self, Script, TableName, Template};
 use crate::value::{Params, ValueRef};
 

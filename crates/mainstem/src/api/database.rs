@@ -9,7 +9,8 @@ use mainstem_storage::database::Database as Storage;
 use mainstem_storage::settings::OpenOptions;
 
 use super::{AsyncConnection, Connection};
-use crate::session::{Interrupts, Runtime, Session, Shared, cores, forget_temporary, template};
+use crate::exec::{Interrupts, Runtime, Shared, cores, template};
+use crate::session::{Session, forget_temporary};
 
 /// An open database. Clones are the same database; it closes when the last clone, connection and result are gone, or by
 /// [`Database::close`].

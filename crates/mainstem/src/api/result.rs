@@ -10,7 +10,8 @@ use mainstem_storage::error::sqlstate;
 use mainstem_storage::{Error, Result};
 
 use super::Rows;
-use crate::session::{self, Batches, Notice, Outcome, Shared};
+use crate::exec::{self, Batches, Notice, Shared};
+use crate::session::Outcome;
 
 /// Rows of a query as Arrow batches, streamed: the query runs while they are read. It reads one snapshot, whatever is
 /// written meanwhile, and lives on its own: its connection may run other statements. Dropping it ends the query.
@@ -29,10 +30,10 @@ enum Source {
 }
 
 impl QueryResult {
-    pub(super) fn new(rows: session::Rows, shared: Arc<Shared>) -> Self {
+    pub(super) fn new(rows: exec::Rows, shared: Arc<Shared>) -> Self {
         let (schema, source) = match rows {
-            session::Rows::Running(running) => (running.schema, Source::Running(running.batches)),
-            session::Rows::Ready { schema, batches, memory } => {
+            exec::Rows::Running(running) => (running.schema, Source::Running(running.batches)),
+            exec::Rows::Ready { schema, batches, memory } => {
                 (schema, Source::Ready { batches: batches.into_iter(), _memory: memory })
             }
         };

@@ -10,7 +10,7 @@ use mainstem_storage::error::{NamedObject, ObjectKind, sqlstate};
 use mainstem_storage::{Error, ErrorKind};
 
 use super::similar::{did_you_mean, similar};
-use crate::rules::as_said;
+use crate::analyze::without_mark;
 use crate::sql::{ROW_REF, state};
 
 /// What is wrong with a column.
@@ -39,7 +39,7 @@ pub(super) fn undefined_function_called(name: &str) -> Error {
 
 /// 42P01 for the table in front of a column or a `*`.
 pub(super) fn missing_from_clause_entry(table: &str) -> Error {
-    let table = as_said(table);
+    let table = without_mark(table);
     let message = format!("missing FROM-clause entry for table \"{table}\"");
     Error::new(ErrorKind::NotFound, sqlstate::UNDEFINED_TABLE, message)
         .with_object(NamedObject::new(ObjectKind::Qualifier, table.split('.')))
@@ -67,7 +67,7 @@ fn object_of(column: &Column) -> NamedObject {
 /// The names in front of a column's, as the statement has them.
 fn parts(relation: &TableReference) -> Vec<String> {
     let parts = [relation.catalog(), relation.schema(), Some(relation.table())];
-    parts.into_iter().flatten().map(|part| as_said(part).to_owned()).collect()
+    parts.into_iter().flatten().map(|part| without_mark(part).to_owned()).collect()
 }
 
 /// A column as the statement calls it.
@@ -110,9 +110,9 @@ fn near_columns(field: &Column, valid: &[Column]) -> Vec<String> {
         });
         return offered.collect();
     };
-    let table = as_said(relation.table());
+    let table = without_mark(relation.table());
     let is_of_table =
-        |column: &&&Column| column.relation.as_ref().is_some_and(|relation| as_said(relation.table()) == table);
+        |column: &&&Column| column.relation.as_ref().is_some_and(|relation| without_mark(relation.table()) == table);
     let of_table: Vec<&Column> = valid.iter().filter(is_of_table).copied().collect();
     let named = |names: Vec<&str>, columns: &[&Column]| {
         let found = columns.iter().filter(|column| names.contains(&column.name.as_str()));
@@ -124,10 +124,11 @@ fn near_columns(field: &Column, valid: &[Column]) -> Vec<String> {
     // There is no such table: a column of that name, of a table that is called nearly so.
     let namesakes: Vec<&Column> = valid.iter().filter(|column| column.name == field.name).copied().collect();
     let tables =
-        namesakes.iter().filter_map(|column| column.relation.as_ref()).map(|relation| as_said(relation.table()));
+        namesakes.iter().filter_map(|column| column.relation.as_ref()).map(|relation| without_mark(relation.table()));
     let near = similar(table, tables);
     let is_near = |column: &&&Column| {
-        near.is_empty() || column.relation.as_ref().is_some_and(|relation| near.contains(&as_said(relation.table())))
+        near.is_empty()
+            || column.relation.as_ref().is_some_and(|relation| near.contains(&without_mark(relation.table())))
     };
     namesakes.iter().filter(is_near).map(|column| qualified_name(column)).take(3).collect()
 }

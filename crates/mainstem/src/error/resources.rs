@@ -8,11 +8,11 @@ use std::io;
 
 use arrow::error::ArrowError;
 use datafusion::common::DataFusionError;
+use mainstem_postgres::types::byte_size_text;
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::{Error, ErrorKind};
 
 use super::{from_arrow, from_datafusion};
-use crate::session::byte_size_text;
 
 /// How what the pool says begins.
 const NO_MEMORY: &str = "out of query memory: ";

@@ -16,7 +16,7 @@ use mainstem_storage::settings::OpenOptions;
 use mainstem_storage::{Error, ErrorKind};
 
 use super::{from_arrow, from_datafusion};
-use crate::session::template;
+use crate::exec::template;
 
 /// Files that take nothing any more, as DataFusion's own say it.
 #[derive(Debug)]

@@ -3,6 +3,8 @@
 //! Comes in: its messages, which name types as Arrow does, say which layer failed, and show trees as Rust prints them. Goes out: text
 //! without any of that. It does not own: SQLSTATEs.
 
+use mainstem_postgres::types::sql_words;
+
 /// What DataFusion puts in front of messages, at each layer that they pass.
 const LAYERS: &[&str] = &[
     "Internal error: ",
@@ -159,72 +161,6 @@ fn call_in_sql(call: &str) -> String {
         Some((name, types)) => format!("{name}({}", sql_words(types)),
         None => call.to_owned(),
     }
-}
-
-/// `message` with the names of Arrow's types as SQL has them.
-pub(crate) fn sql_words(message: &str) -> String {
-    let mut text = String::with_capacity(message.len());
-    let mut rest = message;
-    while let Some(start) = rest.find(|c: char| c.is_ascii_alphanumeric()) {
-        let (before, word) = rest.split_at(start);
-        text.push_str(before);
-        let end = word.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(word.len());
-        let (word, behind) = word.split_at(end);
-        rest = behind;
-        let mut parameters = || {
-            let inside = behind.strip_prefix('(').and_then(|inside| inside.split_once(')'));
-            inside.map(|(inside, behind)| {
-                rest = behind;
-                inside
-            })
-        };
-        // A literal: `Int64(1)`, `Utf8("a")`.
-        let is_literal = match word {
-            "Int8" | "Int16" | "Int32" | "Int64" | "UInt64" | "Float32" | "Float64" | "Boolean" => {
-                behind.starts_with('(') && !behind.starts_with("()")
-            }
-            "Utf8" | "Utf8View" | "LargeUtf8" => behind.starts_with("(\""),
-            _ => false,
-        };
-        if is_literal && let Some(value) = parameters() {
-            text.push_str(&value.replace('"', "'"));
-            continue;
-        }
-        text.push_str(match word {
-            "Int8" | "Int16" => "smallint",
-            "Int32" => "integer",
-            "Int64" => "bigint",
-            "UInt8" | "UInt16" | "UInt32" | "UInt64" => "bigint",
-            "Float32" => "real",
-            "Float64" => "double precision",
-            "Utf8" | "Utf8View" | "LargeUtf8" => "text",
-            "Binary" if behind.starts_with(" operator") => word,
-            "Binary" | "BinaryView" | "LargeBinary" => "bytea",
-            "Date32" | "Date64" => "date",
-            "Decimal32" | "Decimal64" | "Decimal128" | "Decimal256" => "decimal",
-            "FixedSizeBinary" => {
-                let _ = parameters();
-                "uuid"
-            }
-            "Timestamp" => match parameters() {
-                Some(zoned) if zoned.contains("Some(") => {
-                    // The parenthesis of the zone came first.
-                    rest = rest.strip_prefix(')').unwrap_or(rest);
-                    "timestamp with time zone"
-                }
-                Some(zoned) if zoned.contains('"') => "timestamp with time zone",
-                Some(_) => "timestamp",
-                None => word,
-            },
-            "Time32" | "Time64" => parameters().map_or(word, |_| "time"),
-            "Interval" => parameters().map_or(word, |_| "interval"),
-            "Duration" => parameters().map_or(word, |_| "interval"),
-            "Boolean" => "boolean",
-            word => word,
-        });
-    }
-    text.push_str(rest);
-    text
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use datafusion::parquet::basic::{Compression, ZstdLevel};
 use datafusion::parquet::file::properties::WriterProperties;
 use datafusion::sql::sqlparser::ast::{Ident, Statement as Ast};
 use datafusion::sql::sqlparser::parser::Parser;
+use mainstem_postgres::cast::{assign, check_assignment};
 use mainstem_storage::error::{NamedObject, ObjectKind, sqlstate};
 use mainstem_storage::ids::ColumnId;
 use mainstem_storage::limits;
@@ -24,15 +25,14 @@ use mainstem_storage::schema::{Column, TableSchema};
 use mainstem_storage::transaction::{StatementWrites, Transaction};
 use mainstem_storage::{Error, ErrorKind, Result};
 
-use super::assign::{assign, check};
 use super::csv::{CsvReader, LineFormat, LineWriter, TextBatch, TextReader};
 use super::expressions::{Expressions, Source};
 use super::parquet::ParquetFile;
 use super::shown;
 use super::write::{nullable_schema, sources_of, table_of};
 use crate::error::from_parquet;
+use crate::exec::{Environment, Running};
 use crate::provider::Names;
-use crate::session::{Environment, Running};
 use crate::sql::{CopyFormat, CopyOptions, CopyPlace, CopySource, CsvOptions, ForcedColumns, TableName, state};
 
 /// Runs a COPY FROM; returns the rows read.
@@ -252,7 +252,7 @@ impl CopyIn<'_, '_> {
                     format!("the file has no column \"{}\"", column.name),
                 )
             })?;
-            check(in_file.field(at).data_type(), false, column)?;
+            check_assignment(in_file.field(at).data_type(), false, column)?;
             found.push(at);
         }
         if let Some(extra) = in_file.fields().iter().find(|f| !columns.iter().any(|c| c.name == *f.name())) {

@@ -18,13 +18,13 @@ use mainstem_storage::schema::{DataType, RelationName};
 use mainstem_storage::transaction::Transaction;
 use mainstem_storage::{Error, Result};
 
-use super::assign::assign;
 use super::expressions::Expressions;
 use super::write::nullable_schema;
-use crate::session::{Environment, Notice};
+use crate::exec::{Environment, Notice};
 use crate::sql::{CreateTable, CreateTableAs, ROW_REF, item_names};
-use crate::value::field_type;
 pub(crate) use alter::{alter_table, truncate};
+use mainstem_postgres::cast::assign;
+use mainstem_postgres::types::field_type;
 pub(crate) use schemas::{create_schema, drop_objects};
 pub(crate) use views::create_view;
 use widened::widened;

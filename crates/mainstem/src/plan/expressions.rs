@@ -16,11 +16,13 @@ use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions, new_null_array,
 };
 use arrow::compute::kernels::zip::zip;
-use arrow::datatypes::{DataType as ArrowType, FieldRef, Schema};
+use arrow::datatypes::{DataType as ArrowType, Schema};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::sql::sqlparser::ast::{Expr, Query, Statement as Ast};
+use mainstem_postgres::cast::{assign, check_assignment};
+use mainstem_postgres::types::sql_words;
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::ids::TableId;
 use mainstem_storage::row::check_batch;
@@ -28,11 +30,9 @@ use mainstem_storage::schema::{Column, DataType, TableSchema};
 use mainstem_storage::transaction::Transaction;
 use mainstem_storage::{Error, Result};
 
-use super::assign::{assign, check};
-use super::parameters::Parameters;
 use super::write::{check_projection, literal_columns, nullable_schema};
-use crate::error::{from_datafusion, sql_words};
-use crate::session::Environment;
+use crate::error::from_datafusion;
+use crate::exec::{Environment, Parameters, PlannedExpression};
 use crate::sql::{expression_of, select_of, with_stored};
 
 /// Characters of one value in the message of a failed CHECK.
@@ -272,18 +272,6 @@ fn evaluate(expression: &Arc<dyn PhysicalExpr>, rows: &RecordBatch) -> Result<Ar
     expression.evaluate(rows).and_then(|value| value.into_array(rows.num_rows())).map_err(|e| from_datafusion(&e))
 }
 
-/// An expression over single rows, as the planner compiles it.
-#[derive(Debug)]
-pub(crate) struct PlannedExpression {
-    /// Name and type, as a result has them.
-    pub(crate) field: FieldRef,
-    pub(crate) expression: Arc<dyn PhysicalExpr>,
-    /// It has another value each time.
-    pub(crate) is_volatile: bool,
-    /// How many columns its tables have; those behind them are parameters.
-    pub(crate) columns: usize,
-}
-
 /// The expressions of `query`, a SELECT that computes each of its rows from one row of its tables, or from nothing, over the columns of
 /// the tables and, behind them, parameters of the types `parameters`. `None` for what is wrong, or may have another value or type when
 /// a literal stands in a parameter's place, or at another time.
@@ -350,7 +338,7 @@ fn compile_defaults(
     let literals = literal_columns(&plan);
     for (number, (_, column)) in places.iter().enumerate() {
         let literal = literals.get(number).copied().unwrap_or(false);
-        check(plan.schema().field(number).data_type(), literal, column)?;
+        check_assignment(plan.schema().field(number).data_type(), literal, column)?;
     }
     for ((at, _), expression) in places.iter().zip(env.expressions(plan)?) {
         if let Some(slot) = compiled.get_mut(*at) {

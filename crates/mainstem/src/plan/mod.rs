@@ -5,7 +5,6 @@
 //! assignment does, go to private writes of the statement, and are applied at its end, where keys are checked. A failed
 //! write leaves the transaction as it was. It does not own: which transaction that is, its commit, and running it again.
 
-mod assign;
 mod expressions;
 mod write;
 mod copy;
@@ -17,13 +16,12 @@ mod parameters;
 use datafusion::logical_expr::LogicalPlan;
 use mainstem_storage::Result;
 
-pub(crate) use assign::{assign, assigned_to, check as check_assignment};
 pub(crate) use copy::{Input, copy_from, copy_to};
 pub(crate) use define::{
     Created, alter_table, create_schema, create_table, create_table_as, create_view, drop_objects, truncate,
 };
-pub(crate) use expressions::{PlannedExpression, row_expressions, violation};
-pub(crate) use parameters::{Description, Parameters, assign_value, bind, describe, spelled_value, stored_value};
+pub(crate) use expressions::{row_expressions, violation};
+pub(crate) use parameters::{Description, assign_value, bind, describe, spelled_value, stored_value};
 pub(crate) use write::{Written, append, delete, explained, insert, lock, nullable_schema, table_of, unlocked, update};
 
 /// `plan` as its rows are shown: CHAR(n) with its blanks.
@@ -31,5 +29,5 @@ pub(crate) use write::{Written, append, delete, explained, insert, lock, nullabl
 /// # Errors
 /// Internal.
 pub(crate) fn shown(plan: LogicalPlan) -> Result<LogicalPlan> {
-    crate::rules::padded(plan).map_err(|e| crate::error::from_datafusion(&e))
+    crate::analyze::padded(plan).map_err(|e| crate::error::from_datafusion(&e))
 }

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use datafusion::catalog::view::ViewTable;
 use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider, TableProvider};
 use datafusion::common::Result;
+use mainstem_postgres::function::SearchPath;
 use mainstem_storage::catalog::{Catalog, Relation};
 use mainstem_storage::ids::TableId;
 use mainstem_storage::schema::{PUBLIC, RelationName};
@@ -56,12 +57,6 @@ impl StatementCatalog {
         self.shown.store(true, Ordering::Release);
     }
 
-    /// The schemas that the statement searches for tables: [`Names::existing`].
-    pub(crate) fn schemas(&self, implicit: bool) -> Vec<String> {
-        let tables = self.tables.read().clone();
-        tables.names.existing(&tables.catalog, implicit)
-    }
-
     /// Lets go of the snapshot that the last statement read. Names stay.
     pub(crate) fn clear(&self) {
         // Most statements are short, and are shown none.
@@ -74,6 +69,17 @@ impl StatementCatalog {
         };
         self.set(StatementTables { catalog, names, ..StatementTables::default() });
         self.shown.store(false, Ordering::Release);
+    }
+}
+
+impl SearchPath for StatementCatalog {
+    fn database(&self) -> &str {
+        CATALOG
+    }
+
+    fn schemas(&self, implicit: bool) -> Vec<String> {
+        let tables = self.tables.read().clone();
+        tables.names.existing(&tables.catalog, implicit)
     }
 }
 

@@ -14,7 +14,7 @@ use mainstem_storage::transaction::{Transaction, TransactionMode, Waiting};
 use mainstem_storage::version::Base;
 use mainstem_storage::{Error, ErrorKind, Result};
 
-use super::{Cancel, Environment};
+use crate::exec::{Cancel, Environment};
 use crate::provider::Names;
 use crate::sql::TableName;
 

@@ -4,80 +4,41 @@
 //! the open transaction's snapshot or at one of its own; a write runs in the open transaction, or in one of its own that
 //! [`attempts`] runs again until no other committer is in its way (contract 2); a panic becomes an error, and the session
 //! goes on. Invariants: a statement that fails leaves nothing behind; after a conflict only ROLLBACK helps. It does not own:
-//! what statements mean (`plan`), threads (`runtime`).
+//! what statements mean (`plan`), how queries run (`exec`).
 
 mod attempts;
 mod copy;
-mod interrupt;
-mod maintenance;
-mod planner;
 mod prepared;
-mod short;
-mod runtime;
 mod savepoints;
-mod settings;
-mod system;
+mod short;
 mod temporary;
+mod utility;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use arrow::array::{ArrayRef, RecordBatch, StringViewArray};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use datafusion::execution::SessionState;
-use datafusion::execution::memory_pool::MemoryReservation;
-use datafusion::logical_expr::LogicalPlan;
-use datafusion::physical_expr::PhysicalExpr;
+use arrow::datatypes::{DataType, Field, Schema};
 use datafusion::sql::sqlparser::ast::{DescribeAlias, Query, Statement as Ast};
-use mainstem_storage::database::Database;
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::schema::TableSchema;
 use mainstem_storage::transaction::{Transaction, TransactionMode, Waiting};
-use mainstem_storage::version::{Base, TableView};
+use mainstem_storage::version::Base;
 use mainstem_storage::{Error, ErrorKind, Result};
 
+use crate::analyze::rows_without_marks;
 use crate::error::from_panic;
-use crate::plan::{self, Created, Parameters, PlannedExpression, Written};
-use crate::rules::rows_without_marks;
+use crate::exec::{Cancel, Environment, Interrupts, Notice, Parameters, Planner, Rows, Running, Settings, Shared};
+use crate::plan::{self, Created, Written};
 use crate::sql::{Begin, Dropped, Lock, Statement, TableName};
 use attempts::{Targets, Write, in_own_transaction};
 use copy::Stream;
 use savepoints::Savepoints;
 use temporary::Temporary;
 
-pub(crate) use planner::{Planner, Running, Source, template};
 pub(crate) use prepared::Prepared;
-pub(crate) use runtime::{Batches, Cancel, Interrupts, Runtime};
-pub use settings::parse_byte_size;
-pub(crate) use settings::{Settings, byte_size_text, cores};
 pub(crate) use short::ShortOutcome;
 pub(crate) use temporary::forget_temporary;
-
-/// What all connections of a database share.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) storage: Database,
-    pub(crate) runtime: Runtime,
-    pub(crate) template: SessionState,
-    /// Sessions so far.
-    pub(crate) sessions: AtomicU64,
-}
-
-/// Something a user should know that is no error.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Notice {
-    /// SQLSTATE of the condition.
-    pub sqlstate: &'static str,
-    /// What happened.
-    pub message: String,
-}
-
-impl Notice {
-    pub(crate) fn new(sqlstate: &'static str, message: impl Into<String>) -> Self {
-        Self { sqlstate, message: message.into() }
-    }
-}
 
 /// Where a connection stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,18 +56,6 @@ enum Current {
     None,
     Open { transaction: Box<Transaction>, read_only: bool, savepoints: Savepoints },
     Failed,
-}
-
-/// Rows of a statement.
-#[derive(Debug)]
-pub(crate) enum Rows {
-    Running(Running),
-    /// In memory, which is reserved while they are kept if there may be many.
-    Ready {
-        schema: SchemaRef,
-        batches: Vec<RecordBatch>,
-        memory: Option<MemoryReservation>,
-    },
 }
 
 /// What became of a statement.
@@ -138,78 +87,6 @@ impl Outcome {
     fn with_notices(mut self, notices: Vec<Notice>) -> Self {
         self.notices = notices;
         self
-    }
-}
-
-/// What a statement works with, besides its transaction.
-pub(crate) struct Environment<'a> {
-    pub(crate) shared: &'a Shared,
-    pub(crate) planner: &'a mut Planner,
-    pub(crate) settings: &'a Settings,
-    pub(crate) parameters: &'a Parameters,
-    pub(crate) cancel: Cancel,
-}
-
-impl Environment<'_> {
-    /// Runs `work` with other values for the parameters of statements.
-    pub(crate) fn with_parameters<T>(
-        &mut self,
-        parameters: &Parameters,
-        work: impl FnOnce(&mut Environment<'_>) -> T,
-    ) -> T {
-        work(&mut Environment {
-            shared: self.shared,
-            planner: self.planner,
-            settings: self.settings,
-            parameters,
-            cancel: self.cancel.clone(),
-        })
-    }
-
-    /// Plans a query over the tables `transaction` sees.
-    pub(crate) fn plan(
-        &mut self,
-        transaction: &Transaction,
-        statement: Ast,
-        target: Option<Arc<TableView>>,
-    ) -> Result<LogicalPlan> {
-        let source = Source {
-            storage: &self.shared.storage,
-            settings: self.settings,
-            parameters: self.parameters,
-            transaction,
-            target,
-        };
-        self.planner.plan(&self.shared.runtime, statement, &source, &self.cancel)
-    }
-
-    /// The expressions of a planned SELECT, to be evaluated over rows in hand.
-    pub(crate) fn expressions(&self, plan: LogicalPlan) -> Result<Vec<Arc<dyn PhysicalExpr>>> {
-        self.planner.expressions(plan)
-    }
-
-    /// Those of a planned SELECT over single rows with parameters behind them.
-    pub(crate) fn row_expressions(
-        &self,
-        plan: LogicalPlan,
-        parameters: &[Option<mainstem_storage::schema::DataType>],
-    ) -> Option<Vec<PlannedExpression>> {
-        self.planner.row_expressions(plan, parameters)
-    }
-
-    /// Starts a planned query.
-    pub(crate) fn start(&mut self, plan: &LogicalPlan) -> Result<Running> {
-        self.planner.start(&self.shared.runtime, plan, self.settings.threads(), self.cancel.clone())
-    }
-
-    /// Starts a planned query in one partition: rows that are but looked at stay in their order.
-    pub(crate) fn start_in_order(&mut self, plan: &LogicalPlan) -> Result<Running> {
-        self.planner.start(&self.shared.runtime, plan, 1, self.cancel.clone())
-    }
-
-    /// Room in the memory of queries, for `consumer`; none yet.
-    pub(crate) fn reservation(&self, consumer: &str) -> MemoryReservation {
-        self.planner.reservation(consumer)
     }
 }
 

@@ -16,7 +16,8 @@ use mainstem_storage::{Error, Result};
 
 use super::short::Compiled;
 use super::{Outcome, Session};
-use crate::plan::{self, Description, Parameters};
+use crate::exec::Parameters;
+use crate::plan::{self, Description};
 use crate::provider::Names;
 use crate::sql::{PreparedStatement, SettingStatement, Statement, Template, state};
 use crate::value::{ValueRef, only_row};

@@ -7,7 +7,7 @@
 use mainstem_storage::transaction::{Savepoint, Transaction};
 use mainstem_storage::{Error, ErrorKind, Result};
 
-use super::settings::SettingsState;
+use crate::exec::SettingsState;
 use crate::sql::state;
 
 /// See the module.

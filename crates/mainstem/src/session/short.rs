@@ -19,8 +19,9 @@ use mainstem_storage::transaction::{Transaction, Waiting};
 
 use super::attempts::{Run, short_in_own_transaction};
 use super::prepared::Prepared;
-use super::{Current, Environment, Outcome, Rows, Session};
-use crate::plan::{self, PlannedExpression, Written};
+use super::{Current, Outcome, Session};
+use crate::exec::{Environment, PlannedExpression, Rows};
+use crate::plan::{self, Written};
 use crate::provider::Names;
 use crate::short::{Answer, Planning, Short, Unplanned};
 use crate::sql::Statement;

@@ -15,7 +15,8 @@ use mainstem_storage::transaction::{Transaction, TransactionMode};
 use mainstem_storage::version::Base;
 
 use super::attempts::Targets;
-use super::{Current, Session, Shared};
+use super::{Current, Session};
+use crate::exec::Shared;
 use crate::provider::TEMPORARY;
 use crate::sql::OnCommit;
 

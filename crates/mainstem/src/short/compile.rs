@@ -9,6 +9,7 @@ use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Query, Select, SelectItem,
     SetExpr, TableAlias, TableFactor, UnaryOperator, Value as Literal, WildcardAdditionalOptions,
 };
+use mainstem_postgres::cast::assign;
 use mainstem_storage::ids::{ColumnId, KeyId};
 use mainstem_storage::point::KeyedTable;
 use mainstem_storage::row::{Value, value_of, without_blanks};
@@ -19,8 +20,7 @@ use super::condition::Condition;
 use super::conflict::key_of;
 use super::expression::{Expression, Given, Node, Operator, StoredAs, is_assignable, is_integer, same_kind};
 use super::{Action, Key, Output, Short};
-use crate::plan::assign;
-use crate::rules::name_repeated;
+use crate::analyze::name_repeated;
 use crate::sql::{
     Assignments, EXCLUDED, Insert, Statement, TableName, Target, Update, columns_in, expression_of, fold, is_default,
     query_of, table_name,

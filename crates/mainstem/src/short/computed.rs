@@ -19,14 +19,16 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::sql::sqlparser::ast::{Query, SelectItem};
+use mainstem_postgres::cast::{assign, check_assignment};
+use mainstem_postgres::types::field_type;
 use mainstem_storage::row::{Value, array_of, value_of};
 use mainstem_storage::schema::{self, DataType};
 
 use super::compile::Compiler;
 use super::expression::{Scope, value_of_parameter};
-use crate::plan::{PlannedExpression, assign, check_assignment};
+use crate::exec::PlannedExpression;
 use crate::sql::{EXCLUDED, has_query, select_over};
-use crate::value::{ValueRef, field_type, stored_array};
+use crate::value::{ValueRef, stored_array};
 
 /// Compiles expressions as plans do.
 pub(crate) trait Planning {

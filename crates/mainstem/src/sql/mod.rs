@@ -26,16 +26,17 @@ pub(crate) use ddl::{
     Truncate, expand_wildcards, item_names, qualify, query_text, read_by, stored_query,
 };
 pub(crate) use dml::{
-    ASSIGNED_TO, Assignments, ConflictAction, ConflictTarget, DefaultCells, Delete, EXCLUDED, Insert, Lock, OnConflict,
-    Overriding, ROW_REF, TARGET_SCHEMA, Target, Update, any_row_of, ast_type, query_of, select_of, select_over,
+    Assignments, ConflictAction, ConflictTarget, DefaultCells, Delete, EXCLUDED, Insert, Lock, OnConflict, Overriding,
+    ROW_REF, TARGET_SCHEMA, Target, Update, any_row_of, ast_type, query_of, select_of, select_over,
 };
+pub(crate) use mainstem_postgres::sqlstate as state;
 pub(crate) use parse::{Maintenance, PreparedStatement, Script, Statement, Template, parse, parse_template};
 pub(crate) use refuse::{RELATIONS_MAX, check_query, check_tables};
 pub(crate) use settings::SettingStatement;
 pub use split::split_statements;
 pub(crate) use stored::{columns_in, expression_of, has_query, is_default, renamed_in, with_stored};
 pub(crate) use transaction::Begin;
-pub(crate) use types::{CastTypes, is_by_bytes, sql_name};
+pub(crate) use types::{CastTypes, is_by_bytes};
 
 use std::fmt;
 
@@ -45,58 +46,6 @@ use mainstem_storage::schema::{Column, TableSchema};
 use mainstem_storage::{Error, ErrorKind, Result};
 
 use crate::error::{did_you_mean, similar};
-
-/// SQLSTATEs that only SQL needs.
-pub(crate) mod state {
-    /// invalid_recursion
-    pub(crate) const INVALID_RECURSION: &str = "42P19";
-    /// invalid_schema_name
-    pub(crate) const UNDEFINED_SCHEMA: &str = "3F000";
-    /// insufficient_privilege
-    pub(crate) const READ_ONLY_TABLE: &str = "42501";
-    /// undefined_object
-    pub(crate) const UNDEFINED_OBJECT: &str = "42704";
-    /// duplicate_object
-    pub(crate) const DUPLICATE_OBJECT: &str = "42710";
-    /// undefined_function
-    pub(crate) const UNDEFINED_FUNCTION: &str = "42883";
-    /// undefined_parameter
-    pub(crate) const UNDEFINED_PARAMETER: &str = "42P02";
-    /// protocol_violation: parameters and values differ in number
-    pub(crate) const PARAMETER_COUNT: &str = "08P01";
-    /// invalid_sql_statement_name
-    pub(crate) const UNDEFINED_STATEMENT: &str = "26000";
-    /// duplicate_prepared_statement
-    pub(crate) const DUPLICATE_STATEMENT: &str = "42P05";
-    /// ambiguous_column
-    pub(crate) const AMBIGUOUS_COLUMN: &str = "42702";
-    /// ambiguous_alias
-    pub(crate) const AMBIGUOUS_ALIAS: &str = "42P09";
-    /// grouping_error
-    pub(crate) const GROUPING: &str = "42803";
-    /// duplicate_alias
-    pub(crate) const DUPLICATE_ALIAS: &str = "42712";
-    /// invalid_savepoint_specification
-    pub(crate) const UNDEFINED_SAVEPOINT: &str = "3B001";
-    /// windowing_error
-    pub(crate) const WINDOWING: &str = "42P20";
-    /// invalid_column_reference: no key on the columns that ON CONFLICT names
-    pub(crate) const NO_SUCH_KEY: &str = "42P10";
-    /// A position behind the last select item.
-    pub(crate) const INVALID_REFERENCE: &str = "42P10";
-    /// LIMIT below 0.
-    pub(crate) const NEGATIVE_LIMIT: &str = "2201W";
-    /// OFFSET below 0.
-    pub(crate) const NEGATIVE_OFFSET: &str = "2201X";
-    /// invalid_regular_expression
-    pub(crate) const INVALID_REGEX: &str = "2201B";
-    /// statement_too_complex
-    pub(crate) const TOO_COMPLEX: &str = "54001";
-    /// windowing_error
-    pub(crate) const WINDOW: &str = "42P20";
-    /// A rule of SQL is broken and no code of its own exists: syntax_error_or_access_rule_violation
-    pub(crate) const RULE_VIOLATION: &str = "42000";
-}
 
 /// The schema of the system tables.
 pub(crate) const SYSTEM: &str = "mainstem";

@@ -120,12 +120,12 @@ pub(crate) fn parse(text: &str) -> Result<Script> {
     let parts = parts(text)?;
     let deep = parts.iter().any(|(part, _)| part.deep);
     let statements = on_stack(deep, || {
-        let one = |(number, (part, tokens)): (usize, (Part, Vec<TokenWithSpan>))| {
-            match parse_one(text, number, tokens, &part)? {
-                prepare @ Statement::Prepared(PreparedStatement::Prepare { .. }) => Ok(prepare),
-                _ if part.parameters > 0 => Err(position::of_name(parameters::without_values(&part), text, number)),
-                statement => Ok(statement),
-            }
+        let one = |(number, (part, tokens)): (usize, (Part, Vec<TokenWithSpan>))| match parse_one(
+            text, number, tokens, &part,
+        )? {
+            prepare @ Statement::Prepared(PreparedStatement::Prepare { .. }) => Ok(prepare),
+            _ if part.parameters > 0 => Err(position::of_name(parameters::without_values(&part), text, number)),
+            statement => Ok(statement),
         };
         parts.into_iter().enumerate().map(one).collect::<Result<VecDeque<_>>>()
     })?;

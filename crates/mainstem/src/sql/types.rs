@@ -3,6 +3,8 @@
 //! Comes in: a type as sqlparser read it. Goes out: a column type of storage, or the Arrow type of a cast. A name that is
 //! not understood in full (a precision we do not keep, blank padding) is refused, never rounded to something near.
 
+use std::sync::Arc;
+
 use arrow::datatypes::FieldRef;
 use datafusion::common::{DataFusionError, Result as DfResult};
 use datafusion::logical_expr::planner::TypePlanner;
@@ -12,7 +14,6 @@ use datafusion::sql::sqlparser::ast::{
 use mainstem_storage::error::{NamedObject, ObjectKind, sqlstate};
 use mainstem_storage::schema::DataType;
 use mainstem_storage::{Error, Result};
-use std::sync::Arc;
 
 use super::fold;
 
@@ -103,28 +104,6 @@ fn unknown_type(what: &str, name: &ObjectName) -> Error {
 
 fn out_of_range(sql: &Sql, rule: &str) -> Error {
     Error::invalid(sqlstate::INVALID_PARAMETER, format!("{sql}: {rule}"))
-}
-
-/// How a column type is written in SQL.
-pub(crate) fn sql_name(data_type: DataType) -> String {
-    match data_type {
-        DataType::Boolean => "boolean".into(),
-        DataType::SmallInt => "smallint".into(),
-        DataType::Integer => "integer".into(),
-        DataType::BigInt => "bigint".into(),
-        DataType::Real => "real".into(),
-        DataType::Double => "double precision".into(),
-        DataType::Decimal { precision, scale } => format!("decimal({precision},{scale})"),
-        DataType::Date => "date".into(),
-        DataType::Time => "time".into(),
-        DataType::Timestamp => "timestamp".into(),
-        DataType::TimestampTz => "timestamptz".into(),
-        DataType::Text { max_chars: None } => "text".into(),
-        DataType::Text { max_chars: Some(n) } => format!("varchar({n})"),
-        DataType::Char { chars } => format!("char({chars})"),
-        DataType::Bytea => "bytea".into(),
-        DataType::Uuid => "uuid".into(),
-    }
 }
 
 /// Gives casts the same types as columns: microsecond timestamps (nanoseconds end in 2262), views for text.

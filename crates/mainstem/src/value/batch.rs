@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, RecordBatch, StringViewArray};
 use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::{DataType as ArrowType, Field, Schema};
+use arrow::datatypes::Schema;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
+use mainstem_postgres::cast::{convert, is_composed, is_span};
+use mainstem_postgres::types::{field_type, sql_type};
 use mainstem_storage::row::{Value, value_of};
 use mainstem_storage::schema::DataType;
 use mainstem_storage::{Error, Result};
 
-use super::{convert, is_composed, is_span};
 use crate::error::from_arrow;
 
 /// A column of a result: its name and SQL type.
@@ -41,47 +42,6 @@ impl ResultColumn {
     pub fn data_type(&self) -> DataType {
         self.data_type
     }
-}
-
-/// The type of columns that hold all values of `field`; as [`sql_type`].
-pub(crate) fn field_type(field: &Field) -> Option<DataType> {
-    match DataType::chars_of(field) {
-        Some(chars) => Some(DataType::Char { chars }),
-        None => sql_type(field.data_type()),
-    }
-}
-
-/// The type of columns that hold all values of an Arrow type; none for intervals, lists and the like, and for NULLs without a
-/// type.
-pub(crate) fn sql_type(arrow: &ArrowType) -> Option<DataType> {
-    Some(match arrow {
-        ArrowType::Boolean => DataType::Boolean,
-        ArrowType::Int8 | ArrowType::UInt8 | ArrowType::Int16 => DataType::SmallInt,
-        ArrowType::UInt16 | ArrowType::Int32 => DataType::Integer,
-        ArrowType::UInt32 | ArrowType::Int64 => DataType::BigInt,
-        ArrowType::UInt64 => DataType::Decimal { precision: 20, scale: 0 },
-        ArrowType::Float16 | ArrowType::Float32 => DataType::Real,
-        ArrowType::Float64 => DataType::Double,
-        ArrowType::Decimal32(precision, scale)
-        | ArrowType::Decimal64(precision, scale)
-        | ArrowType::Decimal128(precision, scale)
-        | ArrowType::Decimal256(precision, scale)
-            if *precision <= 38 && *scale >= 0 =>
-        {
-            DataType::Decimal { precision: *precision, scale: *scale }
-        }
-        ArrowType::Date32 | ArrowType::Date64 => DataType::Date,
-        ArrowType::Time32(_) | ArrowType::Time64(_) => DataType::Time,
-        ArrowType::Timestamp(_, None) => DataType::Timestamp,
-        ArrowType::Timestamp(_, Some(_)) => DataType::TimestampTz,
-        ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View => DataType::Text { max_chars: None },
-        ArrowType::FixedSizeBinary(16) => DataType::Uuid,
-        ArrowType::Binary | ArrowType::LargeBinary | ArrowType::BinaryView | ArrowType::FixedSizeBinary(_) => {
-            DataType::Bytea
-        }
-        ArrowType::Dictionary(_, value) => return sql_type(value),
-        _ => return None,
-    })
 }
 
 /// The rows of one batch, in order.

@@ -2,42 +2,27 @@
 //!
 //! Comes in: values of Rust types (parameters, appended rows), or stored values with the type of their column. Goes out: the
 //! same as [`ValueRef`], from which either side takes what it needs. Nothing is converted silently: an integer that does not
-//! fit is 22003, another type is 42804. `convert` makes columns of
-//! values those of another type. It does not own: what a parameter's type is (`plan`), or the columns themselves (Arrow).
+//! fit is 22003, another type is 42804. It does not own: what a parameter's type is (`plan`), how columns of
+//! values become those of another type (`mainstem_postgres::cast`), or the columns themselves (Arrow).
 
 mod batch;
 mod builder;
-mod convert;
-mod decimal;
 mod from;
 mod interop;
 mod into;
 mod primitive;
-mod spelled;
-mod time;
-mod uuid;
 
 #[cfg(test)]
 mod tests;
 
 pub use batch::ResultColumn;
-pub use decimal::Decimal;
-pub(crate) use decimal::without_exponent;
+pub(crate) use batch::{BatchRows, only_row, stored_array};
+pub(crate) use builder::ColumnBuilder;
 pub use from::FromValue;
 pub(crate) use into::with_bound;
 pub use into::{Params, ToValue};
-pub use time::{Date, Time, Timestamp, TimestampTz};
-pub(crate) use time::{civil_from_days, days_from_civil, interval_text};
-pub use uuid::Uuid;
-
-pub(crate) use batch::{BatchRows, field_type, only_row, sql_type, stored_array};
-pub(crate) use builder::ColumnBuilder;
-pub use convert::with_composed_as_text;
-pub(crate) use convert::{
-    IntervalField, IntervalFields, composed_text, convert, interval_of, is_composed, is_moment_type as is_moment,
-    is_span,
-};
-pub(crate) use spelled::{TIME, UUID, from_text, has_own_text, to_text};
+pub use mainstem_postgres::cast::with_composed_as_text;
+pub use mainstem_postgres::types::{Date, Decimal, Time, Timestamp, TimestampTz, Uuid};
 
 use mainstem_storage::row::Value;
 use mainstem_storage::schema::DataType;

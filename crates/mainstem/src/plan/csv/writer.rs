@@ -7,12 +7,13 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::datatypes::{DataType, Schema};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
+use mainstem_postgres::cast::{composed_text, is_composed};
+use mainstem_postgres::types::{has_own_text, to_text};
 use mainstem_storage::{Error, Result};
 
 use super::text::escape;
 use crate::error::from_arrow;
 use crate::sql::{CsvOptions, ForcedColumns, Header, TextOptions};
-use crate::value::{composed_text, has_own_text, is_composed, to_text};
 
 /// Bytes gathered before they are written.
 const BUFFER_BYTES: usize = 1 << 20;

@@ -22,7 +22,7 @@ use super::super::expressions::default_now;
 use super::super::write::nullable_schema;
 use super::views::Over;
 use super::{all_or_nothing, validate};
-use crate::session::{Environment, Notice};
+use crate::exec::{Environment, Notice};
 use crate::sql::{
     AlterAction, AlterTable, NewColumn, ROW_REF, TableName, Truncate, any_row_of, columns_in, existing_column,
     expression_of, renamed_in, state,

@@ -12,8 +12,8 @@ use mainstem_storage::transaction::Transaction;
 use mainstem_storage::{Error, Result};
 
 use super::all_or_nothing;
+use crate::exec::{Environment, Notice};
 use crate::provider::{Names, TEMPORARY, Wanted, undefined_schema, undefined_table};
-use crate::session::{Environment, Notice};
 use crate::sql::{CreateSchema, Drop, Dropped, INFORMATION, SYSTEM, TARGET_SCHEMA, TableName, read_by};
 
 /// Makes a schema.

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use arrow::datatypes::DataType as ArrowType;
 use datafusion::sql::sqlparser::ast::{Query, Statement as Ast};
+use mainstem_postgres::types::sql_type;
 use mainstem_storage::catalog::Relation;
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::schema::{RelationName, View};
@@ -15,12 +16,11 @@ use mainstem_storage::{Error, Result};
 
 use super::all_or_nothing;
 use super::schemas::{dependents, drop_relations};
-use crate::rules::as_said;
-use crate::session::{Environment, Notice};
+use crate::analyze::without_mark;
+use crate::exec::{Environment, Notice};
 use crate::sql::{
     CreateView, TableName, expand_wildcards, item_names, qualify, query_text, read_by, stored_query, with_stored,
 };
-use crate::value::sql_type;
 
 /// Names and types of a view's columns.
 type Shape = Vec<(String, ArrowType)>;
@@ -102,7 +102,9 @@ fn resolved(env: &mut Environment<'_>, transaction: &Transaction, query: &Query)
     expand_wildcards(&mut query, &mut |query| {
         let plan = env.plan(transaction, Ast::Query(Box::new(query)), None)?;
         let columns = plan.schema().iter();
-        Ok(columns.map(|(table, field)| (table.map(|t| as_said(t.table()).to_owned()), field.name().clone())).collect())
+        Ok(columns
+            .map(|(table, field)| (table.map(|t| without_mark(t.table()).to_owned()), field.name().clone()))
+            .collect())
     })?;
     // Names of columns that occur twice are made different on the way: the types tell whether it is still the same.
     let expanded = shape_of(env, transaction, query.clone())?;

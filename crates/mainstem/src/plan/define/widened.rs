@@ -13,7 +13,7 @@ use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use mainstem_storage::schema::DataType;
 
-use crate::rules::decimal_of;
+use crate::analyze::decimal_of;
 
 /// Digits of any decimal.
 const DIGITS: u8 = 38;

@@ -29,9 +29,9 @@ use mainstem_storage::{Error, ErrorKind, Result};
 
 use super::stand_in::StandIn;
 use super::{assigned, check_assigned, counted_by, nullable_schema};
+use crate::analyze::without_mark;
 use crate::error::from_datafusion;
-use crate::rules::as_said;
-use crate::session::Environment;
+use crate::exec::Environment;
 use crate::sql::{ConflictTarget, EXCLUDED, Insert, OnConflict, ROW_REF, Target, existing_column, state};
 
 /// A key of a table: no two rows have it.
@@ -288,7 +288,7 @@ impl Arm {
         let there = target.qualifier_name();
         let mut origins = Vec::with_capacity(stand_in.columns().len());
         for column in stand_in.columns() {
-            let relation = column.relation.as_ref().map_or("", |relation| as_said(relation.table()));
+            let relation = column.relation.as_ref().map_or("", |relation| without_mark(relation.table()));
             let position = table.columns.iter().position(|c| c.name == column.name);
             let id = position.and_then(|at| table.columns.get(at)).map(|c| c.id);
             origins.push(match (position, id) {

@@ -18,7 +18,7 @@ use mainstem_storage::{Error, Result};
 use super::super::shown;
 use super::table_of;
 use crate::error::from_datafusion;
-use crate::session::{Environment, Rows};
+use crate::exec::{Environment, Rows};
 use crate::sql::Lock;
 
 /// The query without the clause, for a transaction that ends with it: nothing can be kept from anybody then.

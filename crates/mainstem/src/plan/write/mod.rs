@@ -23,16 +23,16 @@ use mainstem_storage::schema::{Column, DataType, Identity, TableSchema};
 use mainstem_storage::transaction::{StatementWrites, Transaction};
 use mainstem_storage::{Error, Result};
 
-use super::assign::{assign, check};
 use super::expressions::{Expressions, Source};
 use crate::error::from_datafusion;
+use crate::exec::{Environment, Rows, Running};
 use crate::provider::Names;
-use crate::session::{Environment, Rows, Running};
 use crate::sql::{
     Assignments, DefaultCells, Delete, Insert, Overriding, Statement, TableName, Update, existing_column, is_default,
 };
 use conflict::{Conflicts, Settled};
 pub(crate) use lock::{lock, unlocked};
+use mainstem_postgres::cast::{assign, check_assignment};
 use returning::Returning;
 pub(super) use stand_in::check_projection;
 use stand_in::check_row_wise;
@@ -163,7 +163,7 @@ pub(crate) fn insert(env: &mut Environment<'_>, transaction: &mut Transaction, i
     for (column, source) in table.columns.iter().zip(&sources) {
         if let Some(at) = source.given() {
             let is_literal = literals.get(at).copied().unwrap_or(false);
-            check(plan.schema().field(at).data_type(), is_literal, column)?;
+            check_assignment(plan.schema().field(at).data_type(), is_literal, column)?;
         }
     }
     let takes_default = |at: usize| !matches!(sources.get(at), Some(Source::Given(_)));
@@ -197,7 +197,7 @@ fn check_assigned(plan: &LogicalPlan, table: &TableSchema) -> Result<()> {
     let literals = literal_columns(plan);
     for (at, column) in (1..).zip(&table.columns) {
         let is_literal = literals.get(at).copied().unwrap_or(false);
-        check(plan.schema().field(at).data_type(), is_literal, column)?;
+        check_assignment(plan.schema().field(at).data_type(), is_literal, column)?;
         // A constant that the column cannot hold is wrong, whether or not a row gets it.
         if let Some(constant) = constant_of(plan, at) {
             check_length(&assign(&constant.to_array().map_err(|e| from_datafusion(&e))?, column)?, column, table)?;
@@ -431,7 +431,7 @@ pub(crate) fn append(
         }
         for (column, source) in table.columns.iter().zip(&sources) {
             if let Some(array) = source.given().and_then(|at| batch.columns().get(at)) {
-                check(array.data_type(), false, column)?;
+                check_assignment(array.data_type(), false, column)?;
             }
         }
         let values = expressions.fill(transaction, batch.columns(), &sources, batch.num_rows())?;

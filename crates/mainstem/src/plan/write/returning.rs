@@ -13,10 +13,10 @@ use mainstem_storage::transaction::Transaction;
 use mainstem_storage::{Error, Result};
 
 use super::stand_in::StandIn;
+use crate::analyze::without_mark;
 use crate::error::from_datafusion;
+use crate::exec::{Environment, Rows};
 use crate::plan::shown;
-use crate::rules::as_said;
-use crate::session::{Environment, Rows};
 use crate::sql::Target;
 
 /// Where a column comes from.
@@ -58,7 +58,8 @@ impl Returning {
         let mut carried: Vec<Column> = Vec::new();
         let mut origins = Vec::with_capacity(stand_in.columns().len());
         for column in stand_in.columns() {
-            let of_target = column.relation.as_ref().is_some_and(|relation| as_said(relation.table()) == qualifier);
+            let of_target =
+                column.relation.as_ref().is_some_and(|relation| without_mark(relation.table()) == qualifier);
             let position = table.columns.iter().position(|c| c.name == column.name);
             origins.push(match position {
                 Some(position) if of_target && !old => Origin::Written(position),
@@ -76,7 +77,9 @@ impl Returning {
     pub(super) fn carried(&self) -> Vec<AstExpr> {
         let ident = |name: &str| Ident::with_quote('"', name);
         let expr = |column: &Column| match &column.relation {
-            Some(relation) => AstExpr::CompoundIdentifier(vec![ident(as_said(relation.table())), ident(&column.name)]),
+            Some(relation) => {
+                AstExpr::CompoundIdentifier(vec![ident(without_mark(relation.table())), ident(&column.name)])
+            }
             None => AstExpr::Identifier(ident(&column.name)),
         };
         self.carried.iter().map(expr).collect()

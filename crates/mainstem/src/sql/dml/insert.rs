@@ -8,13 +8,13 @@ use datafusion::sql::sqlparser::ast::{
     Value, With,
 };
 use datafusion::sql::sqlparser::parser::Parser;
+use mainstem_postgres::types::sql_name;
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::schema::{DataType, TableSchema};
 use mainstem_storage::{Error, Result};
 
 use super::super::dialect::MainstemDialect;
 use super::super::stored::is_default;
-use super::super::types::sql_name;
 use super::super::{check_query, column_name, fold, table_name};
 use super::assignments::{self, Assignments};
 use super::select::{SelectOf, query_of, stored_table};

@@ -32,7 +32,6 @@ pub(crate) use insert::{ConflictAction, ConflictTarget, DefaultCells, Insert, On
 pub(crate) use lock::Lock;
 pub(crate) use target::Target;
 pub(crate) use update::Update;
-pub(crate) use values::ASSIGNED_TO;
 
 /// Name of the schema that shows the target of the running write, with its row references, to the write's own SELECT.
 pub(crate) const TARGET_SCHEMA: &str = "write_target";

@@ -8,15 +8,13 @@ use datafusion::sql::sqlparser::ast::{
     Expr, FunctionArg, FunctionArgExpr, FunctionArguments, UnaryOperator, Value, Values,
 };
 use datafusion::sql::sqlparser::parser::Parser;
+use mainstem_postgres::cast::ASSIGNED_TO;
 use mainstem_storage::schema::Column;
 use mainstem_storage::{Error, Result};
 
 use super::super::dialect::MainstemDialect;
 use super::super::parse::syntax;
 use super::insert::ast_type;
-
-/// The function, of a value, a NULL of the column's type, and the column's name.
-pub(crate) const ASSIGNED_TO: &str = "assigned to";
 
 /// Integers with fewer digits are not decimals.
 const WHOLE_DIGITS_MAX: usize = 18;

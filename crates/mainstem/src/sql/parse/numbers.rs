@@ -4,8 +4,7 @@
 //! they are meant; a point at the end keeps them from being integers. Those that no NUMERIC holds stay: a cast to a float may want them.
 
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
-
-use crate::value::without_exponent;
+use mainstem_postgres::types::without_exponent;
 
 /// Digits of the longest NUMERIC.
 const DIGITS_MAX: usize = 38;

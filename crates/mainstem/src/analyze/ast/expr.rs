@@ -1,0 +1,67 @@
+//! Expressions of a statement's tree: made, and looked at.
+
+use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
+use datafusion::sql::sqlparser::ast::{
+    CaseWhen, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, ObjectName,
+    ObjectNamePart,
+};
+
+use crate::sql::fold;
+
+/// `name(args)`.
+pub(crate) fn call(name: &str, args: Vec<Expr>) -> Expr {
+    let args = args.into_iter().map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))).collect();
+    Expr::Function(Function {
+        name: ObjectName::from(vec![Ident::new(name)]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(FunctionArgumentList { duplicate_treatment: None, args, clauses: Vec::new() }),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    })
+}
+
+/// The name of the function that `expr` calls, with its arguments: if it does nothing else.
+pub(crate) fn called(expr: &Expr) -> Option<(String, Vec<&Expr>)> {
+    let Expr::Function(function) = expr else { return None };
+    let [ObjectNamePart::Identifier(name)] = function.name.0.as_slice() else { return None };
+    let FunctionArguments::List(list) = &function.args else { return None };
+    let is_plain = list.duplicate_treatment.is_none()
+        && list.clauses.is_empty()
+        && function.filter.is_none()
+        && function.null_treatment.is_none()
+        && function.over.is_none()
+        && function.within_group.is_empty()
+        && matches!(function.parameters, FunctionArguments::None);
+    let argument = |arg: &'_ FunctionArg| matches!(arg, FunctionArg::Unnamed(FunctionArgExpr::Expr(_)));
+    if !is_plain || !list.args.iter().all(argument) {
+        return None;
+    }
+    let args = list.args.iter().filter_map(|arg| match arg {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
+        _ => None,
+    });
+    Some((fold(name), args.collect()))
+}
+
+/// `expr` without the parentheses around it.
+pub(crate) fn bare(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Nested(inner) => bare(inner),
+        _ => expr,
+    }
+}
+
+pub(crate) fn case(conditions: Vec<(Expr, Expr)>, otherwise: Expr) -> Expr {
+    let conditions = conditions.into_iter().map(|(condition, result)| CaseWhen { condition, result }).collect();
+    let else_result = Some(Box::new(otherwise));
+    Expr::Case {
+        case_token: AttachedToken::empty(),
+        end_token: AttachedToken::empty(),
+        operand: None,
+        conditions,
+        else_result,
+    }
+}

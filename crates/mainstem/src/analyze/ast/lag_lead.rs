@@ -1,0 +1,54 @@
+//! `lag(a, n, d)` and `lead(a, n, d)` with a default that is computed: `CASE WHEN lag(true, n) THEN lag(a, n) ELSE d END`, over the same window.
+//!
+//! DataFusion takes literals alone, and makes them values of the type of `a`: a default with more digits would lose them. Whole numbers,
+//! texts and NULL stay with it.
+
+use datafusion::sql::sqlparser::ast::{
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectNamePart, Value, ValueWithSpan,
+};
+
+use super::expr::{bare, case};
+use crate::sql::fold;
+
+/// See the module; other expressions stay.
+pub(crate) fn default_beside(expr: &mut Expr) {
+    if let Expr::Function(call) = expr
+        && let Some(default) = computed_default(call)
+    {
+        let value = with_arguments(call, None);
+        let is_there = with_arguments(call, Some(Expr::Value(Value::Boolean(true).into())));
+        *expr = case(vec![(is_there, value)], default);
+    }
+}
+
+/// The default of a call of `lag` or `lead`, if DataFusion does not do it.
+fn computed_default(call: &Function) -> Option<Expr> {
+    let [ObjectNamePart::Identifier(name)] = call.name.0.as_slice() else { return None };
+    let FunctionArguments::List(list) = &call.args else { return None };
+    let [_, _, FunctionArg::Unnamed(FunctionArgExpr::Expr(default))] = list.args.as_slice() else { return None };
+    let is_one = matches!(fold(name).as_str(), "lag" | "lead") && call.over.is_some() && call.null_treatment.is_none();
+    (is_one && !is_simple(default)).then(|| default.clone())
+}
+
+fn is_simple(default: &Expr) -> bool {
+    match bare(default) {
+        Expr::Value(ValueWithSpan { value, .. }) => match value {
+            Value::Number(digits, _) => digits.bytes().all(|b| b.is_ascii_digit()),
+            Value::SingleQuotedString(_) | Value::Null | Value::Boolean(_) | Value::Placeholder(_) => true,
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+/// `call` without its default, and with another value.
+fn with_arguments(call: &Function, value: Option<Expr>) -> Expr {
+    let mut call = call.clone();
+    if let FunctionArguments::List(list) = &mut call.args {
+        list.args.truncate(2);
+        if let (Some(value), Some(first)) = (value, list.args.first_mut()) {
+            *first = FunctionArg::Unnamed(FunctionArgExpr::Expr(value));
+        }
+    }
+    Expr::Function(call)
+}

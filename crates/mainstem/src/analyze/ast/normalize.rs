@@ -1,0 +1,182 @@
+//! Functions that DataFusion has under another name or as an operator, `~ a`, literals of intervals and of NUMERIC, texts that spell arrays, and
+//! COLLATE "C", which says what is so anyway.
+
+use datafusion::sql::sqlparser::ast::{
+    AccessExpr, Array, ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, Function, Ident, ObjectName,
+    ObjectNamePart, Subscript, TypedString, UnaryOperator, Value, ValueWithSpan,
+};
+use mainstem_postgres::operator::BITWISE_NOT;
+
+use super::expr::{bare, call, called, case};
+use super::interval_literals::plain_interval;
+use crate::sql::{fold, is_by_bytes};
+
+/// PostgreSQL's names of functions, with DataFusion's.
+const NAMES: &[(&str, &str)] = &[
+    ("ceiling", "ceil"),
+    ("every", "bool_and"),
+    ("sign", "signum"),
+    ("statement_timestamp", "now"),
+    ("transaction_timestamp", "now"),
+    ("variance", "var_samp"),
+];
+
+/// See the module; other expressions stay.
+pub(crate) fn normalize(expr: &mut Expr) {
+    if let Some(other) = other_words(expr) {
+        *expr = other;
+        return;
+    }
+    if let Expr::Function(Function { name, .. }) = expr
+        && let [ObjectNamePart::Identifier(ident)] = name.0.as_slice()
+        && let Some((_, known)) = NAMES.iter().find(|(said, _)| *said == fold(ident))
+    {
+        *name = ObjectName::from(vec![Ident::new(*known)]);
+    }
+}
+
+fn other_words(expr: &Expr) -> Option<Expr> {
+    match expr {
+        Expr::Function(_) => {
+            let (name, args) = called(expr)?;
+            match (name.as_str(), args.as_slice()) {
+                ("mod", [left, right]) => {
+                    let operand = |side: &Expr| Box::new(Expr::Nested(Box::new(side.clone())));
+                    let (left, right) = (operand(left), operand(right));
+                    let rest = Expr::BinaryOp { left, op: BinaryOperator::Modulo, right };
+                    Some(Expr::Nested(Box::new(rest)))
+                }
+                ("date", [moment]) => Some(cast((*moment).clone(), DataType::Date)),
+                ("age", [to]) => Some(call("age", vec![call("current_date", Vec::new()), (*to).clone()])),
+                ("num_nulls" | "num_nonnulls", [_, ..]) => Some(counted(&args, name == "num_nulls")),
+                ("regexp_substr", [text, pattern]) => {
+                    let found = call(
+                        "regexp_match",
+                        vec![(*text).clone(), call("concat", vec![text_of("("), (*pattern).clone(), text_of(")")])],
+                    );
+                    let first = Expr::Value(Value::Number("1".to_owned(), false).into());
+                    let access_chain = vec![AccessExpr::Subscript(Subscript::Index { index: first })];
+                    Some(Expr::CompoundFieldAccess { root: Box::new(found), access_chain })
+                }
+                ("timeofday", []) => {
+                    let pattern = text_of("Dy Mon DD HH24:MI:SS.US YYYY \"UTC\"");
+                    Some(call("to_char", vec![call("clock_timestamp", Vec::new()), pattern]))
+                }
+                _ => None,
+            }
+        }
+        Expr::UnaryOp { op: UnaryOperator::BitwiseNot, expr: bits } => Some(call(BITWISE_NOT, vec![(**bits).clone()])),
+        Expr::Collate { expr, collation } if is_by_bytes(collation) => Some(Expr::Nested(expr.clone())),
+        Expr::AtTimeZone { timestamp, time_zone } => {
+            Some(call("timezone", vec![(**time_zone).clone(), (**timestamp).clone()]))
+        }
+        Expr::Interval(interval) => plain_interval(interval),
+        // DataFusion reads these with ten digits behind the point, or not at all.
+        Expr::TypedString(TypedString {
+            data_type: DataType::Numeric(digits) | DataType::Decimal(digits) | DataType::Dec(digits),
+            value,
+            uses_odbc_syntax: false,
+        }) => Some(cast(Expr::Value(value.clone()), DataType::Numeric(*digits))),
+        Expr::Cast { expr: text, data_type: DataType::Array(of), array: false, format: None, .. } => {
+            let (ArrayElemTypeDef::SquareBracket(of, None) | ArrayElemTypeDef::AngleBracket(of)) = of else {
+                return None;
+            };
+            let Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) = bare(text) else {
+                return None;
+            };
+            let one = |item: Option<String>| {
+                let value = item.map_or(Value::Null, Value::SingleQuotedString);
+                cast(Expr::Value(value.into()), (**of).clone())
+            };
+            let elem: Vec<Expr> = items(text)?.into_iter().map(one).collect();
+            let array = Expr::Array(Array { elem, named: true });
+            Some(cast(array, DataType::Array(ArrayElemTypeDef::SquareBracket(of.clone(), None))))
+        }
+        _ => None,
+    }
+}
+
+fn text_of(text: &str) -> Expr {
+    Expr::Value(Value::SingleQuotedString(text.to_owned()).into())
+}
+
+/// How many of `args` are NULL, or are not.
+fn counted(args: &[&Expr], nulls: bool) -> Expr {
+    let number = |number: &str| Value::Number(number.to_owned(), false);
+    let one = |arg: &&Expr| {
+        let arg = Box::new(Expr::Nested(Box::new((*arg).clone())));
+        let counts = if nulls { Expr::IsNull(arg) } else { Expr::IsNotNull(arg) };
+        case(vec![(counts, Expr::Value(number("1").into()))], Expr::Value(number("0").into()))
+    };
+    let add = |left: Expr, right: Expr| Expr::BinaryOp {
+        left: Box::new(left),
+        op: BinaryOperator::Plus,
+        right: Box::new(right),
+    };
+    let sum = args.iter().map(one).reduce(add);
+    Expr::Nested(Box::new(sum.unwrap_or_else(|| Expr::Value(number("0").into()))))
+}
+
+fn cast(expr: Expr, data_type: DataType) -> Expr {
+    Expr::Cast { kind: CastKind::Cast, expr: Box::new(expr), data_type, array: false, format: None }
+}
+
+/// The items of an array of one dimension as PostgreSQL spells it: `{1,NULL,"a b"}`. None if it is spelled otherwise.
+fn items(text: &str) -> Option<Vec<Option<String>>> {
+    let inside = text.trim().strip_prefix('{')?.strip_suffix('}')?;
+    let mut items = Vec::new();
+    if inside.trim().is_empty() {
+        return Some(items);
+    }
+    let mut chars = inside.chars().peekable();
+    loop {
+        while chars.next_if(|c| c.is_whitespace()).is_some() {}
+        let mut item = String::new();
+        if chars.next_if_eq(&'"').is_some() {
+            loop {
+                match chars.next()? {
+                    '"' => break,
+                    '\\' => item.push(chars.next()?),
+                    other => item.push(other),
+                }
+            }
+            while chars.next_if(|c| c.is_whitespace()).is_some() {}
+            items.push(Some(item));
+        } else {
+            while let Some(c) = chars.next_if(|c| *c != ',') {
+                match c {
+                    '{' | '}' | '"' => return None,
+                    '\\' => item.push(chars.next()?),
+                    other => item.push(other),
+                }
+            }
+            let item = item.trim();
+            if item.is_empty() {
+                return None;
+            }
+            items.push((!item.eq_ignore_ascii_case("null")).then(|| item.to_owned()));
+        }
+        match chars.next() {
+            None => return Some(items),
+            Some(',') => {}
+            Some(_) => return None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::items;
+
+    #[test]
+    fn arrays_are_read_as_they_are_spelled() {
+        let some = |items: &[&str]| Some(items.iter().map(|item| Some((*item).to_owned())).collect::<Vec<_>>());
+        assert_eq!(items("{1,2}"), some(&["1", "2"]));
+        assert_eq!(items(" { 1 , \"a,\\\"b\" } "), some(&["1", "a,\"b"]));
+        assert_eq!(items("{}"), Some(Vec::new()));
+        assert_eq!(items("{NULL,\"NULL\"}"), Some(vec![None, Some("NULL".to_owned())]));
+        for wrong in ["1,2", "{1", "{1,}", "{{1},{2}}", "{\"a}", "{a\"b}"] {
+            assert_eq!(items(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Functions that give rows, in select items: `generate_series(1, 3) + 1` is `unnest(generate_series(1, 3)) + 1`,
+//! and `string_to_table` and `regexp_split_to_table` the rows of `string_to_array` and `regexp_split_to_array`, in FROM too.
+//!
+//! In FROM, where their arguments are columns of other tables: `FROM t, generate_series(1, t.n) g` is
+//! `FROM t, LATERAL (SELECT unnest(generate_series(1, t.n)) AS g) g`. DataFusion's functions in FROM take constants; those of decimals become
+//! queries too, for DataFusion's series have whole numbers.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, ObjectName,
+    ObjectNamePart, Select, SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, Value, Visit, Visitor,
+};
+
+use super::expr::{call, called};
+use crate::sql::{fold, stored_query};
+
+/// Functions whose rows are the values of an array, with those that give it.
+const SETS: [(&str, &str); 3] = [
+    ("generate_series", "generate_series"),
+    ("string_to_table", "string_to_array"),
+    ("regexp_split_to_table", "regexp_split_to_array"),
+];
+
+/// A call of `string_to_table` or `regexp_split_to_table` in FROM as `unnest` of the array. The column of a function is called like the table
+/// that it is, and that like the function unless it has an alias.
+pub(crate) fn unnest_table(table: &mut TableFactor) {
+    if let Some(other) = called_in_from(table) {
+        *table = other;
+    }
+    let TableFactor::UNNEST { alias, array_exprs, with_ordinality: false, .. } = table else { return };
+    if array_exprs.len() != 1 {
+        return;
+    }
+    let named = || TableAlias { explicit: true, name: Ident::new("unnest"), columns: Vec::new(), at: None };
+    let alias = alias.get_or_insert_with(named);
+    if alias.columns.is_empty() {
+        alias.columns.push(TableAliasColumnDef { name: alias.name.clone(), data_type: None });
+    }
+}
+
+fn called_in_from(table: &mut TableFactor) -> Option<TableFactor> {
+    let TableFactor::Table { name, alias, args: Some(args), with_ordinality, .. } = table else { return None };
+    let name = called_name(name)?;
+    let (said, array) = SETS.iter().find(|(said, array)| *said == name && said != array)?;
+    let given = args.args.iter().map(|arg| match arg {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
+        _ => None,
+    });
+    let given = given.collect::<Option<Vec<_>>>()?;
+    let named = || TableAlias { explicit: true, name: Ident::new(*said), columns: Vec::new(), at: None };
+    Some(TableFactor::UNNEST {
+        alias: Some(alias.take().unwrap_or_else(named)),
+        array_exprs: vec![call(array, given)],
+        with_offset: false,
+        with_offset_alias: None,
+        with_ordinality: *with_ordinality,
+    })
+}
+
+/// Makes rows of the calls within `expr`, a select item; not within its subqueries, nor where rows cannot stand (CASE).
+pub(crate) fn unnest(expr: &mut Expr) {
+    match expr {
+        Expr::Nested(inner) | Expr::Cast { expr: inner, .. } | Expr::UnaryOp { expr: inner, .. } => unnest(inner),
+        Expr::BinaryOp { left, right, .. } => {
+            unnest(left);
+            unnest(right);
+        }
+        Expr::Function(function) if called_name(&function.name).as_deref() != Some("unnest") => {
+            let set = called_name(&function.name).and_then(|name| SETS.iter().find(|(said, _)| *said == name));
+            if let FunctionArguments::List(list) = &mut function.args {
+                for argument in &mut list.args {
+                    if let FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)) = argument {
+                        unnest(argument);
+                    }
+                }
+            }
+            if let Some((_, array)) = set {
+                function.name = ObjectName::from(vec![Ident::new(*array)]);
+                if called(expr).is_some() {
+                    *expr = call("unnest", vec![expr.clone()]);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn called_name(name: &ObjectName) -> Option<String> {
+    match name.0.as_slice() {
+        [ObjectNamePart::Identifier(name)] => Some(fold(name)),
+        _ => None,
+    }
+}
+
+/// Makes LATERAL queries of the functions in FROM of `select` whose arguments are columns.
+pub(crate) fn lateral(select: &mut Select) {
+    for (at, from) in select.from.iter_mut().enumerate() {
+        factor(&mut from.relation, at > 0);
+        from.joins.iter_mut().for_each(|join| factor(&mut join.relation, true));
+    }
+}
+
+/// As [`lateral`], of one table, behind others or not: then its columns are those of a query around.
+fn factor(table: &mut TableFactor, behind: bool) {
+    let (array, said, alias) = match table {
+        TableFactor::Table { name, args: Some(args), alias, with_ordinality: false, .. } if args.settings.is_none() => {
+            let Some(array) = array_of(name, &args.args) else { return };
+            (array, called_name(name), alias)
+        }
+        TableFactor::Function { name, args, alias, with_ordinality: false, .. } => {
+            let Some(array) = array_of(name, args) else { return };
+            (array, called_name(name), alias)
+        }
+        TableFactor::UNNEST { array_exprs, alias, with_offset: false, with_ordinality: false, .. } => {
+            let [array] = array_exprs.as_slice() else { return };
+            (array.clone(), None, alias)
+        }
+        TableFactor::NestedJoin { table_with_joins, .. } => {
+            factor(&mut table_with_joins.relation, behind);
+            table_with_joins.joins.iter_mut().for_each(|join| factor(&mut join.relation, true));
+            return;
+        }
+        _ => return,
+    };
+    let is_of_decimals = said.as_deref() == Some("generate_series") && has_decimals(&array);
+    if !reads_columns(&array) && !is_of_decimals {
+        return;
+    }
+    let said = said.unwrap_or_else(|| "unnest".to_owned());
+    let (name, column) = match alias {
+        Some(TableAlias { name, columns, .. }) => {
+            (name.clone(), columns.first().map_or_else(|| name.clone(), |column| column.name.clone()))
+        }
+        None => (Ident::new(said.clone()), Ident::new(said)),
+    };
+    let Ok(mut subquery) = stored_query("SELECT 1") else { return };
+    let SetExpr::Select(select) = &mut *subquery.body else { return };
+    let rows = call("unnest", vec![array]);
+    select.projection = vec![SelectItem::ExprWithAlias { expr: rows, alias: column }];
+    let alias = Some(TableAlias { explicit: true, name, columns: Vec::new(), at: None });
+    *table = TableFactor::Derived { lateral: behind, subquery, alias, sample: None };
+}
+
+/// The array of the rows that a function of this name gives.
+fn array_of(name: &ObjectName, args: &[FunctionArg]) -> Option<Expr> {
+    let name = called_name(name)?;
+    match args {
+        [FunctionArg::Unnamed(FunctionArgExpr::Expr(array))] if name == "unnest" => Some(array.clone()),
+        args => SETS.iter().find(|(said, _)| *said == name).map(|(_, array)| call_of(array, args.to_vec())),
+    }
+}
+
+fn call_of(name: &str, args: Vec<FunctionArg>) -> Expr {
+    let mut call = call(name, Vec::new());
+    if let Expr::Function(Function { args: FunctionArguments::List(FunctionArgumentList { args: own, .. }), .. }) =
+        &mut call
+    {
+        *own = args;
+    }
+    call
+}
+
+/// Whether a decimal is written in `expr`.
+fn has_decimals(expr: &Expr) -> bool {
+    struct Decimals;
+    impl Visitor for Decimals {
+        type Break = ();
+
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+            let is_decimal = match expr {
+                Expr::Value(value) => {
+                    matches!(&value.value, Value::Number(digits, _) if digits.contains(['.', 'e', 'E']))
+                }
+                Expr::Cast { data_type, .. } => {
+                    matches!(data_type, DataType::Numeric(_) | DataType::Decimal(_) | DataType::Dec(_))
+                }
+                _ => false,
+            };
+            if is_decimal { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        }
+    }
+    Visit::visit(expr, &mut Decimals).is_break()
+}
+
+/// Whether a column stands in `expr`.
+pub(crate) fn reads_columns(expr: &Expr) -> bool {
+    struct Columns;
+    impl Visitor for Columns {
+        type Break = ();
+
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+            match expr {
+                Expr::Identifier(_) | Expr::CompoundIdentifier(_) => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            }
+        }
+    }
+    Visit::visit(expr, &mut Columns).is_break()
+}

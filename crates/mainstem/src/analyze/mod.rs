@@ -1,0 +1,29 @@
+//! From a statement's tree to a plan whose names, types and casts are SQL's, where DataFusion's analyzer would do otherwise.
+//!
+//! Comes in: a statement's tree, later the plan that DataFusion's planner has made of it. Goes out: the tree in syntax that the planner
+//! reads ([`rewrite`]), and plans whose arithmetic and casts call functions of `mainstem_postgres` (`types`).
+//! The order of the rules stands in `optimize::pipeline`.
+//!
+//! It does not own: subqueries (`decorrelate`), what runs faster (`optimize`), what functions compute (`mainstem_postgres`).
+
+mod ast;
+mod names;
+pub(crate) mod plan_walk;
+mod rewrite;
+mod set_operations;
+mod types;
+
+pub(crate) use ast::functional_dependencies::add_dependent_columns;
+pub(crate) use ast::limits::check_limits;
+pub(crate) use ast::row_comparisons::check_rows;
+pub(crate) use ast::{balance, with_settings};
+pub(crate) use names::{
+    BesideStar, KnownTable, MARK, OutputNames, cast_label, mark_relations, name_duplicates, name_repeated,
+    resolve_names, rows_without_marks, without_mark, without_marks,
+};
+pub(crate) use rewrite::rewrite;
+pub(crate) use set_operations::MultisetOperations;
+pub(crate) use types::{
+    Bpchar, CheckedArithmetic, DecimalOperators, DecimalRounding, ExtractPlanner, RealOperators, SqlCasts,
+    TypeResolution, TypedLiterals, WindowFrames, decimal_of, padded, resolve_types, type_literals,
+};

@@ -1,0 +1,321 @@
+//! Select items with the same text: DataFusion wants each item of a SELECT to have a name of its own, SQL does not.
+//!
+//! Comes in: a statement's tree. Goes out: the same tree, in which an item without alias that occurs a second time has one, and an
+//! alias that occurs a second time is another. Items beside a `*` are told apart where its columns are known (`resolution`). Calls and
+//! groups that differ in casts alone are told apart by [`super::cast_labels`]. In passing, a function in FROM names its column: by its alias, or by
+//! its own name, as in PostgreSQL.
+
+use std::collections::HashSet;
+use std::convert::Infallible;
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, CeilFloorKind, DateTimeField, Expr, Ident, ObjectNamePart, OrderByKind, Query, Select, SelectItem,
+    SetExpr, Statement, TableAlias, TableAliasColumnDef, TableFactor, TrimWhereField, UnaryOperator, Value, Visit,
+    VisitMut, Visitor, VisitorMut,
+};
+use mainstem_storage::{Error, Result};
+
+use super::cast_labels::label_casts;
+use super::output_names::title;
+use crate::analyze::ast::expr::bare;
+use crate::sql::{fold, state};
+
+/// Gives a name to columns of functions in FROM, and to each select item of `statement` that repeats the name of an earlier one: `a_2` for
+/// a second `a`, `?column?_3` for a third item that has no name.
+///
+/// # Errors
+/// 42702 for an ORDER BY that may mean two items.
+pub(crate) fn name_duplicates(statement: &mut Statement) -> Result<()> {
+    match VisitMut::visit(statement, &mut Duplicates) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(error) => Err(error),
+    }
+}
+
+/// Whether a `*` of `items` has others beside it, which may have the name of one of its columns.
+pub(crate) fn beside_star(items: &[SelectItem]) -> bool {
+    let is_star = |item: &SelectItem| matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..));
+    items.len() > 1 && items.iter().any(is_star)
+}
+
+struct Duplicates;
+
+impl VisitorMut for Duplicates {
+    type Break = Error;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
+        check_order(query).map_or_else(ControlFlow::Break, ControlFlow::Continue)
+    }
+
+    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
+        label_casts(query);
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
+        if !beside_star(&select.projection) {
+            name_repeated(&mut select.projection, &HashSet::new());
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<Error> {
+        if let TableFactor::Table { name, alias, args: Some(_), .. } = table
+            && let [ObjectNamePart::Identifier(function)] = name.0.as_slice()
+        {
+            let quoted = |name: &Ident| Ident::with_quote('"', fold(name));
+            let alias = alias.get_or_insert_with(|| TableAlias {
+                explicit: true,
+                name: quoted(function),
+                columns: Vec::new(),
+                at: None,
+            });
+            if alias.columns.is_empty() {
+                alias.columns.push(TableAliasColumnDef { name: quoted(&alias.name), data_type: None });
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Gives a name to each item of a select list, or of RETURNING, that repeats an earlier one, or a column that a `*` stands for: `starred`.
+pub(crate) fn name_repeated(items: &mut [SelectItem], starred: &HashSet<String>) {
+    let mut seen: HashSet<String> = items.iter().filter_map(alias).collect();
+    seen.extend(starred.iter().cloned());
+    let (mut given, mut columns) = (starred.clone(), Columns::default());
+    for (position, item) in (1..).zip(items) {
+        let (expr, mut name) = match item {
+            SelectItem::ExprWithAlias { expr, alias } => {
+                let name = fold(alias);
+                if given.insert(name.clone()) {
+                    continue;
+                }
+                (expr, format!("{name}_{position}"))
+            }
+            SelectItem::UnnamedExpr(expr) => {
+                let column_again = columns.again(bare(expr));
+                let is_taken = column_name(expr).is_some_and(|name| !given.insert(name));
+                if seen.insert(plain(bare(expr))) && !column_again && !is_taken && !holds_query(expr) {
+                    continue;
+                }
+                let name = match bare(expr) {
+                    Expr::Identifier(ident) => format!("{}_{position}", fold(ident)),
+                    Expr::CompoundIdentifier(idents) => {
+                        format!("{}_{position}", idents.last().map(fold).unwrap_or_default())
+                    }
+                    expr => format!("{}_{position}", title(expr)),
+                };
+                (expr, name)
+            }
+            _ => continue,
+        };
+        while !seen.insert(name.clone()) {
+            name.push('_');
+        }
+        let expr = expr.clone();
+        *item = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', name) };
+    }
+}
+
+/// Whether a query is a part of `expr`: DataFusion calls all of EXISTS, IN, ANY and ALL the same, the latter otherwise when it has rewritten them, and a
+/// scalar subquery like its column.
+fn holds_query(expr: &Expr) -> bool {
+    struct Found(bool);
+    impl Visitor for Found {
+        type Break = ();
+
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+            match expr {
+                Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => {
+                    self.0 = true;
+                    ControlFlow::Break(())
+                }
+                _ => ControlFlow::Continue(()),
+            }
+        }
+    }
+    let mut found = Found(false);
+    let _: ControlFlow<()> = Visit::visit(expr, &mut found);
+    found.0
+}
+
+/// The text of `expr` in which what DataFusion may give one name is spelled the same: casts and what is cast, numbers and texts of their
+/// digits, names in and without quotes, with and without the table's name, functions in any case and by each of their names, operators and
+/// words that are functions, operands that may change places, what stands in parentheses, queries.
+pub(super) fn plain(expr: &Expr) -> String {
+    struct Plain;
+    impl VisitorMut for Plain {
+        type Break = Infallible;
+
+        fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
+            match expr {
+                Expr::Identifier(ident) => *ident = Ident::with_quote('"', fold(ident)),
+                Expr::CompoundIdentifier(idents) => {
+                    if let Some(last) = idents.last() {
+                        *expr = Expr::Identifier(Ident::with_quote('"', fold(last)));
+                    }
+                }
+                _ => {}
+            }
+            ControlFlow::Continue(())
+        }
+
+        // DataFusion names a cast by what is cast, and every query `<subquery>`.
+        fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
+            match expr {
+                Expr::Cast { expr: inner, .. } | Expr::Nested(inner) => *expr = (**inner).clone(),
+                // It is no part of a plan.
+                Expr::UnaryOp { op: UnaryOperator::Plus, expr: inner } => *expr = (**inner).clone(),
+                Expr::TypedString(typed) => *expr = text(typed.value.value.clone()),
+                Expr::Value(value) => *expr = text(value.value.clone()),
+                Expr::Subquery(_) => *expr = Expr::Identifier(Ident::new("<subquery>")),
+                Expr::Function(function) => {
+                    for part in &mut function.name.0 {
+                        if let ObjectNamePart::Identifier(name) = part {
+                            let said = fold(name);
+                            let known = FUNCTIONS.iter().find(|(other, _)| *other == said).map(|(_, known)| *known);
+                            *name = Ident::with_quote('"', known.unwrap_or(&said));
+                        }
+                    }
+                }
+                _ => {}
+            }
+            if let Some(called) = as_call(expr) {
+                *expr = Expr::Identifier(Ident::new(called));
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    /// A text beside a number becomes one.
+    fn text(value: Value) -> Expr {
+        match value {
+            Value::SingleQuotedString(text) => Expr::Identifier(Ident::new(text)),
+            Value::Number(digits, _) => Expr::Identifier(Ident::new(digits)),
+            // Any two may be NULL.
+            Value::Placeholder(_) => Expr::value(Value::Null),
+            other => Expr::value(other),
+        }
+    }
+    let mut expr = expr.clone();
+    let ControlFlow::Continue(()) = VisitMut::visit(&mut expr, &mut Plain);
+    expr.to_string()
+}
+
+/// Names of functions that are others' too.
+const FUNCTIONS: [(&str, &str); 6] = [
+    ("char_length", "length"),
+    ("character_length", "length"),
+    ("pow", "power"),
+    ("substring", "substr"),
+    ("date_part", "extract"),
+    ("trim", "btrim"),
+];
+
+/// The text of `expr`, whose parts are [`plain`], as that of a call, or of a sum or product whose operands stand in order.
+fn as_call(expr: &Expr) -> Option<String> {
+    let call = |name: &str, args: &[Option<&Expr>]| {
+        let args: Vec<String> = args.iter().flatten().map(ToString::to_string).collect();
+        Some(format!("\"{name}\"({})", args.join(", ")))
+    };
+    match expr {
+        Expr::BinaryOp { left, op: BinaryOperator::PGExp | BinaryOperator::BitwiseXor, right } => {
+            call("power", &[Some(left), Some(right)])
+        }
+        Expr::BinaryOp { left, op: op @ (BinaryOperator::Plus | BinaryOperator::Multiply), right } => {
+            let mut operands = [left.to_string(), right.to_string()];
+            operands.sort();
+            Some(operands.join(&format!(" {op} ")))
+        }
+        Expr::Ceil { expr, field: CeilFloorKind::DateTimeField(DateTimeField::NoDateTime) } => {
+            call("ceil", &[Some(expr)])
+        }
+        Expr::Floor { expr, field: CeilFloorKind::DateTimeField(DateTimeField::NoDateTime) } => {
+            call("floor", &[Some(expr)])
+        }
+        Expr::Substring { expr, substring_from, substring_for, .. } => {
+            call("substr", &[Some(expr), substring_from.as_deref(), substring_for.as_deref()])
+        }
+        Expr::Position { expr, r#in } => call("strpos", &[Some(r#in), Some(expr)]),
+        Expr::Trim { expr, trim_where, trim_what, trim_characters: None } => {
+            let name = match trim_where {
+                Some(TrimWhereField::Leading) => "ltrim",
+                Some(TrimWhereField::Trailing) => "rtrim",
+                Some(TrimWhereField::Both) | None => "btrim",
+            };
+            call(name, &[Some(expr), trim_what.as_deref()])
+        }
+        _ => None,
+    }
+}
+
+/// Names of columns selected so far.
+#[derive(Default)]
+struct Columns {
+    bare: HashSet<String>,
+    qualified: HashSet<String>,
+}
+
+impl Columns {
+    /// Whether `expr` is a column without its table's name that was selected with one, or the other way round. A column
+    /// of that name in two tables would be ambiguous, so it is the same one.
+    fn again(&mut self, expr: &Expr) -> bool {
+        match expr {
+            Expr::Identifier(ident) => {
+                let name = fold(ident);
+                let again = self.qualified.contains(&name);
+                self.bare.insert(name);
+                again
+            }
+            Expr::CompoundIdentifier(idents) => {
+                let name = idents.last().map(fold).unwrap_or_default();
+                let again = self.bare.contains(&name);
+                self.qualified.insert(name);
+                again
+            }
+            _ => false,
+        }
+    }
+}
+
+/// The name of `expr`, if it is a column.
+fn column_name(expr: &Expr) -> Option<String> {
+    match bare(expr) {
+        Expr::Identifier(ident) => Some(fold(ident)),
+        Expr::CompoundIdentifier(idents) => idents.last().map(fold),
+        _ => None,
+    }
+}
+
+/// Refuses `ORDER BY b` beside two select items that are called so and are not the same.
+///
+/// # Errors
+/// 42702.
+fn check_order(query: &Query) -> Result<()> {
+    let SetExpr::Select(select) = &*query.body else { return Ok(()) };
+    let Some(OrderByKind::Expressions(keys)) = query.order_by.as_ref().map(|order_by| &order_by.kind) else {
+        return Ok(());
+    };
+    for key in keys {
+        let Expr::Identifier(name) = bare(&key.expr) else { continue };
+        let name = fold(name);
+        let called = select.projection.iter().filter_map(|item| match item {
+            SelectItem::ExprWithAlias { expr, alias } => (fold(alias) == name).then_some(expr),
+            SelectItem::UnnamedExpr(expr) => (column_name(expr)? == name).then_some(expr),
+            _ => None,
+        });
+        let mut items = called.map(plain);
+        let first = items.next();
+        if items.any(|item| Some(item) != first) {
+            return Err(Error::invalid(state::AMBIGUOUS_COLUMN, format!("ORDER BY \"{name}\" is ambiguous")));
+        }
+    }
+    Ok(())
+}
+
+fn alias(item: &SelectItem) -> Option<String> {
+    match item {
+        SelectItem::ExprWithAlias { alias, .. } => Some(fold(alias)),
+        _ => None,
+    }
+}

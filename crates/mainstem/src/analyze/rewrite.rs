@@ -1,0 +1,75 @@
+//! The order of the rewrites of a statement's tree.
+//!
+//! Comes in: a statement's tree, and what is known of its tables. Goes out: the same statement in other words. In this order, the first
+//! in the whole statement, the others in each query:
+//!
+//! 0. WITH queries that hide one another get names of their own ([`scopes`]).
+//! 1. Select items that other parts of the statement can mean get PostgreSQL's names ([`columns`]).
+//! 2. ORDER BY the position of an expression: the select item gets a name ([`positions`]). DataFusion takes a position for the column
+//!    of that text, and finds it again in GROUP BY only under a name of its own. A position in grouping sets is the item's expression.
+//! 3. `generate_series` and other functions that give rows, in select items: DataFusion's give one list; and in FROM, over columns ([`sets`]).
+//! 4. LIMIT and OFFSET of texts, and of numbers that are not whole ([`limits`]).
+//! 5. SIMILAR TO, and `substring` by a pattern, become regular expressions; LIKE with ESCAPE becomes LIKE ([`patterns`]).
+//! 6. Defaults of `lag` and `lead` become a CASE ([`offsets`]).
+//! 7. Comparisons of rows become comparisons of their parts ([`rows`]).
+//! 8. Literals of arrays, and functions that DataFusion has under another name ([`words`]).
+//!
+//! Then, with the catalog, names that DataFusion takes for others say what they mean ([`scopes`]), GROUP BY of a key gets the columns that the key determines ([`grouped`]), and tables that columns are called like
+//! get names of their own ([`relations`]).
+//!
+//! Beside it, [`ItemNames`] gives a result's columns the names that PostgreSQL gives them.
+//!
+//! It does not own: what the parser reads otherwise (`sql::parse`), names of items that repeat (`twins`).
+
+use std::convert::Infallible;
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{Expr, Query, Select, SelectItem, Statement, TableFactor, VisitMut, VisitorMut};
+
+use super::ast::{lag_lead, limits, normalize, patterns, positions, row_comparisons, set_returning};
+use super::names::resolution::with_queries;
+use super::names::{BesideStar, column_names};
+
+/// See the module. Whether columns were named that may have the name of one that is not known here; [`BesideStar::Mentioned`] leaves them.
+pub(crate) fn rewrite(statement: &mut Statement, beside: BesideStar) -> bool {
+    with_queries::rename_with_queries(statement);
+    let guessed = column_names::name_columns(statement, beside);
+    let ControlFlow::Continue(()) = statement.visit(&mut Rewriter);
+    guessed
+}
+
+struct Rewriter;
+
+impl VisitorMut for Rewriter {
+    type Break = Infallible;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Infallible> {
+        positions::name_ordered(query);
+        limits::read(query);
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Infallible> {
+        for item in &mut select.projection {
+            if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
+                set_returning::unnest(expr);
+            }
+        }
+        set_returning::lateral(select);
+        positions::in_sets(select);
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<Infallible> {
+        set_returning::unnest_table(table);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
+        patterns::as_regex(expr);
+        row_comparisons::compare_by_parts(expr);
+        lag_lead::default_beside(expr);
+        normalize::normalize(expr);
+        ControlFlow::Continue(())
+    }
+}

@@ -1,0 +1,130 @@
+//! What a statement works with: what all connections share, and what its own has.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use datafusion::execution::SessionState;
+use datafusion::execution::memory_pool::MemoryReservation;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::sql::sqlparser::ast::Statement as Ast;
+use mainstem_storage::Result;
+use mainstem_storage::database::Database;
+use mainstem_storage::transaction::Transaction;
+use mainstem_storage::version::TableView;
+
+use super::parameters::Parameters;
+use super::planner::{PlannedExpression, Planner, Running, Source};
+use super::runtime::{Cancel, Runtime};
+use super::settings::Settings;
+
+/// What all connections of a database share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) storage: Database,
+    pub(crate) runtime: Runtime,
+    pub(crate) template: SessionState,
+    /// Sessions so far.
+    pub(crate) sessions: AtomicU64,
+}
+
+/// Something a user should know that is no error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// SQLSTATE of the condition.
+    pub sqlstate: &'static str,
+    /// What happened.
+    pub message: String,
+}
+
+impl Notice {
+    pub(crate) fn new(sqlstate: &'static str, message: impl Into<String>) -> Self {
+        Self { sqlstate, message: message.into() }
+    }
+}
+
+/// Rows of a statement.
+#[derive(Debug)]
+pub(crate) enum Rows {
+    Running(Running),
+    /// In memory, which is reserved while they are kept if there may be many.
+    Ready {
+        schema: SchemaRef,
+        batches: Vec<RecordBatch>,
+        memory: Option<MemoryReservation>,
+    },
+}
+
+/// What a statement works with, besides its transaction.
+pub(crate) struct Environment<'a> {
+    pub(crate) shared: &'a Shared,
+    pub(crate) planner: &'a mut Planner,
+    pub(crate) settings: &'a Settings,
+    pub(crate) parameters: &'a Parameters,
+    pub(crate) cancel: Cancel,
+}
+
+impl Environment<'_> {
+    /// Runs `work` with other values for the parameters of statements.
+    pub(crate) fn with_parameters<T>(
+        &mut self,
+        parameters: &Parameters,
+        work: impl FnOnce(&mut Environment<'_>) -> T,
+    ) -> T {
+        work(&mut Environment {
+            shared: self.shared,
+            planner: self.planner,
+            settings: self.settings,
+            parameters,
+            cancel: self.cancel.clone(),
+        })
+    }
+
+    /// Plans a query over the tables `transaction` sees.
+    pub(crate) fn plan(
+        &mut self,
+        transaction: &Transaction,
+        statement: Ast,
+        target: Option<Arc<TableView>>,
+    ) -> Result<LogicalPlan> {
+        let source = Source {
+            storage: &self.shared.storage,
+            settings: self.settings,
+            parameters: self.parameters,
+            transaction,
+            target,
+        };
+        self.planner.plan(&self.shared.runtime, statement, &source, &self.cancel)
+    }
+
+    /// The expressions of a planned SELECT, to be evaluated over rows in hand.
+    pub(crate) fn expressions(&self, plan: LogicalPlan) -> Result<Vec<Arc<dyn PhysicalExpr>>> {
+        self.planner.expressions(plan)
+    }
+
+    /// Those of a planned SELECT over single rows with parameters behind them.
+    pub(crate) fn row_expressions(
+        &self,
+        plan: LogicalPlan,
+        parameters: &[Option<mainstem_storage::schema::DataType>],
+    ) -> Option<Vec<PlannedExpression>> {
+        self.planner.row_expressions(plan, parameters)
+    }
+
+    /// Starts a planned query.
+    pub(crate) fn start(&mut self, plan: &LogicalPlan) -> Result<Running> {
+        self.planner.start(&self.shared.runtime, plan, self.settings.threads(), self.cancel.clone())
+    }
+
+    /// Starts a planned query in one partition: rows that are but looked at stay in their order.
+    pub(crate) fn start_in_order(&mut self, plan: &LogicalPlan) -> Result<Running> {
+        self.planner.start(&self.shared.runtime, plan, 1, self.cancel.clone())
+    }
+
+    /// Room in the memory of queries, for `consumer`; none yet.
+    pub(crate) fn reservation(&self, consumer: &str) -> MemoryReservation {
+        self.planner.reservation(consumer)
+    }
+}

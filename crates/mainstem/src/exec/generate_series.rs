@@ -1,0 +1,203 @@
+//! `generate_series(start, stop, step)` of dates and timestamps, in FROM; that of whole numbers, of any width, is DataFusion's.
+//!
+//! Values are timestamps, of the bounds' type; those of dates are TIMESTAMPTZ, as in PostgreSQL. Each is the one before and the step: from the 31st on,
+//! months lead to the 29th, and stay there. They are made as they are read, one batch after another.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::array::{RecordBatch, TimestampMicrosecondArray};
+use arrow::datatypes::{DataType, Field, IntervalMonthDayNano, Schema, SchemaRef, TimeUnit};
+use async_trait::async_trait;
+use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TableProvider};
+use datafusion::common::tree_node::TreeNode;
+use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::logical_expr::{Expr, ExprSchemable, TableType};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::memory::{LazyBatchGenerator, LazyMemoryExec};
+use mainstem_postgres::cast::convert;
+use mainstem_postgres::error::external;
+use mainstem_postgres::operator::datetime::micros_of;
+use mainstem_postgres::types::{INTERVAL, MICROS_OF_DAY, TIMESTAMP, civil_from_days, days_from_civil, is_datetime};
+use mainstem_storage::Error;
+use mainstem_storage::error::sqlstate;
+use mainstem_storage::schema::DataType as SqlType;
+use parking_lot::RwLock;
+
+/// `theirs` with dates and timestamps.
+#[derive(Debug)]
+pub(crate) struct GenerateSeries {
+    pub(crate) theirs: Arc<dyn TableFunctionImpl>,
+}
+
+impl TableFunctionImpl for GenerateSeries {
+    fn call_with_args(&self, args: TableFunctionArgs) -> Result<Arc<dyn TableProvider>> {
+        let exprs: Vec<Expr> = args.exprs().iter().map(known).collect();
+        match exprs.as_slice() {
+            [Expr::Literal(start, _), Expr::Literal(stop, _), Expr::Literal(step, _)]
+                if is_datetime(&start.data_type()) || is_datetime(&stop.data_type()) =>
+            {
+                Ok(Arc::new(DateTimeSeries::new(start, stop, step)?))
+            }
+            exprs => self.theirs.call_with_args(TableFunctionArgs::new(exprs, args.session())),
+        }
+    }
+}
+
+/// `expr`, a whole number in 64 bits if it is one: DataFusion takes no other for a number, nor a NULL of a type. A parameter of a statement that
+/// is only prepared is a NULL.
+fn known(expr: &Expr) -> Expr {
+    let literal = match expr {
+        Expr::Literal(number, _) if number.data_type().is_signed_integer() && number.is_null() => {
+            Some(ScalarValue::Null)
+        }
+        Expr::Literal(number, _) if number.data_type().is_signed_integer() => number.cast_to(&DataType::Int64).ok(),
+        expr if expr.exists(|part| Ok(matches!(part, Expr::Placeholder(_)))).unwrap_or(false) => {
+            let of = expr.get_type(&DFSchema::empty()).ok().filter(is_datetime);
+            of.map_or(Some(ScalarValue::Null), |of| ScalarValue::try_from(of).ok())
+        }
+        _ => None,
+    };
+    literal.map_or_else(|| expr.clone(), |literal| Expr::Literal(literal, None))
+}
+
+#[derive(Debug)]
+struct DateTimeSeries {
+    schema: SchemaRef,
+    /// None if one of the arguments is NULL: there are no values.
+    bounds: Option<Bounds>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Bounds {
+    start: i64,
+    stop: i64,
+    step: IntervalMonthDayNano,
+}
+
+impl DateTimeSeries {
+    fn new(start: &ScalarValue, stop: &ScalarValue, step: &ScalarValue) -> Result<Self> {
+        let (of_start, of_stop) = (start.data_type(), stop.data_type());
+        let is_timestamp = |t: &DataType| matches!(t, DataType::Timestamp(_, None));
+        let is_instant = |t: &DataType| matches!(t, DataType::Timestamp(_, Some(_)));
+        let is_local =
+            (is_timestamp(&of_start) || is_timestamp(&of_stop)) && !is_instant(&of_start) && !is_instant(&of_stop);
+        let of_values = if is_local { SqlType::Timestamp } else { SqlType::TimestampTz };
+        let micros = |bound: &ScalarValue| -> Result<Option<i64>> {
+            let value = convert(&bound.to_array()?, of_values).map_err(external)?;
+            match ScalarValue::try_from_array(&value, 0)?.cast_to(&TIMESTAMP)? {
+                ScalarValue::TimestampMicrosecond(micros, _) => Ok(micros),
+                _ => Ok(None),
+            }
+        };
+        let step = match step.cast_to(&INTERVAL)? {
+            ScalarValue::IntervalMonthDayNano(step) => step,
+            _ => None,
+        };
+        let bounds = match (micros(start)?, micros(stop)?, step) {
+            (Some(start), Some(stop), Some(step)) => Some(Bounds { start, stop, step }),
+            _ => None,
+        };
+        if bounds.is_some_and(|bounds| micros_of(bounds.step) == 0) {
+            return Err(external(Error::invalid(sqlstate::INVALID_PARAMETER, "step size cannot equal zero")));
+        }
+        let schema = Arc::new(Schema::new(vec![Field::new("value", of_values.arrow(), false)]));
+        Ok(Self { schema, bounds })
+    }
+}
+
+impl Bounds {
+    fn has_passed(&self, micros: i64) -> bool {
+        if micros_of(self.step) > 0 { micros > self.stop } else { micros < self.stop }
+    }
+
+    /// The value behind `micros`; none where there is no such timestamp.
+    fn next(&self, micros: i64) -> Option<i64> {
+        let (mut days, of_day) = (micros.div_euclid(MICROS_OF_DAY), micros.rem_euclid(MICROS_OF_DAY));
+        if self.step.months != 0 {
+            let (year, month, day) = civil_from_days(days);
+            let months = year * 12 + i64::from(month) - 1 + i64::from(self.step.months);
+            let (year, month) = (months.div_euclid(12), months.rem_euclid(12) + 1);
+            let first = days_from_civil(year, month, 1);
+            let after = if month == 12 { days_from_civil(year + 1, 1, 1) } else { days_from_civil(year, month + 1, 1) };
+            days = first + (i64::from(day) - 1).min(after - first - 1);
+        }
+        let days = days.checked_add(self.step.days.into())?;
+        days.checked_mul(MICROS_OF_DAY)?.checked_add(of_day)?.checked_add(self.step.nanoseconds / 1_000)
+    }
+}
+
+#[async_trait]
+impl TableProvider for DateTimeSeries {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        _filters: &[Expr],
+        _limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let rows = state.config_options().execution.batch_size.get();
+        let values =
+            Values { schema: self.schema.clone(), bounds: self.bounds, next: self.bounds.map(|b| b.start), rows };
+        let values: Arc<RwLock<dyn LazyBatchGenerator>> = Arc::new(RwLock::new(values));
+        let plan = LazyMemoryExec::try_new(self.schema(), vec![values])?.with_projection(projection.cloned());
+        Ok(Arc::new(plan))
+    }
+}
+
+/// The values that are still to come.
+#[derive(Clone, Debug)]
+struct Values {
+    schema: SchemaRef,
+    bounds: Option<Bounds>,
+    next: Option<i64>,
+    rows: usize,
+}
+
+impl fmt::Display for Values {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("generate_series")
+    }
+}
+
+impl LazyBatchGenerator for Values {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn generate_next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        let Some(bounds) = self.bounds else { return Ok(None) };
+        let mut values = Vec::new();
+        while values.len() < self.rows
+            && let Some(value) = self.next.filter(|value| !bounds.has_passed(*value))
+        {
+            values.push(value);
+            self.next = bounds.next(value);
+            if self.next.is_none() {
+                return Err(external(Error::invalid(sqlstate::DATETIME_OVERFLOW, "timestamp out of range")));
+            }
+        }
+        if values.is_empty() {
+            return Ok(None);
+        }
+        let zone = match self.schema.field(0).data_type() {
+            DataType::Timestamp(TimeUnit::Microsecond, zone) => zone.clone(),
+            _ => None,
+        };
+        let values = TimestampMicrosecondArray::from(values).with_timezone_opt(zone);
+        Ok(Some(RecordBatch::try_new(self.schema.clone(), vec![Arc::new(values)])?))
+    }
+
+    fn reset_state(&self) -> Arc<RwLock<dyn LazyBatchGenerator>> {
+        Arc::new(RwLock::new(Self { next: self.bounds.map(|bounds| bounds.start), ..self.clone() }))
+    }
+}

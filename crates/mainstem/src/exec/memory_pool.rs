@@ -1,0 +1,229 @@
+//! The memory pool of queries, which tells the storage what they take: what they leave is lent to the block cache.
+//!
+//! Comes in: what operators want to take, and the share of queries, which follows `memory_limit` and may change at any time.
+//! Goes out: permission or an error, which makes operators spill that can. As in DataFusion's `FairSpillPool` what cannot spill takes
+//! what there is, and what can spill shares the rest evenly; but some of the rest stays free, for sorts that have taken all there is
+//! would end in merges for which nothing is left.
+//!
+//! Invariant: only [`MemoryPool::grow`], which cannot fail, and a share that became smaller let queries take more than it. It does
+//! not own: what operators do without memory, what the cache then evicts.
+
+use std::fmt::{Display, Formatter};
+
+use datafusion::common::Result;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
+use mainstem_storage::commit::QueryMemory;
+use parking_lot::Mutex;
+
+use crate::error::Refused;
+
+/// What of a share of `share` bytes is not for what can spill: two thirds of the first 64 MiB and a quarter of the rest.
+///
+/// A sort counts its rows twice while it collects them, and gives half of that back when it merges them. Keys of several columns then
+/// take up to three times the rows, in memory that cannot spill.
+fn left_free(share: usize) -> usize {
+    let first = share.min(64 << 20);
+    first / 3 * 2 + (share - first) / 4
+}
+
+/// What all queries of a database take.
+#[derive(Debug)]
+pub(super) struct QueryPool {
+    taken: Mutex<Taken>,
+    memory: QueryMemory,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Taken {
+    /// How many there are that can spill.
+    spilling: usize,
+    /// Bytes of those.
+    spillable: usize,
+    /// Bytes of the others.
+    unspillable: usize,
+}
+
+impl Taken {
+    fn bytes(self) -> usize {
+        self.spillable.saturating_add(self.unspillable)
+    }
+
+    fn of(&mut self, consumer: &MemoryConsumer) -> &mut usize {
+        if consumer.can_spill() { &mut self.spillable } else { &mut self.unspillable }
+    }
+
+    /// What one more reservation of `consumer` that has `size` bytes may take in addition, of `share` bytes.
+    fn available(self, consumer: &MemoryConsumer, size: usize, share: usize) -> usize {
+        if consumer.can_spill() {
+            let all = share.saturating_sub(self.unspillable.max(left_free(share)));
+            all.checked_div(self.spilling).unwrap_or(all).saturating_sub(size)
+        } else {
+            share.saturating_sub(self.bytes())
+        }
+    }
+}
+
+impl QueryPool {
+    /// A pool of the share of queries, noted in `memory`.
+    pub fn new(memory: QueryMemory) -> Self {
+        Self { taken: Mutex::default(), memory }
+    }
+
+    fn share(&self) -> usize {
+        usize::try_from(self.memory.share()).unwrap_or(usize::MAX)
+    }
+
+    fn note(&self) {
+        self.memory.note(|| self.reserved() as u64);
+    }
+}
+
+impl Display for QueryPool {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} of {} bytes", self.name(), self.share())
+    }
+}
+
+impl MemoryPool for QueryPool {
+    fn name(&self) -> &str {
+        "memory of queries"
+    }
+
+    fn register(&self, consumer: &MemoryConsumer) {
+        if consumer.can_spill() {
+            self.taken.lock().spilling += 1;
+        }
+    }
+
+    fn unregister(&self, consumer: &MemoryConsumer) {
+        if consumer.can_spill() {
+            let mut taken = self.taken.lock();
+            taken.spilling = taken.spilling.saturating_sub(1);
+        }
+    }
+
+    fn grow(&self, reservation: &MemoryReservation, additional: usize) {
+        *self.taken.lock().of(reservation.consumer()) += additional;
+        self.note();
+    }
+
+    fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
+        let mut taken = self.taken.lock();
+        let of = taken.of(reservation.consumer());
+        *of = of.saturating_sub(shrink);
+        drop(taken);
+        self.note();
+    }
+
+    fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
+        let (consumer, share) = (reservation.consumer(), self.share());
+        let mut taken = self.taken.lock();
+        let available = taken.available(consumer, reservation.size(), share);
+        if additional > available {
+            let refused = Refused {
+                consumer: consumer.name(),
+                has: reservation.size(),
+                wants: additional,
+                left: available,
+                share,
+                memory_limit: self.memory.memory_limit(),
+            };
+            return Err(refused.error());
+        }
+        *taken.of(consumer) += additional;
+        drop(taken);
+        self.note();
+        Ok(())
+    }
+
+    fn reserved(&self) -> usize {
+        self.taken.lock().bytes()
+    }
+
+    fn memory_limit(&self) -> MemoryLimit {
+        MemoryLimit::Finite(self.share())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+    use std::sync::Arc;
+
+    use mainstem_storage::database::Database;
+    use mainstem_storage::limits::{MEMORY_SHARES, MEMORY_UNITS};
+    use mainstem_storage::memory::{MemoryKind, share_of};
+    use mainstem_storage::settings::OpenOptions;
+
+    use super::*;
+    use crate::exec::template;
+
+    #[test]
+    fn the_storage_knows_what_queries_take() {
+        let storage = Database::in_memory(OpenOptions::default()).unwrap();
+        let pool = template(&storage, 1).unwrap().runtime_env().memory_pool.clone();
+        let of = |kind| storage.memory().into_iter().find(|status| status.kind == kind).unwrap();
+        let free = of(MemoryKind::BlockCache).limit;
+        let reservation = MemoryConsumer::new("a query").register(&pool);
+        reservation.try_grow(3 << 20).unwrap();
+        reservation.grow(1 << 20);
+        assert_eq!(of(MemoryKind::Queries).bytes, 4 << 20);
+        assert_eq!(of(MemoryKind::BlockCache).limit, free - (4 << 20));
+        reservation.shrink(1 << 20);
+        assert_eq!(of(MemoryKind::BlockCache).limit, free - (3 << 20));
+        drop(reservation);
+        assert_eq!((of(MemoryKind::Queries).bytes, of(MemoryKind::BlockCache).limit), (0, free));
+    }
+
+    /// A pool of `kib` KiB for queries, and its database.
+    fn pool_of(kib: u64) -> (Database, Arc<dyn MemoryPool>) {
+        let bytes = (kib << 10).div_ceil(MEMORY_SHARES[MemoryKind::Queries as usize]) * MEMORY_UNITS;
+        let storage = Database::in_memory(OpenOptions::new().memory_limit(bytes).background(false)).unwrap();
+        let pool: Arc<dyn MemoryPool> = Arc::new(QueryPool::new(storage.query_memory()));
+        (storage, pool)
+    }
+
+    #[test]
+    fn what_cannot_spill_takes_what_there_is_and_what_can_shares_the_rest() {
+        let (_storage, pool) = pool_of(900);
+        let [first, second] = ["a", "b"].map(|name| MemoryConsumer::new(name).with_can_spill(true).register(&pool));
+        let table = MemoryConsumer::new("a hash table").register(&pool);
+        let kib = |n: usize| n << 10;
+        table.try_grow(kib(200)).unwrap();
+        // 600 are not for what can spill, and 150 are for each of the two.
+        first.try_grow(kib(100)).unwrap();
+        first.try_grow(kib(50)).unwrap();
+        assert!(first.try_grow(kib(1)).is_err());
+        second.try_grow(kib(149)).unwrap();
+        table.try_grow(kib(401)).unwrap();
+        assert!(table.try_grow(kib(1)).is_err(), "all is taken");
+        drop(first);
+        table.try_grow(kib(150)).unwrap();
+        // Alone, but no more than it has is left for it.
+        assert!(second.try_grow(kib(1)).is_err());
+        assert_eq!(pool.reserved(), kib(900));
+        assert_eq!([3, 64, 128, 1_280].map(|mib| left_free(mib << 20) >> 20), [2, 42, 58, 346]);
+        drop((second, table));
+        assert_eq!(pool.reserved(), 0);
+    }
+
+    #[test]
+    fn its_size_follows_memory_limit() {
+        let (storage, pool) = pool_of(100);
+        let one = MemoryConsumer::new("one").register(&pool);
+        assert!(one.try_grow(4 << 20).is_err());
+        storage.set_memory_limit(Some(16 << 20)).unwrap();
+        assert!(matches!(pool.memory_limit(), MemoryLimit::Finite(bytes) if bytes == 5 << 20));
+        one.try_grow(4 << 20).unwrap();
+        storage.set_memory_limit(None).unwrap();
+        // What is taken is nobody's to take away; more is not given.
+        assert_eq!(pool.reserved(), 4 << 20);
+        assert!(one.try_grow(1).is_err());
+        let of = |kind| storage.memory().into_iter().find(|status| status.kind == kind).unwrap();
+        let cache = share_of(storage.memory_limit(), MemoryKind::BlockCache);
+        assert_eq!(of(MemoryKind::BlockCache).limit, cache, "nothing is left to be lent");
+        one.grow(1);
+        assert_eq!(of(MemoryKind::Queries).bytes, (4 << 20) + 1);
+    }
+}

@@ -1,0 +1,27 @@
+//! How queries are planned and run.
+//!
+//! Comes in: a statement's tree, the tables of a transaction, a session's settings. Goes out: a running query, whose batches come as they
+//! are asked for. Steps: `planner` has the tree analyzed, decorrelated and optimized, in the order of `pipeline`; `runtime`
+//! runs the physical plan on the threads of the database, and `cancel` ends it.
+//!
+//! It does not own: what statements do to a transaction (`plan`), a connection's state (`session`).
+
+mod cancel;
+mod environment;
+mod generate_series;
+mod memory_pool;
+mod parameters;
+mod pg_sleep;
+mod pipeline;
+mod planner;
+mod runtime;
+mod settings;
+mod system_tables;
+
+pub use environment::Notice;
+pub(crate) use environment::{Environment, Rows, Shared};
+pub(crate) use parameters::{Parameter, Parameters, parameter_of};
+pub(crate) use pipeline::template;
+pub(crate) use planner::{PlannedExpression, Planner, Running};
+pub(crate) use runtime::{Batches, Cancel, Interrupts, Runtime};
+pub(crate) use settings::{Settings, SettingsState, cores};

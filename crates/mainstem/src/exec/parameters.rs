@@ -1,0 +1,206 @@
+//! Parameters of a statement: which types they have, and the values bound to them.
+//!
+//! A parameter takes the type of its context: the column it is stored into, or what DataFusion infers where it is compared
+//! or computed with. A value bound to it is fitted to that type if it can be without loss (text may spell any type, doubles
+//! are rounded to REAL); else it keeps its own type, as a literal in its place would, unless no such literal could stand
+//! there (42804). Where the context says nothing, the value's own type counts.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use datafusion::common::metadata::ScalarAndMetadata;
+
+use datafusion::common::{ParamValues, ScalarValue};
+use datafusion::logical_expr::{self, LogicalPlan};
+use datafusion::sql::sqlparser::ast::{
+    CastKind, DataType as SqlType, Expr, FunctionArg, FunctionArgExpr, Ident, Statement as Ast, TableFactor, Value,
+    ValueWithSpan, VisitMut, VisitorMut,
+};
+use mainstem_storage::schema::DataType;
+use mainstem_storage::{Error, Result};
+
+use crate::error::from_datafusion;
+use crate::sql::ast_type;
+
+/// What the parameters of the running statement stand for.
+#[derive(Debug, Default)]
+pub(crate) struct Parameters(pub(crate) Vec<Parameter>);
+
+/// One of them.
+#[derive(Debug)]
+pub(crate) enum Parameter {
+    Null,
+    /// No value yet: for a plan that is only looked at.
+    Typed(DataType),
+    Bound(DataType, ScalarValue),
+}
+
+impl Parameters {
+    /// Of these types, without values; text where the context tells none.
+    pub(crate) fn typed(types: &[Option<DataType>]) -> Self {
+        let text = DataType::Text { max_chars: None };
+        Self(types.iter().map(|t| Parameter::Typed(t.unwrap_or(text))).collect())
+    }
+
+    /// Whether the statement has none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Writes bound values where DataFusion takes nothing but literals: arguments of functions in FROM, and texts that spell arrays.
+    pub(crate) fn inline(&self, statement: &mut Ast) {
+        if !self.0.is_empty() {
+            let _: ControlFlow<()> = statement.visit(&mut Inlined(self));
+        }
+    }
+
+    /// `statement`, with NULLs in their places and types for the other parameters.
+    ///
+    /// # Errors
+    /// Internal.
+    pub(crate) fn declare(&self, mut statement: Ast) -> Result<Ast> {
+        if self.0.is_empty() {
+            return Ok(statement);
+        }
+        // A NULL in the text fits everywhere; one with a type does not.
+        let _: ControlFlow<()> = statement.visit(&mut Nulls(self));
+        let type_of = |parameter: &Parameter| match parameter {
+            Parameter::Null => DataType::Text { max_chars: None },
+            Parameter::Typed(data_type) | Parameter::Bound(data_type, _) => *data_type,
+        };
+        let data_types =
+            self.0.iter().map(type_of).map(|t| {
+                ast_type(t).ok_or_else(|| Error::internal(format!("the type {t} of a parameter has no name")))
+            });
+        let data_types = data_types.collect::<Result<_>>()?;
+        Ok(Ast::Prepare { name: Ident::new("running"), data_types, statement: Box::new(statement) })
+    }
+
+    /// The plan of what [`Parameters::declare`] gave, with the values in it.
+    ///
+    /// # Errors
+    /// Those of a type that does not fit after all.
+    pub(crate) fn fill(&self, plan: LogicalPlan) -> Result<LogicalPlan> {
+        let LogicalPlan::Statement(logical_expr::Statement::Prepare(prepare)) = plan else { return Ok(plan) };
+        let plan = Arc::unwrap_or_clone(prepare.input);
+        let value = |parameter: &Parameter| match parameter {
+            Parameter::Null => Some(ScalarValue::Null),
+            Parameter::Typed(_) => None,
+            Parameter::Bound(_, scalar) => Some(scalar.clone()),
+        };
+        let values = self.0.iter().map(|p| value(p).map(ScalarAndMetadata::from)).collect::<Option<Vec<_>>>();
+        match values {
+            Some(values) => {
+                plan.replace_params_with_values(&ParamValues::List(values)).map_err(|e| from_datafusion(&e))
+            }
+            None => Ok(plan),
+        }
+    }
+}
+
+struct Nulls<'a>(&'a Parameters);
+
+impl VisitorMut for Nulls<'_> {
+    type Break = ();
+
+    fn pre_visit_value(&mut self, value: &mut ValueWithSpan) -> ControlFlow<()> {
+        if let Some(at) = position(&value.value)
+            && matches!(self.0.0.get(at), Some(Parameter::Null))
+        {
+            value.value = Value::Null;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+struct Inlined<'a>(&'a Parameters);
+
+impl Inlined<'_> {
+    /// The value of the parameter `expr` as a literal, if it is bound to one that has a plain form.
+    fn literal(&self, expr: &Expr) -> Option<Expr> {
+        let value = match self.0.0.get(parameter_of(expr)?)? {
+            Parameter::Null => Value::Null,
+            Parameter::Typed(_) => return None,
+            Parameter::Bound(_, scalar) => match scalar {
+                ScalarValue::Int16(Some(v)) => Value::Number(v.to_string(), false),
+                ScalarValue::Int32(Some(v)) => Value::Number(v.to_string(), false),
+                ScalarValue::Int64(Some(v)) => Value::Number(v.to_string(), false),
+                ScalarValue::Utf8(Some(text)) | ScalarValue::Utf8View(Some(text)) => {
+                    Value::SingleQuotedString(text.clone())
+                }
+                _ => return None,
+            },
+        };
+        Some(Expr::Value(value.into()))
+    }
+}
+
+/// As [`Inlined`], everywhere, and values without a plain form as casts of their text.
+struct InlinedWithin<'a>(Inlined<'a>);
+
+impl VisitorMut for InlinedWithin<'_> {
+    type Break = ();
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        let spelled = || match self.0.0.0.get(parameter_of(expr)?)? {
+            Parameter::Bound(data_type, scalar) => Some(Expr::Cast {
+                kind: CastKind::Cast,
+                expr: Box::new(Expr::Value(Value::SingleQuotedString(text_of(scalar)?).into())),
+                data_type: ast_type(*data_type)?,
+                array: false,
+                format: None,
+            }),
+            _ => None,
+        };
+        if let Some(literal) = self.0.literal(expr).or_else(spelled) {
+            *expr = literal;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// The text of `scalar`, if it is no NULL and has one.
+fn text_of(scalar: &ScalarValue) -> Option<String> {
+    match scalar.cast_to(&arrow::datatypes::DataType::Utf8).ok()? {
+        ScalarValue::Utf8(text) => text,
+        _ => None,
+    }
+}
+
+impl VisitorMut for Inlined<'_> {
+    type Break = ();
+
+    fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<()> {
+        if let TableFactor::Table { args: Some(list), .. } = table {
+            for arg in &mut list.args {
+                if let FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) = arg {
+                    let _: ControlFlow<()> = VisitMut::visit(expr, &mut InlinedWithin(Inlined(self.0)));
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let Expr::Cast { expr: inner, data_type: SqlType::Array(_), .. } = expr
+            && let Some(literal) = self.literal(inner)
+        {
+            **inner = literal;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Which parameter, from 0, a value in the text is.
+fn position(value: &Value) -> Option<usize> {
+    let Value::Placeholder(text) = value else { return None };
+    text.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1)
+}
+
+pub(crate) fn parameter_of(expr: &Expr) -> Option<usize> {
+    match expr {
+        Expr::Value(value) => position(&value.value),
+        Expr::Nested(inner) => parameter_of(inner),
+        _ => None,
+    }
+}

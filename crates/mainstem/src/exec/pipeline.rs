@@ -1,0 +1,171 @@
+//! What all connections of a database start from, and the one order of all rules over plans.
+//!
+//! Comes in: the database. Goes out: the state of a session: functions, rules, memory for queries.
+//!
+//! A statement passes, from its text on:
+//!
+//! | step | where | needs before it |
+//! |---|---|---|
+//! | rewrites of the tree | `analyze::rewrite`, `planner` | the catalog, for names |
+//! | operators and `extract` become functions | [`expression_planners`] | names of columns |
+//! | rules before type coercion | [`before_type_coercion`] | a plan by DataFusion's planner |
+//! | type coercion, and DataFusion's other analyzer rules | DataFusion | literals and decimals that have SQL's types |
+//! | rules behind it | [`behind_type_coercion`] | equal types on both sides of an operator |
+//! | DataFusion's optimizer, some of its rules guarded | [`guarded_optimizers`] | no subquery that it decorrelates wrongly |
+//! | computed keys as columns, short circuits | `optimize`, called by `planner` | filters where they belong, no rule behind them |
+//! | the physical plan, made to be canceled | `cancel` | |
+
+use std::sync::Arc;
+
+use datafusion::config::Dialect;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder};
+use datafusion::logical_expr::planner::ExprPlanner;
+use datafusion::optimizer::{Analyzer, AnalyzerRule, OptimizerRule};
+use datafusion::prelude::SessionConfig;
+use mainstem_postgres::aggregate::{average, checked_sum, ordered_sets};
+use mainstem_postgres::cast::assigned_to;
+use mainstem_postgres::function::{bounded, coalesce, functions, of_bytes, of_floats, random_uuid, without_decimals};
+use mainstem_postgres::window::{moving, whole_numbers};
+use mainstem_storage::Result;
+use mainstem_storage::database::Database;
+
+use super::cancel::interruptible;
+use super::generate_series::GenerateSeries;
+use super::memory_pool::QueryPool;
+use super::pg_sleep::pg_sleep;
+use crate::analyze::{
+    Bpchar, CheckedArithmetic, DecimalOperators, DecimalRounding, ExtractPlanner, MultisetOperations, RealOperators,
+    SqlCasts, TypeResolution, TypedLiterals, WindowFrames, cast_label,
+};
+use crate::decorrelate::{DecorrelateSubqueries, NullAwareIn, NullableSubqueries, SubqueriesInValues};
+use crate::error::from_datafusion;
+use crate::optimize::{guarded, null_safe_simplification};
+use crate::provider::{CATALOG, SEARCHED, StatementCatalog};
+use crate::sql::CastTypes;
+
+type Analyzers = Vec<Arc<dyn AnalyzerRule + Send + Sync>>;
+
+/// Operators that become functions, or get other types, while DataFusion makes a plan of a tree.
+fn expression_planners() -> Vec<Arc<dyn ExprPlanner>> {
+    vec![Arc::new(TypedLiterals), Arc::new(DecimalOperators), Arc::new(RealOperators), Arc::new(ExtractPlanner)]
+}
+
+/// Rules that give types, so that DataFusion's type coercion finds SQL's.
+fn before_type_coercion() -> Analyzers {
+    vec![
+        // A literal's type follows from what stands beside it: before anything asks for types.
+        Arc::new(TypedLiterals),
+        Arc::new(Bpchar),
+        Arc::new(TypeResolution),
+        // Its cells have their types.
+        Arc::new(SubqueriesInValues),
+        Arc::new(WindowFrames),
+        // Scales follow from the types of operands, and roundings from both.
+        Arc::new(DecimalOperators),
+        Arc::new(DecimalRounding),
+    ]
+}
+
+/// Rules that need both sides of an operator to have one type.
+fn behind_type_coercion() -> Analyzers {
+    // What is decorrelated, and materialized, is analyzed to its end by the rules behind it.
+    let last: [Arc<dyn AnalyzerRule + Send + Sync>; 3] =
+        [Arc::new(NullableSubqueries::new()), Arc::new(SqlCasts), Arc::new(CheckedArithmetic::new())];
+    let mut rules: Analyzers = vec![
+        // IN that may be NULL, before EXISTS is made of it.
+        Arc::new(NullAwareIn),
+        // Before joins of what stands in queries get conditions of the outer rows.
+        Arc::new(MultisetOperations),
+        Arc::new(DecorrelateSubqueries::new(&last)),
+    ];
+    rules.extend(last);
+    rules
+}
+
+/// DataFusion's optimizer rules, with guards around those that are wrong in 55.2 (`optimize::upstream`).
+fn guarded_optimizers(state: &SessionState) -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
+    state.optimizers().iter().cloned().map(guarded).map(null_safe_simplification).collect()
+}
+
+/// What all connections of a database start from: functions, rules, memory for queries.
+///
+/// # Errors
+/// Internal or Io when the runtime environment cannot be made.
+pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionState> {
+    let mut config = SessionConfig::new()
+        .with_default_catalog_and_schema(CATALOG, SEARCHED)
+        .with_create_default_catalog_and_schema(false)
+        // Ours is a schema like others.
+        .with_information_schema(false)
+        .with_target_partitions(threads)
+        .with_batch_size(mainstem_storage::limits::BATCH_ROWS);
+    let parser = &mut config.options_mut().sql_parser;
+    parser.dialect = Dialect::PostgreSQL;
+    // Numbers with a point are decimals, as in PostgreSQL.
+    parser.parse_float_as_decimal = true;
+    // Errors say where a name stands.
+    parser.collect_spans = true;
+    // A length would be read and forgotten.
+    parser.support_varchar_with_length = false;
+    parser.map_string_types_to_utf8view = true;
+    config.options_mut().execution.time_zone = Some("+00:00".into());
+    // It fails for UNION of columns of which the optimizer has learned that they are never NULL, and tells no difference.
+    config.options_mut().execution.skip_physical_aggregate_schema_check = true;
+    let pool = Arc::new(QueryPool::new(storage.query_memory()));
+    let environment = RuntimeEnvBuilder::new().with_memory_pool(pool).build_arc().map_err(|e| from_datafusion(&e))?;
+    let analyzers = before_type_coercion().into_iter().chain(Analyzer::new().rules).chain(behind_type_coercion());
+    let mut state = SessionStateBuilder::new()
+        .with_config(config)
+        .with_runtime_env(environment)
+        .with_expr_planners(expression_planners())
+        .with_default_features()
+        .with_type_planner(Arc::new(CastTypes))
+        .with_catalog_list(Arc::new(StatementCatalog::default()))
+        .with_analyzer_rules(analyzers.collect())
+        .build();
+    let optimizers = guarded_optimizers(&state);
+    state = SessionStateBuilder::new_from_existing(state).with_optimizer_rules(optimizers).build();
+    register(&mut state)?;
+    Ok(interruptible(state))
+}
+
+/// Functions, under the names that SQL has for them.
+fn register(state: &mut SessionState) -> Result<()> {
+    for aggregate in ordered_sets().into_iter().chain([checked_sum(), average()]) {
+        state.register_udaf(Arc::new(aggregate)).map_err(|e| from_datafusion(&e))?;
+    }
+    let aggregates: Vec<_> = state.aggregate_functions().values().cloned().collect();
+    for aggregate in aggregates {
+        state.register_udaf(moving(aggregate)).map_err(|e| from_datafusion(&e))?;
+    }
+    let windows: Vec<_> = state.window_functions().values().cloned().collect();
+    for window in windows {
+        state.register_udwf(whole_numbers(window)).map_err(|e| from_datafusion(&e))?;
+    }
+    let pool = state.runtime_env().memory_pool.clone();
+    if let Some(texts) = state.scalar_functions().get("uuid").cloned() {
+        state.register_udf(Arc::new(random_uuid(texts))).map_err(|e| from_datafusion(&e))?;
+    }
+    if let Some(theirs) = state.scalar_functions().get("coalesce").cloned() {
+        state.register_udf(Arc::new(coalesce(theirs))).map_err(|e| from_datafusion(&e))?;
+    }
+    if let Some(theirs) = state.deregister_udtf("generate_series").map_err(|e| from_datafusion(&e))? {
+        state.register_udtf("generate_series", Arc::new(GenerateSeries { theirs }));
+    }
+    // Their formats, and the types of parts, are not those of SQL: a format of PostgreSQL's would be given back as it is. Ours stand in
+    // their places; other names of theirs would bring them back.
+    for name in ["to_char", "date_format", "date_part", "date_trunc", "to_date", "to_timestamp", "make_date"] {
+        state.deregister_udf(name).map_err(|e| from_datafusion(&e))?;
+    }
+    state.register_udf(Arc::new(pg_sleep())).map_err(|e| from_datafusion(&e))?;
+    for function in functions().into_iter().chain([assigned_to(), cast_label()]) {
+        state.register_udf(Arc::new(function)).map_err(|e| from_datafusion(&e))?;
+    }
+    let known: Vec<_> = state.scalar_functions().values().cloned().collect();
+    for function in known {
+        let function = without_decimals(of_bytes(of_floats(bounded(function, &pool))));
+        state.register_udf(function).map_err(|e| from_datafusion(&e))?;
+    }
+    Ok(())
+}

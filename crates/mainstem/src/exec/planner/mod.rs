@@ -1,0 +1,521 @@
+//! From a query's tree to a running plan, over the tables of one transaction.
+
+mod expression;
+mod function_names;
+mod recursive_query;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType as ArrowType, Field, SchemaRef};
+use datafusion::catalog::view::ViewTable;
+use datafusion::common::internal_err;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchema, DataFusionError, TableReference};
+use datafusion::execution::SessionState;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryReservation};
+use datafusion::logical_expr::expr::Placeholder;
+use datafusion::logical_expr::simplify::SimplifyContext;
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Volatility};
+use datafusion::optimizer::simplify_expressions::ExprSimplifier;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::sql::parser::Statement as PlannerStatement;
+use datafusion::sql::resolve::resolve_table_references;
+use datafusion::sql::sqlparser::ast::Statement as Ast;
+use mainstem_storage::catalog::Relation;
+use mainstem_storage::database::Database;
+use mainstem_storage::error::sqlstate;
+use mainstem_storage::schema::{DataType, View};
+use mainstem_storage::transaction::Transaction;
+use mainstem_storage::version::TableView;
+use mainstem_storage::{Error, Result};
+
+pub(crate) use self::expression::PlannedExpression;
+use self::function_names::{check_calls, with_similar_functions};
+use super::cancel::{Interruption, cancelable_joins};
+use super::parameters::Parameters;
+use super::pg_sleep;
+use super::runtime::{Batches, Cancel, Runtime};
+use super::settings::Settings;
+use super::system_tables;
+use crate::analyze::{
+    BesideStar, KnownTable, OutputNames, add_dependent_columns, balance, check_limits, check_rows, mark_relations,
+    name_duplicates, resolve_names, resolve_types, rewrite, type_literals, with_settings,
+};
+use crate::error::from_datafusion;
+use crate::optimize::{computed_keys_as_columns, short_circuit_expression, short_circuit_plan, simplified};
+use crate::provider::{
+    CATALOG, StatementCatalog, StatementTables, SystemTables, Wanted, undefined_schema, undefined_table,
+};
+use crate::sql::{INFORMATION, RELATIONS_MAX, SYSTEM, TARGET_SCHEMA, TableName, state, stored_query, with_stored};
+use mainstem_postgres::function::{Carried, SessionSearchPath};
+
+/// Views over one another: each level makes plans deeper, which are walked by recursion.
+const VIEWS_DEEP_MAX: usize = 32;
+
+/// Plans the statements of one connection.
+#[derive(Debug)]
+pub(crate) struct Planner {
+    state: SessionState,
+    catalog: Arc<StatementCatalog>,
+    interruption: Interruption,
+}
+
+/// What a statement is planned against.
+pub(crate) struct Source<'a> {
+    pub(crate) storage: &'a Database,
+    pub(crate) settings: &'a Settings,
+    pub(crate) parameters: &'a Parameters,
+    pub(crate) transaction: &'a Transaction,
+    /// The table that a write's own SELECT reads with row references.
+    pub(crate) target: Option<Arc<TableView>>,
+}
+
+/// A planned query that has been started.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) schema: SchemaRef,
+    pub(crate) batches: Batches,
+}
+
+impl Planner {
+    /// A planner for a new connection.
+    pub(crate) fn new(template: &SessionState) -> Self {
+        let mut state = template.clone();
+        let catalog = Arc::new(StatementCatalog::default());
+        state.register_catalog_list(catalog.clone());
+        let interruption = Interruption::default();
+        let extensions = &mut state.config_mut().options_mut().extensions;
+        extensions.insert(Carried(interruption.clone()));
+        extensions.insert(Carried(SessionSearchPath(catalog.clone())));
+        Self { state, catalog, interruption }
+    }
+
+    /// Plans `statement`, a query or an EXPLAIN of one.
+    ///
+    /// # Errors
+    /// Whatever is wrong with it: 42P01, 42703, 42601 and so on.
+    pub(crate) fn plan(
+        &mut self,
+        runtime: &Runtime,
+        mut statement: Ast,
+        source: &Source<'_>,
+        cancel: &Cancel,
+    ) -> Result<LogicalPlan> {
+        cancel.check()?;
+        self.state.mark_start_execution();
+        check_calls(&statement, &self.state)?;
+        check_rows(&statement)?;
+        check_limits(&statement)?;
+        let names_of_items = OutputNames::of(&statement);
+        source.parameters.inline(&mut statement);
+        let written = statement.clone();
+        let guessed = rewrite(&mut statement, BesideStar::All);
+        let plan = match self.plan_worded(runtime, statement, source) {
+            Err(error)
+                if guessed && [sqlstate::DUPLICATE_COLUMN, state::AMBIGUOUS_COLUMN].contains(&error.sqlstate()) =>
+            {
+                let mut statement = written;
+                rewrite(&mut statement, BesideStar::Mentioned);
+                self.plan_worded(runtime, statement, source)?
+            }
+            plan => plan?,
+        };
+        names_of_items.name(plan).map_err(|e| from_datafusion(&e))
+    }
+
+    /// Plans a statement in words that DataFusion reads.
+    fn plan_worded(&mut self, runtime: &Runtime, mut statement: Ast, source: &Source<'_>) -> Result<LogicalPlan> {
+        with_settings(&mut statement, &|name| source.settings.show(name))?;
+        with_tables(&mut statement, source)?;
+        let statement = PlannerStatement::Statement(Box::new(source.parameters.declare(statement)?));
+        let tables = self.tables(runtime, &statement, source, 0)?;
+        let has_views = !tables.queries.is_empty();
+        self.catalog.set(tables);
+        let plan = self.planned(runtime, statement)?;
+        if has_views {
+            check_size(&plan)?;
+        }
+        resolve_types(source.parameters.fill(plan)?).map_err(|e| from_datafusion(&e))
+    }
+
+    /// The plan of `statement`, whose tables are known.
+    fn planned(&self, runtime: &Runtime, statement: PlannerStatement) -> Result<LogicalPlan> {
+        let plan = |statement: PlannerStatement| {
+            let plan = runtime.block_on(self.state.statement_to_plan(statement))?;
+            plan.map_err(|e| with_similar_functions(from_datafusion(&e), &self.state))
+        };
+        match statement {
+            PlannerStatement::Statement(statement) => {
+                recursive_query::planned(*statement, |statement| plan(PlannerStatement::Statement(Box::new(statement))))
+            }
+            other => plan(other),
+        }
+    }
+
+    /// The tables that `statement` names.
+    fn tables(
+        &self,
+        runtime: &Runtime,
+        statement: &PlannerStatement,
+        source: &Source<'_>,
+        depth: usize,
+    ) -> Result<StatementTables> {
+        let catalog = source.transaction.catalog();
+        let names = source.settings.names();
+        let mut views = HashMap::new();
+        let mut queries = HashMap::new();
+        let mut system = SystemTables::default();
+        let references = self.state.resolve_table_references(statement).map_err(|e| from_datafusion(&e))?;
+        let no_table = |statement: &PlannerStatement, name: &TableName| {
+            let with = resolve_table_references(statement, true).map_or_else(|_| Vec::new(), |(_, with)| with);
+            let with = with.iter().map(|query| query.table().to_owned());
+            let with: Vec<String> = with.chain(self.state.table_functions().keys().cloned()).collect();
+            undefined_table(names, &catalog, name, Wanted::Table, &with)
+        };
+        for reference in references {
+            if reference.catalog().is_some_and(|name| name != CATALOG) {
+                return Err(Error::unsupported(format_args!("the table {reference} of another database")));
+            }
+            let name = TableName { schema: reference.schema().map(str::to_owned), name: reference.table().to_owned() };
+            match name.schema.as_deref() {
+                Some(SYSTEM) => match SystemTables::names(SYSTEM).into_iter().find(|known| *known == name.name) {
+                    Some(name) => {
+                        let query_bytes = self.state.runtime_env().memory_pool.reserved() as u64;
+                        let rows = system_tables::rows(name, source.storage, &catalog, source.settings, query_bytes);
+                        system.fill(SYSTEM, name, &rows).map_err(|e| from_datafusion(&e))?;
+                    }
+                    None => return Err(no_table(statement, &name)),
+                },
+                Some(INFORMATION) => {
+                    let found = SystemTables::names(INFORMATION).into_iter().find(|known| *known == name.name);
+                    let table = found.ok_or_else(|| no_table(statement, &name))?;
+                    let mut views = Vec::new();
+                    for view in catalog.views().filter(|_| table == "columns") {
+                        let query = self.query_of_view(runtime, view, source, depth)?;
+                        views.push((view.name.clone(), query.logical_plan().schema().inner().clone()));
+                    }
+                    let rows = system_tables::information(table, &catalog, names, &views)?;
+                    system.fill(INFORMATION, table, &rows).map_err(|e| from_datafusion(&e))?;
+                }
+                Some(TARGET_SCHEMA) if source.target.is_some() => {}
+                schema => match names.find(&catalog, &name) {
+                    Some((_, Relation::Table(table))) => {
+                        views.insert(table.id, source.transaction.view(table.id)?);
+                    }
+                    Some((full, Relation::View(view))) => {
+                        queries.insert(full, self.query_of_view(runtime, &view, source, depth)?);
+                    }
+                    None if schema.is_none() && self.state.table_functions().contains_key(&name.name) => {}
+                    None => {
+                        return Err(match schema.filter(|schema| !catalog.has_namespace(schema)) {
+                            Some(schema) => undefined_schema(&catalog, schema),
+                            None => no_table(statement, &name),
+                        });
+                    }
+                },
+            }
+        }
+        let (names, target) = (names.clone(), source.target.clone());
+        Ok(StatementTables { catalog, names, views, queries, target, system })
+    }
+
+    /// A view as DataFusion puts it into the queries that name it.
+    fn query_of_view(
+        &self,
+        runtime: &Runtime,
+        view: &View,
+        source: &Source<'_>,
+        depth: usize,
+    ) -> Result<Arc<ViewTable>> {
+        if depth == VIEWS_DEEP_MAX {
+            let message = format!("view \"{}\" stands below {VIEWS_DEEP_MAX} others", view.name);
+            return Err(Error::invalid(state::TOO_COMPLEX, message));
+        }
+        with_stored(view.query.len(), || {
+            let mut statement = Ast::Query(stored_query(&view.query)?);
+            rewrite(&mut statement, BesideStar::Mentioned);
+            with_settings(&mut statement, &|name| source.settings.show(name))?;
+            with_tables(&mut statement, source)?;
+            let statement = PlannerStatement::Statement(Box::new(statement));
+            let tables = self.tables(runtime, &statement, source, depth + 1)?;
+            self.catalog.set(tables);
+            let plan = self.planned(runtime, statement)?;
+            check_size(&plan)?;
+            if plan.schema().fields().len() != view.columns.len() {
+                return Err(Error::internal(format!("view \"{}\" has lost a column", view.name)));
+            }
+            let columns = plan.schema().columns().into_iter().zip(&view.columns);
+            let columns = columns.map(|(column, name)| Expr::Column(column).alias(name)).collect::<Vec<_>>();
+            let plan = LogicalPlanBuilder::from(plan).project(columns).and_then(LogicalPlanBuilder::build);
+            let plan = plan.and_then(resolve_types).map_err(|e| from_datafusion(&e))?;
+            Ok(Arc::new(ViewTable::new(plan, Some(view.query.clone()))))
+        })
+    }
+
+    /// The expressions of `plan`, a projection, to be evaluated over rows of its input.
+    ///
+    /// # Errors
+    /// Whatever the rules find wrong with them; Internal for another plan.
+    pub(crate) fn expressions(&self, plan: LogicalPlan) -> Result<Vec<Arc<dyn PhysicalExpr>>> {
+        let (expressions, _) = self.compiled(plan, &[]).map_err(|e| from_datafusion(&e))?;
+        Ok(expressions)
+    }
+
+    /// As [`Planner::expressions`], with parameters of the types `parameters` as columns behind those of the input; see
+    /// [`crate::plan::row_expressions`].
+    pub(crate) fn row_expressions(
+        &self,
+        plan: LogicalPlan,
+        parameters: &[Option<DataType>],
+    ) -> Option<Vec<PlannedExpression>> {
+        let LogicalPlan::Projection(before) = &plan else { return None };
+        let fields = before.schema.fields().clone();
+        let volatile = before.expr.iter().map(|expr| is_volatile(expr, parameters)).collect::<Option<Vec<_>>>()?;
+        let (expressions, columns) = self.compiled(plan, parameters).ok()?;
+        let planned = expressions.into_iter().zip(fields.iter()).zip(volatile);
+        let planned = planned.map(|((expression, field), is_volatile)| PlannedExpression {
+            field: field.clone(),
+            expression,
+            is_volatile,
+            columns,
+        });
+        Some(planned.collect())
+    }
+
+    /// The expressions of `plan`, a projection, over rows of its input with parameters of the types `parameters` behind them, and how
+    /// many columns the input has.
+    fn compiled(
+        &self,
+        plan: LogicalPlan,
+        parameters: &[Option<DataType>],
+    ) -> datafusion::common::Result<(Vec<Arc<dyn PhysicalExpr>>, usize)> {
+        let plan = self.state.analyzer().execute_and_check(plan, self.state.config_options(), |_, _| {})?;
+        let LogicalPlan::Projection(projection) = plan else {
+            return internal_err!("expressions without a projection");
+        };
+        let behind = parameters.iter().enumerate().map(|(at, data_type)| {
+            let data_type = data_type.map_or(ArrowType::Null, DataType::arrow);
+            (Some(TableReference::bare(PARAMETERS)), Arc::new(Field::new(at.to_string(), data_type, true)))
+        });
+        let input = projection.input.schema();
+        let schema = Arc::new(input.join(&DFSchema::new_with_metadata(behind.collect(), HashMap::new())?)?);
+        let context = SimplifyContext::builder()
+            .with_schema(schema.clone())
+            .with_config_options(self.state.config_options().clone())
+            .with_query_execution_start_time(self.state.execution_props().query_execution_start_time)
+            .build();
+        let simplifier = ExprSimplifier::new(context);
+        let one = |expr: &Expr| {
+            let expr = expr.clone().unalias().transform(|expr| {
+                let position = match &expr {
+                    Expr::Placeholder(placeholder) => position_of(&placeholder.id).filter(|at| *at < parameters.len()),
+                    _ => None,
+                };
+                Ok(match position {
+                    Some(at) => {
+                        let column = Column::new(Some(TableReference::bare(PARAMETERS)), at.to_string());
+                        Transformed::yes(Expr::Column(column))
+                    }
+                    None => Transformed::no(expr),
+                })
+            })?;
+            // What is constant is computed now, as the optimizer does it; `now()` is known only here.
+            self.state
+                .create_physical_expr(short_circuit_expression(simplified(&simplifier, expr.data)?, &schema)?, &schema)
+        };
+        let expressions = projection.expr.iter().map(one).collect::<datafusion::common::Result<Vec<_>>>()?;
+        Ok((expressions, input.fields().len()))
+    }
+
+    /// Optimises `plan` and starts it, in about so many partitions.
+    ///
+    /// # Errors
+    /// As [`Planner::plan`]; errors of running come with the batches.
+    pub(crate) fn start(
+        &mut self,
+        runtime: &Runtime,
+        plan: &LogicalPlan,
+        partitions: usize,
+        cancel: Cancel,
+    ) -> Result<Running> {
+        let environment = self.state.runtime_env();
+        let Within { partitions, merge_bytes, fan_in } = within(environment.memory_pool.memory_limit(), partitions);
+        environment.disk_manager.set_max_spill_merge_fan_in(fan_in);
+        let before = &self.state.config().options().execution;
+        if (before.target_partitions, before.sort_spill_reservation_bytes) != (partitions, merge_bytes) {
+            let execution = &mut self.state.config_mut().options_mut().execution;
+            execution.target_partitions = partitions;
+            execution.sort_spill_reservation_bytes = merge_bytes;
+        }
+        self.interruption.watch(&cancel);
+        let optimized = self
+            .state
+            .optimize(plan)
+            .and_then(computed_keys_as_columns)
+            .and_then(short_circuit_plan)
+            .map_err(|e| unplanned(&e))?;
+        let planner = self.state.query_planner().clone();
+        let planned = planner.create_physical_plan(&optimized, &self.state);
+        let plan = runtime.block_on(planned)?.map_err(|e| unplanned(&e))?;
+        cancel.check()?;
+        let plan = cancelable_joins(plan, &cancel).map_err(|e| from_datafusion(&e))?;
+        let schema = plan.schema();
+        let batches = runtime.execute(plan, self.state.task_ctx(), cancel)?;
+        Ok(Running { schema, batches })
+    }
+
+    /// Room in the memory of queries, for `consumer`; none yet.
+    pub(crate) fn reservation(&self, consumer: &str) -> MemoryReservation {
+        MemoryConsumer::new(consumer).register(&self.state.runtime_env().memory_pool)
+    }
+
+    /// Lets go of the last statement's snapshot.
+    pub(crate) fn forget(&self) {
+        self.catalog.clear();
+    }
+}
+
+/// How a query is run with the memory there is.
+struct Within {
+    partitions: usize,
+    /// Bytes that each sort of a partition sets aside for the merge of what it spills.
+    merge_bytes: usize,
+    /// Spilled runs that it merges at once; 0 for as many as there are.
+    fan_in: usize,
+}
+
+/// As many of `partitions` as queries have memory for, and DataFusion's defaults for sorts, or less where queries may take little. So
+/// there are sorts, of fewer rows at a time, at any `memory_limit` that can be set.
+fn within(limit: MemoryLimit, partitions: usize) -> Within {
+    const MERGE_BYTES_DEFAULT: usize = 10 << 20;
+    /// A sort takes several batches at once, of 1 MiB if their rows are wide.
+    const PARTITION_BYTES: usize = 4 << 20;
+    let MemoryLimit::Finite(bytes) = limit else {
+        return Within { partitions, merge_bytes: MERGE_BYTES_DEFAULT, fan_in: 0 };
+    };
+    let partitions = partitions.min(bytes / PARTITION_BYTES).max(1);
+    let merge_bytes = MERGE_BYTES_DEFAULT.min(bytes / 8 / partitions);
+    // A merge takes all it can get for its runs, and whoever reads it would be left with nothing.
+    Within { partitions, merge_bytes, fan_in: (bytes / PARTITION_BYTES / partitions).max(2) }
+}
+
+/// Says `statement` in words that depend on the tables it names.
+fn with_tables(statement: &mut Ast, source: &Source<'_>) -> Result<()> {
+    let (catalog, names) = (source.transaction.catalog(), source.settings.names());
+    let table = |name: &TableName| match name.schema.as_deref() {
+        Some(schema @ (SYSTEM | INFORMATION)) => {
+            let columns = SystemTables::columns(schema, &name.name);
+            let columns = columns.fields().iter().map(|field| field.name().clone());
+            Some(KnownTable::of_columns(schema, columns.collect())).filter(|table| !table.columns.is_empty())
+        }
+        Some(TARGET_SCHEMA) => {
+            let target = source.target.as_ref()?;
+            let table = target.schema().clone();
+            Some(KnownTable::of(&table.namespace, Relation::Table(table.clone())))
+        }
+        _ => names.find(&catalog, name).map(|(full, relation)| KnownTable::of(&full.namespace, relation)),
+    };
+    balance(statement);
+    name_duplicates(statement)?;
+    resolve_names(statement, &table)?;
+    add_dependent_columns(statement, &table);
+    type_literals(statement);
+    mark_relations(statement, &table);
+    Ok(())
+}
+
+/// What is wrong with a plan whose names all mean something: one that is not found any more, or found twice, is of an outer query.
+fn unplanned(error: &DataFusionError) -> Error {
+    let error = from_datafusion(error);
+    if [sqlstate::UNDEFINED_COLUMN, state::AMBIGUOUS_COLUMN].contains(&error.sqlstate()) {
+        return Error::unsupported(
+            "a LATERAL or correlated query that refers to the tables around it by anything but = (use a join)",
+        );
+    }
+    error
+}
+
+/// The table that parameters are columns of where an expression is compiled for all values of them.
+const PARAMETERS: &str = "parameters of the statement";
+
+/// Functions whose type does not depend on whether an argument is a literal.
+const TAKE_PARAMETERS: [&str; 8] =
+    ["coalesce", "lower", "upper", "character_length", "concat", "greatest", "least", "nullif"];
+
+/// Which parameter, from 0, a placeholder is.
+fn position_of(id: &str) -> Option<usize> {
+    id.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1)
+}
+
+/// Whether `expr` has another value each time; `None` if it reads more than its row, or depends on when it is planned or on a
+/// parameter being a literal.
+fn is_volatile(expr: &Expr, parameters: &[Option<DataType>]) -> Option<bool> {
+    let (mut is_volatile, mut is_of_row) = (false, true);
+    // A decimal has the digits of its value, which types of results follow; CHAR(n) loses its blanks on the way.
+    let is_plain = |placeholder: &Placeholder| {
+        let data_type = position_of(&placeholder.id).and_then(|at| parameters.get(at).copied().flatten());
+        let known = placeholder.field.as_ref().map(|field| field.data_type());
+        data_type.is_some_and(|t| {
+            !matches!(t, DataType::Decimal { .. } | DataType::Char { .. }) && known == Some(&t.arrow())
+        })
+    };
+    let looked = expr.apply(|expr| {
+        match expr {
+            Expr::ScalarFunction(call) => {
+                match call.func.signature().volatility {
+                    Volatility::Immutable => {}
+                    Volatility::Stable => is_of_row = false,
+                    // The point path neither waits nor has it canceled.
+                    Volatility::Volatile if call.name() == pg_sleep::NAME => is_of_row = false,
+                    Volatility::Volatile => is_volatile = true,
+                }
+                if !TAKE_PARAMETERS.contains(&call.func.name()) {
+                    for argument in &call.args {
+                        is_of_row &= !argument.exists(|expr| Ok(matches!(expr, Expr::Placeholder(_))))?;
+                    }
+                }
+            }
+            Expr::Placeholder(placeholder) => is_of_row &= is_plain(placeholder),
+            Expr::Alias(_)
+            | Expr::Column(_)
+            | Expr::Literal(..)
+            | Expr::BinaryExpr(_)
+            | Expr::Like(_)
+            | Expr::SimilarTo(_)
+            | Expr::Not(_)
+            | Expr::IsNotNull(_)
+            | Expr::IsNull(_)
+            | Expr::IsTrue(_)
+            | Expr::IsFalse(_)
+            | Expr::IsUnknown(_)
+            | Expr::IsNotTrue(_)
+            | Expr::IsNotFalse(_)
+            | Expr::IsNotUnknown(_)
+            | Expr::Negative(_)
+            | Expr::Between(_)
+            | Expr::Case(_)
+            | Expr::Cast(_)
+            | Expr::TryCast(_)
+            | Expr::InList(_) => {}
+            _ => is_of_row = false,
+        }
+        Ok(if is_of_row { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+    });
+    (looked.is_ok() && is_of_row).then_some(is_volatile)
+}
+
+/// Refuses a plan that views, each of them small, have made too large: it doubles with each that names another one twice.
+fn check_size(plan: &LogicalPlan) -> Result<()> {
+    let mut scans = 0;
+    let counted = plan.apply_with_subqueries(|plan| {
+        scans += usize::from(matches!(plan, LogicalPlan::TableScan(_)));
+        Ok(if scans > RELATIONS_MAX { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    });
+    counted.map_err(|e| from_datafusion(&e))?;
+    if scans > RELATIONS_MAX {
+        let message = format!("the statement reads more than {RELATIONS_MAX} tables, with those of its views");
+        return Err(Error::invalid(state::TOO_COMPLEX, message));
+    }
+    Ok(())
+}

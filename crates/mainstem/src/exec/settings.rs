@@ -1,0 +1,457 @@
+//! Settings of a session: SET, SHOW, and the system table of them.
+
+use std::borrow::Cow;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mainstem_postgres::types::{parse_byte_size, without_exponent};
+use mainstem_storage::database::Database;
+use mainstem_storage::error::{NamedObject, ObjectKind, sqlstate};
+use mainstem_storage::limits;
+use mainstem_storage::schema::TableOptions;
+use mainstem_storage::settings::{OpenOptions, Synchronous};
+use mainstem_storage::{Error, Result};
+
+use crate::error::{did_you_mean, similar};
+use crate::provider::Names;
+use crate::sql::state;
+
+/// What a session can be told, and what it can tell.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    options: OpenOptions,
+    /// Has the settings that are the database's, not the session's.
+    storage: Database,
+    /// What names mean in a new session.
+    names: Arc<Names>,
+    /// What statements go by.
+    current: Values,
+    /// What they will go by when the transaction commits: `current` without SET LOCAL.
+    kept: Values,
+    /// What they went by when the open transaction began: ROLLBACK undoes SET.
+    at_begin: Option<Values>,
+}
+
+/// What SET and SET LOCAL have made of a session's settings at some point of a transaction.
+#[derive(Clone, Debug)]
+pub(crate) struct SettingsState {
+    current: Values,
+    kept: Values,
+}
+
+/// The settings that a session can change.
+#[derive(Clone, Debug)]
+struct Values {
+    synchronous: Synchronous,
+    segment_rows: u32,
+    delta_rows: u32,
+    threads: usize,
+    /// None: statements may run as long as they like.
+    statement_timeout: Option<Duration>,
+    point_path: bool,
+    application_name: Arc<str>,
+    names: Arc<Names>,
+}
+
+/// The setting that is the database's.
+const MEMORY_LIMIT: &str = "memory_limit";
+
+/// Settings and what they are, in the order of SHOW ALL.
+const DESCRIPTIONS: &[(&str, &str)] = &[
+    ("application_name", "What the client calls itself."),
+    ("background", "Whether merges and checkpoints run by themselves; set when the database is opened."),
+    ("checkpoint_bytes", "Log bytes after which a checkpoint is made; set when the database is opened."),
+    ("delta_rows", "Rows at which the delta of a new table is frozen."),
+    (
+        "log_tail_bytes_max",
+        "Log bytes that a restart may have to replay: near it writers wait; set when the database is opened.",
+    ),
+    (
+        MEMORY_LIMIT,
+        "Bytes, or 512MB, 4GB, for all buffers and queries of the database; SET is for all sessions and at once.",
+    ),
+    ("point_path", "Whether statements on a whole key run without a plan; their answers are the same."),
+    ("read_only", "Whether the database was opened to read only."),
+    ("search_path", "Schemas in which names without one are looked for."),
+    ("segment_rows", "Rows of a full segment of a new table."),
+    ("statement_timeout", "Milliseconds, or 100ms, 5s, 2min, after which a statement is canceled; 0 for never."),
+    ("synchronous", "When COMMIT returns: full (fsynced), normal (handed to the operating system), off."),
+    ("threads", "Partitions a query is cut into."),
+    ("timezone", "Always UTC."),
+    ("transaction_isolation", "Always repeatable read, which is snapshot isolation."),
+];
+
+/// Settings of PostgreSQL that clients send, with the one value there is, and other words that mean it.
+const FIXED: &[(&str, &str, &[&str])] = &[
+    ("bytea_output", "hex", &[]),
+    ("client_encoding", "UTF8", &["utf-8", "unicode"]),
+    ("client_min_messages", "notice", &["warning", "log", "debug", "debug1", "debug2", "debug3", "debug4", "debug5"]),
+    ("datestyle", "ISO, MDY", &["iso", "iso,mdy", "iso, dmy", "iso, ymd", "iso,dmy", "iso,ymd"]),
+    ("default_transaction_isolation", "repeatable read", &["read committed", "read uncommitted"]),
+    ("extra_float_digits", "1", &["2", "3"]),
+    ("idle_in_transaction_session_timeout", "0", &[]),
+    ("intervalstyle", "postgres", &[]),
+    ("lock_timeout", "0", &[]),
+    ("standard_conforming_strings", "on", &["true", "yes", "1"]),
+];
+
+/// The one value of `name`, if it has but one.
+fn fixed(name: &str) -> Option<&'static str> {
+    FIXED.iter().find(|(known, ..)| *known == name).map(|(_, value, _)| *value)
+}
+
+/// Sets a setting that has but one value.
+fn set_fixed(name: &str, given: Option<&str>) -> Result<()> {
+    let Some((_, value, others)) = FIXED.iter().find(|(known, ..)| *known == name) else { return Err(unknown(name)) };
+    let Some(given) = given else { return Ok(()) };
+    let lower = given.trim().to_ascii_lowercase();
+    if lower == value.to_ascii_lowercase() || others.contains(&lower.as_str()) {
+        return Ok(());
+    }
+    Err(Error::unsupported(format_args!("{name} = \"{given}\" (it is always {value})")))
+}
+
+/// Units of durations, the smallest first.
+const UNITS: &[(&str, Duration)] = &[
+    ("us", Duration::from_micros(1)),
+    ("ms", Duration::from_millis(1)),
+    ("s", Duration::from_secs(1)),
+    ("min", Duration::from_secs(60)),
+    ("h", Duration::from_secs(3_600)),
+    ("d", Duration::from_secs(86_400)),
+];
+/// The longest timeout: as many milliseconds as PostgreSQL counts.
+const TIMEOUT_MAX: Duration = Duration::from_millis(i32::MAX as u64);
+
+/// Cores of the machine.
+pub(crate) fn cores() -> usize {
+    std::thread::available_parallelism().map_or(2, NonZeroUsize::get)
+}
+
+impl Settings {
+    /// What a new session has, whose temporary tables stand in schema `temporary`.
+    pub(crate) fn new(storage: &Database, temporary: Arc<str>) -> Self {
+        let options = storage.options().clone();
+        let names = Arc::new(Names::of_session(temporary));
+        let values = Values::new(&options, &names);
+        Self { options, storage: storage.clone(), names, current: values.clone(), kept: values, at_begin: None }
+    }
+
+    /// A transaction begins.
+    pub(crate) fn begin(&mut self) {
+        self.at_begin = Some(self.current.clone());
+    }
+
+    /// The transaction ends: with it ends SET LOCAL, and SET too if it is rolled back.
+    pub(crate) fn end(&mut self, committed: bool) {
+        if let Some(before) = self.at_begin.take()
+            && !committed
+        {
+            self.kept = before;
+        }
+        self.current = self.kept.clone();
+    }
+
+    /// For [`Settings::back_to`].
+    pub(crate) fn state(&self) -> SettingsState {
+        SettingsState { current: self.current.clone(), kept: self.kept.clone() }
+    }
+
+    /// The transaction goes back to where `state` was taken.
+    pub(crate) fn back_to(&mut self, state: SettingsState) {
+        self.current = state.current;
+        self.kept = state.kept;
+    }
+
+    pub(crate) fn synchronous(&self) -> Synchronous {
+        self.current.synchronous
+    }
+
+    /// Whether short statements run without a plan.
+    pub(crate) fn point_path(&self) -> bool {
+        self.current.point_path
+    }
+
+    /// Which tables names mean. The same pointer as long as nothing changes.
+    pub(crate) fn names(&self) -> &Arc<Names> {
+        &self.current.names
+    }
+
+    pub(crate) fn threads(&self) -> usize {
+        self.current.threads
+    }
+
+    /// How long a statement may run.
+    pub(crate) fn statement_timeout(&self) -> Option<Duration> {
+        self.current.statement_timeout
+    }
+
+    /// Options of a new table that names `segment_rows` and `delta_rows` or leaves them open.
+    pub(crate) fn table_options(&self, segment_rows: Option<u32>, delta_rows: Option<u32>) -> Result<TableOptions> {
+        let options = TableOptions {
+            segment_rows: segment_rows.unwrap_or(self.current.segment_rows),
+            delta_rows: delta_rows.unwrap_or(self.current.delta_rows),
+        };
+        check_range("segment_rows", options.segment_rows, limits::SEGMENT_ROWS_MAX)?;
+        check_range("delta_rows", options.delta_rows, limits::SEGMENT_ROWS_MAX)?;
+        Ok(options)
+    }
+
+    /// Sets `name`; None means its default. `local` says: until the transaction ends.
+    ///
+    /// # Errors
+    /// 42704 unknown, 22023 a bad value or a setting that cannot be changed, 0A000 for one of the database with `local`.
+    pub(crate) fn set(&mut self, name: &str, value: Option<&str>, local: bool) -> Result<()> {
+        if name == MEMORY_LIMIT {
+            return self.set_memory_limit(value, local);
+        }
+        let default = Values::new(&self.options, &self.names);
+        self.current.set(name, value, &default)?;
+        if !local {
+            self.kept.set(name, value, &default)?;
+        }
+        Ok(())
+    }
+
+    /// Sets `memory_limit`, which is no transaction's and no session's: it is in force for all of them at once, and stays.
+    fn set_memory_limit(&self, value: Option<&str>, local: bool) -> Result<()> {
+        if local {
+            return Err(Error::unsupported(
+                "SET LOCAL memory_limit (it is a setting of the database, in force for all sessions: use SET)",
+            ));
+        }
+        let bytes = value.map(parse_byte_size).transpose().map_err(|e| e.context(MEMORY_LIMIT))?;
+        self.storage.set_memory_limit(bytes)
+    }
+
+    /// Sets everything that is the session's to its default.
+    pub(crate) fn reset_all(&mut self) {
+        self.current = Values::new(&self.options, &self.names);
+        self.kept = self.current.clone();
+    }
+
+    /// The value of `name`.
+    ///
+    /// # Errors
+    /// 42704.
+    pub(crate) fn show(&self, name: &str) -> Result<String> {
+        Ok(match name {
+            "background" => self.options.background.to_string(),
+            "checkpoint_bytes" => self.options.checkpoint_bytes.to_string(),
+            "delta_rows" => self.current.delta_rows.to_string(),
+            "log_tail_bytes_max" => self.options.log_tail_bytes_max.to_string(),
+            MEMORY_LIMIT => self.storage.memory_limit().to_string(),
+            "point_path" => if self.current.point_path { "on" } else { "off" }.into(),
+            "read_only" => self.options.read_only.to_string(),
+            "search_path" => self.current.names.to_string(),
+            "segment_rows" => self.current.segment_rows.to_string(),
+            "statement_timeout" => self.current.statement_timeout.map_or_else(|| "0".into(), shown),
+            "synchronous" => self.current.synchronous.to_string(),
+            "threads" => self.current.threads.to_string(),
+            "timezone" => "UTC".into(),
+            "transaction_isolation" => "repeatable read".into(),
+            "application_name" => self.current.application_name.to_string(),
+            _ => fixed(name).ok_or_else(|| unknown(name))?.into(),
+        })
+    }
+
+    /// Name, value and description of all.
+    pub(crate) fn all(&self) -> Vec<(&'static str, String, &'static str)> {
+        DESCRIPTIONS
+            .iter()
+            .map(|(name, description)| (*name, *description))
+            .chain(FIXED.iter().map(|(name, ..)| (*name, "PostgreSQL's; it has this value only.")))
+            .filter_map(|(name, description)| self.show(name).ok().map(|value| (name, value, description)))
+            .collect()
+    }
+}
+
+impl Values {
+    fn new(options: &OpenOptions, names: &Arc<Names>) -> Self {
+        Self {
+            synchronous: options.synchronous,
+            segment_rows: options.segment_rows,
+            delta_rows: options.delta_rows,
+            threads: cores(),
+            statement_timeout: None,
+            point_path: true,
+            application_name: Arc::from(""),
+            names: names.clone(),
+        }
+    }
+
+    fn set(&mut self, name: &str, value: Option<&str>, default: &Self) -> Result<()> {
+        match name {
+            "synchronous" => {
+                self.synchronous = value.map(str::parse).transpose()?.unwrap_or(default.synchronous);
+            }
+            "segment_rows" => {
+                self.segment_rows = number(name, value, limits::SEGMENT_ROWS_MAX)?.unwrap_or(default.segment_rows);
+            }
+            "delta_rows" => {
+                self.delta_rows = number(name, value, limits::SEGMENT_ROWS_MAX)?.unwrap_or(default.delta_rows);
+            }
+            "threads" => {
+                self.threads = number(name, value, 256)?.map_or(default.threads, |n| n as usize);
+            }
+            "statement_timeout" => {
+                self.statement_timeout = match value {
+                    Some(value) => duration(name, value)?,
+                    None => default.statement_timeout,
+                };
+            }
+            "search_path" => {
+                self.names = match value {
+                    Some(text) => Arc::new(self.names.with_path(path_of(text)?)),
+                    None => default.names.clone(),
+                };
+            }
+            "point_path" => {
+                self.point_path = value.map(|v| boolean(name, v)).transpose()?.unwrap_or(default.point_path);
+            }
+            "timezone" => match value {
+                None => {}
+                Some(zone)
+                    if ["utc", "gmt", "etc/utc", "0", "+00:00"].contains(&zone.to_ascii_lowercase().as_str()) => {}
+                Some(zone) => {
+                    return Err(Error::unsupported(format_args!("the time zone {zone} (sessions run in UTC)")));
+                }
+            },
+            "application_name" => {
+                self.application_name = value.map_or_else(|| default.application_name.clone(), Arc::from);
+            }
+            _ if DESCRIPTIONS.iter().any(|(known, _)| *known == name) => {
+                return Err(Error::invalid(
+                    sqlstate::INVALID_PARAMETER,
+                    format!("\"{name}\" cannot be changed in a session"),
+                ));
+            }
+            _ => set_fixed(name, value)?,
+        }
+        Ok(())
+    }
+}
+
+/// The names of a list: folded unless quoted, with commas between them.
+fn path_of(text: &str) -> Result<Vec<String>> {
+    let bad =
+        || Error::invalid(sqlstate::INVALID_PARAMETER, format!("search_path is a list of schemas, not \"{text}\""));
+    let mut names = Vec::new();
+    let mut rest = text.trim();
+    while !rest.is_empty() {
+        let name = if let Some(quoted) = rest.strip_prefix('"') {
+            let mut name = String::new();
+            let mut tail = quoted;
+            loop {
+                let (inside, behind) = tail.split_once('"').ok_or_else(bad)?;
+                name.push_str(inside);
+                match behind.strip_prefix('"') {
+                    Some(behind) => {
+                        name.push('"');
+                        tail = behind;
+                    }
+                    None => {
+                        rest = behind.trim_start();
+                        break;
+                    }
+                }
+            }
+            name
+        } else {
+            let end = rest.find(',').unwrap_or(rest.len());
+            let (name, behind) = rest.split_at(end);
+            rest = behind;
+            name.trim().to_ascii_lowercase()
+        };
+        if name.is_empty() {
+            return Err(bad());
+        }
+        names.push(name);
+        rest = match rest.strip_prefix(',') {
+            Some(behind) if !behind.trim().is_empty() => behind.trim_start(),
+            None if rest.is_empty() => rest,
+            _ => return Err(bad()),
+        };
+    }
+    Ok(names)
+}
+
+fn unknown(name: &str) -> Error {
+    let known: Vec<&str> = DESCRIPTIONS.iter().map(|(name, _)| *name).collect();
+    let near = similar(name, known.iter().copied().chain(FIXED.iter().map(|(name, ..)| *name)));
+    let hint = if near.is_empty() { format!("; there are {}", known.join(", ")) } else { did_you_mean(&near) };
+    Error::invalid(state::UNDEFINED_OBJECT, format!("there is no setting \"{name}\"{hint}"))
+        .with_object(NamedObject::new(ObjectKind::Other, name.split('.')))
+}
+
+/// A truth value as PostgreSQL's settings spell it.
+fn boolean(name: &str, value: &str) -> Result<bool> {
+    match value.to_ascii_lowercase().as_str() {
+        "on" | "true" | "yes" | "1" => Ok(true),
+        "off" | "false" | "no" | "0" => Ok(false),
+        _ => Err(Error::invalid(sqlstate::INVALID_PARAMETER, format!("{name} is on or off, not \"{value}\""))),
+    }
+}
+
+fn number(name: &str, value: Option<&str>, max: u32) -> Result<Option<u32>> {
+    let Some(value) = value else { return Ok(None) };
+    let number = plain_number(value).parse::<u32>().map_err(|_| {
+        Error::invalid(
+            sqlstate::INVALID_PARAMETER,
+            format!("{name} is a whole number from 1 to {max}, not \"{value}\""),
+        )
+    })?;
+    check_range(name, number, max)?;
+    Ok(Some(number))
+}
+
+/// `text` without its exponent, if it is a number with one: `1e3` is 1000.
+fn plain_number(text: &str) -> Cow<'_, str> {
+    let text = text.trim();
+    match without_exponent(text) {
+        Some(plain) if text.contains(['e', 'E']) => Cow::Owned(plain.trim_end_matches('.').to_owned()),
+        _ => Cow::Borrowed(text),
+    }
+}
+
+fn check_range(name: &str, number: u32, max: u32) -> Result<()> {
+    if (1..=max).contains(&number) {
+        return Ok(());
+    }
+    Err(Error::invalid(sqlstate::INVALID_PARAMETER, format!("{name} is a whole number from 1 to {max}, not {number}")))
+}
+
+/// A duration as PostgreSQL writes settings: a number of milliseconds, or a number with a unit. None for 0.
+fn duration(name: &str, text: &str) -> Result<Option<Duration>> {
+    let bad = || {
+        let units: Vec<&str> = UNITS.iter().map(|(unit, _)| *unit).collect();
+        Error::invalid(
+            sqlstate::INVALID_PARAMETER,
+            format!("{name} is a number of milliseconds or one with a unit ({}), not \"{text}\"", units.join(", ")),
+        )
+    };
+    let text = text.trim();
+    let spelled = plain_number(text);
+    let digits = spelled.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = spelled.split_at(digits);
+    let number: u64 = number.parse().map_err(|_| bad())?;
+    let unit = match unit.trim() {
+        "" => Duration::from_millis(1),
+        unit => UNITS.iter().find(|(name, _)| *name == unit).map(|(_, length)| *length).ok_or_else(bad)?,
+    };
+    let length = u32::try_from(number).ok().and_then(|number| unit.checked_mul(number)).ok_or_else(bad)?;
+    if length > TIMEOUT_MAX {
+        return Err(bad());
+    }
+    Ok((!length.is_zero()).then_some(length))
+}
+
+/// The duration in the largest unit that says it exactly.
+fn shown(length: Duration) -> String {
+    let exact = UNITS.iter().rev().find(|(_, unit)| length.as_micros().is_multiple_of(unit.as_micros()));
+    match exact {
+        Some((name, unit)) => format!("{}{name}", length.as_micros() / unit.as_micros()),
+        None => format!("{}us", length.as_micros()),
+    }
+}

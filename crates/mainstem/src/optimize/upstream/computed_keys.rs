@@ -1,0 +1,115 @@
+//! Computed keys of windows and ordered aggregates: `rank() OVER (ORDER BY abs(a) > 2)`, `array_agg(a ORDER BY abs(a) > 2)`.
+//!
+//! DataFusion 55.2 sorts the rows and then does not see that they are sorted, so that its last check (`SanityCheckPlan`) refuses the
+//! plan: what it knows of a comparison starts from the ranges of both sides, and those of functions have no type. No public issue
+//! was found.
+//!
+//! Comes in: an optimized plan. Goes out: the same, where a projection below such a node has a column for each computed key, and one
+//! above it leaves them out. Sorts are by columns then. It does not own: which windows share a sort.
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{Column, DFSchema, Result};
+use datafusion::logical_expr::logical_plan::{Aggregate, Window};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
+
+use crate::analyze::MARK;
+use crate::analyze::plan_walk::rewrite_nodes;
+
+/// `plan` with columns for the computed keys of its windows and ordered aggregates.
+///
+/// # Errors
+/// Internal.
+pub(crate) fn computed_keys_as_columns(plan: LogicalPlan) -> Result<LogicalPlan> {
+    rewrite_nodes(plan, |node| match node {
+        LogicalPlan::Window(window) => of_window(window),
+        LogicalPlan::Aggregate(aggregate) => of_aggregate(aggregate),
+        other => Ok(Transformed::no(other)),
+    })
+}
+
+/// Keys that become columns, and what each is called.
+#[derive(Default)]
+struct Keys(Vec<(Expr, Column)>);
+
+impl Keys {
+    /// Puts the column for `key` in its place, unless it is one, or a constant.
+    fn replace(&mut self, key: &mut Expr) {
+        if matches!(key, Expr::Column(_) | Expr::Literal(..)) || key.is_volatile() {
+            return;
+        }
+        let column = match self.0.iter().find(|(known, _)| known == key) {
+            Some((_, column)) => column.clone(),
+            None => {
+                let column = Column::new_unqualified(format!("__key_{}{MARK}", self.0.len() + 1));
+                self.0.push((key.clone(), column.clone()));
+                column
+            }
+        };
+        *key = Expr::Column(column);
+    }
+
+    /// `input` with its columns and those of the keys.
+    fn below(self, input: Arc<LogicalPlan>) -> Result<LogicalPlanBuilder> {
+        let input = Arc::unwrap_or_clone(input);
+        let computed = self.0.into_iter().map(|(key, column)| key.alias(column.name));
+        let columns: Vec<Expr> = input.schema().columns().into_iter().map(Expr::Column).chain(computed).collect();
+        LogicalPlanBuilder::from(input).project(columns)
+    }
+}
+
+fn of_window(window: Window) -> Result<Transformed<LogicalPlan>> {
+    let mut keys = Keys::default();
+    let mut functions = window.window_expr.clone();
+    for function in &mut functions {
+        if let Expr::WindowFunction(function) = without_alias(function) {
+            function.params.partition_by.iter_mut().for_each(|key| keys.replace(key));
+            function.params.order_by.iter_mut().for_each(|key| keys.replace(&mut key.expr));
+        }
+    }
+    if keys.0.is_empty() {
+        return Ok(Transformed::no(LogicalPlan::Window(window)));
+    }
+    let functions_from = window.schema.fields().len() - functions.len();
+    let new = keys.below(window.input)?.window(functions)?.build()?;
+    with_columns_of(&window.schema, functions_from, new)
+}
+
+fn of_aggregate(aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
+    let mut keys = Keys::default();
+    let mut functions = aggregate.aggr_expr.clone();
+    for function in &mut functions {
+        if let Expr::AggregateFunction(function) = without_alias(function) {
+            function.params.order_by.iter_mut().for_each(|key| keys.replace(&mut key.expr));
+        }
+    }
+    if keys.0.is_empty() {
+        return Ok(Transformed::no(LogicalPlan::Aggregate(aggregate)));
+    }
+    let functions_from = aggregate.schema.fields().len() - functions.len();
+    let input = Arc::new(keys.below(aggregate.input)?.build()?);
+    let new = LogicalPlan::Aggregate(Aggregate::try_new(input, aggregate.group_expr, functions)?);
+    with_columns_of(&aggregate.schema, functions_from, new)
+}
+
+fn without_alias(expr: &mut Expr) -> &mut Expr {
+    match expr {
+        Expr::Alias(alias) => without_alias(&mut alias.expr),
+        other => other,
+    }
+}
+
+/// The columns of `old` over `new`, whose last ones are those of `old` from `functions_from` on under other names.
+fn with_columns_of(old: &DFSchema, functions_from: usize, new: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let old = old.columns();
+    let mut functions = new.schema().columns();
+    let functions = functions.split_off(functions.len() - (old.len() - functions_from));
+    let input = old.iter().take(functions_from).cloned().map(Expr::Column);
+    let function = old.iter().skip(functions_from).zip(functions).map(|(old, new)| match *old == new {
+        true => Expr::Column(new),
+        false => Expr::Column(new).alias_qualified(old.relation.clone(), old.name.clone()),
+    });
+    let columns: Vec<Expr> = input.chain(function).collect();
+    LogicalPlanBuilder::from(new).project(columns)?.build().map(Transformed::yes)
+}

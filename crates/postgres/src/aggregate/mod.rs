@@ -1,0 +1,9 @@
+//! Aggregates: exact sums and averages, ordered-set aggregates.
+
+mod ordered_set;
+mod sliding;
+mod sum;
+
+pub use ordered_set::ordered_sets;
+pub(crate) use sliding::not_in_parts;
+pub use sum::{average, checked_sum};

@@ -1,0 +1,256 @@
+//! Moments: `make_date`, `make_timestamp`, `make_timestamptz`, `make_time`, `age`, `clock_timestamp`, `isfinite`.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, Date32Array, Float64Array, IntervalMonthDayNanoArray, PrimitiveArray,
+    Time64MicrosecondArray, TimestampMicrosecondArray,
+};
+use arrow::compute::cast;
+use arrow::datatypes::{
+    ArrowPrimitiveType, DataType, Float64Type, Int64Type, IntervalMonthDayNano, IntervalUnit, TimeUnit,
+    TimestampMicrosecondType,
+};
+use datafusion_common::{DataFusionError, Result, plan_err};
+use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use mainstem_storage::Error;
+
+use crate::evaluate::over_rows;
+use crate::sqlstate;
+use crate::types::{MICROS_OF_DAY, TIME, civil_from_days, days_from_civil};
+
+const MOMENT: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
+
+/// The functions.
+pub(super) fn functions() -> Vec<ScalarUDF> {
+    let named = [
+        ("make_timestamp", Kind::Timestamp),
+        ("make_timestamptz", Kind::TimestampTz),
+        ("make_time", Kind::Time),
+        ("make_date", Kind::Date),
+        ("age", Kind::Age),
+        ("clock_timestamp", Kind::Clock),
+        ("isfinite", Kind::IsFinite),
+    ];
+    named.into_iter().map(|(name, kind)| ScalarUDF::new_from_impl(Moments::new(name, kind))).collect()
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Kind {
+    /// Of year, month, day, hour, minute, seconds.
+    Timestamp,
+    TimestampTz,
+    /// Of hour, minute, seconds.
+    Time,
+    /// Of year, month, day.
+    Date,
+    /// Between two timestamps, in years, months, days and a time.
+    Age,
+    /// Now, each time anew.
+    Clock,
+    /// Whether a moment or an interval is not infinite: all are.
+    IsFinite,
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Moments {
+    name: &'static str,
+    kind: Kind,
+    signature: Signature,
+}
+
+fn out_of_range(what: &str, fields: &str) -> DataFusionError {
+    let message = format!("{what} field value out of range: {fields}");
+    DataFusionError::External(Box::new(Error::invalid(sqlstate::DATETIME_OVERFLOW, message)))
+}
+
+impl Moments {
+    fn new(name: &'static str, kind: Kind) -> Self {
+        let whole = |count| vec![DataType::Int64; count];
+        let fields = |count| [whole(count), vec![DataType::Float64]].concat();
+        let signature = match kind {
+            Kind::Timestamp | Kind::TimestampTz => Signature::exact(fields(5), Volatility::Immutable),
+            Kind::Time => Signature::exact(fields(2), Volatility::Immutable),
+            Kind::Date => Signature::exact(whole(3), Volatility::Immutable),
+            Kind::Age | Kind::IsFinite => Signature::user_defined(Volatility::Immutable),
+            Kind::Clock => Signature::nullary(Volatility::Volatile),
+        };
+        Self { name, kind, signature }
+    }
+
+    fn compute(&self, args: &[ArrayRef]) -> Result<ArrayRef> {
+        match self.kind {
+            Kind::Age => ages(args),
+            Kind::IsFinite => {
+                let [moments] = args else { return Err(wrong_arguments(self.name)) };
+                let known = (0..moments.len()).map(|row| moments.is_valid(row).then_some(true));
+                Ok(Arc::new(BooleanArray::from_iter(known)))
+            }
+            Kind::Clock => {
+                let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+                let micros = i64::try_from(now.as_micros()).unwrap_or(i64::MAX);
+                Ok(Arc::new(TimestampMicrosecondArray::from(vec![micros]).with_timezone("+00:00")))
+            }
+            Kind::Time => {
+                let [hours, minutes, seconds] = args else { return Err(wrong_arguments(self.name)) };
+                let (hours, minutes, seconds) = (whole(hours)?, whole(minutes)?, doubles(seconds)?);
+                let times = (0..hours.len()).map(|row| {
+                    match (at(hours, row), at(minutes, row), at(seconds, row)) {
+                        (Some(hour), Some(minute), Some(second)) => {
+                            let micros = of_day(hour, minute, second)?;
+                            // TIME ends before 24:00:00.
+                            let in_day = Some(micros).filter(|micros| *micros < MICROS_OF_DAY);
+                            in_day.map(Some).ok_or_else(|| out_of_range("time", &format!("{hour}:{minute}:{second}")))
+                        }
+                        _ => Ok(None),
+                    }
+                });
+                Ok(Arc::new(times.collect::<Result<Time64MicrosecondArray>>()?))
+            }
+            Kind::Date => {
+                let [years, months, days] = args else { return Err(wrong_arguments(self.name)) };
+                let (years, months, days) = (whole(years)?, whole(months)?, whole(days)?);
+                let dates = (0..years.len()).map(|row| match (at(years, row), at(months, row), at(days, row)) {
+                    (Some(year), Some(month), Some(day)) => Ok(i32::try_from(day_of(year, month, day)?).ok()),
+                    _ => Ok(None),
+                });
+                Ok(Arc::new(dates.collect::<Result<Date32Array>>()?))
+            }
+            Kind::Timestamp | Kind::TimestampTz => {
+                let [years, months, days, hours, minutes, seconds] = args else {
+                    return Err(wrong_arguments(self.name));
+                };
+                let (years, months, days) = (whole(years)?, whole(months)?, whole(days)?);
+                let (hours, minutes, seconds) = (whole(hours)?, whole(minutes)?, doubles(seconds)?);
+                let moments = (0..years.len()).map(|row| {
+                    let date = (at(years, row), at(months, row), at(days, row));
+                    match (date, at(hours, row), at(minutes, row), at(seconds, row)) {
+                        ((Some(year), Some(month), Some(day)), Some(hour), Some(minute), Some(second)) => {
+                            let time = of_day(hour, minute, second)?;
+                            Ok(Some(day_of(year, month, day)? * MICROS_OF_DAY + time))
+                        }
+                        _ => Ok(None),
+                    }
+                });
+                let moments = moments.collect::<Result<TimestampMicrosecondArray>>()?;
+                Ok(match self.kind {
+                    Kind::TimestampTz => Arc::new(moments.with_timezone("+00:00")),
+                    _ => Arc::new(moments),
+                })
+            }
+        }
+    }
+}
+
+fn wrong_arguments(name: &str) -> DataFusionError {
+    DataFusionError::Internal(format!("{name} with arguments it does not take"))
+}
+
+fn whole(array: &ArrayRef) -> Result<&PrimitiveArray<Int64Type>> {
+    array.as_primitive_opt().ok_or_else(|| wrong_arguments("a moment"))
+}
+
+fn doubles(array: &ArrayRef) -> Result<&Float64Array> {
+    array.as_primitive_opt::<Float64Type>().ok_or_else(|| wrong_arguments("a moment"))
+}
+
+fn at<T: ArrowPrimitiveType>(array: &PrimitiveArray<T>, row: usize) -> Option<T::Native> {
+    array.is_valid(row).then(|| array.value(row))
+}
+
+/// Days since 1970 of a date that there is, in years of four digits.
+fn day_of(year: i64, month: i64, day: i64) -> Result<i64> {
+    let wrong = || out_of_range("date", &format!("{year}-{month:02}-{day:02}"));
+    if !(1..=9999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return Err(wrong());
+    }
+    let days = days_from_civil(year, month, day);
+    let (_, same_month, _) = civil_from_days(days);
+    if i64::from(same_month) == month { Ok(days) } else { Err(wrong()) }
+}
+
+/// Microseconds since midnight. 60 seconds are those of the next minute, and 24:00:00 is the day's end, as in PostgreSQL.
+fn of_day(hour: i64, minute: i64, second: f64) -> Result<i64> {
+    let micros = (second * 1e6).round_ties_even();
+    let is_time = (0..24).contains(&hour) && (0..60).contains(&minute) && (0.0..=60e6).contains(&micros)
+        || hour == 24 && minute == 0 && micros == 0.0;
+    if !is_time {
+        return Err(out_of_range("time", &format!("{hour}:{minute:02}:{second:02}")));
+    }
+    Ok((hour * 60 + minute) * 60_000_000 + micros as i64)
+}
+
+fn ages(args: &[ArrayRef]) -> Result<ArrayRef> {
+    let [later, earlier] = args else { return Err(wrong_arguments("age")) };
+    let moments = |array: &ArrayRef| Ok::<_, DataFusionError>(cast(array, &MOMENT)?);
+    let (later, earlier) = (moments(later)?, moments(earlier)?);
+    let pairs =
+        later.as_primitive::<TimestampMicrosecondType>().iter().zip(earlier.as_primitive::<TimestampMicrosecondType>());
+    let ages = pairs.map(|(later, earlier)| Some(age(later?, earlier?)));
+    Ok(Arc::new(IntervalMonthDayNanoArray::from_iter(ages)))
+}
+
+/// From `earlier` to `later`, field by field. A day that is lent is one of the month in which the earlier of both lies.
+fn age(later: i64, earlier: i64) -> IntervalMonthDayNano {
+    if later < earlier {
+        let IntervalMonthDayNano { months, days, nanoseconds } = age(earlier, later);
+        return IntervalMonthDayNano::new(-months, -days, -nanoseconds);
+    }
+    let fields = |micros: i64| {
+        let (year, month, day) = civil_from_days(micros.div_euclid(MICROS_OF_DAY));
+        (year * 12 + i64::from(month) - 1, i64::from(day), micros.rem_euclid(MICROS_OF_DAY))
+    };
+    let ((months, days, time), (from_months, from_days, from_time)) = (fields(later), fields(earlier));
+    let (mut months, mut days, mut time) = (months - from_months, days - from_days, time - from_time);
+    if time < 0 {
+        time += MICROS_OF_DAY;
+        days -= 1;
+    }
+    while days < 0 {
+        let (year, month) = (from_months.div_euclid(12), from_months.rem_euclid(12) + 1);
+        days += days_from_civil(year, month + 1, 1) - days_from_civil(year, month, 1);
+        months -= 1;
+    }
+    let small = |number: i64| i32::try_from(number).unwrap_or(i32::MAX);
+    IntervalMonthDayNano::new(small(months), small(days), time * 1_000)
+}
+
+impl ScalarUDFImpl for Moments {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        let is_moment =
+            |t: &DataType| matches!(t, DataType::Timestamp(..) | DataType::Date32 | DataType::Null) || t.is_string();
+        match types {
+            [DataType::Timestamp(..) | DataType::Date32 | DataType::Interval(_) | DataType::Duration(_)]
+                if self.kind == Kind::IsFinite =>
+            {
+                Ok(types.to_vec())
+            }
+            [_, _] if self.kind == Kind::Age && types.iter().all(is_moment) => Ok(vec![MOMENT; 2]),
+            _ => plan_err!("No function matches the given name and argument types '{}'", self.name),
+        }
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(match self.kind {
+            Kind::Timestamp => MOMENT,
+            Kind::TimestampTz | Kind::Clock => DataType::Timestamp(TimeUnit::Microsecond, Some("+00:00".into())),
+            Kind::Time => TIME,
+            Kind::Date => DataType::Date32,
+            Kind::Age => DataType::Interval(IntervalUnit::MonthDayNano),
+            Kind::IsFinite => DataType::Boolean,
+        })
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        over_rows(&args, |arrays, _| self.compute(arrays))
+    }
+}

@@ -1,0 +1,222 @@
+//! `date_trunc(unit, moment)` of timestamps, dates, times and intervals, as PostgreSQL computes it (`timestamp.c`).
+//!
+//! A DATE is a TIMESTAMPTZ there, and a TIME an interval. Words that are no unit are 22023, units that the type has not 0A000, when the plan is
+//! made if they are constants.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, IntervalMonthDayNanoArray, PrimitiveArray, TimestampMicrosecondArray};
+use arrow::compute::cast;
+use arrow::datatypes::{
+    DataType, Field, FieldRef, IntervalMonthDayNano, IntervalMonthDayNanoType, TimeUnit, TimestampMicrosecondType,
+};
+use datafusion_common::{DataFusionError, Result, ScalarValue};
+use datafusion_expr::sort_properties::{ExprProperties, SortProperties};
+use datafusion_expr::{
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use mainstem_storage::Error;
+
+use super::extract::{MICROS_OF_HOUR, MICROS_OF_MINUTE, MICROS_OF_SECOND, Of, Part, text};
+use crate::error::external;
+use crate::sqlstate;
+use crate::types::{INTERVAL, MICROS_OF_DAY, civil_from_days, days_from_civil, sql_type};
+
+/// The function.
+pub fn date_trunc() -> ScalarUDF {
+    ScalarUDF::new_from_impl(Truncate { signature: Signature::any(2, Volatility::Immutable) })
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Truncate {
+    signature: Signature,
+}
+
+/// What `data_type` is cut off as.
+fn of(data_type: &DataType) -> Result<Of> {
+    match Of::new(data_type) {
+        Some(Of::Day) => Ok(Of::TimestampTz),
+        Some(Of::Time) => Ok(Of::Interval),
+        Some(of) => Ok(of),
+        None => {
+            let given = sql_type(data_type).map_or_else(|| data_type.to_string(), |known| known.to_string());
+            let message = format!(
+                "function date_trunc(unknown, {given}) does not exist; cast it to a timestamp, date or interval"
+            );
+            Err(external(Error::invalid(sqlstate::UNDEFINED_FUNCTION, message)))
+        }
+    }
+}
+
+/// The unit that `word` names.
+fn unit(word: &str, of: Of) -> Result<Part> {
+    use Part::{DayOfYear, Epoch, IsoWeekDay, IsoYear, Julian, Week, WeekDay, Zone, ZoneHour, ZoneMinute};
+    let (code, not) = match Part::named(word) {
+        None | Some(DayOfYear | Epoch | IsoWeekDay | IsoYear | Julian | WeekDay) => {
+            (sqlstate::INVALID_PARAMETER, "recognized")
+        }
+        Some(Zone | ZoneHour | ZoneMinute) => (sqlstate::FEATURE_NOT_SUPPORTED, "supported"),
+        Some(Week) if of == Of::Interval => (sqlstate::FEATURE_NOT_SUPPORTED, "supported"),
+        Some(unit) => return Ok(unit),
+    };
+    let message = format!("unit \"{}\" not {not} for type {}", word.to_ascii_lowercase(), of.name());
+    Err(external(Error::invalid(code, message)))
+}
+
+/// Microseconds of a unit of fixed length.
+fn length(unit: Part) -> Option<i64> {
+    Some(match unit {
+        Part::Microsecond => 1,
+        Part::Millisecond => 1_000,
+        Part::Second => MICROS_OF_SECOND,
+        Part::Minute => MICROS_OF_MINUTE,
+        Part::Hour => MICROS_OF_HOUR,
+        Part::Day => MICROS_OF_DAY,
+        _ => return None,
+    })
+}
+
+/// `year` cut off to `years` of which the first begins with year 1.
+fn first_of(year: i64, years: i64) -> i64 {
+    (year - 1).div_euclid(years) * years + 1
+}
+
+/// The beginning of the unit that the day is in.
+fn first_day(days: i64, unit: Part) -> i64 {
+    let (year, month, _) = civil_from_days(days);
+    let month = i64::from(month);
+    match unit {
+        Part::Week => days - (days + 3).rem_euclid(7),
+        Part::Month => days_from_civil(year, month, 1),
+        Part::Quarter => days_from_civil(year, (month - 1) / 3 * 3 + 1, 1),
+        Part::Year => days_from_civil(year, 1, 1),
+        Part::Decade => days_from_civil(year.div_euclid(10) * 10, 1, 1),
+        Part::Century => days_from_civil(first_of(year, 100), 1, 1),
+        Part::Millennium => days_from_civil(first_of(year, 1_000), 1, 1),
+        _ => days,
+    }
+}
+
+fn moments(moments: &PrimitiveArray<TimestampMicrosecondType>, unit: Part) -> Result<TimestampMicrosecondArray> {
+    let out_of_range = || external(Error::invalid(sqlstate::DATETIME_OVERFLOW, "timestamp out of range"));
+    Ok(match length(unit) {
+        Some(length) => moments.unary_opt(|micros| micros.checked_sub(micros.rem_euclid(length))),
+        None => moments.try_unary(|micros| {
+            let days = first_day(micros.div_euclid(MICROS_OF_DAY), unit);
+            days.checked_mul(MICROS_OF_DAY).ok_or_else(out_of_range)
+        })?,
+    })
+}
+
+fn span(span: IntervalMonthDayNano, unit: Part) -> IntervalMonthDayNano {
+    let IntervalMonthDayNano { months, days, nanoseconds } = span;
+    let to = |months_of: i32| IntervalMonthDayNano::new(months / months_of * months_of, 0, 0);
+    match unit {
+        Part::Month => to(1),
+        Part::Quarter => to(3),
+        Part::Year => to(12),
+        Part::Decade => to(120),
+        Part::Century => to(1_200),
+        Part::Millennium => to(12_000),
+        Part::Day => IntervalMonthDayNano::new(months, days, 0),
+        unit => {
+            let nanos = length(unit).unwrap_or(1) * 1_000;
+            IntervalMonthDayNano::new(months, days, nanoseconds / nanos * nanos)
+        }
+    }
+}
+
+fn cut(values: &ArrayRef, unit: Part, of: Of) -> Result<ArrayRef> {
+    let values = match of {
+        // By way of an interval's time.
+        Of::Interval if matches!(values.data_type(), DataType::Time32(_) | DataType::Time64(_)) => {
+            let times = cast(values, &DataType::Time64(TimeUnit::Nanosecond))?;
+            let times = times.as_primitive::<arrow::datatypes::Time64NanosecondType>();
+            let spans: IntervalMonthDayNanoArray = times.unary(|nanos| IntervalMonthDayNano::new(0, 0, nanos));
+            Arc::new(spans)
+        }
+        of => cast(values, &of.arrow())?,
+    };
+    Ok(match values.as_primitive_opt::<IntervalMonthDayNanoType>() {
+        Some(spans) => Arc::new(spans.unary::<_, IntervalMonthDayNanoType>(|one| span(one, unit))),
+        None => {
+            let cut = moments(values.as_primitive::<TimestampMicrosecondType>(), unit)?;
+            Arc::new(cut.with_data_type(of.arrow()))
+        }
+    })
+}
+
+impl ScalarUDFImpl for Truncate {
+    fn name(&self) -> &'static str {
+        "date_trunc"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        types.get(1).map_or(Ok(INTERVAL), |data_type| Ok(of(data_type)?.arrow()))
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        let ([word_field, moment], [word, _]) = (args.arg_fields, args.scalar_arguments) else {
+            return Err(DataFusionError::Internal("date_trunc without its arguments".into()));
+        };
+        let of = of(moment.data_type())?;
+        if let Some(word) = word.and_then(text) {
+            unit(word, of)?;
+        }
+        let nullable = word_field.is_nullable() || moment.is_nullable();
+        Ok(Arc::new(Field::new(self.name(), of.arrow(), nullable)))
+    }
+
+    fn output_ordering(&self, input: &[ExprProperties]) -> Result<SortProperties> {
+        Ok(match input {
+            [unit, moment] if unit.sort_properties == SortProperties::Singleton => {
+                let is_span = matches!(Of::new(&moment.range.data_type()), Some(Of::Interval) | None);
+                if is_span { SortProperties::Unordered } else { moment.sort_properties }
+            }
+            _ => SortProperties::Unordered,
+        })
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [word, moment] = args.args.as_slice() else {
+            return Err(DataFusionError::Internal("date_trunc without its arguments".into()));
+        };
+        let of = of(&moment.data_type())?;
+        let constant = matches!((word, moment), (ColumnarValue::Scalar(_), ColumnarValue::Scalar(_)));
+        let rows = if constant { 1 } else { args.number_rows };
+        let values = moment.to_array(rows)?;
+        let result = match word {
+            ColumnarValue::Scalar(word) => match text(word) {
+                Some(word) => cut(&values, unit(word, of)?, of)?,
+                None => arrow::array::new_null_array(&of.arrow(), rows),
+            },
+            ColumnarValue::Array(words) => {
+                let words = cast(words, &DataType::Utf8View)?;
+                let words = words.as_string_view();
+                let null = ScalarValue::try_from(&of.arrow())?;
+                let each = (0..rows).map(|row| {
+                    if words.is_null(row) || values.is_null(row) {
+                        return Ok(null.clone());
+                    }
+                    let one = cut(&values.slice(row, 1), unit(words.value(row), of)?, of)?;
+                    ScalarValue::try_from_array(&one, 0)
+                });
+                let each = each.collect::<Result<Vec<_>>>()?;
+                if each.is_empty() {
+                    arrow::array::new_null_array(&of.arrow(), 0)
+                } else {
+                    ScalarValue::iter_to_array(each)?
+                }
+            }
+        };
+        Ok(if constant {
+            ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?)
+        } else {
+            ColumnarValue::Array(result)
+        })
+    }
+}

@@ -1,0 +1,56 @@
+//! `current_setting`: what SHOW shows, in a query.
+//!
+//! The planner reads the names, where the session's settings are at hand: a call becomes one of `setting_value` with the
+//! setting's value, which that gives back. It is not immutable, so that nothing that outlives the statement keeps the value.
+
+use arrow::datatypes::DataType;
+use datafusion_common::{DataFusionError, Result as DfResult};
+use datafusion_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
+};
+use mainstem_storage::Error;
+
+/// What SQL calls.
+pub const CURRENT_SETTING: &str = "current_setting";
+/// What the call becomes.
+pub const SETTING_VALUE: &str = "setting_value";
+
+/// The functions.
+pub(super) fn functions() -> [ScalarUDF; 2] {
+    let named = |name, arguments| {
+        let signature = Signature::new(arguments, Volatility::Stable);
+        ScalarUDF::new_from_impl(CurrentSetting { name, signature })
+    };
+    let texts = |count| TypeSignature::Exact(vec![DataType::Utf8View; count]);
+    let checked = TypeSignature::Exact(vec![DataType::Utf8View, DataType::Boolean]);
+    [named(SETTING_VALUE, texts(1)), named(CURRENT_SETTING, TypeSignature::OneOf(vec![texts(1), checked]))]
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct CurrentSetting {
+    name: &'static str,
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for CurrentSetting {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> DfResult<DataType> {
+        Ok(DataType::Utf8View)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
+        if self.name == CURRENT_SETTING {
+            let error = Error::unsupported("current_setting in this place");
+            return Err(DataFusionError::External(Box::new(error)));
+        }
+        let value = args.args.into_iter().next();
+        value.ok_or_else(|| DataFusionError::Internal("current_setting without its argument".into()))
+    }
+}

@@ -1,0 +1,266 @@
+//! `date ± integer`, `timestamp - timestamp`, `interval * number`, `interval / number`; `time ± interval`, `time - time`, `date + time`.
+//!
+//! An interval is months, days and time, each of its own: multiplied by a fraction, what is left of the months becomes days (30 to a month),
+//! and what is left of the days becomes time, as in PostgreSQL. A time of day turns over at midnight; months and days of an interval say
+//! nothing to it. Results that have no place in their type are 22008.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    ArrayRef, AsArray, Date32Array, Decimal128Array, IntervalMonthDayNanoArray, Time64MicrosecondArray,
+    TimestampMicrosecondArray,
+};
+use arrow::compute::cast;
+use arrow::datatypes::{
+    DataType, Date32Type, Float64Type, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType,
+    Time64MicrosecondType, TimeUnit, TimestampMicrosecondType,
+};
+use datafusion_common::{DataFusionError, Result};
+use datafusion_expr::expr::ScalarFunction;
+use datafusion_expr::{ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use mainstem_storage::Error;
+
+use crate::error::external;
+use crate::evaluate::over_rows;
+use crate::sqlstate;
+use crate::types::{INTERVAL, MICROS_OF_DAY, TIME};
+
+const LENGTH: DataType = DataType::Decimal128(38, 0);
+const SECONDS_OF_DAY: f64 = 86_400.0;
+const DAYS_OF_MONTH: f64 = 30.0;
+
+/// What is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// DATE + whole number.
+    DaysLater,
+    /// DATE - whole number.
+    DaysEarlier,
+    /// TIMESTAMP - TIMESTAMP, of the same type: days and time.
+    Between,
+    /// INTERVAL * number.
+    Times,
+    /// INTERVAL / number.
+    DividedBy,
+    /// TIME + INTERVAL.
+    TimeLater,
+    /// TIME - INTERVAL.
+    TimeEarlier,
+    /// TIME - TIME.
+    BetweenTimes,
+    /// DATE + TIME.
+    At,
+}
+
+/// How long the interval `span` is, a number by which it is compared: `1 day` is `24 hours`, a month has 30 days.
+#[must_use]
+pub fn length(span: Expr) -> Expr {
+    let function = Length { signature: Signature::any(1, Volatility::Immutable) };
+    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(ScalarUDF::new_from_impl(function)), vec![span]))
+}
+
+/// Microseconds as [`length`] counts them.
+#[must_use]
+pub fn micros_of(span: IntervalMonthDayNano) -> i128 {
+    let days = i128::from(span.months) * 30 + i128::from(span.days);
+    days * i128::from(MICROS_OF_DAY) + i128::from(span.nanoseconds / 1_000)
+}
+
+/// `left` and `right`, in the order of [`Op`]'s words.
+#[must_use]
+pub fn operation(op: Op, left: Expr, right: Expr) -> Expr {
+    let function = DateTimeFunction { op, signature: Signature::any(2, Volatility::Immutable) };
+    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(ScalarUDF::new_from_impl(function)), vec![left, right]))
+}
+
+/// 22008 of a value of the type `what`.
+#[must_use]
+pub fn out_of_range(what: &str) -> DataFusionError {
+    external(Error::invalid(sqlstate::DATETIME_OVERFLOW, format!("{what} out of range")))
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct DateTimeFunction {
+    op: Op,
+    signature: Signature,
+}
+
+impl DateTimeFunction {
+    fn compute(&self, left: &ArrayRef, right: &ArrayRef) -> Result<ArrayRef> {
+        Ok(match self.op {
+            Op::DaysLater | Op::DaysEarlier => {
+                let (days, numbers) = (cast(left, &DataType::Date32)?, cast(right, &DataType::Int64)?);
+                let days = days.as_primitive::<Date32Type>().iter();
+                let moved = days.zip(numbers.as_primitive::<Int64Type>()).map(|(day, number)| {
+                    let (Some(day), Some(number)) = (day, number) else { return Ok(None) };
+                    let moved = match self.op {
+                        Op::DaysLater => i64::from(day).checked_add(number),
+                        _ => i64::from(day).checked_sub(number),
+                    };
+                    let day = moved.and_then(|day| i32::try_from(day).ok());
+                    day.map(Some).ok_or_else(|| out_of_range("date"))
+                });
+                Arc::new(moved.collect::<Result<Date32Array>>()?)
+            }
+            Op::Between => {
+                let micros = |side: &ArrayRef| cast(side, &DataType::Timestamp(TimeUnit::Microsecond, None));
+                let (left, right) = (micros(left)?, micros(right)?);
+                let left = left.as_primitive::<TimestampMicrosecondType>().iter();
+                let spans = left.zip(right.as_primitive::<TimestampMicrosecondType>()).map(|(left, right)| {
+                    let (Some(left), Some(right)) = (left, right) else { return Ok(None) };
+                    let micros = left.checked_sub(right).ok_or_else(|| out_of_range("interval"))?;
+                    let days = i32::try_from(micros / MICROS_OF_DAY).map_err(|_| out_of_range("interval"))?;
+                    Ok(Some(IntervalMonthDayNano::new(0, days, micros % MICROS_OF_DAY * 1_000)))
+                });
+                Arc::new(spans.collect::<Result<IntervalMonthDayNanoArray>>()?)
+            }
+            Op::Times | Op::DividedBy => {
+                let (spans, numbers) = (cast(left, &INTERVAL)?, cast(right, &DataType::Float64)?);
+                let spans = spans.as_primitive::<IntervalMonthDayNanoType>().iter();
+                let spans = spans.zip(numbers.as_primitive::<Float64Type>()).map(|(span, number)| {
+                    let (Some(span), Some(number)) = (span, number) else { return Ok(None) };
+                    if self.op == Op::Times {
+                        return scaled(span, |part| part * number).map(Some);
+                    }
+                    if number == 0.0 {
+                        return Err(external(Error::invalid(sqlstate::DIVISION_BY_ZERO, "division by zero")));
+                    }
+                    scaled(span, |part| part / number).map(Some)
+                });
+                Arc::new(spans.collect::<Result<IntervalMonthDayNanoArray>>()?)
+            }
+            Op::TimeLater | Op::TimeEarlier => {
+                let (times, spans) = (cast(left, &TIME)?, cast(right, &INTERVAL)?);
+                let spans = spans.as_primitive::<IntervalMonthDayNanoType>();
+                let times = times.as_primitive::<Time64MicrosecondType>();
+                let moved = times.iter().zip(spans).map(|(time, span)| {
+                    let micros = span?.nanoseconds / 1_000 % MICROS_OF_DAY;
+                    let micros = if self.op == Op::TimeLater { micros } else { -micros };
+                    Some((time? + micros).rem_euclid(MICROS_OF_DAY))
+                });
+                Arc::new(Time64MicrosecondArray::from_iter(moved))
+            }
+            Op::BetweenTimes => {
+                let (left, right) = (cast(left, &TIME)?, cast(right, &TIME)?);
+                let left = left.as_primitive::<Time64MicrosecondType>().iter();
+                let spans = left
+                    .zip(right.as_primitive::<Time64MicrosecondType>())
+                    .map(|(left, right)| Some(IntervalMonthDayNano::new(0, 0, (left? - right?) * 1_000)));
+                Arc::new(IntervalMonthDayNanoArray::from_iter(spans))
+            }
+            Op::At => {
+                let (days, times) = (cast(left, &DataType::Date32)?, cast(right, &TIME)?);
+                let times = times.as_primitive::<Time64MicrosecondType>();
+                let moments = days.as_primitive::<Date32Type>().iter().zip(times).map(|(day, time)| {
+                    let (Some(day), Some(time)) = (day, time) else { return Ok(None) };
+                    let micros = i64::from(day).checked_mul(MICROS_OF_DAY).and_then(|day| day.checked_add(time));
+                    micros.map(Some).ok_or_else(|| out_of_range("timestamp"))
+                });
+                Arc::new(moments.collect::<Result<TimestampMicrosecondArray>>()?)
+            }
+        })
+    }
+}
+
+/// To whole microseconds, of days or seconds: what is behind them is the error of floats.
+fn tidy(value: f64) -> f64 {
+    (value * 1e6).round_ties_even() / 1e6
+}
+
+fn whole_i32(value: f64) -> Result<i32> {
+    let value = value.trunc();
+    if value >= f64::from(i32::MIN) && value <= f64::from(i32::MAX) {
+        return Ok(value as i32);
+    }
+    Err(out_of_range("interval"))
+}
+
+/// `span` with each of its parts as `scale` makes it.
+pub(crate) fn scaled(span: IntervalMonthDayNano, scale: impl Fn(f64) -> f64) -> Result<IntervalMonthDayNano> {
+    let (of_months, of_days) = (scale(f64::from(span.months)), scale(f64::from(span.days)));
+    let (months, mut days) = (whole_i32(of_months)?, whole_i32(of_days)?);
+    let more_days = tidy((of_months - f64::from(months)) * DAYS_OF_MONTH);
+    let whole_more = whole_i32(more_days)?;
+    let mut seconds = tidy((of_days - f64::from(days) + more_days - f64::from(whole_more)) * SECONDS_OF_DAY);
+    let add = |days: i32, more: i32| days.checked_add(more).ok_or_else(|| out_of_range("interval"));
+    if seconds.abs() >= SECONDS_OF_DAY {
+        let over = whole_i32(seconds / SECONDS_OF_DAY)?;
+        days = add(days, over)?;
+        seconds -= f64::from(over) * SECONDS_OF_DAY;
+    }
+    days = add(days, whole_more)?;
+    let micros = (scale((span.nanoseconds / 1_000) as f64) + seconds * 1e6).round_ties_even();
+    // Nanoseconds hold about 292 years. (What is no number has failed above.)
+    let most = (i64::MAX / 1_000) as f64;
+    if micros.abs() >= most {
+        return Err(out_of_range("interval"));
+    }
+    Ok(IntervalMonthDayNano::new(months, days, micros as i64 * 1_000))
+}
+
+impl ScalarUDFImpl for DateTimeFunction {
+    fn name(&self) -> &str {
+        match self.op {
+            Op::DaysLater => "days_later",
+            Op::DaysEarlier => "days_earlier",
+            Op::Between => "span_between",
+            Op::Times => "span_times",
+            Op::DividedBy => "span_divided_by",
+            Op::TimeLater => "time_later",
+            Op::TimeEarlier => "time_earlier",
+            Op::BetweenTimes => "time_between",
+            Op::At => "day_at",
+        }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(match self.op {
+            Op::DaysLater | Op::DaysEarlier => DataType::Date32,
+            Op::Between | Op::Times | Op::DividedBy | Op::BetweenTimes => INTERVAL,
+            Op::TimeLater | Op::TimeEarlier => TIME,
+            Op::At => DataType::Timestamp(TimeUnit::Microsecond, None),
+        })
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        over_rows(&args, |arrays, _| match arrays {
+            [left, right] => self.compute(left, right),
+            _ => Err(DataFusionError::Internal(format!("{} with {} arguments", self.name(), arrays.len()))),
+        })
+    }
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Length {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Length {
+    fn name(&self) -> &'static str {
+        "span_length"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(LENGTH)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        over_rows(&args, |arrays, _| {
+            let [spans] = arrays else {
+                return Err(DataFusionError::Internal(format!("span_length with {} arguments", arrays.len())));
+            };
+            let spans = cast(spans, &INTERVAL)?;
+            let spans = spans.as_primitive::<IntervalMonthDayNanoType>();
+            let lengths: Decimal128Array = spans.iter().map(|span| span.map(micros_of)).collect();
+            Ok(Arc::new(lengths.with_data_type(LENGTH)))
+        })
+    }
+}

@@ -1,0 +1,17 @@
+//! Arithmetic as SQL has it: what does not fit is an error, never another number.
+
+mod bitwise;
+pub mod checked;
+pub mod datetime;
+mod decimal;
+mod division;
+mod product;
+mod quotient;
+pub mod scaled;
+
+pub use bitwise::{BITWISE_NOT, bitwise_not};
+pub use division::quotient_scale;
+pub use product::product_scale;
+pub use quotient::div;
+
+pub(crate) use division::{digits_of, fitting, overflow, rounded, scale_of};

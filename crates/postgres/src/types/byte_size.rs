@@ -1,0 +1,94 @@
+//! Numbers of bytes as people write them: `512MB`.
+
+use mainstem_storage::{Error, Result};
+
+use crate::sqlstate;
+
+/// Units and the power of two that each stands for. As in PostgreSQL, kB, MB, GB and TB are powers of 1024 like KiB, MiB,
+/// GiB and TiB.
+const UNITS: &[(&str, u32)] = &[
+    ("", 0),
+    ("b", 0),
+    ("bytes", 0),
+    ("kb", 10),
+    ("kib", 10),
+    ("mb", 20),
+    ("mib", 20),
+    ("gb", 30),
+    ("gib", 30),
+    ("tb", 40),
+    ("tib", 40),
+];
+
+/// Digits behind the point that are looked at: 10^24 TB still fit in 128 bits, and the rest is less than a byte.
+const FRACTION_DIGITS_MAX: usize = 24;
+
+/// Reads a number of bytes: `memory_limit` of SET, and options of programs.
+///
+/// A number without a unit counts bytes. The units are B, kB, MB, GB and TB, in which 1 kB is 1024 bytes as in PostgreSQL's
+/// settings, and KiB, MiB, GiB and TiB, which mean the same. Upper and lower case are equal, blanks may stand between
+/// number and unit, and a number may have a fraction: the result is rounded to the nearest byte.
+///
+/// ```
+/// use mainstem::parse_byte_size;
+///
+/// assert_eq!(parse_byte_size("512MB")?, 512 << 20);
+/// assert_eq!(parse_byte_size("1.5 GiB")?, 3 << 29);
+/// assert_eq!(parse_byte_size("1048576")?, 1 << 20);
+/// assert_eq!(parse_byte_size("lots").unwrap_err().sqlstate(), "22023");
+/// # Ok::<(), mainstem::Error>(())
+/// ```
+///
+/// # Errors
+/// 22023 for text of another form, a negative number, and more bytes than 64 bits count.
+pub fn parse_byte_size(text: &str) -> Result<u64> {
+    let trimmed = text.trim();
+    let number_end = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(trimmed.len());
+    let (number, unit) = trimmed.split_at(number_end);
+    let unit = unit.trim_start().to_ascii_lowercase();
+    let bits = UNITS.iter().find(|(name, _)| *name == unit).map(|(_, bits)| *bits).ok_or_else(|| malformed(text))?;
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    if whole.is_empty() && fraction.is_empty() || fraction.contains('.') {
+        return Err(malformed(text));
+    }
+    let too_large =
+        || Error::invalid(sqlstate::INVALID_PARAMETER, format!("\"{text}\" is more bytes than 64 bits count"));
+    let whole = if whole.is_empty() { 0 } else { whole.parse::<u64>().map_err(|_| too_large())? };
+    let bytes = (u128::from(whole) << bits) + fraction_bytes(fraction, bits);
+    u64::try_from(bytes).map_err(|_| too_large())
+}
+
+/// The bytes of `0.fraction` in a unit of 2^`bits` bytes, rounded to the nearest.
+fn fraction_bytes(fraction: &str, bits: u32) -> u128 {
+    let (mut digits, mut one) = (0_u128, 1_u128);
+    for digit in fraction.chars().take(FRACTION_DIGITS_MAX).filter_map(|c| c.to_digit(10)) {
+        digits = digits * 10 + u128::from(digit);
+        one *= 10;
+    }
+    ((digits << bits) + one / 2) / one
+}
+
+fn malformed(text: &str) -> Error {
+    let message = format!(
+        "\"{text}\" is no number of bytes: write a number, perhaps with a unit of B, kB, MB, GB or TB, such as 512MB"
+    );
+    Error::invalid(sqlstate::INVALID_PARAMETER, message)
+}
+
+/// `bytes` in a unit that people read, with a digit behind the point where it says something; [`parse_byte_size`] reads it.
+#[must_use]
+pub fn byte_size_text(bytes: u64) -> String {
+    const STEPS: [(&str, u32); 4] = [("TB", 40), ("GB", 30), ("MB", 20), ("kB", 10)];
+    let Some((unit, bits)) = STEPS.into_iter().find(|(_, bits)| bytes >= 1 << bits) else {
+        return format!("{bytes} bytes");
+    };
+    let tenths = (u128::from(bytes) * 10 + (1 << (bits - 1))) >> bits;
+    match tenths % 10 {
+        0 => format!("{}{unit}", tenths / 10),
+        tenth => format!("{}.{tenth}{unit}", tenths / 10),
+    }
+}
+
+#[cfg(test)]
+#[path = "byte_size_tests.rs"]
+mod tests;
