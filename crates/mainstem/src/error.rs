@@ -143,7 +143,7 @@ pub(crate) fn from_parquet(error: &ParquetError) -> Error {
     }
 }
 
-/// Messages that PostgreSQL has in other words.
+/// Messages that PostgreSQL has in another form.
 fn well_known(message: &str) -> Option<Error> {
     let between = |from: &str, to: &str| {
         let (_, behind) = message.split_once(from)?;

@@ -1,6 +1,6 @@
 //! The order of the rewrites of a statement's tree.
 //!
-//! Comes in: a statement's tree, and what is known of its tables. Goes out: the same statement in other words. In this order, the first
+//! Comes in: a statement's tree, and what is known of its tables. Goes out: the same statement in another form. In this order, the first
 //! in the whole statement, the others in each query:
 //!
 //! 0. WITH queries that hide one another get names of their own ([`scopes`]).
@@ -15,11 +15,11 @@
 //! 8. Literals of arrays, and functions that DataFusion has under another name ([`words`]).
 //!
 //! Then, with the catalog, names that DataFusion takes for others say what they mean ([`scopes`]), GROUP BY of a key gets the columns that the key determines ([`grouped`]), and tables that columns are called like
-//! get names of their own ([`relations`]).
+//! get names of their own ([`relation_names`]).
 //!
-//! Beside it, [`ItemNames`] gives a result's columns the names that PostgreSQL gives them.
+//! Beside it, [`OutputNames`] gives a result's columns the names that PostgreSQL gives them.
 //!
-//! It does not own: what the parser reads otherwise (`sql::parse`), names of items that repeat (`twins`).
+//! It does not own: what the parser reads otherwise (`sql::parse`), names of items that repeat (`duplicate_names`).
 
 use std::convert::Infallible;
 use std::ops::ControlFlow;

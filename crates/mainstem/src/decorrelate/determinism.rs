@@ -1,6 +1,6 @@
 //! Whether rows are the same when they are computed again.
 //!
-//! What queries refer to of the rows around them is computed a second time and joined by value (`unnest`): a sum of doubles that were
+//! What queries refer to of the outer rows is computed a second time and joined by value (`unnest`): a sum of doubles that were
 //! added in another order finds nothing there.
 //!
 //! Comes in: a plan. Goes out: whether all of its values are the same, to the bit, in whatever order its rows come. Not so are random values, LIMIT, DISTINCT
@@ -107,7 +107,7 @@ fn is_repeatable(plan: &LogicalPlan, order: Order) -> Result<bool> {
     Ok(is_repeatable)
 }
 
-/// Whether `total`, an aggregate or a window function, is the same whatever the order of rows that its own does not tell apart.
+/// Whether `total`, an aggregate or a window function, is the same whatever the order of rows that its own does not distinguish.
 fn has_any_order(total: &Expr, schema: &DFSchema, order: Order) -> bool {
     let is_exact =
         |args: &[Expr]| args.iter().all(|arg| arg.get_type(schema).is_ok_and(|data_type| !data_type.is_floating()));

@@ -1,6 +1,6 @@
 //! Conditions that keep rows away from a subquery.
 //!
-//! A query that is computed for all rows around at once would fail for those that never ask for it: `CASE WHEN x <> 0 THEN (SELECT 1 / x ...) END`.
+//! A query that is computed for all outer rows at once would fail for those that never ask for it: `CASE WHEN x <> 0 THEN (SELECT 1 / x ...) END`.
 //!
 //! Comes in: an expression. Goes out: its subqueries, those within first, each with what is true of the rows that ask for it: of CASE the conditions on the
 //! way to it, of COALESCE that what stands before is NULL, of AND and OR that their left sides do not decide. Conditions with subqueries of

@@ -1,6 +1,6 @@
 //! Queries without rows of their own, and conditions on the rows beside LATERAL ones.
 //!
-//! `(SELECT t.a + 1)` is the expression `t.a + 1` of the row around, `LATERAL (SELECT t.a + 1 AS x) l` a column more: nothing is to be joined.
+//! `(SELECT t.a + 1)` is the expression `t.a + 1` of the outer row, `LATERAL (SELECT t.a + 1 AS x) l` a column more: nothing is to be joined.
 //! That is faster, exact where `random()` is in it, and computed for no row that does not ask for it. Rows that WHERE takes away beside a
 //! LATERAL query do not ask for it either.
 //!
@@ -79,7 +79,7 @@ fn in_expressions(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     })
 }
 
-/// `expr` of a query, among the rows around, of `schema`.
+/// `expr` of a query, among the outer rows, of `schema`.
 fn here(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     let here = expr.transform(|expr| match expr {
         Expr::OuterReferenceColumn(_, column) if schema.maybe_index_of_column(&column).is_some() => {

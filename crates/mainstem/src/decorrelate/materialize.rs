@@ -1,6 +1,6 @@
 //! Rows that several parts of a plan read, computed once.
 //!
-//! A query that is computed for all rows around at once reads those rows too (`unnest`), and is joined with them by value. Rows that would be others if
+//! A query that is computed for all outer rows at once reads those rows too (`unnest`), and is joined with them by value. Rows that would be others if
 //! they were computed again (random ones, LIMIT, sums of doubles, which depend on the order) must not be; long plans should not, as each
 //! LATERAL query of a chain would double what is before it.
 //!

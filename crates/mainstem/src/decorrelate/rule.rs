@@ -1,10 +1,10 @@
 //! Subqueries where DataFusion cannot compute them.
 //!
 //! DataFusion 55.2 computes EXISTS and IN in WHERE and HAVING, scalar subqueries of their own in select items too, and both where they refer to
-//! the row around in few ways (`simple_correlation`). All others are computed
+//! the outer row in few ways (`simple_correlation`). All others are computed
 //! beside the rows that they stand for, and joined:
 //!
-//! - EXISTS is whether a row is found. IN is EXISTS of a row that is equal, where NULLs have been told apart already (`null_aware_in`);
+//! - EXISTS is whether a row is found. IN is EXISTS of a row that is equal, where NULLs have been distinguished already (`null_aware_in`);
 //!   ANY and ALL are a CASE of EXISTS;
 //! - a scalar subquery that may find several rows gives the first one and how many there are, and [`single_row`] fails with 21000
 //!   where its value is asked for;
@@ -116,7 +116,7 @@ fn place(node: LogicalPlan, names: &mut Names<'_>) -> Result<Transformed<Logical
             if query_of(&expr.data).is_none() || kind.computes(&expr.data, &before, guards)? {
                 return Ok(expr);
             }
-            let mut around = Around { kind, inputs: &mut inputs, guards, names };
+            let mut around = Outer { kind, inputs: &mut inputs, guards, names };
             replaced(expr.data, &mut around).map(Transformed::yes)
         })?;
         changed |= placed.transformed;
@@ -276,7 +276,7 @@ fn up_to_date(expr: Expr) -> Transformed<Expr> {
     }
 }
 
-/// EXISTS of a query that refers to the rows around, without what does not matter to it.
+/// EXISTS of a query that refers to the outer rows, without what does not matter to it.
 fn simpler(expr: Expr) -> Result<Transformed<Expr>> {
     let Expr::Exists(Exists { subquery, negated }) = expr else { return Ok(Transformed::no(expr)) };
     if subquery.outer_ref_columns.is_empty() {
@@ -293,7 +293,7 @@ fn simpler(expr: Expr) -> Result<Transformed<Expr>> {
 }
 
 /// Where a subquery stands.
-struct Around<'a, 'n, 'r> {
+struct Outer<'a, 'n, 'r> {
     kind: Kind,
     inputs: &'a mut [Side],
     /// What is true of rows that ask for it.
@@ -302,7 +302,7 @@ struct Around<'a, 'n, 'r> {
 }
 
 /// What stands in the place of `expr`, a subquery; the query goes to one of `inputs`.
-fn replaced(expr: Expr, around: &mut Around<'_, '_, '_>) -> Result<Expr> {
+fn replaced(expr: Expr, around: &mut Outer<'_, '_, '_>) -> Result<Expr> {
     match expr {
         Expr::ScalarSubquery(query) => scalar(Arc::unwrap_or_clone(query.subquery), around),
         Expr::Exists(Exists { subquery, negated }) => {
@@ -334,7 +334,7 @@ fn replaced(expr: Expr, around: &mut Around<'_, '_, '_>) -> Result<Expr> {
     }
 }
 
-/// `query` with a condition on its column and on `value`, of the rows around.
+/// `query` with a condition on its column and on `value`, of the outer rows.
 fn where_found(
     value: &Expr,
     query: LogicalPlan,
@@ -353,7 +353,7 @@ fn where_found(
 }
 
 /// Whether `query` has a row.
-fn exists(query: LogicalPlan, around: &mut Around<'_, '_, '_>) -> Result<Expr> {
+fn exists(query: LogicalPlan, around: &mut Outer<'_, '_, '_>) -> Result<Expr> {
     if outer_columns(&query).is_empty() {
         let first = LogicalPlanBuilder::from(query).limit(0, Some(1))?;
         let one =
@@ -370,7 +370,7 @@ fn exists(query: LogicalPlan, around: &mut Around<'_, '_, '_>) -> Result<Expr> {
 }
 
 /// The value of `query`, which has one column.
-fn scalar(query: LogicalPlan, around: &mut Around<'_, '_, '_>) -> Result<Expr> {
+fn scalar(query: LogicalPlan, around: &mut Outer<'_, '_, '_>) -> Result<Expr> {
     let columns = outer_columns(&query);
     if columns.is_empty() {
         let subquery = Subquery { subquery: Arc::new(query), outer_ref_columns: Vec::new(), spans: Spans::new() };

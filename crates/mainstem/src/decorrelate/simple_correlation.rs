@@ -1,11 +1,11 @@
 //! Which queries DataFusion may take their references out of.
 //!
-//! DataFusion 55.2 makes joins of queries that refer to the rows around them: comparisons with those become the join's
+//! DataFusion 55.2 makes joins of queries that refer to the outer rows: comparisons with those become the join's
 //! condition, and what they compare stands among the query's columns, and its groups, by its name alone. That is exact for few
 //! queries, and DataFusion does it for more: two columns of one name are taken for one, windows, LIMIT and DISTINCT then see the rows
 //! of all, a constant beside an aggregate without groups is NULL where nothing is found.
 //!
-//! Comes in: a query that refers to rows around. Goes out: whether DataFusion's join gives its rows, and EXISTS in fewer nodes. It
+//! Comes in: a query that refers to outer rows. Goes out: whether DataFusion's join gives its rows, and EXISTS in fewer nodes. It
 //! does not own: what becomes of the other queries (`rule`).
 //!
 //! The join is exact where the query is, from the top down,
@@ -13,7 +13,7 @@
 //! 1. select items, which refer to nothing around; above an aggregate each has a column of it, so that it is computed for no rows too;
 //! 2. for a scalar subquery, one aggregate without groups, and below it nothing but `=` of a column and of values around: for a row
 //!    around, the rows of one group are all those that are equal;
-//! 3. conditions, some of them comparisons with the rows around, over
+//! 3. conditions, some of them comparisons with the outer rows, over
 //! 4. a plan that refers to nothing around,
 //!
 //! and where what is compared has names of its own: no other column that passes has one of them.
@@ -43,7 +43,7 @@ struct Passed {
     is_equal: bool,
 }
 
-/// The columns that comparisons with the rows around need.
+/// The columns that comparisons with the outer rows need.
 #[derive(Default)]
 struct Moved(Vec<Column>);
 
@@ -84,13 +84,13 @@ impl Moved {
         }
     }
 
-    /// Notes the columns of `part`, a comparison with rows around; false if a name is not that of one column.
+    /// Notes the columns of `part`, a comparison with outer rows; false if a name is not that of one column.
     fn take(&mut self, part: &Expr, schema: &DFSchema) -> bool {
         let is_around = |expr: &Expr| match expr {
             Expr::OuterReferenceColumn(_, column) => Ok(schema.maybe_index_of_column(column).is_some()),
             _ => Ok(false),
         };
-        // A condition on the rows around alone is no comparison with them.
+        // A condition on the outer rows alone is no comparison with them.
         if !part.any_column_refs() || part.exists(is_around).unwrap_or(true) {
             return false;
         }
@@ -140,7 +140,7 @@ fn has_query(expr: &Expr) -> bool {
     expr.exists(is_query).unwrap_or(true)
 }
 
-/// What EXISTS of `query` asks for: its order does not matter, nor how many rows there are. `None` if it has a row whatever the rows around.
+/// What EXISTS of `query` asks for: its order does not matter, nor how many rows there are. `None` if it has a row whatever the outer rows.
 pub(super) fn looked_for(query: Arc<LogicalPlan>) -> Option<Arc<LogicalPlan>> {
     if has_one_row(&query) {
         return None;

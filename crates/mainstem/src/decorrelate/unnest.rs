@@ -1,11 +1,11 @@
-//! Queries that refer to the rows around them, as plans that do not.
+//! Queries that refer to the outer rows, as plans that do not.
 //!
 //! The values that a query refers to, each combination once, are a relation, its domain. The query computed for all of them at once, with
-//! the domain's columns beside its own, is a plan like any other: joined with the rows around, NULLs equal to one another, it gives each its rows. (Neumann and
+//! the domain's columns beside its own, is a plan like any other: joined with the outer rows, NULLs equal to one another, it gives each its rows. (Neumann and
 //! Kemper, "Unnesting Arbitrary Queries", BTW 2015.) DataFusion 55.2 moves comparisons by `=` out of a query instead, which is faster, and
 //! does for few queries.
 //!
-//! Comes in: a plan with references to columns around it, and the domain. Goes out: the plan for every row of the domain. Steps, from
+//! Comes in: a plan with references to outer columns, and the domain. Goes out: the plan for every row of the domain. Steps, from
 //! the top down:
 //!
 //! 1. a node that refers to nothing below is joined with the domain;
@@ -73,11 +73,11 @@ impl<'r> Names<'r> {
     }
 }
 
-/// What queries refer to of the rows around them.
+/// What queries refer to of the outer rows.
 #[derive(Debug)]
 pub(super) struct Domain {
     rows: LogicalPlan,
-    /// The columns around, with the names that they have in `rows`.
+    /// The outer columns, with the names that they have in `rows`.
     columns: Vec<(Column, String)>,
     /// What they are.
     fields: Vec<FieldRef>,
@@ -134,7 +134,7 @@ impl Domain {
     /// # Errors
     /// 0A000 for queries that it cannot be made of.
     pub(super) fn of_query(&self, query: LogicalPlan, names: &mut Names<'_>) -> Result<LogicalPlan> {
-        // Its rows are those of all rows around that have the same values.
+        // Its rows are those of all outer rows that have the same values.
         if is_volatile(&query)? {
             return Err(unsupported("random values in a LATERAL or correlated query"));
         }
@@ -154,7 +154,7 @@ impl Domain {
     }
 
     fn of(&self, query: LogicalPlan, names: &mut Names<'_>) -> Result<LogicalPlan> {
-        if !self.is_meant_by(&query) {
+        if !self.is_resolved_by(&query) {
             return LogicalPlanBuilder::from(self.rows.clone()).cross_join(query)?.build();
         }
         match query {
@@ -203,12 +203,12 @@ impl Domain {
         }
     }
 
-    /// Whether `plan` refers to a column around that is in the domain.
-    fn is_meant_by(&self, plan: &LogicalPlan) -> bool {
+    /// Whether `plan` refers to an outer column that is in the domain.
+    fn is_resolved_by(&self, plan: &LogicalPlan) -> bool {
         outer_columns(plan).iter().any(|column| self.columns.iter().any(|(own, _)| own == column))
     }
 
-    fn is_meant_in(&self, expr: &Expr) -> bool {
+    fn is_resolved_in(&self, expr: &Expr) -> bool {
         let is_own = |column: &Column| self.columns.iter().any(|(own, _)| own == column);
         expr.exists(|expr| Ok(matches!(expr, Expr::OuterReferenceColumn(_, column) if is_own(column)))).unwrap_or(true)
     }
@@ -376,10 +376,10 @@ impl Domain {
         use JoinType::{Inner, Left, LeftAnti, LeftMark, LeftSemi, Right, RightAnti, RightMark, RightSemi};
         let Join { left, right, on, filter, join_type, join_constraint, null_equality, null_aware, schema } = join;
         let (left, right) = (Arc::unwrap_or_clone(left), Arc::unwrap_or_clone(right));
-        let in_both = |on: &(Expr, Expr)| self.is_meant_in(&on.0) || self.is_meant_in(&on.1);
-        let refers = on.iter().any(in_both) || filter.as_ref().is_some_and(|expr| self.is_meant_in(expr));
+        let in_both = |on: &(Expr, Expr)| self.is_resolved_in(&on.0) || self.is_resolved_in(&on.1);
+        let refers = on.iter().any(in_both) || filter.as_ref().is_some_and(|expr| self.is_resolved_in(expr));
         let of_right = match join_type {
-            Inner => !self.is_meant_by(&left) && self.is_meant_by(&right),
+            Inner => !self.is_resolved_by(&left) && self.is_resolved_by(&right),
             Left | LeftSemi | LeftAnti | LeftMark => false,
             Right | RightSemi | RightAnti | RightMark => true,
             JoinType::Full => return Err(unsupported("FULL JOIN in a LATERAL or correlated query")),
@@ -387,7 +387,7 @@ impl Domain {
         let (main, other) = if of_right { (right, left) } else { (left, right) };
         let main = self.of(main, names)?;
         let mut pairs = Vec::new();
-        let is_in_other = self.is_meant_by(&other);
+        let is_in_other = self.is_resolved_by(&other);
         if null_aware && (refers || is_in_other) {
             return Err(unsupported("NOT IN of a query within a LATERAL or correlated query"));
         }
@@ -471,7 +471,7 @@ pub(super) fn named(schema: &DFSchema, name: &str) -> Result<Expr> {
     found.map(|field| Expr::Column(Column::from(field))).ok_or_else(lost)
 }
 
-/// The columns around that `plan` refers to; not those of LATERAL queries in it, which are its own.
+/// The outer columns that `plan` refers to; not those of LATERAL queries in it, which are its own.
 pub(super) fn outer_columns(plan: &LogicalPlan) -> Vec<Column> {
     let mut columns: Vec<Column> = Vec::new();
     let mut add = |column: Column| {

@@ -142,7 +142,7 @@ impl VisitorMut for InlinedWithin<'_> {
     type Break = ();
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        let spelled = || match self.0.0.0.get(parameter_of(expr)?)? {
+        let parsed = || match self.0.0.0.get(parameter_of(expr)?)? {
             Parameter::Bound(data_type, scalar) => Some(Expr::Cast {
                 kind: CastKind::Cast,
                 expr: Box::new(Expr::Value(Value::SingleQuotedString(text_of(scalar)?).into())),
@@ -152,7 +152,7 @@ impl VisitorMut for InlinedWithin<'_> {
             }),
             _ => None,
         };
-        if let Some(literal) = self.0.literal(expr).or_else(spelled) {
+        if let Some(literal) = self.0.literal(expr).or_else(parsed) {
             *expr = literal;
         }
         ControlFlow::Continue(())

@@ -432,9 +432,9 @@ fn duration(name: &str, text: &str) -> Result<Option<Duration>> {
         )
     };
     let text = text.trim();
-    let spelled = plain_number(text);
-    let digits = spelled.bytes().take_while(u8::is_ascii_digit).count();
-    let (number, unit) = spelled.split_at(digits);
+    let parsed = plain_number(text);
+    let digits = parsed.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = parsed.split_at(digits);
     let number: u64 = number.parse().map_err(|_| bad())?;
     let unit = match unit.trim() {
         "" => Duration::from_millis(1),

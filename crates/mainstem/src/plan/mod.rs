@@ -21,7 +21,7 @@ pub(crate) use define::{
     Created, alter_table, create_schema, create_table, create_table_as, create_view, drop_objects, truncate,
 };
 pub(crate) use expressions::{row_expressions, violation};
-pub(crate) use parameters::{Description, assign_value, bind, describe, spelled_value, stored_value};
+pub(crate) use parameters::{Description, assign_value, bind, describe, parsed_value, stored_value};
 pub(crate) use write::{Written, append, delete, explained, insert, lock, nullable_schema, table_of, unlocked, update};
 
 /// `plan` as its rows are shown: CHAR(n) with its blanks.

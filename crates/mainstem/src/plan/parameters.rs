@@ -340,7 +340,7 @@ pub(crate) fn stored_value(value: ValueRef<'_>, wanted: DataType, column: &Colum
 }
 
 /// The value of type `wanted` that a text bound to a parameter of that type spells, if it is one.
-pub(crate) fn spelled_value(value: ValueRef<'_>, wanted: DataType) -> Option<row::Value> {
+pub(crate) fn parsed_value(value: ValueRef<'_>, wanted: DataType) -> Option<row::Value> {
     if !matches!(value, ValueRef::Text(_)) || matches!(wanted, DataType::Text { .. }) {
         return None;
     }

@@ -330,7 +330,7 @@ impl Compiler<'_> {
                     if same_kind((*self.parameters.get(at)?)?, data_type) { Node::Parameter(at) } else { return None }
                 }
                 Literal::SingleQuotedString(text) => {
-                    return Some(Expression { node: Node::Literal(spelled(text, data_type)?), data_type });
+                    return Some(Expression { node: Node::Literal(parsed(text, data_type)?), data_type });
                 }
                 _ => Node::Literal(self.integer(expr)?),
             },
@@ -507,7 +507,7 @@ fn is_in_range(value: i64, data_type: DataType) -> bool {
 }
 
 /// What a string literal beside a column of type `data_type` is there, as far as plans read it as an assignment would.
-pub(super) fn spelled(text: &str, data_type: DataType) -> Option<Value> {
+pub(super) fn parsed(text: &str, data_type: DataType) -> Option<Value> {
     match data_type {
         DataType::Text { .. } => Some(Value::Text(text.into())),
         DataType::Char { .. } => Some(Value::Text(without_blanks(text).into())),

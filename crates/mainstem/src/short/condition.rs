@@ -6,7 +6,7 @@ use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, SelectItem, UnaryOpe
 use mainstem_storage::row::Value;
 use mainstem_storage::schema::DataType;
 
-use super::compile::{Compiler, spelled, unnested};
+use super::compile::{Compiler, parsed, unnested};
 use super::expression::{Expression, Node, Scope, is_integer};
 
 /// Values of an IN that are compared one by one.
@@ -181,7 +181,7 @@ impl Compiler<'_> {
     fn text(&self, expr: &Expr, beside: DataType) -> Option<Expression> {
         let Expr::Value(value) = unnested(expr) else { return None };
         let Literal::SingleQuotedString(text) = &value.value else { return None };
-        Some(Expression { node: Node::Literal(spelled(text, beside)?), data_type: beside })
+        Some(Expression { node: Node::Literal(parsed(text, beside)?), data_type: beside })
     }
 }
 

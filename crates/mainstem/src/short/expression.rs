@@ -138,7 +138,7 @@ pub(super) fn fit(value: ValueRef<'_>, wanted: DataType) -> Option<Value> {
 
 /// `value`, bound to a parameter of type `wanted`, as one of that type, if it is one or spells one.
 pub(super) fn value_of_parameter(value: ValueRef<'_>, wanted: DataType) -> Option<Value> {
-    fit(value, wanted).or_else(|| plan::spelled_value(value, wanted))
+    fit(value, wanted).or_else(|| plan::parsed_value(value, wanted))
 }
 
 /// Whether values of type `from` can be stored in a column of type `to` by [`Node::Assigned`].

@@ -113,7 +113,7 @@ pub(crate) struct CastTypes;
 impl TypePlanner for CastTypes {
     fn plan_type_field(&self, sql: &Sql) -> DfResult<Option<FieldRef>> {
         match column_type(sql) {
-            // Casts to VARCHAR(n) have become calls before (`rules`); casting without cutting would be a wrong answer.
+            // Casts to VARCHAR(n) have become calls before (`analyze`); casting without cutting would be a wrong answer.
             Ok(DataType::Text { max_chars: Some(_) }) => {
                 Err(DataFusionError::NotImplemented(format!("a cast to {sql} (use substr)")))
             }

@@ -14,7 +14,7 @@ pub fn is_span(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Interval(_) | DataType::Duration(_))
 }
 
-/// The text of each value of `array`, which are moments.
+/// The text of each value of `array`, which are datetimes.
 ///
 /// # Errors
 /// 22003 for values beyond microseconds, Internal for other types.

@@ -54,7 +54,7 @@ pub fn convert(array: &ArrayRef, to: DataType) -> Result<ArrayRef> {
         ArrowType::Null => Ok(new_null_array(&target, array.len())),
         from if *from == target => Ok(array.clone()),
         ArrowType::Dictionary(_, value) => convert(&plain(array, value)?, to),
-        from if from.is_string() && !to.is_text() => spelled(array, to),
+        from if from.is_string() && !to.is_text() => parsed(array, to),
         from if to.is_text() && has_own_text(from) => Ok(Arc::new(to_text(array)?)),
         from if to.is_text() && (from.is_binary() || from.is_floating()) => Ok(Arc::new(text(array)?)),
         ArrowType::Interval(_) | ArrowType::Duration(_) if to.is_text() => spans(array),
@@ -63,7 +63,7 @@ pub fn convert(array: &ArrayRef, to: DataType) -> Result<ArrayRef> {
             Ok(Arc::new(datetime_text(array)?))
         }
         from if from.is_numeric() && target.is_numeric() => number(array, to),
-        from if is_time(from) && is_time(&target) => moment(array, to),
+        from if is_time(from) && is_time(&target) => datetime(array, to),
         _ => plain(array, &target),
     }
 }
@@ -76,7 +76,7 @@ fn is_time(data_type: &ArrowType) -> bool {
 }
 
 /// Whether `to` is a date, with or without a time of day.
-fn is_moment(to: DataType) -> bool {
+fn is_datetime_type(to: DataType) -> bool {
     matches!(to, DataType::Date | DataType::Timestamp | DataType::TimestampTz)
 }
 
@@ -199,7 +199,7 @@ fn round<T: ArrowPrimitiveType>(
 }
 
 /// Dates and timestamps as one another.
-fn moment(array: &ArrayRef, to: DataType) -> Result<ArrayRef> {
+fn datetime(array: &ArrayRef, to: DataType) -> Result<ArrayRef> {
     // A timestamp before 1970 with a time of day belongs to the day it is in: floor, not truncate.
     if let (ArrowType::Timestamp(..), DataType::Date) = (array.data_type(), to) {
         let micros = plain(array, &ArrowType::Timestamp(TimeUnit::Microsecond, None))?;
@@ -212,7 +212,7 @@ fn moment(array: &ArrayRef, to: DataType) -> Result<ArrayRef> {
 }
 
 /// Text that spells values of another type.
-fn spelled(array: &ArrayRef, to: DataType) -> Result<ArrayRef> {
+fn parsed(array: &ArrayRef, to: DataType) -> Result<ArrayRef> {
     let text = plain(array, &ArrowType::Utf8View)?;
     let text = text.as_string_view();
     match to {
@@ -234,10 +234,10 @@ fn spelled(array: &ArrayRef, to: DataType) -> Result<ArrayRef> {
     let safe = CastOptions { safe: true, format_options: FormatOptions::default() };
     let read = |texts: &StringViewArray| cast_with_options(texts, &target, &safe).map_err(|e| from_arrow(&e));
     let mut result = read(&trimmed)?;
-    if result.null_count() != trimmed.null_count() && is_moment(to) {
+    if result.null_count() != trimmed.null_count() && is_datetime_type(to) {
         let mut again = StringViewBuilder::with_capacity(trimmed.len());
         for (row, text) in trimmed.iter().enumerate() {
-            match text.filter(|_| result.is_null(row)).and_then(full_moment) {
+            match text.filter(|_| result.is_null(row)).and_then(full_datetime) {
                 Some(full) => again.append_value(full),
                 None => again.append_option(text),
             }
@@ -246,7 +246,7 @@ fn spelled(array: &ArrayRef, to: DataType) -> Result<ArrayRef> {
         result = read(&trimmed)?;
     }
     // There is no year 0, which Arrow reads.
-    if is_moment(to)
+    if is_datetime_type(to)
         && let Some(value) = trimmed.iter().flatten().find(|text| text.starts_with("0000"))
     {
         return Err(Error::invalid(DATETIME_RANGE, format!("date/time field value out of range: \"{value}\"")));
@@ -258,7 +258,7 @@ fn spelled(array: &ArrayRef, to: DataType) -> Result<ArrayRef> {
         {
             return Err(out_of_range(to, Some(format!("\"{}\"", text.value(row)))));
         }
-        return Err(misspelled(wrong.map_or("", |row| text.value(row)), to));
+        return Err(unparsable(wrong.map_or("", |row| text.value(row)), to));
     }
     if let Some(row) = vanished(&result, &trimmed) {
         return Err(out_of_range(to, Some(format!("\"{}\"", trimmed.value(row)))));
@@ -297,7 +297,7 @@ fn infinite(array: &ArrayRef) -> Option<usize> {
     doubles.iter().position(|v| v.is_some_and(f64::is_infinite))
 }
 
-fn misspelled(value: &str, to: DataType) -> Error {
+fn unparsable(value: &str, to: DataType) -> Error {
     let name = sql_name(to);
     let is_number = !value.is_empty()
         && value.trim_start_matches(['+', '-']).bytes().all(|b| b.is_ascii_digit() || b == b'.')
@@ -305,7 +305,7 @@ fn misspelled(value: &str, to: DataType) -> Error {
         && value.bytes().filter(|b| *b == b'.').count() <= 1;
     let whole = matches!(to, DataType::SmallInt | DataType::Integer | DataType::BigInt);
     let code = match to {
-        to if is_moment(to) => bad_moment(value),
+        to if is_datetime_type(to) => bad_datetime(value),
         DataType::Bytea if value.starts_with("\\x") => sqlstate::INVALID_PARAMETER,
         DataType::Decimal { .. } if is_number => return out_of_range(to, Some(format!("\"{value}\""))),
         _ if whole && is_number && !value.contains('.') => return out_of_range(to, Some(format!("\"{value}\""))),
@@ -325,7 +325,7 @@ fn bytes(text: &StringViewArray, to: DataType) -> Result<ArrayRef> {
                     Some(hex) => from_hex(hex),
                     None => from_escapes(value.as_bytes()),
                 };
-                builder.append_value(decoded.ok_or_else(|| misspelled(value, to))?);
+                builder.append_value(decoded.ok_or_else(|| unparsable(value, to))?);
             }
         }
     }
@@ -376,7 +376,7 @@ fn from_escapes(text: &[u8]) -> Option<Vec<u8>> {
 
 /// `text`, a date with or without a time of day that Arrow cannot read, as it can: with dashes in the date, with two digits for
 /// hours, minutes and seconds, with seconds.
-fn full_moment(text: &str) -> Option<String> {
+fn full_datetime(text: &str) -> Option<String> {
     let (date, rest) = match text.find([' ', 'T', 't']) {
         Some(at) => text.split_at_checked(at)?,
         None => (text, ""),
@@ -421,8 +421,8 @@ fn zone_at(text: &str) -> usize {
     zone.map_or(text.len(), |zone| time + 1 + zone)
 }
 
-/// SQLSTATE for a text that is no moment: whether it looks like one with a field out of its range.
-fn bad_moment(value: &str) -> &'static str {
+/// SQLSTATE for a text that is no datetime: whether it looks like one with a field out of its range.
+fn bad_datetime(value: &str) -> &'static str {
     let looks = |text: &str| {
         let date = text.get(..10).unwrap_or_default();
         let digits =
@@ -431,7 +431,7 @@ fn bad_moment(value: &str) -> &'static str {
         !date.is_empty() && digits && rest.bytes().all(|b| b.is_ascii_digit() || b" T:.+-Zz".contains(&b))
     };
     let value = value.trim();
-    if looks(value) || full_moment(value).is_some_and(|full| looks(&full)) { DATETIME_RANGE } else { BAD_DATETIME }
+    if looks(value) || full_datetime(value).is_some_and(|full| looks(&full)) { DATETIME_RANGE } else { BAD_DATETIME }
 }
 
 /// The text of bytes and floats.
@@ -470,7 +470,7 @@ fn text(array: &ArrayRef) -> Result<StringViewArray> {
     Ok(out.finish())
 }
 
-/// The text of intervals. What lies between two moments is so many days and a time, as PostgreSQL subtracts them.
+/// The text of intervals. What lies between two datetimes is so many days and a time, as PostgreSQL subtracts them.
 fn spans(array: &ArrayRef) -> Result<ArrayRef> {
     let mut out = StringViewBuilder::with_capacity(array.len());
     if let ArrowType::Duration(_) = array.data_type() {

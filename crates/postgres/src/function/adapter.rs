@@ -45,31 +45,31 @@ pub(crate) trait Change: Debug + Send + Sync + 'static {
 }
 
 /// `function` with `change` around it.
-pub(crate) fn around(function: Arc<ScalarUDF>, change: impl Change) -> ScalarUDF {
-    ScalarUDF::new_from_impl(Around { function, change })
+pub(crate) fn adapt(function: Arc<ScalarUDF>, change: impl Change) -> ScalarUDF {
+    ScalarUDF::new_from_impl(Adapter { function, change })
 }
 
 #[derive(Debug)]
-struct Around<C> {
+struct Adapter<C> {
     function: Arc<ScalarUDF>,
     change: C,
 }
 
-impl<C> PartialEq for Around<C> {
+impl<C> PartialEq for Adapter<C> {
     fn eq(&self, other: &Self) -> bool {
         self.function == other.function
     }
 }
 
-impl<C> Eq for Around<C> {}
+impl<C> Eq for Adapter<C> {}
 
-impl<C> Hash for Around<C> {
+impl<C> Hash for Adapter<C> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.function.hash(state);
     }
 }
 
-impl<C: Change> ScalarUDFImpl for Around<C> {
+impl<C: Change> ScalarUDFImpl for Adapter<C> {
     fn name(&self) -> &str {
         self.function.name()
     }

@@ -11,26 +11,26 @@ use datafusion_common::Result;
 use datafusion_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion_expr::{Expr, ReturnFieldArgs, ScalarUDF};
 
-use super::adapter::{Change, around};
+use super::adapter::{Change, adapt};
 use crate::types::{common_datetime, has_own_text};
 
 /// `function`, DataFusion's, with those types.
 pub fn coalesce(function: Arc<ScalarUDF>) -> ScalarUDF {
-    around(function, Coalesce)
+    adapt(function, Coalesce)
 }
 
 #[derive(Debug)]
 struct Coalesce;
 
-fn may_stand_beside(data_type: &DataType, spelled: &DataType) -> bool {
-    data_type == spelled || data_type.is_null() || data_type.is_string()
+fn may_stand_beside(data_type: &DataType, parsed: &DataType) -> bool {
+    data_type == parsed || data_type.is_null() || data_type.is_string()
 }
 
 impl Change for Coalesce {
     fn return_field(&self, function: &ScalarUDF, args: ReturnFieldArgs) -> Result<FieldRef> {
-        if let Some(spelled) = args.arg_fields.iter().find(|field| has_own_text(field.data_type())) {
+        if let Some(parsed) = args.arg_fields.iter().find(|field| has_own_text(field.data_type())) {
             let nullable = args.arg_fields.iter().all(|field| field.is_nullable());
-            return Ok(Arc::new(Field::new(function.name(), spelled.data_type().clone(), nullable)));
+            return Ok(Arc::new(Field::new(function.name(), parsed.data_type().clone(), nullable)));
         }
         let types = args.arg_fields.iter().map(|field| field.data_type());
         if let Some(common) = common_datetime(types) {
@@ -42,8 +42,8 @@ impl Change for Coalesce {
 
     fn coerce_types(&self, function: &ScalarUDF, types: &[DataType]) -> Result<Vec<DataType>> {
         match types.iter().find(|data_type| has_own_text(data_type)) {
-            Some(spelled) if types.iter().all(|other| may_stand_beside(other, spelled)) => {
-                let given = |other: &DataType| if other.is_null() { spelled.clone() } else { other.clone() };
+            Some(parsed) if types.iter().all(|other| may_stand_beside(other, parsed)) => {
+                let given = |other: &DataType| if other.is_null() { parsed.clone() } else { other.clone() };
                 Ok(types.iter().map(given).collect())
             }
             _ => match common_datetime(types.iter()) {

@@ -12,7 +12,7 @@ use datafusion_expr::type_coercion::functions::fields_with_udf;
 use datafusion_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, Signature, Volatility};
 use mainstem_storage::Error;
 
-use super::adapter::{Change, around};
+use super::adapter::{Change, adapt};
 use super::rounding::unsettled;
 use crate::sqlstate;
 
@@ -29,10 +29,7 @@ pub fn of_floats(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
         "sqrt" => Kind::Root,
         "round" => Kind::Round,
         "trunc" => {
-            return Arc::new(around(
-                function,
-                Truncation { signature: Signature::user_defined(Volatility::Immutable) },
-            ));
+            return Arc::new(adapt(function, Truncation { signature: Signature::user_defined(Volatility::Immutable) }));
         }
         "exp" | "acos" | "asin" | "acosh" | "atanh" | "cosh" | "sinh" | "tan" | "cot" | "degrees" => Kind::Other,
         "floor" | "ceil" | "signum" | "cbrt" | "radians" | "sin" | "cos" | "atan" | "atan2" | "tanh" | "asinh" => {
@@ -40,7 +37,7 @@ pub fn of_floats(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
         }
         _ => return function,
     };
-    Arc::new(around(function, OfFloats { kind, signature: Signature::user_defined(Volatility::Immutable) }))
+    Arc::new(adapt(function, OfFloats { kind, signature: Signature::user_defined(Volatility::Immutable) }))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

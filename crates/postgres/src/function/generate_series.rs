@@ -8,7 +8,7 @@ use datafusion_common::Result;
 use datafusion_expr::ScalarUDF;
 use mainstem_storage::Error;
 
-use super::adapter::{Change, around};
+use super::adapter::{Change, adapt};
 use crate::error::external;
 
 /// `function` that refuses decimals, if it is `generate_series`; others are returned as they are.
@@ -16,7 +16,7 @@ pub fn without_decimals(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
     if function.name() != "generate_series" {
         return function;
     }
-    Arc::new(around(function, WithoutDecimals))
+    Arc::new(adapt(function, WithoutDecimals))
 }
 
 #[derive(Debug)]

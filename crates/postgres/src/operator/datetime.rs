@@ -151,12 +151,12 @@ impl DateTimeFunction {
             Op::At => {
                 let (days, times) = (cast(left, &DataType::Date32)?, cast(right, &TIME)?);
                 let times = times.as_primitive::<Time64MicrosecondType>();
-                let moments = days.as_primitive::<Date32Type>().iter().zip(times).map(|(day, time)| {
+                let datetimes = days.as_primitive::<Date32Type>().iter().zip(times).map(|(day, time)| {
                     let (Some(day), Some(time)) = (day, time) else { return Ok(None) };
                     let micros = i64::from(day).checked_mul(MICROS_OF_DAY).and_then(|day| day.checked_add(time));
                     micros.map(Some).ok_or_else(|| out_of_range("timestamp"))
                 });
-                Arc::new(moments.collect::<Result<TimestampMicrosecondArray>>()?)
+                Arc::new(datetimes.collect::<Result<TimestampMicrosecondArray>>()?)
             }
         })
     }

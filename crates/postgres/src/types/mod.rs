@@ -2,6 +2,7 @@
 
 mod byte_size;
 mod datetime;
+mod interop;
 mod interval;
 mod names;
 mod numeric;

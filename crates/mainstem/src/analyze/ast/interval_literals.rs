@@ -7,7 +7,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use mainstem_postgres::types::{IntervalField, IntervalFields, interval_of};
 
-/// `interval` in words that DataFusion reads; None for one that is no text, or of another precision than microseconds.
+/// `interval` in syntax that DataFusion reads; None for one that is no text, or of another precision than microseconds.
 pub(crate) fn plain_interval(interval: &Interval) -> Option<SqlExpr> {
     let Interval { value, leading_field, leading_precision: None, last_field, fractional_seconds_precision: None } =
         interval

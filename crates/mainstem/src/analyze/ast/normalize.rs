@@ -46,7 +46,7 @@ fn other_words(expr: &Expr) -> Option<Expr> {
                     let rest = Expr::BinaryOp { left, op: BinaryOperator::Modulo, right };
                     Some(Expr::Nested(Box::new(rest)))
                 }
-                ("date", [moment]) => Some(cast((*moment).clone(), DataType::Date)),
+                ("date", [datetime]) => Some(cast((*datetime).clone(), DataType::Date)),
                 ("age", [to]) => Some(call("age", vec![call("current_date", Vec::new()), (*to).clone()])),
                 ("num_nulls" | "num_nonnulls", [_, ..]) => Some(counted(&args, name == "num_nulls")),
                 ("regexp_substr", [text, pattern]) => {

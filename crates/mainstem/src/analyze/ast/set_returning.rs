@@ -101,7 +101,7 @@ pub(crate) fn lateral(select: &mut Select) {
     }
 }
 
-/// As [`lateral`], of one table, behind others or not: then its columns are those of a query around.
+/// As [`lateral`], of one table, behind others or not: then its columns are those of an outer query.
 fn factor(table: &mut TableFactor, behind: bool) {
     let (array, said, alias) = match table {
         TableFactor::Table { name, args: Some(args), alias, with_ordinality: false, .. } if args.settings.is_none() => {

@@ -139,15 +139,15 @@ pub(crate) fn without_label(called: ScalarFunction) -> std::result::Result<logic
 
 /// The function.
 pub(crate) fn cast_label() -> ScalarUDF {
-    ScalarUDF::new_from_impl(ToldCast { signature: Signature::any(2, Volatility::Immutable) })
+    ScalarUDF::new_from_impl(LabeledCast { signature: Signature::any(2, Volatility::Immutable) })
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct ToldCast {
+struct LabeledCast {
     signature: Signature,
 }
 
-impl ScalarUDFImpl for ToldCast {
+impl ScalarUDFImpl for LabeledCast {
     fn name(&self) -> &str {
         CAST_LABEL
     }

@@ -1,10 +1,10 @@
 //! Columns that other parts of a statement call by a name which is not written: `SELECT count FROM (SELECT count(*) FROM t) s`.
 //!
 //! Select items without alias have PostgreSQL's names ([`super::title`]) in queries of FROM and WITH, and where ORDER BY or GROUP BY of their own
-//! query means them. A second item of a name is told apart by its position: `count`, `count_2`. The columns of a `*` are not known here, and
+//! query means them. A second item of a name is distinguished by its position: `count`, `count_2`. The columns of a `*` are not known here, and
 //! DataFusion wants all names to differ: where that fails ([`BesideStar`]) an item beside one is named only if the statement mentions the name.
 //!
-//! A column of a query around has its name in PostgreSQL, in DataFusion a text: an item that is one gets its name too. (Which one it is shows in its table's name, or if there is no FROM;
+//! A column of an outer query has its name in PostgreSQL, in DataFusion a text: an item that is one gets its name too. (Which one it is shows in its table's name, or if there is no FROM;
 //! a name alone in a query of FROM within another query may be one.)
 //!
 //! A cast of a column has its name, in DataFusion too. Where ORDER BY reads the column in an expression, the cast is called otherwise.
@@ -90,7 +90,7 @@ impl VisitorMut for Named {
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Infallible> {
         if self.queries > 1 {
-            name_around(select, false);
+            name_outer(select, false);
         }
         ControlFlow::Continue(())
     }
@@ -103,15 +103,15 @@ impl VisitorMut for Named {
                 && let Some(select) = outermost(&mut subquery.body)
                 && select.distinct.is_none()
             {
-                name_around(select, true);
+                name_outer(select, true);
             }
         }
         ControlFlow::Continue(())
     }
 }
 
-/// Names the items of `select` that are columns of queries around; `all` if every name alone may be one.
-fn name_around(select: &mut Select, all: bool) {
+/// Names the items of `select` that are columns of outer queries; `all` if every name alone may be one.
+fn name_outer(select: &mut Select, all: bool) {
     let tables = tables_of(&select.from);
     // DataFusion reads aliases there.
     let in_having = select.having.as_ref().map(mentioned).unwrap_or_default();
@@ -261,7 +261,7 @@ fn outermost(body: &mut SetExpr) -> Option<&mut Select> {
     }
 }
 
-/// All names of columns in `tree`.
+/// All names of columns in `analyze`.
 pub(crate) fn mentioned(tree: &impl Visit) -> HashSet<String> {
     struct Mentioned(HashSet<String>);
     impl Visitor for Mentioned {

@@ -1,8 +1,8 @@
 //! Select items with the same text: DataFusion wants each item of a SELECT to have a name of its own, SQL does not.
 //!
 //! Comes in: a statement's tree. Goes out: the same tree, in which an item without alias that occurs a second time has one, and an
-//! alias that occurs a second time is another. Items beside a `*` are told apart where its columns are known (`resolution`). Calls and
-//! groups that differ in casts alone are told apart by [`super::cast_labels`]. In passing, a function in FROM names its column: by its alias, or by
+//! alias that occurs a second time is another. Items beside a `*` are distinguished where its columns are known (`resolution`). Calls and
+//! groups that differ in casts alone are distinguished by [`super::cast_labels`]. In passing, a function in FROM names its column: by its alias, or by
 //! its own name, as in PostgreSQL.
 
 use std::collections::HashSet;

@@ -3,7 +3,7 @@
 //! A column of type CHAR(n) is text with a mark in its field (`mainstem_storage::schema::DataType::field`), which columns carry through
 //! subqueries, joins and groups, and which casts, functions, CASE and aggregates lose: their values are text without blanks.
 //!
-//! 1. A rule before type coercion ([`Blanks`]): a string literal compared with a marked expression (`=`, `<`, IN, BETWEEN, CASE, IS DISTINCT
+//! 1. A rule before type coercion ([`Bpchar`]): a string literal compared with a marked expression (`=`, `<`, IN, BETWEEN, CASE, IS DISTINCT
 //!    FROM) loses the blanks at its end; LIKE and regular expressions see the value with all its blanks, as in PostgreSQL; casts
 //!    to CHAR(n) cut the text, casts from it to text drop the mark.
 //! 2. What a statement gives to its caller is padded at the top of its plan ([`padded`]).

@@ -6,7 +6,7 @@
 //!
 //! 1. while SQL becomes a plan ([`TypedLiterals`] as an `ExprPlanner`), a string literal beside a UUID in a comparison becomes a cast
 //!    to UUID: a comparison of text with UUID has no type there;
-//!    one beside a number in arithmetic a cast to the number's type; arithmetic with moments, times and intervals becomes that of `moments`, decimals beside doubles in an array doubles (`coerced`);
+//!    one beside a number in arithmetic a cast to the number's type; arithmetic with datetimes, times and intervals becomes that of `datetimes`, decimals beside doubles in an array doubles (`coercion`);
 //! 2. before type coercion ([`TypedLiterals`] as a rule), so do the literals of IN lists, BETWEEN and CASE, and those beside a TIME in
 //!    NULLIF, COALESCE, GREATEST and LEAST;
 //! 3. after it ([`SqlCasts`]), casts between text and the two types, coercion's own too, become functions of ours, and so do other
@@ -66,7 +66,7 @@ fn as_type(expr: Expr, data_type: &DataType) -> Expr {
 }
 
 /// TIME or UUID, if one of `exprs`, which become values of one type, is of it.
-fn spelled_type<'e>(exprs: impl Iterator<Item = &'e Expr>, schema: &DFSchema) -> Option<DataType> {
+fn literal_target<'e>(exprs: impl Iterator<Item = &'e Expr>, schema: &DFSchema) -> Option<DataType> {
     let mut types = exprs.filter(|e| !matches!(e, Expr::Literal(..))).filter_map(|e| e.get_type(schema).ok());
     types.find(has_own_text)
 }
@@ -189,7 +189,7 @@ fn typed(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             }
             let by_uuid = expr.as_ref().is_some_and(|e| is_uuid(e, schema));
             let results = when_then_expr.iter().map(|(_, then)| &**then).chain(else_expr.as_deref());
-            let given = spelled_type(results, schema);
+            let given = literal_target(results, schema);
             let result = |e: Box<Expr>| match &given {
                 Some(given) => Box::new(as_type(*e, given)),
                 None => e,
@@ -207,7 +207,7 @@ fn typed(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             Ok(if by_uuid || given.is_some() { Transformed::yes(expr) } else { Transformed::no(expr) })
         }
         Expr::ScalarFunction(call) if matches!(call.name(), "nullif" | "greatest" | "least" | "coalesce") => {
-            let Some(given) = spelled_type(call.args.iter(), schema) else {
+            let Some(given) = literal_target(call.args.iter(), schema) else {
                 return Ok(Transformed::no(Expr::ScalarFunction(call)));
             };
             let args: Vec<Expr> = call.args.into_iter().map(|arg| as_type(arg, &given)).collect();

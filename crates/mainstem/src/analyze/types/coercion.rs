@@ -3,10 +3,10 @@
 //! - **DECIMAL beside REAL or DOUBLE PRECISION** is a double, in comparisons, IN, BETWEEN, CASE, COALESCE and the like, USING, set operations, ANY and ALL, ARRAY and VALUES:
 //!   DataFusion makes both a DECIMAL with 15 digits behind the point, which 1e300 overflows, and in which 1e-20 is nothing. Beside REALs alone it is a REAL
 //!   where values get one type, a double where they are compared.
-//! - **Integers beside REAL** are compared as doubles, for a REAL has seven digits. Arithmetic is done as SQL does it (`numbers`).
+//! - **Integers beside REAL** are compared as doubles, for a REAL has seven digits. Arithmetic is done as SQL does it (`operator`).
 //! - **Texts beside DECIMAL** spell decimals with digits of their own, which DataFusion rounds to those of the others: 1.50 would equal `'1.499'`.
 //! - **Dates, timestamps and texts beside one another** are microseconds, in the same places: DataFusion makes them nanoseconds, which end in 2262
-//!   (`moments`).
+//!   (`datetimes`).
 //! - **VALUES lists** have one type a column. DataFusion settles it when SQL becomes a plan, before it coerces the types of the
 //!   expressions in the list, and does not look again: a CASE whose arms differ ends with another type than the list says, which
 //!   fails when it runs.
@@ -14,8 +14,8 @@
 //! - **Casts to VARCHAR(n)** cut the text. Text has one type in plans, so that the cast becomes a call of `substr`.
 //!
 //! 1. In the statement's tree ([`type_literals`]): literals of bytes and of numbers beyond decimals become casts, casts to VARCHAR(n)
-//!    calls, `= ANY (ARRAY[...])` IN, arrays that may read columns of a query around calls too; casts to CHAR(n) in VALUES lose their mark, which not all of its rows have.
-//! 2. Before type coercion ([`CoercedTypes`]), bottom up: decimals beside doubles, and moments, are cast; the rows of a VALUES list are coerced, and
+//!    calls, `= ANY (ARRAY[...])` IN, arrays that may read columns of an outer query calls too; casts to CHAR(n) in VALUES lose their mark, which not all of its rows have.
+//! 2. Before type coercion ([`TypeResolution`]), bottom up: decimals beside doubles, and datetimes, are cast; the rows of a VALUES list are coerced, and
 //!    the list is typed anew. A subquery comes after the inputs of the plan that it stands in, whose columns it may refer to: such a
 //!    reference carries a type of its own.
 //!
@@ -73,7 +73,7 @@ impl VisitorMut for Literals {
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Infallible> {
         self.queries += 1;
         if let SetExpr::Values(values) = &mut *query.body {
-            moments_of_columns(values);
+            datetimes_of_columns(values);
             for cell in values.rows.iter_mut().flat_map(|row| row.iter_mut()) {
                 let SqlExpr::Cast { data_type, .. } = bare(cell) else { continue };
                 let again = match data_type {
@@ -141,7 +141,7 @@ impl VisitorMut for Literals {
 }
 
 /// In `values`, string literals in a column with a date or timestamp get its type: the planner finds none for both.
-fn moments_of_columns(values: &mut SqlValues) {
+fn datetimes_of_columns(values: &mut SqlValues) {
     let columns = values.rows.first().map_or(0, |row| row.len());
     for at in 0..columns {
         let given = values.rows.iter().filter_map(|row| match bare(row.get(at)?) {
@@ -262,7 +262,7 @@ impl AnalyzerRule for TypeResolution {
     }
 }
 
-/// `plan` with the types that its columns will have: those that the rule changes are decimals, moments or CHAR(n) until then.
+/// `plan` with the types that its columns will have: those that the rule changes are decimals, datetimes or CHAR(n) until then.
 pub(crate) fn resolve_types(plan: LogicalPlan) -> Result<LogicalPlan> {
     let changes = |field: &FieldRef| {
         is_decimal(field.data_type()) || is_datetime(field.data_type()) || ColumnType::chars_of(field).is_some()
@@ -273,7 +273,7 @@ pub(crate) fn resolve_types(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(plan)
 }
 
-/// `plan`, bottom up. What it refers to of the queries around it has the types that these have by now: `around`, the nearest last.
+/// `plan`, bottom up. What it refers to of the outer queries has the types that these have by now: `around`, the nearest last.
 fn coerced(plan: LogicalPlan, around: &[&DFSchema]) -> Result<Transformed<LogicalPlan>> {
     let typed = |expr: Expr, schema: &DFSchema| match expr {
         Expr::OuterReferenceColumn(..) => Ok(retyped(expr, around)),
@@ -343,7 +343,7 @@ fn has_subqueries(plan: &LogicalPlan) -> Result<bool> {
     Ok(found)
 }
 
-/// A column of a query around with the type that it has there.
+/// A column of an outer query with the type that it has there.
 fn retyped(expr: Expr, around: &[&DFSchema]) -> Transformed<Expr> {
     let Expr::OuterReferenceColumn(field, column) = expr else { return Transformed::no(expr) };
     let found = around.iter().rev().find_map(|schema| {
@@ -373,7 +373,7 @@ pub(super) enum Purpose {
     Column,
 }
 
-/// The type that values of `types` get together, if it is for us to say: doubles, or moments of one kind.
+/// The type that values of `types` get together, if it is for us to say: doubles, or datetimes of one kind.
 pub(super) fn common<'t>(types: impl Iterator<Item = &'t DataType> + Clone, purpose: Purpose) -> Option<DataType> {
     let any = |is: fn(&DataType) -> bool| types.clone().any(is);
     let compares = purpose == Purpose::Comparison;
@@ -470,7 +470,7 @@ fn compares(op: Operator) -> bool {
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
 }
 
-/// Decimals beside doubles, and moments beside one another, in `expr`.
+/// Decimals beside doubles, and datetimes beside one another, in `expr`.
 fn doubles(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let widened = match &mut expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if compares(*op) => {
@@ -557,7 +557,7 @@ fn typed_join(mut join: Join) -> Result<LogicalPlan> {
 fn common_column(subquery: &Subquery, common: &DataType) -> Result<Subquery> {
     let plan = LogicalPlanBuilder::from((*subquery.subquery).clone());
     let column = Expr::Column(Column::from(plan.schema().qualified_field(0)));
-    // Not the column's own name: the column itself may be needed beside it, where the subquery refers to a query around.
+    // Not the column's own name: the column itself may be needed beside it, where the subquery refers to an outer query.
     Ok(subquery.with_plan(Arc::new(plan.project([cast_to_common(column, common).alias("common")])?.build()?)))
 }
 

@@ -60,7 +60,7 @@ fn kind(expr: &Expr, schema: &DFSchema) -> Kind {
     }
 }
 
-/// `left op right` where moments and intervals are among them: what it means, or operands for DataFusion's operator.
+/// `left op right` where datetimes and intervals are among them: what it means, or operands for DataFusion's operator.
 pub(super) enum Planned {
     Operation(Expr),
     Operands(Expr, Expr),

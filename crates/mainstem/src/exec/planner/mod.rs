@@ -124,7 +124,7 @@ impl Planner {
         names_of_items.name(plan).map_err(|e| from_datafusion(&e))
     }
 
-    /// Plans a statement in words that DataFusion reads.
+    /// Plans a statement in syntax that DataFusion reads.
     fn plan_worded(&mut self, runtime: &Runtime, mut statement: Ast, source: &Source<'_>) -> Result<LogicalPlan> {
         with_settings(&mut statement, &|name| source.settings.show(name))?;
         with_tables(&mut statement, source)?;

@@ -216,9 +216,9 @@ fn type_cells(whole: &str, data_type: Option<DataType>, position: u32) -> Vec<Ce
             *second = int(0);
             "date"
         }
-        Some(moment @ (DataType::Time | DataType::Timestamp | DataType::TimestampTz)) => {
+        Some(datetime @ (DataType::Time | DataType::Timestamp | DataType::TimestampTz)) => {
             *second = int(6);
-            match moment {
+            match datetime {
                 DataType::Time => "time",
                 DataType::Timestamp => "timestamp",
                 _ => "timestamptz",

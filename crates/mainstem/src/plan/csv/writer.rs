@@ -95,14 +95,14 @@ impl<W: Write> LineWriter<W> {
     /// 0A000 for a type that has no text, Io, Full.
     pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         let options = format_options();
-        let spelled = |column: &ArrayRef| -> Result<ArrayRef> {
+        let parsed = |column: &ArrayRef| -> Result<ArrayRef> {
             match column.data_type() {
                 data_type if has_own_text(data_type) => Ok(Arc::new(to_text(column)?)),
                 data_type if is_composed(data_type) => Ok(Arc::new(composed_text(column)?)),
                 _ => Ok(column.clone()),
             }
         };
-        let columns = batch.columns().iter().map(spelled).collect::<Result<Vec<_>>>()?;
+        let columns = batch.columns().iter().map(parsed).collect::<Result<Vec<_>>>()?;
         let formatters = columns
             .iter()
             .map(|column| ArrayFormatter::try_new(column.as_ref(), &options).map_err(|e| from_arrow(&e)))

@@ -132,7 +132,7 @@ fn origin_of(expr: &Expr, input: &LogicalPlan) -> Origin {
     }
 }
 
-/// Where a cell of VALUES comes from. The planner casts literals to the type of the list; a cast that is written is there twice (`rules`).
+/// Where a cell of VALUES comes from. The planner casts literals to the type of the list; a cast that is written is there twice (`analyze`).
 fn origin_of_cell(cell: &Expr) -> Origin {
     match cell {
         Expr::Cast(outer) => match &*outer.expr {

@@ -15,10 +15,10 @@ const MICROSECONDS: i64 = 86_400_000_000;
 /// The predicate that `left op right` is, if one of the two is a DATE as a TIMESTAMP, and the other one is known.
 pub(super) fn compare(left: &Expr, op: Operator, right: &Expr, schema: &TableSchema) -> Option<Predicate> {
     let op = super::compare_op(op)?;
-    if let (Some(column), Some(moment)) = (day(left, schema), moment(right)) {
-        return Some(with_day(column, op, moment));
+    if let (Some(column), Some(datetime)) = (day(left, schema), datetime(right)) {
+        return Some(with_day(column, op, datetime));
     }
-    Some(with_day(day(right, schema)?, super::flipped(op), moment(left)?))
+    Some(with_day(day(right, schema)?, super::flipped(op), datetime(left)?))
 }
 
 /// The column of a DATE that `expr` takes for a TIMESTAMP.
@@ -29,16 +29,16 @@ fn day<'s>(expr: &Expr, schema: &'s TableSchema) -> Option<&'s Column> {
 }
 
 /// Microseconds since 1970.
-fn moment(expr: &Expr) -> Option<i64> {
+fn datetime(expr: &Expr) -> Option<i64> {
     match expr {
-        Expr::Literal(ScalarValue::TimestampMicrosecond(moment, None), _) => *moment,
+        Expr::Literal(ScalarValue::TimestampMicrosecond(datetime, None), _) => *datetime,
         _ => None,
     }
 }
 
-/// `column op moment`.
-fn with_day(column: &Column, op: CompareOp, moment: i64) -> Predicate {
-    let (day, midnight) = (moment.div_euclid(MICROSECONDS), moment.rem_euclid(MICROSECONDS) == 0);
+/// `column op datetime`.
+fn with_day(column: &Column, op: CompareOp, datetime: i64) -> Predicate {
+    let (day, midnight) = (datetime.div_euclid(MICROSECONDS), datetime.rem_euclid(MICROSECONDS) == 0);
     let op = match op {
         // Between two midnights.
         CompareOp::Eq if !midnight => return Predicate::In { column: column.id, values: Vec::new() },

@@ -109,36 +109,36 @@ fn a_date_beside_a_timestamp_is_compared_with_a_day() {
     const DAY: i64 = 86_400_000_000;
     let micros = |unit| ArrowType::Timestamp(unit, None);
     let day = || cast(col("d"), micros(TimeUnit::Microsecond));
-    let moment = |micros: i64| lit(ScalarValue::TimestampMicrosecond(Some(micros), None));
+    let datetime = |micros: i64| lit(ScalarValue::TimestampMicrosecond(Some(micros), None));
     let is = |op, day| Some(vec![compare(4, op, Value::Int(day))]);
     let never = Some(vec![Predicate::In { column: ColumnId(4), values: Vec::new() }]);
     let known = Some(vec![Predicate::IsNotNull { column: ColumnId(4) }]);
     for (at, floor) in [(0, 0), (2 * DAY, 2), (-2 * DAY, -2)] {
-        assert_eq!(translate(&day().lt(moment(at)), &schema()), is(CompareOp::Lt, floor));
-        assert_eq!(translate(&day().lt_eq(moment(at)), &schema()), is(CompareOp::LtEq, floor));
-        assert_eq!(translate(&day().gt(moment(at)), &schema()), is(CompareOp::Gt, floor));
-        assert_eq!(translate(&day().gt_eq(moment(at)), &schema()), is(CompareOp::GtEq, floor));
-        assert_eq!(translate(&day().eq(moment(at)), &schema()), is(CompareOp::Eq, floor));
-        assert_eq!(translate(&day().not_eq(moment(at)), &schema()), is(CompareOp::NotEq, floor));
-        assert_eq!(translate(&moment(at).lt(day()), &schema()), is(CompareOp::Gt, floor));
+        assert_eq!(translate(&day().lt(datetime(at)), &schema()), is(CompareOp::Lt, floor));
+        assert_eq!(translate(&day().lt_eq(datetime(at)), &schema()), is(CompareOp::LtEq, floor));
+        assert_eq!(translate(&day().gt(datetime(at)), &schema()), is(CompareOp::Gt, floor));
+        assert_eq!(translate(&day().gt_eq(datetime(at)), &schema()), is(CompareOp::GtEq, floor));
+        assert_eq!(translate(&day().eq(datetime(at)), &schema()), is(CompareOp::Eq, floor));
+        assert_eq!(translate(&day().not_eq(datetime(at)), &schema()), is(CompareOp::NotEq, floor));
+        assert_eq!(translate(&datetime(at).lt(day()), &schema()), is(CompareOp::Gt, floor));
     }
     for (at, floor) in [(1, 0), (DAY - 1, 0), (-1, -1), (-DAY - 1, -2)] {
-        assert_eq!(translate(&day().lt(moment(at)), &schema()), is(CompareOp::LtEq, floor));
-        assert_eq!(translate(&day().lt_eq(moment(at)), &schema()), is(CompareOp::LtEq, floor));
-        assert_eq!(translate(&day().gt(moment(at)), &schema()), is(CompareOp::Gt, floor));
-        assert_eq!(translate(&day().gt_eq(moment(at)), &schema()), is(CompareOp::Gt, floor));
-        assert_eq!(translate(&day().eq(moment(at)), &schema()), never);
-        assert_eq!(translate(&day().not_eq(moment(at)), &schema()), known);
-        assert_eq!(translate(&moment(at).gt_eq(day()), &schema()), is(CompareOp::LtEq, floor));
+        assert_eq!(translate(&day().lt(datetime(at)), &schema()), is(CompareOp::LtEq, floor));
+        assert_eq!(translate(&day().lt_eq(datetime(at)), &schema()), is(CompareOp::LtEq, floor));
+        assert_eq!(translate(&day().gt(datetime(at)), &schema()), is(CompareOp::Gt, floor));
+        assert_eq!(translate(&day().gt_eq(datetime(at)), &schema()), is(CompareOp::Gt, floor));
+        assert_eq!(translate(&day().eq(datetime(at)), &schema()), never);
+        assert_eq!(translate(&day().not_eq(datetime(at)), &schema()), known);
+        assert_eq!(translate(&datetime(at).gt_eq(day()), &schema()), is(CompareOp::LtEq, floor));
     }
     assert_eq!(
-        translate(&day().between(moment(1), moment(DAY)), &schema()),
+        translate(&day().between(datetime(1), datetime(DAY)), &schema()),
         Some(vec![compare(4, CompareOp::Gt, Value::Int(0)), compare(4, CompareOp::LtEq, Value::Int(1))])
     );
     for expr in [
-        cast(col("d"), micros(TimeUnit::Second)).lt(moment(0)),
-        cast(col("d"), ArrowType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))).lt(moment(0)),
-        cast(col("i"), micros(TimeUnit::Microsecond)).lt(moment(0)),
+        cast(col("d"), micros(TimeUnit::Second)).lt(datetime(0)),
+        cast(col("d"), ArrowType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))).lt(datetime(0)),
+        cast(col("i"), micros(TimeUnit::Microsecond)).lt(datetime(0)),
         day().lt(lit(ScalarValue::TimestampMicrosecond(None, None))),
         day().lt(day()),
     ] {

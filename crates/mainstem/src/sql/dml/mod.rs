@@ -40,7 +40,7 @@ pub(crate) const ROW_REF: &str = "_row_ref";
 /// Name under which ON CONFLICT shows the row that was to be inserted.
 pub(crate) const EXCLUDED: &str = "excluded";
 
-/// `WITH ... INSERT`, `UPDATE` or `DELETE`, which sqlparser reads as a query around the write.
+/// `WITH ... INSERT`, `UPDATE` or `DELETE`, which sqlparser reads as an outer query the write.
 pub(super) fn with_in_front(query: Query) -> Result<Statement> {
     let Query {
         with,

@@ -10,7 +10,7 @@ use super::super::state;
 /// walk over the tree, its drop included, takes a stack frame a level.
 const OPERATORS_MAX: usize = 3_000;
 /// Of them, those without AND, OR or another word between them that ends an operand: planning takes time that grows with their
-/// square (`rules::balance` deals with AND and OR).
+/// square (`analyze::ast` deals with AND and OR).
 const LINKS_MAX: usize = 1_000;
 
 /// Refuses expressions whose tree would be too deep to walk. Returns about how deep it is.

@@ -13,9 +13,9 @@ const DIGITS_MAX: usize = 38;
 pub(super) fn spell(tokens: &mut [TokenWithSpan]) {
     for token in tokens {
         if let Token::Number(text, _) = &mut token.token
-            && let Some(spelled) = plain(text)
+            && let Some(parsed) = plain(text)
         {
-            *text = spelled;
+            *text = parsed;
         }
     }
 }

@@ -23,7 +23,7 @@ pub(super) fn respell(tokens: &mut Vec<TokenWithSpan>) {
     let verb = tokens.iter().find_map(keyword);
     let (mut depth, mut before): (usize, Option<TokenWithSpan>) = (0, None);
     let mut in_trim = Trim::Outside;
-    let mut spelled = Vec::with_capacity(tokens.len() + 4);
+    let mut parsed = Vec::with_capacity(tokens.len() + 4);
     // Parentheses around a name behind ONLY.
     let mut dropped: Vec<usize> = Vec::new();
     for (at, token) in tokens.iter().enumerate() {
@@ -31,7 +31,7 @@ pub(super) fn respell(tokens: &mut Vec<TokenWithSpan>) {
             continue;
         }
         if matches!(token.token, Token::Whitespace(_)) {
-            spelled.push(token.clone());
+            parsed.push(token.clone());
             continue;
         }
         match token.token {
@@ -46,19 +46,19 @@ pub(super) fn respell(tokens: &mut Vec<TokenWithSpan>) {
         match keyword(token) {
             Some(Keyword::TABLE) if names && begins_query(before.as_ref(), verb, depth) => {
                 let parts = [word("SELECT", Keyword::SELECT), Token::Mul, word("FROM", Keyword::FROM)];
-                spelled.extend(parts.into_iter().map(|part| TokenWithSpan { token: part, span: token.span }));
+                parsed.extend(parts.into_iter().map(|part| TokenWithSpan { token: part, span: token.span }));
             }
             Some(Keyword::ONLY) if verb != Some(Keyword::ALTER) && before.as_ref().is_some_and(precedes_table) => {
                 match parentheses(tokens, at) {
                     Some(pair) => dropped.extend(pair),
                     None if names => {}
-                    None => spelled.push(token.clone()),
+                    None => parsed.push(token.clone()),
                 }
             }
             Some(Keyword::FROM) if in_trim == Trim::Open => {}
             Some(Keyword::FROM) if in_trim == Trim::Side => {
                 let blank = Token::SingleQuotedString(" ".to_owned());
-                spelled.extend([TokenWithSpan { token: blank, span: token.span }, token.clone()]);
+                parsed.extend([TokenWithSpan { token: blank, span: token.span }, token.clone()]);
             }
             Some(Keyword::EXPLAIN)
                 if before.is_none() && next.is_some_and(|t| t.token == Token::LParen) && opens_query(behind.next()) =>
@@ -66,12 +66,12 @@ pub(super) fn respell(tokens: &mut Vec<TokenWithSpan>) {
                 let options = [word("VERBOSE", Keyword::VERBOSE), word("FALSE", Keyword::FALSE)];
                 let [verbose, no] = options;
                 let parts = [Token::LParen, verbose, no, Token::RParen].map(|part| (part, token.span));
-                spelled.push(token.clone());
-                spelled.extend(parts.into_iter().map(|(token, span)| TokenWithSpan { token, span }));
+                parsed.push(token.clone());
+                parsed.extend(parts.into_iter().map(|(token, span)| TokenWithSpan { token, span }));
             }
             _ if is_bare(token, "isnull") && before.as_ref().is_some_and(ends_operand) => {
                 let parts = [word("IS", Keyword::IS), word("NULL", Keyword::NULL)];
-                spelled.extend(parts.into_iter().map(|part| TokenWithSpan { token: part, span: token.span }));
+                parsed.extend(parts.into_iter().map(|part| TokenWithSpan { token: part, span: token.span }));
             }
             _ if (is_bare(token, "current_schema") || is_bare(token, "current_role"))
                 && !next.is_some_and(|t| matches!(t.token, Token::LParen | Token::Period))
@@ -79,15 +79,15 @@ pub(super) fn respell(tokens: &mut Vec<TokenWithSpan>) {
                     .as_ref()
                     .is_none_or(|t| !matches!(t.token, Token::Period) && keyword(t) != Some(Keyword::AS)) =>
             {
-                spelled.push(token.clone());
+                parsed.push(token.clone());
                 let parts = [Token::LParen, Token::RParen];
-                spelled.extend(parts.into_iter().map(|part| TokenWithSpan { token: part, span: token.span }));
+                parsed.extend(parts.into_iter().map(|part| TokenWithSpan { token: part, span: token.span }));
             }
-            _ => spelled.push(token.clone()),
+            _ => parsed.push(token.clone()),
         }
         before = Some(token.clone());
     }
-    *tokens = spelled;
+    *tokens = parsed;
 }
 
 /// Where in a call of TRIM the last token stands.

@@ -1,21 +1,9 @@
-//! `uuid::Uuid` is UUID.
+//! `uuid::Uuid` as a value of UUID.
 
 use mainstem_storage::Result;
 use uuid::Uuid as Theirs;
 
 use crate::value::{FromValue, ToValue, Uuid, ValueRef};
-
-impl From<Theirs> for Uuid {
-    fn from(uuid: Theirs) -> Self {
-        Self::from(uuid.into_bytes())
-    }
-}
-
-impl From<Uuid> for Theirs {
-    fn from(uuid: Uuid) -> Self {
-        Self::from_bytes(uuid.into())
-    }
-}
 
 impl ToValue for Theirs {
     fn to_value(&self) -> ValueRef<'_> {

@@ -1,4 +1,4 @@
-//! Moments: `make_date`, `make_timestamp`, `make_timestamptz`, `make_time`, `age`, `clock_timestamp`, `isfinite`.
+//! Datetimes: `make_date`, `make_timestamp`, `make_timestamptz`, `make_time`, `age`, `clock_timestamp`, `isfinite`.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -33,7 +33,7 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
         ("clock_timestamp", Kind::Clock),
         ("isfinite", Kind::IsFinite),
     ];
-    named.into_iter().map(|(name, kind)| ScalarUDF::new_from_impl(Moments::new(name, kind))).collect()
+    named.into_iter().map(|(name, kind)| ScalarUDF::new_from_impl(DateTimes::new(name, kind))).collect()
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -49,12 +49,12 @@ enum Kind {
     Age,
     /// Now, each time anew.
     Clock,
-    /// Whether a moment or an interval is not infinite: all are.
+    /// Whether a datetime or an interval is not infinite: all are.
     IsFinite,
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Moments {
+struct DateTimes {
     name: &'static str,
     kind: Kind,
     signature: Signature,
@@ -65,7 +65,7 @@ fn out_of_range(what: &str, fields: &str) -> DataFusionError {
     DataFusionError::External(Box::new(Error::invalid(sqlstate::DATETIME_OVERFLOW, message)))
 }
 
-impl Moments {
+impl DateTimes {
     fn new(name: &'static str, kind: Kind) -> Self {
         let whole = |count| vec![DataType::Int64; count];
         let fields = |count| [whole(count), vec![DataType::Float64]].concat();
@@ -83,8 +83,8 @@ impl Moments {
         match self.kind {
             Kind::Age => ages(args),
             Kind::IsFinite => {
-                let [moments] = args else { return Err(wrong_arguments(self.name)) };
-                let known = (0..moments.len()).map(|row| moments.is_valid(row).then_some(true));
+                let [datetimes] = args else { return Err(wrong_arguments(self.name)) };
+                let known = (0..datetimes.len()).map(|row| datetimes.is_valid(row).then_some(true));
                 Ok(Arc::new(BooleanArray::from_iter(known)))
             }
             Kind::Clock => {
@@ -123,7 +123,7 @@ impl Moments {
                 };
                 let (years, months, days) = (whole(years)?, whole(months)?, whole(days)?);
                 let (hours, minutes, seconds) = (whole(hours)?, whole(minutes)?, doubles(seconds)?);
-                let moments = (0..years.len()).map(|row| {
+                let datetimes = (0..years.len()).map(|row| {
                     let date = (at(years, row), at(months, row), at(days, row));
                     match (date, at(hours, row), at(minutes, row), at(seconds, row)) {
                         ((Some(year), Some(month), Some(day)), Some(hour), Some(minute), Some(second)) => {
@@ -133,10 +133,10 @@ impl Moments {
                         _ => Ok(None),
                     }
                 });
-                let moments = moments.collect::<Result<TimestampMicrosecondArray>>()?;
+                let datetimes = datetimes.collect::<Result<TimestampMicrosecondArray>>()?;
                 Ok(match self.kind {
-                    Kind::TimestampTz => Arc::new(moments.with_timezone("+00:00")),
-                    _ => Arc::new(moments),
+                    Kind::TimestampTz => Arc::new(datetimes.with_timezone("+00:00")),
+                    _ => Arc::new(datetimes),
                 })
             }
         }
@@ -183,8 +183,8 @@ fn of_day(hour: i64, minute: i64, second: f64) -> Result<i64> {
 
 fn ages(args: &[ArrayRef]) -> Result<ArrayRef> {
     let [later, earlier] = args else { return Err(wrong_arguments("age")) };
-    let moments = |array: &ArrayRef| Ok::<_, DataFusionError>(cast(array, &MOMENT)?);
-    let (later, earlier) = (moments(later)?, moments(earlier)?);
+    let datetimes = |array: &ArrayRef| Ok::<_, DataFusionError>(cast(array, &MOMENT)?);
+    let (later, earlier) = (datetimes(later)?, datetimes(earlier)?);
     let pairs =
         later.as_primitive::<TimestampMicrosecondType>().iter().zip(earlier.as_primitive::<TimestampMicrosecondType>());
     let ages = pairs.map(|(later, earlier)| Some(age(later?, earlier?)));
@@ -216,7 +216,7 @@ fn age(later: i64, earlier: i64) -> IntervalMonthDayNano {
     IntervalMonthDayNano::new(small(months), small(days), time * 1_000)
 }
 
-impl ScalarUDFImpl for Moments {
+impl ScalarUDFImpl for DateTimes {
     fn name(&self) -> &str {
         self.name
     }
@@ -226,7 +226,7 @@ impl ScalarUDFImpl for Moments {
     }
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        let is_moment =
+        let is_datetime_type =
             |t: &DataType| matches!(t, DataType::Timestamp(..) | DataType::Date32 | DataType::Null) || t.is_string();
         match types {
             [DataType::Timestamp(..) | DataType::Date32 | DataType::Interval(_) | DataType::Duration(_)]
@@ -234,7 +234,7 @@ impl ScalarUDFImpl for Moments {
             {
                 Ok(types.to_vec())
             }
-            [_, _] if self.kind == Kind::Age && types.iter().all(is_moment) => Ok(vec![MOMENT; 2]),
+            [_, _] if self.kind == Kind::Age && types.iter().all(is_datetime_type) => Ok(vec![MOMENT; 2]),
             _ => plan_err!("No function matches the given name and argument types '{}'", self.name),
         }
     }

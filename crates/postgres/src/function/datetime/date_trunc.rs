@@ -1,4 +1,4 @@
-//! `date_trunc(unit, moment)` of timestamps, dates, times and intervals, as PostgreSQL computes it (`timestamp.c`).
+//! `date_trunc(unit, datetime)` of timestamps, dates, times and intervals, as PostgreSQL computes it (`timestamp.c`).
 //!
 //! A DATE is a TIMESTAMPTZ there, and a TIME an interval. Words that are no unit are 22023, units that the type has not 0A000, when the plan is
 //! made if they are constants.
@@ -97,11 +97,11 @@ fn first_day(days: i64, unit: Part) -> i64 {
     }
 }
 
-fn moments(moments: &PrimitiveArray<TimestampMicrosecondType>, unit: Part) -> Result<TimestampMicrosecondArray> {
+fn datetimes(datetimes: &PrimitiveArray<TimestampMicrosecondType>, unit: Part) -> Result<TimestampMicrosecondArray> {
     let out_of_range = || external(Error::invalid(sqlstate::DATETIME_OVERFLOW, "timestamp out of range"));
     Ok(match length(unit) {
-        Some(length) => moments.unary_opt(|micros| micros.checked_sub(micros.rem_euclid(length))),
-        None => moments.try_unary(|micros| {
+        Some(length) => datetimes.unary_opt(|micros| micros.checked_sub(micros.rem_euclid(length))),
+        None => datetimes.try_unary(|micros| {
             let days = first_day(micros.div_euclid(MICROS_OF_DAY), unit);
             days.checked_mul(MICROS_OF_DAY).ok_or_else(out_of_range)
         })?,
@@ -140,7 +140,7 @@ fn cut(values: &ArrayRef, unit: Part, of: Of) -> Result<ArrayRef> {
     Ok(match values.as_primitive_opt::<IntervalMonthDayNanoType>() {
         Some(spans) => Arc::new(spans.unary::<_, IntervalMonthDayNanoType>(|one| span(one, unit))),
         None => {
-            let cut = moments(values.as_primitive::<TimestampMicrosecondType>(), unit)?;
+            let cut = datetimes(values.as_primitive::<TimestampMicrosecondType>(), unit)?;
             Arc::new(cut.with_data_type(of.arrow()))
         }
     })
@@ -160,35 +160,35 @@ impl ScalarUDFImpl for Truncate {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
-        let ([word_field, moment], [word, _]) = (args.arg_fields, args.scalar_arguments) else {
+        let ([word_field, datetime], [word, _]) = (args.arg_fields, args.scalar_arguments) else {
             return Err(DataFusionError::Internal("date_trunc without its arguments".into()));
         };
-        let of = of(moment.data_type())?;
+        let of = of(datetime.data_type())?;
         if let Some(word) = word.and_then(text) {
             unit(word, of)?;
         }
-        let nullable = word_field.is_nullable() || moment.is_nullable();
+        let nullable = word_field.is_nullable() || datetime.is_nullable();
         Ok(Arc::new(Field::new(self.name(), of.arrow(), nullable)))
     }
 
     fn output_ordering(&self, input: &[ExprProperties]) -> Result<SortProperties> {
         Ok(match input {
-            [unit, moment] if unit.sort_properties == SortProperties::Singleton => {
-                let is_span = matches!(Of::new(&moment.range.data_type()), Some(Of::Interval) | None);
-                if is_span { SortProperties::Unordered } else { moment.sort_properties }
+            [unit, datetime] if unit.sort_properties == SortProperties::Singleton => {
+                let is_span = matches!(Of::new(&datetime.range.data_type()), Some(Of::Interval) | None);
+                if is_span { SortProperties::Unordered } else { datetime.sort_properties }
             }
             _ => SortProperties::Unordered,
         })
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let [word, moment] = args.args.as_slice() else {
+        let [word, datetime] = args.args.as_slice() else {
             return Err(DataFusionError::Internal("date_trunc without its arguments".into()));
         };
-        let of = of(&moment.data_type())?;
-        let constant = matches!((word, moment), (ColumnarValue::Scalar(_), ColumnarValue::Scalar(_)));
+        let of = of(&datetime.data_type())?;
+        let constant = matches!((word, datetime), (ColumnarValue::Scalar(_), ColumnarValue::Scalar(_)));
         let rows = if constant { 1 } else { args.number_rows };
-        let values = moment.to_array(rows)?;
+        let values = datetime.to_array(rows)?;
         let result = match word {
             ColumnarValue::Scalar(word) => match text(word) {
                 Some(word) => cut(&values, unit(word, of)?, of)?,

@@ -1,13 +1,13 @@
-//! `extract(part FROM moment)`, which is NUMERIC, and `date_part(part, moment)`, which is DOUBLE PRECISION, of dates, timestamps, times and
+//! `extract(part FROM datetime)`, which is NUMERIC, and `date_part(part, datetime)`, which is DOUBLE PRECISION, of dates, timestamps, times and
 //! intervals, as PostgreSQL computes them (`timestamp.c`, `date.c`).
 //!
 //! A result of `extract` has as many digits behind the point as PostgreSQL shows: seconds and epochs 6, milliseconds 3, Julian days of
 //! timestamps 20, all others none. The zone of a TIMESTAMPTZ is UTC, which is the session's.
 //!
 //! 1. While SQL becomes a plan `extract` becomes a function of ours; `date_part` is called by name.
-//! 2. The part is read, and refused where the type of the moment has none (22023 for words that are no part, 0A000 for parts of other types),
+//! 2. The part is read, and refused where the type of the datetime has none (22023 for words that are no part, 0A000 for parts of other types),
 //!    when the plan is made if it is a constant, else row by row.
-//! 3. A year that is compared with a constant is a range of moments, which the optimizer asks for (`preimage`), so that it is pruned by.
+//! 3. A year that is compared with a constant is a range of datetimes, which the optimizer asks for (`preimage`), so that it is pruned by.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ const SECONDS_OF_YEAR: i64 = 31_557_600;
 const JULIAN_SCALE: u32 = 20;
 /// Letters of a part's name that count, as in PostgreSQL.
 const LETTERS: usize = 10;
-/// Years whose range of moments is asked for: those that dates and timestamps are written with.
+/// Years whose range of datetimes is asked for: those that dates and timestamps are written with.
 const YEARS: std::ops::RangeInclusive<i64> = 1..=9_998;
 
 /// `extract`, which gives numbers.
@@ -176,7 +176,7 @@ impl Part {
         NAMES.iter().find(|(_, names)| names.contains(&letters.as_str())).map(|(part, _)| *part)
     }
 
-    /// The part that `word` names, of a moment of type `of`.
+    /// The part that `word` names, of a datetime of type `of`.
     ///
     /// # Errors
     /// 22023, 0A000.
@@ -195,7 +195,7 @@ impl Part {
         }
     }
 
-    /// Digits of the part of a moment of type `of`, and how many of them stand behind the point.
+    /// Digits of the part of a datetime of type `of`, and how many of them stand behind the point.
     fn digits(self, of: Of) -> (u8, i8) {
         match (self, of) {
             (Self::Second, _) => (8, 6),
@@ -219,31 +219,32 @@ impl Part {
         DataType::Decimal128(digits, behind)
     }
 
-    /// The parts of `moments`, of type `of`, as they are counted: digits without the point.
-    fn of_all(self, moments: &ArrayRef, of: Of) -> Result<Decimal128Array> {
-        let moments = cast(moments, &of.arrow())?;
+    /// The parts of `datetimes`, of type `of`, as they are counted: digits without the point.
+    fn of_all(self, datetimes: &ArrayRef, of: Of) -> Result<Decimal128Array> {
+        let datetimes = cast(datetimes, &of.arrow())?;
         let parts = match of {
-            Of::Day => self.of_moments(moments.as_primitive::<Date32Type>(), |day| (i64::from(day), 0)),
+            Of::Day => self.of_datetimes(datetimes.as_primitive::<Date32Type>(), |day| (i64::from(day), 0)),
             Of::Timestamp | Of::TimestampTz => self
-                .of_moments(moments.as_primitive::<TimestampMicrosecondType>(), |micros| {
+                .of_datetimes(datetimes.as_primitive::<TimestampMicrosecondType>(), |micros| {
                     (micros.div_euclid(MICROS_OF_DAY), micros.rem_euclid(MICROS_OF_DAY))
                 }),
-            Of::Time => self.of_moments(moments.as_primitive::<Time64MicrosecondType>(), |micros| (0, micros)),
-            Of::Interval => self.of_spans(moments.as_primitive::<IntervalMonthDayNanoType>()),
+            Of::Time => self.of_datetimes(datetimes.as_primitive::<Time64MicrosecondType>(), |micros| (0, micros)),
+            Of::Interval => self.of_spans(datetimes.as_primitive::<IntervalMonthDayNanoType>()),
         };
         Ok(parts.with_data_type(self.data_type(of)))
     }
 
-    /// Of moments that `split` makes days since 1970-01-01 and microseconds of.
-    fn of_moments<T: ArrowPrimitiveType>(
+    /// Of datetimes that `split` makes days since 1970-01-01 and microseconds of.
+    fn of_datetimes<T: ArrowPrimitiveType>(
         self,
-        moments: &PrimitiveArray<T>,
+        datetimes: &PrimitiveArray<T>,
         split: impl Fn(T::Native) -> (i64, i64) + Copy,
     ) -> Decimal128Array {
-        let of_days =
-            |part: fn(i64) -> i64| -> Decimal128Array { moments.unary(|moment| i128::from(part(split(moment).0))) };
+        let of_days = |part: fn(i64) -> i64| -> Decimal128Array {
+            datetimes.unary(|datetime| i128::from(part(split(datetime).0)))
+        };
         let of_time = |unit: i64, most: i64| -> Decimal128Array {
-            moments.unary(|moment| i128::from(split(moment).1 / unit % most))
+            datetimes.unary(|datetime| i128::from(split(datetime).1 / unit % most))
         };
         match self {
             // They are all counted in microseconds, and differ in where the point is.
@@ -251,17 +252,17 @@ impl Part {
             Self::Minute => of_time(MICROS_OF_MINUTE, 60),
             Self::Hour => of_time(MICROS_OF_HOUR, 24),
             // A loop for each of these: they are what queries group by.
-            Self::Day => moments.unary(|moment| i128::from(civil_from_days(split(moment).0).2)),
-            Self::Month => moments.unary(|moment| i128::from(civil_from_days(split(moment).0).1)),
-            Self::Year => moments.unary(|moment| i128::from(year_of(split(moment).0))),
+            Self::Day => datetimes.unary(|datetime| i128::from(civil_from_days(split(datetime).0).2)),
+            Self::Month => datetimes.unary(|datetime| i128::from(civil_from_days(split(datetime).0).1)),
+            Self::Year => datetimes.unary(|datetime| i128::from(year_of(split(datetime).0))),
             Self::Quarter => of_days(|days| i64::from((civil_from_days(days).1 - 1) / 3 + 1)),
             Self::Week => of_days(|days| (days - first_of_iso_year(iso_year(days))) / 7 + 1),
             Self::Decade => of_days(|days| civil_from_days(days).0.div_euclid(10)),
             Self::Century => of_days(|days| counted(civil_from_days(days).0, 100)),
             Self::Millennium => of_days(|days| counted(civil_from_days(days).0, 1_000)),
             Self::Julian if T::DATA_TYPE == DataType::Date32 => of_days(|days| days + JULIAN_OF_EPOCH),
-            Self::Julian => moments.unary(|moment| {
-                let (days, micros) = split(moment);
+            Self::Julian => datetimes.unary(|datetime| {
+                let (days, micros) = split(datetime);
                 let unit = 10_i128.pow(JULIAN_SCALE);
                 let of_day = (i128::from(micros) * unit + i128::from(MICROS_OF_DAY / 2)) / i128::from(MICROS_OF_DAY);
                 i128::from(days + JULIAN_OF_EPOCH) * unit + of_day
@@ -271,12 +272,12 @@ impl Part {
             Self::IsoWeekDay => of_days(|days| (days + 3).rem_euclid(7) + 1),
             Self::DayOfYear => of_days(|days| days - days_from_civil(civil_from_days(days).0, 1, 1) + 1),
             Self::Epoch if T::DATA_TYPE == DataType::Date32 => of_days(|days| days * SECONDS_OF_DAY),
-            Self::Epoch => moments.unary(|moment| {
-                let (days, micros) = split(moment);
+            Self::Epoch => datetimes.unary(|datetime| {
+                let (days, micros) = split(datetime);
                 i128::from(days) * i128::from(MICROS_OF_DAY) + i128::from(micros)
             }),
             // The session's zone is UTC.
-            Self::Zone | Self::ZoneHour | Self::ZoneMinute => moments.unary(|_| 0),
+            Self::Zone | Self::ZoneHour | Self::ZoneMinute => datetimes.unary(|_| 0),
         }
     }
 
@@ -306,17 +307,17 @@ impl Part {
     }
 
     /// The same as a double.
-    fn as_doubles(self, moments: &ArrayRef, of: Of) -> Result<Float64Array> {
+    fn as_doubles(self, datetimes: &ArrayRef, of: Of) -> Result<Float64Array> {
         if self == Self::Julian && of != Of::Day {
             // As PostgreSQL adds it up: digits divided would round otherwise.
-            let moments = cast(moments, &TIMESTAMP)?;
+            let datetimes = cast(datetimes, &TIMESTAMP)?;
             let julian = |micros: i64| {
                 let days = (micros.div_euclid(MICROS_OF_DAY) + JULIAN_OF_EPOCH) as f64;
                 days + micros.rem_euclid(MICROS_OF_DAY) as f64 / MICROS_OF_SECOND as f64 / SECONDS_OF_DAY as f64
             };
-            return Ok(moments.as_primitive::<TimestampMicrosecondType>().unary(julian));
+            return Ok(datetimes.as_primitive::<TimestampMicrosecondType>().unary(julian));
         }
-        let parts = self.of_all(moments, of)?;
+        let parts = self.of_all(datetimes, of)?;
         let scale = 10_f64.powi(self.digits(of).1.into());
         Ok(parts.unary(|digits| digits as f64 / scale))
     }
@@ -365,7 +366,7 @@ impl Parts {
         Self { gives, signature: Signature::any(2, Volatility::Immutable) }
     }
 
-    /// What a moment of type `data_type` is to the function.
+    /// What a datetime of type `data_type` is to the function.
     fn of(&self, data_type: &DataType) -> Result<Of> {
         match Of::new(data_type) {
             // There is no `date_part` of dates alone.
@@ -384,10 +385,10 @@ impl Parts {
         }
     }
 
-    fn compute(&self, part: Part, moments: &ArrayRef, of: Of) -> Result<ArrayRef> {
+    fn compute(&self, part: Part, datetimes: &ArrayRef, of: Of) -> Result<ArrayRef> {
         Ok(match self.gives {
-            Gives::Numeric => Arc::new(part.of_all(moments, of)?),
-            Gives::Double => Arc::new(part.as_doubles(moments, of)?),
+            Gives::Numeric => Arc::new(part.of_all(datetimes, of)?),
+            Gives::Double => Arc::new(part.as_doubles(datetimes, of)?),
         })
     }
 }
@@ -414,41 +415,41 @@ impl ScalarUDFImpl for Parts {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
-        let ([unit, moment], [word, _]) = (args.arg_fields, args.scalar_arguments) else {
+        let ([unit, datetime], [word, _]) = (args.arg_fields, args.scalar_arguments) else {
             return Err(DataFusionError::Internal(format!("{} without its arguments", self.name())));
         };
-        let of = self.of(moment.data_type())?;
+        let of = self.of(datetime.data_type())?;
         let part = word.and_then(text).map(|word| Part::read(word, of)).transpose()?;
         let data_type = match (self.gives, part) {
             (Gives::Double, _) => DataType::Float64,
             (Gives::Numeric, Some(part)) => part.data_type(of),
             (Gives::Numeric, None) => return Err(DataFusionError::Internal("extract without a part".into())),
         };
-        let nullable = moment.is_nullable() || unit.is_nullable() || part.is_none();
+        let nullable = datetime.is_nullable() || unit.is_nullable() || part.is_none();
         Ok(Arc::new(Field::new(self.name(), data_type, nullable)))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let [unit, moment] = args.args.as_slice() else {
+        let [unit, datetime] = args.args.as_slice() else {
             return Err(DataFusionError::Internal(format!("{} without its arguments", self.name())));
         };
-        let of = self.of(&moment.data_type())?;
-        let constant = matches!((unit, moment), (ColumnarValue::Scalar(_), ColumnarValue::Scalar(_)));
+        let of = self.of(&datetime.data_type())?;
+        let constant = matches!((unit, datetime), (ColumnarValue::Scalar(_), ColumnarValue::Scalar(_)));
         let rows = if constant { 1 } else { args.number_rows };
-        let moments = moment.to_array(rows)?;
+        let datetimes = datetime.to_array(rows)?;
         let result = match unit {
             ColumnarValue::Scalar(word) => match text(word) {
-                Some(word) => self.compute(Part::read(word, of)?, &moments, of)?,
+                Some(word) => self.compute(Part::read(word, of)?, &datetimes, of)?,
                 None => arrow::array::new_null_array(args.return_field.data_type(), rows),
             },
             ColumnarValue::Array(words) => {
                 let words = cast(words, &DataType::Utf8View)?;
                 let words = words.as_string_view();
                 let parts = (0..rows).map(|row| {
-                    if words.is_null(row) || moments.is_null(row) {
+                    if words.is_null(row) || datetimes.is_null(row) {
                         return Ok(None);
                     }
-                    let part = Part::read(words.value(row), of)?.as_doubles(&moments.slice(row, 1), of)?;
+                    let part = Part::read(words.value(row), of)?.as_doubles(&datetimes.slice(row, 1), of)?;
                     Ok(Some(part.value(0)))
                 });
                 Arc::new(parts.collect::<Result<Float64Array>>()?)
@@ -462,8 +463,8 @@ impl ScalarUDFImpl for Parts {
     }
 
     fn preimage(&self, args: &[Expr], literal: &Expr, info: &SimplifyContext) -> Result<PreimageResult> {
-        let [Expr::Literal(word, _), moment] = args else { return Ok(PreimageResult::None) };
-        let data_type = info.get_data_type(moment)?;
+        let [Expr::Literal(word, _), datetime] = args else { return Ok(PreimageResult::None) };
+        let data_type = info.get_data_type(datetime)?;
         let is_year = matches!(Of::new(&data_type), Some(Of::Day | Of::Timestamp | Of::TimestampTz))
             && text(word).is_some_and(|word| matches!(Part::read(word, Of::Timestamp), Ok(Part::Year)));
         let year = match literal {
@@ -486,7 +487,7 @@ impl ScalarUDFImpl for Parts {
             return Ok(PreimageResult::None);
         }
         let interval = Box::new(Interval::try_new(from, to)?);
-        Ok(PreimageResult::Range { expr: moment.clone(), interval })
+        Ok(PreimageResult::Range { expr: datetime.clone(), interval })
     }
 }
 

@@ -1,4 +1,4 @@
-//! `moment AT TIME ZONE zone`, which is `timezone(zone, moment)`: an instant as the local time of a zone, a local time as an instant.
+//! `datetime AT TIME ZONE zone`, which is `timezone(zone, datetime)`: an instant as the local time of a zone, a local time as an instant.
 //!
 //! A zone is named as in the IANA database (`Europe/Berlin`, in any case of letters), by an abbreviation, which is an offset without summer time
 //! (`CET`), or as an offset in POSIX's sense (`+02` is west of Greenwich), as PostgreSQL has it. A local time that there is twice is the one of winter,
@@ -194,18 +194,18 @@ struct TimeZone {
 }
 
 impl TimeZone {
-    fn compute(zones: &ArrayRef, moments: &ArrayRef) -> Result<ArrayRef> {
-        let to_instant = matches!(moments.data_type(), DataType::Timestamp(_, None));
-        let moments = match moments.data_type() {
-            DataType::Timestamp(..) => cast(moments, &TIMESTAMP)?,
+    fn compute(zones: &ArrayRef, datetimes: &ArrayRef) -> Result<ArrayRef> {
+        let to_instant = matches!(datetimes.data_type(), DataType::Timestamp(_, None));
+        let datetimes = match datetimes.data_type() {
+            DataType::Timestamp(..) => cast(datetimes, &TIMESTAMP)?,
             // The session's zone is UTC.
-            _ => cast(&convert(moments, SqlType::TimestampTz).map_err(external)?, &TIMESTAMP)?,
+            _ => cast(&convert(datetimes, SqlType::TimestampTz).map_err(external)?, &TIMESTAMP)?,
         };
-        let moments = moments.as_primitive::<TimestampMicrosecondType>();
+        let datetimes = datetimes.as_primitive::<TimestampMicrosecondType>();
         let zones = zones_of(zones)?;
-        let moved = moments.iter().enumerate().map(|(row, moment)| {
-            let (Some(moment), Some(zone)) = (moment, zones.of(row)) else { return Ok(None) };
-            let moved = if to_instant { zone.instant(moment) } else { zone.local(moment) };
+        let moved = datetimes.iter().enumerate().map(|(row, datetime)| {
+            let (Some(datetime), Some(zone)) = (datetime, zones.of(row)) else { return Ok(None) };
+            let moved = if to_instant { zone.instant(datetime) } else { zone.local(datetime) };
             moved
                 .map(Some)
                 .ok_or_else(|| external(Error::invalid(sqlstate::DATETIME_OVERFLOW, "timestamp out of range")))
@@ -282,7 +282,7 @@ impl ScalarUDFImpl for TimeZone {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         over_rows(&args, |arrays, _| match arrays {
-            [zones, moments] => Self::compute(zones, moments),
+            [zones, datetimes] => Self::compute(zones, datetimes),
             _ => Err(DataFusionError::Internal(format!("{} with {} arguments", self.name(), arrays.len()))),
         })
     }

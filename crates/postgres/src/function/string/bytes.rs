@@ -9,7 +9,7 @@ use datafusion_common::{Result, ScalarValue};
 use datafusion_expr::type_coercion::functions::fields_with_udf;
 use datafusion_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, Signature, Volatility};
 
-use crate::function::adapter::{Change, around};
+use crate::function::adapter::{Change, adapt};
 
 /// `function`, for BYTEA too, if it is one of those; others are returned as they are.
 pub fn of_bytes(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
@@ -19,7 +19,7 @@ pub fn of_bytes(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
         _ => return function,
     };
     let signature = Signature::user_defined(Volatility::Immutable);
-    Arc::new(around(function, OfBytes { per_byte, signature }))
+    Arc::new(adapt(function, OfBytes { per_byte, signature }))
 }
 
 #[derive(Debug)]

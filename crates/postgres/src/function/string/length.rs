@@ -13,7 +13,7 @@ use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF};
 use mainstem_storage::{Error, ErrorKind};
 
 use crate::error::external;
-use crate::function::adapter::{Change, around};
+use crate::function::adapter::{Change, adapt};
 use crate::sqlstate;
 use crate::types::byte_size_text;
 
@@ -31,7 +31,7 @@ pub fn bounded(function: Arc<ScalarUDF>, pool: &Arc<dyn MemoryPool>) -> Arc<Scal
         "lpad" | "rpad" => Length::Pad,
         _ => return function,
     };
-    Arc::new(around(function, Bounded { length, pool: pool.clone() }))
+    Arc::new(adapt(function, Bounded { length, pool: pool.clone() }))
 }
 
 /// How long a result is.

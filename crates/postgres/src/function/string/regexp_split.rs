@@ -1,4 +1,4 @@
-//! `regexp_split_to_array`: the parts of a text between the matches of a pattern. (`regexp_split_to_table` gives them as rows: `tree::sets`.)
+//! `regexp_split_to_array`: the parts of a text between the matches of a pattern. (`regexp_split_to_table` gives them as rows: `set_returning`.)
 //!
 //! As in PostgreSQL a match of no characters at the text's beginning or end, or right behind another match, splits nothing, and `.` takes
 //! line breaks unless an option says otherwise. Patterns are Rust's regular expressions, as those of `~` are.

@@ -102,13 +102,13 @@ impl DateTimePattern {
 
     /// Writes the instant `micros` microseconds after 1970-01-01; `zone` names its time zone, if it has one.
     pub(super) fn write(&self, micros: i64, zone: Option<&str>) -> String {
-        let moment = Moment::new(micros);
+        let datetime = DateTime::new(micros);
         let mut out = String::new();
         for part in &self.0 {
             match part {
                 Part::Text(text) => out.push_str(text),
                 Part::Field { name, fill, ordinal: suffix } => {
-                    let (text, number) = moment.field(name, *fill, zone);
+                    let (text, number) = datetime.field(name, *fill, zone);
                     out.push_str(&text);
                     if let Some(upper) = suffix
                         && number
@@ -123,7 +123,7 @@ impl DateTimePattern {
 }
 
 /// An instant in fields.
-struct Moment {
+struct DateTime {
     days: i64,
     second_of_day: i64,
     micros: i64,
@@ -132,7 +132,7 @@ struct Moment {
     day: i64,
 }
 
-impl Moment {
+impl DateTime {
     fn new(micros: i64) -> Self {
         let seconds = micros.div_euclid(MICROS_OF_SECOND);
         let days = seconds.div_euclid(SECONDS_OF_DAY);

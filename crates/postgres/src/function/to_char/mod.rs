@@ -141,7 +141,7 @@ enum Values {
     /// With the digits that the type knows.
     Float(ArrayRef, usize),
     /// With the name of the time zone.
-    Moment(ArrayRef, Option<&'static str>),
+    DateTime(ArrayRef, Option<&'static str>),
 }
 
 impl Values {
@@ -163,12 +163,12 @@ impl Values {
             }
             DataType::Float16 | DataType::Float32 => Self::Float(cast(array, &DataType::Float32)?, 6),
             DataType::Float64 => Self::Float(array.clone(), 15),
-            DataType::Timestamp(_, None) => Self::Moment(cast(array, &micros(None))?, None),
+            DataType::Timestamp(_, None) => Self::DateTime(cast(array, &micros(None))?, None),
             DataType::Timestamp(_, zone) => {
                 let local = cast(array, &micros(zone.clone()))?;
-                Self::Moment(local, Some("UTC"))
+                Self::DateTime(local, Some("UTC"))
             }
-            DataType::Date32 | DataType::Date64 => Self::Moment(cast(array, &micros(None))?, Some("UTC")),
+            DataType::Date32 | DataType::Date64 => Self::DateTime(cast(array, &micros(None))?, Some("UTC")),
             other => return Err(no_function(other)),
         })
     }
@@ -236,7 +236,7 @@ fn write_all(values: &ArrayRef, texts: &StringViewArray) -> Result<ArrayRef> {
             };
             pattern.write(&of_float(value, known, pattern.behind))
         }),
-        Values::Moment(array, zone) => each(&array, texts, DateTimePattern::read, |pattern, row| {
+        Values::DateTime(array, zone) => each(&array, texts, DateTimePattern::read, |pattern, row| {
             pattern.write(array.as_primitive::<TimestampMicrosecondType>().value(row), zone)
         }),
     }

@@ -151,7 +151,7 @@ struct Scopes<'a> {
     known: &'a dyn Fn(&TableName) -> Option<KnownTable>,
     /// The queries of WITH that can be named, the innermost last.
     with: Vec<(String, Outputs)>,
-    /// The queries around what is looked at, the innermost last.
+    /// The outer queries what is looked at, the innermost last.
     scopes: Vec<Columns>,
     /// Select items of the innermost of these that mean what a name in ORDER BY means: it can stay.
     items: HashSet<String>,
@@ -166,7 +166,7 @@ struct Scopes<'a> {
 }
 
 impl Scopes<'_> {
-    /// Looks through the queries and names in `tree`.
+    /// Looks through the queries and names in `analyze`.
     fn expressions(&mut self, tree: &mut impl VisitMut) -> Found<()> {
         match tree.visit(&mut Names { scopes: self, queries: 0, tables: 0 }) {
             ControlFlow::Continue(()) => Ok(()),

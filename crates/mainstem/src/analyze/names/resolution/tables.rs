@@ -2,7 +2,7 @@
 //!
 //! DataFusion takes `s.t.a` for a column of any `t` that was named without a schema, and knows no two tables of one name in a FROM. So a table
 //! that could be another gets an alias that no other has, and what is named with it that alias: the same letters and characters that
-//! are not seen (`relations` takes them off).
+//! are not seen (`relation_names` takes them off).
 //!
 //! `s.t.a` means the innermost table of FROM that is `s.t` and has no alias; `t.a` the innermost that is called `t`.
 

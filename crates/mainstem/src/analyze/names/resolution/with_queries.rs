@@ -1,7 +1,7 @@
-//! WITH queries of one name: the inner one hides that of a query around it.
+//! WITH queries of one name: the inner one hides that of a outer query.
 //!
 //! DataFusion knows one query of a name at a time (42712). So where several WITHs of a statement have one, each of these queries gets a name of
-//! its own, the same letters and characters that are not seen (`relations` takes them off), and so does what means it: tables in
+//! its own, the same letters and characters that are not seen (`relation_names` takes them off), and so does what means it: tables in
 //! the query that the WITH stands before, in later queries of the WITH, and in a recursive one itself. There they keep their names
 //! as aliases. Twice in one WITH is left alone: that is the mistake that 42712 tells of.
 
@@ -23,7 +23,7 @@ pub(crate) fn rename_with_queries(statement: &mut Statement) {
     let ControlFlow::Continue(()) = Visit::visit(statement, &mut found);
     found.counts.retain(|_, count| *count > 1);
     if !found.counts.is_empty() {
-        let ControlFlow::Continue(()) = VisitMut::visit(statement, &mut Told { left: found.counts });
+        let ControlFlow::Continue(()) = VisitMut::visit(statement, &mut Renamer { left: found.counts });
     }
 }
 
@@ -49,12 +49,12 @@ fn name_of(cte: &Cte) -> String {
     fold(&cte.alias.name)
 }
 
-struct Told {
+struct Renamer {
     /// How many WITHs have a name that are still to be seen.
     left: HashMap<String, usize>,
 }
 
-impl VisitorMut for Told {
+impl VisitorMut for Renamer {
     type Break = Infallible;
 
     // Innermost first: what still means the name by then means this one.
