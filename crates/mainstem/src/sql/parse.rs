@@ -263,9 +263,6 @@ fn parse_tokens(tokens: Vec<TokenWithSpan>, part: &Part) -> Result<Statement> {
             state::TOO_COMPLEX,
             "the statement is nested too deep, or has a syntax error in something that is nested deep",
         )),
-        Err(error) if error.sqlstate() == sqlstate::SYNTAX => {
-            Err(absent::clause(&parser.into_tokens(), error.message()).unwrap_or(error))
-        }
         parsed => parsed,
     }
 }

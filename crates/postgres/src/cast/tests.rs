@@ -99,7 +99,7 @@ fn numbers_are_rounded() {
 
 #[test]
 fn a_day_before_1970() {
-    let noon: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![-1, -MICROS_PER_DAY]));
+    let noon: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![-1, -MICROS_OF_DAY]));
     assert_eq!(converted(&noon, DataType::Date), Ok(["1969-12-31", "1969-12-31"].map(str::to_owned).to_vec()));
 }
 
