@@ -10,15 +10,13 @@ use mainstem_storage::{Error, ErrorKind};
 
 use self::names::{missing_from_clause_entry, read_at, schema_error, undefined_function_called};
 use self::words::{mismatch, readable, tree_name, undefined_function};
-use crate::analyze::without_marks;
+use crate::names::without_marks;
 use crate::sql::state;
 
 pub(crate) use self::resources::Refused;
-pub(crate) use self::similar::{did_you_mean, similar};
 
 mod names;
 mod resources;
-mod similar;
 mod words;
 
 #[cfg(test)]

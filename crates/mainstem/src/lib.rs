@@ -34,9 +34,10 @@ mod optimize;
 mod decorrelate;
 mod analyze;
 mod provider;
-mod sql;
-mod value;
 mod error;
+mod sql;
+mod names;
+mod value;
 
 pub use api::{
     Appender, AsyncAppender, AsyncConnection, AsyncQueryResult, AsyncRows, AsyncStatement, AsyncTransaction,

@@ -13,13 +13,12 @@ mod rewrite;
 mod set_operations;
 mod types;
 
-pub(crate) use ast::functional_dependencies::add_dependent_columns;
 pub(crate) use ast::limits::check_limits;
 pub(crate) use ast::row_comparisons::check_rows;
 pub(crate) use ast::{balance, with_settings};
 pub(crate) use names::{
-    BesideStar, KnownTable, MARK, OutputNames, cast_label, mark_relations, name_duplicates, name_repeated,
-    resolve_names, rows_without_marks, without_mark, without_marks,
+    BesideStar, KnownTable, OutputNames, add_dependent_columns, cast_label, mark_relations, name_duplicates,
+    name_repeated, resolve_names, rows_without_marks,
 };
 pub(crate) use rewrite::rewrite;
 pub(crate) use set_operations::MultisetOperations;

@@ -7,7 +7,7 @@ use mainstem_storage::row::Value;
 use mainstem_storage::{Error, ErrorKind, Result};
 
 use super::QueryResult;
-use crate::error::{did_you_mean, similar};
+use crate::names::{did_you_mean, similar};
 use crate::value::{BatchRows, FromValue, ResultColumn, ValueRef};
 
 /// One row of a result: values, and the columns they belong to.

@@ -33,7 +33,7 @@ use mainstem_storage::Error;
 
 use super::determinism::{check_repeatable, is_volatile, may_be_read_again, reads_work_table, without_limits};
 use super::materialize::{LaterRules, computed_once};
-use crate::analyze::MARK;
+use crate::names::MARK;
 
 /// Names for columns that no other column of a plan has, and what analyzes plans to their end.
 pub(super) struct Names<'r> {

@@ -9,8 +9,8 @@ use datafusion::common::{Column, SchemaError, Span, Spans, TableReference};
 use mainstem_storage::error::{NamedObject, ObjectKind, sqlstate};
 use mainstem_storage::{Error, ErrorKind};
 
-use super::similar::{did_you_mean, similar};
-use crate::analyze::without_mark;
+use crate::names::without_mark;
+use crate::names::{did_you_mean, similar};
 use crate::sql::{ROW_REF, state};
 
 /// What is wrong with a column.

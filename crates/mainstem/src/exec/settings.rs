@@ -13,7 +13,7 @@ use mainstem_storage::schema::TableOptions;
 use mainstem_storage::settings::{OpenOptions, Synchronous};
 use mainstem_storage::{Error, Result};
 
-use crate::error::{did_you_mean, similar};
+use crate::names::{did_you_mean, similar};
 use crate::provider::Names;
 use crate::sql::state;
 

@@ -7,7 +7,7 @@ use mainstem_storage::{Error, ErrorKind};
 
 use super::names::Names;
 use super::system::SystemTables;
-use crate::error::{did_you_mean, similar};
+use crate::names::{did_you_mean, similar};
 use crate::sql::{INFORMATION, SYSTEM, TableName, state};
 
 /// What a statement wants that is not there.

@@ -12,7 +12,7 @@ use mainstem_storage::{Error, ErrorKind, Result};
 use super::stored::default_text;
 use super::types::{column_type, is_by_bytes};
 use super::{TableName, fold, table_name};
-use crate::error::{did_you_mean, similar};
+use crate::names::{did_you_mean, similar};
 use constraints::Constraints;
 pub(super) use identity::order_options;
 use identity::{SERIAL, check_type, identity, serial_type};

@@ -45,7 +45,7 @@ use mainstem_storage::error::{NamedObject, ObjectKind, sqlstate};
 use mainstem_storage::schema::{Column, TableSchema};
 use mainstem_storage::{Error, ErrorKind, Result};
 
-use crate::error::{did_you_mean, similar};
+use crate::names::{did_you_mean, similar};
 
 /// The schema of the system tables.
 pub(crate) const SYSTEM: &str = "mainstem";

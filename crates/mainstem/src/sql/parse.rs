@@ -33,7 +33,6 @@ mod position;
 mod prepare;
 mod respell;
 mod script;
-mod signs;
 
 pub(crate) use maintenance::Maintenance;
 pub(crate) use prepare::PreparedStatement;
@@ -188,8 +187,8 @@ fn read_one(mut tokens: Vec<TokenWithSpan>, part: &Part) -> Result<Statement> {
         return Err(error);
     }
     literals::join(&mut tokens)?;
-    numbers::spell(&mut tokens);
-    signs::split(&mut tokens);
+    numbers::write_exponents(&mut tokens);
+    numbers::split_signs(&mut tokens);
     let overriding = take_overriding(&mut tokens);
     respell::respell(&mut tokens);
     fetch::fetch_as_limit(&mut tokens);

@@ -12,7 +12,7 @@ use mainstem_storage::row::{Value, value_of};
 use mainstem_storage::schema::DataType;
 use mainstem_storage::{Error, Result};
 
-use crate::error::from_arrow;
+use mainstem_postgres::error::from_arrow;
 
 /// A column of a result: its name and SQL type.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use mainstem_storage::{Error, Result};
 
 use super::{Date, Decimal, Time, Timestamp, TimestampTz, Uuid, ValueRef};
-use crate::sql::state;
+use mainstem_postgres::sqlstate as state;
 
 /// A Rust value that can be bound to a parameter or appended to a table.
 ///

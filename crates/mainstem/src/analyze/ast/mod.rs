@@ -5,7 +5,6 @@
 
 mod balance;
 pub(super) mod expr;
-pub(super) mod functional_dependencies;
 mod interval_literals;
 pub(super) mod lag_lead;
 pub(super) mod limits;

@@ -6,6 +6,7 @@
 mod cast_labels;
 pub(super) mod column_names;
 mod duplicate_names;
+mod functional_dependencies;
 mod known_table;
 mod output_names;
 mod relation_names;
@@ -14,7 +15,8 @@ pub(super) mod resolution;
 pub(crate) use cast_labels::{cast_label, without_label};
 pub(crate) use column_names::BesideStar;
 pub(crate) use duplicate_names::{name_duplicates, name_repeated};
+pub(crate) use functional_dependencies::add_dependent_columns;
 pub(crate) use known_table::KnownTable;
 pub(crate) use output_names::OutputNames;
-pub(crate) use relation_names::{MARK, mark_relations, rows_without_marks, without_mark, without_marks};
+pub(crate) use relation_names::{mark_relations, rows_without_marks};
 pub(crate) use resolution::resolve_names;

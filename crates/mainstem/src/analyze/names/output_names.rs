@@ -15,7 +15,7 @@ use datafusion::sql::sqlparser::ast::{
     Statement, TrimWhereField, TypedString,
 };
 
-use super::relation_names::without_marks;
+use crate::names::without_marks;
 use crate::sql::fold;
 
 /// What the outermost select items of a statement are called.

@@ -17,20 +17,8 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::KnownTable;
+use crate::names::{MARK, without_marks};
 use crate::sql::{EXCLUDED, TableName, fold, table_name};
-
-/// Behind the names of tables that columns have too. U+2060 joins words and has no width.
-pub(crate) const MARK: char = '\u{2060}';
-
-/// A table's name or alias as the statement says it.
-pub(crate) fn without_mark(name: &str) -> &str {
-    name.trim_end_matches(MARK)
-}
-
-/// `text` with all names of tables as the statement says them.
-pub(crate) fn without_marks(text: &str) -> String {
-    text.replace(MARK, "")
-}
 
 /// `batch`, whose texts have all names of tables as the statement says them.
 pub(crate) fn rows_without_marks(batch: RecordBatch) -> RecordBatch {

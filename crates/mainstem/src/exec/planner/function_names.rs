@@ -12,7 +12,7 @@ use datafusion::sql::sqlparser::ast::{
 use mainstem_storage::error::{NamedObject, ObjectKind, sqlstate};
 use mainstem_storage::{Error, Result};
 
-use crate::error::{did_you_mean, similar};
+use crate::names::{did_you_mean, similar};
 use crate::sql::fold;
 
 /// Functions of PostgreSQL's that are told to be missing: who calls them has not misspelled anything.

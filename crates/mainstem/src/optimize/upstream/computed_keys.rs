@@ -14,8 +14,8 @@ use datafusion::common::{Column, DFSchema, Result};
 use datafusion::logical_expr::logical_plan::{Aggregate, Window};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 
-use crate::analyze::MARK;
 use crate::analyze::plan_walk::rewrite_nodes;
+use crate::names::MARK;
 
 /// `plan` with columns for the computed keys of its windows and ordered aggregates.
 ///

@@ -16,8 +16,8 @@ use mainstem_storage::{Error, Result};
 
 use super::all_or_nothing;
 use super::schemas::{dependents, drop_relations};
-use crate::analyze::without_mark;
 use crate::exec::{Environment, Notice};
+use crate::names::without_mark;
 use crate::sql::{
     CreateView, TableName, expand_wildcards, item_names, qualify, query_text, read_by, stored_query, with_stored,
 };

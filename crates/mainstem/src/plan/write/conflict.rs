@@ -29,9 +29,9 @@ use mainstem_storage::{Error, ErrorKind, Result};
 
 use super::stand_in::StandIn;
 use super::{assigned, check_assigned, counted_by, nullable_schema};
-use crate::analyze::without_mark;
 use crate::error::from_datafusion;
 use crate::exec::Environment;
+use crate::names::without_mark;
 use crate::sql::{ConflictTarget, EXCLUDED, Insert, OnConflict, ROW_REF, Target, existing_column, state};
 
 /// A key of a table: no two rows have it.

@@ -13,9 +13,9 @@ use mainstem_storage::transaction::Transaction;
 use mainstem_storage::{Error, Result};
 
 use super::stand_in::StandIn;
-use crate::analyze::without_mark;
 use crate::error::from_datafusion;
 use crate::exec::{Environment, Rows};
+use crate::names::without_mark;
 use crate::plan::shown;
 use crate::sql::Target;
 

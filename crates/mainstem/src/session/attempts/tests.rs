@@ -13,8 +13,9 @@ use mainstem_storage::scan::ScanRequest;
 use mainstem_storage::schema::DataType;
 use mainstem_storage::settings::OpenOptions;
 
-use super::super::{Interrupts, Runtime, Session, Shared, template};
+use super::super::Session;
 use super::*;
+use crate::exec::{Interrupts, Runtime, Shared, template};
 
 const ROWS: i64 = 4;
 

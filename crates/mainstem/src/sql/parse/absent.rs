@@ -140,9 +140,7 @@ pub(super) fn statement(tokens: &[TokenWithSpan]) -> Option<Error> {
 /// Whether `words` begin with those of `pattern`.
 fn begins(words: &[String], pattern: &str) -> bool {
     let mut words = words.iter();
-    pattern
-        .split(' ')
-        .all(|one| words.next().is_some_and(|word| word == one))
+    pattern.split(' ').all(|one| words.next().is_some_and(|word| word == one))
 }
 
 /// A word that stands without quotes, in capitals.

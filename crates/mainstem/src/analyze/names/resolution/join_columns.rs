@@ -12,7 +12,7 @@ use mainstem_storage::schema::DataType;
 use mainstem_storage::{Error, ErrorKind, Result};
 
 use crate::analyze::ast::expr::{call, called};
-use crate::error::{did_you_mean, similar};
+use crate::names::{did_you_mean, similar};
 use crate::sql::{column_name, state};
 
 /// A column of FROM.

@@ -17,7 +17,7 @@ use mainstem_storage::{Error, ErrorKind, Result};
 
 use super::join_columns::{Columns, Table};
 use super::select_items::quoted;
-use crate::analyze::names::relation_names::MARK;
+use crate::names::MARK;
 use crate::provider::TEMPORARY;
 use crate::sql::{fold, state};
 

@@ -14,7 +14,7 @@ use datafusion::sql::sqlparser::ast::{
     VisitorMut, With,
 };
 
-use crate::analyze::names::relation_names::MARK;
+use crate::names::MARK;
 use crate::sql::fold;
 
 /// See the module.

@@ -16,8 +16,8 @@ use datafusion::sql::sqlparser::ast::{
     SelectItemQualifiedWildcardKind, SetExpr, Statement, TableFactor, Value, Visit, VisitMut, Visitor, VisitorMut,
 };
 
-use super::expr::bare;
-use crate::analyze::names::KnownTable;
+use super::KnownTable;
+use crate::analyze::ast::expr::bare;
 use crate::sql::{TableName, fold, table_name};
 
 /// Functions whose arguments need not be grouped. What is missing here costs a column in GROUP BY.
