@@ -78,7 +78,7 @@ impl DataFiles {
     }
 
     /// Sets the unknown ones aside, durably, when `tail` may have named them; returns what to tell the user. To be called before the tail is
-    /// cut: if it is interrupted, the next opening finds the tail as it was and goes on. Unlike the others they need not wait until
+    /// cut: if it is interrupted, or the opening fails later, the next one finds the tail as it was, goes on, and names them all. Unlike the others they need not wait until
     /// what was replayed is fsynced: no shorter log, and no manifest that may still come back, names them.
     ///
     /// # Errors
@@ -96,25 +96,32 @@ impl DataFiles {
         if let Some(file) = segment_files(replayed).find(|file| !there.contains(file)) {
             let (log, end) = tail.end_place();
             let message = format!(
-                "the file is missing, though the log up to byte {end} of {log} lists it, where a torn tail begins: a record that was fsynced \
-                 stood there and has dropped it. Bring the log back from a copy, or look at what is left read-only"
+                "the file is missing, though the log up to byte {end} of {log} lists it: a record that was fsynced stood in {} and has dropped \
+                 it. Restore the whole directory from a copy, or look at what is left read-only",
+                tail.torn_part()
             );
             return Err(Error::corrupt(segment_path(file), 0, message));
         }
-        if self.unknown.is_empty() {
+        if !self.unknown.is_empty() {
+            // The manifest that was read may have its name in memory only. An older one that came back might list some of them.
+            disk.sync_dir("")?;
+            for file in &self.unknown {
+                disk.rename(&file.old_path(), &file.path())?;
+            }
+            self.lost.append(&mut self.unknown);
+        }
+        // Some may be of an opening that was interrupted: it has told nobody, and not made their names durable.
+        let of_cut = self.lost.iter().filter(|file| file.log_file == tail.file_number);
+        let names: Vec<String> = of_cut.map(LostFile::path).collect();
+        if names.is_empty() {
             return Ok(None);
         }
-        // The manifest that was read may have its name in memory only. An older one that came back might list some of them.
-        disk.sync_dir("")?;
-        for file in &self.unknown {
-            disk.rename(&file.old_path(), &file.path())?;
-        }
         disk.sync_dir(DATA_DIR)?;
-        let names: Vec<String> = self.unknown.iter().map(LostFile::path).collect();
-        self.lost.append(&mut self.unknown);
         let message = format!(
-            "files that nothing lists were set aside, for the tail of the log that was cut may have named them: {}. If the log was \
-             damaged they hold rows that were committed: bring its files back from a copy and these back to their names; else remove them",
+            "files that nothing lists were set aside, for {} may have named them: {}. If the log was damaged, they hold rows that were \
+             committed: restore the whole directory from a copy, and put those of these files that it lacks into its folder {DATA_DIR}, \
+             under their old names. After a crash nobody was told of such rows: remove the files",
+            tail.torn_part(),
             names.join(", ")
         );
         Ok(Some(message))
@@ -125,7 +132,8 @@ impl DataFiles {
         let names: Vec<String> = self.unknown.iter().map(LostFile::old_path).collect();
         (tail.is_torn && !names.is_empty()).then(|| {
             format!(
-                "nothing lists these files, which the tail of the log may have named: {}. An opening that writes sets them aside",
+                "nothing lists these files, which {} may have named: {}. An opening that writes sets them aside",
+                tail.torn_part(),
                 names.join(", ")
             )
         })

@@ -88,7 +88,7 @@ pub fn lost_files(disk: &dyn Disk) -> Result<Vec<LostFile>> {
     Ok(disk.list(DATA_DIR)?.iter().filter_map(|name| LostFile::parse(name)).collect())
 }
 
-/// Removes the files of earlier cuts than the last one, oldest first, as far as all together have more than `bytes_max` bytes. Returns what
+/// Removes the files of earlier cuts than the last one, which has the highest number, oldest first, as far as all together have more than `bytes_max` bytes. Returns what
 /// to tell the user.
 pub(super) fn bound(disk: &dyn Disk, lost: &[LostFile], bytes_max: u64) -> Result<Option<String>> {
     let mut cuts: BTreeMap<u64, Vec<&LostFile>> = BTreeMap::new();
@@ -106,8 +106,12 @@ pub(super) fn bound(disk: &dyn Disk, lost: &[LostFile], bytes_max: u64) -> Resul
         }
         if at > 0 && bytes > bytes_max {
             for file in files {
-                disk.remove(&file.path())?;
-                removed.push(file.path());
+                match disk.remove(&file.path()) {
+                    Ok(()) => removed.push(file.path()),
+                    // Somebody has removed it meanwhile.
+                    Err(e) if e.kind() == ErrorKind::NotFound => {}
+                    Err(e) => return Err(e),
+                }
             }
         }
     }

@@ -66,18 +66,17 @@ pub fn open(disk: Arc<dyn Disk>, options: OpenOptions) -> Result<Arc<Engine>> {
         replay.record(&record?)?;
     }
     let tail = reader.finish()?;
-    let mut notices = Vec::new();
+    let mut notices = Notices::default();
     let (log, replayed) = if options.read_only {
-        notices.extend(torn_tail_notice(&tail, "is left out"));
+        notices.add(torn_tail_notice(&tail, "is left out"));
         if tail.is_torn {
-            notices.extend(DataFiles::look(disk.as_ref(), replay.named_files(), &tail)?.notice_of_unknown(&tail));
+            notices.add(DataFiles::look(disk.as_ref(), replay.named_files(), &tail)?.notice_of_unknown(&tail));
         }
         (Log::disabled(), replay.finish()?)
     } else {
-        notices.extend(torn_tail_notice(&tail, "was cut off"));
+        notices.add(torn_tail_notice(&tail, "is cut off"));
         begin_writing(&disk, &tail, replay, &mut notices)?
     };
-    notices.iter().for_each(|notice| tracing::warn!("{notice}"));
     Ok(Engine::new(EngineParts {
         disk,
         cache,
@@ -94,8 +93,18 @@ pub fn open(disk: Arc<dyn Disk>, options: OpenOptions) -> Result<Arc<Engine>> {
         next_file: replayed.next_file,
         next_run: replayed.next_run,
         next_table: replayed.next_table,
-        notices,
+        notices: notices.0,
     }))
+}
+
+/// What the opening tells the user. As it comes up it goes to the log of the program too, for the opening may fail later.
+#[derive(Debug, Default)]
+struct Notices(Vec<String>);
+
+impl Notices {
+    fn add(&mut self, notice: Option<String>) {
+        self.0.extend(notice.inspect(|notice| tracing::warn!("{notice}")));
+    }
 }
 
 /// What the user is told of bytes at the end of the log that hold no record.
@@ -115,14 +124,14 @@ fn begin_writing(
     disk: &Arc<dyn Disk>,
     tail: &TailState,
     mut replay: Replay,
-    notices: &mut Vec<String>,
+    notices: &mut Notices,
 ) -> Result<(Log, Replayed)> {
     let mut files = DataFiles::look(disk.as_ref(), replay.named_files(), tail)?;
     let (next_file, next_container) = files.next_ids(tail);
     replay.take_ids_below(next_file, next_container);
     let replayed = replay.finish()?;
-    notices.extend(files.set_unknown_aside(disk.as_ref(), tail, &replayed)?);
-    notices.extend(lost::bound(disk.as_ref(), files.lost(), limits::LOST_FILES_BYTES_MAX)?);
+    notices.add(files.set_unknown_aside(disk.as_ref(), tail, &replayed)?);
+    notices.add(lost::bound(disk.as_ref(), files.lost(), limits::LOST_FILES_BYTES_MAX)?);
     // In this order: beginning the log fsyncs what was replayed, and the names in the database's folder. Before that a power
     // cut may take back a record, or the manifest's name, that a killed process left to the operating system, and with it
     // the reason why a file is an orphan.

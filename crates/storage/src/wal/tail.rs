@@ -43,11 +43,20 @@ impl TailState {
         (file_path(self.file_number), self.valid_end.0 - self.file_first.0)
     }
 
+    /// What may have held more records, in words.
+    #[must_use]
+    pub fn torn_part(&self) -> String {
+        match self.torn_bytes {
+            0 => format!("{}, which has no header,", file_path(self.file_number + 1)),
+            _ => format!("the torn tail of {}", file_path(self.file_number)),
+        }
+    }
+
     /// How to go on writing behind the last whole record, which had timestamp `ts`, with a new random `log_id`. A file without any is
-    /// begun anew: however often a database is opened, files come with records only.
+    /// begun anew: however often a database is opened, files come with records only. Not so one whose tail is cut: no other cut has its number.
     #[must_use]
     pub fn next_start(&self, log_id: u64, ts: CommitTs) -> LogStart {
-        if self.valid_end.0 == self.file_first.0 + FILE_HEADER_BYTES as u64 {
+        if !self.is_torn && self.valid_end.0 == self.file_first.0 + FILE_HEADER_BYTES as u64 {
             return LogStart { log_id, file_number: self.file_number, position: self.file_first, ts };
         }
         LogStart { log_id, file_number: self.file_number + 1, position: self.valid_end, ts }

@@ -140,7 +140,7 @@ fn a_log_without_its_mark_ends_where_it_ends() {
     cut(&disk, &newest_log(&disk), 1);
     let again = Table { db: open_at(&disk).unwrap(), id: t.id };
     assert_eq!(ids(&again), Vec::<i64>::new());
-    assert!(again.db.notices().iter().any(|notice| notice.contains("no whole record and was cut off")));
+    assert!(again.db.notices().iter().any(|notice| notice.contains("no whole record and is cut off")));
 }
 
 #[test]

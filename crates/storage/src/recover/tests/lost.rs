@@ -50,7 +50,7 @@ fn segments_of_a_torn_commit_are_set_aside_and_named() {
     assert_eq!(bytes(&disk), before, "nothing of them is lost");
     assert_eq!(lost.iter().map(|(_, bytes)| *bytes).sum::<u64>(), before.iter().map(|b| b.len() as u64).sum::<u64>());
     let [of_tail, of_files] = t.db.notices() else { panic!("{:?}", t.db.notices()) };
-    assert!(of_tail.contains("wal/0000000001.log") && of_tail.contains("was cut off"), "{of_tail}");
+    assert!(of_tail.contains("wal/0000000001.log") && of_tail.contains("is cut off"), "{of_tail}");
     assert!(lost.iter().all(|(file, _)| of_files.contains(&file.path())), "{of_files}");
     assert!(t.db.verify().is_empty());
 
@@ -233,4 +233,90 @@ fn crash_after_crash_does_not_fill_the_disk() {
     assert_eq!(left(), [4]);
     assert_eq!(lost::bound(&disk, &all[3..], 0).unwrap(), None);
     assert_eq!(left(), [4]);
+}
+
+/// Each cut has a number of its own, though the record that was torn is the first of its log file again and again.
+#[test]
+fn cuts_of_first_records_are_cuts_of_their_own() {
+    let (id, segments, mut disk) = torn_load();
+    for cuts in 1..5 {
+        let t = open(&disk, id);
+        assert_eq!(ids(&t), [-1]);
+        let lost: Vec<_> = t.db.lost_files().unwrap().into_iter().map(|(file, _)| file).collect();
+        let numbers: std::collections::BTreeSet<u64> = lost.iter().map(|file| file.log_file).collect();
+        assert_eq!((lost.len(), numbers.len()), (cuts * segments.len(), cuts), "{numbers:?}");
+        let bounded = disk.copy();
+        assert_eq!(lost::bound(&bounded, &lost, 0).unwrap().is_some(), cuts > 1);
+        let left = lost_files(&bounded).unwrap();
+        assert_eq!(left.len(), segments.len());
+        assert!(left.iter().all(|file| Some(&file.log_file) == numbers.last()), "{left:?}");
+        t.insert(0..LOADED);
+        disk = torn(&disk);
+    }
+}
+
+/// An opening may fail behind the renames, some or all: the next one goes on with the same cut, and names all of its files.
+#[test]
+fn what_an_interrupted_opening_has_set_aside_is_named_by_the_next_one() {
+    // In the second log file, whose first record is torn.
+    let (id, segments, disk) = torn_load();
+    let t = open(&disk, id);
+    t.insert(0..LOADED);
+    let disk = torn(&disk);
+    let whole = disk.copy();
+    drop(open_at(&whole).unwrap());
+    let of_both = lost_files(&whole).unwrap();
+    let of_cut: Vec<_> = of_both.iter().filter(|file| file.log_file == 2).collect();
+    assert_eq!((of_both.len(), of_cut.len()), (2 * segments.len(), segments.len()));
+    for renamed in 0..=of_cut.len() {
+        let disk = disk.copy();
+        of_cut[..renamed].iter().for_each(|file| disk.rename(&file.old_path(), &file.path()).unwrap());
+        let t = open(&disk, id);
+        assert_eq!(lost_files(&disk).unwrap(), of_both, "{renamed} renamed before");
+        let [_, notice] = t.db.notices() else { panic!("{:?}", t.db.notices()) };
+        for file in &of_both {
+            assert_eq!(notice.contains(&file.path()), file.log_file == 2, "{notice}");
+        }
+        drop(t);
+        assert_eq!(open(&disk, id).db.notices(), [""; 0]);
+    }
+}
+
+#[test]
+fn files_that_somebody_removes_meanwhile_do_not_keep_the_database_closed() {
+    let disk = MemDisk::new();
+    disk.create_dir(DATA_DIR).unwrap();
+    let all = [1, 2, 3].map(|log_file| LostFile {
+        name: format!("{log_file:010}.seg"),
+        file: FileId(log_file),
+        log_file,
+        container: None,
+    });
+    all[1..].iter().for_each(|file| disk.put(&file.path(), vec![0; 100]));
+    let notice = lost::bound(&disk, &all, 0).unwrap().unwrap();
+    assert!(notice.contains(&all[1].path()) && !notice.contains(&all[0].path()), "{notice}");
+    assert_eq!(lost_files(&disk).unwrap(), all[2..]);
+}
+
+/// A log file that was ended, and the next one without its header: no byte is torn.
+#[test]
+fn a_log_file_without_header_is_named() {
+    let (id, segments, disk) = torn_load();
+    let path = newest_log(&disk);
+    let t = open(&disk.copy(), id);
+    assert!(t.db.notices()[1].contains("for the torn tail of wal/0000000001.log may have named them"));
+    // Ended before the load.
+    let young = MemDisk::new();
+    let t = testing::on(open_at(&young).unwrap(), 1_000);
+    t.insert([-1]);
+    let ended = young.copy();
+    drop(open_at(&ended).unwrap());
+    disk.put(&path, ended.get("wal/0000000001.log").unwrap());
+    disk.put("wal/0000000002.log", Vec::new());
+    for (options, said) in [(read_only(), "sets them aside"), (testing::options(), "were set aside")] {
+        let db = Database::open_on(Arc::new(disk.clone()), options).unwrap();
+        let [notice] = db.notices() else { panic!("{:?}", db.notices()) };
+        assert!(notice.contains("wal/0000000002.log, which has no header,") && notice.contains(said), "{notice}");
+        assert!(segments.iter().all(|name| notice.contains(&format!("data/{name}"))), "{notice}");
+    }
 }
