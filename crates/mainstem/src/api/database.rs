@@ -121,8 +121,8 @@ impl Database {
     /// statements of all connections fail with Closed.
     ///
     /// # Errors
-    /// Closed, when the log cannot be written; Io or Full, when its end cannot be marked. Whatever was acknowledged as durable is so, and the
-    /// database is closed.
+    /// Closed, when the log cannot be written; Io or Full, when its end cannot be marked: closing can be tried again then, until the last
+    /// handle is dropped, which frees the directory. Whatever was acknowledged as durable is so, and later statements fail in any case.
     pub fn close(&self) -> Result<()> {
         self.0.storage.close()
     }

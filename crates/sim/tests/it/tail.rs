@@ -130,3 +130,39 @@ fn a_full_disk_ends_the_wait_for_a_shorter_tail() {
     let db = Database::open_on(Arc::new(disk), options()).unwrap();
     assert_eq!((count(&db, table) as i64, count(&db, other)), (told, 1));
 }
+
+/// A session that wrote nothing has nothing to mark: a full disk does not fail its close.
+#[test]
+fn a_full_disk_fails_only_closes_that_have_something_to_mark() {
+    let open = |disk: &SimDisk| Database::open_on(Arc::new(disk.clone()), options()).unwrap();
+    let disk = SimDisk::new();
+    let db = open(&disk);
+    let table = create(&db, "t", true);
+    insert(&db, table, 0..4).unwrap();
+    db.close().unwrap();
+    drop(db);
+    for _ in 0..3 {
+        let db = open(&disk);
+        disk.limit_capacity(disk.used_bytes());
+        assert_eq!(count(&db, table), 4);
+        db.close().unwrap();
+        disk.repair();
+    }
+    let db = open(&disk);
+    insert(&db, table, 4..6).unwrap();
+    disk.limit_capacity(disk.used_bytes());
+    for _ in 0..2 {
+        let error = db.close().unwrap_err();
+        assert_eq!(error.sqlstate(), "53100", "{error}");
+        assert!(error.message().contains("LOG_END"), "{error}");
+        assert_eq!(db.begin(TransactionMode::default()).unwrap_err().sqlstate(), "57P01", "it is closed all the same");
+    }
+    // With room again it can be tried again.
+    disk.repair();
+    db.close().unwrap();
+    db.close().unwrap();
+    let closed = disk.process_kill();
+    closed.damage("wal/0000000002.log", |bytes| bytes.truncate(bytes.len() - 1)).unwrap();
+    let error = Database::open_on(Arc::new(closed), options()).unwrap_err();
+    assert!(error.message().contains("LOG_END"), "{error}");
+}

@@ -106,7 +106,7 @@ pub struct EngineParts {
     pub next_table: u64,
     /// Where the newest manifest lets replay start.
     pub log_start: LogPosition,
-    /// Up to where the newest manifest, or the log's end mark, says that the log was fsynced.
+    /// Up to where a close need not mark that the log was fsynced: the newest manifest or the end mark says it, or no record stands there.
     pub log_end_known: LogPosition,
     /// Per delta, the position of the record that holds its first rows.
     pub delta_starts: BTreeMap<ContainerId, LogPosition>,
@@ -156,7 +156,7 @@ pub struct Engine {
     pub(super) numbers: NumberBlocks,
     /// Where the newest manifest lets replay start.
     pub(super) log_start: AtomicU64,
-    /// Up to where the newest manifest, or the log's end mark, says that the log was fsynced.
+    /// Up to where a close need not mark that the log was fsynced: the newest manifest or the end mark says it, or no record stands there.
     pub(super) log_end_known: AtomicU64,
     /// Who waits for a shorter tail.
     pub(super) tail: TailGauge,

@@ -235,8 +235,8 @@ impl Database {
     /// open fail with Closed.
     ///
     /// # Errors
-    /// Closed, when the log cannot be written; Io or Full, when its end cannot be marked: nothing is lost then. The database is closed
-    /// whatever is returned.
+    /// Closed, when the log cannot be written; Io or Full, when its end cannot be marked: nothing is lost then, and closing can be tried
+    /// again until the last handle is dropped, which frees the directory. No more use is possible whatever is returned.
     pub fn close(&self) -> Result<()> {
         self.0.close()
     }
@@ -456,22 +456,34 @@ impl Database {
 impl Inner {
     fn close(&self) -> Result<()> {
         self.background.stop();
-        let Some(lock) = self.lock.lock().take() else {
+        let mut lock = self.lock.lock();
+        if lock.is_none() {
             self.engine.close();
             return Ok(());
-        };
+        }
         // Nobody may write any more who could: what is left of numbers reserved is a gap then.
         if let Err(e) = self.engine.return_numbers() {
             tracing::debug!("numbers of IDENTITY columns were not given back: {e}");
         }
         // Nothing is appended to the log from here on.
         self.engine.close();
-        let synced = if self.engine.options.read_only { Ok(()) } else { self.engine.end_log() };
+        let ended = if self.engine.options.read_only { Ok(()) } else { self.engine.end_log() };
+        if let Err(e) = &ended
+            && [ErrorKind::Io, ErrorKind::Full].contains(&e.kind())
+        {
+            // The caller may make room, and try again.
+            return ended;
+        }
+        self.release();
+        *lock = None;
+        ended
+    }
+
+    /// Nothing changes the directory from here on.
+    fn release(&self) {
         if let Some(disk) = &self.disk {
             disk.close();
         }
-        drop(lock);
-        synced
     }
 }
 
@@ -480,6 +492,7 @@ impl Drop for Inner {
         // What `synchronous` promised was kept when each commit returned.
         if let Err(e) = self.close() {
             tracing::warn!("a database was dropped and could not be closed cleanly: {e}");
+            self.release();
         }
     }
 }

@@ -62,8 +62,11 @@ pub fn open(disk: Arc<dyn Disk>, options: OpenOptions) -> Result<Arc<Engine>> {
     let mark = EndMark::read(disk.as_ref())?.map_or(LogPosition(0), |mark| mark.position);
     let reader = LogReader::open(disk.as_ref(), manifest.log_start)?;
     let mut reader = reader.known_fsynced(manifest.log_synced, MANIFEST_FILE).known_fsynced(mark, END_MARK_FILE);
+    let mut records_end = manifest.log_start;
     for record in reader.by_ref() {
-        replay.record(&record?)?;
+        let record = record?;
+        replay.record(&record)?;
+        records_end = record.end_position;
     }
     let tail = reader.finish()?;
     let mut notices = Notices::default();
@@ -77,6 +80,11 @@ pub fn open(disk: Arc<dyn Disk>, options: OpenOptions) -> Result<Arc<Engine>> {
         notices.add(torn_tail_notice(&tail, "is cut off"));
         begin_writing(&disk, &tail, replay, &mut notices)?
     };
+    let mut log_end_known = manifest.log_synced.max(mark);
+    if records_end <= log_end_known {
+        // What stands behind is the beginning of a file: nothing to mark.
+        log_end_known = log_end_known.max(log.fsynced_position());
+    }
     Ok(Engine::new(EngineParts {
         disk,
         cache,
@@ -84,7 +92,7 @@ pub fn open(disk: Arc<dyn Disk>, options: OpenOptions) -> Result<Arc<Engine>> {
         timeline: Timeline::new(Arc::new(replayed.root), replayed.at),
         options,
         log_start: manifest.log_start,
-        log_end_known: manifest.log_synced.max(mark),
+        log_end_known,
         delta_starts: replayed.delta_starts,
         asides: replayed.asides,
         manifest_files: replayed.manifest_files,
