@@ -325,9 +325,9 @@ impl Connection {
         self.session.lock().has_conflict()
     }
 
-    /// Waits, unless it is canceled as a statement is.
+    /// Waits, unless it is interrupted. No statement runs meanwhile, so `statement_timeout` does not count.
     pub(super) fn wait(&self, delay: Duration) -> Result<()> {
-        let cancel = self.session.lock().cancel();
+        let cancel = self.session.lock().cancel_of_wait();
         let end = Instant::now() + delay;
         loop {
             cancel.check()?;

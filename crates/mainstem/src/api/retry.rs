@@ -124,8 +124,7 @@ impl Connection {
     ///
     /// # Errors
     /// That of the closure; 25001 in an open transaction; those of a commit: 08007 is never run again; the last conflict
-    /// (40001) when [`RetryOptions`] allow no more; 57014 when the connection is interrupted, or `statement_timeout` is over,
-    /// while it waits.
+    /// (40001) when [`RetryOptions`] allow no more; 57014 when the connection is interrupted while it waits.
     pub fn run_transaction<T, E: From<Error>>(
         &self,
         work: impl FnMut(&Transaction<'_>) -> Result<T, E>,

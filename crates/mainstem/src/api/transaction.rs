@@ -2,8 +2,8 @@
 
 use std::io::{Read, Write};
 
-use mainstem_storage::Result;
 use mainstem_storage::error::sqlstate;
+use mainstem_storage::{Error, Result};
 
 use super::{Appender, Connection, QueryResult, Row, Rows, Statement};
 use crate::session::TransactionStatus;
@@ -128,18 +128,14 @@ impl<'a> Transaction<'a> {
     /// Makes the transaction's writes true, all at once.
     ///
     /// # Errors
-    /// 40001 when another transaction committed first: run this one again. 25P01 when a statement has ended it before. Full or Io.
+    /// 40001 when another transaction committed first: run this one again. 25P01 when a statement has ended it before, 25P02 when an
+    /// internal error of one has. Full or Io.
     pub fn commit(mut self) -> Result<()> {
         self.ended = true;
         check_open(self.connection.status())?;
-        let failed = self.connection.status() == crate::TransactionStatus::Failed;
+        let failure = failure(self.connection);
         self.connection.run_parsed(sql::Statement::Commit)?;
-        if failed {
-            return Err(mainstem_storage::Error::conflict(
-                "the transaction had failed because of a conflict and was rolled back; run it again",
-            ));
-        }
-        Ok(())
+        failure.map_or(Ok(()), Err)
     }
 
     /// Undoes the transaction's writes.
@@ -157,11 +153,23 @@ impl Drop for Transaction<'_> {
     }
 }
 
+/// Why COMMIT will only roll back the open transaction, if so: in SQL it just says ROLLBACK then.
+pub(super) fn failure(connection: &Connection) -> Option<Error> {
+    if connection.has_conflict() {
+        let message = "the transaction had failed because of a conflict and was rolled back; run it again";
+        return Some(Error::conflict(message));
+    }
+    (connection.status() == TransactionStatus::Failed).then(|| {
+        let message = "the transaction had failed because of an internal error in a statement, and was rolled back";
+        Error::invalid(sqlstate::FAILED_TRANSACTION, message)
+    })
+}
+
 /// COMMIT of nothing is a warning in SQL; who holds a transaction wants to know that its writes are not there.
 pub(super) fn check_open(status: TransactionStatus) -> Result<()> {
     if status == TransactionStatus::Idle {
         let message = "a statement has ended this transaction before";
-        return Err(mainstem_storage::Error::invalid(sqlstate::NO_TRANSACTION, message));
+        return Err(Error::invalid(sqlstate::NO_TRANSACTION, message));
     }
     Ok(())
 }

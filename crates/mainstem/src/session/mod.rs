@@ -140,9 +140,9 @@ impl Session {
         self.had_conflict && matches!(self.current, Current::Failed)
     }
 
-    /// What cancels work that begins now, as it does a statement.
-    pub(crate) fn cancel(&self) -> Cancel {
-        self.interrupts.watch(self.settings.statement_timeout())
+    /// What cancels a wait that begins now: interrupts.
+    pub(crate) fn cancel_of_wait(&self) -> Cancel {
+        self.interrupts.watch(None)
     }
 
     /// Which interrupts cancel the statements that run from now on: see [`Interrupts::count_from`].
@@ -470,7 +470,7 @@ impl Session {
 fn failed() -> Error {
     Error::invalid(
         sqlstate::FAILED_TRANSACTION,
-        "the transaction has ended because of a conflict; nothing runs until ROLLBACK",
+        "the transaction has failed, in a conflict or an internal error; nothing runs until ROLLBACK",
     )
 }
 

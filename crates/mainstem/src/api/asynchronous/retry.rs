@@ -54,8 +54,9 @@ impl AsyncConnection {
                     Err(error) => return Err(E::from(error)),
                 },
                 Err(error) => {
-                    let is_conflict = self.call(|connection| Ok(connection.has_conflict())).await?;
-                    transaction.rollback().await?;
+                    // Whatever fails here, it is the closure's error that counts.
+                    let is_conflict = self.call(|connection| Ok(connection.has_conflict())).await.unwrap_or(false);
+                    let _ = transaction.rollback().await;
                     if !is_conflict {
                         return Err(error);
                     }

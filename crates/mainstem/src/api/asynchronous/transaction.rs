@@ -2,13 +2,12 @@
 
 use std::io::{Read, Write};
 
-use mainstem_storage::{Error, Result};
+use mainstem_storage::Result;
 
 use super::connection::Begun;
 use super::{AsyncAppender, AsyncConnection, AsyncQueryResult, AsyncRows, AsyncStatement};
 use crate::api::Row;
-use crate::api::transaction::check_open;
-use crate::session::TransactionStatus;
+use crate::api::transaction::{check_open, failure};
 use crate::value::Params;
 
 /// As [`crate::Transaction`], with calls that are awaited. Rolled back when dropped, before anything else runs on its
@@ -135,18 +134,13 @@ impl AsyncTransaction {
     pub async fn commit(mut self) -> Result<()> {
         let committed = self.connection.call(|connection| {
             check_open(connection.status())?;
-            let failed = connection.status() == TransactionStatus::Failed;
+            let failure = failure(connection);
             connection.execute("COMMIT")?;
-            Ok(failed)
+            failure.map_or(Ok(()), Err)
         });
         let outcome = committed.await;
         self.ended = true;
-        if outcome? {
-            return Err(Error::conflict(
-                "the transaction had failed because of a conflict and was rolled back; run it again",
-            ));
-        }
-        Ok(())
+        outcome
     }
 
     /// Undoes the transaction's writes.

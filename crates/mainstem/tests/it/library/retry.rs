@@ -192,15 +192,22 @@ fn a_panic_rolls_back() {
 }
 
 #[test]
-fn waits_end_with_an_interrupt_or_a_timeout() {
+fn waits_end_with_an_interrupt_and_no_timeout_of_statements() {
     let (database, connection) = with_counter();
-    let hours = Duration::from_secs(36_000);
-    let long = RetryOptions::new().delay_min(hours).delay_max(hours).time_max(10 * hours);
-    connection.execute("SET statement_timeout = '200ms'").unwrap();
-    let error = connection.run_transaction_with(long, |transaction| loses(&database, transaction)).unwrap_err();
-    assert_eq!(error.sqlstate(), "57014");
-    assert!(error.message().contains("statement_timeout"), "{error}");
+    // Waits are at least half as long.
+    let delay = Duration::from_millis(2_500);
+    let longer = RetryOptions::new().delay_min(delay).delay_max(delay).time_max(100 * delay);
+    connection.execute("SET statement_timeout = '1s'").unwrap();
+    let (begun, mut runs) = (Instant::now(), 0);
+    let done = connection.run_transaction_with(longer, |transaction| {
+        runs += 1;
+        if runs == 1 { loses(&database, transaction) } else { increment(transaction) }
+    });
+    assert_eq!((done.unwrap(), runs), (101, 2));
+    assert!(begun.elapsed() >= delay / 2);
     connection.execute("SET statement_timeout = 0").unwrap();
+    let hours = Duration::from_secs(36_000);
+    let long = longer.delay_min(hours).delay_max(hours).time_max(10 * hours);
     let (handle, started) = (connection.interrupt_handle(), AtomicU32::new(0));
     let error = thread::scope(|scope| {
         scope.spawn(|| {
@@ -223,7 +230,42 @@ fn waits_end_with_an_interrupt_or_a_timeout() {
         error.unwrap_err()
     });
     assert_eq!(error.sqlstate(), "57014");
-    assert_eq!((connection.status(), connection.run_transaction(increment).unwrap()), (TransactionStatus::Idle, 201));
+    assert_eq!((connection.status(), connection.run_transaction(increment).unwrap()), (TransactionStatus::Idle, 202));
+}
+
+/// Data whose reader is broken: the statement panics.
+struct Broken;
+
+impl std::io::Read for Broken {
+    fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+        panic!("of the reader");
+    }
+}
+
+/// A statement that panicked has ended the transaction, but no other transaction was first: it is not run again.
+#[test]
+fn a_panic_in_a_statement_is_no_conflict() {
+    let (database, connection) = with_counter();
+    let mut runs = 0;
+    let error = connection.run_transaction_with(quick(3), |transaction| {
+        runs += 1;
+        let error = transaction.copy_in("COPY c FROM STDIN", Broken).unwrap_err();
+        assert_eq!(error.sqlstate(), "XX000", "{error}");
+        let error = increment(transaction).unwrap_err();
+        assert!(error.sqlstate() == "25P02" && !error.message().contains("because of a conflict"), "{error}");
+        Ok::<_, Error>(())
+    });
+    let error = error.unwrap_err();
+    assert_eq!((error.sqlstate(), runs, connection.status()), ("25P02", 1, TransactionStatus::Idle), "{error}");
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let (own, mut runs) = (database.connect_async().unwrap(), 0);
+    let error = runtime.block_on(own.run_transaction_with(quick(3), async |transaction: &AsyncTransaction| {
+        runs += 1;
+        assert_eq!(transaction.copy_in("COPY c FROM STDIN", Broken).await.unwrap_err().sqlstate(), "XX000");
+        Ok::<_, Error>(())
+    }));
+    assert_eq!((error.unwrap_err().sqlstate(), runs), ("25P02", 1));
+    assert_eq!(connection.run_transaction(increment).unwrap(), 1);
 }
 
 #[test]
