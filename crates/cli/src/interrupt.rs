@@ -1,7 +1,7 @@
 //! What Ctrl-C does: it cancels what runs, not the program.
 //!
 //! 1. The program says what to call ([`on_ctrl_c`]) and marks when something runs ([`running`]).
-//! 2. Ctrl-C while it runs calls that; otherwise [`Idle`] decides: a shell goes on, a script waiting for input ends.
+//! 2. Ctrl-C while it runs calls that; otherwise [`Idle`] decides: a shell goes on, a script waiting for input closes the database and ends.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -13,12 +13,11 @@ const INTERRUPTED: i32 = 130;
 static RUNNING: AtomicUsize = AtomicUsize::new(0);
 
 /// What Ctrl-C does while nothing runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Idle {
     /// Nothing.
     Stay,
-    /// It ends the program.
-    Exit,
+    /// It calls this, to close the database, and ends the program.
+    Exit(Box<dyn Fn() -> mainstem::Result<()> + Send>),
 }
 
 /// Something runs until this is dropped.
@@ -42,7 +41,10 @@ pub fn on_ctrl_c(idle: Idle, cancel: impl Fn() + Send + 'static) {
     let handler = move || {
         if RUNNING.load(Ordering::SeqCst) > 0 {
             cancel();
-        } else if idle == Idle::Exit {
+        } else if let Idle::Exit(close) = &idle {
+            if let Err(e) = close() {
+                output::report(&e, None);
+            }
             std::process::exit(INTERRUPTED);
         }
     };

@@ -128,7 +128,7 @@ fn run_sql(args: &SqlArgs, sources: &[Source<'_>]) -> ExitCode {
     let interactive = sources.is_empty() && std::io::stdin().is_terminal();
     let format = args.format.unwrap_or(if std::io::stdout().is_terminal() { Format::Box } else { Format::Csv });
     let mut client = Client::new(Arc::new(connection), format);
-    let status = if interactive { shell::run(&mut client) } else { script::run(&mut client, sources) };
+    let status = if interactive { shell::run(&mut client) } else { script::run(&mut client, &database, sources) };
     drop(client);
     match database.close() {
         Ok(()) => status,

@@ -147,8 +147,9 @@ impl Cancel {
 pub fn run(args: &DemoArgs) -> ExitCode {
     let cancel = Cancel::default();
     let to_ask = cancel.clone();
-    interrupt::on_ctrl_c(Idle::Exit, move || to_ask.ask());
+    // All the while: it is asked to stop, and closes what it has opened.
     let _running = interrupt::running();
+    interrupt::on_ctrl_c(Idle::Stay, move || to_ask.ask());
     let trouble = match demo(args, &cancel) {
         Ok(report) => {
             let verified = report.wrong.is_empty();

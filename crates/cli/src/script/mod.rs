@@ -13,6 +13,8 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::ExitCode;
 
+use mainstem::Database;
+
 use crate::client::Client;
 use crate::commands::{self, Flow};
 use crate::interrupt::{self, Idle};
@@ -33,10 +35,10 @@ pub enum Source<'a> {
     File(&'a Path),
 }
 
-/// Runs `sources`, one after the other; a pipe if there is none.
-pub fn run(client: &mut Client, sources: &[Source<'_>]) -> ExitCode {
-    let handle = client.connection.interrupt_handle();
-    interrupt::on_ctrl_c(Idle::Exit, move || handle.interrupt());
+/// Runs `sources`, one after the other; a pipe if there is none. They are about `database`.
+pub fn run(client: &mut Client, database: &Database, sources: &[Source<'_>]) -> ExitCode {
+    let (handle, storage) = (client.connection.interrupt_handle(), database.storage().clone());
+    interrupt::on_ctrl_c(Idle::Exit(Box::new(move || storage.close())), move || handle.interrupt());
     let done = match sources {
         [] => run_reader(client, std::io::stdin().lock(), "stdin"),
         sources => sources.iter().try_for_each(|source| match source {

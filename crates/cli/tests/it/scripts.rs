@@ -230,17 +230,24 @@ fn ctrl_c_cancels_the_statement_and_ends_a_waiting_script() {
     assert_eq!(ended.status.code(), Some(1), "{said}");
     assert!(said.contains("ERROR 57014: "), "{said}");
 
-    let mut child = command().stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let database = dir.path().join("db");
+    let mut child = command().arg(&database).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
     let mut output = BufReader::new(child.stdout.take().unwrap()).lines();
-    writeln!(input, "SELECT 1 AS ready;").unwrap();
+    writeln!(input, "CREATE TABLE t (n INTEGER); INSERT INTO t VALUES (7); SELECT 1 AS ready;").unwrap();
     assert_eq!(output.nth(1).unwrap().unwrap(), "1");
+    writeln!(input, "BEGIN; INSERT INTO t VALUES (8); SELECT 2 AS ready;").unwrap();
+    assert_eq!(output.nth(1).unwrap().unwrap(), "2");
     // Until it waits for the next line: while a statement runs, it alone is canceled.
     while child.try_wait().unwrap().is_none() {
         std::thread::sleep(std::time::Duration::from_millis(100));
         interrupt(child.id());
     }
     assert_eq!(child.wait().unwrap().code(), Some(130));
+    // It has closed the database, and what was open is rolled back.
+    assert!(database.join("LOG_END").exists());
+    assert_eq!(run([text(&database), "-c", "SELECT n FROM t"]).ok(), "n\n7\n");
 }
 
 #[test]
