@@ -2,7 +2,7 @@
 //!
 //! 1. Under the lock, in memory only: T = applied, the present root, where replay would have to start, the next ids; T is
 //!    pinned by a snapshot.
-//! 2. Outside: the log is fsynced up to T; the deletes as of T are collected, in a delete file when they are many; the manifest
+//! 2. Outside: the log is fsynced up to T, and what was dropped is removed; the deletes as of T are collected, in a delete file when they are many; the manifest
 //!    is written aside and takes its name.
 //! 3. What only records up to T, or the manifest before, have named is removed: files aside, and log files wholly before the
 //!    start.
@@ -42,6 +42,8 @@ impl Engine {
         };
         self.log.sync_all()?;
         self.timeline.advance_visible(self.log.visible());
+        // A restart from the manifest may find no record that tells of what was dropped before it.
+        self.release_unneeded()?;
         let (deletes, file) = self.collect_deletes(snapshot.root(), snapshot.ts())?;
         let (next_container, next_file, next_run, next_table) = ids;
         let catalog = &snapshot.root().catalog;

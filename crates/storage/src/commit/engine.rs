@@ -1,7 +1,7 @@
 //! What the stages of one open database share.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -426,7 +426,7 @@ impl Engine {
     }
 
     /// Lets go of what no reader can reach any more: files of dropped segments whose drop is fsynced, forwarding no
-    /// writer needs. Cheap when there is nothing.
+    /// writer needs. Of files that readers hold still, their names. Cheap when there is nothing.
     ///
     /// # Errors
     /// As [`Engine::lock`].
@@ -447,15 +447,22 @@ impl Engine {
             }
             *dropped = kept;
         }
+        let mut files = Vec::new();
+        let mut let_go = |segment: &Segment| {
+            segment.drop_when_unreferenced();
+            files.extend(segment.weak_files());
+        };
         for gone in &ready {
             match gone {
-                Dropped::Segments(segments) => segments.iter().for_each(|segment| segment.drop_when_unreferenced()),
+                Dropped::Segments(segments) => segments.iter().for_each(|segment| let_go(segment)),
                 Dropped::Runs(runs) => {
-                    let parts = runs.iter().flat_map(|run| run.all_segments());
-                    parts.for_each(|part| part.segment.drop_when_unreferenced());
+                    runs.iter().flat_map(|run| run.all_segments()).for_each(|part| let_go(&part.segment));
                 }
             }
         }
+        drop(ready);
+        // Those that readers hold.
+        files.iter().filter_map(Weak::upgrade).for_each(|file| file.give_name_up());
         Ok(())
     }
 }

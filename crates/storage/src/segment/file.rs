@@ -4,7 +4,9 @@
 //! 1. Every open segment holds an `Arc` of each file its blocks are in, one per file and process ([`BlockCache`] keeps track).
 //! 2. [`SegmentFile::list`] counts the segment in; [`SegmentFile::unlist`] counts it out, after the record that dropped it was
 //!    fsynced.
-//! 3. The last `Arc` to go removes the file if nobody has it listed. On close everything still listed stays.
+//! 3. The last `Arc` to go removes the file if nobody has it listed. On close everything still listed stays. While a reader holds a
+//!    file that nobody lists, it stands under its temporary name ([`SegmentFile::give_name_up`]), for a restart to remove: the log may
+//!    not name it any more by then.
 //! 4. It is written, and may be read, under a temporary name. It takes its final one ([`SegmentFile::take_name`]) when a record is about to
 //!    name it: so a file with a final name that nothing lists was named by a record that is lost, or by one that was never finished.
 //! 5. Its header is checked when it is first read: a newer format is refused, never taken for this one. It is opened when it is first read, and closed when many others were opened since: with one descriptor per segment a large
@@ -95,6 +97,19 @@ impl SegmentFile {
         self.disk.rename(&temporary_path(self.id), &self.path)?;
         self.named.store(true, Ordering::Release);
         Ok(true)
+    }
+
+    /// Takes [`SegmentFile::take_name`] back, unless somebody lists it: whoever lists it again gives it its name again.
+    pub fn give_name_up(&self) {
+        let _held = self.handle.lock();
+        if self.listed.load(Ordering::Acquire) > 0 || !self.named.load(Ordering::Acquire) {
+            return;
+        }
+        match self.disk.rename(&self.path, &temporary_path(self.id)) {
+            Ok(()) => self.named.store(false, Ordering::Release),
+            // At worst a restart sets it aside.
+            Err(e) => tracing::debug!(file = %self.path, error = %e, "a segment file that is only read keeps its name"),
+        }
     }
 
     /// Where it stands now.

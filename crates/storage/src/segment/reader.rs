@@ -8,7 +8,7 @@
 //! is a Corrupt error that names file and byte.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow_array::ArrayRef;
@@ -297,6 +297,11 @@ impl Segment {
     /// Its blocks that are open.
     pub(super) fn open_blocks(&self) -> &Arc<OpenBlocks> {
         &self.open
+    }
+
+    /// Its files, as far as somebody still holds them later.
+    pub(crate) fn weak_files(&self) -> impl Iterator<Item = Weak<SegmentFile>> {
+        self.files.iter().map(|(_, file)| Arc::downgrade(file))
     }
 
     /// Its files.

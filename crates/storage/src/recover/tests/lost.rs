@@ -142,6 +142,37 @@ fn what_the_log_has_dropped_is_removed() {
     drop(view);
 }
 
+/// What was dropped is known as such when no record is left that names it, whoever still reads it.
+#[test]
+fn what_a_reader_holds_is_removed_when_the_log_knows_it_no_more() {
+    for released_before in [false, true] {
+        let disk = MemDisk::new();
+        let t = testing::on(open_at(&disk).unwrap(), 1_000);
+        t.insert(0..LOADED);
+        let inputs = disk.list(DATA_DIR).unwrap();
+        let reader = t.begin();
+        let view = reader.view(t.id).unwrap();
+        let mut txn = t.begin();
+        txn.truncate(t.id, false).unwrap();
+        txn.commit().unwrap();
+        if released_before {
+            t.db.engine().release_unneeded().unwrap();
+        }
+        t.db.checkpoint_now().unwrap();
+        assert_eq!(rows_of(&view).len() as i64, LOADED, "a reader reads them");
+        assert_eq!(disk.list(DATA_DIR).unwrap().len(), inputs.len());
+        t.insert([7]);
+        let crashed = torn(&disk);
+        let again = open(&crashed, t.id);
+        assert!(ids(&again).is_empty() && again.db.notices().len() == 1, "{:?}", again.db.notices());
+        assert_eq!(again.db.lost_files().unwrap(), []);
+        assert_eq!(crashed.list(DATA_DIR).unwrap(), [""; 0]);
+        assert_eq!(rows_of(&view).len() as i64, LOADED);
+        drop((reader, view));
+        assert_eq!(disk.list(DATA_DIR).unwrap(), [""; 0], "they go with the last reader");
+    }
+}
+
 /// Without a torn tail nothing can have been named: orphans are removed.
 #[test]
 fn nothing_is_set_aside_without_a_torn_tail() {

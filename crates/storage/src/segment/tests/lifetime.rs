@@ -43,6 +43,42 @@ fn a_file_goes_with_its_last_reader_once_dropped() {
 }
 
 #[test]
+fn a_dropped_file_that_is_read_stands_under_its_temporary_name() {
+    let schema = schema(&[DataType::BigInt], 0);
+    let (_memory, disk) = disk();
+    let cache = BlockCache::new(1 << 20);
+    let meta = write(&disk, 1, &schema, &[(0..100).map(Value::Int).collect()]);
+    let open = |meta: &SegmentMeta| Segment::open(meta.clone(), Arc::clone(&disk), Arc::clone(&cache));
+    let names = || disk.list(DATA_DIR).unwrap();
+    let (older, newer) = (open(&meta), open(&SegmentMeta { id: ContainerId(2), ..meta.clone() }));
+    let give_up = |segment: &Segment| segment.weak_files().for_each(|file| file.upgrade().unwrap().give_name_up());
+    older.drop_when_unreferenced();
+    give_up(&older);
+    assert_eq!(names(), ["0000000001.seg"], "the newer one lists it");
+    newer.drop_when_unreferenced();
+    give_up(&newer);
+    give_up(&older);
+    assert_eq!(names(), ["0000000001.seg.tmp"]);
+    // Opened anew, and as it is open.
+    for _ in 0..2 {
+        assert_eq!(newer.value(&schema.columns[0], 7).unwrap(), Value::Int(7));
+        newer.verify(&schema).unwrap();
+        newer.files().iter().for_each(|(_, file)| file.close());
+    }
+    // Who lists it again names it again.
+    let last = open(&SegmentMeta { id: ContainerId(3), ..meta.clone() });
+    assert!(last.take_names().unwrap());
+    give_up(&older);
+    assert_eq!(names(), ["0000000001.seg"]);
+    last.drop_when_unreferenced();
+    give_up(&last);
+    drop((older, newer));
+    assert_eq!(names(), ["0000000001.seg.tmp"]);
+    drop(last);
+    assert_eq!(names(), [""; 0]);
+}
+
+#[test]
 fn a_segment_of_blocks_of_two_files() {
     let schema = schema(&[DataType::BigInt, DataType::Text { max_chars: None }], 0);
     let (_memory, disk) = disk();
