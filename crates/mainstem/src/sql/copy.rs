@@ -15,7 +15,7 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::{Error, Result};
 
-use super::parse::{Statement, parse, syntax};
+use super::parse::{Statement, parse, rewrite_extensions, syntax};
 use super::{TableName, check_query, fold, query_of, state, table_name};
 
 /// Where COPY TO takes its rows from, or COPY FROM puts them.
@@ -168,8 +168,9 @@ pub fn copy_stream(statement: &str) -> Option<CopyStream> {
 pub(super) fn parse_copy(parser: &mut Parser<'_>) -> Result<CopyStatement> {
     parser.expect_keyword_is(Keyword::COPY).map_err(|e| syntax(&e))?;
     let source = if parser.consume_token(&Token::LParen) {
-        let query = parser.parse_query().map_err(|e| syntax(&e))?;
+        let mut query = parser.parse_query().map_err(|e| syntax(&e))?;
         parser.expect_token(&Token::RParen).map_err(|e| syntax(&e))?;
+        rewrite_extensions(&mut query)?;
         check_query(&query)?;
         CopySource::Query(query)
     } else {

@@ -19,6 +19,7 @@ use super::{
     Update, check_query, ddl, dml, fold, state,
 };
 use depth::check_depth;
+pub(super) use extensions::rewrite as rewrite_extensions;
 pub(super) use script::on_stack;
 
 mod absent;

@@ -5,9 +5,9 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Join, JoinConstraint,
-    JoinOperator, NamedWindowDefinition, NamedWindowExpr, ObjectNamePart, OrderByKind, Query, Select, SetExpr,
-    SetQuantifier, TableAlias, TableFactor, TableWithJoins, UnaryOperator, Value, ValueWithSpan, Visit, Visitor,
-    WindowSpec, WindowType,
+    JoinOperator, NamedWindowDefinition, NamedWindowExpr, ObjectNamePart, OrderByKind, Query, Select, SelectFlavor,
+    SetExpr, SetQuantifier, TableAlias, TableFactor, TableWithJoins, UnaryOperator, Value, ValueWithSpan, Visit,
+    Visitor, WindowSpec, WindowType,
 };
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::{Error, Result};
@@ -177,7 +177,7 @@ impl Visitor for Refusals {
         let Query {
             with: _,
             body,
-            order_by: _,
+            order_by,
             limit_clause: _,
             fetch,
             locks,
@@ -190,6 +190,9 @@ impl Visitor for Refusals {
         // The plain one has become LIMIT (`parse::fetch`).
         refuse_if(fetch.is_some(), "FETCH ... WITH TIES, and FETCH ... PERCENT")?;
         check_body(body)?;
+        // Both have been rewritten (`parse::extensions`): the planner reads past what is left.
+        let by_all = order_by.as_ref().is_some_and(|order_by| matches!(order_by.kind, OrderByKind::All(_)));
+        refuse_if(by_all && !matches!(**body, SetExpr::Select(_)), "ORDER BY ALL of anything but a SELECT")?;
         refuse_if(for_clause.is_some(), "a FOR clause")?;
         refuse_if(settings.is_some(), "a SETTINGS clause")?;
         refuse_if(format_clause.is_some(), "a FORMAT clause")?;
@@ -201,6 +204,7 @@ impl Visitor for Refusals {
     }
 
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<&'static str> {
+        refuse_if(select.flavor == SelectFlavor::FromFirstNoSelect, "FROM without SELECT")?;
         refuse_if(select.into.is_some(), "SELECT INTO (use CREATE TABLE and INSERT)")?;
         refuse_if(select.top.is_some(), "TOP (use LIMIT)")?;
         refuse_if(select.prewhere.is_some(), "PREWHERE")?;

@@ -57,6 +57,17 @@ fn format_text_is_read_as_postgresql_writes_it() {
 }
 
 #[test]
+fn queries_of_other_databases_are_read_as_in_select() {
+    let (_database, connection) = with_table();
+    connection.execute("INSERT INTO t (k, v) VALUES (1, 'c'), (2, 'a'), (3, 'b')").unwrap();
+    assert_eq!(out(&connection, "COPY (FROM t SELECT k, v ORDER BY k) TO STDOUT"), "1\tc\n2\ta\n3\tb\n");
+    assert_eq!(out(&connection, "COPY (FROM t ORDER BY k LIMIT 1) TO STDOUT"), "1\tc\t\\N\n");
+    assert_eq!(out(&connection, "COPY (SELECT v FROM t UNION SELECT 'ab' ORDER BY ALL) TO STDOUT"), "a\nab\nb\nc\n");
+    assert_eq!(out(&connection, "COPY (SELECT v FROM t ORDER BY ALL DESC) TO STDOUT"), "c\nb\na\n");
+    assert_eq!(out(&connection, "COPY (SELECT count(*) FROM (FROM t) x) TO STDOUT"), "3\n");
+}
+
+#[test]
 fn options_of_format_text() {
     let (_database, connection) = with_table();
     let data = b"ignored\nb|1\n\\||2\nnil|3\n\\.\nnot|read\n";

@@ -88,7 +88,8 @@ impl Config {
     /// `sql`, which is to succeed, with its CREATE TABLE changed as the configuration says.
     pub fn create_table(&self, sql: &str) -> String {
         let upper = sql.to_ascii_uppercase();
-        let of_query = [" AS SELECT", " AS WITH", " AS VALUES", " AS ("].iter().any(|word| upper.contains(word));
+        let of_query =
+            [" AS SELECT", " AS WITH", " AS VALUES", " AS FROM", " AS ("].iter().any(|word| upper.contains(word));
         if !upper.trim_start().starts_with("CREATE TABLE") || upper.contains("PRIMARY KEY") || of_query {
             return sql.into();
         }

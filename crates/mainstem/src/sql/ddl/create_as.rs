@@ -7,7 +7,7 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::{Error, Result};
 
-use super::super::parse::{is_write, syntax};
+use super::super::parse::{is_write, rewrite_extensions, syntax};
 use super::super::{check_query, fold, table_name};
 use super::{CreateTable, set_option, sort_columns};
 
@@ -39,10 +39,11 @@ struct Parts {
 /// Reads a CREATE TABLE AS, if that is what comes.
 pub(in super::super) fn create_table_as(parser: &mut Parser<'_>) -> Result<Option<CreateTableAs>> {
     let Some(parts) = parser.maybe_parse(parts).map_err(|e| syntax(&e))? else { return Ok(None) };
-    let Parts { temporary, on_commit, name, if_not_exists, names, order_by, options, query, with_data } = parts;
+    let Parts { temporary, on_commit, name, if_not_exists, names, order_by, options, mut query, with_data } = parts;
     if is_write(&query) {
         return Err(Error::invalid(sqlstate::SYNTAX, "syntax error: CREATE TABLE AS takes a query"));
     }
+    rewrite_extensions(&mut query)?;
     check_query(&query)?;
     let mut table = CreateTable::new(table_name(&name)?, if_not_exists);
     table.set_temporary(temporary, on_commit.as_ref())?;

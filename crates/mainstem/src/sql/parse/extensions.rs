@@ -7,17 +7,17 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, OrderByExpr, OrderByKind, Query, Select, SelectFlavor, SelectItem, SetExpr, Statement, Value, VisitMut,
-    VisitorMut, WildcardAdditionalOptions,
+    Expr, OrderByExpr, OrderByKind, Query, Select, SelectFlavor, SelectItem, SetExpr, Value, VisitMut, VisitorMut,
+    WildcardAdditionalOptions,
 };
 use mainstem_storage::{Error, Result};
 
-/// Rewrites all of `statement`.
+/// Rewrites all of `tree`, a statement or a query: every query that is parsed comes through here.
 ///
 /// # Errors
 /// 0A000 for `ORDER BY ALL` of a set operation over `*`.
-pub(super) fn rewrite(statement: &mut Statement) -> Result<()> {
-    match VisitMut::visit(statement, &mut Extensions) {
+pub(in crate::sql) fn rewrite(tree: &mut impl VisitMut) -> Result<()> {
+    match tree.visit(&mut Extensions) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(error),
     }
