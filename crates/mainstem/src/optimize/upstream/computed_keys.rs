@@ -34,12 +34,14 @@ pub(crate) fn computed_keys_as_columns(plan: LogicalPlan) -> Result<LogicalPlan>
 struct Keys(Vec<(Expr, Column)>);
 
 impl Keys {
-    /// Puts the column for `key` in its place, unless it is one, or a constant.
-    fn replace(&mut self, key: &mut Expr) {
-        if matches!(key, Expr::Column(_) | Expr::Literal(..)) || key.is_volatile() {
+    /// Puts the column for `key` in its place, unless it is one, or a constant. Volatile keys share columns from the `shared`th one on.
+    fn replace(&mut self, key: &mut Expr, shared: usize) {
+        *key = unaliased(key);
+        if matches!(key, Expr::Column(_) | Expr::Literal(..)) {
             return;
         }
-        let column = match self.0.iter().find(|(known, _)| known == key) {
+        let shared = if key.is_volatile() { shared } else { 0 };
+        let column = match self.0.iter().skip(shared).find(|(known, _)| known == key) {
             Some((_, column)) => column.clone(),
             None => {
                 let column = Column::new_unqualified(format!("__key_{}{MARK}", self.0.len() + 1));
@@ -64,8 +66,9 @@ fn of_window(window: Window) -> Result<Transformed<LogicalPlan>> {
     let mut functions = window.window_expr.clone();
     for function in &mut functions {
         if let Expr::WindowFunction(function) = without_alias(function) {
-            function.params.partition_by.iter_mut().for_each(|key| keys.replace(key));
-            function.params.order_by.iter_mut().for_each(|key| keys.replace(&mut key.expr));
+            // All functions of a node have one window, whose keys are computed once.
+            function.params.partition_by.iter_mut().for_each(|key| keys.replace(key, 0));
+            function.params.order_by.iter_mut().for_each(|key| keys.replace(&mut key.expr, 0));
         }
     }
     if keys.0.is_empty() {
@@ -81,7 +84,17 @@ fn of_aggregate(aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
     let mut functions = aggregate.aggr_expr.clone();
     for function in &mut functions {
         if let Expr::AggregateFunction(function) = without_alias(function) {
-            function.params.order_by.iter_mut().for_each(|key| keys.replace(&mut key.expr));
+            let own = keys.0.len();
+            for key in &mut function.params.order_by {
+                let computed = unaliased(&key.expr);
+                keys.replace(&mut key.expr, own);
+                // With DISTINCT a key is an argument, and has to be seen to be one.
+                for argument in function.params.args.iter_mut().filter(|_| function.params.distinct) {
+                    if unaliased(argument) == computed {
+                        *argument = key.expr.clone();
+                    }
+                }
+            }
         }
     }
     if keys.0.is_empty() {
@@ -98,6 +111,11 @@ fn without_alias(expr: &mut Expr) -> &mut Expr {
         Expr::Alias(alias) => without_alias(&mut alias.expr),
         other => other,
     }
+}
+
+/// `expr` without the names that the optimizer has given to it and its parts.
+fn unaliased(expr: &Expr) -> Expr {
+    expr.clone().unalias_nested().data
 }
 
 /// The columns of `old` over `new`, whose last ones are those of `old` from `functions_from` on under other names.
