@@ -13,10 +13,18 @@ use mainstem_storage::error::sqlstate;
 use mainstem_storage::schema::DataType;
 use mainstem_storage::{Error, ErrorKind, Result};
 
+<<<<<<< HEAD:crates/mainstem/src/analyze/names/resolution/select_items.rs
 use super::join_columns::{Column, Columns, unknown_columns};
 use crate::analyze::ast::expr::bare;
 use crate::analyze::names::column_names::{mentioned, name_of, said};
 use crate::analyze::names::output_names::title;
+=======
+use super::super::bare;
+use super::super::columns::{mentioned, name_of, said};
+use super::super::names::title;
+use super::super::relations::without_marks;
+use super::columns::{Column, Columns, unknown_columns};
+>>>>>>> 4e4c326 (EXCLUDE of a name with its table leaves out that table's column alone):crates/mainstem/src/rules/tree/scopes/items.rs
 use crate::sql::fold;
 
 /// A column that a query gives.
@@ -95,13 +103,13 @@ pub(super) fn expand(items: &mut Vec<SelectItem>, scope: &Columns) -> Result<()>
                 continue;
             }
         };
-        let excluded = excluded(options);
+        let excluded = excluded(options)?;
         let others = WildcardAdditionalOptions { opt_exclude: None, ..options.clone() };
         if others != WildcardAdditionalOptions::default() {
             return Err(Error::unsupported(format_args!("{item} beside joins with USING, or beside another *")));
         }
         check_excluded(&excluded, &columns)?;
-        for column in columns.into_iter().filter(|column| !excluded.contains(&column.name)) {
+        for column in columns.into_iter().filter(|column| !excluded.iter().any(|name| name.is(column))) {
             let position = expanded.len() + 1;
             let of_table = name_of(&column.expr).as_ref() == Some(&column.name);
             let is_new = seen.insert(column.expr.clone());
@@ -119,24 +127,56 @@ pub(super) fn expand(items: &mut Vec<SelectItem>, scope: &Columns) -> Result<()>
     Ok(())
 }
 
-/// The columns that EXCLUDE leaves out of a `*`.
-fn excluded(options: &WildcardAdditionalOptions) -> HashSet<String> {
-    let name = |name: &ObjectName| name.0.last().and_then(|part| part.as_ident()).map(fold);
-    match &options.opt_exclude {
-        None => HashSet::new(),
-        Some(ExcludeSelectItem::Single(column)) => name(column).into_iter().collect(),
-        Some(ExcludeSelectItem::Multiple(columns)) => columns.iter().filter_map(name).collect(),
+/// A name in EXCLUDE, perhaps with that of a table.
+struct Excluded {
+    table: Option<String>,
+    name: String,
+}
+
+impl Excluded {
+    fn is(&self, column: &Column) -> bool {
+        let of_table = |table: &String| match &column.expr {
+            Expr::CompoundIdentifier(idents) => {
+                matches!(idents.as_slice(), [own, _] if without_marks(&fold(own)) == *table)
+            }
+            _ => false,
+        };
+        column.name == self.name && self.table.as_ref().is_none_or(of_table)
     }
 }
 
-/// EXCLUDE names columns that are there, and leaves one.
-fn check_excluded(excluded: &HashSet<String>, columns: &[&Column]) -> Result<()> {
-    let has = |name: &str| columns.iter().any(|column| column.name == name);
-    if let Some(name) = excluded.iter().filter(|name| !has(name)).min() {
-        let message = format!("column \"{name}\" in the EXCLUDE list does not exist");
-        return Err(Error::new(ErrorKind::NotFound, sqlstate::UNDEFINED_COLUMN, message));
+/// The columns that EXCLUDE leaves out of a `*`.
+fn excluded(options: &WildcardAdditionalOptions) -> Result<Vec<Excluded>> {
+    let excluded = |name: &ObjectName| {
+        let parts: Option<Vec<String>> = name.0.iter().map(|part| part.as_ident().map(fold)).collect();
+        match parts.as_deref() {
+            Some([name]) => Ok(Excluded { table: None, name: name.clone() }),
+            Some([table, name]) => Ok(Excluded { table: Some(table.clone()), name: name.clone() }),
+            _ => Err(Error::unsupported(format_args!("{name} in EXCLUDE (name a column, perhaps with its table)"))),
+        }
+    };
+    match &options.opt_exclude {
+        None => Ok(Vec::new()),
+        Some(ExcludeSelectItem::Single(column)) => Ok(vec![excluded(column)?]),
+        Some(ExcludeSelectItem::Multiple(columns)) => columns.iter().map(excluded).collect(),
     }
-    if !excluded.is_empty() && columns.iter().all(|column| excluded.contains(&column.name)) {
+}
+
+/// EXCLUDE names columns that are there, and leaves one. That of both sides of a join is of neither table.
+fn check_excluded(excluded: &[Excluded], columns: &[&Column]) -> Result<()> {
+    for name in excluded {
+        let is_of_both = |column: &&Column| column.is_merged && column.name == name.name;
+        if let Some(table) = name.table.as_ref().filter(|_| columns.iter().any(is_of_both)) {
+            let what = format_args!("{table}.{0} in EXCLUDE beside USING ({0}) (write {0})", name.name);
+            return Err(Error::unsupported(what));
+        }
+        if !columns.iter().any(|column| name.is(column)) {
+            let table = name.table.as_ref().map(|table| format!("{table}.")).unwrap_or_default();
+            let message = format!("column \"{table}{}\" in the EXCLUDE list does not exist", name.name);
+            return Err(Error::new(ErrorKind::NotFound, sqlstate::UNDEFINED_COLUMN, message));
+        }
+    }
+    if !excluded.is_empty() && columns.iter().all(|column| excluded.iter().any(|name| name.is(column))) {
         return Err(Error::invalid(sqlstate::SYNTAX, "EXCLUDE leaves no column of *"));
     }
     Ok(())
