@@ -82,6 +82,11 @@ impl VisitorMut for Duplicates {
 /// Gives a name to each item of a select list, or of RETURNING, that repeats an earlier one, or a column that a `*` stands for: `starred`.
 pub(crate) fn name_repeated(items: &mut [SelectItem], starred: &HashSet<String>) {
     let mut seen: HashSet<String> = items.iter().filter_map(alias).collect();
+    let column = |item: &SelectItem| match item {
+        SelectItem::UnnamedExpr(expr) => column_name(expr),
+        _ => None,
+    };
+    let names: HashSet<String> = items.iter().filter_map(column).collect();
     seen.extend(starred.iter().cloned());
     let (mut given, mut columns) = (starred.clone(), Columns::default());
     for (position, item) in (1..).zip(items) {
@@ -110,9 +115,10 @@ pub(crate) fn name_repeated(items: &mut [SelectItem], starred: &HashSet<String>)
             }
             _ => continue,
         };
-        while !seen.insert(name.clone()) {
+        while names.contains(&name) || !seen.insert(name.clone()) {
             name.push('_');
         }
+        given.insert(name.clone());
         let expr = expr.clone();
         *item = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', name) };
     }
