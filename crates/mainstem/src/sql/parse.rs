@@ -180,7 +180,10 @@ fn parts(text: &str) -> Result<Vec<(Part, Vec<TokenWithSpan>)>> {
 /// The statement of `tokens`, number `number` of `text`. Its errors have their positions there.
 fn parse_one(text: &str, number: usize, tokens: Vec<TokenWithSpan>, part: &Part) -> Result<Statement> {
     let end = position::end_of(&tokens);
-    read_one(tokens, part).map_err(|error| position::of_name(position::of_syntax_error(error, text, end), text, number))
+    read_one(tokens, part).map_err(|error| {
+        let error = parameters::with_names(error, &part.names);
+        position::of_name(position::of_syntax_error(error, text, end), text, number)
+    })
 }
 
 fn read_one(mut tokens: Vec<TokenWithSpan>, part: &Part) -> Result<Statement> {

@@ -86,6 +86,12 @@ fn an_error_is_at_its_token() {
         "SET ^treads = 4",
         "SHOW ^treads",
         "SELECT id FROM t WHERE id = ^$1",
+        "SELECT id FROM t WHERE id = ^:id",
+        "SELECT ^:Name",
+        "SELECT name, ':Name', \":Name\", name AS Name FROM t WHERE name = ^:Name",
+        "SELECT * FROM ^:t",
+        "SELECT * FROM ^:t WHERE :id = 1",
+        "SELECT id FROM t LIMIT 1 ^:n",
         "SELECT sum(id) OVER ^w FROM t",
         // Values have no place, and neither has what is wrong in another text.
         "SELECT 1 / 0",

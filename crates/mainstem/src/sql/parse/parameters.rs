@@ -110,6 +110,8 @@ struct Open {
     behind_operand: bool,
     /// Whether a bracket has just begun.
     at_begin: bool,
+    /// Whether a point is in front: a word there is a name, whatever it is.
+    behind_point: bool,
 }
 
 impl Open {
@@ -130,7 +132,9 @@ impl Open {
         }
         self.at_begin = matches!(token, Token::LBracket);
         self.behind_operand = match token {
-            Token::Word(word) => word.quote_style.is_some() || !OPERATOR_WORDS.contains(&word.keyword),
+            Token::Word(word) => {
+                self.behind_point || word.quote_style.is_some() || !OPERATOR_WORDS.contains(&word.keyword)
+            }
             Token::RBracket
             | Token::RParen
             | Token::Number(..)
@@ -140,6 +144,7 @@ impl Open {
             | Token::EscapedStringLiteral(_) => true,
             _ => false,
         };
+        self.behind_point = matches!(token, Token::Period);
     }
 }
 
@@ -170,15 +175,34 @@ fn too_many(parameter: &str) -> Error {
     Error::invalid(sqlstate::LIMIT_EXCEEDED, format!("parameter {parameter}: a statement has at most {PARAMETERS_MAX}"))
 }
 
+/// `error`, a parser's, about the parameter that was written: by name, if it has one of `names`.
+pub(super) fn with_names(error: Error, names: &[Box<str>]) -> Error {
+    let (what, place) = match error.message().rsplit_once(" at Line: ") {
+        Some((what, place)) => (what, format!(" at Line: {place}")),
+        None => (error.message(), String::new()),
+    };
+    let Some((before, found)) = what.rsplit_once('$') else { return error };
+    let (digits, quote) = found.strip_suffix('"').map_or((found, ""), |digits| (digits, "\""));
+    let is_found = before.ends_with("found: ") && quote.is_empty() || before.ends_with("at \"") && !quote.is_empty();
+    let name = digits.parse::<usize>().ok().and_then(|number| names.get(number.checked_sub(1)?));
+    match name.filter(|_| is_found) {
+        Some(name) => {
+            let message = format!("{before}:{name}{quote}{place}");
+            error.with_message(message)
+        }
+        None => error,
+    }
+}
+
 /// A statement that has parameters, where there are no values for them.
 pub(super) fn without_values(part: &Part) -> Error {
-    let (parameter, token) = match part.names.first() {
-        Some(name) => (format!(":{name}"), name.to_string()),
-        None => (format!("${}", part.parameters), format!("${}", part.parameters)),
+    let parameter = match part.names.first() {
+        Some(name) => format!(":{name}"),
+        None => format!("${}", part.parameters),
     };
     Error::invalid(
         state::UNDEFINED_PARAMETER,
         format!("there is no parameter {parameter}; a statement with parameters is prepared or run with values"),
     )
-    .with_object(NamedObject::new(ObjectKind::Other, [token]))
+    .with_object(NamedObject::new(ObjectKind::Other, [parameter]))
 }

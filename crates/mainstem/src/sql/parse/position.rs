@@ -35,8 +35,14 @@ fn token_found(message: &str, text: &str, reported: Location) -> Option<Location
     let Some((_, found)) = message.rsplit_once("found: ") else { return Some(reported) };
     let (found, _) = found.rsplit_once(" at Line: ")?;
     let tokens = Tokenizer::new(&MainstemDialect::new(0), text).tokenize_with_location().ok()?;
-    let solid = tokens.iter().filter(|token| is_solid(token) && token.span.start <= reported);
-    let last_two = solid.rev().take(2);
+    let solid: Vec<&TokenWithSpan> = tokens.iter().filter(|token| is_solid(token)).collect();
+    let seen = solid.iter().take_while(|token| token.span.start <= reported).count();
+    if found.starts_with(':') && found.chars().nth(1).is_some_and(char::is_alphanumeric) {
+        // Two tokens, of which the parser has seen the first one.
+        let pairs = solid.windows(2).take(seen).rev().take(3);
+        return pairs.filter(|pair| is_parameter(pair, found)).find_map(|pair| Some(pair.first()?.span.start));
+    }
+    let last_two = solid.iter().take(seen).rev().take(2);
     last_two.filter(|token| token.token.to_string() == found).map(|token| token.span.start).next()
 }
 
@@ -96,6 +102,12 @@ fn place(object: &NamedObject, tokens: &[&TokenWithSpan]) -> Option<Location> {
 
 /// All places where `name` stands as that of an object of this kind does.
 fn places(object: &NamedObject, name: &[String], tokens: &[&TokenWithSpan]) -> Vec<Location> {
+    if let [parameter] = name
+        && parameter.starts_with(':')
+    {
+        let found = tokens.windows(2).filter(|pair| is_parameter(pair, parameter));
+        return found.filter_map(|pair| pair.first()).map(|colon| colon.span.start).collect();
+    }
     // With the points between its parts.
     let length = (name.len() * 2).saturating_sub(1);
     let is_name = |window: &[&TokenWithSpan]| {
@@ -125,6 +137,19 @@ fn stands_as(kind: ObjectKind, before: Option<&Token>, behind: Option<&Token>) -
         ObjectKind::Function => !is_part && behind == Some(&Token::LParen),
         ObjectKind::Schema => !is_part,
         ObjectKind::Type | ObjectKind::Other => true,
+    }
+}
+
+/// Whether the tokens `pair` are `parameter`, one by name, such as `:a`.
+fn is_parameter(pair: &[&TokenWithSpan], parameter: &str) -> bool {
+    match pair {
+        [colon, name] => match &name.token {
+            Token::Word(word) if word.quote_style.is_none() && colon.token == Token::Colon => {
+                parameter.strip_prefix(':') == Some(word.value.as_str())
+            }
+            _ => false,
+        },
+        _ => false,
     }
 }
 

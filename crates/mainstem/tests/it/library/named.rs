@@ -62,6 +62,9 @@ fn colons_of_other_meanings_stay_what_they_are() {
         ("(SELECT (array[10, 20, 30])[1:c] FROM (SELECT 2 AS c) x)", "{10,20}"),
         ("(SELECT (array[10, 20, 30])[c:3] FROM (SELECT 2 AS c) x)", "{20,30}"),
         ("(SELECT (array[10, 20, 30])[c:c] FROM (SELECT 2 AS c) x)", "{20}"),
+        ("(SELECT x.all[1:2] FROM (SELECT array[10, 20, 30] AS \"all\") x)", "{10,20}"),
+        ("(SELECT x.to[1:c] FROM (SELECT array[10, 20, 30] AS \"to\", 2 AS c) x)", "{10,20}"),
+        ("(SELECT (array[10, 20, 30])[x.in:3] FROM (SELECT 2 AS \"in\") x)", "{20,30}"),
         ("(SELECT \":n\" FROM (SELECT 7 AS \":n\") x)", "7"),
     ] {
         assert_eq!(one(&connection, sql, ()), expected, "{sql}");
@@ -128,6 +131,9 @@ fn what_cannot_be_bound_is_named() {
         ("SELECT :\"a\"", "42601", "is no parameter"),
         ("SELECT : a", "42601", "is no parameter"),
         ("SELECT :", "42601", "is no parameter"),
+        ("SELECT * FROM :t", "42601", "Expected: identifier, found: :t at Line: 1, Column: 15"),
+        ("SELECT :a FROM\n :b", "42601", "Expected: identifier, found: :b at Line: 2, Column: 2"),
+        ("SELECT :a LIMIT 1 :b", "42601", "\":b\" at Line: 1, Column: 19"),
         ("CREATE TABLE x (k INTEGER DEFAULT :d)", "42P02", "there is no parameter :d"),
     ] {
         let error = connection.prepare(sql).map(|_| panic!("{sql}")).unwrap_err();
