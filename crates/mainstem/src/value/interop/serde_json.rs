@@ -72,27 +72,53 @@ impl<'a> FromValue<'a> for Json {
 }
 
 impl ToValue for Json {
-    /// Of arrays and objects NULL: they are bound by their text, see [`ToValue::owned_text`].
+    /// Of arrays, objects and numbers that no type holds NULL: they are bound by their text, see [`ToValue::owned_text`].
     fn to_value(&self) -> ValueRef<'_> {
         match self {
             Self::Null | Self::Array(_) | Self::Object(_) => ValueRef::Null,
             Self::Bool(v) => ValueRef::Boolean(*v),
-            Self::Number(number) => of_number(number),
+            Self::Number(number) => of_number(number).unwrap_or(ValueRef::Null),
             Self::String(text) => ValueRef::Text(text),
         }
     }
 
     fn owned_text(&self) -> Option<String> {
-        matches!(self, Self::Array(_) | Self::Object(_)).then(|| self.to_string())
+        match self {
+            Self::Array(_) | Self::Object(_) => Some(self.to_string()),
+            Self::Number(number) if of_number(number).is_none() => Some(number.to_string()),
+            _ => None,
+        }
     }
 }
 
-fn of_number(number: &Number) -> ValueRef<'_> {
+/// None for a number that is neither an integer of 64 bits nor a double: with `arbitrary_precision` of `serde_json` it may be any.
+fn of_number(number: &Number) -> Option<ValueRef<'static>> {
     if let Some(whole) = number.as_i64() {
-        return ValueRef::BigInt(whole);
+        return Some(ValueRef::BigInt(whole));
     }
-    match number.as_u64().map(|whole| Decimal::new(whole.into(), 0)) {
-        Some(Ok(whole)) => ValueRef::Decimal(whole),
-        _ => ValueRef::Double(number.as_f64().unwrap_or(f64::NAN)),
+    if let Some(Ok(whole)) = number.as_u64().map(|whole| Decimal::new(whole.into(), 0)) {
+        return Some(ValueRef::Decimal(whole));
     }
+    number.as_f64().filter(|double| is_written(*double, &number.to_string())).map(ValueRef::Double)
 }
+
+/// Whether `text`, a number of JSON, is `double`, by the fewest digits that are it, and not one next to it.
+fn is_written(double: f64, text: &str) -> bool {
+    let digits = |text: &str| {
+        let (number, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+        let unsigned = number.trim_start_matches('-');
+        let (whole, behind) = unsigned.split_once('.').unwrap_or((unsigned, ""));
+        let exponent = exponent.parse::<i64>().ok()?.checked_sub(i64::try_from(behind.len()).ok()?)?;
+        let digits = [whole, behind].concat();
+        let figures = digits.trim_end_matches('0');
+        let zeros = i64::try_from(digits.len() - figures.len()).ok()?;
+        let figures = figures.trim_start_matches('0').to_owned();
+        // A zero is one however it is written.
+        let exponent = if figures.is_empty() { 0 } else { exponent.checked_add(zeros)? };
+        Some((number.starts_with('-'), figures, exponent))
+    };
+    double.is_finite() && digits(text).is_some_and(|written| digits(&format!("{double:e}")) == Some(written))
+}
+
+#[cfg(test)]
+mod tests;
