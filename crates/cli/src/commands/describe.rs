@@ -1,6 +1,6 @@
 //! `\d` and its family: what there is, as queries on the system tables.
 
-use mainstem::Error;
+use mainstem::{Error, ErrorKind, sqlstate};
 
 use crate::client::Client;
 use crate::output::Stopped;
@@ -37,28 +37,34 @@ fn query(client: &mut Client, sql: &str) -> Result<(), Stopped> {
 }
 
 fn describe(client: &mut Client, name: &[String], shown: Shown) -> Result<(), Stopped> {
-    match client.connection.table(&name.join(".")) {
-        Ok(table) => describe_table(client, &Literals::new(&table.namespace, &table.name), shown),
-        // 42809: it is a view.
-        Err(error) if matches!(error.sqlstate(), "42P01" | "42809") => match find_view(client, name)? {
-            Some(of) => {
-                query(client, &columns_of_view(&of))?;
-                query(client, &query_of_view(&of))
-            }
-            // A table that the system makes is in no catalog.
-            None => match system_columns(name) {
-                Some(columns) if has_rows(client, &columns)? => query(client, &columns),
-                _ => Err(missing(error).into()),
-            },
+    match find(client, name)? {
+        Some(Relation { of, is_view: false }) => describe_table(client, &of, shown),
+        Some(Relation { of, is_view: true }) => {
+            query(client, &columns_of_view(&of))?;
+            query(client, &query_of_view(&of))
+        }
+        // A table that the system makes is in no catalog.
+        None => match system_columns(name) {
+            Some(columns) if has_rows(client, &columns)? => query(client, &columns),
+            _ => Err(missing(client, name).into()),
         },
-        Err(error) => Err(error.into()),
     }
 }
 
 /// The error for a name that means nothing, with what helps.
-fn missing(error: Error) -> Error {
-    let message = error.message();
-    if message.contains("; ") { error } else { error.clone().with_message(format!("{message}; \\d lists the tables")) }
+fn missing(client: &Client, name: &[String]) -> Error {
+    let name = name.join(".");
+    let undefined = client.connection.table(&name).err().filter(|error| error.sqlstate() == sqlstate::UNDEFINED_TABLE);
+    let message = match &undefined {
+        Some(error) if error.message().contains("; ") => error.message().to_owned(),
+        Some(error) => format!("{}; \\d lists the tables", error.message()),
+        // Its parts, read as another name, are a table.
+        None => format!("table \"{name}\" does not exist; \\d lists the tables"),
+    };
+    undefined.map_or_else(
+        || Error::new(ErrorKind::NotFound, sqlstate::UNDEFINED_TABLE, message.as_str()),
+        |error| error.with_message(message.as_str()),
+    )
 }
 
 fn describe_table(client: &mut Client, of: &Literals, shown: Shown) -> Result<(), Stopped> {
@@ -74,22 +80,31 @@ fn describe_table(client: &mut Client, of: &Literals, shown: Shown) -> Result<()
     Ok(())
 }
 
-/// The view that `name`, perhaps with a schema, means.
-fn find_view(client: &Client, name: &[String]) -> Result<Option<Literals>, Stopped> {
-    let (schema, bare) = match name {
-        [schema, bare] => (schema.as_str(), bare.as_str()),
-        [bare] => ("", bare.as_str()),
+/// A table or a view.
+struct Relation {
+    of: Literals,
+    is_view: bool,
+}
+
+/// What `name`, perhaps with a schema, means: without one, the first of the search path.
+fn find(client: &Client, name: &[String]) -> Result<Option<Relation>, Stopped> {
+    const PLACE: &str = "array_position(current_schemas(true), schema_name)";
+    let (is_in_schema, bare) = match name {
+        // Each session calls its own so, and sees no other.
+        [schema, bare] if schema == "pg_temp" => ("schema_name LIKE 'pg!_temp%' ESCAPE '!'".to_owned(), bare),
+        [schema, bare] => (format!("schema_name = {}", literal(schema)), bare),
+        [bare] => (format!("{PLACE} IS NOT NULL"), bare),
         _ => return Ok(None),
     };
     let sql = format!(
-        "SELECT table_schema, table_name FROM information_schema.views \
-         WHERE table_name = {} AND {} IN ('', table_schema) \
-         ORDER BY table_schema <> 'public', table_schema LIMIT 1",
+        "SELECT schema_name, table_name, is_view FROM \
+         (SELECT schema_name, table_name, false AS is_view FROM mainstem.tables UNION ALL \
+         SELECT table_schema, table_name, true FROM information_schema.views) relations \
+         WHERE table_name = {} AND {is_in_schema} ORDER BY {PLACE} LIMIT 1",
         literal(bare),
-        literal(schema),
     );
     let Some(row) = client.connection.prepare(&sql)?.query_optional(())? else { return Ok(None) };
-    Ok(Some(Literals::new(row.get(0)?, row.get(1)?)))
+    Ok(Some(Relation { of: Literals::new(row.get(0)?, row.get(1)?), is_view: row.get(2)? }))
 }
 
 fn has_rows(client: &Client, sql: &str) -> Result<bool, Stopped> {
