@@ -65,6 +65,45 @@ fn tables_and_views_are_described() {
 }
 
 #[test]
+fn a_name_is_described_as_the_search_path_has_it() {
+    let columns = |setup: &str, line: &str| {
+        let ran = run(["--format", "csv", "-c", setup, "-c", "\\o", "-c", line]);
+        let out = ran.ok();
+        out.lines().filter(|line| line.contains(",integer")).map(|line| line[..1].to_owned()).collect::<String>()
+    };
+    let setup = "CREATE SCHEMA a; CREATE SCHEMA z; CREATE TABLE a.b (p INTEGER); CREATE TABLE \"a.b\" (q INTEGER); \
+        CREATE VIEW v AS SELECT 1::integer AS r; CREATE VIEW z.v AS SELECT 1::integer AS s; CREATE TABLE a.v (t INTEGER); \
+        CREATE VIEW a.w AS SELECT 1::integer AS u; CREATE TABLE z.x (y INTEGER);";
+    for (path, line, described) in [
+        ("", "\\d a.b", "p"),
+        ("", "\\d \"a.b\"", "q"),
+        ("", "\\d v", "r"),
+        ("SET search_path = z, public;", "\\d v", "s"),
+        ("SET search_path = public, z;", "\\d v", "r"),
+        ("SET search_path = public, z;", "\\d x", "y"),
+        ("SET search_path = a, z, public;", "\\d v", "t"),
+        ("SET search_path = z;", "\\d public.v", "r"),
+        ("SET search_path = a;", "\\d w", "u"),
+        ("SET search_path = a;", "\\d z.v", "s"),
+        ("CREATE TEMPORARY TABLE v (c INTEGER);", "\\d v", "c"),
+        ("CREATE TEMPORARY TABLE v (c INTEGER); SET search_path = z, pg_temp;", "\\d v", "s"),
+        ("CREATE TEMPORARY TABLE v (c INTEGER);", "\\d pg_temp.v", "c"),
+    ] {
+        assert_eq!(columns(&format!("{setup}{path}"), line), described, "{path} {line}");
+    }
+    for (path, line, missing) in [
+        ("", "\\d w", "w"),
+        ("SET search_path = z;", "\\d b", "b"),
+        ("DROP TABLE \"a.b\";", "\\d \"a.b\"", "a.b"),
+        ("DROP TABLE a.b;", "\\d a.b", "a.b"),
+        ("", "\\d pg_temp.v", "pg_temp.v"),
+    ] {
+        let complaint = run(["-c", &format!("{setup}{path}"), "-c", line]).failed("42P01");
+        assert!(complaint.contains(&format!("table \"{missing}\" does not exist")), "{path} {line}: {complaint}");
+    }
+}
+
+#[test]
 fn commands_that_are_wrong_fail() {
     for (line, sqlstate, says) in [
         ("\\nothing", "42601", "there is no command \\nothing; \\? lists them"),
@@ -261,8 +300,9 @@ fn memory_is_limited() {
     assert_eq!(limit("512MB").ok(), "memory_limit\n536870912\n");
     assert_eq!(limit("2GiB").ok(), "memory_limit\n2147483648\n");
     assert_eq!(limit("1.5 gb").ok(), "memory_limit\n1610612736\n");
+    assert_eq!(limit("1e9").ok(), "memory_limit\n1000000000\n");
     assert_eq!(limit("268435456").ok(), "memory_limit\n268435456\n");
-    for bad in ["12 apples", "-1", "", "1e3"] {
+    for bad in ["12 apples", "-1", "", "1e"] {
         let ran = run([format!("--memory-limit={bad}"), "-c".into(), "SELECT 1".into()]);
         assert!(ran.status == 2 && ran.err.contains("bytes"), "{bad}: {ran:?}");
     }

@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mainstem_postgres::types::{parse_byte_size, without_exponent};
+use mainstem_postgres::types::{parse_byte_size, split_number, without_exponent};
 use mainstem_storage::database::Database;
 use mainstem_storage::error::{NamedObject, ObjectKind, sqlstate};
 use mainstem_storage::limits;
@@ -431,11 +431,8 @@ fn duration(name: &str, text: &str) -> Result<Option<Duration>> {
             format!("{name} is a number of milliseconds or one with a unit ({}), not \"{text}\"", units.join(", ")),
         )
     };
-    let text = text.trim();
-    let parsed = plain_number(text);
-    let digits = parsed.bytes().take_while(u8::is_ascii_digit).count();
-    let (number, unit) = parsed.split_at(digits);
-    let number: u64 = number.parse().map_err(|_| bad())?;
+    let (number, unit) = split_number(text.trim());
+    let number: u64 = plain_number(number).parse().map_err(|_| bad())?;
     let unit = match unit.trim() {
         "" => Duration::from_millis(1),
         unit => UNITS.iter().find(|(name, _)| *name == unit).map(|(_, length)| *length).ok_or_else(bad)?,

@@ -2,7 +2,7 @@
 
 use datafusion::sql::sqlparser::ast::{
     ContextModifier, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, Query, Reset,
-    ResetStatement, SelectItem, Set, SetExpr, UnaryOperator, Value,
+    ResetStatement, SelectItem, Set, SetExpr, UnaryOperator, Value, ValueWithSpan,
 };
 use mainstem_storage::{Error, Result};
 
@@ -147,8 +147,7 @@ fn setting_value(expr: &Expr) -> Result<Option<String>> {
     match expr {
         Expr::Value(value) => match &value.value {
             Value::SingleQuotedString(text) => Ok(Some(text.clone())),
-            // An exponent has been spelled out, with a point behind.
-            Value::Number(number, _) => Ok(Some(number.trim_end_matches('.').to_owned())),
+            Value::Number(number, _) => Ok(Some(without_point(number).to_owned())),
             Value::Boolean(flag) => Ok(Some(flag.to_string())),
             other => Err(Error::unsupported(format_args!("the setting value {other}"))),
         },
@@ -157,9 +156,16 @@ fn setting_value(expr: &Expr) -> Result<Option<String>> {
         }
         Expr::Identifier(ident) => Ok(Some(ident.value.clone())),
         Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match &**expr {
-            Expr::Value(value) if matches!(value.value, Value::Number(..)) => Ok(Some(format!("-{value}"))),
+            Expr::Value(ValueWithSpan { value: Value::Number(number, _), .. }) => {
+                Ok(Some(format!("-{}", without_point(number))))
+            }
             other => Err(Error::unsupported(format_args!("the setting value -{other}"))),
         },
         other => Err(Error::unsupported(format_args!("the setting value {other}"))),
     }
+}
+
+/// `number` without a point at its end: exponents have been spelled out, with a point behind.
+fn without_point(number: &str) -> &str {
+    number.strip_suffix('.').unwrap_or(number)
 }

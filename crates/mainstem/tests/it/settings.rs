@@ -83,16 +83,22 @@ fn durations_have_units() {
         ("'250us'", "250us"),
         ("1e3", "1s"),
         ("'1.5e2'", "150ms"),
+        ("'1e1s'", "10s"),
+        ("'2.5E+1 min'", "25min"),
         ("0", "0"),
         ("DEFAULT", "0"),
     ] {
         connection.execute(&format!("SET statement_timeout = {set}")).unwrap();
         assert_eq!(shown(&connection, "statement_timeout"), shows, "{set}");
     }
-    for bad in ["'-1'", "'1 fortnight'", "''", "'ms'", "99999999999", "'25d'", "1e-3", "1e12"] {
+    for bad in
+        ["'-1'", "'1 fortnight'", "''", "'ms'", "99999999999", "'25d'", "1e-3", "1e12", "'1e'", "'1es'", "'1e-1s'"]
+    {
         assert_eq!(code(&connection, &format!("SET statement_timeout = {bad}")), "22023", "{bad}");
     }
     assert_eq!(shown(&connection, "statement_timeout"), "0");
+    let error = connection.execute("SET statement_timeout = -1e3").unwrap_err();
+    assert!(error.message().contains("not \"-1000\""), "{error}");
 }
 
 #[test]

@@ -1,7 +1,10 @@
 //! Numbers of bytes as people write them: `512MB`.
 
+use std::borrow::Cow;
+
 use mainstem_storage::{Error, Result};
 
+use super::without_exponent;
 use crate::sqlstate;
 
 /// Units and the power of two that each stands for. As in PostgreSQL, kB, MB, GB and TB are powers of 1024 like KiB, MiB,
@@ -27,7 +30,7 @@ const FRACTION_DIGITS_MAX: usize = 24;
 ///
 /// A number without a unit counts bytes. The units are B, kB, MB, GB and TB, in which 1 kB is 1024 bytes as in PostgreSQL's
 /// settings, and KiB, MiB, GiB and TiB, which mean the same. Upper and lower case are equal, blanks may stand between
-/// number and unit, and a number may have a fraction: the result is rounded to the nearest byte.
+/// number and unit, and a number may have a fraction or an exponent: the result is rounded to the nearest byte.
 ///
 /// ```
 /// use mainstem::parse_byte_size;
@@ -42,12 +45,14 @@ const FRACTION_DIGITS_MAX: usize = 24;
 /// # Errors
 /// 22023 for text of another form, a negative number, and more bytes than 64 bits count.
 pub fn parse_byte_size(text: &str) -> Result<u64> {
-    let trimmed = text.trim();
-    let number_end = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(trimmed.len());
-    let (number, unit) = trimmed.split_at(number_end);
+    let (number, unit) = split_number(text.trim());
     let unit = unit.trim_start().to_ascii_lowercase();
     let bits = UNITS.iter().find(|(name, _)| *name == unit).map(|(_, bits)| *bits).ok_or_else(|| malformed(text))?;
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let number = match number.contains(['e', 'E']) {
+        true => Cow::Owned(without_exponent(number).ok_or_else(|| malformed(text))?),
+        false => Cow::Borrowed(number),
+    };
+    let (whole, fraction) = number.split_once('.').unwrap_or((&number, ""));
     if whole.is_empty() && fraction.is_empty() || fraction.contains('.') {
         return Err(malformed(text));
     }
@@ -56,6 +61,20 @@ pub fn parse_byte_size(text: &str) -> Result<u64> {
     let whole = if whole.is_empty() { 0 } else { whole.parse::<u64>().map_err(|_| too_large())? };
     let bytes = (u128::from(whole) << bits) + fraction_bytes(fraction, bits);
     u64::try_from(bytes).map_err(|_| too_large())
+}
+
+/// The number that `text` begins with, with its exponent, and what is behind it. It has no sign.
+#[must_use]
+pub fn split_number(text: &str) -> (&str, &str) {
+    let end_of_digits = |text: &str| text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (_, behind) = text.split_at(end);
+    let exponent = behind.strip_prefix(['e', 'E']).unwrap_or_default();
+    let unsigned = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+    match end_of_digits(unsigned) {
+        0 => text.split_at(end),
+        digits => text.split_at(text.len() - unsigned.len() + digits),
+    }
 }
 
 /// The bytes of `0.fraction` in a unit of 2^`bits` bytes, rounded to the nearest.
@@ -114,6 +133,10 @@ mod tests {
             ("16gib", 16 << 30),
             ("1.5GB", 3 << 29),
             (".5kB", 512),
+            ("1e9", 1_000_000_000),
+            ("1.5E+3 kB", 1_500 << 10),
+            ("2e-1KiB", 205),
+            ("1e0b", 1),
             ("1.kB", 1 << 10),
             ("0.1kB", 102),
             ("0.0009765625kB", 1),
@@ -135,7 +158,7 @@ mod tests {
             assert!(error.message().contains(&format!("\"{text}\" is no number of bytes")), "{error}");
         }
         for text in
-            ["18446744073709551616", "16777216TB", "17179869184GB", "99999999999999999999999999999999999999999 B"]
+            ["18446744073709551616", "16777216TB", "17179869184GB", "99999999999999999999999999999999999999999 B", "1e20", "1e400"]
         {
             let error = parse_byte_size(text).unwrap_err();
             assert_eq!(error.sqlstate(), "22023", "{text}");

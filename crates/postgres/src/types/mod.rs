@@ -9,7 +9,7 @@ mod numeric;
 mod text_form;
 mod uuid;
 
-pub use byte_size::{byte_size_text, parse_byte_size};
+pub use byte_size::{byte_size_text, parse_byte_size, split_number};
 pub use datetime::{Date, Time, Timestamp, TimestampTz, civil_from_days, days_from_civil, interval_text};
 pub use interval::{Field as IntervalField, Fields as IntervalFields, interval_of};
 pub use names::{common_datetime, field_type, is_datetime, sql_name, sql_type, sql_words};

@@ -13,18 +13,11 @@ use mainstem_storage::error::sqlstate;
 use mainstem_storage::schema::DataType;
 use mainstem_storage::{Error, ErrorKind, Result};
 
-<<<<<<< HEAD:crates/mainstem/src/analyze/names/resolution/select_items.rs
 use super::join_columns::{Column, Columns, unknown_columns};
 use crate::analyze::ast::expr::bare;
 use crate::analyze::names::column_names::{mentioned, name_of, said};
 use crate::analyze::names::output_names::title;
-=======
-use super::super::bare;
-use super::super::columns::{mentioned, name_of, said};
-use super::super::names::title;
-use super::super::relations::without_marks;
-use super::columns::{Column, Columns, unknown_columns};
->>>>>>> 4e4c326 (EXCLUDE of a name with its table leaves out that table's column alone):crates/mainstem/src/rules/tree/scopes/items.rs
+use crate::names::without_marks;
 use crate::sql::fold;
 
 /// A column that a query gives.
