@@ -150,16 +150,22 @@ mod tests {
 
     #[test]
     fn what_is_no_byte_size_is_refused_with_its_text() {
-        for text in
-            ["", " ", "MB", ".", ".MB", "1.2.3MB", "-1MB", "+1", "1e6", "12 parsecs", "1 k", "0x10", "1,5GB", "١MB"]
-        {
+        for text in [
+            "", " ", "MB", ".", ".MB", "1.2.3MB", "-1MB", "+1", "1e", "e6", ".e6", "1.2.3e4", "1e+", "1ee6", "1 k",
+            "0x10", "1,5GB", "١MB",
+        ] {
             let error = parse_byte_size(text).unwrap_err();
             assert_eq!(error.sqlstate(), "22023", "{text}");
             assert!(error.message().contains(&format!("\"{text}\" is no number of bytes")), "{error}");
         }
-        for text in
-            ["18446744073709551616", "16777216TB", "17179869184GB", "99999999999999999999999999999999999999999 B", "1e20", "1e400"]
-        {
+        for text in [
+            "18446744073709551616",
+            "16777216TB",
+            "17179869184GB",
+            "99999999999999999999999999999999999999999 B",
+            "1e20",
+            "1e400",
+        ] {
             let error = parse_byte_size(text).unwrap_err();
             assert_eq!(error.sqlstate(), "22023", "{text}");
             assert!(error.message().contains("more bytes than 64 bits count"), "{error}");

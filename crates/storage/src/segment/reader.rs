@@ -8,8 +8,8 @@
 //! is a Corrupt error that names file and byte.
 
 use std::ops::Range;
-use std::sync::{Arc, Weak};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 
 use arrow_array::ArrayRef;
 use arrow_buffer::Buffer;
