@@ -5,7 +5,7 @@ use std::ops::Not as _;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field};
-use datafusion::common::DFSchema;
+use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator, col, lit};
 use datafusion::optimizer::Optimizer;
@@ -31,7 +31,7 @@ fn xor(left: Expr, right: Expr) -> Expr {
 
 /// What the simplifier gets wrong, with what it makes of it.
 fn forgets_null() -> Vec<(Expr, Expr)> {
-    let null = || lit(datafusion::common::ScalarValue::Int32(None));
+    let null = || lit(ScalarValue::Int32(None));
     vec![
         (x_in(&[1], false).and(x_in(&[2], false)), lit(false)),
         (x_in(&[1], true).or(x_in(&[2], true)), lit(true)),
@@ -64,6 +64,57 @@ fn null_is_kept_in_lists_over_one_column() {
         let columns = |expr: &Expr| expr.column_refs().into_iter().cloned().collect::<std::collections::HashSet<_>>();
         assert_eq!(columns(&kept), columns(&expr), "{expr} became {kept}");
         assert!(!format!("{kept:?}").contains("Alias"), "{expr} became {kept:?}");
+        let (mut values, mut of_wrong) = (Vec::new(), Vec::new());
+        for row in rows() {
+            values.push((value(&kept, &row), value(&expr, &row)));
+            of_wrong.push((value(&wrong, &row), value(&expr, &row)));
+        }
+        assert!(values.iter().all(|(kept, written)| kept == written), "{expr} became {kept}: {values:?}");
+        assert!(of_wrong.iter().any(|(wrong, written)| wrong != written), "{wrong} is what {expr} says");
+    }
+}
+
+/// All rows of `x`, `a` and `b` over NULL, 0, 1, 2, 3 and 4.
+fn rows() -> Vec<[Option<i32>; 3]> {
+    let values = [None, Some(0), Some(1), Some(2), Some(3), Some(4)];
+    let pairs = values.into_iter().flat_map(|x| values.map(|a| (x, a)));
+    pairs.flat_map(|(x, a)| values.map(|b| [x, a, b])).collect()
+}
+
+/// The value of `expr` by SQL's rules, of truth values 1 and 0: not DataFusion's, which is what is tested.
+fn value(expr: &Expr, row: &[Option<i32>; 3]) -> Option<i32> {
+    let not = |value: Option<i32>| value.map(|value| 1 - value);
+    let equal = |left: Option<i32>, right: Option<i32>| Some(i32::from(left? == right?));
+    let or = |left: Option<i32>, right: Option<i32>| match (left, right) {
+        (Some(1), _) | (_, Some(1)) => Some(1),
+        (Some(left), Some(right)) => Some(left | right),
+        _ => None,
+    };
+    match expr {
+        Expr::Column(column) => row[["x", "a", "b"].iter().position(|name| *name == column.name).unwrap()],
+        Expr::Literal(ScalarValue::Boolean(value), _) => value.map(i32::from),
+        Expr::Literal(ScalarValue::Int32(value), _) => *value,
+        Expr::Literal(ScalarValue::Null, _) => None,
+        Expr::Not(inner) => not(value(inner, row)),
+        Expr::IsNull(inner) => Some(i32::from(value(inner, row).is_none())),
+        Expr::IsNotNull(inner) => Some(i32::from(value(inner, row).is_some())),
+        Expr::InList(list) => {
+            let member = value(&list.expr, row);
+            let is_in = list.list.iter().map(|other| equal(member, value(other, row))).fold(Some(0), or);
+            if list.negated { not(is_in) } else { is_in }
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+            let (left, right) = (value(left, row), value(right, row));
+            match op {
+                Operator::Eq => equal(left, right),
+                Operator::NotEq => not(equal(left, right)),
+                Operator::Or => or(left, right),
+                Operator::And => not(or(not(left), not(right))),
+                Operator::BitwiseXor => Some(left? ^ right?),
+                other => panic!("{other} is not evaluated here"),
+            }
+        }
+        other => panic!("{other} is not evaluated here"),
     }
 }
 
