@@ -16,6 +16,10 @@ use crate::sql::{ROW_REF, state};
 /// What is wrong with a column.
 pub(super) fn schema_error(error: &SchemaError) -> Error {
     match error {
+        SchemaError::FieldNotFound { field, valid_fields } if is_ambiguous(field, valid_fields) => {
+            let message = format!("column reference \"{}\" is ambiguous", flat_name(field));
+            Error::invalid(state::AMBIGUOUS_COLUMN, message).with_object(object_of(field))
+        }
         SchemaError::FieldNotFound { field, valid_fields } => {
             let near = did_you_mean(&near_columns(field, valid_fields));
             let message = format!("column \"{}\" does not exist{near}", flat_name(field));
@@ -29,6 +33,16 @@ pub(super) fn schema_error(error: &SchemaError) -> Error {
             Error::invalid(sqlstate::DUPLICATE_COLUMN, format!("column \"{name}\" occurs more than once"))
         }
     }
+}
+
+/// Whether `field` is the name of items of a query that have others there, because several have it (`rules::twins`).
+fn is_ambiguous(field: &Column, valid: &[Column]) -> bool {
+    let table = |column: &Column| column.relation.as_ref().map(|relation| without_mark(relation.table()).to_owned());
+    valid.iter().any(|column| {
+        without_mark(&column.name) == field.name
+            && column.name != field.name
+            && (field.relation.is_none() || table(field) == table(column))
+    })
 }
 
 /// 42883 for a function that is there with no types of arguments.
@@ -97,7 +111,10 @@ fn qualified_name(column: &Column) -> String {
 fn near_columns(field: &Column, valid: &[Column]) -> Vec<String> {
     let mut seen = HashSet::new();
     // DataFusion may have one twice.
-    let valid: Vec<&Column> = valid.iter().filter(|column| column.name != ROW_REF && seen.insert(*column)).collect();
+    let valid: Vec<&Column> = valid
+        .iter()
+        .filter(|column| column.name != ROW_REF && without_mark(&column.name) == column.name && seen.insert(*column))
+        .collect();
     let Some(relation) = &field.relation else {
         let near = similar(&field.name, valid.iter().map(|column| column.name.as_str()));
         let offered = near.into_iter().flat_map(|name| {

@@ -1,8 +1,10 @@
 //! Select items with the same text: DataFusion wants each item of a SELECT to have a name of its own, SQL does not.
 //!
 //! Comes in: a statement's tree. Goes out: the same tree, in which an item without alias that occurs a second time has one, and an
-//! alias that occurs a second time is another. Items beside a `*` are distinguished where its columns are known (`resolution`). Calls and
-//! groups that differ in casts alone are distinguished by [`super::cast_labels`]. In passing, a function in FROM names its column: by its alias, or by
+//! alias that occurs a second time is another. Items beside a `*` are distinguished where its columns are known (`resolution`).
+//! Calls and groups that differ in casts alone are distinguished by [`super::cast_labels`]. In queries of FROM and WITH items of one
+//! name that are not the same all have names that nobody can write ([`MARK`]), for their name is ambiguous outside.
+//! In passing, a function in FROM names its column: by its alias, or by
 //! its own name, as in PostgreSQL.
 
 use std::collections::HashSet;
@@ -19,6 +21,7 @@ use mainstem_storage::{Error, Result};
 use super::cast_labels::label_casts;
 use super::output_names::title;
 use crate::analyze::ast::expr::bare;
+use crate::names::MARK;
 use crate::sql::{fold, state};
 
 /// Gives a name to columns of functions in FROM, and to each select item of `statement` that repeats the name of an earlier one: `a_2` for
@@ -45,7 +48,9 @@ impl VisitorMut for Duplicates {
     type Break = Error;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
-        check_order(query).map_or_else(ControlFlow::Break, ControlFlow::Continue)
+        let mut with = query.with.iter_mut().flat_map(|with| &mut with.cte_tables);
+        let named = with.try_for_each(|cte| name_ambiguous(&mut cte.query));
+        named.and_then(|()| check_order(query)).map_or_else(ControlFlow::Break, ControlFlow::Continue)
     }
 
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
@@ -61,6 +66,11 @@ impl VisitorMut for Duplicates {
     }
 
     fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<Error> {
+        if let TableFactor::Derived { subquery, .. } = table
+            && let Err(error) = name_ambiguous(subquery)
+        {
+            return ControlFlow::Break(error);
+        }
         if let TableFactor::Table { name, alias, args: Some(_), .. } = table
             && let [ObjectNamePart::Identifier(function)] = name.0.as_slice()
         {
@@ -76,6 +86,45 @@ impl VisitorMut for Duplicates {
             }
         }
         ControlFlow::Continue(())
+    }
+}
+
+/// Gives names with a [`MARK`] to the items of `query`, one of FROM or WITH, that have one name and are not the same: outside, the name
+/// means neither.
+///
+/// # Errors
+/// As [`check_order`], which knows the items by their names.
+fn name_ambiguous(query: &mut Query) -> Result<()> {
+    check_order(query)?;
+    let Some(select) = first_select(&mut query.body) else { return Ok(()) };
+    let named = |item: &SelectItem| match item {
+        SelectItem::ExprWithAlias { expr, alias } => Some((fold(alias), plain(bare(expr)))),
+        SelectItem::UnnamedExpr(expr) => Some((column_name(expr)?, plain(bare(expr)))),
+        _ => None,
+    };
+    if beside_star(&select.projection) {
+        return Ok(());
+    }
+    let items: Vec<Option<(String, String)>> = select.projection.iter().map(named).collect();
+    for (position, item) in select.projection.iter_mut().enumerate() {
+        let Some(Some((name, text))) = items.get(position) else { continue };
+        if items.iter().flatten().any(|(other, its)| other == name && its != text)
+            && let SelectItem::ExprWithAlias { expr, .. } | SelectItem::UnnamedExpr(expr) = item
+        {
+            let alias = Ident::with_quote('"', format!("{name}{}", MARK.to_string().repeat(position + 1)));
+            *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
+        }
+    }
+    Ok(())
+}
+
+/// The SELECT whose items name the columns of a query.
+fn first_select(body: &mut SetExpr) -> Option<&mut Select> {
+    match body {
+        SetExpr::Select(select) => Some(select),
+        SetExpr::Query(query) => first_select(&mut query.body),
+        SetExpr::SetOperation { left, .. } => first_select(left),
+        _ => None,
     }
 }
 

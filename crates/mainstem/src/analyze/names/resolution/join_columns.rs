@@ -12,7 +12,7 @@ use mainstem_storage::schema::DataType;
 use mainstem_storage::{Error, ErrorKind, Result};
 
 use crate::analyze::ast::expr::{call, called};
-use crate::names::{did_you_mean, similar};
+use crate::names::{did_you_mean, similar, without_mark};
 use crate::sql::{column_name, state};
 
 /// A column of FROM.
@@ -64,6 +64,20 @@ impl Columns {
         self.others |= more.others;
     }
 
+    /// Fails if `columns`, those of one name, are items of one query of FROM: nobody can say which is meant.
+    ///
+    /// # Errors
+    /// 42702.
+    pub(super) fn check_one<'c>(mut columns: impl Iterator<Item = &'c Column>, said: &[&str]) -> Result<()> {
+        let is_ambiguous = |column: &Column| without_mark(&column.name) != column.name;
+        if !columns.any(is_ambiguous) {
+            return Ok(());
+        }
+        let message = format!("column reference \"{}\" is ambiguous", said.join("."));
+        Err(Error::invalid(state::AMBIGUOUS_COLUMN, message)
+            .with_object(NamedObject::new(ObjectKind::Column, said.iter().copied())))
+    }
+
     /// Whether there is a table that is called `table`.
     pub(super) fn has(&self, table: &str) -> bool {
         self.own.iter().any(|(own, _)| own == table)
@@ -76,7 +90,7 @@ impl Columns {
 
     /// Those that `name` alone may mean.
     pub(super) fn named<'c>(&'c self, name: &'c str) -> impl Iterator<Item = &'c Column> {
-        self.known.iter().filter(move |column| column.name == name)
+        self.known.iter().filter(move |column| without_mark(&column.name) == name)
     }
 }
 
@@ -205,8 +219,9 @@ fn common(left: &Columns, right: &Columns) -> Result<Vec<String>> {
     }
     let mut names: Vec<String> = Vec::new();
     for column in &left.known {
-        if right.named(&column.name).next().is_some() && !names.contains(&column.name) {
-            names.push(column.name.clone());
+        let name = without_mark(&column.name);
+        if right.named(name).next().is_some() && !names.iter().any(|known| known == name) {
+            names.push(name.to_owned());
         }
     }
     Ok(names)

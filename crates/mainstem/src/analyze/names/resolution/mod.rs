@@ -46,6 +46,7 @@ use super::KnownTable;
 use super::column_names::{mentioned, name_of, said};
 use super::duplicate_names::{beside_star, name_repeated};
 use crate::analyze::ast::expr::bare;
+use crate::names::{MARK, without_mark};
 use crate::sql::{TableName, fold, query_of};
 
 /// See the module.
@@ -108,6 +109,8 @@ impl Visitor for Wanted {
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<Infallible> {
         self.any |=
             select.from.iter().any(merges_itself) || beside_star(&select.projection) || excludes(&select.projection);
+        // Names that are ambiguous outside (`twins`).
+        self.any |= select.projection.iter().filter_map(alias).any(|alias| alias.ends_with(MARK));
         if let Some(having) = &select.having {
             let aliases: HashSet<String> = select.projection.iter().filter_map(alias).collect();
             self.any |= !mentioned(having).is_disjoint(&aliases);
@@ -342,6 +345,13 @@ impl Scopes<'_> {
 
     /// Says the table of a column that is named with it by what it is called.
     fn qualified(&self, idents: &mut Vec<Ident>) -> Result<()> {
+        if let [table, column] = idents.as_slice() {
+            let (table, column) = (fold(table), fold(column));
+            if let Some(scope) = self.scopes.iter().rev().find(|scope| scope.has(&table)) {
+                let columns = scope.of(&table).filter(|known| without_mark(&known.name) == column);
+                Columns::check_one(columns.filter(|known| known.name != column), &[&table, &column])?;
+            }
+        }
         if self.several.is_empty() || self.scopes.is_empty() {
             return Ok(());
         }
@@ -512,7 +522,7 @@ impl Scopes<'_> {
                     return Err(unknown_columns(&format!("the name \"{name}\"")));
                 }
                 (Some(column), None) => return Ok(column.is_merged.then(|| column.expr.clone())),
-                (Some(_), Some(_)) => return Ok(None),
+                (Some(_), Some(_)) => return Columns::check_one(scope.named(name), &[name]).map(|()| None),
                 (None, _) => may_be_others |= scope.others,
             }
         }

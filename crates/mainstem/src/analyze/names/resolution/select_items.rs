@@ -17,7 +17,7 @@ use super::join_columns::{Column, Columns, unknown_columns};
 use crate::analyze::ast::expr::bare;
 use crate::analyze::names::column_names::{mentioned, name_of, said};
 use crate::analyze::names::output_names::title;
-use crate::names::without_marks;
+use crate::names::{without_mark, without_marks};
 use crate::sql::fold;
 
 /// A column that a query gives.
@@ -53,8 +53,16 @@ pub(super) fn complete(alias: Option<&mut TableAlias>, columns: &Outputs) {
     if let (Some(alias), Some(columns)) = (alias, columns)
         && !alias.columns.is_empty()
     {
-        let rest = columns.iter().skip(alias.columns.len());
-        alias.columns.extend(rest.map(|column| TableAliasColumnDef { name: quoted(&column.name), data_type: None }));
+        let mut names: Vec<String> = alias.columns.iter().map(|column| fold(&column.name)).collect();
+        let rest: Vec<&Output> = columns.iter().skip(names.len()).collect();
+        names.extend(rest.iter().map(|column| without_mark(&column.name).to_owned()));
+        for column in rest {
+            // An ambiguous name is none any more if the others of that name have another.
+            let said = without_mark(&column.name);
+            let is_only = names.iter().filter(|name| *name == said).count() == 1;
+            let name = quoted(if is_only { said } else { &column.name });
+            alias.columns.push(TableAliasColumnDef { name, data_type: None });
+        }
     }
 }
 
@@ -134,7 +142,7 @@ impl Excluded {
             }
             _ => false,
         };
-        column.name == self.name && self.table.as_ref().is_none_or(of_table)
+        without_mark(&column.name) == self.name && self.table.as_ref().is_none_or(of_table)
     }
 }
 
