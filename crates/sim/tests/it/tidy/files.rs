@@ -12,6 +12,10 @@ const FILE_LINES_MAX: usize = 620;
 const FOLDER_FILES_MAX: usize = 12;
 /// Folders between `src/` and a file.
 const NESTING_MAX: usize = 3;
+/// Columns of a comment.
+const COMMENT_COLUMNS_MAX: usize = 120;
+/// Words of one sentence of a comment.
+const SENTENCE_WORDS_MAX: usize = 40;
 /// Bytes of one tracked file.
 const BLOB_BYTES_MAX: u64 = 512 * 1024;
 
@@ -41,6 +45,7 @@ pub(super) fn check(checkout: &Checkout) -> Vec<Violation> {
         name(source, &mut found);
         code_words(source, &code, &mut found);
         module_map(source, &mut found);
+        comments(source, &mut found);
     }
     for source in checkout.rust.iter().chain(&checkout.other) {
         text_words(source, &mut found);
@@ -109,9 +114,49 @@ fn text_words(source: &Source, found: &mut Vec<Violation>) {
     }
 }
 
-/// Every folder module of the storage crate opens with its map.
+/// The text of a line that is a comment.
+fn comment(line: &str) -> Option<&str> {
+    let rest = line.trim_start().strip_prefix("//")?;
+    Some(rest.trim_start_matches(['/', '!']).trim())
+}
+
+/// Comments are narrow, and their sentences short. Tables and examples are left out.
+fn comments(source: &Source, found: &mut Vec<Violation>) {
+    let (mut words, mut is_code) = (0, false);
+    for (at, line) in source.text.lines().enumerate() {
+        let Some(text) = comment(line) else {
+            (words, is_code) = (0, false);
+            continue;
+        };
+        is_code ^= text.starts_with("```");
+        let is_table = text.starts_with('|');
+        if line.chars().count() > COMMENT_COLUMNS_MAX && !is_table && !is_code && !text.contains("://") {
+            found.push(violation(&source.path, at + 1, format!("a comment of more than {COMMENT_COLUMNS_MAX} columns")));
+        }
+        if text.is_empty() || is_table || is_code {
+            words = 0;
+            continue;
+        }
+        let begins_item = text.starts_with("- ") || text.split_once(". ").is_some_and(|(n, _)| n.parse::<u8>().is_ok());
+        if begins_item {
+            words = 0;
+        }
+        for word in text.split_whitespace() {
+            words += 1;
+            if words == SENTENCE_WORDS_MAX + 1 {
+                let what = format!("a sentence of more than {SENTENCE_WORDS_MAX} words ends here or behind");
+                found.push(violation(&source.path, at + 1, what));
+            }
+            if word.ends_with(['.', '?', '!', ':', ';']) || word.ends_with(".)") {
+                words = 0;
+            }
+        }
+    }
+}
+
+/// Every folder module opens with its map.
 fn module_map(source: &Source, found: &mut Vec<Violation>) {
-    let folder_module = source.path.starts_with("crates/storage/src/") && source.path.ends_with("/mod.rs");
+    let folder_module = source.path.contains("/src/") && source.path.ends_with("/mod.rs");
     if folder_module && !is_test(&source.path) && !source.text.starts_with("//!") {
         found.push(violation(&source.path, 1, "a module opens with its `//!` map"));
     }
@@ -124,12 +169,21 @@ fn below_src(path: &str) -> Option<&str> {
 
 fn folders(checkout: &Checkout, found: &mut Vec<Violation>) {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut only: BTreeMap<&str, &str> = BTreeMap::new();
     for source in &checkout.rust {
         let Some(rest) = below_src(&source.path) else { continue };
         let folder = source.path.rsplit_once('/').map_or("", |(folder, _)| folder);
         *counts.entry(folder).or_default() += 1;
+        only.insert(folder, &source.path);
         if rest.matches('/').count() > NESTING_MAX {
             found.push(violation(&source.path, 0, format!("more than {NESTING_MAX} folders below src/")));
+        }
+    }
+    for (folder, path) in only {
+        let inside = format!("{folder}/");
+        let has_folders = counts.keys().any(|other| other.starts_with(&inside));
+        if counts.get(folder) == Some(&1) && !has_folders && !folder.ends_with("/src") && !is_test(path) {
+            found.push(violation(path, 0, "the only file of its folder: it stands one above"));
         }
     }
     for (folder, count) in counts.into_iter().filter(|&(_, count)| count > FOLDER_FILES_MAX) {
@@ -215,7 +269,10 @@ fn every_rule_on_files_is_felt() {
     let source = |path: &str, text: String| Source { path: path.into(), text };
     let words = [banned_code().join(";\n"), banned_words().map(|w| format!("// {w} here")).join("\n")].join("\n");
     let mut rust = vec![
-        source("crates/storage/src/lib.rs", "mod long;\nmod utils;\nmod a;\nmod words;\nmod map;".into()),
+        source(
+            "crates/storage/src/lib.rs",
+            format!("//! {}\nmod long;\nmod utils;\nmod a;\nmod words;\nmod map;", "wide ".repeat(41)),
+        ),
         source("crates/storage/src/long.rs", "//! Long.\n".repeat(FILE_LINES_MAX + 1)),
         source("crates/storage/src/utils.rs", "//! Utils.".into()),
         source("crates/storage/src/dead_v2.rs", "//! Dead.".into()),
@@ -233,6 +290,9 @@ fn every_rule_on_files_is_felt() {
         ("\"dead_v2\" says nothing", 1),
         ("dead_v2.rs: dead file", 1),
         ("deep.rs: more than 3 folders", 1),
+        ("deep.rs: the only file", 1),
+        ("more than 120 columns", 1),
+        ("more than 40 words", 1),
         ("may not stay", 7),
         ("map/mod.rs:2: `unsafe`", 1),
         ("map/mod.rs:1: a module opens", 1),
