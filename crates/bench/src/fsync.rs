@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use crate::duel::Sample;
 use crate::latency::Recorder;
 
-/// Appends `bytes` to a new file in `directory` and calls fdatasync, again and again for as long as `time`; the file is removed.
+/// Appends `bytes` to a new file in `directory` and calls fdatasync, again and again for as long as `time`; the file is
+/// removed.
 ///
 /// # Errors
 /// When the file cannot be made or written.

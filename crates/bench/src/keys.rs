@@ -1,7 +1,7 @@
 //! Numbers in random order without a list of them.
 
-/// The numbers below `n` in an order that looks random, each once: a Feistel network over the next power of four, walked until
-/// it falls below `n`.
+/// The numbers below `n` in an order that looks random, each once: a Feistel network over the next power of four,
+/// walked until it falls below `n`.
 #[derive(Clone, Copy, Debug)]
 pub struct Scatter {
     n: u64,

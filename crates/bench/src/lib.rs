@@ -1,16 +1,17 @@
-//! Experiments: each measures one promise, checks its own answers, and shows the figure beside a yardstick measured in the same
-//! call.
+//! Experiments: each measures one promise, checks its own answers, and shows the figure beside a yardstick measured in
+//! the same call.
 //!
-//! Comes in: the name of an experiment, how large, a directory. Goes out: a [`report::Report`], as a table and as JSON lines.
+//! Comes in: the name of an experiment, how large, a directory. Goes out: a [`report::Report`], as a table and as JSON
+//! lines.
 //!
 //! 1. `experiment` knows them all; an experiment runs its cases in rounds, ours and the peers' in turn;
-//! 2. `keys` and `latency` are what they are made of: keys in random order, durations and their quantiles; `duel` holds what
-//!    the rounds gave;
+//! 2. `keys` and `latency` are what they are made of: keys in random order, durations and their quantiles; `duel` holds
+//!    what the rounds gave;
 //! 3. `peers` drives other engines as processes, `fsync` measures what the disk alone allows;
 //! 4. `report` compares, prints, writes.
 //!
-//! Invariants: a wrong answer makes the run fail, a missed figure never does; what an operation needs is made before its clock
-//! starts. It does not own: what the peers do (`bench/peers/`).
+//! Invariants: a wrong answer makes the run fail, a missed figure never does; what an operation needs is made before
+//! its clock starts. It does not own: what the peers do (`bench/peers/`).
 
 #![forbid(unsafe_code)]
 

@@ -1,6 +1,7 @@
 //! `mainstem-bench`: lists experiments and runs them.
 //!
-//! Exit status: 0 when all answers were right, whatever the figures; 1 when an answer was wrong; 2 when it could not be run.
+//! Exit status: 0 when all answers were right, whatever the figures; 1 when an answer was wrong; 2 when it could not be
+//! run.
 
 #![forbid(unsafe_code)]
 

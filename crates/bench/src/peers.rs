@@ -1,7 +1,9 @@
-//! Other engines, each a process of its own that lives as long as the experiment, driven by JSON lines (`bench/peers/`).
+//! Other engines, each a process of its own that lives as long as the experiment, driven by JSON lines
+//! (`bench/peers/`).
 //!
-//! Comes in: the folder of the scripts, the engines wanted, and their rows. Goes out: samples, a round at a time, so that theirs
-//! and ours take turns. A peer that is missing, fails or answers wrongly is left out from then on, and a note says why.
+//! Comes in: the folder of the scripts, the engines wanted, and their rows. Goes out: samples, a round at a time, so
+//! that theirs and ours take turns. A peer that is missing, fails or answers wrongly is left out from then on, and a
+//! note says why.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -153,8 +155,8 @@ impl Peers {
         Self { peers: vec![], notes }
     }
 
-    /// Installs what the scripts in `folder` need, if it is not there yet; starts `script` for each engine, and lets all of them load
-    /// `rows` rows at once. Files of theirs go to `directory`.
+    /// Installs what the scripts in `folder` need, if it is not there yet; starts `script` for each engine, and lets
+    /// all of them load `rows` rows at once. Files of theirs go to `directory`.
     #[must_use]
     pub fn start(folder: &Path, script: &str, engines: &[Engine], rows: u64, directory: &Path) -> Self {
         let mut all = Self::default();

@@ -1,10 +1,10 @@
 //! `mainstem check`: verifies every checksum and invariant of a database's files.
 //!
-//! 1. Opening it read-only reads the manifest and replays the log; damage there is the end of it. A torn tail, which a crash leaves, is a
-//!    warning.
+//! 1. Opening it read-only reads the manifest and replays the log; damage there is the end of it. A torn tail, which a
+//!    crash leaves, is a warning.
 //! 2. Every block of every segment and file aside is read and checked; each damage is a line on standard error.
-//! 3. Standard output says what was read, and which files recovery has set aside; the exit status is 0 only if all that belongs to the
-//!    database is sound.
+//! 3. Standard output says what was read, and which files recovery has set aside; the exit status is 0 only if all that
+//!    belongs to the database is sound.
 
 use std::io::Write;
 use std::path::Path;

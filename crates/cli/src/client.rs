@@ -1,4 +1,5 @@
-//! What statements and commands work with, wherever they come from: the connection, how results look, and where they go.
+//! What statements and commands work with, wherever they come from: the connection, how results look, and where they
+//! go.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Stdout, Write};
@@ -45,7 +46,8 @@ impl Client {
         }
     }
 
-    /// Runs the statements of `text`, and says how long they took, if that is wanted. `data` is what COPY FROM STDIN reads.
+    /// Runs the statements of `text`, and says how long they took, if that is wanted. `data` is what COPY FROM STDIN
+    /// reads.
     ///
     /// # Errors
     /// Whatever a statement or the output failed with.

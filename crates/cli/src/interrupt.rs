@@ -1,7 +1,8 @@
 //! What Ctrl-C does: it cancels what runs, not the program.
 //!
 //! 1. The program says what to call ([`on_ctrl_c`]) and marks when something runs ([`running`]).
-//! 2. Ctrl-C while it runs calls that; otherwise [`Idle`] decides: a shell goes on, a script waiting for input closes the database and ends.
+//! 2. Ctrl-C while it runs calls that; otherwise [`Idle`] decides: a shell goes on, a script waiting for input closes
+//!    the database and ends.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

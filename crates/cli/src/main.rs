@@ -1,7 +1,7 @@
 //! The `mainstem` program: a shell, a script runner, the demo, and the checker.
 //!
-//! Comes in: arguments, SQL from `-c`, `-f`, a pipe or a terminal. Goes out: results on standard output, errors with their
-//! SQLSTATE on standard error, and an exit status that is 0 only if every statement succeeded.
+//! Comes in: arguments, SQL from `-c`, `-f`, a pipe or a terminal. Goes out: results on standard output, errors with
+//! their SQLSTATE on standard error, and an exit status that is 0 only if every statement succeeded.
 
 // Where SQL comes from, and what else is typed.
 mod script;
@@ -47,7 +47,8 @@ struct SqlArgs {
     /// What stands behind it by mistake.
     #[arg(hide = true)]
     too_many: Vec<String>,
-    /// Run this SQL, or a command such as "\d t", and exit; may be given several times, and beside -f: all of it runs in the order in which it is given.
+    /// Run this SQL, or a command such as "\d t", and exit; may be given several times, and beside -f: all of it runs
+    /// in the order in which it is given.
     #[arg(short = 'c', long = "command", value_name = "SQL")]
     commands: Vec<String>,
     /// Run the SQL in this file and exit; may be given several times.
@@ -59,7 +60,8 @@ struct SqlArgs {
     /// Open the database read-only: any number of processes may, while none writes.
     #[arg(long, requires = "database")]
     read_only: bool,
-    /// Memory for buffers and queries: a number of bytes, or one with a unit, such as 512MB or 2GiB (each 1024 of the one before).
+    /// Memory for buffers and queries: a number of bytes, or one with a unit, such as 512MB or 2GiB (each 1024 of the
+    /// one before).
     #[arg(long, value_name = "SIZE", value_parser = memory_limit)]
     memory_limit: Option<u64>,
 }

@@ -1,7 +1,7 @@
 //! Plain numbers as bytes, and back, without `unsafe` at the caller.
 //!
-//! In: slices of a [`Pod`] number, or bytes. Out: the other. [`as_bytes`] borrows and shows native byte order; what goes to
-//! disk goes through [`to_le_bytes`] and [`from_le_bytes`], which are one `memcpy` on little-endian machines.
+//! In: slices of a [`Pod`] number, or bytes. Out: the other. [`as_bytes`] borrows and shows native byte order; what
+//! goes to disk goes through [`to_le_bytes`] and [`from_le_bytes`], which are one `memcpy` on little-endian machines.
 
 mod sealed {
     pub trait Sealed {}
@@ -43,8 +43,8 @@ pod_float!(f32, f64);
 /// The bytes of `values`, in native order.
 #[must_use]
 pub fn as_bytes<T: Pod>(values: &[T]) -> &[u8] {
-    // SAFETY: Pod is sealed to numbers without padding, so each of the size_of_val bytes is initialised; u8 has alignment
-    // 1; the result borrows `values`, which cannot change meanwhile.
+    // SAFETY: Pod is sealed to numbers without padding, so each of the size_of_val bytes is initialised; u8 has
+    // alignment 1; the result borrows `values`, which cannot change meanwhile.
     unsafe { std::slice::from_raw_parts(values.as_ptr().cast::<u8>(), size_of_val(values)) }
 }
 
@@ -65,8 +65,8 @@ pub fn to_le_bytes<T: Pod>(values: &[T], out: &mut Vec<u8>) {
 pub fn from_le_bytes<T: Pod>(bytes: &[u8]) -> Vec<T> {
     let count = bytes.len() / size_of::<T>();
     let mut values = vec![T::default(); count];
-    // SAFETY: source and target hold at least count * size_of::<T>() bytes, the target is freshly allocated and so apart
-    // from the source, and every bit pattern is a valid T.
+    // SAFETY: source and target hold at least count * size_of::<T>() bytes, the target is freshly allocated and so
+    // apart from the source, and every bit pattern is a valid T.
     unsafe {
         std::ptr::copy_nonoverlapping(bytes.as_ptr(), values.as_mut_ptr().cast::<u8>(), count * size_of::<T>());
     }

@@ -1,8 +1,8 @@
 //! The mixer behind hash tables and filters.
 
-/// Mixes a 64-bit key so that every input bit moves every output bit: Stafford's variant 13 of the MurmurHash3 finaliser,
-/// as in SplitMix64, with an odd constant added first so that 0 does not map to 0. A bijection: distinct keys never collide
-/// in full. Not keyed, so not a defence against chosen keys.
+/// Mixes a 64-bit key so that every input bit moves every output bit: Stafford's variant 13 of the MurmurHash3
+/// finaliser, as in SplitMix64, with an odd constant added first so that 0 does not map to 0. A bijection: distinct
+/// keys never collide in full. Not keyed, so not a defence against chosen keys.
 #[inline]
 #[must_use]
 pub fn hash_u64(key: u64) -> u64 {

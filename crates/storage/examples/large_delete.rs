@@ -1,8 +1,9 @@
-//! How long one commit of a very large, scattered delete holds the commit lock (contract 2b: at most 1 ms), and what it costs
-//! outside of it.
+//! How long one commit of a very large, scattered delete holds the commit lock (contract 2b: at most 1 ms), and what it
+//! costs outside of it.
 //!
-//! `cargo run -p mainstem-storage --example large_delete -- [SEGMENTS]` loads SEGMENTS segments of 131,072 rows (default 40), deletes
-//! 95 % of the rows at random in one transaction, and opens the database again. 400 segments are 50 million deletes.
+//! `cargo run -p mainstem-storage --example large_delete -- [SEGMENTS]` loads SEGMENTS segments of 131,072 rows
+//! (default 40), deletes 95 % of the rows at random in one transaction, and opens the database again. 400 segments are
+//! 50 million deletes.
 
 use std::error::Error;
 use std::sync::Arc;

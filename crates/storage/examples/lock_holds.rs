@@ -1,8 +1,9 @@
-//! How long commits, freezes, installs and checkpoints hold the commit lock (contract 2b: at most 1 ms), with many tables, many
-//! deltas, and loads and merges of many segments.
+//! How long commits, freezes, installs and checkpoints hold the commit lock (contract 2b: at most 1 ms), with many
+//! tables, many deltas, and loads and merges of many segments.
 //!
-//! `cargo run --release -p mainstem-storage --example lock_holds -- [TABLES] [SEGMENTS]` makes TABLES tables (default 1,000) with eight
-//! frozen deltas each, then loads, merges, thins out and empties SEGMENTS segments (default 4,000) of a table with eight columns.
+//! `cargo run --release -p mainstem-storage --example lock_holds -- [TABLES] [SEGMENTS]` makes TABLES tables (default
+//! 1,000) with eight frozen deltas each, then loads, merges, thins out and empties SEGMENTS segments (default 4,000) of
+//! a table with eight columns.
 
 use std::error::Error;
 use std::sync::Arc;

@@ -1,10 +1,11 @@
-//! Rates of writes through the storage layer alone: what the library adds on top is left out. For profiles: run it under `perf` or
-//! `valgrind`.
+//! Rates of writes through the storage layer alone: what the library adds on top is left out. For profiles: run it
+//! under `perf` or `valgrind`.
 //!
-//! `cargo run --release -p mainstem-storage --example write_rates -- CASE ROWS [THREADS] [OPTIONS]` inserts ROWS rows of a BIGINT key and 16
-//! INTEGERs, in scattered key order. CASE is `single` (a row, a transaction), `statements` (transactions of 100 statements of a row
-//! each), `values` (statements of 100 rows), `update` (of single rows, ROWS of them, over 100,000 loaded ones), `select` (the same,
-//! read) or `batches` (statements of 100,000 rows as Arrow batches). Of `single` the longest stalls are told. With `quiet` nothing runs in the background.
+//! `cargo run --release -p mainstem-storage --example write_rates -- CASE ROWS [THREADS] [OPTIONS]` inserts ROWS rows
+//! of a BIGINT key and 16 INTEGERs, in scattered key order. CASE is `single` (a row, a transaction), `statements`
+//! (transactions of 100 statements of a row each), `values` (statements of 100 rows), `update` (of single rows, ROWS of
+//! them, over 100,000 loaded ones), `select` (the same, read) or `batches` (statements of 100,000 rows as Arrow
+//! batches). Of `single` the longest stalls are told. With `quiet` nothing runs in the background.
 
 use std::error::Error;
 use std::sync::{Arc, Barrier};

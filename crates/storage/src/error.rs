@@ -1,5 +1,5 @@
-//! The engine's one error type: what happened, where, what to do, with a SQLSTATE and a kind by what the caller should do
-//! (contract 7).
+//! The engine's one error type: what happened, where, what to do, with a SQLSTATE and a kind by what the caller should
+//! do (contract 7).
 
 use std::fmt;
 use std::sync::Arc;
@@ -183,7 +183,8 @@ impl NamedObject {
 }
 
 impl Error {
-    /// An error of `kind` with SQLSTATE `sqlstate` (see [`sqlstate`]) and a message that says what, where and what to do.
+    /// An error of `kind` with SQLSTATE `sqlstate` (see [`sqlstate`]) and a message that says what, where and what to
+    /// do.
     pub fn new(kind: ErrorKind, sqlstate: &'static str, message: impl Into<String>) -> Self {
         Self(Arc::new(Inner::new(kind, sqlstate, message.into())))
     }
@@ -271,8 +272,8 @@ impl Error {
         self.0.object.as_ref()
     }
 
-    /// Where in the text that was run the error is, if that is known: the number of the character, from 1. The text may be
-    /// of several statements; it is counted from the beginning of the first.
+    /// Where in the text that was run the error is, if that is known: the number of the character, from 1. The text may
+    /// be of several statements; it is counted from the beginning of the first.
     ///
     /// A position is that of a token. PostgreSQL has the same in the field `P` of its messages.
     #[must_use]

@@ -54,7 +54,8 @@ id! {
     SchemaVersion(u64)
 }
 id! {
-    /// A byte of the log, counted over all its files since the database was made; never reused, except above a torn tail.
+    /// A byte of the log, counted over all its files since the database was made; never reused, except above a torn
+    /// tail.
     LogPosition(u64)
 }
 
@@ -77,11 +78,12 @@ impl CommitTs {
 }
 
 impl ContainerId {
-    /// Largest id of a stored container: ids have 40 bits inside a [`RowRef`], and those above it name a transaction's own rows.
+    /// Largest id of a stored container: ids have 40 bits inside a [`RowRef`], and those above it name a transaction's
+    /// own rows.
     pub const MAX: Self = Self((1 << 39) - 1);
 
-    /// The rows that a transaction has buffered in one table, which are in no store yet: its `nth` container of them. A reference to
-    /// one before names nothing afterwards.
+    /// The rows that a transaction has buffered in one table, which are in no store yet: its `nth` container of them. A
+    /// reference to one before names nothing afterwards.
     #[must_use]
     pub fn own_rows(nth: u64) -> Self {
         Self(Self::MAX.0 + 1 + nth % (1 << 39))

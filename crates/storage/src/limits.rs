@@ -2,16 +2,16 @@
 
 use crate::ids::RowRef;
 
-/// Rows of a full segment unless the table says otherwise: 16 batches of 8,192; a column of 8-byte values is 1 MiB plain,
-/// so one block read is worth its seek and a merge of 8 inputs decodes at most 8 MiB a column.
+/// Rows of a full segment unless the table says otherwise: 16 batches of 8,192; a column of 8-byte values is 1 MiB
+/// plain, so one block read is worth its seek and a merge of 8 inputs decodes at most 8 MiB a column.
 pub const SEGMENT_ROWS_DEFAULT: u32 = 131_072;
 /// Fewest rows a segment may be asked to have: tests use 7 to make many segments of few rows.
 pub const SEGMENT_ROWS_MIN: u32 = 1;
 /// Most rows a segment may be asked to have; bounded by the offset bits of a row reference.
 pub const SEGMENT_ROWS_MAX: u32 = 1 << 22;
 
-/// Most bytes of one column block: 2 GiB of text behind 31-bit offsets, and what stands before it. A larger length in metadata
-/// is damage.
+/// Most bytes of one column block: 2 GiB of text behind 31-bit offsets, and what stands before it. A larger length in
+/// metadata is damage.
 pub const SEGMENT_BLOCK_BYTES_MAX: u64 = 3 << 30;
 /// Bytes of text in one column at which a segment gets fewer rows: wide rows should not make merges hold gigabytes.
 pub const SEGMENT_TEXT_BYTES_MAX: u64 = 128 << 20;
@@ -26,10 +26,11 @@ pub const KEY_BOUND_BYTES_MAX: usize = 256;
 pub const SEGMENT_FILES_OPEN_MAX: usize = 128;
 /// Bytes of a block that is opened for a single row: two pages, which the row might need anyway.
 pub const SMALL_BLOCK_BYTES: u64 = 8 << 10;
-/// While the cache has room, a block is opened when 1 / this of its bytes were read in pages: for a full segment that is after 16 rows.
+/// While the cache has room, a block is opened when 1 / this of its bytes were read in pages: for a full segment that
+/// is after 16 rows.
 pub const PAGES_BEFORE_OPENING_SHARE: u64 = 8;
-/// When others would have to go for it, a block is opened after this many times its bytes were read in pages: what is opened, and perhaps
-/// evicted before it was worth it, costs at most a quarter of what pages cost.
+/// When others would have to go for it, a block is opened after this many times its bytes were read in pages: what is
+/// opened, and perhaps evicted before it was worth it, costs at most a quarter of what pages cost.
 pub const PAGES_BEFORE_EVICTING: u64 = 4;
 /// Bytes of blocks of the segment being written that are kept until it is opened: those of 32 columns of 8-byte values.
 pub const WRITTEN_BLOCKS_KEPT_BYTES: usize = 32 << 20;
@@ -39,8 +40,8 @@ pub const GATHER_PAGES_MAX: usize = 16;
 /// Rows of a scan's Arrow batch (contract 5).
 pub const BATCH_ROWS: usize = 8_192;
 
-/// Rows of a block of a delta generation: a permutation inside a block fits `u16`, and a column of 8-byte values is 32 KiB,
-/// the size of a first-level cache.
+/// Rows of a block of a delta generation: a permutation inside a block fits `u16`, and a column of 8-byte values is 32
+/// KiB, the size of a first-level cache.
 pub const DELTA_BLOCK_ROWS: u32 = 4_096;
 /// Rows at which a delta generation is frozen unless the table says otherwise. Sorting and merging that many takes tens
 /// of milliseconds; a scan pays for at most about two generations of unsorted rows.
@@ -50,8 +51,8 @@ pub const DELTA_BYTES_MAX: u64 = 64 << 20;
 /// Bytes that no delta generation exceeds, though its freeze be late.
 pub const DELTA_BYTES_HARD_MAX: u64 = 4 << 30;
 
-/// Partitions of a delta generation's key hash, each growing alone: a generation of 2 M small rows has 8,192 rows in each,
-/// which are moved to a larger table in 40 us (contract 2b).
+/// Partitions of a delta generation's key hash, each growing alone: a generation of 2 M small rows has 8,192 rows in
+/// each, which are moved to a larger table in 40 us (contract 2b).
 pub const DELTA_KEY_PARTITIONS: usize = 256;
 /// Slots of a key partition when it gets its first row.
 pub const DELTA_KEY_SLOTS_MIN: usize = 16;
@@ -60,17 +61,19 @@ pub const DELTA_KEY_SLOTS_MIN: usize = 16;
 pub const DELTA_HEAP_CHUNK_BYTES_MIN: usize = 4 << 10;
 /// Bytes of a full-grown chunk of long strings; a longer string has a chunk of its own.
 pub const DELTA_HEAP_CHUNK_BYTES_MAX: usize = 1 << 20;
-/// Bytes of one row in row format: a value of PostgreSQL's largest size (1 GiB) fits, and every offset in a row fits `u32`.
+/// Bytes of one row in row format: a value of PostgreSQL's largest size (1 GiB) fits, and every offset in a row fits
+/// `u32`.
 pub const ROW_BYTES_MAX: usize = 1 << 30;
 
-/// Rows of a table with one key that a commit may append to deltas under the commit lock, over all its tables, as far as their keys go: 0.1 us each.
-/// A larger write set is written aside as segments before the lock.
+/// Rows of a table with one key that a commit may append to deltas under the commit lock, over all its tables, as far
+/// as their keys go: 0.1 us each. A larger write set is written aside as segments before the lock.
 pub const COMMIT_ROWS_MAX: usize = 4_096;
-/// Values that it may append there, of all columns together: up to 30 ns each, with what a row costs besides, so 0.75 ms (contract 2b; 4,096 rows of
-/// eight columns took 0.7 to 1.0 ms).
+/// Values that it may append there, of all columns together: up to 30 ns each, with what a row costs besides, so 0.75
+/// ms (contract 2b; 4,096 rows of eight columns took 0.7 to 1.0 ms).
 pub const COMMIT_CELLS_MAX: usize = 24_576;
 
-/// The same for a table with `keys` keys and `columns` columns: each row is put into the hash of each key, and into each column.
+/// The same for a table with `keys` keys and `columns` columns: each row is put into the hash of each key, and into
+/// each column.
 #[must_use]
 pub const fn commit_rows_max(keys: usize, columns: usize) -> usize {
     let keys = if keys == 0 { 1 } else { keys };
@@ -81,94 +84,101 @@ pub const fn commit_rows_max(keys: usize, columns: usize) -> usize {
     if rows == 0 { 1 } else { rows }
 }
 
-/// Keys that validation under the lock may look up, over all keys and containers of all tables: 50 to 100 ns each. With more it
-/// starts over outside.
+/// Keys that validation under the lock may look up, over all keys and containers of all tables: 50 to 100 ns each. With
+/// more it starts over outside.
 pub const VALIDATE_KEYS_MAX: usize = 4_096;
 /// Bytes of rows a commit may append under the lock: copying 1 MiB takes about 0.1 ms.
 pub const COMMIT_BYTES_MAX: usize = 1 << 20;
-/// Row references that a commit marks as deleted one by one under the lock, at most: 2 ns each. With more it has an intent in each container before
-/// the lock, makes them true at once, and marks the rows afterwards.
+/// Row references that a commit marks as deleted one by one under the lock, at most: 2 ns each. With more it has an
+/// intent in each container before the lock, makes them true at once, and marks the rows afterwards.
 pub const COMMIT_DELETES_MAX: usize = 4_096;
-/// Containers in which it marks rows one by one, at most: 1 us each, above all for memory that the first marks of a container need.
+/// Containers in which it marks rows one by one, at most: 1 us each, above all for memory that the first marks of a
+/// container need.
 pub const COMMIT_DELETE_CONTAINERS_MAX: usize = 256;
-/// Encoded bytes of deletes that a log record, or the manifest, holds itself; what is more is written aside as a delete file.
-/// 4,096 row references in as many containers just fit; to copy and checksum them takes 20 us under the lock.
+/// Encoded bytes of deletes that a log record, or the manifest, holds itself; what is more is written aside as a delete
+/// file. 4,096 row references in as many containers just fit; to copy and checksum them takes 20 us under the lock.
 pub const INLINE_DELETE_BYTES: usize = 64 << 10;
-/// Encoded bytes of runs (the metadata of their segments, about 100 a column and segment) that a commit or install record holds
-/// itself; what is more is written aside: to copy and checksum as much takes 20 us under the lock.
+/// Encoded bytes of runs (the metadata of their segments, about 100 a column and segment) that a commit or install
+/// record holds itself; what is more is written aside: to copy and checksum as much takes 20 us under the lock.
 pub const INLINE_RUN_BYTES: usize = 64 << 10;
 /// Bytes at which a block of a file aside ends: replay holds one in memory.
 pub const ASIDE_BLOCK_BYTES: usize = 1 << 20;
 /// Most bytes of a block of a file aside: its last set may be the bitmap of a whole container (2 MiB). More is damage.
 pub const ASIDE_BLOCK_BYTES_MAX: usize = 4 << 20;
-/// Rows that validation under the lock may look up in what was deleted after the validation point, 10 to 20 ns each (bitmaps are
-/// compared by words, for less); with more it starts over outside.
+/// Rows that validation under the lock may look up in what was deleted after the validation point, 10 to 20 ns each
+/// (bitmaps are compared by words, for less); with more it starts over outside.
 pub const VALIDATE_LOOKUPS_MAX: usize = 32_768;
-/// Containers whose deletes by the last commits an install can look at under the lock, 0.1 us each; with more it has another round
-/// outside.
+/// Containers whose deletes by the last commits an install can look at under the lock, 0.1 us each; with more it has
+/// another round outside.
 pub const RECENT_DELETES: usize = 4_096;
 /// Commits after the validation point that validation under the lock may look at; with more it starts over outside.
 pub const VALIDATE_COMMITS_MAX: u64 = 1_024;
-/// Times a commit is validated while others may overtake it, before it takes a turn (`commit::gate`): the second time is for the
-/// usual case, one merge that came between.
+/// Times a commit is validated while others may overtake it, before it takes a turn (`commit::gate`): the second time
+/// is for the usual case, one merge that came between.
 pub const COMMIT_ROUNDS_OPEN: u32 = 2;
 /// Times a single-statement transaction is run again before its table's write gate is closed for it (contract 2).
 pub const STATEMENT_ATTEMPTS_OPEN: u32 = 2;
 
-/// Numbers of an IDENTITY column that are reserved at first, in one fsynced record: what a crash loses of a seldom used column.
+/// Numbers of an IDENTITY column that are reserved at first, in one fsynced record: what a crash loses of a seldom used
+/// column.
 pub const IDENTITY_BLOCK_MIN: u64 = 32;
 /// And at most, when the column is drawn from again and again: an fsync of 1 ms is then 0.1 us a number.
 pub const IDENTITY_BLOCK_MAX: u64 = 8_192;
 
 /// Rows a bulk load sorts in memory at once: 8 segments become one run.
 pub const LOAD_SORT_ROWS: usize = 8 * SEGMENT_ROWS_DEFAULT as usize;
-/// Threads of a bulk load: encoding, gathering and joining columns is most of its work, and writing them, by one, the rest.
+/// Threads of a bulk load: encoding, gathering and joining columns is most of its work, and writing them, by one, the
+/// rest.
 pub const LOAD_THREADS_MAX: usize = 4;
 /// Bytes of values at which a bulk load sorts what it has: wide rows come in smaller sorts.
 pub const LOAD_SORT_BYTES: usize = 256 << 20;
 
-/// Bytes that are worth a sort of their own, when many loads share memory: 40,000 rows of 100 bytes. With the default share of loads 64 of
-/// them collect at once.
+/// Bytes that are worth a sort of their own, when many loads share memory: 40,000 rows of 100 bytes. With the default
+/// share of loads 64 of them collect at once.
 pub const LOAD_PIECE_BYTES_MIN: u64 = 4 << 20;
-/// A load leaves 1 / this of what it holds to those that begin: alone it sorts three quarters of the share of loads (192 MiB with the
-/// default limit), and three loads can stand still with all they may have before there is less than a piece left.
+/// A load leaves 1 / this of what it holds to those that begin: alone it sorts three quarters of the share of loads
+/// (192 MiB with the default limit), and three loads can stand still with all they may have before there is less than a
+/// piece left.
 pub const LOAD_LEAVES_SHARE: u64 = 3;
 
 /// Bytes of an entry of a key index in memory.
 pub const KEY_INDEX_ENTRY_BYTES: u64 = 16;
-/// Entries of a key index that are sorted in memory at once: 64 MiB, a quarter of the reserve with the default limit. With a smaller limit
-/// they are fewer.
+/// Entries of a key index that are sorted in memory at once: 64 MiB, a quarter of the reserve with the default limit.
+/// With a smaller limit they are fewer.
 pub const KEY_INDEX_SORT_ENTRIES: usize = 4 << 20;
-/// Sorted runs of entries that are merged at once: a load of 100 M rows has 24 with the default limit, so its entries are written
-/// twice. Each costs a merge the keys of one segment, 1 MiB.
+/// Sorted runs of entries that are merged at once: a load of 100 M rows has 24 with the default limit, so its entries
+/// are written twice. Each costs a merge the keys of one segment, 1 MiB.
 pub const KEY_INDEX_FAN_IN: usize = 32;
 
 /// Single delete-log entries that are folded into a bitmap at once.
 pub const DELETE_LOG_FOLD_ENTRIES: usize = 512;
-/// Bitmaps a delete log keeps for scans at timestamps nobody folded for: the last few, since readers start at the present.
+/// Bitmaps a delete log keeps for scans at timestamps nobody folded for: the last few, since readers start at the
+/// present.
 pub const DELETE_LOG_RECENT_BITMAPS: usize = 4;
-/// Offsets up to which a set of deletes is a sorted list (1 KiB, eight steps to search); a larger one is a compressed bitmap.
+/// Offsets up to which a set of deletes is a sorted list (1 KiB, eight steps to search); a larger one is a compressed
+/// bitmap.
 pub const DELETE_SET_FEW_MAX: usize = 256;
 
 /// Sorted runs a merge takes in at once (MemSQL section V: fan-in 8).
 pub const MERGE_FAN_IN: usize = 8;
 /// Each run is at most this share (1 / ratio) of the next larger one (MemSQL section IV.A: 8).
 pub const RUN_DECAY_RATIO: u64 = 8;
-/// Segments of older rows up to which a merge is short (MemSQL section VI.A: the fast merger's bound): at 2 M rows a second it
-/// takes less than a second, and a flush waits for one at most.
+/// Segments of older rows up to which a merge is short (MemSQL section VI.A: the fast merger's bound): at 2 M rows a
+/// second it takes less than a second, and a flush waits for one at most.
 pub const FLUSH_SEGMENTS_MAX: u64 = 10;
-/// A run is rewritten when more than 1 / this of its rows are deleted: a rewrite then costs 3 live rows for each row it frees.
+/// A run is rewritten when more than 1 / this of its rows are deleted: a rewrite then costs 3 live rows for each row it
+/// frees.
 pub const DEAD_SHARE: u64 = 4;
 
 /// Bytes of a log block; a reader that meets damage goes on at the next block (contract 4).
 pub const WAL_BLOCK_BYTES: usize = 32 << 10;
 /// Bytes of a log file before the next one begins.
 pub const WAL_FILE_BYTES: u64 = 16 << 20;
-/// Bytes of disk space set aside at a time for the log file being written: 1 MiB holds about 8,000 one-row commits, and a
-/// small database does not look large.
+/// Bytes of disk space set aside at a time for the log file being written: 1 MiB holds about 8,000 one-row commits, and
+/// a small database does not look large.
 pub const WAL_RESERVE_BYTES: u64 = 1 << 20;
-/// Bytes of it that no record takes: an opening cuts the file, and on a full disk has them back for the end of that file, the header of
-/// the next one and their metadata, a block of most file systems each.
+/// Bytes of it that no record takes: an opening cuts the file, and on a full disk has them back for the end of that
+/// file, the header of the next one and their metadata, a block of most file systems each.
 pub const WAL_ROOM_KEPT_BYTES: u64 = 16 << 10;
 /// Bytes of appended records not yet handed to the operating system at which a writer hands them on before it appends:
 /// `synchronous = off` must not outrun the disk by more.
@@ -177,44 +187,47 @@ pub const WAL_BUFFER_BYTES: usize = 8 << 20;
 pub const WAL_RECORD_BYTES_MAX: usize = 64 << 20;
 /// Bytes of log that a restart may have to replay (contract 4): default of `log_tail_bytes_max`.
 pub const WAL_TAIL_BYTES_MAX: u64 = 256 << 20;
-/// Log files at which opening makes a checkpoint: each opening that wrote leaves one, however little is in it, and each costs the next
-/// opening a few calls of the system. A tail of [`WAL_TAIL_BYTES_MAX`] has half as many.
+/// Log files at which opening makes a checkpoint: each opening that wrote leaves one, however little is in it, and each
+/// costs the next opening a few calls of the system. A tail of [`WAL_TAIL_BYTES_MAX`] has half as many.
 pub const WAL_FILES_MAX: u64 = 32;
 /// Log tail at which a checkpoint is made in the background.
 pub const WAL_CHECKPOINT_BYTES: u64 = 64 << 20;
-/// Bytes of files that stay set aside from openings before the last one that set some aside, which are always kept: what somebody has not
-/// looked at for so long should not fill the disk.
+/// Bytes of files that stay set aside from openings before the last one that set some aside, which are always kept:
+/// what somebody has not looked at for so long should not fill the disk.
 pub const LOST_FILES_BYTES_MAX: u64 = 1 << 30;
 /// Milliseconds within which `synchronous = normal` commits are fsynced.
 pub const WAL_NORMAL_SYNC_MS: u64 = 1_000;
-/// Bytes of log in the operating system's hands that are fsynced before that second is over: at the end of a log file all who write wait
-/// until the disk has it, and then there is not more left to do than 20 ms of a disk that takes 200 MB/s.
+/// Bytes of log in the operating system's hands that are fsynced before that second is over: at the end of a log file
+/// all who write wait until the disk has it, and then there is not more left to do than 20 ms of a disk that takes 200
+/// MB/s.
 pub const WAL_SYNC_AHEAD_BYTES: u64 = 4 << 20;
 /// Milliseconds within which `synchronous = off` commits are handed to the operating system.
 pub const WAL_OFF_WRITE_MS: u64 = 10;
 
 /// Default of `memory_limit`, in bytes.
 pub const MEMORY_LIMIT_DEFAULT: u64 = 4 << 30;
-/// Least that `memory_limit` can be set to while the database is open: the smallest share then is half a MiB, a batch of eight columns of
-/// 8-byte values, and queries have ten times that.
+/// Least that `memory_limit` can be set to while the database is open: the smallest share then is half a MiB, a batch
+/// of eight columns of 8-byte values, and queries have ten times that.
 pub const MEMORY_LIMIT_MIN: u64 = 16 << 20;
-/// What each [`MemoryKind`] may take of `memory_limit`, in units of 1 / [`MEMORY_UNITS`], in their order: active deltas, frozen
-/// deltas, old deltas, write sets, loads, forwarding, delete logs, block cache, queries, reserve. Together they are all of it, so that each may take
-/// its share whatever the others do. What queries leave of theirs is lent to the block cache until they take it.
+/// What each [`MemoryKind`] may take of `memory_limit`, in units of 1 / [`MEMORY_UNITS`], in their order: active
+/// deltas, frozen deltas, old deltas, write sets, loads, forwarding, delete logs, block cache, queries, reserve.
+/// Together they are all of it, so that each may take its share whatever the others do. What queries leave of theirs is
+/// lent to the block cache until they take it.
 ///
-/// The reserve is for those who free memory: a merge holds a column of [`MERGE_FAN_IN`] segments and of the one it writes
-/// (9 MiB of 8-byte values), the codes of two and what [`WRITTEN_BLOCKS_KEPT_BYTES`] says; a commit the record it logs (at most [`WAL_RECORD_BYTES_MAX`]); recovery one
-/// record. Rows that a transaction writes aside are sorted in what is left of it, a quarter at a time; one transaction at a time merges runs
-/// of its own, as a merge does; a load that others wait for at a write gate takes a piece ([`LOAD_PIECE_BYTES_MIN`]); and sorted entries of
-/// key indexes are merged in it ([`KEY_INDEX_FAN_IN`] segments of them). It is held by being nobody's share: what limits the others leaves it
-/// free.
+/// The reserve is for those who free memory: a merge holds a column of [`MERGE_FAN_IN`] segments and of the one it
+/// writes (9 MiB of 8-byte values), the codes of two and what [`WRITTEN_BLOCKS_KEPT_BYTES`] says; a commit the record
+/// it logs (at most [`WAL_RECORD_BYTES_MAX`]); recovery one record. Rows that a transaction writes aside are sorted in
+/// what is left of it, a quarter at a time; one transaction at a time merges runs of its own, as a merge does; a load
+/// that others wait for at a write gate takes a piece ([`LOAD_PIECE_BYTES_MIN`]); and sorted entries of key indexes are
+/// merged in it ([`KEY_INDEX_FAN_IN`] segments of them). It is held by being nobody's share: what limits the others
+/// leaves it free.
 ///
 /// [`MemoryKind`]: crate::memory::MemoryKind
 pub const MEMORY_SHARES: [u64; 10] = [2, 4, 1, 3, 2, 1, 1, 6, 10, 2];
 /// Units of [`MEMORY_SHARES`].
 pub const MEMORY_UNITS: u64 = 32;
-/// Bytes of buffered rows that are worth a run of their own, when write sets take too much: smaller ones would make many runs, all
-/// of which later look-ups ask.
+/// Bytes of buffered rows that are worth a run of their own, when write sets take too much: smaller ones would make
+/// many runs, all of which later look-ups ask.
 pub const SPILL_BYTES_MIN: u64 = 4 << 20;
 /// Runs of one table that a transaction may have written aside before it merges some: every look-up asks each of them.
 pub const OWN_RUNS_MAX: usize = MERGE_FAN_IN;
@@ -222,8 +235,9 @@ pub const OWN_RUNS_MAX: usize = MERGE_FAN_IN;
 pub const OWN_CHUNK_ROWS: usize = BATCH_ROWS;
 /// Bytes at which it is.
 pub const OWN_CHUNK_BYTES: usize = 1 << 20;
-/// Longest time, in milliseconds, that a writer waits for merges to free memory (53200), or for a shorter log tail (53100),
-/// before its statement fails. Longer in this crate's own tests: they show what is waited for, on a machine as slow as may be.
+/// Longest time, in milliseconds, that a writer waits for merges to free memory (53200), or for a shorter log tail
+/// (53100), before its statement fails. Longer in this crate's own tests: they show what is waited for, on a machine as
+/// slow as may be.
 pub const BACK_PRESSURE_MS_MAX: u64 = if cfg!(test) { 600_000 } else { 10_000 };
 
 const _: () = assert!(SEGMENT_ROWS_MAX <= RowRef::OFFSETS);

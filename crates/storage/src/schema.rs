@@ -319,7 +319,8 @@ pub struct TableSchema {
 }
 
 impl TableSchema {
-    /// The first version of a table called `name`, in the namespace that always exists, in arrival order and without keys.
+    /// The first version of a table called `name`, in the namespace that always exists, in arrival order and without
+    /// keys.
     #[must_use]
     pub fn new(id: TableId, name: impl Into<String>, columns: Vec<Column>) -> Self {
         Self {
@@ -376,8 +377,8 @@ impl TableSchema {
         !self.primary_key.is_empty()
     }
 
-    /// Its keys, each with its columns in declared order: the PRIMARY KEY, if it has one, then the UNIQUE constraints. No two rows
-    /// are equal in all columns of a key; a row with a NULL in one of them has no such key.
+    /// Its keys, each with its columns in declared order: the PRIMARY KEY, if it has one, then the UNIQUE constraints.
+    /// No two rows are equal in all columns of a key; a row with a NULL in one of them has no such key.
     pub fn keys(&self) -> impl Iterator<Item = (KeyId, &[ColumnId])> {
         let primary = Some((KeyId::PRIMARY, self.primary_key.as_slice())).filter(|_| self.has_key());
         primary.into_iter().chain(self.unique_keys.iter().map(|key| (key.id, key.columns.as_slice())))
@@ -409,8 +410,8 @@ impl TableSchema {
         named.map_or_else(|| primary_key_name(&self.name).into(), |name| name.as_str().into())
     }
 
-    /// Whether main is in the order of a key of these `columns`, so that runs themselves are searched for it: they are the sort key,
-    /// and no row is without it.
+    /// Whether main is in the order of a key of these `columns`, so that runs themselves are searched for it: they are
+    /// the sort key, and no row is without it.
     #[must_use]
     pub fn is_order(&self, columns: &[ColumnId]) -> bool {
         let never_null = |id: &ColumnId| self.column(*id).is_some_and(|column| !column.nullable);
@@ -423,7 +424,8 @@ impl TableSchema {
         self.keys().find(|(_, columns)| self.is_order(columns)).map(|(id, _)| id)
     }
 
-    /// The keys that runs are not in the order of: each run has a key index for each of them (`docs/design/0003-key-index.md`).
+    /// The keys that runs are not in the order of: each run has a key index for each of them
+    /// (`docs/design/0003-key-index.md`).
     pub fn indexed_keys(&self) -> impl Iterator<Item = KeyId> {
         self.keys().filter(|(_, columns)| !self.is_order(columns)).map(|(id, _)| id)
     }

@@ -63,8 +63,8 @@ pub struct OpenOptions {
     pub delta_rows: u32,
     /// Log bytes after which a checkpoint is made.
     pub checkpoint_bytes: u64,
-    /// Encoded bytes of deletes that a log record, or the manifest, holds itself; more are written aside as a file. Tests lower
-    /// it.
+    /// Encoded bytes of deletes that a log record, or the manifest, holds itself; more are written aside as a file.
+    /// Tests lower it.
     pub inline_delete_bytes: usize,
     /// Encoded bytes of runs that a log record holds itself; more are written aside as a file. Tests lower it.
     pub inline_run_bytes: usize,

@@ -1,8 +1,10 @@
-//! An ordered map that shares what it has in common with its copies: a copy costs a pointer, a change O(log n) nodes, whatever the
-//! copies. The tables of a root and the names of a catalog are such maps, since a new root or catalog is made under the commit lock.
+//! An ordered map that shares what it has in common with its copies: a copy costs a pointer, a change O(log n) nodes,
+//! whatever the copies. The tables of a root and the names of a catalog are such maps, since a new root or catalog is
+//! made under the commit lock.
 //!
-//! A weight-balanced tree (Adams, "Efficient sets: a balancing act", 1993; factors of Hirai and Yamamoto, 2011) of immutable nodes:
-//! neither side of a node holds more than three times what the other does. Invariant: keys ascend, each stands once.
+//! A weight-balanced tree (Adams, "Efficient sets: a balancing act", 1993; factors of Hirai and Yamamoto, 2011) of
+//! immutable nodes: neither side of a node holds more than three times what the other does. Invariant: keys ascend,
+//! each stands once.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;

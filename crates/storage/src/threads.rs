@@ -1,7 +1,8 @@
-//! One piece of work in parts, done by several threads at once: what somebody waits for, on cores that are idle meanwhile.
+//! One piece of work in parts, done by several threads at once: what somebody waits for, on cores that are idle
+//! meanwhile.
 //!
-//! Comes in: how many threads, how many parts, and what to do for a part. Goes out: what came of each, in order. The calling thread works
-//! too; the others live no longer than the call.
+//! Comes in: how many threads, how many parts, and what to do for a part. Goes out: what came of each, in order. The
+//! calling thread works too; the others live no longer than the call.
 
 use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -15,8 +16,8 @@ pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, NonZero::get)
 }
 
-/// What `work` makes of each of `parts` parts, by at most `threads` threads: fewer where the system has none. After an error no part is
-/// begun any more.
+/// What `work` makes of each of `parts` parts, by at most `threads` threads: fewer where the system has none. After an
+/// error no part is begun any more.
 ///
 /// # Errors
 /// That of the first part, in order, that has one.

@@ -144,8 +144,8 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// Appends the rows with `keys` to `table`; how many, and how long the appender took: rows are made while the clock stands, as the peers'
-/// are.
+/// Appends the rows with `keys` to `table`; how many, and how long the appender took: rows are made while the clock
+/// stands, as the peers' are.
 pub(super) fn append(
     connection: &Connection,
     table: &str,

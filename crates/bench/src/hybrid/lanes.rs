@@ -1,7 +1,7 @@
 //! Timed loops of single statements: one lane a thread, each with its own connection and its own keys.
 //!
-//! An operation of a lane has a number; key and values follow from it, so that afterwards the books can be kept from the number of
-//! operations alone ([`Lanes::book`]).
+//! An operation of a lane has a number; key and values follow from it, so that afterwards the books can be kept from
+//! the number of operations alone ([`Lanes::book`]).
 
 use std::sync::Barrier;
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
-//! Experiment `hybrid`: one table that takes short statements at the rate of a row store. Issue "SQL people expect, and short
-//! statements at row-store speed", section Figures.
+//! Experiment `hybrid`: one table that takes short statements at the rate of a row store. Issue "SQL people expect, and
+//! short statements at row-store speed", section Figures.
 //!
 //! Comes in: the scale. Goes out: rates, p99s and stalls beside SQLite's and DuckDB's.
 //!
@@ -63,7 +63,8 @@ const PARTS_ABOUT: &[(&str, &str)] = &[
 /// Runs the parts that `settings` name, as `plan` says.
 ///
 /// # Errors
-/// When there is no place for the database, or the table cannot be loaded; whatever goes wrong in one part stands in the report.
+/// When there is no place for the database, or the table cannot be loaded; whatever goes wrong in one part stands in
+/// the report.
 pub fn run(plan: Plan, settings: &Settings, report: &mut Report) -> Result<(), Failure> {
     let directory = tempfile::Builder::new().prefix("mainstem-bench-").tempdir_in(&settings.directory)?;
     let wanted = |part: &str| settings.parts.is_empty() || settings.parts.iter().any(|name| name == part);

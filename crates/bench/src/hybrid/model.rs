@@ -1,7 +1,7 @@
 //! What the table has to hold: kept beside it, so that every case can check its answers.
 //!
-//! Loaded rows differ from the formula in their first integer only, fresh rows in nothing. Timed loops tell what they did afterwards, so
-//! that keeping the books costs them nothing.
+//! Loaded rows differ from the formula in their first integer only, fresh rows in nothing. Timed loops tell what they
+//! did afterwards, so that keeping the books costs them nothing.
 
 use mainstem::Connection;
 
@@ -80,7 +80,8 @@ impl Model {
         }
     }
 
-    /// Those of `victims` were deleted for which `gone` says so, by their position. They were made by [`Model::victims`].
+    /// Those of `victims` were deleted for which `gone` says so, by their position. They were made by
+    /// [`Model::victims`].
     pub(super) fn deleted(&mut self, victims: &[i64], gone: impl Fn(usize) -> bool) {
         let mut left = vec![];
         for (at, &key) in victims.iter().enumerate() {
@@ -98,7 +99,8 @@ impl Model {
         self.fresh = left;
     }
 
-    /// All keys that are there, in an order to delete them: fresh ones first, so that the table keeps its size as long as may be.
+    /// All keys that are there, in an order to delete them: fresh ones first, so that the table keeps its size as long
+    /// as may be.
     pub(super) fn victims(&self, keys: Keys) -> Vec<i64> {
         let count = self.fresh.len() as u64;
         let order = Scatter::new(count.max(1), 3);

@@ -1,7 +1,7 @@
 //! Scans of the whole table: alone, and beside a thread that writes as fast as it can.
 //!
-//! The writer adds to one integer of a row what it takes from another, so every snapshot has the same sums: a scan that sees half a
-//! transaction, or a row twice, is found out.
+//! The writer adds to one integer of a row what it takes from another, so every snapshot has the same sums: a scan that
+//! sees half a transaction, or a row twice, is found out.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

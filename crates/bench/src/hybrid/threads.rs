@@ -1,7 +1,7 @@
 //! Two threads with disjoint keys against one thread.
 //!
-//! Each round measures them in both orders, and each pair begins when no merge runs: what a run leaves to be merged is no burden of
-//! the other side alone.
+//! Each round measures them in both orders, and each pair begins when no merge runs: what a run leaves to be merged is
+//! no burden of the other side alone.
 
 use super::bench::Bench;
 use super::lanes::Work;

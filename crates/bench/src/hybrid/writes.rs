@@ -13,7 +13,8 @@ const MANY: u64 = 16;
 /// Commits whose log bytes are counted.
 const PROBE_COMMITS: i64 = 100;
 
-/// `synchronous = off`. Deletes follow inserts, so that the table is as large after both as before; merges run all the while.
+/// `synchronous = off`. Deletes follow inserts, so that the table is as large after both as before; merges run all the
+/// while.
 pub(super) fn sustained(bench: &mut Bench<'_>) -> Result<(), Failure> {
     let promise = Promise { rate: Some(150_000.0), p99_us: Some(50.0), worst_ms: Some(50.0) };
     let engines = [Engine::SqliteMemory, Engine::DuckDbMemory];

@@ -1,7 +1,7 @@
 //! What an experiment found: figures beside their yardsticks, notes, wrong answers.
 //!
-//! Comes in: figures as the cases end. Goes out: JSON lines at once, if wanted ([`json`]); a table at the end ([`table`]).
-//! It does not own: how often a figure was taken (`duel`).
+//! Comes in: figures as the cases end. Goes out: JSON lines at once, if wanted ([`json`]); a table at the end
+//! ([`table`]). It does not own: how often a figure was taken (`duel`).
 
 mod json;
 mod table;
@@ -176,8 +176,8 @@ impl Report {
         Ok(())
     }
 
-    /// Adds rate, p99 and longest operation of a case: the first yardstick is the one that `promise` shares a line with,
-    /// others have a line of their own.
+    /// Adds rate, p99 and longest operation of a case: the first yardstick is the one that `promise` shares a line
+    /// with, others have a line of their own.
     ///
     /// # Errors
     /// As [`Report::add`].

@@ -1,8 +1,9 @@
 //! `\` commands, the same in the shell, in scripts, in a pipe and behind `-c`.
 //!
-//! Comes in: a line that begins with `\`, and the client whose habits it changes or whose catalog it shows. Goes out: results and
-//! words as those of statements, or an error with its SQLSTATE. Steps: [`run`] takes the command's name off, and reads what is
-//! behind it as that command wants it. It does not own: where a command may stand (`script::Splitter`).
+//! Comes in: a line that begins with `\`, and the client whose habits it changes or whose catalog it shows. Goes out:
+//! results and words as those of statements, or an error with its SQLSTATE. Steps: [`run`] takes the command's name
+//! off, and reads what is behind it as that command wants it. It does not own: where a command may stand
+//! (`script::Splitter`).
 
 mod describe;
 mod words;

@@ -1,7 +1,7 @@
 //! TPC-H data as CSV files with a header, several tables or parts of tables at a time.
 //!
-//! Large tables are made in as many parts as there are threads, each a file of its own; the parts of a table together are
-//! the same rows for any number of threads.
+//! Large tables are made in as many parts as there are threads, each a file of its own; the parts of a table together
+//! are the same rows for any number of threads.
 
 use std::fmt::Display;
 use std::fs::File;

@@ -45,8 +45,8 @@ impl Neg for Totals {
     }
 }
 
-/// An order the writer made, as it is now. All its lines have the same discount and no tax, and prices are whole dollars, so
-/// that o_totalprice is the exact sum of l_extendedprice * (1 - l_discount).
+/// An order the writer made, as it is now. All its lines have the same discount and no tax, and prices are whole
+/// dollars, so that o_totalprice is the exact sum of l_extendedprice * (1 - l_discount).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MadeOrder {
     /// Its key.

@@ -3,13 +3,13 @@
 //! 1. `place`: a directory of our own, temporary unless one is named.
 //! 2. `generate`: TPC-H data as CSV files.
 //! 3. `load`: tables with keys, COPY FROM those files.
-//! 4. `queries`: analytical queries alone, then in a loop while `writer` inserts, updates and deletes orders with their line
-//!    items in transactions and keeps its own `ledger` of what it committed.
+//! 4. `queries`: analytical queries alone, then in a loop while `writer` inserts, updates and deletes orders with their
+//!    line items in transactions and keeps its own `ledger` of what it committed.
 //! 5. `verify`: before closing and after reopening, base plus ledger must equal what the database holds, exactly.
 //! 6. `report`: a table a person understands.
 //!
-//! Results go to standard output, progress to standard error if that is a terminal. The exit status is 0 only if everything
-//! ran and the verification agreed.
+//! Results go to standard output, progress to standard error if that is a terminal. The exit status is 0 only if
+//! everything ran and the verification agreed.
 
 mod place;
 mod generate;

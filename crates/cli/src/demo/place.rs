@@ -27,7 +27,8 @@ pub struct Place {
 }
 
 impl Place {
-    /// Takes `dir`, which is made if need be, and clears what an earlier demo left; without `dir`, a temporary directory.
+    /// Takes `dir`, which is made if need be, and clears what an earlier demo left; without `dir`, a temporary
+    /// directory.
     ///
     /// # Errors
     /// A directory with other files in it, or with a running demo; a failed file operation.

@@ -21,8 +21,8 @@ pub struct Query {
     sql: &'static str,
 }
 
-/// Scans with little and much arithmetic, joins of two to six tables, and a large grouping: the same texts as in the SQL
-/// logic tests.
+/// Scans with little and much arithmetic, joins of two to six tables, and a large grouping: the same texts as in the
+/// SQL logic tests.
 pub const QUERIES: [Query; 6] = [
     Query { name: "Q1", asks: "sums over nearly all line items", sql: include_str!("../../../../slt/tpch/q01.sql") },
     Query { name: "Q3", asks: "open orders worth most", sql: include_str!("../../../../slt/tpch/q03.sql") },
@@ -34,8 +34,8 @@ pub const QUERIES: [Query; 6] = [
 
 /// Fewest rounds without the writer.
 const ROUNDS_MIN: u64 = 5;
-/// Time of the rounds before them, at least one, that warm up and do not count: what loading has left to merges goes on beside
-/// them, and would otherwise be held against the queries that are said to be alone.
+/// Time of the rounds before them, at least one, that warm up and do not count: what loading has left to merges goes on
+/// beside them, and would otherwise be held against the queries that are said to be alone.
 const WARM_TIME: Duration = Duration::from_secs(2);
 /// Time from which on no further round begins without the writer.
 const ALONE_TIME: Duration = Duration::from_secs(3);

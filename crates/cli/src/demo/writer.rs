@@ -1,8 +1,8 @@
-//! The writer: transactions that insert, update and delete orders with their line items, in the spirit of TPC-H's refresh
-//! functions.
+//! The writer: transactions that insert, update and delete orders with their line items, in the spirit of TPC-H's
+//! refresh functions.
 //!
-//! 1. An [`Operation`] is drawn: a new order in a gap of the key range, an update or a delete of one of its own orders or one of
-//!    TPC-H's.
+//! 1. An [`Operation`] is drawn: a new order in a gap of the key range, an update or a delete of one of its own orders
+//!    or one of TPC-H's.
 //! 2. It runs as BEGIN, its statements, COMMIT; after 40001 it runs again.
 //! 3. What COMMIT acknowledged is entered into the [`Ledger`], nothing else.
 //!
@@ -87,7 +87,8 @@ enum Operation {
     DeleteBase { key: i64 },
 }
 
-/// Writes until `done`, and until an order stands that it has made: there is something to verify, however slow the machine is.
+/// Writes until `done`, and until an order stands that it has made: there is something to verify, however slow the
+/// machine is.
 ///
 /// # Errors
 /// A failed statement other than 40001; a write that met other rows than the ledger knows; Ctrl-C.
@@ -303,10 +304,12 @@ impl Draw {
     }
 }
 
-/// The key of new order `number`: in the gaps that TPC-H leaves, scattered over the whole range; above it when all are taken.
+/// The key of new order `number`: in the gaps that TPC-H leaves, scattered over the whole range; above it when all are
+/// taken.
 pub fn new_key(number: i64, orders: i64) -> i64 {
     let (round, number) = (number / orders, number % orders);
-    // A step near the golden section, made to share no divisor with `orders`, visits each index once in scattered order.
+    // A step near the golden section, made to share no divisor with `orders`, visits each index once in scattered
+    // order.
     let mut step = (orders as f64 * 0.618) as i64;
     while gcd(step, orders) > 1 {
         step += 1;

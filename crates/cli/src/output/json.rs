@@ -1,6 +1,6 @@
-//! JSON: an array of objects, or an object a line. NULL is `null`; decimals are numbers with all their digits; what JSON has no
-//! word for (NaN, the infinities, bytes, UUIDs, dates and times) is text, as PostgreSQL writes it in JSON. Columns of one name, which
-//! would be one key, are told apart by their positions: `id`, `id_3`.
+//! JSON: an array of objects, or an object a line. NULL is `null`; decimals are numbers with all their digits; what
+//! JSON has no word for (NaN, the infinities, bytes, UUIDs, dates and times) is text, as PostgreSQL writes it in JSON.
+//! Columns of one name, which would be one key, are told apart by their positions: `id`, `id_3`.
 
 use std::collections::HashSet;
 use std::fmt::Debug;
@@ -61,7 +61,8 @@ fn with_names(batch: RecordBatch) -> Result<RecordBatch, Stopped> {
     RecordBatch::try_new_with_options(schema, batch.columns().to_vec(), &options).map_err(stopped)
 }
 
-/// `batch` with UUIDs and times as text: to Arrow the ones are bytes, and in the others it writes zeros behind the point.
+/// `batch` with UUIDs and times as text: to Arrow the ones are bytes, and in the others it writes zeros behind the
+/// point.
 fn with_texts(batch: RecordBatch) -> Result<RecordBatch, Stopped> {
     let has_text = |field: &FieldRef| {
         use DataType::{FixedSizeBinary, Time32, Time64, Timestamp};

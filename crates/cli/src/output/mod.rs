@@ -1,7 +1,8 @@
 //! Results as text.
 //!
-//! Comes in: SQL and a connection. Goes out: a table, CSV, TSV, JSON or JSON lines on the writer given; errors and notices on
-//! standard error. CSV, TSV and JSON stream; a table needs its rows at once, so it draws only the first few thousand.
+//! Comes in: SQL and a connection. Goes out: a table, CSV, TSV, JSON or JSON lines on the writer given; errors and
+//! notices on standard error. CSV, TSV and JSON stream; a table needs its rows at once, so it draws only the first few
+//! thousand.
 //!
 //! 1. [`run_text`] runs statement by statement, and stops at the first that fails ([`Stopped`]).
 //! 2. Each outcome goes to the writer of its [`Style`]; `values` makes the text of one value, the same in all of them.
@@ -95,8 +96,8 @@ impl From<io::Error> for Stopped {
 /// Batches of a result.
 type Rows<'a> = &'a mut dyn Iterator<Item = mainstem::Result<RecordBatch>>;
 
-/// Runs the statements of `text`, writing their results, and stops at the first that fails. COPY FROM STDIN reads `data`,
-/// COPY TO STDOUT writes its data as a result.
+/// Runs the statements of `text`, writing their results, and stops at the first that fails. COPY FROM STDIN reads
+/// `data`, COPY TO STDOUT writes its data as a result.
 ///
 /// # Errors
 /// Whatever the statement or the writer failed with; what came before is written.
@@ -212,8 +213,8 @@ fn write_rows(schema: &SchemaRef, rows: Rows<'_>, style: Style, out: &mut dyn Wr
     }
 }
 
-/// Says on standard error why running stopped; `place` says where in which file. A reader that went away (`| head`) wants to
-/// hear nothing.
+/// Says on standard error why running stopped; `place` says where in which file. A reader that went away (`| head`)
+/// wants to hear nothing.
 pub fn report_stop(stopped: &Stopped, place: Option<&str>) {
     match stopped {
         Stopped::Statement { error, caret } => {

@@ -15,7 +15,8 @@ struct Shown {
     width: usize,
 }
 
-/// The line of `text` with character number `position`, from 1, and a caret below that; none if the text has no such place.
+/// The line of `text` with character number `position`, from 1, and a caret below that; none if the text has no such
+/// place.
 pub fn caret(text: &str, position: usize) -> Option<String> {
     let before = position.checked_sub(1)?;
     let mut place = text.char_indices().map(|(at, _)| at).chain([text.len()]);

@@ -1,7 +1,8 @@
 //! The text of one value, the same in every format that writes text.
 //!
-//! Numbers with all their digits, floats with the fewest that read back the same; dates and times as PostgreSQL writes them,
-//! times with a zone in their zone; bytes as `\x` and hexadecimal digits. Arrays and rows are texts already, but in JSON, which has them.
+//! Numbers with all their digits, floats with the fewest that read back the same; dates and times as PostgreSQL writes
+//! them, times with a zone in their zone; bytes as `\x` and hexadecimal digits. Arrays and rows are texts already, but
+//! in JSON, which has them.
 
 use std::fmt::Write;
 

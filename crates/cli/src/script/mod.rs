@@ -1,8 +1,8 @@
 //! SQL from `-c`, `-f`, a pipe or `\i`: piece by piece, stopping at the first error.
 //!
-//! Files and pipes are read as they come, so that they may be larger than memory and a program on the other side of a pipe may
-//! wait for an answer before it goes on. An error names the line its statement begins on. The data of COPY FROM STDIN stands in
-//! the lines behind the statement, up to a line `\.`; that of a `-c` comes from the pipe.
+//! Files and pipes are read as they come, so that they may be larger than memory and a program on the other side of a
+//! pipe may wait for an answer before it goes on. An error names the line its statement begins on. The data of COPY
+//! FROM STDIN stands in the lines behind the statement, up to a line `\.`; that of a `-c` comes from the pipe.
 
 mod data;
 mod pieces;

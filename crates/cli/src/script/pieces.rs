@@ -1,12 +1,12 @@
 //! SQL and `\` commands, cut into pieces line by line.
 //!
-//! A statement ends with its semicolon, a command with its line. A command begins where a statement may begin, or with a line
-//! that stands between those of a statement: a `\` is nothing in SQL but within quotes and comments.
+//! A statement ends with its semicolon, a command with its line. A command begins where a statement may begin, or with
+//! a line that stands between those of a statement: a `\` is nothing in SQL but within quotes and comments.
 
 use std::collections::VecDeque;
 
-/// Bytes of a statement between whose lines commands may stand. What is longer is data, not typed; each of its lines that begins
-/// with a `\` would have to be looked at from its start.
+/// Bytes of a statement between whose lines commands may stand. What is longer is data, not typed; each of its lines
+/// that begins with a `\` would have to be looked at from its start.
 const MIXED_BYTES_MAX: usize = 1 << 16;
 
 /// What a piece is.
@@ -52,7 +52,8 @@ impl Splitter {
             self.text.push('\n');
         } else {
             self.text.push_str(line);
-            // Where a statement ends is looked for only when a semicolon came: a long one is not read again at each line.
+            // Where a statement ends is looked for only when a semicolon came: a long one is not read again at each
+            // line.
             if !line.contains(';') {
                 return;
             }

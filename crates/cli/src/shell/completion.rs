@@ -1,8 +1,8 @@
 //! What a Tab completes: keywords, tables, columns, settings, commands and files.
 //!
-//! Comes in: the line at the terminal, and what was typed before it. Goes out: words that may be meant. Names are those that the
-//! connection sees, in its open transaction too; what a failed one would see is not asked for. Invariants: asking changes
-//! nothing, and what cannot be asked is no error, there is just less to complete.
+//! Comes in: the line at the terminal, and what was typed before it. Goes out: words that may be meant. Names are those
+//! that the connection sees, in its open transaction too; what a failed one would see is not asked for. Invariants:
+//! asking changes nothing, and what cannot be asked is no error, there is just less to complete.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -1,7 +1,8 @@
 //! What may stand where the cursor is.
 //!
-//! Comes in: the statement so far, and what is behind the cursor. Goes out: what kind of word is being typed, where it begins, and
-//! the tables that the statement names. The text is looked at word by word; nothing is parsed, for it is not complete.
+//! Comes in: the statement so far, and what is behind the cursor. Goes out: what kind of word is being typed, where it
+//! begins, and the tables that the statement names. The text is looked at word by word; nothing is parsed, for it is
+//! not complete.
 
 use crate::commands::{self, Argument, COMMANDS};
 
@@ -247,8 +248,8 @@ fn tables(tokens: &Tokens) -> Vec<Named> {
     found
 }
 
-/// The tokens of the last statement of `text`, and where a quoted name begins that is still open. None if `text` ends within a
-/// text or a comment.
+/// The tokens of the last statement of `text`, and where a quoted name begins that is still open. None if `text` ends
+/// within a text or a comment.
 fn tokens(text: &str) -> Option<(Tokens, Option<usize>)> {
     let mut tokens: Tokens = Vec::new();
     let mut rest = text;

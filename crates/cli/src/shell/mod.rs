@@ -1,8 +1,9 @@
 //! The interactive shell: history, completion, statements over several lines, `\` commands, Ctrl-C.
 //!
-//! Comes in: lines from a terminal. Goes out: what their statements and commands give. Steps: [`lines`] reads a line, or the next
-//! of those that were pasted at once; the splitter that scripts use, too, finds what is complete in it; that runs, and a Tab
-//! meanwhile asks [`completion`]. It does not own: what commands do (`commands`), how results look (`output`).
+//! Comes in: lines from a terminal. Goes out: what their statements and commands give. Steps: [`lines`] reads a line,
+//! or the next of those that were pasted at once; the splitter that scripts use, too, finds what is complete in it;
+//! that runs, and a Tab meanwhile asks [`completion`]. It does not own: what commands do (`commands`), how results look
+//! (`output`).
 
 mod catalog;
 mod completion;

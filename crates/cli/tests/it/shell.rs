@@ -47,7 +47,8 @@ fn a_session_on_a_terminal() {
     terminal.types("SELECT n FROM t WHERE name = 'b';\r");
     terminal.shows("(1 row)\r\nTime: ");
     terminal.types("SELECT count(*) FROM generate_series(1, 100000000) a(i), generate_series(1, 100000000) b(i) WHERE a.i + b.i < 0;\r");
-    // The echo ends the line when the statement begins; Ctrl-C before that would only clear the line, so again and again.
+    // The echo ends the line when the statement begins; Ctrl-C before that would only clear the line, so again and
+    // again.
     terminal.shows("< 0;");
     terminal.shows_after_typing("\x03", "ERROR 57014: ");
     // Ctrl-C throws away what is typed, and the session goes on.

@@ -7,8 +7,8 @@ use loom::thread;
 fn readers_see_whole_values() {
     loom::model(|| {
         let buffer = Arc::new(AppendBuffer::with_capacity(3));
-        // Claimed before the threads run, because loom tells races apart by the last access only: a load of the length by
-        // the writer itself would hide its race with the reader's.
+        // Claimed before the threads run, because loom tells races apart by the last access only: a load of the length
+        // by the writer itself would hide its race with the reader's.
         let mut writer = buffer.owned_writer().unwrap();
         let appends = thread::spawn(move || {
             writer.push(1).unwrap();

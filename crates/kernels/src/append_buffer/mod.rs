@@ -1,8 +1,9 @@
 //! A buffer of fixed capacity with a published prefix: one writer appends, any number of readers see all that was
 //! appended before they looked. Readers never wait, and what they hold never moves or changes.
 //!
-//! In: values, by [`AppendBuffer::push`], [`AppendBuffer::extend_from_slice`], or a claimed [`Writer`] or [`OwnedWriter`]. Out: slices of the
-//! published prefix, and [`PublishedBytes`], which keeps the buffer alive and shows the prefix as bytes.
+//! In: values, by [`AppendBuffer::push`], [`AppendBuffer::extend_from_slice`], or a claimed [`Writer`] or
+//! [`OwnedWriter`]. Out: slices of the published prefix, and [`PublishedBytes`], which keeps the buffer alive and shows
+//! the prefix as bytes.
 //!
 //! 1. The writer claims the buffer (a swap), so that a second writer gets an error instead of a race.
 //! 2. It writes the cells behind the published length, which no reader looks at.
@@ -67,8 +68,8 @@ pub struct AppendBuffer<T> {
     race: RaceCheck,
 }
 
-// SAFETY: readers on several threads copy or borrow T (Sync), and values travel from the writer's thread to others (Send).
-// Access to the cells follows the module's invariants, so there is no data race.
+// SAFETY: readers on several threads copy or borrow T (Sync), and values travel from the writer's thread to others
+// (Send). Access to the cells follows the module's invariants, so there is no data race.
 unsafe impl<T: Send + Sync> Sync for AppendBuffer<T> {}
 
 impl<T: Copy + 'static> AppendBuffer<T> {
@@ -136,8 +137,9 @@ impl<T: Copy + 'static> AppendBuffer<T> {
         let end = len.checked_add(values.len()).ok_or(Full::NO_ROOM)?;
         let cells = self.cells.get(len..end).ok_or(Full::NO_ROOM)?;
         self.race.write(len, values.len());
-        // SAFETY: as in append, for each of these cells. A slice of UnsafeCells may be written through a shared reference;
-        // it has room for values.len() values, and cannot overlap `values`: safe code borrows only published cells.
+        // SAFETY: as in append, for each of these cells. A slice of UnsafeCells may be written through a shared
+        // reference; it has room for values.len() values, and cannot overlap `values`: safe code borrows only published
+        // cells.
         unsafe {
             let target = cells.as_ptr().cast_mut().cast::<T>();
             std::ptr::copy_nonoverlapping(values.as_ptr(), target, values.len());
@@ -146,8 +148,8 @@ impl<T: Copy + 'static> AppendBuffer<T> {
         Ok(end)
     }
 
-    /// Appends `value` and publishes it. Claims the buffer for this one value, which costs an atomic swap (about 6 ns); who
-    /// appends again and again keeps a [`Writer`] or an [`OwnedWriter`] (under 1 ns).
+    /// Appends `value` and publishes it. Claims the buffer for this one value, which costs an atomic swap (about 6 ns);
+    /// who appends again and again keeps a [`Writer`] or an [`OwnedWriter`] (under 1 ns).
     ///
     /// Errors: no room, or another writer at work (see [`Full::is_contended`]).
     #[inline]

@@ -1,7 +1,8 @@
 //! The atomics of this build: std's, or loom's when its model checker runs.
 //!
-//! Readers borrow the cells as one slice, which loom's cells cannot give; so loom watches shadow cells instead: each write
-//! and each read of a cell is announced to a [`RaceCheck`], which fails the model when two of them are not ordered.
+//! Readers borrow the cells as one slice, which loom's cells cannot give; so loom watches shadow cells instead: each
+//! write and each read of a cell is announced to a [`RaceCheck`], which fails the model when two of them are not
+//! ordered.
 
 #[cfg(loom)]
 pub(super) use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -35,8 +35,9 @@ pub(super) fn indices(bits: &[u64], out: &mut Vec<u32>) {
     let ones = count_ones(bits);
     // Eight rows are written at a time, of which the last ones may be surplus.
     out.reserve(ones + 8);
-    // SAFETY: `end` starts at the length and moves one place per one bit, so it stays within `ones` of it; each store writes at
-    // most 8 places from there, which are reserved. After the loop exactly `ones` places more are initialised.
+    // SAFETY: `end` starts at the length and moves one place per one bit, so it stays within `ones` of it; each store
+    // writes at most 8 places from there, which are reserved. After the loop exactly `ones` places more are
+    // initialised.
     unsafe {
         let mut end = out.as_mut_ptr().add(out.len());
         for (at, &word) in bits.iter().enumerate() {

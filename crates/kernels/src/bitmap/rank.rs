@@ -1,8 +1,8 @@
 //! Rank and select over an immutable bitmap (Vigna, "Broadword implementation of rank/select queries", 2008: rank9).
 //!
-//! Per 512 rows (a cache line of bits) two words of counts: the ones before the block, and seven 9-bit counts of the ones
-//! before each later word of the block. A quarter bit a row on top of the bitmap. `rank` is two loads of counts and one
-//! popcount; `select` a binary search over the blocks, then over the words of one.
+//! Per 512 rows (a cache line of bits) two words of counts: the ones before the block, and seven 9-bit counts of the
+//! ones before each later word of the block. A quarter bit a row on top of the bitmap. `rank` is two loads of counts
+//! and one popcount; `select` a binary search over the blocks, then over the words of one.
 
 use super::{scalar, words};
 use std::sync::Arc;

@@ -1,14 +1,15 @@
 //! The AVX2 twins of unpacking. See [`super::lanes`] for how codes come into lanes.
 //!
-//! Each function handles the widths its lanes can; the caller (`mod.rs`) sends the others to the scalar twin. The reference of
-//! a frame is added always (0 for plain codes): the loops are bound by their stores.
+//! Each function handles the widths its lanes can; the caller (`mod.rs`) sends the others to the scalar twin. The
+//! reference of a frame is added always (0 for plain codes): the loops are bound by their stores.
 
 use super::lanes::{BLOCK, Lanes16, Lanes32, Lanes64, WIDTH_MAX_16, WIDTH_MAX_32, narrow_16_to_8, narrow_32_to_16};
 use super::lanes::{origin, source};
 use crate::cast::Pod;
 use std::arch::x86_64::*;
 
-/// Calls `unpack(from, to)` for each block of `out`: `from` has the readable bytes of a block, `to` room for its 64 rows.
+/// Calls `unpack(from, to)` for each block of `out`: `from` has the readable bytes of a block, `to` room for its 64
+/// rows.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn each_block<T: Pod>(

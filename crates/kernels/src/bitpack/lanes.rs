@@ -2,12 +2,12 @@
 //!
 //! In: a pointer to the first byte of a group of rows. Out: one vector of 16-, 32- or 64-bit codes, in row order.
 //!
-//! 1. A call knows the width and the first row, hence the *phase*: the bit, 0 to 7, at which the first row starts in its
-//!    byte. 8 rows fill `width` bytes exactly, so each later group of 8 has the same phase.
+//! 1. A call knows the width and the first row, hence the *phase*: the bit, 0 to 7, at which the first row starts in
+//!    its byte. 8 rows fill `width` bytes exactly, so each later group of 8 has the same phase.
 //! 2. Each 128-bit lane loads the 16 bytes that hold its rows; a shuffle brings to each code the bytes that hold it; a
 //!    shift drops the bits before it, a mask those after it. Shuffle, shifts and mask are made once a call.
-//! 3. Work goes in blocks of 64 rows (`8 * width` bytes): one word of a selection bitmap. A block whose loads would leave
-//!    `packed` is copied to a padded buffer first ([`source`]).
+//! 3. Work goes in blocks of 64 rows (`8 * width` bytes): one word of a selection bitmap. A block whose loads would
+//!    leave `packed` is copied to a padded buffer first ([`source`]).
 //!
 //! Invariant: a block's loads touch at most [`reach`] bytes from its first byte.
 
@@ -42,8 +42,8 @@ fn padded(packed: &[u8], at: usize) -> Padded {
     bytes
 }
 
-/// A pointer to `reach(width)` readable bytes that begin with `packed[at..]`: into `packed` itself where it is long enough,
-/// else into `buffer`.
+/// A pointer to `reach(width)` readable bytes that begin with `packed[at..]`: into `packed` itself where it is long
+/// enough, else into `buffer`.
 #[inline(always)]
 pub(crate) fn source<'a>(packed: &'a [u8], at: usize, width: u32, buffer: &'a mut Option<Padded>) -> *const u8 {
     match packed.get(at..) {

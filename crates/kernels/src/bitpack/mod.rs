@@ -1,7 +1,8 @@
 //! Bit packing: integers of a fixed width, back to back.
 //!
-//! Layout: value `i` occupies bits `[i * width, (i + 1) * width)` of a little-endian bit stream (bit `b` is bit `b % 8` of
-//! byte `b / 8`). `width` is 0 to 64; width 0 takes no bytes, and every value is 0. [`packed_bytes`] rounds up to 8 bytes.
+//! Layout: value `i` occupies bits `[i * width, (i + 1) * width)` of a little-endian bit stream (bit `b` is bit `b % 8`
+//! of byte `b / 8`). `width` is 0 to 64; width 0 takes no bytes, and every value is 0. [`packed_bytes`] rounds up to 8
+//! bytes.
 //!
 //! In: packed bytes, a width, a first row. Out: values, in the caller's slice.
 //!
@@ -9,8 +10,8 @@
 //! 2. `unpack_*` give the codes; `unpack_for_*` add a reference (frame of reference, wrapping).
 //! 3. [`get`] reads one value.
 //!
-//! The AVX2 twins work in blocks of 64 rows: since 8 values fill `width` bytes exactly, the place of each value inside a
-//! group is the same for the whole call, and one byte shuffle, one variable shift and one mask bring 16, 8 or 4 of
+//! The AVX2 twins work in blocks of 64 rows: since 8 values fill `width` bytes exactly, the place of each value inside
+//! a group is the same for the whole call, and one byte shuffle, one variable shift and one mask bring 16, 8 or 4 of
 //! them into lanes (the technique of Lemire and Boytsov, "Decoding billions of integers per second through
 //! vectorization", section 3, on a horizontal layout).
 //!

@@ -34,8 +34,8 @@ fn pack_follows_the_definition() {
     }
 }
 
-/// Both twins of one call on rows `start..start + len`, with the result in a slice that starts at `shift`, so that output
-/// alignment varies too.
+/// Both twins of one call on rows `start..start + len`, with the result in a slice that starts at `shift`, so that
+/// output alignment varies too.
 macro_rules! twins {
     ($packed:expr, $width:expr, $start:expr, $len:expr, $expected:expr, $name:ident $t:ty $(, $reference:expr)?) => {{
         for twin in [$name, scalar::$name] {
@@ -85,8 +85,8 @@ fn unpack_at_every_width_start_and_length() {
     }
 }
 
-/// The allocation ends exactly where the packed bytes end, without the padding to 8 bytes: a read beyond would be seen by
-/// Miri, and the answer must not need those bytes.
+/// The allocation ends exactly where the packed bytes end, without the padding to 8 bytes: a read beyond would be seen
+/// by Miri, and the answer must not need those bytes.
 #[test]
 fn unpack_without_padding() {
     for width in (1..=64).step_by(if cfg!(miri) { 9 } else { 1 }) {

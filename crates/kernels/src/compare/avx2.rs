@@ -8,7 +8,8 @@ use crate::bitpack::lanes::{
 use std::arch::x86_64::*;
 use std::array::from_fn;
 
-/// Sets each word of `out` to `test(pointer)` of its block of 64 rows, of which [`bitpack::lanes::reach`] bytes are readable.
+/// Sets each word of `out` to `test(pointer)` of its block of 64 rows, of which [`bitpack::lanes::reach`] bytes are
+/// readable.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn each_block(packed: &[u8], width: u32, first: usize, len: usize, out: &mut [u64], test: impl Fn(*const u8) -> u64) {
@@ -152,12 +153,13 @@ pub(super) fn select_members(packed: &[u8], width: u32, start: usize, len: usize
 #[target_feature(enable = "avx2")]
 #[inline]
 fn members_8(codes: __m256i, members: &[u64]) -> u64 {
-    // A code has at most 32 bits, so its 32-bit word of the bitmap is below 2^27: signed comparison and index are right.
+    // A code has at most 32 bits, so its 32-bit word of the bitmap is below 2^27: signed comparison and index are
+    // right.
     let words = (members.len() * 2).min(1 << 27) as i32;
     let word = _mm256_srli_epi32(codes, 5);
     let inside = _mm256_cmpgt_epi32(_mm256_set1_epi32(words), word);
-    // SAFETY: lanes whose word is not inside `members` are masked off and not read. A 64-bit word is two 32-bit words, the
-    // low one first, on the little-endian machines this is compiled for.
+    // SAFETY: lanes whose word is not inside `members` are masked off and not read. A 64-bit word is two 32-bit words,
+    // the low one first, on the little-endian machines this is compiled for.
     let words =
         unsafe { _mm256_mask_i32gather_epi32::<4>(_mm256_setzero_si256(), members.as_ptr().cast(), word, inside) };
     let bit = _mm256_srlv_epi32(words, _mm256_and_si256(codes, _mm256_set1_epi32(31)));

@@ -1,7 +1,8 @@
 //! Comparisons within AVX2 lanes, and 64 answers as one word.
 //!
-//! A closed range `lo..=hi` is one unsigned comparison, `x - lo <= hi - lo`, for signed and unsigned lanes alike as long as
-//! `lo <= hi`. AVX2 has no unsigned comparison: up to 32 bits `min(x, span) == x` says it; 64 bits flip the sign bit.
+//! A closed range `lo..=hi` is one unsigned comparison, `x - lo <= hi - lo`, for signed and unsigned lanes alike as
+//! long as `lo <= hi`. AVX2 has no unsigned comparison: up to 32 bits `min(x, span) == x` says it; 64 bits flip the
+//! sign bit.
 
 use std::arch::x86_64::*;
 
@@ -86,8 +87,8 @@ pub(super) fn bits_64(rows: __m256i) -> u64 {
     _mm256_movemask_pd(_mm256_castsi256_pd(rows)) as u64
 }
 
-/// The set of bytes that `members` (a bitmap of at most 256 bits) names, for a test by two shuffles (Mula's method): each
-/// low half of a byte looks up which high halves go with it, as one bit each.
+/// The set of bytes that `members` (a bitmap of at most 256 bits) names, for a test by two shuffles (Mula's method):
+/// each low half of a byte looks up which high halves go with it, as one bit each.
 pub(super) struct ByteSet {
     /// Per low half: the members whose high half is 0 to 7, and 8 to 15.
     rows: [__m256i; 2],

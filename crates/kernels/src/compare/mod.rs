@@ -1,10 +1,10 @@
 //! Predicates that answer with a selection bitmap, on packed codes and on plain values.
 //!
-//! In: packed codes (see [`crate::bitpack`]) or a slice, and a closed range or a set of codes. Out: `out`, overwritten: bit `i`
-//! tells whether row `start + i` qualifies; bits past the rows are zero.
+//! In: packed codes (see [`crate::bitpack`]) or a slice, and a closed range or a set of codes. Out: `out`, overwritten:
+//! bit `i` tells whether row `start + i` qualifies; bits past the rows are zero.
 //!
-//! An order-preserving dictionary or a frame of reference turns `=`, `<`, `BETWEEN` and prefixes into [`select_range`], and
-//! every other predicate into [`select_members`] over a bitmap of the qualifying codes.
+//! An order-preserving dictionary or a frame of reference turns `=`, `<`, `BETWEEN` and prefixes into [`select_range`],
+//! and every other predicate into [`select_members`] over a bitmap of the qualifying codes.
 //!
 //! Order of floats: -0.0 equals 0.0, NaN equals NaN and stands above all numbers.
 //!
@@ -55,8 +55,8 @@ pub fn select_range(packed: &[u8], width: u32, start: usize, len: usize, lo: u64
     scalar::select_range(packed, width, start, len, lo, hi, out);
 }
 
-/// Sets bit `i` of `out` if the bitmap `members` has the code of row `start + i`, clears it otherwise. Codes past the end of
-/// `members` are not members.
+/// Sets bit `i` of `out` if the bitmap `members` has the code of row `start + i`, clears it otherwise. Codes past the
+/// end of `members` are not members.
 pub fn select_members(packed: &[u8], width: u32, start: usize, len: usize, members: &[u64], out: &mut [u64]) {
     bitpack::check(packed, width, start, len, 64);
     let out = cut(out, len);

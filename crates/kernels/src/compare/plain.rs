@@ -23,7 +23,8 @@ macro_rules! fast {
             #[cfg(target_arch = "x86_64")]
             if values.len() >= 64 && crate::dispatch::avx2() {
                 let blocks = values.len() / 64;
-                // SAFETY: $lanes is this type, or the integer of its size and alignment; the blocks lie within `values`.
+                // SAFETY: $lanes is this type, or the integer of its size and alignment; the blocks lie within
+                // `values`.
                 let values = unsafe { std::slice::from_raw_parts(values.as_ptr().cast::<[$lanes; 64]>(), blocks) };
                 // SAFETY: the processor has AVX2.
                 unsafe { super::avx2::$twin(values, lo as $lanes, hi as $lanes, out) };

@@ -4,7 +4,8 @@
 //!
 //! The high half of a hash chooses a block of 256 bits; the low half, times eight odd constants, one bit in each of its
 //! eight 32-bit words (Putze, Sanders and Singler, "Cache-, hash- and space-efficient Bloom filters", 2007; the
-//! split-block form and constants are those of Apache Parquet). False positives: about 1 % at 11 bits a key, 0.1 % at 17.
+//! split-block form and constants are those of Apache Parquet). False positives: about 1 % at 11 bits a key, 0.1 % at
+//! 17.
 //!
 //! Bytes: the blocks in order, each eight little-endian 32-bit words.
 
@@ -30,8 +31,8 @@ pub struct BlockedBloom {
 }
 
 impl BlockedBloom {
-    /// A filter of about `bits_per_key` bits for each of `hashes`, rounded up to whole blocks of 256 bits. Without hashes
-    /// it is empty and contains nothing.
+    /// A filter of about `bits_per_key` bits for each of `hashes`, rounded up to whole blocks of 256 bits. Without
+    /// hashes it is empty and contains nothing.
     #[must_use]
     pub fn build(hashes: &[u64], bits_per_key: usize) -> Self {
         let blocks = hashes.len().saturating_mul(bits_per_key).div_ceil(256).min(u32::MAX as usize);
@@ -95,8 +96,8 @@ impl BlockedBloom {
 }
 
 impl BlockedBloom {
-    /// Where in the [bytes](Self::to_le_bytes) of a filter, `byte_len` of them, the block for `hash` is: these bytes are a filter
-    /// that says the same of `hash`. `None` for bytes that are no filter, and for an empty one.
+    /// Where in the [bytes](Self::to_le_bytes) of a filter, `byte_len` of them, the block for `hash` is: these bytes
+    /// are a filter that says the same of `hash`. `None` for bytes that are no filter, and for an empty one.
     #[must_use]
     pub fn part_of(byte_len: usize, hash: u64) -> Option<std::ops::Range<usize>> {
         let blocks = byte_len / size_of::<Block>();

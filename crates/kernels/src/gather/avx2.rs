@@ -9,13 +9,13 @@ pub(super) fn gather_packed(packed: &[u8], width: u32, indices: &[u32], out: &mu
     out.reserve(indices.len());
     let width_lanes = _mm256_set1_epi64x(width.into());
     let mask = _mm256_set1_epi64x(bitpack::mask(width) as i64);
-    // The last place from which 8 bytes can be read. A code beyond it is read from here with a larger shift: it ends within
-    // `packed`, so shift and width together still fit 64 bits.
+    // The last place from which 8 bytes can be read. A code beyond it is read from here with a larger shift: it ends
+    // within `packed`, so shift and width together still fit 64 bits.
     let last = packed.len() - 8;
     let last_lanes = _mm256_set1_epi64x(last as i64);
     let (groups, rest) = indices.as_chunks::<4>();
-    // SAFETY: each index names a code within `packed`, so the byte it starts in is inside, and the smaller of that and `last`
-    // has 8 readable bytes. `indices.len()` places were reserved, and are all written before the length is set.
+    // SAFETY: each index names a code within `packed`, so the byte it starts in is inside, and the smaller of that and
+    // `last` has 8 readable bytes. `indices.len()` places were reserved, and are all written before the length is set.
     unsafe {
         let mut end = out.as_mut_ptr().add(out.len());
         for group in groups {
@@ -44,8 +44,8 @@ pub(super) fn gather_packed(packed: &[u8], width: u32, indices: &[u32], out: &mu
 pub(super) fn filter<T: Copy>(blocks: &[[T; 64]], selection: &[u64], out: &mut Vec<T>) {
     let ones = bitmap::avx2::count_ones(selection);
     out.reserve(ones);
-    // SAFETY: `end` moves one place per one bit, so it stays within the `ones` reserved places, and all of them are written
-    // before the length is set. Places in a word are below 64.
+    // SAFETY: `end` moves one place per one bit, so it stays within the `ones` reserved places, and all of them are
+    // written before the length is set. Places in a word are below 64.
     unsafe {
         let mut end = out.as_mut_ptr().add(out.len());
         for (block, &word) in blocks.iter().zip(selection) {

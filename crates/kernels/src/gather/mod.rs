@@ -1,7 +1,7 @@
 //! Fetching what a list of rows or a selection names.
 //!
-//! In: values (plain or packed), and row numbers or a selection bitmap. Out: the chosen values, appended to the caller's
-//! vector. Bounds are checked once for the whole list, not per value.
+//! In: values (plain or packed), and row numbers or a selection bitmap. Out: the chosen values, appended to the
+//! caller's vector. Bounds are checked once for the whole list, not per value.
 //!
 //! Panics: a row number outside the values.
 

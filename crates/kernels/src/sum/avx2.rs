@@ -1,4 +1,5 @@
-//! The AVX2 twins: loops over several accumulators, which the compiler turns into vectors where it is told that they exist.
+//! The AVX2 twins: loops over several accumulators, which the compiler turns into vectors where it is told that they
+//! exist.
 //!
 //! At most [`super::BLOCK`] values a call.
 

@@ -2,8 +2,8 @@
 //!
 //! In: a slice of values. Out: their sum in a type that no sum of them can leave.
 //!
-//! Values of 64 bits are added as two halves of 32, each in a 64-bit lane, which a block of [`BLOCK`] values cannot overflow; sums of
-//! blocks are added in 128 bits. Nothing branches on a value.
+//! Values of 64 bits are added as two halves of 32, each in a 64-bit lane, which a block of [`BLOCK`] values cannot
+//! overflow; sums of blocks are added in 128 bits. Nothing branches on a value.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;

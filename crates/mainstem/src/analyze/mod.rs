@@ -1,10 +1,12 @@
-//! From a statement's tree to a plan whose names, types and casts are SQL's, where DataFusion's analyzer would do otherwise.
+//! From a statement's tree to a plan whose names, types and casts are SQL's, where DataFusion's analyzer would do
+//! otherwise.
 //!
-//! Comes in: a statement's tree, later the plan that DataFusion's planner has made of it. Goes out: the tree in syntax that the planner
-//! reads ([`rewrite`]), and plans whose arithmetic and casts call functions of `mainstem_postgres` (`types`).
-//! The order of the rules stands in `optimize::pipeline`.
+//! Comes in: a statement's tree, later the plan that DataFusion's planner has made of it. Goes out: the tree in syntax
+//! that the planner reads ([`rewrite`]), and plans whose arithmetic and casts call functions of `mainstem_postgres`
+//! (`types`). The order of the rules stands in `optimize::pipeline`.
 //!
-//! It does not own: subqueries (`decorrelate`), what runs faster (`optimize`), what functions compute (`mainstem_postgres`).
+//! It does not own: subqueries (`decorrelate`), what runs faster (`optimize`), what functions compute
+//! (`mainstem_postgres`).
 
 mod ast;
 mod names;

@@ -1,8 +1,9 @@
 //! The walk that rules over logical plans share.
 //!
-//! Comes in: a plan, and what a rule makes of one expression, or of one node. Goes out: the plan, rewritten bottom up, the plans of subqueries too.
-//! Columns keep their names. A node's schema is computed anew if something changed in it or below, and only then: for aggregates
-//! and projections of many expressions that costs more than everything a rule does.
+//! Comes in: a plan, and what a rule makes of one expression, or of one node. Goes out: the plan, rewritten bottom up,
+//! the plans of subqueries too. Columns keep their names. A node's schema is computed anew if something changed in it
+//! or below, and only then: for aggregates and projections of many expressions that costs more than everything a rule
+//! does.
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRewriter};
 use datafusion::common::{DFSchema, Result};
@@ -10,8 +11,8 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
-/// Rewrites the expressions of `plan` and of its subqueries with `rewrite`, which is given each expression, those within it
-/// first, and the schema of what the node reads.
+/// Rewrites the expressions of `plan` and of its subqueries with `rewrite`, which is given each expression, those
+/// within it first, and the schema of what the node reads.
 ///
 /// # Errors
 /// Those of `rewrite`.
@@ -45,7 +46,8 @@ pub(crate) fn rewrite_inputs(
     plan.rewrite(&mut Walk { rewrite, changed: Vec::new() })
 }
 
-/// Rewrites the expressions of `plan`, those within others first, not those of the plans below. Its schema stays that of before.
+/// Rewrites the expressions of `plan`, those within others first, not those of the plans below. Its schema stays that
+/// of before.
 ///
 /// # Errors
 /// Those of `rewrite`.

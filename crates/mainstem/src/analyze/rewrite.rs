@@ -1,21 +1,25 @@
 //! The order of the rewrites of a statement's tree.
 //!
-//! Comes in: a statement's tree, and what is known of its tables. Goes out: the same statement in another form. In this order, the first
-//! in the whole statement, the others in each query:
+//! Comes in: a statement's tree, and what is known of its tables. Goes out: the same statement in another form. In this
+//! order, the first in the whole statement, the others in each query:
 //!
 //! 0. WITH queries that hide one another get names of their own ([`scopes`]).
 //! 1. Select items that other parts of the statement can mean get PostgreSQL's names ([`columns`]).
-//! 2. ORDER BY the position of an expression: the select item gets a name ([`positions`]). DataFusion takes a position for the column
-//!    of that text, and finds it again in GROUP BY only under a name of its own. A position in grouping sets is the item's expression.
-//! 3. `generate_series` and other functions that give rows, in select items: DataFusion's give one list; and in FROM, over columns ([`sets`]).
+//! 2. ORDER BY the position of an expression: the select item gets a name ([`positions`]). DataFusion takes a position
+//!    for the column of that text, and finds it again in GROUP BY only under a name of its own. A position in grouping
+//!    sets is the item's expression.
+//! 3. `generate_series` and other functions that give rows, in select items: DataFusion's give one list; and in FROM,
+//!    over columns ([`sets`]).
 //! 4. LIMIT and OFFSET of texts, and of numbers that are not whole ([`limits`]).
-//! 5. SIMILAR TO, and `substring` by a pattern, become regular expressions; LIKE with ESCAPE becomes LIKE ([`patterns`]).
+//! 5. SIMILAR TO, and `substring` by a pattern, become regular expressions; LIKE with ESCAPE becomes LIKE
+//!    ([`patterns`]).
 //! 6. Defaults of `lag` and `lead` become a CASE ([`offsets`]).
 //! 7. Comparisons of rows become comparisons of their parts ([`rows`]).
 //! 8. Literals of arrays, and functions that DataFusion has under another name ([`words`]).
 //!
-//! Then, with the catalog, names that DataFusion takes for others say what they mean ([`scopes`]), GROUP BY of a key gets the columns that the key determines ([`grouped`]), and tables that columns are called like
-//! get names of their own ([`relation_names`]).
+//! Then, with the catalog, names that DataFusion takes for others say what they mean ([`scopes`]), GROUP BY of a key
+//! gets the columns that the key determines ([`grouped`]), and tables that columns are called like get names of their
+//! own ([`relation_names`]).
 //!
 //! Beside it, [`OutputNames`] gives a result's columns the names that PostgreSQL gives them.
 //!
@@ -30,7 +34,8 @@ use super::ast::{lag_lead, limits, normalize, patterns, positions, row_compariso
 use super::names::resolution::with_queries;
 use super::names::{BesideStar, column_names};
 
-/// See the module. Whether columns were named that may have the name of one that is not known here; [`BesideStar::Mentioned`] leaves them.
+/// See the module. Whether columns were named that may have the name of one that is not known here;
+/// [`BesideStar::Mentioned`] leaves them.
 pub(crate) fn rewrite(statement: &mut Statement, beside: BesideStar) -> bool {
     with_queries::rename_with_queries(statement);
     let guessed = column_names::name_columns(statement, beside);

@@ -1,8 +1,9 @@
-//! INTERSECT ALL and EXCEPT ALL count: a row that is n times on the one side and m times on the other stays as often as the smaller of the
-//! two, or n - m times.
+//! INTERSECT ALL and EXCEPT ALL count: a row that is n times on the one side and m times on the other stays as often as
+//! the smaller of the two, or n - m times.
 //!
-//! DataFusion 55.2 makes a semi or an anti join of them, in which a row stays n times or not at all. Here equal rows of each side are
-//! numbered, and the numbers are compared with them. Comes in: plans whose types are coerced, so that equal is what the join says.
+//! DataFusion 55.2 makes a semi or an anti join of them, in which a row stays n times or not at all. Here equal rows of
+//! each side are numbered, and the numbers are compared with them. Comes in: plans whose types are coerced, so that
+//! equal is what the join says.
 
 use std::sync::Arc;
 

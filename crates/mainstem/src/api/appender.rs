@@ -17,10 +17,10 @@ use crate::value::{ColumnBuilder, Params, ValueRef, with_bound};
 /// Bytes of rows that an appender keeps before it inserts them by itself.
 const KEPT_BYTES_MAX: usize = 64 << 20;
 
-/// Inserts many rows into one table, fast. Rows are kept in memory until [`Appender::flush`], [`Appender::finish`], or until
-/// they are about 64 MB; then they are inserted, all of them or none. Outside a transaction each time is a commit; inside
-/// one all of them are done or undone with it. Every constraint of the table is checked. Rows not inserted yet when the
-/// appender is dropped are forgotten.
+/// Inserts many rows into one table, fast. Rows are kept in memory until [`Appender::flush`], [`Appender::finish`], or
+/// until they are about 64 MB; then they are inserted, all of them or none. Outside a transaction each time is a
+/// commit; inside one all of them are done or undone with it. Every constraint of the table is checked. Rows not
+/// inserted yet when the appender is dropped are forgotten.
 ///
 /// ```
 /// # fn main() -> mainstem::Result<()> {
@@ -47,12 +47,12 @@ impl<'a> Appender<'a> {
         Self { connection, kept, inserted: 0 }
     }
 
-    /// Adds a row: a value for each column, as for [`super::Statement::execute`], in their order or by their names. A value of another type than its column's is
-    /// converted as INSERT converts an expression, not a literal.
+    /// Adds a row: a value for each column, as for [`super::Statement::execute`], in their order or by their names. A
+    /// value of another type than its column's is converted as INSERT converts an expression, not a literal.
     ///
     /// # Errors
-    /// 42804 when the number of values is not that of the columns or a type does not fit, 22003 for a number that does not:
-    /// the row is left out. When the rows kept so far are inserted: as [`Appender::flush`].
+    /// 42804 when the number of values is not that of the columns or a type does not fit, 22003 for a number that does
+    /// not: the row is left out. When the rows kept so far are inserted: as [`Appender::flush`].
     pub fn append_row(&mut self, row: impl Params) -> Result<()> {
         self.kept.append_row(row)?;
         self.insert_if_full()
@@ -70,8 +70,8 @@ impl<'a> Appender<'a> {
     /// Adds the rows of a batch whose columns are those of the table in order; types that can be assigned are cast.
     ///
     /// # Errors
-    /// 42804 when the number of columns differs; types and values are checked by flush. As [`Appender::flush`] when the rows
-    /// kept so far are inserted.
+    /// 42804 when the number of columns differs; types and values are checked by flush. As [`Appender::flush`] when the
+    /// rows kept so far are inserted.
     pub fn append_batch(&mut self, batch: &RecordBatch) -> Result<()> {
         self.kept.append_batch(batch)?;
         self.insert_if_full()
@@ -92,11 +92,12 @@ impl<'a> Appender<'a> {
         Ok(())
     }
 
-    /// Inserts the rows that are kept, all or none. Returns how many were inserted since the last flush. After an error those
-    /// that were kept are forgotten.
+    /// Inserts the rows that are kept, all or none. Returns how many were inserted since the last flush. After an error
+    /// those that were kept are forgotten.
     ///
     /// # Errors
-    /// 23505, 23502, 22001, 22003 and others of the values; 42P01 when the table is gone; 40001 in an explicit transaction.
+    /// 23505, 23502, 22001, 22003 and others of the values; 42P01 when the table is gone; 40001 in an explicit
+    /// transaction.
     pub fn flush(&mut self) -> Result<u64> {
         self.insert()?;
         Ok(std::mem::take(&mut self.inserted))

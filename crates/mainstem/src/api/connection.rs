@@ -23,8 +23,8 @@ use crate::value::{Params, ValueRef};
 /// How often a wait looks whether it was canceled.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
-/// A connection: a session with its own transaction and settings. It may be used from any thread; statements run one after
-/// the other.
+/// A connection: a session with its own transaction and settings. It may be used from any thread; statements run one
+/// after the other.
 #[derive(Debug)]
 pub struct Connection {
     shared: Arc<Shared>,
@@ -51,7 +51,8 @@ pub struct Connection {
 pub struct InterruptHandle(Interrupts);
 
 impl InterruptHandle {
-    /// Cancels the running statement and results still being read: they fail with 57014. Later statements are not affected.
+    /// Cancels the running statement and results still being read: they fail with 57014. Later statements are not
+    /// affected.
     pub fn interrupt(&self) {
         self.0.interrupt();
     }
@@ -62,8 +63,8 @@ impl Connection {
         Self { shared, session: Mutex::new(session), interrupts }
     }
 
-    /// Runs the statements of `sql`, separated by semicolons, and returns how many rows they wrote. Outside a transaction each
-    /// statement is one of its own. Rows that queries give are read and forgotten.
+    /// Runs the statements of `sql`, separated by semicolons, and returns how many rows they wrote. Outside a
+    /// transaction each statement is one of its own. Rows that queries give are read and forgotten.
     ///
     /// # Errors
     /// That of the first statement that fails; those before it stay done. Nothing runs if `sql` cannot be parsed.
@@ -124,8 +125,8 @@ impl Connection {
         Statement::new(self, prepared.clone())
     }
 
-    /// Runs one statement with values for its parameters; returns how many rows it wrote. A statement that is run often is
-    /// better prepared once.
+    /// Runs one statement with values for its parameters; returns how many rows it wrote. A statement that is run often
+    /// is better prepared once.
     ///
     /// ```
     /// # fn main() -> mainstem::Result<()> {
@@ -168,8 +169,8 @@ impl Connection {
         self.prepare(sql)?.query_row(params)
     }
 
-    /// Runs `sql`, a COPY FROM STDIN, with the data that `input` gives; returns how many rows were read. The data ends where
-    /// the input does, or at a line `\.`.
+    /// Runs `sql`, a COPY FROM STDIN, with the data that `input` gives; returns how many rows were read. The data ends
+    /// where the input does, or at a line `\.`.
     ///
     /// ```
     /// # fn main() -> mainstem::Result<()> {
@@ -182,8 +183,8 @@ impl Connection {
     /// ```
     ///
     /// # Errors
-    /// 22P04 for malformed data, 22P02 and others for a value, with the line; those of the table and of the input; 42601
-    /// when `sql` is another statement. Nothing was inserted then.
+    /// 22P04 for malformed data, 22P02 and others for a value, with the line; those of the table and of the input;
+    /// 42601 when `sql` is another statement. Nothing was inserted then.
     pub fn copy_in(&self, sql: &str, mut input: impl Read) -> Result<u64> {
         let mut script = sql::parse(sql)?;
         let outcome = script.with_stack(|script| self.session.lock().copy_in(script, &mut input));
@@ -204,7 +205,8 @@ impl Connection {
     /// ```
     ///
     /// # Errors
-    /// Those of the query and of the output, which may have got some of the data then; 42601 when `sql` is another statement.
+    /// Those of the query and of the output, which may have got some of the data then; 42601 when `sql` is another
+    /// statement.
     pub fn copy_out(&self, sql: &str, mut output: impl Write) -> Result<u64> {
         let mut script = sql::parse(sql)?;
         let outcome = script.with_stack(|script| self.session.lock().copy_out(script, &mut output));
@@ -296,8 +298,8 @@ impl Connection {
         Some(outcome.map(|outcome| StatementOutcome::new(outcome, &self.shared)))
     }
 
-    /// Begins a transaction. Statements of the connection belong to it until it is committed or rolled back; dropping the
-    /// guard rolls it back.
+    /// Begins a transaction. Statements of the connection belong to it until it is committed or rolled back; dropping
+    /// the guard rolls it back.
     ///
     /// # Errors
     /// 25001 when one is open already, Closed.
@@ -339,8 +341,8 @@ impl Connection {
         }
     }
 
-    /// How many statements of this connection ran without being planned (those on a whole key, mostly), errors included: whether a
-    /// statement takes this way shows in the difference.
+    /// How many statements of this connection ran without being planned (those on a whole key, mostly), errors
+    /// included: whether a statement takes this way shows in the difference.
     ///
     /// ```
     /// # fn main() -> mainstem::Result<()> {
@@ -368,8 +370,8 @@ impl Connection {
         self.interrupts.count()
     }
 
-    /// Runs `work`, whose statements are canceled by every interrupt behind the first `since` ones, also by those that came
-    /// before they started.
+    /// Runs `work`, whose statements are canceled by every interrupt behind the first `since` ones, also by those that
+    /// came before they started.
     pub(super) fn counting_interrupts_from<T>(&self, since: u64, work: impl FnOnce(&Self) -> T) -> T {
         self.session.lock().count_interrupts_from(Some(since));
         let outcome = catch_unwind(AssertUnwindSafe(|| work(self)));

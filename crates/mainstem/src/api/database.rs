@@ -111,7 +111,8 @@ impl Database {
         self.connect().map(AsyncConnection::new)
     }
 
-    /// What the opening has to tell: of a torn tail of the log that was cut off, and of files that were set aside for it.
+    /// What the opening has to tell: of a torn tail of the log that was cut off, and of files that were set aside for
+    /// it.
     #[must_use]
     pub fn notices(&self) -> &[String] {
         self.0.storage.notices()
@@ -121,8 +122,9 @@ impl Database {
     /// statements of all connections fail with Closed.
     ///
     /// # Errors
-    /// Closed, when the log cannot be written; Io or Full, when its end cannot be marked: closing can be tried again then, until the last
-    /// handle is dropped, which frees the directory. Whatever was acknowledged as durable is so, and later statements fail in any case.
+    /// Closed, when the log cannot be written; Io or Full, when its end cannot be marked: closing can be tried again
+    /// then, until the last handle is dropped, which frees the directory. Whatever was acknowledged as durable is so,
+    /// and later statements fail in any case.
     pub fn close(&self) -> Result<()> {
         self.0.storage.close()
     }

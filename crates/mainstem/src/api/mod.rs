@@ -1,8 +1,8 @@
 //! What a program uses: databases, connections, results, appenders.
 //!
-//! Comes in: SQL text, parameters, rows, batches. Goes out: row counts, rows and Arrow batches. Everything blocks the calling
-//! thread and nothing else, so it may be called inside an async runtime as well as outside; `asynchronous` has the same calls
-//! as futures that block no thread. It does not own: what SQL means.
+//! Comes in: SQL text, parameters, rows, batches. Goes out: row counts, rows and Arrow batches. Everything blocks the
+//! calling thread and nothing else, so it may be called inside an async runtime as well as outside; `asynchronous` has
+//! the same calls as futures that block no thread. It does not own: what SQL means.
 
 mod appender;
 mod asynchronous;

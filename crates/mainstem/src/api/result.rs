@@ -97,7 +97,8 @@ impl Iterator for QueryResult {
 /// What became of one statement.
 #[derive(Debug)]
 pub struct StatementOutcome {
-    /// PostgreSQL's command tag: `INSERT 0 3`, `CREATE TABLE`, `COMMIT`; `SELECT` without a count, since rows are streamed.
+    /// PostgreSQL's command tag: `INSERT 0 3`, `CREATE TABLE`, `COMMIT`; `SELECT` without a count, since rows are
+    /// streamed.
     pub tag: String,
     /// Rows written, for statements that write rows.
     pub rows_affected: Option<u64>,

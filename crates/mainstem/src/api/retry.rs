@@ -1,10 +1,10 @@
 //! Transactions that are run again when another one was first.
 //!
-//! Comes in: a closure. Goes out: what it returned in the run that committed. Steps: begin, run the closure, commit; after a conflict
-//! (40001), from a statement or from the commit, roll back, wait, and do it again; each wait is about twice as long as the one before,
-//! by chance, so that those who met do not meet again. Invariants: whatever else goes wrong is returned, and so is the last
-//! conflict when attempts or time are used up; a commit whose outcome is unknown (08007) is never run again; nothing of a run that did
-//! not commit is left. It does not own: what a conflict is.
+//! Comes in: a closure. Goes out: what it returned in the run that committed. Steps: begin, run the closure, commit;
+//! after a conflict (40001), from a statement or from the commit, roll back, wait, and do it again; each wait is about
+//! twice as long as the one before, by chance, so that those who met do not meet again. Invariants: whatever else goes
+//! wrong is returned, and so is the last conflict when attempts or time are used up; a commit whose outcome is unknown
+//! (08007) is never run again; nothing of a run that did not commit is left. It does not own: what a conflict is.
 
 use std::time::{Duration, Instant};
 
@@ -102,10 +102,10 @@ fn jittered(delay: Duration) -> Duration {
 }
 
 impl Connection {
-    /// Runs `work` in a transaction and commits it. When another transaction was first (40001, from a statement or from the
-    /// commit), it is rolled back and run again, some time later; `work` is called once for each run, so what it does outside the
-    /// transaction happens as often. Its own errors, and all others, roll back and are returned; so does a panic roll
-    /// back. The closure's error may be of any type that [`Error`] becomes.
+    /// Runs `work` in a transaction and commits it. When another transaction was first (40001, from a statement or from
+    /// the commit), it is rolled back and run again, some time later; `work` is called once for each run, so what it
+    /// does outside the transaction happens as often. Its own errors, and all others, roll back and are returned; so
+    /// does a panic roll back. The closure's error may be of any type that [`Error`] becomes.
     ///
     /// ```
     /// # fn main() -> mainstem::Result<()> {
@@ -123,8 +123,8 @@ impl Connection {
     /// ```
     ///
     /// # Errors
-    /// That of the closure; 25001 in an open transaction; those of a commit: 08007 is never run again; the last conflict
-    /// (40001) when [`RetryOptions`] allow no more; 57014 when the connection is interrupted while it waits.
+    /// That of the closure; 25001 in an open transaction; those of a commit: 08007 is never run again; the last
+    /// conflict (40001) when [`RetryOptions`] allow no more; 57014 when the connection is interrupted while it waits.
     pub fn run_transaction<T, E: From<Error>>(
         &self,
         work: impl FnMut(&Transaction<'_>) -> Result<T, E>,

@@ -52,8 +52,9 @@ impl Row {
         }
     }
 
-    /// The row as an object of JSON: the names of the columns and their values, each as `serde_json::Value` is read. Columns of one
-    /// name, which would be one key, are distinguished by their positions, as in the shell: `id`, `id_3`.
+    /// The row as an object of JSON: the names of the columns and their values, each as `serde_json::Value` is read.
+    /// Columns of one name, which would be one key, are distinguished by their positions, as in the shell: `id`,
+    /// `id_3`.
     ///
     /// ```
     /// # fn main() -> mainstem::Result<()> {

@@ -12,12 +12,12 @@ use crate::session::{Prepared, ShortOutcome};
 use crate::short::Answer;
 use crate::value::{Params, ResultColumn, ValueRef, with_bound};
 
-/// A statement that was parsed once and is run with values for its parameters `$1`, `$2`, ... any number of times. When a
-/// table it names was changed in between, it goes by the new definition.
+/// A statement that was parsed once and is run with values for its parameters `$1`, `$2`, ... any number of times. When
+/// a table it names was changed in between, it goes by the new definition.
 ///
 /// Parameters may have names instead, `:name`, which stand for one value wherever they stand. Values are given by name
-/// (`[("name", value)]`, [`named_params!`](crate::named_params)), or in the order in which the names first appear. Upper
-/// and lower case differ. Numbers and names in one statement are refused (42601).
+/// (`[("name", value)]`, [`named_params!`](crate::named_params)), or in the order in which the names first appear.
+/// Upper and lower case differ. Numbers and names in one statement are refused (42601).
 ///
 /// ```
 /// # fn main() -> mainstem::Result<()> {
@@ -63,9 +63,8 @@ impl<'a> Statement<'a> {
     /// Runs it; returns how many rows it wrote. Rows that it gives are read and forgotten.
     ///
     /// # Errors
-    /// Those of the statement; 08P01 when the number of values is not that of the parameters, or a name has none; 42P02 for a
-    /// name that no parameter has; 42804, 22P02 and 22003 for a
-    /// value that its parameter does not take.
+    /// Those of the statement; 08P01 when the number of values is not that of the parameters, or a name has none; 42P02
+    /// for a name that no parameter has; 42804, 22P02 and 22003 for a value that its parameter does not take.
     pub fn execute(&self, params: impl Params) -> Result<u64> {
         self.with_values(&params, |values: &[ValueRef<'_>]| match self.run_short(values, false)? {
             Some(ShortOutcome { answer: Answer::Written { rows, .. }, .. }) => Ok(rows),
@@ -124,14 +123,15 @@ impl<'a> Statement<'a> {
         self.prepared.lock().parameters()
     }
 
-    /// The names of the parameters without their colons, in the order in which they first appear; none if they have numbers.
+    /// The names of the parameters without their colons, in the order in which they first appear; none if they have
+    /// numbers.
     #[must_use]
     pub fn parameter_names(&self) -> &[Box<str>] {
         &self.names
     }
 
-    /// The types that parameters have by their context. Values of other types are converted to it if that loses nothing.
-    /// None where the context tells none: there the type of the value counts.
+    /// The types that parameters have by their context. Values of other types are converted to it if that loses
+    /// nothing. None where the context tells none: there the type of the value counts.
     ///
     /// # Errors
     /// Those of a table that was changed in between so that the statement is no longer right.
@@ -139,8 +139,8 @@ impl<'a> Statement<'a> {
         Ok(self.describe()?.types.clone())
     }
 
-    /// The columns of the rows it gives; none for statements without rows. Where a parameter decides, the types are those of
-    /// TEXT parameters.
+    /// The columns of the rows it gives; none for statements without rows. Where a parameter decides, the types are
+    /// those of TEXT parameters.
     ///
     /// # Errors
     /// As [`Statement::parameter_types`].

@@ -39,8 +39,8 @@ impl<'a> Transaction<'a> {
     /// As [`Connection::execute`], inside the transaction.
     ///
     /// # Errors
-    /// That of the first statement that fails: it is undone, those before it are not. After a conflict (40001) nothing but
-    /// rollback is possible.
+    /// That of the first statement that fails: it is undone, those before it are not. After a conflict (40001) nothing
+    /// but rollback is possible.
     pub fn execute(&self, sql: &str) -> Result<u64> {
         self.connection.execute(sql)
     }
@@ -128,8 +128,8 @@ impl<'a> Transaction<'a> {
     /// Makes the transaction's writes true, all at once.
     ///
     /// # Errors
-    /// 40001 when another transaction committed first: run this one again. 25P01 when a statement has ended it before, 25P02 when an
-    /// internal error of one has. Full or Io.
+    /// 40001 when another transaction committed first: run this one again. 25P01 when a statement has ended it before,
+    /// 25P02 when an internal error of one has. Full or Io.
     pub fn commit(mut self) -> Result<()> {
         self.ended = true;
         check_open(self.connection.status())?;

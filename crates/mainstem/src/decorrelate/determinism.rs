@@ -1,11 +1,11 @@
 //! Whether rows are the same when they are computed again.
 //!
-//! What queries refer to of the outer rows is computed a second time and joined by value (`unnest`): a sum of doubles that were
-//! added in another order finds nothing there.
+//! What queries refer to of the outer rows is computed a second time and joined by value (`unnest`): a sum of doubles
+//! that were added in another order finds nothing there.
 //!
-//! Comes in: a plan. Goes out: whether all of its values are the same, to the bit, in whatever order its rows come. Not so are random values, LIMIT, DISTINCT
-//! ON, aggregates that depend on the order (of doubles, of lists), numbers of rows and other windows that tell peers apart. It does not own:
-//! what is made of such plans (`materialize`).
+//! Comes in: a plan. Goes out: whether all of its values are the same, to the bit, in whatever order its rows come. Not
+//! so are random values, LIMIT, DISTINCT ON, aggregates that depend on the order (of doubles, of lists), numbers of
+//! rows and other windows that tell peers apart. It does not own: what is made of such plans (`materialize`).
 
 use std::sync::Arc;
 
@@ -68,8 +68,8 @@ pub(super) fn check_repeatable(plan: &LogicalPlan) -> Result<()> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Order {
     Any,
-    /// As before where a sort has put them. It is taken for that where rows cannot be kept: of LIMIT, and of the numbers and first values that stand for LIMIT and
-    /// single rows in queries that have been placed.
+    /// As before where a sort has put them. It is taken for that where rows cannot be kept: of LIMIT, and of the
+    /// numbers and first values that stand for LIMIT and single rows in queries that have been placed.
     Stable,
 }
 
@@ -107,7 +107,8 @@ fn is_repeatable(plan: &LogicalPlan, order: Order) -> Result<bool> {
     Ok(is_repeatable)
 }
 
-/// Whether `total`, an aggregate or a window function, is the same whatever the order of rows that its own does not distinguish.
+/// Whether `total`, an aggregate or a window function, is the same whatever the order of rows that its own does not
+/// distinguish.
 fn has_any_order(total: &Expr, schema: &DFSchema, order: Order) -> bool {
     let is_exact =
         |args: &[Expr]| args.iter().all(|arg| arg.get_type(schema).is_ok_and(|data_type| !data_type.is_floating()));

@@ -1,11 +1,12 @@
 //! Conditions that keep rows away from a subquery.
 //!
-//! A query that is computed for all outer rows at once would fail for those that never ask for it: `CASE WHEN x <> 0 THEN (SELECT 1 / x ...) END`.
+//! A query that is computed for all outer rows at once would fail for those that never ask for it: `CASE WHEN x <> 0
+//! THEN (SELECT 1 / x ...) END`.
 //!
-//! Comes in: an expression. Goes out: its subqueries, those within first, each with what is true of the rows that ask for it: of CASE the conditions on the
-//! way to it, of COALESCE that what stands before is NULL, of AND and OR that their left sides do not decide. Conditions with subqueries of
-//! their own, or with random values, are left out: more rows than ask for a query do no harm, but for errors. It does not own: what
-//! is made of a query (`rule`).
+//! Comes in: an expression. Goes out: its subqueries, those within first, each with what is true of the rows that ask
+//! for it: of CASE the conditions on the way to it, of COALESCE that what stands before is NULL, of AND and OR that
+//! their left sides do not decide. Conditions with subqueries of their own, or with random values, are left out: more
+//! rows than ask for a query do no harm, but for errors. It does not own: what is made of a query (`rule`).
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result};

@@ -1,10 +1,11 @@
 //! Queries without rows of their own, and conditions on the rows beside LATERAL ones.
 //!
-//! `(SELECT t.a + 1)` is the expression `t.a + 1` of the outer row, `LATERAL (SELECT t.a + 1 AS x) l` a column more: nothing is to be joined.
-//! That is faster, exact where `random()` is in it, and computed for no row that does not ask for it. Rows that WHERE takes away beside a
-//! LATERAL query do not ask for it either.
+//! `(SELECT t.a + 1)` is the expression `t.a + 1` of the outer row, `LATERAL (SELECT t.a + 1 AS x) l` a column more:
+//! nothing is to be joined. That is faster, exact where `random()` is in it, and computed for no row that does not ask
+//! for it. Rows that WHERE takes away beside a LATERAL query do not ask for it either.
 //!
-//! Comes in: plans whose types are coerced. Goes out: plans of the same columns and rows. It does not own: queries over rows (`rule`).
+//! Comes in: plans whose types are coerced. Goes out: plans of the same columns and rows. It does not own: queries over
+//! rows (`rule`).
 
 use std::sync::Arc;
 

@@ -1,14 +1,16 @@
 //! Rows that several parts of a plan read, computed once.
 //!
-//! A query that is computed for all outer rows at once reads those rows too (`unnest`), and is joined with them by value. Rows that would be others if
-//! they were computed again (random ones, LIMIT, sums of doubles, which depend on the order) must not be; long plans should not, as each
-//! LATERAL query of a chain would double what is before it.
+//! A query that is computed for all outer rows at once reads those rows too (`unnest`), and is joined with them by
+//! value. Rows that would be others if they were computed again (random ones, LIMIT, sums of doubles, which depend on
+//! the order) must not be; long plans should not, as each LATERAL query of a chain would double what is before it.
 //!
-//! Comes in: a plan. Goes out: a scan of its rows, with the names of before; all copies of it read the same ones. Steps:
+//! Comes in: a plan. Goes out: a scan of its rows, with the names of before; all copies of it read the same ones.
+//! Steps:
 //!
 //! 1. the plan is analyzed to its end, and kept behind a table;
 //! 2. the table's first scan optimizes and plans it;
-//! 3. the first reader that runs computes its rows and keeps them, counted as memory of the query, until the last reader is gone.
+//! 3. the first reader that runs computes its rows and keeps them, counted as memory of the query, until the last
+//!    reader is gone.
 //!
 //! Invariant: such a plan refers to nothing around it. It does not own: which plans these are (`rule`).
 

@@ -1,16 +1,17 @@
 //! Subqueries that DataFusion 55.2 plans otherwise than SQL means them, or not at all.
 //!
-//! Comes in: analysed plans with subqueries in their expressions and LATERAL joins. Goes out: plans in which those that DataFusion decorrelates rightly
-//! are left to it, and the others are joins. In the order of the rules:
+//! Comes in: analysed plans with subqueries in their expressions and LATERAL joins. Goes out: plans in which those that
+//! DataFusion decorrelates rightly are left to it, and the others are joins. In the order of the rules:
 //!
 //! - `values`: subqueries in VALUES.
 //! - `null_aware_in`: IN and NOT IN where NULLs count.
-//! - `rule`: every other subquery and LATERAL, where an expression may stand. It asks `simple_correlation` what can stay a subquery, makes expressions of
-//!   queries without FROM (`inline`), collects the conditions that keep rows away (`guards`), and has the rest computed for all outer rows at
-//!   once (`unnest`), which must have one row where one is asked for (`single_row`) and outer rows that are the same each time (`determinism`),
-//!   or are kept (`materialize`).
-//! - Here: scalar subqueries that may find no row are NULL then, whatever their column says. DataFusion takes the column's NOT NULL for the subquery's,
-//!   and fails when the subquery is empty. The column is passed through a function that only says "may be NULL".
+//! - `rule`: every other subquery and LATERAL, where an expression may stand. It asks `simple_correlation` what can
+//!   stay a subquery, makes expressions of queries without FROM (`inline`), collects the conditions that keep rows away
+//!   (`guards`), and has the rest computed for all outer rows at once (`unnest`), which must have one row where one is
+//!   asked for (`single_row`) and outer rows that are the same each time (`determinism`), or are kept (`materialize`).
+//! - Here: scalar subqueries that may find no row are NULL then, whatever their column says. DataFusion takes the
+//!   column's NOT NULL for the subquery's, and fails when the subquery is empty. The column is passed through a
+//!   function that only says "may be NULL".
 
 mod unnest;
 mod guards;

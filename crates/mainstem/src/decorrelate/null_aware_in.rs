@@ -1,8 +1,9 @@
 //! IN and NOT IN of a query where NULLs matter.
 //!
-//! `x IN (SELECT y ...)` is NULL if no `y` equals `x`, but one is NULL, or `x` is and there are rows. DataFusion 55.2 makes joins of it
-//! that know true and false alone. That does where a condition as a whole is to be true: false and NULL are the same there, through AND and OR.
-//! It has a join for NOT IN between ANDs as well, of a column in a query that does not refer to the outer row. So
+//! `x IN (SELECT y ...)` is NULL if no `y` equals `x`, but one is NULL, or `x` is and there are rows. DataFusion 55.2
+//! makes joins of it that know true and false alone. That does where a condition as a whole is to be true: false and
+//! NULL are the same there, through AND and OR. It has a join for NOT IN between ANDs as well, of a column in a query
+//! that does not refer to the outer row. So
 //!
 //! - of an aggregate that does, which always is one row, it becomes a comparison with that;
 //! - NOT IN of another query that does becomes NOT EXISTS of a row that is equal, or may be;
@@ -140,8 +141,9 @@ fn is_column(expr: &Expr) -> bool {
     }
 }
 
-/// `subquery` with a name for its column, unless it is a column of a table: what is computed may be called as what stands around it, or beside it where the
-/// subquery refers to the outer row, and is wanted twice where NULLs are distinguished.
+/// `subquery` with a name for its column, unless it is a column of a table: what is computed may be called as what
+/// stands around it, or beside it where the subquery refers to the outer row, and is wanted twice where NULLs are
+/// distinguished.
 fn named(subquery: Subquery) -> Result<Subquery> {
     let items = match &*subquery.subquery {
         LogicalPlan::Projection(projection) => projection.expr.as_slice(),

@@ -1,24 +1,25 @@
 //! Subqueries where DataFusion cannot compute them.
 //!
-//! DataFusion 55.2 computes EXISTS and IN in WHERE and HAVING, scalar subqueries of their own in select items too, and both where they refer to
-//! the outer row in few ways (`simple_correlation`). All others are computed
-//! beside the rows that they stand for, and joined:
+//! DataFusion 55.2 computes EXISTS and IN in WHERE and HAVING, scalar subqueries of their own in select items too, and
+//! both where they refer to the outer row in few ways (`simple_correlation`). All others are computed beside the rows
+//! that they stand for, and joined:
 //!
-//! - EXISTS is whether a row is found. IN is EXISTS of a row that is equal, where NULLs have been distinguished already (`null_aware_in`);
-//!   ANY and ALL are a CASE of EXISTS;
-//! - a scalar subquery that may find several rows gives the first one and how many there are, and [`single_row`] fails with 21000
-//!   where its value is asked for;
+//! - EXISTS is whether a row is found. IN is EXISTS of a row that is equal, where NULLs have been distinguished already
+//!   (`null_aware_in`); ANY and ALL are a CASE of EXISTS;
+//! - a scalar subquery that may find several rows gives the first one and how many there are, and [`single_row`] fails
+//!   with 21000 where its value is asked for;
 //! - LATERAL is a join anyway.
 //!
-//! Comes in: plans whose types are coerced. Goes out: plans that DataFusion can optimize, of the same columns. Steps, for each node from below:
+//! Comes in: plans whose types are coerced. Goes out: plans that DataFusion can optimize, of the same columns. Steps,
+//! for each node from below:
 //!
 //! 1. a LATERAL query of a join becomes its other side;
-//! 2. each subquery in the node's expressions that is not DataFusion's is joined to what the node reads, or is a scalar subquery if it refers to
-//!    nothing; a column takes its place;
+//! 2. each subquery in the node's expressions that is not DataFusion's is joined to what the node reads, or is a scalar
+//!    subquery if it refers to nothing; a column takes its place;
 //! 3. columns that came with it go again.
 //!
-//! Invariant: subqueries within a subquery are done before it, so that what is left there refers to its own rows only. It does not own:
-//! how a query is computed for all rows at once (`unnest`).
+//! Invariant: subqueries within a subquery are done before it, so that what is left there refers to its own rows only.
+//! It does not own: how a query is computed for all rows at once (`unnest`).
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -149,8 +150,8 @@ fn place(node: LogicalPlan, names: &mut Names<'_>) -> Result<Transformed<Logical
     Projection::try_new(columns, Arc::new(placed)).map(LogicalPlan::Projection).map(Transformed::yes)
 }
 
-/// Conditions without subqueries come first: rows that they take away ask for none. (Not those on rows further around, whose tables may have the names of
-/// a subquery's own.)
+/// Conditions without subqueries come first: rows that they take away ask for none. (Not those on rows further around,
+/// whose tables may have the names of a subquery's own.)
 fn filtered_first(filter: Filter) -> Result<LogicalPlan> {
     let is_plain = |part: &Expr| !part.is_volatile() && !holds_query(part) && !part.contains_outer();
     let parts = split_conjunction_owned(filter.predicate);
@@ -162,7 +163,8 @@ fn filtered_first(filter: Filter) -> Result<LogicalPlan> {
     Ok(Arc::unwrap_or_clone(plan))
 }
 
-/// As [`place`], of ORDER BY. A subquery there may refer to columns of FROM that are no select items: its key becomes one for a while.
+/// As [`place`], of ORDER BY. A subquery there may refer to columns of FROM that are no select items: its key becomes
+/// one for a while.
 fn sorted(sort: Sort, names: &mut Names<'_>) -> Result<Transformed<LogicalPlan>> {
     let Sort { mut expr, input, fetch } = sort;
     let LogicalPlan::Projection(projection) = &*input else {
@@ -221,8 +223,8 @@ impl Kind {
         }
     }
 
-    /// Whether DataFusion computes `expr`, a subquery, over rows of `schema` in such a node. It computes it for rows as well that are
-    /// kept away from it.
+    /// Whether DataFusion computes `expr`, a subquery, over rows of `schema` in such a node. It computes it for rows as
+    /// well that are kept away from it.
     fn computes(self, expr: &Expr, schema: &DFSchema, guards: &[Expr]) -> Result<bool> {
         let query = match (self, expr) {
             (Self::Other, _) => return Ok(false),

@@ -1,18 +1,19 @@
 //! Which queries DataFusion may take their references out of.
 //!
 //! DataFusion 55.2 makes joins of queries that refer to the outer rows: comparisons with those become the join's
-//! condition, and what they compare stands among the query's columns, and its groups, by its name alone. That is exact for few
-//! queries, and DataFusion does it for more: two columns of one name are taken for one, windows, LIMIT and DISTINCT then see the rows
-//! of all, a constant beside an aggregate without groups is NULL where nothing is found.
+//! condition, and what they compare stands among the query's columns, and its groups, by its name alone. That is exact
+//! for few queries, and DataFusion does it for more: two columns of one name are taken for one, windows, LIMIT and
+//! DISTINCT then see the rows of all, a constant beside an aggregate without groups is NULL where nothing is found.
 //!
-//! Comes in: a query that refers to outer rows. Goes out: whether DataFusion's join gives its rows, and EXISTS in fewer nodes. It
-//! does not own: what becomes of the other queries (`rule`).
+//! Comes in: a query that refers to outer rows. Goes out: whether DataFusion's join gives its rows, and EXISTS in fewer
+//! nodes. It does not own: what becomes of the other queries (`rule`).
 //!
 //! The join is exact where the query is, from the top down,
 //!
-//! 1. select items, which refer to nothing around; above an aggregate each has a column of it, so that it is computed for no rows too;
-//! 2. for a scalar subquery, one aggregate without groups, and below it nothing but `=` of a column and of values around: for a row
-//!    around, the rows of one group are all those that are equal;
+//! 1. select items, which refer to nothing around; above an aggregate each has a column of it, so that it is computed
+//!    for no rows too;
+//! 2. for a scalar subquery, one aggregate without groups, and below it nothing but `=` of a column and of values
+//!    around: for a row around, the rows of one group are all those that are equal;
 //! 3. conditions, some of them comparisons with the outer rows, over
 //! 4. a plan that refers to nothing around,
 //!
@@ -115,8 +116,8 @@ impl Moved {
     }
 }
 
-/// Whether `part` is a column that equals what does not depend on the query's rows, where values are equal that are the same in GROUP BY
-/// only: of a cast, of floats, several may equal one.
+/// Whether `part` is a column that equals what does not depend on the query's rows, where values are equal that are the
+/// same in GROUP BY only: of a cast, of floats, several may equal one.
 fn is_equality(part: &Expr, schema: &DFSchema) -> bool {
     let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = part else { return false };
     let is_one_to_one = |from: &DataType, to: &DataType| {
@@ -140,7 +141,8 @@ fn has_query(expr: &Expr) -> bool {
     expr.exists(is_query).unwrap_or(true)
 }
 
-/// What EXISTS of `query` asks for: its order does not matter, nor how many rows there are. `None` if it has a row whatever the outer rows.
+/// What EXISTS of `query` asks for: its order does not matter, nor how many rows there are. `None` if it has a row
+/// whatever the outer rows.
 pub(super) fn looked_for(query: Arc<LogicalPlan>) -> Option<Arc<LogicalPlan>> {
     if has_one_row(&query) {
         return None;

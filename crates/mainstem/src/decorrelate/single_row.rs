@@ -1,6 +1,7 @@
 //! The value of a scalar subquery that may find several rows.
 //!
-//! Comes in: the first row's value, and how many rows there are. Goes out: the value, or 21000 where it is asked for and there are several.
+//! Comes in: the first row's value, and how many rows there are. Goes out: the value, or 21000 where it is asked for
+//! and there are several.
 
 use std::sync::Arc;
 

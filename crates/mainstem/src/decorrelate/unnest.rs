@@ -1,19 +1,20 @@
 //! Queries that refer to the outer rows, as plans that do not.
 //!
-//! The values that a query refers to, each combination once, are a relation, its domain. The query computed for all of them at once, with
-//! the domain's columns beside its own, is a plan like any other: joined with the outer rows, NULLs equal to one another, it gives each its rows. (Neumann and
-//! Kemper, "Unnesting Arbitrary Queries", BTW 2015.) DataFusion 55.2 moves comparisons by `=` out of a query instead, which is faster, and
-//! does for few queries.
+//! The values that a query refers to, each combination once, are a relation, its domain. The query computed for all of
+//! them at once, with the domain's columns beside its own, is a plan like any other: joined with the outer rows, NULLs
+//! equal to one another, it gives each its rows. (Neumann and Kemper, "Unnesting Arbitrary Queries", BTW 2015.)
+//! DataFusion 55.2 moves comparisons by `=` out of a query instead, which is faster, and does for few queries.
 //!
-//! Comes in: a plan with references to outer columns, and the domain. Goes out: the plan for every row of the domain. Steps, from
-//! the top down:
+//! Comes in: a plan with references to outer columns, and the domain. Goes out: the plan for every row of the domain.
+//! Steps, from the top down:
 //!
 //! 1. a node that refers to nothing below is joined with the domain;
 //! 2. what is computed row by row takes the domain's columns for the references, and hands them on;
-//! 3. groups, windows and DISTINCT are kept apart by the domain; an aggregate without groups has a row for each row of it; LIMIT
-//!    counts the rows of each.
+//! 3. groups, windows and DISTINCT are kept apart by the domain; an aggregate without groups has a row for each row of
+//!    it; LIMIT counts the rows of each.
 //!
-//! Invariant: a row of the domain has exactly the rows that the query has for it. It does not own: where queries stand (`rule`).
+//! Invariant: a row of the domain has exactly the rows that the query has for it. It does not own: where queries stand
+//! (`rule`).
 
 use std::sync::Arc;
 
@@ -112,8 +113,8 @@ impl Domain {
         self.equal(columns.collect::<Result<_>>()?)
     }
 
-    /// `pairs` of columns of the domain as pairs of values that are equal, and never NULL, where those are the same. (A join that takes NULLs for
-    /// equal would do so for the conditions as well that DataFusion 55.2 moves into it.)
+    /// `pairs` of columns of the domain as pairs of values that are equal, and never NULL, where those are the same. (A
+    /// join that takes NULLs for equal would do so for the conditions as well that DataFusion 55.2 moves into it.)
     fn equal(&self, pairs: Vec<(Expr, Expr)>) -> Result<Vec<(Expr, Expr)>> {
         let mut equal = Vec::with_capacity(pairs.len());
         for ((left, right), field) in pairs.into_iter().zip(&self.fields) {
@@ -371,7 +372,8 @@ impl Domain {
         Window::try_new(exprs, Arc::new(input)).map(LogicalPlan::Window)
     }
 
-    /// A join: the side whose rows all stay has the domain's columns; if the other one refers to it too, its own are equal.
+    /// A join: the side whose rows all stay has the domain's columns; if the other one refers to it too, its own are
+    /// equal.
     fn joined(&self, join: Join, names: &mut Names<'_>) -> Result<LogicalPlan> {
         use JoinType::{Inner, Left, LeftAnti, LeftMark, LeftSemi, Right, RightAnti, RightMark, RightSemi};
         let Join { left, right, on, filter, join_type, join_constraint, null_equality, null_aware, schema } = join;

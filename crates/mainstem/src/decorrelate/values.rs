@@ -1,8 +1,9 @@
 //! Subqueries in VALUES.
 //!
-//! DataFusion 55.2 evaluates the cells of a VALUES list while it plans, before any subquery has run. A cell with a subquery becomes NULL,
-//! and a projection over the list puts it in its place: `CASE number WHEN 0 THEN cell ... ELSE column END`, where an added last
-//! column numbers the rows. The order of rows is that of the list, and its types are those that it has found.
+//! DataFusion 55.2 evaluates the cells of a VALUES list while it plans, before any subquery has run. A cell with a
+//! subquery becomes NULL, and a projection over the list puts it in its place: `CASE number WHEN 0 THEN cell ... ELSE
+//! column END`, where an added last column numbers the rows. The order of rows is that of the list, and its types are
+//! those that it has found.
 
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};

@@ -1,7 +1,8 @@
 //! Errors about names that mean nothing, or too much.
 //!
-//! Comes in: what DataFusion says of columns, tables and functions. Goes out: PostgreSQL's words for it, names that may be meant,
-//! and the name itself, by which its place in the statement is found. It does not own: which functions there are.
+//! Comes in: what DataFusion says of columns, tables and functions. Goes out: PostgreSQL's words for it, names that may
+//! be meant, and the name itself, by which its place in the statement is found. It does not own: which functions there
+//! are.
 
 use std::collections::HashSet;
 

@@ -1,7 +1,9 @@
-//! What says that memory or disk space of queries is used up: whole sentences that name what wants how much, and what to do.
+//! What says that memory or disk space of queries is used up: whole sentences that name what wants how much, and what
+//! to do.
 //!
-//! Comes in: requests that the memory pool refuses, and errors of operators that could not go on without memory, or not write what
-//! they spill. Goes out: 53200 and 53100. An operator may wrap what the pool has said in texts of its own: ours is found in it again.
+//! Comes in: requests that the memory pool refuses, and errors of operators that could not go on without memory, or not
+//! write what they spill. Goes out: 53200 and 53100. An operator may wrap what the pool has said in texts of its own:
+//! ours is found in it again.
 
 use std::error::Error as StdError;
 use std::io;
@@ -92,12 +94,14 @@ fn rows_too_wide(message: &str) -> Option<u64> {
     behind.split_once(" bytes")?.0.parse().ok()
 }
 
-/// Whether DataFusion's internal error `message` is but about memory: an aggregate without a group has nothing to spill.
+/// Whether DataFusion's internal error `message` is but about memory: an aggregate without a group has nothing to
+/// spill.
 pub(super) fn is_out_of_memory(message: &str) -> bool {
     message.contains(NO_MEMORY) || message.contains("ran out of memory with no aggregated groups")
 }
 
-/// An error of a file of a query: what it spills, where it is not said otherwise. Operators wrap what is behind it several times.
+/// An error of a file of a query: what it spills, where it is not said otherwise. Operators wrap what is behind it
+/// several times.
 pub(super) fn spilled(error: &io::Error) -> Error {
     let inner = error.get_ref().map(|inner| inner as &(dyn StdError + 'static));
     if let Some(inner) = inner {

@@ -1,7 +1,7 @@
 //! What DataFusion says of a statement, in words of SQL.
 //!
-//! Comes in: its messages, which name types as Arrow does, say which layer failed, and show trees as Rust prints them. Goes out: text
-//! without any of that. It does not own: SQLSTATEs.
+//! Comes in: its messages, which name types as Arrow does, say which layer failed, and show trees as Rust prints them.
+//! Goes out: text without any of that. It does not own: SQLSTATEs.
 
 use mainstem_postgres::types::sql_words;
 
@@ -126,8 +126,8 @@ pub(super) fn undefined_function(message: &str) -> Option<String> {
     })
 }
 
-/// What is said of a call that no function answers, if it is not that there is none: of a word that is no function in SQL, and types that
-/// do not go together.
+/// What is said of a call that no function answers, if it is not that there is none: of a word that is no function in
+/// SQL, and types that do not go together.
 pub(super) fn mismatch(call: &str) -> Option<String> {
     let (name, types) = call.split_once('(')?;
     let types = listed(types.strip_suffix(')').unwrap_or(types)).join(" and ");

@@ -1,7 +1,9 @@
-//! `generate_series(start, stop, step)` of dates and timestamps, in FROM; that of whole numbers, of any width, is DataFusion's.
+//! `generate_series(start, stop, step)` of dates and timestamps, in FROM; that of whole numbers, of any width, is
+//! DataFusion's.
 //!
-//! Values are timestamps, of the bounds' type; those of dates are TIMESTAMPTZ, as in PostgreSQL. Each is the one before and the step: from the 31st on,
-//! months lead to the 29th, and stay there. They are made as they are read, one batch after another.
+//! Values are timestamps, of the bounds' type; those of dates are TIMESTAMPTZ, as in PostgreSQL. Each is the one before
+//! and the step: from the 31st on, months lead to the 29th, and stay there. They are made as they are read, one batch
+//! after another.
 
 use std::any::Any;
 use std::fmt;
@@ -45,8 +47,8 @@ impl TableFunctionImpl for GenerateSeries {
     }
 }
 
-/// `expr`, a whole number in 64 bits if it is one: DataFusion takes no other for a number, nor a NULL of a type. A parameter of a statement that
-/// is only prepared is a NULL.
+/// `expr`, a whole number in 64 bits if it is one: DataFusion takes no other for a number, nor a NULL of a type. A
+/// parameter of a statement that is only prepared is a NULL.
 fn known(expr: &Expr) -> Expr {
     let literal = match expr {
         Expr::Literal(number, _) if number.data_type().is_signed_integer() && number.is_null() => {

@@ -1,12 +1,12 @@
 //! The memory pool of queries, which tells the storage what they take: what they leave is lent to the block cache.
 //!
-//! Comes in: what operators want to take, and the share of queries, which follows `memory_limit` and may change at any time.
-//! Goes out: permission or an error, which makes operators spill that can. As in DataFusion's `FairSpillPool` what cannot spill takes
-//! what there is, and what can spill shares the rest evenly; but some of the rest stays free, for sorts that have taken all there is
-//! would end in merges for which nothing is left.
+//! Comes in: what operators want to take, and the share of queries, which follows `memory_limit` and may change at any
+//! time. Goes out: permission or an error, which makes operators spill that can. As in DataFusion's `FairSpillPool`
+//! what cannot spill takes what there is, and what can spill shares the rest evenly; but some of the rest stays free,
+//! for sorts that have taken all there is would end in merges for which nothing is left.
 //!
-//! Invariant: only [`MemoryPool::grow`], which cannot fail, and a share that became smaller let queries take more than it. It does
-//! not own: what operators do without memory, what the cache then evicts.
+//! Invariant: only [`MemoryPool::grow`], which cannot fail, and a share that became smaller let queries take more than
+//! it. It does not own: what operators do without memory, what the cache then evicts.
 
 use std::fmt::{Display, Formatter};
 
@@ -17,10 +17,11 @@ use parking_lot::Mutex;
 
 use crate::error::Refused;
 
-/// What of a share of `share` bytes is not for what can spill: two thirds of the first 64 MiB and a quarter of the rest.
+/// What of a share of `share` bytes is not for what can spill: two thirds of the first 64 MiB and a quarter of the
+/// rest.
 ///
-/// A sort counts its rows twice while it collects them, and gives half of that back when it merges them. Keys of several columns then
-/// take up to three times the rows, in memory that cannot spill.
+/// A sort counts its rows twice while it collects them, and gives half of that back when it merges them. Keys of
+/// several columns then take up to three times the rows, in memory that cannot spill.
 fn left_free(share: usize) -> usize {
     let first = share.min(64 << 20);
     first / 3 * 2 + (share - first) / 4

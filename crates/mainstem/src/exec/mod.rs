@@ -1,8 +1,8 @@
 //! How queries are planned and run.
 //!
-//! Comes in: a statement's tree, the tables of a transaction, a session's settings. Goes out: a running query, whose batches come as they
-//! are asked for. Steps: `planner` has the tree analyzed, decorrelated and optimized, in the order of `pipeline`; `runtime`
-//! runs the physical plan on the threads of the database, and `cancel` ends it.
+//! Comes in: a statement's tree, the tables of a transaction, a session's settings. Goes out: a running query, whose
+//! batches come as they are asked for. Steps: `planner` has the tree analyzed, decorrelated and optimized, in the order
+//! of `pipeline`; `runtime` runs the physical plan on the threads of the database, and `cancel` ends it.
 //!
 //! It does not own: what statements do to a transaction (`plan`), a connection's state (`session`).
 

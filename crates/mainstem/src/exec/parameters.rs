@@ -1,9 +1,9 @@
 //! Parameters of a statement: which types they have, and the values bound to them.
 //!
-//! A parameter takes the type of its context: the column it is stored into, or what DataFusion infers where it is compared
-//! or computed with. A value bound to it is fitted to that type if it can be without loss (text may spell any type, doubles
-//! are rounded to REAL); else it keeps its own type, as a literal in its place would, unless no such literal could stand
-//! there (42804). Where the context says nothing, the value's own type counts.
+//! A parameter takes the type of its context: the column it is stored into, or what DataFusion infers where it is
+//! compared or computed with. A value bound to it is fitted to that type if it can be without loss (text may spell any
+//! type, doubles are rounded to REAL); else it keeps its own type, as a literal in its place would, unless no such
+//! literal could stand there (42804). Where the context says nothing, the value's own type counts.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -47,7 +47,8 @@ impl Parameters {
         self.0.is_empty()
     }
 
-    /// Writes bound values where DataFusion takes nothing but literals: arguments of functions in FROM, and texts that spell arrays.
+    /// Writes bound values where DataFusion takes nothing but literals: arguments of functions in FROM, and texts that
+    /// spell arrays.
     pub(crate) fn inline(&self, statement: &mut Ast) {
         if !self.0.is_empty() {
             let _: ControlFlow<()> = statement.visit(&mut Inlined(self));

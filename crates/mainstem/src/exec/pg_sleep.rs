@@ -1,6 +1,7 @@
 //! `pg_sleep`: waits, for each row, until the time is over or the statement is canceled.
 //!
-//! It holds a thread of the query's as long; others go on. The snapshot of its statement stays, as with any long statement.
+//! It holds a thread of the query's as long; others go on. The snapshot of its statement stays, as with any long
+//! statement.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

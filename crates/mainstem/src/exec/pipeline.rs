@@ -110,7 +110,8 @@ pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionStat
     parser.support_varchar_with_length = false;
     parser.map_string_types_to_utf8view = true;
     config.options_mut().execution.time_zone = Some("+00:00".into());
-    // It fails for UNION of columns of which the optimizer has learned that they are never NULL, and tells no difference.
+    // It fails for UNION of columns of which the optimizer has learned that they are never NULL, and tells no
+    // difference.
     config.options_mut().execution.skip_physical_aggregate_schema_check = true;
     let pool = Arc::new(QueryPool::new(storage.query_memory()));
     let environment = RuntimeEnvBuilder::new().with_memory_pool(pool).build_arc().map_err(|e| from_datafusion(&e))?;
@@ -153,8 +154,8 @@ fn register(state: &mut SessionState) -> Result<()> {
     if let Some(theirs) = state.deregister_udtf("generate_series").map_err(|e| from_datafusion(&e))? {
         state.register_udtf("generate_series", Arc::new(GenerateSeries { theirs }));
     }
-    // Their formats, and the types of parts, are not those of SQL: a format of PostgreSQL's would be given back as it is. Ours stand in
-    // their places; other names of theirs would bring them back.
+    // Their formats, and the types of parts, are not those of SQL: a format of PostgreSQL's would be given back as it
+    // is. Ours stand in their places; other names of theirs would bring them back.
     for name in ["to_char", "date_format", "date_part", "date_trunc", "to_date", "to_timestamp", "make_date"] {
         state.deregister_udf(name).map_err(|e| from_datafusion(&e))?;
     }

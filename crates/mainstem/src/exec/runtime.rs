@@ -1,7 +1,7 @@
 //! Threads that run queries, and the bridge from their async world to callers that block.
 //!
-//! The runtime is the database's own: a caller may be on a thread of another runtime, or on none. Callers wait by parking
-//! their thread, which is allowed everywhere.
+//! The runtime is the database's own: a caller may be on a thread of another runtime, or on none. Callers wait by
+//! parking their thread, which is allowed everywhere.
 
 use std::future::{Future, poll_fn};
 use std::panic::AssertUnwindSafe;
@@ -245,7 +245,8 @@ impl Interrupts {
         *self.count.borrow()
     }
 
-    /// Statements watched from now on are canceled by the interrupts behind the first `since`; none: by those after their start.
+    /// Statements watched from now on are canceled by the interrupts behind the first `since`; none: by those after
+    /// their start.
     pub(crate) fn count_from(&mut self, since: Option<u64>) {
         self.since = since;
     }

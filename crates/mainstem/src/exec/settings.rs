@@ -201,7 +201,8 @@ impl Settings {
     /// Sets `name`; None means its default. `local` says: until the transaction ends.
     ///
     /// # Errors
-    /// 42704 unknown, 22023 a bad value or a setting that cannot be changed, 0A000 for one of the database with `local`.
+    /// 42704 unknown, 22023 a bad value or a setting that cannot be changed, 0A000 for one of the database with
+    /// `local`.
     pub(crate) fn set(&mut self, name: &str, value: Option<&str>, local: bool) -> Result<()> {
         if name == MEMORY_LIMIT {
             return self.set_memory_limit(value, local);
@@ -214,7 +215,8 @@ impl Settings {
         Ok(())
     }
 
-    /// Sets `memory_limit`, which is no transaction's and no session's: it is in force for all of them at once, and stays.
+    /// Sets `memory_limit`, which is no transaction's and no session's: it is in force for all of them at once, and
+    /// stays.
     fn set_memory_limit(&self, value: Option<&str>, local: bool) -> Result<()> {
         if local {
             return Err(Error::unsupported(

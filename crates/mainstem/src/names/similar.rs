@@ -3,8 +3,8 @@
 /// Names that are offered at most.
 const OFFERED_MAX: usize = 3;
 
-/// The names of `known` nearest to `name`, in their order, if any is near: letters in the other case cost nothing; letters
-/// that are wrong, missing, too many or exchanged cost one each, and a third of the longer name may be wrong.
+/// The names of `known` nearest to `name`, in their order, if any is near: letters in the other case cost nothing;
+/// letters that are wrong, missing, too many or exchanged cost one each, and a third of the longer name may be wrong.
 pub(crate) fn similar<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {
     let name = name.to_lowercase();
     let length = name.chars().count();

@@ -1,4 +1,5 @@
-//! Rules over plans that are typed: which rows an expression is asked about, what DataFusion does wrong, and the order of all rules.
+//! Rules over plans that are typed: which rows an expression is asked about, what DataFusion does wrong, and the order
+//! of all rules.
 
 mod short_circuit;
 pub(crate) mod upstream;

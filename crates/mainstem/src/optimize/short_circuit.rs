@@ -1,18 +1,21 @@
 //! AND and OR whose right side may fail: `x = 0 OR 100 / x > 20`.
 //!
-//! DataFusion evaluates both sides for all rows of a batch, unless the left one decides most of them: whether a query ends with 22012 would depend
-//! on how many rows lie side by side. SQL promises no order, but everybody writes such guards, and row by row, from left to right, they hold. So
-//! the right side is only asked about the rows that the left one leaves open, which is what CASE does.
+//! DataFusion evaluates both sides for all rows of a batch, unless the left one decides most of them: whether a query
+//! ends with 22012 would depend on how many rows lie side by side. SQL promises no order, but everybody writes such
+//! guards, and row by row, from left to right, they hold. So the right side is only asked about the rows that the left
+//! one leaves open, which is what CASE does.
 //!
-//! Comes in: an optimised plan, or an expression, that is evaluated next. Goes out: the same, where of each chain of AND or OR
+//! Comes in: an optimised plan, or an expression, that is evaluated next. Goes out: the same, where of each chain of
+//! AND or OR
 //!
-//! - operands that cannot fail stand together in front, up to the first that can ([`may_fail`]: quotients, casts, some functions);
+//! - operands that cannot fail stand together in front, up to the first that can ([`may_fail`]: quotients, casts, some
+//!   functions);
 //! - those behind them stand in branches of a CASE, each asked about what those before leave open.
 //!
-//! Where only truth counts, in a filter, a join's condition, a CASE's, NULL is as good as false: `a AND b` becomes `CASE WHEN a THEN b ELSE false END`,
-//! and operands of AND that cannot fail go in front of those that can. Elsewhere the rows that no branch decides are asked for the chain as it was, because one of its
-//! operands may have been NULL. It comes last: filters have gone where they belong, common expressions are found, and nobody simplifies
-//! it away.
+//! Where only truth counts, in a filter, a join's condition, a CASE's, NULL is as good as false: `a AND b` becomes
+//! `CASE WHEN a THEN b ELSE false END`, and operands of AND that cannot fail go in front of those that can. Elsewhere
+//! the rows that no branch decides are asked for the chain as it was, because one of its operands may have been NULL.
+//! It comes last: filters have gone where they belong, common expressions are found, and nobody simplifies it away.
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result, ScalarValue};
@@ -198,8 +201,9 @@ fn branched(operands: &[Expr], op: Operator, schema: &DFSchema, counts: Counts) 
     Ok(Some(case(asked.into_iter().map(decided).collect(), otherwise)))
 }
 
-/// Whether evaluating `expr` may end in an error that other rows' values do not show: a quotient, a cast, a function of some numbers or texts
-/// only. Sums and products that overflow are not counted: they are everywhere, and nobody guards them.
+/// Whether evaluating `expr` may end in an error that other rows' values do not show: a quotient, a cast, a function of
+/// some numbers or texts only. Sums and products that overflow are not counted: they are everywhere, and nobody guards
+/// them.
 fn may_fail(expr: &Expr, schema: &DFSchema) -> bool {
     let fails = |expr: &Expr| match expr {
         Expr::BinaryExpr(BinaryExpr { op: Operator::Divide | Operator::Modulo, right, .. }) => !is_divisor(right),

@@ -1,7 +1,7 @@
 //! COPY between tables and files, or streams of the program that runs it.
 //!
-//! Reading streams: a batch of rows is in memory at a time, and storage writes large statements aside. Writing goes to a
-//! file beside the target, which gets the target's name when it is whole and fsynced.
+//! Reading streams: a batch of rows is in memory at a time, and storage writes large statements aside. Writing goes to
+//! a file beside the target, which gets the target's name when it is whole and fsynced.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -38,8 +38,8 @@ use crate::sql::{CopyFormat, CopyOptions, CopyPlace, CopySource, CsvOptions, For
 /// Runs a COPY FROM; returns the rows read.
 ///
 /// # Errors
-/// 58P01 no such file, 22P04 malformed, 22P02 and others a value, with line and column; 23505 and others of the table, with the line
-/// where it can be told.
+/// 58P01 no such file, 22P04 malformed, 22P02 and others a value, with line and column; 23505 and others of the table,
+/// with the line where it can be told.
 pub(crate) fn copy_from(
     env: &mut Environment<'_>,
     transaction: &mut Transaction,
@@ -118,7 +118,8 @@ struct Again<'a> {
 }
 
 impl Again<'_> {
-    /// The line of the row that `error` refuses for its key: the first with that key, if the table had it before, else the second.
+    /// The line of the row that `error` refuses for its key: the first with that key, if the table had it before, else
+    /// the second.
     fn line_of(&self, error: &Error, transaction: &Transaction, input: &mut dyn Input) -> Result<Option<u64>> {
         let Some((id, wanted)) = error.key() else { return Ok(None) };
         let Some(key) = TableKey::of(self.table, id) else { return Ok(None) };
@@ -294,7 +295,8 @@ fn at_line(error: &Error, column: &Column, text: &ArrayRef, batch: &TextBatch) -
     }
 }
 
-/// Fails for a column of FORCE_QUOTE and the like that is not among `columns`, those that are read or written of `table` or a query.
+/// Fails for a column of FORCE_QUOTE and the like that is not among `columns`, those that are read or written of
+/// `table` or a query.
 ///
 /// # Errors
 /// 42703, 42P10.
@@ -444,7 +446,8 @@ impl Sink {
     }
 }
 
-/// A file beside its target; removed unless installed. What is no regular file, a pipe or a device, is written to as it is.
+/// A file beside its target; removed unless installed. What is no regular file, a pipe or a device, is written to as it
+/// is.
 struct Aside {
     path: PathBuf,
     target: PathBuf,

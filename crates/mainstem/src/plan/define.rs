@@ -1,4 +1,5 @@
-//! What defines things, in a transaction: CREATE TABLE, also of the rows of a query, here; schemas, views and ALTER TABLE below.
+//! What defines things, in a transaction: CREATE TABLE, also of the rows of a query, here; schemas, views and ALTER
+//! TABLE below.
 
 mod alter;
 mod schemas;

@@ -1,14 +1,16 @@
 //! DEFAULT and CHECK of a table, compiled once per statement and evaluated over the rows that it writes.
 //!
-//! Comes in: the table's definition; for each batch of a write, the values that were given. Goes out: values for the columns
-//! that were given none, row by row, numbers for identity columns among them; an error for the first row that a CHECK is false for.
+//! Comes in: the table's definition; for each batch of a write, the values that were given. Goes out: values for the
+//! columns that were given none, row by row, numbers for identity columns among them; an error for the first row that a
+//! CHECK is false for.
 //!
-//! 1. The stored texts become one SELECT each for defaults and checks, which is planned and analyzed as any query, so that
-//!    names, types and overflow follow the same rules.
-//! 2. Its expressions are evaluated over the rows in hand. A constant is computed once, a volatile function for each row.
+//! 1. The stored texts become one SELECT each for defaults and checks, which is planned and analyzed as any query, so
+//!    that names, types and overflow follow the same rules.
+//! 2. Its expressions are evaluated over the rows in hand. A constant is computed once, a volatile function for each
+//!    row.
 //!
-//! Invariants: a check whose value is NULL is fulfilled; a default is assigned as INSERT assigns an expression. It does not
-//! own: NOT NULL, lengths and keys (storage).
+//! Invariants: a check whose value is NULL is fulfilled; a default is assigned as INSERT assigns an expression. It does
+//! not own: NOT NULL, lengths and keys (storage).
 
 use std::sync::Arc;
 
@@ -101,7 +103,8 @@ impl Expressions {
         &self.table
     }
 
-    /// Compiles everything that `table`, which is new or changed, has, and computes its constants: what is wrong shows here.
+    /// Compiles everything that `table`, which is new or changed, has, and computes its constants: what is wrong shows
+    /// here.
     ///
     /// # Errors
     /// As [`Expressions::compile`]; 22P02, 22003 and others for a constant that is no value of its column.
@@ -119,8 +122,8 @@ impl Expressions {
         Ok(())
     }
 
-    /// The values of all columns for the next `rows` rows: those of `given` as `sources` says, assigned to their columns, and
-    /// defaults for the others.
+    /// The values of all columns for the next `rows` rows: those of `given` as `sources` says, assigned to their
+    /// columns, and defaults for the others.
     ///
     /// # Errors
     /// Those of assignment and of evaluation.
@@ -272,9 +275,9 @@ fn evaluate(expression: &Arc<dyn PhysicalExpr>, rows: &RecordBatch) -> Result<Ar
     expression.evaluate(rows).and_then(|value| value.into_array(rows.num_rows())).map_err(|e| from_datafusion(&e))
 }
 
-/// The expressions of `query`, a SELECT that computes each of its rows from one row of its tables, or from nothing, over the columns of
-/// the tables and, behind them, parameters of the types `parameters`. `None` for what is wrong, or may have another value or type when
-/// a literal stands in a parameter's place, or at another time.
+/// The expressions of `query`, a SELECT that computes each of its rows from one row of its tables, or from nothing,
+/// over the columns of the tables and, behind them, parameters of the types `parameters`. `None` for what is wrong, or
+/// may have another value or type when a literal stands in a parameter's place, or at another time.
 pub(crate) fn row_expressions(
     env: &mut Environment<'_>,
     transaction: &Transaction,

@@ -1,9 +1,10 @@
 //! What statements do to a transaction.
 //!
 //! Comes in: a parsed statement and a transaction. Goes out: a running query, or a finished write and its row count.
-//! Steps of a write (contract 6): its rows come from a SELECT (row references and new values), are cast to the columns as
-//! assignment does, go to private writes of the statement, and are applied at its end, where keys are checked. A failed
-//! write leaves the transaction as it was. It does not own: which transaction that is, its commit, and running it again.
+//! Steps of a write (contract 6): its rows come from a SELECT (row references and new values), are cast to the columns
+//! as assignment does, go to private writes of the statement, and are applied at its end, where keys are checked. A
+//! failed write leaves the transaction as it was. It does not own: which transaction that is, its commit, and running
+//! it again.
 
 mod expressions;
 mod write;

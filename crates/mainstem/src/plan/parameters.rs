@@ -1,9 +1,9 @@
 //! Parameters of a statement: which types they have, and the values bound to them.
 //!
-//! A parameter takes the type of its context: the column it is stored into, or what DataFusion infers where it is compared
-//! or computed with. A value bound to it is fitted to that type if it can be without loss (text may spell any type, doubles
-//! are rounded to REAL); else it keeps its own type, as a literal in its place would, unless no such literal could stand
-//! there (42804). Where the context says nothing, the value's own type counts.
+//! A parameter takes the type of its context: the column it is stored into, or what DataFusion infers where it is
+//! compared or computed with. A value bound to it is fitted to that type if it can be without loss (text may spell any
+//! type, doubles are rounded to REAL); else it keeps its own type, as a literal in its place would, unless no such
+//! literal could stand there (42804). Where the context says nothing, the value's own type counts.
 
 use std::sync::Arc;
 
@@ -195,8 +195,8 @@ fn inferred_types(plan: &LogicalPlan, types: &mut [Option<DataType>]) -> Result<
     Ok(())
 }
 
-/// Binds `values` to parameters of the types that the context tells. The first `declared` of them were declared by PREPARE:
-/// values are assigned to those, as to a column. `names` are those of the parameters, if they have any.
+/// Binds `values` to parameters of the types that the context tells. The first `declared` of them were declared by
+/// PREPARE: values are assigned to those, as to a column. `names` are those of the parameters, if they have any.
 ///
 /// # Errors
 /// 42804, 22P02, 22003 and others, with the number or name of the parameter.

@@ -1,7 +1,7 @@
 //! Parquet files that a user names.
 //!
-//! Comes in: a path. Goes out: the columns of the file, then its rows. Arrow's reader fails on damaged files in many ways, panics among
-//! them; whatever it is, it is an error about the file here, which names the file.
+//! Comes in: a path. Goes out: the columns of the file, then its rows. Arrow's reader fails on damaged files in many
+//! ways, panics among them; whatever it is, it is an error about the file here, which names the file.
 
 use std::fmt::Display;
 use std::fs::File;

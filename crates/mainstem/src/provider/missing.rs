@@ -19,7 +19,8 @@ pub(crate) enum Wanted {
     View,
 }
 
-/// 42P01 for `name`, with what is called like it: relations that the name could mean, and `others`, queries of WITH and functions.
+/// 42P01 for `name`, with what is called like it: relations that the name could mean, and `others`, queries of WITH and
+/// functions.
 pub(crate) fn undefined_table(
     names: &Names,
     catalog: &Catalog,

@@ -1,7 +1,7 @@
 //! Which table or view a name means: the search path.
 //!
-//! A name with a schema means what stands in that; one without the first of its kind in the schemas of the search path, the
-//! session's temporary one in front. A new relation goes to the first of them that exists.
+//! A name with a schema means what stands in that; one without the first of its kind in the schemas of the search path,
+//! the session's temporary one in front. A new relation goes to the first of them that exists.
 
 use std::fmt;
 use std::sync::Arc;
@@ -81,7 +81,8 @@ impl Names {
         temporary.into_iter().chain(self.path.iter().map(|name| self.real(name)))
     }
 
-    /// The schemas of the search path that `catalog` has, in order; with `implicit`, the temporary one too where it is not named.
+    /// The schemas of the search path that `catalog` has, in order; with `implicit`, the temporary one too where it is
+    /// not named.
     pub(super) fn existing(&self, catalog: &Catalog, implicit: bool) -> Vec<String> {
         let listed = self.path.iter().any(|name| name == TEMPORARY);
         self.searched()

@@ -1,10 +1,11 @@
 //! A storage scan as a DataFusion data source.
 //!
-//! All partitions of one execution take pieces from one shared scan, so that cores finish together. A plan may be executed
-//! more than once: the n-th opening of a partition joins the n-th scan.
+//! All partitions of one execution take pieces from one shared scan, so that cores finish together. A plan may be
+//! executed more than once: the n-th opening of a partition joins the n-th scan.
 //!
-//! A sort by the table's sort key, or by a part of it that the conditions leave, becomes a scan in key order, from one partition, if the
-//! view has that order and every condition is one that zone maps know of, since such a scan evaluates conditions late.
+//! A sort by the table's sort key, or by a part of it that the conditions leave, becomes a scan in key order, from one
+//! partition, if the view has that order and every condition is one that zone maps know of, since such a scan evaluates
+//! conditions late.
 
 use std::any::Any;
 use std::fmt;

@@ -8,8 +8,8 @@ use mainstem_storage::schema::TableSchema;
 
 use super::values::to_scalar;
 
-/// Statistics of `columns` of a table; `row_refs` adds the column of row references. Exact where storage says so; a scan
-/// with predicates makes them inexact itself.
+/// Statistics of `columns` of a table; `row_refs` adds the column of row references. Exact where storage says so; a
+/// scan with predicates makes them inexact itself.
 pub(super) fn statistics(
     schema: &TableSchema,
     known: &TableStatistics,

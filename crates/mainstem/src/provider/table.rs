@@ -91,8 +91,8 @@ impl TableProvider for UserTable {
 }
 
 impl UserTable {
-    /// The rows that fulfil `predicates` and `filter`, which the store does not know any more: the optimizer rewrites filters that it has
-    /// pushed down.
+    /// The rows that fulfil `predicates` and `filter`, which the store does not know any more: the optimizer rewrites
+    /// filters that it has pushed down.
     fn filtered(
         &self,
         state: &dyn Session,

@@ -1,11 +1,11 @@
 //! A write outside a transaction never shows 40001 (contract 2): it is run again.
 //!
 //! 1. The first attempt runs at *visible*, as a transaction would.
-//! 2. The second at *applied*: at visible it would only meet the same undurable commit again. Its answer, errors included,
-//!    is held until *visible* reaches what it read and wrote.
-//! 3. From the third on, the write gate of its table is closed to later writers until it is done. Attempts that do not hold
-//!    it wait before they take their snapshot: an older one would only meet the commit that was waited for. DROP and TRUNCATE of
-//!    several tables have as many gates ([`Targets`]).
+//! 2. The second at *applied*: at visible it would only meet the same undurable commit again. Its answer, errors
+//!    included, is held until *visible* reaches what it read and wrote.
+//! 3. From the third on, the write gate of its table is closed to later writers until it is done. Attempts that do not
+//!    hold it wait before they take their snapshot: an older one would only meet the commit that was waited for. DROP
+//!    and TRUNCATE of several tables have as many gates ([`Targets`]).
 
 use mainstem_storage::database::Database;
 use mainstem_storage::ids::{CommitTs, TableId};
@@ -114,9 +114,10 @@ pub(super) enum Run {
     BehindGate,
 }
 
-/// Runs `write`, a short statement that commits by itself and writes to `table`, until it has committed or fails for good. All its
-/// runs begin at *applied*: a row that others are changing all the time would be in its way at *visible*. `write` also says
-/// what has to be visible before anybody is told. How often it runs: `docs/design/0005-last-attempt.md`.
+/// Runs `write`, a short statement that commits by itself and writes to `table`, until it has committed or fails for
+/// good. All its runs begin at *applied*: a row that others are changing all the time would be in its way at *visible*.
+/// `write` also says what has to be visible before anybody is told. How often it runs:
+/// `docs/design/0005-last-attempt.md`.
 pub(super) fn short_in_own_transaction<T>(
     storage: &Database,
     synchronous: Synchronous,

@@ -1,8 +1,8 @@
 //! COPY, with a stream of the caller's where the statement says STDIN or STDOUT.
 //!
-//! A write outside a transaction is run again when another committer was in its way; a stream cannot be read twice. So what
-//! is read of it is kept until the statement is done: in memory up to a bound, behind that in a temporary file. In a transaction as much
-//! is kept as has room in memory, so that the line of a key that is there twice can be found.
+//! A write outside a transaction is run again when another committer was in its way; a stream cannot be read twice. So
+//! what is read of it is kept until the statement is done: in memory up to a bound, behind that in a temporary file. In
+//! a transaction as much is kept as has room in memory, so that the line of a key that is there twice can be found.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};

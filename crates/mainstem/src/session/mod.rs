@@ -1,10 +1,10 @@
 //! One connection's state, and how its statements run.
 //!
-//! Comes in: parsed statements. Goes out: their outcomes. Steps: a failed transaction refuses all but its end; a query runs at
-//! the open transaction's snapshot or at one of its own; a write runs in the open transaction, or in one of its own that
-//! [`attempts`] runs again until no other committer is in its way (contract 2); a panic becomes an error, and the session
-//! goes on. Invariants: a statement that fails leaves nothing behind; after a conflict only ROLLBACK helps. It does not own:
-//! what statements mean (`plan`), how queries run (`exec`).
+//! Comes in: parsed statements. Goes out: their outcomes. Steps: a failed transaction refuses all but its end; a query
+//! runs at the open transaction's snapshot or at one of its own; a write runs in the open transaction, or in one of its
+//! own that [`attempts`] runs again until no other committer is in its way (contract 2); a panic becomes an error, and
+//! the session goes on. Invariants: a statement that fails leaves nothing behind; after a conflict only ROLLBACK helps.
+//! It does not own: what statements mean (`plan`), how queries run (`exec`).
 
 mod attempts;
 mod copy;

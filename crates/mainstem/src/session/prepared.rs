@@ -1,7 +1,7 @@
 //! Prepared statements: those of the library, and those of SQL's PREPARE, which a session keeps by name.
 //!
-//! A prepared statement is parsed once. Its description, which types its parameters have and which columns its rows, belongs
-//! to one version of the schema: it is made anew when that is another one.
+//! A prepared statement is parsed once. Its description, which types its parameters have and which columns its rows,
+//! belongs to one version of the schema: it is made anew when that is another one.
 
 use std::collections::HashMap;
 use std::sync::Arc;

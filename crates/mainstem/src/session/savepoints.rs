@@ -1,8 +1,8 @@
 //! The savepoints of an open transaction: names for states of it.
 //!
-//! A name may be given several times; the newest counts, and those before it come back when it goes (PostgreSQL). Invariant:
-//! they stand in the order in which they were made; what is rolled back to stays, what is released goes, with all after it. Each
-//! knows the settings of its time: ROLLBACK TO undoes SET.
+//! A name may be given several times; the newest counts, and those before it come back when it goes (PostgreSQL).
+//! Invariant: they stand in the order in which they were made; what is rolled back to stays, what is released goes,
+//! with all after it. Each knows the settings of its time: ROLLBACK TO undoes SET.
 
 use mainstem_storage::transaction::{Savepoint, Transaction};
 use mainstem_storage::{Error, ErrorKind, Result};

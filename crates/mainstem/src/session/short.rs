@@ -1,10 +1,10 @@
 //! Short statements in a session: when a statement runs without a plan (`crate::short`).
 //!
-//! 1. A prepared statement is compiled once for each version of the schema; most are not short, and it is remembered that
-//!    they are not.
-//! 2. A SELECT runs at the open transaction's snapshot, or at *visible*. A write runs in the open transaction, or in one of its own
-//!    that begins at *applied*: keys that others are writing would be in its way at *visible*. Its answer is then held until
-//!    *visible* has reached what it read (contract 2).
+//! 1. A prepared statement is compiled once for each version of the schema; most are not short, and it is remembered
+//!    that they are not.
+//! 2. A SELECT runs at the open transaction's snapshot, or at *visible*. A write runs in the open transaction, or in
+//!    one of its own that begins at *applied*: keys that others are writing would be in its way at *visible*. Its
+//!    answer is then held until *visible* has reached what it read (contract 2).
 //!
 //! Whatever a short statement has no answer for goes the way of all others.
 
@@ -45,8 +45,8 @@ pub(crate) struct ShortOutcome {
 }
 
 impl Session {
-    /// Runs `prepared` with `values` if it is short, and gives rows or none as `gives_rows` says. `None` if it has to be planned:
-    /// nothing has happened then.
+    /// Runs `prepared` with `values` if it is short, and gives rows or none as `gives_rows` says. `None` if it has to
+    /// be planned: nothing has happened then.
     pub(crate) fn run_short(
         &mut self,
         prepared: &mut Prepared,

@@ -1,8 +1,9 @@
 //! Temporary tables: a schema of the session's own, `pg_temp` by name, `pg_temp_N` in the catalog.
 //!
-//! It is made with the first temporary table and goes, with all that stands in it, when the session ends; what a crash leaves is
-//! removed when the database is opened. Others see neither it nor its tables ([`Names::sees`](crate::provider::Names::sees)). ON COMMIT
-//! is done as the last thing in each transaction of the session.
+//! It is made with the first temporary table and goes, with all that stands in it, when the session ends; what a crash
+//! leaves is removed when the database is opened. Others see neither it nor its tables
+//! ([`Names::sees`](crate::provider::Names::sees)). ON COMMIT is done as the last thing in each transaction of the
+//! session.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -30,8 +31,8 @@ impl Temporary {
         self.0.is_empty()
     }
 
-    /// Whether the end of a transaction does something for `table`. For others nothing is to be done in a transaction that writes to none of
-    /// these: they are empty, or gone, since the last one.
+    /// Whether the end of a transaction does something for `table`. For others nothing is to be done in a transaction
+    /// that writes to none of these: they are empty, or gone, since the last one.
     pub(super) fn acts_on(&self, table: TableId) -> bool {
         self.0.iter().any(|(id, _)| *id == table)
     }

@@ -40,8 +40,8 @@ pub(super) struct Compiler<'a> {
     pub(super) planning: &'a dyn Planning,
     /// Set when something asks for the time.
     pub(super) reads_clock: &'a Cell<bool>,
-    /// In the update arm of ON CONFLICT, where the row that was to come stands beside the one that is there, so that names need a
-    /// qualifier.
+    /// In the update arm of ON CONFLICT, where the row that was to come stands beside the one that is there, so that
+    /// names need a qualifier.
     pub(super) in_arm: bool,
 }
 
@@ -57,8 +57,8 @@ impl Short {
         }
     }
 
-    /// Compiles `statement`, which [`Short::table_of`] says is on `schema`'s table. `parameters` are the types that the context
-    /// gives to its parameters. `None` if it is not short by any key.
+    /// Compiles `statement`, which [`Short::table_of`] says is on `schema`'s table. `parameters` are the types that the
+    /// context gives to its parameters. `None` if it is not short by any key.
     pub(crate) fn compile(
         statement: &Statement,
         schema: &Arc<TableSchema>,
@@ -296,7 +296,8 @@ impl Compiler<'_> {
         Some((key, beside))
     }
 
-    /// The place in the key, the value and the type of a column of it that `part` says to be equal to something that is no column.
+    /// The place in the key, the value and the type of a column of it that `part` says to be equal to something that is
+    /// no column.
     fn equation<'e>(&self, part: &'e Expr) -> Option<(usize, &'e Expr, DataType)> {
         let Expr::BinaryOp { left, op: BinaryOperator::Eq, right } = part else { return None };
         let (column, value) = match (self.column(left), self.column(right)) {
@@ -523,7 +524,8 @@ pub(super) fn parsed(text: &str, data_type: DataType) -> Option<Value> {
     }
 }
 
-/// Whether `text` is a date of the years 1700 to 2199, for timestamps perhaps with hours, minutes and seconds behind it.
+/// Whether `text` is a date of the years 1700 to 2199, for timestamps perhaps with hours, minutes and seconds behind
+/// it.
 fn is_plain_date(text: &str, data_type: DataType) -> bool {
     let shape: String = text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
     let is_plain = matches!(

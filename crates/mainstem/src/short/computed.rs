@@ -1,13 +1,16 @@
-//! Expressions for which short statements have no node of their own: compiled by the planner, once, and evaluated over one row.
+//! Expressions for which short statements have no node of their own: compiled by the planner, once, and evaluated over
+//! one row.
 //!
 //! Comes in: the tree of an expression. Goes out: what a plan would evaluate in its place, and its value for a row.
 //!
-//! 1. A SELECT of the expression, from the table as the statement calls it, is planned, and analyzed by the same rules as every query
-//!    ([`Planning`]). Its columns are those of the row that is there, then those of the row that was to come, then the parameters.
+//! 1. A SELECT of the expression, from the table as the statement calls it, is planned, and analyzed by the same rules
+//!    as every query ([`Planning`]). Its columns are those of the row that is there, then those of the row that was to
+//!    come, then the parameters.
 //! 2. The row's values become arrays of one row, as many as the expression reads.
 //!
-//! Invariants: nothing is compiled that has another value, or another type, when a parameter is a literal, or at another time. An error of
-//! evaluation is the plan's to tell: it has a statement around it that may never come to evaluate the expression.
+//! Invariants: nothing is compiled that has another value, or another type, when a parameter is a literal, or at
+//! another time. An error of evaluation is the plan's to tell: it has a statement around it that may never come to
+//! evaluate the expression.
 
 use std::cell::Cell;
 use std::fmt;
@@ -32,8 +35,8 @@ use crate::value::{ValueRef, stored_array};
 
 /// Compiles expressions as plans do.
 pub(crate) trait Planning {
-    /// The expressions of `query`, a SELECT that reads the columns of its tables row by row, over those columns and behind them
-    /// parameters of the types `parameters`; `None` for what is wrong, or depends on more than its row.
+    /// The expressions of `query`, a SELECT that reads the columns of its tables row by row, over those columns and
+    /// behind them parameters of the types `parameters`; `None` for what is wrong, or depends on more than its row.
     fn expressions(&self, query: Query, parameters: &[Option<DataType>]) -> Option<Vec<PlannedExpression>>;
 }
 
@@ -88,8 +91,8 @@ enum Source {
 }
 
 impl Compiler<'_> {
-    /// The one expression `item`, over the row that is there and, in the update arm, the one that was to come; without `of_row` over
-    /// none.
+    /// The one expression `item`, over the row that is there and, in the update arm, the one that was to come; without
+    /// `of_row` over none.
     pub(super) fn computed(&self, item: SelectItem, of_row: bool) -> Option<Computed> {
         // Planned in vain, often at some length.
         if has_query(&item) {

@@ -1,4 +1,5 @@
-//! Conditions of short statements, in the three truth values of SQL: WHERE beside the key and of an update arm, and CHECKs.
+//! Conditions of short statements, in the three truth values of SQL: WHERE beside the key and of an update arm, and
+//! CHECKs.
 //!
 //! Compared are values of one type, so that nothing has to be converted; all else is compiled by the planner.
 
@@ -39,8 +40,8 @@ pub(super) enum Comparison {
 pub(super) struct NeedsPlan;
 
 impl Condition {
-    /// True, false, or unknown (`None`) in `scope`. Every part is evaluated: what a plan would have made of an error in one that
-    /// does not count is the plan's to say.
+    /// True, false, or unknown (`None`) in `scope`. Every part is evaluated: what a plan would have made of an error in
+    /// one that does not count is the plan's to say.
     pub(super) fn evaluate(&self, scope: Scope<'_>) -> Result<Option<bool>, NeedsPlan> {
         let value = |expression: &Expression| expression.evaluate(scope).ok_or(NeedsPlan);
         Ok(match self {

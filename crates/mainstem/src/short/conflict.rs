@@ -1,9 +1,9 @@
 //! INSERT of VALUES with ON CONFLICT, without a plan: the same rules as `plan::write::conflict`.
 //!
-//! 1. The rows are made, and thereby checked; the key of each is looked up in the table as the statement sees it, and among the
-//!    keys that the statement has inserted.
-//! 2. A row whose key is free is inserted. DO NOTHING leaves out the others; DO UPDATE computes new values from the row that is
-//!    there and the one that was to come, if its condition holds. It assigns to no column of the key.
+//! 1. The rows are made, and thereby checked; the key of each is looked up in the table as the statement sees it, and
+//!    among the keys that the statement has inserted.
+//! 2. A row whose key is free is inserted. DO NOTHING leaves out the others; DO UPDATE computes new values from the row
+//!    that is there and the one that was to come, if its condition holds. It assigns to no column of the key.
 //! 3. What would be an error (a value that the table does not take, a row written twice) is told by the plan.
 
 use std::collections::HashSet;
@@ -68,8 +68,8 @@ impl Compiler<'_> {
     }
 }
 
-/// The key that rows of `insert` are found by: the one that ON CONFLICT names, or the first. `None` if there is none, or none that is
-/// named so.
+/// The key that rows of `insert` are found by: the one that ON CONFLICT names, or the first. `None` if there is none,
+/// or none that is named so.
 pub(super) fn key_of(insert: &Insert, schema: &TableSchema) -> Option<KeyId> {
     let mut keys = schema.keys();
     let found = match insert.conflict.as_ref().map(|conflict| &conflict.target) {
@@ -132,7 +132,8 @@ pub(super) fn assign(
     Some(row)
 }
 
-/// What a short statement cannot do is told by the plan, all errors that are not about other transactions or the machine included.
+/// What a short statement cannot do is told by the plan, all errors that are not about other transactions or the
+/// machine included.
 pub(super) fn or_planned<T>(result: Result<T>) -> Result<Option<T>> {
     match result {
         Err(e) if matches!(e.kind(), ErrorKind::Invalid | ErrorKind::Constraint) => Ok(None),

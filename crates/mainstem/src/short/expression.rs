@@ -1,7 +1,9 @@
-//! Expressions of short statements: columns, parameters, literals, `+`, `-`, `*` of integers, and what the planner has compiled.
+//! Expressions of short statements: columns, parameters, literals, `+`, `-`, `*` of integers, and what the planner has
+//! compiled.
 //!
-//! Types are known when an expression is compiled, and are those DataFusion would give it: an integer literal is a BIGINT, both
-//! sides of an operation have the larger type of the two. Evaluation gives `None` for whatever is not that simple.
+//! Types are known when an expression is compiled, and are those DataFusion would give it: an integer literal is a
+//! BIGINT, both sides of an operation have the larger type of the two. Evaluation gives `None` for whatever is not that
+//! simple.
 
 use mainstem_storage::row::{RowView, Value, without_blanks};
 use mainstem_storage::schema::{Column, DataType};

@@ -1,13 +1,13 @@
 //! INSERT of VALUES: what each column of each row takes, and the rows that come of it.
 //!
-//! Comes in: rows of expressions, DEFAULTs, OVERRIDING. Goes out: rows as the table stores them, or the error that the plan would
-//! give for them.
+//! Comes in: rows of expressions, DEFAULTs, OVERRIDING. Goes out: rows as the table stores them, or the error that the
+//! plan would give for them.
 //!
 //! 1. A column that is given nothing takes its default, its next number, or NULL.
-//! 2. Numbers are drawn when all other values are known, so that a statement that is planned after all mostly draws them
-//!    once; one whose CHECK, RETURNING or update arm needs the plan leaves a gap.
-//! 3. Rows that the table refuses are put into a batch, of which storage, and then the checks, say what is wrong, as they do of a
-//!    plan's rows: which of several errors comes first is the same.
+//! 2. Numbers are drawn when all other values are known, so that a statement that is planned after all mostly draws
+//!    them once; one whose CHECK, RETURNING or update arm needs the plan leaves a gap.
+//! 3. Rows that the table refuses are put into a batch, of which storage, and then the checks, say what is wrong, as
+//!    they do of a plan's rows: which of several errors comes first is the same.
 
 use arrow::array::RecordBatch;
 use datafusion::sql::sqlparser::ast::{Expr, Value as Literal};
@@ -172,7 +172,8 @@ impl Short {
         Ok(())
     }
 
-    /// What is wrong with `rows`, values of the columns' types that a row cannot have; only a plan knows if storage takes them.
+    /// What is wrong with `rows`, values of the columns' types that a row cannot have; only a plan knows if storage
+    /// takes them.
     fn refused(&self, rows: &Option<Vec<Vec<Value>>>) -> Result<Option<RowBuffer>> {
         let Some(rows) = rows.as_ref().filter(|rows| rows.len() <= REFUSED_ROWS_MAX) else { return Ok(None) };
         let schema = self.table.schema();

@@ -1,18 +1,18 @@
 //! Short statements: they name their rows by a whole key, or bring them along, and run without being planned.
 //!
-//! Comes in: a parsed statement with the types of its parameters, once; then values for them, again and again. Goes out: rows
-//! without an Arrow batch, or the number of rows written.
+//! Comes in: a parsed statement with the types of its parameters, once; then values for them, again and again. Goes
+//! out: rows without an Arrow batch, or the number of rows written.
 //!
-//! 1. [`Short::compile`] looks at the statement, once for each version of the schema. What is not of one of the four shapes
-//!    (SELECT, UPDATE and DELETE by a whole key, perhaps with conditions beside it; INSERT of VALUES, also with ON CONFLICT on any key;
-//!    results and RETURNING of expressions over the row) is not short.
-//! 2. [`Short::run`] evaluates keys and new values, finds rows by `storage::point`, and writes through the transaction as any
-//!    statement does.
+//! 1. [`Short::compile`] looks at the statement, once for each version of the schema. What is not of one of the four
+//!    shapes (SELECT, UPDATE and DELETE by a whole key, perhaps with conditions beside it; INSERT of VALUES, also with
+//!    ON CONFLICT on any key; results and RETURNING of expressions over the row) is not short.
+//! 2. [`Short::run`] evaluates keys and new values, finds rows by `storage::point`, and writes through the transaction
+//!    as any statement does.
 //!
-//! Invariants: a short statement gives what its plan would have given. Whatever is not simple when it runs (a value of another
-//! type, an overflow, anything that would be an error of evaluation) makes [`Short::run`] say so, before anything is written,
-//! and the statement is planned after all: errors of evaluation have one source. It does not own: transactions and runs of a
-//! write again (`session`), what constraints say (storage).
+//! Invariants: a short statement gives what its plan would have given. Whatever is not simple when it runs (a value of
+//! another type, an overflow, anything that would be an error of evaluation) makes [`Short::run`] say so, before
+//! anything is written, and the statement is planned after all: errors of evaluation have one source. It does not own:
+//! transactions and runs of a write again (`session`), what constraints say (storage).
 
 mod compile;
 mod computed;

@@ -257,7 +257,8 @@ impl Short {
         Ok(answer)
     }
 
-    /// Runs a write that is a transaction of its own, and commits it: at its end `transaction`, which has written nothing, is no more.
+    /// Runs a write that is a transaction of its own, and commits it: at its end `transaction`, which has written
+    /// nothing, is no more.
     ///
     /// # Errors
     /// As [`Short::run`], and those of a commit; 40001 means that it is to be run again.
@@ -298,8 +299,8 @@ impl Short {
         }
     }
 
-    /// As [`Short::run_alone`], as a statement of any size would: no merge is in its way. The caller waits for the timestamp to be
-    /// visible before it tells anybody.
+    /// As [`Short::run_alone`], as a statement of any size would: no merge is in its way. The caller waits for the
+    /// timestamp to be visible before it tells anybody.
     ///
     /// # Errors
     /// As [`Short::run_alone`].

@@ -1,14 +1,14 @@
 //! Our SQL dialect: PostgreSQL's, under a name of our own, so that grammar can be added without sqlparser taking the
 //! statement for another dialect's.
 //!
-//! Every method PostgreSQL's dialect overrides is handed on to it, with exceptions that say why; `dialect()` answers with its type, because the parser
-//! asks for it by type in many places.
+//! Every method PostgreSQL's dialect overrides is handed on to it, with exceptions that say why; `dialect()` answers
+//! with its type, because the parser asks for it by type in many places.
 
 //!
-//! sqlparser reads some things twice: where a construct with a word in front (`CAST (`, `SUBSTRING (`) cannot be read, its text is read
-//! again as a call or a name, and so is everything inside. Nested, that takes time exponential in the depth. Two measures: words
-//! that are no names in PostgreSQL are never read as names, and a dialect is good for a bounded number of operands, after which
-//! its parser fails at once, wherever it is.
+//! sqlparser reads some things twice: where a construct with a word in front (`CAST (`, `SUBSTRING (`) cannot be read,
+//! its text is read again as a call or a name, and so is everything inside. Nested, that takes time exponential in the
+//! depth. Two measures: words that are no names in PostgreSQL are never read as names, and a dialect is good for a
+//! bounded number of operands, after which its parser fails at once, wherever it is.
 
 use std::any::TypeId;
 use std::cell::Cell;
@@ -101,8 +101,8 @@ fn between_symmetric(parser: &mut Parser, expr: &Expr) -> Result<Expr, ParserErr
     Ok(Expr::Nested(Box::new(Expr::BinaryOp { left, op: BinaryOperator::Or, right })))
 }
 
-/// A sign, which PostgreSQL takes with its operand before `^`, or `~`, which it takes behind `+` and the like: sqlparser has them the other way
-/// round.
+/// A sign, which PostgreSQL takes with its operand before `^`, or `~`, which it takes behind `+` and the like:
+/// sqlparser has them the other way round.
 fn signed(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
     let (op, operand) = match parser.peek_token_ref().token {
         Token::Minus => (UnaryOperator::Minus, Precedence::Caret),
@@ -128,8 +128,8 @@ impl Dialect for MainstemDialect {
         POSTGRES.dialect()
     }
 
-    /// `a IS [NOT] DISTINCT FROM b AND c`: sqlparser takes everything behind FROM as the right side. `a BETWEEN SYMMETRIC b AND c` is
-    /// `a BETWEEN b AND c OR a BETWEEN c AND b`: sqlparser does not know it.
+    /// `a IS [NOT] DISTINCT FROM b AND c`: sqlparser takes everything behind FROM as the right side. `a BETWEEN
+    /// SYMMETRIC b AND c` is `a BETWEEN b AND c OR a BETWEEN c AND b`: sqlparser does not know it.
     fn parse_infix(&self, parser: &mut Parser, expr: &Expr, precedence: u8) -> Option<Result<Expr, ParserError>> {
         // Such comparisons have no sides in a row, so that none is grouped in a way that nobody meant.
         if matches!(expr, Expr::IsDistinctFrom(..) | Expr::IsNotDistinctFrom(..)) && parser.peek_keyword(Keyword::IS) {
@@ -280,8 +280,8 @@ impl Dialect for MainstemDialect {
         true
     }
 
-    /// PostgreSQL's dialect says yes, and sqlparser then reads each argument of a function twice, once as a name: nested calls
-    /// take time exponential in their depth. An argument's name is an identifier here.
+    /// PostgreSQL's dialect says yes, and sqlparser then reads each argument of a function twice, once as a name:
+    /// nested calls take time exponential in their depth. An argument's name is an identifier here.
     fn supports_named_fn_args_with_expr_name(&self) -> bool {
         false
     }

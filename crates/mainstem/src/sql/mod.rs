@@ -1,9 +1,10 @@
 //! SQL text into statements.
 //!
-//! Comes in: text. Goes out: [`Statement`]s that say what to do, with sqlparser's tree kept where a query or an expression
-//! is meant for DataFusion. Steps: tokenise, split at semicolons, parse each part (COPY and CHECKPOINT by grammar of our
-//! own, the rest by sqlparser), refuse what is not understood in full. Invariant: no clause is ever ignored; every field of
-//! a parsed statement is used or refused with 0A000. It does not own: names and types of the catalog, or running anything.
+//! Comes in: text. Goes out: [`Statement`]s that say what to do, with sqlparser's tree kept where a query or an
+//! expression is meant for DataFusion. Steps: tokenise, split at semicolons, parse each part (COPY and CHECKPOINT by
+//! grammar of our own, the rest by sqlparser), refuse what is not understood in full. Invariant: no clause is ever
+//! ignored; every field of a parsed statement is used or refused with 0A000. It does not own: names and types of the
+//! catalog, or running anything.
 
 mod dialect;
 mod split;

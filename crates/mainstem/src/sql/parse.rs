@@ -115,7 +115,8 @@ struct Part {
 /// The statements of `text`, in order. Empty ones are left out.
 ///
 /// # Errors
-/// 42601 with line and column, 54001 for text nested too deep, 0A000 for what Mainstem does not do, 42P02 for parameters.
+/// 42601 with line and column, 54001 for text nested too deep, 0A000 for what Mainstem does not do, 42P02 for
+/// parameters.
 pub(crate) fn parse(text: &str) -> Result<Script> {
     let parts = parts(text)?;
     let deep = parts.iter().any(|(part, _)| part.deep);

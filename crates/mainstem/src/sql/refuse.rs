@@ -17,14 +17,15 @@ use super::{fold, state};
 /// Tables and SELECTs of one statement. Planning walks them by recursion, in time that grows with the square.
 pub(crate) const RELATIONS_MAX: usize = 1_000;
 
-/// Levels of what DataFusion looks at twice at each of them: the names in a WITH, the fields of a ROW, the arguments of an ordered-set
-/// aggregate. Each level doubles the time.
+/// Levels of what DataFusion looks at twice at each of them: the names in a WITH, the fields of a ROW, the arguments of
+/// an ordered-set aggregate. Each level doubles the time.
 const DOUBLING_MAX: usize = 12;
 
 /// Looks through `query` and everything in it.
 ///
 /// # Errors
-/// 0A000 that names the clause; 42601 and 42P10 for constants in ORDER BY and GROUP BY that are no positions; 54001 for too many tables.
+/// 0A000 that names the clause; 42601 and 42P10 for constants in ORDER BY and GROUP BY that are no positions; 54001 for
+/// too many tables.
 pub(crate) fn check_query<T: Visit>(query: &T) -> Result<()> {
     if let ControlFlow::Break(what) = query.visit(&mut Refusals) {
         return Err(Error::unsupported(what));

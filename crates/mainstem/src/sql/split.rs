@@ -1,8 +1,9 @@
 //! Where statements end, without parsing them: what a shell needs to know when to run what was typed, and a reader of a
 //! script to run it piece by piece.
 
-/// Splits `text` after each semicolon that ends a statement. Returns the complete statements without their semicolon, and
-/// the rest, which is an unfinished statement or blank. Semicolons in quotes, dollar quotes and comments end nothing.
+/// Splits `text` after each semicolon that ends a statement. Returns the complete statements without their semicolon,
+/// and the rest, which is an unfinished statement or blank. Semicolons in quotes, dollar quotes and comments end
+/// nothing.
 ///
 /// ```
 /// let (done, rest) = mainstem::split_statements("SELECT ';'; SELECT 2 -- ;");

@@ -1,7 +1,7 @@
 //! SQL that the catalog keeps as text: DEFAULT, CHECK.
 //!
-//! Comes in: an expression as the user wrote it. Goes out: its text, which reads back as the same tree, and the tree again.
-//! The text names columns without their table, so that it outlives a new name of the table.
+//! Comes in: an expression as the user wrote it. Goes out: its text, which reads back as the same tree, and the tree
+//! again. The text names columns without their table, so that it outlives a new name of the table.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -175,7 +175,8 @@ pub(crate) fn renamed_in(text: &str, old: &str, new: &str) -> Result<String> {
     Ok(expr.to_string())
 }
 
-/// A name for a constraint without one, as PostgreSQL makes it: `table_column_suffix`, with a number behind it when that is taken.
+/// A name for a constraint without one, as PostgreSQL makes it: `table_column_suffix`, with a number behind it when
+/// that is taken.
 pub(super) fn constraint_name(table: &str, column: Option<&str>, suffix: &str, taken: &[String]) -> String {
     let stem = match column {
         Some(column) => format!("{table}_{column}_{suffix}"),

@@ -1,7 +1,7 @@
 //! SQL type names, in the two places they occur: column definitions and casts.
 //!
-//! Comes in: a type as sqlparser read it. Goes out: a column type of storage, or the Arrow type of a cast. A name that is
-//! not understood in full (a precision we do not keep, blank padding) is refused, never rounded to something near.
+//! Comes in: a type as sqlparser read it. Goes out: a column type of storage, or the Arrow type of a cast. A name that
+//! is not understood in full (a precision we do not keep, blank padding) is refused, never rounded to something near.
 
 use std::sync::Arc;
 
@@ -113,7 +113,8 @@ pub(crate) struct CastTypes;
 impl TypePlanner for CastTypes {
     fn plan_type_field(&self, sql: &Sql) -> DfResult<Option<FieldRef>> {
         match column_type(sql) {
-            // Casts to VARCHAR(n) have become calls before (`analyze`); casting without cutting would be a wrong answer.
+            // Casts to VARCHAR(n) have become calls before (`analyze`); casting without cutting would be a wrong
+            // answer.
             Ok(DataType::Text { max_chars: Some(_) }) => {
                 Err(DataFusionError::NotImplemented(format!("a cast to {sql} (use substr)")))
             }

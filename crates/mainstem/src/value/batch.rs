@@ -37,7 +37,8 @@ impl ResultColumn {
         &self.name
     }
 
-    /// Its SQL type. Types that no table has, intervals and lists among them, are TEXT: rows give the text of their values.
+    /// Its SQL type. Types that no table has, intervals and lists among them, are TEXT: rows give the text of their
+    /// values.
     #[must_use]
     pub fn data_type(&self) -> DataType {
         self.data_type

@@ -59,7 +59,8 @@ impl ColumnBuilder {
         }
     }
 
-    /// Appends `value` if it is of the column's type, NULL, or an integer of another width that fits; says whether it was.
+    /// Appends `value` if it is of the column's type, NULL, or an integer of another width that fits; says whether it
+    /// was.
     #[inline]
     pub(crate) fn append(&mut self, value: ValueRef<'_>) -> bool {
         match (self, value) {
@@ -93,8 +94,8 @@ impl ColumnBuilder {
         true
     }
 
-    /// Appends `value`, in storage form, if it is a whole number of the column's type; says whether it was. Any other goes by
-    /// [`ColumnBuilder::append`].
+    /// Appends `value`, in storage form, if it is a whole number of the column's type; says whether it was. Any other
+    /// goes by [`ColumnBuilder::append`].
     #[inline]
     pub(crate) fn append_whole(&mut self, value: &Value) -> bool {
         let Value::Int(number) = value else { return false };

@@ -10,8 +10,8 @@ use super::{Date, Decimal, Time, Timestamp, TimestampTz, Uuid, ValueRef};
 
 /// A Rust type that a column of a row can be read as.
 ///
-/// Integers are read as any integer type they fit in, REAL as `f32` and `f64`, the rest as the type that [`super::ToValue`]
-/// names for it; text and bytes also borrowed. NULL needs an `Option`, or a [`Value`].
+/// Integers are read as any integer type they fit in, REAL as `f32` and `f64`, the rest as the type that
+/// [`super::ToValue`] names for it; text and bytes also borrowed. NULL needs an `Option`, or a [`Value`].
 pub trait FromValue<'a>: Sized {
     /// Reads the value.
     ///

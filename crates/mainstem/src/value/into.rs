@@ -10,17 +10,17 @@ use mainstem_postgres::sqlstate as state;
 
 /// A Rust value that can be bound to a parameter or appended to a table.
 ///
-/// The SQL type follows from the Rust type: `bool`, `i16`, `i32`, `i64`, `f32`, `f64` are BOOLEAN, SMALLINT, INTEGER, BIGINT,
-/// REAL, DOUBLE PRECISION (smaller integers take the next larger type); [`Decimal`], [`Date`], [`Time`],
-/// [`Timestamp`], [`TimestampTz`], [`Uuid`] and `SystemTime` are what their names say; strings are TEXT, bytes BYTEA (16 of
-/// them also spell a UUID); `None` is NULL.
+/// The SQL type follows from the Rust type: `bool`, `i16`, `i32`, `i64`, `f32`, `f64` are BOOLEAN, SMALLINT, INTEGER,
+/// BIGINT, REAL, DOUBLE PRECISION (smaller integers take the next larger type); [`Decimal`], [`Date`], [`Time`],
+/// [`Timestamp`], [`TimestampTz`], [`Uuid`] and `SystemTime` are what their names say; strings are TEXT, bytes BYTEA
+/// (16 of them also spell a UUID); `None` is NULL.
 pub trait ToValue {
     /// The value.
     fn to_value(&self) -> ValueRef<'_>;
 
     /// The text that is bound instead of [`ToValue::to_value`], for values that have to be written before they can be
-    /// borrowed, such as an array of JSON; none, the default, for all others. [`Params`] of tuples, arrays and slices ask for
-    /// it first, and so has anybody else who calls `to_value`.
+    /// borrowed, such as an array of JSON; none, the default, for all others. [`Params`] of tuples, arrays and slices
+    /// ask for it first, and so has anybody else who calls `to_value`.
     fn owned_text(&self) -> Option<String> {
         None
     }
@@ -127,9 +127,9 @@ fn value_or<'a, T: ToValue + ?Sized>(given: &'a T, text: &'a Option<String>) -> 
     }
 }
 
-/// The values of a statement's parameters, or of a row: a tuple (`(1, "a", None::<i32>)`), an array or slice of one type, or
-/// of `&dyn ToValue`; `()` for none. Pairs of a name and a value in an array or slice are for parameters `:name`, in any
-/// order: see [`named_params!`](crate::named_params).
+/// The values of a statement's parameters, or of a row: a tuple (`(1, "a", None::<i32>)`), an array or slice of one
+/// type, or of `&dyn ToValue`; `()` for none. Pairs of a name and a value in an array or slice are for parameters
+/// `:name`, in any order: see [`named_params!`](crate::named_params).
 pub trait Params {
     /// Calls `work` with the values. They are borrowed, and stand on the stack where their number is known.
     fn with_values<R>(&self, work: impl FnOnce(&[ValueRef<'_>]) -> R) -> R;
@@ -207,7 +207,8 @@ macro_rules! named_params {
     };
 }
 
-/// Calls `work` with the values of `params` in the order of the names `wanted`, where they have names, or else in their own.
+/// Calls `work` with the values of `params` in the order of the names `wanted`, where they have names, or else in their
+/// own.
 ///
 /// # Errors
 /// Those of `work`; 42P02 for a name that is not wanted, 08P01 for one that has no value or two.

@@ -1,9 +1,9 @@
 //! Single SQL values between a program and the engine: typed, borrowed where they are large.
 //!
-//! Comes in: values of Rust types (parameters, appended rows), or stored values with the type of their column. Goes out: the
-//! same as [`ValueRef`], from which either side takes what it needs. Nothing is converted silently: an integer that does not
-//! fit is 22003, another type is 42804. It does not own: what a parameter's type is (`plan`), how columns of
-//! values become those of another type (`mainstem_postgres::cast`), or the columns themselves (Arrow).
+//! Comes in: values of Rust types (parameters, appended rows), or stored values with the type of their column. Goes
+//! out: the same as [`ValueRef`], from which either side takes what it needs. Nothing is converted silently: an integer
+//! that does not fit is 22003, another type is 42804. It does not own: what a parameter's type is (`plan`), how columns
+//! of values become those of another type (`mainstem_postgres::cast`), or the columns themselves (Arrow).
 
 mod batch;
 mod builder;
@@ -63,7 +63,8 @@ pub enum ValueRef<'a> {
 }
 
 impl<'a> ValueRef<'a> {
-    /// `value` of a column of type `data_type`. A value that the type does not have, which storage never gives, is NULL.
+    /// `value` of a column of type `data_type`. A value that the type does not have, which storage never gives, is
+    /// NULL.
     pub(crate) fn stored(value: &'a Value, data_type: DataType) -> Self {
         match (value, data_type) {
             (Value::Boolean(v), _) => Self::Boolean(*v),

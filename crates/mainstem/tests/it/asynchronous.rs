@@ -194,7 +194,8 @@ fn a_dropped_future_cancels_its_statement_and_no_other() {
             let sql = "INSERT INTO t VALUES ($1, 'after')";
             assert_eq!(connection.execute_with(sql, [i32::try_from(round).unwrap()]).await.unwrap(), 1);
         }
-        // A call that waits for its turn can be dropped without harm to the one that runs, which does not come to its end before.
+        // A call that waits for its turn can be dropped without harm to the one that runs, which does not come to its
+        // end before.
         let table = database.connect().unwrap().table("t").unwrap().id;
         let gate = database.storage().close_write_gate(table, || Ok(())).unwrap();
         let first = connection.execute("INSERT INTO t SELECT 100 + i, 'x' FROM generate_series(1, 50000) i");

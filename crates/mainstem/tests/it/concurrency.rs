@@ -35,7 +35,8 @@ fn at_once(database: &Database, threads: usize, work: impl Fn(usize, &Connection
     });
 }
 
-/// Eight connections count one counter up, each statement a transaction of its own: every one succeeds and none is lost.
+/// Eight connections count one counter up, each statement a transaction of its own: every one succeeds and none is
+/// lost.
 fn hot_counter(database: &Database, each: usize) {
     let connection = database.connect().unwrap();
     connection.execute("CREATE TABLE counter (id INTEGER PRIMARY KEY, n BIGINT)").unwrap();
@@ -65,8 +66,9 @@ fn a_hot_counter_on_disk_loses_nothing_and_never_conflicts() {
     assert_eq!(one(&database.connect().unwrap(), "SELECT n FROM counter WHERE id = 1"), 200);
 }
 
-/// Sixteen connections count one counter up, half of them through plans, while its row is moved all the time: each statement runs twice,
-/// once more behind the closed gate, and once more at most for each other one that was past the gate.
+/// Sixteen connections count one counter up, half of them through plans, while its row is moved all the time: each
+/// statement runs twice, once more behind the closed gate, and once more at most for each other one that was past the
+/// gate.
 #[test]
 fn statements_on_a_hot_row_run_a_bounded_number_of_times() {
     const THREADS: usize = 16;
@@ -209,8 +211,8 @@ fn transfer(connection: &Connection, from: usize, to: usize) -> bool {
     }
 }
 
-/// Of many connections that insert one key, or make one table, exactly one succeeds; the others get the error a later one
-/// would have got.
+/// Of many connections that insert one key, or make one table, exactly one succeeds; the others get the error a later
+/// one would have got.
 #[test]
 fn one_of_many_inserts_of_a_key_wins() {
     let database = busy();
@@ -282,8 +284,8 @@ fn writers_of_different_rows_never_conflict_with_merges() {
     assert_eq!(rows(&connection, "SELECT * FROM t ORDER BY k"), left);
 }
 
-/// Connections that upsert the same few keys, each statement a transaction of its own: none conflicts, and the counts are
-/// exact.
+/// Connections that upsert the same few keys, each statement a transaction of its own: none conflicts, and the counts
+/// are exact.
 #[test]
 fn upserts_of_hot_keys_lose_nothing_and_never_conflict() {
     let database = busy();
@@ -325,8 +327,8 @@ fn returning_gives_each_connection_numbers_of_its_own() {
     assert_eq!(given, (1..=90).collect::<Vec<_>>());
 }
 
-/// Eight connections, through plans and through the point path, want the same values of a UNIQUE key for rows of their own, and
-/// give some back: each value has one row, whoever loses is told so, and nobody sees a conflict.
+/// Eight connections, through plans and through the point path, want the same values of a UNIQUE key for rows of their
+/// own, and give some back: each value has one row, whoever loses is told so, and nobody sees a conflict.
 #[test]
 fn a_unique_key_has_one_winner_and_never_conflicts() {
     const VALUES: usize = 60;

@@ -157,8 +157,8 @@ fn inside_a_transaction_it_goes_with_it() {
     assert_eq!(rows(&connection, "SELECT count(*) FROM t"), ["0"]);
 }
 
-/// While the stream is read, another connection takes a key of it: the first attempt conflicts at its commit, and the second
-/// reads the stream again and finds the key there. That is 23505, never 40001.
+/// While the stream is read, another connection takes a key of it: the first attempt conflicts at its commit, and the
+/// second reads the stream again and finds the key there. That is 23505, never 40001.
 #[test]
 fn a_stream_is_read_again_when_another_commit_was_in_the_way() {
     struct Meddling<'a> {

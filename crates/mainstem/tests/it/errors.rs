@@ -225,8 +225,8 @@ fn odd_statements_are_refused_politely() {
     }
 }
 
-/// Not a test by itself: holds a database open for [`a_database_open_in_another_process_is_refused_and_says_which`], which
-/// runs this binary with the path in the environment.
+/// Not a test by itself: holds a database open for [`a_database_open_in_another_process_is_refused_and_says_which`],
+/// which runs this binary with the path in the environment.
 #[test]
 fn holder_in_another_process() {
     let Ok(path) = std::env::var("MAINSTEM_TEST_HOLD") else { return };

@@ -1,5 +1,5 @@
-//! Statements of the SQL logic tests with words taken out, doubled, swapped and exchanged: nothing a user types can break
-//! the engine.
+//! Statements of the SQL logic tests with words taken out, doubled, swapped and exchanged: nothing a user types can
+//! break the engine.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;

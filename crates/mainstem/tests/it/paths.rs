@@ -1,5 +1,5 @@
-//! Statements on single keys, made at random, over tables made at random, answer the same on the point path and by plans: rows, counts,
-//! SQLSTATEs, messages, and the table afterwards.
+//! Statements on single keys, made at random, over tables made at random, answer the same on the point path and by
+//! plans: rows, counts, SQLSTATEs, messages, and the table afterwards.
 //!
 //! Seeds are fixed; `MAINSTEM_PATHS_SEEDS=100 cargo t paths` runs more, `MAINSTEM_PATHS_SEED=7` one of them.
 
@@ -368,8 +368,8 @@ impl Maker {
     fn statement(&mut self) -> (&'static str, String) {
         self.bound.clear();
         let kind = self.below(10);
-        // What is planned after numbers were drawn draws again, so that the tables would differ: no upserts and errors of evaluation
-        // where numbers are drawn. Those are in `short`.
+        // What is planned after numbers were drawn draws again, so that the tables would differ: no upserts and errors
+        // of evaluation where numbers are drawn. Those are in `short`.
         match if self.table.columns[0].identity && matches!(kind, 3..=5) { 0 } else { kind } {
             0..=2 => {
                 let insert = self.insert();

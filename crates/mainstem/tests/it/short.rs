@@ -336,7 +336,8 @@ fn whoever_waits_at_a_gate_can_be_canceled() {
     connection.execute("BEGIN").unwrap();
     waits();
     connection.execute("ROLLBACK").unwrap();
-    // So do statements for the whole of a table, which would else be in the way of whoever holds the gate again and again.
+    // So do statements for the whole of a table, which would else be in the way of whoever holds the gate again and
+    // again.
     connection.execute_batch("SET statement_timeout = 0; CREATE TABLE d (a INTEGER); CREATE SCHEMA n").unwrap();
     connection.execute_batch("CREATE TABLE n.t (a INTEGER); SET statement_timeout = '30ms'").unwrap();
     let inner = connection.table("n.t").unwrap().id;
@@ -374,8 +375,8 @@ fn whoever_waits_at_a_gate_can_be_canceled() {
     assert_eq!(short.execute([1]).unwrap(), 1);
 }
 
-/// Many connections upsert few keys, which come and go, while rows are frozen and merged: none sees a conflict, no count is
-/// lost, and each is told once.
+/// Many connections upsert few keys, which come and go, while rows are frozen and merged: none sees a conflict, no
+/// count is lost, and each is told once.
 #[test]
 fn hot_upserts_count() {
     const THREADS: i64 = 16;

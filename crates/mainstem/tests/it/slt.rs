@@ -52,8 +52,8 @@ fn column_type(letter: char) -> DefaultColumnType {
     }
 }
 
-/// Whether numbers stand where numbers are expected. Which results are integers is an engine's own choice (sums, parts of
-/// dates), and shows in the text where it matters: `1` or `1.0`.
+/// Whether numbers stand where numbers are expected. Which results are integers is an engine's own choice (sums, parts
+/// of dates), and shows in the text where it matters: `1` or `1.0`.
 #[expect(clippy::ptr_arg, reason = "the crate's signature")]
 fn types_fit(actual: &Vec<DefaultColumnType>, expected: &Vec<DefaultColumnType>) -> bool {
     let is_text = |t: &DefaultColumnType| *t == DefaultColumnType::Text;
@@ -133,8 +133,8 @@ fn run_file(file: &str, config: &str) {
     assert!(failures.is_empty(), "{} records of {name} fail:\n\n{}", failures.len(), failures.join("\n"));
 }
 
-/// The files of `slt/random/`, or of the folder that `MAINSTEM_SLT_RANDOM` names, under every configuration, or those that
-/// `MAINSTEM_SLT_CONFIGS` lists with commas between.
+/// The files of `slt/random/`, or of the folder that `MAINSTEM_SLT_RANDOM` names, under every configuration, or those
+/// that `MAINSTEM_SLT_CONFIGS` lists with commas between.
 #[test]
 fn random_files() {
     let folder = std::env::var_os("MAINSTEM_SLT_RANDOM").map_or_else(|| slt_folder().join("random"), PathBuf::from);

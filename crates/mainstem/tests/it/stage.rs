@@ -270,8 +270,8 @@ fn open(config: &Config, folder: &Path) -> Database {
     }
 }
 
-/// One test for each file under each configuration, as `run(file, configuration)`, and one that none is left out: `folder`
-/// holds the files, with `extension`.
+/// One test for each file under each configuration, as `run(file, configuration)`, and one that none is left out:
+/// `folder` holds the files, with `extension`.
 macro_rules! placement_matrix {
     ($run:ident, $folder:expr, $extension:expr, $files:tt) => {
         $crate::stage::placement_matrix!(@lists $run, $folder, $extension, $files, [

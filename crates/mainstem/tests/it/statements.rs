@@ -1,7 +1,7 @@
 //! PostgreSQL's statements and clauses that Mainstem has not: each is 0A000, never a syntax error, and never ignored.
 //!
-//! The list follows PostgreSQL's reference of SQL commands; PostgreSQL 15 reads every line of it but those with STORAGE in a
-//! column, which are of 16.
+//! The list follows PostgreSQL's reference of SQL commands; PostgreSQL 15 reads every line of it but those with STORAGE
+//! in a column, which are of 16.
 
 use super::support::{code, quiet};
 

@@ -1,4 +1,5 @@
-//! The 22 queries of TPC-H at scale factor 0.01 answer as an independent engine did (`slt/tpch/`), wherever the rows are.
+//! The 22 queries of TPC-H at scale factor 0.01 answer as an independent engine did (`slt/tpch/`), wherever the rows
+//! are.
 
 use std::path::Path;
 use std::sync::OnceLock;

@@ -1,4 +1,5 @@
-//! TIME, UUID and CHAR(n) through the library: values of Rust types, parameters, appenders, COPY, both paths of short statements.
+//! TIME, UUID and CHAR(n) through the library: values of Rust types, parameters, appenders, COPY, both paths of short
+//! statements.
 
 use std::io::Read;
 

@@ -1,10 +1,13 @@
-//! Aggregates of values in an order: ordered-set aggregates that give one of them, `mode() WITHIN GROUP (ORDER BY x)`, the most frequent one, and
-//! `percentile_disc(f) WITHIN GROUP (ORDER BY x)`, the first one that has the share f at or before it.
+//! Aggregates of values in an order: ordered-set aggregates that give one of them, `mode() WITHIN GROUP (ORDER BY x)`,
+//! the most frequent one, and `percentile_disc(f) WITHIN GROUP (ORDER BY x)`, the first one that has the share f at or
+//! before it.
 //!
-//! Both count how often each value occurs; NULLs do not count. Of values that are equally frequent `mode` takes the first in the order.
+//! Both count how often each value occurs; NULLs do not count. Of values that are equally frequent `mode` takes the
+//! first in the order.
 //!
-//! They, and `string_agg(x, d ORDER BY y)`, sort by themselves. DataFusion's `string_agg` does, too, and yet asks for rows in order, so that two
-//! with different orders in one query would be refused: [`SortedTexts`] is the same function, and does not ask.
+//! They, and `string_agg(x, d ORDER BY y)`, sort by themselves. DataFusion's `string_agg` does, too, and yet asks for
+//! rows in order, so that two with different orders in one query would be refused: [`SortedTexts`] is the same
+//! function, and does not ask.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;

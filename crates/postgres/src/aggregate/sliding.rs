@@ -1,8 +1,8 @@
 //! Sums and averages of doubles over a frame whose beginning moves.
 //!
-//! DataFusion takes what leaves the frame out of a running total: infinity and NaN would stay once they were in, and what a large
-//! value has swallowed would not come back. Here the sums of the frame's older part are kept, one for each beginning, so that a row
-//! costs the same however long the frame is, and nothing is ever subtracted.
+//! DataFusion takes what leaves the frame out of a running total: infinity and NaN would stay once they were in, and
+//! what a large value has swallowed would not come back. Here the sums of the frame's older part are kept, one for each
+//! beginning, so that a row costs the same however long the frame is, and nothing is ever subtracted.
 
 use std::collections::VecDeque;
 use std::mem::size_of;
@@ -18,7 +18,8 @@ pub(super) struct FloatTotal {
     is_average: bool,
     /// Those that are not NULL, the oldest first.
     values: VecDeque<f64>,
-    /// Of the oldest values: the sum of each and those behind it, up to the youngest that is in them; the oldest value's stands last.
+    /// Of the oldest values: the sum of each and those behind it, up to the youngest that is in them; the oldest
+    /// value's stands last.
     suffixes: Vec<f64>,
     /// The sum of the values that are not in `suffixes`.
     behind: f64,

@@ -1,9 +1,10 @@
-//! SUM and AVG of integers and decimals: added exactly in 128 bits, with an error if a total does not fit. Other types go to
-//! DataFusion's own, doubles over a frame that moves to `sliding`; a sum of REALs is a double. There are none of intervals.
+//! SUM and AVG of integers and decimals: added exactly in 128 bits, with an error if a total does not fit. Other types
+//! go to DataFusion's own, doubles over a frame that moves to `sliding`; a sum of REALs is a double. There are none of
+//! intervals.
 //!
-//! A sum of integers is a BIGINT, one of decimals has up to ten digits more than they have. An average of either is a decimal,
-//! rounded, with the digits of a division (`division`).
-//! Integers of 16 and 32 bits are added as they are: a cast to 64 bits first, as DataFusion's sum asks for, costs more than the sum.
+//! A sum of integers is a BIGINT, one of decimals has up to ten digits more than they have. An average of either is a
+//! decimal, rounded, with the digits of a division (`division`). Integers of 16 and 32 bits are added as they are: a
+//! cast to 64 bits first, as DataFusion's sum asks for, costs more than the sum.
 
 use std::collections::{HashMap, HashSet};
 use std::mem::size_of;

@@ -1,8 +1,10 @@
 //! The text of arrays and rows, as PostgreSQL writes them: `{1,NULL,"a b"}`, `(1,,"a b")`.
 //!
-//! 1. What is inside becomes text as it does by itself, arrays and rows in them first; truth values are `t` and `f` there.
-//! 2. Of an array, the word NULL stands for NULL; texts that would be read as something else stand in quotes, in which a backslash stands
-//!    before a quote and a backslash. Arrays in arrays are its dimensions, and stand as they are; one of empty arrays is empty.
+//! 1. What is inside becomes text as it does by itself, arrays and rows in them first; truth values are `t` and `f`
+//!    there.
+//! 2. Of an array, the word NULL stands for NULL; texts that would be read as something else stand in quotes, in which
+//!    a backslash stands before a quote and a backslash. Arrays in arrays are its dimensions, and stand as they are;
+//!    one of empty arrays is empty.
 //! 3. Of a row, nothing stands for NULL, and in quotes a quote and a backslash are written twice.
 
 use std::sync::Arc;

@@ -1,7 +1,9 @@
 //! Assignment casts: a computed value becomes a value of a column, as PostgreSQL does it in INSERT and UPDATE.
 //!
-//! Numbers become numbers, dates and timestamps each other, anything text, and a string literal whatever it spells; text that is
-//! no literal does not turn into another type by itself (42804). How they are converted, and what is out of range, is of [`convert`]. Lengths and NOT NULL are checked by storage. The cast is a function, too (`assignment_function`).
+//! Numbers become numbers, dates and timestamps each other, anything text, and a string literal whatever it spells;
+//! text that is no literal does not turn into another type by itself (42804). How they are converted, and what is out
+//! of range, is of [`convert`]. Lengths and NOT NULL are checked by storage. The cast is a function, too
+//! (`assignment_function`).
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::DataType as ArrowType;
@@ -12,7 +14,8 @@ use super::convert;
 use crate::sqlstate;
 use crate::types::{UUID, sql_name, sql_words};
 
-/// Whether values of type `from` become values of type `to` by themselves; a string `literal` spells values of every type.
+/// Whether values of type `from` become values of type `to` by themselves; a string `literal` spells values of every
+/// type.
 fn fits(from: &ArrowType, literal: bool, to: DataType) -> bool {
     match from {
         ArrowType::Null => true,

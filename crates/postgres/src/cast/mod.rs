@@ -2,11 +2,12 @@
 //!
 //! Comes in: an array, and a type of columns. Goes out: an array of that type.
 //!
-//! - Numbers are rounded (halves away from zero for decimals, to even for floats) and must be in range (22003). A decimal has the first 15
-//!   digits of a double, 6 of a REAL.
-//! - Text gives whatever it spells (22P02; 22007 and 22008 for dates and times). A timestamp may lack seconds, a date its dashes.
-//! - Anything becomes text: floats with the fewest digits that read back the same, bytes as `\x` and hex digits, dates, timestamps and
-//!   intervals as PostgreSQL writes them (`datetime`), arrays and rows too (`array`).
+//! - Numbers are rounded (halves away from zero for decimals, to even for floats) and must be in range (22003). A
+//!   decimal has the first 15 digits of a double, 6 of a REAL.
+//! - Text gives whatever it spells (22P02; 22007 and 22008 for dates and times). A timestamp may lack seconds, a date
+//!   its dashes.
+//! - Anything becomes text: floats with the fewest digits that read back the same, bytes as `\x` and hex digits, dates,
+//!   timestamps and intervals as PostgreSQL writes them (`datetime`), arrays and rows too (`array`).
 //! - A timestamp becomes the day that it is in, before 1970 too.
 //!
 //! It does not own: which conversion is allowed where (assignment, the analyzer), lengths, NOT NULL.
@@ -374,8 +375,8 @@ fn from_escapes(text: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// `text`, a date with or without a time of day that Arrow cannot read, as it can: with dashes in the date, with two digits for
-/// hours, minutes and seconds, with seconds.
+/// `text`, a date with or without a time of day that Arrow cannot read, as it can: with dashes in the date, with two
+/// digits for hours, minutes and seconds, with seconds.
 fn full_datetime(text: &str) -> Option<String> {
     let (date, rest) = match text.find([' ', 'T', 't']) {
         Some(at) => text.split_at_checked(at)?,
@@ -491,7 +492,8 @@ fn spans(array: &ArrayRef) -> Result<ArrayRef> {
     Ok(Arc::new(out.finish()))
 }
 
-/// A float as PostgreSQL writes it. `digits` is the value as Rust's `{:e}` has it: the fewest digits that read back the same.
+/// A float as PostgreSQL writes it. `digits` is the value as Rust's `{:e}` has it: the fewest digits that read back the
+/// same.
 fn float_text(value: f64, digits: &str, is_real: bool) -> String {
     if value.is_nan() {
         return "NaN".into();

@@ -1,10 +1,10 @@
 //! Functions of DataFusion's with a [`Change`] of ours around them: a check of arguments or results, another type.
 //!
-//! Comes in: a function as it is registered. Goes out: one of the same name, aliases and documentation, which asks the change first, and
-//! leaves to DataFusion's what the change does not answer. Two are equal if what they are around is.
+//! Comes in: a function as it is registered. Goes out: one of the same name, aliases and documentation, which asks the
+//! change first, and leaves to DataFusion's what the change does not answer. Two are equal if what they are around is.
 //!
-//! The optimizer may not shorten a call whose change checks something (`power(x, 0)` is 1 only after `x` was looked at), so
-//! simplification is left out unless the change asks for it.
+//! The optimizer may not shorten a call whose change checks something (`power(x, 0)` is 1 only after `x` was looked
+//! at), so simplification is left out unless the change asks for it.
 
 use std::fmt::Debug;
 use std::hash::{Hash, Hasher};
@@ -17,7 +17,8 @@ use datafusion_expr::{
     ColumnarValue, Documentation, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
 };
 
-/// What is otherwise in a function; by default nothing. The methods are those of [`ScalarUDFImpl`], with the function as it was.
+/// What is otherwise in a function; by default nothing. The methods are those of [`ScalarUDFImpl`], with the function
+/// as it was.
 pub(crate) trait Change: Debug + Send + Sync + 'static {
     fn signature<'a>(&'a self, function: &'a ScalarUDF) -> &'a Signature {
         function.signature()

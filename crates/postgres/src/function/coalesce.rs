@@ -1,8 +1,8 @@
 //! `coalesce` with a TIME, a UUID, a date or a timestamp among its arguments, beside string literals.
 //!
-//! DataFusion's finds no type for the two when SQL becomes a plan, which is before the literals can be made casts (`analyze::types::casts`). This one
-//! leaves them as they are until then, when what else is text beside TIME or UUID is told. Dates and timestamps get
-//! the type that they have together.
+//! DataFusion's finds no type for the two when SQL becomes a plan, which is before the literals can be made casts
+//! (`analyze::types::casts`). This one leaves them as they are until then, when what else is text beside TIME or UUID
+//! is told. Dates and timestamps get the type that they have together.
 
 use std::sync::Arc;
 

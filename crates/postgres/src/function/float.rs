@@ -1,6 +1,6 @@
-//! Functions of DataFusion's on floats, with PostgreSQL's errors: where it has one (ln of zero, asin of 2, exp of 1000) DataFusion's give
-//! infinity or NaN. `round` of a float rounds halves to even. The types of `round` and `trunc` of decimals stay (`rounding`). Of a REAL they compute
-//! in DOUBLE PRECISION.
+//! Functions of DataFusion's on floats, with PostgreSQL's errors: where it has one (ln of zero, asin of 2, exp of 1000)
+//! DataFusion's give infinity or NaN. `round` of a float rounds halves to even. The types of `round` and `trunc` of
+//! decimals stay (`rounding`). Of a REAL they compute in DOUBLE PRECISION.
 
 use std::sync::Arc;
 

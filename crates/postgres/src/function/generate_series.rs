@@ -1,5 +1,5 @@
-//! `generate_series` as a function that gives an array: of whole numbers and of dates and timestamps, by DataFusion. Of decimals there
-//! is none (0A000).
+//! `generate_series` as a function that gives an array: of whole numbers and of dates and timestamps, by DataFusion. Of
+//! decimals there is none (0A000).
 
 use std::sync::Arc;
 

@@ -1,9 +1,11 @@
 //! `round(x, n)` and `trunc(x, n)` of decimals: `n` digits behind the point, halves away from zero.
 //!
-//! DataFusion's `round` has as many digits there as `n` says where it is a literal at the moment, and those of `x` where it is not: an `n` that
-//! becomes one while the plan is made changes the type of a comparison's side after both were given one. Its `trunc` always has those of `x`. So
+//! DataFusion's `round` has as many digits there as `n` says where it is a literal at the moment, and those of `x`
+//! where it is not: an `n` that becomes one while the plan is made changes the type of a comparison's side after both
+//! were given one. Its `trunc` always has those of `x`. So
 //!
-//! 1. before types are coerced a call whose `n` is written as a number becomes a function of ours ([`decimal_rounding`]), whose type does not change;
+//! 1. before types are coerced a call whose `n` is written as a number becomes a function of ours
+//!    ([`decimal_rounding`]), whose type does not change;
 //! 2. others never have their type by it ([`unsettled`]): they keep the digits of `x`.
 
 use std::sync::Arc;
@@ -18,7 +20,8 @@ use datafusion_expr::{
 
 use crate::operator::{fitting, overflow};
 
-/// `round` (`up`) or `trunc` of numbers of the type `of` to `digits`; none where that is no literal, or `of` no decimal.
+/// `round` (`up`) or `trunc` of numbers of the type `of` to `digits`; none where that is no literal, or `of` no
+/// decimal.
 ///
 /// # Errors
 /// Internal.
@@ -85,8 +88,8 @@ impl Rounding {
     }
 }
 
-/// The type of DataFusion's `round(x, n)` and `trunc(x, n)` for `x` of the type `of`: by an `n` that is written as a number, which [`decimal_rounding`] will see, and otherwise
-/// that of any `n`. None for what is no decimal.
+/// The type of DataFusion's `round(x, n)` and `trunc(x, n)` for `x` of the type `of`: by an `n` that is written as a
+/// number, which [`decimal_rounding`] will see, and otherwise that of any `n`. None for what is no decimal.
 pub(super) fn unsettled(of: &DataType, digits: Option<&ScalarValue>) -> Result<Option<DataType>> {
     if !matches!(of, DataType::Decimal128(..)) {
         return Ok(None);

@@ -1,6 +1,6 @@
-//! `+`, `-`, `*`, `/` and unary minus as functions that fail on overflow (22003), and `/` by zero (22012): on integers, on decimals
-//! (`decimal`), on floats, which overflow where finite operands have an infinite result, or a product or quotient that is not zero would
-//! become zero.
+//! `+`, `-`, `*`, `/` and unary minus as functions that fail on overflow (22003), and `/` by zero (22012): on integers,
+//! on decimals (`decimal`), on floats, which overflow where finite operands have an infinite result, or a product or
+//! quotient that is not zero would become zero.
 //!
 //! Comes in: operands of one type. Division of integers and of decimals is not here (DataFusion's; `division`).
 

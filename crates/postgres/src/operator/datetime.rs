@@ -1,8 +1,9 @@
-//! `date ± integer`, `timestamp - timestamp`, `interval * number`, `interval / number`; `time ± interval`, `time - time`, `date + time`.
+//! `date ± integer`, `timestamp - timestamp`, `interval * number`, `interval / number`; `time ± interval`, `time -
+//! time`, `date + time`.
 //!
-//! An interval is months, days and time, each of its own: multiplied by a fraction, what is left of the months becomes days (30 to a month),
-//! and what is left of the days becomes time, as in PostgreSQL. A time of day turns over at midnight; months and days of an interval say
-//! nothing to it. Results that have no place in their type are 22008.
+//! An interval is months, days and time, each of its own: multiplied by a fraction, what is left of the months becomes
+//! days (30 to a month), and what is left of the days becomes time, as in PostgreSQL. A time of day turns over at
+//! midnight; months and days of an interval say nothing to it. Results that have no place in their type are 22008.
 
 use std::sync::Arc;
 

@@ -1,8 +1,9 @@
 //! Sums, differences and products of decimals: exact, and an error where they have more than 38 digits.
 //!
-//! Comes in: the digits of both operands, in 128 bits, and their scales. Goes out: the digits of the results. Where both operands fit
-//! into 64 bits, which is nearly everywhere, no result can have too many digits, and none is looked at: one multiplication
-//! of the processor a row, where Arrow's operators check each of three. It does not own: types (`checked`), rounding (`products`).
+//! Comes in: the digits of both operands, in 128 bits, and their scales. Goes out: the digits of the results. Where
+//! both operands fit into 64 bits, which is nearly everywhere, no result can have too many digits, and none is looked
+//! at: one multiplication of the processor a row, where Arrow's operators check each of three. It does not own: types
+//! (`checked`), rounding (`products`).
 
 use std::sync::Arc;
 
@@ -17,7 +18,8 @@ use super::division::{fitting, overflow};
 /// With larger powers of ten an operand of 64 bits may become one of more than 38 digits.
 const FACTOR_MAX: i128 = 10_i128.pow(18);
 
-/// `left op right` as the type `to`, whose scale is the larger of both for a sum or a difference, and both together for a product.
+/// `left op right` as the type `to`, whose scale is the larger of both for a sum or a difference, and both together for
+/// a product.
 pub(crate) fn decimals(op: Op, left: &Operand, right: &Operand, to: Option<&DataType>) -> Result<ArrayRef, ArrowError> {
     let mismatch = || ArrowError::ComputeError(format!("{op:?} of decimals as {to:?}"));
     let (Some(l), Some(r)) = (left.array.as_primitive_opt(), right.array.as_primitive_opt()) else {

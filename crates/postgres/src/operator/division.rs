@@ -1,8 +1,8 @@
 //! Division of decimals, and where products become functions (`products`).
 //!
-//! Arrow's has four digits more than the dividend, cut off. PostgreSQL's has at least sixteen significant ones, rounded, which depend on the values; here
-//! they depend on the types: sixteen digits behind the point (more if an operand has more), fewer where the digits before the
-//! point need the place, at most 38 altogether.
+//! Arrow's has four digits more than the dividend, cut off. PostgreSQL's has at least sixteen significant ones,
+//! rounded, which depend on the values; here they depend on the types: sixteen digits behind the point (more if an
+//! operand has more), fewer where the digits before the point need the place, at most 38 altogether.
 
 use arrow::datatypes::{DataType, i256};
 use arrow::error::ArrowError;

@@ -1,17 +1,18 @@
 //! Products of decimals whose operands have many digits behind the point.
 //!
-//! In PostgreSQL a product has the digits of both operands behind the point, and as many before it as it takes. With 38 altogether that leaves
-//! six before the point for a product of two quotients (sixteen digits behind the point each), and nothing for one of three. So products that
-//! may need more than 38 digits, more than [`EXACT_SCALE_MAX`] of them behind the point, have as many there as a quotient, or more where
-//! the digits before it leave room; they are computed in 256 bits and rounded. Others are exact (`checked`). What does not fit
-//! before the point is an error.
+//! In PostgreSQL a product has the digits of both operands behind the point, and as many before it as it takes. With 38
+//! altogether that leaves six before the point for a product of two quotients (sixteen digits behind the point each),
+//! and nothing for one of three. So products that may need more than 38 digits, more than [`EXACT_SCALE_MAX`] of them
+//! behind the point, have as many there as a quotient, or more where the digits before it leave room; they are computed
+//! in 256 bits and rounded. Others are exact (`checked`). What does not fit before the point is an error.
 
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, i256};
 use arrow::error::ArrowError;
 
 use super::division::{SCALE, digits_of, fitting, overflow};
 
-/// Digits behind the point that an exact product may have whatever stands before it: a price times an average has eighteen.
+/// Digits behind the point that an exact product may have whatever stands before it: a price times an average has
+/// eighteen.
 const EXACT_SCALE_MAX: i8 = 20;
 
 /// The scale of `left * right`, of decimals or one beside an integer, if their product is not to be computed exactly.

@@ -1,4 +1,5 @@
-//! `div`: the whole part of a quotient of integers or decimals, towards zero; a decimal without digits behind the point.
+//! `div`: the whole part of a quotient of integers or decimals, towards zero; a decimal without digits behind the
+//! point.
 
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, i256};
 use arrow::error::ArrowError;

@@ -1,8 +1,9 @@
-//! Operators on decimals whose results have digits behind the point of their own: `/` (`division`), `*` where it is rounded (`product`) and
-//! `div` (`quotient`).
+//! Operators on decimals whose results have digits behind the point of their own: `/` (`division`), `*` where it is
+//! rounded (`product`) and `div` (`quotient`).
 //!
-//! Comes in: an operator and the digits that its results have. Goes out: a call of a function, which computes pair by pair; of integers as
-//! decimals without digits behind the point. It does not own: how many digits those are, which the operators' modules say.
+//! Comes in: an operator and the digits that its results have. Goes out: a call of a function, which computes pair by
+//! pair; of integers as decimals without digits behind the point. It does not own: how many digits those are, which the
+//! operators' modules say.
 
 use std::sync::Arc;
 
@@ -95,7 +96,8 @@ impl ScalarUDFImpl for Scaled {
             let (left, right) = operands(arrays)?;
             match self.op {
                 Op::Divide => {
-                    // What the dividend is multiplied with, so that the quotient of the digits has the scale that is wanted.
+                    // What the dividend is multiplied with, so that the quotient of the digits has the scale that is
+                    // wanted.
                     let power = i32::from(self.scale) - i32::from(left.scale()) + i32::from(right.scale());
                     pair_by_pair(&left, &right, &self.result(), |left, right| division::rounded(left, power, right))
                 }

@@ -7,8 +7,8 @@ use mainstem_storage::{Error, Result};
 use super::without_exponent;
 use crate::sqlstate;
 
-/// Units and the power of two that each stands for. As in PostgreSQL, kB, MB, GB and TB are powers of 1024 like KiB, MiB,
-/// GiB and TiB.
+/// Units and the power of two that each stands for. As in PostgreSQL, kB, MB, GB and TB are powers of 1024 like KiB,
+/// MiB, GiB and TiB.
 const UNITS: &[(&str, u32)] = &[
     ("", 0),
     ("b", 0),
@@ -28,9 +28,10 @@ const FRACTION_DIGITS_MAX: usize = 24;
 
 /// Reads a number of bytes: `memory_limit` of SET, and options of programs.
 ///
-/// A number without a unit counts bytes. The units are B, kB, MB, GB and TB, in which 1 kB is 1024 bytes as in PostgreSQL's
-/// settings, and KiB, MiB, GiB and TiB, which mean the same. Upper and lower case are equal, blanks may stand between
-/// number and unit, and a number may have a fraction or an exponent: the result is rounded to the nearest byte.
+/// A number without a unit counts bytes. The units are B, kB, MB, GB and TB, in which 1 kB is 1024 bytes as in
+/// PostgreSQL's settings, and KiB, MiB, GiB and TiB, which mean the same. Upper and lower case are equal, blanks may
+/// stand between number and unit, and a number may have a fraction or an exponent: the result is rounded to the nearest
+/// byte.
 ///
 /// ```
 /// use mainstem::parse_byte_size;
@@ -94,7 +95,8 @@ fn malformed(text: &str) -> Error {
     Error::invalid(sqlstate::INVALID_PARAMETER, message)
 }
 
-/// `bytes` in a unit that people read, with a digit behind the point where it says something; [`parse_byte_size`] reads it.
+/// `bytes` in a unit that people read, with a digit behind the point where it says something; [`parse_byte_size`] reads
+/// it.
 #[must_use]
 pub fn byte_size_text(bytes: u64) -> String {
     const STEPS: [(&str, u32); 4] = [("TB", 40), ("GB", 30), ("MB", 20), ("kB", 10)];

@@ -1,4 +1,5 @@
-//! Days, times of day and instants, as storage counts them: days and microseconds since 1970-01-01, microseconds of a day.
+//! Days, times of day and instants, as storage counts them: days and microseconds since 1970-01-01, microseconds of a
+//! day.
 
 use std::fmt;
 use std::str::FromStr;
@@ -108,8 +109,8 @@ impl fmt::Display for Time {
     }
 }
 
-/// As PostgreSQL reads it: `12:30`, `12:30:15.25`, `1230`, `123015.25`, each perhaps with AM or PM, or with an offset from UTC,
-/// which is ignored. 22007 for anything else, 22008 for fields out of range.
+/// As PostgreSQL reads it: `12:30`, `12:30:15.25`, `1230`, `123015.25`, each perhaps with AM or PM, or with an offset
+/// from UTC, which is ignored. 22007 for anything else, 22008 for fields out of range.
 impl FromStr for Time {
     type Err = Error;
 

@@ -1,14 +1,15 @@
 //! Texts that spell intervals, read as PostgreSQL reads them.
 //!
-//! Comes in: a text, and the fields that the type names, if any: `interval '1-2' YEAR TO MONTH`. Goes out: months, days and a time. Steps:
+//! Comes in: a text, and the fields that the type names, if any: `interval '1-2' YEAR TO MONTH`. Goes out: months, days
+//! and a time. Steps:
 //!
 //! 1. the text is cut into words, numbers, times of day and what has a sign ([`tokens`]);
 //! 2. they are read from right to left, so that a unit is known before its number ([`Reader`]);
 //! 3. a text that is not spelled so may be one of ISO 8601, which begins with P ([`iso`]);
 //! 4. what is smaller than the last field goes away.
 //!
-//! A fraction of a unit becomes days and time, of a year months. Invariant: parts are added with checks; a time has room in nanoseconds.
-//! It does not own: how intervals are written (`value::time`).
+//! A fraction of a unit becomes days and time, of a year months. Invariant: parts are added with checks; a time has
+//! room in nanoseconds. It does not own: how intervals are written (`value::time`).
 
 use arrow::datatypes::IntervalMonthDayNano;
 use mainstem_storage::{Error, Result};

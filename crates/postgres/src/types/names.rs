@@ -35,8 +35,8 @@ pub fn field_type(field: &Field) -> Option<DataType> {
     }
 }
 
-/// The type of columns that hold all values of an Arrow type; none for intervals, lists and the like, and for NULLs without a
-/// type.
+/// The type of columns that hold all values of an Arrow type; none for intervals, lists and the like, and for NULLs
+/// without a type.
 #[must_use]
 pub fn sql_type(arrow: &ArrowType) -> Option<DataType> {
     Some(match arrow {
@@ -75,8 +75,8 @@ pub fn is_datetime(data_type: &ArrowType) -> bool {
     matches!(data_type, ArrowType::Date32 | ArrowType::Timestamp(..))
 }
 
-/// The type of values of the types `given`, if they are dates and timestamps, texts that spell them and NULLs: a TIMESTAMPTZ beside others, a TIMESTAMP beside
-/// dates, a DATE beside texts.
+/// The type of values of the types `given`, if they are dates and timestamps, texts that spell them and NULLs: a
+/// TIMESTAMPTZ beside others, a TIMESTAMP beside dates, a DATE beside texts.
 #[must_use]
 pub fn common_datetime<'t>(given: impl Iterator<Item = &'t ArrowType>) -> Option<ArrowType> {
     let mut found = None;

@@ -109,7 +109,8 @@ impl FromStr for Decimal {
     }
 }
 
-/// More zeros than a decimal has digits: what has so many behind its digits is out of range, behind the point in front of them nothing.
+/// More zeros than a decimal has digits: what has so many behind its digits is out of range, behind the point in front
+/// of them nothing.
 const ZEROS_MAX: i64 = 40;
 
 /// `text`, a number, without its exponent: `1.5e-3` is `0.0015`. None for one without exponent, and for other texts.
@@ -143,8 +144,8 @@ pub fn without_exponent(text: &str) -> Option<String> {
     }
 }
 
-/// The decimal with `scale` digits behind the point that `value` is by its first `figures` digits, halves away from zero; without the
-/// point. None if it has more than 38 digits, or is no number.
+/// The decimal with `scale` digits behind the point that `value` is by its first `figures` digits, halves away from
+/// zero; without the point. None if it has more than 38 digits, or is no number.
 pub(crate) fn of_float(value: f64, figures: u8, scale: i8) -> Option<i128> {
     let behind = usize::from(figures).saturating_sub(1);
     let text = format!("{value:.behind$e}");

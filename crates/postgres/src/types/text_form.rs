@@ -1,4 +1,5 @@
-//! Columns of text to columns of TIME and UUID, and back: types whose text Arrow reads or writes otherwise than PostgreSQL.
+//! Columns of text to columns of TIME and UUID, and back: types whose text Arrow reads or writes otherwise than
+//! PostgreSQL.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -18,8 +19,8 @@ pub fn has_own_text(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Time32(_) | DataType::Time64(_)) || *data_type == UUID
 }
 
-/// The values that `texts` spell, as an array of type `wanted`: [`TIME`] or [`UUID`]. With `or_null`, NULL for text that
-/// spells none.
+/// The values that `texts` spell, as an array of type `wanted`: [`TIME`] or [`UUID`]. With `or_null`, NULL for text
+/// that spells none.
 ///
 /// # Errors
 /// 22007, 22008, 22P02.

@@ -66,8 +66,8 @@ impl fmt::Display for Uuid {
     }
 }
 
-/// As PostgreSQL reads it: 32 hexadecimal digits in either case, perhaps in braces, perhaps with a hyphen after any four.
-/// Anything else is 22P02.
+/// As PostgreSQL reads it: 32 hexadecimal digits in either case, perhaps in braces, perhaps with a hyphen after any
+/// four. Anything else is 22P02.
 impl FromStr for Uuid {
     type Err = Error;
 

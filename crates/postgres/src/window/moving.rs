@@ -22,7 +22,8 @@ use datafusion_physical_expr::{PhysicalExpr, PhysicalSortExpr};
 
 use crate::aggregate::not_in_parts;
 
-/// `function`, computed anew over each frame that moves, if it cannot be computed otherwise; others are returned as they are.
+/// `function`, computed anew over each frame that moves, if it cannot be computed otherwise; others are returned as
+/// they are.
 pub fn moving(function: Arc<AggregateUDF>) -> Arc<AggregateUDF> {
     match function.name() {
         "bit_and" | "bit_or" | "bool_and" | "bool_or" | "corr" | "covar_pop" | "covar_samp" | "stddev"

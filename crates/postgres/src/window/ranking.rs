@@ -1,7 +1,7 @@
 //! Functions that count the rows of a window: `row_number`, `rank`, `dense_rank` and `ntile` give a BIGINT.
 //!
-//! DataFusion's give unsigned numbers of 64 bits, which beside a BIGINT become decimals: `row_number() OVER (...) / 2` would have digits
-//! behind the point. No window has 2^63 rows, so that every count fits.
+//! DataFusion's give unsigned numbers of 64 bits, which beside a BIGINT become decimals: `row_number() OVER (...) / 2`
+//! would have digits behind the point. No window has 2^63 rows, so that every count fits.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -109,7 +109,8 @@ impl Bytes {
         let bytes = match tear {
             Tear::Nothing => self.durable.clone(),
             Tear::Everything => self.live.clone(),
-            // Only appended since the last sync, a prefix of the new bytes; after a cut the lengths in between are possible.
+            // Only appended since the last sync, a prefix of the new bytes; after a cut the lengths in between are
+            // possible.
             Tear::Prefix => {
                 let longer = if self.live.len() == long { &self.live } else { &self.durable };
                 longer[..rng.random_range(short..=long)].to_vec()

@@ -1,14 +1,16 @@
-//! A simulated disk with two images: `live`, what the operating system shows, and `durable`, what a power cut leaves for
-//! certain.
+//! A simulated disk with two images: `live`, what the operating system shows, and `durable`, what a power cut leaves
+//! for certain.
 //!
 //! 1. Writes, creates, renames and removals change `live`.
 //! 2. [`DiskFile::sync`] copies a file's bytes to `durable`, [`Disk::sync_dir`] a folder's names; each does only that.
-//! 3. [`SimDisk::power_cut`] makes a new disk of `durable` and, chosen by a seed, any part of the rest: each name change
-//!    happened or not, each sector of unsynced bytes is there, zero or rubbish (`image`).
-//! 4. Faults: a call may fail once, from some call on all may, the power may go at the k-th sync, the disk may be small.
+//! 3. [`SimDisk::power_cut`] makes a new disk of `durable` and, chosen by a seed, any part of the rest: each name
+//!    change happened or not, each sector of unsynced bytes is there, zero or rubbish (`image`).
+//! 4. Faults: a call may fail once, from some call on all may, the power may go at the k-th sync, the disk may be
+//!    small.
 //!
-//! Invariants: calls are counted from 1, each once, and happen one at a time; after a failed sync of a file its unsynced bytes
-//! never become durable, though later syncs claim it (as real systems do); after a power cut the old disk fails every call.
+//! Invariants: calls are counted from 1, each once, and happen one at a time; after a failed sync of a file its
+//! unsynced bytes never become durable, though later syncs claim it (as real systems do); after a power cut the old
+//! disk fails every call.
 
 mod image;
 mod names;
@@ -134,7 +136,8 @@ impl SimDisk {
         self.state.lock().recent.iter().cloned().collect()
     }
 
-    /// The calls so far that need space: at every other one a full disk fails no other way than a broken one, or not at all.
+    /// The calls so far that need space: at every other one a full disk fails no other way than a broken one, or not at
+    /// all.
     #[must_use]
     pub fn calls_that_need_space(&self) -> Vec<u64> {
         self.state.lock().growing.clone()
@@ -145,8 +148,8 @@ impl SimDisk {
         self.state.lock().fault = Some(Fault { at: call, kind, for_ever: false });
     }
 
-    /// Lets every call from `call` on fail, until [`SimDisk::repair`]. With [`FaultKind::Full`] reads, removals and syncs go
-    /// on, as on a full disk.
+    /// Lets every call from `call` on fail, until [`SimDisk::repair`]. With [`FaultKind::Full`] reads, removals and
+    /// syncs go on, as on a full disk.
     pub fn fail_all_from(&self, call: u64, kind: FaultKind) {
         self.state.lock().fault = Some(Fault { at: call, kind, for_ever: true });
     }
@@ -198,7 +201,8 @@ impl SimDisk {
         self.state.lock().powered
     }
 
-    /// Cuts the power, and returns the disk found afterwards: what was synced, and what `tear_seed` chooses of the rest.
+    /// Cuts the power, and returns the disk found afterwards: what was synced, and what `tear_seed` chooses of the
+    /// rest.
     #[must_use]
     pub fn power_cut(&self, tear_seed: u64) -> Self {
         let mut state = self.state.lock();

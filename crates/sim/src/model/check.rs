@@ -216,8 +216,8 @@ fn compare_order(
     Err(Mismatch(format!("{what}: in order, where {text:.300} limit {limit:?}: {found:?}, expected {wanted:?}")).into())
 }
 
-/// Looks up keys that are there and some that are not, by key and by scans; returns how many the store has. `stored` says where
-/// a row stands unless the transaction inserted it: those rows are not the store's to find, but a scan's.
+/// Looks up keys that are there and some that are not, by key and by scans; returns how many the store has. `stored`
+/// says where a row stands unless the transaction inserted it: those rows are not the store's to find, but a scan's.
 fn compare_keys(
     rng: &mut StdRng,
     view: &Arc<TableView>,

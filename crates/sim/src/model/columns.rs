@@ -1,8 +1,8 @@
 //! Columns that ALTER TABLE adds to a table beside those of its shape, and takes away again.
 //!
-//! The history keeps a row as it was written: a value at the number of each column that the table had ever had by then. What a
-//! snapshot shows of it follows from the columns of the snapshot: a row without a column shows its missing value, a dropped one
-//! is passed over.
+//! The history keeps a row as it was written: a value at the number of each column that the table had ever had by then.
+//! What a snapshot shows of it follows from the columns of the snapshot: a row without a column shows its missing
+//! value, a dropped one is passed over.
 
 use mainstem_storage::catalog::{ColumnDefinition, TableChange};
 use mainstem_storage::ids::ColumnId;

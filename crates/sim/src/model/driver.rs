@@ -38,11 +38,14 @@ pub struct Settings {
     pub faults: bool,
     /// Log bytes after which the background makes a checkpoint.
     pub checkpoint_bytes: u64,
-    /// Encoded bytes of deletes that a record or the manifest holds itself: with few, most deletes go to files of their own.
+    /// Encoded bytes of deletes that a record or the manifest holds itself: with few, most deletes go to files of their
+    /// own.
     pub inline_delete_bytes: usize,
-    /// Encoded bytes of runs that a record holds itself: with few, most loads and merges are named by files of their own.
+    /// Encoded bytes of runs that a record holds itself: with few, most loads and merges are named by files of their
+    /// own.
     pub inline_run_bytes: usize,
-    /// Compare every open snapshot as operations go by; without it only what statements read, and the state after an end.
+    /// Compare every open snapshot as operations go by; without it only what statements read, and the state after an
+    /// end.
     pub thorough: bool,
 }
 
@@ -75,7 +78,8 @@ pub enum Durable {
     Everything,
 }
 
-/// How often what was answered, as the model demands it: a list of operations that never meets a case shows nothing about it.
+/// How often what was answered, as the model demands it: a list of operations that never meets a case shows nothing
+/// about it.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
     /// Commits that did what they were asked.
@@ -420,7 +424,8 @@ impl Driver {
                 }
                 self.refusals += 1;
             }
-            // A commit of unknown outcome may have changed the rows that this one has locked: nobody knows, and it is told to run again.
+            // A commit of unknown outcome may have changed the rows that this one has locked: nobody knows, and it is
+            // told to run again.
             (Err(e), Outcome::Empty) if e.sqlstate() == sqlstate::CONFLICT && self.unknown.is_some() => {}
             (Err(e), _) if e.sqlstate() != sqlstate::CONFLICT && e.sqlstate() != sqlstate::OUTCOME_UNKNOWN => {
                 self.refused("commit", &e)?;

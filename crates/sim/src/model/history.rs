@@ -177,7 +177,8 @@ impl History {
         pending.altered.get(&table).or_else(|| standing().map(|(_, columns)| columns)).cloned().unwrap_or_default()
     }
 
-    /// Whether `pending` changes a table as the whole of its transaction, while others have written to it since its snapshot.
+    /// Whether `pending` changes a table as the whole of its transaction, while others have written to it since its
+    /// snapshot.
     #[must_use]
     pub(super) fn is_beside_writers(&self, pending: &Pending) -> bool {
         let written =
@@ -262,8 +263,8 @@ impl History {
         Outcome::Commits
     }
 
-    /// Whether a statement of `pending` that deletes `rows` of `table` must fail early: the table is gone or altered, or one of
-    /// the rows is no longer what the snapshot shows.
+    /// Whether a statement of `pending` that deletes `rows` of `table` must fail early: the table is gone or altered,
+    /// or one of the rows is no longer what the snapshot shows.
     #[must_use]
     pub(super) fn is_lost(&self, pending: &Pending, table: u64, rows: &BTreeSet<i64>) -> bool {
         if pending.created.contains_key(&table) {

@@ -19,8 +19,8 @@ pub enum Flaw {
     Bulky,
 }
 
-/// One operation. `slot` names a session, `table` picks among the tables there are; what does not apply is skipped. Details
-/// come from the operation's own seed.
+/// One operation. `slot` names a session, `table` picks among the tables there are; what does not apply is skipped.
+/// Details come from the operation's own seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields are those of the statement")]
 pub enum Op {

@@ -93,8 +93,8 @@ impl Driver {
         self.settings.faults = false;
     }
 
-    /// Opens the database on `disk`, found after the end of the last use, and takes its state for the present if it is a
-    /// prefix of the commits that has all of those that must be there, and each commit whole or not at all.
+    /// Opens the database on `disk`, found after the end of the last use, and takes its state for the present if it is
+    /// a prefix of the commits that has all of those that must be there, and each commit whole or not at all.
     ///
     /// # Errors
     /// What differs.
@@ -154,7 +154,8 @@ impl Driver {
         self.check_files(background)
     }
 
-    /// Every block of every file is sound, no file is left that nothing lists but those set aside, and their ids are nobody else's.
+    /// Every block of every file is sound, no file is left that nothing lists but those set aside, and their ids are
+    /// nobody else's.
     fn check_files(&mut self, background: bool) -> Result<(), Mismatch> {
         let Some(db) = self.db.clone() else { return Ok(()) };
         for e in db.verify() {

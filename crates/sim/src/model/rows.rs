@@ -20,7 +20,8 @@ pub type Row = Vec<Value>;
 const WORDS: [&str; 10] =
     ["", "a", "ab", "b", "\u{e9}mile", "zz", "twelve bytes", "twelve bytes and more", "twelve bytes or less", "~"];
 
-/// A random row with number `uid` of a table with so many columns `added`. `keys` bounds the key values: few make collisions.
+/// A random row with number `uid` of a table with so many columns `added`. `keys` bounds the key values: few make
+/// collisions.
 pub(super) fn random_row(rng: &mut StdRng, shape: Shape, added: usize, uid: i64, keys: i64) -> Row {
     (0..COLUMNS + added)
         .map(|at| match at {

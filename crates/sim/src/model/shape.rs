@@ -1,5 +1,5 @@
-//! The kinds of tables the model makes: sorted by their key, with a key beside another order, with several keys, sorted without a
-//! key, in arrival order.
+//! The kinds of tables the model makes: sorted by their key, with a key beside another order, with several keys, sorted
+//! without a key, in arrival order.
 
 use mainstem_storage::catalog::{ColumnDefinition, TableDefinition, UniqueDefinition};
 use mainstem_storage::row::Value;

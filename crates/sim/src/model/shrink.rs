@@ -33,7 +33,8 @@ pub fn run(ops: &[Op], settings: Settings) -> Result<Seen, String> {
     }
 }
 
-/// A shorter list for which `fails` is still true: the longest part that can be left out goes first. Stops at `deadline`.
+/// A shorter list for which `fails` is still true: the longest part that can be left out goes first. Stops at
+/// `deadline`.
 pub fn shrink(ops: &[Op], deadline: Instant, mut fails: impl FnMut(&[Op]) -> bool) -> Vec<Op> {
     let mut ops = ops.to_vec();
     let mut part = ops.len().div_ceil(2);

@@ -233,8 +233,8 @@ fn inserts(
     let mut taken: BTreeSet<NumberedKey> = before.values().flat_map(|row| shape.keys_of(row)).collect();
     let mut all: Vec<Row> = Vec::new();
     for _ in 0..rows {
-        // A collision with the snapshot now and then; else a statement of many rows would never succeed. With other sessions they
-        // come by themselves, for there are few keys.
+        // A collision with the snapshot now and then; else a statement of many rows would never succeed. With other
+        // sessions they come by themselves, for there are few keys.
         let keys = match shape.primary_key().len() {
             _ if flaw == Flaw::Bulky => 1 << 40,
             0 | 1 => KEYS * 2,
@@ -272,8 +272,8 @@ fn inserts(
     all
 }
 
-/// INSERT ... ON CONFLICT by one of the keys, of rows with different ones. Who has the key of a row gets some of its other values, or
-/// stays as it is.
+/// INSERT ... ON CONFLICT by one of the keys, of rows with different ones. Who has the key of a row gets some of its
+/// other values, or stays as it is.
 fn upserts(rng: &mut StdRng, history: &mut History, made: Made, before: &BTreeMap<i64, Row>, rows: u16) -> Effect {
     let keys: Vec<&[usize]> = made.shape.keys().collect();
     if keys.is_empty() {

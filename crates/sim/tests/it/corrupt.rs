@@ -1,5 +1,6 @@
-//! Damaged files of every kind: opening and reading everything gives the right rows or an error that names file and byte. A
-//! commit may be missing only if the database was not closed, and it was the last one, above every position known fsynced.
+//! Damaged files of every kind: opening and reading everything gives the right rows or an error that names file and
+//! byte. A commit may be missing only if the database was not closed, and it was the last one, above every position
+//! known fsynced.
 
 mod closed;
 mod pages;

@@ -1,8 +1,9 @@
-//! Power cuts at every sync of a workload, of a close and of the opening after it, kills between operations, crashes during recovery.
+//! Power cuts at every sync of a workload, of a close and of the opening after it, kills between operations, crashes
+//! during recovery.
 //!
-//! `MAINSTEM_SIM_SEED` sets the workload and the tears, `MAINSTEM_SIM_CRASH_SECONDS` how long the loop may take: it begins again
-//! with the next seed when it has been through all syncs. `MAINSTEM_SIM_TEARS` sets how many ways of tearing what was not synced
-//! are looked at per cut: the workload up to the cut is driven once for all of them.
+//! `MAINSTEM_SIM_SEED` sets the workload and the tears, `MAINSTEM_SIM_CRASH_SECONDS` how long the loop may take: it
+//! begins again with the next seed when it has been through all syncs. `MAINSTEM_SIM_TEARS` sets how many ways of
+//! tearing what was not synced are looked at per cut: the workload up to the cut is driven once for all of them.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -43,8 +44,8 @@ fn drive(disk: &SimDisk, ops: &[Op]) -> Driver {
     driver
 }
 
-/// Opens what a power cut left, with further cuts while it does, then for good; goes on writing; cuts once more. Returns how many files set
-/// aside it met.
+/// Opens what a power cut left, with further cuts while it does, then for good; goes on writing; cuts once more.
+/// Returns how many files set aside it met.
 fn recover(mut driver: Driver, disk: &SimDisk, tear: u64, cuts: u64, durable: Durable) -> u64 {
     let mut found = match durable {
         Durable::Synced => disk.power_cut(tear),
@@ -115,8 +116,8 @@ fn end_of_log(disk: &SimDisk) -> (String, u64) {
     (path, bytes)
 }
 
-/// A close that was interrupted has lost nothing that was acknowledged before; after one that has returned, everything is there,
-/// whatever becomes of the next opening, and whoever damages the end of the log is told so.
+/// A close that was interrupted has lost nothing that was acknowledged before; after one that has returned, everything
+/// is there, whatever becomes of the next opening, and whoever damages the end of the log is told so.
 #[test]
 fn a_power_cut_during_a_close_or_the_next_opening_loses_nothing() {
     let first = number("MAINSTEM_SIM_SEED", 1);

@@ -1,9 +1,9 @@
-//! Disk calls that fail, once or from some call on: each operation succeeds or says why not, reads go on, nothing is half
-//! applied, and after a repair and a restart the state is a prefix with all that was acknowledged.
+//! Disk calls that fail, once or from some call on: each operation succeeds or says why not, reads go on, nothing is
+//! half applied, and after a repair and a restart the state is a prefix with all that was acknowledged.
 //!
-//! `MAINSTEM_SIM_SEED` sets the workload and the order of the faults, `MAINSTEM_SIM_FAULT_SECONDS` how long the loop may take.
-//! What was covered is printed: calls (times two: once, from then on) and, of the calls that need space, the same for a disk
-//! that is full. At the other calls a full disk is a broken one, or no fault at all.
+//! `MAINSTEM_SIM_SEED` sets the workload and the order of the faults, `MAINSTEM_SIM_FAULT_SECONDS` how long the loop
+//! may take. What was covered is printed: calls (times two: once, from then on) and, of the calls that need space, the
+//! same for a disk that is full. At the other calls a full disk is a broken one, or no fault at all.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -37,7 +37,8 @@ fn workload(seed: u64) -> Vec<Op> {
     generate(&mut StdRng::seed_from_u64(seed), 45, &weights)
 }
 
-/// Every fault that differs, in an order that `seed` chooses: a run that is cut short has looked at a part of all calls.
+/// Every fault that differs, in an order that `seed` chooses: a run that is cut short has looked at a part of all
+/// calls.
 fn faults(disk: &SimDisk, seed: u64) -> Vec<Fault> {
     let all = |calls: Vec<u64>, kind: FaultKind| {
         calls.into_iter().flat_map(move |call| [false, true].map(|for_ever| Fault { call, kind, for_ever }))
@@ -126,8 +127,8 @@ fn a_failing_call_leaves_a_clean_error_and_a_sound_database() {
     println!("{runs} of {possible} faults at {calls} calls");
 }
 
-/// A disk that fills while the database is used: statements fail with 53100 or 08007, reads go on; with room again and a
-/// restart everything acknowledged is there.
+/// A disk that fills while the database is used: statements fail with 53100 or 08007, reads go on; with room again and
+/// a restart everything acknowledged is there.
 #[test]
 fn a_full_disk_loses_nothing() {
     let seed = number("MAINSTEM_SIM_SEED", 1);

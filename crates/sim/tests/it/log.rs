@@ -1,5 +1,5 @@
-//! The log on a disk that loses power or fails at every call: what was acknowledged is there, what is there was appended,
-//! and a recovery interrupted anywhere comes to the same.
+//! The log on a disk that loses power or fails at every call: what was acknowledged is there, what is there was
+//! appended, and a recovery interrupted anywhere comes to the same.
 
 use std::sync::Arc;
 
@@ -198,8 +198,8 @@ fn a_killed_process_loses_only_what_was_never_handed_on() {
     }
 }
 
-/// Every call fails once, or it and all after it do: the log says so, keeps what it acknowledged, and on a full disk that
-/// was noticed in time goes on.
+/// Every call fails once, or it and all after it do: the log says so, keeps what it acknowledged, and on a full disk
+/// that was noticed in time goes on.
 #[test]
 fn every_call_fails() {
     let disk = SimDisk::new();
@@ -230,7 +230,8 @@ fn every_call_fails() {
     }
 }
 
-/// A disk that fills up: each commit succeeds whole or fails with Full and changes nothing; with space again, it goes on.
+/// A disk that fills up: each commit succeeds whole or fails with Full and changes nothing; with space again, it goes
+/// on.
 #[test]
 fn a_full_disk_refuses_commits_and_loses_nothing() {
     let disk = SimDisk::new();
@@ -265,7 +266,8 @@ fn dropped_files_are_gone() {
     assert!(files.len() <= 2 && !files.contains(&"0000000001.log".to_owned()), "{files:?}");
 }
 
-/// A new file was made but nothing written to it: the one before it stays, though a checkpoint needs none of its records.
+/// A new file was made but nothing written to it: the one before it stays, though a checkpoint needs none of its
+/// records.
 #[test]
 fn a_file_stays_until_the_next_one_is_begun() {
     let disk = SimDisk::new();
@@ -297,8 +299,8 @@ struct Left {
 }
 
 impl Left {
-    /// What is there after `records` records, or as many as there is room for, with space for one more set aside, or not; then opened
-    /// again, and killed at once.
+    /// What is there after `records` records, or as many as there is room for, with space for one more set aside, or
+    /// not; then opened again, and killed at once.
     fn new(records: u64, bytes_of: fn(u64) -> usize, reserved: bool, opened_again: bool) -> Self {
         let disk = SimDisk::new();
         let log = Log::create(Arc::new(disk.clone()), START).unwrap();
@@ -341,7 +343,8 @@ impl Left {
         Log::create(Arc::new(disk.clone()), tail.next_start(log_id, CommitTs(known.durable)))
     }
 
-    /// Opens what is on `disk`, full as it is, and writes to it when there is room again; then nothing is lost, least of all unseen.
+    /// Opens what is on `disk`, full as it is, and writes to it when there is room again; then nothing is lost, least
+    /// of all unseen.
     fn opens(&self, disk: &SimDisk, bytes_of: fn(u64) -> usize) {
         let log =
             Self::open(disk, bytes_of, &self.known, 79).unwrap_or_else(|e| panic!("{e}: {:?}", disk.recent_calls()));
@@ -363,7 +366,8 @@ impl Left {
     }
 }
 
-/// However little is free: opened, begun anew in its place, with the power going at every sync of it and faults at every call.
+/// However little is free: opened, begun anew in its place, with the power going at every sync of it and faults at
+/// every call.
 #[test]
 fn a_full_disk_keeps_no_log_closed() {
     /// How many records there are, of what size, and whether they are few.

@@ -1,7 +1,8 @@
 //! Random operations on the engine and on the reference model, from one printed seed.
 //!
-//! `MAINSTEM_SIM_SEED` sets the first seed and `MAINSTEM_SIM_SECONDS` how long it goes on; seeds follow one another. A failure
-//! prints its seed and a short list of operations that still fails, for which it looks `MAINSTEM_SIM_SHRINK_SECONDS`.
+//! `MAINSTEM_SIM_SEED` sets the first seed and `MAINSTEM_SIM_SECONDS` how long it goes on; seeds follow one another. A
+//! failure prints its seed and a short list of operations that still fails, for which it looks
+//! `MAINSTEM_SIM_SHRINK_SECONDS`.
 
 use std::time::{Duration, Instant};
 

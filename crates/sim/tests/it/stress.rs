@@ -1,4 +1,5 @@
-//! Threads that write and read while merges, freezes and checkpoints go on; run on a real directory, whose fsyncs take time.
+//! Threads that write and read while merges, freezes and checkpoints go on; run on a real directory, whose fsyncs take
+//! time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -232,8 +233,8 @@ fn transfers_keep_the_total() {
 }
 
 /// Each thread has rows of its own, so the only thing that could make a commit fail is a merge. A transaction begins at
-/// *visible*, which may be before an install that moved its rows, though that install is already applied: the log's fsyncs are
-/// slow here, so that it often is.
+/// *visible*, which may be before an install that moved its rows, though that install is already applied: the log's
+/// fsyncs are slow here, so that it often is.
 #[test]
 fn merges_never_make_a_commit_fail() {
     let disk = SimDisk::new();

@@ -1,5 +1,5 @@
-//! The log's tail has a bound: small commits over several tables never pass it, and a disk too full to shorten it fails them
-//! cleanly.
+//! The log's tail has a bound: small commits over several tables never pass it, and a disk too full to shorten it fails
+//! them cleanly.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,14 +1,15 @@
 //! Carries merges out, one at a time in each lane, and remembers them.
 //!
-//! 1. A snapshot H of the present is registered, and the inputs are claimed, in one step: no two merges read the same container.
-//! 2. The policy chooses from the version at H, or the caller asks for a flush or for everything. The log is fsynced up to H
-//!    (contract 3).
-//! 3. Plan, job, install. Until the install is done H stays registered, so that deletes after it can be told apart, and the
-//!    claim stands.
+//! 1. A snapshot H of the present is registered, and the inputs are claimed, in one step: no two merges read the same
+//!    container.
+//! 2. The policy chooses from the version at H, or the caller asks for a flush or for everything. The log is fsynced up
+//!    to H (contract 3).
+//! 3. Plan, job, install. Until the install is done H stays registered, so that deletes after it can be told apart, and
+//!    the claim stands.
 //! 4. A merge that nobody has asked for is paced (`pace`).
 //!
-//! Invariants: whoever holds both lanes took the long one first; only the short lane consumes deltas, from the oldest on; it is
-//! never held for longer than a short merge takes.
+//! Invariants: whoever holds both lanes took the long one first; only the short lane consumes deltas, from the oldest
+//! on; it is never held for longer than a short merge takes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -117,9 +118,9 @@ impl Merger {
         !self.failed.lock().is_empty()
     }
 
-    /// One step of the first table for which the policy has one in `lane`; those whose deltas have waited longest come first. A
-    /// table whose merge fails is left alone for a while: it keeps no other from being merged, nor the log from being
-    /// shortened. Returns whether there was one.
+    /// One step of the first table for which the policy has one in `lane`; those whose deltas have waited longest come
+    /// first. A table whose merge fails is left alone for a while: it keeps no other from being merged, nor the log
+    /// from being shortened. Returns whether there was one.
     ///
     /// # Errors
     /// Closed when nothing can be written any more.
@@ -216,8 +217,8 @@ impl Merger {
         engine.release_unneeded()
     }
 
-    /// Merges everything of `table`, in the long lane. Deltas come along where all of it is short; else they are flushed
-    /// first, for a long merge would hold them, and with them the log, for as long as it takes.
+    /// Merges everything of `table`, in the long lane. Deltas come along where all of it is short; else they are
+    /// flushed first, for a long merge would hold them, and with them the log, for as long as it takes.
     fn merge_whole(&self, engine: &Engine, table: TableId) -> Result<Merged> {
         let _long = self.long.lock();
         let short = self.short.lock();
@@ -304,9 +305,9 @@ impl Merger {
         job.run_at(&|| pacer.breathe(|| !control.is_cancelled()))
     }
 
-    /// Whether somebody waits for merges of `lane`, or soon will. What writers wait for is done in the short lane alone: a long
-    /// merge that hurried would only take the core that the flush needs. Without long merges, though, runs would pile up
-    /// until flushes stop for them.
+    /// Whether somebody waits for merges of `lane`, or soon will. What writers wait for is done in the short lane
+    /// alone: a long merge that hurried would only take the core that the flush needs. Without long merges, though,
+    /// runs would pile up until flushes stop for them.
     pub(super) fn is_urgent(&self, engine: &Engine, lane: Lane) -> bool {
         let wanted = match lane {
             Lane::Short => engine.demand().is_urgent(),

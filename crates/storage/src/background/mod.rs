@@ -1,19 +1,22 @@
 //! What the engine does by itself: hands the log on, folds delete logs, merges, checkpoints.
 //!
-//! Comes in: the state of the engine. Goes out: the same rows in fewer, larger, cleaner containers, and a short log tail.
+//! Comes in: the state of the engine. Goes out: the same rows in fewer, larger, cleaner containers, and a short log
+//! tail.
 //!
-//! 1. The log thread wakes every 10 ms: `off` commits are handed to the operating system. The sync thread has `normal` ones fsynced when a
-//!    second has passed (contract 4), or so much was written that the end of a log file would have to wait for it, and makes the next log file
-//!    ahead of its time.
+//! 1. The log thread wakes every 10 ms: `off` commits are handed to the operating system. The sync thread has `normal`
+//!    ones fsynced when a second has passed (contract 4), or so much was written that the end of a log file would have
+//!    to wait for it, and makes the next log file ahead of its time.
 //! 2. The watch looks after memory, delete logs and what nobody needs any more, whatever the others do (`watch`).
-//! 3. The flush thread wakes when commits have gone by, or a writer waits for it: does the short merges that the policy of `merge`
-//!    wants, and shortens the log's tail: flushes the deltas that hold it, however small or idle, then makes a checkpoint.
-//! 4. The merge thread does the long merges, beside it. Merges of both yield to users (`pace`); what shortens the log's tail does
-//!    not: every writer would wait for it, and it is due long before one does.
+//! 3. The flush thread wakes when commits have gone by, or a writer waits for it: does the short merges that the policy
+//!    of `merge` wants, and shortens the log's tail: flushes the deltas that hold it, however small or idle, then makes
+//!    a checkpoint.
+//! 4. The merge thread does the long merges, beside it. Merges of both yield to users (`pace`); what shortens the log's
+//!    tail does not: every writer would wait for it, and it is due long before one does.
 //!
-//! Invariants: one merge at a time in each lane, no two on the same container; a failed step leaves nothing, is shown in
-//! `mainstem.merges` and tried again; readers and writers never wait for any of it, save lock holds and back-pressure. It does
-//! not own: deciding (`merge::policy`), installing (`commit::install`), how long a writer waits (`commit::pressure`, `commit::pressure::tail`).
+//! Invariants: one merge at a time in each lane, no two on the same container; a failed step leaves nothing, is shown
+//! in `mainstem.merges` and tried again; readers and writers never wait for any of it, save lock holds and
+//! back-pressure. It does not own: deciding (`merge::policy`), installing (`commit::install`), how long a writer waits
+//! (`commit::pressure`, `commit::pressure::tail`).
 
 mod history;
 mod merger;
@@ -87,8 +90,8 @@ impl Stop {
 }
 
 impl Background {
-    /// Starts the threads `engine`'s options ask for: none for a read-only database; no merges by themselves when `background`
-    /// is off.
+    /// Starts the threads `engine`'s options ask for: none for a read-only database; no merges by themselves when
+    /// `background` is off.
     #[must_use]
     pub fn start(engine: &Arc<Engine>) -> Self {
         let merger = Arc::new(Merger::default());
@@ -238,7 +241,8 @@ fn run_merges(engine: &Engine, stop: &Stop, merger: &Merger, mut work: impl FnMu
     }
 }
 
-/// Rounds of everything until no short merge is wanted. Under load there is always one: the rest must not wait for the last.
+/// Rounds of everything until no short merge is wanted. Under load there is always one: the rest must not wait for the
+/// last.
 fn tend(engine: &Engine, merger: &Merger, stop: &Stop, tail: &mut Tail) -> Result<()> {
     let mut shortened = Ok(());
     loop {
@@ -265,8 +269,8 @@ struct Tail {
 }
 
 impl Tail {
-    /// Whether the tail is long, and has grown by a good part since it was last shortened: what holds it may not be mergeable.
-    /// A writer that waits for it wants another attempt in any case.
+    /// Whether the tail is long, and has grown by a good part since it was last shortened: what holds it may not be
+    /// mergeable. A writer that waits for it wants another attempt in any case.
     fn is_due(&mut self, engine: &Engine) -> bool {
         let end = engine.replay_bytes();
         let goal = engine.tail_bytes_wanted();

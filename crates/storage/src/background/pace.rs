@@ -1,16 +1,20 @@
-//! The pace of background merges: they use idle cores and yield to queries until a writer would have to wait (contract 8).
+//! The pace of background merges: they use idle cores and yield to queries until a writer would have to wait (contract
+//! 8).
 //!
-//! 1. Between two batches a merge *breathes* ([`Pacer::breathe`]). When it has worked for a slice of time it looks at the [`Load`].
-//! 2. [`rest`] says how long it rests then: not at all while there is a core for it, or somebody waits for background work or soon
-//!    will; else a multiple of what it has worked.
+//! 1. Between two batches a merge *breathes* ([`Pacer::breathe`]). When it has worked for a slice of time it looks at
+//!    the [`Load`].
+//! 2. [`rest`] says how long it rests then: not at all while there is a core for it, or somebody waits for background
+//!    work or soon will; else a multiple of what it has worked.
 //! 3. The rest ends early when that changes, or the merge is cancelled.
 //!
-//! Invariants: deciding is a pure function; a merge always has at least 1 / (1 + [`RESTS_PER_WORK`]) of the time, so that it ends
-//! however long queries go on. It does not own: who is at work (`version::activity`), what is waited for (`commit::pressure`).
+//! Invariants: deciding is a pure function; a merge always has at least 1 / (1 + [`RESTS_PER_WORK`]) of the time, so
+//! that it ends however long queries go on. It does not own: who is at work (`version::activity`), what is waited for
+//! (`commit::pressure`).
 //!
-//! Queries, statements, loads (but not those that wait for others) and threads that read short statement after short statement are yielded to. Short writes are not: each
-//! makes work for a merge, and a merge that rests makes each dearer, for look-ups ask every frozen delta; they would only meet
-//! back-pressure sooner. Merges that somebody asked for, a flush that the log's tail needs among them, are not paced.
+//! Queries, statements, loads (but not those that wait for others) and threads that read short statement after short
+//! statement are yielded to. Short writes are not: each makes work for a merge, and a merge that rests makes each
+//! dearer, for look-ups ask every frozen delta; they would only meet back-pressure sooner. Merges that somebody asked
+//! for, a flush that the log's tail needs among them, are not paced.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};

@@ -68,8 +68,8 @@ fn deltas_are_frozen_though_the_flush_thread_is_held_up() {
     assert_eq!(rows_of(&table.view()).len() as i64, next);
 }
 
-/// A merge that has worked for an hour, and rests for three unless it has to hurry. While it rests a writer writes, and the
-/// watch looks around.
+/// A merge that has worked for an hour, and rests for three unless it has to hurry. While it rests a writer writes, and
+/// the watch looks around.
 struct LongRest<'a> {
     table: &'a Table,
     watch: std::cell::RefCell<Watch>,

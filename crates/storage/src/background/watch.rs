@@ -1,13 +1,14 @@
 //! The watch: what must be looked after however long a merge takes or rests, and however often merges fail.
 //!
-//! 1. Every tick in which commits may have gone by: deltas are measured, and the largest active ones frozen when all of them take
-//!    too much. O(deltas).
-//! 2. Delete logs are folded, the other memory is measured, and tables are looked through for runs that pile up. O(segments), so
-//!    it takes at most a twentieth of the watch's time.
+//! 1. Every tick in which commits may have gone by: deltas are measured, and the largest active ones frozen when all of
+//!    them take too much. O(deltas).
+//! 2. Delete logs are folded, the other memory is measured, and tables are looked through for runs that pile up.
+//!    O(segments), so it takes at most a twentieth of the watch's time.
 //! 3. What nobody needs any more is let go of.
 //!
-//! Invariants: it waits for no merge and for no writer, holds the commit lock for no longer than a freeze does, and reads and
-//! writes no file. It does not own: deciding (`commit::pressure`), merging (`merger`), the log's tail, which takes merges to shorten.
+//! Invariants: it waits for no merge and for no writer, holds the commit lock for no longer than a freeze does, and
+//! reads and writes no file. It does not own: deciding (`commit::pressure`), merging (`merger`), the log's tail, which
+//! takes merges to shorten.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

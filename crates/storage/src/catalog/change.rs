@@ -1,12 +1,13 @@
 //! ALTER TABLE: a pure function from a table's definition and the changes of one statement to the next version of it.
 //!
-//! Comes in: a [`TableSchema`] and [`TableChange`]s, in the order of the statement. Goes out: the next version, or what is wrong
-//! with a change. No row is touched: a container keeps the schema it was written under, and column ids connect the two (contract 1).
+//! Comes in: a [`TableSchema`] and [`TableChange`]s, in the order of the statement. Goes out: the next version, or what
+//! is wrong with a change. No row is touched: a container keeps the schema it was written under, and column ids connect
+//! the two (contract 1).
 //!
-//! Invariants: ids of dropped columns and keys are never given out again; columns of the primary key and of the sort key stay, and
-//! keep whether they may be NULL, for that is part of how sort keys are encoded. It does not own: expressions, which are SQL here
-//! (who renames or drops a column changes the constraints that name it in the same statement), nor whether rows fulfil what is
-//! asked of them.
+//! Invariants: ids of dropped columns and keys are never given out again; columns of the primary key and of the sort
+//! key stay, and keep whether they may be NULL, for that is part of how sort keys are encoded. It does not own:
+//! expressions, which are SQL here (who renames or drops a column changes the constraints that name it in the same
+//! statement), nor whether rows fulfil what is asked of them.
 
 use std::sync::Arc;
 
@@ -47,8 +48,8 @@ pub enum TableChange {
 }
 
 impl TableChange {
-    /// Whether it is right only for rows that somebody has looked at: its transaction must then not have missed any, so that a
-    /// commit to the table since the snapshot is a conflict, whatever else the transaction does (contract 2).
+    /// Whether it is right only for rows that somebody has looked at: its transaction must then not have missed any, so
+    /// that a commit to the table since the snapshot is a conflict, whatever else the transaction does (contract 2).
     #[must_use]
     pub fn looks_at_rows(&self) -> bool {
         match self {
@@ -63,8 +64,9 @@ impl TableSchema {
     /// The next version of this definition, with all `changes`, which are the actions of one statement.
     ///
     /// # Errors
-    /// Invalid: a column that exists already (42701) or does not (42703), a constraint that does (42710) or does not (42704), a
-    /// missing value that is none of the column's (42804, 22001, 22003); 0A000 for what keys and order do not allow.
+    /// Invalid: a column that exists already (42701) or does not (42703), a constraint that does (42710) or does not
+    /// (42704), a missing value that is none of the column's (42804, 22001, 22003); 0A000 for what keys and order do
+    /// not allow.
     pub fn with_changes(&self, changes: &[TableChange]) -> Result<Self> {
         let mut next = Self { version: SchemaVersion(self.version.0 + 1), ..self.clone() };
         for change in changes {

@@ -1,8 +1,8 @@
 //! Immutable versions of the set of tables.
 //!
-//! Comes in: namespaces, table schemas, views. Goes out: look-ups by name and id. A DDL statement makes a new [`Catalog`] beside the old one;
-//! old snapshots keep theirs (contract 1). Invariant: names are unique, ids are never reused. It does not own: rows,
-//! SQL text, or when a version becomes current (that is `commit`).
+//! Comes in: namespaces, table schemas, views. Goes out: look-ups by name and id. A DDL statement makes a new
+//! [`Catalog`] beside the old one; old snapshots keep theirs (contract 1). Invariant: names are unique, ids are never
+//! reused. It does not own: rows, SQL text, or when a version becomes current (that is `commit`).
 
 mod change;
 pub mod format;
@@ -23,8 +23,8 @@ pub use change::TableChange;
 #[cfg(test)]
 mod tests;
 
-/// The namespaces, tables and views of one moment. A clone costs three pointers, a change a logarithm of what there is: DDL makes
-/// one under the commit lock.
+/// The namespaces, tables and views of one moment. A clone costs three pointers, a change a logarithm of what there is:
+/// DDL makes one under the commit lock.
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
     /// But for the one that always exists.
@@ -117,8 +117,8 @@ impl TableDefinition {
     /// Checks the definition and gives it ids.
     ///
     /// # Errors
-    /// Invalid: unknown or repeated columns (42703, 42701), a layout without the key it needs or with one it has no use for
-    /// (42P16).
+    /// Invalid: unknown or repeated columns (42703, 42701), a layout without the key it needs or with one it has no use
+    /// for (42P16).
     pub fn into_schema(self, id: TableId) -> Result<TableSchema> {
         let mut columns: Vec<Column> = Vec::with_capacity(self.columns.len());
         for (position, column) in self.columns.into_iter().enumerate() {

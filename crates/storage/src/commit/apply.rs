@@ -194,8 +194,8 @@ impl Engine {
         Ok(Some(ts))
     }
 
-    /// Puts what a commit, whose record of timestamp `at.0` begins at position `at.1`, does to one table in the stores, and what must be
-    /// known of it in the commit state.
+    /// Puts what a commit, whose record of timestamp `at.0` begins at position `at.1`, does to one table in the stores,
+    /// and what must be known of it in the commit state.
     pub(super) fn change_table(
         &self,
         lock: &mut CommitLock<'_>,
@@ -233,11 +233,12 @@ impl Engine {
         Ok(())
     }
 
-    /// The last step under the lock: the commit of `ts`, whose record is in the log, is in the stores, unless a `defect` kept it
-    /// from there; *applied* moves.
+    /// The last step under the lock: the commit of `ts`, whose record is in the log, is in the stores, unless a
+    /// `defect` kept it from there; *applied* moves.
     pub(super) fn publish(&self, ts: CommitTs, defect: Option<Error>, root: Option<Arc<Root>>) -> Result<()> {
         if let Some(defect) = defect {
-            // Half of it is in the stores, above *applied*, where nobody reads: reopening applies it whole or not at all.
+            // Half of it is in the stores, above *applied*, where nobody reads: reopening applies it whole or not at
+            // all.
             self.log.poison(defect.clone());
             return Err(outcome_unknown(&defect));
         }
@@ -278,8 +279,8 @@ impl Engine {
     }
 }
 
-/// The segments that a commit's record names stay, unless it comes to none. From before the lock on: they may be many; and a panic
-/// under it must not take along what a record names.
+/// The segments that a commit's record names stay, unless it comes to none. From before the lock on: they may be many;
+/// and a panic under it must not take along what a record names.
 struct KeptRuns {
     runs: Vec<Arc<Run>>,
     /// The record is in the log.
@@ -342,7 +343,8 @@ pub(super) enum Deletes<'a> {
     Intended(&'a Intents, &'a BTreeMap<ContainerId, DeleteSet>),
 }
 
-/// The root after a commit: the present one, unless something of it changes. A new one costs all stripes of the time line.
+/// The root after a commit: the present one, unless something of it changes. A new one costs all stripes of the time
+/// line.
 struct NextRoot<'a> {
     present: &'a Root,
     edited: Option<Root>,

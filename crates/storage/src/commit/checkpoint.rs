@@ -1,11 +1,11 @@
 //! Checkpoint: the manifest of one fsynced timestamp, so that replay need not start at the beginning (contract 4).
 //!
-//! 1. Under the lock, in memory only: T = applied, the present root, where replay would have to start, the next ids; T is
-//!    pinned by a snapshot.
-//! 2. Outside: the log is fsynced up to T, and what was dropped is removed; the deletes as of T are collected, in a delete file when they are many; the manifest
-//!    is written aside and takes its name.
-//! 3. What only records up to T, or the manifest before, have named is removed: files aside, and log files wholly before the
-//!    start.
+//! 1. Under the lock, in memory only: T = applied, the present root, where replay would have to start, the next ids; T
+//!    is pinned by a snapshot.
+//! 2. Outside: the log is fsynced up to T, and what was dropped is removed; the deletes as of T are collected, in a
+//!    delete file when they are many; the manifest is written aside and takes its name.
+//! 3. What only records up to T, or the manifest before, have named is removed: files aside, and log files wholly
+//!    before the start.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -74,8 +74,8 @@ impl Engine {
         self.log.drop_before(log_start)
     }
 
-    /// Fsyncs the log, to which nothing is appended any more, and marks its end, unless the manifest or the mark there is says it already:
-    /// what a restart finds damaged below is no torn tail then.
+    /// Fsyncs the log, to which nothing is appended any more, and marks its end, unless the manifest or the mark there
+    /// is says it already: what a restart finds damaged below is no torn tail then.
     ///
     /// # Errors
     /// Closed when the log failed: nothing is marked. Io or Full for the mark: the log is whole.
@@ -130,8 +130,8 @@ impl Engine {
         self.log.position_of_next().0 + self.aside_bytes.load(Ordering::Relaxed)
     }
 
-    /// The table whose delta holds the oldest rows of the log, if a delta does: what has to be merged so that a checkpoint
-    /// can move the start on.
+    /// The table whose delta holds the oldest rows of the log, if a delta does: what has to be merged so that a
+    /// checkpoint can move the start on.
     ///
     /// # Errors
     /// Closed.

@@ -1,7 +1,7 @@
 //! Where in the log the rows of each delta begin: replay starts at the oldest of those that are still part of a table.
 //!
-//! Invariant: all deltas with rows of the present versions, and no others: an install, DROP and TRUNCATE forget those they take away. So
-//! every step under the commit lock costs a logarithm, whatever the number of tables and deltas.
+//! Invariant: all deltas with rows of the present versions, and no others: an install, DROP and TRUNCATE forget those
+//! they take away. So every step under the commit lock costs a logarithm, whatever the number of tables and deltas.
 
 use std::collections::{BTreeMap, BTreeSet};
 

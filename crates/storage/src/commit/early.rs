@@ -1,10 +1,12 @@
-//! The early check of a statement (contract 2): rows it deletes or updates that somebody else changed after its snapshot.
+//! The early check of a statement (contract 2): rows it deletes or updates that somebody else changed after its
+//! snapshot.
 //!
-//! Comes in: row references of a statement's view. Goes out: 40001, or nothing. Each row is forwarded to where it lives in the
-//! present, as a commit would: a row that a merge moved is no conflict, one that was deleted before or after it moved is.
+//! Comes in: row references of a statement's view. Goes out: 40001, or nothing. Each row is forwarded to where it lives
+//! in the present, as a commit would: a row that a merge moved is no conflict, one that was deleted before or after it
+//! moved is.
 //!
-//! Costs O(rows), and nothing when nothing was committed since the snapshot. It decides nothing: what is committed after it
-//! has looked is left to the commit.
+//! Costs O(rows), and nothing when nothing was committed since the snapshot. It decides nothing: what is committed
+//! after it has looked is left to the commit.
 
 use crate::commit::Engine;
 use crate::commit::prepare::{row_conflict, table_conflict};
@@ -80,7 +82,8 @@ fn place_of<'a>(container: ContainerId, then: &TableVersion, now: &'a TableVersi
     }
 }
 
-/// A commit that is being applied does not count yet: run again at *applied*, the statement would only meet it once more.
+/// A commit that is being applied does not count yet: run again at *applied*, the statement would only meet it once
+/// more.
 fn is_deleted(deletes: &DeleteLog, row: RowRef, applied: CommitTs) -> bool {
     deletes.is_deleted_now(row.offset()) && deletes.is_deleted(row.offset(), applied)
 }

@@ -51,14 +51,15 @@ pub(super) enum Dropped {
 pub struct CommitState {
     /// Per table, its last write.
     pub(super) stamps: BTreeMap<TableId, TableStamp>,
-    /// Segments that left the current versions, with the timestamp of the record that dropped them: their files go when that
-    /// record is fsynced and nobody reads them.
+    /// Segments that left the current versions, with the timestamp of the record that dropped them: their files go when
+    /// that record is fsynced and nobody reads them.
     pub(super) dropped: Vec<(CommitTs, Dropped)>,
     /// Where the last commits deleted rows.
     pub(super) recent_deletes: RecentDeletes,
     /// Where the rows of deltas begin in the log: replay must start at or before the oldest.
     pub(super) delta_starts: DeltaStarts,
-    /// Files aside that records name, with the records' timestamps: a replay reads them until a manifest covers the record.
+    /// Files aside that records name, with the records' timestamps: a replay reads them until a manifest covers the
+    /// record.
     pub(super) asides: Vec<(CommitTs, Arc<AsideFile>)>,
     /// Numbers taken of each IDENTITY column.
     pub(super) numbers: BTreeMap<(TableId, ColumnId), u64>,
@@ -76,7 +77,8 @@ impl CommitState {
         stamp
     }
 
-    /// Refuses rows for `schema`'s table with numbers that others draw again: counting has begun anew since they were `drawn`.
+    /// Refuses rows for `schema`'s table with numbers that others draw again: counting has begun anew since they were
+    /// `drawn`.
     pub(super) fn check_numbers(&self, schema: &TableSchema, drawn: Option<CommitTs>) -> Result<()> {
         let Some(drawn) = drawn else { return Ok(()) };
         let restarted = self.stamps.get(&schema.id).map_or(CommitTs::ZERO, |stamp| stamp.numbers_restarted);
@@ -106,7 +108,8 @@ pub struct EngineParts {
     pub next_table: u64,
     /// Where the newest manifest lets replay start.
     pub log_start: LogPosition,
-    /// Up to where a close need not mark that the log was fsynced: the newest manifest or the end mark says it, or no record stands there.
+    /// Up to where a close need not mark that the log was fsynced: the newest manifest or the end mark says it, or no
+    /// record stands there.
     pub log_end_known: LogPosition,
     /// Per delta, the position of the record that holds its first rows.
     pub delta_starts: BTreeMap<ContainerId, LogPosition>,
@@ -156,7 +159,8 @@ pub struct Engine {
     pub(super) numbers: NumberBlocks,
     /// Where the newest manifest lets replay start.
     pub(super) log_start: AtomicU64,
-    /// Up to where a close need not mark that the log was fsynced: the newest manifest or the end mark says it, or no record stands there.
+    /// Up to where a close need not mark that the log was fsynced: the newest manifest or the end mark says it, or no
+    /// record stands there.
     pub(super) log_end_known: AtomicU64,
     /// Who waits for a shorter tail.
     pub(super) tail: TailGauge,
@@ -164,8 +168,8 @@ pub struct Engine {
     pub(super) flushes: FlushGauge,
     /// One checkpoint at a time. Holds the files aside that the manifest on disk may name.
     pub(super) checkpointing: Mutex<Vec<Arc<AsideFile>>>,
-    /// Bytes of all files aside that records have named since the database was opened, and of those that a replay would not
-    /// read any more.
+    /// Bytes of all files aside that records have named since the database was opened, and of those that a replay would
+    /// not read any more.
     pub(super) aside_bytes: AtomicU64,
     pub(super) aside_bytes_covered: AtomicU64,
     lock: Mutex<CommitState>,
@@ -199,8 +203,8 @@ impl IdSource for Ids {
     }
 }
 
-/// The commit lock. While one lives, nobody else commits, installs or freezes. If it is dropped in a panic, writing ends until
-/// the database is reopened: a record may stand in the log's buffer in part, or be applied in part.
+/// The commit lock. While one lives, nobody else commits, installs or freezes. If it is dropped in a panic, writing
+/// ends until the database is reopened: a record may stand in the log's buffer in part, or be applied in part.
 pub struct CommitLock<'a> {
     pub(super) state: MutexGuard<'a, CommitState>,
     engine: &'a Engine,
@@ -358,8 +362,8 @@ impl Engine {
         self.ids.next_file()
     }
 
-    /// Gives the files of `segments` their final names, durably: a record is about to name them. Restarts take files without one for
-    /// unfinished, and remove them.
+    /// Gives the files of `segments` their final names, durably: a record is about to name them. Restarts take files
+    /// without one for unfinished, and remove them.
     ///
     /// # Errors
     /// Io or Full: no record may name them.

@@ -1,5 +1,5 @@
-//! Freeze: swaps in an empty delta generation (contract 3). Microseconds under the lock; no row moves, so no timestamp is
-//! drawn and no record written: replay learns of generations from the inserts that name them.
+//! Freeze: swaps in an empty delta generation (contract 3). Microseconds under the lock; no row moves, so no timestamp
+//! is drawn and no record written: replay learns of generations from the inserts that name them.
 
 use std::sync::Arc;
 
@@ -33,8 +33,9 @@ impl Engine {
         version.with_freeze(Arc::new(DeltaGeneration::new(self.next_container(), version.schema.clone())))
     }
 
-    /// Ends appends to all deltas of `version` but the active one. Under the lock, when nothing keeps `version` from being
-    /// published: were it thrown away, the version before it would be left with an active delta that takes no rows.
+    /// Ends appends to all deltas of `version` but the active one. Under the lock, when nothing keeps `version` from
+    /// being published: were it thrown away, the version before it would be left with an active delta that takes no
+    /// rows.
     pub(super) fn seal(&self, version: &TableVersion) {
         for delta in version.frozen_deltas().iter().filter(|delta| !delta.is_frozen()) {
             delta.freeze();

@@ -1,11 +1,12 @@
 //! Install: a finished merge becomes part of the current version (contract 3).
 //!
-//! 1. Deletes that landed in the inputs after H are carried to the output in rounds, outside the lock: nobody reads the output
-//!    yet, so its delete logs can be written to. A round whose deletes the record has no room for writes them to a delete file, as
-//!    an output of many segments is named by a file aside: the record is bounded, whatever the merge.
-//! 2. Under the lock, the few that came since are carried, of the few containers that the commit state knows them to be in; timestamp I; log record; the output replaces its inputs in the
-//!    version; *applied* moves. With too many left there is another round. A table that is gone, an input that left the
-//!    version, or deletes that keep coming faster than they are carried, discard the merge.
+//! 1. Deletes that landed in the inputs after H are carried to the output in rounds, outside the lock: nobody reads the
+//!    output yet, so its delete logs can be written to. A round whose deletes the record has no room for writes them to
+//!    a delete file, as an output of many segments is named by a file aside: the record is bounded, whatever the merge.
+//! 2. Under the lock, the few that came since are carried, of the few containers that the commit state knows them to be
+//!    in; timestamp I; log record; the output replaces its inputs in the version; *applied* moves. With too many left
+//!    there is another round. A table that is gone, an input that left the version, or deletes that keep coming faster
+//!    than they are carried, discard the merge.
 //! 3. Forwarding is kept while a snapshot older than I may still write; dropped segments' files go later.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,8 +33,8 @@ const CARRY_UNDER_LOCK_ROWS: u64 = 4_096;
 const CARRY_UNDER_LOCK_CONTAINERS: usize = 256;
 /// Log space for them: at most 16 bytes each, their containers included.
 const CARRY_UNDER_LOCK_BYTES: usize = 64 << 10;
-/// Rounds after which the merge is given up. Each takes 0.1 us a row that was deleted during the one before, so a second round
-/// is seldom, and a third one needs millions of deletes a second.
+/// Rounds after which the merge is given up. Each takes 0.1 us a row that was deleted during the one before, so a
+/// second round is seldom, and a third one needs millions of deletes a second.
 const CARRY_ROUNDS_MAX: u32 = 16;
 
 /// Deletes on their way from the inputs to the output.
@@ -207,7 +208,8 @@ impl Carry<'_> {
     }
 }
 
-/// Deletes by container. Any snapshot that reads the output stands at I or later, so their order among themselves is of no use.
+/// Deletes by container. Any snapshot that reads the output stands at I or later, so their order among themselves is of
+/// no use.
 fn unions(carried: Vec<(ContainerId, CommitTs, DeleteSet)>) -> BTreeMap<ContainerId, DeleteSet> {
     let mut sets: BTreeMap<ContainerId, Vec<DeleteSet>> = BTreeMap::new();
     for (id, _, set) in carried {
@@ -223,8 +225,8 @@ fn has_inputs(version: &TableVersion, outcome: &MergeOutcome) -> bool {
     deltas && runs
 }
 
-/// Segments of the consumed runs, and of their key indexes, that the output does not list. Runs never change, so this holds
-/// until the install.
+/// Segments of the consumed runs, and of their key indexes, that the output does not list. Runs never change, so this
+/// holds until the install.
 fn dropped_segments(before: &TableVersion, outcome: &MergeOutcome) -> Vec<Arc<Segment>> {
     let kept = |id: ContainerId| outcome.output.as_ref().is_some_and(|run| run.segment(id).is_some());
     let consumed = before.runs.iter().filter(|run| outcome.consumed_runs.contains(&run.id()));

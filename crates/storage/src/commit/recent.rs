@@ -31,7 +31,8 @@ impl RecentDeletes {
         self.entries.extend(containers.map(|container| (ts, container)));
     }
 
-    /// The containers that commits after `ts` deleted rows of, some of them repeatedly; `None` when that is not known any more.
+    /// The containers that commits after `ts` deleted rows of, some of them repeatedly; `None` when that is not known
+    /// any more.
     pub fn after(&self, ts: CommitTs) -> Option<impl ExactSizeIterator<Item = ContainerId>> {
         let first = self.entries.partition_point(|(at, _)| *at <= ts);
         (ts >= self.since).then(|| self.entries.range(first..).map(|(_, container)| *container))

@@ -1,8 +1,9 @@
 //! The log records of commits and installs: redo only, one each (contract 4). Byte tables: `docs/formats/records.md`.
 //!
-//! Inserts carry delta generation and first offset; deletes are row references as of the commit, after forwarding; a large
-//! insert names its segments; an install names what it consumed, its output, and the deletes carried to it. What of this grows with
-//! containers (runs, deletes) stands in files aside once it is more than a record should hold: the bytes of a record are bounded.
+//! Inserts carry delta generation and first offset; deletes are row references as of the commit, after forwarding; a
+//! large insert names its segments; an install names what it consumed, its output, and the deletes carried to it. What
+//! of this grows with containers (runs, deletes) stands in files aside once it is more than a record should hold: the
+//! bytes of a record are bounded.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -221,8 +222,8 @@ pub(super) struct InstallEncoder {
 }
 
 impl InstallEncoder {
-    /// Encodes the install of `outcome`, whose output stands in `aside` if that is a file, with what was carried to each output
-    /// segment so far.
+    /// Encodes the install of `outcome`, whose output stands in `aside` if that is a file, with what was carried to
+    /// each output segment so far.
     pub fn new(table: TableId, outcome: &MergeOutcome, aside: Option<&Arc<AsideFile>>, carried: NamedDeletes) -> Self {
         let mut head = Encoder::new();
         head.u64(table.0);

@@ -1,11 +1,12 @@
-//! The commit of a short statement of its own: one row, found by one key, in the three phases of any commit, without a write set.
+//! The commit of a short statement of its own: one row, found by one key, in the three phases of any commit, without a
+//! write set.
 //!
-//! Comes in: a key, the row that has it at a snapshot, if there is one, and the row that is to have it. Goes out: a timestamp,
-//! or 40001 when anything has come in between that is not looked into here: the statement is then run again.
+//! Comes in: a key, the row that has it at a snapshot, if there is one, and the row that is to have it. Goes out: a
+//! timestamp, or 40001 when anything has come in between that is not looked into here: the statement is then run again.
 //!
 //! 1. Outside the lock: the record is encoded, log space reserved.
-//! 2. Under the lock: the row that goes must still be there and live; no commit since the snapshot may have taken the key; then
-//!    log, delta and delete log as in `apply`.
+//! 2. Under the lock: the row that goes must still be there and live; no commit since the snapshot may have taken the
+//!    key; then log, delta and delete log as in `apply`.
 //! 3. Outside: the wait for *visible*.
 
 use std::sync::Arc;
@@ -125,7 +126,8 @@ fn validate(write: &RowWrite<'_>, keys: &NewKeys<'_>, version: &TableVersion) ->
             return Err(row_conflict(schema));
         }
     }
-    // Free at the snapshot but for the row that goes; one look at the newest row of the key tells, however many came before it.
+    // Free at the snapshot but for the row that goes; one look at the newest row of the key tells, however many came
+    // before it.
     for (id, key) in keys.iter().filter(|_| !write.inserted.is_empty()) {
         let taken = |delta: &Arc<DeltaGeneration>| {
             let newest = delta.lookup_hashed(id, key, CommitTs::INFINITY);

@@ -109,8 +109,8 @@ fn a_dropped_table_leaves_no_forwarding() {
     drop(old);
 }
 
-/// Whoever writes to its table overtakes a commit whenever it is about to take the lock. After two open rounds it has its turn: they
-/// wait until it is done, those who write to other tables do not.
+/// Whoever writes to its table overtakes a commit whenever it is about to take the lock. After two open rounds it has
+/// its turn: they wait until it is done, those who write to other tables do not.
 #[test]
 fn a_commit_that_is_overtaken_takes_its_turn() {
     const LOAD: i64 = 5_000;
@@ -171,7 +171,8 @@ fn intended(table: &Table) -> usize {
     in_segments + version.deltas.iter().filter(|delta| delta.deletes().has_intents()).count()
 }
 
-/// An overtaken commit waits for its turn, or for log space: readers of the containers that it deletes from meet no intents then.
+/// An overtaken commit waits for its turn, or for log space: readers of the containers that it deletes from meet no
+/// intents then.
 #[test]
 fn no_intents_stand_while_a_commit_waits() {
     const ROWS: i64 = 4 * limits::COMMIT_DELETE_CONTAINERS_MAX as i64;
@@ -243,8 +244,8 @@ fn a_commit_that_waits_for_log_space_has_nobody_wait() {
     assert_eq!(table.db.engine().turns.entered(), 0);
 }
 
-/// A delete in more containers than there is time for under the lock takes effect in all of them at once, wherever a merge has put the rows in
-/// the last moment; one that fails leaves nothing behind.
+/// A delete in more containers than there is time for under the lock takes effect in all of them at once, wherever a
+/// merge has put the rows in the last moment; one that fails leaves nothing behind.
 #[test]
 fn deletes_in_many_containers_are_made_at_once() {
     const ROWS: i64 = 4 * limits::COMMIT_DELETE_CONTAINERS_MAX as i64;

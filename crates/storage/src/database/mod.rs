@@ -98,8 +98,8 @@ impl Database {
         Ok(database)
     }
 
-    /// Makes a checkpoint when openings that wrote a little have left many log files. A program that is soon done leaves the background
-    /// no time for it.
+    /// Makes a checkpoint when openings that wrote a little have left many log files. A program that is soon done
+    /// leaves the background no time for it.
     fn drop_small_log_files(&self) {
         let options = self.options();
         if options.read_only || !options.background || self.log_status().files < limits::WAL_FILES_MAX {
@@ -140,7 +140,8 @@ impl Database {
         Transaction::begin(self.0.engine.clone(), mode)
     }
 
-    /// A snapshot at *visible*, for reads that need no transaction: threads that take one at once share nothing that is written to.
+    /// A snapshot at *visible*, for reads that need no transaction: threads that take one at once share nothing that is
+    /// written to.
     ///
     /// # Errors
     /// Closed.
@@ -157,8 +158,8 @@ impl Database {
         self.0.engine.wait_visible(ts)
     }
 
-    /// Closes `table`'s write gate, after whoever has it closed: later writing statements wait at their start until the guard
-    /// drops. To be called outside a transaction, and without a gate but of tables of lesser id (`commit::gate`).
+    /// Closes `table`'s write gate, after whoever has it closed: later writing statements wait at their start until the
+    /// guard drops. To be called outside a transaction, and without a gate but of tables of lesser id (`commit::gate`).
     ///
     /// # Errors
     /// What `go_on` returns, asked now and then while this waits; Closed.
@@ -167,8 +168,8 @@ impl Database {
         engine.gates.close(table, || engine.check_open().and_then(|()| go_on()))
     }
 
-    /// Begins a transaction whose first statement writes to the tables that `tables` finds in the catalog: behind their write gates
-    /// (contract 2). A snapshot taken before the wait would only meet the commit that was waited for.
+    /// Begins a transaction whose first statement writes to the tables that `tables` finds in the catalog: behind their
+    /// write gates (contract 2). A snapshot taken before the wait would only meet the commit that was waited for.
     ///
     /// # Errors
     /// What `go_on` returns, asked now and then while this waits; Closed.
@@ -231,12 +232,13 @@ impl Database {
         self.0.engine.checkpoint()
     }
 
-    /// Ends all use: background work stops, the log is fsynced and its end marked, the directory is free for others. Transactions still
-    /// open fail with Closed.
+    /// Ends all use: background work stops, the log is fsynced and its end marked, the directory is free for others.
+    /// Transactions still open fail with Closed.
     ///
     /// # Errors
-    /// Closed, when the log cannot be written; Io or Full, when its end cannot be marked: nothing is lost then, and closing can be tried
-    /// again until the last handle is dropped, which frees the directory. No more use is possible whatever is returned.
+    /// Closed, when the log cannot be written; Io or Full, when its end cannot be marked: nothing is lost then, and
+    /// closing can be tried again until the last handle is dropped, which frees the directory. No more use is possible
+    /// whatever is returned.
     pub fn close(&self) -> Result<()> {
         self.0.close()
     }
@@ -247,14 +249,15 @@ impl Database {
         &self.0.engine.options
     }
 
-    /// What the opening has to tell the user: of a torn tail of the log, and of files that were set aside. The same went to the log of
-    /// the program as warnings.
+    /// What the opening has to tell the user: of a torn tail of the log, and of files that were set aside. The same
+    /// went to the log of the program as warnings.
     #[must_use]
     pub fn notices(&self) -> &[String] {
         &self.0.engine.notices
     }
 
-    /// Files that this opening, or earlier ones, have set aside because the log's torn tail may have named them, with their bytes.
+    /// Files that this opening, or earlier ones, have set aside because the log's torn tail may have named them, with
+    /// their bytes.
     ///
     /// # Errors
     /// Io; Closed.
@@ -278,9 +281,9 @@ impl Database {
         self.0.engine.memory.bytes_max()
     }
 
-    /// Sets `memory_limit`, for all sessions and at once; None means what the options say. What is in use beyond the new limit is
-    /// given back in the manner of each purpose (contract 8): the block cache evicts before this returns, deltas are frozen and
-    /// merged, write sets and queries spill or fail when they next ask for memory.
+    /// Sets `memory_limit`, for all sessions and at once; None means what the options say. What is in use beyond the
+    /// new limit is given back in the manner of each purpose (contract 8): the block cache evicts before this returns,
+    /// deltas are frozen and merged, write sets and queries spill or fail when they next ask for memory.
     ///
     /// # Errors
     /// Invalid (22023) for less than [`limits::MEMORY_LIMIT_MIN`]; Closed.
@@ -308,7 +311,8 @@ impl Database {
         self.0.engine.log_tail_bytes()
     }
 
-    /// Whether background merges yield to users (contract 8), as they do unless told otherwise: for measurements of what that does.
+    /// Whether background merges yield to users (contract 8), as they do unless told otherwise: for measurements of
+    /// what that does.
     pub fn set_paced(&self, paced: bool) {
         self.0.background.set_paced(paced);
     }
@@ -407,7 +411,8 @@ impl Database {
         self.0.engine.query_memory()
     }
 
-    /// What the memory goes to: everything that counts towards `memory_limit`, measured now. Queries are counted by whoever runs them.
+    /// What the memory goes to: everything that counts towards `memory_limit`, measured now. Queries are counted by
+    /// whoever runs them.
     #[must_use]
     pub fn memory(&self) -> Vec<MemoryStatus> {
         let engine = &self.0.engine;
@@ -421,8 +426,8 @@ impl Database {
         MemoryKind::ALL.into_iter().map(status).collect()
     }
 
-    /// Reads every block of every file that is part of the present, or that a restart would read, and checks all invariants. Returns what is wrong, a line
-    /// each.
+    /// Reads every block of every file that is part of the present, or that a restart would read, and checks all
+    /// invariants. Returns what is wrong, a line each.
     #[must_use]
     pub fn verify(&self) -> Vec<crate::Error> {
         let snapshot = self.0.engine.timeline.snapshot(Base::Applied, false);

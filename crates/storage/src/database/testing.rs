@@ -1,4 +1,5 @@
-//! A small table of a database in memory, for unit tests of the stages that read one: (id BIGINT PRIMARY KEY, v BIGINT).
+//! A small table of a database in memory, for unit tests of the stages that read one: (id BIGINT PRIMARY KEY, v
+//! BIGINT).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,10 +1,11 @@
 //! Deletes of one commit in many containers, which take effect in all of them at once.
 //!
-//! Ahead of the commit lock each container's log gets an *intent*: a set of offsets with a [`Decision`] that all intents of the commit
-//! share. Under the lock the decision is made, one store. Whoever comes to a log afterwards moves its decided intents into it.
+//! Ahead of the commit lock each container's log gets an *intent*: a set of offsets with a [`Decision`] that all
+//! intents of the commit share. Under the lock the decision is made, one store. Whoever comes to a log afterwards moves
+//! its decided intents into it.
 //!
-//! Invariants: an intent that is not decided deletes nothing, for nobody; a decision is made under the commit lock, once, before its timestamp is
-//! applied. `docs/design/0001-delete-log.md` says why no reader can miss it.
+//! Invariants: an intent that is not decided deletes nothing, for nobody; a decision is made under the commit lock,
+//! once, before its timestamp is applied. `docs/design/0001-delete-log.md` says why no reader can miss it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -68,7 +69,8 @@ impl Intents {
     pub(super) fn take_decided(&mut self) -> Vec<(CommitTs, DeleteSet)> {
         let decided = self.0.iter().map(|(decision, _)| decision.end()).filter(|end| *end != CommitTs::INFINITY);
         let Some(newest) = decided.max() else { return Vec::new() };
-        // Looked at a second time: an earlier decision, perhaps not yet made at the first look, is seen now that the newest one was.
+        // Looked at a second time: an earlier decision, perhaps not yet made at the first look, is seen now that the
+        // newest one was.
         let mut taken: Vec<_> = self.0.extract_if(.., |(decision, _)| decision.end() <= newest).collect();
         taken.sort_by_key(|(decision, _)| decision.end());
         taken.into_iter().map(|(decision, set)| (decision.end(), set)).collect()

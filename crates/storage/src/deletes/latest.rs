@@ -37,7 +37,8 @@ impl LatestBits {
         (mask & !old).count_ones()
     }
 
-    /// Sets the bits that are on in `words`, whose first bit is row [`CHUNK_ROWS`] times `chunk`. Only one thread may write.
+    /// Sets the bits that are on in `words`, whose first bit is row [`CHUNK_ROWS`] times `chunk`. Only one thread may
+    /// write.
     pub(super) fn set_chunk(&self, chunk: u32, words: &[u64; CHUNK_WORDS]) {
         for (word, mask) in (0u32..).zip(words).filter(|(_, mask)| **mask != 0) {
             self.set_mask(chunk * CHUNK_ROWS + word * 64, *mask);

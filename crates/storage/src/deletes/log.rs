@@ -12,18 +12,19 @@ use super::latest::LatestBits;
 use crate::ids::CommitTs;
 use crate::limits;
 
-/// Which rows of one container were deleted, and when (contract 1). One writer, the holder of the commit lock; any number of
-/// readers. See the module for the steps.
+/// Which rows of one container were deleted, and when (contract 1). One writer, the holder of the commit lock; any
+/// number of readers. See the module for the steps.
 ///
-/// Timestamps given to readers' methods are those of pinned snapshots, or of the present: what nobody has pinned may have
-/// been folded away.
+/// Timestamps given to readers' methods are those of pinned snapshots, or of the present: what nobody has pinned may
+/// have been folded away.
 pub struct DeleteLog {
     /// Offsets at or above this do not exist.
     capacity: u32,
     /// Rows that a bitmap must cover.
     rows: AtomicU32,
     latest: LatestBits,
-    /// There are intents, or sets in [`State::unpoured`]. To be read before `latest`: a set is taken off only when its bits are there.
+    /// There are intents, or sets in [`State::unpoured`]. To be read before `latest`: a set is taken off only when its
+    /// bits are there.
     unpoured: AtomicBool,
     state: RwLock<State>,
     /// Held by the one fold at work, so that only `record` changes the log meanwhile, and only at its end.
@@ -230,8 +231,8 @@ impl DeleteLog {
         bitmap::words(rows.next_multiple_of(limits::DELTA_BLOCK_ROWS) as usize)
     }
 
-    /// The rows of `set` are deleted from `ts` on. Only for the holder of the commit lock, in commit order, before `ts` is
-    /// applied. Rows that were deleted before keep their end. Time: 2 ns a row; a long unbroken range far less.
+    /// The rows of `set` are deleted from `ts` on. Only for the holder of the commit lock, in commit order, before `ts`
+    /// is applied. Rows that were deleted before keep their end. Time: 2 ns a row; a long unbroken range far less.
     pub fn record(&self, ts: CommitTs, set: &DeleteSet) {
         debug_assert!(
             set.max().is_none_or(|max| max < self.capacity),
@@ -256,9 +257,9 @@ impl DeleteLog {
         state.push(ts, set);
     }
 
-    /// The rows of `set`, which the caller has proved to be live and will have proved once more when it makes the `decision`, are
-    /// deleted once that is made. Outside the commit lock; from here on until [`DeleteLog::pour`] or [`DeleteLog::withdraw`],
-    /// which are to be called there too, readers of this container take longer.
+    /// The rows of `set`, which the caller has proved to be live and will have proved once more when it makes the
+    /// `decision`, are deleted once that is made. Outside the commit lock; from here on until [`DeleteLog::pour`] or
+    /// [`DeleteLog::withdraw`], which are to be called there too, readers of this container take longer.
     pub fn intend(&self, decision: &Decision, set: &DeleteSet) {
         if set.is_empty() {
             return;
@@ -433,8 +434,8 @@ impl DeleteLog {
         Some(None)
     }
 
-    /// The rows deleted for a snapshot at `at` as bits, row 0 the lowest bit of word 0; `None` if there are none. The bits
-    /// cover at least the rows the container had before this call. Repeated calls share one bitmap.
+    /// The rows deleted for a snapshot at `at` as bits, row 0 the lowest bit of word 0; `None` if there are none. The
+    /// bits cover at least the rows the container had before this call. Repeated calls share one bitmap.
     #[must_use]
     pub fn bitmap_at(&self, at: CommitTs) -> Option<Arc<[u64]>> {
         // Before the lock: a row is covered before it can be deleted.
@@ -515,9 +516,9 @@ impl DeleteLog {
         self.read().log.len() >= limits::DELETE_LOG_FOLD_ENTRIES
     }
 
-    /// Keeps apart only what the snapshots at `needed` can tell apart: the timestamps of all pinned snapshots, ascending,
-    /// and last the present, at or below the last commit applied. No snapshot may stand, or be taken later, below the present
-    /// at another timestamp.
+    /// Keeps apart only what the snapshots at `needed` can tell apart: the timestamps of all pinned snapshots,
+    /// ascending, and last the present, at or below the last commit applied. No snapshot may stand, or be taken later,
+    /// below the present at another timestamp.
     ///
     /// Runs beside readers and the writer; holds the lock only to swap the result in.
     pub fn fold(&self, needed: &[CommitTs]) {
@@ -575,8 +576,8 @@ impl DeleteLog {
     }
 }
 
-/// One entry for all those of `entries` (ascending, above the first of `needed`) that end after one needed timestamp and at
-/// or before the next; it ends with the last of them.
+/// One entry for all those of `entries` (ascending, above the first of `needed`) that end after one needed timestamp
+/// and at or before the next; it ends with the last of them.
 fn combine(entries: &[Entry], needed: &[CommitTs]) -> Vec<Entry> {
     let mut rest = entries;
     let mut out = Vec::new();

@@ -11,8 +11,8 @@ use crate::ids::RowRef;
 use crate::limits;
 use crate::wal::codec::{Decoder, Encoder};
 
-/// Offsets of one container, immutable and cheap to clone. The form follows from the size, so equal sets are equal values:
-/// build one with `collect`, [`DeleteSet::from_sorted`], [`DeleteSet::range`] or [`DeleteSet::from_words`].
+/// Offsets of one container, immutable and cheap to clone. The form follows from the size, so equal sets are equal
+/// values: build one with `collect`, [`DeleteSet::from_sorted`], [`DeleteSet::range`] or [`DeleteSet::from_words`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum DeleteSet {
     /// One row.
@@ -142,8 +142,8 @@ impl DeleteSet {
         })
     }
 
-    /// The set as one unbroken range, if it is one with more than [`limits::DELETE_SET_FEW_MAX`] rows: what a delete of a
-    /// whole container looks like.
+    /// The set as one unbroken range, if it is one with more than [`limits::DELETE_SET_FEW_MAX`] rows: what a delete of
+    /// a whole container looks like.
     #[must_use]
     pub(super) fn as_long_range(&self) -> Option<Range<u32>> {
         let Self::Bitmap(bitmap) = self else { return None };
@@ -175,8 +175,8 @@ impl DeleteSet {
         }
     }
 
-    /// Gives `take` the set as bits, [`CHUNK_ROWS`] rows at a time: the number of the chunk and its words. Chunks without a
-    /// row are left out.
+    /// Gives `take` the set as bits, [`CHUNK_ROWS`] rows at a time: the number of the chunk and its words. Chunks
+    /// without a row are left out.
     pub(super) fn for_each_chunk(&self, mut take: impl FnMut(u32, &[u64; CHUNK_WORDS])) {
         let mut words = [0; CHUNK_WORDS];
         let mut chunk = None;
@@ -205,8 +205,8 @@ impl DeleteSet {
         }
     }
 
-    /// Appends the set to `out`. Few rows: false, their count, and the distance of each from the one before (varints). Many:
-    /// true, then a length and the portable Roaring format.
+    /// Appends the set to `out`. Few rows: false, their count, and the distance of each from the one before (varints).
+    /// Many: true, then a length and the portable Roaring format.
     pub fn encode(&self, out: &mut Encoder) {
         out.bool(matches!(self, Self::Bitmap(_)));
         if let Self::Bitmap(bitmap) = self {

@@ -288,7 +288,8 @@ fn damaged_sets_are_errors_or_other_sets() {
     }
 }
 
-/// Commit `t` deletes rows 2t and 2t + 1, so a reader at `t` must count 2t rows, whatever is recorded or folded meanwhile.
+/// Commit `t` deletes rows 2t and 2t + 1, so a reader at `t` must count 2t rows, whatever is recorded or folded
+/// meanwhile.
 #[test]
 fn readers_see_their_moment_while_commits_and_folds_go_on() {
     const COMMITS: u64 = 4_000;
@@ -352,8 +353,8 @@ fn looking_for_deletes_stops_when_it_costs_too_much() {
     assert_eq!(log.find_deleted_after(&scattered(1), CommitTs(10), &mut Lookups(100)), Some(Some(1)));
 }
 
-/// Commit `t` deletes, by intent, every `COMMITS`-th row from `t - 1` on, so a reader at `t` must see `t` of each `COMMITS` rows deleted,
-/// whether they have been poured or not.
+/// Commit `t` deletes, by intent, every `COMMITS`-th row from `t - 1` on, so a reader at `t` must see `t` of each
+/// `COMMITS` rows deleted, whether they have been poured or not.
 #[test]
 fn readers_see_intents_that_are_decided_while_they_are_poured() {
     const COMMITS: u32 = 300;
@@ -394,8 +395,8 @@ fn readers_see_intents_that_are_decided_while_they_are_poured() {
     assert_eq!(log.count_now(), u64::from(COMMITS * EACH));
 }
 
-/// Two commits with intents in one log: whoever looks at it finds the earlier one wherever it finds the later one, though it may have looked at
-/// the earlier decision before that was made.
+/// Two commits with intents in one log: whoever looks at it finds the earlier one wherever it finds the later one,
+/// though it may have looked at the earlier decision before that was made.
 #[test]
 fn decisions_come_to_the_log_in_commit_order() {
     for _ in 0..300 {

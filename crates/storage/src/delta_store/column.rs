@@ -63,7 +63,8 @@ pub(super) struct ColumnBlock {
     pub(super) sealed: OnceLock<ArrayRef>,
 }
 
-/// What appends to a column block: its one writer keeps it for as long as the block is open, and claims the cells but once.
+/// What appends to a column block: its one writer keeps it for as long as the block is open, and claims the cells but
+/// once.
 pub(super) enum CellWriter {
     Boolean(OwnedWriter<u8>),
     Int16(OwnedWriter<i16>),
@@ -114,8 +115,9 @@ impl ColumnBlock {
         })
     }
 
-    /// Appends the column at `position` of rows `part` of `rows`, by the block's `writer`; the first becomes row `first` of the block.
-    /// Without `may_be_null` none of them is NULL. For the one writer; the caller has made sure that they fit.
+    /// Appends the column at `position` of rows `part` of `rows`, by the block's `writer`; the first becomes row
+    /// `first` of the block. Without `may_be_null` none of them is NULL. For the one writer; the caller has made sure
+    /// that they fit.
     #[inline]
     pub(super) fn append(
         &self,
@@ -280,7 +282,8 @@ fn push_all<T: Pod>(cells: &mut OwnedWriter<T>, rows: Range<u32>, value: impl Fn
     Ok(())
 }
 
-/// Which rows of a column block are NULL. Bits of rows that are not published yet share words with others, so readers mask.
+/// Which rows of a column block are NULL. Bits of rows that are not published yet share words with others, so readers
+/// mask.
 #[derive(Default)]
 pub(super) struct Nulls {
     /// Bit on: NULL. Made with the first NULL.

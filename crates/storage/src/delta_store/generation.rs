@@ -188,8 +188,8 @@ impl DeltaGeneration {
         }
     }
 
-    /// Appends `rows` with begin `ts` and publishes them together; returns their offsets. Only for the holder of the commit
-    /// lock, in commit order, for rows of this schema version, after [`DeltaGeneration::has_room`].
+    /// Appends `rows` with begin `ts` and publishes them together; returns their offsets. Only for the holder of the
+    /// commit lock, in commit order, for rows of this schema version, after [`DeltaGeneration::has_room`].
     ///
     /// Errors: Internal when that was not kept. Then no row was published.
     pub fn append(&self, rows: &RowBuffer, ts: CommitTs) -> Result<Range<u32>> {
@@ -289,8 +289,9 @@ impl DeltaGeneration {
         (0..upto).step_by(step as usize).map(move |start| start..(start + step).min(upto))
     }
 
-    /// The published rows `rows` of `column` as an array of its Arrow type. Within one block nothing is copied (a Boolean is
-    /// packed). A column that this generation lacks reads as its missing value. Errors: Internal if rows are not published.
+    /// The published rows `rows` of `column` as an array of its Arrow type. Within one block nothing is copied (a
+    /// Boolean is packed). A column that this generation lacks reads as its missing value. Errors: Internal if rows are
+    /// not published.
     pub fn read(&self, column: &Column, rows: Range<u32>) -> Result<ArrayRef> {
         let published = self.rows();
         if rows.start > rows.end || rows.end > published {

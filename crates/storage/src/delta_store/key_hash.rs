@@ -1,11 +1,12 @@
 //! From the hash of a key to the newest row of that key. One writer, any number of readers, no locks.
 //!
-//! Slots of 64 bits: the upper 39 bits of the hash, and the offset + 1 in the lower 25; 0 is free. The upper bits choose the
-//! partition, those above the offset the slot; a full partition moves to a larger table, alone.
+//! Slots of 64 bits: the upper 39 bits of the hash, and the offset + 1 in the lower 25; 0 is free. The upper bits
+//! choose the partition, those above the offset the slot; a full partition moves to a larger table, alone.
 //!
-//! A reader of an old table misses only rows that were inserted after it began. Old tables stay for as long as the generation, which is
-//! not long: so a look-up writes to no memory at all, and the processor looks up several keys at once. Small tables grow fourfold, so that
-//! the old ones of a partition take a third of what the present one takes; from [`QUADRUPLED`] on they double.
+//! A reader of an old table misses only rows that were inserted after it began. Old tables stay for as long as the
+//! generation, which is not long: so a look-up writes to no memory at all, and the processor looks up several keys at
+//! once. Small tables grow fourfold, so that the old ones of a partition take a third of what the present one takes;
+//! from [`QUADRUPLED`] on they double.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -147,8 +148,9 @@ impl KeyHash {
         self.table(Self::partition_of(hash))?.place(hash, is_key)?.1
     }
 
-    /// Row `offset` is the newest of its key from now on, in the place of the one that `is_key` accepts, if there is one. For the
-    /// one writer, once the row can be read. `link` is told of the former row before anybody finds the new one.
+    /// Row `offset` is the newest of its key from now on, in the place of the one that `is_key` accepts, if there is
+    /// one. For the one writer, once the row can be read. `link` is told of the former row before anybody finds the new
+    /// one.
     ///
     /// # Errors
     /// Those of `link`: nothing has changed.

@@ -36,8 +36,8 @@ impl SortOrder {
 }
 
 impl DeltaGeneration {
-    /// The offsets of the first `upto_rows` published rows in sort-key order, ties by offset; deleted rows are among them.
-    /// Without a sort key that is offset order. Errors: Internal if the rows are not published.
+    /// The offsets of the first `upto_rows` published rows in sort-key order, ties by offset; deleted rows are among
+    /// them. Without a sort key that is offset order. Errors: Internal if the rows are not published.
     pub fn sorted_offsets(&self, upto_rows: u32) -> Result<Arc<[u32]>> {
         if upto_rows > self.rows() {
             return Err(Error::internal(format!("{self:?} asked to order {upto_rows} rows")));

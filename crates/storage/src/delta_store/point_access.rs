@@ -41,8 +41,8 @@ impl KeyIndex {
         .collect()
     }
 
-    /// Chains and indexes rows `part` of `rows`, which stand at `start` on in the block of `writer`, one of `blocks`: those that have
-    /// the key, as `hashes` says. For the one writer.
+    /// Chains and indexes rows `part` of `rows`, which stand at `start` on in the block of `writer`, one of `blocks`:
+    /// those that have the key, as `hashes` says. For the one writer.
     pub(super) fn link(
         &self,
         blocks: &Directory<Block>,
@@ -139,15 +139,15 @@ impl DeltaGeneration {
         self.chain(id, key).find(begun).filter(|&offset| !self.deletes().is_deleted(offset, at))
     }
 
-    /// The row whose key `id` is `key` that is live as of the last commit applied. For validation under the commit lock; elsewhere
-    /// the answer may be out of date at once.
+    /// The row whose key `id` is `key` that is live as of the last commit applied. For validation under the commit
+    /// lock; elsewhere the answer may be out of date at once.
     #[must_use]
     pub fn lookup_live(&self, id: KeyId, key: &[u8]) -> Option<u32> {
         self.chain(id, HashedKey::of(key)).find(|&offset| !self.deletes().is_deleted_now(offset))
     }
 
-    /// Appends key `id` of row `offset` to `out`; false, and nothing is appended, if the row is without it. Errors: Internal for a
-    /// key or a row that is not there.
+    /// Appends key `id` of row `offset` to `out`; false, and nothing is appended, if the row is without it. Errors:
+    /// Internal for a key or a row that is not there.
     pub fn key_of(&self, id: KeyId, offset: u32, out: &mut Vec<u8>) -> Result<bool> {
         let index = self.index(id).ok_or_else(|| Error::internal(format!("{self:?} has no key {id}")))?;
         let values = index.positions.iter().map(|&position| self.value_at(position, offset));
@@ -158,8 +158,8 @@ impl DeltaGeneration {
         index.key.codec().encode_values(&values, out).map(|()| true)
     }
 
-    /// The value of `column` in the published row `offset`; its missing value if the generation lacks the column. Errors:
-    /// Internal if the row is not published.
+    /// The value of `column` in the published row `offset`; its missing value if the generation lacks the column.
+    /// Errors: Internal if the row is not published.
     pub fn value(&self, column: &Column, offset: u32) -> Result<Value> {
         match self.schema().position(column.id) {
             Some(position) => self.value_at(position, offset),
@@ -167,8 +167,8 @@ impl DeltaGeneration {
         }
     }
 
-    /// Appends the values of `columns`, each with the position where it probably stands, in the published row `offset` to `out`.
-    /// Errors: as [`DeltaGeneration::value`].
+    /// Appends the values of `columns`, each with the position where it probably stands, in the published row `offset`
+    /// to `out`. Errors: as [`DeltaGeneration::value`].
     pub fn read_row<'c>(
         &self,
         columns: impl Iterator<Item = (usize, &'c Column)>,

@@ -1,14 +1,15 @@
-//! Files aside: what is too large for a log record, or for the manifest, written to a file that the record names (contract 4). Byte
-//! table: `docs/formats/aside.md`.
+//! Files aside: what is too large for a log record, or for the manifest, written to a file that the record names
+//! (contract 4). Byte table: `docs/formats/aside.md`.
 //!
-//! 1. [`AsideWriter`] appends blocks, each with its checksum; [`AsideWriter::finish`] makes the bytes and the name durable, so that a
-//!    record may name the file from then on.
-//! 2. [`AsideFile::keep`] says that a record, or the manifest, names it; [`AsideFile::release`] that none does any more.
+//! 1. [`AsideWriter`] appends blocks, each with its checksum; [`AsideWriter::finish`] makes the bytes and the name
+//!    durable, so that a record may name the file from then on.
+//! 2. [`AsideFile::keep`] says that a record, or the manifest, names it; [`AsideFile::release`] that none does any
+//!    more.
 //! 3. The last handle to go removes a file that nobody names. A crash leaves orphans, which recovery removes.
 //!
-//! Invariants: a file is never changed once finished; reading holds one block in memory; what differs from what was written,
-//! or is missing, is a Corrupt error that names file and byte. It does not own: what stands in the blocks (`deletes`,
-//! `main_store`), when a file is needed (`commit`, `recover`).
+//! Invariants: a file is never changed once finished; reading holds one block in memory; what differs from what was
+//! written, or is missing, is a Corrupt error that names file and byte. It does not own: what stands in the blocks
+//! (`deletes`, `main_store`), when a file is needed (`commit`, `recover`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -178,12 +179,12 @@ impl AsideFile {
         Error::corrupt(&self.name.path, at, message)
     }
 
-    /// Gives each block to `take`, with the byte at which its body begins; `take` returns how many items stand in it. One block in
-    /// memory at a time.
+    /// Gives each block to `take`, with the byte at which its body begins; `take` returns how many items stand in it.
+    /// One block in memory at a time.
     ///
     /// # Errors
-    /// Corrupt when the file is missing or differs from what was written; blocks before the damage have been given. Io. What
-    /// `take` returns.
+    /// Corrupt when the file is missing or differs from what was written; blocks before the damage have been given. Io.
+    /// What `take` returns.
     pub fn read(&self, mut take: impl FnMut(&[u8], u64) -> Result<u64>) -> Result<()> {
         let mut items = 0;
         self.read_blocks(|body, at| {

@@ -1,8 +1,9 @@
-//! A disk that can be closed: what is still running when a database is closed can no longer touch a directory that is then
-//! free for others.
+//! A disk that can be closed: what is still running when a database is closed can no longer touch a directory that is
+//! then free for others.
 //!
-//! A transaction, a load or a merge may outlive the close in another thread, and would make or remove files whose numbers
-//! the next process uses again. So every change passes a gate; closing waits for changes under way, and refuses later ones.
+//! A transaction, a load or a merge may outlive the close in another thread, and would make or remove files whose
+//! numbers the next process uses again. So every change passes a gate; closing waits for changes under way, and refuses
+//! later ones.
 
 use std::sync::Arc;
 
@@ -11,7 +12,8 @@ use parking_lot::RwLock;
 use super::{Disk, DiskFile, DiskLock};
 use crate::error::{Error, Result};
 
-/// Passes everything on until it is closed; then refuses changes, and to open files: what has their names may be another's.
+/// Passes everything on until it is closed; then refuses changes, and to open files: what has their names may be
+/// another's.
 #[derive(Debug)]
 pub struct GuardedDisk {
     disk: Arc<dyn Disk>,

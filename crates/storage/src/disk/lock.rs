@@ -1,7 +1,7 @@
 //! The lock file of a database directory: one writing process, or any number of read-only ones (contract 4).
 //!
-//! The operating system's lock on the file is the lock, so a killed process leaves none behind. The text in the file only
-//! says who the writer is. Readers write nothing; the system is asked who they are.
+//! The operating system's lock on the file is the lock, so a killed process leaves none behind. The text in the file
+//! only says who the writer is. Readers write nothing; the system is asked who they are.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind as Io, Read, Write};
@@ -14,8 +14,8 @@ use crate::error::{Error, ErrorKind, Result, sqlstate};
 /// Name of the lock file in the database directory.
 pub(super) const LOCK_FILE: &str = "LOCK";
 
-/// A lock file that is locked. Closing it would not always release it: a process that this one is just starting has a copy of the
-/// descriptor until it runs its program.
+/// A lock file that is locked. Closing it would not always release it: a process that this one is just starting has a
+/// copy of the descriptor until it runs its program.
 #[derive(Debug)]
 struct Locked(File);
 

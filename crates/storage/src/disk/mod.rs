@@ -1,8 +1,8 @@
 //! All file access of the engine, behind one trait, so that a test can cut the power at any call (contract 4).
 //!
 //! Comes in: names relative to the database directory and bytes. Goes out: bytes. Invariants: nothing is durable before
-//! [`DiskFile::sync`] (its bytes) and [`Disk::sync_dir`] (its name) have returned. It does not own: any format but the frame of the
-//! files that records name ([`AsideFile`]).
+//! [`DiskFile::sync`] (its bytes) and [`Disk::sync_dir`] (its name) have returned. It does not own: any format but the
+//! frame of the files that records name ([`AsideFile`]).
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -63,8 +63,8 @@ pub trait Disk: Send + Sync + Debug {
     /// # Errors
     /// Io.
     fn list(&self, dir: &str) -> Result<Vec<String>>;
-    /// Names of what stands directly in folder `dir` and is no file of the kind [`Disk::list`] names: folders, links and others.
-    /// For messages: a name that is no text is not exact.
+    /// Names of what stands directly in folder `dir` and is no file of the kind [`Disk::list`] names: folders, links
+    /// and others. For messages: a name that is no text is not exact.
     ///
     /// # Errors
     /// Io.
@@ -104,7 +104,8 @@ pub trait DiskFile: Send + Sync + Debug {
     /// # Errors
     /// Corrupt when the file ends before; Io.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()>;
-    /// Appends `len` bytes from byte `offset` on to `out`, which has room for them: they need not be set to zero before.
+    /// Appends `len` bytes from byte `offset` on to `out`, which has room for them: they need not be set to zero
+    /// before.
     ///
     /// # Errors
     /// As [`DiskFile::read_at`]; what was appended then is unspecified.

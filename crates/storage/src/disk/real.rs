@@ -1,7 +1,7 @@
 //! A directory of the operating system.
 //!
-//! Comes in: names relative to the database directory. Goes out: bytes, through pread, pwrite, fdatasync. Invariants: a name
-//! never leads out of the directory; the file a name stood for stays whole for those who hold it open.
+//! Comes in: names relative to the database directory. Goes out: bytes, through pread, pwrite, fdatasync. Invariants: a
+//! name never leads out of the directory; the file a name stood for stays whole for those who hold it open.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -105,7 +105,8 @@ impl Disk for RealDisk {
     fn create(&self, path: &str) -> Result<Arc<dyn DiskFile>> {
         let full = self.path(path)?;
         let open = || OpenOptions::new().read(true).write(true).create_new(true).open(&full);
-        // A new file, not the old one emptied: who holds the old one keeps its bytes, and a power cut never leaves it half.
+        // A new file, not the old one emptied: who holds the old one keeps its bytes, and a power cut never leaves it
+        // half.
         let file = match open() {
             Err(e) if e.kind() == Io::AlreadyExists => fs::remove_file(&full).and_then(|()| open()),
             other => other,

@@ -75,7 +75,8 @@ fn without_zeros(text: &str) -> String {
     }
 }
 
-/// `value` as PostgreSQL spells it: `plain`, or with an exponent if it has `digits` before the point or five zeros behind it.
+/// `value` as PostgreSQL spells it: `plain`, or with an exponent if it has `digits` before the point or five zeros
+/// behind it.
 fn float(value: f64, plain: String, with_exponent: String, digits: i32) -> String {
     if value.is_nan() {
         return "NaN".to_owned();

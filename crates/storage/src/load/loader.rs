@@ -116,8 +116,8 @@ impl Loader {
         if bytes <= wanted { rows } else { (rows as u64 * wanted / bytes).max(1) as usize }
     }
 
-    /// Has room for the rows of `batch`, too: writes what is collected if there is none, then waits for its turn, holding nothing.
-    /// Returns their bytes.
+    /// Has room for the rows of `batch`, too: writes what is collected if there is none, then waits for its turn,
+    /// holding nothing. Returns their bytes.
     fn make_room(&mut self, batch: &RecordBatch) -> Result<usize> {
         let bytes = self.bytes_of(batch, self.rows);
         let wanted = (self.bytes + bytes) as u64;
@@ -138,9 +138,9 @@ impl Loader {
         turn.begin(bytes as u64).map(|()| bytes)
     }
 
-    /// Bytes of the values of `batch`, before which `before` rows were collected, and of what will be beside them: their keys, encoded,
-    /// and their order in the sort; then the columns that are being joined, a copy for each thread, or those of a segment in their
-    /// order and what is encoded of them at once; their entries of key indexes.
+    /// Bytes of the values of `batch`, before which `before` rows were collected, and of what will be beside them:
+    /// their keys, encoded, and their order in the sort; then the columns that are being joined, a copy for each
+    /// thread, or those of a segment in their order and what is encoded of them at once; their entries of key indexes.
     fn bytes_of(&self, batch: &RecordBatch, before: usize) -> usize {
         let rows = batch.num_rows().max(1);
         let columns: Vec<usize> = batch.columns().iter().map(bytes_of_array).collect();

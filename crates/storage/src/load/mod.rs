@@ -6,15 +6,15 @@
 //!    [`crate::limits::LOAD_SORT_BYTES`]; rows of a sort are a multiple of a segment's.
 //! 2. The rows collected are sorted by the sort key, ties as they came (`sort`), and written as segments.
 //! 3. They join the run before when they begin at or above its last key: sorted input becomes one run.
-//! 4. [`Loader::finish`] looks for keys that are twice in the load: within a sort they are neighbours, between runs one pass
-//!    over the segments that overlap finds them (`duplicate` says which). For keys that are not the sort key one pass over
-//!    their key indexes finds them.
-//! 5. Loads of a database take turns in collecting: together they hold no more than their share of memory, entries of key indexes
-//!    and blocks that are kept from writing included (`turn`).
+//! 4. [`Loader::finish`] looks for keys that are twice in the load: within a sort they are neighbours, between runs one
+//!    pass over the segments that overlap finds them (`duplicate` says which). For keys that are not the sort key one
+//!    pass over their key indexes finds them.
+//! 5. Loads of a database take turns in collecting: together they hold no more than their share of memory, entries of
+//!    key indexes and blocks that are kept from writing included (`turn`).
 //!
-//! Without a sort key rows stay as they come, in one run. Invariants: memory is bounded by one sort and one segment; dropping
-//! a loader, or its runs before [`crate::segment::Segment::keep`], removes the files. It does not own: keys the table has
-//! already (`commit`), what makes the rows true.
+//! Without a sort key rows stay as they come, in one run. Invariants: memory is bounded by one sort and one segment;
+//! dropping a loader, or its runs before [`crate::segment::Segment::keep`], removes the files. It does not own: keys
+//! the table has already (`commit`), what makes the rows true.
 
 mod duplicate;
 mod loader;

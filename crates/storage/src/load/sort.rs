@@ -37,7 +37,8 @@ enum Source {
 }
 
 impl SortBuffer {
-    /// Sorts the rows of `batches` by `reader`'s key columns, ties as they came; by `threads` threads where there is something to share.
+    /// Sorts the rows of `batches` by `reader`'s key columns, ties as they came; by `threads` threads where there is
+    /// something to share.
     pub fn new(reader: &KeyReader, batches: Vec<RecordBatch>, threads: usize) -> Result<Self> {
         let mut starts = Vec::with_capacity(batches.len());
         let mut rows = 0;
@@ -112,8 +113,8 @@ impl SortBuffer {
     }
 }
 
-/// The columns of all `batches`, each in one piece. Pieces go as soon as they are copied: all of it is there but once, and a column for each
-/// thread.
+/// The columns of all `batches`, each in one piece. Pieces go as soon as they are copied: all of it is there but once,
+/// and a column for each thread.
 fn whole_columns(batches: Vec<RecordBatch>, threads: usize) -> Result<Vec<ArrayRef>> {
     let columns = batches.first().map_or(0, RecordBatch::num_columns);
     let mut pieces: Vec<Vec<ArrayRef>> = (0..columns).map(|_| Vec::with_capacity(batches.len())).collect();

@@ -54,8 +54,8 @@ fn what_a_sort_and_a_segment_take_is_counted_with_the_rows() {
     let used = || budget.used(MemoryKind::Loads);
     let row = |n: i64| vec![Value::Int(n * 7_919 % 100_003); 4];
     let (values, key, order) = (32, 9, 12);
-    // Beside the rows of the first segment, which wait for it the longest: a copy in order and what is encoded at once; beside others: columns
-    // that are joined.
+    // Beside the rows of the first segment, which wait for it the longest: a copy in order and what is encoded at once;
+    // beside others: columns that are joined.
     for (threads, first, later) in [(1, values + 8, 8), (2, values + values, 16), (4, values + values, values)] {
         let loads = LoadMemory::new(budget.clone(), Arc::default());
         let mut loader = Loader::new(schema.clone(), target(), schema.options.segment_rows)

@@ -1,24 +1,31 @@
 //! The memory that loads share: who may collect rows, and how many.
 //!
-//! 1. A load that begins to collect takes a *piece*: as many bytes as are worth a sort ([`limits::LOAD_PIECE_BYTES_MIN`]), or those of its
-//!    first rows. It gets them when all loads together then have no more than their share; until then it waits in line.
-//! 2. With its piece it collects on while nobody waits in line, and it leaves free what others need: at least a piece, and 1 /
-//!    [`limits::LOAD_LEAVES_SHARE`] of what it holds. Else it sorts and writes what it has, and lets go.
-//! 3. Entries of key indexes, which come with what is written, count too ([`LoadTurn::set_entries`]). Who has to wait writes them aside before.
-//! 4. Blocks that are kept from writing count for as long as the segment is written, and are kept as far as there is room ([`LoadTurn::borrow`]).
+//! 1. A load that begins to collect takes a *piece*: as many bytes as are worth a sort
+//!    ([`limits::LOAD_PIECE_BYTES_MIN`]), or those of its first rows. It gets them when all loads together then have no
+//!    more than their share; until then it waits in line.
+//! 2. With its piece it collects on while nobody waits in line, and it leaves free what others need: at least a piece,
+//!    and 1 / [`limits::LOAD_LEAVES_SHARE`] of what it holds. Else it sorts and writes what it has, and lets go.
+//! 3. Entries of key indexes, which come with what is written, count too ([`LoadTurn::set_entries`]). Who has to wait
+//!    writes them aside before.
+//! 4. Blocks that are kept from writing count for as long as the segment is written, and are kept as far as there is
+//!    room ([`LoadTurn::borrow`]).
 //! 5. Who has waited too long fails with 53200: the others hold their rows for clients or disks that take their time.
-//! 6. Whoever holds a write gate waits for nobody: without room it takes its piece of the reserve, as a commit does, and no more than that.
+//! 6. Whoever holds a write gate waits for nobody: without room it takes its piece of the reserve, as a commit does,
+//!    and no more than that.
 //!
-//! Invariants: all loads together have no more than their share, but for one that holds a single row larger than that, alone.
+//! Invariants: all loads together have no more than their share, but for one that holds a single row larger than that,
+//! alone.
 //!
 //! Why nobody waits for ever, nor for a client that stands still:
-//! - Who waits in line holds nothing of the share, no lock and no gate. So whoever holds some of it waits for no other load, nor for
-//!   anybody who waits for one: it can go on, and lets go as soon as it has collected a piece or its rows end.
-//! - A load that stands still keeps what it holds. Before it grew it left free a third of that, and a piece, for those that begin: one, then a
-//!   second and a third can stand still with all they may have, and others go on with what is left, a piece at a time.
+//! - Who waits in line holds nothing of the share, no lock and no gate. So whoever holds some of it waits for no other
+//!   load, nor for anybody who waits for one: it can go on, and lets go as soon as it has collected a piece or its rows
+//!   end.
+//! - A load that stands still keeps what it holds. Before it grew it left free a third of that, and a piece, for those
+//!   that begin: one, then a second and a third can stand still with all they may have, and others go on with what is
+//!   left, a piece at a time.
 //! - The line is first come, first served: a large piece is not overtaken by small ones for ever.
-//! - With more loads standing still than there are pieces the wait ends after [`limits::BACK_PRESSURE_MS_MAX`], and earlier when the
-//!   statement is canceled, for who waits asks now and then.
+//! - With more loads standing still than there are pieces the wait ends after [`limits::BACK_PRESSURE_MS_MAX`], and
+//!   earlier when the statement is canceled, for who waits asks now and then.
 //!
 //! It does not own: what is done with the rows (`loader`).
 
@@ -171,8 +178,8 @@ impl LoadTurn {
         is_first && self.take_if_room(self.wanted(bytes))
     }
 
-    /// Begins to collect, with `bytes` of rows: waits in line for a piece, while it holds nothing. Without waiting the piece is one of
-    /// the reserve. Its thread is at work ([`Work::Thread`]), and counts as such but for the wait.
+    /// Begins to collect, with `bytes` of rows: waits in line for a piece, while it holds nothing. Without waiting the
+    /// piece is one of the reserve. Its thread is at work ([`Work::Thread`]), and counts as such but for the wait.
     ///
     /// # Errors
     /// Full (53200) when the others did not let go of enough in time; what the question whether to go on returns.
@@ -213,7 +220,8 @@ impl LoadTurn {
         }
     }
 
-    /// Whether it holds `bytes` of rows now: what it holds already, or more where nobody waits and enough is left for others.
+    /// Whether it holds `bytes` of rows now: what it holds already, or more where nobody waits and enough is left for
+    /// others.
     pub fn grow(&mut self, bytes: u64) -> bool {
         let Some(more) = bytes.checked_sub(self.bytes()).filter(|more| *more > 0) else { return true };
         let line = self.memory.line.lock();
@@ -232,8 +240,8 @@ impl LoadTurn {
         !self.memory.line.lock().waiting.is_empty()
     }
 
-    /// Holds `rows` bytes of rows and `entries` of entries from now on, in place of rows that it had: entries are counted with their
-    /// rows before.
+    /// Holds `rows` bytes of rows and `entries` of entries from now on, in place of rows that it had: entries are
+    /// counted with their rows before.
     pub fn set(&mut self, rows: u64, entries: u64) {
         let _line = self.memory.line.lock();
         self.rows.resize(size(rows));
@@ -241,8 +249,8 @@ impl LoadTurn {
         self.memory.freed.notify_all();
     }
 
-    /// Borrows up to `bytes` for blocks of the segment that is written next, as far as nobody else wants them; returns how many.
-    /// What was borrowed before is given back.
+    /// Borrows up to `bytes` for blocks of the segment that is written next, as far as nobody else wants them; returns
+    /// how many. What was borrowed before is given back.
     pub fn borrow(&mut self, bytes: u64) -> u64 {
         let line = self.memory.line.lock();
         self.blocks.resize(0);

@@ -1,13 +1,15 @@
 //! Key indexes: where the keys of a run are whose order is another one (`docs/design/0003-key-index.md`).
 //!
-//! A key index is a [`Run`] of [`index_schema`]: an entry (hash of the encoded key, row reference) for each row that has the key
-//! of the run it belongs to, in order of the hash. It is written, listed and dropped together with that run, which has one for each
-//! key of its table that is not its order.
+//! A key index is a [`Run`] of [`index_schema`]: an entry (hash of the encoded key, row reference) for each row that
+//! has the key of the run it belongs to, in order of the hash. It is written, listed and dropped together with that
+//! run, which has one for each key of its table that is not its order.
 //!
 //! 1. [`Run::sought`] says which run to search for a key, and by which bytes: the index by the hash, if there is one.
-//! 2. [`Run::indexed_row`] turns an entry into the row it stands for. Whoever asks compares the row's own key: hashes collide.
+//! 2. [`Run::indexed_row`] turns an entry into the row it stands for. Whoever asks compares the row's own key: hashes
+//!    collide.
 //!
-//! Invariant: each row of the run has one entry, or none if it is without the key. Entries of rows that the run no longer has are passed over.
+//! Invariant: each row of the run has one entry, or none if it is without the key. Entries of rows that the run no
+//! longer has are passed over.
 
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
@@ -55,7 +57,8 @@ fn encoded(hash: i64) -> [u8; 8] {
 }
 
 impl Run {
-    /// The run to search for rows whose key `id` is `key`, and the key to search it by: the run itself by `key`, or its key index.
+    /// The run to search for rows whose key `id` is `key`, and the key to search it by: the run itself by `key`, or its
+    /// key index.
     #[must_use]
     pub fn sought<'a>(&'a self, id: KeyId, key: &'a [u8]) -> (&'a Self, Cow<'a, [u8]>) {
         match self.index(id) {
@@ -64,7 +67,8 @@ impl Run {
         }
     }
 
-    /// The row that entry `at` of `part`, a segment of one of this run's key indexes, stands for; `None` if the run no longer has it.
+    /// The row that entry `at` of `part`, a segment of one of this run's key indexes, stands for; `None` if the run no
+    /// longer has it.
     ///
     /// # Errors
     /// Corrupt or Io.
@@ -81,8 +85,8 @@ impl Run {
         holder.map(|holder| (holder, row))
     }
 
-    /// What is wrong with the key indexes of a run of `schema`'s table. Compares sums over all entries and over all rows instead
-    /// of looking each row up: one pass over each, in order.
+    /// What is wrong with the key indexes of a run of `schema`'s table. Compares sums over all entries and over all
+    /// rows instead of looking each row up: one pass over each, in order.
     pub(super) fn verify_indexes(&self, schema: &TableSchema) -> Vec<Error> {
         let mut wrong = Vec::new();
         for key in TableKey::all(schema) {

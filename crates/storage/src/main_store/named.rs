@@ -1,14 +1,16 @@
-//! Runs as log records and the manifest name them: the metadata of their segments. Byte table: `docs/formats/records.md`.
+//! Runs as log records and the manifest name them: the metadata of their segments. Byte table:
+//! `docs/formats/records.md`.
 //!
-//! Comes in: runs. Goes out: bytes, in a record whose size is bounded and in a file aside when they did not fit; and back.
+//! Comes in: runs. Goes out: bytes, in a record whose size is bounded and in a file aside when they did not fit; and
+//! back.
 //!
 //! 1. A commit or install that lists runs asks [`write_runs_aside`] before the commit lock, and then [`encode_runs`].
-//! 2. Replay takes [`NamedRuns`] from the record, and [`NamedRuns::open`] only if it needs them: the file may be gone once the
-//!    manifest covers the record.
+//! 2. Replay takes [`NamedRuns`] from the record, and [`NamedRuns::open`] only if it needs them: the file may be gone
+//!    once the manifest covers the record.
 //! 3. The manifest holds all its runs itself ([`NamedRun`]).
 //!
-//! Invariant: of a file no more than a block and an entry are in memory, written or read: each segment is an entry, and opened when that
-//! has been read. It does not own: how long a file is needed (`commit`, `recover`).
+//! Invariant: of a file no more than a block and an entry are in memory, written or read: each segment is an entry, and
+//! opened when that has been read. It does not own: how long a file is needed (`commit`, `recover`).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -41,8 +43,8 @@ impl NamedRun {
         Self { id: run.id(), segments, indexes }
     }
 
-    /// Appends it to a record: id, then each segment's metadata and range, then each key with its index in the same form without
-    /// this list.
+    /// Appends it to a record: id, then each segment's metadata and range, then each key with its index in the same
+    /// form without this list.
     pub fn encode(&self, out: &mut Encoder) {
         self.encode_parts(out);
         out.list(self.indexes.iter(), |out, (key, index)| {
@@ -235,8 +237,8 @@ pub fn encode_runs(out: &mut Encoder, runs: &[Arc<Run>], aside: Option<&Arc<Asid
     out.option(aside, |out, file| file.at().encode(out));
 }
 
-/// Writes `runs` to a file with an id of `next_file`, durable, unless they fit into `room` bytes of a record, and takes those off. The
-/// file goes unless it is kept.
+/// Writes `runs` to a file with an id of `next_file`, durable, unless they fit into `room` bytes of a record, and takes
+/// those off. The file goes unless it is kept.
 ///
 /// # Errors
 /// Io or Full: nothing is left.

@@ -78,8 +78,8 @@ impl Run {
     /// The run of `segments`, in order.
     ///
     /// # Errors
-    /// Internal when ranges are empty or outside their segments, a segment comes twice, some have key bounds and others none, or
-    /// the bounds do not ascend.
+    /// Internal when ranges are empty or outside their segments, a segment comes twice, some have key bounds and others
+    /// none, or the bounds do not ascend.
     pub fn new(id: RunId, segments: Vec<RunSegment>) -> Result<Self> {
         let mut by_id: Vec<_> = segments.iter().zip(0u32..).map(|(part, at)| (part.segment.id(), at)).collect();
         by_id.sort_unstable();
@@ -180,8 +180,8 @@ impl Run {
         self.segments.get(self.by_id.get(at)?.1 as usize)
     }
 
-    /// The segments that may hold the encoded sort key `key`: one, or those that meet at it. O(log segments). All of them in a run
-    /// without keys.
+    /// The segments that may hold the encoded sort key `key`: one, or those that meet at it. O(log segments). All of
+    /// them in a run without keys.
     #[must_use]
     pub fn find_segments(&self, key: &[u8]) -> &[RunSegment] {
         let ends_before = |part: &RunSegment| part.segment.meta().key_bounds.as_ref().is_some_and(|b| *b.max < *key);
@@ -190,7 +190,8 @@ impl Run {
         candidates.split_at(candidates.partition_point(begins_upto)).0
     }
 
-    /// The segments that may hold a sort key that begins with the bytes `prefix`. O(log segments). All of them in a run without keys.
+    /// The segments that may hold a sort key that begins with the bytes `prefix`. O(log segments). All of them in a run
+    /// without keys.
     #[must_use]
     pub fn find_prefix(&self, prefix: &[u8]) -> &[RunSegment] {
         let ends_before = |part: &RunSegment| part.segment.meta().key_bounds.as_ref().is_some_and(|b| *b.max < *prefix);
@@ -235,8 +236,9 @@ impl Run {
             .filter(|(_, prune)| *prune != Prune::None)
     }
 
-    /// Proves what metadata cannot: that each segment is whole ([`Segment::verify`]), that each ends at or before the key where
-    /// the next begins, and that each key index has each row that has the key once, under its key. Returns what is wrong, an error each.
+    /// Proves what metadata cannot: that each segment is whole ([`Segment::verify`]), that each ends at or before the
+    /// key where the next begins, and that each key index has each row that has the key once, under its key. Returns
+    /// what is wrong, an error each.
     #[must_use]
     pub fn verify(&self, schema: &TableSchema) -> Vec<Error> {
         let mut wrong: Vec<Error> = self.segments.iter().filter_map(|part| part.segment.verify(schema).err()).collect();

@@ -1,9 +1,9 @@
-//! The manifest: a checkpoint of the state at one fsynced timestamp (contract 4). The log alone makes a change true; the
-//! manifest only says where replay starts and what stands before it.
+//! The manifest: a checkpoint of the state at one fsynced timestamp (contract 4). The log alone makes a change true;
+//! the manifest only says where replay starts and what stands before it.
 //!
-//! Comes in: a [`Manifest`] (plain data). Goes out: one file, written aside, fsynced, renamed, its directory fsynced. Invariant:
-//! every record up to [`Manifest::at`] was fsynced before the manifest took its name. It does not own: replay (`recover`),
-//! or when a checkpoint is made (`background`). Byte table: `docs/formats/manifest.md`.
+//! Comes in: a [`Manifest`] (plain data). Goes out: one file, written aside, fsynced, renamed, its directory fsynced.
+//! Invariant: every record up to [`Manifest::at`] was fsynced before the manifest took its name. It does not own:
+//! replay (`recover`), or when a checkpoint is made (`background`). Byte table: `docs/formats/manifest.md`.
 
 use std::sync::Arc;
 
@@ -68,7 +68,8 @@ pub struct Manifest {
 pub struct ManifestTable {
     /// Its schema.
     pub schema: Arc<TableSchema>,
-    /// Its deltas, oldest first: not written anywhere but in the log. Each with the version of the schema that its rows have.
+    /// Its deltas, oldest first: not written anywhere but in the log. Each with the version of the schema that its rows
+    /// have.
     pub deltas: Vec<(ContainerId, Arc<TableSchema>)>,
     /// Its runs, oldest first.
     pub runs: Vec<NamedRun>,

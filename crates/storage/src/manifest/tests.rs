@@ -9,7 +9,8 @@ use crate::disk::MemDisk;
 use crate::row::Value;
 use crate::schema::{DataType, Identity, RelationName};
 
-/// The manifest of a database with a run, deletes, deltas of two schema versions, a namespace, a view, and a column that counts.
+/// The manifest of a database with a run, deletes, deltas of two schema versions, a namespace, a view, and a column
+/// that counts.
 fn written() -> MemDisk {
     let disk = MemDisk::new();
     let db = Database::open_on(Arc::new(disk.clone()), testing::options()).unwrap();
@@ -91,7 +92,8 @@ fn a_manifest_of_any_other_length_is_damage() {
     assert_eq!(Manifest::decode_file(&longer).unwrap_err().sqlstate(), sqlstate::CORRUPT);
 }
 
-/// Structure is checked apart from the checksum: a payload that is whole but makes no sense is an error too, never a panic.
+/// Structure is checked apart from the checksum: a payload that is whole but makes no sense is an error too, never a
+/// panic.
 #[test]
 fn a_payload_cut_anywhere_makes_no_sense() {
     let good = bytes_of(&written());

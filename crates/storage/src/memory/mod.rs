@@ -1,16 +1,16 @@
 //! The memory of a database, counted by what it is for (contract 8).
 //!
-//! Comes in: bytes, as they are taken and given back, and how many there may be. Goes out: sums, and how near they are to
-//! `memory_limit`.
+//! Comes in: bytes, as they are taken and given back, and how many there may be. Goes out: sums, and how near they are
+//! to `memory_limit`.
 //!
 //! 1. What belongs to somebody is counted by a [`Charge`], which gives its bytes back when it is dropped.
 //! 2. What grows where nobody may wait is measured now and then, and noted whole: [`MemoryBudget::note`].
 //!
-//! The limit may change at any time. Nothing is taken from anybody for it: who asks next finds another share, and gives way as
-//! at any other share.
+//! The limit may change at any time. Nothing is taken from anybody for it: who asks next finds another share, and gives
+//! way as at any other share.
 //!
-//! Invariants: a kind's sum is that of its living charges plus what was noted last; counting waits for nobody. It does not own:
-//! who waits, spills or fails near the limit (`commit::pressure`, `transaction`, the cache, the query pool).
+//! Invariants: a kind's sum is that of its living charges plus what was noted last; counting waits for nobody. It does
+//! not own: who waits, spills or fails near the limit (`commit::pressure`, `transaction`, the cache, the query pool).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,13 +27,13 @@ pub enum MemoryKind {
     ActiveDeltas,
     /// Deltas that wait for a merge.
     FrozenDeltas,
-    /// Deltas that merges have replaced, or whose table is gone, while an older snapshot still reads them. Nobody is made to
-    /// wait for those: they end with their snapshots.
+    /// Deltas that merges have replaced, or whose table is gone, while an older snapshot still reads them. Nobody is
+    /// made to wait for those: they end with their snapshots.
     OldDeltas,
     /// What open transactions have written and not put aside.
     WriteSets,
-    /// Rows that running loads have collected, what their sorts and the segments being written take beside them, their entries of key
-    /// indexes, and blocks that they keep from writing.
+    /// Rows that running loads have collected, what their sorts and the segments being written take beside them, their
+    /// entries of key indexes, and blocks that they keep from writing.
     Loads,
     /// Where rows went that merges moved.
     Forwarding,

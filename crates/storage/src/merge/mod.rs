@@ -1,12 +1,14 @@
 //! Merge: frozen deltas and runs become one run (contract 3; MemSQL sections IV.A and V, HYRISE section 4).
 //!
-//! Comes in: a table version. Goes out: a run written aside, what it replaces, where each row went, and what has to be carried.
+//! Comes in: a table version. Goes out: a run written aside, what it replaces, where each row went, and what has to be
+//! carried.
 //!
-//! 1. [`TableDescription`] says what is there, and which runs another merge reads; [`choose`] decides from it alone, for a
+//! 1. [`TableDescription`] says what is there, and which runs another merge reads; [`choose`] decides from it alone,
+//!    for a
 //!    [`Lane`]: a [`MergeChoice`].
 //! 2. [`MergePlan`] makes inputs of the choice, as of a snapshot H at which they were all frozen.
-//! 3. [`MergeJob`] merges them, one output segment a step: rows deleted at H are dropped, full segments that no other input
-//!    reaches into are kept as they are. Cancelled or failed, it leaves no file.
+//! 3. [`MergeJob`] merges them, one output segment a step: rows deleted at H are dropped, full segments that no other
+//!    input reaches into are kept as they are. Cancelled or failed, it leaves no file.
 //! 4. [`MergeOutcome`] is what `commit` installs; [`MergeOutcome::carry`] translates deletes that came after H.
 //!
 //! Invariants:

@@ -37,9 +37,9 @@ impl MergeOutcome {
         Ok(Self { h: plan.h, consumed_deltas, consumed_runs, output, forwarding, written })
     }
 
-    /// The deletes of input rows with `after` < end <= `upto`, as (output segment, end, rows): ends ascend, so they can be
-    /// recorded one after the other. `after` is H, or the `upto` of the call before. Of `inputs`, with their logs, which may leave out those
-    /// that nothing was deleted from.
+    /// The deletes of input rows with `after` < end <= `upto`, as (output segment, end, rows): ends ascend, so they can
+    /// be recorded one after the other. `after` is H, or the `upto` of the call before. Of `inputs`, with their logs,
+    /// which may leave out those that nothing was deleted from.
     #[must_use]
     pub fn carry<'a>(
         &self,

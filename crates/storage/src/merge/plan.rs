@@ -45,7 +45,8 @@ impl TableDescription {
     }
 }
 
-/// The inputs of a merge, as of its snapshot H. Whoever holds it also holds a snapshot at H, so that delete logs still tell.
+/// The inputs of a merge, as of its snapshot H. Whoever holds it also holds a snapshot at H, so that delete logs still
+/// tell.
 #[derive(Clone, Debug)]
 pub struct MergePlan {
     pub(super) schema: Arc<TableSchema>,
@@ -79,8 +80,8 @@ impl MergePlan {
         Ok(Self { schema: version.schema.clone(), choice, h, runs, deltas, dead: None })
     }
 
-    /// The plan to merge `runs`, neighbours that one transaction has written aside, for `schema`'s table; `dead` names those of their rows
-    /// that it has deleted again.
+    /// The plan to merge `runs`, neighbours that one transaction has written aside, for `schema`'s table; `dead` names
+    /// those of their rows that it has deleted again.
     #[must_use]
     pub fn of_own(schema: Arc<TableSchema>, runs: Vec<Arc<Run>>, dead: RowSets) -> Self {
         let ids = runs.iter().map(|run| run.id()).collect();
@@ -107,8 +108,8 @@ impl MergePlan {
         runs + self.deltas.iter().map(|delta| u64::from(delta.rows())).sum::<u64>()
     }
 
-    /// Bytes that merging its runs takes at once, about: of each column in turn a block of every run, and one that is written; what is
-    /// kept of the blocks written; entries of key indexes.
+    /// Bytes that merging its runs takes at once, about: of each column in turn a block of every run, and one that is
+    /// written; what is kept of the blocks written; entries of key indexes.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let block = |run: &Arc<Run>, column: &Column| {
@@ -164,8 +165,8 @@ fn words_of(set: &RoaringBitmap) -> Arc<[u64]> {
     words.into()
 }
 
-/// Whether a segment is at least half full and has few enough dead rows to stay as it is. All such segments together keep the
-/// promise of the policy: a run of them has neither many dead rows nor small segments.
+/// Whether a segment is at least half full and has few enough dead rows to stay as it is. All such segments together
+/// keep the promise of the policy: a run of them has neither many dead rows nor small segments.
 fn is_worth_keeping(part: &RunSegment, dead: Option<&[u64]>, segment_rows: u32) -> bool {
     let rows = u64::from(part.rows());
     let range = part.range.start as usize..part.range.end as usize;

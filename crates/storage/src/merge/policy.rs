@@ -1,23 +1,25 @@
 //! What to merge next: a pure function of a description, and of the lane that asks.
 //!
-//! Merges run in two lanes (MemSQL section VI.A: the fast and the slow merger), one at a time in each. The *short* lane flushes
-//! frozen deltas and does nothing that takes in more than [`limits::FLUSH_SEGMENTS_MAX`] segments of older rows, so that no
-//! flush waits for long; the *long* lane merges runs, of any size, and never a delta. A run that a merge in the other lane reads
-//! is busy: no choice has it.
+//! Merges run in two lanes (MemSQL section VI.A: the fast and the slow merger), one at a time in each. The *short* lane
+//! flushes frozen deltas and does nothing that takes in more than [`limits::FLUSH_SEGMENTS_MAX`] segments of older
+//! rows, so that no flush waits for long; the *long* lane merges runs, of any size, and never a delta. A run that a
+//! merge in the other lane reads is busy: no choice has it.
 //!
-//! The rule is MemSQL's (section IV.A): of two neighbouring runs the newer one has at most 1 / [`limits::RUN_DECAY_RATIO`] of the
-//! older one's live rows, so there are at most 1 + log8(rows) runs once the merger has caught up. Runs merge with
-//! neighbours only, so that rows with equal sort keys stay in the order in which they came.
+//! The rule is MemSQL's (section IV.A): of two neighbouring runs the newer one has at most 1 /
+//! [`limits::RUN_DECAY_RATIO`] of the older one's live rows, so there are at most 1 + log8(rows) runs once the merger
+//! has caught up. Runs merge with neighbours only, so that rows with equal sort keys stay in the order in which they
+//! came.
 //!
-//! 1. Short: frozen deltas cost every reader. A flush takes along the newest runs that its output would have to merge with at
-//!    once, while that stays short.
-//! 2. Long: where neighbours break the rule, the group of up to [`limits::MERGE_FAN_IN`] neighbours merges that rewrites the
-//!    fewest rows for each run it removes; it grows by whatever its output would have to merge with at once (section V: collapse).
-//! 3. Long: a run with many dead rows is rewritten alone. Small segments need no rule: no merge keeps one as it is (`plan`), and
-//!    few are made (`job`).
+//! 1. Short: frozen deltas cost every reader. A flush takes along the newest runs that its output would have to merge
+//!    with at once, while that stays short.
+//! 2. Long: where neighbours break the rule, the group of up to [`limits::MERGE_FAN_IN`] neighbours merges that
+//!    rewrites the fewest rows for each run it removes; it grows by whatever its output would have to merge with at
+//!    once (section V: collapse).
+//! 3. Long: a run with many dead rows is rewritten alone. Small segments need no rule: no merge keeps one as it is
+//!    (`plan`), and few are made (`job`).
 //!
-//! When flushes would let runs pile up behind a long merge, the short lane does step 2 too, before step 1, with groups that stay
-//! short. Then two neighbours of those that are not busy have more rows than a short merge takes.
+//! When flushes would let runs pile up behind a long merge, the short lane does step 2 too, before step 1, with groups
+//! that stay short. Then two neighbours of those that are not busy have more rows than a short merge takes.
 
 use std::ops::Range;
 
@@ -100,8 +102,8 @@ fn runs_max(rows: u64) -> usize {
     settled_runs_max(rows) + MERGE_FAN_IN
 }
 
-/// Whether `runs` of so many `rows` are half as many again as a table has when merges keep up, on the way to where flushes stop for
-/// merging them.
+/// Whether `runs` of so many `rows` are half as many again as a table has when merges keep up, on the way to where
+/// flushes stop for merging them.
 #[must_use]
 pub fn has_too_many_runs(runs: usize, rows: u64) -> bool {
     runs > settled_runs_max(rows) + MERGE_FAN_IN / 2

@@ -291,8 +291,8 @@ impl Cursor {
         whole.ok_or_else(|| Error::internal("no whole part is next"))
     }
 
-    /// After [`Stop::Whole`]: parts of the stream, that one included, that may be kept whole one after the other before a row
-    /// of another stream comes.
+    /// After [`Stop::Whole`]: parts of the stream, that one included, that may be kept whole one after the other before
+    /// a row of another stream comes.
     #[must_use]
     pub fn whole_parts_ahead(&self) -> usize {
         let Ok(stream) = self.whole() else { return 0 };
@@ -307,8 +307,9 @@ impl Cursor {
         self.parts[head.part..head.end].iter().take_while(|part| part.keep_whole && before_next(part)).count()
     }
 
-    /// The first key that two rows have; consumes the cursor. Parts that may be kept whole are not read when no other stream
-    /// reaches into them: rows of such a part are taken to differ from one another and from their stream's other rows.
+    /// The first key that two rows have; consumes the cursor. Parts that may be kept whole are not read when no other
+    /// stream reaches into them: rows of such a part are taken to differ from one another and from their stream's other
+    /// rows.
     ///
     /// # Errors
     /// As [`Cursor::next`].
@@ -344,8 +345,8 @@ impl Cursor {
         Ok(None)
     }
 
-    /// Whether `accept` takes two rows with equal keys together, asked of all such pairs in order; consumes the cursor. No part
-    /// may be kept whole.
+    /// Whether `accept` takes two rows with equal keys together, asked of all such pairs in order; consumes the cursor.
+    /// No part may be kept whole.
     ///
     /// # Errors
     /// As [`Cursor::next`]; what `accept` returns.

@@ -16,8 +16,8 @@ use crate::memory::MemoryKind;
 use crate::row::key::TableKey;
 use crate::schema::TableSchema;
 
-/// Sorts entries in bounded memory: full buffers become runs aside, and [`limits::KEY_INDEX_FAN_IN`] of those one larger one. What is left
-/// is merged in the end.
+/// Sorts entries in bounded memory: full buffers become runs aside, and [`limits::KEY_INDEX_FAN_IN`] of those one
+/// larger one. What is left is merged in the end.
 #[derive(Debug)]
 pub(super) struct IndexWriter {
     key: TableKey,
@@ -33,7 +33,8 @@ pub(super) struct IndexWriter {
 }
 
 impl IndexWriter {
-    /// For rows of `schema`'s table: one for each key that is not their order. Together they sort as much at once as one would.
+    /// For rows of `schema`'s table: one for each key that is not their order. Together they sort as much at once as
+    /// one would.
     pub fn all(schema: &TableSchema, target: &SegmentTarget) -> Vec<Self> {
         let keys: Vec<TableKey> = schema.indexed_keys().filter_map(|id| TableKey::of(schema, id)).collect();
         let sort_entries = sort_entries(target).div_ceil(keys.len().max(1));
@@ -118,7 +119,8 @@ impl IndexWriter {
         Ok(())
     }
 
-    /// The index, its bytes durable. Its files go with it unless somebody keeps them. `go_on` is asked before each segment.
+    /// The index, its bytes durable. Its files go with it unless somebody keeps them. `go_on` is asked before each
+    /// segment.
     pub fn finish(mut self, go_on: GoOn<'_>) -> Result<RunIndex> {
         self.put_aside(go_on)?;
         let mut runs = Vec::new();
@@ -138,8 +140,8 @@ impl IndexWriter {
         Ok(RunIndex { key: self.key.id(), entries })
     }
 
-    /// Bytes that merging `runs` takes, about: of each the keys of a segment and a column of what was picked of them, and of the segment
-    /// that is written the picks, their places and both columns.
+    /// Bytes that merging `runs` takes, about: of each the keys of a segment and a column of what was picked of them,
+    /// and of the segment that is written the picks, their places and both columns.
     fn merge_bytes(&self, runs: &[Arc<Run>]) -> usize {
         const READ: usize = 24;
         const WRITTEN: usize = 40;

@@ -144,8 +144,8 @@ impl KeyStream {
     }
 }
 
-/// The first key that a row of `a` and a row of `b` have which `accept` takes together. Parts of one stream that lie between
-/// keys of the other are skipped unread.
+/// The first key that a row of `a` and a row of `b` have which `accept` takes together. Parts of one stream that lie
+/// between keys of the other are skipped unread.
 ///
 /// # Errors
 /// Io or Corrupt.

@@ -1,19 +1,20 @@
 //! Rows of several sorted inputs in one order: for merges, sorted loads, ordered scans and bulk key checks.
 //!
-//! Comes in: *streams* of [`Part`]s. A run is a stream of its segments, a delta is a stream of one part in the order of its
-//! permutation. Goes out: [`Pick`]s (part, offset) in key order, ties by stream, then as the stream has them.
+//! Comes in: *streams* of [`Part`]s. A run is a stream of its segments, a delta is a stream of one part in the order of
+//! its permutation. Goes out: [`Pick`]s (part, offset) in key order, ties by stream, then as the stream has them.
 //!
 //! 1. [`KeyReader`] reads the key columns of a part and encodes them (`part`).
-//! 2. [`Cursor`] merges the streams with a loser tree over the first eight bytes of the keys as a number; where all keys have
-//!    at most eight bytes nothing else is compared (`cursor`, `tree`).
+//! 2. [`Cursor`] merges the streams with a loser tree over the first eight bytes of the keys as a number; where all
+//!    keys have at most eight bytes nothing else is compared (`cursor`, `tree`).
 //! 3. [`Gather`] turns picks into arrays, one column at a time (`gather`).
 //! 4. [`KeyStream`] walks the keys of one stream; [`first_common_key`] joins two (`key_stream`).
-//! 5. [`RunWriter`] writes what comes out aside as the segments of a run (`run_writer`), with an index for each key that is
-//!    not the order (`index_writer`).
+//! 5. [`RunWriter`] writes what comes out aside as the segments of a run (`run_writer`), with an index for each key
+//!    that is not the order (`index_writer`).
 //! 6. [`first_shared_key`] and [`first_repeated_key`] find keys that two rows have, in either order (`shared_keys`).
 //!
-//! Invariants: a cursor holds the keys of one part of each stream at a time, and of deltas until their rows have come; without a key, streams simply follow one
-//! another. It does not own: which rows are live (the caller gives bitmaps), what the rows are for.
+//! Invariants: a cursor holds the keys of one part of each stream at a time, and of deltas until their rows have come;
+//! without a key, streams simply follow one another. It does not own: which rows are live (the caller gives bitmaps),
+//! what the rows are for.
 
 mod cursor;
 mod gather;

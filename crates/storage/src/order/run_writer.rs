@@ -40,7 +40,8 @@ pub struct SegmentTarget {
     pub memory: Arc<MemoryBudget>,
 }
 
-/// Writes one run. Until somebody calls [`Segment::keep`] on them, the files of its segments go with the last reference.
+/// Writes one run. Until somebody calls [`Segment::keep`] on them, the files of its segments go with the last
+/// reference.
 #[derive(Debug)]
 pub struct RunWriter {
     schema: Arc<TableSchema>,
@@ -76,8 +77,8 @@ impl RunWriter {
         Self { threads, ..self }
     }
 
-    /// Writes the next rows, one array per column of the schema, as one segment: as several if their texts are too long for
-    /// one. Returns the containers with their rows.
+    /// Writes the next rows, one array per column of the schema, as one segment: as several if their texts are too long
+    /// for one. Returns the containers with their rows.
     ///
     /// # Errors
     /// Io or Full; Internal when arrays and schema disagree.
@@ -85,8 +86,9 @@ impl RunWriter {
         self.write_while(columns, limits::WRITTEN_BLOCKS_KEPT_BYTES, &|| Ok(()))
     }
 
-    /// As [`RunWriter::write`]; of the blocks of each segment at most `kept_bytes` are kept in memory until it is opened. Ends with the
-    /// error that `go_on` returns, which is asked now and then: entries of key indexes may have to be merged.
+    /// As [`RunWriter::write`]; of the blocks of each segment at most `kept_bytes` are kept in memory until it is
+    /// opened. Ends with the error that `go_on` returns, which is asked now and then: entries of key indexes may have
+    /// to be merged.
     ///
     /// # Errors
     /// As [`RunWriter::write`], and those of `go_on`: the writer is of no use any more.
@@ -149,8 +151,8 @@ impl RunWriter {
         self.finish_while(&|| Ok(()))
     }
 
-    /// As [`RunWriter::finish`]; ends with the error that `go_on` returns, which is asked now and then, for a key index may take
-    /// a while.
+    /// As [`RunWriter::finish`]; ends with the error that `go_on` returns, which is asked now and then, for a key index
+    /// may take a while.
     ///
     /// # Errors
     /// As [`RunWriter::finish`], and those of `go_on`.

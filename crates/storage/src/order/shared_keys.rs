@@ -15,8 +15,9 @@ use crate::schema::TableSchema;
 
 use super::part::{KeyReader, Part, PartRows};
 
-/// The first key `id`, in the order of the runs' keys or hashes, that a row of `a` and a row of `b` have which `accept` takes
-/// together. Rows of all times are there, deleted ones too. Runs that are not in the order of the key are joined by hash.
+/// The first key `id`, in the order of the runs' keys or hashes, that a row of `a` and a row of `b` have which `accept`
+/// takes together. Rows of all times are there, deleted ones too. Runs that are not in the order of the key are joined
+/// by hash.
 ///
 /// # Errors
 /// Io or Corrupt.
@@ -49,8 +50,9 @@ pub fn first_shared_key(
     Ok(shared)
 }
 
-/// As [`first_shared_key`] of runs in the order of the key: the keys of `few` are looked up in the filters of `many`, whose keys are then
-/// not read, but for the few that a filter does not deny. Segments that reach into no other are not read.
+/// As [`first_shared_key`] of runs in the order of the key: the keys of `few` are looked up in the filters of `many`,
+/// whose keys are then not read, but for the few that a filter does not deny. Segments that reach into no other are not
+/// read.
 fn first_by_filters(
     schema: &TableSchema,
     few: &Run,

@@ -1,8 +1,8 @@
 //! Whether none of many keys is taken: what [`find_hashed`] says of each, for all of them at once.
 //!
-//! A look-up of a key that is not there costs a few misses of the processor's caches: a slot of each delta's hash, a line of each run's
-//! filter. One after the other, each waits for the one before. So each step is taken for all keys before the next step is, in loops that
-//! write to no shared memory: their misses overlap.
+//! A look-up of a key that is not there costs a few misses of the processor's caches: a slot of each delta's hash, a
+//! line of each run's filter. One after the other, each waits for the one before. So each step is taken for all keys
+//! before the next step is, in loops that write to no shared memory: their misses overlap.
 //!
 //! 1. Deltas: the hash alone denies nearly all keys.
 //! 2. Runs: the segments that may hold each key, then their filters, as far as they are open.

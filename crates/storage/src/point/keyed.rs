@@ -59,8 +59,8 @@ impl KeyedTable {
         RowBuffer::new(self.layout.clone())
     }
 
-    /// Appends the key of `row`, one of this table's, to `out`; false, and nothing is appended, if the row is without it. The key is
-    /// that of the row as it is stored: a text may have lost an excess of spaces on its way there.
+    /// Appends the key of `row`, one of this table's, to `out`; false, and nothing is appended, if the row is without
+    /// it. The key is that of the row as it is stored: a text may have lost an excess of spaces on its way there.
     pub fn encode_key_of(&self, row: RowView<'_>, out: &mut Vec<u8>) -> bool {
         self.key.encode_row(row, out)
     }

@@ -8,8 +8,8 @@ use crate::row::key::TableKey;
 use crate::row::{RowBuffer, RowLayout};
 use crate::version::TableView;
 
-/// Key `id`, encoded, of each row of `batch`, which has all columns of the view's table and was checked; `None` for a row
-/// without it.
+/// Key `id`, encoded, of each row of `batch`, which has all columns of the view's table and was checked; `None` for a
+/// row without it.
 ///
 /// # Errors
 /// Internal when the table has no such key or the batch is not one of its rows.

@@ -1,16 +1,18 @@
 //! Key to row: over the deltas and the runs of one view.
 //!
-//! Comes in: a key of the table, encoded (`row::key`). Goes out: the reference of the one live row that has it, if there is one.
+//! Comes in: a key of the table, encoded (`row::key`). Goes out: the reference of the one live row that has it, if
+//! there is one.
 //!
 //! 1. Deltas, newest first: a hash probe each, then the chain of versions.
-//! 2. Runs, newest first: the segments whose key range holds the key (at most two a run), their filter, a binary search. In a run
-//!    that is in another order they are segments of its index for the key; the rows that its entries name show whether they have it.
+//! 2. Runs, newest first: the segments whose key range holds the key (at most two a run), their filter, a binary
+//!    search. In a run that is in another order they are segments of its index for the key; the rows that its entries
+//!    name show whether they have it.
 //!
 //! [`TableView::fetch`] reads rows that were found. [`are_free`] asks for many keys at once.
 //!
-//! Costs O(runs), never O(segments) or O(rows) (contract 6). Invariant: at any snapshot at most one live row has a key, so the
-//! first one found is the answer. It does not own: the keys of the transaction's own buffered rows (they are in the write
-//! set), nor what a found row means to the caller.
+//! Costs O(runs), never O(segments) or O(rows) (contract 6). Invariant: at any snapshot at most one live row has a key,
+//! so the first one found is the answer. It does not own: the keys of the transaction's own buffered rows (they are in
+//! the write set), nor what a found row means to the caller.
 
 mod fetch;
 mod free;
@@ -114,7 +116,8 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// As [`find_in_run`], in `parts`, which are segments of a run in the order of the key, and whose filters may have been asked.
+/// As [`find_in_run`], in `parts`, which are segments of a run in the order of the key, and whose filters may have been
+/// asked.
 fn find_in_order(
     schema: &TableSchema,
     parts: &[RunSegment],

@@ -17,9 +17,9 @@ use crate::schema::DataType;
 use super::{CompareOp, Predicate};
 
 impl Predicate {
-    /// The rows of `array` for which the predicate is true, as a bitmap of `array.len()` bits (least significant first, zeros
-    /// past the end). `array` has type `data_type.arrow()`, anything else is an Internal error; a constant of another type
-    /// is 42804.
+    /// The rows of `array` for which the predicate is true, as a bitmap of `array.len()` bits (least significant first,
+    /// zeros past the end). `array` has type `data_type.arrow()`, anything else is an Internal error; a constant of
+    /// another type is 42804.
     pub fn evaluate(&self, array: &dyn Array, data_type: DataType) -> Result<Vec<u64>> {
         let nulls = array.nulls();
         let mut bits = match self {

@@ -1,8 +1,9 @@
-//! One meaning of comparison, equality and hash for every type (contract 5): keys, zone maps, predicates and grouping all
-//! come here. Text compares by bytes, -0.0 equals 0.0, there is one NaN and it is above all numbers, NULL compares to
-//! nothing.
+//! One meaning of comparison, equality and hash for every type (contract 5): keys, zone maps, predicates and grouping
+//! all come here. Text compares by bytes, -0.0 equals 0.0, there is one NaN and it is above all numbers, NULL compares
+//! to nothing.
 //!
-//! Comes in: a [`Predicate`] with the column's values as an array, a zone map, or one value. Goes out: the rows it selects.
+//! Comes in: a [`Predicate`] with the column's values as an array, a zone map, or one value. Goes out: the rows it
+//! selects.
 //!
 //! 1. [`compare_values`] is the total order: sorting, keys (`row::key` encodes it) and [`Value`]'s own `Ord` follow it.
 //! 2. [`Predicate::may_match`] prunes by zone map ([`ValueRange`]).
@@ -91,7 +92,8 @@ impl Predicate {
         }
     }
 
-    /// Whether the predicate is true for `value`. A constant of another type than `value` compares as [`compare_values`] says.
+    /// Whether the predicate is true for `value`. A constant of another type than `value` compares as
+    /// [`compare_values`] says.
     #[must_use]
     pub fn matches(&self, value: &Value) -> bool {
         match self {
@@ -104,8 +106,8 @@ impl Predicate {
         }
     }
 
-    /// The integers (or unscaled decimals) for which a comparison is true, as a closed interval; `None` for `<>`, for other
-    /// predicates and for other types.
+    /// The integers (or unscaled decimals) for which a comparison is true, as a closed interval; `None` for `<>`, for
+    /// other predicates and for other types.
     #[must_use]
     pub fn int_interval(&self) -> Option<Bounds> {
         const EMPTY: Bounds = (1, 0);

@@ -4,8 +4,9 @@ use std::cmp::Ordering;
 
 use crate::row::Value;
 
-/// The order of sorting and of keys: values of one type ascending, NULL last. Text compares by bytes, -0.0 equals 0.0, NaN
-/// equals NaN and is above all numbers. Values of different types, which no column mixes, stand in the order of the variants.
+/// The order of sorting and of keys: values of one type ascending, NULL last. Text compares by bytes, -0.0 equals 0.0,
+/// NaN equals NaN and is above all numbers. Values of different types, which no column mixes, stand in the order of the
+/// variants.
 #[must_use]
 pub fn compare_values(a: &Value, b: &Value) -> Ordering {
     match (a, b) {

@@ -12,8 +12,8 @@ use crate::schema::DataType;
 use super::order::{comparable, compare_floats, compare_values};
 use super::{CompareOp, Predicate};
 
-/// Bounds of a column over some rows. `min` and `max` need not occur among the rows (a long text may be shortened), but no
-/// value is outside them. Both are NULL if all rows are NULL, or if nothing is known (`all_null` is then false).
+/// Bounds of a column over some rows. `min` and `max` need not occur among the rows (a long text may be shortened), but
+/// no value is outside them. Both are NULL if all rows are NULL, or if nothing is known (`all_null` is then false).
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValueRange {
     /// No value is below it.
@@ -44,7 +44,8 @@ impl ValueRange {
         Self { min: Value::Null, max: Value::Null, has_nulls: true, all_null: false }
     }
 
-    /// The range of the rows of `array`, an array of type `data_type.arrow()`. No rows count as all NULL without a NULL.
+    /// The range of the rows of `array`, an array of type `data_type.arrow()`. No rows count as all NULL without a
+    /// NULL.
     pub fn of_array(array: &dyn Array, data_type: DataType) -> Result<Self> {
         let nulls = array.nulls().filter(|n| n.null_count() > 0);
         let bounds = match TypedValues::of(array, data_type)? {

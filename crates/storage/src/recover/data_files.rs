@@ -10,9 +10,10 @@
 //! | unknown | it has its final name, and nothing that was replayed has ever named it | removed; set aside when a torn tail is cut |
 //! | lost | an earlier opening has set it aside | it stays (`lost`) |
 //!
-//! So what a killed merge or load leaves never fills the disk: files take their final names when a record is about to name them, and
-//! unknown ones are those of the few commits and installs that were at it when the process ended. Cut off with the log's tail, the
-//! record may have been written all the same, and damaged later: then they hold the only copy of its rows.
+//! So what a killed merge or load leaves never fills the disk: files take their final names when a record is about to
+//! name them, and unknown ones are those of the few commits and installs that were at it when the process ended. Cut
+//! off with the log's tail, the record may have been written all the same, and damaged later: then they hold the only
+//! copy of its rows.
 //!
 //! Invariant: a file whose name is none of ours is never touched. It does not own: whether the tail was torn (`wal`).
 
@@ -68,7 +69,8 @@ impl DataFiles {
         Ok(found)
     }
 
-    /// The first file number and the first container id that none has of the files which are set aside, or will be when `tail` is cut.
+    /// The first file number and the first container id that none has of the files which are set aside, or will be when
+    /// `tail` is cut.
     pub fn next_ids(&self, tail: &TailState) -> (u64, u64) {
         let unknown = if tail.is_torn { self.unknown.as_slice() } else { &[] };
         let kept = || self.lost.iter().chain(unknown);
@@ -77,12 +79,14 @@ impl DataFiles {
         (file.unwrap_or(0), container.unwrap_or(0))
     }
 
-    /// Sets the unknown ones aside, durably, when `tail` may have named them; returns what to tell the user. To be called before the tail is
-    /// cut: if it is interrupted, or the opening fails later, the next one finds the tail as it was, goes on, and names them all. Unlike the others they need not wait until
-    /// what was replayed is fsynced: no shorter log, and no manifest that may still come back, names them.
+    /// Sets the unknown ones aside, durably, when `tail` may have named them; returns what to tell the user. To be
+    /// called before the tail is cut: if it is interrupted, or the opening fails later, the next one finds the tail as
+    /// it was, goes on, and names them all. Unlike the others they need not wait until what was replayed is fsynced: no
+    /// shorter log, and no manifest that may still come back, names them.
     ///
     /// # Errors
-    /// Corrupt when a file that is listed is gone: the record that dropped it was fsynced, and stood in the tail. Io, Full.
+    /// Corrupt when a file that is listed is gone: the record that dropped it was fsynced, and stood in the tail. Io,
+    /// Full.
     pub fn set_unknown_aside(
         &mut self,
         disk: &dyn Disk,
@@ -103,7 +107,8 @@ impl DataFiles {
             return Err(Error::corrupt(segment_path(file), 0, message));
         }
         if !self.unknown.is_empty() {
-            // The manifest that was read may have its name in memory only. An older one that came back might list some of them.
+            // The manifest that was read may have its name in memory only. An older one that came back might list some
+            // of them.
             disk.sync_dir("")?;
             for file in &self.unknown {
                 disk.rename(&file.old_path(), &file.path())?;
@@ -139,8 +144,8 @@ impl DataFiles {
         })
     }
 
-    /// Removes what nobody needs, and what other interrupted work has left. To be called when what was replayed is fsynced: a power cut must
-    /// not take back a record, or a manifest, that is the reason why a file is not needed.
+    /// Removes what nobody needs, and what other interrupted work has left. To be called when what was replayed is
+    /// fsynced: a power cut must not take back a record, or a manifest, that is the reason why a file is not needed.
     ///
     /// # Errors
     /// Io.

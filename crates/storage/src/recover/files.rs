@@ -1,7 +1,7 @@
 //! Where a database may be made.
 //!
-//! Comes in: the names in a directory. Goes out: leave to make a database there, or an error that names a file. Invariants: where
-//! anything may ever have been committed no database is made.
+//! Comes in: the names in a directory. Goes out: leave to make a database there, or an error that names a file.
+//! Invariants: where anything may ever have been committed no database is made.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -23,12 +23,12 @@ enum Place {
     Foreign(String),
 }
 
-/// Refuses a directory that holds no database and may not become one under `options`; to be asked before the first file is made, the lock's
-/// too.
+/// Refuses a directory that holds no database and may not become one under `options`; to be asked before the first file
+/// is made, the lock's too.
 ///
 /// # Errors
-/// Corrupt where a database has lost its manifest; NotFound where none is and none is to be made; Invalid, naming something that
-/// is not ours, where one would be made; Io.
+/// Corrupt where a database has lost its manifest; NotFound where none is and none is to be made; Invalid, naming
+/// something that is not ours, where one would be made; Io.
 pub fn check_place(disk: &dyn Disk, options: &OpenOptions) -> Result<()> {
     if disk.exists(MANIFEST_FILE)? {
         return Ok(());

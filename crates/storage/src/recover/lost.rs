@@ -1,15 +1,15 @@
 //! Lost files: data files that nothing lists, set aside because the tail of the log that was cut may have named them.
 //!
-//! Comes in: names. Goes out: files with other names in the same folder, which nothing reads; what is known of them. Such a name has
-//! the old one, the number of the log file that was cut, and, of a segment whose header can be read, its container:
-//! `data/0000000017.seg.lost-0000000004-0000000033`.
+//! Comes in: names. Goes out: files with other names in the same folder, which nothing reads; what is known of them.
+//! Such a name has the old one, the number of the log file that was cut, and, of a segment whose header can be read,
+//! its container: `data/0000000017.seg.lost-0000000004-0000000033`.
 //!
 //! In the same folder: a rename there needs no space for a folder, and one sync makes it durable.
 //!
 //! Invariants:
 //! - Their numbers, and those of their containers, are never given out again while they are there (`data_files`).
-//! - Those of the last cut stay until somebody removes them. Of earlier ones as many as `limits::LOST_FILES_BYTES_MAX` allows
-//!   ([`bound`]), so that crash after crash does not fill the disk.
+//! - Those of the last cut stay until somebody removes them. Of earlier ones as many as `limits::LOST_FILES_BYTES_MAX`
+//!   allows ([`bound`]), so that crash after crash does not fill the disk.
 //!
 //! It does not own: which files are set aside (`data_files`).
 
@@ -50,7 +50,8 @@ impl LostFile {
         (parsed.path().strip_prefix(DATA_DIR)?.strip_prefix('/')? == name).then_some(parsed)
     }
 
-    /// What the file `name` in [`DATA_DIR`] is to be when the tail of log file `log_file` is cut; `None` if it is no finished one.
+    /// What the file `name` in [`DATA_DIR`] is to be when the tail of log file `log_file` is cut; `None` if it is no
+    /// finished one.
     pub(super) fn of(disk: &dyn Disk, name: &str, log_file: u64) -> Option<Self> {
         let file = parse_finished_name(name)?;
         let container = parse_segment_name(name).and_then(|file| container_of(disk, file));
@@ -88,8 +89,8 @@ pub fn lost_files(disk: &dyn Disk) -> Result<Vec<LostFile>> {
     Ok(disk.list(DATA_DIR)?.iter().filter_map(|name| LostFile::parse(name)).collect())
 }
 
-/// Removes the files of earlier cuts than the last one, which has the highest number, oldest first, as far as all together have more than `bytes_max` bytes. Returns what
-/// to tell the user.
+/// Removes the files of earlier cuts than the last one, which has the highest number, oldest first, as far as all
+/// together have more than `bytes_max` bytes. Returns what to tell the user.
 pub(super) fn bound(disk: &dyn Disk, lost: &[LostFile], bytes_max: u64) -> Result<Option<String>> {
     let mut cuts: BTreeMap<u64, Vec<&LostFile>> = BTreeMap::new();
     lost.iter().for_each(|file| cuts.entry(file.log_file).or_default().push(file));

@@ -1,20 +1,21 @@
 //! From files to a running engine.
 //!
-//! Comes in: a disk with a manifest and log files, or an empty one. Goes out: an [`Engine`](crate::commit::Engine) whose present
-//! is the last durable commit.
+//! Comes in: a disk with a manifest and log files, or an empty one. Goes out: an [`Engine`](crate::commit::Engine)
+//! whose present is the last durable commit.
 //!
 //! 1. The manifest gives tables, containers and deletes as of its timestamp T.
-//! 2. The log is replayed from where the manifest says. Of records up to T only inserts into the deltas it lists count, for
-//!    those were written nowhere else; then the deltas' deletes as of T are restored; of later records everything, in order.
-//!    Files aside that the manifest or later records name are read: deletes one block at a time.
-//! 3. A torn tail ends the replay cleanly; damage below what was known fsynced is a named corruption error (contract 4). After a clean
-//!    close that is the whole log: its end mark says so.
-//! 4. Before the first write: data files that a torn tail may have named, and nothing else names, are set aside (`data_files`, `lost`); the
-//!    torn tail is cut off, what was replayed is fsynced, a new log file is begun; then orphan
-//!    files are removed, so that no old bytes or ids return. A read-only open skips this step and writes nothing.
+//! 2. The log is replayed from where the manifest says. Of records up to T only inserts into the deltas it lists count,
+//!    for those were written nowhere else; then the deltas' deletes as of T are restored; of later records everything,
+//!    in order. Files aside that the manifest or later records name are read: deletes one block at a time.
+//! 3. A torn tail ends the replay cleanly; damage below what was known fsynced is a named corruption error (contract
+//!    4). After a clean close that is the whole log: its end mark says so.
+//! 4. Before the first write: data files that a torn tail may have named, and nothing else names, are set aside
+//!    (`data_files`, `lost`); the torn tail is cut off, what was replayed is fsynced, a new log file is begun; then
+//!    orphan files are removed, so that no old bytes or ids return. A read-only open skips this step and writes
+//!    nothing.
 //!
-//! Invariants: replay is idempotent: crashing during it changes nothing; it applies records through the same operations a
-//! commit uses. It does not own: formats, the merge of long tails (`background` bounds them).
+//! Invariants: replay is idempotent: crashing during it changes nothing; it applies records through the same operations
+//! a commit uses. It does not own: formats, the merge of long tails (`background` bounds them).
 
 mod data_files;
 mod files;
@@ -50,8 +51,8 @@ pub use lost::{LostFile, lost_files};
 /// Opens the database on `disk`, or makes one there.
 ///
 /// # Errors
-/// NotFound when there is none and none is to be made; Invalid when other files stand there; Corrupt, also where one has lost
-/// its manifest; Io.
+/// NotFound when there is none and none is to be made; Invalid when other files stand there; Corrupt, also where one
+/// has lost its manifest; Io.
 pub fn open(disk: Arc<dyn Disk>, options: OpenOptions) -> Result<Arc<Engine>> {
     let manifest = match Manifest::read(disk.as_ref())? {
         Some(manifest) => manifest,
@@ -105,7 +106,8 @@ pub fn open(disk: Arc<dyn Disk>, options: OpenOptions) -> Result<Arc<Engine>> {
     }))
 }
 
-/// What the opening tells the user. As it comes up it goes to the log of the program too, for the opening may fail later.
+/// What the opening tells the user. As it comes up it goes to the log of the program too, for the opening may fail
+/// later.
 #[derive(Debug, Default)]
 struct Notices(Vec<String>);
 
@@ -140,9 +142,9 @@ fn begin_writing(
     let replayed = replay.finish()?;
     notices.add(files.set_unknown_aside(disk.as_ref(), tail, &replayed)?);
     notices.add(lost::bound(disk.as_ref(), files.lost(), limits::LOST_FILES_BYTES_MAX)?);
-    // In this order: beginning the log fsyncs what was replayed, and the names in the database's folder. Before that a power
-    // cut may take back a record, or the manifest's name, that a killed process left to the operating system, and with it
-    // the reason why a file is an orphan.
+    // In this order: beginning the log fsyncs what was replayed, and the names in the database's folder. Before that a
+    // power cut may take back a record, or the manifest's name, that a killed process left to the operating system, and
+    // with it the reason why a file is an orphan.
     let log = Log::create(disk.clone(), tail.next_start(files::new_log_id(), replayed.at))?;
     files.remove_unneeded(disk.as_ref(), &replayed)?;
     for unfinished in [MANIFEST_ASIDE, END_MARK_ASIDE] {

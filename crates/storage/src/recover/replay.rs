@@ -359,7 +359,8 @@ impl Replay {
         self.deletes(record, install.table, &install.carried)
     }
 
-    /// Opens runs that a record lists, those of a file aside included. A segment the table already has stays as it is, with its deletes.
+    /// Opens runs that a record lists, those of a file aside included. A segment the table already has stays as it is,
+    /// with its deletes.
     fn open_runs(&mut self, record: &LogRecord, table: TableId, runs: &NamedRuns) -> Result<Vec<Arc<Run>>> {
         if runs.is_empty() {
             return Ok(Vec::new());

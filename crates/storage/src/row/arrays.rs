@@ -63,8 +63,8 @@ fn slice<T: ArrowPrimitiveType>(array: &dyn Array) -> Option<&[T::Native]> {
 }
 
 impl<'a> TypedValues<'a> {
-    /// The values of `array`, whose type must be `data_type.arrow()` (decimals: any precision and scale; timestamps: any
-    /// zone); an Internal error otherwise.
+    /// The values of `array`, whose type must be `data_type.arrow()` (decimals: any precision and scale; timestamps:
+    /// any zone); an Internal error otherwise.
     pub(crate) fn of(array: &'a dyn Array, data_type: DataType) -> Result<Self> {
         match data_type {
             DataType::Boolean => array.as_boolean_opt().map(Self::Boolean),
@@ -125,8 +125,8 @@ pub fn value_of(array: &dyn Array, data_type: DataType, row: usize) -> Result<Va
     Ok(if array.is_null(row) { Value::Null } else { values.value(row) })
 }
 
-/// An array of type `data_type.arrow()` with the given values. A value of another type is 42804, an integer that does not
-/// fit 22003.
+/// An array of type `data_type.arrow()` with the given values. A value of another type is 42804, an integer that does
+/// not fit 22003.
 pub fn array_of<'a>(values: impl Iterator<Item = &'a Value>, data_type: DataType) -> Result<ArrayRef> {
     Ok(match data_type {
         DataType::Boolean => {

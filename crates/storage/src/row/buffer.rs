@@ -138,8 +138,9 @@ impl RowBuffer {
         result
     }
 
-    /// As [`RowBuffer::push_values`], of values that are asked for one by one, by position: `whole` is asked first and knows whole
-    /// numbers only, most values of most tables; `value` knows all others. False, and there is no row, when it has none for a column.
+    /// As [`RowBuffer::push_values`], of values that are asked for one by one, by position: `whole` is asked first and
+    /// knows whole numbers only, most values of most tables; `value` knows all others. False, and there is no row, when
+    /// it has none for a column.
     ///
     /// # Errors
     /// As [`RowBuffer::push_values`].
@@ -190,8 +191,8 @@ impl RowBuffer {
         self.len += rows.len;
     }
 
-    /// Appends a row from bytes that came from a file: they are checked as a whole, so that damage is a Corrupt error and
-    /// never a panic later.
+    /// Appends a row from bytes that came from a file: they are checked as a whole, so that damage is a Corrupt error
+    /// and never a panic later.
     pub fn push_encoded(&mut self, bytes: &[u8]) -> Result<()> {
         self.layout.validate(bytes)?;
         self.data.extend_from_slice(bytes);

@@ -1,5 +1,5 @@
-//! What a table accepts: types, NOT NULL, lengths, ranges, one form of each float. The rules stand here once, for batches
-//! ([`check_batch`]) and for single values.
+//! What a table accepts: types, NOT NULL, lengths, ranges, one form of each float. The rules stand here once, for
+//! batches ([`check_batch`]) and for single values.
 
 use std::sync::Arc;
 
@@ -21,10 +21,11 @@ use super::value::{normal_f32, normal_f64};
 
 /// Makes `batch` a batch of the table: its columns, by position, in the Arrow types of the schema.
 ///
-/// Coerced are types that are the same thing in another dress: strings and binaries of any kind, dictionaries, timestamp
-/// units and zone names, integers and decimals of other widths. Errors: 42804 for other types, 22003 for numbers out of
-/// range, 22008 for times and timestamps out of range, 22001 for text that is too long (an excess of spaces is cut, as SQL
-/// says; CHAR(n) loses all blanks at its end), 23502 for NULL where it is not allowed. Nothing is copied when nothing changes.
+/// Coerced are types that are the same thing in another dress: strings and binaries of any kind, dictionaries,
+/// timestamp units and zone names, integers and decimals of other widths. Errors: 42804 for other types, 22003 for
+/// numbers out of range, 22008 for times and timestamps out of range, 22001 for text that is too long (an excess of
+/// spaces is cut, as SQL says; CHAR(n) loses all blanks at its end), 23502 for NULL where it is not allowed. Nothing is
+/// copied when nothing changes.
 pub fn check_batch(schema: &TableSchema, batch: &RecordBatch) -> Result<RecordBatch> {
     if batch.num_columns() != schema.columns.len() {
         return Err(wrong_column_count(schema, batch.num_columns()));

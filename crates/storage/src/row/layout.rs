@@ -24,7 +24,8 @@ pub(super) struct Slot {
     pub(super) nullable: bool,
     /// First byte of the slot, from the start of the row.
     pub(super) at: usize,
-    /// The least and the greatest whole number that the column takes as it is: none lies between them where it takes none.
+    /// The least and the greatest whole number that the column takes as it is: none lies between them where it takes
+    /// none.
     whole: (i64, i64),
 }
 

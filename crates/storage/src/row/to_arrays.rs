@@ -20,8 +20,8 @@ use super::layout::{Slot, null_bit};
 use super::{RowBuffer, RowView};
 
 impl RowBuffer {
-    /// The columns `columns` of rows `rows`, as arrays of type [`DataType::arrow`]. A column that the rows' schema version
-    /// lacks is an Internal error: its constant is known only to the newer schema.
+    /// The columns `columns` of rows `rows`, as arrays of type [`DataType::arrow`]. A column that the rows' schema
+    /// version lacks is an Internal error: its constant is known only to the newer schema.
     pub fn to_arrays(&self, columns: &[ColumnId], rows: Range<usize>) -> Result<Vec<ArrayRef>> {
         if rows.start > rows.end || rows.end > self.len {
             return Err(Error::internal(format!("rows {rows:?} of {self:?}")));

@@ -5,9 +5,9 @@ use std::hash::{Hash, Hasher};
 
 use crate::predicate::compare_values;
 
-/// A value of one column, in the storage form of its type. Which variant a [`crate::schema::DataType`] uses:
-/// Boolean → `Boolean`; SmallInt, Integer, BigInt, Date (days), Time, Timestamp and TimestampTz (microseconds) → `Int`;
-/// Decimal → `Decimal` (unscaled); Real → `Real`; Double → `Double`; Text and Char → `Text`; Bytea → `Bytes`; Uuid → `Uuid`.
+/// A value of one column, in the storage form of its type. Which variant a [`crate::schema::DataType`] uses: Boolean →
+/// `Boolean`; SmallInt, Integer, BigInt, Date (days), Time, Timestamp and TimestampTz (microseconds) → `Int`; Decimal →
+/// `Decimal` (unscaled); Real → `Real`; Double → `Double`; Text and Char → `Text`; Bytea → `Bytes`; Uuid → `Uuid`.
 ///
 /// Equality, order and hash are those of [`crate::predicate::compare_values`], with NULL equal to NULL and last: what
 /// grouping and sorting need, not what `=` means in SQL.

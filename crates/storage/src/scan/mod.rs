@@ -1,15 +1,17 @@
 //! Rows of one view as Arrow batches.
 //!
-//! Comes in: a [`TableView`](crate::version::TableView) and a [`ScanRequest`] (plain data: projection, predicates, limit).
-//! Goes out: batches in no particular order, from any number of [`ScanWorker`]s; or in key order, from one [`OrderedScan`].
+//! Comes in: a [`TableView`](crate::version::TableView) and a [`ScanRequest`] (plain data: projection, predicates,
+//! limit). Goes out: batches in no particular order, from any number of [`ScanWorker`]s; or in key order, from one
+//! [`OrderedScan`].
 //!
-//! 1. Plan: each segment is pruned by its zone maps (MemSQL section III: elimination and full enclosure); what is left, the
-//!    delta blocks and the transaction's own rows are cut into pieces on one shared queue, so that cores finish together.
+//! 1. Plan: each segment is pruned by its zone maps (MemSQL section III: elimination and full enclosure); what is left,
+//!    the delta blocks and the transaction's own rows are cut into pieces on one shared queue, so that cores finish
+//!    together.
 //! 2. Select: per piece, predicates are evaluated on codes where the encoding allows, deleted rows are cleared.
 //! 3. Gather: only selected rows are decoded; a piece that is wholly selected is read in place.
 //!
-//! Invariants: a worker never blocks on a writer or a merge; every live row of the view that satisfies all predicates appears
-//! in exactly one batch. It does not own: aggregation, what a predicate means (`predicate`).
+//! Invariants: a worker never blocks on a writer or a merge; every live row of the view that satisfies all predicates
+//! appears in exactly one batch. It does not own: aggregation, what a predicate means (`predicate`).
 
 mod ordered;
 mod piece;
@@ -219,8 +221,8 @@ impl Scan {
     }
 }
 
-/// The bytes that the sort keys of all rows selected by `predicates` begin with, as far as they are asked to equal constants: in a run
-/// such rows are found without looking at all of its segments.
+/// The bytes that the sort keys of all rows selected by `predicates` begin with, as far as they are asked to equal
+/// constants: in a run such rows are found without looking at all of its segments.
 fn key_prefix(schema: &TableSchema, predicates: &[Predicate]) -> Vec<u8> {
     let constant = |id: &ColumnId| {
         predicates.iter().find_map(|predicate| match predicate {

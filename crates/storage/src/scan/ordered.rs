@@ -1,17 +1,19 @@
 //! Rows of one view in the order of the table's sort key.
 //!
-//! Comes in: a [`TableView`] and a [`ScanRequest`]. Goes out: batches in key order (NULLs last; rows with equal keys in any order), from one
-//! iterator.
+//! Comes in: a [`TableView`] and a [`ScanRequest`]. Goes out: batches in key order (NULLs last; rows with equal keys in
+//! any order), from one iterator.
 //!
 //! 1. Each run that can have rows selected is a stream of its segments, each delta one of its sorted permutation.
-//! 2. The cursor of merges picks rows of all streams in key order; a segment without deleted rows into which no other stream reaches
-//!    is read in place.
-//! 3. What is picked is gathered a column at a time; conditions are evaluated on that, since the order has to be known first.
+//! 2. The cursor of merges picks rows of all streams in key order; a segment without deleted rows into which no other
+//!    stream reaches is read in place.
+//! 3. What is picked is gathered a column at a time; conditions are evaluated on that, since the order has to be known
+//!    first.
 //!
-//! Only the first segment of each run is read before the first row comes: a small limit costs little, however large the table. Conditions
-//! that zone maps know nothing of are better served by a scan without order.
+//! Only the first segment of each run is read before the first row comes: a small limit costs little, however large the
+//! table. Conditions that zone maps know nothing of are better served by a scan without order.
 //!
-//! It holds the keys of one segment of each run and of all deltas, which whoever scans counts ([`OrderedScan::memory`]).
+//! It holds the keys of one segment of each run and of all deltas, which whoever scans counts
+//! ([`OrderedScan::memory`]).
 //!
 //! It does not own: the transaction's own buffered rows, which have no order: with some there is no ordered scan.
 
@@ -55,7 +57,8 @@ pub struct OrderedScan {
 }
 
 impl TableView {
-    /// Whether this view can be scanned in key order: its table has a sort key, and the transaction has no rows in its buffer.
+    /// Whether this view can be scanned in key order: its table has a sort key, and the transaction has no rows in its
+    /// buffer.
     #[must_use]
     pub fn has_order(&self) -> bool {
         !self.schema().sort_key.is_empty() && self.own().is_none_or(|own| own.rows().is_empty())

@@ -37,7 +37,8 @@ impl TableView {
         self.statistics_of(&self.schema().column_ids())
     }
 
-    /// What is known without reading rows, of `columns`. O(segments) for the deletes to count; bounds are kept with each run.
+    /// What is known without reading rows, of `columns`. O(segments) for the deletes to count; bounds are kept with
+    /// each run.
     #[must_use]
     pub fn statistics_of(&self, columns: &[ColumnId]) -> TableStatistics {
         let mut rows = 0;

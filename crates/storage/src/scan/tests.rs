@@ -41,7 +41,8 @@ fn segments_are_pruned_and_enclosed_by_their_zone_maps() {
     assert_eq!((nulls.counts().segments_pruned, ids(&nulls).len()), (5, 0));
 }
 
-/// Equal to a constant on the first columns of the sort key: a binary search in each run, with the answer of looking at all.
+/// Equal to a constant on the first columns of the sort key: a binary search in each run, with the answer of looking at
+/// all.
 #[test]
 fn segments_of_a_key_are_found_by_their_bounds() {
     let db = crate::database::Database::in_memory(crate::database::testing::options()).unwrap();
@@ -213,7 +214,8 @@ fn statistics_are_exact_only_without_deletes_deltas_and_own_writes() {
     assert_eq!((rows, exact), (35, false), "own writes count and end exactness");
 }
 
-/// The keys of a delta are read once, held while its rows come, and told to who counts memory; those of segments read in place are not.
+/// The keys of a delta are read once, held while its rows come, and told to who counts memory; those of segments read
+/// in place are not.
 #[test]
 fn a_scan_in_order_tells_the_keys_that_it_holds() {
     use crate::order::part::testing::LOADS;

@@ -1,7 +1,7 @@
 //! One column of one segment, open in memory: its NULLs and its encoded values.
 //!
-//! Comes in: the bytes of a block, checksum already verified, with what the metadata says of it. Goes out: Arrow arrays,
-//! selection bitmaps, single values.
+//! Comes in: the bytes of a block, checksum already verified, with what the metadata says of it. Goes out: Arrow
+//! arrays, selection bitmaps, single values.
 //!
 //! Invariants: opening proves that every row can be read; a block is immutable afterwards and shared by all readers.
 
@@ -143,7 +143,8 @@ impl ColumnBlock {
         }
     }
 
-    /// Of the ascending rows `rows`: where those equal to `value` begin and end. O(log rows). For columns without NULLs.
+    /// Of the ascending rows `rows`: where those equal to `value` begin and end. O(log rows). For columns without
+    /// NULLs.
     pub fn equal_range(&self, value: &Value, rows: Range<usize>) -> Result<Range<usize>> {
         self.check(&rows)?;
         if !matches!(self.nulls, Nulls::None) {

@@ -1,19 +1,23 @@
 //! The block cache: open blocks of segments, bounded by bytes.
 //!
-//! Comes in: a place of a segment and the block that was read for it. Goes out: the open block, shared. A block is read, verified
-//! and opened once, and then serves all readers until it is evicted; readers that hold it keep it alive beyond that.
+//! Comes in: a place of a segment and the block that was read for it. Goes out: the open block, shared. A block is
+//! read, verified and opened once, and then serves all readers until it is evicted; readers that hold it keep it alive
+//! beyond that.
 //!
-//! 1. Each segment has its [`OpenBlocks`]: a place for each block that may be open. To find a block is to look there: no map, and
-//!    no lock, nor any memory that readers of several threads write to. Who fills or empties a place puts a new list of the segment's groups of
-//!    places there, one of them new: that is nothing beside the reading of a block, however many columns there are.
-//! 2. What stands in such places is known to one clock for all segments. A hit marks a place, the hand passes marked places once and
-//!    empties unmarked ones. Only who puts a block in meets the clock, and has read a block for it.
-//! 3. The bound can be moved while the database runs ([`BlockCache::resize_by`]): memory that queries leave is lent to the cache.
+//! 1. Each segment has its [`OpenBlocks`]: a place for each block that may be open. To find a block is to look there:
+//!    no map, and no lock, nor any memory that readers of several threads write to. Who fills or empties a place puts a
+//!    new list of the segment's groups of places there, one of them new: that is nothing beside the reading of a block,
+//!    however many columns there are.
+//! 2. What stands in such places is known to one clock for all segments. A hit marks a place, the hand passes marked
+//!    places once and empties unmarked ones. Only who puts a block in meets the clock, and has read a block for it.
+//! 3. The bound can be moved while the database runs ([`BlockCache::resize_by`]): memory that queries leave is lent to
+//!    the cache.
 //!
-//! Invariants: the blocks in all places together never weigh more than the bound: it is read, and moved, only by who has the clock, who
-//! empties places until it holds, marked or not. A block heavier than the bound is handed out and not kept; its weight stays known.
-//! Places are changed by who has the clock, too. A segment that goes takes its blocks along.
-//! One cache serves one database: it also knows its segment files, so that each has one handle, and few of them are open.
+//! Invariants: the blocks in all places together never weigh more than the bound: it is read, and moved, only by who
+//! has the clock, who empties places until it holds, marked or not. A block heavier than the bound is handed out and
+//! not kept; its weight stays known. Places are changed by who has the clock, too. A segment that goes takes its blocks
+//! along. One cache serves one database: it also knows its segment files, so that each has one handle, and few of them
+//! are open.
 //!
 //! It does not own: what blocks mean, when files go, which blocks are worth being opened whole ([`super::pages`]).
 
@@ -183,7 +187,8 @@ impl OpenBlocks {
         self.columns + 1 + self.slot(place)
     }
 
-    /// All that is open, and stays in memory while the answer lives: what it holds is used at once, and nothing is waited for.
+    /// All that is open, and stays in memory while the answer lives: what it holds is used at once, and nothing is
+    /// waited for.
     #[inline]
     pub fn hold(&self) -> Held<'_> {
         Held { slots: self.slots.load(), of: self }
@@ -226,7 +231,8 @@ impl OpenBlocks {
         self.marks.get(self.slot(place)).map_or(0, |mark| mark.page_bytes.load(Ordering::Relaxed))
     }
 
-    /// What the block at `place` weighed when it was open last: open texts may weigh several times their bytes in the file. 0 if it never was.
+    /// What the block at `place` weighed when it was open last: open texts may weigh several times their bytes in the
+    /// file. 0 if it never was.
     pub fn weight(&self, place: Place) -> u64 {
         self.marks.get(self.slot(place)).map_or(0, |mark| mark.weight.load(Ordering::Relaxed))
     }
@@ -346,10 +352,11 @@ impl BlockCache {
         self.resize_by(|_| bytes_max);
     }
 
-    /// Holds at most as many bytes from now on as `bound` says, which is given the bound of before: what is too much is evicted at once.
+    /// Holds at most as many bytes from now on as `bound` says, which is given the bound of before: what is too much is
+    /// evicted at once.
     ///
-    /// `bound` is asked when nobody else can move the bound: what it looks at may change, but whoever changes that, and resizes after it,
-    /// has the last word.
+    /// `bound` is asked when nobody else can move the bound: what it looks at may change, but whoever changes that, and
+    /// resizes after it, has the last word.
     pub fn resize_by(&self, bound: impl FnOnce(u64) -> u64) {
         // Given back to the system after the lock is.
         let mut evicted = Vec::new();
@@ -378,7 +385,8 @@ impl BlockCache {
         self.page_bytes_read.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Puts `block` into its `place` among the blocks of `home`, unless another thread was faster; others may have to go.
+    /// Puts `block` into its `place` among the blocks of `home`, unless another thread was faster; others may have to
+    /// go.
     pub(crate) fn put(&self, home: &Arc<OpenBlocks>, place: Place, block: OpenBlock) {
         let slot = match block {
             OpenBlock::Sums(_) => home.slot_of_sums(place),

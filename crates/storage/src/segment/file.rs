@@ -1,15 +1,18 @@
-//! Segment files as things that live and die: a file is removed when no segment that lists it is left, and never while one
-//! may be listed again after a crash (contract 1).
+//! Segment files as things that live and die: a file is removed when no segment that lists it is left, and never while
+//! one may be listed again after a crash (contract 1).
 //!
-//! 1. Every open segment holds an `Arc` of each file its blocks are in, one per file and process ([`BlockCache`] keeps track).
-//! 2. [`SegmentFile::list`] counts the segment in; [`SegmentFile::unlist`] counts it out, after the record that dropped it was
-//!    fsynced.
-//! 3. The last `Arc` to go removes the file if nobody has it listed. On close everything still listed stays. While a reader holds a
-//!    file that nobody lists, it stands under its temporary name ([`SegmentFile::give_name_up`]), for a restart to remove: the log may
-//!    not name it any more by then.
-//! 4. It is written, and may be read, under a temporary name. It takes its final one ([`SegmentFile::take_name`]) when a record is about to
-//!    name it: so a file with a final name that nothing lists was named by a record that is lost, or by one that was never finished.
-//! 5. Its header is checked when it is first read: a newer format is refused, never taken for this one. It is opened when it is first read, and closed when many others were opened since: with one descriptor per segment a large
+//! 1. Every open segment holds an `Arc` of each file its blocks are in, one per file and process ([`BlockCache`] keeps
+//!    track).
+//! 2. [`SegmentFile::list`] counts the segment in; [`SegmentFile::unlist`] counts it out, after the record that dropped
+//!    it was fsynced.
+//! 3. The last `Arc` to go removes the file if nobody has it listed. On close everything still listed stays. While a
+//!    reader holds a file that nobody lists, it stands under its temporary name ([`SegmentFile::give_name_up`]), for a
+//!    restart to remove: the log may not name it any more by then.
+//! 4. It is written, and may be read, under a temporary name. It takes its final one ([`SegmentFile::take_name`]) when
+//!    a record is about to name it: so a file with a final name that nothing lists was named by a record that is lost,
+//!    or by one that was never finished.
+//! 5. Its header is checked when it is first read: a newer format is refused, never taken for this one. It is opened
+//!    when it is first read, and closed when many others were opened since: with one descriptor per segment a large
 //!    database would run out of them.
 //!
 //! It does not own: which segments a version lists, orphans left by a crash (recovery removes those).
@@ -48,7 +51,8 @@ pub fn parse_segment_name(name: &str) -> Option<FileId> {
     (segment_path(file).strip_prefix(DATA_DIR)?.strip_prefix('/')? == name).then_some(file)
 }
 
-/// The container that the segment file `file` was written for, as its header says; `None` when that cannot be read or is damaged.
+/// The container that the segment file `file` was written for, as its header says; `None` when that cannot be read or
+/// is damaged.
 #[must_use]
 pub fn container_of(disk: &dyn Disk, file: FileId) -> Option<ContainerId> {
     let path = segment_path(file);
@@ -85,7 +89,8 @@ impl SegmentFile {
         self.named.store(false, Ordering::Release);
     }
 
-    /// Gives it its final name, unless it has it; returns whether it had not. The name is durable when the folder is synced.
+    /// Gives it its final name, unless it has it; returns whether it had not. The name is durable when the folder is
+    /// synced.
     ///
     /// # Errors
     /// Io: it stands where it stood.

@@ -1,8 +1,8 @@
-//! What is known of a segment without reading it, and how that becomes bytes: in a segment file's footer, in the manifest, in
-//! log records. Byte tables: `docs/formats/segment.md`.
+//! What is known of a segment without reading it, and how that becomes bytes: in a segment file's footer, in the
+//! manifest, in log records. Byte tables: `docs/formats/segment.md`.
 //!
-//! Comes in: a [`SegmentMeta`] or bytes. Goes out: the other. Invariant: what [`SegmentMeta::decode`] accepts is consistent in
-//! itself (counts, ranges, ids); whether the blocks hold what it says is proved when they are opened.
+//! Comes in: a [`SegmentMeta`] or bytes. Goes out: the other. Invariant: what [`SegmentMeta::decode`] accepts is
+//! consistent in itself (counts, ranges, ids); whether the blocks hold what it says is proved when they are opened.
 
 use crate::catalog::format::{decode_type, decode_value, encode_type, encode_value};
 use crate::error::{Error, Result, sqlstate};
@@ -324,7 +324,8 @@ pub(crate) fn footer(meta: &SegmentMeta) -> Vec<u8> {
     e.finish()
 }
 
-/// Where the footer of a file of `len` bytes begins, and its bytes and checksum, as `trailer`, the last [`TRAILER_BYTES`], says.
+/// Where the footer of a file of `len` bytes begins, and its bytes and checksum, as `trailer`, the last
+/// [`TRAILER_BYTES`], says.
 pub(crate) fn check_trailer(trailer: &[u8], len: u64, name: &str) -> Result<(u64, u32, u32)> {
     let at = len.saturating_sub(TRAILER_BYTES as u64);
     let mut d = Decoder::new(trailer, name, at);

@@ -1,14 +1,15 @@
 //! Pages of a block: the parts of it that have checksums of their own, so that one row is read without the others.
 //!
-//! A block in a file is its body, the CRC-32C of each page of the body ([`PAGE_BYTES`], the last page may be shorter), and the
-//! CRC-32C of those, which the metadata knows too. Whoever reads the whole block checks all of them in one pass; whoever wants one row
-//! checks the pages where it lies, by checksums that were checked themselves.
+//! A block in a file is its body, the CRC-32C of each page of the body ([`PAGE_BYTES`], the last page may be shorter),
+//! and the CRC-32C of those, which the metadata knows too. Whoever reads the whole block checks all of them in one
+//! pass; whoever wants one row checks the pages where it lies, by checksums that were checked themselves.
 //!
 //! 1. [`seal`] makes a block of a body, [`check`] takes it back.
-//! 2. [`PagedBlock`] gives ranges of a body, and reads the pages that they are in. The checksums of a block's pages, a thousandth of it, are
-//!    kept in the cache.
-//! 3. [`Segment::is_worth_opening`] says when that has been done often enough: to rent pages until they have cost as much as the block
-//!    is never worse than twice the best choice (ski rental; Karlin, Manasse, Rudolph and Sleator, "Competitive snoopy caching", 1988).
+//! 2. [`PagedBlock`] gives ranges of a body, and reads the pages that they are in. The checksums of a block's pages, a
+//!    thousandth of it, are kept in the cache.
+//! 3. [`Segment::is_worth_opening`] says when that has been done often enough: to rent pages until they have cost as
+//!    much as the block is never worse than twice the best choice (ski rental; Karlin, Manasse, Rudolph and Sleator,
+//!    "Competitive snoopy caching", 1988).
 //!
 //! Invariant: no byte is handed out before the checksum of its page was compared.
 
@@ -148,9 +149,9 @@ impl Source for PagedBlock<'_> {
 }
 
 impl Segment {
-    /// Whether the block at `at` is better opened whole than read in pages: when it is small, and when its pages were asked for so often
-    /// that the block might have been read instead. What would push out others has to be asked for more often, and what would not be
-    /// kept, as far as is known, is not opened.
+    /// Whether the block at `at` is better opened whole than read in pages: when it is small, and when its pages were
+    /// asked for so often that the block might have been read instead. What would push out others has to be asked for
+    /// more often, and what would not be kept, as far as is known, is not opened.
     pub(super) fn is_worth_opening(&self, place: Place, at: &BlockRef) -> bool {
         if at.len <= limits::SMALL_BLOCK_BYTES {
             return true;

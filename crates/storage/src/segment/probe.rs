@@ -1,8 +1,8 @@
 //! Finding rows by key: filter first, then a search over the key columns.
 //!
-//! A probe costs one look into the filter, and then O(columns * log rows) looks at codes; nothing is decoded. Where filter or columns
-//! are not open it reads a page of the one, and the pages of the others that the search comes to: it begins where the value would be
-//! if values were evenly spread, which for most keys is the page that has it.
+//! A probe costs one look into the filter, and then O(columns * log rows) looks at codes; nothing is decoded. Where
+//! filter or columns are not open it reads a page of the one, and the pages of the others that the search comes to: it
+//! begins where the value would be if values were evenly spread, which for most keys is the page that has it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -47,7 +47,8 @@ impl Segment {
         OpenKeyFilter(self.open_blocks().hold())
     }
 
-    /// False if no row, deleted or not, has the sort key, a key of the table, with hash `hash` ([`crate::row::key::hash_key`]). True without a filter.
+    /// False if no row, deleted or not, has the sort key, a key of the table, with hash `hash`
+    /// ([`crate::row::key::hash_key`]). True without a filter.
     ///
     /// # Errors
     /// Corrupt or Io.
@@ -68,8 +69,8 @@ impl Segment {
         Ok(part.is_none_or(|filter| filter.may_contain(hash)))
     }
 
-    /// The rows whose encoded key, that of the table's order, is `key`, deleted ones included; `hash` gives its hash. As
-    /// [`Segment::find_key`] behind [`Segment::may_contain_key`].
+    /// The rows whose encoded key, that of the table's order, is `key`, deleted ones included; `hash` gives its hash.
+    /// As [`Segment::find_key`] behind [`Segment::may_contain_key`].
     ///
     /// # Errors
     /// As [`Segment::find_key`].
@@ -118,7 +119,8 @@ impl Segment {
         }
     }
 
-    /// The rows whose encoded sort key is `key`, deleted ones included. For tables whose sort key is a key. O(log rows).
+    /// The rows whose encoded sort key is `key`, deleted ones included. For tables whose sort key is a key. O(log
+    /// rows).
     ///
     /// # Errors
     /// Corrupt or Io; Internal for another table, or a key that is none.
@@ -226,7 +228,8 @@ fn no_filter() -> Damage {
     Damage::new(0, "a key filter of no whole blocks")
 }
 
-/// The first row of `rows` that is not `before`, which is true for a prefix; looked for in steps that double from `near`.
+/// The first row of `rows` that is not `before`, which is true for a prefix; looked for in steps that double from
+/// `near`.
 fn partition_near(rows: Range<usize>, near: usize, mut before: impl FnMut(usize) -> Result<bool>) -> Result<usize> {
     /// Rows that are mostly in one page.
     const STEP: usize = 64;

@@ -1,11 +1,11 @@
 //! A segment: a container of immutable rows, read column by column.
 //!
-//! Comes in: a [`SegmentMeta`]. Goes out: Arrow arrays of row ranges and row lists, selections, single values. Opening a
-//! segment reads nothing; blocks are loaded through the [`BlockCache`] when they are first asked for, and single rows are read without
-//! their blocks until those are worth it ([`super::pages`]).
+//! Comes in: a [`SegmentMeta`]. Goes out: Arrow arrays of row ranges and row lists, selections, single values. Opening
+//! a segment reads nothing; blocks are loaded through the [`BlockCache`] when they are first asked for, and single rows
+//! are read without their blocks until those are worth it ([`super::pages`]).
 //!
-//! Invariants: a segment answers for the columns it was written with, and with [`Column::missing_value`] for later ones; damage
-//! is a Corrupt error that names file and byte.
+//! Invariants: a segment answers for the columns it was written with, and with [`Column::missing_value`] for later
+//! ones; damage is a Corrupt error that names file and byte.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -99,8 +99,8 @@ impl Segment {
         self.meta.column(id).is_some()
     }
 
-    /// Bounds of column `id` over all rows, deleted ones included; `None` if the segment lacks it. Whether a bound occurs stands in
-    /// [`ColumnMeta::zone`].
+    /// Bounds of column `id` over all rows, deleted ones included; `None` if the segment lacks it. Whether a bound
+    /// occurs stands in [`ColumnMeta::zone`].
     #[must_use]
     pub fn zone_map(&self, id: ColumnId) -> Option<ValueRange> {
         self.range(id).cloned()
@@ -111,8 +111,8 @@ impl Segment {
         self.ranges.get(at)
     }
 
-    /// What all of `predicates` together select of the segment, as far as zone maps tell (MemSQL section III). A column that the
-    /// segment lacks counts as unknown.
+    /// What all of `predicates` together select of the segment, as far as zone maps tell (MemSQL section III). A column
+    /// that the segment lacks counts as unknown.
     #[must_use]
     pub fn prune(&self, predicates: &[Predicate]) -> Prune {
         let mut answer = Prune::All;
@@ -126,7 +126,8 @@ impl Segment {
         answer
     }
 
-    /// Rows `rows` of `column` as an array of type `column.data_type.arrow()`. Text is views onto the block where it stands.
+    /// Rows `rows` of `column` as an array of type `column.data_type.arrow()`. Text is views onto the block where it
+    /// stands.
     ///
     /// # Errors
     /// Corrupt, Io; Internal for rows that are not there or a column of another type.
@@ -174,15 +175,16 @@ impl Segment {
         }
     }
 
-    /// Marks the segment as dropped for good: no version lists it any more and the record that dropped it is fsynced, or it was
-    /// never listed at all. Its files go when no other segment lists them and the last reader is done.
+    /// Marks the segment as dropped for good: no version lists it any more and the record that dropped it is fsynced,
+    /// or it was never listed at all. Its files go when no other segment lists them and the last reader is done.
     pub fn drop_when_unreferenced(&self) {
         if !self.dropped.swap(true, Ordering::AcqRel) {
             self.files.iter().for_each(|(_, file)| file.unlist());
         }
     }
 
-    /// Takes [`Segment::drop_when_unreferenced`] back: segments are written under that mark, and what lists them takes it off.
+    /// Takes [`Segment::drop_when_unreferenced`] back: segments are written under that mark, and what lists them takes
+    /// it off.
     pub fn keep(&self) {
         if self.dropped.swap(false, Ordering::AcqRel) {
             self.files.iter().for_each(|(_, file)| file.list());
@@ -237,7 +239,8 @@ impl Segment {
         Ok(opened)
     }
 
-    /// Opens `blocks`, the segment's own in the order of [`SegmentMeta::blocks`] with what stands behind them, as far as the cache has room.
+    /// Opens `blocks`, the segment's own in the order of [`SegmentMeta::blocks`] with what stands behind them, as far
+    /// as the cache has room.
     pub(super) fn fill(&self, blocks: Vec<Vec<u8>>) -> Result<()> {
         let columns = (0..self.meta.columns.len()).map(Place::Column);
         let blocks =

@@ -1,8 +1,8 @@
 //! Single rows of a segment.
 //!
-//! Comes in: columns and a row. Goes out: values. What is open is held still for the whole row: between its columns there is nothing but
-//! loads, so that the misses of one do not wait for those of another. Columns that are not open are read from the pages where the row
-//! lies, one by one, until they are worth being opened ([`super::pages`]).
+//! Comes in: columns and a row. Goes out: values. What is open is held still for the whole row: between its columns
+//! there is nothing but loads, so that the misses of one do not wait for those of another. Columns that are not open
+//! are read from the pages where the row lies, one by one, until they are worth being opened ([`super::pages`]).
 
 use arrow_array::ArrayRef;
 
@@ -18,8 +18,8 @@ use crate::row::{Value, array_of};
 use crate::schema::Column;
 
 impl Segment {
-    /// Appends the values of `columns` in row `offset` to `out`: columns of the table under schema version `version`, each with its
-    /// position there.
+    /// Appends the values of `columns` in row `offset` to `out`: columns of the table under schema version `version`,
+    /// each with its position there.
     ///
     /// # Errors
     /// Corrupt, Io; Internal for a row that is not there or a column of another type.
@@ -76,7 +76,8 @@ impl Segment {
         }
     }
 
-    /// The rows at `offsets` of the column at position `at`, if they are so few, and the block is not open, that it is not opened for them.
+    /// The rows at `offsets` of the column at position `at`, if they are so few, and the block is not open, that it is
+    /// not opened for them.
     pub(super) fn gather_pages(&self, at: usize, offsets: &[u32]) -> Result<Option<ArrayRef>> {
         let column = self.column_meta(at)?;
         let Some(block) = &column.block else { return Ok(None) };

@@ -1,7 +1,7 @@
 //! Checking a segment against itself, for `mainstem check`.
 //!
-//! Reads every block past the cache, one column at a time: checksums, then everything that opening proves, then what the
-//! metadata claims: bounds, counts, sums, key order, key bounds, key filter.
+//! Reads every block past the cache, one column at a time: checksums, then everything that opening proves, then what
+//! the metadata claims: bounds, counts, sums, key order, key bounds, key filter.
 
 use arrow_array::{Array, ArrayRef};
 

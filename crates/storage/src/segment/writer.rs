@@ -1,14 +1,15 @@
 //! Writing a segment: rows, already in their order, become one file.
 //!
-//! Comes in: one array per column of the schema. Goes out: the file, its bytes durable under a temporary name, and the [`SegmentMeta`]
-//! that finds it again.
+//! Comes in: one array per column of the schema. Goes out: the file, its bytes durable under a temporary name, and the
+//! [`SegmentMeta`] that finds it again.
 //!
 //! 1. Keys are encoded; those of a sort key must ascend; bounds and filter come from them.
-//! 2. Each column is encoded, several at once if so wanted, and appended with its checksums, then the filter, then the footer.
+//! 2. Each column is encoded, several at once if so wanted, and appended with its checksums, then the filter, then the
+//!    footer.
 //! 3. The file is synced.
 //!
-//! It does not own: which rows go where (load, merge), ids, the record that makes the segment true and before which the file takes its
-//! final name (`commit`).
+//! It does not own: which rows go where (load, merge), ids, the record that makes the segment true and before which the
+//! file takes its final name (`commit`).
 
 use std::sync::Arc;
 
@@ -30,11 +31,13 @@ use crate::row::key::{KeyCodec, Keys, hash_key};
 use crate::schema::{Column, TableSchema};
 use crate::threads::in_parallel;
 
-/// Writes `columns`, one array per column of `schema` in its order and in sort-key order, as segment `id` into file `file`.
+/// Writes `columns`, one array per column of `schema` in its order and in sort-key order, as segment `id` into file
+/// `file`.
 ///
 /// The file stands under its final name and its bytes are synced when this returns; its name is durable only after
-/// `disk.sync_dir(DATA_DIR)`, which the caller does once for all files of an install. The folder must exist. After an error nothing
-/// is left under the final name. Where the metadata says it all (constants in every column, no key) there is no file.
+/// `disk.sync_dir(DATA_DIR)`, which the caller does once for all files of an install. The folder must exist. After an
+/// error nothing is left under the final name. Where the metadata says it all (constants in every column, no key) there
+/// is no file.
 ///
 /// # Errors
 /// Internal when arrays and schema disagree, rows are out of order or too many; Full or Io.
@@ -66,8 +69,9 @@ pub struct SegmentPlace<'a> {
     pub threads: usize,
 }
 
-/// As [`write_segment`] at `place`, and opens the segment, whose file has a temporary name until [`Segment::take_names`]. At most `kept_bytes` of its blocks stay open, as far as the cache has room for
-/// them: what is merged is mostly what is in use, and need not be read again.
+/// As [`write_segment`] at `place`, and opens the segment, whose file has a temporary name until
+/// [`Segment::take_names`]. At most `kept_bytes` of its blocks stay open, as far as the cache has room for them: what
+/// is merged is mostly what is in use, and need not be read again.
 ///
 /// # Errors
 /// As [`write_segment`].
@@ -87,7 +91,8 @@ pub fn create_segment(
     Ok(segment)
 }
 
-/// Writes, and returns the first blocks, up to `kept_bytes` of them, beside their metadata, in the order of [`SegmentMeta::blocks`].
+/// Writes, and returns the first blocks, up to `kept_bytes` of them, beside their metadata, in the order of
+/// [`SegmentMeta::blocks`].
 fn write_aside(
     place: SegmentPlace<'_>,
     schema: &TableSchema,
@@ -110,8 +115,8 @@ fn write_aside(
     written.map(|meta| (meta, out.blocks))
 }
 
-/// The most rows, of the first ones of `columns`, whose texts fit one segment: at least 1. A caller cuts its output there, so that
-/// wide rows make segments of fewer rows.
+/// The most rows, of the first ones of `columns`, whose texts fit one segment: at least 1. A caller cuts its output
+/// there, so that wide rows make segments of fewer rows.
 #[must_use]
 pub fn rows_that_fit(columns: &[ArrayRef]) -> usize {
     use arrow_array::cast::AsArray;
@@ -134,7 +139,8 @@ pub fn rows_that_fit(columns: &[ArrayRef]) -> usize {
     fit.max(1).min(rows.max(1))
 }
 
-/// Columns that are encoded before the first of them is written, and so in memory together, where `threads` threads do it.
+/// Columns that are encoded before the first of them is written, and so in memory together, where `threads` threads do
+/// it.
 #[must_use]
 pub fn encoded_at_once(threads: usize) -> usize {
     if threads <= 1 { 1 } else { 4 * threads }

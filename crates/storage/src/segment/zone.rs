@@ -1,7 +1,7 @@
 //! Bounds for metadata: long ones are shortened, so that metadata stays small, and then say so.
 //!
-//! A shortened lower bound is a prefix, which is below what it was cut from. A shortened upper bound is a prefix with its last
-//! place raised, which is above everything that starts with the prefix.
+//! A shortened lower bound is a prefix, which is below what it was cut from. A shortened upper bound is a prefix with
+//! its last place raised, which is above everything that starts with the prefix.
 
 use super::format::{KeyBounds, ZoneMap};
 use crate::limits::{KEY_BOUND_BYTES_MAX, ZONE_TEXT_BYTES_MAX};
@@ -60,7 +60,8 @@ fn raised_text(prefix: &str) -> Option<String> {
     None
 }
 
-/// The least bytes above all that start with the first `bytes_max` bytes; `None` if `bytes` are no longer, or there are none.
+/// The least bytes above all that start with the first `bytes_max` bytes; `None` if `bytes` are no longer, or there are
+/// none.
 fn raised_bytes(bytes: &[u8], bytes_max: usize) -> Option<Vec<u8>> {
     if bytes.len() <= bytes_max {
         return None;

@@ -3,13 +3,13 @@
 //! Comes in: definitions and changes. Goes out: a catalog of the transaction's own, and [`DdlChange`]s for the commit.
 //!
 //! 1. A change is made to the transaction's catalog, which says what is wrong with it.
-//! 2. What the transaction has written to the table follows: DROP and TRUNCATE forget it; ALTER writes buffered rows anew under the
-//!    next version of the definition, runs stay as they are.
-//! 3. At the commit [`Transaction::finish_ddl`] says whether schema changes are the whole of the transaction: it has seen no row, so
-//!    that they may take the state at their commit (contract 2).
+//! 2. What the transaction has written to the table follows: DROP and TRUNCATE forget it; ALTER writes buffered rows
+//!    anew under the next version of the definition, runs stay as they are.
+//! 3. At the commit [`Transaction::finish_ddl`] says whether schema changes are the whole of the transaction: it has
+//!    seen no row, so that they may take the state at their commit (contract 2).
 //!
-//! Invariants: a change that fails changes nothing; rows that are written aside under an older version keep its columns by their ids.
-//! It does not own: conflicts with others (`commit`), expressions, which are SQL here.
+//! Invariants: a change that fails changes nothing; rows that are written aside under an older version keep its columns
+//! by their ids. It does not own: conflicts with others (`commit`), expressions, which are SQL here.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -52,13 +52,14 @@ impl Transaction {
         Ok(())
     }
 
-    /// Changes a table's definition by all `changes` of one statement: one version for all of them, which is returned. Rewrites no
-    /// stored row. Where a change [looks at rows](TableChange::looks_at_rows), the caller makes sure, in this transaction, that
-    /// every row fulfils it.
+    /// Changes a table's definition by all `changes` of one statement: one version for all of them, which is returned.
+    /// Rewrites no stored row. Where a change [looks at rows](TableChange::looks_at_rows), the caller makes sure, in
+    /// this transaction, that every row fulfils it.
     ///
     /// # Errors
-    /// NotFound (42P01); those of [`TableSchema::with_changes`], and for a new name those of [`Transaction::create_table`];
-    /// Constraint (23502) for a row of this transaction that the new version does not take; Io, Full.
+    /// NotFound (42P01); those of [`TableSchema::with_changes`], and for a new name those of
+    /// [`Transaction::create_table`]; Constraint (23502) for a row of this transaction that the new version does not
+    /// take; Io, Full.
     pub fn alter_table(&mut self, table: TableId, changes: &[TableChange]) -> Result<Arc<TableSchema>> {
         self.check_may_write()?;
         let before = self.catalog.table(table).ok_or_else(no_table)?.clone();
@@ -83,8 +84,8 @@ impl Transaction {
         Ok(after)
     }
 
-    /// Deletes every row of a table, in a time that does not depend on how many there are. With `restart_identity` its IDENTITY
-    /// columns begin anew.
+    /// Deletes every row of a table, in a time that does not depend on how many there are. With `restart_identity` its
+    /// IDENTITY columns begin anew.
     ///
     /// # Errors
     /// NotFound (42P01).

@@ -1,11 +1,11 @@
 //! Numbers for IDENTITY columns.
 //!
-//! Comes in: how many numbers a statement needs. Goes out: as many, which nobody else gets, before or after a crash. Mostly they
-//! come from the blocks that all transactions share (`commit`); a transaction that has made the table or the
-//! column, or has begun its numbers anew, counts by itself, and its commit says how far it came.
+//! Comes in: how many numbers a statement needs. Goes out: as many, which nobody else gets, before or after a crash.
+//! Mostly they come from the blocks that all transactions share (`commit`); a transaction that has made the table or
+//! the column, or has begun its numbers anew, counts by itself, and its commit says how far it came.
 //!
-//! When another transaction begins the numbers anew, those drawn before are drawn again: the commit of rows that have them is a
-//! conflict.
+//! When another transaction begins the numbers anew, those drawn before are drawn again: the commit of rows that have
+//! them is a conflict.
 
 use std::collections::BTreeMap;
 
@@ -24,13 +24,13 @@ pub(super) type OwnNumbers = Mutex<BTreeMap<(TableId, ColumnId), u64>>;
 pub(super) type DrawnNumbers = Mutex<BTreeMap<TableId, CommitTs>>;
 
 impl Transaction {
-    /// The next `n` numbers of an IDENTITY column, in order. Numbers of a statement that fails, or of a transaction that is rolled
-    /// back, are lost; none is given out twice, whatever happens, but after TRUNCATE ... RESTART IDENTITY, and then this transaction
-    /// cannot commit rows any more that have numbers from before (40001).
+    /// The next `n` numbers of an IDENTITY column, in order. Numbers of a statement that fails, or of a transaction
+    /// that is rolled back, are lost; none is given out twice, whatever happens, but after TRUNCATE ... RESTART
+    /// IDENTITY, and then this transaction cannot commit rows any more that have numbers from before (40001).
     ///
     /// # Errors
-    /// Invalid (2200H) when there are no more, none is taken then; NotFound (42P01); Internal for a column that counts nothing;
-    /// Conflict (40001) when the table was dropped meanwhile; Full and Closed as a commit.
+    /// Invalid (2200H) when there are no more, none is taken then; NotFound (42P01); Internal for a column that counts
+    /// nothing; Conflict (40001) when the table was dropped meanwhile; Full and Closed as a commit.
     pub fn next_identity_values(&self, table: TableId, column: ColumnId, n: usize) -> Result<Vec<i64>> {
         self.check_may_write()?;
         let schema = self.catalog.table(table).ok_or_else(no_table)?;

@@ -36,15 +36,16 @@ struct Seen {
 }
 
 impl KeyCheck<'_> {
-    /// The statement's `rows` buffered rows against one another, the transaction's own rows, and the stores. As they come, and of each row one key after
-    /// the other: the first that is taken is the one to tell.
+    /// The statement's `rows` buffered rows against one another, the transaction's own rows, and the stores. As they
+    /// come, and of each row one key after the other: the first that is taken is the one to tell.
     pub fn rows(&self, rows: usize) -> Result<()> {
         // One row has none beside it.
         let mut seen: Vec<HashTable<Seen>> = match rows {
             0 | 1 => Vec::new(),
             rows => self.own.iter().map(|_| HashTable::with_capacity(rows)).collect(),
         };
-        // Bit on: keys of this number are looked up in the stores one by one. Off for those that are found to be free together, as most are.
+        // Bit on: keys of this number are looked up in the stores one by one. Off for those that are found to be free
+        // together, as most are.
         let mut sought = u64::MAX;
         for (number, (own, keys)) in (0..).zip(self.own.iter().zip(self.keys)).filter(|_| rows > 1) {
             if number < u64::BITS && point::are_free(&self.view, own.id(), keys, |row| self.counts(row))? {

@@ -1,8 +1,8 @@
 //! Rows that are read FOR UPDATE or FOR SHARE.
 //!
-//! Comes in: references that a view of the transaction gave. Goes out: nothing at once; who changes one of them after the snapshot,
-//! and commits first, is a conflict for the commit of this transaction, as if it had deleted the row (contract 2). Nothing is
-//! written, nobody waits, and who only locks them too is in nobody's way.
+//! Comes in: references that a view of the transaction gave. Goes out: nothing at once; who changes one of them after
+//! the snapshot, and commits first, is a conflict for the commit of this transaction, as if it had deleted the row
+//! (contract 2). Nothing is written, nobody waits, and who only locks them too is in nobody's way.
 //!
 //! Rows of the transaction's own need no lock: nobody else sees them.
 
@@ -15,12 +15,13 @@ use crate::schema::TableSchema;
 use crate::txn::{LockedRows, RowSets};
 
 impl Transaction {
-    /// Has the commit look whether `rows`, which a view of this transaction showed of `table`, are as they were read. Undone by
-    /// [`Transaction::rollback_to`] a savepoint from before.
+    /// Has the commit look whether `rows`, which a view of this transaction showed of `table`, are as they were read.
+    /// Undone by [`Transaction::rollback_to`] a savepoint from before.
     ///
     /// # Errors
-    /// Conflict (40001) when a later commit has changed one of them or the table; Full (53200) when write sets take their whole
-    /// share of memory; Invalid (25006) in a read-only transaction; NotFound (42P01). Nothing is locked then.
+    /// Conflict (40001) when a later commit has changed one of them or the table; Full (53200) when write sets take
+    /// their whole share of memory; Invalid (25006) in a read-only transaction; NotFound (42P01). Nothing is locked
+    /// then.
     pub fn lock_rows(&mut self, table: &Arc<TableSchema>, rows: &[RowRef]) -> Result<()> {
         self.check_may_write()?;
         self.check_version(table)?;

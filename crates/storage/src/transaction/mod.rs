@@ -1,21 +1,23 @@
 //! A transaction: one snapshot, private writes, one commit.
 //!
-//! Comes in: batches to insert and row references to delete, statement by statement. Goes out: views to scan and probe, and a
-//! write set to commit.
+//! Comes in: batches to insert and row references to delete, statement by statement. Goes out: views to scan and probe,
+//! and a write set to commit.
 //!
 //! 1. [`Transaction::view`] gives a statement the snapshot plus the writes of *earlier* statements.
-//! 2. [`Transaction::statement`] collects what the running statement writes, aside. Rows that somebody else changed since the
-//!    snapshot end the statement early (contract 2).
-//! 3. [`Transaction::apply`] ends the statement: keys are checked on its net effect; then it joins the write set. A statement
-//!    that fails is dropped and leaves nothing (implicit savepoint).
-//! 4. What outgrows its share of memory is written aside as runs, a few at any time ([`write`]); [`Transaction::savepoint`] marks a state
-//!    to come back to.
-//! 5. Schema changes ([`ddl`]) make a catalog of the transaction's own; numbers of IDENTITY columns ([`identity`]) come from
-//!    blocks that all transactions share.
-//! 6. [`Transaction::lock_rows`] keeps rows that are read FOR UPDATE or FOR SHARE: the commit looks whether they are unchanged.
+//! 2. [`Transaction::statement`] collects what the running statement writes, aside. Rows that somebody else changed
+//!    since the snapshot end the statement early (contract 2).
+//! 3. [`Transaction::apply`] ends the statement: keys are checked on its net effect; then it joins the write set. A
+//!    statement that fails is dropped and leaves nothing (implicit savepoint).
+//! 4. What outgrows its share of memory is written aside as runs, a few at any time ([`write`]);
+//!    [`Transaction::savepoint`] marks a state to come back to.
+//! 5. Schema changes ([`ddl`]) make a catalog of the transaction's own; numbers of IDENTITY columns ([`identity`]) come
+//!    from blocks that all transactions share.
+//! 6. [`Transaction::lock_rows`] keeps rows that are read FOR UPDATE or FOR SHARE: the commit looks whether they are
+//!    unchanged.
 //! 7. [`Transaction::commit`] hands the write set to `commit`.
 //!
-//! Invariants: nothing uncommitted is in any store; dropping a transaction undoes all of it. It does not own: SQL, re-runs.
+//! Invariants: nothing uncommitted is in any store; dropping a transaction undoes all of it. It does not own: SQL,
+//! re-runs.
 
 mod ddl;
 mod identity;
@@ -83,7 +85,8 @@ pub struct Transaction {
     own_containers: OwnContainers,
     /// Whether it may have seen rows.
     looked: AtomicBool,
-    /// Numbers taken of IDENTITY columns that nobody else draws from: of tables that it has made, or whose numbers it has begun anew.
+    /// Numbers taken of IDENTITY columns that nobody else draws from: of tables that it has made, or whose numbers it
+    /// has begun anew.
     numbers: OnceLock<Box<OwnNumbers>>,
     /// Tables of whose columns it has drawn numbers that all share.
     drawn: OnceLock<Box<DrawnNumbers>>,
@@ -130,7 +133,8 @@ impl Transaction {
         !self.writes.is_empty()
     }
 
-    /// What the next statement sees of `table`: the snapshot and this transaction's finished statements. Pins the snapshot.
+    /// What the next statement sees of `table`: the snapshot and this transaction's finished statements. Pins the
+    /// snapshot.
     ///
     /// # Errors
     /// NotFound (42P01).
@@ -161,9 +165,9 @@ impl Transaction {
         Ok(TableView::new(schema, version, own, self.snapshot.ts(), Some(self.snapshot.clone())))
     }
 
-    /// Waits while another statement's last run has the table's write gate closed (contract 2). Called at the start of each
-    /// writing statement by whoever holds no gate, whatever the transaction has written before: nobody waits for it
-    /// (`commit::gate`).
+    /// Waits while another statement's last run has the table's write gate closed (contract 2). Called at the start of
+    /// each writing statement by whoever holds no gate, whatever the transaction has written before: nobody waits for
+    /// it (`commit::gate`).
     ///
     /// # Errors
     /// What `go_on` returns, asked now and then while this waits; Closed.
@@ -178,19 +182,20 @@ impl Transaction {
         StatementWrites::new(self.engine.clone(), snapshot, self.waiting.clone())
     }
 
-    /// How the statements that begin from now on wait for memory, and whether they go on with what takes long: asks the caller, or never
-    /// waits, for whoever holds a write gate.
+    /// How the statements that begin from now on wait for memory, and whether they go on with what takes long: asks the
+    /// caller, or never waits, for whoever holds a write gate.
     pub fn wait_as(&mut self, waiting: Waiting) {
         self.waiting = waiting;
     }
 
-    /// Ends a statement: checks keys on its net effect, then takes its writes over. After an error nothing of it is left. When
-    /// buffered rows outgrow their share of memory they are written aside here, and what was written aside is merged when it is in many
-    /// runs: references to this transaction's own rows, and only those, are then void, while older views stay as they are.
+    /// Ends a statement: checks keys on its net effect, then takes its writes over. After an error nothing of it is
+    /// left. When buffered rows outgrow their share of memory they are written aside here, and what was written aside
+    /// is merged when it is in many runs: references to this transaction's own rows, and only those, are then void,
+    /// while older views stay as they are.
     ///
     /// # Errors
-    /// Conflict (40001) when a later commit changed a row it deletes; Constraint (23505) for a key that is taken, at the
-    /// snapshot or by this transaction; Invalid (25006) in a read-only one; Full (53200, 53100).
+    /// Conflict (40001) when a later commit changed a row it deletes; Constraint (23505) for a key that is taken, at
+    /// the snapshot or by this transaction; Invalid (25006) in a read-only one; Full (53200, 53100).
     pub fn apply(&mut self, statement: StatementWrites) -> Result<()> {
         if statement.is_untouched() {
             return Ok(());
@@ -219,8 +224,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Makes the transaction's writes true, and returns when they are durable under its mode, with all before them. One that
-    /// wrote nothing returns its snapshot's timestamp, if the rows that it has locked are unchanged.
+    /// Makes the transaction's writes true, and returns when they are durable under its mode, with all before them. One
+    /// that wrote nothing returns its snapshot's timestamp, if the rows that it has locked are unchanged.
     ///
     /// # Errors
     /// Conflict (40001), Full: nothing was written. 08007: outcome known after reopening.
@@ -231,9 +236,9 @@ impl Transaction {
         self.engine.commit(&self.snapshot, &self.writes, self.mode.synchronous)
     }
 
-    /// As [`Transaction::commit`], but returns when the writes are applied: the caller has to wait for the timestamp to be visible
-    /// ([`Database::wait_visible`](crate::database::Database::wait_visible)) before it tells anybody. For whoever holds what others
-    /// wait for meanwhile, such as a write gate.
+    /// As [`Transaction::commit`], but returns when the writes are applied: the caller has to wait for the timestamp to
+    /// be visible ([`Database::wait_visible`](crate::database::Database::wait_visible)) before it tells anybody. For
+    /// whoever holds what others wait for meanwhile, such as a write gate.
     ///
     /// # Errors
     /// As [`Transaction::commit`].

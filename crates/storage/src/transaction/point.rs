@@ -22,14 +22,14 @@ impl Transaction {
         }
     }
 
-    /// Ends a transaction that has written nothing by writing one row, and commits it: in the place of `deleted`, the row that
-    /// `view` has under `key`, by which rows of `table` are found, or of nothing, where it has no such row, comes the row of
-    /// `inserted`, if it has one. It has the same `key`; its other keys are its own, and checked here. Returns when the commit is
-    /// durable under the transaction's mode, with all before it.
+    /// Ends a transaction that has written nothing by writing one row, and commits it: in the place of `deleted`, the
+    /// row that `view` has under `key`, by which rows of `table` are found, or of nothing, where it has no such row,
+    /// comes the row of `inserted`, if it has one. It has the same `key`; its other keys are its own, and checked here.
+    /// Returns when the commit is durable under the transaction's mode, with all before it.
     ///
     /// # Errors
-    /// Constraint (23505) for another key that a row has already; Conflict (40001): run the statement again; Full and Closed as
-    /// [`Transaction::commit`]. Nothing was written then.
+    /// Constraint (23505) for another key that a row has already; Conflict (40001): run the statement again; Full and
+    /// Closed as [`Transaction::commit`]. Nothing was written then.
     pub fn write_row(
         self,
         table: &KeyedTable,

@@ -8,8 +8,8 @@ use crate::transaction::Transaction;
 use crate::version::TableView;
 
 impl Transaction {
-    /// The row whose key `id` is `key` in `view`, which is the newest view of this transaction: of the stores, or written by the
-    /// transaction itself.
+    /// The row whose key `id` is `key` in `view`, which is the newest view of this transaction: of the stores, or
+    /// written by the transaction itself.
     ///
     /// # Errors
     /// Io or Corrupt when key blocks cannot be read; Internal for a key that the table has not.

@@ -9,8 +9,8 @@ use crate::ids::{ColumnId, TableId};
 use crate::transaction::Transaction;
 use crate::txn::{OwnKeys, TableWrites, WriteSet};
 
-/// A state of one transaction: its writes, DDL and catalog included. Costs a pointer per table; what it holds is shared with the
-/// transaction, and stays in memory as long as it lives.
+/// A state of one transaction: its writes, DDL and catalog included. Costs a pointer per table; what it holds is shared
+/// with the transaction, and stays in memory as long as it lives.
 #[derive(Debug)]
 pub struct Savepoint {
     number: u64,
@@ -29,8 +29,8 @@ pub(super) struct Savepoints {
 }
 
 impl Transaction {
-    /// Marks the present state. When write sets take much memory, buffered rows that are worth a run are written aside first, for those
-    /// that a savepoint shows stay in memory; references to them are then void.
+    /// Marks the present state. When write sets take much memory, buffered rows that are worth a run are written aside
+    /// first, for those that a savepoint shows stay in memory; references to them are then void.
     #[must_use]
     pub fn savepoint(&mut self) -> Savepoint {
         self.spill_before_savepoint();
@@ -41,12 +41,12 @@ impl Transaction {
         Savepoint { number, writes: self.writes.clone(), catalog: self.catalog.clone(), numbers }
     }
 
-    /// Undoes everything since `mark`, and forgets the savepoints made since; `mark` stands. Costs as much as what is undone, as
-    /// far as that is in memory.
+    /// Undoes everything since `mark`, and forgets the savepoints made since; `mark` stands. Costs as much as what is
+    /// undone, as far as that is in memory.
     ///
-    /// References to this transaction's own rows, and only those, are then void: rows written later may have the offsets of those that are
-    /// undone. Ids of own containers made since do not come back, so references to those are refused. In SQL no reference outlives
-    /// its statement, and views that open cursors read stay as they are.
+    /// References to this transaction's own rows, and only those, are then void: rows written later may have the
+    /// offsets of those that are undone. Ids of own containers made since do not come back, so references to those are
+    /// refused. In SQL no reference outlives its statement, and views that open cursors read stay as they are.
     ///
     /// # Errors
     /// Internal when `mark` was forgotten.
@@ -55,7 +55,8 @@ impl Transaction {
         self.savepoints.numbers.truncate(at + 1);
         self.catalog = mark.catalog.clone();
         if !mark.numbers.is_empty() {
-            // Numbers drawn since are lost, but those from before are taken, though a TRUNCATE that is undone began anew.
+            // Numbers drawn since are lost, but those from before are taken, though a TRUNCATE that is undone began
+            // anew.
             let mut numbers = self.numbers.get_or_init(Box::default).lock();
             for (column, taken) in &mark.numbers {
                 let now = numbers.entry(*column).or_default();
@@ -96,8 +97,8 @@ impl Transaction {
     }
 }
 
-/// Takes the keys of rows inserted since `then` out of `keys`, which are those of `now`, and puts those of rows deleted since
-/// back in. Both have the same buffer, up to the rows of `then`.
+/// Takes the keys of rows inserted since `then` out of `keys`, which are those of `now`, and puts those of rows deleted
+/// since back in. Both have the same buffer, up to the rows of `then`.
 fn roll_back(keys: &mut OwnKeys, now: &TableWrites, then: &TableWrites) {
     let inserted = then.rows().len() as u32;
     now.rows().rows_from(inserted).for_each(|(offset, row)| keys.remove(offset, row));

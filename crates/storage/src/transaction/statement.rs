@@ -35,8 +35,8 @@ pub struct StatementWrites {
     charge: Option<Charge>,
 }
 
-/// Rows that come in small parts are counted in steps of so many bytes, and a statement that writes less is not: its writes are as
-/// soon as it has ended.
+/// Rows that come in small parts are counted in steps of so many bytes, and a statement that writes less is not: its
+/// writes are as soon as it has ended.
 const COUNT_BYTES: usize = 8 << 10;
 
 /// What a finished statement wrote.
@@ -119,8 +119,8 @@ impl StatementWrites {
         }
     }
 
-    /// Inserts `batch`: the columns of `table` in their order. Types, NOT NULL, lengths and ranges are checked here; keys at
-    /// the end of the statement. A large insert goes to segments aside, in bounded memory.
+    /// Inserts `batch`: the columns of `table` in their order. Types, NOT NULL, lengths and ranges are checked here;
+    /// keys at the end of the statement. A large insert goes to segments aside, in bounded memory.
     ///
     /// # Errors
     /// Constraint or Invalid for a value the table does not take; Full or Io when written aside.
@@ -180,11 +180,12 @@ impl StatementWrites {
         Ok(())
     }
 
-    /// Deletes `rows`, which a scan or probe of this transaction's view of `table` named. A row named twice counts once.
+    /// Deletes `rows`, which a scan or probe of this transaction's view of `table` named. A row named twice counts
+    /// once.
     ///
     /// # Errors
-    /// Conflict (40001) when a later commit changed one of them; Full (53200) when write sets take their whole share of memory;
-    /// Invalid when the statement writes to two tables.
+    /// Conflict (40001) when a later commit changed one of them; Full (53200) when write sets take their whole share of
+    /// memory; Invalid when the statement writes to two tables.
     pub fn delete(&mut self, table: &Arc<TableSchema>, rows: &[RowRef]) -> Result<()> {
         self.enter(table)?;
         if let Some(snapshot) = &self.snapshot {

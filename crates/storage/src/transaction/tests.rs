@@ -384,8 +384,8 @@ fn rows_that_a_savepoint_keeps_are_counted_until_it_goes() {
     assert!(write_set_bytes(&t).0 <= before - kept);
 }
 
-/// Writes `statements` statements of 200 rows each from `next` on, of which it deletes some and writes some anew, into `txn` and
-/// `model`; never are there more runs than a few. Returns how often rows went aside.
+/// Writes `statements` statements of 200 rows each from `next` on, of which it deletes some and writes some anew, into
+/// `txn` and `model`; never are there more runs than a few. Returns how often rows went aside.
 fn write_much(
     t: &Table,
     txn: &mut Transaction,
@@ -431,8 +431,8 @@ fn in_order(model: &BTreeMap<i64, Option<i64>>) -> Vec<(i64, Option<i64>)> {
     model.iter().map(|(id, value)| (*id, *value)).collect()
 }
 
-/// A transaction that goes aside dozens of times: its runs are merged, so that look-ups ask few, and its savepoints from before
-/// bring back what they showed.
+/// A transaction that goes aside dozens of times: its runs are merged, so that look-ups ask few, and its savepoints
+/// from before bring back what they showed.
 #[test]
 fn runs_of_a_transaction_stay_few_whatever_it_writes() {
     let options = testing::options().memory_limit(512 << 10);
@@ -475,7 +475,8 @@ fn runs_of_a_transaction_stay_few_whatever_it_writes() {
     assert!(t.db.verify().is_empty());
 }
 
-/// What a savepoint shows stays in memory: under pressure rows go aside before it is made, so that any number of them fits.
+/// What a savepoint shows stays in memory: under pressure rows go aside before it is made, so that any number of them
+/// fits.
 #[test]
 fn savepoints_under_pressure_keep_little_in_memory() {
     let t = cramped();

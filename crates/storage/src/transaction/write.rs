@@ -1,18 +1,20 @@
 //! A finished statement joins the write set; a write set that outgrows its memory goes aside.
 //!
-//! Rows are buffered until write sets, of this transaction or of all together, take half of their share of memory; then this
-//! transaction's live rows of the table become runs of segments, as those of a large statement do, and their keys are found in
-//! the runs. The other half is for statements under way and for what cannot go aside: deletes, and rows that a savepoint holds.
+//! Rows are buffered until write sets, of this transaction or of all together, take half of their share of memory; then
+//! this transaction's live rows of the table become runs of segments, as those of a large statement do, and their keys
+//! are found in the runs. The other half is for statements under way and for what cannot go aside: deletes, and rows
+//! that a savepoint holds.
 //!
-//! When there are more than [`limits::OWN_RUNS_MAX`] runs of a table, as the policy of `merge` says some of them are merged here and
-//! now, in the transaction's own thread, so that a look-up asks few: a row is rewritten about once each time that the rows written
-//! aside grow eightfold. Savepoints and views of before keep the runs that they know.
+//! When there are more than [`limits::OWN_RUNS_MAX`] runs of a table, as the policy of `merge` says some of them are
+//! merged here and now, in the transaction's own thread, so that a look-up asks few: a row is rewritten about once each
+//! time that the rows written aside grow eightfold. Savepoints and views of before keep the runs that they know.
 //!
-//! Such a merge is part of its statement, and of no lane: the background neither waits for it nor has its inputs, and yields to it as to
-//! any work of users (contract 8). One at a time in the database does so, whose memory is a part of the reserve; a transaction that meets
-//! another goes on with its runs as they are, for nobody waits for a merge, and tries again with its next statement. It asks between batches
-//! whether its statement is to go on. Canceled, it leaves the runs as they were, and the statement, whose rows are in the write set by
-//! then, has ended. Whoever holds a write gate does not merge at all: others wait for it, and it commits next.
+//! Such a merge is part of its statement, and of no lane: the background neither waits for it nor has its inputs, and
+//! yields to it as to any work of users (contract 8). One at a time in the database does so, whose memory is a part of
+//! the reserve; a transaction that meets another goes on with its runs as they are, for nobody waits for a merge, and
+//! tries again with its next statement. It asks between batches whether its statement is to go on. Canceled, it leaves
+//! the runs as they were, and the statement, whose rows are in the write set by then, has ended. Whoever holds a write
+//! gate does not merge at all: others wait for it, and it commits next.
 
 use std::sync::Arc;
 
@@ -42,7 +44,8 @@ impl Transaction {
         if valid { Ok(()) } else { Err(Error::internal("a statement names own rows that a later one has moved")) }
     }
 
-    /// Refuses a finished statement when, with its bytes that are not counted yet, write sets take more than their share of memory.
+    /// Refuses a finished statement when, with its bytes that are not counted yet, write sets take more than their
+    /// share of memory.
     pub(super) fn check_room(&self, uncounted: u64) -> Result<()> {
         let memory = &self.engine.memory;
         let used = memory.used(MemoryKind::WriteSets) + uncounted;
@@ -101,9 +104,9 @@ impl Transaction {
         Ok(())
     }
 
-    /// Writes the buffered rows of those tables aside that are worth it, when write sets take more than a quarter of their share of
-    /// memory, and whatever is buffered when they take half of it: savepoints would add up else. What cannot be written stays in
-    /// memory, where it counts.
+    /// Writes the buffered rows of those tables aside that are worth it, when write sets take more than a quarter of
+    /// their share of memory, and whatever is buffered when they take half of it: savepoints would add up else. What
+    /// cannot be written stays in memory, where it counts.
     pub(super) fn spill_before_savepoint(&mut self) {
         let memory = &self.engine.memory;
         let share = memory.share(MemoryKind::WriteSets);
@@ -114,9 +117,9 @@ impl Transaction {
         self.spill_rows(if used > share / 2 { 1 } else { limits::SPILL_BYTES_MIN.min(share / 8) });
     }
 
-    /// Writes the buffered rows of those tables aside that are worth it, when write sets take more than their share of memory: it
-    /// may have become smaller since the last statement, and the next one would find no room at all. References to own rows are then
-    /// void, so this is called before a writing statement looks at any.
+    /// Writes the buffered rows of those tables aside that are worth it, when write sets take more than their share of
+    /// memory: it may have become smaller since the last statement, and the next one would find no room at all.
+    /// References to own rows are then void, so this is called before a writing statement looks at any.
     pub fn make_room(&mut self) {
         let memory = &self.engine.memory;
         if memory.is_over(MemoryKind::WriteSets) {
@@ -143,7 +146,8 @@ impl Transaction {
         }
     }
 
-    /// Whether rows of `table` that this transaction has inserted stand aside as runs: its next statement may merge some.
+    /// Whether rows of `table` that this transaction has inserted stand aside as runs: its next statement may merge
+    /// some.
     #[must_use]
     pub fn has_runs(&self, table: TableId) -> bool {
         self.writes.tables.get(&table).is_some_and(|own| !own.runs().is_empty())
@@ -154,8 +158,8 @@ impl Transaction {
         self.writes.tables.get(&table).is_some_and(|own| own.runs().len() > limits::OWN_RUNS_MAX)
     }
 
-    /// Merges runs of `table` until there are few. Where that fails or is canceled, or another transaction merges, the rest stay as they
-    /// are: the next statement tries again.
+    /// Merges runs of `table` until there are few. Where that fails or is canceled, or another transaction merges, the
+    /// rest stay as they are: the next statement tries again.
     pub(super) fn merge_own_runs(&mut self, table: TableId) {
         if !self.has_many_runs(table) || matches!(self.waiting, Waiting::Never) {
             return;

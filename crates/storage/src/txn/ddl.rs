@@ -18,7 +18,8 @@ pub enum DdlChange {
         before: Arc<TableSchema>,
         /// What became of it.
         after: Arc<TableSchema>,
-        /// Whether rows were looked at for it ([`TableChange::looks_at_rows`](crate::catalog::TableChange::looks_at_rows)).
+        /// Whether rows were looked at for it
+        /// ([`TableChange::looks_at_rows`](crate::catalog::TableChange::looks_at_rows)).
         looked_at_rows: bool,
     },
     /// TRUNCATE of a table that stands already: every row that its containers hold at the commit.

@@ -6,8 +6,8 @@ use super::{RowLayers, RowSets};
 use crate::memory::MemoryBudget;
 use crate::schema::TableSchema;
 
-/// Rows of one table that nobody may have changed by the commit; nothing is written for them. A clone costs O(log rows), and
-/// stays as it is.
+/// Rows of one table that nobody may have changed by the commit; nothing is written for them. A clone costs O(log
+/// rows), and stays as it is.
 #[derive(Clone, Debug)]
 pub struct LockedRows {
     schema: Arc<TableSchema>,

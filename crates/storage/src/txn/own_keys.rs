@@ -1,6 +1,7 @@
 //! Keys of the live rows a transaction has inserted and not written aside, to the row that has each.
 //!
-//! One of them for each key of a table. Only the transaction's newest state has it: views never ask. Rows hold their keys, so an entry is a hash and an offset.
+//! One of them for each key of a table. Only the transaction's newest state has it: views never ask. Rows hold their
+//! keys, so an entry is a hash and an offset.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! Rows a transaction has inserted and not written aside.
 //!
-//! They stand in chunks, shared with the views of earlier statements and with savepoints. A statement appends: in place while
-//! nobody else holds the last chunk, else as a chunk of its own; small chunks are joined with those before them that are no
-//! larger, so that a row is copied at most log2([`limits::OWN_CHUNK_ROWS`]) times, however many views live.
+//! They stand in chunks, shared with the views of earlier statements and with savepoints. A statement appends: in place
+//! while nobody else holds the last chunk, else as a chunk of its own; small chunks are joined with those before them
+//! that are no larger, so that a row is copied at most log2([`limits::OWN_CHUNK_ROWS`]) times, however many views live.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use crate::limits;
 use crate::memory::{Charge, MemoryBudget, MemoryKind};
 use crate::row::{RowBuffer, RowLayout, RowView};
 
-/// Where a transaction's own containers get their ids from. It stays as it is when the transaction goes back to a savepoint: an id that
-/// was given out since is not given out again.
+/// Where a transaction's own containers get their ids from. It stays as it is when the transaction goes back to a
+/// savepoint: an id that was given out since is not given out again.
 #[derive(Debug, Default)]
 pub struct OwnContainers(u64);
 

@@ -1,7 +1,7 @@
 //! Rows of the stores or its own that a transaction names: those it has deleted, those it has locked.
 //!
-//! Each statement adds a layer, which views of earlier statements do not see; a layer is joined with those before it that
-//! are no larger, so that there are at most log2(rows) and a row is copied as often.
+//! Each statement adds a layer, which views of earlier statements do not see; a layer is joined with those before it
+//! that are no larger, so that there are at most log2(rows) and a row is copied as often.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

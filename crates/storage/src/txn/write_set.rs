@@ -1,7 +1,7 @@
 //! The write set, one part per table.
 //!
-//! All of it is shared with the views of earlier statements and with savepoints, none of which sees what is written later: a
-//! statement costs its own size, whoever else looks on.
+//! All of it is shared with the views of earlier statements and with savepoints, none of which sees what is written
+//! later: a statement costs its own size, whoever else looks on.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -49,8 +49,8 @@ impl TableWrites {
         next
     }
 
-    /// The same writes under `schema`, the next version of the table's: live rows are written anew, with the missing values of
-    /// columns that they lack, as another container, `id`. Runs stay as they are.
+    /// The same writes under `schema`, the next version of the table's: live rows are written anew, with the missing
+    /// values of columns that they lack, as another container, `id`. Runs stay as they are.
     ///
     /// # Errors
     /// Constraint (23502) or Invalid (54000) when `schema` does not take a row; Internal for another table.
@@ -93,7 +93,8 @@ impl TableWrites {
         &self.rows
     }
 
-    /// Rows written aside as runs of segments, whose files go unless a commit keeps them; those deleted again among them.
+    /// Rows written aside as runs of segments, whose files go unless a commit keeps them; those deleted again among
+    /// them.
     #[must_use]
     pub fn runs(&self) -> &[Arc<Run>] {
         &self.runs
@@ -154,8 +155,8 @@ impl TableWrites {
         }
     }
 
-    /// Puts `runs`, which hold exactly its live rows, in the place of [`TableWrites::rows`]. References to those name nothing
-    /// any more: later rows are another container, `id`.
+    /// Puts `runs`, which hold exactly its live rows, in the place of [`TableWrites::rows`]. References to those name
+    /// nothing any more: later rows are another container, `id`.
     pub fn spilled(&mut self, runs: Vec<Arc<Run>>, id: ContainerId) {
         let rows = self.rows.id();
         self.deletes.forget(|id| id == rows);
@@ -163,8 +164,8 @@ impl TableWrites {
         Arc::make_mut(&mut self.runs).extend(runs);
     }
 
-    /// Puts `output`, which holds exactly the live rows of `consumed`, neighbours among its runs, in their place. References to rows
-    /// that moved name nothing any more.
+    /// Puts `output`, which holds exactly the live rows of `consumed`, neighbours among its runs, in their place.
+    /// References to rows that moved name nothing any more.
     pub fn merged(&mut self, consumed: &[RunId], output: Option<Arc<Run>>) {
         let is_consumed = |run: &Arc<Run>| consumed.contains(&run.id());
         let segments: BTreeSet<ContainerId> = self
@@ -200,8 +201,8 @@ pub struct WriteSet {
     pub tables: BTreeMap<TableId, Arc<TableWrites>>,
     /// Rows of the stores that must be as they were read, per table.
     pub locked: BTreeMap<TableId, LockedRows>,
-    /// Tables of whose IDENTITY columns it has numbers that all transactions share, with a timestamp at or before which nobody had
-    /// drawn one of them: a restart of counting after it gives them to others again.
+    /// Tables of whose IDENTITY columns it has numbers that all transactions share, with a timestamp at or before which
+    /// nobody had drawn one of them: a restart of counting after it gives them to others again.
     pub drawn: BTreeMap<TableId, CommitTs>,
     /// Schema changes in statement order.
     pub ddl: Vec<DdlChange>,

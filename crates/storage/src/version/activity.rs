@@ -1,10 +1,11 @@
 //! Who is at work for users right now: what background work yields to (contract 8).
 //!
-//! Comes in: a guard around each piece of such work. Goes out: how many threads are busy with it, about, and how long there has been
-//! none. Counting waits for nobody.
+//! Comes in: a guard around each piece of such work. Goes out: how many threads are busy with it, about, and how long
+//! there has been none. Counting waits for nobody.
 //!
-//! A short statement takes microseconds, in which it may not touch memory that other threads write to. It has no guard: whoever wants to
-//! know looks now and then how many snapshots each stripe of the time line has given to readers ([`ShortReaders`]).
+//! A short statement takes microseconds, in which it may not touch memory that other threads write to. It has no guard:
+//! whoever wants to know looks now and then how many snapshots each stripe of the time line has given to readers
+//! ([`ShortReaders`]).
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -72,8 +73,8 @@ impl Activity {
         self.counter(work).fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Threads at work, at least as many as queries; one when the last has stopped for less than `pause`, as a query does between
-    /// two batches.
+    /// Threads at work, at least as many as queries; one when the last has stopped for less than `pause`, as a query
+    /// does between two batches.
     #[must_use]
     pub fn threads(&self, pause: Duration) -> usize {
         let counted = self.queries.load(Ordering::Relaxed).max(self.threads.load(Ordering::Relaxed));
@@ -94,14 +95,14 @@ impl Activity {
     }
 }
 
-/// A thread is busy reading when it takes a snapshot at least each so long. One that waits for a client or a disk in between leaves
-/// most of its core to others.
+/// A thread is busy reading when it takes a snapshot at least each so long. One that waits for a client or a disk in
+/// between leaves most of its core to others.
 const READ_EACH: Duration = Duration::from_micros(200);
 /// A shorter time than this tells nothing about a thread.
 const LOOK_EACH: Duration = Duration::from_millis(1);
 
-/// A thread that was busy reading is at work still for so long: where cores are short it waits for one most of the time, all the more
-/// while a merge has it.
+/// A thread that was busy reading is at work still for so long: where cores are short it waits for one most of the
+/// time, all the more while a merge has it.
 const READS_AGAIN: Duration = Duration::from_millis(50);
 
 /// Threads that do nothing but short reads, seen by how many snapshots they take.

@@ -3,15 +3,17 @@
 //! Comes in: per merge, which rows of each input survived and from which input each output row came. Goes out: old
 //! [`RowRef`] to new, or gone.
 //!
-//! 1. A merge reads *streams*: a run is one (its segments follow one another), a delta is one. Rows leave a stream in order,
-//!    so the k-th survivor of a stream is the k-th output row that came from it.
-//! 2. Per input container, a bitmap with rank turns an offset into k; a delta that is not in key order has a permutation.
-//! 3. The [`Interleaving`] turns (stream, k) into a position in the output, the output's list into container and offset.
-//! 4. [`Forwardings`] keeps the tables of installed merges while a transaction may still name rows from before. An install, which
-//!    holds the commit lock, only adds to a list; who looks first files what is in it by input.
+//! 1. A merge reads *streams*: a run is one (its segments follow one another), a delta is one. Rows leave a stream in
+//!    order, so the k-th survivor of a stream is the k-th output row that came from it.
+//! 2. Per input container, a bitmap with rank turns an offset into k; a delta that is not in key order has a
+//!    permutation.
+//! 3. The [`Interleaving`] turns (stream, k) into a position in the output, the output's list into container and
+//!    offset.
+//! 4. [`Forwardings`] keeps the tables of installed merges while a transaction may still name rows from before. An
+//!    install, which holds the commit lock, only adds to a list; who looks first files what is in it by input.
 //!
-//! Invariants: a container is an input of at most one table per row; tables never change; ids are never reused, so chains
-//! end. It does not own: whether a row is live where it went, or when a writer has ended.
+//! Invariants: a container is an input of at most one table per row; tables never change; ids are never reused, so
+//! chains end. It does not own: whether a row is live where it went, or when a writer has ended.
 
 use std::sync::Arc;
 
@@ -100,7 +102,8 @@ struct Output {
     container: ContainerId,
 }
 
-/// Old row to new, for one merge. Segments that the merge kept as they are do not appear in it: their rows did not move.
+/// Old row to new, for one merge. Segments that the merge kept as they are do not appear in it: their rows did not
+/// move.
 #[derive(Debug)]
 pub struct ForwardingTable {
     /// By container, ascending.
@@ -128,8 +131,8 @@ impl ForwardingBuilder {
         self.interleaving.push(stream, rows);
     }
 
-    /// The table. `inputs` stand stream by stream in the order in which they were read; `outputs` are the written segments
-    /// with their rows, in order.
+    /// The table. `inputs` stand stream by stream in the order in which they were read; `outputs` are the written
+    /// segments with their rows, in order.
     #[must_use]
     pub fn finish(self, inputs: Vec<ForwardedInput>, outputs: &[(ContainerId, u32)]) -> ForwardingTable {
         let mut left = vec![0u64; self.interleaving.streams()];
@@ -264,8 +267,8 @@ impl Registered {
 }
 
 impl Forwardings {
-    /// Keeps `forwarding`, of a merge of `table` installed at `installed_at`. To be called under the commit lock, before the
-    /// install is applied.
+    /// Keeps `forwarding`, of a merge of `table` installed at `installed_at`. To be called under the commit lock,
+    /// before the install is applied.
     pub fn add(&self, installed_at: CommitTs, table: TableId, forwarding: Arc<ForwardingTable>) {
         self.fresh.lock().push(Installed { at: installed_at, table, forwarding });
     }
@@ -280,8 +283,8 @@ impl Forwardings {
         fresh.into_iter().for_each(|installed| state.file(installed));
     }
 
-    /// Where `row` lives in a version whose containers are those that are `still_there`. `None` if it is gone, or left a
-    /// container without a forwarding: both are conflicts (contract 3).
+    /// Where `row` lives in a version whose containers are those that are `still_there`. `None` if it is gone, or left
+    /// a container without a forwarding: both are conflicts (contract 3).
     #[must_use]
     pub fn resolve(&self, row: RowRef, still_there: impl Fn(ContainerId) -> bool) -> Option<RowRef> {
         if still_there(row.container()) {
@@ -299,9 +302,9 @@ impl Forwardings {
         }
     }
 
-    /// Forgets the tables that no writer needs. `oldest_writer` is the oldest timestamp at which a snapshot stands whose
-    /// transaction may still write, or at which one may yet be taken (the mark *visible* while it is behind *applied*);
-    /// `None` if there is neither.
+    /// Forgets the tables that no writer needs. `oldest_writer` is the oldest timestamp at which a snapshot stands
+    /// whose transaction may still write, or at which one may yet be taken (the mark *visible* while it is behind
+    /// *applied*); `None` if there is neither.
     pub fn prune(&self, oldest_writer: Option<CommitTs>) {
         self.file();
         let unneeded = |installed: &Installed| oldest_writer.is_none_or(|writer| installed.at <= writer);

@@ -8,8 +8,8 @@
 //!    registered snapshots. Its [`Activity`] knows who is at work for users.
 //!
 //! Invariants: versions and roots never change; a snapshot's root is the newest whose `valid_from` is at or below the
-//! snapshot; taking a snapshot and registering it is one step under one lock, so nothing it needs can be dropped between.
-//! It does not own: rows, delete logs, when anything becomes current.
+//! snapshot; taking a snapshot and registering it is one step under one lock, so nothing it needs can be dropped
+//! between. It does not own: rows, delete logs, when anything becomes current.
 
 mod activity;
 mod forwarding;

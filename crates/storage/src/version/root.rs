@@ -18,8 +18,9 @@ pub struct TableVersion {
     pub schema: Arc<TableSchema>,
     /// Snapshots at or after this timestamp use this version, or a later one.
     pub valid_from: CommitTs,
-    /// Grows whenever rows moved, left together or arrived other than through the active delta: installs, TRUNCATE and large commits.
-    /// Two versions with the same count have the same runs: they differ at most in what froze, and in their schema.
+    /// Grows whenever rows moved, left together or arrived other than through the active delta: installs, TRUNCATE and
+    /// large commits. Two versions with the same count have the same runs: they differ at most in what froze, and in
+    /// their schema.
     pub moves: u64,
     /// Delta generations, oldest first; the last one takes new rows.
     pub deltas: Vec<Arc<DeltaGeneration>>,
@@ -53,8 +54,8 @@ impl TableVersion {
         Self { schema, valid_from, moves: 0, deltas: delta.into().into_iter().collect(), runs: Vec::new() }
     }
 
-    /// Whether every row of `then`, an earlier version of the table, is where it was, under the same schema, and new rows
-    /// are in deltas only.
+    /// Whether every row of `then`, an earlier version of the table, is where it was, under the same schema, and new
+    /// rows are in deltas only.
     #[must_use]
     pub fn has_rows_placed_as(&self, then: &Self) -> bool {
         self.moves == then.moves && self.schema.version == then.schema.version
@@ -90,8 +91,8 @@ impl TableVersion {
         next
     }
 
-    /// This version from `at` on under `schema`, with `fresh`, a delta for rows of it, behind the present ones, which take no rows
-    /// any more; an empty one goes. Containers keep the schema they were written under (contract 1).
+    /// This version from `at` on under `schema`, with `fresh`, a delta for rows of it, behind the present ones, which
+    /// take no rows any more; an empty one goes. Containers keep the schema they were written under (contract 1).
     #[must_use]
     pub fn altered(
         &self,
@@ -105,8 +106,8 @@ impl TableVersion {
         next
     }
 
-    /// This version from `at` on without any container but `fresh`, an empty delta: TRUNCATE. Rows left, so they are not where they
-    /// were.
+    /// This version from `at` on without any container but `fresh`, an empty delta: TRUNCATE. Rows left, so they are
+    /// not where they were.
     #[must_use]
     pub fn emptied(&self, at: CommitTs, fresh: impl Into<Option<Arc<DeltaGeneration>>>) -> Self {
         Self { moves: self.moves + 1, ..Self::new(self.schema.clone(), at, fresh) }
@@ -130,8 +131,8 @@ impl TableVersion {
         Self { schema: self.schema.clone(), deltas: Vec::new(), runs, ..*self }
     }
 
-    /// This version from `at` on with the deltas and runs in `gone` replaced by `output` (contract 3, install). The output
-    /// takes the place of the oldest input run, so that older rows stay before newer ones.
+    /// This version from `at` on with the deltas and runs in `gone` replaced by `output` (contract 3, install). The
+    /// output takes the place of the oldest input run, so that older rows stay before newer ones.
     #[must_use]
     pub fn with_merge(
         &self,

@@ -142,8 +142,8 @@ fn versions_keep_runs_in_order_of_age() {
     assert!(there(output.segments()[0].segment.id()) && !there(runs[1].segments()[0].segment.id()));
 }
 
-/// Threads take snapshots while commits, with roots and without, come in and become visible: each snapshot stands on the root of its
-/// timestamp, and whoever asks what is needed learns of all that stand below the mark he is told.
+/// Threads take snapshots while commits, with roots and without, come in and become visible: each snapshot stands on
+/// the root of its timestamp, and whoever asks what is needed learns of all that stand below the mark he is told.
 #[test]
 fn snapshots_are_taken_and_registered_in_one_step() {
     const COMMITS: u64 = 100_000;

@@ -1,13 +1,15 @@
 //! The marks *applied* and *visible*, and registered snapshots.
 //!
-//! Snapshots are taken by every statement of every thread, the marks move with every commit, and roots change rarely. So each
-//! thread registers its snapshots with a stripe of its own, under that stripe's lock, and shares no other memory that is written to.
+//! Snapshots are taken by every statement of every thread, the marks move with every commit, and roots change rarely.
+//! So each thread registers its snapshots with a stripe of its own, under that stripe's lock, and shares no other
+//! memory that is written to.
 //!
-//! 1. A stripe may know the roots that snapshots at the marks stand on. Whoever changes one of these roots holds all stripes
-//!    meanwhile and takes what they know away: while a stripe is held, what it knows holds.
-//! 2. A snapshot holds its stripe, reads the mark, and registers. It is one step: the mark may move on meanwhile, the root may not.
-//! 3. Whoever asks what is registered reads *visible* first and then each stripe. A snapshot that a stripe does not show yet is taken
-//!    after the look at it, and stands at or above the mark that was read.
+//! 1. A stripe may know the roots that snapshots at the marks stand on. Whoever changes one of these roots holds all
+//!    stripes meanwhile and takes what they know away: while a stripe is held, what it knows holds.
+//! 2. A snapshot holds its stripe, reads the mark, and registers. It is one step: the mark may move on meanwhile, the
+//!    root may not.
+//! 3. Whoever asks what is registered reads *visible* first and then each stripe. A snapshot that a stripe does not
+//!    show yet is taken after the look at it, and stands at or above the mark that was read.
 //!
 //! Locks: the roots, then stripes in order.
 
@@ -31,8 +33,8 @@ pub enum Base {
     /// The last commit that is durable under its mode, with all before it.
     #[default]
     Visible,
-    /// The last commit in memory: for the engine's own second runs of a statement. What is read there may be told to nobody
-    /// before *visible* has reached it.
+    /// The last commit in memory: for the engine's own second runs of a statement. What is read there may be told to
+    /// nobody before *visible* has reached it.
     Applied,
 }
 
@@ -69,8 +71,8 @@ struct Pinned {
     pins: Vec<Pins>,
 }
 
-/// Registered snapshots of some threads, who is at work, of all threads, and how many snapshots were taken to read alone. Alone
-/// in its cache lines.
+/// Registered snapshots of some threads, who is at work, of all threads, and how many snapshots were taken to read
+/// alone. Alone in its cache lines.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Stripe(Mutex<Pinned>, Arc<Activity>, AtomicU64);
@@ -254,8 +256,8 @@ impl Timeline {
         (self.applied(), newest(&roots))
     }
 
-    /// Moves *applied* to `ts`, with `root` if the commit, install or DDL made one. Called under the commit lock, when all
-    /// of it is in memory.
+    /// Moves *applied* to `ts`, with `root` if the commit, install or DDL made one. Called under the commit lock, when
+    /// all of it is in memory.
     pub fn apply(&self, ts: CommitTs, root: Option<Arc<Root>>) {
         debug_assert!(ts == self.applied().next());
         let mut roots = self.roots.lock();
@@ -284,8 +286,8 @@ impl Timeline {
         drop((replaced, known));
     }
 
-    /// Moves *visible* up to `ts` (never back) and forgets roots that no new snapshot can use. Their versions die as soon
-    /// as no registered snapshot holds them.
+    /// Moves *visible* up to `ts` (never back) and forgets roots that no new snapshot can use. Their versions die as
+    /// soon as no registered snapshot holds them.
     pub fn advance_visible(&self, ts: CommitTs) {
         if ts <= self.visible() {
             return;
@@ -311,8 +313,8 @@ impl Timeline {
         drop((dead, known));
     }
 
-    /// As [`Timeline::advance_visible`], where no root is forgotten by it: in memory and at once, for a holder of the commit lock. Else
-    /// nothing happens yet.
+    /// As [`Timeline::advance_visible`], where no root is forgotten by it: in memory and at once, for a holder of the
+    /// commit lock. Else nothing happens yet.
     pub fn advance_visible_within_root(&self, ts: CommitTs) {
         let roots = self.roots.lock();
         let ts = ts.min(self.applied());
@@ -338,8 +340,8 @@ impl Timeline {
         CommitTs(self.applied.load(Ordering::Acquire))
     }
 
-    /// What delete logs must be able to tell apart, ascending: registered snapshots at or below *visible*, and *visible* as the
-    /// last. No snapshot is taken below *visible* any more; what ended above it stays as it is.
+    /// What delete logs must be able to tell apart, ascending: registered snapshots at or below *visible*, and
+    /// *visible* as the last. No snapshot is taken below *visible* any more; what ended above it stays as it is.
     #[must_use]
     pub fn needed(&self) -> Vec<CommitTs> {
         let visible = self.visible();

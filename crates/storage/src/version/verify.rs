@@ -25,8 +25,8 @@ impl Root {
 }
 
 impl TableVersion {
-    /// Each container was written under a version of the schema, none newer than the present one; the delta that takes rows under
-    /// the present one (contract 1).
+    /// Each container was written under a version of the schema, none newer than the present one; the delta that takes
+    /// rows under the present one (contract 1).
     fn verify_schemas(&self, wrong: &mut Vec<Error>) {
         let schema = &self.schema;
         let mut add = |what: String| wrong.push(defect(&schema.name, &what));

@@ -27,8 +27,8 @@ pub(super) struct ViewedTable {
 }
 
 impl TableView {
-    /// The table `id` at `snapshot`, without writes of a transaction; `None` if it is not there. Many threads may take views of
-    /// one table at once and share no counter.
+    /// The table `id` at `snapshot`, without writes of a transaction; `None` if it is not there. Many threads may take
+    /// views of one table at once and share no counter.
     #[must_use]
     pub fn at(snapshot: &Arc<Snapshot>, id: TableId) -> Option<Self> {
         let table = snapshot.table(id)?;

@@ -1,19 +1,24 @@
-//! The end mark: up to where the log was fsynced when the database was last closed, in the file `LOG_END` beside the manifest.
+//! The end mark: up to where the log was fsynced when the database was last closed, in the file `LOG_END` beside the
+//! manifest.
 //!
-//! Comes in: the position behind the last record of a log that is fsynced whole. Goes out: a small file, written aside, fsynced, renamed,
-//! its directory fsynced; and at the next opening the position again, below which bad bytes are damage and no torn tail.
+//! Comes in: the position behind the last record of a log that is fsynced whole. Goes out: a small file, written aside,
+//! fsynced, renamed, its directory fsynced; and at the next opening the position again, below which bad bytes are
+//! damage and no torn tail.
 //!
 //! Why a file of its own:
-//! - A mark within the log would go with the records that it vouches for: a cut of the log's end would take both, and nobody would know.
-//! - The manifest grows with the segments, and a close should cost what has changed: one small file, whatever the database holds. A
-//!   checkpoint knows the position as well, so a close right after one writes nothing.
+//! - A mark within the log would go with the records that it vouches for: a cut of the log's end would take both, and
+//!   nobody would know.
+//! - The manifest grows with the segments, and a close should cost what has changed: one small file, whatever the
+//!   database holds. A checkpoint knows the position as well, so a close right after one writes nothing.
 //!
 //! Invariants:
-//! - What it says never ceases to be true. Positions only grow, and none below it is written again, whatever is opened, killed or
-//!   checkpointed later: so nobody has to take it away before the first write, and an older one does no harm.
-//! - It is never written in part: damage to it is an error that names it. If it is removed, the log ends where it ends, as after a crash.
+//! - What it says never ceases to be true. Positions only grow, and none below it is written again, whatever is opened,
+//!   killed or checkpointed later: so nobody has to take it away before the first write, and an older one does no harm.
+//! - It is never written in part: damage to it is an error that names it. If it is removed, the log ends where it ends,
+//!   as after a crash.
 //!
-//! It does not own: when a database is closed (`database`), the rule on damage (`tail`). Byte table: `docs/formats/wal.md`.
+//! It does not own: when a database is closed (`database`), the rule on damage (`tail`). Byte table:
+//! `docs/formats/wal.md`.
 
 use super::format::newer;
 use super::writer::Log;
@@ -99,7 +104,8 @@ impl EndMark {
 }
 
 impl Log {
-    /// Marks up to where the log is fsynced, for whoever has fsynced all of it and appends nothing any more, unless it is `known` to be so.
+    /// Marks up to where the log is fsynced, for whoever has fsynced all of it and appends nothing any more, unless it
+    /// is `known` to be so.
     ///
     /// # Errors
     /// Closed after a failed write: nothing is marked. Io or Full.

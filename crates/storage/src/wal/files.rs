@@ -1,8 +1,8 @@
 //! The log's files: begun, reserved, listed, removed.
 //!
-//! Invariants: file numbers and first positions grow together, each file begins where the one before ends; a file says that the next
-//! one follows only when the name of that is durable, which stays from then on; a file is removed only when the next one's header is
-//! durable, so that the log always has a readable first file.
+//! Invariants: file numbers and first positions grow together, each file begins where the one before ends; a file says
+//! that the next one follows only when the name of that is durable, which stays from then on; a file is removed only
+//! when the next one's header is durable, so that the log always has a readable first file.
 
 use std::sync::Arc;
 
@@ -112,8 +112,9 @@ pub fn is_log_name(name: &str) -> bool {
     file_number(name).is_some() || name == COPY_NAME
 }
 
-/// Whether the log file `name` may have been left by the creation of a database that was interrupted before the manifest had its name:
-/// it is the first one, or about to take its place, and has nothing behind its header. Nothing was ever committed then.
+/// Whether the log file `name` may have been left by the creation of a database that was interrupted before the
+/// manifest had its name: it is the first one, or about to take its place, and has nothing behind its header. Nothing
+/// was ever committed then.
 ///
 /// # Errors
 /// Io.
@@ -145,9 +146,9 @@ pub(super) fn read_header(file: &dyn DiskFile, number: u64) -> Result<Result<Fil
     Ok(header.and_then(|h| if h.number == number { Ok(h) } else { Err("the file header names another file") }))
 }
 
-/// Writes the first `len` bytes of a file anew, in its place, and `end` behind them; returns how long it is then. What was replayed
-/// may stand in the operating system's memory only: after a failed fsync it forgets that these bytes were never written, and a
-/// later fsync succeeds without them.
+/// Writes the first `len` bytes of a file anew, in its place, and `end` behind them; returns how long it is then. What
+/// was replayed may stand in the operating system's memory only: after a failed fsync it forgets that these bytes were
+/// never written, and a later fsync succeeds without them.
 fn renew(disk: &dyn Disk, path: &str, file: &dyn DiskFile, len: u64, end: &[u8]) -> Result<u64> {
     let copied = disk.create(COPY_PATH).and_then(|copy| {
         let mut chunk = Vec::new();
@@ -163,9 +164,9 @@ fn renew(disk: &dyn Disk, path: &str, file: &dyn DiskFile, len: u64, end: &[u8])
     });
     match copied.and_then(|()| disk.rename(COPY_PATH, path)) {
         Ok(()) => disk.sync_dir(WAL_DIR).map(|()| len + end.len() as u64),
-        // A full disk must not keep the database closed: rows can only be deleted in an open one. What was set aside behind the
-        // file comes back when it is cut, and is enough to end it. If an fsync failed before, this one may claim too much: only a
-        // copy could bring back what the system has forgotten.
+        // A full disk must not keep the database closed: rows can only be deleted in an open one. What was set aside
+        // behind the file comes back when it is cut, and is enough to end it. If an fsync failed before, this one may
+        // claim too much: only a copy could bring back what the system has forgotten.
         Err(e) if e.kind() == ErrorKind::Full => {
             remove_copy(disk)?;
             disk.truncate(path, len)?;
@@ -206,8 +207,8 @@ fn earlier_files(disk: &dyn Disk, numbers: &[u64], start: &LogStart) -> Result<V
     Ok(entries)
 }
 
-/// Writes the last file anew up to `position`, without its torn tail, and says in it that the next one, whose name is durable,
-/// follows. Returns where it ends.
+/// Writes the last file anew up to `position`, without its torn tail, and says in it that the next one, whose name is
+/// durable, follows. Returns where it ends.
 fn close_last(disk: &dyn Disk, last: FileEntry, position: LogPosition) -> Result<LogPosition> {
     let path = file_path(last.number);
     let file = disk.open(&path)?;
@@ -242,11 +243,12 @@ fn replace(disk: &dyn Disk, path: &str, header: &[u8]) -> Result<()> {
     disk.rename(COPY_PATH, path)
 }
 
-/// Begins the log file that `header` is for anew, in the place of what stands at `path`: no record, and the header `there` if it was begun
-/// before. Returns it with the log id in its header.
+/// Begins the log file that `header` is for anew, in the place of what stands at `path`: no record, and the header
+/// `there` if it was begun before. Returns it with the log id in its header.
 ///
-/// On a full disk it is cut in its place, which gives back what was set aside for it. One that was begun keeps its header all the while,
-/// for what is known of it may be known to the manifest; where there is no room for another one still, it is gone on with.
+/// On a full disk it is cut in its place, which gives back what was set aside for it. One that was begun keeps its
+/// header all the while, for what is known of it may be known to the manifest; where there is no room for another one
+/// still, it is gone on with.
 fn begin_anew(
     disk: &dyn Disk,
     path: &str,
@@ -280,15 +282,17 @@ fn begin_anew(
 }
 
 impl Log {
-    /// Begins a log file at `start`, durably: for a new database, or where a replay ended ([`super::TailState::next_start`]). Cuts
-    /// off what is there behind it. Interrupted anywhere and begun again, it comes to the same.
+    /// Begins a log file at `start`, durably: for a new database, or where a replay ended
+    /// ([`super::TailState::next_start`]). Cuts off what is there behind it. Interrupted anywhere and begun again, it
+    /// comes to the same.
     ///
     /// 1. Files behind it, which were never begun, are removed. Its own name is made durable, if it has none yet.
-    /// 2. Unless it was begun before, and so all before it is durable: the file before it is written anew without its torn tail, and
-    ///    says that this one follows.
+    /// 2. Unless it was begun before, and so all before it is durable: the file before it is written anew without its
+    ///    torn tail, and says that this one follows.
     /// 3. Its header is written; what stood in it, no record, is replaced in one step.
     ///
-    /// On a full disk 2 and 3 do with what the two files have set aside (`limits::WAL_ROOM_KEPT_BYTES`), in their places; no copy is made.
+    /// On a full disk 2 and 3 do with what the two files have set aside (`limits::WAL_ROOM_KEPT_BYTES`), in their
+    /// places; no copy is made.
     ///
     /// # Errors
     /// Io; Full when that is gone.
@@ -365,9 +369,9 @@ impl Log {
         if removed { disk.sync_dir(WAL_DIR) } else { Ok(()) }
     }
 
-    /// Makes the next log file when the one that is written to is half full: else a writer would wait until the disk has its name. For a
-    /// background thread, which calls it each [`WAL_OFF_WRITE_MS`]: after a failure, a full disk above all, it lets twice as many
-    /// calls pass as before, up to a second's, until it tries again.
+    /// Makes the next log file when the one that is written to is half full: else a writer would wait until the disk
+    /// has its name. For a background thread, which calls it each [`WAL_OFF_WRITE_MS`]: after a failure, a full disk
+    /// above all, it lets twice as many calls pass as before, up to a second's, until it tries again.
     ///
     /// # Errors
     /// Full or Io: nothing is left of it, and whoever needs the file tries at once.
@@ -442,8 +446,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Makes the file after `last` the target, with space for `needed` bytes, and ends `last`. Nobody can reserve in the meantime:
-    /// `last` is full, so all others wait for their turn to grow.
+    /// Makes the file after `last` the target, with space for `needed` bytes, and ends `last`. Nobody can reserve in
+    /// the meantime: `last` is full, so all others wait for their turn to grow.
     fn begin_file(&self, last: &Arc<LogFile>, needed: u64) -> Result<()> {
         let Some(disk) = &self.disk else { return Ok(()) };
         let number = last.number + 1;
@@ -495,7 +499,8 @@ fn drop_file(disk: &dyn Disk, number: u64) {
     let _ = disk.remove(&file_path(number));
 }
 
-/// Where space ends that is set aside for a file of `needed` bytes: whole steps, small ones once the file is about to end.
+/// Where space ends that is set aside for a file of `needed` bytes: whole steps, small ones once the file is about to
+/// end.
 fn space_for(needed: u64) -> u64 {
     let step = if needed < WAL_FILE_BYTES { WAL_RESERVE_BYTES } else { WAL_RESERVE_BYTES / 16 };
     needed.next_multiple_of(step)

@@ -1,8 +1,8 @@
 //! The bytes of a log file: header, blocks, fragments, record headers (`docs/formats/wal.md`).
 //!
-//! Comes in: records or bytes. Goes out: bytes or checked pieces of records. Invariants: a fragment never crosses a block; the
-//! first fragment of a record holds the whole record header, so one intact fragment says which position was fsynced; a
-//! checksum holds for one place of one log only, so bytes that lie in the wrong place never pass.
+//! Comes in: records or bytes. Goes out: bytes or checked pieces of records. Invariants: a fragment never crosses a
+//! block; the first fragment of a record holds the whole record header, so one intact fragment says which position was
+//! fsynced; a checksum holds for one place of one log only, so bytes that lie in the wrong place never pass.
 
 use crc32c::{crc32c, crc32c_append};
 
@@ -216,7 +216,8 @@ fn fragment_crc(log_id: u64, position: LogPosition, checked: &[u8]) -> u32 {
     crc32c_append(crc32c(&seed.to_le_bytes()), checked)
 }
 
-/// Appends a record to `out`, whose next byte is byte `offset` of the file, and returns the file offset of its first fragment.
+/// Appends a record to `out`, whose next byte is byte `offset` of the file, and returns the file offset of its first
+/// fragment.
 pub(super) fn frame(out: &mut Vec<u8>, file: &FileHeader, offset: u64, header: &RecordHeader, payload: &[u8]) -> u64 {
     let mut offset = offset;
     let mut head: &[u8] = &header.encode();

@@ -1,13 +1,13 @@
 //! From memory to the disk: the first thread that needs it writes and fsyncs for all.
 //!
 //! 1. A thread whose record is not visible looks what it lacks: a write, an fsync, or only to be applied.
-//! 2. If a thread is at it already, it waits, and looks again; else it leads: takes all appended bytes, lets go of the lock,
-//!    writes them in one call, fsyncs if need be, and moves the marks.
-//! 3. Writes go on while an fsync runs, so `normal` and `off` never wait for the disk's cache, except at the end of a file.
+//! 2. If a thread is at it already, it waits, and looks again; else it leads: takes all appended bytes, lets go of the
+//!    lock, writes them in one call, fsyncs if need be, and moves the marks.
+//! 3. Writes go on while an fsync runs, so `normal` and `off` never wait for the disk's cache, except at the end of a
+//!    file.
 //!
-//! Invariants: one writer and one fsync at a time; a file is fsynced whole before the next one's first byte is written, and a header before
-//! the first record behind it; after
-//! a failure no mark moves again.
+//! Invariants: one writer and one fsync at a time; a file is fsynced whole before the next one's first byte is written,
+//! and a header before the first record behind it; after a failure no mark moves again.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -52,8 +52,8 @@ fn outcome_unknown(cause: &Error) -> Error {
 }
 
 impl Log {
-    /// Waits until `visible` has reached `ts`, leading a write and fsync when nobody does, and until the observer has been
-    /// told. To be called without the commit lock.
+    /// Waits until `visible` has reached `ts`, leading a write and fsync when nobody does, and until the observer has
+    /// been told. To be called without the commit lock.
     ///
     /// # Errors
     /// 08007 (outcome unknown) when the log failed before; Internal when no such record was appended.
@@ -85,8 +85,8 @@ impl Log {
         Ok(())
     }
 
-    /// Does what records of mode `level` still lack: for `off` hands them to the operating system, else fsyncs too. For the
-    /// background thread; cheap when there is nothing to do.
+    /// Does what records of mode `level` still lack: for `off` hands them to the operating system, else fsyncs too. For
+    /// the background thread; cheap when there is nothing to do.
     ///
     /// # Errors
     /// Closed when the log failed, now or before.
@@ -137,8 +137,8 @@ impl Log {
         set.map_err(|_| Error::internal("the log has an observer already"))
     }
 
-    /// Ends writing until the database is reopened, for instance after a panic under the commit lock. Those who wait get
-    /// 08007.
+    /// Ends writing until the database is reopened, for instance after a panic under the commit lock. Those who wait
+    /// get 08007.
     pub fn poison(&self, cause: Error) {
         self.0.poison(&mut self.0.state.lock(), cause);
     }
@@ -196,8 +196,8 @@ impl Shared {
         }
     }
 
-    /// Hands all appended bytes to the operating system. To be called when nobody else does, on a sound log; lets go of the
-    /// lock meanwhile.
+    /// Hands all appended bytes to the operating system. To be called when nobody else does, on a sound log; lets go of
+    /// the lock meanwhile.
     pub(super) fn write_pending(&self, state: &mut MutexGuard<'_, State>) {
         debug_assert!(!state.writing && state.poisoned.is_none());
         if state.pending.is_empty() {

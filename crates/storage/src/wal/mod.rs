@@ -1,7 +1,8 @@
 //! The log: it alone makes a change true (contract 4).
 //!
-//! Comes in: one record per commit or install, in timestamp order. Goes out: the promise that a record is durable under its
-//! own mode together with all before it ([`Log::visible`]), and, after a restart, the records again ([`LogReader`]).
+//! Comes in: one record per commit or install, in timestamp order. Goes out: the promise that a record is durable under
+//! its own mode together with all before it ([`Log::visible`]), and, after a restart, the records again
+//! ([`LogReader`]).
 //!
 //! A commit uses it in this order:
 //! 1. [`Log::reserve`], outside the commit lock: sets disk space aside, or fails with Full, and nothing has changed;
@@ -12,8 +13,8 @@
 //! Invariants:
 //! - `visible` covers a prefix of the records, each applied and durable under its own mode; it never goes back;
 //! - a log file is fsynced whole before the first byte of the next one is written;
-//! - every record carries a position that was fsynced when it was appended, so that [`LogReader`] can tell damage from the
-//!   torn tail of a power cut;
+//! - every record carries a position that was fsynced when it was appended, so that [`LogReader`] can tell damage from
+//!   the torn tail of a power cut;
 //! - after a failed write or fsync nothing is written any more, and `visible` stays;
 //! - a log that was closed has its end marked outside of it (`end_mark`), so that nothing of it passes for a torn tail.
 //!

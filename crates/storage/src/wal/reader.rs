@@ -1,8 +1,8 @@
 //! Reading a log back: records in order, up to its end.
 //!
-//! Comes in: the log's files and a position. Goes out: each record once, then a [`TailState`], or a Corrupt error that names
-//! file and byte. Invariants: memory holds one block and one record; bad bytes are never skipped: the reading ends at them, in
-//! an error or as the torn tail (`tail`).
+//! Comes in: the log's files and a position. Goes out: each record once, then a [`TailState`], or a Corrupt error that
+//! names file and byte. Invariants: memory holds one block and one record; bad bytes are never skipped: the reading
+//! ends at them, in an error or as the torn tail (`tail`).
 
 use std::fmt;
 use std::sync::Arc;
@@ -128,7 +128,8 @@ impl LogReader {
         })
     }
 
-    /// Tells that all below `position` is known to have been fsynced, as file `by` says: bad bytes there are damage, whatever follows.
+    /// Tells that all below `position` is known to have been fsynced, as file `by` says: bad bytes there are damage,
+    /// whatever follows.
     #[must_use]
     pub fn known_fsynced(mut self, position: LogPosition, by: &'static str) -> Self {
         if position > self.known.position {

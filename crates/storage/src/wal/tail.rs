@@ -1,13 +1,13 @@
 //! Damage or torn tail? The rule of contract 4, and where the log ends.
 //!
-//! A power cut may lose or tear anything above the position fsynced last, and nothing below. So bad bytes are damage when a
-//! later file was begun (the one before was fsynced whole first), when they are a header with bytes behind it (it was
-//! fsynced before them), or when a record behind them, or the caller, knows a position above them that was fsynced. Otherwise
-//! they are the torn tail, and the log ends before them. A log that ends where a file says that another follows, or before a position
-//! that the caller knows to have been fsynced, has lost a file or its end.
+//! A power cut may lose or tear anything above the position fsynced last, and nothing below. So bad bytes are damage
+//! when a later file was begun (the one before was fsynced whole first), when they are a header with bytes behind it
+//! (it was fsynced before them), or when a record behind them, or the caller, knows a position above them that was
+//! fsynced. Otherwise they are the torn tail, and the log ends before them. A log that ends where a file says that
+//! another follows, or before a position that the caller knows to have been fsynced, has lost a file or its end.
 //!
-//! Behind bad bytes no length can be trusted: every byte is tried as the start of a record. Checksums hold for one place
-//! only, so none is found where none was written.
+//! Behind bad bytes no length can be trusted: every byte is tried as the start of a record. Checksums hold for one
+//! place only, so none is found where none was written.
 
 use super::files::read_header;
 use super::format::{FILE_HEADER_BYTES, FileHeader, Part, RECORD_ROOM_MIN, RecordHeader, file_path, parse_fragment};
@@ -32,7 +32,8 @@ pub struct TailState {
     pub last_ts: Option<CommitTs>,
     /// Bytes behind `valid_end` that a power cut left of records never acknowledged as durable.
     pub torn_bytes: u64,
-    /// Whether records may have stood behind `valid_end`: there are torn bytes, or a file that should follow has no header.
+    /// Whether records may have stood behind `valid_end`: there are torn bytes, or a file that should follow has no
+    /// header.
     pub is_torn: bool,
 }
 
@@ -52,8 +53,9 @@ impl TailState {
         }
     }
 
-    /// How to go on writing behind the last whole record, which had timestamp `ts`, with a new random `log_id`. A file without any is
-    /// begun anew: however often a database is opened, files come with records only. Not so one whose tail is cut: no other cut has its number.
+    /// How to go on writing behind the last whole record, which had timestamp `ts`, with a new random `log_id`. A file
+    /// without any is begun anew: however often a database is opened, files come with records only. Not so one whose
+    /// tail is cut: no other cut has its number.
     #[must_use]
     pub fn next_start(&self, log_id: u64, ts: CommitTs) -> LogStart {
         if !self.is_torn && self.valid_end.0 == self.file_first.0 + FILE_HEADER_BYTES as u64 {
@@ -123,8 +125,8 @@ pub(super) fn open_chain(disk: &dyn Disk, numbers: &[u64], from: LogPosition) ->
 }
 
 impl Chain {
-    /// A position above `damage` that was fsynced, as some intact record behind it says, in the last begun file from byte
-    /// `offset` on.
+    /// A position above `damage` that was fsynced, as some intact record behind it says, in the last begun file from
+    /// byte `offset` on.
     pub(super) fn fsynced_above(&self, damage: LogPosition, offset: u64) -> Result<Option<LogPosition>> {
         let Some((header, found)) = self.begun.last() else { return Ok(None) };
         scan_for_fsynced(header, found, offset, damage)

@@ -1,8 +1,9 @@
 //! The writing side of the log: space, records, marks.
 //!
-//! Comes in: reservations and records (from the holder of the commit lock). Goes out: bytes in memory, which `group_commit`
-//! carries to the disk. Invariant: the target file has at least `outstanding` bytes of disk space set aside behind its end,
-//! and those of its own end and of the next one's beginning, so an append never lacks space, nor does an opening. A new file becomes the target in [`Log::reserve`], never in [`Log::append`].
+//! Comes in: reservations and records (from the holder of the commit lock). Goes out: bytes in memory, which
+//! `group_commit` carries to the disk. Invariant: the target file has at least `outstanding` bytes of disk space set
+//! aside behind its end, and those of its own end and of the next one's beginning, so an append never lacks space, nor
+//! does an opening. A new file becomes the target in [`Log::reserve`], never in [`Log::append`].
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -28,7 +29,8 @@ pub struct Log(pub(super) Arc<Shared>);
 pub struct LogStart {
     /// Random, and new whenever the database is opened for writing: it seeds the checksums.
     pub log_id: u64,
-    /// Number of the first file written: the last one that was begun if it has no record, else above all that were begun.
+    /// Number of the first file written: the last one that was begun if it has no record, else above all that were
+    /// begun.
     pub file_number: u64,
     /// Where the valid log ended before, that file left out.
     pub position: LogPosition,
@@ -133,7 +135,8 @@ pub(super) struct Shared {
     pub progress: Condvar,
     /// One thread at a time sets space aside.
     pub growing: Mutex<()>,
-    /// The file after the target, if it is there already. Held while it is made or becomes the target; taken after `growing`.
+    /// The file after the target, if it is there already. Held while it is made or becomes the target; taken after
+    /// `growing`.
     pub next: Mutex<Ahead>,
     /// One fsync at a time: the system reports a failure once, so the next one must not start before it is known.
     pub sync_turn: Mutex<()>,
@@ -256,8 +259,8 @@ impl Shared {
 }
 
 impl Log {
-    /// The log of an in-memory database: accepts records, writes nothing; a record is visible, and counts as fsynced, once
-    /// applied.
+    /// The log of an in-memory database: accepts records, writes nothing; a record is visible, and counts as fsynced,
+    /// once applied.
     #[must_use]
     pub fn disabled() -> Self {
         let start = Mark { ts: CommitTs::ZERO, position: LogPosition(0) };
@@ -270,8 +273,8 @@ impl Log {
         self.0.disk.is_none()
     }
 
-    /// Sets disk space aside for one record with `payload_bytes` bytes of payload. May do I/O and wait for the disk: to be
-    /// called without the commit lock.
+    /// Sets disk space aside for one record with `payload_bytes` bytes of payload. May do I/O and wait for the disk: to
+    /// be called without the commit lock.
     ///
     /// # Errors
     /// Full (53100) or Io: nothing has changed. Closed after a failed write. Invalid for more than
@@ -281,7 +284,8 @@ impl Log {
         space.ok_or_else(|| Error::internal("the log has no position left"))
     }
 
-    /// As [`Log::reserve`], unless records, reserved ones counted, already reach up to `end_max`: then nothing is reserved.
+    /// As [`Log::reserve`], unless records, reserved ones counted, already reach up to `end_max`: then nothing is
+    /// reserved.
     ///
     /// # Errors
     /// As [`Log::reserve`].
@@ -320,11 +324,12 @@ impl Log {
         }
     }
 
-    /// Appends a record in memory and returns its position: no I/O, no waiting. To be called under the commit lock, which
-    /// keeps records in timestamp order. Afterwards the record cannot be taken back.
+    /// Appends a record in memory and returns its position: no I/O, no waiting. To be called under the commit lock,
+    /// which keeps records in timestamp order. Afterwards the record cannot be taken back.
     ///
     /// # Errors
-    /// Closed after a failed write; Internal for a wrong timestamp or a reservation that is too small. Nothing is appended.
+    /// Closed after a failed write; Internal for a wrong timestamp or a reservation that is too small. Nothing is
+    /// appended.
     pub fn append(&self, mut reservation: Reservation, record: NewRecord<'_>) -> Result<LogPosition> {
         let mut guard = self.0.state.lock();
         let state = &mut *guard;
@@ -365,8 +370,8 @@ impl Log {
         Ok(LogPosition(target.first.0 + begun))
     }
 
-    /// Says that the record of `ts`, and all before, are applied to the stores in memory: no I/O, no waiting. To be called
-    /// under the commit lock, after [`Log::append`]: until then `visible` does not pass the record.
+    /// Says that the record of `ts`, and all before, are applied to the stores in memory: no I/O, no waiting. To be
+    /// called under the commit lock, after [`Log::append`]: until then `visible` does not pass the record.
     pub fn mark_applied(&self, ts: CommitTs) {
         let mut state = self.0.state.lock();
         state.applied = state.applied.max(ts.min(state.appended.ts));

@@ -1,5 +1,5 @@
-//! A disk in memory whose syncs, or requests for space, wait while a test holds them, and which remembers in what order files
-//! changed.
+//! A disk in memory whose syncs, or requests for space, wait while a test holds them, and which remembers in what order
+//! files changed.
 
 use std::sync::Arc;
 
@@ -76,8 +76,8 @@ impl HeldDisk {
         }
     }
 
-    /// Waits until a sync of a file in the held `folder` waits; that one goes on waiting, until its path is released, all
-    /// others go on.
+    /// Waits until a sync of a file in the held `folder` waits; that one goes on waiting, until its path is released,
+    /// all others go on.
     pub fn hold_first_only(&self, folder: &str) -> String {
         let path = self.wait_for_sync(folder);
         self.hold(&path);

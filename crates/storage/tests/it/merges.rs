@@ -10,8 +10,8 @@ use mainstem_storage::transaction::TransactionMode;
 use crate::held_disk::HeldDisk;
 use crate::support::*;
 
-/// A merge is installed above a commit whose fsync is under way. A transaction that begins now starts below both: it names
-/// rows where the merge found them, so the merge must have kept its forwarding.
+/// A merge is installed above a commit whose fsync is under way. A transaction that begins now starts below both: it
+/// names rows where the merge found them, so the merge must have kept its forwarding.
 #[test]
 fn a_transaction_below_an_install_that_is_not_visible_yet_can_commit() {
     let disk = HeldDisk::default();
@@ -75,7 +75,8 @@ fn merges_alone_never_fail_a_transaction() {
     assert_eq!(contents(&db, t).iter().map(|r| r.1).sum::<i32>(), expected);
 }
 
-/// Deletes of every size land in the inputs while a merge waits to write its output: all are carried, and survive a restart.
+/// Deletes of every size land in the inputs while a merge waits to write its output: all are carried, and survive a
+/// restart.
 #[test]
 fn deletes_during_a_merge_are_carried() {
     let disk = HeldDisk::default();
@@ -122,8 +123,8 @@ fn running(db: &Database) -> Vec<(String, usize, usize)> {
     running.map(|merge| (merge.table.clone(), merge.deltas, merge.runs)).collect()
 }
 
-/// A merge of runs is held while it writes. Flushes, of the same table and of another, and a checkpoint go on; rows they moved
-/// and rows it moves are found by transactions from before, and every delete of the meantime is carried.
+/// A merge of runs is held while it writes. Flushes, of the same table and of another, and a checkpoint go on; rows
+/// they moved and rows it moves are found by transactions from before, and every delete of the meantime is carried.
 #[test]
 fn flushes_go_on_beside_a_long_merge() {
     let disk = HeldDisk::default();
@@ -222,8 +223,8 @@ fn a_long_merge_does_not_hold_writers_up() {
     assert_eq!((contents(&db, busy).len(), contents(&db, t).len()), (60_000, 1_000));
 }
 
-/// Nothing but the cancellation ends a merge in memory that is under way, before its install. One may have come to its end before the
-/// database is closed: then there is more to merge the next time.
+/// Nothing but the cancellation ends a merge in memory that is under way, before its install. One may have come to its
+/// end before the database is closed: then there is more to merge the next time.
 #[test]
 fn closing_cancels_the_merges_of_both_lanes() {
     for rows in [20_000, 40_000, 80_000, 160_000] {

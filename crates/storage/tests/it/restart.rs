@@ -115,8 +115,8 @@ fn all_columns() -> mainstem_storage::scan::ScanRequest {
     mainstem_storage::scan::ScanRequest::all(vec![mainstem_storage::ids::ColumnId(0)])
 }
 
-/// A killed process leaves its last records to the operating system. They are replayed, and make files orphans; a power cut
-/// after that may take them back. So the log is fsynced before an orphan goes.
+/// A killed process leaves its last records to the operating system. They are replayed, and make files orphans; a power
+/// cut after that may take them back. So the log is fsynced before an orphan goes.
 #[test]
 fn what_was_replayed_is_fsynced_before_orphans_are_removed() {
     let disk = HeldDisk::default();
@@ -172,8 +172,8 @@ fn files_take_their_names_when_a_record_is_about_to_name_them() {
     assert!(db.verify().is_empty());
 }
 
-/// In this order, a power cut at any time takes nothing back that is a reason for it: the manifest's name, the files that the torn tail may
-/// have named, the log without the tail, what nobody needs.
+/// In this order, a power cut at any time takes nothing back that is a reason for it: the manifest's name, the files
+/// that the torn tail may have named, the log without the tail, what nobody needs.
 #[test]
 fn files_are_set_aside_before_the_torn_tail_is_cut() {
     let disk = HeldDisk::default();
@@ -198,8 +198,8 @@ fn files_are_set_aside_before_the_torn_tail_is_cut() {
     assert_eq!(contents(&db, t), rows(0..10));
 }
 
-/// Nothing but the log tells of a merge before the next checkpoint: files of its key indexes are no orphans, and deletes of the time
-/// while it went on stay deletes.
+/// Nothing but the log tells of a merge before the next checkpoint: files of its key indexes are no orphans, and
+/// deletes of the time while it went on stay deletes.
 #[test]
 fn an_install_is_replayed_with_its_key_indexes_and_carried_deletes() {
     for definition in keyed_definitions("t", 50) {

@@ -56,8 +56,8 @@ pub fn create_as(db: &Database, definition: TableDefinition) -> TableId {
     id
 }
 
-/// The test table in every order that one with a key over `id` can have: by the key, by another column, by both, as rows come; with
-/// that key as a UNIQUE one, beside a primary key and alone.
+/// The test table in every order that one with a key over `id` can have: by the key, by another column, by both, as
+/// rows come; with that key as a UNIQUE one, beside a primary key and alone.
 pub fn keyed_definitions(name: &str, segment_rows: u32) -> Vec<TableDefinition> {
     let keyed = definition(name, true, segment_rows);
     let by = |columns: &[&str]| Some(columns.iter().map(|&c| c.to_owned()).collect());

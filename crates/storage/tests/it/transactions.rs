@@ -159,7 +159,8 @@ fn many_deletes_and_versions_of_one_key() {
     }
 }
 
-/// However the table is ordered and its keys are found: a transaction that goes aside dozens of times, and whose runs are merged.
+/// However the table is ordered and its keys are found: a transaction that goes aside dozens of times, and whose runs
+/// are merged.
 #[test]
 fn what_went_aside_and_was_merged_is_as_it_was_written() {
     for definition in keyed_definitions("t", 200) {

@@ -1,5 +1,5 @@
-//! What is committed between a commit's validation at P and its turn under the commit lock (contract 2, phases a and b). The
-//! commit is held where it asks for log space, which is between the two.
+//! What is committed between a commit's validation at P and its turn under the commit lock (contract 2, phases a and
+//! b). The commit is held where it asks for log space, which is between the two.
 
 use std::sync::Arc;
 

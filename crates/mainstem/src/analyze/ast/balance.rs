@@ -1,8 +1,9 @@
 //! Long chains of AND, OR and `||` as trees that are as shallow as can be.
 //!
-//! The parser makes `a OR b OR c` one level deeper with each operand, and DataFusion's planning takes time that grows with the
-//! operands times the depth: names and types of an expression are computed from those below it, at every level. These three
-//! operators mean the same however they are grouped. Comes in: a statement's tree. Goes out: the same, regrouped.
+//! The parser makes `a OR b OR c` one level deeper with each operand, and DataFusion's planning takes time that grows
+//! with the operands times the depth: names and types of an expression are computed from those below it, at every
+//! level. These three operators mean the same however they are grouped. Comes in: a statement's tree. Goes out: the
+//! same, regrouped.
 
 use std::convert::Infallible;
 use std::ops::ControlFlow;

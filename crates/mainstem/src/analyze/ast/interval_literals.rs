@@ -1,4 +1,5 @@
-//! Literals of intervals: read here, as PostgreSQL reads them, and written again in the plain words that DataFusion's planner reads.
+//! Literals of intervals: read here, as PostgreSQL reads them, and written again in the plain words that DataFusion's
+//! planner reads.
 //!
 //! What cannot be read becomes a cast of the text, which fails where it is computed.
 

@@ -1,7 +1,8 @@
-//! `lag(a, n, d)` and `lead(a, n, d)` with a default that is computed: `CASE WHEN lag(true, n) THEN lag(a, n) ELSE d END`, over the same window.
+//! `lag(a, n, d)` and `lead(a, n, d)` with a default that is computed: `CASE WHEN lag(true, n) THEN lag(a, n) ELSE d
+//! END`, over the same window.
 //!
-//! DataFusion takes literals alone, and makes them values of the type of `a`: a default with more digits would lose them. Whole numbers,
-//! texts and NULL stay with it.
+//! DataFusion takes literals alone, and makes them values of the type of `a`: a default with more digits would lose
+//! them. Whole numbers, texts and NULL stay with it.
 
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectNamePart, Value, ValueWithSpan,

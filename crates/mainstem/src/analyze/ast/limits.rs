@@ -1,5 +1,5 @@
-//! LIMIT and OFFSET are BIGINT in PostgreSQL: numbers with digits behind the point are rounded, texts that spell numbers are read, and what
-//! is a condition is refused. DataFusion takes integers alone.
+//! LIMIT and OFFSET are BIGINT in PostgreSQL: numbers with digits behind the point are rounded, texts that spell
+//! numbers are read, and what is a condition is refused. DataFusion takes integers alone.
 
 use std::ops::ControlFlow;
 

@@ -1,5 +1,5 @@
-//! Functions that DataFusion has under another name or as an operator, `~ a`, literals of intervals and of NUMERIC, texts that spell arrays, and
-//! COLLATE "C", which says what is so anyway.
+//! Functions that DataFusion has under another name or as an operator, `~ a`, literals of intervals and of NUMERIC,
+//! texts that spell arrays, and COLLATE "C", which says what is so anyway.
 
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, Array, ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, Function, Ident, ObjectName,

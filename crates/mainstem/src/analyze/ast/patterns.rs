@@ -1,9 +1,9 @@
-//! Patterns. `a LIKE b ESCAPE c` is `a LIKE like_escape(b, c)`, as in PostgreSQL; a literal pattern loses the backslashes that mean
-//! nothing, which DataFusion takes for themselves.
+//! Patterns. `a LIKE b ESCAPE c` is `a LIKE like_escape(b, c)`, as in PostgreSQL; a literal pattern loses the
+//! backslashes that mean nothing, which DataFusion takes for themselves.
 //!
-//! Patterns that SQL calls similar: `a SIMILAR TO b` is `a ~ similar_to_escape(b)`, as in PostgreSQL. `substring(a FROM 'pattern')` is the
-//! first group of `regexp_match`, which has the whole match where there is no group. DataFusion takes `a ~ '.*'`, and no other pattern, for
-//! `a IS NOT NULL`, which is false where it should be NULL.
+//! Patterns that SQL calls similar: `a SIMILAR TO b` is `a ~ similar_to_escape(b)`, as in PostgreSQL. `substring(a FROM
+//! 'pattern')` is the first group of `regexp_match`, which has the whole match where there is no group. DataFusion
+//! takes `a ~ '.*'`, and no other pattern, for `a IS NOT NULL`, which is false where it should be NULL.
 
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, BinaryOperator, DollarQuotedString, Expr, Subscript, Value, ValueWithSpan,

@@ -9,8 +9,8 @@ use datafusion::sql::sqlparser::ast::{
 use super::expr::bare;
 use crate::sql::fold;
 
-/// Names the select items of `query` that ORDER BY means by their positions, if they are more than columns. Behind a `*` positions are
-/// not known, so that all of those items are named.
+/// Names the select items of `query` that ORDER BY means by their positions, if they are more than columns. Behind a
+/// `*` positions are not known, so that all of those items are named.
 pub(crate) fn name_ordered(query: &mut Query) {
     let Some(OrderByKind::Expressions(keys)) = query.order_by.as_ref().map(|order_by| &order_by.kind) else { return };
     let positions: HashSet<usize> = keys.iter().filter_map(|key| position(&key.expr)).collect();

@@ -1,14 +1,14 @@
 //! Comparisons of rows, `(a, b) < (x, y)`, as comparisons of their parts.
 //!
-//! DataFusion makes structs of rows and takes NULLs in them for values. SQL compares parts from left to right; a NULL before the first two
-//! that differ makes the comparison NULL:
+//! DataFusion makes structs of rows and takes NULLs in them for values. SQL compares parts from left to right; a NULL
+//! before the first two that differ makes the comparison NULL:
 //!
 //! - `=` is that of all parts, `<>` its opposite, IN an OR of `=`; IS NULL and IS NOT NULL say it of all parts;
-//! - `(a, b) < (x, y)` is `a < x OR a = x AND b < y`, with `a <= x` in front: it says nothing new, but by it a store can leave rows unread.
-//!   So says IN that `a` is among the first parts.
+//! - `(a, b) < (x, y)` is `a < x OR a = x AND b < y`, with `a <= x` in front: it says nothing new, but by it a store
+//!   can leave rows unread. So says IN that `a` is among the first parts.
 //!
-//! Comes in: a statement's tree. Goes out: the same without comparisons of rows with rows. Invariant: both are NULL for the same rows. It
-//! does not own: rows beside queries, and rows as values.
+//! Comes in: a statement's tree. Goes out: the same without comparisons of rows with rows. Invariant: both are NULL for
+//! the same rows. It does not own: rows beside queries, and rows as values.
 
 use std::ops::ControlFlow;
 

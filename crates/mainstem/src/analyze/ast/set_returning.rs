@@ -1,9 +1,10 @@
-//! Functions that give rows, in select items: `generate_series(1, 3) + 1` is `unnest(generate_series(1, 3)) + 1`,
-//! and `string_to_table` and `regexp_split_to_table` the rows of `string_to_array` and `regexp_split_to_array`, in FROM too.
+//! Functions that give rows, in select items: `generate_series(1, 3) + 1` is `unnest(generate_series(1, 3)) + 1`, and
+//! `string_to_table` and `regexp_split_to_table` the rows of `string_to_array` and `regexp_split_to_array`, in FROM
+//! too.
 //!
-//! In FROM, where their arguments are columns of other tables: `FROM t, generate_series(1, t.n) g` is
-//! `FROM t, LATERAL (SELECT unnest(generate_series(1, t.n)) AS g) g`. DataFusion's functions in FROM take constants; those of decimals become
-//! queries too, for DataFusion's series have whole numbers.
+//! In FROM, where their arguments are columns of other tables: `FROM t, generate_series(1, t.n) g` is `FROM t, LATERAL
+//! (SELECT unnest(generate_series(1, t.n)) AS g) g`. DataFusion's functions in FROM take constants; those of decimals
+//! become queries too, for DataFusion's series have whole numbers.
 
 use std::ops::ControlFlow;
 
@@ -22,8 +23,8 @@ const SETS: [(&str, &str); 3] = [
     ("regexp_split_to_table", "regexp_split_to_array"),
 ];
 
-/// A call of `string_to_table` or `regexp_split_to_table` in FROM as `unnest` of the array. The column of a function is called like the table
-/// that it is, and that like the function unless it has an alias.
+/// A call of `string_to_table` or `regexp_split_to_table` in FROM as `unnest` of the array. The column of a function is
+/// called like the table that it is, and that like the function unless it has an alias.
 pub(crate) fn unnest_table(table: &mut TableFactor) {
     if let Some(other) = called_in_from(table) {
         *table = other;

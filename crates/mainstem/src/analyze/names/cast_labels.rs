@@ -1,8 +1,10 @@
-//! Casts within calls and groups that DataFusion gives one name: `sum(i)` beside `sum(i::bigint)`, `GROUP BY i, i::text`.
+//! Casts within calls and groups that DataFusion gives one name: `sum(i)` beside `sum(i::bigint)`, `GROUP BY i,
+//! i::text`.
 //!
-//! DataFusion names a cast by what is cast, and takes no two aggregates, windows or groups of one name. Comes in: a query's tree. Goes out: the
-//! same one, in whose SELECT, if it has such calls or groups, each cast stands in a call of [`CAST_LABEL`] with the name of its type, which the
-//! names show. [`without_label`] takes these calls off when the plan is there, before any other rule looks at it.
+//! DataFusion names a cast by what is cast, and takes no two aggregates, windows or groups of one name. Comes in: a
+//! query's tree. Goes out: the same one, in whose SELECT, if it has such calls or groups, each cast stands in a call of
+//! [`CAST_LABEL`] with the name of its type, which the names show. [`without_label`] takes these calls off when the
+//! plan is there, before any other rule looks at it.
 
 use std::collections::HashMap;
 use std::convert::Infallible;

@@ -1,13 +1,17 @@
-//! Columns that other parts of a statement call by a name which is not written: `SELECT count FROM (SELECT count(*) FROM t) s`.
+//! Columns that other parts of a statement call by a name which is not written: `SELECT count FROM (SELECT count(*)
+//! FROM t) s`.
 //!
-//! Select items without alias have PostgreSQL's names ([`super::title`]) in queries of FROM and WITH, and where ORDER BY or GROUP BY of their own
-//! query means them. A second item of a name is distinguished by its position: `count`, `count_2`. The columns of a `*` are not known here, and
-//! DataFusion wants all names to differ: where that fails ([`BesideStar`]) an item beside one is named only if the statement mentions the name.
+//! Select items without alias have PostgreSQL's names ([`super::title`]) in queries of FROM and WITH, and where ORDER
+//! BY or GROUP BY of their own query means them. A second item of a name is distinguished by its position: `count`,
+//! `count_2`. The columns of a `*` are not known here, and DataFusion wants all names to differ: where that fails
+//! ([`BesideStar`]) an item beside one is named only if the statement mentions the name.
 //!
-//! A column of an outer query has its name in PostgreSQL, in DataFusion a text: an item that is one gets its name too. (Which one it is shows in its table's name, or if there is no FROM;
-//! a name alone in a query of FROM within another query may be one.)
+//! A column of an outer query has its name in PostgreSQL, in DataFusion a text: an item that is one gets its name too.
+//! (Which one it is shows in its table's name, or if there is no FROM; a name alone in a query of FROM within another
+//! query may be one.)
 //!
-//! A cast of a column has its name, in DataFusion too. Where ORDER BY reads the column in an expression, the cast is called otherwise.
+//! A cast of a column has its name, in DataFusion too. Where ORDER BY reads the column in an expression, the cast is
+//! called otherwise.
 //!
 //! It does not own: names of a result's columns (`names`).
 
@@ -33,7 +37,8 @@ pub(crate) enum BesideStar {
     Mentioned,
 }
 
-/// Names the select items of `statement` that its other parts can mean. Whether one of them stands beside a `*` and is not mentioned.
+/// Names the select items of `statement` that its other parts can mean. Whether one of them stands beside a `*` and is
+/// not mentioned.
 pub(crate) fn name_columns(statement: &mut Statement, beside: BesideStar) -> bool {
     let mut named = Named { mentioned: mentioned(statement), beside, guessed: false, queries: 0 };
     let ControlFlow::Continue(()) = VisitMut::visit(statement, &mut named);

@@ -1,11 +1,11 @@
 //! Select items with the same text: DataFusion wants each item of a SELECT to have a name of its own, SQL does not.
 //!
-//! Comes in: a statement's tree. Goes out: the same tree, in which an item without alias that occurs a second time has one, and an
-//! alias that occurs a second time is another. Items beside a `*` are distinguished where its columns are known (`resolution`).
-//! Calls and groups that differ in casts alone are distinguished by [`super::cast_labels`]. In queries of FROM and WITH items of one
-//! name that are not the same all have names that nobody can write ([`MARK`]), for their name is ambiguous outside.
-//! In passing, a function in FROM names its column: by its alias, or by
-//! its own name, as in PostgreSQL.
+//! Comes in: a statement's tree. Goes out: the same tree, in which an item without alias that occurs a second time has
+//! one, and an alias that occurs a second time is another. Items beside a `*` are distinguished where its columns are
+//! known (`resolution`). Calls and groups that differ in casts alone are distinguished by [`super::cast_labels`]. In
+//! queries of FROM and WITH items of one name that are not the same all have names that nobody can write ([`MARK`]),
+//! for their name is ambiguous outside. In passing, a function in FROM names its column: by its alias, or by its own
+//! name, as in PostgreSQL.
 
 use std::collections::HashSet;
 use std::convert::Infallible;
@@ -24,8 +24,8 @@ use crate::analyze::ast::expr::bare;
 use crate::names::MARK;
 use crate::sql::{fold, state};
 
-/// Gives a name to columns of functions in FROM, and to each select item of `statement` that repeats the name of an earlier one: `a_2` for
-/// a second `a`, `?column?_3` for a third item that has no name.
+/// Gives a name to columns of functions in FROM, and to each select item of `statement` that repeats the name of an
+/// earlier one: `a_2` for a second `a`, `?column?_3` for a third item that has no name.
 ///
 /// # Errors
 /// 42702 for an ORDER BY that may mean two items.
@@ -89,8 +89,8 @@ impl VisitorMut for Duplicates {
     }
 }
 
-/// Gives names with a [`MARK`] to the items of `query`, one of FROM or WITH, that have one name and are not the same: outside, the name
-/// means neither.
+/// Gives names with a [`MARK`] to the items of `query`, one of FROM or WITH, that have one name and are not the same:
+/// outside, the name means neither.
 ///
 /// # Errors
 /// As [`check_order`], which knows the items by their names.
@@ -128,7 +128,8 @@ fn first_select(body: &mut SetExpr) -> Option<&mut Select> {
     }
 }
 
-/// Gives a name to each item of a select list, or of RETURNING, that repeats an earlier one, or a column that a `*` stands for: `starred`.
+/// Gives a name to each item of a select list, or of RETURNING, that repeats an earlier one, or a column that a `*`
+/// stands for: `starred`.
 pub(crate) fn name_repeated(items: &mut [SelectItem], starred: &HashSet<String>) {
     let mut seen: HashSet<String> = items.iter().filter_map(alias).collect();
     let column = |item: &SelectItem| match item {
@@ -173,8 +174,8 @@ pub(crate) fn name_repeated(items: &mut [SelectItem], starred: &HashSet<String>)
     }
 }
 
-/// Whether a query is a part of `expr`: DataFusion calls all of EXISTS, IN, ANY and ALL the same, the latter otherwise when it has rewritten them, and a
-/// scalar subquery like its column.
+/// Whether a query is a part of `expr`: DataFusion calls all of EXISTS, IN, ANY and ALL the same, the latter otherwise
+/// when it has rewritten them, and a scalar subquery like its column.
 fn holds_query(expr: &Expr) -> bool {
     struct Found(bool);
     impl Visitor for Found {
@@ -195,9 +196,10 @@ fn holds_query(expr: &Expr) -> bool {
     found.0
 }
 
-/// The text of `expr` in which what DataFusion may give one name is spelled the same: casts and what is cast, numbers and texts of their
-/// digits, names in and without quotes, with and without the table's name, functions in any case and by each of their names, operators and
-/// words that are functions, operands that may change places, what stands in parentheses, queries.
+/// The text of `expr` in which what DataFusion may give one name is spelled the same: casts and what is cast, numbers
+/// and texts of their digits, names in and without quotes, with and without the table's name, functions in any case and
+/// by each of their names, operators and words that are functions, operands that may change places, what stands in
+/// parentheses, queries.
 pub(super) fn plain(expr: &Expr) -> String {
     struct Plain;
     impl VisitorMut for Plain {
@@ -267,7 +269,8 @@ const FUNCTIONS: [(&str, &str); 6] = [
     ("trim", "btrim"),
 ];
 
-/// The text of `expr`, whose parts are [`plain`], as that of a call, or of a sum or product whose operands stand in order.
+/// The text of `expr`, whose parts are [`plain`], as that of a call, or of a sum or product whose operands stand in
+/// order.
 fn as_call(expr: &Expr) -> Option<String> {
     let call = |name: &str, args: &[Option<&Expr>]| {
         let args: Vec<String> = args.iter().flatten().map(ToString::to_string).collect();

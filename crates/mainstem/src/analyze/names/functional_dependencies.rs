@@ -1,9 +1,9 @@
 //! Columns that GROUP BY of a PRIMARY KEY determines: `SELECT id, n, count(*) FROM a GROUP BY id`.
 //!
-//! Where GROUP BY has all columns of a table's PRIMARY KEY, the table's other columns that the query reads outside of aggregates are
-//! added to it: that makes no other groups, behind outer joins neither, where all of them are NULL together. DataFusion would do so
-//! if it were told the keys; it then takes them for keys of joins and aggregates above too, which they are not, and drops a DISTINCT
-//! that is needed.
+//! Where GROUP BY has all columns of a table's PRIMARY KEY, the table's other columns that the query reads outside of
+//! aggregates are added to it: that makes no other groups, behind outer joins neither, where all of them are NULL
+//! together. DataFusion would do so if it were told the keys; it then takes them for keys of joins and aggregates above
+//! too, which they are not, and drops a DISTINCT that is needed.
 //!
 //! Left alone: grouping sets, tables inside parentheses of FROM, and tables whose columns an alias renames.
 

@@ -1,7 +1,7 @@
 //! Names in a statement's tree: those that DataFusion takes for others, does not know, or wants to differ.
 //!
-//! Comes in: a statement's tree, and what is known of its tables ([`KnownTable`]). Goes out: the same tree, whose names mean the same to
-//! DataFusion as to SQL. It does not own: other rewrites of the tree (`ast`).
+//! Comes in: a statement's tree, and what is known of its tables ([`KnownTable`]). Goes out: the same tree, whose names
+//! mean the same to DataFusion as to SQL. It does not own: other rewrites of the tree (`ast`).
 
 mod cast_labels;
 pub(super) mod column_names;

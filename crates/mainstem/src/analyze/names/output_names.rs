@@ -1,9 +1,9 @@
 //! Names of a result's columns that the statement does not name: PostgreSQL's, not the plan's texts.
 //!
-//! A column has its own name, a call its function's, a cast of neither its type's, and so on; all else is `?column?`. Comes in: the
-//! statement's tree as it was read, and later its plan. Goes out: the plan, whose outermost select items are called so. What else
-//! in the statement refers to such names it finds by `columns`, so that these change no meaning. Names are distinguished by the item's
-//! position: `count`, `count_2`.
+//! A column has its own name, a call its function's, a cast of neither its type's, and so on; all else is `?column?`.
+//! Comes in: the statement's tree as it was read, and later its plan. Goes out: the plan, whose outermost select items
+//! are called so. What else in the statement refers to such names it finds by `columns`, so that these change no
+//! meaning. Names are distinguished by the item's position: `count`, `count_2`.
 
 use std::collections::HashSet;
 

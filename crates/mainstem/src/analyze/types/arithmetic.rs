@@ -1,10 +1,11 @@
 //! Types of arithmetic, and operators that check: which function an operator becomes.
 //!
-//! 1. While SQL becomes a plan, and before types are coerced, divisions of decimals, and products that may need more than 38 digits,
-//!    become functions whose results have enough digits behind the point ([`DecimalOperators`]), roundings of them functions whose
-//!    type stays ([`DecimalRounding`]), and a REAL beside an exact number becomes a double ([`RealOperators`]): this changes types.
-//! 2. After types are coerced ([`CheckedArithmetic`]) operators become functions that check: integers, decimals, and floats, of which
-//!    none becomes infinite. No constant is folded before.
+//! 1. While SQL becomes a plan, and before types are coerced, divisions of decimals, and products that may need more
+//!    than 38 digits, become functions whose results have enough digits behind the point ([`DecimalOperators`]),
+//!    roundings of them functions whose type stays ([`DecimalRounding`]), and a REAL beside an exact number becomes a
+//!    double ([`RealOperators`]): this changes types.
+//! 2. After types are coerced ([`CheckedArithmetic`]) operators become functions that check: integers, decimals, and
+//!    floats, of which none becomes infinite. No constant is folded before.
 //!
 //! It does not own: what the functions compute (`mainstem_postgres::operator`).
 
@@ -49,7 +50,8 @@ impl CheckedArithmetic {
         }
     }
 
-    /// The type of `expr`. A function of ours knows its type, or has that of its first argument: a long sum would be walked once a level.
+    /// The type of `expr`. A function of ours knows its type, or has that of its first argument: a long sum would be
+    /// walked once a level.
     fn type_of(mut expr: &Expr, schema: &dyn ExprSchema) -> Result<DataType> {
         while let Expr::ScalarFunction(call) = expr {
             let Some(function) = CheckedFunction::of(&call.func) else { break };
@@ -155,7 +157,8 @@ impl AnalyzerRule for DecimalOperators {
     }
 }
 
-/// An operation that was planned on decimals, with an operand that has turned out to be a float since: `n / coalesce(f, 1.5)`.
+/// An operation that was planned on decimals, with an operand that has turned out to be a float since: `n / coalesce(f,
+/// 1.5)`.
 ///
 /// # Errors
 /// Internal, for an operand that has no type.

@@ -1,11 +1,13 @@
-//! CHAR(n): text that is held without the blanks at its end, which do not count, and shown with as many as make n characters.
+//! CHAR(n): text that is held without the blanks at its end, which do not count, and shown with as many as make n
+//! characters.
 //!
-//! A column of type CHAR(n) is text with a mark in its field (`mainstem_storage::schema::DataType::field`), which columns carry through
-//! subqueries, joins and groups, and which casts, functions, CASE and aggregates lose: their values are text without blanks.
+//! A column of type CHAR(n) is text with a mark in its field (`mainstem_storage::schema::DataType::field`), which
+//! columns carry through subqueries, joins and groups, and which casts, functions, CASE and aggregates lose: their
+//! values are text without blanks.
 //!
-//! 1. A rule before type coercion ([`Bpchar`]): a string literal compared with a marked expression (`=`, `<`, IN, BETWEEN, CASE, IS DISTINCT
-//!    FROM) loses the blanks at its end; LIKE and regular expressions see the value with all its blanks, as in PostgreSQL; casts
-//!    to CHAR(n) cut the text, casts from it to text drop the mark.
+//! 1. A rule before type coercion ([`Bpchar`]): a string literal compared with a marked expression (`=`, `<`, IN,
+//!    BETWEEN, CASE, IS DISTINCT FROM) loses the blanks at its end; LIKE and regular expressions see the value with all
+//!    its blanks, as in PostgreSQL; casts to CHAR(n) cut the text, casts from it to text drop the mark.
 //! 2. What a statement gives to its caller is padded at the top of its plan ([`padded`]).
 //!
 //! It does not own: blanks of stored values (storage drops them), of parameters (`plan`).

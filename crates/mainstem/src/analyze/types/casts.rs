@@ -1,17 +1,19 @@
 //! Casts as PostgreSQL does them, and string literals beside TIME and UUID.
 //!
-//! A UUID is `FixedSizeBinary(16)` in plans, and nothing else is: the type alone says what a value is, through subqueries, joins,
-//! set operations and aggregates, and comparisons, hashes and order are those of its bytes, which are the store's. DataFusion
-//! knows no way from text to it, so
+//! A UUID is `FixedSizeBinary(16)` in plans, and nothing else is: the type alone says what a value is, through
+//! subqueries, joins, set operations and aggregates, and comparisons, hashes and order are those of its bytes, which
+//! are the store's. DataFusion knows no way from text to it, so
 //!
-//! 1. while SQL becomes a plan ([`TypedLiterals`] as an `ExprPlanner`), a string literal beside a UUID in a comparison becomes a cast
-//!    to UUID: a comparison of text with UUID has no type there;
-//!    one beside a number in arithmetic a cast to the number's type; arithmetic with datetimes, times and intervals becomes that of `datetimes`, decimals beside doubles in an array doubles (`coercion`);
-//! 2. before type coercion ([`TypedLiterals`] as a rule), so do the literals of IN lists, BETWEEN and CASE, and those beside a TIME in
-//!    NULLIF, COALESCE, GREATEST and LEAST;
-//! 3. after it ([`SqlCasts`]), casts between text and the two types, coercion's own too, become functions of ours, and so do other
-//!    casts that Arrow does otherwise than SQL (`converted` lists them; `value::convert` does them). They are
-//!    folded as any, so that `id = '...'` reaches the store as a comparison with a UUID. Casts that PostgreSQL has not are 42846.
+//! 1. while SQL becomes a plan ([`TypedLiterals`] as an `ExprPlanner`), a string literal beside a UUID in a comparison
+//!    becomes a cast to UUID: a comparison of text with UUID has no type there; one beside a number in arithmetic a
+//!    cast to the number's type; arithmetic with datetimes, times and intervals becomes that of `datetimes`, decimals
+//!    beside doubles in an array doubles (`coercion`);
+//! 2. before type coercion ([`TypedLiterals`] as a rule), so do the literals of IN lists, BETWEEN and CASE, and those
+//!    beside a TIME in NULLIF, COALESCE, GREATEST and LEAST;
+//! 3. after it ([`SqlCasts`]), casts between text and the two types, coercion's own too, become functions of ours, and
+//!    so do other casts that Arrow does otherwise than SQL (`converted` lists them; `value::convert` does them). They
+//!    are folded as any, so that `id = '...'` reaches the store as a comparison with a UUID. Casts that PostgreSQL has
+//!    not are 42846.
 
 use std::sync::Arc;
 
@@ -71,7 +73,8 @@ fn literal_target<'e>(exprs: impl Iterator<Item = &'e Expr>, schema: &DFSchema) 
     types.find(has_own_text)
 }
 
-/// `literal` as a number, if it is a text and `other` is a number, whose type it takes. A decimal has the digits that are written.
+/// `literal` as a number, if it is a text and `other` is a number, whose type it takes. A decimal has the digits that
+/// are written.
 fn number_beside(literal: &Expr, other: &Expr, schema: &DFSchema) -> Option<Expr> {
     let Expr::Literal(scalar, _) = literal else { return None };
     let text = scalar.try_as_str().flatten()?;
@@ -83,11 +86,12 @@ fn number_beside(literal: &Expr, other: &Expr, schema: &DFSchema) -> Option<Expr
     Some(Expr::Cast(Cast::new(Box::new(literal.clone()), wanted)))
 }
 
-/// Digits in front of the point that a text with more digits than a decimal has room for leaves to what it is compared with.
+/// Digits in front of the point that a text with more digits than a decimal has room for leaves to what it is compared
+/// with.
 const DIGITS_BEFORE: usize = 22;
 
-/// The type of the decimal that `text` spells, with all digits that are written; of any, if it spells none. Of more digits than a decimal has,
-/// zeros at the end go first, then the last ones.
+/// The type of the decimal that `text` spells, with all digits that are written; of any, if it spells none. Of more
+/// digits than a decimal has, zeros at the end go first, then the last ones.
 pub(crate) fn decimal_of(text: &str) -> DataType {
     let plain = without_exponent(text.trim());
     let number = plain.as_deref().unwrap_or(text).trim().trim_start_matches(['+', '-']);
@@ -143,7 +147,8 @@ impl ExprPlanner for TypedLiterals {
         })
     }
 
-    /// DataFusion's planner makes `nth_value` of it, which wants its rows in order, so that two of different orders would be refused.
+    /// DataFusion's planner makes `nth_value` of it, which wants its rows in order, so that two of different orders
+    /// would be refused.
     fn plan_field_access(&self, expr: RawFieldAccessExpr, _: &DFSchema) -> Result<PlannerResult<RawFieldAccessExpr>> {
         let RawFieldAccessExpr { field_access, expr } = expr;
         match (field_access, expr) {
@@ -236,7 +241,8 @@ fn typed(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     }
 }
 
-/// `expr` as `concat` writes it: truth values as `t` and `f`, unlike casts, arrays and rows as texts, which DataFusion's does not take.
+/// `expr` as `concat` writes it: truth values as `t` and `f`, unlike casts, arrays and rows as texts, which
+/// DataFusion's does not take.
 fn written(expr: Expr, schema: &DFSchema) -> Expr {
     match expr.get_type(schema) {
         Ok(DataType::Boolean) => {
@@ -320,9 +326,10 @@ impl SqlCasts {
 
 const TEXT: SqlType = SqlType::Text { max_chars: None };
 
-/// The type to convert to, of a cast that is ours: Arrow's cuts digits off where SQL rounds, makes bytes of the characters that spell
-/// them, knows other texts of dates and floats, takes a number that is too large for an infinite one. (And DataFusion takes a cast that
-/// rounds for one that can be undone: `CAST(d AS INTEGER) = 2` became `d = 2.0`.)
+/// The type to convert to, of a cast that is ours: Arrow's cuts digits off where SQL rounds, makes bytes of the
+/// characters that spell them, knows other texts of dates and floats, takes a number that is too large for an infinite
+/// one. (And DataFusion takes a cast that rounds for one that can be undone: `CAST(d AS INTEGER) = 2` became `d =
+/// 2.0`.)
 fn converted(from: &DataType, to: &DataType) -> Option<SqlType> {
     let wanted = mainstem_postgres::types::sql_type(to)?;
     if to.is_string() {

@@ -1,23 +1,28 @@
 //! Types that DataFusion's coercion settles otherwise than SQL does.
 //!
-//! - **DECIMAL beside REAL or DOUBLE PRECISION** is a double, in comparisons, IN, BETWEEN, CASE, COALESCE and the like, USING, set operations, ANY and ALL, ARRAY and VALUES:
-//!   DataFusion makes both a DECIMAL with 15 digits behind the point, which 1e300 overflows, and in which 1e-20 is nothing. Beside REALs alone it is a REAL
-//!   where values get one type, a double where they are compared.
-//! - **Integers beside REAL** are compared as doubles, for a REAL has seven digits. Arithmetic is done as SQL does it (`operator`).
-//! - **Texts beside DECIMAL** spell decimals with digits of their own, which DataFusion rounds to those of the others: 1.50 would equal `'1.499'`.
-//! - **Dates, timestamps and texts beside one another** are microseconds, in the same places: DataFusion makes them nanoseconds, which end in 2262
-//!   (`datetimes`).
-//! - **VALUES lists** have one type a column. DataFusion settles it when SQL becomes a plan, before it coerces the types of the
-//!   expressions in the list, and does not look again: a CASE whose arms differ ends with another type than the list says, which
-//!   fails when it runs.
-//! - **Literals**: a number, or a text that spells one, that is cast to NUMERIC has the digits that are written. `X'00'` has a type that does not go with that of BYTEA columns, and `1e300` is a decimal out of any range.
+//! - **DECIMAL beside REAL or DOUBLE PRECISION** is a double, in comparisons, IN, BETWEEN, CASE, COALESCE and the like,
+//!   USING, set operations, ANY and ALL, ARRAY and VALUES: DataFusion makes both a DECIMAL with 15 digits behind the
+//!   point, which 1e300 overflows, and in which 1e-20 is nothing. Beside REALs alone it is a REAL where values get one
+//!   type, a double where they are compared.
+//! - **Integers beside REAL** are compared as doubles, for a REAL has seven digits. Arithmetic is done as SQL does it
+//!   (`operator`).
+//! - **Texts beside DECIMAL** spell decimals with digits of their own, which DataFusion rounds to those of the others:
+//!   1.50 would equal `'1.499'`.
+//! - **Dates, timestamps and texts beside one another** are microseconds, in the same places: DataFusion makes them
+//!   nanoseconds, which end in 2262 (`datetimes`).
+//! - **VALUES lists** have one type a column. DataFusion settles it when SQL becomes a plan, before it coerces the
+//!   types of the expressions in the list, and does not look again: a CASE whose arms differ ends with another type
+//!   than the list says, which fails when it runs.
+//! - **Literals**: a number, or a text that spells one, that is cast to NUMERIC has the digits that are written.
+//!   `X'00'` has a type that does not go with that of BYTEA columns, and `1e300` is a decimal out of any range.
 //! - **Casts to VARCHAR(n)** cut the text. Text has one type in plans, so that the cast becomes a call of `substr`.
 //!
-//! 1. In the statement's tree ([`type_literals`]): literals of bytes and of numbers beyond decimals become casts, casts to VARCHAR(n)
-//!    calls, `= ANY (ARRAY[...])` IN, arrays that may read columns of an outer query calls too; casts to CHAR(n) in VALUES lose their mark, which not all of its rows have.
-//! 2. Before type coercion ([`TypeResolution`]), bottom up: decimals beside doubles, and datetimes, are cast; the rows of a VALUES list are coerced, and
-//!    the list is typed anew. A subquery comes after the inputs of the plan that it stands in, whose columns it may refer to: such a
-//!    reference carries a type of its own.
+//! 1. In the statement's tree ([`type_literals`]): literals of bytes and of numbers beyond decimals become casts, casts
+//!    to VARCHAR(n) calls, `= ANY (ARRAY[...])` IN, arrays that may read columns of an outer query calls too; casts to
+//!    CHAR(n) in VALUES lose their mark, which not all of its rows have.
+//! 2. Before type coercion ([`TypeResolution`]), bottom up: decimals beside doubles, and datetimes, are cast; the rows
+//!    of a VALUES list are coerced, and the list is typed anew. A subquery comes after the inputs of the plan that it
+//!    stands in, whose columns it may refer to: such a reference carries a type of its own.
 //!
 //! It does not own: whether a value fits the column it is assigned to (`plan`).
 
@@ -165,8 +170,8 @@ fn datetimes_of_columns(values: &mut SqlValues) {
     }
 }
 
-/// `x = ANY (ARRAY[...])` as `x IN (...)`, `x <> ALL (ARRAY[...])` as `x NOT IN (...)`: lists are compared value by value, each beside
-/// `x`, while an array has a type of its own.
+/// `x = ANY (ARRAY[...])` as `x IN (...)`, `x <> ALL (ARRAY[...])` as `x NOT IN (...)`: lists are compared value by
+/// value, each beside `x`, while an array has a type of its own.
 fn listed(expr: &SqlExpr) -> Option<SqlExpr> {
     let (left, right, negated) = match expr {
         SqlExpr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } => (left, right, false),
@@ -262,7 +267,8 @@ impl AnalyzerRule for TypeResolution {
     }
 }
 
-/// `plan` with the types that its columns will have: those that the rule changes are decimals, datetimes or CHAR(n) until then.
+/// `plan` with the types that its columns will have: those that the rule changes are decimals, datetimes or CHAR(n)
+/// until then.
 pub(crate) fn resolve_types(plan: LogicalPlan) -> Result<LogicalPlan> {
     let changes = |field: &FieldRef| {
         is_decimal(field.data_type()) || is_datetime(field.data_type()) || ColumnType::chars_of(field).is_some()
@@ -273,7 +279,8 @@ pub(crate) fn resolve_types(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(plan)
 }
 
-/// `plan`, bottom up. What it refers to of the outer queries has the types that these have by now: `around`, the nearest last.
+/// `plan`, bottom up. What it refers to of the outer queries has the types that these have by now: `around`, the
+/// nearest last.
 fn coerced(plan: LogicalPlan, around: &[&DFSchema]) -> Result<Transformed<LogicalPlan>> {
     let typed = |expr: Expr, schema: &DFSchema| match expr {
         Expr::OuterReferenceColumn(..) => Ok(retyped(expr, around)),
@@ -405,8 +412,8 @@ pub(super) fn widen_items(mut items: Vec<Expr>, schema: &DFSchema) -> Vec<Expr> 
     items
 }
 
-/// Casts those among `together`, which get one type, that have not got it. Beside decimals alone string literals are cast: coercion would round
-/// them to the decimals' digits.
+/// Casts those among `together`, which get one type, that have not got it. Beside decimals alone string literals are
+/// cast: coercion would round them to the decimals' digits.
 fn widen(together: &mut [&mut Expr], purpose: Purpose, schema: &DFSchema) -> bool {
     let types: Vec<DataType> = together.iter().map(|expr| expr.get_type(schema).unwrap_or(DataType::Null)).collect();
     // A REAL column beside a literal that is a REAL, too, can be pruned by it.
@@ -557,7 +564,8 @@ fn typed_join(mut join: Join) -> Result<LogicalPlan> {
 fn common_column(subquery: &Subquery, common: &DataType) -> Result<Subquery> {
     let plan = LogicalPlanBuilder::from((*subquery.subquery).clone());
     let column = Expr::Column(Column::from(plan.schema().qualified_field(0)));
-    // Not the column's own name: the column itself may be needed beside it, where the subquery refers to an outer query.
+    // Not the column's own name: the column itself may be needed beside it, where the subquery refers to an outer
+    // query.
     Ok(subquery.with_plan(Arc::new(plan.project([cast_to_common(column, common).alias("common")])?.build()?)))
 }
 

@@ -1,7 +1,7 @@
 //! Columns that come from several places: of VALUES lists, and of set operations.
 //!
-//! Comes in: a list or a UNION whose inputs have their types. Goes out: the same with one type a column, which the values are cast to. It does not own
-//! which type that is ([`common`]).
+//! Comes in: a list or a UNION whose inputs have their types. Goes out: the same with one type a column, which the
+//! values are cast to. It does not own which type that is ([`common`]).
 
 use std::sync::Arc;
 

@@ -1,12 +1,14 @@
-//! Operators with dates, times, timestamps and intervals among their operands: which types they get, and which function they become.
+//! Operators with dates, times, timestamps and intervals among their operands: which types they get, and which function
+//! they become.
 //!
-//! DataFusion knows one type for a text, a DATE or another timestamp beside a TIMESTAMP: nanoseconds, which end in 2262. It adds an
-//! interval to a DATE by days alone, has no `interval * number`, and compares intervals by months, then days, then time. So
+//! DataFusion knows one type for a text, a DATE or another timestamp beside a TIMESTAMP: nanoseconds, which end in
+//! 2262. It adds an interval to a DATE by days alone, has no `interval * number`, and compares intervals by months,
+//! then days, then time. So
 //!
-//! 1. while SQL becomes a plan ([`planned`]), the operands of `+`, `-`, `*` and `/` get the types that PostgreSQL's operators have, or
-//!    the operator becomes a function; so does `extract` ([`ExtractPlanner`]);
-//! 2. before type coercion, intervals that are compared become the lengths that they have ([`measure`]), and so do intervals by which
-//!    rows are sorted ([`measured`]). There is no `min` and `max` of intervals ([`interval_order`]).
+//! 1. while SQL becomes a plan ([`planned`]), the operands of `+`, `-`, `*` and `/` get the types that PostgreSQL's
+//!    operators have, or the operator becomes a function; so does `extract` ([`ExtractPlanner`]);
+//! 2. before type coercion, intervals that are compared become the lengths that they have ([`measure`]), and so do
+//!    intervals by which rows are sorted ([`measured`]). There is no `min` and `max` of intervals ([`interval_order`]).
 //!
 //! It does not own: what the functions compute (`mainstem_postgres`).
 
@@ -118,8 +120,8 @@ pub(super) fn planned(op: &BinaryOperator, left: Expr, right: Expr, schema: &DFS
     }
 }
 
-/// Makes numbers of the intervals among `compared`, and of the texts beside them, if they are nothing else: DataFusion compares months, days
-/// and time one after another. False if there are none.
+/// Makes numbers of the intervals among `compared`, and of the texts beside them, if they are nothing else: DataFusion
+/// compares months, days and time one after another. False if there are none.
 pub(super) fn measure(compared: &mut [&mut Expr], schema: &DFSchema) -> bool {
     let kinds: Vec<Kind> = compared.iter().map(|expr| kind(expr, schema)).collect();
     if !kinds.contains(&Kind::Interval) || !kinds.iter().all(|kind| matches!(kind, Kind::Interval | Kind::Unknown)) {

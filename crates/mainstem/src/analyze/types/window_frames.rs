@@ -1,7 +1,8 @@
 //! Windows over values that have an order and no distance: TIME, UUID, BYTEA.
 //!
-//! DataFusion reads RANGE only over numbers, texts, days and instants, and RANGE is what a window with ORDER BY has unless it
-//! says otherwise. Without a distance RANGE means whole groups of peers, which is what GROUPS means, of any type.
+//! DataFusion reads RANGE only over numbers, texts, days and instants, and RANGE is what a window with ORDER BY has
+//! unless it says otherwise. Without a distance RANGE means whole groups of peers, which is what GROUPS means, of any
+//! type.
 
 use arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;

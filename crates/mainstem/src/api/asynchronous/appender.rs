@@ -8,8 +8,8 @@ use super::AsyncConnection;
 use crate::api::appender::KeptRows;
 use crate::value::Params;
 
-/// As [`crate::Appender`], on an async connection: rows are kept by the task that adds them, and inserted on a thread of the
-/// database.
+/// As [`crate::Appender`], on an async connection: rows are kept by the task that adds them, and inserted on a thread
+/// of the database.
 ///
 /// ```
 /// # fn main() -> mainstem::Result<()> {

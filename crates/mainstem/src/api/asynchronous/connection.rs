@@ -19,8 +19,8 @@ use crate::session::{Prepared, TransactionStatus};
 use crate::sql;
 use crate::value::{Params, ResultColumn, ValueRef};
 
-/// As [`Connection`], with calls that are awaited. It may be cloned: the clones are the same connection, and may be used from
-/// any task of any runtime.
+/// As [`Connection`], with calls that are awaited. It may be cloned: the clones are the same connection, and may be
+/// used from any task of any runtime.
 ///
 /// ```
 /// # fn main() -> mainstem::Result<()> {

@@ -2,11 +2,12 @@
 //!
 //! Comes in: a physical plan that is ready to run, and what cancels its statement. Goes out: a plan that does the same.
 //!
-//! A query is canceled where its tasks yield. DataFusion's yield by the batches that they take from sources, but of one such batch a join
-//! makes any number of rows, or compares any number of pairs without making a row. So
+//! A query is canceled where its tasks yield. DataFusion's yield by the batches that they take from sources, but of one
+//! such batch a join makes any number of rows, or compares any number of pairs without making a row. So
 //!
-//! - each join asks, and from time to time yields, by the batches it makes, too. Not by tokio's budget (`CooperativeExec`): it is one for the
-//!   whole task, and a hundred joins inside one another use it up before the innermost makes anything, again and again;
+//! - each join asks, and from time to time yields, by the batches it makes, too. Not by tokio's budget
+//!   (`CooperativeExec`): it is one for the whole task, and a hundred joins inside one another use it up before the
+//!   innermost makes anything, again and again;
 //! - the filter of a nested-loop or hash join asks before it is evaluated, which is for at most a batch of pairs.
 //!
 //! It does not own: who cancels, and what happens then (`runtime`).

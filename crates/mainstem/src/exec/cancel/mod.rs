@@ -1,8 +1,8 @@
 //! Planning, and joins, that can be canceled.
 //!
 //! Planning runs on the caller's thread and waits for nothing, so whoever cancels can only be asked. Every rule of the
-//! analyzer and the optimizers is wrapped in one that asks first; the answer comes with the session's configuration, which
-//! all rules are given. What runs is canceled where it yields; `joins` sees to it that joins do.
+//! analyzer and the optimizers is wrapped in one that asks first; the answer comes with the session's configuration,
+//! which all rules are given. What runs is canceled where it yields; `joins` sees to it that joins do.
 
 mod joins;
 

@@ -1,4 +1,5 @@
-//! What stands beside the arguments of a call that only aggregates and window functions have, and functions of PostgreSQL's that are not there.
+//! What stands beside the arguments of a call that only aggregates and window functions have, and functions of
+//! PostgreSQL's that are not there.
 //!
 //! DataFusion reads FILTER, OVER, DISTINCT and the like past without a word where the function is a plain one.
 

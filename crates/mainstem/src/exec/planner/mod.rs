@@ -283,8 +283,8 @@ impl Planner {
         Some(planned.collect())
     }
 
-    /// The expressions of `plan`, a projection, over rows of its input with parameters of the types `parameters` behind them, and how
-    /// many columns the input has.
+    /// The expressions of `plan`, a projection, over rows of its input with parameters of the types `parameters` behind
+    /// them, and how many columns the input has.
     fn compiled(
         &self,
         plan: LogicalPlan,
@@ -385,8 +385,8 @@ struct Within {
     fan_in: usize,
 }
 
-/// As many of `partitions` as queries have memory for, and DataFusion's defaults for sorts, or less where queries may take little. So
-/// there are sorts, of fewer rows at a time, at any `memory_limit` that can be set.
+/// As many of `partitions` as queries have memory for, and DataFusion's defaults for sorts, or less where queries may
+/// take little. So there are sorts, of fewer rows at a time, at any `memory_limit` that can be set.
 fn within(limit: MemoryLimit, partitions: usize) -> Within {
     const MERGE_BYTES_DEFAULT: usize = 10 << 20;
     /// A sort takes several batches at once, of 1 MiB if their rows are wide.
@@ -425,7 +425,8 @@ fn with_tables(statement: &mut Ast, source: &Source<'_>) -> Result<()> {
     Ok(())
 }
 
-/// What is wrong with a plan whose names all mean something: one that is not found any more, or found twice, is of an outer query.
+/// What is wrong with a plan whose names all mean something: one that is not found any more, or found twice, is of an
+/// outer query.
 fn unplanned(error: &DataFusionError) -> Error {
     let error = from_datafusion(error);
     if [sqlstate::UNDEFINED_COLUMN, state::AMBIGUOUS_COLUMN].contains(&error.sqlstate()) {
@@ -448,8 +449,8 @@ fn position_of(id: &str) -> Option<usize> {
     id.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1)
 }
 
-/// Whether `expr` has another value each time; `None` if it reads more than its row, or depends on when it is planned or on a
-/// parameter being a literal.
+/// Whether `expr` has another value each time; `None` if it reads more than its row, or depends on when it is planned
+/// or on a parameter being a literal.
 fn is_volatile(expr: &Expr, parameters: &[Option<DataType>]) -> Option<bool> {
     let (mut is_volatile, mut is_of_row) = (false, true);
     // A decimal has the digits of its value, which types of results follow; CHAR(n) loses its blanks on the way.
@@ -505,7 +506,8 @@ fn is_volatile(expr: &Expr, parameters: &[Option<DataType>]) -> Option<bool> {
     (looked.is_ok() && is_of_row).then_some(is_volatile)
 }
 
-/// Refuses a plan that views, each of them small, have made too large: it doubles with each that names another one twice.
+/// Refuses a plan that views, each of them small, have made too large: it doubles with each that names another one
+/// twice.
 fn check_size(plan: &LogicalPlan) -> Result<()> {
     let mut scans = 0;
     let counted = plan.apply_with_subqueries(|plan| {

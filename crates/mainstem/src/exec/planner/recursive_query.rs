@@ -1,13 +1,14 @@
 //! Types of the columns of WITH RECURSIVE.
 //!
-//! DataFusion takes the types of the first query, and casts what the recursive one gives to them: `SELECT 0.5 UNION ALL SELECT f / 2` rounded
-//! to one digit behind the point. PostgreSQL's decimals have the digits that they need, and other types that differ are 42804. So
+//! DataFusion takes the types of the first query, and casts what the recursive one gives to them: `SELECT 0.5 UNION ALL
+//! SELECT f / 2` rounded to one digit behind the point. PostgreSQL's decimals have the digits that they need, and other
+//! types that differ are 42804. So
 //!
 //! 1. NULL in the first query is text ([`typed_nulls`]);
-//! 2. the statement is planned, and each recursive query in the plan is asked which of its columns the recursive query's values do not fit
-//!    in ([`misfits`]): a cast on top of it, which nobody has written, says so;
-//! 3. decimals get more digits: the first query is put into one that casts them ([`widen`]), and all is planned again, [`ROUNDS_MAX`] times, for
-//!    wider columns may make wider values; then it is 0A000.
+//! 2. the statement is planned, and each recursive query in the plan is asked which of its columns the recursive
+//!    query's values do not fit in ([`misfits`]): a cast on top of it, which nobody has written, says so;
+//! 3. decimals get more digits: the first query is put into one that casts them ([`widen`]), and all is planned again,
+//!    [`ROUNDS_MAX`] times, for wider columns may make wider values; then it is 0A000.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -72,7 +73,8 @@ pub(super) fn planned(
     ))
 }
 
-/// The recursive queries of a statement by name, each with which items of its recursive query are casts that are written.
+/// The recursive queries of a statement by name, each with which items of its recursive query are casts that are
+/// written.
 #[derive(Debug, Default)]
 struct Recursive(BTreeMap<String, Vec<bool>>);
 
@@ -145,7 +147,8 @@ fn typed_nulls(_: &str, first: &mut Box<SetExpr>) {
 /// A column of a first query: its name, and the type that it gets, if it is another one.
 type Column = (String, Option<ColumnType>);
 
-/// The first queries' columns of the recursive queries in `plan` some of which have to be wider, by the name of the query.
+/// The first queries' columns of the recursive queries in `plan` some of which have to be wider, by the name of the
+/// query.
 ///
 /// # Errors
 /// 42804, 42P19.
@@ -220,8 +223,8 @@ fn columns_of(query: &RecursiveQuery, seen: &Recursive, round: usize) -> Result<
     fields.iter().enumerate().map(column).collect()
 }
 
-/// The type of the values that `recursive` casts to another type for its column `at`; `None` where they have that of the column, or a cast is
-/// written.
+/// The type of the values that `recursive` casts to another type for its column `at`; `None` where they have that of
+/// the column, or a cast is written.
 fn given(recursive: &LogicalPlan, at: usize, is_written: bool) -> Option<DataType> {
     let LogicalPlan::Projection(projection) = recursive else { return None };
     let mut expr = projection.expr.get(at)?;
@@ -238,7 +241,8 @@ fn given(recursive: &LogicalPlan, at: usize, is_written: bool) -> Option<DataTyp
     cast.expr.get_type(projection.input.schema()).ok().filter(|given| given != cast.field.data_type())
 }
 
-/// The type that a column of type `first` gets, into which values of type `given` come: `Some(None)` for its own, `None` if there is none.
+/// The type that a column of type `first` gets, into which values of type `given` come: `Some(None)` for its own,
+/// `None` if there is none.
 fn wanted(first: &DataType, given: &DataType, round: usize) -> Option<Option<ColumnType>> {
     use DataType::{Date32, Decimal128, Float32, Float64, Timestamp};
     match (first, given) {

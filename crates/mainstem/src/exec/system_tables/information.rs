@@ -124,7 +124,8 @@ fn column_row(table: &RelationName, at: u32, column: &Column) -> Vec<Cell> {
     row
 }
 
-/// Whether it is one, how values come, the first, the step, the largest, the smallest, and whether it begins again behind the last.
+/// Whether it is one, how values come, the first, the step, the largest, the smallest, and whether it begins again
+/// behind the last.
 fn identity_cells(column: &Column) -> [Cell; 7] {
     let Some(identity) = column.identity else {
         return ["NO".into(), Cell::Null, Cell::Null, Cell::Null, Cell::Null, Cell::Null, "NO".into()];
@@ -160,8 +161,8 @@ fn view_columns((name, schema): &ViewColumns) -> Vec<Vec<Cell>> {
     (1_u32..).zip(schema.fields()).map(row).collect()
 }
 
-/// What is told of the type called `whole` of the column at `position`: its name, lengths, precisions and scale, nothing of intervals,
-/// character sets, collations and domains, PostgreSQL's own name of it.
+/// What is told of the type called `whole` of the column at `position`: its name, lengths, precisions and scale,
+/// nothing of intervals, character sets, collations and domains, PostgreSQL's own name of it.
 fn type_cells(whole: &str, data_type: Option<DataType>, position: u32) -> Vec<Cell> {
     // Bytes of a character at most, and of a text.
     const CHARACTER: u32 = 4;

@@ -1,11 +1,12 @@
-//! Computed keys of windows and ordered aggregates: `rank() OVER (ORDER BY abs(a) > 2)`, `array_agg(a ORDER BY abs(a) > 2)`.
+//! Computed keys of windows and ordered aggregates: `rank() OVER (ORDER BY abs(a) > 2)`, `array_agg(a ORDER BY abs(a) >
+//! 2)`.
 //!
-//! DataFusion 55.2 sorts the rows and then does not see that they are sorted, so that its last check (`SanityCheckPlan`) refuses the
-//! plan: what it knows of a comparison starts from the ranges of both sides, and those of functions have no type. No public issue
-//! was found.
+//! DataFusion 55.2 sorts the rows and then does not see that they are sorted, so that its last check
+//! (`SanityCheckPlan`) refuses the plan: what it knows of a comparison starts from the ranges of both sides, and those
+//! of functions have no type. No public issue was found.
 //!
-//! Comes in: an optimized plan. Goes out: the same, where a projection below such a node has a column for each computed key, and one
-//! above it leaves them out. Sorts are by columns then. It does not own: which windows share a sort.
+//! Comes in: an optimized plan. Goes out: the same, where a projection below such a node has a column for each computed
+//! key, and one above it leaves them out. Sorts are by columns then. It does not own: which windows share a sort.
 
 use std::sync::Arc;
 
@@ -34,7 +35,8 @@ pub(crate) fn computed_keys_as_columns(plan: LogicalPlan) -> Result<LogicalPlan>
 struct Keys(Vec<(Expr, Column)>);
 
 impl Keys {
-    /// Puts the column for `key` in its place, unless it is one, or a constant. Volatile keys share columns from the `shared`th one on.
+    /// Puts the column for `key` in its place, unless it is one, or a constant. Volatile keys share columns from the
+    /// `shared`th one on.
     fn replace(&mut self, key: &mut Expr, shared: usize) {
         *key = unaliased(key);
         if matches!(key, Expr::Column(_) | Expr::Literal(..)) {

@@ -1,13 +1,14 @@
 //! Filters that DataFusion pushes to where they do not belong stay where they are.
 //!
-//! - **Above an aggregate of everything.**
-//!   Such an aggregate, without GROUP BY or with the empty grouping set among its own, has a row even of nothing. DataFusion pushes a filter that names
-//!   no column (a constant that a view adds, HAVING by a subquery) below it, as below any other aggregate: the row that was to go
-//!   stays, with other totals. So its rule is not given such filters.
-//! - **In physical plans**, whose columns have no qualifiers. The rules that push filters there follow columns by their names through projections, and
-//!   take one for another where two are called the same: above `l RIGHT JOIN r`, whose sides were exchanged, a filter of `l.i` became one of
-//!   `r.i`, below the join. What can be pushed was pushed in the logical plan, and no source of ours takes filters from a physical one, so these rules are
-//!   left out ([`pushes_by_name`]).
+//! - **Above an aggregate of everything.** Such an aggregate, without GROUP BY or with the empty grouping set among its
+//!   own, has a row even of nothing. DataFusion pushes a filter that names no column (a constant that a view adds,
+//!   HAVING by a subquery) below it, as below any other aggregate: the row that was to go stays, with other totals. So
+//!   its rule is not given such filters.
+//! - **In physical plans**, whose columns have no qualifiers. The rules that push filters there follow columns by their
+//!   names through projections, and take one for another where two are called the same: above `l RIGHT JOIN r`, whose
+//!   sides were exchanged, a filter of `l.i` became one of `r.i`, below the join. What can be pushed was pushed in the
+//!   logical plan, and no source of ours takes filters from a physical one, so these rules are left out
+//!   ([`pushes_by_name`]).
 
 use std::sync::Arc;
 

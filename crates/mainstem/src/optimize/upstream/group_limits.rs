@@ -1,10 +1,11 @@
 //! `GROUP BY ... ORDER BY ... LIMIT n` that keeps n groups, where DataFusion may hand the limit down to the groups.
 //!
-//! Its rule follows the column that rows are sorted by down to the aggregation by its name alone: in `SELECT -k AS k FROM t GROUP BY k ORDER
-//! BY k LIMIT 2` it takes the computed `k` for the grouped one, and the two smallest are kept of which the two largest are wanted.
+//! Its rule follows the column that rows are sorted by down to the aggregation by its name alone: in `SELECT -k AS k
+//! FROM t GROUP BY k ORDER BY k LIMIT 2` it takes the computed `k` for the grouped one, and the two smallest are kept
+//! of which the two largest are wanted.
 //!
-//! Comes in: that rule. Goes out: one that does the same but for plans with a sort whose column is another one than its name says, which it
-//! leaves alone. It does not own: whether a limit pays there.
+//! Comes in: that rule. Goes out: one that does the same but for plans with a sort whose column is another one than its
+//! name says, which it leaves alone. It does not own: whether a limit pays there.
 
 use std::sync::Arc;
 
@@ -52,8 +53,8 @@ impl PhysicalOptimizerRule for LimitedGroups {
     }
 }
 
-/// Whether the column of an aggregation that `sort` is by is another one than its name, followed through projections, says; and whether
-/// it is by something that is computed above an aggregation.
+/// Whether the column of an aggregation that `sort` is by is another one than its name, followed through projections,
+/// says; and whether it is by something that is computed above an aggregation.
 fn misleads(sort: &SortExec) -> bool {
     let [by] = sort.expr().as_ref() else { return false };
     let Some(column) = by.expr.downcast_ref::<Column>() else { return false };

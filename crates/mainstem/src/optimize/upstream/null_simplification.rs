@@ -1,7 +1,7 @@
 //! Simplifications that forget NULL: IN lists over one expression, and `a # a`.
 //!
-//! DataFusion 55.2 ([issue 24246](https://github.com/apache/datafusion/issues/24246), mended by pull request 24258 after that version)
-//! makes one list of two that stand beside each other:
+//! DataFusion 55.2 ([issue 24246](https://github.com/apache/datafusion/issues/24246), mended by pull request 24258
+//! after that version) makes one list of two that stand beside each other:
 //!
 //! | written | made of it | wrong where |
 //! |---|---|---|
@@ -16,8 +16,8 @@
 //!
 //! 1. Lists are noted, each with what it is about, its members, and whether it is negated in the end ([`Lists`]).
 //!    Nothing more is done unless AND or OR brings two different ones together in a way that DataFusion gets wrong.
-//! 2. The columns of such lists get an alias whose metadata tells the lists apart. Two lists are then never about the same expression,
-//!    unless they are the same list.
+//! 2. The columns of such lists get an alias whose metadata tells the lists apart. Two lists are then never about the
+//!    same expression, unless they are the same list.
 //! 3. DataFusion simplifies, and the aliases are taken off.
 //!
 //! It does not own: which lists the store evaluates (`provider::filter`).

@@ -53,7 +53,8 @@ impl<R: Read> TextReader<R> {
         TextBatch::of(columns, lines, &self.names)
     }
 
-    /// Reads the next line, and those that follow it because its end stands behind a backslash; false at the end of the data.
+    /// Reads the next line, and those that follow it because its end stands behind a backslash; false at the end of the
+    /// data.
     fn next_record(&mut self) -> Result<bool> {
         self.line += self.lines;
         self.lines = 0;

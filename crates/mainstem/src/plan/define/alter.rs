@@ -44,8 +44,8 @@ struct Changes {
 /// Changes a table.
 ///
 /// # Errors
-/// 42P01, 42703, 42701, 42704, 42710 for names; 23502, 23514 for rows that the new definition does not take; 2BP01 for a view
-/// that needs what goes; 0A000 for what is part of a key.
+/// 42P01, 42703, 42701, 42704, 42710 for names; 23502, 23514 for rows that the new definition does not take; 2BP01 for
+/// a view that needs what goes; 0A000 for what is part of a key.
 pub(crate) fn alter_table(
     env: &mut Environment<'_>,
     transaction: &mut Transaction,

@@ -1,7 +1,7 @@
 //! CREATE SCHEMA; DROP of tables, views and schemas, and of what depends on them.
 //!
-//! Only views depend on anything: on the tables and views that their text names. A DROP without CASCADE is refused while one is left
-//! that would read what is gone.
+//! Only views depend on anything: on the tables and views that their text names. A DROP without CASCADE is refused
+//! while one is left that would read what is gone.
 
 use std::collections::BTreeSet;
 

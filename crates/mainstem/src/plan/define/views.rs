@@ -1,7 +1,8 @@
 //! CREATE VIEW, and what becomes of views when a table that they read changes.
 //!
-//! A view is kept as the text of its query with full names and without `*`, and with the names of all its columns: it stays what it
-//! was when columns are added. When a table changes, the views over it must still be right and have the same columns.
+//! A view is kept as the text of its query with full names and without `*`, and with the names of all its columns: it
+//! stays what it was when columns are added. When a table changes, the views over it must still be right and have the
+//! same columns.
 
 use std::collections::BTreeSet;
 
@@ -28,8 +29,8 @@ type Shape = Vec<(String, ArrowType)>;
 /// Makes a view, or puts one in the place of another.
 ///
 /// # Errors
-/// Those of the query; 42P07 when the name is taken, 42809 by a table; 42P16 when the new columns do not begin with the old ones;
-/// 42P17 for a view over itself; 42701 for two columns of one name.
+/// Those of the query; 42P07 when the name is taken, 42809 by a table; 42P16 when the new columns do not begin with the
+/// old ones; 42P17 for a view over itself; 42701 for two columns of one name.
 pub(crate) fn create_view(env: &mut Environment<'_>, transaction: &mut Transaction, create: &CreateView) -> Result<()> {
     let catalog = transaction.catalog();
     let name = env.settings.names().new_relation(&catalog, &create.name)?;

@@ -1,11 +1,12 @@
 //! Types of the columns that CREATE TABLE AS makes of decimals.
 //!
-//! A computed decimal has the digits that its values can have, and no more: `SELECT 1.5 AS w` is a NUMERIC(2,1), into which 2.75 would be
-//! rounded later. PostgreSQL's computed columns are NUMERIC without a precision. So a column that is not a column of a table, or a cast,
-//! gets [`DIGITS`] digits, of which as many stand behind the point as in the expression; if nothing but literals is in it, at least those of a
-//! cast to NUMERIC without a precision.
+//! A computed decimal has the digits that its values can have, and no more: `SELECT 1.5 AS w` is a NUMERIC(2,1), into
+//! which 2.75 would be rounded later. PostgreSQL's computed columns are NUMERIC without a precision. So a column that
+//! is not a column of a table, or a cast, gets [`DIGITS`] digits, of which as many stand behind the point as in the
+//! expression; if nothing but literals is in it, at least those of a cast to NUMERIC without a precision.
 //!
-//! Comes in: the query's plan, as it is before the optimizer has seen it. It does not own: what the types of expressions are.
+//! Comes in: the query's plan, as it is before the optimizer has seen it. It does not own: what the types of
+//! expressions are.
 
 use arrow::datatypes::DataType as ArrowType;
 use datafusion::common::tree_node::TreeNode;
@@ -132,7 +133,8 @@ fn origin_of(expr: &Expr, input: &LogicalPlan) -> Origin {
     }
 }
 
-/// Where a cell of VALUES comes from. The planner casts literals to the type of the list; a cast that is written is there twice (`analyze`).
+/// Where a cell of VALUES comes from. The planner casts literals to the type of the list; a cast that is written is
+/// there twice (`analyze`).
 fn origin_of_cell(cell: &Expr) -> Origin {
     match cell {
         Expr::Cast(outer) => match &*outer.expr {

@@ -1,11 +1,12 @@
 //! INSERT ... ON CONFLICT: which rows are inserted, which update a row that is there, which are left out.
 //!
-//! Comes in: rows to insert, checked, batch by batch. Goes out: rows to write, in their order, and the rows they replace.
+//! Comes in: rows to insert, checked, batch by batch. Goes out: rows to write, in their order, and the rows they
+//! replace.
 //!
-//! 1. The keys of each row are looked up in the table as the statement sees it (O(runs) each), and among the keys that the
-//!    statement has inserted.
-//! 2. DO NOTHING leaves a row out whose key is taken. DO UPDATE fetches the row that has it, puts both side by side, and runs
-//!    the planned update arm over them.
+//! 1. The keys of each row are looked up in the table as the statement sees it (O(runs) each), and among the keys that
+//!    the statement has inserted.
+//! 2. DO NOTHING leaves a row out whose key is taken. DO UPDATE fetches the row that has it, puts both side by side,
+//!    and runs the planned update arm over them.
 //! 3. A row that the statement has inserted or updated is not updated again: 21000.
 //!
 //! A key taken later than the snapshot is seen at the end, by storage: 40001 or another run (contract 2).
@@ -247,7 +248,8 @@ impl Conflicts {
         Ok(Fate::Insert)
     }
 
-    /// Notes which rows are replaced. Once a row is, no later one may find it, not even one that would then leave it alone.
+    /// Notes which rows are replaced. Once a row is, no later one may find it, not even one that would then leave it
+    /// alone.
     fn replace(&mut self, pairs: &[Pair], updates: &[Option<Updated>]) -> Result<Vec<RowRef>> {
         let mut replaced = Vec::new();
         for (number, pair) in pairs.iter().enumerate() {

@@ -1,8 +1,8 @@
 //! SELECT ... FOR UPDATE and FOR SHARE in a transaction.
 //!
-//! The rows that are read are locked in storage: who changes one of them after the snapshot, or has done so, is a conflict for the
-//! transaction, as if it had deleted them (contract 2). Nothing is written, and transactions that but read the same rows so are in
-//! nobody's way, be it FOR UPDATE or FOR SHARE.
+//! The rows that are read are locked in storage: who changes one of them after the snapshot, or has done so, is a
+//! conflict for the transaction, as if it had deleted them (contract 2). Nothing is written, and transactions that but
+//! read the same rows so are in nobody's way, be it FOR UPDATE or FOR SHARE.
 
 use std::sync::Arc;
 
@@ -35,8 +35,8 @@ pub(crate) fn unlocked(env: &mut Environment<'_>, transaction: &Transaction, loc
 /// Runs it; gives the rows.
 ///
 /// # Errors
-/// Those of the query; 40001 for a row that somebody else has changed since the snapshot; 0A000 where rows of the result are no rows
-/// of the table.
+/// Those of the query; 40001 for a row that somebody else has changed since the snapshot; 0A000 where rows of the
+/// result are no rows of the table.
 pub(crate) fn lock(env: &mut Environment<'_>, transaction: &mut Transaction, lock: &Lock) -> Result<Rows> {
     // As it was written: what is wrong with it shows without the references.
     unlocked(env, transaction, lock)?;

@@ -1,7 +1,7 @@
 //! INSERT, UPDATE and DELETE.
 //!
-//! Each runs a SELECT of its own (`sql::dml`), and writes what comes: `conflict` decides for each row of an INSERT ... ON
-//! CONFLICT, `returning` keeps the rows and computes what the statement gives back, before its writes are applied.
+//! Each runs a SELECT of its own (`sql::dml`), and writes what comes: `conflict` decides for each row of an INSERT ...
+//! ON CONFLICT, `returning` keeps the rows and computes what the statement gives back, before its writes are applied.
 
 mod conflict;
 mod lock;
@@ -85,7 +85,8 @@ pub(crate) fn table_of(names: &Names, transaction: &Transaction, name: &TableNam
     names.table(&transaction.catalog(), name)
 }
 
-/// The table's Arrow schema with every column nullable: whether NULL is allowed is storage's to say, with a better message.
+/// The table's Arrow schema with every column nullable: whether NULL is allowed is storage's to say, with a better
+/// message.
 pub(crate) fn nullable_schema(table: &TableSchema) -> SchemaRef {
     Arc::new(Schema::new(
         table.columns.iter().map(|c| Field::new(&c.name, c.data_type.arrow(), true)).collect::<Vec<_>>(),

@@ -1,7 +1,8 @@
 //! RETURNING: a SELECT over the rows a statement wrote.
 //!
-//! INSERT and UPDATE show the new row as it is stored, DELETE the old one, beside what FROM or USING found for it. The rows
-//! are kept, within the query's memory, until the statement has come to its end: an error in RETURNING undoes all of it.
+//! INSERT and UPDATE show the new row as it is stored, DELETE the old one, beside what FROM or USING found for it. The
+//! rows are kept, within the query's memory, until the statement has come to its end: an error in RETURNING undoes all
+//! of it.
 
 use arrow::array::{ArrayRef, RecordBatch};
 use datafusion::common::Column;
@@ -40,7 +41,8 @@ pub(super) struct Returning {
 }
 
 impl Returning {
-    /// Plans it, if the statement has it. With `old` the values of the row are carried by the statement's SELECT as well.
+    /// Plans it, if the statement has it. With `old` the values of the row are carried by the statement's SELECT as
+    /// well.
     ///
     /// # Errors
     /// Whatever is wrong with it.

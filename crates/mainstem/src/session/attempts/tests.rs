@@ -78,8 +78,8 @@ fn count(transaction: &mut Transaction, table: TableId, keys: std::ops::Range<i6
     transaction.apply(writes)
 }
 
-/// What others do while a statement runs: in its first two runs somebody new commits to a row of it; then newcomers have to wait,
-/// and those who had written before may commit, one in each run; merges move the rows all the time.
+/// What others do while a statement runs: in its first two runs somebody new commits to a row of it; then newcomers
+/// have to wait, and those who had written before may commit, one in each run; merges move the rows all the time.
 struct Others<'a> {
     storage: &'a Database,
     table: TableId,
@@ -107,8 +107,8 @@ impl Others<'_> {
     }
 }
 
-/// Contract 2, and `docs/design/0005-last-attempt.md`: twice before the gate closes, once behind it, and once more for each transaction
-/// that was past the gate when it closed.
+/// Contract 2, and `docs/design/0005-last-attempt.md`: twice before the gate closes, once behind it, and once more for
+/// each transaction that was past the gate when it closed.
 #[test]
 fn a_statement_runs_once_more_for_each_transaction_that_was_past_the_gate() {
     for open in 0..ROWS - 1 {
@@ -169,8 +169,8 @@ impl Drop for Released {
     }
 }
 
-/// Another commit to the row is applied, but not durable: the statement meets it at *applied*, not again and again at *visible*, and tells
-/// nobody what came of it, be it an error, before that commit is durable.
+/// Another commit to the row is applied, but not durable: the statement meets it at *applied*, not again and again at
+/// *visible*, and tells nobody what came of it, be it an error, before that commit is durable.
 #[test]
 fn what_a_run_at_applied_has_seen_is_told_when_it_is_durable() {
     for (short, fails) in [(true, false), (true, true), (false, false), (false, true)] {
@@ -258,8 +258,8 @@ fn a_statement_for_several_tables_closes_all_their_gates() {
     shared.storage.begin_behind_gate(TransactionMode::default(), |_| [first, second], || unreachable!("open")).unwrap();
 }
 
-/// Updates of one row, through plans and on the point path, do not wait for one another's fsync: all are applied while the first one's is
-/// under way, nobody is told before it has ended, and one more serves all who came meanwhile.
+/// Updates of one row, through plans and on the point path, do not wait for one another's fsync: all are applied while
+/// the first one's is under way, nobody is told before it has ended, and one more serves all who came meanwhile.
 #[test]
 fn updates_of_one_row_share_fsyncs() {
     const THREADS: i64 = 8;

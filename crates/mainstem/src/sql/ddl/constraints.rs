@@ -1,7 +1,7 @@
 //! PRIMARY KEY, UNIQUE and CHECK of CREATE TABLE and ALTER TABLE, and the names of those that have none.
 //!
-//! Column constraints come as they are read, table constraints behind them; names are given at the end, when it is known which
-//! are taken.
+//! Column constraints come as they are read, table constraints behind them; names are given at the end, when it is
+//! known which are taken.
 
 use datafusion::sql::sqlparser::ast::{
     CheckConstraint, Expr, Ident, IndexColumn, NullsDistinctOption, PrimaryKeyConstraint, TableConstraint,
@@ -131,8 +131,8 @@ impl Constraints {
     }
 }
 
-/// The keys, of those with the same columns in the same order only the first, which takes the name of another if it has none: as in
-/// `a INTEGER PRIMARY KEY UNIQUE`.
+/// The keys, of those with the same columns in the same order only the first, which takes the name of another if it has
+/// none: as in `a INTEGER PRIMARY KEY UNIQUE`.
 fn without_repeated(keys: impl Iterator<Item = (Option<String>, Vec<String>)>) -> Vec<(Option<String>, Vec<String>)> {
     let mut distinct: Vec<(Option<String>, Vec<String>)> = Vec::new();
     for (name, columns) in keys {

@@ -1,4 +1,5 @@
-//! The query of a view, as the catalog keeps it: with full names of its tables, and no `*` that a new column would change.
+//! The query of a view, as the catalog keeps it: with full names of its tables, and no `*` that a new column would
+//! change.
 //!
 //! A name is full in the text if and only if it is no query of a WITH: what a view reads can be told from its text.
 
@@ -125,8 +126,8 @@ pub(crate) fn query_text(query: &Query) -> Result<String> {
     }
 }
 
-/// The names that the columns of `query` are given by a name or an alias in it, as far as it has no `*`: those that occur twice
-/// are made different when it is planned.
+/// The names that the columns of `query` are given by a name or an alias in it, as far as it has no `*`: those that
+/// occur twice are made different when it is planned.
 pub(crate) fn item_names(query: &Query) -> Vec<Option<String>> {
     let mut body = &*query.body;
     let select = loop {
@@ -151,8 +152,8 @@ pub(crate) fn item_names(query: &Query) -> Vec<Option<String>> {
     names
 }
 
-/// Puts columns in the place of each `*` in the SELECTs whose rows are those of `query`. `columns` gives those of a query, with the
-/// name of their table.
+/// Puts columns in the place of each `*` in the SELECTs whose rows are those of `query`. `columns` gives those of a
+/// query, with the name of their table.
 ///
 /// # Errors
 /// Those of `columns`.

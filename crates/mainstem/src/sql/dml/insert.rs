@@ -242,8 +242,8 @@ fn constraint_name(name: &ObjectName) -> Result<String> {
 }
 
 impl Insert {
-    /// The rows of VALUES, if that is all there is to it but for DEFAULT, OVERRIDING, ON CONFLICT and RETURNING. DEFAULT VALUES is a
-    /// row without values.
+    /// The rows of VALUES, if that is all there is to it but for DEFAULT, OVERRIDING, ON CONFLICT and RETURNING.
+    /// DEFAULT VALUES is a row without values.
     pub(crate) fn plain_values(&self) -> Option<Vec<&[Expr]>> {
         if !self.target.is_plain() {
             return None;
@@ -257,8 +257,8 @@ impl Insert {
         (plain == self.source).then(|| values.rows.iter().map(|row| row.content.as_slice()).collect())
     }
 
-    /// The query whose rows are inserted into `table`; where rows of VALUES give values of different types, each is assigned to the column
-    /// by itself.
+    /// The query whose rows are inserted into `table`; where rows of VALUES give values of different types, each is
+    /// assigned to the column by itself.
     ///
     /// # Errors
     /// Internal.
@@ -282,8 +282,8 @@ impl Insert {
         }
     }
 
-    /// The SELECT of the update arm of ON CONFLICT: reference and new values, one for each column of `schema`, of rows that
-    /// are in the target, each beside the row that was to come. None for an INSERT without that arm.
+    /// The SELECT of the update arm of ON CONFLICT: reference and new values, one for each column of `schema`, of rows
+    /// that are in the target, each beside the row that was to come. None for an INSERT without that arm.
     ///
     /// # Errors
     /// 42703 when an assigned column does not exist.

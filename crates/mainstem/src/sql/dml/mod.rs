@@ -1,9 +1,10 @@
 //! INSERT, UPDATE and DELETE, and the SELECTs that each is planned as (contract 6).
 //!
-//! An UPDATE becomes `SELECT _row_ref, <value of every column> FROM <target>, ... WHERE ...`, a DELETE `SELECT _row_ref FROM
-//! <target>, ... WHERE ...`, the update arm of ON CONFLICT one over the row that is there and the row that was to come. The
-//! target stands under [`TARGET_SCHEMA`], where it shows its row references; everywhere else, the same table in a subquery
-//! included, it has none. RETURNING becomes a SELECT over the same tables, whose rows the write puts in their place.
+//! An UPDATE becomes `SELECT _row_ref, <value of every column> FROM <target>, ... WHERE ...`, a DELETE `SELECT _row_ref
+//! FROM <target>, ... WHERE ...`, the update arm of ON CONFLICT one over the row that is there and the row that was to
+//! come. The target stands under [`TARGET_SCHEMA`], where it shows its row references; everywhere else, the same table
+//! in a subquery included, it has none. RETURNING becomes a SELECT over the same tables, whose rows the write puts in
+//! their place.
 
 mod assignments;
 mod delete;

@@ -58,8 +58,8 @@ impl Update {
         self.target.is_plain().then_some((&self.assignments, self.selection.as_ref()))
     }
 
-    /// The SELECT of row references and new values, one for each column of `schema`, then `more`. With FROM, rows of one
-    /// reference follow one another, in the order of all values.
+    /// The SELECT of row references and new values, one for each column of `schema`, then `more`. With FROM, rows of
+    /// one reference follow one another, in the order of all values.
     ///
     /// # Errors
     /// 42703 when an assigned column does not exist.

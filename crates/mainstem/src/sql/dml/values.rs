@@ -1,8 +1,8 @@
 //! VALUES of an INSERT whose rows give a column values of different types.
 //!
-//! PostgreSQL assigns each row to the column on its own: `VALUES (1), (2.5)` into TEXT is '1' and '2.5', where a VALUES list by itself has one
-//! type a column. So each such cell becomes a call of [`ASSIGNED_TO`], which is the assignment cast. Columns whose cells have one type
-//! as they are written stay as they are: large lists are literals, mostly.
+//! PostgreSQL assigns each row to the column on its own: `VALUES (1), (2.5)` into TEXT is '1' and '2.5', where a VALUES
+//! list by itself has one type a column. So each such cell becomes a call of [`ASSIGNED_TO`], which is the assignment
+//! cast. Columns whose cells have one type as they are written stay as they are: large lists are literals, mostly.
 
 use datafusion::sql::sqlparser::ast::{
     Expr, FunctionArg, FunctionArgExpr, FunctionArguments, UnaryOperator, Value, Values,
@@ -70,7 +70,8 @@ fn is_mixed(kinds: &[Kind], beside_parameters: bool, column: &Column) -> bool {
     differ && !kinds.iter().all(|kind| matches!(kind, Kind::Whole | Kind::Decimal))
 }
 
-/// Makes the cells of `values`, whose columns are assigned to those that `column` gives, values of their columns where they have to be.
+/// Makes the cells of `values`, whose columns are assigned to those that `column` gives, values of their columns where
+/// they have to be.
 ///
 /// # Errors
 /// Internal.

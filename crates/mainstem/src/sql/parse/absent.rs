@@ -1,8 +1,8 @@
 //! Statements that PostgreSQL has and Mainstem has not: 0A000 by name, in the place of a syntax error.
 //!
-//! Comes in: the tokens of a statement. Goes out: an error that names the statement, and what to do instead. It is known by its first
-//! words, before it is parsed. It does not own: clauses, which are syntax errors (42601), or what sqlparser reads and we do not do, which
-//! the readers of each statement refuse.
+//! Comes in: the tokens of a statement. Goes out: an error that names the statement, and what to do instead. It is
+//! known by its first words, before it is parsed. It does not own: clauses, which are syntax errors (42601), or what
+//! sqlparser reads and we do not do, which the readers of each statement refuse.
 
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use mainstem_storage::error::sqlstate;

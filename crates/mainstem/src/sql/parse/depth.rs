@@ -6,11 +6,11 @@ use mainstem_storage::{Error, Result};
 
 use super::super::state;
 
-/// Operators of one expression without a comma or parenthesis between them. Each makes the tree one level deeper, and every
-/// walk over the tree, its drop included, takes a stack frame a level.
+/// Operators of one expression without a comma or parenthesis between them. Each makes the tree one level deeper, and
+/// every walk over the tree, its drop included, takes a stack frame a level.
 const OPERATORS_MAX: usize = 3_000;
-/// Of them, those without AND, OR or another word between them that ends an operand: planning takes time that grows with their
-/// square (`analyze::ast` deals with AND and OR).
+/// Of them, those without AND, OR or another word between them that ends an operand: planning takes time that grows
+/// with their square (`analyze::ast` deals with AND and OR).
 const LINKS_MAX: usize = 1_000;
 
 /// Refuses expressions whose tree would be too deep to walk. Returns about how deep it is.

@@ -1,8 +1,8 @@
 //! What DuckDB's users write and PostgreSQL has not, as statements that the planner reads.
 //!
 //! - `FROM t` and `FROM t SELECT a` are SELECT with FROM behind it.
-//! - `ORDER BY ALL` is ORDER BY each position, where the select list shows how many there are; the planner reads it of a plain
-//!   SELECT with `*`.
+//! - `ORDER BY ALL` is ORDER BY each position, where the select list shows how many there are; the planner reads it of
+//!   a plain SELECT with `*`.
 
 use std::ops::ControlFlow;
 

@@ -1,5 +1,5 @@
-//! String literals that follow one another: with a line break between they are one literal, as in the SQL standard, on one line they
-//! are a mistake. sqlparser takes the second for an alias. And names of no characters, which nothing has.
+//! String literals that follow one another: with a line break between they are one literal, as in the SQL standard, on
+//! one line they are a mistake. sqlparser takes the second for an alias. And names of no characters, which nothing has.
 
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 use mainstem_storage::error::sqlstate;

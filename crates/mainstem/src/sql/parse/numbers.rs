@@ -10,8 +10,8 @@ const DIGITS_MAX: usize = 38;
 
 /// Writes the numbers of `tokens` without exponents: `1.5e3` is the NUMERIC 1500, as in PostgreSQL.
 ///
-/// DataFusion takes it for 15 with two digits less than none behind the point. A point at the end keeps a number from being an
-/// integer. Those that no NUMERIC holds stay: a cast to a float may want them.
+/// DataFusion takes it for 15 with two digits less than none behind the point. A point at the end keeps a number from
+/// being an integer. Those that no NUMERIC holds stay: a cast to a float may want them.
 pub(super) fn write_exponents(tokens: &mut [TokenWithSpan]) {
     for token in tokens {
         if let Token::Number(text, _) = &mut token.token
@@ -36,8 +36,8 @@ fn plain(text: &str) -> Option<String> {
 
 /// Takes signs from the operators in `tokens` that cannot end in them: `a>-1`.
 ///
-/// In PostgreSQL an operator of several characters ends in `+` or `-` only if one of `~ ! @ # % ^ & | ?` and a backtick is in it.
-/// sqlparser takes the longest text of such characters.
+/// In PostgreSQL an operator of several characters ends in `+` or `-` only if one of `~ ! @ # % ^ & | ?` and a backtick
+/// is in it. sqlparser takes the longest text of such characters.
 pub(super) fn split_signs(tokens: &mut Vec<TokenWithSpan>) {
     if !tokens.iter().any(|t| ends_in_sign(&t.token)) {
         return;

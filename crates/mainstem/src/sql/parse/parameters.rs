@@ -1,8 +1,9 @@
 //! Parameters of a statement in its tokens: `$1`, `$2`, ..., or by name, `:name`.
 //!
-//! Comes in: the tokens of one statement. Goes out: the same with numbers in the places of names, in the order in which the names
-//! first appear, and the names: what comes behind knows numbers only, so a statement with names is compiled as the same one with numbers.
-//! A colon is no parameter's where it divides the bounds of a slice (`a[1:2]`). It does not own: values, or types of parameters.
+//! Comes in: the tokens of one statement. Goes out: the same with numbers in the places of names, in the order in which
+//! the names first appear, and the names: what comes behind knows numbers only, so a statement with names is compiled
+//! as the same one with numbers. A colon is no parameter's where it divides the bounds of a slice (`a[1:2]`). It does
+//! not own: values, or types of parameters.
 
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};

@@ -1,9 +1,10 @@
 //! Where in the text of statements an error is.
 //!
-//! Comes in: an error, and the text that was run. Goes out: the error with the number of the character at which it is, if that
-//! can be told for certain. Steps: a parser's message ends with line and column; else the name that the error is about is looked
-//! for among the tokens of its statement. It counts if it is there once, or if one of its places is where the planner read it:
-//! the planner reads rewritten statements, and those of views, so its places are not believed alone.
+//! Comes in: an error, and the text that was run. Goes out: the error with the number of the character at which it is,
+//! if that can be told for certain. Steps: a parser's message ends with line and column; else the name that the error
+//! is about is looked for among the tokens of its statement. It counts if it is there once, or if one of its places is
+//! where the planner read it: the planner reads rewritten statements, and those of views, so its places are not
+//! believed alone.
 
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 use mainstem_storage::Error;
@@ -30,7 +31,8 @@ pub(super) fn of_syntax_error(error: Error, text: &str, end: Option<Location>) -
     }
 }
 
-/// Where the token is that `message` says was found at `reported`. sqlparser tells the place of the token behind it sometimes.
+/// Where the token is that `message` says was found at `reported`. sqlparser tells the place of the token behind it
+/// sometimes.
 fn token_found(message: &str, text: &str, reported: Location) -> Option<Location> {
     let Some((_, found)) = message.rsplit_once("found: ") else { return Some(reported) };
     let (found, _) = found.rsplit_once(" at Line: ")?;

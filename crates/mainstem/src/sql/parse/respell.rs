@@ -1,11 +1,13 @@
 //! What sqlparser misreads, in words that it reads.
 //!
 //! - `TABLE t` as a query becomes `SELECT * FROM t`: sqlparser reads it in few places, and without quotes.
-//! - `ONLY t` and `ONLY (t)` become `t`, wherever a table may stand: no table inherits from another. sqlparser takes ONLY for the table
-//!   and `t` for its alias.
+//! - `ONLY t` and `ONLY (t)` become `t`, wherever a table may stand: no table inherits from another. sqlparser takes
+//!   ONLY for the table and `t` for its alias.
 //! - CURRENT_SCHEMA and CURRENT_ROLE become calls: sqlparser takes them for columns.
-//! - `trim(BOTH FROM a)` becomes `trim(BOTH ' ' FROM a)`, `trim(FROM a)` becomes `trim(a)`: sqlparser wants the characters.
-//! - `EXPLAIN (SELECT ...)` becomes `EXPLAIN (VERBOSE FALSE) (SELECT ...)`: sqlparser takes the parenthesis for that of options.
+//! - `trim(BOTH FROM a)` becomes `trim(BOTH ' ' FROM a)`, `trim(FROM a)` becomes `trim(a)`: sqlparser wants the
+//!   characters.
+//! - `EXPLAIN (SELECT ...)` becomes `EXPLAIN (VERBOSE FALSE) (SELECT ...)`: sqlparser takes the parenthesis for that of
+//!   options.
 //! - `a ISNULL` becomes `a IS NULL`: sqlparser takes the word for an alias.
 
 use datafusion::sql::sqlparser::keywords::Keyword;
@@ -103,7 +105,8 @@ enum Trim {
 }
 
 impl Trim {
-    /// Where the token in front of the next one stands, if that is `token`; FROM is still looked at from where it stands itself.
+    /// Where the token in front of the next one stands, if that is `token`; FROM is still looked at from where it
+    /// stands itself.
     fn and(self, token: &TokenWithSpan) -> Self {
         match (self, keyword(token)) {
             (_, Some(Keyword::TRIM)) => Self::Word,

@@ -72,8 +72,8 @@ pub(crate) struct Template {
 }
 
 impl Template {
-    /// `statement`, which was parsed from `text` and has parameters `$1` to `$parameters`, of these names if the text has names
-    /// for them; `deep` says that its tree needs a stack of its own.
+    /// `statement`, which was parsed from `text` and has parameters `$1` to `$parameters`, of these names if the text
+    /// has names for them; `deep` says that its tree needs a stack of its own.
     pub(super) fn new(text: &str, statement: Statement, parameters: usize, names: Arc<[Box<str>]>, deep: bool) -> Self {
         Self { script: Script::new(text, VecDeque::from([statement]), deep), parameters, names }
     }

@@ -1,9 +1,9 @@
 //! `serde_json::Value`, of any value, and as a parameter.
 //!
-//! Out of rows: numbers are numbers where JSON's hold them exactly, and else their text, as are what JSON has no word for: NaN, the
-//! infinities, bytes, UUIDs, dates and times, each as PostgreSQL's `to_json` writes it. As a parameter: `null`, `true`, numbers and strings are
-//! NULL, BOOLEAN, BIGINT (DECIMAL where it is too large) or DOUBLE PRECISION, and TEXT; arrays and objects are their JSON as TEXT, for
-//! there is no type JSON.
+//! Out of rows: numbers are numbers where JSON's hold them exactly, and else their text, as are what JSON has no word
+//! for: NaN, the infinities, bytes, UUIDs, dates and times, each as PostgreSQL's `to_json` writes it. As a parameter:
+//! `null`, `true`, numbers and strings are NULL, BOOLEAN, BIGINT (DECIMAL where it is too large) or DOUBLE PRECISION,
+//! and TEXT; arrays and objects are their JSON as TEXT, for there is no type JSON.
 
 use mainstem_storage::Result;
 use serde_json::{Number, Value as Json};
@@ -72,7 +72,8 @@ impl<'a> FromValue<'a> for Json {
 }
 
 impl ToValue for Json {
-    /// Of arrays, objects and numbers that no type holds NULL: they are bound by their text, see [`ToValue::owned_text`].
+    /// Of arrays, objects and numbers that no type holds NULL: they are bound by their text, see
+    /// [`ToValue::owned_text`].
     fn to_value(&self) -> ValueRef<'_> {
         match self {
             Self::Null | Self::Array(_) | Self::Object(_) => ValueRef::Null,
@@ -91,7 +92,8 @@ impl ToValue for Json {
     }
 }
 
-/// None for a number that is neither an integer of 64 bits nor a double: with `arbitrary_precision` of `serde_json` it may be any.
+/// None for a number that is neither an integer of 64 bits nor a double: with `arbitrary_precision` of `serde_json` it
+/// may be any.
 fn of_number(number: &Number) -> Option<ValueRef<'static>> {
     if let Some(whole) = number.as_i64() {
         return Some(ValueRef::BigInt(whole));

@@ -206,7 +206,8 @@ fn recent_rows_and_write_sets_give_way() {
     assert_eq!(rows(&connection, sums), ["20000|12809000|8000|1000"]);
 }
 
-/// Each says what wants how much of what, and what to do about it: no names of the planner's, and nothing that is cut off.
+/// Each says what wants how much of what, and what to do about it: no names of the planner's, and nothing that is cut
+/// off.
 #[test]
 fn queries_without_memory_say_so_in_whole_sentences() {
     let database = database(false);

@@ -170,7 +170,8 @@ fn day_of(year: i64, month: i64, day: i64) -> Result<i64> {
     if i64::from(same_month) == month { Ok(days) } else { Err(wrong()) }
 }
 
-/// Microseconds since midnight. 60 seconds are those of the next minute, and 24:00:00 is the day's end, as in PostgreSQL.
+/// Microseconds since midnight. 60 seconds are those of the next minute, and 24:00:00 is the day's end, as in
+/// PostgreSQL.
 fn of_day(hour: i64, minute: i64, second: f64) -> Result<i64> {
     let micros = (second * 1e6).round_ties_even();
     let is_time = (0..24).contains(&hour) && (0..60).contains(&minute) && (0.0..=60e6).contains(&micros)

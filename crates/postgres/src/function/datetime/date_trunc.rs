@@ -1,7 +1,7 @@
 //! `date_trunc(unit, datetime)` of timestamps, dates, times and intervals, as PostgreSQL computes it (`timestamp.c`).
 //!
-//! A DATE is a TIMESTAMPTZ there, and a TIME an interval. Words that are no unit are 22023, units that the type has not 0A000, when the plan is
-//! made if they are constants.
+//! A DATE is a TIMESTAMPTZ there, and a TIME an interval. Words that are no unit are 22023, units that the type has not
+//! 0A000, when the plan is made if they are constants.
 
 use std::sync::Arc;
 

@@ -1,13 +1,14 @@
-//! `extract(part FROM datetime)`, which is NUMERIC, and `date_part(part, datetime)`, which is DOUBLE PRECISION, of dates, timestamps, times and
-//! intervals, as PostgreSQL computes them (`timestamp.c`, `date.c`).
+//! `extract(part FROM datetime)`, which is NUMERIC, and `date_part(part, datetime)`, which is DOUBLE PRECISION, of
+//! dates, timestamps, times and intervals, as PostgreSQL computes them (`timestamp.c`, `date.c`).
 //!
-//! A result of `extract` has as many digits behind the point as PostgreSQL shows: seconds and epochs 6, milliseconds 3, Julian days of
-//! timestamps 20, all others none. The zone of a TIMESTAMPTZ is UTC, which is the session's.
+//! A result of `extract` has as many digits behind the point as PostgreSQL shows: seconds and epochs 6, milliseconds 3,
+//! Julian days of timestamps 20, all others none. The zone of a TIMESTAMPTZ is UTC, which is the session's.
 //!
 //! 1. While SQL becomes a plan `extract` becomes a function of ours; `date_part` is called by name.
-//! 2. The part is read, and refused where the type of the datetime has none (22023 for words that are no part, 0A000 for parts of other types),
-//!    when the plan is made if it is a constant, else row by row.
-//! 3. A year that is compared with a constant is a range of datetimes, which the optimizer asks for (`preimage`), so that it is pruned by.
+//! 2. The part is read, and refused where the type of the datetime has none (22023 for words that are no part, 0A000
+//!    for parts of other types), when the plan is made if it is a constant, else row by row.
+//! 3. A year that is compared with a constant is a range of datetimes, which the optimizer asks for (`preimage`), so
+//!    that it is pruned by.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! When the statement began: `now()`, which is CURRENT_TIMESTAMP, and without a zone LOCALTIMESTAMP and LOCALTIME.
 //!
-//! Each is one value for the whole statement, known when it is planned, in microseconds: DataFusion's `now()` has nanoseconds, which no column
-//! takes. The session's zone is UTC.
+//! Each is one value for the whole statement, known when it is planned, in microseconds: DataFusion's `now()` has
+//! nanoseconds, which no column takes. The session's zone is UTC.
 
 use arrow::datatypes::DataType;
 use datafusion_common::{DataFusionError, Result, ScalarValue};

@@ -1,6 +1,7 @@
 //! What a session hands to its rules and functions, with the options that DataFusion gives to all of them.
 //!
-//! Comes in: a value of the session's. Goes out: an extension of the options, which can be asked for it. No SET reaches it.
+//! Comes in: a value of the session's. Goes out: an extension of the options, which can be asked for it. No SET reaches
+//! it.
 
 use std::any::Any;
 use std::fmt::Debug;

@@ -1,7 +1,7 @@
 //! What a session knows of itself: `current_schema()`, `current_user` and the like.
 //!
-//! Comes in: the catalog of the statement, with the configuration that every function is given. There are no roles: whoever has the
-//! database's directory is the one user, called as the database is.
+//! Comes in: the catalog of the statement, with the configuration that every function is given. There are no roles:
+//! whoever has the database's directory is the one user, called as the database is.
 
 mod extension;
 mod setting;

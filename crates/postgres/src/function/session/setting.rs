@@ -1,7 +1,8 @@
 //! `current_setting`: what SHOW shows, in a query.
 //!
-//! The planner reads the names, where the session's settings are at hand: a call becomes one of `setting_value` with the
-//! setting's value, which that gives back. It is not immutable, so that nothing that outlives the statement keeps the value.
+//! The planner reads the names, where the session's settings are at hand: a call becomes one of `setting_value` with
+//! the setting's value, which that gives back. It is not immutable, so that nothing that outlives the statement keeps
+//! the value.
 
 use arrow::datatypes::DataType;
 use datafusion_common::{DataFusionError, Result as DfResult};

@@ -1,7 +1,7 @@
 //! `format`: a text with the arguments in it, as PostgreSQL writes them.
 //!
-//! `%[position$][-][width]type`, where type is `s` (the text), `I` (a name, in quotes where SQL needs them), `L` (a literal) or `%`, and the
-//! width a number, `*` (the next argument) or `*n$`.
+//! `%[position$][-][width]type`, where type is `s` (the text), `I` (a name, in quotes where SQL needs them), `L` (a
+//! literal) or `%`, and the width a number, `*` (the next argument) or `*n$`.
 
 use std::sync::Arc;
 

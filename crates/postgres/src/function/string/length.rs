@@ -1,7 +1,7 @@
 //! `lpad`, `rpad` and `repeat` with a bound on what they make: a few characters of SQL can ask for any number of bytes.
 //!
-//! One result is at most 1 GiB, as in PostgreSQL (54000). Before a batch is made, its bytes are reserved from the query's
-//! memory (53200). DataFusion's own functions do the rest.
+//! One result is at most 1 GiB, as in PostgreSQL (54000). Before a batch is made, its bytes are reserved from the
+//! query's memory (53200). DataFusion's own functions do the rest.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Functions over texts that PostgreSQL has for writing SQL and patterns: `quote_ident`, `quote_literal`, `quote_nullable`,
-//! `similar_to_escape`, `like_escape`.
+//! Functions over texts that PostgreSQL has for writing SQL and patterns: `quote_ident`, `quote_literal`,
+//! `quote_nullable`, `similar_to_escape`, `like_escape`.
 
 use std::sync::Arc;
 
@@ -183,8 +183,8 @@ fn like_of(pattern: &str, escape: Option<char>) -> Result<String> {
     Ok(like)
 }
 
-/// The regular expression that matches the texts that `pattern` is similar to: `%` is any characters, `_` is one; `|`, `*`, `+`, `?`,
-/// `{m,n}`, parentheses and brackets are those of regular expressions; all else is itself.
+/// The regular expression that matches the texts that `pattern` is similar to: `%` is any characters, `_` is one; `|`,
+/// `*`, `+`, `?`, `{m,n}`, parentheses and brackets are those of regular expressions; all else is itself.
 fn regex_of(pattern: &str, escape: Option<char>) -> String {
     let mut regex = String::with_capacity(pattern.len() + 12);
     regex.push_str("(?s)^(?:");

@@ -1,7 +1,9 @@
-//! `regexp_split_to_array`: the parts of a text between the matches of a pattern. (`regexp_split_to_table` gives them as rows: `set_returning`.)
+//! `regexp_split_to_array`: the parts of a text between the matches of a pattern. (`regexp_split_to_table` gives them
+//! as rows: `set_returning`.)
 //!
-//! As in PostgreSQL a match of no characters at the text's beginning or end, or right behind another match, splits nothing, and `.` takes
-//! line breaks unless an option says otherwise. Patterns are Rust's regular expressions, as those of `~` are.
+//! As in PostgreSQL a match of no characters at the text's beginning or end, or right behind another match, splits
+//! nothing, and `.` takes line breaks unless an option says otherwise. Patterns are Rust's regular expressions, as
+//! those of `~` are.
 
 use std::sync::Arc;
 
@@ -100,7 +102,8 @@ fn refused(code: &'static str, message: String) -> DataFusionError {
     DataFusionError::External(Box::new(Error::invalid(code, message)))
 }
 
-/// PostgreSQL's `options` as Rust's flags, which stand in front of a pattern. The last of those that say the same counts.
+/// PostgreSQL's `options` as Rust's flags, which stand in front of a pattern. The last of those that say the same
+/// counts.
 fn prefix(options: &str) -> Result<String> {
     let (mut ignores_case, mut lines, mut dot, mut expanded) = (false, false, true, false);
     for option in options.chars() {

@@ -1,7 +1,8 @@
 //! Days and times by a pattern, as PostgreSQL's `to_char` writes them.
 //!
-//! Comes in: a pattern, and microseconds since 1970-01-01. Goes out: text. Read are PostgreSQL's fields, with FM in front and TH
-//! behind; not TM, SP and FX, which are refused. Other characters stand for themselves, as does text in double quotes.
+//! Comes in: a pattern, and microseconds since 1970-01-01. Goes out: text. Read are PostgreSQL's fields, with FM in
+//! front and TH behind; not TM, SP and FX, which are refused. Other characters stand for themselves, as does text in
+//! double quotes.
 
 use mainstem_storage::{Error, Result};
 

@@ -1,5 +1,6 @@
-//! `to_char(value, pattern)` for numbers, days and instants, with PostgreSQL's patterns (42883 for other types; 0A000 for what
-//! of them is not read); `to_date(text, pattern)` and `to_timestamp(text, pattern)`, which read with the same ones, and `to_timestamp(seconds)`.
+//! `to_char(value, pattern)` for numbers, days and instants, with PostgreSQL's patterns (42883 for other types; 0A000
+//! for what of them is not read); `to_date(text, pattern)` and `to_timestamp(text, pattern)`, which read with the same
+//! ones, and `to_timestamp(seconds)`.
 
 mod datetime;
 mod number;
@@ -85,7 +86,8 @@ fn ordinal(digits: &str, upper: bool) -> &'static str {
     if upper { capital } else { lower }
 }
 
-/// `digits`, a whole number whose last `scale` digits stand behind the point, rounded to `behind` digits there, halves away from 0.
+/// `digits`, a whole number whose last `scale` digits stand behind the point, rounded to `behind` digits there, halves
+/// away from 0.
 fn rounded(unscaled: i128, scale: usize, behind: usize) -> Digits {
     let mut digits = unscaled.unsigned_abs().to_string();
     if digits.len() <= scale {
@@ -120,7 +122,8 @@ fn increment(digits: &mut String) {
     digits.push_str(&"0".repeat(nines));
 }
 
-/// A float with as many digits behind the point as the pattern has, as far as its type knows them: `known` digits in all.
+/// A float with as many digits behind the point as the pattern has, as far as its type knows them: `known` digits in
+/// all.
 fn of_float(value: f64, known: usize, behind: usize) -> Digits {
     if value.is_nan() || value.is_infinite() {
         return Digits { negative: value < 0.0, digits: if value.is_nan() { "nan" } else { "inf" }.into() };

@@ -1,9 +1,10 @@
 //! Numbers by a pattern, as PostgreSQL's `to_char` writes them.
 //!
-//! Comes in: a pattern, and a number's digits. Goes out: text. Read are `9 0 . D , G FM S MI PL SG PR TH`, in either case, text
-//! in double quotes, and any other character, which stands for itself; `B C EEEE L RN SP V` are refused. Steps follow those of
-//! PostgreSQL (`formatting.c`): each `9`, `0` and point takes one place of the number, from the left; what stands between them is
-//! written as it comes, and the sign before the first digit that is written, unless the pattern says where.
+//! Comes in: a pattern, and a number's digits. Goes out: text. Read are `9 0 . D , G FM S MI PL SG PR TH`, in either
+//! case, text in double quotes, and any other character, which stands for itself; `B C EEEE L RN SP V` are refused.
+//! Steps follow those of PostgreSQL (`formatting.c`): each `9`, `0` and point takes one place of the number, from the
+//! left; what stands between them is written as it comes, and the sign before the first digit that is written, unless
+//! the pattern says where.
 
 use mainstem_storage::{Error, Result};
 

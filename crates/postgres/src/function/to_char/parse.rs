@@ -2,12 +2,13 @@
 //!
 //! Comes in: a text, and a pattern with the fields of `to_char`. Goes out: microseconds since 1970-01-01, in UTC.
 //!
-//! 1. The pattern becomes fields, separators and other characters ([`ParsePattern::read`]). FX, TM and SP are refused (0A000), and so are OF and TZ,
-//!    which PostgreSQL does not read either.
-//! 2. Each takes characters of the text until either ends. A field takes as many digits as there are if no digit may stand behind it, else as many as
-//!    it is wide; blanks in front of fields are passed over, and a separator stands for any other, or for none.
-//! 3. What was read is put together: days of years and of weeks, centuries, 12-hour clocks. A field that is not there is that of the first day
-//!    of its year. What is no day or time is 22008, what is no field 22007.
+//! 1. The pattern becomes fields, separators and other characters ([`ParsePattern::read`]). FX, TM and SP are refused
+//!    (0A000), and so are OF and TZ, which PostgreSQL does not read either.
+//! 2. Each takes characters of the text until either ends. A field takes as many digits as there are if no digit may
+//!    stand behind it, else as many as it is wide; blanks in front of fields are passed over, and a separator stands
+//!    for any other, or for none.
+//! 3. What was read is put together: days of years and of weeks, centuries, 12-hour clocks. A field that is not there
+//!    is that of the first day of its year. What is no day or time is 22008, what is no field 22007.
 
 use mainstem_storage::{Error, Result};
 
@@ -360,7 +361,8 @@ fn near_2020(year: i64, digits: usize) -> i64 {
     }
 }
 
-/// `number`, written in `digits`, as that of units of which 10^`places` are a second: `25` are 25 hundredths. More digits are as they are.
+/// `number`, written in `digits`, as that of units of which 10^`places` are a second: `25` are 25 hundredths. More
+/// digits are as they are.
 fn raised(number: i64, digits: usize, places: usize) -> i64 {
     let missing = places.saturating_sub(digits);
     number * 10_i64.pow(u32::try_from(missing).unwrap_or(0))

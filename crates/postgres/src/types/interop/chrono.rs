@@ -1,5 +1,6 @@
-//! Dates and times of `chrono`: `NaiveDate` is DATE, `NaiveTime` TIME, `NaiveDateTime` TIMESTAMP, and `DateTime` of any zone TIMESTAMP
-//! WITH TIME ZONE, which is an instant: the offset is not kept. SQL has more years than they have; those are 22008.
+//! Dates and times of `chrono`: `NaiveDate` is DATE, `NaiveTime` TIME, `NaiveDateTime` TIMESTAMP, and `DateTime` of any
+//! zone TIMESTAMP WITH TIME ZONE, which is an instant: the offset is not kept. SQL has more years than they have; those
+//! are 22008.
 
 use chrono::{DateTime, Datelike, FixedOffset, NaiveDate, NaiveDateTime, NaiveTime, TimeZone, Timelike, Utc};
 use mainstem_storage::{Error, Result};

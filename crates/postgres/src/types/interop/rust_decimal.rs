@@ -1,4 +1,5 @@
-//! `rust_decimal::Decimal` is DECIMAL. It has 96 bits, about 28 digits, and DECIMAL has 38: what it cannot hold is 22003, never rounded.
+//! `rust_decimal::Decimal` is DECIMAL. It has 96 bits, about 28 digits, and DECIMAL has 38: what it cannot hold is
+//! 22003, never rounded.
 
 use mainstem_storage::{Error, Result};
 use rust_decimal::Decimal as Theirs;
@@ -14,8 +15,8 @@ impl From<Theirs> for Decimal {
     }
 }
 
-/// Exact: with as many digits behind the point, or without zeros at their end where there are too many. 22003 for a number
-/// that needs more than 96 bits or 28 digits behind the point.
+/// Exact: with as many digits behind the point, or without zeros at their end where there are too many. 22003 for a
+/// number that needs more than 96 bits or 28 digits behind the point.
 impl TryFrom<Decimal> for Theirs {
     type Error = Error;
 

@@ -1,5 +1,5 @@
-//! The log of a database that was closed: whatever is flipped, cut off or zeroed at its end, and whichever file of it is gone, is told by
-//! name, and nothing is changed by whoever only looked.
+//! The log of a database that was closed: whatever is flipped, cut off or zeroed at its end, and whichever file of it
+//! is gone, is told by name, and nothing is changed by whoever only looked.
 //!
 //! `MAINSTEM_SIM_SEED` sets the first database, `MAINSTEM_SIM_CORRUPT_SECONDS` how long the campaign may take.
 
@@ -56,8 +56,8 @@ impl ClosedLog {
         (records.len() > 3).then_some(Self { driver, disk, path, bytes, records })
     }
 
-    /// Opens the database with other bytes in its newest log file: an error names that file, and no file is touched. False when the bytes
-    /// are the same, or differ only where no restart reads them.
+    /// Opens the database with other bytes in its newest log file: an error names that file, and no file is touched.
+    /// False when the bytes are the same, or differ only where no restart reads them.
     fn names(&self, what: &str, bytes: Vec<u8>) -> bool {
         if bytes == self.bytes {
             return false;
@@ -142,7 +142,8 @@ fn a_closed_log_that_has_lost_files_is_named() {
     }
 }
 
-/// The mark that says where the log ends is believed when it is whole, missed by nobody when it is gone, and refused when it is damaged.
+/// The mark that says where the log ends is believed when it is whole, missed by nobody when it is gone, and refused
+/// when it is damaged.
 #[test]
 fn a_damaged_end_mark_is_named() {
     let (driver, disk) = database(1, End::Closed);

@@ -1,6 +1,6 @@
-//! Damaged segments of which single rows are read by key: blocks have several pages and are not open, so that a row comes from the pages
-//! it is in. Whatever is damaged, each answer is right or an error that names file and byte, and what the check of whole blocks finds,
-//! reading rows from all of their pages finds too.
+//! Damaged segments of which single rows are read by key: blocks have several pages and are not open, so that a row
+//! comes from the pages it is in. Whatever is damaged, each answer is right or an error that names file and byte, and
+//! what the check of whole blocks finds, reading rows from all of their pages finds too.
 
 use std::sync::Arc;
 
@@ -23,7 +23,8 @@ const STEP: usize = 37;
 /// Bytes of a page, which damage is named by.
 const PAGE_BYTES: u64 = 4_096;
 
-/// A key, and a UNIQUE one; values whose blocks have NULLs, codes, values as they are, texts, and a dictionary of texts.
+/// A key, and a UNIQUE one; values whose blocks have NULLs, codes, values as they are, texts, and a dictionary of
+/// texts.
 fn row(i: i64) -> Vec<Value> {
     let mixed = (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
     vec![

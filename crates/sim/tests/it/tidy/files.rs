@@ -131,7 +131,11 @@ fn comments(source: &Source, found: &mut Vec<Violation>) {
         is_code ^= text.starts_with("```");
         let is_table = text.starts_with('|');
         if line.chars().count() > COMMENT_COLUMNS_MAX && !is_table && !is_code && !text.contains("://") {
-            found.push(violation(&source.path, at + 1, format!("a comment of more than {COMMENT_COLUMNS_MAX} columns")));
+            found.push(violation(
+                &source.path,
+                at + 1,
+                format!("a comment of more than {COMMENT_COLUMNS_MAX} columns"),
+            ));
         }
         if text.is_empty() || is_table || is_code {
             words = 0;

@@ -22,7 +22,16 @@ const STORAGE: Layers = Layers {
     src: "crates/storage/src/",
     ranks: &[
         &[
-            "ids", "limits", "error", "shared_map", "threads", "schema", "settings", "memory", "row", "predicate",
+            "ids",
+            "limits",
+            "error",
+            "shared_map",
+            "threads",
+            "schema",
+            "settings",
+            "memory",
+            "row",
+            "predicate",
             "codec",
         ],
         &["disk", "catalog", "deletes", "layout"],

@@ -2,18 +2,19 @@
 //!
 //! Comes in: the changes of one transaction, in statement order. Goes out: a root with them, or 40001.
 //!
-//! 1. [`Engine::edit_root`], before the record is logged: each change on top of the one before. What somebody else has done to a
-//!    table or a name since the snapshot is a conflict; DROP, ALTER and TRUNCATE that are the whole of a transaction take the rows
-//!    as they are now, so that no stream of writers keeps them from it (contract 2).
+//! 1. [`Engine::edit_root`], before the record is logged: each change on top of the one before. What somebody else has
+//!    done to a table or a name since the snapshot is a conflict; DROP, ALTER and TRUNCATE that are the whole of a
+//!    transaction take the rows as they are now, so that no stream of writers keeps them from it (contract 2).
 //! 2. [`Engine::note_ddl`], behind the record: what the commit state remembers of tables and their numbers.
 //!
-//! ALTER leaves the active delta frozen ([`Engine::seal`], behind the record) and goes on with one of the next schema version; no container is rewritten (contract 1). TRUNCATE
-//! makes a version without containers: older snapshots keep theirs, a merge of what was in it finds its inputs gone and is
-//! discarded, and a row that an older writer names is nowhere, which is a conflict (contract 3).
+//! ALTER leaves the active delta frozen ([`Engine::seal`], behind the record) and goes on with one of the next schema
+//! version; no container is rewritten (contract 1). TRUNCATE makes a version without containers: older snapshots keep
+//! theirs, a merge of what was in it finds its inputs gone and is discarded, and a row that an older writer names is
+//! nowhere, which is a conflict (contract 3).
 //!
-//! Invariants: memory only. A change costs a logarithm of what the catalog has, and the deltas of its table. Where the catalog is still
-//! the snapshot's, the transaction's own takes its place; else each change is made to the present one. It does not own: what a change means for a definition
-//! (`catalog`), nor numbers that are given out ([`numbers`]).
+//! Invariants: memory only. A change costs a logarithm of what the catalog has, and the deltas of its table. Where the
+//! catalog is still the snapshot's, the transaction's own takes its place; else each change is made to the present one.
+//! It does not own: what a change means for a definition (`catalog`), nor numbers that are given out ([`numbers`]).
 
 pub(super) mod numbers;
 pub(super) mod record;
@@ -146,7 +147,8 @@ impl Engine {
             }
             DdlChange::DropView(_) => footing.check_unread()?,
             DdlChange::CreateNamespace(_) | DdlChange::DropNamespace(_) => {}
-            // Whoever takes the rows as they are has not been told that the column is gone; a restart would stop at the record.
+            // Whoever takes the rows as they are has not been told that the column is gone; a restart would stop at the
+            // record.
             DdlChange::TakeNumbers { table, column, .. } => {
                 let counts = root.catalog.table(*table).and_then(|schema| schema.column(*column)?.identity);
                 counts.ok_or_else(catalog_conflict)?;

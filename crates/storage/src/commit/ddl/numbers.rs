@@ -4,14 +4,16 @@
 //!
 //! 1. A column's numbers are counted from 0; [`NumberSource`] says which value each stands for, and how many there are.
 //! 2. Numbers come from the block at hand, under a lock of the column's own: no commit lock, no log.
-//! 3. When it is empty, the next block is reserved: a record that says how many numbers are taken, fsynced whatever the session's
-//!    `synchronous`. Blocks double in size with use, so that a busy column reserves seldom.
-//! 4. A clean close gives back what no one has drawn ([`Engine::return_numbers`]); after a crash the rest of a block is a gap.
-//! 5. TRUNCATE ... RESTART IDENTITY begins anew at its commit: a block of an older era is then worth nothing, and rows with
-//!    numbers that were drawn before cannot be committed any more (`TableStamp::numbers_restarted`).
+//! 3. When it is empty, the next block is reserved: a record that says how many numbers are taken, fsynced whatever the
+//!    session's `synchronous`. Blocks double in size with use, so that a busy column reserves seldom.
+//! 4. A clean close gives back what no one has drawn ([`Engine::return_numbers`]); after a crash the rest of a block is
+//!    a gap.
+//! 5. TRUNCATE ... RESTART IDENTITY begins anew at its commit: a block of an older era is then worth nothing, and rows
+//!    with numbers that were drawn before cannot be committed any more (`TableStamp::numbers_restarted`).
 //!
-//! Invariants: a number is below the mark of a durable record before anybody has it; whoever holds a column's lock may take the
-//! commit lock, never the other way round. It does not own: numbers of tables that are not committed (`transaction`).
+//! Invariants: a number is below the mark of a durable record before anybody has it; whoever holds a column's lock may
+//! take the commit lock, never the other way round. It does not own: numbers of tables that are not committed
+//! (`transaction`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -129,8 +131,8 @@ impl Engine {
     /// The next `n` numbers of `source`, for whoever asks.
     ///
     /// # Errors
-    /// Invalid (2200H): there are not as many, none is taken. Conflict (40001): the table or column is gone. Full, Closed: as a
-    /// commit; numbers may be lost then.
+    /// Invalid (2200H): there are not as many, none is taken. Conflict (40001): the table or column is gone. Full,
+    /// Closed: as a commit; numbers may be lost then.
     pub fn draw_numbers(&self, source: &NumberSource, n: usize) -> Result<Vec<i64>> {
         let column = self.numbers.column(source);
         let mut block = column.block.lock();
@@ -229,8 +231,8 @@ impl Engine {
         Ok(strays.map(text).collect())
     }
 
-    /// Gives numbers that are reserved and not drawn back, for whoever opens the database next: a clean end leaves no gaps. Those
-    /// who draw meanwhile wait, and reserve anew.
+    /// Gives numbers that are reserved and not drawn back, for whoever opens the database next: a clean end leaves no
+    /// gaps. Those who draw meanwhile wait, and reserve anew.
     ///
     /// # Errors
     /// As a commit; the numbers are then a gap.

@@ -1,8 +1,9 @@
 //! Schema changes in a commit's log record. Byte table: `docs/formats/records.md`.
 //!
-//! A [`DdlChange`] says in addition what it stands on: the definition it drops, empties or alters, and whether rows were looked at. A commit
-//! validates by that, and tells by name what is in the way. A [`DdlRecord`] is redo alone: replay has the definitions by then, and there is nothing to
-//! validate. So there are two types, and a record that named what was before could only contradict the state it is replayed into.
+//! A [`DdlChange`] says in addition what it stands on: the definition it drops, empties or alters, and whether rows
+//! were looked at. A commit validates by that, and tells by name what is in the way. A [`DdlRecord`] is redo alone:
+//! replay has the definitions by then, and there is nothing to validate. So there are two types, and a record that
+//! named what was before could only contradict the state it is replayed into.
 
 use std::sync::Arc;
 

@@ -1,16 +1,17 @@
 //! Turns: how a large commit gets through merges, other large commits and many small ones.
 //!
-//! What a commit validates outside the lock may be old when it has the lock: rows were moved, runs loaded, or more was committed
-//! than can be looked at there. Then it has been *overtaken*, and validates again what has come since.
+//! What a commit validates outside the lock may be old when it has the lock: rows were moved, runs loaded, or more was
+//! committed than can be looked at there. Then it has been *overtaken*, and validates again what has come since.
 //!
 //! 1. Its first validation holds nobody up.
-//! 2. From then on it is *entered* here. Installs of its tables wait for it, if it was entered before they asked and as long as
-//!    nobody waits for background work. Any number of commits may be entered for a table.
-//! 3. When it is overtaken once more it takes the *turn*, the only one of the database. Commits to its tables, and installs,
-//!    wait for it before they begin. What is past that point may still overtake it, each once: so a commit is validated at most
-//!    twice, and once more for each commit and install that was under way when its turn began.
+//! 2. From then on it is *entered* here. Installs of its tables wait for it, if it was entered before they asked and as
+//!    long as nobody waits for background work. Any number of commits may be entered for a table.
+//! 3. When it is overtaken once more it takes the *turn*, the only one of the database. Commits to its tables, and
+//!    installs, wait for it before they begin. What is past that point may still overtake it, each once: so a commit is
+//!    validated at most twice, and once more for each commit and install that was under way when its turn began.
 //!
-//! Invariants: the holder of the turn waits for nobody (`super`); turns go by the order of entering; whoever waits holds no lock.
+//! Invariants: the holder of the turn waits for nobody (`super`); turns go by the order of entering; whoever waits
+//! holds no lock.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,8 +1,8 @@
 //! Write gates: how the third run of a long statement gets through a stream of small writers (contract 2).
 //!
-//! One holder a table and time, in the order in which they came; the gate stays closed from the first to the last of them. A
-//! transaction that had written to the table when the gate closed may still commit, once: only so often can the holder
-//! lose again (`docs/design/0005-last-attempt.md`).
+//! One holder a table and time, in the order in which they came; the gate stays closed from the first to the last of
+//! them. A transaction that had written to the table when the gate closed may still commit, once: only so often can the
+//! holder lose again (`docs/design/0005-last-attempt.md`).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Buffered rows of a write set, written aside as runs: those of a commit that has too many for the lock, and those of a
-//! transaction that has too many for memory.
+//! Buffered rows of a write set, written aside as runs: those of a commit that has too many for the lock, and those of
+//! a transaction that has too many for memory.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use crate::schema::TableSchema;
 use crate::txn::TableWrites;
 
 impl Engine {
-    /// A load into `schema`'s table that takes turns with the other loads, for which it waits as `waiting` says: its sort fits the memory
-    /// that they may take.
+    /// A load into `schema`'s table that takes turns with the other loads, for which it waits as `waiting` says: its
+    /// sort fits the memory that they may take.
     #[must_use]
     pub fn loader(&self, schema: &Arc<TableSchema>, waiting: Waiting) -> Loader {
         self.loader_within(schema, self.loads.sort_bytes()).in_turn(self.loads.enter(waiting))
@@ -29,8 +29,8 @@ impl Engine {
             .with_threads(self.load_threads)
     }
 
-    /// The live buffered rows of `writes` as runs. It frees memory, or ends in a commit, so it waits for no load: its sorts are
-    /// parts of the reserve, smaller ones when others do the same.
+    /// The live buffered rows of `writes` as runs. It frees memory, or ends in a commit, so it waits for no load: its
+    /// sorts are parts of the reserve, smaller ones when others do the same.
     ///
     /// # Errors
     /// Io or Full: nothing is left of them. Constraint (23505) when two have one key.

@@ -1,9 +1,10 @@
-//! Deletes that take effect all at once under the commit lock, in however many rows and containers: ahead of it each container's
-//! delete log gets an intent ([`crate::deletes::Decision`]).
+//! Deletes that take effect all at once under the commit lock, in however many rows and containers: ahead of it each
+//! container's delete log gets an intent ([`crate::deletes::Decision`]).
 //!
-//! Invariants: placed in the containers of the version that the commit was validated against, right before it asks for the lock; when it
-//! was overtaken they are withdrawn, and placed anew where the rows are then. None stands while a commit waits for anything but the lock. One that is dropped undecided leaves nothing behind. It does not own: what is deleted, and
-//! whether it is live.
+//! Invariants: placed in the containers of the version that the commit was validated against, right before it asks for
+//! the lock; when it was overtaken they are withdrawn, and placed anew where the rows are then. None stands while a
+//! commit waits for anything but the lock. One that is dropped undecided leaves nothing behind. It does not own: what
+//! is deleted, and whether it is live.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Rows that were read FOR UPDATE or FOR SHARE, at the commit of their transaction: validated as if it deleted them (contract 2), at
-//! P outside the lock and against what came after P under it. Nothing of them is logged or applied.
+//! Rows that were read FOR UPDATE or FOR SHARE, at the commit of their transaction: validated as if it deleted them
+//! (contract 2), at P outside the lock and against what came after P under it. Nothing of them is logged or applied.
 
 use std::sync::Arc;
 

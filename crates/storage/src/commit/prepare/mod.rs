@@ -187,7 +187,8 @@ impl PreparedTable {
         check_live(&self.schema, version, &self.deletes)
     }
 
-    /// What to delete, by container. A file that says something else is of no use any more: records name rows as of the commit.
+    /// What to delete, by container. A file that says something else is of no use any more: records name rows as of the
+    /// commit.
     fn set_deletes(&mut self, deletes: NamedSets) {
         if self.deletes != deletes {
             self.deletes = deletes;
@@ -195,8 +196,8 @@ impl PreparedTable {
         }
     }
 
-    /// When numbers of rows to be inserted were drawn that others may draw again. Where the transaction has emptied the table itself,
-    /// whatever others have committed to it is a conflict.
+    /// When numbers of rows to be inserted were drawn that others may draw again. Where the transaction has emptied the
+    /// table itself, whatever others have committed to it is a conflict.
     fn numbers_drawn(&self) -> Option<CommitTs> {
         let inserts = !self.rows.is_empty() || !self.runs.is_empty();
         self.drawn.filter(|_| inserts && matches!(self.standing, Standing::Kept(_)))
@@ -252,8 +253,8 @@ impl PreparedTable {
         self.validate_keys(now, since.after, Some(left))
     }
 
-    /// Whether each new key is free of the commits in (`after`, now] as `version` shows them. Without `left` it may read blocks; with
-    /// it only memory is looked at, and no more than it allows.
+    /// Whether each new key is free of the commits in (`after`, now] as `version` shows them. Without `left` it may
+    /// read blocks; with it only memory is looked at, and no more than it allows.
     fn validate_keys(
         &self,
         version: &TableVersion,
@@ -365,7 +366,8 @@ impl Prepared {
         Ok(prepared)
     }
 
-    /// What the record says of schema versions: the newest of the tables written to, nothing (0) for schema changes alone.
+    /// What the record says of schema versions: the newest of the tables written to, nothing (0) for schema changes
+    /// alone.
     pub fn schema_version(&self) -> SchemaVersion {
         self.tables.iter().map(|table| table.schema.version).max().unwrap_or(SchemaVersion(0))
     }
@@ -394,14 +396,15 @@ impl Prepared {
         Ok(())
     }
 
-    /// Takes back what was placed: the commit was overtaken. The rows may have moved, and while it waits for its turn or for log space no
-    /// reader of their containers is to look at intents.
+    /// Takes back what was placed: the commit was overtaken. The rows may have moved, and while it waits for its turn
+    /// or for log space no reader of their containers is to look at intents.
     pub fn withdraw_intents(&mut self) {
         self.tables.iter_mut().for_each(|table| table.intents = None);
     }
 
-    /// Validates at a later P against what came since the last one. Where rows moved, those named are forwarded anew; a key that
-    /// was free then is taken now by a row behind the last P in a delta, or by one in a run that was not there.
+    /// Validates at a later P against what came since the last one. Where rows moved, those named are forwarded anew; a
+    /// key that was free then is taken now by a row behind the last P in a delta, or by one in a run that was not
+    /// there.
     pub fn advance(&mut self, engine: &Engine) -> Result<()> {
         let before = std::mem::replace(&mut self.at, engine.timeline.snapshot(crate::version::Base::Applied, true));
         if !self.ddl.is_empty() {
@@ -457,7 +460,8 @@ impl Prepared {
         self.write_deletes_aside(engine)
     }
 
-    /// Under the lock: validates against what was committed after P. `root` is the present, `state` says who wrote to it.
+    /// Under the lock: validates against what was committed after P. `root` is the present, `state` says who wrote to
+    /// it.
     pub fn validate_under_lock(&self, root: &Root, applied: CommitTs, state: &CommitState) -> Result<Validation> {
         let after = self.at.ts();
         let mut left = Budget::UNDER_LOCK;

@@ -84,8 +84,8 @@ pub(super) struct Since<'a> {
     pub recent: &'a RecentDeletes,
 }
 
-/// As [`check_live_since`] under the lock, looking at no more than `left` allows: of the containers named, or of those that the last commits
-/// deleted from, whichever are fewer.
+/// As [`check_live_since`] under the lock, looking at no more than `left` allows: of the containers named, or of those
+/// that the last commits deleted from, whichever are fewer.
 ///
 /// # Errors
 /// Conflict.

@@ -1,7 +1,8 @@
 //! How near writers are to waiting for background work: a description, and what follows from it.
 //!
-//! Comes in: bytes that are taken and bytes that may be. Goes out: whether writers wait, whether background work should hurry
-//! ([`Demand`]), and which active deltas to freeze ([`to_freeze`]). All of it is a pure function of what comes in.
+//! Comes in: bytes that are taken and bytes that may be. Goes out: whether writers wait, whether background work should
+//! hurry ([`Demand`]), and which active deltas to freeze ([`to_freeze`]). All of it is a pure function of what comes
+//! in.
 
 use crate::ids::TableId;
 use crate::limits;
@@ -51,8 +52,9 @@ impl Demand {
         self.tail_waited_for || self.frozen.is_over()
     }
 
-    /// Whether writers wait, or will before long: half of what they would wait for is taken. Active deltas alone are nothing that a
-    /// merge could make less; but what there is of them soon stands among the frozen, so that both together count, too.
+    /// Whether writers wait, or will before long: half of what they would wait for is taken. Active deltas alone are
+    /// nothing that a merge could make less; but what there is of them soon stands among the frozen, so that both
+    /// together count, too.
     #[must_use]
     pub fn is_urgent(&self) -> bool {
         let deltas =
@@ -61,9 +63,9 @@ impl Demand {
     }
 }
 
-/// Which of the active deltas, with the bytes of their rows, to freeze so that all of them take no more than they may: the largest
-/// first. Small ones only when rows, and not what each delta takes without any, are what is too much: frozen for nothing they
-/// would only make many small merges.
+/// Which of the active deltas, with the bytes of their rows, to freeze so that all of them take no more than they may:
+/// the largest first. Small ones only when rows, and not what each delta takes without any, are what is too much:
+/// frozen for nothing they would only make many small merges.
 #[must_use]
 pub fn to_freeze(active: Filled, mut deltas: Vec<(TableId, u64)>) -> Vec<TableId> {
     deltas.sort_unstable_by_key(|(table, bytes)| (std::cmp::Reverse(*bytes), *table));

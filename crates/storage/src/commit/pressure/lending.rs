@@ -1,9 +1,10 @@
-//! Memory that queries leave is lent to the block cache: most of the time few queries run, and a table that fits into memory should be
-//! there.
+//! Memory that queries leave is lent to the block cache: most of the time few queries run, and a table that fits into
+//! memory should be there.
 //!
-//! The cache is enlarged with each measurement ([`Engine::measure_memory`]), and made smaller at once when queries take what was lent.
-//! Invariant: what cache and queries may take together is never more than their two shares of `memory_limit`: what queries take is noted,
-//! and the bound computed from it, one after the other, under the cache's lock.
+//! The cache is enlarged with each measurement ([`Engine::measure_memory`]), and made smaller at once when queries take
+//! what was lent. Invariant: what cache and queries may take together is never more than their two shares of
+//! `memory_limit`: what queries take is noted, and the bound computed from it, one after the other, under the cache's
+//! lock.
 
 use std::sync::Arc;
 
@@ -56,8 +57,8 @@ impl QueryMemory {
         self.memory.bytes_max()
     }
 
-    /// Queries take as many bytes as `bytes` says now: it is asked once, and nobody else's is at the same time, so that no older answer
-    /// is noted after a newer one. What the block cache has borrowed of it is free when this returns.
+    /// Queries take as many bytes as `bytes` says now: it is asked once, and nobody else's is at the same time, so that
+    /// no older answer is noted after a newer one. What the block cache has borrowed of it is free when this returns.
     pub fn note(&self, bytes: impl FnOnce() -> u64) {
         self.cache.resize_by(|now| {
             self.memory.note(MemoryKind::Queries, bytes());

@@ -1,7 +1,8 @@
 //! Back-pressure: writers wait, holding no lock, while merges have too many frozen deltas to work off (contract 8).
 //!
-//! Comes in: what is counted and measured, and what came of merges. Goes out: writers that wait or fail, and what there is for the
-//! background to do about it. `demand` decides, `tail` is about the log's tail, `lending` about what queries leave. It does not own: the work (`background`).
+//! Comes in: what is counted and measured, and what came of merges. Goes out: writers that wait or fail, and what there
+//! is for the background to do about it. `demand` decides, `tail` is about the log's tail, `lending` about what queries
+//! leave. It does not own: the work (`background`).
 
 mod demand;
 mod lending;
@@ -38,13 +39,13 @@ struct Flushes {
     cause: Option<Error>,
 }
 
-/// Flushes that fail one after the other, and none that succeeds, after which nobody waits for the next: the first may have begun
-/// before the wait.
+/// Flushes that fail one after the other, and none that succeeds, after which nobody waits for the next: the first may
+/// have begun before the wait.
 const FAILURES_MAX: u64 = 2;
 
 impl Engine {
-    /// Waits until frozen deltas take no more than their share of memory. Only for work that can run now, and for a bounded
-    /// time: not for flushes that fail.
+    /// Waits until frozen deltas take no more than their share of memory. Only for work that can run now, and for a
+    /// bounded time: not for flushes that fail.
     ///
     /// # Errors
     /// Full (53200) when merges did not free enough in time, or cannot; Closed.
@@ -105,7 +106,8 @@ impl Engine {
         self.is_tail_waited_for() || self.is_crowded()
     }
 
-    /// Counts what grows where nobody may wait for its counting: deltas, forwarding, delete logs, cached blocks. O(segments).
+    /// Counts what grows where nobody may wait for its counting: deltas, forwarding, delete logs, cached blocks.
+    /// O(segments).
     pub fn measure_memory(&self) {
         self.measure_deltas();
         let (_, root) = self.timeline.present();
@@ -125,8 +127,8 @@ impl Engine {
         root.tables.values().flat_map(|version| version.frozen_deltas()).for_each(|delta| delta.recount());
     }
 
-    /// Measures deltas, and freezes the largest active ones when all of them take more than their share. Returns how many.
-    /// O(deltas).
+    /// Measures deltas, and freezes the largest active ones when all of them take more than their share. Returns how
+    /// many. O(deltas).
     ///
     /// # Errors
     /// As [`Engine::freeze`].

@@ -1,14 +1,16 @@
 //! Back-pressure on the log's tail: a restart never has more to replay than `log_tail_bytes_max` (contracts 4 and 8).
 //!
-//! 1. A commit reserves log space before phase (b), holding no lock. While the tail, with what others have reserved and the
-//!    files aside that its records name, has reached the writers' part of the bound it waits, and asks the background to shorten the tail.
-//! 2. An attempt flushes the deltas that hold the oldest records and makes a checkpoint: nothing in it waits for a snapshot or
-//!    a transaction to end.
-//! 3. An attempt that began after the writer did, failed, and moved nothing ends the wait with 53100, as does the deadline.
+//! 1. A commit reserves log space before phase (b), holding no lock. While the tail, with what others have reserved and
+//!    the files aside that its records name, has reached the writers' part of the bound it waits, and asks the
+//!    background to shorten the tail.
+//! 2. An attempt flushes the deltas that hold the oldest records and makes a checkpoint: nothing in it waits for a
+//!    snapshot or a transaction to end.
+//! 3. An attempt that began after the writer did, failed, and moved nothing ends the wait with 53100, as does the
+//!    deadline.
 //!
-//! Invariants: installs never wait, for they are what makes the tail shorter: the last eighth of the bound is theirs (one of tens of
-//! thousands of segments, whose file aside is larger still, may pass the bound); a commit passes the writers' part by its own
-//! record and files aside at most. It does not own: the attempt (`background`).
+//! Invariants: installs never wait, for they are what makes the tail shorter: the last eighth of the bound is theirs
+//! (one of tens of thousands of segments, whose file aside is larger still, may pass the bound); a commit passes the
+//! writers' part by its own record and files aside at most. It does not own: the attempt (`background`).
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -123,14 +125,15 @@ impl Engine {
         }
     }
 
-    /// Bytes of tail from which on commits wait: all of the bound but what is left to installs. Without background work nobody
-    /// would shorten it, so nobody waits.
+    /// Bytes of tail from which on commits wait: all of the bound but what is left to installs. Without background work
+    /// nobody would shorten it, so nobody waits.
     pub(super) fn writers_tail_bytes(&self) -> u64 {
         let max = self.options.log_tail_bytes_max;
         if self.options.background { max - max / INSTALL_SHARE } else { u64::MAX }
     }
 
-    /// The position from which on commits wait: files aside that a restart would read count as if they stood in the log.
+    /// The position from which on commits wait: files aside that a restart would read count as if they stood in the
+    /// log.
     fn writers_tail_end(&self) -> LogPosition {
         let covered = self.aside_bytes_covered.load(Ordering::Acquire);
         let files = self.aside_bytes.load(Ordering::Acquire).saturating_sub(covered);

@@ -226,7 +226,8 @@ fn a_merge_in_the_midst_of_a_load_can_be_canceled_and_is_counted() {
     }
 }
 
-/// Sorted runs of entries that are merged when there are many, and what is left of them in the end: no entry is lost, no file stays.
+/// Sorted runs of entries that are merged when there are many, and what is left of them in the end: no entry is lost,
+/// no file stays.
 #[test]
 fn an_index_of_many_sorts_has_an_entry_for_each_row() {
     let schema = {

@@ -36,7 +36,8 @@ fn free(view: &std::sync::Arc<TableView>, ids: &[i64]) -> bool {
     are_free(view, KeyId::PRIMARY, &keys[0], |_| true).unwrap()
 }
 
-/// More runs than have their filters asked at once, and deltas; each key is found where it is, and many are free only if each is.
+/// More runs than have their filters asked at once, and deltas; each key is found where it is, and many are free only
+/// if each is.
 #[test]
 fn keys_are_found_in_any_of_many_runs() {
     let t = table(7);

@@ -1,4 +1,5 @@
-//! A database that was closed has no torn tail: whatever its log has lost is told by name, and nobody deletes anything for it.
+//! A database that was closed has no torn tail: whatever its log has lost is told by name, and nobody deletes anything
+//! for it.
 
 use super::*;
 use crate::error::{Error, ErrorKind};
@@ -38,7 +39,8 @@ fn refused(disk: &MemDisk, path: &str) -> Error {
     last.unwrap()
 }
 
-/// The case that use has found: a bulk load, a close, `truncate -s -1` of the log; then 0 rows, and the segments were deleted.
+/// The case that use has found: a bulk load, a close, `truncate -s -1` of the log; then 0 rows, and the segments were
+/// deleted.
 #[test]
 fn a_bulk_load_whose_record_loses_its_last_byte_is_named() {
     let (t, disk) = loaded();

@@ -75,7 +75,8 @@ fn segments_of_a_torn_commit_are_set_aside_and_named() {
     assert_eq!(disk.list(DATA_DIR).unwrap().len(), lost.len());
 }
 
-/// Contract 1: neither their numbers nor their containers' are given out again, not even by the opening that sets them aside.
+/// Contract 1: neither their numbers nor their containers' are given out again, not even by the opening that sets them
+/// aside.
 #[test]
 fn ids_of_files_set_aside_are_never_given_out_again() {
     let (id, _, disk) = torn_load();
@@ -100,7 +101,8 @@ fn ids_of_files_set_aside_are_never_given_out_again() {
     check(&again);
 }
 
-/// Only a file with its final name may have been named by a record: whatever a killed merge or load has left goes, torn tail or not.
+/// Only a file with its final name may have been named by a record: whatever a killed merge or load has left goes, torn
+/// tail or not.
 #[test]
 fn what_no_record_can_have_named_is_removed() {
     let disk = MemDisk::new();
@@ -198,7 +200,8 @@ fn a_reader_says_what_would_be_set_aside_and_changes_nothing() {
     assert!(files_of(&disk) == before);
 }
 
-/// A file that is listed goes only when the record that dropped it is fsynced. So the tail that is torn here was durable once.
+/// A file that is listed goes only when the record that dropped it is fsynced. So the tail that is torn here was
+/// durable once.
 #[test]
 fn a_listed_file_that_is_gone_says_that_the_tail_was_durable() {
     let disk = MemDisk::new();
@@ -286,7 +289,8 @@ fn cuts_of_first_records_are_cuts_of_their_own() {
     }
 }
 
-/// An opening may fail behind the renames, some or all: the next one goes on with the same cut, and names all of its files.
+/// An opening may fail behind the renames, some or all: the next one goes on with the same cut, and names all of its
+/// files.
 #[test]
 fn what_an_interrupted_opening_has_set_aside_is_named_by_the_next_one() {
     // In the second log file, whose first record is torn.

@@ -125,8 +125,8 @@ impl KeyCodec {
         }
     }
 
-    /// Appends the key of `values`, one for each key column, to `out`. A value of another type is 42804, an integer outside
-    /// the column's type 22003, NULL in a column that has none 23502; `out` is then as it was.
+    /// Appends the key of `values`, one for each key column, to `out`. A value of another type is 42804, an integer
+    /// outside the column's type 22003, NULL in a column that has none 23502; `out` is then as it was.
     pub fn encode_values(&self, values: &[Value], out: &mut Vec<u8>) -> Result<()> {
         if values.len() != self.parts.len() {
             return Err(Error::internal(format!("{} values for a key of {} columns", values.len(), self.parts.len())));
@@ -134,8 +134,8 @@ impl KeyCodec {
         self.encode_prefix(values, out)
     }
 
-    /// As [`KeyCodec::encode_values`], for the first few columns: every key that has these values starts with these bytes, and
-    /// no other key does.
+    /// As [`KeyCodec::encode_values`], for the first few columns: every key that has these values starts with these
+    /// bytes, and no other key does.
     pub fn encode_prefix(&self, values: &[Value], out: &mut Vec<u8>) -> Result<()> {
         for (part, value) in self.parts.iter().zip(values) {
             part.check(value)?;
@@ -146,7 +146,8 @@ impl KeyCodec {
         Ok(())
     }
 
-    /// The value of a key of one BIGINT NOT NULL, as most are: no codec has to be made for it. `None` for other columns and keys.
+    /// The value of a key of one BIGINT NOT NULL, as most are: no codec has to be made for it. `None` for other columns
+    /// and keys.
     #[must_use]
     pub fn plain_bigint(schema: &TableSchema, columns: &[ColumnId], key: &[u8]) -> Option<Value> {
         let [id] = columns else { return None };

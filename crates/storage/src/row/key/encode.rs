@@ -16,8 +16,9 @@ use super::codec::{
 use super::keys::Keys;
 
 impl KeyCodec {
-    /// The keys of all rows. `arrays` are the key columns in key order, of Arrow types [`crate::schema::DataType::arrow`]; other
-    /// types, or NULL in a column without NULLs, are an Internal error: a batch was checked before.
+    /// The keys of all rows. `arrays` are the key columns in key order, of Arrow types
+    /// [`crate::schema::DataType::arrow`]; other types, or NULL in a column without NULLs, are an Internal error: a
+    /// batch was checked before.
     pub fn encode_arrays(&self, arrays: &[ArrayRef]) -> Result<Keys> {
         let parts = self.parts();
         if arrays.len() != parts.len() || arrays.windows(2).any(|w| w[0].len() != w[1].len()) {

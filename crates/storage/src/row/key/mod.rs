@@ -2,9 +2,9 @@
 //!
 //! Comes in: the key columns of arrays, rows or values. Goes out: key bytes, their sorted permutation, values again.
 //!
-//! 1. [`KeyCodec`] knows the columns. Each is encoded by itself: a marker if it may be NULL, then the value, sign-flipped
-//!    big-endian for numbers, escaped and ended by a zero byte for text. No encoding is a prefix of another one, so columns
-//!    simply follow one another.
+//! 1. [`KeyCodec`] knows the columns. Each is encoded by itself: a marker if it may be NULL, then the value,
+//!    sign-flipped big-endian for numbers, escaped and ended by a zero byte for text. No encoding is a prefix of
+//!    another one, so columns simply follow one another.
 //! 2. [`Keys`] holds many keys back to back, and sorts them.
 //! 3. [`TableKey`] is a codec and what it encodes: one of the keys of a table.
 //! 4. [`RowKeys`] are the keys of a buffer's rows with their hashes, made once for all checks and the delta.

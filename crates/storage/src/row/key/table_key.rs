@@ -11,7 +11,8 @@ use crate::schema::TableSchema;
 
 /// A key: the PRIMARY KEY or a UNIQUE constraint. A row with NULL in one of its columns has no such key.
 ///
-/// Its bytes do not tell whether a column may be NULL: they stay the same when that changes, so that the hashes on disk do.
+/// Its bytes do not tell whether a column may be NULL: they stay the same when that changes, so that the hashes on disk
+/// do.
 #[derive(Clone, Debug)]
 pub struct TableKey {
     id: KeyId,
@@ -68,7 +69,8 @@ impl TableKey {
         has_key
     }
 
-    /// The keys of all rows that have it, with their positions. `arrays` as in [`KeyCodec::encode_arrays`], NULLs allowed.
+    /// The keys of all rows that have it, with their positions. `arrays` as in [`KeyCodec::encode_arrays`], NULLs
+    /// allowed.
     ///
     /// # Errors
     /// Internal when the arrays are others.

@@ -1,10 +1,10 @@
-//! The choice of an encoding: the smallest by computed size. What is only a little larger but cheaper to read wins ties:
-//! constant, frame of reference, plain, dictionary.
+//! The choice of an encoding: the smallest by computed size. What is only a little larger but cheaper to read wins
+//! ties: constant, frame of reference, plain, dictionary.
 //!
 //! 1. One pass over the valid values finds least, greatest and sum.
 //! 2. The sizes of constant, frame of reference and plain follow from them.
-//! 3. Distinct values are collected only as long as a dictionary of them would still be smaller, and only if a sample of the rows does
-//!    not say that there will be more.
+//! 3. Distinct values are collected only as long as a dictionary of them would still be smaller, and only if a sample
+//!    of the rows does not say that there will be more.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
@@ -31,8 +31,8 @@ pub(crate) struct Encoded {
     pub encoding: Encoding,
     /// NULL rows.
     pub null_count: u32,
-    /// The bitmap of rows that are not NULL, unless all or none are, and the sections of the encoding. Empty when the metadata
-    /// says it all.
+    /// The bitmap of rows that are not NULL, unless all or none are, and the sections of the encoding. Empty when the
+    /// metadata says it all.
     pub body: Vec<u8>,
     /// Least and greatest value; NULL without any.
     pub bounds: (Value, Value),

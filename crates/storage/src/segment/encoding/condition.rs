@@ -1,7 +1,7 @@
 //! A predicate, once its constants are known to a type: what remains to be asked of each value.
 //!
-//! Comes in: a [`Predicate`] on a column. Goes out: a [`Condition`] on values of type `N`, or a set of codes. NULLs are not
-//! its matter: a NULL is never selected by a condition, and the block takes them out of the answer.
+//! Comes in: a [`Predicate`] on a column. Goes out: a [`Condition`] on values of type `N`, or a set of codes. NULLs are
+//! not its matter: a NULL is never selected by a condition, and the block takes them out of the answer.
 
 use mainstem_kernels::compare::{Plain as Comparable, select_range_plain};
 use mainstem_kernels::{bitmap, bitpack, compare};
@@ -158,8 +158,8 @@ pub(crate) fn select_codes(
     out
 }
 
-/// What a predicate asks of the codes of an ordered dictionary of `len` values, where `rank` gives, for a constant, how many
-/// of them are smaller and how many are smaller or equal.
+/// What a predicate asks of the codes of an ordered dictionary of `len` values, where `rank` gives, for a constant, how
+/// many of them are smaller and how many are smaller or equal.
 ///
 /// # Errors
 /// What `rank` gives.

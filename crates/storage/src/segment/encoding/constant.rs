@@ -1,5 +1,5 @@
-//! Constant: one value for every row that is not NULL; it stands in the metadata, and without NULLs there is no block at all.
-//! A column of NULLs only is the constant NULL.
+//! Constant: one value for every row that is not NULL; it stands in the metadata, and without NULLs there is no block
+//! at all. A column of NULLs only is the constant NULL.
 
 use std::cmp::Ordering;
 use std::ops::Range;

@@ -1,5 +1,5 @@
-//! Dictionary: the distinct values, ascending, and for each row the position of its value in `ceil(log2(distinct))` bits (HYRISE
-//! section 3). Because it is ordered, every comparison becomes one on codes.
+//! Dictionary: the distinct values, ascending, and for each row the position of its value in `ceil(log2(distinct))`
+//! bits (HYRISE section 3). Because it is ordered, every comparison becomes one on codes.
 //!
 //! Sections: packed codes, then the values in plain form. NULL slots hold code 0.
 
@@ -102,10 +102,11 @@ const SAMPLE_ROWS: usize = 2_048;
 /// Fewer equal pairs to be expected say nothing.
 const PAIRS_MIN: usize = 24;
 
-/// Whether `values` may be `max` distinct ones or fewer. To collect that many in vain costs more than all else in an encoding, so a
-/// sample is looked at first: of rows taken at random from `max` values, so many pairs are equal on average, and more if some values
-/// are more frequent than others. Half as many say that there are more values; they do so by mistake in less than one of a thousand
-/// columns that are near the limit, which a dictionary would have made but little smaller.
+/// Whether `values` may be `max` distinct ones or fewer. To collect that many in vain costs more than all else in an
+/// encoding, so a sample is looked at first: of rows taken at random from `max` values, so many pairs are equal on
+/// average, and more if some values are more frequent than others. Half as many say that there are more values; they do
+/// so by mistake in less than one of a thousand columns that are near the limit, which a dictionary would have made but
+/// little smaller.
 pub(crate) fn may_be_few<N: Native>(values: &[N], valid: impl Fn(usize) -> bool, max: usize) -> bool {
     if max <= 2 * SAMPLE_ROWS || values.len() <= 2 * SAMPLE_ROWS {
         return true;
@@ -161,7 +162,8 @@ pub(crate) fn text_bytes(rows: usize, distinct: &[&[u8]]) -> usize {
 }
 
 impl Dictionary {
-    /// Opens the sections of `rows` codes into `distinct` values and proves that the values ascend and the codes name them.
+    /// Opens the sections of `rows` codes into `distinct` values and proves that the values ascend and the codes name
+    /// them.
     pub fn open(
         data_type: DataType,
         sections: &mut Sections,
@@ -245,7 +247,8 @@ impl Dictionary {
 mod tests {
     use super::*;
 
-    /// A dictionary is given up without collecting its values only where there are too many of them, however they are spread.
+    /// A dictionary is given up without collecting its values only where there are too many of them, however they are
+    /// spread.
     #[test]
     fn a_sample_tells_few_values_from_many() {
         const ROWS: i64 = 65_536;

@@ -1,5 +1,6 @@
-//! Frame of reference and bit packing: what a value exceeds the least one by, in as few bits as the largest such code needs.
-//! For integers, dates, timestamps, decimals whose spread fits 64 bits, and booleans (reference 0, width 1: an Arrow bitmap).
+//! Frame of reference and bit packing: what a value exceeds the least one by, in as few bits as the largest such code
+//! needs. For integers, dates, timestamps, decimals whose spread fits 64 bits, and booleans (reference 0, width 1: an
+//! Arrow bitmap).
 //!
 //! Section: the packed codes. NULL slots hold code 0.
 
@@ -27,7 +28,8 @@ pub(crate) struct Frame {
     width: u32,
 }
 
-/// The bits of a code when values run from `least` to `greatest`; `None` if they are no integers or it takes more than 64.
+/// The bits of a code when values run from `least` to `greatest`; `None` if they are no integers or it takes more than
+/// 64.
 pub(crate) fn width_of<N: Native>(least: N, greatest: N) -> Option<u32> {
     let spread = greatest.integer()?.checked_sub(least.integer()?)?;
     u64::try_from(spread).ok().map(bitpack::bits_needed)
@@ -199,8 +201,8 @@ pub(crate) fn value_of(
     }
 }
 
-/// Where `sought` would stand among the ascending codes of `rows` if they were evenly spread: keys often are, and each look
-/// at a code far from the last one costs a cache miss.
+/// Where `sought` would stand among the ascending codes of `rows` if they were evenly spread: keys often are, and each
+/// look at a code far from the last one costs a cache miss.
 fn guess(sought: u64, rows: &Range<usize>, code: impl Fn(usize) -> u64) -> usize {
     let Some(last) = rows.len().checked_sub(1) else { return rows.start };
     let (least, greatest) = (code(rows.start), code(rows.start + last));
@@ -211,7 +213,8 @@ fn guess(sought: u64, rows: &Range<usize>, code: impl Fn(usize) -> u64) -> usize
     rows.start + ((share * last as f64) as usize).min(last)
 }
 
-/// A part of `range` in which the first row that is not `before` stands, or its end, found in steps that double from `near`.
+/// A part of `range` in which the first row that is not `before` stands, or its end, found in steps that double from
+/// `near`.
 fn near_to(range: Range<usize>, near: usize, before: impl Fn(usize) -> bool) -> Range<usize> {
     if range.is_empty() {
         return range;

@@ -1,19 +1,19 @@
 //! Encodings of one column of one segment: how its values become bytes, and what can be asked of the bytes.
 //!
-//! Comes in: an Arrow array when written, the bytes of a block when opened. Goes out: bytes with an [`Encoding`], or Arrow
-//! arrays, selections and single values.
+//! Comes in: an Arrow array when written, the bytes of a block when opened. Goes out: bytes with an [`Encoding`], or
+//! Arrow arrays, selections and single values.
 //!
 //! 1. [`choose::encode`] looks at the values and takes the smallest of the four encodings by computed size.
 //! 2. [`EncodedValues::open`] takes the bytes back and proves everything that reading relies on.
-//! 3. Reading a range, gathering, selecting and searching are one call into the encoding, each over slices; the choice among the
-//!    encodings, and among the types, is made once per call.
+//! 3. Reading a range, gathering, selecting and searching are one call into the encoding, each over slices; the choice
+//!    among the encodings, and among the types, is made once per call.
 //!
-//! One file per encoding, all of one shape: `open`, `read`, `gather`, `value`, `equal_range`, `select`, and functions that
-//! give the encoded size and encode. `native` has the number types, `condition` translates predicates, `single` reads one row from
-//! the few bytes that it is in.
+//! One file per encoding, all of one shape: `open`, `read`, `gather`, `value`, `equal_range`, `select`, and functions
+//! that give the encoded size and encode. `native` has the number types, `condition` translates predicates, `single`
+//! reads one row from the few bytes that it is in.
 //!
-//! Invariants: an open encoding answers for each row below its row count without a panic, whatever bytes it came from. NULLs
-//! are the block's matter: here a NULL slot has some value.
+//! Invariants: an open encoding answers for each row below its row count without a panic, whatever bytes it came from.
+//! NULLs are the block's matter: here a NULL slot has some value.
 //!
 //! It does not own: files, checksums, NULLs, zone maps.
 
@@ -184,7 +184,8 @@ impl EncodedValues {
         }
     }
 
-    /// Rows of `rows` that meet `predicate`, a comparison with constants of the column's type; NULL slots come out either way.
+    /// Rows of `rows` that meet `predicate`, a comparison with constants of the column's type; NULL slots come out
+    /// either way.
     pub fn select(&self, data_type: DataType, predicate: &Predicate, rows: Range<usize>) -> Result<Vec<u64>> {
         match self {
             Self::Constant(constant) => Ok(constant.select(predicate, rows.len())),

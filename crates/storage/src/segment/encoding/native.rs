@@ -1,5 +1,5 @@
-//! The fixed-width number types that columns are stored in: order, neighbours, conversion from and to [`Value`], and the
-//! Arrow array of each. What the encodings need of a type stands here, once.
+//! The fixed-width number types that columns are stored in: order, neighbours, conversion from and to [`Value`], and
+//! the Arrow array of each. What the encodings need of a type stands here, once.
 
 use std::cmp::Ordering;
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! Plain: the values as they are. Numbers at full width; text and bytes as bit-packed lengths and one heap.
 //!
-//! Sections: numbers: the values. Text and bytes: lengths (packed at `length_width` bits), where in the heap each group of [`GROUP`] values
-//! but the first begins, heap. NULL slots hold 0 or nothing.
-//! In memory text and bytes are Arrow view arrays onto the heap, made once when the block is opened; reading a range is a slice.
-//! A dictionary keeps its values in this form too.
+//! Sections: numbers: the values. Text and bytes: lengths (packed at `length_width` bits), where in the heap each group
+//! of [`GROUP`] values but the first begins, heap. NULL slots hold 0 or nothing. In memory text and bytes are Arrow
+//! view arrays onto the heap, made once when the block is opened; reading a range is a slice. A dictionary keeps its
+//! values in this form too.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -54,8 +54,8 @@ macro_rules! each {
     };
 }
 
-/// Values of a group of texts: to find one of them, its group's lengths are added up, a kilobyte at most; and to say where a group
-/// begins takes a bit for each eight values.
+/// Values of a group of texts: to find one of them, its group's lengths are added up, a kilobyte at most; and to say
+/// where a group begins takes a bit for each eight values.
 pub(crate) const GROUP: usize = 256;
 
 /// Groups of `count` texts besides the first.
@@ -189,8 +189,8 @@ impl Plain {
             views => Ok(Arc::new(views.slice(rows.start, rows.len())) as ArrayRef))
     }
 
-    /// The values at `indices` as an Arrow array; those of text and bytes are NULL where `nulls` or the value is, those of
-    /// numbers where `nulls` is. Every index must be below [`Plain::len`].
+    /// The values at `indices` as an Arrow array; those of text and bytes are NULL where `nulls` or the value is, those
+    /// of numbers where `nulls` is. Every index must be below [`Plain::len`].
     pub fn take(&self, data_type: DataType, indices: Vec<u32>, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
         each!(self,
         numbers => {

@@ -1,5 +1,5 @@
-//! The sections of a block's body: each begins at a multiple of [`ALIGN`] bytes, so that a block read into an aligned buffer is
-//! used in place. What is damaged is told as a [`Damage`]; whoever knows the file makes an error of it.
+//! The sections of a block's body: each begins at a multiple of [`ALIGN`] bytes, so that a block read into an aligned
+//! buffer is used in place. What is damaged is told as a [`Damage`]; whoever knows the file makes an error of it.
 
 use std::borrow::Cow;
 

@@ -1,7 +1,8 @@
 //! One row of a column of whose block only a few bytes are at hand.
 //!
-//! Comes in: what the metadata says of a column, and a [`Source`] of ranges of its block's body. Goes out: the value of one row, the
-//! same that the open block gives. It asks for the bytes where the row's NULL bit, code and value lie, and for no others.
+//! Comes in: what the metadata says of a column, and a [`Source`] of ranges of its block's body. Goes out: the value of
+//! one row, the same that the open block gives. It asks for the bytes where the row's NULL bit, code and value lie, and
+//! for no others.
 //!
 //! What opening a block proves of all rows is proved here of the one: damage is told, never followed.
 

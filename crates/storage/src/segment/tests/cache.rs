@@ -1,5 +1,5 @@
-//! The block cache under threads: its bound is kept at every moment, what does not fit it is not read again and again, what it holds
-//! weighs what is counted, and a file is opened once.
+//! The block cache under threads: its bound is kept at every moment, what does not fit it is not read again and again,
+//! what it holds weighs what is counted, and a file is opened once.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
@@ -24,8 +24,8 @@ fn numbers(columns: usize, rows: u32) -> (TableSchema, Vec<Vec<Value>>) {
     (schema(&vec![DataType::Double; columns], 0), values)
 }
 
-/// Blocks are put in while the bound falls and rises: whoever looks sees no more than what may be held. The writers go on until the
-/// one who looks has seen enough.
+/// Blocks are put in while the bound falls and rises: whoever looks sees no more than what may be held. The writers go
+/// on until the one who looks has seen enough.
 #[test]
 fn the_bound_holds_while_it_is_moved() {
     const ROUNDS: u64 = 120;
@@ -146,8 +146,8 @@ fn what_is_in_use_all_the_time_is_evicted() {
     });
 }
 
-/// Open texts weigh more than their block in the file: one that would fit by its length and does not when it is open is tried once, and
-/// again when there is more room.
+/// Open texts weigh more than their block in the file: one that would fit by its length and does not when it is open is
+/// tried once, and again when there is more room.
 #[test]
 fn what_does_not_fit_when_open_is_read_in_pages() {
     let rows = 20_000;

@@ -1,4 +1,5 @@
-//! Files live as long as somebody lists or reads them; the cache stays within its bound; metadata survives a round trip.
+//! Files live as long as somebody lists or reads them; the cache stays within its bound; metadata survives a round
+//! trip.
 
 use std::sync::Arc;
 

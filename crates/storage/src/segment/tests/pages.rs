@@ -114,8 +114,8 @@ fn row(segment: &Segment, schema: &TableSchema, offset: u32) -> crate::error::Re
     segment.read_row(schema.version, schema.columns.iter().enumerate(), offset, &mut row).map(|()| row)
 }
 
-/// A row is read from a page a column, until that has cost as much as an eighth of the block; where others would have to go for the
-/// block, until it has cost four times the block; where it does not fit at all, for ever.
+/// A row is read from a page a column, until that has cost as much as an eighth of the block; where others would have
+/// to go for the block, until it has cost four times the block; where it does not fit at all, for ever.
 #[test]
 fn blocks_are_opened_when_they_are_worth_it() {
     let (schema, columns) = wide(20_000);
@@ -248,7 +248,8 @@ fn keys_are_found_by_pages() {
     }
 }
 
-/// Damage in any page of a block: found by who reads a row of that page, named by file and byte; other rows are read as they are.
+/// Damage in any page of a block: found by who reads a row of that page, named by file and byte; other rows are read as
+/// they are.
 #[test]
 fn damage_is_found_in_the_page_that_is_read() {
     let (schema, columns) = wide(6_000);

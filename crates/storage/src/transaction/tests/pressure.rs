@@ -12,7 +12,8 @@ fn runs_of(txn: &Transaction, t: &Table) -> usize {
     txn.view(t.id).unwrap().own().map_or(0, |own| own.runs().len())
 }
 
-/// Writes statements of 1,000 rows from `next` on until the transaction has more than `runs` runs, or `statements` are written.
+/// Writes statements of 1,000 rows from `next` on until the transaction has more than `runs` runs, or `statements` are
+/// written.
 fn spill(t: &Table, txn: &mut Transaction, next: &mut i64, runs: usize, statements: usize) {
     for _ in 0..statements {
         if runs_of(txn, t) > runs {
@@ -113,8 +114,8 @@ fn a_merged_run_stands_where_its_inputs_stood() {
     }
 }
 
-/// An id that was given out after a savepoint is not given out again when the transaction has gone back: a reference to rows that
-/// are undone names nothing.
+/// An id that was given out after a savepoint is not given out again when the transaction has gone back: a reference to
+/// rows that are undone names nothing.
 #[test]
 fn containers_of_own_rows_do_not_come_back() {
     let t = cramped();
@@ -223,8 +224,8 @@ fn entries_of_key_indexes_count_as_rows_of_their_load() {
         statement.insert(&schema, &batch(&rows)).unwrap();
         let now = bytes_of(&t, MemoryKind::Loads).0;
         if now < last {
-            // A sort was written: what is left are entries, as many as are sorted at once, and the next rows: a piece, or those of a
-            // segment and of a batch.
+            // A sort was written: what is left are entries, as many as are sorted at once, and the next rows: a piece,
+            // or those of a segment and of a batch.
             sorts += 1;
             let rows = |rows: i64| rows.clamp(0, sort_entries) as u64;
             let (least, most) = (16 * rows(at - 3_000), 32 * rows(at + 2_000) + limit / 8 + 3_000 * 100);

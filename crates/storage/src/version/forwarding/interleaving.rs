@@ -1,8 +1,8 @@
 //! From which stream each output row came, packed, with select.
 //!
 //! An entry has 0, 1, 2, 4, 8 or 16 bits, the fewest that number the streams: no entry straddles a word, and one word's
-//! entries are compared at once. Per [`BLOCK`] entries, the rows of each stream before it are counted: with 16 streams that is
-//! 1 bit a row. Select is a binary search over the counts and a walk of at most one block.
+//! entries are compared at once. Per [`BLOCK`] entries, the rows of each stream before it are counted: with 16 streams
+//! that is 1 bit a row. Select is a binary search over the counts and a walk of at most one block.
 
 /// Entries between two counts.
 const BLOCK: u64 = 1_024;

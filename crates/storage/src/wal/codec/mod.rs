@@ -1,8 +1,8 @@
 //! Bytes of records and footers: little-endian numbers, varints, length-prefixed strings.
 //!
-//! Comes in: values (an [`Encoder`] appends them to a buffer) or bytes from a file (a [`Decoder`] reads them in the same
-//! order). Goes out: bytes, or values, or a Corrupt error that names file and byte. Invariants: a decoder never panics and
-//! never allocates more than the bytes it was given could fill. It does not own: checksums and framing.
+//! Comes in: values (an [`Encoder`] appends them to a buffer) or bytes from a file (a [`Decoder`] reads them in the
+//! same order). Goes out: bytes, or values, or a Corrupt error that names file and byte. Invariants: a decoder never
+//! panics and never allocates more than the bytes it was given could fill. It does not own: checksums and framing.
 
 use crate::error::{Error, Result};
 
@@ -153,8 +153,8 @@ impl Encoder {
     }
 }
 
-/// Reads values in the order an [`Encoder`] wrote them. Every method fails with Corrupt (XX001), naming the file and the
-/// byte, when the bytes end early or make no such value.
+/// Reads values in the order an [`Encoder`] wrote them. Every method fails with Corrupt (XX001), naming the file and
+/// the byte, when the bytes end early or make no such value.
 #[derive(Debug, Clone)]
 pub struct Decoder<'a> {
     bytes: &'a [u8],

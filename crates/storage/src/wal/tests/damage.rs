@@ -1,5 +1,5 @@
-//! Bytes flipped, zeroed, cut off or put in the wrong place: a Corrupt error or a clean torn tail, as the rule says; never a
-//! panic, never wrong records, never silence about what was fsynced.
+//! Bytes flipped, zeroed, cut off or put in the wrong place: a Corrupt error or a clean torn tail, as the rule says;
+//! never a panic, never wrong records, never silence about what was fsynced.
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -354,7 +354,8 @@ fn no_log_or_a_start_outside_it_is_corrupt() {
     assert!(read(&disk, LogPosition(records[3].position.0 + 1)).is_err());
 }
 
-/// Whole, intact records that stand elsewhere, or were left by an earlier log in the same place, are no records of this one.
+/// Whole, intact records that stand elsewhere, or were left by an earlier log in the same place, are no records of this
+/// one.
 #[test]
 fn a_checksum_holds_for_one_place_of_one_log() {
     let written_by = |log_id| {

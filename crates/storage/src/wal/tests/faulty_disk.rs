@@ -135,7 +135,8 @@ fn last_ts(disk: &MemDisk) -> u64 {
     read(disk, START.position).unwrap().1.last_ts.map_or(START.ts.0, |ts| ts.0)
 }
 
-/// Every failure of a write or sync: `visible` stays, those who wait learn that nothing is known, nothing is written again.
+/// Every failure of a write or sync: `visible` stays, those who wait learn that nothing is known, nothing is written
+/// again.
 #[test]
 fn a_failed_write_or_sync_ends_writing() {
     for (name, level) in [("append", Full), ("append", Normal), ("sync", Full)] {
@@ -308,7 +309,8 @@ proptest! {
     }
 }
 
-/// The next file is there before it is needed: whoever writes then needs nothing of the disk that could fail, or take long.
+/// The next file is there before it is needed: whoever writes then needs nothing of the disk that could fail, or take
+/// long.
 #[test]
 fn the_next_file_is_made_ahead_of_its_time() {
     let (disk, log) = faulty_log();
@@ -344,7 +346,8 @@ fn the_next_file_is_made_ahead_of_its_time() {
     assert_eq!((last_ts(&disk.live), log.status().files), (ts, 3));
 }
 
-/// A disk that is full stays so for a while: it is asked less and less often, at last each second, and by writers whenever they need it.
+/// A disk that is full stays so for a while: it is asked less and less often, at last each second, and by writers
+/// whenever they need it.
 #[test]
 fn a_full_disk_is_not_asked_for_the_next_file_all_the_time() {
     let disk = FaultyDisk::default();

@@ -228,7 +228,8 @@ fn a_missing_or_damaged_file_is_an_error_that_names_it() {
     }
 }
 
-/// The checkpoint that would let go of them is held up: commits wait before the bound is passed, although the log is short.
+/// The checkpoint that would let go of them is held up: commits wait before the bound is passed, although the log is
+/// short.
 #[test]
 fn delete_files_count_as_log_that_a_restart_reads() {
     const BOUND: u64 = 32 << 10;

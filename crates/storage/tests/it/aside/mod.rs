@@ -34,7 +34,8 @@ fn files(disk: &impl Disk, extension: &str) -> Vec<String> {
     disk.list("data").unwrap().into_iter().filter(|name| name.ends_with(extension)).collect()
 }
 
-/// The only file with `extension` is missing, or has one wrong bit in any byte: `db` does not open, and the error names the file.
+/// The only file with `extension` is missing, or has one wrong bit in any byte: `db` does not open, and the error names
+/// the file.
 fn check_damage(db: &Database, disk: &HeldDisk, extension: &str) {
     let [name] = files(&disk.live, extension).try_into().unwrap();
     let path = format!("data/{name}");
@@ -58,8 +59,8 @@ fn check_damage(db: &Database, disk: &HeldDisk, extension: &str) {
     assert!(wrong.message().contains(&path), "{wrong}");
 }
 
-/// Files with `extension` that nobody names, of a commit that never came to its record and one half written, go when the database is
-/// opened for writing, and those that are named stay.
+/// Files with `extension` that nobody names, of a commit that never came to its record and one half written, go when
+/// the database is opened for writing, and those that are named stay.
 fn check_orphans(db: &Database, t: TableId, disk: &HeldDisk, extension: &str) {
     let copy = disk.live.copy();
     let named = files(&copy, extension);

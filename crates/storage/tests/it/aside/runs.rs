@@ -1,4 +1,5 @@
-//! Runs of many segments, whose metadata is too much for a log record: in files, for exactly as long as a restart needs them.
+//! Runs of many segments, whose metadata is too much for a log record: in files, for exactly as long as a restart needs
+//! them.
 
 use std::sync::Arc;
 

@@ -243,7 +243,8 @@ fn a_single_row_with_a_number_from_before_counting_began_anew_is_a_conflict() {
     assert_eq!((write(again.0, again.1), again.1), ("ok", 1));
 }
 
-/// A transaction that counts by itself comes back to a savepoint: what it drew before is taken, whatever began anew since.
+/// A transaction that counts by itself comes back to a savepoint: what it drew before is taken, whatever began anew
+/// since.
 #[test]
 fn numbers_of_a_transaction_outlive_its_savepoints() {
     for placement in PLACEMENTS {
@@ -265,7 +266,8 @@ fn numbers_of_a_transaction_outlive_its_savepoints() {
     }
 }
 
-/// A TRUNCATE takes the rows as they are; numbers it drew for a column that is gone by then would be of no use to a restart.
+/// A TRUNCATE takes the rows as they are; numbers it drew for a column that is gone by then would be of no use to a
+/// restart.
 #[test]
 fn numbers_for_a_column_that_goes_meanwhile_are_a_conflict() {
     for placement in PLACEMENTS {

@@ -1,4 +1,5 @@
-//! Rows read FOR UPDATE: they must be unchanged when their transaction commits, though nothing is written for them (contract 2).
+//! Rows read FOR UPDATE: they must be unchanged when their transaction commits, though nothing is written for them
+//! (contract 2).
 
 use mainstem_storage::Result;
 use mainstem_storage::catalog::TableChange;

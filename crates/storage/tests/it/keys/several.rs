@@ -29,7 +29,8 @@ struct Case {
     keys: Vec<&'static [usize]>,
 }
 
-/// (id, v, s) with a primary key or without, UNIQUE keys with and without NULLs, in the order of any of them or of none.
+/// (id, v, s) with a primary key or without, UNIQUE keys with and without NULLs, in the order of any of them or of
+/// none.
 fn cases(segment_rows: u32) -> Vec<Case> {
     const NAMES: [&str; 3] = ["id", "v", "s"];
     let names = |columns: &[usize]| columns.iter().map(|&at| NAMES[at].to_owned()).collect::<Vec<_>>();

@@ -1,7 +1,8 @@
 //! The columns of a join: what USING and NATURAL make of those of its two sides.
 //!
-//! Comes in: the columns of both sides in the order of `*`, and the join. Goes out: its columns in that order, and the join with ON in the
-//! place of USING or NATURAL. It does not own: where the columns come from, and who means them (the module above).
+//! Comes in: the columns of both sides in the order of `*`, and the join. Goes out: its columns in that order, and the
+//! join with ON in the place of USING or NATURAL. It does not own: where the columns come from, and who means them (the
+//! module above).
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CastKind, CharacterLength, DataType as SqlType, Expr, Ident, JoinConstraint, JoinOperator,
@@ -45,7 +46,8 @@ pub(super) struct Table {
     pub(super) name: String,
     /// The schema, if it is a table or a view under its own name.
     pub(super) schema: Option<String>,
-    /// Whether that is said as an alias: then the schema belongs to no name of a column, but for the table that a statement writes.
+    /// Whether that is said as an alias: then the schema belongs to no name of a column, but for the table that a
+    /// statement writes.
     pub(super) is_alias: bool,
     /// What it is called from here on.
     pub(super) called: Option<Ident>,
@@ -155,7 +157,8 @@ pub(super) fn constraint(operator: &mut JoinOperator) -> Option<&mut JoinConstra
 /// The columns of the join of `left` and `right` by `operator`, which has ON from here on.
 ///
 /// # Errors
-/// 42703, 42701 and 42702 for columns that USING names and that a side has not, or has twice; 0A000 where a side's columns are not known.
+/// 42703, 42701 and 42702 for columns that USING names and that a side has not, or has twice; 0A000 where a side's
+/// columns are not known.
 pub(super) fn joined(left: Columns, right: Columns, operator: &mut JoinOperator) -> Result<Columns> {
     let kept = kept(operator);
     let on = constraint(operator);

@@ -1,22 +1,26 @@
-//! Names that DataFusion takes for others, or does not know, and that say what they mean here: `SELECT k FROM a FULL JOIN b USING (k)`.
+//! Names that DataFusion takes for others, or does not know, and that say what they mean here: `SELECT k FROM a FULL
+//! JOIN b USING (k)`.
 //!
-//! Comes in: a statement's tree, and what is known of its tables. Goes out: the same tree in words that mean the same to DataFusion as to SQL. Of
-//! each query, innermost first:
+//! Comes in: a statement's tree, and what is known of its tables. Goes out: the same tree in words that mean the same
+//! to DataFusion as to SQL. Of each query, innermost first:
 //!
-//! 1. The columns of FROM ([`join_columns`]), in the order of `*`. Joins with USING and NATURAL get ON; what means their columns by a name alone, in the
-//!    query or in queries within it, says which it means: `coalesce(a.k, b.k)` of a FULL JOIN, the right side's of a RIGHT JOIN, else the left side's.
-//!    DataFusion takes the left side's column for that of both, which is NULL where only the right side has a row, and leaves it where
-//!    it stands among the columns of `*`. It is done in the tree because a plan has forgotten which name was written: `k` and `a.k` are one column there.
-//! 2. Items beside a `*` that have the name of one of its columns get another (`duplicate_names`). A `*` becomes the list of its columns where DataFusion's
-//!    list would be another.
+//! 1. The columns of FROM ([`join_columns`]), in the order of `*`. Joins with USING and NATURAL get ON; what means
+//!    their columns by a name alone, in the query or in queries within it, says which it means: `coalesce(a.k, b.k)` of
+//!    a FULL JOIN, the right side's of a RIGHT JOIN, else the left side's. DataFusion takes the left side's column for
+//!    that of both, which is NULL where only the right side has a row, and leaves it where it stands among the columns
+//!    of `*`. It is done in the tree because a plan has forgotten which name was written: `k` and `a.k` are one column
+//!    there.
+//! 2. Items beside a `*` that have the name of one of its columns get another (`duplicate_names`). A `*` becomes the
+//!    list of its columns where DataFusion's list would be another.
 //! 3. HAVING, and ORDER BY in expressions, mean columns of FROM, not select items of that name ([`order_by`]).
 //! 4. An alias that names some of a table's columns names the others as they are called.
 //! 5. Tables of one name in two schemas get names of their own ([`tables`]).
 //!
 //! Before all that, without the catalog, WITH queries of one name get names of their own ([`with_queries`]).
 //!
-//! A name means the column of the innermost query that has one; ORDER BY means select items first, GROUP BY columns first. Left alone: statements
-//! that have none of this, and names that are ambiguous: the planner tells of them. It does not own: other names of items (`duplicate_names`, `column_names`).
+//! A name means the column of the innermost query that has one; ORDER BY means select items first, GROUP BY columns
+//! first. Left alone: statements that have none of this, and names that are ambiguous: the planner tells of them. It
+//! does not own: other names of items (`duplicate_names`, `column_names`).
 
 mod join_columns;
 mod order_by;
@@ -52,7 +56,8 @@ use crate::sql::{TableName, fold, query_of};
 /// See the module.
 ///
 /// # Errors
-/// 42703, 42701 and 42702 for what USING names; 42P01, 42P09 and 42712 for tables that are none, or two; 0A000 where columns that a name could mean are not known.
+/// 42703, 42701 and 42702 for what USING names; 42P01, 42P09 and 42712 for tables that are none, or two; 0A000 where
+/// columns that a name could mean are not known.
 pub(crate) fn resolve_names(statement: &mut Statement, known: &dyn Fn(&TableName) -> Option<KnownTable>) -> Result<()> {
     let mut found = Wanted::default();
     let ControlFlow::Continue(()) = Visit::visit(statement, &mut found);
@@ -213,7 +218,8 @@ impl Scopes<'_> {
         Ok(columns)
     }
 
-    /// Looks through ORDER BY of `query`, a SELECT from the columns `scope`. (Set operations are ordered by the columns that they give.)
+    /// Looks through ORDER BY of `query`, a SELECT from the columns `scope`. (Set operations are ordered by the columns
+    /// that they give.)
     fn order_by(&mut self, query: &mut Query, scope: Columns) -> Found<()> {
         let SetExpr::Select(select) = &*query.body else { return Ok(()) };
         let Some(OrderByKind::Expressions(keys)) = query.order_by.as_mut().map(|order_by| &mut order_by.kind) else {

@@ -1,9 +1,10 @@
 //! Columns of FROM that ORDER BY reads in an expression, though a select item has taken their name:
 //! `SELECT -k AS k FROM t ORDER BY k + 1`.
 //!
-//! A name alone in ORDER BY is a select item; in an expression SQL has the columns of FROM, and DataFusion the items. Such a query becomes a
-//! derived table, which gives what ORDER BY reads as further columns: `SELECT q.k AS k FROM (SELECT -k AS k, k + 1 AS o FROM t) q ORDER BY
-//! q.o`. DataFusion cannot be told by a table's name, since it adds `t.k` to the items, beside `k`.
+//! A name alone in ORDER BY is a select item; in an expression SQL has the columns of FROM, and DataFusion the items.
+//! Such a query becomes a derived table, which gives what ORDER BY reads as further columns: `SELECT q.k AS k FROM
+//! (SELECT -k AS k, k + 1 AS o FROM t) q ORDER BY q.o`. DataFusion cannot be told by a table's name, since it adds
+//! `t.k` to the items, beside `k`.
 //!
 //! Of SELECT DISTINCT, ORDER BY reads items only: an expression that is one is called by its name, another is an error.
 

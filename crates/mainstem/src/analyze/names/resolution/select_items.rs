@@ -1,7 +1,7 @@
 //! The columns that select items give, and those that a `*` stands for.
 //!
-//! Comes in: select items, and the columns of FROM. Goes out: the items with a name for each column that others can name, and lists in the
-//! place of a `*`. It does not own: what names mean (the module above).
+//! Comes in: select items, and the columns of FROM. Goes out: the items with a name for each column that others can
+//! name, and lists in the place of a `*`. It does not own: what names mean (the module above).
 
 use std::collections::HashSet;
 

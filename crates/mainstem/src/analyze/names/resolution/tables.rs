@@ -1,8 +1,8 @@
 //! Tables of one name: `SELECT s.t.a FROM s.t, u.t`.
 //!
-//! DataFusion takes `s.t.a` for a column of any `t` that was named without a schema, and knows no two tables of one name in a FROM. So a table
-//! that could be another gets an alias that no other has, and what is named with it that alias: the same letters and characters that
-//! are not seen (`relation_names` takes them off).
+//! DataFusion takes `s.t.a` for a column of any `t` that was named without a schema, and knows no two tables of one
+//! name in a FROM. So a table that could be another gets an alias that no other has, and what is named with it that
+//! alias: the same letters and characters that are not seen (`relation_names` takes them off).
 //!
 //! `s.t.a` means the innermost table of FROM that is `s.t` and has no alias; `t.a` the innermost that is called `t`.
 
@@ -32,8 +32,8 @@ pub(super) fn full_name(expr: &Expr) -> Option<String> {
     }
 }
 
-/// The names that `select` has in front of a `*` with a schema there or in FROM, which DataFusion takes for two tables, and those that several tables
-/// of its FROM have.
+/// The names that `select` has in front of a `*` with a schema there or in FROM, which DataFusion takes for two tables,
+/// and those that several tables of its FROM have.
 pub(super) fn names_of_several(select: &Select) -> HashSet<String> {
     let mut names: HashSet<String> = HashSet::new();
     for item in &select.projection {
@@ -88,7 +88,8 @@ pub(super) fn unseen(name: &str, number: usize) -> Ident {
     quoted(&format!("{name}{}", MARK.to_string().repeat(number + 1)))
 }
 
-/// What the table is called that `name`, perhaps in `schema`, means in `scopes`, the innermost last: `None` if that is its name.
+/// What the table is called that `name`, perhaps in `schema`, means in `scopes`, the innermost last: `None` if that is
+/// its name.
 ///
 /// # Errors
 /// 42P01, 42P09.
@@ -126,7 +127,8 @@ pub(super) fn called(scopes: &[Columns], schema: Option<&str>, name: &str) -> Re
         .with_object(NamedObject::new(ObjectKind::Qualifier, [schema, name])))
 }
 
-/// Fails for two of `tables`, those of one FROM, that go by one name: all but tables under their own, of different schemas.
+/// Fails for two of `tables`, those of one FROM, that go by one name: all but tables under their own, of different
+/// schemas.
 ///
 /// # Errors
 /// 42712.

@@ -1,9 +1,10 @@
 //! WITH queries of one name: the inner one hides that of a outer query.
 //!
-//! DataFusion knows one query of a name at a time (42712). So where several WITHs of a statement have one, each of these queries gets a name of
-//! its own, the same letters and characters that are not seen (`relation_names` takes them off), and so does what means it: tables in
-//! the query that the WITH stands before, in later queries of the WITH, and in a recursive one itself. There they keep their names
-//! as aliases. Twice in one WITH is left alone: that is the mistake that 42712 tells of.
+//! DataFusion knows one query of a name at a time (42712). So where several WITHs of a statement have one, each of
+//! these queries gets a name of its own, the same letters and characters that are not seen (`relation_names` takes them
+//! off), and so does what means it: tables in the query that the WITH stands before, in later queries of the WITH, and
+//! in a recursive one itself. There they keep their names as aliases. Twice in one WITH is left alone: that is the
+//! mistake that 42712 tells of.
 
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;

@@ -1,4 +1,5 @@
-//! Numbers of JSON that are doubles, by their texts: `arbitrary_precision` of `serde_json` keeps these, whatever they are.
+//! Numbers of JSON that are doubles, by their texts: `arbitrary_precision` of `serde_json` keeps these, whatever they
+//! are.
 
 use super::is_written;
 
