@@ -26,11 +26,11 @@ pub mod settings;
 pub mod memory;
 pub mod row;
 pub mod predicate;
+pub mod codec;
 
 // What a change is made of, and where bytes go.
 pub mod disk;
 pub mod deletes;
-pub mod txn;
 pub mod catalog;
 
 // What the stages share.
@@ -41,6 +41,9 @@ pub mod manifest;
 // Stages that hold rows.
 pub mod delta_store;
 pub mod main_store;
+
+// What a transaction wants to write.
+pub mod write_set;
 
 // One immutable picture of all of them.
 pub mod version;

@@ -92,7 +92,7 @@ impl From<Mismatch> for Trouble {
     }
 }
 
-/// Compares all that `txn` sees with the history. Returns how many keys were found through a key index.
+/// Compares all that `write_set` sees with the history. Returns how many keys were found through a key index.
 pub(super) fn compare(history: &History, txn: &Transaction, pending: &Pending, seed: u64) -> Result<u64, Trouble> {
     let mut indexed_rows = 0;
     let mut found: Vec<(u64, String)> = txn.catalog().tables().map(|t| (t.id.0, t.name.clone())).collect();

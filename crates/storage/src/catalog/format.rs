@@ -1,12 +1,12 @@
 //! How a table's schema is written in log records and the manifest. Byte table: `docs/formats/catalog.md`.
 
+use crate::codec::{Decoder, Encoder};
 use crate::error::Result;
 use crate::ids::{ColumnId, KeyId, SchemaVersion, TableId};
 use crate::row::Value;
 use crate::schema::{
     Check, Column, DataType, Identity, Layout, RelationName, TableOptions, TableSchema, UniqueKey, View,
 };
-use crate::wal::codec::{Decoder, Encoder};
 
 /// Writes `schema`.
 pub fn encode_schema(out: &mut Encoder, schema: &TableSchema) {

@@ -19,9 +19,9 @@ use crate::main_store::Run;
 use crate::row::RowBuffer;
 use crate::row::key::KeyHashes;
 use crate::settings::Synchronous;
-use crate::txn::{DdlChange, WriteSet};
 use crate::version::{Root, Snapshot, TableVersion};
 use crate::wal::{NewRecord, RecordKind, Reservation};
+use crate::write_set::{DdlChange, WriteSet};
 
 impl Engine {
     /// Commits `writes`, made at `snapshot`, and returns when *visible* has reached the commit.

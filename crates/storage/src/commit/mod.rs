@@ -1,6 +1,6 @@
 //! Makes a write set true: the one lock of the engine.
 //!
-//! Comes in: a [`WriteSet`](crate::txn::WriteSet) and the snapshot it was made at, a finished merge, or a wish to
+//! Comes in: a [`WriteSet`](crate::write_set::WriteSet) and the snapshot it was made at, a finished merge, or a wish to
 //! freeze. Goes out: a timestamp, a log record, and rows and deletes in the stores.
 //!
 //! 1. `prepare` (contract 2a, outside the lock): large inserts are written aside; at P = applied, deletes are forwarded

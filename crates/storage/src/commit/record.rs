@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::codec::{Decoder, Encoder};
 pub use crate::commit::ddl::record::DdlRecord;
 use crate::commit::ddl::record::{decode_change, encode_change};
 use crate::commit::prepare::PreparedTable;
@@ -21,8 +22,7 @@ use crate::main_store::{NamedRuns, encode_runs};
 use crate::merge::MergeOutcome;
 use crate::row::RowBuffer;
 use crate::schema::TableSchema;
-use crate::txn::DdlChange;
-use crate::wal::codec::{Decoder, Encoder};
+use crate::write_set::DdlChange;
 
 /// Encodes a commit ahead of the lock; only delta ids and offsets are filled in under it.
 pub(super) struct CommitEncoder {

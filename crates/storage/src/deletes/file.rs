@@ -6,11 +6,11 @@
 use std::sync::Arc;
 
 use super::DeleteSet;
+use crate::codec::{Decoder, Encoder};
 use crate::disk::{AsideFile, AsideKind, AsideWriter, Disk};
 use crate::error::Result;
 use crate::ids::{ContainerId, FileId};
 use crate::limits;
-use crate::wal::codec::{Decoder, Encoder};
 
 /// Gives each set of the delete file `file` to `take`, one block in memory at a time.
 ///

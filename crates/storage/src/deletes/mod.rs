@@ -9,7 +9,7 @@
 //!
 //! A commit of many deletes, or in many containers, has its [`intent`] in each of them ahead of the commit lock
 //! ([`DeleteLog::intend`]) and makes one [`Decision`] under it; the bits join `latest` afterwards
-//! ([`DeleteLog::pour`]). Sets too large for a record stand in files (`file`, `named`).
+//! ([`DeleteLog::pour`]). Sets too large for a record stand in files (`file`, `set_records`).
 //!
 //! Invariants:
 //! - The log is in commit order; a row is deleted once, and its first end stands.
@@ -26,7 +26,7 @@ mod file;
 mod intent;
 mod latest;
 mod log;
-mod named;
+mod set_records;
 mod set;
 
 #[cfg(test)]
@@ -35,5 +35,5 @@ mod tests;
 pub use file::{DeleteFileWriter, read_deletes};
 pub use intent::Decision;
 pub use log::{DeleteLog, Lookups};
-pub use named::{Collected, DeleteCollector, NamedDeletes, named_bytes};
 pub use set::{DeleteSet, Offsets};
+pub use set_records::{Collected, DeleteCollector, NamedDeletes, named_bytes};

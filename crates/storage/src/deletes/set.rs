@@ -6,10 +6,10 @@ use std::sync::Arc;
 use roaring::RoaringBitmap;
 
 use super::latest::{CHUNK_ROWS, CHUNK_WORDS};
+use crate::codec::{Decoder, Encoder};
 use crate::error::Result;
 use crate::ids::RowRef;
 use crate::limits;
-use crate::wal::codec::{Decoder, Encoder};
 
 /// Offsets of one container, immutable and cheap to clone. The form follows from the size, so equal sets are equal
 /// values: build one with `collect`, [`DeleteSet::from_sorted`], [`DeleteSet::range`] or [`DeleteSet::from_words`].

@@ -6,10 +6,10 @@ use parking_lot::Mutex;
 use proptest::prelude::*;
 
 use super::{Decision, DeleteLog, DeleteSet, Lookups};
+use crate::codec::{Decoder, Encoder};
 use crate::error::ErrorKind;
 use crate::ids::{CommitTs, RowRef};
 use crate::limits;
-use crate::wal::codec::{Decoder, Encoder};
 
 mod file;
 

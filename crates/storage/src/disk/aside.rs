@@ -15,10 +15,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{DATA_DIR, Disk, DiskFile};
+use crate::codec::{Decoder, Encoder};
 use crate::error::{Error, ErrorKind, Result, sqlstate};
 use crate::ids::FileId;
 use crate::limits;
-use crate::wal::codec::{Decoder, Encoder};
 
 /// Version of the format.
 const FORMAT_VERSION: u32 = 1;

@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use crate::codec::{Decoder, Encoder};
 use crate::disk::{DATA_DIR, Disk, MemDisk};
 use crate::error::ErrorKind;
 use crate::ids::{ColumnId, ContainerId, FileId, KeyId, RunId};
@@ -11,7 +12,6 @@ use crate::row::key::KeyCodec;
 use crate::schema::{DataType, TableSchema};
 use crate::segment::tests::{disk, schema, segment, write};
 use crate::segment::{BlockCache, Segment, SegmentMeta};
-use crate::wal::codec::{Decoder, Encoder};
 
 fn part(disk: &Arc<dyn Disk>, id: u64, schema: &TableSchema, keys: &[i64]) -> RunSegment {
     RunSegment::whole(segment(disk, id, schema, &[keys.iter().map(|k| Value::Int(*k)).collect()]))

@@ -8,13 +8,13 @@
 use std::sync::Arc;
 
 use crate::catalog::format::{decode_schema, decode_view, encode_schema, encode_view};
+use crate::codec::{Decoder, Encoder};
 use crate::deletes::NamedDeletes;
 use crate::disk::Disk;
 use crate::error::{Error, ErrorKind, Result, sqlstate};
 use crate::ids::{ColumnId, CommitTs, ContainerId, LogPosition, SchemaVersion, TableId};
 use crate::main_store::NamedRun;
 use crate::schema::{TableSchema, View};
-use crate::wal::codec::{Decoder, Encoder};
 
 #[cfg(test)]
 mod tests;

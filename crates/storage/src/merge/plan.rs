@@ -12,8 +12,8 @@ use crate::limits;
 use crate::main_store::{Run, RunSegment};
 use crate::order::Part;
 use crate::schema::{Column, TableSchema};
-use crate::txn::RowSets;
 use crate::version::TableVersion;
+use crate::write_set::RowSets;
 
 use super::{DeltaDescription, MergeChoice, MergeReason, RunDescription, TableDescription};
 

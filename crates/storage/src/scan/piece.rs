@@ -15,7 +15,7 @@ use crate::predicate::Predicate;
 use crate::scan::Scan;
 use crate::schema::Column;
 use crate::segment::Segment;
-use crate::txn::OwnChunk;
+use crate::write_set::OwnChunk;
 
 /// Rows of a segment a worker takes at once: a multiple of a batch, small enough that two cores finish together.
 const PIECE_ROWS: u32 = 4 * limits::BATCH_ROWS as u32;

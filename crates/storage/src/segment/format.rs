@@ -5,13 +5,13 @@
 //! consistent in itself (counts, ranges, ids); whether the blocks hold what it says is proved when they are opened.
 
 use crate::catalog::format::{decode_type, decode_value, encode_type, encode_value};
+use crate::codec::{Decoder, Encoder};
 use crate::error::{Error, Result, sqlstate};
 use crate::ids::{ColumnId, ContainerId, FileId, SchemaVersion};
 use crate::limits;
 use crate::predicate::ValueRange;
 use crate::row::Value;
 use crate::schema::DataType;
-use crate::wal::codec::{Decoder, Encoder};
 
 use super::encoding::Encoding;
 

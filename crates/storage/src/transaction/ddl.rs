@@ -20,7 +20,7 @@ use crate::error::Result;
 use crate::ids::TableId;
 use crate::memory::MemoryKind;
 use crate::schema::{RelationName, TableSchema, View};
-use crate::txn::{DdlChange, TableWrites};
+use crate::write_set::{DdlChange, TableWrites};
 
 impl Transaction {
     /// Makes a table, seen by this transaction at once and by others when it commits.

@@ -15,7 +15,7 @@ use super::{Transaction, no_table};
 use crate::commit::NumberSource;
 use crate::error::Result;
 use crate::ids::{ColumnId, CommitTs, TableId};
-use crate::txn::DdlChange;
+use crate::write_set::DdlChange;
 
 /// Numbers taken of columns for which a transaction counts by itself.
 pub(super) type OwnNumbers = Mutex<BTreeMap<(TableId, ColumnId), u64>>;

@@ -14,8 +14,8 @@ use crate::point;
 use crate::row::key::{HashedKey, RowKeys, TableKey};
 use crate::schema::TableSchema;
 use crate::transaction::statement::TableDeletes;
-use crate::txn::OwnKeys;
 use crate::version::TableView;
+use crate::write_set::OwnKeys;
 
 /// The end-of-statement key check (contract 2): every new key must be free, the statement's own deletes counted first.
 pub(super) struct KeyCheck<'a> {

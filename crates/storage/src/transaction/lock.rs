@@ -12,7 +12,7 @@ use super::Transaction;
 use crate::error::Result;
 use crate::ids::RowRef;
 use crate::schema::TableSchema;
-use crate::txn::{LockedRows, RowSets};
+use crate::write_set::{LockedRows, RowSets};
 
 impl Transaction {
     /// Has the commit look whether `rows`, which a view of this transaction showed of `table`, are as they were read.

@@ -40,8 +40,8 @@ use crate::ids::{CommitTs, TableId};
 use crate::row::key::{RowKeys, TableKey};
 use crate::schema::TableSchema;
 use crate::settings::Synchronous;
-use crate::txn::{OwnContainers, OwnKeys, Standing, WriteSet};
 use crate::version::{Base, Snapshot, TableVersion, TableView};
+use crate::write_set::{OwnContainers, OwnKeys, Standing, WriteSet};
 
 pub use crate::load::Waiting;
 use identity::{DrawnNumbers, OwnNumbers};

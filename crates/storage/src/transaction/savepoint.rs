@@ -7,7 +7,7 @@ use crate::catalog::Catalog;
 use crate::error::{Error, Result};
 use crate::ids::{ColumnId, TableId};
 use crate::transaction::Transaction;
-use crate::txn::{OwnKeys, TableWrites, WriteSet};
+use crate::write_set::{OwnKeys, TableWrites, WriteSet};
 
 /// A state of one transaction: its writes, DDL and catalog included. Costs a pointer per table; what it holds is shared
 /// with the transaction, and stays in memory as long as it lives.

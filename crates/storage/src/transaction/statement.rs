@@ -15,8 +15,8 @@ use crate::point::KeyedTable;
 use crate::row::key::RowKeys;
 use crate::row::{RowBuffer, RowLayout, check_batch};
 use crate::schema::TableSchema;
-use crate::txn::RowSets;
 use crate::version::{Snapshot, Work};
+use crate::write_set::RowSets;
 
 /// What the running statement writes: to one table, aside until the statement ends.
 #[derive(Debug)]

@@ -385,7 +385,7 @@ fn rows_that_a_savepoint_keeps_are_counted_until_it_goes() {
 }
 
 /// Writes `statements` statements of 200 rows each from `next` on, of which it deletes some and writes some anew, into
-/// `txn` and `model`; never are there more runs than a few. Returns how often rows went aside.
+/// `write_set` and `model`; never are there more runs than a few. Returns how often rows went aside.
 fn write_much(
     t: &Table,
     txn: &mut Transaction,

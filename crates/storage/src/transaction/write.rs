@@ -27,8 +27,8 @@ use crate::memory::MemoryKind;
 use crate::merge::{Lane, MergeControl, MergeJob, MergePlan, RunDescription, TableDescription, choose};
 use crate::transaction::Transaction;
 use crate::transaction::statement::{Finished, no_room};
-use crate::txn::TableWrites;
 use crate::version::Work;
+use crate::write_set::TableWrites;
 
 impl Transaction {
     /// Refuses references to own rows that are no more.

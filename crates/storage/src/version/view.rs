@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::delta_store::DeltaGeneration;
 use crate::ids::{CommitTs, RowRef, TableId};
 use crate::schema::TableSchema;
-use crate::txn::TableWrites;
 use crate::version::{AtWork, Snapshot, TableVersion, Work};
+use crate::write_set::TableWrites;
 
 /// A table at a snapshot, with the transaction's own writes of earlier statements. Immutable; pins its snapshot; may be
 /// sent to other threads and outlive the transaction.

@@ -22,10 +22,10 @@
 
 use super::format::newer;
 use super::writer::Log;
+use crate::codec::{Decoder, Encoder};
 use crate::disk::Disk;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::LogPosition;
-use crate::wal::codec::{Decoder, Encoder};
 
 /// Name of the mark in the database directory.
 pub const END_MARK_FILE: &str = "LOG_END";

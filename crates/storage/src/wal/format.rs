@@ -6,10 +6,10 @@
 
 use crc32c::{crc32c, crc32c_append};
 
+use crate::codec::{Decoder, Encoder};
 use crate::error::{Error, Result, sqlstate};
 use crate::ids::{CommitTs, LogPosition, SchemaVersion};
 use crate::limits::{WAL_BLOCK_BYTES, WAL_ROOM_KEPT_BYTES};
-use crate::wal::codec::{Decoder, Encoder};
 
 /// Folder of the log files.
 pub const WAL_DIR: &str = "wal";

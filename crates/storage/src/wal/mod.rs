@@ -21,7 +21,6 @@
 //! Byte table: `docs/formats/wal.md`. It does not own: what is in a record, when to flush or checkpoint, what to do on
 //! damage.
 
-pub mod codec;
 mod end_mark;
 mod files;
 mod format;

@@ -12,11 +12,11 @@ use super::format::{
     FILE_HEADER_BYTES, FileHeader, Part, RECORD_ROOM_MIN, RecordHeader, RecordKind, file_path, parse_fragment,
 };
 use super::tail::{Chain, TailState, open_chain, read_block};
+use crate::codec::Decoder;
 use crate::disk::{Disk, DiskFile};
 use crate::error::{Error, Result};
 use crate::ids::{CommitTs, LogPosition, SchemaVersion};
 use crate::limits::WAL_BLOCK_BYTES;
-use crate::wal::codec::Decoder;
 
 /// A record read back.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -13,11 +13,11 @@ use super::files::read_header;
 use super::format::{FILE_HEADER_BYTES, FileHeader, Part, RECORD_ROOM_MIN, RecordHeader, file_path, parse_fragment};
 use super::reader::Found;
 use super::writer::LogStart;
+use crate::codec::Decoder;
 use crate::disk::{Disk, DiskFile};
 use crate::error::{Error, Result};
 use crate::ids::{CommitTs, LogPosition};
 use crate::limits::WAL_BLOCK_BYTES;
-use crate::wal::codec::Decoder;
 
 /// Where a log ends after a replay.
 #[derive(Clone, Debug, PartialEq, Eq)]

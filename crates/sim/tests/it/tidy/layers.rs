@@ -39,7 +39,7 @@ const STORAGE: Layers = Layers {
         &["delta_store", "update_cache", "main_store", "manifest"],
         &["write_set"],
         &["version"],
-        &["point", "run_writer", "scan"],
+        &["point", "order", "scan"],
         &["load", "merge"],
         &["commit"],
         &["recover", "background"],

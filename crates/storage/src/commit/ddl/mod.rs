@@ -33,8 +33,8 @@ use crate::error::Result;
 use crate::ids::{CommitTs, TableId};
 use crate::memory::MemoryKind;
 use crate::schema::TableSchema;
-use crate::txn::DdlChange;
 use crate::version::{Root, Snapshot, TableVersion};
+use crate::write_set::DdlChange;
 
 /// What a transaction stands on, for the conflicts of its schema changes.
 struct Footing<'a> {

@@ -30,9 +30,9 @@ use crate::ids::{ColumnId, CommitTs, SchemaVersion, TableId};
 use crate::limits::{IDENTITY_BLOCK_MAX, IDENTITY_BLOCK_MIN};
 use crate::schema::{DataType, TableSchema};
 use crate::settings::Synchronous;
-use crate::txn::DdlChange;
 use crate::version::Root;
 use crate::wal::{NewRecord, RecordKind, Reservation};
+use crate::write_set::DdlChange;
 
 /// Which values an IDENTITY column counts through.
 #[derive(Clone, Debug)]

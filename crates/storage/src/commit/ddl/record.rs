@@ -8,11 +8,11 @@
 use std::sync::Arc;
 
 use crate::catalog::format::{decode_schema, decode_view, encode_schema, encode_view};
+use crate::codec::{Decoder, Encoder};
 use crate::error::Result;
 use crate::ids::{ColumnId, TableId};
 use crate::schema::{RelationName, TableSchema, View};
-use crate::txn::DdlChange;
-use crate::wal::codec::{Decoder, Encoder};
+use crate::write_set::DdlChange;
 
 /// A schema change in a commit record.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use super::record::{DdlRecord, decode_change, encode_change};
 use crate::catalog::{ColumnDefinition, TableChange, TableDefinition};
+use crate::codec::{Decoder, Encoder};
 use crate::commit::record::{CommitEncoder, CommitRecord};
 use crate::database::testing;
 use crate::error::sqlstate;
 use crate::ids::{ColumnId, TableId};
 use crate::row::Value;
 use crate::schema::{Check, DataType, RelationName, View};
-use crate::txn::DdlChange;
-use crate::wal::codec::{Decoder, Encoder};
+use crate::write_set::DdlChange;
 
 /// One of each kind, with what a record says of it.
 fn changes() -> Vec<(DdlChange, DdlRecord)> {

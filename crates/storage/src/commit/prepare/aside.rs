@@ -12,7 +12,7 @@ use crate::load::{Loader, Waiting};
 use crate::main_store::Run;
 use crate::memory::MemoryKind;
 use crate::schema::TableSchema;
-use crate::txn::TableWrites;
+use crate::write_set::TableWrites;
 
 impl Engine {
     /// A load into `schema`'s table that takes turns with the other loads, for which it waits as `waiting` says: its

@@ -3,15 +3,15 @@
 
 use std::sync::Arc;
 
-use super::named::{NamedSets, Since, check_live, check_live_since, check_live_under_lock, forward};
+use super::target_rows::{NamedSets, Since, check_live, check_live_since, check_live_under_lock, forward};
 use super::{Validation, table_conflict};
 use crate::commit::Engine;
 use crate::deletes::Lookups;
 use crate::error::Result;
 use crate::ids::{CommitTs, SchemaVersion};
 use crate::schema::TableSchema;
-use crate::txn::{DdlChange, LockedRows, RowSets, Standing};
 use crate::version::{Root, TableVersion};
+use crate::write_set::{DdlChange, LockedRows, RowSets, Standing};
 
 /// The locked rows of one table.
 pub(super) struct LockedTable {

@@ -3,7 +3,7 @@
 mod aside;
 mod intents;
 mod locked;
-mod named;
+mod target_rows;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,12 +26,12 @@ use crate::point;
 use crate::row::RowBuffer;
 use crate::row::key::{HashedKey, RowKeys, TableKey, hash_key};
 use crate::schema::TableSchema;
-use crate::txn::{DdlChange, Standing, TableWrites, WriteSet};
 use crate::version::{Root, Snapshot, TableVersion, TableView};
+use crate::write_set::{DdlChange, Standing, TableWrites, WriteSet};
 
 pub(super) use intents::Intents;
 use locked::LockedTable;
-use named::{NamedSets, Since, check_live, check_live_since, check_live_under_lock, forward};
+use target_rows::{NamedSets, Since, check_live, check_live_since, check_live_under_lock, forward};
 
 /// A commit that is ready for the lock, as of [`Prepared::at`].
 pub(super) struct Prepared {
@@ -438,7 +438,7 @@ impl Prepared {
     fn validate_whole(&mut self, engine: &Engine, changed: bool) -> Result<()> {
         for table in &mut self.tables {
             let Standing::Kept(expected) = table.standing else {
-                table.set_deletes(named::sets(table.named.clone()));
+                table.set_deletes(target_rows::sets(table.named.clone()));
                 continue;
             };
             let version = self.at.root().tables.get(&table.schema.id).cloned();

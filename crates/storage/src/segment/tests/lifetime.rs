@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use super::{disk, schema, segment, write};
+use crate::codec::{Decoder, Encoder};
 use crate::disk::DATA_DIR;
 use crate::ids::{ColumnId, ContainerId, FileId};
 use crate::row::Value;
 use crate::schema::DataType;
 use crate::segment::{BlockCache, Segment, SegmentMeta, parse_segment_name, rows_that_fit, write_segment};
-use crate::wal::codec::{Decoder, Encoder};
 
 #[test]
 fn a_file_goes_with_its_last_reader_once_dropped() {

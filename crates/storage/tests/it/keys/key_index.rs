@@ -75,7 +75,7 @@ fn with_keys_moved(model: &Model, wanted: impl Fn(&Row) -> bool, by: i64) -> Opt
     moved.into_iter().all(|row| next.insert(row.0 + by, (row.0 + by, row.1, row.2)).is_none()).then_some(next)
 }
 
-/// One statement that may fail with 23505, in `txn` and in the model.
+/// One statement that may fail with 23505, in `write_set` and in the model.
 fn statement(txn: &mut Transaction, table: TableId, model: &mut Model, random: &mut StdRng) {
     let (done, next) = match random.random_range(0..6) {
         0 => {

@@ -33,7 +33,7 @@ enum Act {
     Delete,
 }
 
-/// Does it in `txn`, with `row`; `None` if there is no row to update or delete.
+/// Does it in `write_set`, with `row`; `None` if there is no row to update or delete.
 fn act(txn: Transaction, table: &KeyedTable, act: Act, row: &Row) -> Result<Option<CommitTs>> {
     let view = txn.view(table.schema().id)?;
     let mut key = Vec::new();

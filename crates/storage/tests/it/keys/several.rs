@@ -101,7 +101,7 @@ fn replace(txn: &mut Transaction, table: TableId, wanted: impl Fn(&Row) -> bool,
     txn.apply(statement)
 }
 
-/// One statement that may fail with 23505, in `txn` and in the model.
+/// One statement that may fail with 23505, in `write_set` and in the model.
 fn statement(case: &Case, txn: &mut Transaction, table: TableId, model: &mut Vec<Row>, random: &mut StdRng) {
     let mut wanted: BTreeSet<i64> = BTreeSet::new();
     let mut new: Vec<Row> = Vec::new();

@@ -5,10 +5,10 @@
 use std::sync::Arc;
 
 use super::{DeleteFileWriter, DeleteSet};
+use crate::codec::{Decoder, Encoder};
 use crate::disk::{AsideFile, AsideRef, Disk};
 use crate::error::Result;
 use crate::ids::{ContainerId, FileId};
-use crate::wal::codec::{Decoder, Encoder};
 
 /// Deletes of several containers, in the record itself and in files it names. A container may occur more than once.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,4 +1,6 @@
-//! What the stages of one open database share.
+//! What the stages of one open database share: the engine, the commit lock, and what only its holder touches (`state`).
+
+mod state;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -11,7 +13,6 @@ use crate::commit::Gates;
 use crate::commit::ddl::numbers::NumberBlocks;
 use crate::commit::delta_starts::DeltaStarts;
 use crate::commit::gate::Turns;
-use crate::commit::prepare::table_conflict;
 use crate::commit::pressure::{FlushGauge, TailGauge};
 use crate::commit::recent::RecentDeletes;
 use crate::disk::{AsideFile, DATA_DIR, Disk};
@@ -19,72 +20,15 @@ use crate::error::{Error, Result};
 use crate::ids::{ColumnId, CommitTs, ContainerId, FileId, LogPosition, RunId, TableId};
 use crate::limits;
 use crate::load::{IdSource, LoadMemory, LoadTarget};
-use crate::main_store::Run;
 use crate::memory::{MemoryBudget, MemoryKind};
-use crate::schema::TableSchema;
 use crate::segment::{BlockCache, Segment};
 use crate::settings::OpenOptions;
 use crate::threads::cores;
 use crate::version::{Forwardings, Timeline};
 use crate::wal::Log;
 
-/// When a table was last changed by a commit (not by an install).
-#[derive(Clone, Copy, Debug, Default)]
-pub struct TableStamp {
-    /// The last commit that inserted into, deleted from, altered or emptied the table.
-    pub last_write: CommitTs,
-    /// The last one that began the numbers of its IDENTITY columns anew.
-    pub numbers_restarted: CommitTs,
-}
-
-/// Segments that left a table.
-#[derive(Debug)]
-pub(super) enum Dropped {
-    /// Some that a merge read.
-    Segments(Vec<Arc<Segment>>),
-    /// All of these runs, by name: to list their segments is not for the commit lock.
-    Runs(Vec<Arc<Run>>),
-}
-
-/// What only the holder of the commit lock touches.
-#[derive(Debug, Default)]
-pub struct CommitState {
-    /// Per table, its last write.
-    pub(super) stamps: BTreeMap<TableId, TableStamp>,
-    /// Segments that left the current versions, with the timestamp of the record that dropped them: their files go when
-    /// that record is fsynced and nobody reads them.
-    pub(super) dropped: Vec<(CommitTs, Dropped)>,
-    /// Where the last commits deleted rows.
-    pub(super) recent_deletes: RecentDeletes,
-    /// Where the rows of deltas begin in the log: replay must start at or before the oldest.
-    pub(super) delta_starts: DeltaStarts,
-    /// Files aside that records name, with the records' timestamps: a replay reads them until a manifest covers the
-    /// record.
-    pub(super) asides: Vec<(CommitTs, Arc<AsideFile>)>,
-    /// Numbers taken of each IDENTITY column.
-    pub(super) numbers: BTreeMap<(TableId, ColumnId), u64>,
-    /// The last commit that made a view.
-    pub(super) view_made: CommitTs,
-    /// The last commit that dropped or altered what a view may read.
-    pub(super) relation_changed: CommitTs,
-}
-
-impl CommitState {
-    /// A commit has written to `table`.
-    pub(super) fn note_write(&mut self, table: TableId, ts: CommitTs) -> &mut TableStamp {
-        let stamp = self.stamps.entry(table).or_default();
-        stamp.last_write = ts;
-        stamp
-    }
-
-    /// Refuses rows for `schema`'s table with numbers that others draw again: counting has begun anew since they were
-    /// `drawn`.
-    pub(super) fn check_numbers(&self, schema: &TableSchema, drawn: Option<CommitTs>) -> Result<()> {
-        let Some(drawn) = drawn else { return Ok(()) };
-        let restarted = self.stamps.get(&schema.id).map_or(CommitTs::ZERO, |stamp| stamp.numbers_restarted);
-        if drawn < restarted { Err(table_conflict(schema)) } else { Ok(()) }
-    }
-}
+pub(super) use state::Dropped;
+pub use state::{CommitState, TableStamp};
 
 /// The parts of an [`Engine`] that opening a database makes.
 pub struct EngineParts {

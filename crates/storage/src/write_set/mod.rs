@@ -25,7 +25,7 @@ mod locked_rows;
 mod own_keys;
 mod own_rows;
 mod row_layers;
-mod write_set;
+mod table_writes;
 
 #[cfg(test)]
 mod tests;
@@ -35,4 +35,4 @@ pub use locked_rows::LockedRows;
 pub use own_keys::OwnKeys;
 pub use own_rows::{OwnChunk, OwnContainers, OwnRows};
 pub use row_layers::{RowLayers, RowSets};
-pub use write_set::{TableWrites, WriteSet};
+pub use table_writes::{TableWrites, WriteSet};

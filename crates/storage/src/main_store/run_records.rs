@@ -16,12 +16,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{Run, RunIndex, RunSegment};
+use crate::codec::{Decoder, Encoder};
 use crate::disk::{AsideFile, AsideKind, AsideRef, AsideWriter, Disk};
 use crate::error::Result;
 use crate::ids::{FileId, KeyId, RunId};
 use crate::limits;
 use crate::segment::{Segment, SegmentMeta};
-use crate::wal::codec::{Decoder, Encoder};
 
 /// A run by name: what opening it takes.
 #[derive(Clone, Debug)]

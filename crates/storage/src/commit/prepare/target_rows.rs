@@ -11,8 +11,8 @@ use crate::deletes::{DeleteSet, Lookups};
 use crate::error::Result;
 use crate::ids::{CommitTs, ContainerId, RowRef};
 use crate::schema::TableSchema;
-use crate::txn::RowSets;
 use crate::version::TableVersion;
+use crate::write_set::RowSets;
 
 /// Rows by container, as of one timestamp.
 pub(super) type NamedSets = BTreeMap<ContainerId, DeleteSet>;
@@ -22,7 +22,7 @@ pub(super) fn sets(rows: RowSets) -> NamedSets {
     rows.into_iter().map(|(id, set)| (id, DeleteSet::from_bitmap(set))).collect()
 }
 
-/// Where the rows of `named` live in `version`; those of the transaction's own containers stay where they are.
+/// Where the rows of `target_rows` live in `version`; those of the transaction's own containers stay where they are.
 ///
 /// # Errors
 /// Conflict for one that is nowhere: it was deleted before a merge came by.
