@@ -3,7 +3,7 @@
 //! `cargo run --release -p mainstem-storage --example pacing -- [ROWS] [ROUNDS] [SECONDS]` makes a table of ROWS rows
 //! (default 2,000,000) in runs that want to be merged, and another of 500,000 rows to be read. Then in one process,
 //! ROUNDS times (default 7) in an order that changes: it opens a copy of the database without merges, with merges that
-//! are not paced, and with paced ones, and reads from one thread more than cores are left beside the merge, as long as
+//! are not paced, and with paced ones. It reads from one thread more than cores are left beside the merge, as long as
 //! the merge takes and for at most SECONDS (default 4).
 //!
 //! Told are medians over the rounds of each round's 50th, 95th and 99th percentile and of its worst read, what share of

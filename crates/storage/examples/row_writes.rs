@@ -2,8 +2,8 @@
 //! cache read for them.
 //!
 //! `cargo run --release -p mainstem-storage --example row_writes -- [ROWS [SECONDS [MEMORY_MIB]]]` loads ROWS rows
-//! (default 5,000,000) of a BIGINT key and 16 INTEGERs in random order of their keys, then inserts, updates and deletes
-//! random rows for SECONDS each (default 10), with `synchronous = off` and merges running, within MEMORY_MIB of
+//! (default 5,000,000) of a BIGINT key and 16 INTEGERs in random order of their keys. Then it inserts, updates and
+//! deletes random rows for SECONDS each (default 10), with `synchronous = off` and merges running, within MEMORY_MIB of
 //! `memory_limit` (default 4,096).
 
 use std::error::Error;

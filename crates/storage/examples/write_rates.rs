@@ -3,9 +3,9 @@
 //!
 //! `cargo run --release -p mainstem-storage --example write_rates -- CASE ROWS [THREADS] [OPTIONS]` inserts ROWS rows
 //! of a BIGINT key and 16 INTEGERs, in scattered key order. CASE is `single` (a row, a transaction), `statements`
-//! (transactions of 100 statements of a row each), `values` (statements of 100 rows), `update` (of single rows, ROWS of
-//! them, over 100,000 loaded ones), `select` (the same, read) or `batches` (statements of 100,000 rows as Arrow
-//! batches). Of `single` the longest stalls are told. With `quiet` nothing runs in the background.
+//! (transactions of 100 statements of a row each) or `values` (statements of 100 rows). Or it is `update` (of single
+//! rows, ROWS of them, over 100,000 loaded ones), `select` (the same, read) or `batches` (statements of 100,000 rows as
+//! Arrow batches). Of `single` the longest stalls are told. With `quiet` nothing runs in the background.
 
 use std::error::Error;
 use std::sync::{Arc, Barrier};

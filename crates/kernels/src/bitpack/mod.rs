@@ -11,7 +11,7 @@
 //! 3. [`get`] reads one value.
 //!
 //! The AVX2 twins work in blocks of 64 rows: since 8 values fill `width` bytes exactly, the place of each value inside
-//! a group is the same for the whole call, and one byte shuffle, one variable shift and one mask bring 16, 8 or 4 of
+//! a group is the same for the whole call. One byte shuffle, one variable shift and one mask bring 16, 8 or 4 of
 //! them into lanes (the technique of Lemire and Boytsov, "Decoding billions of integers per second through
 //! vectorization", section 3, on a horizontal layout).
 //!

@@ -3,25 +3,25 @@
 //! Comes in: a statement's tree, and what is known of its tables. Goes out: the same statement in another form. In this
 //! order, the first in the whole statement, the others in each query:
 //!
-//! 0. WITH queries that hide one another get names of their own ([`scopes`]).
-//! 1. Select items that other parts of the statement can mean get PostgreSQL's names ([`columns`]).
-//! 2. ORDER BY the position of an expression: the select item gets a name ([`positions`]). DataFusion takes a position
+//! 0. WITH queries that hide one another get names of their own (`names::resolution::with_queries`).
+//! 1. Select items that other parts of the statement can mean get PostgreSQL's names (`names::column_names`).
+//! 2. ORDER BY the position of an expression: the select item gets a name (`positions`). DataFusion takes a position
 //!    for the column of that text, and finds it again in GROUP BY only under a name of its own. A position in grouping
 //!    sets is the item's expression.
 //! 3. `generate_series` and other functions that give rows, in select items: DataFusion's give one list; and in FROM,
-//!    over columns ([`sets`]).
-//! 4. LIMIT and OFFSET of texts, and of numbers that are not whole ([`limits`]).
+//!    over columns (`set_returning`).
+//! 4. LIMIT and OFFSET of texts, and of numbers that are not whole (`limits`).
 //! 5. SIMILAR TO, and `substring` by a pattern, become regular expressions; LIKE with ESCAPE becomes LIKE
-//!    ([`patterns`]).
-//! 6. Defaults of `lag` and `lead` become a CASE ([`offsets`]).
-//! 7. Comparisons of rows become comparisons of their parts ([`rows`]).
-//! 8. Literals of arrays, and functions that DataFusion has under another name ([`words`]).
+//!    (`patterns`).
+//! 6. Defaults of `lag` and `lead` become a CASE (`lag_lead`).
+//! 7. Comparisons of rows become comparisons of their parts (`row_comparisons`).
+//! 8. Literals of arrays, and functions that DataFusion has under another name (`normalize`).
 //!
-//! Then, with the catalog, names that DataFusion takes for others say what they mean ([`scopes`]), GROUP BY of a key
-//! gets the columns that the key determines ([`grouped`]), and tables that columns are called like get names of their
-//! own ([`relation_names`]).
+//! Then, with the catalog, names that DataFusion takes for others are qualified (`names::resolution`). GROUP BY of a
+//! key gets the columns that the key determines (`names::functional_dependencies`). Tables that columns are called like
+//! get names of their own (`names::relation_names`).
 //!
-//! Beside it, [`OutputNames`] gives a result's columns the names that PostgreSQL gives them.
+//! Beside it, `names::OutputNames` gives a result's columns the names that PostgreSQL gives them.
 //!
 //! It does not own: what the parser reads otherwise (`sql::parse`), names of items that repeat (`duplicate_names`).
 

@@ -4,8 +4,8 @@
 //! executed more than once: the n-th opening of a partition joins the n-th scan.
 //!
 //! A sort by the table's sort key, or by a part of it that the conditions leave, becomes a scan in key order, from one
-//! partition, if the view has that order and every condition is one that zone maps know of, since such a scan evaluates
-//! conditions late.
+//! partition. The view must have that order, and every condition must be one that zone maps know of. Such a scan
+//! evaluates conditions late.
 
 use std::any::Any;
 use std::fmt;

@@ -212,6 +212,56 @@ impl Session {
             Statement::Query(query) => self.query("SELECT", Ast::Query(query)),
             Statement::Lock(lock) => self.lock(&lock),
             Statement::Explain { statement, analyze, verbose } => self.explain(&statement, analyze, verbose),
+            definition @ (Statement::CreateTable(_)
+            | Statement::CreateTableAs(_)
+            | Statement::CreateSchema(_)
+            | Statement::CreateView(_)
+            | Statement::Drop(_)
+            | Statement::AlterTable(_)
+            | Statement::Truncate(_)) => self.define(definition),
+            Statement::Insert(insert) => {
+                let table = Targets::one(&insert.target.table);
+                let written = self.write(table, &mut |env, transaction| plan::insert(env, transaction, &insert))?;
+                Ok(Outcome::written("INSERT 0", written))
+            }
+            Statement::Update(update) => {
+                let table = Targets::one(&update.target.table);
+                let written = self.write(table, &mut |env, transaction| plan::update(env, transaction, &update))?;
+                Ok(Outcome::written("UPDATE", written))
+            }
+            Statement::Delete(delete) => {
+                let table = Targets::one(&delete.target.table);
+                let written = self.write(table, &mut |env, transaction| plan::delete(env, transaction, &delete))?;
+                Ok(Outcome::written("DELETE", written))
+            }
+            Statement::Copy(copy) => self.copy(copy, &mut Stream::None),
+            Statement::Begin(begin) => self.begin(begin),
+            Statement::Commit => self.commit(),
+            Statement::Rollback => self.rollback(),
+            Statement::Savepoint(name) => self.set_savepoint(name),
+            Statement::RollbackTo(name) => {
+                let (transaction, savepoints) = self.open_transaction()?;
+                let settings = savepoints.rollback_to(transaction, &name)?;
+                self.settings.back_to(settings);
+                Ok(Outcome::done("ROLLBACK"))
+            }
+            Statement::Release(name) => {
+                let (transaction, savepoints) = self.open_transaction()?;
+                savepoints.release(transaction, &name).map(|()| Outcome::done("RELEASE"))
+            }
+            Statement::Setting(setting) => self.setting(setting),
+            Statement::Prepared(statement) => self.prepared_statement(statement),
+            Statement::Maintenance(maintenance) => self.maintenance(&maintenance),
+            Statement::Checkpoint => {
+                self.shared.storage.checkpoint()?;
+                Ok(Outcome::done("CHECKPOINT"))
+            }
+        }
+    }
+
+    /// Runs a statement that changes schemas.
+    fn define(&mut self, statement: Statement) -> Result<Outcome> {
+        match statement {
             Statement::CreateTable(create) => {
                 let created =
                     self.write(Targets::None, &mut |env, transaction| plan::create_table(env, transaction, &create))?;
@@ -268,52 +318,18 @@ impl Session {
                 self.write(targets, &mut |env, transaction| plan::truncate(env, transaction, &truncate))?;
                 Ok(Outcome::done("TRUNCATE TABLE"))
             }
-            Statement::Insert(insert) => {
-                let table = Targets::one(&insert.target.table);
-                let written = self.write(table, &mut |env, transaction| plan::insert(env, transaction, &insert))?;
-                Ok(Outcome::written("INSERT 0", written))
-            }
-            Statement::Update(update) => {
-                let table = Targets::one(&update.target.table);
-                let written = self.write(table, &mut |env, transaction| plan::update(env, transaction, &update))?;
-                Ok(Outcome::written("UPDATE", written))
-            }
-            Statement::Delete(delete) => {
-                let table = Targets::one(&delete.target.table);
-                let written = self.write(table, &mut |env, transaction| plan::delete(env, transaction, &delete))?;
-                Ok(Outcome::written("DELETE", written))
-            }
-            Statement::Copy(copy) => self.copy(copy, &mut Stream::None),
-            Statement::Begin(begin) => self.begin(begin),
-            Statement::Commit => self.commit(),
-            Statement::Rollback => self.rollback(),
-            Statement::Savepoint(name) => {
-                let waiting = self.interrupts.watch(self.settings.statement_timeout()).waiting();
-                let settings = self.settings.state();
-                let (transaction, savepoints) = self.open_transaction()?;
-                transaction.wait_as(waiting);
-                savepoints.set(transaction, name, settings);
-                transaction.wait_as(Waiting::default());
-                Ok(Outcome::done("SAVEPOINT"))
-            }
-            Statement::RollbackTo(name) => {
-                let (transaction, savepoints) = self.open_transaction()?;
-                let settings = savepoints.rollback_to(transaction, &name)?;
-                self.settings.back_to(settings);
-                Ok(Outcome::done("ROLLBACK"))
-            }
-            Statement::Release(name) => {
-                let (transaction, savepoints) = self.open_transaction()?;
-                savepoints.release(transaction, &name).map(|()| Outcome::done("RELEASE"))
-            }
-            Statement::Setting(setting) => self.setting(setting),
-            Statement::Prepared(statement) => self.prepared_statement(statement),
-            Statement::Maintenance(maintenance) => self.maintenance(&maintenance),
-            Statement::Checkpoint => {
-                self.shared.storage.checkpoint()?;
-                Ok(Outcome::done("CHECKPOINT"))
-            }
+            _ => Err(Error::internal("a definition of nothing")),
         }
+    }
+
+    fn set_savepoint(&mut self, name: String) -> Result<Outcome> {
+        let waiting = self.interrupts.watch(self.settings.statement_timeout()).waiting();
+        let settings = self.settings.state();
+        let (transaction, savepoints) = self.open_transaction()?;
+        transaction.wait_as(waiting);
+        savepoints.set(transaction, name, settings);
+        transaction.wait_as(Waiting::default());
+        Ok(Outcome::done("SAVEPOINT"))
     }
 
     fn read_transaction(&self) -> Result<Transaction> {

@@ -1,14 +1,16 @@
 //! What defines things: CREATE, ALTER, DROP, TRUNCATE.
 
+use datafusion::sql::sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
 use datafusion::sql::sqlparser::ast::{
-    ColumnDef, ColumnOption, ColumnOptionDef, CreateTable as AstCreateTable, CreateTableOptions, Expr,
-    HiveDistributionStyle, HiveFormat, OnCommit as AstOnCommit, OneOrManyWithParens, SqlOption, Value,
+    ColumnDef, ColumnOption, ColumnOptionDef, CreateTable as AstCreateTable, CreateTableOptions, Expr, HiveFormat,
+    OnCommit as AstOnCommit, OneOrManyWithParens, SqlOption, Value,
 };
 use mainstem_storage::catalog::UniqueDefinition;
 use mainstem_storage::error::{NamedObject, ObjectKind, sqlstate};
 use mainstem_storage::schema::{Check, DataType, Identity, Layout};
 use mainstem_storage::{Error, ErrorKind, Result};
 
+use super::dml::refuse;
 use super::stored::default_text;
 use super::types::{column_type, is_by_bytes};
 use super::{TableName, fold, table_name};
@@ -320,125 +322,31 @@ fn positive(name: &str, value: &Expr) -> Result<u32> {
     })
 }
 
-/// Refuses every clause of CREATE TABLE that is not used above. The list is the whole struct, so that a clause added to
-/// the parser does not compile until it is decided here.
+/// Refuses every clause of CREATE TABLE that is not used above: what a statement of these alone would not be.
 fn refuse_the_rest(table: &AstCreateTable) -> Result<()> {
-    let AstCreateTable {
-        or_replace,
-        temporary: _,
-        external,
-        dynamic,
-        // GLOBAL and LOCAL say nothing in PostgreSQL either.
-        global: _,
-        if_not_exists: _,
-        transient,
-        volatile,
-        iceberg,
-        snapshot,
-        name: _,
-        columns: _,
-        constraints: _,
-        hive_distribution,
-        hive_formats,
-        table_options: _,
-        file_format,
-        location,
-        query,
-        without_rowid,
-        like,
-        clone,
-        version,
-        comment,
-        on_commit: _,
-        on_cluster,
-        primary_key,
-        order_by: _,
-        partition_by,
-        cluster_by,
-        clustered_by,
-        inherits,
-        partition_of,
-        for_values,
-        strict,
-        copy_grants,
-        enable_schema_evolution,
-        change_tracking,
-        data_retention_time_in_days,
-        max_data_extension_time_in_days,
-        default_ddl_collation,
-        with_aggregation_policy,
-        with_row_access_policy,
-        with_storage_lifecycle_policy,
-        with_tags,
-        external_volume,
-        base_location,
-        catalog,
-        catalog_sync,
-        storage_serialization_policy,
-        target_lag,
-        warehouse,
-        refresh_mode,
-        initialize,
-        require_user,
-        diststyle,
-        distkey,
-        sortkey,
-        backup,
-    } = table;
-    let hive_format = hive_formats.as_ref().is_some_and(|formats| *formats != HiveFormat::default());
     let refusals = [
-        (query.is_some(), "CREATE TABLE AS with types of columns"),
-        (like.is_some() || clone.is_some() || version.is_some(), "CREATE TABLE LIKE"),
-        (*or_replace, "CREATE OR REPLACE TABLE"),
-        (*external || *dynamic || *transient || *volatile || *iceberg || *snapshot, "this kind of table"),
+        (table.query.is_some(), "CREATE TABLE AS with types of columns"),
+        (table.like.is_some() || table.clone.is_some(), "CREATE TABLE LIKE"),
+        (table.or_replace, "CREATE OR REPLACE TABLE"),
         (
-            partition_by.is_some() || partition_of.is_some() || for_values.is_some() || inherits.is_some(),
+            table.partition_by.is_some() || table.partition_of.is_some() || table.inherits.is_some(),
             "PARTITION BY, PARTITION OF and INHERITS",
         ),
-        (
-            primary_key.is_some()
-                || *without_rowid
-                || *strict
-                || on_cluster.is_some()
-                || cluster_by.is_some()
-                || clustered_by.is_some()
-                || distkey.is_some()
-                || sortkey.is_some()
-                || diststyle.is_some()
-                || backup.is_some()
-                || *hive_distribution != HiveDistributionStyle::NONE
-                || hive_format
-                || file_format.is_some()
-                || location.is_some()
-                || comment.is_some(),
-            "a clause of another database's CREATE TABLE",
-        ),
-        (
-            *copy_grants
-                || enable_schema_evolution.is_some()
-                || change_tracking.is_some()
-                || data_retention_time_in_days.is_some()
-                || max_data_extension_time_in_days.is_some()
-                || default_ddl_collation.is_some()
-                || with_aggregation_policy.is_some()
-                || with_row_access_policy.is_some()
-                || with_storage_lifecycle_policy.is_some()
-                || with_tags.is_some()
-                || external_volume.is_some()
-                || base_location.is_some()
-                || catalog.is_some()
-                || catalog_sync.is_some()
-                || storage_serialization_policy.is_some()
-                || target_lag.is_some()
-                || warehouse.is_some()
-                || refresh_mode.is_some()
-                || initialize.is_some()
-                || *require_user,
-            "a clause of another database's CREATE TABLE",
-        ),
     ];
-    match refusals.iter().find(|(present, _)| *present) {
-        Some((_, what)) => Err(Error::unsupported(what)),
-        None => Ok(()),
+    refuse(&refusals)?;
+    let known = CreateTableBuilder::new(table.name.clone())
+        .temporary(table.temporary)
+        // GLOBAL and LOCAL say nothing in PostgreSQL either.
+        .global(table.global)
+        .if_not_exists(table.if_not_exists)
+        .columns(table.columns.clone())
+        .constraints(table.constraints.clone())
+        .table_options(table.table_options.clone())
+        .on_commit(table.on_commit)
+        .order_by(table.order_by.clone())
+        .hive_formats(table.hive_formats.clone().filter(|formats| *formats == HiveFormat::default()));
+    if known.build() != *table {
+        return Err(Error::unsupported("a clause of another database's CREATE TABLE"));
     }
+    Ok(())
 }

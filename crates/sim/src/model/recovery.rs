@@ -93,8 +93,8 @@ impl Driver {
         self.settings.faults = false;
     }
 
-    /// Opens the database on `disk`, found after the end of the last use, and takes its state for the present if it is
-    /// a prefix of the commits that has all of those that must be there, and each commit whole or not at all.
+    /// Opens the database on `disk`, found after the end of the last use. Its state is the present if it is a prefix of
+    /// the commits that has all of those that must be there, and each commit whole or not at all.
     ///
     /// # Errors
     /// What differs.

@@ -5,7 +5,7 @@
 //!
 //! 1. The log thread wakes every 10 ms: `off` commits are handed to the operating system. The sync thread has `normal`
 //!    ones fsynced when a second has passed (contract 4), or so much was written that the end of a log file would have
-//!    to wait for it, and makes the next log file ahead of its time.
+//!    to wait for it. It makes the next log file ahead of its time.
 //! 2. The watch looks after memory, delete logs and what nobody needs any more, whatever the others do (`watch`).
 //! 3. The flush thread wakes when commits have gone by, or a writer waits for it: does the short merges that the policy
 //!    of `merge` wants, and shortens the log's tail: flushes the deltas that hold it, however small or idle, then makes

@@ -1,10 +1,10 @@
 //! Damage or torn tail? The rule of contract 4, and where the log ends.
 //!
 //! A power cut may lose or tear anything above the position fsynced last, and nothing below. So bad bytes are damage
-//! when a later file was begun (the one before was fsynced whole first), when they are a header with bytes behind it
-//! (it was fsynced before them), or when a record behind them, or the caller, knows a position above them that was
-//! fsynced. Otherwise they are the torn tail, and the log ends before them. A log that ends where a file says that
-//! another follows, or before a position that the caller knows to have been fsynced, has lost a file or its end.
+//! when a later file was begun (the one before was fsynced whole first). They are when they are a header with bytes
+//! behind it (it was fsynced before them), or when a record behind them, or the caller, knows a position above them
+//! that was fsynced. Otherwise they are the torn tail, and the log ends before them. A log that ends where a file says
+//! that another follows, or before a position that the caller knows to have been fsynced, has lost a file or its end.
 //!
 //! Behind bad bytes no length can be trusted: every byte is tried as the start of a record. Checksums hold for one
 //! place only, so none is found where none was written.

@@ -196,10 +196,9 @@ fn holds_query(expr: &Expr) -> bool {
     found.0
 }
 
-/// The text of `expr` in which what DataFusion may give one name is spelled the same: casts and what is cast, numbers
-/// and texts of their digits, names in and without quotes, with and without the table's name, functions in any case and
-/// by each of their names, operators and words that are functions, operands that may change places, what stands in
-/// parentheses, queries.
+/// The text of `expr` in which what DataFusion may give one name is the same. So are casts and what is cast, numbers
+/// and texts of their digits, names in and without quotes, with and without the table's name. So are functions by each
+/// of their names, operators that are functions, operands that may change places, what stands in parentheses, queries.
 pub(super) fn plain(expr: &Expr) -> String {
     struct Plain;
     impl VisitorMut for Plain {

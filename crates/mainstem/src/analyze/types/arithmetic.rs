@@ -1,9 +1,9 @@
 //! Types of arithmetic, and operators that check: which function an operator becomes.
 //!
-//! 1. While SQL becomes a plan, and before types are coerced, divisions of decimals, and products that may need more
-//!    than 38 digits, become functions whose results have enough digits behind the point ([`DecimalOperators`]),
-//!    roundings of them functions whose type stays ([`DecimalRounding`]), and a REAL beside an exact number becomes a
-//!    double ([`RealOperators`]): this changes types.
+//! 1. While SQL becomes a plan, and before types are coerced: this changes types. Divisions of decimals, and products
+//!    that may need more than 38 digits, become functions with enough digits behind the point ([`DecimalOperators`]).
+//!    Roundings of them become functions whose type stays ([`DecimalRounding`]). A REAL beside an exact number becomes
+//!    a double ([`RealOperators`]).
 //! 2. After types are coerced ([`CheckedArithmetic`]) operators become functions that check: integers, decimals, and
 //!    floats, of which none becomes infinite. No constant is folded before.
 //!

@@ -76,7 +76,7 @@ fn check_once(columns: &[String]) -> Result<()> {
     Ok(())
 }
 
-fn refuse(refusals: &[(bool, &str)]) -> Result<()> {
+pub(super) fn refuse(refusals: &[(bool, &str)]) -> Result<()> {
     match refusals.iter().find(|(present, _)| *present) {
         Some((_, what)) => Err(Error::unsupported(what)),
         None => Ok(()),

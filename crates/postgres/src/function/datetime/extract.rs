@@ -5,8 +5,8 @@
 //! Julian days of timestamps 20, all others none. The zone of a TIMESTAMPTZ is UTC, which is the session's.
 //!
 //! 1. While SQL becomes a plan `extract` becomes a function of ours; `date_part` is called by name.
-//! 2. The part is read, and refused where the type of the datetime has none (22023 for words that are no part, 0A000
-//!    for parts of other types), when the plan is made if it is a constant, else row by row.
+//! 2. The part is read, and refused where the type of the datetime has none: 22023 for words that are no part,
+//!    0A000 for parts of other types. That is when the plan is made if it is a constant, else row by row.
 //! 3. A year that is compared with a constant is a range of datetimes, which the optimizer asks for (`preimage`), so
 //!    that it is pruned by.
 

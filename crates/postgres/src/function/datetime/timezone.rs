@@ -1,10 +1,9 @@
 //! `datetime AT TIME ZONE zone`, which is `timezone(zone, datetime)`: an instant as the local time of a zone, a local
 //! time as an instant.
 //!
-//! A zone is named as in the IANA database (`Europe/Berlin`, in any case of letters), by an abbreviation, which is an
-//! offset without summer time (`CET`), or as an offset in POSIX's sense (`+02` is west of Greenwich), as PostgreSQL has
-//! it. A local time that there is twice is the one of winter, one that there is not is counted on from before the
-//! change.
+//! A zone is named as in the IANA database (`Europe/Berlin`, in any case of letters), or by an abbreviation, which is
+//! an offset without summer time (`CET`). Or it is an offset in POSIX's sense (`+02` is west of Greenwich). A local
+//! time that there is twice is the one of winter, one that there is not is counted on from before the change.
 //!
 //! The database's tables end before 2100. Years after that follow the rules of its last years: they take the offset of
 //! a year between 2040 and 2067, which have all the calendars that there are.

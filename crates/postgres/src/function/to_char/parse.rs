@@ -2,24 +2,21 @@
 //!
 //! Comes in: a text, and a pattern with the fields of `to_char`. Goes out: microseconds since 1970-01-01, in UTC.
 //!
-//! 1. The pattern becomes fields, separators and other characters ([`ParsePattern::read`]). FX, TM and SP are refused
-//!    (0A000), and so are OF and TZ, which PostgreSQL does not read either.
+//! 1. The pattern becomes fields, separators and other characters ([`ParsePattern::read`]). Fields that are not in
+//!    [`READ`] are refused (0A000): zones, weeks, centuries, quarters, Julian days, Roman numerals, FX, TM and SP.
 //! 2. Each takes characters of the text until either ends. A field takes as many digits as there are if no digit may
 //!    stand behind it, else as many as it is wide; blanks in front of fields are passed over, and a separator stands
 //!    for any other, or for none.
-//! 3. What was read is put together: days of years and of weeks, centuries, 12-hour clocks. A field that is not there
+//! 3. What was read is put together: days of years, 12-hour clocks. A field that is not there
 //!    is that of the first day of its year. What is no day or time is 22008, what is no field 22007.
 
 use mainstem_storage::{Error, Result};
 
-use super::MILLENNIUM_SECONDS;
-use super::datetime::{DAYS, FIELDS, MONTHS, ROMAN};
+use super::datetime::{DAYS, FIELDS, MONTHS};
 use crate::sqlstate;
 use crate::sqlstate::BAD_DATETIME;
-use crate::types::{JULIAN_OF_EPOCH, SECONDS_OF_DAY, civil_from_days, days_from_civil};
+use crate::types::{SECONDS_OF_DAY, civil_from_days, days_from_civil};
 
-/// invalid_time_zone_displacement_value
-const BAD_ZONE: &str = "22009";
 const MICROS_OF_SECOND: i64 = 1_000_000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,33 +34,19 @@ enum Part {
     Character(char),
 }
 
+/// Fields that are read; the others of `to_char` are refused.
+const READ: &[&str] = &[
+    "A.M.", "AM", "DAY", "DD", "DDD", "DY", "HH", "HH12", "HH24", "MI", "MM", "MON", "MONTH", "MS", "P.M.", "PM", "SS",
+    "US", "Y", "YY", "YYY", "YYYY",
+];
+
 /// A pattern that was read.
 #[derive(Clone, Debug)]
 pub(super) struct ParsePattern(Vec<Part>);
 
-/// Which calendar a field is of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Calendar {
-    Gregorian,
-    IsoWeek,
-}
-
-fn calendar(name: &str) -> Option<Calendar> {
-    match name {
-        "DDD" | "DD" | "D" | "MM" | "MONTH" | "MON" | "RM" | "WW" | "W" | "Y,YYY" | "YYYY" | "YYY" | "YY" | "Y" => {
-            Some(Calendar::Gregorian)
-        }
-        "IDDD" | "ID" | "IW" | "IYYY" | "IYY" | "IY" | "I" => Some(Calendar::IsoWeek),
-        _ => None,
-    }
-}
-
 /// Whether a field is written in digits.
 fn is_number(name: &str) -> bool {
-    !matches!(
-        name,
-        "A.D." | "A.M." | "AD" | "AM" | "B.C." | "BC" | "DAY" | "DY" | "MONTH" | "MON" | "P.M." | "PM" | "RM"
-    )
+    !matches!(name, "A.M." | "AM" | "DAY" | "DY" | "MONTH" | "MON" | "P.M." | "PM")
 }
 
 fn is_separator(c: char) -> bool {
@@ -90,7 +73,7 @@ impl ParsePattern {
                 field = field.get(2..).unwrap_or_default();
             }
             if let Some(name) = FIELDS.iter().find(|name| field.starts_with(**name)) {
-                if matches!(*name, "FX" | "fx" | "OF" | "of" | "TZ" | "tz") {
+                if !READ.contains(&name.to_ascii_uppercase().as_str()) {
                     return Err(unsupported(name));
                 }
                 rest = field.get(name.len()..).unwrap_or_default();
@@ -139,14 +122,12 @@ impl ParsePattern {
         Ok(Self(parts))
     }
 
-    /// The instant that `text` spells, in microseconds since 1970-01-01, rounded to the digits of FF1 to FF5.
+    /// The instant that `text` spells, in microseconds since 1970-01-01.
     ///
     /// # Errors
-    /// 22007, 22008, 22009.
+    /// 22007, 22008.
     pub(super) fn instant(&self, text: &str) -> Result<i64> {
-        let read = self.fields(text)?;
-        let instant = read.instant().map_err(|wrong| wrong.into_error(text))?;
-        Ok(read.places.map_or(instant, |places| to_places(instant, places)))
+        self.fields(text)?.instant().map_err(|wrong| wrong.into_error(text))
     }
 
     /// The day that `text` spells, counted from 1970-01-01, in UTC.
@@ -159,7 +140,7 @@ impl ParsePattern {
     }
 
     fn fields(&self, text: &str) -> Result<Read> {
-        let mut source = Source { text, rest: text, passed: 0, field: "" };
+        let mut source = Source { rest: text, passed: 0, field: "" };
         let mut read = Read::default();
         for (number, part) in self.0.iter().enumerate() {
             if source.rest.is_empty() {
@@ -199,18 +180,8 @@ impl ParsePattern {
     }
 }
 
-/// `instant` with `places` digits behind its second's point, halves away from 2000, from which PostgreSQL counts.
-fn to_places(instant: i64, places: u32) -> i64 {
-    let unit = 10_i64.pow(6_u32.saturating_sub(places));
-    let millennium = MILLENNIUM_SECONDS * MICROS_OF_SECOND;
-    let since = instant - millennium;
-    let rounded = (since.abs() + unit / 2) / unit * unit;
-    millennium + if since < 0 { -rounded } else { rounded }
-}
-
 /// What is left of a text.
 struct Source<'t> {
-    text: &'t str,
     rest: &'t str,
     /// Characters that were passed over beside those of the pattern.
     passed: i32,
@@ -269,15 +240,6 @@ impl<'t> Source<'t> {
         Ok((number.into(), length))
     }
 
-    /// Up to three digits of a year, behind its thousands.
-    fn years(&mut self) -> Result<i64> {
-        self.rest = self.rest.trim_start();
-        let digits = self.rest.bytes().take(3).take_while(u8::is_ascii_digit).count();
-        let (years, behind) = self.rest.split_at(digits);
-        self.rest = behind;
-        years.parse().map_err(|_| bad("invalid input string for \"Y,YYY\"".into()))
-    }
-
     /// Which of `words` comes next, in letters of either case.
     fn word(&mut self, words: &[&str]) -> Result<usize> {
         let name = self.field;
@@ -300,8 +262,6 @@ impl<'t> Source<'t> {
 /// What is no day or time.
 enum Wrong {
     Range,
-    /// Of a zone.
-    Zone,
     Other(Error),
 }
 
@@ -311,7 +271,6 @@ impl Wrong {
             Self::Range => {
                 Error::invalid(sqlstate::DATETIME_OVERFLOW, format!("date/time field value out of range: \"{text}\""))
             }
-            Self::Zone => Error::invalid(BAD_ZONE, format!("time zone displacement out of range: \"{text}\"")),
             Self::Other(error) => error,
         }
     }
@@ -320,33 +279,18 @@ impl Wrong {
 /// The fields that were read.
 #[derive(Default)]
 struct Read {
-    calendar: Option<Calendar>,
-    /// Digits of the year that were asked for.
-    year_width: usize,
-    bc: bool,
     pm: bool,
     twelve_hours: bool,
-    zone_negative: bool,
-    zone_hours: i64,
-    zone_minutes: i64,
     /// Thousandths and millionths of a second, which are added up.
     millis: Option<i64>,
     micros: Option<i64>,
-    /// Digits behind the point that the second is rounded to.
-    places: Option<u32>,
     hour: Option<i64>,
     minute: Option<i64>,
     second: Option<i64>,
-    second_of_day: Option<i64>,
     year: Option<i64>,
-    century: Option<i64>,
     month: Option<i64>,
     day: Option<i64>,
     day_of_year: Option<i64>,
-    day_of_week: Option<i64>,
-    week: Option<i64>,
-    week_of_month: Option<i64>,
-    julian: Option<i64>,
 }
 
 /// A year of fewer than four digits: the one that is nearest to 2020.
@@ -368,20 +312,8 @@ fn raised(number: i64, digits: usize, places: usize) -> i64 {
     number * 10_i64.pow(u32::try_from(missing).unwrap_or(0))
 }
 
-/// The number of a day, of which the first is Monday; `at` counts from Sunday.
-fn iso_day(at: usize) -> i64 {
-    if at == 0 { 7 } else { at as i64 }
-}
-
 impl Read {
     fn field(&mut self, name: &str, source: &mut Source<'_>, greedy: bool) -> Result<()> {
-        if let Some(calendar) = calendar(name)
-            && *self.calendar.get_or_insert(calendar) != calendar
-        {
-            return Err(bad(
-                "invalid combination of date conventions: do not mix Gregorian and ISO week date conventions in a formatting template".into(),
-            ));
-        }
         let shown = source.field;
         let set = |slot: &mut Option<i64>, value: i64| match *slot {
             Some(before) if before != value && before != 0 => {
@@ -401,38 +333,17 @@ impl Read {
             "HH24" => plain(&mut self.hour, 2),
             "MI" => plain(&mut self.minute, 2),
             "SS" => plain(&mut self.second, 2),
-            "SSSS" | "SSSSS" => plain(&mut self.second_of_day, name.len()),
             "MM" => plain(&mut self.month, 2),
             "DD" => plain(&mut self.day, 2),
-            "DDD" | "IDDD" => plain(&mut self.day_of_year, 3),
-            "D" | "ID" => plain(&mut self.day_of_week, 1),
-            "WW" | "IW" => plain(&mut self.week, 2),
-            "W" => plain(&mut self.week_of_month, 1),
-            "CC" => plain(&mut self.century, 2),
-            "J" => plain(&mut self.julian, 1),
-            // In which of its days is not said.
-            "Q" => source.number(1, greedy).map(|_| ()),
-            "TZH" => {
-                // The sign may have been taken for a separator.
-                let before = source.text.strip_suffix(source.rest).unwrap_or_default();
-                self.zone_negative = source.rest.starts_with('-')
-                    || source.passed > 0 && before.ends_with('-') && !source.rest.starts_with(['+', ' ']);
-                if source.rest.starts_with(['+', '-', ' ']) {
-                    source.skip();
-                }
-                source.number(2, greedy).map(|(hours, _)| self.zone_hours = hours)
-            }
-            "TZM" => source.number(2, greedy).map(|(minutes, _)| self.zone_minutes = minutes),
+            "DDD" => plain(&mut self.day_of_year, 3),
             "MS" => {
                 let (number, digits) = source.number(3, greedy)?;
                 set(&mut self.millis, number)?;
                 self.millis = Some(raised(number, digits, 3));
                 Ok(())
             }
-            "US" | "FF1" | "FF2" | "FF3" | "FF4" | "FF5" | "FF6" => {
-                let places = name.strip_prefix("FF").and_then(|places| places.parse::<u32>().ok());
-                let (number, digits) = source.number(places.map_or(6, |places| places as usize), greedy)?;
-                self.places = places.or(self.places);
+            "US" => {
+                let (number, digits) = source.number(6, greedy)?;
                 set(&mut self.micros, number)?;
                 self.micros = Some(raised(number, digits, 6));
                 Ok(())
@@ -445,39 +356,19 @@ impl Read {
                 self.twelve_hours = true;
                 self.pm = at == 1;
             }),
-            "AD" | "BC" => source.word(&["ad", "bc"]).map(|at| self.bc = at == 1),
-            "A.D." | "B.C." => source.word(&["a.d.", "b.c."]).map(|at| self.bc = at == 1),
             "MONTH" => set(&mut self.month, source.word(&MONTHS)? as i64 + 1),
             "MON" => {
                 let short: Vec<&str> = MONTHS.iter().filter_map(|month| month.get(..3)).collect();
                 set(&mut self.month, source.word(&short)? as i64 + 1)
             }
-            "RM" => {
-                // Longer ones before those that they begin with.
-                let mut order: Vec<usize> = (0..ROMAN.len()).collect();
-                order.sort_by_key(|at| std::cmp::Reverse(ROMAN.get(*at).map_or(0, |word| word.len())));
-                let words: Vec<&str> = order.iter().filter_map(|at| ROMAN.get(*at).copied()).collect();
-                let at = source.word(&words)?;
-                set(&mut self.month, order.get(at).map_or(1, |at| *at as i64 + 1))
-            }
-            "DAY" => set(&mut self.day_of_week, iso_day(source.word(&DAYS)?)),
+            // Which day of the week it is follows from the date.
+            "DAY" => source.word(&DAYS).map(drop),
             "DY" => {
                 let short: Vec<&str> = DAYS.iter().filter_map(|day| day.get(..3)).collect();
-                set(&mut self.day_of_week, iso_day(source.word(&short)?))
+                source.word(&short).map(drop)
             }
-            "Y,YYY" => {
-                let (thousands, _) = source.number(3, true)?;
-                if !source.rest.starts_with(',') {
-                    return Err(bad("invalid input string for \"Y,YYY\"".into()));
-                }
-                source.skip();
-                let years = source.years()?;
-                self.year_width = 4;
-                set(&mut self.year, thousands * 1_000 + years)
-            }
-            "YYYY" | "IYYY" | "YYY" | "IYY" | "YY" | "IY" | "Y" | "I" => {
+            "YYYY" | "YYY" | "YY" | "Y" => {
                 let (year, digits) = source.number(name.len(), greedy)?;
-                self.year_width = name.len();
                 set(&mut self.year, if name.len() < 4 { near_2020(year, digits) } else { year })
             }
             other => Err(Error::unsupported(format_args!("\"{other}\" in a pattern of to_date or to_timestamp"))),
@@ -488,25 +379,18 @@ impl Read {
     fn instant(&self) -> Result<i64, Wrong> {
         let days = self.days()?;
         let seconds = self.seconds()?;
-        let zone = (self.zone_hours * 3_600 + self.zone_minutes * 60) * if self.zone_negative { -1 } else { 1 };
-        if self.zone_hours.abs() > 15 || !(0..60).contains(&self.zone_minutes) {
-            return Err(Wrong::Zone);
-        }
         let micros = self.millis.unwrap_or(0) * 1_000 + self.micros.unwrap_or(0);
         if !(0..MICROS_OF_SECOND).contains(&micros) {
             return Err(Wrong::Range);
         }
-        let instant = (days * SECONDS_OF_DAY + seconds - zone)
-            .checked_mul(MICROS_OF_SECOND)
-            .and_then(|whole| whole.checked_add(micros));
+        let instant =
+            (days * SECONDS_OF_DAY + seconds).checked_mul(MICROS_OF_SECOND).and_then(|whole| whole.checked_add(micros));
         instant.ok_or(Wrong::Range)
     }
 
     fn seconds(&self) -> Result<i64, Wrong> {
-        let of_day = self.second_of_day.unwrap_or(0);
-        let given = |part: Option<i64>, otherwise: i64| part.filter(|part| *part != 0).unwrap_or(otherwise);
-        let mut hour = given(self.hour, of_day / 3_600);
-        let (minute, second) = (given(self.minute, of_day / 60 % 60), given(self.second, of_day % 60));
+        let mut hour = self.hour.unwrap_or(0);
+        let (minute, second) = (self.minute.unwrap_or(0), self.second.unwrap_or(0));
         if self.twelve_hours {
             if !(1..=12).contains(&hour) {
                 let message = format!(
@@ -522,68 +406,25 @@ impl Read {
         Ok(hour * 3_600 + minute * 60 + second)
     }
 
-    /// The year as it counts: 0 is 1 BC.
-    fn year(&self) -> i64 {
-        let astronomical = |year: i64| if year < 0 { year + 1 } else { year };
-        let signed = |year: i64| if self.bc { -year } else { year };
-        match (self.year.filter(|year| *year != 0), self.century.filter(|century| *century != 0).map(signed)) {
-            (Some(year), Some(century)) if self.year_width <= 2 => match (year % 100, century) {
-                (0, century) if century >= 0 => century * 100,
-                (0, century) => century * 100 + 1,
-                (year, century) if century >= 0 => year + (century - 1) * 100,
-                (year, century) => (century + 1) * 100 - year + 1,
-            },
-            (Some(year), _) => astronomical(signed(year)),
-            (None, Some(century)) if century >= 0 => (century - 1) * 100 + 1,
-            (None, Some(century)) => century * 100 + 1,
-            (None, None) => 0,
-        }
-    }
-
     /// Days since 1970-01-01.
     fn days(&self) -> Result<i64, Wrong> {
-        let mut year = self.year();
-        let (mut month, mut day) = (1, 1);
-        let iso = self.calendar == Some(Calendar::IsoWeek);
-        if let Some(julian) = self.julian.filter(|julian| *julian != 0) {
-            (year, month, day) = fields(julian - JULIAN_OF_EPOCH);
-        }
-        let mut day_of_year = self.day_of_year.filter(|day| *day != 0);
-        if let Some(week) = self.week.filter(|week| *week != 0) {
-            if iso {
-                // What is no day of the week is a Sunday.
-                let in_week = self.day_of_week.map_or(0, |day| if (1..=7).contains(&day) { day - 1 } else { 6 });
-                (year, month, day) = fields(first_of_iso_year(year) + (week - 1) * 7 + in_week);
-            } else {
-                day_of_year = Some((week - 1) * 7 + 1);
-            }
-        }
-        day = self.day.filter(|day| *day != 0).unwrap_or(day);
-        if let Some(week) = self.week_of_month.filter(|week| *week != 0) {
-            day = (week - 1) * 7 + 1;
-        }
-        month = self.month.filter(|month| *month != 0).unwrap_or(month);
-        if let Some(number) = day_of_year
+        // The year 0 is 1 BC; before it they are counted without one.
+        let year = self.year.map_or(0, |year| if year < 0 { year + 1 } else { year });
+        let given = |part: Option<i64>| part.filter(|part| *part != 0).unwrap_or(1);
+        let (mut month, mut day) = (given(self.month), given(self.day));
+        if let Some(number) = self.day_of_year.filter(|day| *day != 0)
             && (month <= 1 || day <= 1)
         {
-            if year == 0 && !self.bc {
+            if year == 0 {
                 return Err(Wrong::Other(bad("cannot calculate day of year without year information".into())));
             }
-            let first = if iso { first_of_iso_year(year) } else { days_from_civil(year, 1, 1) };
-            if number < 1 {
+            let there = fields(days_from_civil(year, 1, 1) + number - 1);
+            if number < 1 || there.0 != year {
                 return Err(Wrong::Range);
             }
-            let there = fields(first + number - 1);
-            if !iso && there.0 != year {
-                return Err(Wrong::Range);
-            }
-            if iso {
-                (year, month, day) = there;
-            } else {
-                // Each of the two alone, where it has not been said.
-                month = if month <= 1 { there.1 } else { month };
-                day = if day <= 1 { there.2 } else { day };
-            }
+            // Each of the two alone, where it was not given.
+            month = if month <= 1 { there.1 } else { month };
+            day = if day <= 1 { there.2 } else { day };
         }
         if !(1..=12).contains(&month) || !(1..=31).contains(&day) || !(-4_712..=294_276).contains(&year) {
             return Err(Wrong::Range);
@@ -596,10 +437,4 @@ impl Read {
 fn fields(days: i64) -> (i64, i64, i64) {
     let (year, month, day) = civil_from_days(days);
     (year, month.into(), day.into())
-}
-
-/// The Monday with which ISO 8601's year begins.
-fn first_of_iso_year(year: i64) -> i64 {
-    let fourth = days_from_civil(year, 1, 4);
-    fourth - (fourth + 3).rem_euclid(7)
 }

@@ -23,6 +23,7 @@
 //! does not own: other names of items (`duplicate_names`, `column_names`).
 
 mod join_columns;
+mod needs;
 mod order_by;
 mod select_items;
 mod tables;
@@ -40,6 +41,7 @@ use datafusion::sql::sqlparser::ast::{
 use mainstem_storage::{Error, Result};
 
 use self::join_columns::{Column, Columns, Table, constraint, joined, merges, unknown_columns};
+use self::needs::{Needs, names_some};
 use self::order_by::{name_distinct, order_above, reads_hidden};
 use self::select_items::{
     Output, Outputs, alias, columns_of, complete, excludes, expand, expand_excluding, hides, item_called, means_itself,
@@ -59,7 +61,7 @@ use crate::sql::{TableName, fold, query_of};
 /// 42703, 42701 and 42702 for what USING names; 42P01, 42P09 and 42712 for tables that are none, or two; 0A000 where
 /// columns that a name could mean are not known.
 pub(crate) fn resolve_names(statement: &mut Statement, known: &dyn Fn(&TableName) -> Option<KnownTable>) -> Result<()> {
-    let mut found = Wanted::default();
+    let mut found = Needs::default();
     let ControlFlow::Continue(()) = Visit::visit(statement, &mut found);
     if !found.any && found.several.is_empty() {
         return Ok(());
@@ -78,66 +80,6 @@ pub(crate) fn resolve_names(statement: &mut Statement, known: &dyn Fn(&TableName
         Err(Stop::Failed(error)) => Err(error),
         // Planning tells of it.
         Err(Stop::NoSuchTable) | Ok(()) => Ok(()),
-    }
-}
-
-/// What needs the columns of a statement's tables.
-#[derive(Default)]
-struct Wanted {
-    any: bool,
-    /// Names of tables that may be several.
-    several: HashSet<String>,
-}
-
-fn names_some(alias: Option<&TableAlias>) -> bool {
-    alias.is_some_and(|alias| !alias.columns.is_empty())
-}
-
-impl Visitor for Wanted {
-    type Break = Infallible;
-
-    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<Infallible> {
-        self.any |= query.with.iter().flat_map(|with| &with.cte_tables).any(|cte| names_some(Some(&cte.alias)));
-        if let (SetExpr::Select(select), Some(order_by)) = (&*query.body, &query.order_by)
-            && let OrderByKind::Expressions(keys) = &order_by.kind
-        {
-            let aliases: HashSet<String> = select.projection.iter().filter_map(alias).collect();
-            let is_distinct = select.distinct == Some(Distinct::Distinct);
-            let hides = |key: &Expr| {
-                !matches!(key, Expr::Identifier(_)) && (is_distinct || !mentioned(key).is_disjoint(&aliases))
-            };
-            self.any |= !aliases.is_empty() && keys.iter().any(|key| hides(&key.expr));
-        }
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<Infallible> {
-        self.any |=
-            select.from.iter().any(merges_itself) || beside_star(&select.projection) || excludes(&select.projection);
-        // Names that are ambiguous outside (`twins`).
-        self.any |= select.projection.iter().filter_map(alias).any(|alias| alias.ends_with(MARK));
-        if let Some(having) = &select.having {
-            let aliases: HashSet<String> = select.projection.iter().filter_map(alias).collect();
-            self.any |= !mentioned(having).is_disjoint(&aliases);
-        }
-        self.several.extend(names_of_several(select));
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<Infallible> {
-        self.any |= match factor {
-            TableFactor::NestedJoin { table_with_joins, .. } => merges_itself(table_with_joins),
-            TableFactor::Table { alias, args: None, .. } | TableFactor::Derived { alias, .. } => {
-                names_some(alias.as_ref())
-            }
-            _ => false,
-        };
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Infallible> {
-        self.several.extend(full_name(expr));
-        ControlFlow::Continue(())
     }
 }
 
@@ -598,7 +540,7 @@ impl VisitorMut for Names<'_, '_> {
 }
 
 /// Whether the columns of `from` are other than those of its tables one after the other.
-fn merges_itself(from: &TableWithJoins) -> bool {
+pub(super) fn merges_itself(from: &TableWithJoins) -> bool {
     let of_factor = |factor: &TableFactor| match factor {
         TableFactor::NestedJoin { table_with_joins, alias: None } => merges_itself(table_with_joins),
         _ => false,
