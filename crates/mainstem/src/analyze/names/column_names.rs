@@ -266,7 +266,7 @@ fn outermost(body: &mut SetExpr) -> Option<&mut Select> {
     }
 }
 
-/// All names of columns in `analyze`.
+/// All names of columns in `tree`.
 pub(crate) fn mentioned(tree: &impl Visit) -> HashSet<String> {
     struct Mentioned(HashSet<String>);
     impl Visitor for Mentioned {

@@ -19,6 +19,7 @@ use datafusion::sql::sqlparser::ast::{
 use mainstem_storage::{Error, Result};
 
 use super::cast_labels::label_casts;
+use super::column_names::mentioned;
 use super::output_names::title;
 use crate::analyze::ast::expr::bare;
 use crate::names::MARK;
@@ -50,7 +51,15 @@ impl VisitorMut for Duplicates {
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
         let mut with = query.with.iter_mut().flat_map(|with| &mut with.cte_tables);
         let named = with.try_for_each(|cte| name_ambiguous(&mut cte.query));
-        named.and_then(|()| check_order(query)).map_or_else(ControlFlow::Break, ControlFlow::Continue)
+        if let Err(error) = named.and_then(|()| check_order(query)) {
+            return ControlFlow::Break(error);
+        }
+        if let (SetExpr::Select(select), Some(order_by)) = (&mut *query.body, &query.order_by)
+            && !beside_star(&select.projection)
+        {
+            name_repeated_beside(&mut select.projection, &HashSet::new(), &mentioned(order_by));
+        }
+        ControlFlow::Continue(())
     }
 
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
@@ -60,7 +69,8 @@ impl VisitorMut for Duplicates {
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
         if !beside_star(&select.projection) {
-            name_repeated(&mut select.projection, &HashSet::new());
+            let read = mentioned(&select.having).into_iter().chain(mentioned(&select.qualify)).collect();
+            name_repeated_beside(&mut select.projection, &HashSet::new(), &read);
         }
         ControlFlow::Continue(())
     }
@@ -131,6 +141,11 @@ fn first_select(body: &mut SetExpr) -> Option<&mut Select> {
 /// Gives a name to each item of a select list, or of RETURNING, that repeats an earlier one, or a column that a `*`
 /// stands for: `starred`.
 pub(crate) fn name_repeated(items: &mut [SelectItem], starred: &HashSet<String>) {
+    name_repeated_beside(items, starred, &HashSet::new());
+}
+
+/// The same, where no name that is given is one of `read`: that would mean another column then.
+fn name_repeated_beside(items: &mut [SelectItem], starred: &HashSet<String>, read: &HashSet<String>) {
     let mut seen: HashSet<String> = items.iter().filter_map(alias).collect();
     let column = |item: &SelectItem| match item {
         SelectItem::UnnamedExpr(expr) => column_name(expr),
@@ -165,7 +180,7 @@ pub(crate) fn name_repeated(items: &mut [SelectItem], starred: &HashSet<String>)
             }
             _ => continue,
         };
-        while names.contains(&name) || !seen.insert(name.clone()) {
+        while names.contains(&name) || read.contains(&name) || !seen.insert(name.clone()) {
             name.push('_');
         }
         given.insert(name.clone());
