@@ -95,7 +95,7 @@ fn refuse_queries(expr: &Expr, place: &str) -> Result<()> {
     }
 }
 
-/// Whether there is a subquery in `analyze`.
+/// Whether there is a subquery in `tree`.
 pub(crate) fn has_query(tree: &impl Visit) -> bool {
     Visit::visit(tree, &mut Queries).is_break()
 }

@@ -5,11 +5,11 @@
 //!   point, which 1e300 overflows, and in which 1e-20 is nothing. Beside REALs alone it is a REAL where values get one
 //!   type, a double where they are compared.
 //! - **Integers beside REAL** are compared as doubles, for a REAL has seven digits. Arithmetic is done as SQL does it
-//!   (`operator`).
+//!   (`arithmetic`).
 //! - **Texts beside DECIMAL** spell decimals with digits of their own, which DataFusion rounds to those of the others:
 //!   1.50 would equal `'1.499'`.
 //! - **Dates, timestamps and texts beside one another** are microseconds, in the same places: DataFusion makes them
-//!   nanoseconds, which end in 2262 (`datetimes`).
+//!   nanoseconds, which end in 2262.
 //! - **VALUES lists** have one type a column. DataFusion settles it when SQL becomes a plan, before it coerces the
 //!   types of the expressions in the list, and does not look again: a CASE whose arms differ ends with another type
 //!   than the list says, which fails when it runs.

@@ -155,7 +155,7 @@ fn doomed_schemas(catalog: &Catalog, schemas: &[String], drop: &Drop) -> Result<
     Ok(doomed)
 }
 
-/// The views that read something of `relation_names`, or another one that does, and are not among them.
+/// The views that read something of `relations`, or another one that does, and are not among them.
 pub(super) fn dependents(catalog: &Catalog, relations: &BTreeSet<RelationName>) -> Result<Vec<RelationName>> {
     let mut reads = Vec::new();
     for view in catalog.views() {

@@ -73,7 +73,7 @@ impl VisitorMut for Qualify<'_> {
     }
 }
 
-/// Gives the tables of `analyze`, a query or a statement, the full names that `resolve` knows.
+/// Gives the tables of `tree`, a query or a statement, the full names that `resolve` knows.
 pub(crate) fn qualify(tree: &mut impl VisitMut, resolve: &dyn Fn(&TableName) -> Option<RelationName>) {
     let _: ControlFlow<()> = VisitMut::visit(tree, &mut Qualify { resolve, scopes: Vec::new() });
 }

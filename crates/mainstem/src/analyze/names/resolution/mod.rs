@@ -116,7 +116,7 @@ struct Scopes<'a> {
 }
 
 impl Scopes<'_> {
-    /// Looks through the queries and names in `analyze`.
+    /// Looks through the queries and names in `tree`.
     fn expressions(&mut self, tree: &mut impl VisitMut) -> Found<()> {
         match tree.visit(&mut Names { scopes: self, queries: 0, tables: 0 }) {
             ControlFlow::Continue(()) => Ok(()),
