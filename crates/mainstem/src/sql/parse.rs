@@ -32,8 +32,8 @@ mod numbers;
 mod parameters;
 mod position;
 mod prepare;
-mod respell;
 mod script;
+mod token_rewrites;
 
 pub(crate) use maintenance::Maintenance;
 pub(crate) use prepare::PreparedStatement;
@@ -195,7 +195,7 @@ fn read_one(mut tokens: Vec<TokenWithSpan>, part: &Part) -> Result<Statement> {
     numbers::write_exponents(&mut tokens);
     numbers::split_signs(&mut tokens);
     let overriding = take_overriding(&mut tokens);
-    respell::respell(&mut tokens);
+    token_rewrites::rewrite(&mut tokens);
     fetch::fetch_as_limit(&mut tokens);
     ddl::order_options(&mut tokens);
     let mut statement = parse_tokens(tokens, part)?;

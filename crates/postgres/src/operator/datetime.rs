@@ -149,18 +149,21 @@ impl DateTimeFunction {
                     .map(|(left, right)| Some(IntervalMonthDayNano::new(0, 0, (left? - right?) * 1_000)));
                 Arc::new(IntervalMonthDayNanoArray::from_iter(spans))
             }
-            Op::At => {
-                let (days, times) = (cast(left, &DataType::Date32)?, cast(right, &TIME)?);
-                let times = times.as_primitive::<Time64MicrosecondType>();
-                let datetimes = days.as_primitive::<Date32Type>().iter().zip(times).map(|(day, time)| {
-                    let (Some(day), Some(time)) = (day, time) else { return Ok(None) };
-                    let micros = i64::from(day).checked_mul(MICROS_OF_DAY).and_then(|day| day.checked_add(time));
-                    micros.map(Some).ok_or_else(|| out_of_range("timestamp"))
-                });
-                Arc::new(datetimes.collect::<Result<TimestampMicrosecondArray>>()?)
-            }
+            Op::At => Arc::new(date_at_time(left, right)?),
         })
     }
+}
+
+/// DATE + TIME.
+fn date_at_time(days: &ArrayRef, times: &ArrayRef) -> Result<TimestampMicrosecondArray> {
+    let (days, times) = (cast(days, &DataType::Date32)?, cast(times, &TIME)?);
+    let times = times.as_primitive::<Time64MicrosecondType>();
+    let timestamps = days.as_primitive::<Date32Type>().iter().zip(times).map(|(day, time)| {
+        let (Some(day), Some(time)) = (day, time) else { return Ok(None) };
+        let micros = i64::from(day).checked_mul(MICROS_OF_DAY).and_then(|day| day.checked_add(time));
+        micros.map(Some).ok_or_else(|| out_of_range("timestamp"))
+    });
+    timestamps.collect()
 }
 
 /// To whole microseconds, of days or seconds: what is behind them is the error of floats.

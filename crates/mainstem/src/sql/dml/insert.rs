@@ -90,54 +90,8 @@ pub(crate) enum ConflictAction {
 
 /// Reads an INSERT, `with` the queries in front of it.
 pub(in super::super) fn insert(insert: AstInsert, with: Option<With>) -> Result<Insert> {
-    let AstInsert {
-        insert_token: _,
-        optimizer_hints: _,
-        or,
-        ignore,
-        into,
-        table,
-        table_alias,
-        columns,
-        overwrite,
-        source,
-        assignments,
-        partitioned,
-        after_columns,
-        has_table_keyword,
-        on,
-        returning,
-        output,
-        replace_into,
-        priority,
-        insert_alias,
-        settings,
-        format_clause,
-        multi_table_insert_type,
-        multi_table_into_clauses,
-        multi_table_when_clauses,
-        multi_table_else_clause,
-    } = insert;
-    let refusals = [
-        (or.is_some() || ignore || replace_into, "INSERT OR, INSERT IGNORE and REPLACE (use ON CONFLICT)"),
-        (insert_alias.is_some() || output.is_some(), "a clause of another database's INSERT"),
-        (
-            overwrite
-                || !assignments.is_empty()
-                || partitioned.is_some()
-                || !after_columns.is_empty()
-                || has_table_keyword
-                || priority.is_some()
-                || settings.is_some()
-                || format_clause.is_some()
-                || multi_table_insert_type.is_some()
-                || !multi_table_into_clauses.is_empty()
-                || !multi_table_when_clauses.is_empty()
-                || multi_table_else_clause.is_some(),
-            "a clause of another database's INSERT",
-        ),
-    ];
-    refuse(&refusals)?;
+    refuse_the_rest(&insert)?;
+    let AstInsert { into, table, table_alias, columns, source, on, returning, .. } = insert;
     if !into {
         return Err(Error::invalid(sqlstate::SYNTAX, "syntax error: INSERT without INTO"));
     }
@@ -173,6 +127,59 @@ pub(in super::super) fn insert(insert: AstInsert, with: Option<With>) -> Result<
         return Err(named_twice(EXCLUDED));
     }
     Ok(Insert { target, columns, source, defaults, overriding: None, conflict })
+}
+
+/// Refuses every clause of INSERT that is not used above. The list is the whole struct, so that a clause added to the
+/// parser does not compile until it is decided here.
+fn refuse_the_rest(insert: &AstInsert) -> Result<()> {
+    let AstInsert {
+        insert_token: _,
+        optimizer_hints: _,
+        or,
+        ignore,
+        into: _,
+        table: _,
+        table_alias: _,
+        columns: _,
+        overwrite,
+        source: _,
+        assignments,
+        partitioned,
+        after_columns,
+        has_table_keyword,
+        on: _,
+        returning: _,
+        output,
+        replace_into,
+        priority,
+        insert_alias,
+        settings,
+        format_clause,
+        multi_table_insert_type,
+        multi_table_into_clauses,
+        multi_table_when_clauses,
+        multi_table_else_clause,
+    } = insert;
+    let refusals = [
+        (or.is_some() || *ignore || *replace_into, "INSERT OR, INSERT IGNORE and REPLACE (use ON CONFLICT)"),
+        (insert_alias.is_some() || output.is_some(), "a clause of another database's INSERT"),
+        (
+            *overwrite
+                || !assignments.is_empty()
+                || partitioned.is_some()
+                || !after_columns.is_empty()
+                || *has_table_keyword
+                || priority.is_some()
+                || settings.is_some()
+                || format_clause.is_some()
+                || multi_table_insert_type.is_some()
+                || !multi_table_into_clauses.is_empty()
+                || !multi_table_when_clauses.is_empty()
+                || multi_table_else_clause.is_some(),
+            "a clause of another database's INSERT",
+        ),
+    ];
+    refuse(&refusals)
 }
 
 /// Puts NULL in the place of each DEFAULT of a VALUES, and says where that was.

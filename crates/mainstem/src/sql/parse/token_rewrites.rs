@@ -1,4 +1,4 @@
-//! What sqlparser misreads, in words that it reads.
+//! Tokens that sqlparser misreads, rewritten to those that it reads.
 //!
 //! - `TABLE t` as a query becomes `SELECT * FROM t`: sqlparser reads it in few places, and without quotes.
 //! - `ONLY t` and `ONLY (t)` become `t`, wherever a table may stand: no table inherits from another. sqlparser takes
@@ -14,12 +14,12 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
 /// See the module.
-pub(super) fn respell(tokens: &mut Vec<TokenWithSpan>) {
-    let is_meant = |token: &TokenWithSpan| {
+pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
+    let is_rewritten = |token: &TokenWithSpan| {
         matches!(keyword(token), Some(Keyword::TABLE | Keyword::ONLY | Keyword::TRIM | Keyword::EXPLAIN))
             || ["isnull", "current_schema", "current_role"].iter().any(|word| is_bare(token, word))
     };
-    if !tokens.iter().any(is_meant) {
+    if !tokens.iter().any(is_rewritten) {
         return;
     }
     let verb = tokens.iter().find_map(keyword);
@@ -47,8 +47,10 @@ pub(super) fn respell(tokens: &mut Vec<TokenWithSpan>) {
         let names = next.is_some_and(|t| matches!(&t.token, Token::Word(_)));
         match keyword(token) {
             Some(Keyword::TABLE) if names && begins_query(before.as_ref(), verb, depth) => {
-                let parts = [word("SELECT", Keyword::SELECT), Token::Mul, word("FROM", Keyword::FROM)];
-                parsed.extend(parts.into_iter().map(|part| TokenWithSpan { token: part, span: token.span }));
+                parsed.extend(at_place(
+                    token,
+                    [word("SELECT", Keyword::SELECT), Token::Mul, word("FROM", Keyword::FROM)],
+                ));
             }
             Some(Keyword::ONLY) if verb != Some(Keyword::ALTER) && before.as_ref().is_some_and(precedes_table) => {
                 match parentheses(tokens, at) {
@@ -59,21 +61,17 @@ pub(super) fn respell(tokens: &mut Vec<TokenWithSpan>) {
             }
             Some(Keyword::FROM) if in_trim == Trim::Open => {}
             Some(Keyword::FROM) if in_trim == Trim::Side => {
-                let blank = Token::SingleQuotedString(" ".to_owned());
-                parsed.extend([TokenWithSpan { token: blank, span: token.span }, token.clone()]);
+                parsed.extend(at_place(token, [Token::SingleQuotedString(" ".to_owned()), token.token.clone()]));
             }
             Some(Keyword::EXPLAIN)
                 if before.is_none() && next.is_some_and(|t| t.token == Token::LParen) && opens_query(behind.next()) =>
             {
-                let options = [word("VERBOSE", Keyword::VERBOSE), word("FALSE", Keyword::FALSE)];
-                let [verbose, no] = options;
-                let parts = [Token::LParen, verbose, no, Token::RParen].map(|part| (part, token.span));
+                let (verbose, no) = (word("VERBOSE", Keyword::VERBOSE), word("FALSE", Keyword::FALSE));
                 parsed.push(token.clone());
-                parsed.extend(parts.into_iter().map(|(token, span)| TokenWithSpan { token, span }));
+                parsed.extend(at_place(token, [Token::LParen, verbose, no, Token::RParen]));
             }
             _ if is_bare(token, "isnull") && before.as_ref().is_some_and(ends_operand) => {
-                let parts = [word("IS", Keyword::IS), word("NULL", Keyword::NULL)];
-                parsed.extend(parts.into_iter().map(|part| TokenWithSpan { token: part, span: token.span }));
+                parsed.extend(at_place(token, [word("IS", Keyword::IS), word("NULL", Keyword::NULL)]));
             }
             _ if (is_bare(token, "current_schema") || is_bare(token, "current_role"))
                 && !next.is_some_and(|t| matches!(t.token, Token::LParen | Token::Period))
@@ -82,14 +80,18 @@ pub(super) fn respell(tokens: &mut Vec<TokenWithSpan>) {
                     .is_none_or(|t| !matches!(t.token, Token::Period) && keyword(t) != Some(Keyword::AS)) =>
             {
                 parsed.push(token.clone());
-                let parts = [Token::LParen, Token::RParen];
-                parsed.extend(parts.into_iter().map(|part| TokenWithSpan { token: part, span: token.span }));
+                parsed.extend(at_place(token, [Token::LParen, Token::RParen]));
             }
             _ => parsed.push(token.clone()),
         }
         before = Some(token.clone());
     }
     *tokens = parsed;
+}
+
+/// `tokens` in the place of `token`.
+fn at_place<const N: usize>(token: &TokenWithSpan, tokens: [Token; N]) -> [TokenWithSpan; N] {
+    tokens.map(|rewritten| TokenWithSpan { token: rewritten, span: token.span })
 }
 
 /// Where in a call of TRIM the last token stands.
