@@ -5,7 +5,7 @@
 //! | file | who made it | what becomes of it |
 //! |---|---|---|
 //! | listed | the present, or what a restart reads, names it | it stays |
-//! | unfinished | it has no final name yet, so no record has ever named it: a merge, a load or a commit that was interrupted | removed |
+//! | unfinished | no record has named it yet: of a merge, a load or a commit that was interrupted; or dropped, and still read | removed |
 //! | dropped | a record or the manifest has named it, and a later one has dropped it | removed |
 //! | unknown | it has its final name, and nothing that was replayed has ever named it | removed; set aside when a torn tail is cut |
 //! | lost | an earlier opening has set it aside | it stays (`lost`) |
