@@ -25,6 +25,8 @@ struct Type {
     is_key: bool,
 }
 
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
+
 fn types() -> Vec<Type> {
     use ValueRef as V;
     let of = |name, is_key, samples: &[Sample]| Type { name, samples: samples.to_vec(), is_key };

@@ -22,6 +22,7 @@ fn failure(connection: &Connection, sql: &str) -> Error {
 
 /// Each text has a `^` in front of the character that the error is at, or none.
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn an_error_is_at_its_token() {
     let connection = quiet().connect().unwrap();
     prepare(&connection);
