@@ -26,7 +26,6 @@ struct Type {
 }
 
 #[expect(clippy::too_many_lines, reason = "a table of cases")]
-
 fn types() -> Vec<Type> {
     use ValueRef as V;
     let of = |name, is_key, samples: &[Sample]| Type { name, samples: samples.to_vec(), is_key };

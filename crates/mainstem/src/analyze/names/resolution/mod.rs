@@ -30,29 +30,28 @@ mod tables;
 pub(crate) mod with_queries;
 
 use std::collections::HashSet;
-use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, Distinct, Expr, GroupByExpr, Ident, Join, JoinConstraint, NamedWindowDefinition, ObjectName,
     OrderByKind, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Statement, TableAlias,
-    TableFactor, TableWithJoins, Visit, VisitMut, Visitor, VisitorMut,
+    TableFactor, TableWithJoins, Visit, VisitMut, VisitorMut,
 };
 use mainstem_storage::{Error, Result};
 
 use self::join_columns::{Column, Columns, Table, constraint, joined, merges, unknown_columns};
-use self::needs::{Needs, names_some};
+use self::needs::Needs;
 use self::order_by::{name_distinct, order_above, reads_hidden};
 use self::select_items::{
-    Output, Outputs, alias, columns_of, complete, excludes, expand, expand_excluding, hides, item_called, means_itself,
-    output, outputs, quoted, renamed, repeats, starred,
+    Output, Outputs, columns_of, complete, expand, expand_excluding, hides, item_called, means_itself, output, outputs,
+    quoted, renamed, repeats, starred,
 };
-use self::tables::{called, check_once, full_name, last, names_of_several, unseen};
+use self::tables::{called, check_once, last, unseen};
 use super::KnownTable;
-use super::column_names::{mentioned, name_of, said};
+use super::column_names::{name_of, said};
 use super::duplicate_names::{beside_star, name_repeated};
 use crate::analyze::ast::expr::bare;
-use crate::names::{MARK, without_mark};
+use crate::names::without_mark;
 use crate::sql::{TableName, fold, query_of};
 
 /// See the module.

@@ -10,7 +10,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::merges_itself;
 use super::select_items::{alias, excludes};
-use super::tables::names_of_several;
+use super::tables::{full_name, names_of_several};
 use crate::analyze::names::column_names::mentioned;
 use crate::analyze::names::duplicate_names::beside_star;
 use crate::names::MARK;
