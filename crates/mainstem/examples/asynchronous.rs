@@ -45,7 +45,7 @@ async fn main() -> Result<()> {
     // A future that is dropped cancels its statement: here, because a time limit ran out.
     let endless =
         "SELECT count(*) FROM generate_series(1, 1000000) AS a(x) CROSS JOIN generate_series(1, 1000000) AS b(y)
-                   WHERE x * 7 % 1000003 = y * 11 % 1000033";
+                   WHERE x * 7 % 1000003 < y * 11 % 1000033";
     assert!(tokio::time::timeout(Duration::from_millis(50), connection.execute(endless)).await.is_err());
     let row = connection.query_row("SELECT count(*) FROM visit", ()).await?;
     assert_eq!(row.get::<i64>(0)?, 30);

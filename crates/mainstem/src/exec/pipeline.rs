@@ -25,7 +25,7 @@ use datafusion::optimizer::{Analyzer, AnalyzerRule, OptimizerRule};
 use datafusion::prelude::SessionConfig;
 use mainstem_postgres::aggregate::{average, checked_sum, ordered_sets};
 use mainstem_postgres::cast::assigned_to;
-use mainstem_postgres::function::{bounded, coalesce, functions, of_bytes, of_floats, random_uuid, without_decimals};
+use mainstem_postgres::function::{bounded, coalesce, functions, of_bytes, of_floats, random_uuid};
 use mainstem_postgres::window::{moving, whole_numbers};
 use mainstem_storage::Result;
 use mainstem_storage::database::Database;
@@ -165,7 +165,7 @@ fn register(state: &mut SessionState) -> Result<()> {
     }
     let known: Vec<_> = state.scalar_functions().values().cloned().collect();
     for function in known {
-        let function = without_decimals(of_bytes(of_floats(bounded(function, &pool))));
+        let function = of_bytes(of_floats(bounded(function, &pool)));
         state.register_udf(function).map_err(|e| from_datafusion(&e))?;
     }
     Ok(())

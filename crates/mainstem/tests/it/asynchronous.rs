@@ -11,7 +11,7 @@ use super::support::{quiet, rows};
 
 /// A query that runs for hours unless it is stopped.
 const ENDLESS: &str = "SELECT count(*) FROM generate_series(1, 1000000) AS a(x) CROSS JOIN generate_series(1, 1000000) AS b(y) \
-                       WHERE x * 7 % 1000003 = y * 11 % 1000033";
+                       WHERE x * 7 % 1000003 < y * 11 % 1000033";
 
 /// A runtime with one thread: a call that blocked it would stop everything else.
 fn block_on<T>(future: impl Future<Output = T>) -> T {

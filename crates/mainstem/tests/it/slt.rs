@@ -232,7 +232,7 @@ fn files_name_their_configurations() {
             assert!(configs.iter().any(|config| config == name.trim()), "{file} names {name}");
         }
     }
-    assert!(all > some, "{all} files run everywhere, {some} do not");
+    assert!(all > 10 && some > 10, "{all} files run everywhere, {some} do not");
 }
 
 #[test]
@@ -274,7 +274,6 @@ placement_matrix!(
         arrays,
         assigned_values,
         checks,
-        materialized_subqueries,
         copy,
         copy_forced,
         copy_keys,
@@ -283,7 +282,8 @@ placement_matrix!(
         create_as,
         create_drop,
         date_parts,
-        to_date,
+        datetimes,
+        decorrelated_subqueries,
         defaults,
         delete,
         errors,
@@ -301,18 +301,17 @@ placement_matrix!(
         information_schema,
         insert,
         intervals,
-        outer_items,
         joins,
         joins_using,
         key_order,
         keys,
-        datetimes,
+        materialized_subqueries,
         names,
         not_in_nested,
         nulls,
         numbers,
         offsets,
-        decorrelated_subqueries,
+        outer_items,
         predicates,
         prepared_nulls,
         prepared_statistics,
@@ -321,7 +320,6 @@ placement_matrix!(
         refused,
         returning,
         rewrites,
-        subqueries_without_from,
         rows,
         same_names,
         savepoints,
@@ -330,8 +328,10 @@ placement_matrix!(
         set_operations,
         sort_key,
         subqueries,
+        subqueries_without_from,
         system_tables,
         temporary,
+        to_date,
         transactions,
         types,
         types_bytea,

@@ -36,8 +36,8 @@ enum Part {
 
 /// Fields that are read; the others of `to_char` are refused.
 const READ: &[&str] = &[
-    "A.M.", "AM", "DAY", "DD", "DDD", "DY", "HH", "HH12", "HH24", "MI", "MM", "MON", "MONTH", "MS", "P.M.", "PM", "SS",
-    "US", "Y", "YY", "YYY", "YYYY",
+    "A.D.", "A.M.", "AD", "AM", "B.C.", "BC", "DAY", "DD", "DDD", "DY", "HH", "HH12", "HH24", "MI", "MM", "MON",
+    "MONTH", "MS", "P.M.", "PM", "SS", "US", "Y", "YY", "YYY", "YYYY",
 ];
 
 /// A pattern that was read.
@@ -46,7 +46,7 @@ pub(super) struct ParsePattern(Vec<Part>);
 
 /// Whether a field is written in digits.
 fn is_number(name: &str) -> bool {
-    !matches!(name, "A.M." | "AM" | "DAY" | "DY" | "MONTH" | "MON" | "P.M." | "PM")
+    !matches!(name, "A.D." | "A.M." | "AD" | "AM" | "B.C." | "BC" | "DAY" | "DY" | "MONTH" | "MON" | "P.M." | "PM")
 }
 
 fn is_separator(c: char) -> bool {
@@ -279,6 +279,7 @@ impl Wrong {
 /// The fields that were read.
 #[derive(Default)]
 struct Read {
+    bc: bool,
     pm: bool,
     twelve_hours: bool,
     /// Thousandths and millionths of a second, which are added up.
@@ -356,6 +357,8 @@ impl Read {
                 self.twelve_hours = true;
                 self.pm = at == 1;
             }),
+            "AD" | "BC" => source.word(&["ad", "bc"]).map(|at| self.bc = at == 1),
+            "A.D." | "B.C." => source.word(&["a.d.", "b.c."]).map(|at| self.bc = at == 1),
             "MONTH" => set(&mut self.month, source.word(&MONTHS)? as i64 + 1),
             "MON" => {
                 let short: Vec<&str> = MONTHS.iter().filter_map(|month| month.get(..3)).collect();
@@ -409,13 +412,14 @@ impl Read {
     /// Days since 1970-01-01.
     fn days(&self) -> Result<i64, Wrong> {
         // The year 0 is 1 BC; before it they are counted without one.
-        let year = self.year.map_or(0, |year| if year < 0 { year + 1 } else { year });
+        let signed = self.year.filter(|year| *year != 0).map(|year| if self.bc { -year } else { year });
+        let year = signed.map_or(0, |year| if year < 0 { year + 1 } else { year });
         let given = |part: Option<i64>| part.filter(|part| *part != 0).unwrap_or(1);
         let (mut month, mut day) = (given(self.month), given(self.day));
         if let Some(number) = self.day_of_year.filter(|day| *day != 0)
             && (month <= 1 || day <= 1)
         {
-            if year == 0 {
+            if year == 0 && !self.bc {
                 return Err(Wrong::Other(bad("cannot calculate day of year without year information".into())));
             }
             let there = fields(days_from_civil(year, 1, 1) + number - 1);
