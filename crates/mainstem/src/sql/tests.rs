@@ -87,7 +87,7 @@ fn what_is_not_understood_is_refused() {
         ("CREATE SCHEMA s AUTHORIZATION x", "0A000"),
         ("CREATE MATERIALIZED VIEW v AS SELECT 1", "0A000"),
         ("CREATE TEMP VIEW v AS SELECT 1", "0A000"),
-        ("CREATE VIEW v AS SELECT 1 WITH CHECK OPTION", "0A000"),
+        ("CREATE VIEW v AS SELECT 1 WITH CHECK OPTION", "42601"),
         ("DROP INDEX i", "0A000"),
         ("ALTER TABLE t ALTER COLUMN a TYPE TEXT", "0A000"),
         ("ALTER TABLE t RENAME CONSTRAINT a TO b", "0A000"),

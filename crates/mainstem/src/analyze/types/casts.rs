@@ -6,8 +6,8 @@
 //!
 //! 1. while SQL becomes a plan ([`TypedLiterals`] as an `ExprPlanner`), a string literal beside a UUID in a comparison
 //!    becomes a cast to UUID: a comparison of text with UUID has no type there; one beside a number in arithmetic a
-//!    cast to the number's type; arithmetic with datetimes, times and intervals becomes that of `datetime_operators`, decimals
-//!    beside doubles in an array doubles (`coercion`);
+//!    cast to the number's type; arithmetic with datetimes, times and intervals becomes that of `datetime_operators`,
+//!    decimals beside doubles in an array doubles (`coercion`);
 //! 2. before type coercion ([`TypedLiterals`] as a rule), so do the literals of IN lists, BETWEEN and CASE, and those
 //!    beside a TIME in NULLIF, COALESCE, GREATEST and LEAST;
 //! 3. after it ([`SqlCasts`]), casts between text and the two types, coercion's own too, become functions of ours, and
