@@ -36,11 +36,7 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
             parsed.push(token.clone());
             continue;
         }
-        match token.token {
-            Token::LParen => depth += 1,
-            Token::RParen => depth = depth.saturating_sub(1),
-            _ => {}
-        }
+        depth = depth_behind(depth, token);
         let mut behind = tokens.iter().skip(at + 1).filter(|t| !matches!(t.token, Token::Whitespace(_)));
         let next = behind.next();
         in_trim = in_trim.and(token);
@@ -87,6 +83,15 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
         before = Some(token.clone());
     }
     *tokens = parsed;
+}
+
+/// How many parentheses are open behind `token`, of `depth` in front of it.
+fn depth_behind(depth: usize, token: &TokenWithSpan) -> usize {
+    match token.token {
+        Token::LParen => depth + 1,
+        Token::RParen => depth.saturating_sub(1),
+        _ => depth,
+    }
 }
 
 /// `tokens` in the place of `token`.

@@ -10,8 +10,6 @@ use super::{Literal, literal, ordinal};
 use crate::types::{JULIAN_OF_EPOCH, SECONDS_OF_DAY};
 
 const MICROS_OF_SECOND: i64 = 1_000_000;
-/// Julian day of 1970-01-01.
-
 pub(super) const MONTHS: [&str; 12] = [
     "January",
     "February",
