@@ -8,7 +8,8 @@
 //! - each join asks, and from time to time yields, by the batches it makes, too. Not by tokio's budget
 //!   (`CooperativeExec`): it is one for the whole task, and a hundred joins inside one another use it up before the
 //!   innermost makes anything, again and again;
-//! - the filter of a nested-loop or hash join asks before it is evaluated, which is for at most a batch of pairs.
+//! - the filter of a nested-loop or hash join asks before it is evaluated, which is for at most a batch of pairs. Semi,
+//!   anti and mark joins by hash have one that is always true, for of any number of pairs they make few rows.
 //!
 //! It does not own: who cancels, and what happens then (`runtime`).
 
@@ -21,10 +22,11 @@ use std::task::{Context, Poll};
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::common::{DataFusionError, Result};
+use datafusion::common::{DataFusionError, JoinType, Result};
 use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::ColumnarValue;
 use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::expressions::lit;
 use datafusion::physical_plan::joins::utils::JoinFilter;
 use datafusion::physical_plan::joins::{
     CrossJoinExec, HashJoinExec, NestedLoopJoinExec, NestedLoopJoinExecBuilder, PiecewiseMergeJoinExec,
@@ -55,6 +57,10 @@ pub(crate) fn cancelable_joins(plan: Arc<dyn ExecutionPlan>, cancel: &Cancel) ->
         } else if let Some(join) = node.downcast_ref::<HashJoinExec>() {
             match join.filter() {
                 Some(filter) => join.builder().with_filter(Some(asking(filter, cancel))).build_exec()?,
+                None if makes_few_rows(join) => {
+                    let always = JoinFilter::new(lit(true), Vec::new(), Arc::new(Schema::empty()));
+                    join.builder().with_filter(Some(asking(&always, cancel))).build_exec()?
+                }
                 None => node,
             }
         } else if node.is::<CrossJoinExec>()
@@ -69,6 +75,14 @@ pub(crate) fn cancelable_joins(plan: Arc<dyn ExecutionPlan>, cancel: &Cancel) ->
         Ok(Transformed::yes(Arc::new(AskingJoin { join, cancel: cancel.clone() })))
     };
     plan.transform_up(wrapped).data()
+}
+
+/// Whether a join without a filter may compare any number of pairs before it makes a batch: of many pairs of equal keys it
+/// makes no row, or one.
+fn makes_few_rows(join: &HashJoinExec) -> bool {
+    use JoinType::{LeftAnti, LeftMark, LeftSemi, RightAnti, RightMark, RightSemi};
+    // A filter beside a null-aware join would be part of its condition.
+    !join.null_aware && matches!(join.join_type(), LeftSemi | LeftAnti | LeftMark | RightSemi | RightAnti | RightMark)
 }
 
 fn asking(filter: &JoinFilter, cancel: &Cancel) -> JoinFilter {
