@@ -1,5 +1,5 @@
-//! PostgreSQL's statements that Mainstem has not, and clauses of it that are read: each is 0A000, and never ignored. What
-//! is not read is a syntax error.
+//! PostgreSQL's statements that Mainstem has not, and clauses of it that are read: each is 0A000, and never ignored.
+//! What is not read is a syntax error.
 //!
 //! The list follows PostgreSQL's reference of SQL commands; PostgreSQL 15 reads every line of it but those with STORAGE
 //! in a column, which are of 16.

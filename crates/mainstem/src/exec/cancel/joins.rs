@@ -77,8 +77,8 @@ pub(crate) fn cancelable_joins(plan: Arc<dyn ExecutionPlan>, cancel: &Cancel) ->
     plan.transform_up(wrapped).data()
 }
 
-/// Whether a join without a filter may compare any number of pairs before it makes a batch: of many pairs of equal keys it
-/// makes no row, or one.
+/// Whether a join without a filter may compare any number of pairs before it makes a batch: of many pairs of equal keys
+/// it makes no row, or one.
 fn makes_few_rows(join: &HashJoinExec) -> bool {
     use JoinType::{LeftAnti, LeftMark, LeftSemi, RightAnti, RightMark, RightSemi};
     // A filter beside a null-aware join would be part of its condition.
