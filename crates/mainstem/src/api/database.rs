@@ -60,7 +60,7 @@ impl Database {
     /// Later versions may have more options, so a struct literal does not compile:
     ///
     /// ```compile_fail,E0639
-    /// let options = mainstem::OpenOptions::new().read_only(true);
+    /// let options = mainstem::OpenOptions { read_only: true, ..mainstem::OpenOptions::new() };
     /// ```
     ///
     /// # Errors

@@ -34,13 +34,13 @@ const FRACTION_DIGITS_MAX: usize = 24;
 /// byte.
 ///
 /// ```
-/// use mainstem::parse_byte_size;
+/// use mainstem_postgres::types::parse_byte_size;
 ///
 /// assert_eq!(parse_byte_size("512MB")?, 512 << 20);
 /// assert_eq!(parse_byte_size("1.5 GiB")?, 3 << 29);
 /// assert_eq!(parse_byte_size("1048576")?, 1 << 20);
 /// assert_eq!(parse_byte_size("lots").unwrap_err().sqlstate(), "22023");
-/// # Ok::<(), mainstem::Error>(())
+/// # Ok::<(), mainstem_storage::Error>(())
 /// ```
 ///
 /// # Errors

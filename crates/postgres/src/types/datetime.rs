@@ -13,11 +13,11 @@ use crate::types::MICROS_OF_DAY;
 /// A day of the (proleptic) Gregorian calendar.
 ///
 /// ```
-/// let day = mainstem::Date::new(2024, 2, 29)?;
+/// let day = mainstem_postgres::types::Date::new(2024, 2, 29)?;
 /// assert_eq!(day.days(), 19_782);
 /// assert_eq!(day.to_string(), "2024-02-29");
-/// assert_eq!(mainstem::Date::new(2023, 2, 29).unwrap_err().sqlstate(), "22008");
-/// # Ok::<(), mainstem::Error>(())
+/// assert_eq!(mainstem_postgres::types::Date::new(2023, 2, 29).unwrap_err().sqlstate(), "22008");
+/// # Ok::<(), mainstem_storage::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Date(i32);
@@ -68,11 +68,11 @@ impl fmt::Display for Date {
 /// A time of day, from 00:00:00 to 23:59:59.999999: microseconds since midnight.
 ///
 /// ```
-/// let time: mainstem::Time = "1:30:15.50 PM".parse()?;
+/// let time: mainstem_postgres::types::Time = "1:30:15.50 PM".parse()?;
 /// assert_eq!(time.to_string(), "13:30:15.5");
-/// assert_eq!(mainstem::Time::from_micros(time.micros())?, time);
-/// assert_eq!("24:00:00".parse::<mainstem::Time>().unwrap_err().sqlstate(), "22008");
-/// # Ok::<(), mainstem::Error>(())
+/// assert_eq!(mainstem_postgres::types::Time::from_micros(time.micros())?, time);
+/// assert_eq!("24:00:00".parse::<mainstem_postgres::types::Time>().unwrap_err().sqlstate(), "22008");
+/// # Ok::<(), mainstem_storage::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(i64);
@@ -204,7 +204,7 @@ fn clock_fields(clock: &str) -> Option<(i64, i64, i64)> {
 /// A date and time of day, of no time zone: microseconds since 1970-01-01 00:00:00.
 ///
 /// ```
-/// let noon = mainstem::Timestamp::from_micros(12 * 3_600 * 1_000_000);
+/// let noon = mainstem_postgres::types::Timestamp::from_micros(12 * 3_600 * 1_000_000);
 /// assert_eq!(noon.to_string(), "1970-01-01 12:00:00");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -235,7 +235,7 @@ impl fmt::Display for Timestamp {
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
-/// let instant = mainstem::TimestampTz::from_micros(1_500_000);
+/// let instant = mainstem_postgres::types::TimestampTz::from_micros(1_500_000);
 /// assert_eq!(instant.to_string(), "1970-01-01 00:00:01.5+00");
 /// assert_eq!(SystemTime::from(instant), SystemTime::UNIX_EPOCH + Duration::from_millis(1_500));
 /// ```

@@ -14,11 +14,11 @@ const DIGITS_MAX: u8 = 38;
 /// both parts: 1.0 and 1.00 are equal numbers, not equal decimals.
 ///
 /// ```
-/// use mainstem::Decimal;
+/// use mainstem_postgres::types::Decimal;
 /// let price: Decimal = "-12.50".parse()?;
 /// assert_eq!((price.unscaled(), price.scale()), (-1250, 2));
 /// assert_eq!(Decimal::new(5, 3)?.to_string(), "0.005");
-/// # Ok::<(), mainstem::Error>(())
+/// # Ok::<(), mainstem_storage::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Decimal {

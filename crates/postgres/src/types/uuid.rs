@@ -10,11 +10,11 @@ use crate::sqlstate;
 /// A UUID.
 ///
 /// ```
-/// let id: mainstem::Uuid = "{A0EEBC99-9C0B4EF8-BB6D6BB9BD380A11}".parse()?;
+/// let id: mainstem_postgres::types::Uuid = "{A0EEBC99-9C0B4EF8-BB6D6BB9BD380A11}".parse()?;
 /// assert_eq!(id.to_string(), "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11");
-/// assert_eq!(mainstem::Uuid::from(*id.as_bytes()), id);
-/// assert_eq!("a0eebc99".parse::<mainstem::Uuid>().unwrap_err().sqlstate(), "22P02");
-/// # Ok::<(), mainstem::Error>(())
+/// assert_eq!(mainstem_postgres::types::Uuid::from(*id.as_bytes()), id);
+/// assert_eq!("a0eebc99".parse::<mainstem_postgres::types::Uuid>().unwrap_err().sqlstate(), "22P02");
+/// # Ok::<(), mainstem_storage::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Uuid([u8; 16]);
