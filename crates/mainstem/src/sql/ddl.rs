@@ -10,7 +10,7 @@ use mainstem_storage::error::{NamedObject, ObjectKind, sqlstate};
 use mainstem_storage::schema::{Check, DataType, Identity, Layout};
 use mainstem_storage::{Error, ErrorKind, Result};
 
-use super::dml::refuse;
+use super::refuse::refuse;
 use super::stored::default_text;
 use super::types::{column_type, is_by_bytes};
 use super::{TableName, fold, table_name};

@@ -21,6 +21,17 @@ pub(crate) const RELATIONS_MAX: usize = 1_000;
 /// an ordered-set aggregate. Each level doubles the time.
 const DOUBLING_MAX: usize = 12;
 
+/// Refuses the first clause of `refusals` that is there.
+///
+/// # Errors
+/// 0A000.
+pub(super) fn refuse(refusals: &[(bool, &str)]) -> Result<()> {
+    match refusals.iter().find(|(present, _)| *present) {
+        Some((_, what)) => Err(Error::unsupported(what)),
+        None => Ok(()),
+    }
+}
+
 /// Looks through `query` and everything in it.
 ///
 /// # Errors

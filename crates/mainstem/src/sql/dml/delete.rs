@@ -4,9 +4,9 @@ use datafusion::sql::sqlparser::ast::{Delete as AstDelete, Expr, FromTable, Quer
 use mainstem_storage::{Error, Result};
 
 use super::super::check_query;
-use super::refuse;
 use super::select::SelectOf;
 use super::target::{Target, carried, one_table};
+use crate::sql::refuse::refuse;
 
 /// DELETE.
 #[derive(Clone, Debug)]

@@ -20,7 +20,8 @@ use super::assignments::{self, Assignments};
 use super::select::{SelectOf, query_of, stored_table};
 use super::target::{Target, named_twice};
 use super::values::assign_cells;
-use super::{EXCLUDED, check_once, quoted, refuse};
+use super::{EXCLUDED, check_once, quoted};
+use crate::sql::refuse::refuse;
 
 /// INSERT.
 #[derive(Clone, Debug)]

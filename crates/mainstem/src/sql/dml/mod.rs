@@ -76,13 +76,6 @@ fn check_once(columns: &[String]) -> Result<()> {
     Ok(())
 }
 
-pub(super) fn refuse(refusals: &[(bool, &str)]) -> Result<()> {
-    match refusals.iter().find(|(present, _)| *present) {
-        Some((_, what)) => Err(Error::unsupported(what)),
-        None => Ok(()),
-    }
-}
-
 fn quoted(name: &str) -> Ident {
     Ident::with_quote('"', name)
 }

@@ -6,9 +6,9 @@ use mainstem_storage::schema::TableSchema;
 
 use super::super::check_query;
 use super::assignments::{self, Assignments};
-use super::refuse;
 use super::select::SelectOf;
 use super::target::{Target, carried, one_table};
+use crate::sql::refuse::refuse;
 
 /// UPDATE.
 #[derive(Clone, Debug)]

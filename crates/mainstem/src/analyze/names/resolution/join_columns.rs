@@ -5,8 +5,8 @@
 //! module above).
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CastKind, CharacterLength, DataType as SqlType, Expr, Ident, JoinConstraint, JoinOperator,
-    ObjectName, Value,
+    BinaryOperator, CastKind, CharacterLength, DataType as SqlType, Expr, Ident, Join, JoinConstraint, JoinOperator,
+    ObjectName, TableFactor, TableWithJoins, Value,
 };
 use mainstem_storage::error::{NamedObject, ObjectKind, sqlstate};
 use mainstem_storage::schema::DataType;
@@ -134,6 +134,16 @@ pub(super) fn merges(operator: &JoinOperator) -> bool {
         | JoinOperator::RightAnti(on) => matches!(on, JoinConstraint::Using(_) | JoinConstraint::Natural),
         _ => false,
     }
+}
+
+/// Whether the columns of `from` are other than those of its tables one after the other.
+pub(super) fn merges_itself(from: &TableWithJoins) -> bool {
+    let of_factor = |factor: &TableFactor| match factor {
+        TableFactor::NestedJoin { table_with_joins, alias: None } => merges_itself(table_with_joins),
+        _ => false,
+    };
+    let of_join = |join: &Join| of_factor(&join.relation) || merges(&join.join_operator);
+    of_factor(&from.relation) || from.joins.iter().any(of_join)
 }
 
 /// The condition of a join.

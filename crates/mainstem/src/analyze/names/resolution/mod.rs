@@ -39,7 +39,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use mainstem_storage::{Error, Result};
 
-use self::join_columns::{Column, Columns, Table, constraint, joined, merges, unknown_columns};
+use self::join_columns::{Column, Columns, Table, constraint, joined, merges_itself, unknown_columns};
 use self::needs::Needs;
 use self::order_by::{name_distinct, order_above, reads_hidden};
 use self::select_items::{
@@ -536,16 +536,6 @@ impl VisitorMut for Names<'_, '_> {
         }
         ControlFlow::Continue(())
     }
-}
-
-/// Whether the columns of `from` are other than those of its tables one after the other.
-pub(super) fn merges_itself(from: &TableWithJoins) -> bool {
-    let of_factor = |factor: &TableFactor| match factor {
-        TableFactor::NestedJoin { table_with_joins, alias: None } => merges_itself(table_with_joins),
-        _ => false,
-    };
-    let of_join = |join: &Join| of_factor(&join.relation) || merges(&join.join_operator);
-    of_factor(&from.relation) || from.joins.iter().any(of_join)
 }
 
 /// Makes a join with an alias, whose columns are not those of its tables, a derived table.

@@ -8,7 +8,7 @@ use datafusion::sql::sqlparser::ast::{
     Distinct, Expr, OrderByKind, Query, Select, SetExpr, TableAlias, TableFactor, Visitor,
 };
 
-use super::merges_itself;
+use super::join_columns::merges_itself;
 use super::select_items::{alias, excludes};
 use super::tables::{full_name, names_of_several};
 use crate::analyze::names::column_names::mentioned;
