@@ -89,7 +89,8 @@ impl Time {
         Err(Error::invalid(sqlstate::DATETIME_OVERFLOW, format!("a day has no microsecond {micros}")))
     }
 
-    /// The time `micros` microseconds after midnight, held within the day.
+    /// The time `micros` microseconds after midnight, held within the day. For conversions, not for programs.
+    #[doc(hidden)]
     #[must_use]
     pub fn of_day(micros: i64) -> Self {
         Self(micros.clamp(0, MICROS_OF_DAY - 1))

@@ -47,7 +47,8 @@ impl Decimal {
         Self { unscaled: value.into(), scale: 0 }
     }
 
-    /// A stored value; its digits were checked when it was stored.
+    /// A stored value; its digits were checked when it was stored. For this engine, not for programs.
+    #[doc(hidden)]
     #[must_use]
     pub fn stored(unscaled: i128, scale: i8) -> Self {
         Self { unscaled, scale: scale.unsigned_abs() }
@@ -65,7 +66,8 @@ impl Decimal {
         self.scale
     }
 
-    /// The scale as storage writes it.
+    /// The scale as storage writes it. For this engine, not for programs.
+    #[doc(hidden)]
     #[must_use]
     pub fn stored_scale(self) -> i8 {
         i8::try_from(self.scale).unwrap_or(i8::MAX)
