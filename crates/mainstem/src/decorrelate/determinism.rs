@@ -14,6 +14,7 @@ use datafusion::common::{DFSchema, Result};
 use datafusion::datasource::cte_worktable::CteWorkTable;
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{Distinct, Expr, ExprSchemable, JoinType, LogicalPlan, WindowFrameUnits};
+use mainstem_postgres::registry::{AnyOrder, any_order, is_aggregate};
 
 use super::unnest::{Names, unsupported};
 
@@ -112,10 +113,10 @@ fn is_repeatable(plan: &LogicalPlan, order: Order) -> Result<bool> {
 fn has_any_order(total: &Expr, schema: &DFSchema, order: Order) -> bool {
     let is_exact =
         |args: &[Expr]| args.iter().all(|arg| arg.get_type(schema).is_ok_and(|data_type| !data_type.is_floating()));
-    let of_aggregate = |name: &str, args: &[Expr]| match name {
-        "count" | "min" | "max" | "bool_and" | "bool_or" | "every" | "bit_and" | "bit_or" | "bit_xor" => true,
-        "sum" | "avg" => is_exact(args),
-        _ => false,
+    let of_aggregate = |name: &str, args: &[Expr]| match any_order(name) {
+        AnyOrder::Yes => true,
+        AnyOrder::OfExactValues => is_exact(args),
+        AnyOrder::No => false,
     };
     match total {
         Expr::Alias(alias) => {
@@ -125,10 +126,8 @@ fn has_any_order(total: &Expr, schema: &DFSchema, order: Order) -> bool {
         Expr::WindowFunction(call) => {
             let is_of_peers =
                 call.params.window_frame.units != WindowFrameUnits::Rows || call.params.order_by.is_empty();
-            match call.fun.name() {
-                "rank" | "dense_rank" | "percent_rank" | "cume_dist" => true,
-                name => is_of_peers && of_aggregate(name, &call.params.args),
-            }
+            let name = call.fun.name();
+            (is_of_peers || !is_aggregate(name)) && of_aggregate(name, &call.params.args)
         }
         _ => false,
     }

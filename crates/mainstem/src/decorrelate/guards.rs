@@ -13,6 +13,7 @@ use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::{Case, ScalarFunction};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator, lit, when};
+use mainstem_postgres::registry::{self, Fails};
 
 use super::unnest::query_of;
 
@@ -148,7 +149,8 @@ pub(super) fn can_fail(expr: &Expr, schema: &DFSchema) -> Result<bool> {
         Expr::BinaryExpr(BinaryExpr { op, .. }) => {
             !matches!(op, And | Or | Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
         }
-        Expr::AggregateFunction(call) => !matches!(call.func.name(), "count" | "min" | "max"),
+        Expr::ScalarFunction(call) => registry::fails(&call.func) != Fails::Never,
+        Expr::AggregateFunction(call) => registry::aggregate_fails(call.func.name()) != Fails::Never,
         Expr::Cast(Cast { expr, field }) => {
             let (from, to) = (expr.get_type(schema)?, field.data_type());
             let is_wider = from.is_integer() && to.is_integer() && from.primitive_width() <= to.primitive_width();

@@ -25,7 +25,7 @@ use datafusion::optimizer::{Analyzer, AnalyzerRule, OptimizerRule};
 use datafusion::prelude::SessionConfig;
 use mainstem_postgres::aggregate::{average, checked_sum, ordered_sets};
 use mainstem_postgres::cast::assigned_to;
-use mainstem_postgres::function::{bounded, coalesce, functions, of_bytes, of_floats, random_uuid};
+use mainstem_postgres::registry::{aggregate_function, scalar_functions};
 use mainstem_postgres::window::{moving, whole_numbers};
 use mainstem_storage::Result;
 use mainstem_storage::database::Database;
@@ -131,41 +131,31 @@ pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionStat
     Ok(interruptible(state))
 }
 
-/// Functions, under the names that SQL has for them.
+/// The functions that have a row in the registry, under the names that SQL has for them, in the place of all of
+/// DataFusion's.
 fn register(state: &mut SessionState) -> Result<()> {
-    for aggregate in ordered_sets().into_iter().chain([checked_sum(), average()]) {
-        state.register_udaf(Arc::new(aggregate)).map_err(|e| from_datafusion(&e))?;
+    let ours = || ordered_sets().into_iter().chain([checked_sum(), average()]).map(Arc::new);
+    let theirs: Vec<_> = state.aggregate_functions().values().cloned().collect();
+    for aggregate in &theirs {
+        state.deregister_udaf(aggregate.name()).map_err(|e| from_datafusion(&e))?;
     }
-    let aggregates: Vec<_> = state.aggregate_functions().values().cloned().collect();
-    for aggregate in aggregates {
+    for aggregate in theirs.into_iter().chain(ours()).filter_map(aggregate_function) {
         state.register_udaf(moving(aggregate)).map_err(|e| from_datafusion(&e))?;
     }
     let windows: Vec<_> = state.window_functions().values().cloned().collect();
     for window in windows {
         state.register_udwf(whole_numbers(window)).map_err(|e| from_datafusion(&e))?;
     }
-    let pool = state.runtime_env().memory_pool.clone();
-    if let Some(texts) = state.scalar_functions().get("uuid").cloned() {
-        state.register_udf(Arc::new(random_uuid(texts))).map_err(|e| from_datafusion(&e))?;
-    }
-    if let Some(theirs) = state.scalar_functions().get("coalesce").cloned() {
-        state.register_udf(Arc::new(coalesce(theirs))).map_err(|e| from_datafusion(&e))?;
-    }
     if let Some(theirs) = state.deregister_udtf("generate_series").map_err(|e| from_datafusion(&e))? {
         state.register_udtf("generate_series", Arc::new(GenerateSeries { theirs }));
     }
-    // Their formats, and the types of parts, are not those of SQL: a format of PostgreSQL's would be given back as it
-    // is. Ours stand in their places; other names of theirs would bring them back.
-    for name in ["to_char", "date_format", "date_part", "date_trunc", "to_date", "to_timestamp", "make_date"] {
-        state.deregister_udf(name).map_err(|e| from_datafusion(&e))?;
+    let theirs = state.scalar_functions().clone();
+    for function in theirs.values() {
+        state.deregister_udf(function.name()).map_err(|e| from_datafusion(&e))?;
     }
-    state.register_udf(Arc::new(pg_sleep())).map_err(|e| from_datafusion(&e))?;
-    for function in functions().into_iter().chain([assigned_to(), cast_label()]) {
-        state.register_udf(Arc::new(function)).map_err(|e| from_datafusion(&e))?;
-    }
-    let known: Vec<_> = state.scalar_functions().values().cloned().collect();
-    for function in known {
-        let function = of_bytes(of_floats(bounded(function, &pool)));
+    let pool = state.runtime_env().memory_pool.clone();
+    let of_statements = [assigned_to(), cast_label(), pg_sleep()].map(Arc::new);
+    for function in scalar_functions(&theirs, &pool).into_iter().chain(of_statements) {
         state.register_udf(function).map_err(|e| from_datafusion(&e))?;
     }
     Ok(())

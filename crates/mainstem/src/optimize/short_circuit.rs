@@ -21,6 +21,7 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Alias, Case, ScalarFunction};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Join, LogicalPlan, Operator, lit};
+use mainstem_postgres::registry::{self, Fails};
 
 use crate::analyze::plan_walk::{rewrite_nodes, rewrite_whole};
 
@@ -202,20 +203,15 @@ fn branched(operands: &[Expr], op: Operator, schema: &DFSchema, counts: Counts) 
 }
 
 /// Whether evaluating `expr` may end in an error that other rows' values do not show: a quotient, a cast, a function of
-/// some numbers or texts only. Sums and products that overflow are not counted: they are everywhere, and nobody guards
-/// them.
+/// some numbers or texts only. Sums and products that overflow are not counted.
 fn may_fail(expr: &Expr, schema: &DFSchema) -> bool {
     let fails = |expr: &Expr| match expr {
         Expr::BinaryExpr(BinaryExpr { op: Operator::Divide | Operator::Modulo, right, .. }) => !is_divisor(right),
-        Expr::ScalarFunction(ScalarFunction { func, args }) => match func.name() {
-            "checked_divide" | "divide" | "div" | "mod" => args.get(1).is_none_or(|divisor| !is_divisor(divisor)),
-            "sqrt" | "ln" | "log" | "log2" | "log10" | "power" | "to_date" | "to_timestamp" | "to_number" | "chr"
-            | "make_date" => true,
-            "boolean_of" | "smallint_of" | "integer_of" | "bigint_of" | "real_of" | "double_of" | "decimal_of"
-            | "date_of" | "time_of" | "timestamp_of" | "timestamptz_of" | "bytea_of" | "uuid_of" | "interval_of" => {
-                true
-            }
-            _ => false,
+        Expr::ScalarFunction(ScalarFunction { func, args }) => match registry::fails(func) {
+            // They are everywhere, and nobody guards them.
+            Fails::Never | Fails::Overflow => false,
+            Fails::Divisor(at) => args.get(at).is_none_or(|divisor| !is_divisor(divisor)),
+            Fails::Value => true,
         },
         Expr::Cast(cast) => {
             let is_text = |expr: &Expr| expr.get_type(schema).is_ok_and(|data_type| data_type.is_string());

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion_common::Result;
+use datafusion_execution::memory_pool::MemoryPool;
 use datafusion_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion_expr::{Expr, ReturnFieldArgs, ScalarUDF};
 
@@ -15,7 +16,7 @@ use super::adapter::{Change, adapt};
 use crate::types::{common_datetime, has_own_text};
 
 /// `function`, DataFusion's, with those types.
-pub fn coalesce(function: Arc<ScalarUDF>) -> ScalarUDF {
+pub(crate) fn coalesce(function: Arc<ScalarUDF>, _: &Arc<dyn MemoryPool>) -> ScalarUDF {
     adapt(function, Coalesce)
 }
 

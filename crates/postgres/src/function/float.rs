@@ -8,6 +8,7 @@ use arrow::array::{Array, ArrayRef, AsArray, Float64Array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, FieldRef, Float32Type, Float64Type};
 use datafusion_common::{DataFusionError, Result, ScalarValue};
+use datafusion_execution::memory_pool::MemoryPool;
 use datafusion_expr::type_coercion::functions::fields_with_udf;
 use datafusion_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, Signature, Volatility};
 use mainstem_storage::Error;
@@ -21,23 +22,21 @@ const BAD_LOGARITHM: &str = "2201E";
 /// invalid_argument_for_power_function
 const BAD_POWER: &str = "2201F";
 
-/// `function` with checks, if it is one of those on floats; others are returned as they are.
-pub fn of_floats(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
+/// `function`, of floats, with checks.
+pub(crate) fn checked(function: Arc<ScalarUDF>, _: &Arc<dyn MemoryPool>) -> ScalarUDF {
     let kind = match function.name() {
         "ln" | "log" | "log2" | "log10" => Kind::Logarithm,
         "power" => Kind::Power,
         "sqrt" => Kind::Root,
         "round" => Kind::Round,
-        "trunc" => {
-            return Arc::new(adapt(function, Truncation { signature: Signature::user_defined(Volatility::Immutable) }));
-        }
-        "exp" | "acos" | "asin" | "acosh" | "atanh" | "cosh" | "sinh" | "tan" | "cot" | "degrees" => Kind::Other,
-        "floor" | "ceil" | "signum" | "cbrt" | "radians" | "sin" | "cos" | "atan" | "atan2" | "tanh" | "asinh" => {
-            Kind::Other
-        }
-        _ => return function,
+        _ => Kind::Other,
     };
-    Arc::new(adapt(function, OfFloats { kind, signature: Signature::user_defined(Volatility::Immutable) }))
+    adapt(function, OfFloats { kind, signature: Signature::user_defined(Volatility::Immutable) })
+}
+
+/// `function`, which is `trunc`.
+pub(crate) fn truncation(function: Arc<ScalarUDF>, _: &Arc<dyn MemoryPool>) -> ScalarUDF {
+    adapt(function, Truncation { signature: Signature::user_defined(Volatility::Immutable) })
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

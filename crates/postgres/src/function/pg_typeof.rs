@@ -8,7 +8,7 @@ use mainstem_storage::schema;
 use crate::types::field_type;
 
 /// The function.
-pub(super) fn pg_typeof() -> ScalarUDF {
+pub(crate) fn pg_typeof() -> ScalarUDF {
     ScalarUDF::new_from_impl(PgTypeof { signature: Signature::any(1, Volatility::Stable) })
 }
 

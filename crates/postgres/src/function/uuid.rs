@@ -6,30 +6,25 @@ use arrow::array::AsArray;
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
 use datafusion_common::{DataFusionError, Result};
+use datafusion_execution::memory_pool::MemoryPool;
 use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 
 use crate::types::{UUID, from_text};
 
 /// The function, over `texts`, DataFusion's own `uuid`.
-pub fn random_uuid(texts: Arc<ScalarUDF>) -> ScalarUDF {
-    let signature = Signature::nullary(Volatility::Volatile);
-    ScalarUDF::new_from_impl(RandomUuid { texts, aliases: ["uuid".to_owned()], signature })
+pub(crate) fn random_uuid(texts: Arc<ScalarUDF>, _: &Arc<dyn MemoryPool>) -> ScalarUDF {
+    ScalarUDF::new_from_impl(RandomUuid { texts, signature: Signature::nullary(Volatility::Volatile) })
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct RandomUuid {
     texts: Arc<ScalarUDF>,
-    aliases: [String; 1],
     signature: Signature,
 }
 
 impl ScalarUDFImpl for RandomUuid {
     fn name(&self) -> &str {
         "gen_random_uuid"
-    }
-
-    fn aliases(&self) -> &[String] {
-        &self.aliases
     }
 
     fn signature(&self) -> &Signature {

@@ -9,9 +9,10 @@ mod product;
 mod quotient;
 pub mod scaled;
 
-pub use bitwise::{BITWISE_NOT, bitwise_not};
+pub use bitwise::BITWISE_NOT;
 pub use division::quotient_scale;
 pub use product::product_scale;
-pub use quotient::div;
 
+pub(crate) use bitwise::bitwise_not;
 pub(crate) use division::{digits_of, fitting, overflow, rounded, scale_of};
+pub(crate) use quotient::div;

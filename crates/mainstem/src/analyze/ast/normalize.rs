@@ -1,37 +1,20 @@
-//! Functions that DataFusion has under another name or as an operator, `~ a`, literals of intervals and of NUMERIC,
-//! texts that spell arrays, and COLLATE "C", which says what is so anyway.
+//! Functions that DataFusion has as an operator or not at all, `~ a`, literals of intervals and of NUMERIC, texts that
+//! spell arrays, and COLLATE "C", which says what is so anyway.
 
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, Array, ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, Function, Ident, ObjectName,
-    ObjectNamePart, Subscript, TypedString, UnaryOperator, Value, ValueWithSpan,
+    AccessExpr, Array, ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, Subscript, TypedString,
+    UnaryOperator, Value, ValueWithSpan,
 };
 use mainstem_postgres::operator::BITWISE_NOT;
 
 use super::expr::{bare, call, called, case};
 use super::interval_literals::plain_interval;
-use crate::sql::{fold, is_by_bytes};
-
-/// PostgreSQL's names of functions, with DataFusion's.
-const NAMES: &[(&str, &str)] = &[
-    ("ceiling", "ceil"),
-    ("every", "bool_and"),
-    ("sign", "signum"),
-    ("statement_timestamp", "now"),
-    ("transaction_timestamp", "now"),
-    ("variance", "var_samp"),
-];
+use crate::sql::is_by_bytes;
 
 /// See the module; other expressions stay.
 pub(crate) fn normalize(expr: &mut Expr) {
     if let Some(other) = other_words(expr) {
         *expr = other;
-        return;
-    }
-    if let Expr::Function(Function { name, .. }) = expr
-        && let [ObjectNamePart::Identifier(ident)] = name.0.as_slice()
-        && let Some((_, known)) = NAMES.iter().find(|(said, _)| *said == fold(ident))
-    {
-        *name = ObjectName::from(vec![Ident::new(*known)]);
     }
 }
 

@@ -16,6 +16,7 @@ use datafusion::sql::sqlparser::ast::{
     SetExpr, Statement, TableAlias, TableAliasColumnDef, TableFactor, TrimWhereField, UnaryOperator, Value, Visit,
     VisitMut, Visitor, VisitorMut,
 };
+use mainstem_postgres::registry::own_name;
 use mainstem_storage::{Error, Result};
 
 use super::cast_labels::label_casts;
@@ -245,8 +246,11 @@ pub(super) fn plain(expr: &Expr) -> String {
                     for part in &mut function.name.0 {
                         if let ObjectNamePart::Identifier(name) = part {
                             let said = fold(name);
-                            let known = FUNCTIONS.iter().find(|(other, _)| *other == said).map(|(_, known)| *known);
-                            *name = Ident::with_quote('"', known.unwrap_or(&said));
+                            let known = match own_name(&said) {
+                                Some("date_part") => "extract",
+                                known => known.unwrap_or(&said),
+                            };
+                            *name = Ident::with_quote('"', known);
                         }
                     }
                 }
@@ -272,16 +276,6 @@ pub(super) fn plain(expr: &Expr) -> String {
     let ControlFlow::Continue(()) = VisitMut::visit(&mut expr, &mut Plain);
     expr.to_string()
 }
-
-/// Names of functions that are others' too.
-const FUNCTIONS: [(&str, &str); 6] = [
-    ("char_length", "length"),
-    ("character_length", "length"),
-    ("pow", "power"),
-    ("substring", "substr"),
-    ("date_part", "extract"),
-    ("trim", "btrim"),
-];
 
 /// The text of `expr`, whose parts are [`plain`], as that of a call, or of a sum or product whose operands stand in
 /// order.

@@ -15,26 +15,11 @@ use datafusion::sql::sqlparser::ast::{
     Expr, Function, GroupByExpr, Ident, ObjectName, ObjectNamePart, OrderByKind, Query, Select, SelectItem,
     SelectItemQualifiedWildcardKind, SetExpr, Statement, TableFactor, Value, Visit, VisitMut, Visitor, VisitorMut,
 };
+use mainstem_postgres::registry;
 
 use super::KnownTable;
 use crate::analyze::ast::expr::bare;
 use crate::sql::{TableName, fold, table_name};
-
-/// Functions whose arguments need not be grouped. What is missing here costs a column in GROUP BY.
-const AGGREGATES: &[&str] = &[
-    "array_agg",
-    "avg",
-    "bool_and",
-    "bool_or",
-    "count",
-    "every",
-    "max",
-    "min",
-    "stddev",
-    "string_agg",
-    "sum",
-    "variance",
-];
 
 /// See the module.
 pub(crate) fn add_dependent_columns(statement: &mut Statement, known: &dyn Fn(&TableName) -> Option<KnownTable>) {
@@ -271,5 +256,5 @@ impl Visitor for Mentioned {
 
 fn is_aggregate(function: &Function) -> bool {
     let [ObjectNamePart::Identifier(name)] = function.name.0.as_slice() else { return false };
-    function.over.is_none() && AGGREGATES.contains(&fold(name).as_str())
+    function.over.is_none() && registry::is_aggregate(&fold(name))
 }

@@ -1,5 +1,4 @@
-//! What stands beside the arguments of a call that only aggregates and window functions have, and functions of
-//! PostgreSQL's that are not there.
+//! What stands beside the arguments of a call that only aggregates and window functions have.
 //!
 //! DataFusion reads FILTER, OVER, DISTINCT and the like past without a word where the function is a plain one.
 
@@ -16,89 +15,13 @@ use mainstem_storage::{Error, Result};
 use crate::names::{did_you_mean, similar};
 use crate::sql::fold;
 
-/// Functions of PostgreSQL's that are told to be missing: who calls them has not misspelled anything.
-const ABSENT: &[&str] = &[
-    "acosd",
-    "array_to_json",
-    "asind",
-    "atan2d",
-    "atand",
-    "bit_count",
-    "cosd",
-    "cotd",
-    "currval",
-    "get_bit",
-    "get_byte",
-    "has_column_privilege",
-    "has_schema_privilege",
-    "has_table_privilege",
-    "inet_client_addr",
-    "inet_server_addr",
-    "json_agg",
-    "json_build_array",
-    "json_build_object",
-    "json_object_agg",
-    "jsonb_agg",
-    "jsonb_build_array",
-    "jsonb_build_object",
-    "jsonb_object_agg",
-    "justify_days",
-    "justify_hours",
-    "justify_interval",
-    "lastval",
-    "lo_import",
-    "make_interval",
-    "min_scale",
-    "nextval",
-    "normalize",
-    "parse_ident",
-    "pg_advisory_lock",
-    "pg_advisory_unlock",
-    "pg_advisory_xact_lock",
-    "pg_backend_pid",
-    "pg_cancel_backend",
-    "pg_column_size",
-    "pg_database_size",
-    "pg_get_constraintdef",
-    "pg_get_expr",
-    "pg_get_indexdef",
-    "pg_get_viewdef",
-    "pg_notify",
-    "pg_relation_size",
-    "pg_size_pretty",
-    "pg_table_size",
-    "pg_terminate_backend",
-    "pg_total_relation_size",
-    "pg_try_advisory_lock",
-    "regexp_matches",
-    "row_to_json",
-    "scale",
-    "set_bit",
-    "set_byte",
-    "set_config",
-    "setseed",
-    "setval",
-    "sind",
-    "tand",
-    "to_ascii",
-    "to_json",
-    "to_jsonb",
-    "to_number",
-    "to_regclass",
-    "trim_scale",
-    "txid_current",
-    "unistr",
-    "width_bucket",
-];
-
-/// Refuses what `statement` puts beside the arguments of plain functions, and functions that are not there.
+/// Refuses what `statement` puts beside the arguments of plain functions.
 ///
 /// # Errors
-/// 42809 or 0A000 that names it.
+/// 42809 that names it.
 pub(super) fn check_calls(statement: &Statement, state: &SessionState) -> Result<()> {
     match Visit::visit(statement, &mut Calls(state)) {
         ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break((ABSENT_CALL, name)) => Err(Error::unsupported(format_args!("the function {name}"))),
         ControlFlow::Break((what, name)) => {
             let kind =
                 if what == "OVER" { "a window function nor an aggregate function" } else { "an aggregate function" };
@@ -129,9 +52,6 @@ pub(super) fn with_similar_functions(error: Error, state: &SessionState) -> Erro
     error.with_message(message)
 }
 
-/// Of a call whose function is not there.
-const ABSENT_CALL: &str = "";
-
 struct Calls<'a>(&'a SessionState);
 
 impl Visitor for Calls<'_> {
@@ -141,9 +61,6 @@ impl Visitor for Calls<'_> {
         let Expr::Function(call) = expr else { return ControlFlow::Continue(()) };
         let [ObjectNamePart::Identifier(name)] = call.name.0.as_slice() else { return ControlFlow::Continue(()) };
         let name = fold(name);
-        if ABSENT.contains(&name.as_str()) && !self.0.scalar_functions().contains_key(&name) {
-            return ControlFlow::Break((ABSENT_CALL, name));
-        }
         let Some(what) = beside_arguments(call) else { return ControlFlow::Continue(()) };
         let is_plain = self.0.scalar_functions().contains_key(&name)
             && !self.0.aggregate_functions().contains_key(&name)

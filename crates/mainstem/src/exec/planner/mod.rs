@@ -22,6 +22,7 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::sql::parser::Statement as PlannerStatement;
 use datafusion::sql::resolve::resolve_table_references;
 use datafusion::sql::sqlparser::ast::Statement as Ast;
+use mainstem_postgres::registry::takes_columns;
 use mainstem_storage::catalog::Relation;
 use mainstem_storage::database::Database;
 use mainstem_storage::error::sqlstate;
@@ -440,10 +441,6 @@ fn unplanned(error: &DataFusionError) -> Error {
 /// The table that parameters are columns of where an expression is compiled for all values of them.
 const PARAMETERS: &str = "parameters of the statement";
 
-/// Functions whose type does not depend on whether an argument is a literal.
-const TAKE_PARAMETERS: [&str; 8] =
-    ["coalesce", "lower", "upper", "character_length", "concat", "greatest", "least", "nullif"];
-
 /// Which parameter, from 0, a placeholder is.
 fn position_of(id: &str) -> Option<usize> {
     id.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1)
@@ -471,10 +468,9 @@ fn is_volatile(expr: &Expr, parameters: &[Option<DataType>]) -> Option<bool> {
                     Volatility::Volatile if call.name() == pg_sleep::NAME => is_of_row = false,
                     Volatility::Volatile => is_volatile = true,
                 }
-                if !TAKE_PARAMETERS.contains(&call.func.name()) {
-                    for argument in &call.args {
-                        is_of_row &= !argument.exists(|expr| Ok(matches!(expr, Expr::Placeholder(_))))?;
-                    }
+                for (at, argument) in call.args.iter().enumerate() {
+                    is_of_row &= takes_columns(&call.func, at)
+                        || !argument.exists(|expr| Ok(matches!(expr, Expr::Placeholder(_))))?;
                 }
             }
             Expr::Placeholder(placeholder) => is_of_row &= is_plain(placeholder),

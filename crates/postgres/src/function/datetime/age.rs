@@ -22,18 +22,18 @@ use crate::types::{MICROS_OF_DAY, TIME, civil_from_days, days_from_civil};
 
 const MOMENT: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
 
-/// The functions.
-pub(super) fn functions() -> Vec<ScalarUDF> {
-    let named = [
-        ("make_timestamp", Kind::Timestamp),
-        ("make_timestamptz", Kind::TimestampTz),
-        ("make_time", Kind::Time),
-        ("make_date", Kind::Date),
-        ("age", Kind::Age),
-        ("clock_timestamp", Kind::Clock),
-        ("isfinite", Kind::IsFinite),
-    ];
-    named.into_iter().map(|(name, kind)| ScalarUDF::new_from_impl(DateTimes::new(name, kind))).collect()
+/// The function `name` of the module.
+pub(crate) fn of_calendar(name: &'static str) -> ScalarUDF {
+    let kind = match name {
+        "make_timestamp" => Kind::Timestamp,
+        "make_timestamptz" => Kind::TimestampTz,
+        "make_time" => Kind::Time,
+        "make_date" => Kind::Date,
+        "clock_timestamp" => Kind::Clock,
+        "isfinite" => Kind::IsFinite,
+        _ => Kind::Age,
+    };
+    ScalarUDF::new_from_impl(DateTimes::new(name, kind))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -10,12 +10,8 @@ mod timezone;
 pub use extract::extract;
 pub use interval::interval_from_text;
 
-use datafusion_expr::ScalarUDF;
-
-/// Those that have a name of their own.
-pub(super) fn functions() -> Vec<ScalarUDF> {
-    let mut functions = now::functions();
-    functions.extend(age::functions());
-    functions.extend([timezone::timezone(), extract::date_part(), date_trunc::date_trunc()]);
-    functions
-}
+pub(crate) use age::of_calendar;
+pub(crate) use date_trunc::date_trunc;
+pub(crate) use extract::date_part;
+pub(crate) use now::beginning;
+pub(crate) use timezone::timezone;

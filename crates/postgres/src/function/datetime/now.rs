@@ -11,22 +11,19 @@ use mainstem_storage::schema::DataType as SqlType;
 
 use crate::types::MICROS_OF_DAY;
 
-/// The functions.
-pub(super) fn functions() -> Vec<ScalarUDF> {
-    let named = [
-        ("now", vec!["current_timestamp".to_owned()], SqlType::TimestampTz),
-        ("localtimestamp", Vec::new(), SqlType::Timestamp),
-        ("localtime", Vec::new(), SqlType::Time),
-    ];
-    let signature = || Signature::nullary(Volatility::Stable);
-    let function = |(name, aliases, of)| Beginning { name, aliases, of, signature: signature() };
-    named.into_iter().map(|named| ScalarUDF::new_from_impl(function(named))).collect()
+/// The function `name`: `now`, `localtimestamp` or `localtime`.
+pub(crate) fn beginning(name: &'static str) -> ScalarUDF {
+    let of = match name {
+        "localtimestamp" => SqlType::Timestamp,
+        "localtime" => SqlType::Time,
+        _ => SqlType::TimestampTz,
+    };
+    ScalarUDF::new_from_impl(Beginning { name, of, signature: Signature::nullary(Volatility::Stable) })
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Beginning {
     name: &'static str,
-    aliases: Vec<String>,
     of: SqlType,
     signature: Signature,
 }
@@ -34,10 +31,6 @@ struct Beginning {
 impl ScalarUDFImpl for Beginning {
     fn name(&self) -> &str {
         self.name
-    }
-
-    fn aliases(&self) -> &[String] {
-        &self.aliases
     }
 
     fn signature(&self) -> &Signature {

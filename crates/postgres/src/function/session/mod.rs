@@ -7,6 +7,7 @@ mod extension;
 mod setting;
 
 pub use extension::{Carried, Named};
+pub(crate) use setting::setting;
 pub use setting::{CURRENT_SETTING, SETTING_VALUE};
 
 use std::sync::Arc;
@@ -43,21 +44,16 @@ enum Fact {
     Version,
 }
 
-/// The functions.
-pub(super) fn functions() -> Vec<ScalarUDF> {
-    let named = [
-        ("current_schema", Fact::Schema),
-        ("current_schemas", Fact::Schemas),
-        ("current_user", Fact::User),
-        ("session_user", Fact::User),
-        ("current_role", Fact::User),
-        ("user", Fact::User),
-        ("current_database", Fact::Database),
-        ("current_catalog", Fact::Database),
-        ("version", Fact::Version),
-    ];
-    let session = named.into_iter().map(|(name, fact)| ScalarUDF::new_from_impl(SessionFunction::new(name, fact)));
-    session.chain(setting::functions()).collect()
+/// The function `name` of the module.
+pub(crate) fn of_session(name: &'static str) -> ScalarUDF {
+    let fact = match name {
+        "current_schema" => Fact::Schema,
+        "current_schemas" => Fact::Schemas,
+        "current_database" | "current_catalog" => Fact::Database,
+        "version" => Fact::Version,
+        _ => Fact::User,
+    };
+    ScalarUDF::new_from_impl(SessionFunction::new(name, fact))
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]

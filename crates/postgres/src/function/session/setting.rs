@@ -16,15 +16,12 @@ pub const CURRENT_SETTING: &str = "current_setting";
 /// What the call becomes.
 pub const SETTING_VALUE: &str = "setting_value";
 
-/// The functions.
-pub(super) fn functions() -> [ScalarUDF; 2] {
-    let named = |name, arguments| {
-        let signature = Signature::new(arguments, Volatility::Stable);
-        ScalarUDF::new_from_impl(CurrentSetting { name, signature })
-    };
+/// [`CURRENT_SETTING`], or [`SETTING_VALUE`], as `name` says.
+pub(crate) fn setting(name: &'static str) -> ScalarUDF {
     let texts = |count| TypeSignature::Exact(vec![DataType::Utf8View; count]);
     let checked = TypeSignature::Exact(vec![DataType::Utf8View, DataType::Boolean]);
-    [named(SETTING_VALUE, texts(1)), named(CURRENT_SETTING, TypeSignature::OneOf(vec![texts(1), checked]))]
+    let arguments = if name == SETTING_VALUE { texts(1) } else { TypeSignature::OneOf(vec![texts(1), checked]) };
+    ScalarUDF::new_from_impl(CurrentSetting { name, signature: Signature::new(arguments, Volatility::Stable) })
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]

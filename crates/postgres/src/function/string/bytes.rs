@@ -6,20 +6,16 @@ use arrow::array::{AsArray, Int32Array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion_common::{Result, ScalarValue};
+use datafusion_execution::memory_pool::MemoryPool;
 use datafusion_expr::type_coercion::functions::fields_with_udf;
 use datafusion_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, Signature, Volatility};
 
 use crate::function::adapter::{Change, adapt};
 
-/// `function`, for BYTEA too, if it is one of those; others are returned as they are.
-pub fn of_bytes(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
-    let per_byte = match function.name() {
-        "character_length" | "octet_length" => 1,
-        "bit_length" => 8,
-        _ => return function,
-    };
-    let signature = Signature::user_defined(Volatility::Immutable);
-    Arc::new(adapt(function, OfBytes { per_byte, signature }))
+/// `function`, one of those, for BYTEA too.
+pub(crate) fn lengths(function: Arc<ScalarUDF>, _: &Arc<dyn MemoryPool>) -> ScalarUDF {
+    let per_byte = if function.name() == "bit_length" { 8 } else { 1 };
+    adapt(function, OfBytes { per_byte, signature: Signature::user_defined(Volatility::Immutable) })
 }
 
 #[derive(Debug)]

@@ -25,7 +25,7 @@ const NULL_NAME: &str = "22004";
 const TOO_LARGE: &str = "54000";
 
 /// The function.
-pub(super) fn format() -> ScalarUDF {
+pub(crate) fn format() -> ScalarUDF {
     ScalarUDF::new_from_impl(Format { signature: Signature::variadic_any(Volatility::Immutable) })
 }
 

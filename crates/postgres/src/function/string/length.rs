@@ -24,14 +24,10 @@ const BATCH_BYTES_MAX: u64 = i32::MAX as u64;
 /// Bytes of the longest character.
 const CHAR_BYTES_MAX: u64 = 4;
 
-/// `function`, one of `lpad`, `rpad` and `repeat`, bounded; others are returned as they are.
-pub fn bounded(function: Arc<ScalarUDF>, pool: &Arc<dyn MemoryPool>) -> Arc<ScalarUDF> {
-    let length = match function.name() {
-        "repeat" => Length::Repeat,
-        "lpad" | "rpad" => Length::Pad,
-        _ => return function,
-    };
-    Arc::new(adapt(function, Bounded { length, pool: pool.clone() }))
+/// `function`, one of `lpad`, `rpad` and `repeat`, bounded.
+pub(crate) fn bounded(function: Arc<ScalarUDF>, pool: &Arc<dyn MemoryPool>) -> ScalarUDF {
+    let length = if function.name() == "repeat" { Length::Repeat } else { Length::Pad };
+    adapt(function, Bounded { length, pool: pool.clone() })
 }
 
 /// How long a result is.

@@ -29,16 +29,16 @@ const KEYWORDS: &str = "all analyse analyze and any array as asc asymmetric auth
 /// invalid_escape_sequence
 const INVALID_ESCAPE: &str = "22025";
 
-/// The functions.
-pub(super) fn functions() -> Vec<ScalarUDF> {
-    let named = [
-        ("quote_ident", Kind::Ident),
-        ("quote_literal", Kind::Literal),
-        ("quote_nullable", Kind::Nullable),
-        ("similar_to_escape", Kind::Similar),
-        ("like_escape", Kind::Like),
-    ];
-    named.into_iter().map(|(name, kind)| ScalarUDF::new_from_impl(Quoted::new(name, kind))).collect()
+/// The function `name` of the module.
+pub(crate) fn quoted(name: &'static str) -> ScalarUDF {
+    let kind = match name {
+        "quote_ident" => Kind::Ident,
+        "quote_literal" => Kind::Literal,
+        "quote_nullable" => Kind::Nullable,
+        "like_escape" => Kind::Like,
+        _ => Kind::Similar,
+    };
+    ScalarUDF::new_from_impl(Quoted::new(name, kind))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

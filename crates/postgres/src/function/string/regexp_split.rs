@@ -23,7 +23,7 @@ use crate::sqlstate;
 const NAME: &str = "regexp_split_to_array";
 
 /// The function.
-pub(super) fn regexp_split_to_array() -> ScalarUDF {
+pub(crate) fn regexp_split_to_array() -> ScalarUDF {
     let takes = vec![TypeSignature::String(2), TypeSignature::String(3)];
     ScalarUDF::new_from_impl(Split { signature: Signature::one_of(takes, Volatility::Immutable) })
 }

@@ -28,18 +28,18 @@ use number::{Digits, NumberPattern};
 use parse::ParsePattern;
 
 /// The function.
-pub(super) fn to_char() -> ScalarUDF {
+pub(crate) fn to_char() -> ScalarUDF {
     ScalarUDF::new_from_impl(ToChar { signature: Signature::any(2, Volatility::Immutable) })
 }
 
 /// `to_date`.
-pub(super) fn to_date() -> ScalarUDF {
+pub(crate) fn to_date() -> ScalarUDF {
     let signature = Signature::any(2, Volatility::Immutable);
     ScalarUDF::new_from_impl(Reads { gives: DataType::Date32, signature })
 }
 
 /// `to_timestamp`.
-pub(super) fn to_timestamp() -> ScalarUDF {
+pub(crate) fn to_timestamp() -> ScalarUDF {
     let arguments = vec![TypeSignature::Any(1), TypeSignature::Any(2)];
     let gives = DataType::Timestamp(TimeUnit::Microsecond, Some("+00:00".into()));
     ScalarUDF::new_from_impl(Reads { gives, signature: Signature::one_of(arguments, Volatility::Immutable) })

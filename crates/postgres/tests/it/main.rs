@@ -1,0 +1,5 @@
+//! Functions against PostgreSQL's answers, call by call, without a database.
+
+mod calls;
+mod evaluate;
+mod page;
