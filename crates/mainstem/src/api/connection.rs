@@ -16,8 +16,8 @@ use super::appender::KeptRows;
 use super::{Appender, QueryResult, Row, Rows, Statement, StatementOutcome, Transaction};
 use crate::exec::{Interrupts, Shared};
 use crate::plan::Description;
-use crate::session::{Prepared, Session, ShortOutcome, TransactionStatus};
-use crate::sql::{self, Script, TableName, Template};
+use crate::session::{Kept, Prepared, Session, ShortOutcome, TransactionStatus};
+use crate::sql::{self, Parameterized, Script, TableName, Template};
 use crate::value::{Params, ValueRef};
 
 /// How often a wait looks whether it was canceled.
@@ -112,8 +112,24 @@ impl Connection {
     /// # Errors
     /// Whatever is wrong with the statement apart from values: 42601, 42P01, 42703 and so on.
     pub fn prepare(&self, sql: &str) -> Result<Statement<'_>> {
-        let prepared = self.prepare_template(Arc::new(sql::parse_template(sql)?))?;
-        Ok(Statement::new(self, Arc::new(Mutex::new(prepared))))
+        let statement = self.one_shot(sql)?;
+        statement.check()?;
+        Ok(statement)
+    }
+
+    /// The statement `sql`, which is prepared if its text was not seen before, and else shows what is wrong with it
+    /// when it runs.
+    fn one_shot(&self, sql: &str) -> Result<Statement<'_>> {
+        let kept = self.session.lock().kept(sql);
+        let prepared = match kept {
+            Some(Kept::Prepared(prepared)) => prepared,
+            _ => {
+                let prepared = Arc::new(Mutex::new(self.prepare_template(Arc::new(sql::parse_template(sql)?))?));
+                self.session.lock().keep(sql, Kept::Prepared(prepared.clone()));
+                prepared
+            }
+        };
+        Ok(Statement::new(self, prepared))
     }
 
     pub(super) fn prepare_template(&self, template: Arc<Template>) -> Result<Prepared> {
@@ -141,7 +157,7 @@ impl Connection {
     /// # Errors
     /// As [`Connection::prepare`] and [`Statement::execute`].
     pub fn execute_with(&self, sql: &str, params: impl Params) -> Result<u64> {
-        self.prepare(sql)?.execute(params)
+        self.one_shot(sql)?.execute(params)
     }
 
     /// Runs one statement with values for its parameters and gives its rows.
@@ -149,7 +165,7 @@ impl Connection {
     /// # Errors
     /// As [`Connection::prepare`] and [`Statement::query`].
     pub fn query_with(&self, sql: &str, params: impl Params) -> Result<Rows> {
-        self.prepare(sql)?.query(params)
+        self.one_shot(sql)?.query(params)
     }
 
     /// Runs one statement with values for its parameters and gives its only row.
@@ -166,7 +182,7 @@ impl Connection {
     /// # Errors
     /// As [`Connection::prepare`] and [`Statement::query_row`].
     pub fn query_row(&self, sql: &str, params: impl Params) -> Result<Row> {
-        self.prepare(sql)?.query_row(params)
+        self.one_shot(sql)?.query_row(params)
     }
 
     /// Runs `sql`, a COPY FROM STDIN, with the data that `input` gives; returns how many rows were read. The data ends
@@ -256,7 +272,18 @@ impl Connection {
     /// # Errors
     /// Those of planning here, those of running with the rows; 42601 when `sql` is not one statement that gives rows.
     pub fn query(&self, sql: &str) -> Result<QueryResult> {
-        let mut script = sql::parse(sql)?;
+        let mut script = match self.pending(sql)? {
+            Pending::Kept { parameterized, prepared, .. } => {
+                // A write without RETURNING is refused below.
+                let gives_rows = self.gives_rows(&prepared.lock());
+                if let Some(outcome) = gives_rows.then(|| self.run_kept(parameterized.as_ref(), &prepared)).flatten() {
+                    return outcome?.into_rows();
+                }
+                sql::parse(sql)?
+            }
+            Pending::Script(script) => script,
+            Pending::Nothing => sql::parse("")?,
+        };
         let session = self.session.lock();
         let gives_rows = script.only().is_some_and(|statement| session.gives_rows(statement));
         drop(session);
@@ -288,7 +315,73 @@ impl Connection {
     /// # Errors
     /// 42601 and others when `sql` cannot be parsed; nothing has run then.
     pub fn run(&self, sql: &str) -> Result<Statements<'_>> {
-        Ok(Statements { connection: self, script: sql::parse(sql)? })
+        Ok(Statements { connection: self, pending: self.pending(sql)? })
+    }
+
+    /// `sql` as it is to be run: by a statement that differs from it in literals alone, or by the plan of the same text,
+    /// if one is kept.
+    fn pending(&self, sql: &str) -> Result<Pending> {
+        let kept = match sql::parameterize(sql) {
+            Some(parameterized) => {
+                // What is wrong with it is told of the text itself.
+                let prepare = |text: &str| {
+                    let template = sql::parse_template(text).ok()?;
+                    self.prepare_template(Arc::new(template)).ok()
+                };
+                self.kept(&parameterized.text, prepare).map(|prepared| (Some(parameterized), prepared))
+            }
+            None => None,
+        };
+        let kept = match kept {
+            None if sql::may_be_query(sql) => {
+                let prepare = |text: &str| Prepared::of_query(sql::parse_template(text).ok()?);
+                self.kept(sql, prepare).map(|prepared| (None, prepared))
+            }
+            kept => kept,
+        };
+        Ok(match kept {
+            Some((parameterized, prepared)) => Pending::Kept { text: sql.into(), parameterized, prepared },
+            None => Pending::Script(sql::parse(sql)?),
+        })
+    }
+
+    /// What is kept of `text`, which `prepare` prepares if it was seen before.
+    fn kept(&self, text: &str, prepare: impl FnOnce(&str) -> Option<Prepared>) -> Option<Arc<Mutex<Prepared>>> {
+        let kept = self.session.lock().kept_generic(text);
+        match kept {
+            Kept::Prepared(prepared) => Some(prepared),
+            Kept::Useless => None,
+            Kept::Seen => {
+                let prepared = prepare(text).map(|prepared| Arc::new(Mutex::new(prepared)));
+                let kept = prepared.clone().map_or(Kept::Useless, Kept::Prepared);
+                self.session.lock().keep(text, kept);
+                prepared
+            }
+        }
+    }
+
+    /// The outcome of `prepared`, perhaps with the literals of a text as its parameters; `None` if the text is to be run
+    /// itself.
+    fn run_kept(
+        &self,
+        parameterized: Option<&Parameterized>,
+        prepared: &Arc<Mutex<Prepared>>,
+    ) -> Option<Result<StatementOutcome>> {
+        let Some(parameterized) = parameterized else { return Some(self.run_prepared(&mut prepared.lock(), &[])) };
+        let values = parameterized.values();
+        let outcome = {
+            let mut prepared = prepared.lock();
+            self.session.lock().run_parameterized(&mut prepared, &values)
+        };
+        match outcome {
+            Ok(None) if prepared.lock().is_planned() => {
+                self.session.lock().keep(&parameterized.text, Kept::Useless);
+                None
+            }
+            Ok(outcome) => outcome.map(|outcome| Ok(StatementOutcome::new(outcome, &self.shared))),
+            Err(error) if sql::is_of_values(&error) => None,
+            Err(error) => Some(Err(error)),
+        }
     }
 
     /// Runs the next statement of `script`.
@@ -453,13 +546,43 @@ impl Connection {
 #[derive(Debug)]
 pub struct Statements<'a> {
     connection: &'a Connection,
-    script: Script,
+    pending: Pending,
+}
+
+/// What has not run yet.
+#[derive(Debug)]
+enum Pending {
+    Script(Script),
+    /// One statement, with its text.
+    Kept {
+        text: Box<str>,
+        parameterized: Option<Parameterized>,
+        prepared: Arc<Mutex<Prepared>>,
+    },
+    Nothing,
 }
 
 impl Iterator for Statements<'_> {
     type Item = Result<StatementOutcome>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.connection.run_next(&mut self.script)
+        if let Pending::Kept { text, parameterized, prepared } = &self.pending {
+            let outcome = self.connection.run_kept(parameterized.as_ref(), prepared);
+            if outcome.is_some() {
+                self.pending = Pending::Nothing;
+                return outcome;
+            }
+            match sql::parse(text) {
+                Ok(script) => self.pending = Pending::Script(script),
+                Err(error) => {
+                    self.pending = Pending::Nothing;
+                    return Some(Err(error));
+                }
+            }
+        }
+        match &mut self.pending {
+            Pending::Script(script) => self.connection.run_next(script),
+            _ => None,
+        }
     }
 }

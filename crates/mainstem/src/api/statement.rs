@@ -51,6 +51,11 @@ impl<'a> Statement<'a> {
         with_bound(params, self.names.iter().map(|name| &**name), work)
     }
 
+    /// What is wrong with it under the schema as it is now, whatever its values.
+    pub(super) fn check(&self) -> Result<()> {
+        self.describe().map(|_| ())
+    }
+
     fn run(&self, values: &[ValueRef<'_>]) -> Result<StatementOutcome> {
         self.connection.run_prepared(&mut self.prepared.lock(), values)
     }

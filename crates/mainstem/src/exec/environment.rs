@@ -19,6 +19,8 @@ use super::parameters::Parameters;
 use super::planner::{PlannedExpression, Planner, Running, Source};
 use super::runtime::{Cancel, Runtime};
 use super::settings::Settings;
+use crate::analyze::padded;
+use crate::error::from_datafusion;
 
 /// What all connections of a database share.
 #[derive(Debug)]
@@ -111,6 +113,27 @@ impl Environment<'_> {
         parameters: &[Option<mainstem_storage::schema::DataType>],
     ) -> Option<Vec<PlannedExpression>> {
         self.planner.row_expressions(plan, parameters)
+    }
+
+    /// Plans `statement`, with parameters of the types of the ones at hand, to be run again and again; `None` if that
+    /// would not give the same answers.
+    pub(crate) fn kept(&mut self, transaction: &Transaction, statement: Ast) -> Result<Option<LogicalPlan>> {
+        let typed = self.parameters.without_values();
+        let plan = self.with_parameters(&typed, |env| env.plan(transaction, statement, None))?;
+        let shown = padded(plan).map_err(|e| from_datafusion(&e))?;
+        self.planner.kept(&shown, &self.cancel)
+    }
+
+    /// Starts a kept plan.
+    pub(crate) fn start_kept(&mut self, transaction: &Transaction, plan: &LogicalPlan) -> Result<Running> {
+        let source = Source {
+            storage: &self.shared.storage,
+            settings: self.settings,
+            parameters: self.parameters,
+            transaction,
+            target: None,
+        };
+        self.planner.start_kept(&self.shared.runtime, plan, &source, self.cancel.clone())
     }
 
     /// Starts a planned query.

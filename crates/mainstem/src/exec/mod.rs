@@ -24,4 +24,4 @@ pub(crate) use parameters::{Parameter, Parameters, parameter_of};
 pub(crate) use pipeline::template;
 pub(crate) use planner::{PlannedExpression, Planner, Running};
 pub(crate) use runtime::{Batches, Cancel, Interrupts, Runtime};
-pub(crate) use settings::{Settings, SettingsState, cores};
+pub(crate) use settings::{PlanCacheMode, Settings, SettingsState, cores};

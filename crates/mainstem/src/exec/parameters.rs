@@ -42,6 +42,24 @@ impl Parameters {
         Self(types.iter().map(|t| Parameter::Typed(t.unwrap_or(text))).collect())
     }
 
+    /// The same without values, for a plan that is kept; NULLs stay, for they fit everywhere.
+    pub(crate) fn without_values(&self) -> Self {
+        let without = |parameter: &Parameter| match parameter {
+            Parameter::Null => Parameter::Null,
+            Parameter::Typed(data_type) | Parameter::Bound(data_type, _) => Parameter::Typed(*data_type),
+        };
+        Self(self.0.iter().map(without).collect())
+    }
+
+    /// The types of the values; none of NULLs.
+    pub(crate) fn types(&self) -> Vec<Option<DataType>> {
+        let of = |parameter: &Parameter| match parameter {
+            Parameter::Null => None,
+            Parameter::Typed(data_type) | Parameter::Bound(data_type, _) => Some(*data_type),
+        };
+        self.0.iter().map(of).collect()
+    }
+
     /// Whether the statement has none.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -50,12 +50,47 @@ struct Values {
     /// None: statements may run as long as they like.
     statement_timeout: Option<Duration>,
     point_path: bool,
+    plan_cache_mode: PlanCacheMode,
     application_name: Arc<str>,
     names: Arc<Names>,
 }
 
 /// The setting that is the database's.
 const MEMORY_LIMIT: &str = "memory_limit";
+
+/// The setting that says when statements are kept by their texts without literals.
+const PLAN_CACHE_MODE: &str = "plan_cache_mode";
+
+/// When a text without its literals is prepared and kept (the setting `plan_cache_mode`, as in PostgreSQL).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum PlanCacheMode {
+    /// When it is seen for the second time.
+    #[default]
+    Auto,
+    /// At once.
+    ForceGeneric,
+    /// Never.
+    ForceCustom,
+}
+
+impl PlanCacheMode {
+    const NAMES: [(&str, Self); 3] =
+        [("auto", Self::Auto), ("force_generic_plan", Self::ForceGeneric), ("force_custom_plan", Self::ForceCustom)];
+
+    fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, mode)| *mode == self).map_or("auto", |(name, _)| *name)
+    }
+
+    fn named(name: &str) -> Result<Self> {
+        let found = Self::NAMES.iter().find(|(known, _)| name.eq_ignore_ascii_case(known));
+        found.map(|(_, mode)| *mode).ok_or_else(|| {
+            let message = format!(
+                "invalid value \"{name}\" for {PLAN_CACHE_MODE}: auto, force_generic_plan or force_custom_plan"
+            );
+            Error::invalid(sqlstate::INVALID_PARAMETER, message)
+        })
+    }
+}
 
 /// Settings and what they are, in the order of SHOW ALL.
 const DESCRIPTIONS: &[(&str, &str)] = &[
@@ -70,6 +105,11 @@ const DESCRIPTIONS: &[(&str, &str)] = &[
     (
         MEMORY_LIMIT,
         "Bytes, or 512MB, 4GB, for all buffers and queries of the database; SET is for all sessions and at once.",
+    ),
+    (
+        PLAN_CACHE_MODE,
+        "When texts that differ in literals alone are one statement: auto (seen twice), force_generic_plan, \
+         force_custom_plan (never).",
     ),
     ("point_path", "Whether statements on a whole key run without a plan; their answers are the same."),
     ("read_only", "Whether the database was opened to read only."),
@@ -173,6 +213,11 @@ impl Settings {
         self.current.point_path
     }
 
+    /// When texts without literals are kept.
+    pub(crate) fn plan_cache_mode(&self) -> PlanCacheMode {
+        self.current.plan_cache_mode
+    }
+
     /// Which tables names mean. The same pointer as long as nothing changes.
     pub(crate) fn names(&self) -> &Arc<Names> {
         &self.current.names
@@ -244,6 +289,7 @@ impl Settings {
             "delta_rows" => self.current.delta_rows.to_string(),
             "log_tail_bytes_max" => self.options.log_tail_bytes_max.to_string(),
             MEMORY_LIMIT => self.storage.memory_limit().to_string(),
+            PLAN_CACHE_MODE => self.current.plan_cache_mode.name().into(),
             "point_path" => if self.current.point_path { "on" } else { "off" }.into(),
             "read_only" => self.options.read_only.to_string(),
             "search_path" => self.current.names.to_string(),
@@ -278,6 +324,7 @@ impl Values {
             threads: cores(),
             statement_timeout: None,
             point_path: true,
+            plan_cache_mode: PlanCacheMode::Auto,
             application_name: Arc::from(""),
             names: names.clone(),
         }
@@ -308,6 +355,9 @@ impl Values {
                     Some(text) => Arc::new(self.names.with_path(path_of(text)?)),
                     None => default.names.clone(),
                 };
+            }
+            PLAN_CACHE_MODE => {
+                self.plan_cache_mode = value.map(PlanCacheMode::named).transpose()?.unwrap_or(default.plan_cache_mode);
             }
             "point_path" => {
                 self.point_path = value.map(|v| boolean(name, v)).transpose()?.unwrap_or(default.point_path);

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType as ArrowType, Field, Schema, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, DataFusionError, Result};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::filter::FilterExecBuilder;
-use mainstem_storage::ids::ColumnId;
+use mainstem_storage::ids::{ColumnId, TableId};
 use mainstem_storage::predicate::{CompareOp, Predicate};
 use mainstem_storage::scan::ScanRequest;
 use mainstem_storage::schema::TableSchema;
@@ -23,7 +24,7 @@ use super::statistics::{one_row, statistics};
 use crate::sql::ROW_REF;
 
 /// A table of schema `public`. Without a view it can be described, not read.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct UserTable {
     table: Arc<TableSchema>,
     view: Option<Arc<TableView>>,
@@ -45,6 +46,25 @@ impl UserTable {
         fields.push(Arc::new(Field::new(ROW_REF, ArrowType::UInt64, false)));
         Self { table, view: Some(view), arrow: Arc::new(Schema::new(fields)), row_refs: true }
     }
+
+    pub(crate) fn id(&self) -> TableId {
+        self.table.id
+    }
+
+    /// Whether it has a column of row references.
+    pub(crate) fn has_row_refs(&self) -> bool {
+        self.row_refs
+    }
+
+    /// The same table without a snapshot.
+    pub(crate) fn without_view(&self) -> Self {
+        Self { view: None, ..self.clone() }
+    }
+
+    /// The same table at `view`.
+    pub(crate) fn at(&self, view: Arc<TableView>) -> Self {
+        Self { view: Some(view), ..self.clone() }
+    }
 }
 
 #[async_trait]
@@ -62,6 +82,8 @@ impl TableProvider for UserTable {
             .iter()
             .map(|filter| match translate(filter, &self.table) {
                 Some(_) => TableProviderFilterPushDown::Exact,
+                // Its value is known when the plan is run: a scan evaluates what is no predicate of the store.
+                None if has_parameter(filter) => TableProviderFilterPushDown::Exact,
                 None => TableProviderFilterPushDown::Unsupported,
             })
             .collect())
@@ -146,6 +168,10 @@ impl UserTable {
         };
         Ok(DataSourceExec::from_data_source(source))
     }
+}
+
+fn has_parameter(filter: &Expr) -> bool {
+    filter.exists(|expr| Ok(matches!(expr, Expr::Placeholder(_)))).unwrap_or_default()
 }
 
 /// Whether every column of a key is asked to equal a constant.

@@ -8,9 +8,11 @@
 
 mod attempts;
 mod copy;
+mod kept_plans;
 mod prepared;
 mod savepoints;
 mod short;
+mod statement_cache;
 mod temporary;
 mod utility;
 
@@ -28,16 +30,20 @@ use mainstem_storage::{Error, ErrorKind, Result};
 
 use crate::analyze::rows_without_marks;
 use crate::error::from_panic;
-use crate::exec::{Cancel, Environment, Interrupts, Notice, Parameters, Planner, Rows, Running, Settings, Shared};
+use crate::exec::{
+    Cancel, Environment, Interrupts, Notice, Parameters, PlanCacheMode, Planner, Rows, Running, Settings, Shared,
+};
 use crate::plan::{self, Created, Written};
 use crate::sql::{Begin, Dropped, Lock, Statement, TableName};
 use attempts::{Targets, Write, in_own_transaction};
 use copy::Stream;
 use savepoints::Savepoints;
+use statement_cache::StatementCache;
 use temporary::Temporary;
 
 pub(crate) use prepared::Prepared;
 pub(crate) use short::ShortOutcome;
+pub(crate) use statement_cache::Kept;
 pub(crate) use temporary::forget_temporary;
 
 /// Where a connection stands.
@@ -104,6 +110,8 @@ pub(crate) struct Session {
     parameters: Parameters,
     /// What PREPARE keeps.
     prepared: prepared::ByName,
+    /// What is kept of texts.
+    texts: StatementCache,
     temporary: Temporary,
     /// Statements that ran without a plan.
     short_statements: u64,
@@ -122,6 +130,7 @@ impl Session {
             interrupts,
             parameters: Parameters::default(),
             prepared: prepared::ByName::default(),
+            texts: StatementCache::default(),
             temporary: Temporary::default(),
             short_statements: 0,
         }
@@ -148,6 +157,30 @@ impl Session {
     /// Which interrupts cancel the statements that run from now on: see [`Interrupts::count_from`].
     pub(crate) fn count_interrupts_from(&mut self, since: Option<u64>) {
         self.interrupts.count_from(since);
+    }
+
+    /// What is kept of `text`.
+    pub(crate) fn kept(&mut self, text: &str) -> Option<Kept> {
+        self.texts.get(text)
+    }
+
+    /// What is kept of `text`, which is one without its literals, as the setting `plan_cache_mode` has it.
+    pub(crate) fn kept_generic(&mut self, text: &str) -> Kept {
+        match self.settings.plan_cache_mode() {
+            PlanCacheMode::ForceCustom => Kept::Useless,
+            mode => self.texts.get(text).unwrap_or_else(|| match mode {
+                PlanCacheMode::ForceGeneric => Kept::Seen,
+                _ => {
+                    self.texts.put(text, Kept::Seen);
+                    Kept::Useless
+                }
+            }),
+        }
+    }
+
+    /// Keeps `kept` of `text`.
+    pub(crate) fn keep(&mut self, text: &str, kept: Kept) {
+        self.texts.put(text, kept);
     }
 
     /// Runs one statement.

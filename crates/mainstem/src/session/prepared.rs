@@ -14,6 +14,7 @@ use mainstem_storage::row::Value;
 use mainstem_storage::schema::DataType;
 use mainstem_storage::{Error, Result};
 
+use super::kept_plans::KeptPlans;
 use super::short::Compiled;
 use super::{Outcome, Session};
 use crate::exec::Parameters;
@@ -32,11 +33,21 @@ pub(crate) struct Prepared {
     described: Option<(Arc<Catalog>, Arc<Names>, Arc<Description>)>,
     /// Whether it is short, under a version of the schema.
     pub(super) compiled: Option<Arc<Compiled>>,
+    /// Its plans, by the types of values.
+    plans: KeptPlans,
 }
 
 impl Prepared {
     fn new(template: Arc<Template>, declared: Vec<DataType>) -> Self {
-        Self { template, declared, described: None, compiled: None }
+        Self { template, declared, described: None, compiled: None, plans: KeptPlans::default() }
+    }
+
+    /// The query of `template`, which has no parameters, unless it is none, or too deep to be kept. What is wrong with
+    /// it shows when it runs.
+    pub(crate) fn of_query(template: Template) -> Option<Self> {
+        let is_query = template.with_statement(|statement| Ok(matches!(statement, Statement::Query(_)))).ok()?;
+        let fits = is_query && !template.is_deep() && template.parameters() == 0;
+        fits.then(|| Self::new(Arc::new(template), Vec::new()))
     }
 
     pub(super) fn template(&self) -> &Template {
@@ -56,6 +67,11 @@ impl Prepared {
     /// Names of its parameters in their order; none if they have numbers.
     pub(crate) fn names(&self) -> &Arc<[Box<str>]> {
         self.template.names()
+    }
+
+    /// Whether it is known to be planned, whatever its values, under the schema that was the last.
+    pub(crate) fn is_planned(&self) -> bool {
+        self.compiled.as_ref().is_some_and(|compiled| compiled.is_planned())
     }
 
     /// How many values it takes.
@@ -104,14 +120,22 @@ impl Session {
         let template = prepared.template.clone();
         template.with_statement(|statement| {
             self.parameters = parameters;
-            let outcome = self.dispatch(statement.clone());
+            let outcome = match statement {
+                Statement::Query(query) if !template.is_deep() => self.kept_query(&mut prepared.plans, query),
+                _ => Ok(None),
+            };
+            let outcome = match outcome {
+                Ok(Some(outcome)) => Ok(outcome),
+                Ok(None) => self.dispatch(statement.clone()),
+                Err(error) => Err(error),
+            };
             self.parameters = Parameters::default();
             outcome
         })
     }
 
     pub(super) fn description(&mut self, prepared: &mut Prepared) -> Result<Arc<Description>> {
-        let Prepared { template, declared, described, compiled: _ } = prepared;
+        let Prepared { template, declared, described, .. } = prepared;
         let parameters = template.parameters();
         template.with_statement(|statement| match statement {
             Statement::Query(_)

@@ -12,10 +12,10 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use datafusion::sql::sqlparser::ast::Query;
-use mainstem_storage::Result;
 use mainstem_storage::catalog::Catalog;
 use mainstem_storage::schema::DataType;
 use mainstem_storage::transaction::{Transaction, Waiting};
+use mainstem_storage::{Error, Result};
 
 use super::attempts::{Run, short_in_own_transaction};
 use super::prepared::Prepared;
@@ -34,6 +34,13 @@ pub(super) struct Compiled {
     names: Arc<Names>,
     short: Option<Short>,
     columns: Arc<[ResultColumn]>,
+}
+
+impl Compiled {
+    /// Whether it is not short.
+    pub(super) fn is_planned(&self) -> bool {
+        self.short.is_none()
+    }
 }
 
 /// What a short statement gave a caller.
@@ -111,19 +118,25 @@ impl Session {
             })?;
         }
         let Some(short) = short else { return Ok(None) };
-        Ok(match self.ran(&short, &catalog, &[])? {
-            Ran::OldSchema | Ran::Answer(Answer::NotShort) => None,
-            Ran::Answer(Answer::Written { rows, .. }) if !short.gives_rows() => Some(Outcome::wrote(short.tag(), rows)),
-            Ran::Answer(Answer::Written { rows, returned }) => {
-                let (schema, batch) = short.batch_of(&returned)?;
-                let returned = Some(Rows::Ready { schema, batches: vec![batch], memory: None });
-                Some(Outcome::written(short.tag(), Written { rows, returned }))
-            }
-            Ran::Answer(Answer::Row(row)) => {
-                let (schema, batch) = short.batch_of(row.as_slice())?;
-                Some(Outcome::with_rows("SELECT", Rows::Ready { schema, batches: vec![batch], memory: None }))
-            }
-        })
+        match self.ran(&short, &catalog, &[])? {
+            Ran::OldSchema => Ok(None),
+            Ran::Answer(answer) => outcome_of(&short, answer),
+        }
+    }
+
+    /// Runs `prepared`, a statement whose literals `values` are, if it is short. `None` if it is not: nothing has
+    /// happened then.
+    pub(crate) fn run_parameterized(
+        &mut self,
+        prepared: &mut Prepared,
+        values: &[ValueRef<'_>],
+    ) -> Result<Option<Outcome>> {
+        let gives_rows = self.prepared_gives_rows(prepared);
+        let Some(ShortOutcome { answer, .. }) = self.run_short(prepared, values, gives_rows)? else { return Ok(None) };
+        match prepared.compiled.as_ref().and_then(|compiled| compiled.short.as_ref()) {
+            Some(short) => outcome_of(short, answer),
+            None => Err(Error::internal("a short statement that is none any more")),
+        }
     }
 
     /// Whether statements may be short at the moment.
@@ -233,6 +246,23 @@ impl Session {
             }
         }
     }
+}
+
+/// What `answer` of `short` is; `None` if it has none.
+fn outcome_of(short: &Short, answer: Answer) -> Result<Option<Outcome>> {
+    Ok(match answer {
+        Answer::NotShort => None,
+        Answer::Written { rows, .. } if !short.gives_rows() => Some(Outcome::wrote(short.tag(), rows)),
+        Answer::Written { rows, returned } => {
+            let (schema, batch) = short.batch_of(&returned)?;
+            let returned = Some(Rows::Ready { schema, batches: vec![batch], memory: None });
+            Some(Outcome::written(short.tag(), Written { rows, returned }))
+        }
+        Answer::Row(row) => {
+            let (schema, batch) = short.batch_of(row.as_slice())?;
+            Some(Outcome::with_rows("SELECT", Rows::Ready { schema, batches: vec![batch], memory: None }))
+        }
+    })
 }
 
 /// Expressions compiled by a session's planner, over what a transaction sees.

@@ -13,6 +13,7 @@ mod library;
 mod mangled;
 mod names;
 mod paths;
+mod plan_cache;
 mod positions;
 mod prepared;
 mod printing;

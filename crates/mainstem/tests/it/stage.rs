@@ -276,6 +276,7 @@ macro_rules! placement_matrix {
     ($run:ident, $folder:expr, $extension:expr, $files:tt) => {
         $crate::stage::placement_matrix!(@lists $run, $folder, $extension, $files, [
             delta_only,
+            generic_plans,
             insertion_layout,
             many_runs,
             merge_each_statement,

@@ -2,6 +2,7 @@
 
 mod expression;
 mod function_names;
+mod kept_plan;
 mod recursive_query;
 
 use std::collections::HashMap;
@@ -329,6 +330,41 @@ impl Planner {
         Ok((expressions, input.fields().len()))
     }
 
+    /// `plan` optimised, to be kept, if its answers do not depend on when that is done.
+    ///
+    /// # Errors
+    /// As [`Planner::start`].
+    pub(crate) fn kept(&mut self, plan: &LogicalPlan, cancel: &Cancel) -> Result<Option<LogicalPlan>> {
+        if !kept_plan::may_be_kept(plan).map_err(|e| from_datafusion(&e))? {
+            return Ok(None);
+        }
+        self.interruption.watch(cancel);
+        kept_plan::without_views(self.optimized(plan)?).map_err(|e| from_datafusion(&e))
+    }
+
+    /// Starts `plan`, which [`Planner::kept`] gave, over what `transaction` sees, with the values of `parameters`.
+    ///
+    /// # Errors
+    /// As [`Planner::start`].
+    pub(crate) fn start_kept(
+        &mut self,
+        runtime: &Runtime,
+        plan: &LogicalPlan,
+        source: &Source<'_>,
+        cancel: Cancel,
+    ) -> Result<Running> {
+        let views = |table| source.transaction.view(table).map_err(|e| DataFusionError::External(Box::new(e)));
+        let options = self.state.config_options();
+        let plan = kept_plan::bound(plan, source.parameters, &views, options).map_err(|e| from_datafusion(&e))?;
+        self.interruption.watch(&cancel);
+        self.start_optimized(runtime, &plan, source.settings.threads(), cancel)
+    }
+
+    fn optimized(&self, plan: &LogicalPlan) -> Result<LogicalPlan> {
+        let optimized = self.state.optimize(plan).and_then(computed_keys_as_columns).and_then(short_circuit_plan);
+        optimized.map_err(|e| unplanned(&e))
+    }
+
     /// Optimises `plan` and starts it, in about so many partitions.
     ///
     /// # Errors
@@ -337,6 +373,19 @@ impl Planner {
         &mut self,
         runtime: &Runtime,
         plan: &LogicalPlan,
+        partitions: usize,
+        cancel: Cancel,
+    ) -> Result<Running> {
+        self.interruption.watch(&cancel);
+        let optimized = self.optimized(plan)?;
+        self.start_optimized(runtime, &optimized, partitions, cancel)
+    }
+
+    /// Starts an optimised plan.
+    fn start_optimized(
+        &mut self,
+        runtime: &Runtime,
+        optimized: &LogicalPlan,
         partitions: usize,
         cancel: Cancel,
     ) -> Result<Running> {
@@ -349,15 +398,8 @@ impl Planner {
             execution.target_partitions = partitions;
             execution.sort_spill_reservation_bytes = merge_bytes;
         }
-        self.interruption.watch(&cancel);
-        let optimized = self
-            .state
-            .optimize(plan)
-            .and_then(computed_keys_as_columns)
-            .and_then(short_circuit_plan)
-            .map_err(|e| unplanned(&e))?;
         let planner = self.state.query_planner().clone();
-        let planned = planner.create_physical_plan(&optimized, &self.state);
+        let planned = planner.create_physical_plan(optimized, &self.state);
         let plan = runtime.block_on(planned)?.map_err(|e| unplanned(&e))?;
         cancel.check()?;
         let plan = cancelable_joins(plan, &cancel).map_err(|e| from_datafusion(&e))?;

@@ -84,6 +84,11 @@ impl Template {
         if executes { error } else { position::of_name(error, &self.script.text, 0) }
     }
 
+    /// Whether its tree, and plans of it, need a stack of their own.
+    pub(crate) fn is_deep(&self) -> bool {
+        self.script.deep
+    }
+
     /// Names of the parameters in their order; none if the text numbers them.
     pub(crate) fn names(&self) -> &Arc<[Box<str>]> {
         &self.names

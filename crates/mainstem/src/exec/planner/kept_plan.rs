@@ -1,0 +1,174 @@
+//! Optimised plans that are kept, with parameters in them, to be run again and again.
+//!
+//! Comes in: a plan whose parameters have types but no values. Goes out: the same plan, optimised, without the snapshots
+//! of its tables, if it is one that may be kept; and later, for the values and the snapshot of a run, the plan that is
+//! run. Physical plans are made for each run: they follow from the sizes of tables at the time.
+//!
+//! A plan is kept if it has the same answer whenever it is optimised: no function in it is stable or volatile (`now()`
+//! is computed by the optimizer), all of its tables are users' tables, and no parameter stands where the type of a
+//! result depends on a literal ([`takes_columns`]).
+//!
+//! It does not own: what else must be as it was when a plan was made (`session::prepared`).
+
+use std::sync::Arc;
+
+use datafusion::catalog::view::ViewTable;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, Result, ScalarValue, internal_err};
+use datafusion::datasource::{provider_as_source, source_as_provider};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::simplify::SimplifyContext;
+use datafusion::logical_expr::{Expr, LogicalPlan, TableScan, Volatility};
+use datafusion::optimizer::simplify_expressions::ExprSimplifier;
+use mainstem_postgres::registry::takes_columns;
+use mainstem_storage::ids::TableId;
+use mainstem_storage::version::TableView;
+
+use super::position_of;
+use crate::exec::parameters::{Parameter, Parameters};
+use crate::optimize::simplified;
+use crate::provider::UserTable;
+
+/// Gives the snapshot of a table.
+pub(super) type Views<'a> = dyn Fn(TableId) -> Result<Arc<TableView>> + 'a;
+
+/// Whether `plan`, as it is before it is optimised, has the same answer whenever that is done.
+///
+/// # Errors
+/// Internal.
+pub(super) fn may_be_kept(plan: &LogicalPlan) -> Result<bool> {
+    let mut may = true;
+    plan.apply_with_subqueries(|node| {
+        may &= match node {
+            LogicalPlan::TableScan(scan) => of_users(scan)?,
+            LogicalPlan::RecursiveQuery(_) | LogicalPlan::Extension(_) => false,
+            _ => true,
+        };
+        node.apply_expressions(|expr| {
+            may &= !expr.exists(|expr| Ok(depends(expr)))?;
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        Ok(if may { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+    })?;
+    Ok(may)
+}
+
+/// Whether `scan` reads a user's table, or a view over such.
+fn of_users(scan: &TableScan) -> Result<bool> {
+    let provider = source_as_provider(&scan.source)?;
+    match provider.downcast_ref::<ViewTable>() {
+        Some(view) => may_be_kept(view.logical_plan()),
+        None => Ok(provider.downcast_ref::<UserTable>().is_some_and(|table| !table.has_row_refs())),
+    }
+}
+
+/// Whether `expr`, apart from what is in it, depends on when it is optimised, or on a parameter being a literal.
+fn depends(expr: &Expr) -> bool {
+    let Expr::ScalarFunction(call) = expr else {
+        return matches!(expr, Expr::Placeholder(placeholder) if placeholder.field.is_none());
+    };
+    let has_parameter = |arg: &Expr| arg.exists(|expr| Ok(matches!(expr, Expr::Placeholder(_)))).unwrap_or(true);
+    call.func.signature().volatility != Volatility::Immutable
+        || call.args.iter().enumerate().any(|(at, arg)| has_parameter(arg) && !takes_columns(&call.func, at))
+}
+
+/// `plan`, optimised, without the snapshots of its tables; `None` if it reads what has none.
+///
+/// # Errors
+/// Internal.
+pub(super) fn without_views(plan: LogicalPlan) -> Result<Option<LogicalPlan>> {
+    let mut only_users = true;
+    let plan = plan.transform_up_with_subqueries(|node| {
+        with_table(node, &mut |table| {
+            only_users &= table.is_some();
+            Ok(table.map(UserTable::without_view))
+        })
+    })?;
+    Ok(only_users.then_some(plan.data))
+}
+
+/// What `plan` is for a run: over the snapshots that `views` gives, with the values of `parameters`.
+///
+/// # Errors
+/// Those of snapshots; of constants that cannot be computed.
+pub(super) fn bound(
+    plan: &LogicalPlan,
+    parameters: &Parameters,
+    views: &Views<'_>,
+    options: &Arc<ConfigOptions>,
+) -> Result<LogicalPlan> {
+    let bind = |node: LogicalPlan| {
+        let node = if parameters.is_empty() { Transformed::no(node) } else { with_values(node, parameters, options)? };
+        let views = |node| {
+            with_table(node, &mut |table| match table {
+                Some(table) => Ok(Some(table.at(views(table.id())?))),
+                None => internal_err!("a kept plan over what is no table"),
+            })
+        };
+        node.transform_data(views)
+    };
+    plan.clone().transform_up_with_subqueries(bind).map(|plan| plan.data)
+}
+
+/// `node` with what `change` makes of its table, if it reads one.
+fn with_table(
+    node: LogicalPlan,
+    change: &mut dyn FnMut(Option<&UserTable>) -> Result<Option<UserTable>>,
+) -> Result<Transformed<LogicalPlan>> {
+    let LogicalPlan::TableScan(scan) = node else { return Ok(Transformed::no(node)) };
+    let provider = source_as_provider(&scan.source)?;
+    Ok(match change(provider.downcast_ref::<UserTable>())? {
+        Some(table) => {
+            let source = provider_as_source(Arc::new(table));
+            Transformed::yes(LogicalPlan::TableScan(TableScan { source, ..scan }))
+        }
+        None => Transformed::no(LogicalPlan::TableScan(scan)),
+    })
+}
+
+/// `node` with values in the places of parameters. What a scan is asked for is computed as far as it can be: the store
+/// takes constants.
+fn with_values(
+    node: LogicalPlan,
+    parameters: &Parameters,
+    options: &Arc<ConfigOptions>,
+) -> Result<Transformed<LogicalPlan>> {
+    let scanned = match &node {
+        LogicalPlan::TableScan(scan) => {
+            Some(Arc::new(DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?))
+        }
+        _ => None,
+    };
+    let names = NamePreserver::new(&node);
+    node.map_expressions(|expr| {
+        if !expr.exists(|expr| Ok(matches!(expr, Expr::Placeholder(_))))? {
+            return Ok(Transformed::no(expr));
+        }
+        let name = names.save(&expr);
+        let expr = expr.transform_up(|expr| match value_of(&expr, parameters)? {
+            Some(value) => Ok(Transformed::yes(Expr::Literal(value, None))),
+            None => Ok(Transformed::no(expr)),
+        })?;
+        Ok(Transformed::yes(match &scanned {
+            Some(schema) => {
+                let context =
+                    SimplifyContext::builder().with_schema(schema.clone()).with_config_options(options.clone()).build();
+                simplified(&ExprSimplifier::new(context), expr.data)?
+            }
+            None => name.restore(expr.data),
+        }))
+    })
+}
+
+/// The value of `expr`, if it is a parameter.
+fn value_of(expr: &Expr, parameters: &Parameters) -> Result<Option<ScalarValue>> {
+    let Expr::Placeholder(placeholder) = expr else { return Ok(None) };
+    let value = position_of(&placeholder.id).and_then(|at| parameters.0.get(at));
+    match (value, &placeholder.field) {
+        (Some(Parameter::Bound(_, value)), Some(field)) if value.data_type() == *field.data_type() => {
+            Ok(Some(value.clone()))
+        }
+        _ => internal_err!("a kept plan without a value for {}", placeholder.id),
+    }
+}

@@ -1,0 +1,195 @@
+//! Statements kept by their texts: what a kept one must see, and that it answers as the text does.
+
+use mainstem::{Connection, Database};
+
+use super::support::{code, quiet, rows};
+
+fn users(mode: &str) -> (Database, Connection) {
+    let database = quiet();
+    let connection = database.connect().unwrap();
+    let script = "CREATE TABLE u (id BIGINT PRIMARY KEY, name TEXT, n INTEGER, d DECIMAL(8, 2))";
+    connection.execute_batch(script).unwrap();
+    connection.execute(&format!("SET plan_cache_mode = {mode}")).unwrap();
+    (database, connection)
+}
+
+/// How many of the statements that `work` runs were not planned.
+fn short(connection: &Connection, work: impl FnOnce()) -> u64 {
+    let before = connection.short_statements();
+    work();
+    connection.short_statements() - before
+}
+
+#[test]
+fn texts_that_differ_in_literals_are_one_statement() {
+    let (_database, connection) = users("auto");
+    let insert = |id: i64| {
+        let sql = format!("INSERT INTO u VALUES ({id}, 'it''s {id}', {}, -{id}.50)", id % 7);
+        assert_eq!(connection.execute(&sql).unwrap(), 1);
+    };
+    assert_eq!(short(&connection, || (0..100).for_each(insert)), 100);
+    let found = rows(&connection, "SELECT * FROM u WHERE id = 42");
+    assert_eq!(found, ["42|it's 42|0|-42.50"]);
+    assert_eq!(rows(&connection, "SELECT count(*), sum(n), sum(d) FROM u"), ["100|295|-5000.00"]);
+    connection.execute("UPDATE u SET name = 'new', n = n + 1 WHERE id = 42").unwrap();
+    connection.execute("UPDATE u SET name = 'newer', n = n + 1 WHERE id = 43").unwrap();
+    let found = rows(&connection, "SELECT id, name, n FROM u WHERE name LIKE 'new%' ORDER BY id");
+    assert_eq!(found, ["42|new|1", "43|newer|2"]);
+    for id in [42, 43, 44] {
+        assert_eq!(connection.execute(&format!("DELETE FROM u WHERE id = {id}")).unwrap(), 1);
+    }
+    assert_eq!(connection.execute("DELETE FROM u WHERE id = 42").unwrap(), 0);
+}
+
+#[test]
+fn answers_and_errors_are_those_of_the_text() {
+    let statements = [
+        "INSERT INTO u VALUES (1, 'a', 1, 1.25)",
+        "INSERT INTO u VALUES (1, 'a', 1, 1.25)",
+        "INSERT INTO u VALUES (2, 7, '8', 9)",
+        "INSERT INTO u VALUES ('3', 'a', 1.5, 1.255)",
+        "INSERT INTO u VALUES (4, 'a', 99999999999, 1)",
+        "INSERT INTO u VALUES (5, 'a', 'five', 1)",
+        "INSERT INTO u VALUES (6, 'a', 1, 99999999.99)",
+        "INSERT INTO u VALUES (7, 'a', true, 1)",
+        "INSERT INTO u VALUES (8, 'a', 1)",
+        "INSERT INTO u VALUES (8, 'a', 1, 1, 1)",
+        "INSERT INTO u (id, none) VALUES (9, 'a')",
+        "INSERT INTO u (id, name) VALUES (NULL, 'a')",
+        "INSERT INTO u (id, name) VALUES (10, 'a') RETURNING id, name, 5",
+        "UPDATE u SET n = 'x' WHERE id = 1",
+        "UPDATE u SET n = 2.5, name = 3 WHERE id = '1'",
+        "SELECT * FROM u WHERE id = 1",
+        "SELECT * FROM u WHERE id = 1.0",
+        "SELECT * FROM u WHERE id = 'one'",
+        "SELECT * FROM u WHERE id = 1 AND name = 3",
+        "SELECT * FROM u WHERE name = 'a'",
+        "DELETE FROM u WHERE id = 1 AND n = '2'",
+        "DELETE FROM u WHERE id = 99999999999999999999",
+        "SELECT * FROM u ORDER BY id",
+    ];
+    let answers = |mode| {
+        let (_database, connection) = users(mode);
+        let answer = |sql: &&str| {
+            // Twice: the second time it may be kept.
+            let first = told(&connection, sql);
+            (first, told(&connection, sql))
+        };
+        statements.iter().map(answer).collect::<Vec<_>>()
+    };
+    let (texts, kept, seen) = (answers("force_custom_plan"), answers("force_generic_plan"), answers("auto"));
+    for (at, sql) in statements.iter().enumerate() {
+        assert_eq!((&kept[at], &seen[at]), (&texts[at], &texts[at]), "{sql}");
+    }
+}
+
+/// What is told of `sql`: its rows, how many it wrote, or its error.
+fn told(connection: &Connection, sql: &str) -> String {
+    let outcome = connection.run(sql).and_then(|mut outcomes| outcomes.next().expect("an outcome"));
+    match outcome {
+        Err(error) => format!("{} {}", error.sqlstate(), error.message()),
+        Ok(outcome) => match outcome.rows {
+            None => format!("{} {:?}", outcome.tag, outcome.rows_affected),
+            Some(result) => {
+                let schema = result.schema();
+                let shown = result.rows().map(|row| format!("{row:?}")).collect::<Vec<_>>();
+                format!("{schema:?} {shown:?}")
+            }
+        },
+    }
+}
+
+#[test]
+fn a_kept_statement_sees_definitions_of_all_sessions() {
+    let (database, connection) = users("force_generic_plan");
+    let other = database.connect().unwrap();
+    let insert = |id: i64| connection.execute(&format!("INSERT INTO u (id, name) VALUES ({id}, 'a')"));
+    insert(1).unwrap();
+    other.execute("ALTER TABLE u ADD COLUMN added TEXT DEFAULT 'new'").unwrap();
+    insert(2).unwrap();
+    assert_eq!(rows(&connection, "SELECT added FROM u WHERE id = 2"), ["new"]);
+    connection.execute("ALTER TABLE u ADD CHECK (id < 4)").unwrap();
+    insert(3).unwrap();
+    assert_eq!(insert(4).unwrap_err().sqlstate(), "23514");
+    other.execute("DROP TABLE u; CREATE TABLE u (id TEXT PRIMARY KEY, name TEXT)").unwrap();
+    insert(5).unwrap();
+    assert_eq!(rows(&connection, "SELECT id FROM u"), ["5"]);
+    other.execute("DROP TABLE u").unwrap();
+    assert_eq!(insert(6).unwrap_err().sqlstate(), "42P01");
+    other.execute("CREATE VIEW u AS SELECT 1 AS id, 'x' AS name").unwrap();
+    assert_eq!(insert(7).unwrap_err().sqlstate(), "42809");
+    assert_eq!(rows(&connection, "SELECT name FROM u WHERE id = 1"), ["x"]);
+}
+
+#[test]
+fn a_kept_statement_sees_commits_and_its_own_transaction() {
+    let (database, connection) = users("force_generic_plan");
+    let other = database.connect().unwrap();
+    let name = |connection: &Connection| rows(connection, "SELECT name FROM u WHERE id = 1");
+    assert!(name(&connection).is_empty());
+    other.execute("INSERT INTO u VALUES (1, 'one', 1, 1)").unwrap();
+    assert_eq!(name(&connection), ["one"]);
+    connection.execute("BEGIN").unwrap();
+    connection.execute("UPDATE u SET name = 'two' WHERE id = 1").unwrap();
+    assert_eq!((name(&connection), name(&other)), (vec!["two".into()], vec!["one".into()]));
+    connection.execute("ROLLBACK").unwrap();
+    assert_eq!(name(&connection), ["one"]);
+}
+
+#[test]
+fn a_kept_statement_sees_settings_and_temporary_tables() {
+    let (_database, connection) = users("force_generic_plan");
+    let insert = |id: i64| connection.execute(&format!("INSERT INTO u (id, name) VALUES ({id}, 'a')")).unwrap();
+    insert(1);
+    connection.execute("CREATE SCHEMA s; CREATE TABLE s.u (id BIGINT PRIMARY KEY, name TEXT)").unwrap();
+    connection.execute("SET search_path = s, public").unwrap();
+    insert(2);
+    assert_eq!(rows(&connection, "SELECT id FROM s.u"), ["2"]);
+    connection.execute("CREATE TEMP TABLE u (id BIGINT PRIMARY KEY, name TEXT)").unwrap();
+    insert(3);
+    assert_eq!(rows(&connection, "SELECT id FROM u"), ["3"]);
+    connection.execute("DROP TABLE u; RESET search_path").unwrap();
+    insert(4);
+    assert_eq!(rows(&connection, "SELECT id FROM u ORDER BY id"), ["1", "4"]);
+    connection.execute("SET point_path = off").unwrap();
+    insert(5);
+    assert_eq!(rows(&connection, "SELECT count(*) FROM u"), ["3"]);
+    assert_eq!(code(&connection, "SET plan_cache_mode = sometimes"), "22023");
+}
+
+#[test]
+fn one_shot_calls_keep_their_statements() {
+    let (database, connection) = users("auto");
+    let insert = "INSERT INTO u VALUES ($1, $2, $3, $4)";
+    let inserted = short(&connection, || {
+        for id in 0..50_i64 {
+            connection.execute_with(insert, (id, "a", 1, 2)).unwrap();
+        }
+    });
+    assert_eq!(inserted, 50);
+    let select = "SELECT name FROM u WHERE id = $1";
+    assert_eq!(connection.query_row(select, [7_i64]).unwrap().get::<&str>(0).unwrap(), "a");
+    database.connect().unwrap().execute("ALTER TABLE u RENAME COLUMN name TO title").unwrap();
+    assert_eq!(connection.query_row(select, [7_i64]).unwrap_err().sqlstate(), "42703");
+    assert_eq!(connection.prepare(select).unwrap_err().sqlstate(), "42703");
+    database.connect().unwrap().execute("ALTER TABLE u RENAME COLUMN title TO name").unwrap();
+    assert_eq!(connection.query_row(select, [7_i64]).unwrap().get::<&str>(0).unwrap(), "a");
+    assert_eq!(connection.query_row(select, (7_i64, 8_i64)).unwrap_err().sqlstate(), "08P01");
+}
+
+#[test]
+fn two_threads_share_a_connection_and_a_text() {
+    let (_database, connection) = users("auto");
+    std::thread::scope(|scope| {
+        for thread in 0..2_i64 {
+            let connection = &connection;
+            scope.spawn(move || {
+                for id in 0..200 {
+                    connection.execute_with("INSERT INTO u (id, n) VALUES ($1, $2)", (2 * id + thread, 1)).unwrap();
+                    connection.execute(&format!("UPDATE u SET n = 2 WHERE id = {}", 2 * id + thread)).unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(rows(&connection, "SELECT count(*), sum(n) FROM u"), ["400|800"]);
+}
