@@ -99,6 +99,8 @@ pub fn all() -> &'static [Experiment] {
     &[
         #[cfg(feature = "sql")]
         crate::hybrid::EXPERIMENT,
+        #[cfg(feature = "sql")]
+        crate::statements::EXPERIMENT,
     ]
 }
 

@@ -25,3 +25,5 @@ pub mod report;
 
 #[cfg(feature = "sql")]
 pub mod hybrid;
+#[cfg(feature = "sql")]
+pub mod statements;

@@ -378,6 +378,8 @@ impl Connection {
                 self.session.lock().keep(&parameterized.text, Kept::Useless);
                 None
             }
+            // What is wrong with a new value is an error of the text, also if no row gets it.
+            Ok(Some(outcome)) if outcome.affected == Some(0) && outcome.tag.starts_with("UPDATE") => None,
             Ok(outcome) => outcome.map(|outcome| Ok(StatementOutcome::new(outcome, &self.shared))),
             Err(error) if sql::is_of_values(&error) => None,
             Err(error) => Some(Err(error)),

@@ -7,7 +7,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType as ArrowType, Field, Schema, SchemaRef};
-use datafusion::sql::sqlparser::ast::{Query, Statement as Ast};
+use datafusion::sql::sqlparser::ast::{
+    Expr, Query, SelectItem, SetExpr, Statement as Ast, UnaryOperator, Value as Literal,
+};
 use mainstem_storage::catalog::Catalog;
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::row::Value;
@@ -216,7 +218,13 @@ impl Session {
                 Ok(Outcome::done("PREPARE"))
             }
             PreparedStatement::Execute { name, arguments } => self.with_named(&name, |session, prepared| {
-                let values = arguments.map(|query| session.values_of(query)).transpose()?.unwrap_or_default();
+                let values = match arguments {
+                    None => Vec::new(),
+                    Some(query) => match literals_of(&query) {
+                        Some(values) => values,
+                        None => session.values_of(query)?,
+                    },
+                };
                 let wanted = prepared.parameters();
                 if values.len() != wanted {
                     return Err(Error::invalid(
@@ -229,7 +237,10 @@ impl Session {
                 }
                 let values: Vec<ValueRef<'_>> =
                     values.iter().map(|(value, data_type)| ValueRef::stored(value, *data_type)).collect();
-                session.execute_prepared(prepared, &values)
+                match session.run_parameterized(prepared, &values)? {
+                    Some(outcome) => Ok(outcome),
+                    None => session.execute_prepared(prepared, &values),
+                }
             }),
             PreparedStatement::Deallocate { name: Some(name) } => match self.prepared.remove(&name) {
                 Some(_) => Ok(Outcome::done("DEALLOCATE")),
@@ -262,6 +273,30 @@ impl Session {
         }
         Ok(values)
     }
+}
+
+/// The values of a SELECT of whole numbers, texts and truth values, as a plan would give them.
+fn literals_of(query: &Query) -> Option<Vec<(Value, DataType)>> {
+    let SetExpr::Select(select) = &*query.body else { return None };
+    let value = |item: &SelectItem| {
+        let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else { return None };
+        let (digits, sign) = match expr {
+            Expr::UnaryOp { op: UnaryOperator::Minus, expr } => (&**expr, "-"),
+            expr => (expr, ""),
+        };
+        let Expr::Value(value) = digits else { return None };
+        match &value.value {
+            Literal::Number(digits, false) => {
+                format!("{sign}{digits}").parse().ok().map(|number| (Value::Int(number), DataType::BigInt))
+            }
+            Literal::SingleQuotedString(text) if sign.is_empty() => {
+                Some((Value::Text(text.as_str().into()), DataType::Text { max_chars: None }))
+            }
+            Literal::Boolean(flag) if sign.is_empty() => Some((Value::Boolean(*flag), DataType::Boolean)),
+            _ => None,
+        }
+    };
+    select.projection.iter().map(value).collect()
 }
 
 fn undefined(name: &str) -> Error {

@@ -64,6 +64,7 @@ fn answers_and_errors_are_those_of_the_text() {
         "SELECT * FROM u WHERE id = 'one'",
         "SELECT * FROM u WHERE id = 1 AND name = 3",
         "SELECT * FROM u WHERE name = 'a'",
+        "UPDATE u SET n = 99999999999 WHERE id = 999",
         "DELETE FROM u WHERE id = 1 AND n = '2'",
         "DELETE FROM u WHERE id = 99999999999999999999",
         "SELECT * FROM u ORDER BY id",
@@ -192,4 +193,95 @@ fn two_threads_share_a_connection_and_a_text() {
         }
     });
     assert_eq!(rows(&connection, "SELECT count(*), sum(n) FROM u"), ["400|800"]);
+}
+
+/// Queries with their values, and what is done between their runs.
+#[test]
+fn plans_are_kept_and_see_what_they_must() {
+    let (database, connection) = users("auto");
+    connection
+        .execute("INSERT INTO u SELECT x, 'n' || x, x % 10, x / 4.0 FROM generate_series(1, 100) AS g (x)")
+        .unwrap();
+    let queries = [
+        "SELECT count(*), sum(d) FROM u WHERE n = $1",
+        "SELECT id FROM u WHERE id BETWEEN $1 AND $1 + 3 ORDER BY id DESC LIMIT 2",
+        "SELECT n, count(*) FROM u WHERE id > $1 GROUP BY n HAVING count(*) > 3 ORDER BY n",
+        "SELECT a.id FROM u AS a JOIN u AS b ON a.id = b.id + $1 WHERE b.n = 3 ORDER BY 1",
+        "SELECT (SELECT max(id) FROM u AS b WHERE b.n = a.n AND b.id < $1 * 10) FROM u AS a WHERE a.id = $1",
+        "SELECT $1 + 1, id + $1 FROM u WHERE d > $1 ORDER BY id LIMIT $1",
+        "SELECT name FROM u WHERE name LIKE 'n' || $1 || '%' OR id = $1 ORDER BY name",
+        "SELECT id FROM u WHERE n = $1 AND id IN (SELECT n FROM u WHERE n <> $1 + 1) ORDER BY id",
+        "WITH w AS (SELECT n, row_number() OVER (ORDER BY id) AS r FROM u WHERE n <> $1) SELECT max(r), min(n) FROM w",
+        "SELECT id FROM u WHERE n = $1 UNION SELECT $1 ORDER BY 1",
+    ];
+    let mut statements: Vec<_> = queries.iter().map(|sql| (*sql, connection.prepare(sql).unwrap())).collect();
+    let changes = [
+        "SELECT 1",
+        "DELETE FROM u WHERE id % 3 = 0",
+        "UPDATE u SET n = n + 1 WHERE id > 50",
+        "ALTER TABLE u ADD COLUMN more INTEGER DEFAULT 7",
+        "CREATE TEMP TABLE u (id BIGINT, name TEXT, n INTEGER, d DECIMAL(8, 2)); INSERT INTO u VALUES (3, 'n3', 3, 9)",
+        "DROP TABLE u",
+        "SET threads = 1",
+        "SET memory_limit = '256MB'",
+    ];
+    let fresh = database.connect().unwrap();
+    fresh.execute("SET plan_cache_mode = force_custom_plan").unwrap();
+    for change in changes {
+        let is_temporary = change.starts_with("CREATE TEMP") || change.starts_with("DROP");
+        connection.execute_batch(change).unwrap();
+        for (sql, statement) in &mut statements {
+            for value in [3_i64, 4, 3, 90, 3] {
+                let shown = |rows: mainstem::Result<mainstem::Rows>| {
+                    rows.unwrap().map(|row| format!("{:?}", row.unwrap().values())).collect::<Vec<_>>()
+                };
+                let kept = shown(statement.query([value]));
+                // The temporary table is the connection's own.
+                let other = if is_temporary { &connection } else { &fresh };
+                let text = sql.replace("$1", &format!("CAST({value} AS BIGINT)"));
+                assert_eq!(kept, shown(other.query_with(&text, ())), "{sql} of {value} after {change}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_time_and_random_numbers_are_not_kept() {
+    let (_database, connection) = users("force_generic_plan");
+    for sql in ["SELECT clock_timestamp()", "SELECT now()", "SELECT random()", "SELECT gen_random_uuid()"] {
+        let value = || rows(&connection, sql);
+        let first = value();
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        assert_ne!(first, value(), "{sql}");
+    }
+    connection.execute("CREATE VIEW late AS SELECT now() AS at, id FROM u").unwrap();
+    connection.execute("INSERT INTO u (id) VALUES (1)").unwrap();
+    let first = rows(&connection, "SELECT at FROM late");
+    std::thread::sleep(std::time::Duration::from_millis(2));
+    assert_ne!(first, rows(&connection, "SELECT at FROM late"));
+    assert_eq!(rows(&connection, "SELECT current_setting('threads') = current_setting('threads')"), ["true"]);
+    let threads = || rows(&connection, "SELECT current_setting('threads')");
+    connection.execute("SET threads = 1").unwrap();
+    assert_eq!(threads(), ["1"]);
+    connection.execute("SET threads = 2").unwrap();
+    assert_eq!(threads(), ["2"]);
+}
+
+#[test]
+fn values_of_other_types_have_plans_of_their_own() {
+    let (_database, connection) = users("auto");
+    connection.execute("INSERT INTO u VALUES (1, '1', 1, 1.5), (2, '2', 2, 2.5)").unwrap();
+    let select = connection.prepare("SELECT id, $1 FROM u WHERE d > $1 ORDER BY id").unwrap();
+    for _ in 0..3 {
+        let shown = |value: &dyn mainstem::ToValue| {
+            let rows = select.query([value]).unwrap();
+            rows.map(|row| format!("{:?}", row.unwrap().get::<i64>(0).unwrap())).collect::<Vec<_>>()
+        };
+        assert_eq!(shown(&1_i32), ["1", "2"]);
+        assert_eq!(shown(&2_i64), ["2"]);
+        assert_eq!(shown(&mainstem::Decimal::new(2_499, 3).unwrap()), ["2"]);
+        assert_eq!(shown(&2.5_f64), Vec::<String>::new());
+        assert_eq!(shown(&"1.5"), ["2"]);
+        assert_eq!(shown(&None::<i64>), Vec::<String>::new());
+    }
 }

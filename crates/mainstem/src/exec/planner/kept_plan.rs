@@ -19,7 +19,7 @@ use datafusion::common::{DFSchema, Result, ScalarValue, internal_err};
 use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::simplify::SimplifyContext;
-use datafusion::logical_expr::{Expr, LogicalPlan, TableScan, Volatility};
+use datafusion::logical_expr::{Expr, Limit, LogicalPlan, TableScan, Volatility};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use mainstem_postgres::registry::takes_columns;
 use mainstem_storage::ids::TableId;
@@ -127,21 +127,22 @@ fn with_table(
     })
 }
 
-/// `node` with values in the places of parameters. What a scan is asked for is computed as far as it can be: the store
-/// takes constants.
+/// `node` with values in the places of parameters. What a scan is asked for, and how many rows are wanted, is computed as far
+/// as it can be: both take constants.
 fn with_values(
     node: LogicalPlan,
     parameters: &Parameters,
     options: &Arc<ConfigOptions>,
 ) -> Result<Transformed<LogicalPlan>> {
-    let scanned = match &node {
+    let constants = match &node {
         LogicalPlan::TableScan(scan) => {
             Some(Arc::new(DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?))
         }
+        LogicalPlan::Limit(_) => Some(Arc::new(DFSchema::empty())),
         _ => None,
     };
     let names = NamePreserver::new(&node);
-    node.map_expressions(|expr| {
+    let node = node.map_expressions(|expr| {
         if !expr.exists(|expr| Ok(matches!(expr, Expr::Placeholder(_))))? {
             return Ok(Transformed::no(expr));
         }
@@ -150,7 +151,7 @@ fn with_values(
             Some(value) => Ok(Transformed::yes(Expr::Literal(value, None))),
             None => Ok(Transformed::no(expr)),
         })?;
-        Ok(Transformed::yes(match &scanned {
+        Ok(Transformed::yes(match &constants {
             Some(schema) => {
                 let context =
                     SimplifyContext::builder().with_schema(schema.clone()).with_config_options(options.clone()).build();
@@ -158,7 +159,16 @@ fn with_values(
             }
             None => name.restore(expr.data),
         }))
-    })
+    })?;
+    Ok(node.update_data(|node| match node {
+        // NULL is no bound.
+        LogicalPlan::Limit(Limit { skip, fetch, input }) => {
+            let is_bound = |expr: &Expr| !matches!(expr, Expr::Literal(value, _) if value.is_null());
+            let of = |expr: Option<Box<Expr>>| expr.filter(|expr| is_bound(expr));
+            LogicalPlan::Limit(Limit { skip: of(skip), fetch: of(fetch), input })
+        }
+        node => node,
+    }))
 }
 
 /// The value of `expr`, if it is a parameter.
