@@ -15,7 +15,6 @@ mod rewrite;
 mod set_operations;
 mod types;
 
-pub(crate) use ast::limits::check_limits;
 pub(crate) use ast::row_comparisons::check_rows;
 pub(crate) use ast::{balance, with_settings};
 pub(crate) use names::{

@@ -8,7 +8,7 @@
 //! - `rule`: every other subquery and LATERAL, where an expression may stand. It asks `simple_correlation` what can
 //!   stay a subquery, makes expressions of queries without FROM (`inline`), and collects the conditions that keep rows
 //!   away (`guards`). The rest is computed for all outer rows at once (`unnest`). It must have one row where one is
-//!   asked for (`single_row`). The outer rows must be the same each time (`determinism`), or are kept (`materialize`).
+//!   asked for (`single_row`). The outer rows must be the same each time (`determinism`).
 //! - Here: scalar subqueries that may find no row are NULL then, whatever their column says. DataFusion takes the
 //!   column's NOT NULL for the subquery's, and fails when the subquery is empty. The column is passed through a
 //!   function that only says "may be NULL".
@@ -17,7 +17,6 @@ mod unnest;
 mod guards;
 mod inline;
 mod simple_correlation;
-mod materialize;
 mod single_row;
 mod rule;
 mod determinism;

@@ -69,18 +69,16 @@ fn before_type_coercion() -> Analyzers {
 
 /// Rules that need both sides of an operator to have one type.
 fn behind_type_coercion() -> Analyzers {
-    // What is decorrelated, and materialized, is analyzed to its end by the rules behind it.
-    let last: [Arc<dyn AnalyzerRule + Send + Sync>; 3] =
-        [Arc::new(NullableSubqueries::new()), Arc::new(SqlCasts), Arc::new(CheckedArithmetic::new())];
-    let mut rules: Analyzers = vec![
+    vec![
         // IN that may be NULL, before EXISTS is made of it.
         Arc::new(NullAwareIn),
         // Before joins of what stands in queries get conditions of the outer rows.
         Arc::new(MultisetOperations),
-        Arc::new(DecorrelateSubqueries::new(&last)),
-    ];
-    rules.extend(last);
-    rules
+        Arc::new(DecorrelateSubqueries),
+        Arc::new(NullableSubqueries::new()),
+        Arc::new(SqlCasts),
+        Arc::new(CheckedArithmetic::new()),
+    ]
 }
 
 /// DataFusion's optimizer rules, with guards around those that are wrong in 55.2 (`optimize::upstream`).

@@ -310,6 +310,7 @@ impl Visitor for Refusals {
 fn check_body(body: &SetExpr) -> ControlFlow<&'static str> {
     match body {
         SetExpr::Values(values) => refuse_if(values.explicit_row || values.value_keyword, "VALUES ROW (use VALUES)"),
+        SetExpr::Table(_) => refuse_if(true, "TABLE in a query (use SELECT * FROM)"),
         SetExpr::SetOperation { left, right, op: _, set_quantifier } => {
             let by_name = matches!(
                 set_quantifier,
