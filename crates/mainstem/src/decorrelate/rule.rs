@@ -24,7 +24,6 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, DataFusionError, NullEquality, Result, ScalarValue, Spans};
 use datafusion::functions_aggregate::expr_fn::{count, first_value};
@@ -36,7 +35,6 @@ use datafusion::logical_expr::{
     Distinct, Expr, FetchType, Filter, JoinType, LogicalPlan, LogicalPlanBuilder, Projection, Subquery, binary_expr,
     lit, when,
 };
-use datafusion::optimizer::AnalyzerRule;
 
 use super::guards::{all_of, can_fail, holds_query, is_total, replace_queries};
 use super::has_one_row;
@@ -47,30 +45,21 @@ use super::unnest::{Domain, Names, holds_lateral, left_join, named, outer_column
 use crate::analyze::plan_walk::rewrite_nodes;
 
 /// The rule.
-#[derive(Debug)]
-pub(crate) struct DecorrelateSubqueries;
-
-impl AnalyzerRule for DecorrelateSubqueries {
-    fn name(&self) -> &str {
-        "placed_subqueries"
-    }
-
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let mut names = Names::default();
-        rewrite_nodes(inlined(plan)?, |node| {
-            let node = match node {
-                LogicalPlan::Join(join) if is_lateral(&join) => lateral(join, &mut names)?,
-                node => Transformed::no(node),
-            };
-            if !has_queries(&node.data)? {
-                return Ok(node);
-            }
-            node.transform_data(|node| match node {
-                LogicalPlan::Sort(sort) => sorted(sort, &mut names),
-                node => place(node, &mut names),
-            })
+pub(crate) fn decorrelated(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let mut names = Names::default();
+    rewrite_nodes(inlined(plan)?, |node| {
+        let node = match node {
+            LogicalPlan::Join(join) if is_lateral(&join) => lateral(join, &mut names)?,
+            node => Transformed::no(node),
+        };
+        if !has_queries(&node.data)? {
+            return Ok(node);
+        }
+        node.transform_data(|node| match node {
+            LogicalPlan::Sort(sort) => sorted(sort, &mut names),
+            node => place(node, &mut names),
         })
-    }
+    })
 }
 
 /// Whether the right side of `join` refers to the left one. The planner says so, but where only a query within it does.

@@ -226,6 +226,7 @@ const REFUSED: &[&str] = &[
     "WITH x AS (INSERT INTO t VALUES (1) RETURNING a) SELECT * FROM x",
     "WITH x AS (UPDATE t SET a = 1 RETURNING *) INSERT INTO u SELECT * FROM x",
     "UPDATE t SET (a, b) = ROW (u.*) FROM u",
+    "SELECT sum(DISTINCT a) OVER () FROM t",
     "SELECT a FROM t UNION TABLE t",
     "CREATE TABLE x AS TABLE t",
     "SELECT * INTO x FROM t",
@@ -338,7 +339,6 @@ const NOT_READ: &[&str] = &[
     "SELECT a FROM t WHERE a BETWEEN SYMMETRIC 2 AND 1",
     "UPDATE ONLY t SET b = 1",
     "DELETE FROM ONLY t USING ONLY u WHERE t.a = u.a",
-    "TRUNCATE ONLY t",
 ];
 
 #[test]

@@ -15,14 +15,15 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::logical_plan::RecursiveQuery;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 use datafusion::sql::sqlparser::ast::{
-    CastKind, DataType as SqlType, Expr as SqlExpr, Query, SelectItem, SetExpr, SetOperator, Statement, Value, Visit,
-    VisitMut, Visitor, VisitorMut,
+    DataType as SqlType, Expr as SqlExpr, Query, SelectItem, SetExpr, SetOperator, Statement, Value, Visit, VisitMut,
+    Visitor, VisitorMut,
 };
 use mainstem_postgres::types::{sql_name, sql_type};
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::schema::DataType as ColumnType;
 use mainstem_storage::{Error, Result};
 
+use crate::analyze::cast;
 use crate::error::from_datafusion;
 use crate::sql::{fold, state};
 
@@ -107,13 +108,7 @@ fn typed_nulls(first: &mut SetExpr) {
     for item in &mut select.projection {
         let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else { continue };
         if matches!(expr, SqlExpr::Value(value) if value.value == Value::Null) {
-            *expr = SqlExpr::Cast {
-                kind: CastKind::Cast,
-                expr: Box::new(expr.clone()),
-                data_type: SqlType::Text,
-                array: false,
-                format: None,
-            };
+            *expr = cast(expr.clone(), SqlType::Text);
         }
     }
 }

@@ -63,9 +63,8 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
 
 /// Whether a table may stand behind `token`.
 fn precedes_table(token: &TokenWithSpan) -> bool {
-    use Keyword::{FROM, JOIN, TABLE, TRUNCATE, UPDATE, USING};
-    matches!(token.token, Token::Comma | Token::LParen)
-        || matches!(keyword(token), Some(FROM | UPDATE | JOIN | USING | TABLE | TRUNCATE))
+    use Keyword::{FROM, JOIN, UPDATE, USING};
+    matches!(token.token, Token::Comma | Token::LParen) || matches!(keyword(token), Some(FROM | UPDATE | JOIN | USING))
 }
 
 /// Whether an operand may end with `token`.
