@@ -15,7 +15,7 @@ mod rewrite;
 mod set_operations;
 mod types;
 
-pub(crate) use ast::limits::check_limits;
+pub(crate) use ast::expr::cast;
 pub(crate) use ast::row_comparisons::check_rows;
 pub(crate) use ast::{balance, with_settings};
 pub(crate) use names::{
@@ -23,8 +23,9 @@ pub(crate) use names::{
     name_repeated, resolve_names, rows_without_marks,
 };
 pub(crate) use rewrite::rewrite;
-pub(crate) use set_operations::MultisetOperations;
+pub(crate) use set_operations::multiset_operations;
 pub(crate) use types::{
-    Bpchar, CheckedArithmetic, DecimalOperators, DecimalRounding, ExtractPlanner, RealOperators, SqlCasts,
-    TypeResolution, TypedLiterals, WindowFrames, decimal_of, padded, resolve_types, type_literals,
+    DecimalOperators, ExtractPlanner, RealOperators, TypedLiterals, bpchar, checked_arithmetic, coerced_types,
+    decimal_of, decimal_operators, padded, resolve_types, rounded_decimals, sql_casts, type_literals, typed_literals,
+    window_frames,
 };

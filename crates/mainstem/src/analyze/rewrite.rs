@@ -10,12 +10,11 @@
 //!    sets is the item's expression.
 //! 3. `generate_series` and other functions that give rows, in select items: DataFusion's give one list; and in FROM,
 //!    over columns (`set_returning`).
-//! 4. LIMIT and OFFSET of texts, and of numbers that are not whole (`limits`).
-//! 5. SIMILAR TO, and `substring` by a pattern, become regular expressions; LIKE with ESCAPE becomes LIKE
+//! 4. SIMILAR TO, and `substring` by a pattern, become regular expressions; LIKE with ESCAPE becomes LIKE
 //!    (`patterns`).
-//! 6. Defaults of `lag` and `lead` become a CASE (`lag_lead`).
-//! 7. Comparisons of rows become comparisons of their parts (`row_comparisons`).
-//! 8. Literals of arrays, and functions that DataFusion has under another name (`normalize`).
+//! 5. Defaults of `lag` and `lead` become a CASE (`lag_lead`).
+//! 6. Comparisons of rows become comparisons of their parts (`row_comparisons`).
+//! 7. Literals of arrays, and functions that DataFusion has under another name (`normalize`).
 //!
 //! Then, with the catalog, names that DataFusion takes for others are qualified (`names::resolution`). GROUP BY of a
 //! key gets the columns that the key determines (`names::functional_dependencies`). Tables that columns are called like
@@ -30,7 +29,7 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{Expr, Query, Select, SelectItem, Statement, TableFactor, VisitMut, VisitorMut};
 
-use super::ast::{lag_lead, limits, normalize, patterns, positions, row_comparisons, set_returning};
+use super::ast::{lag_lead, normalize, patterns, positions, row_comparisons, set_returning};
 use super::names::resolution::with_queries;
 use super::names::{BesideStar, column_names};
 
@@ -50,7 +49,6 @@ impl VisitorMut for Rewriter {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Infallible> {
         positions::name_ordered(query);
-        limits::read(query);
         ControlFlow::Continue(())
     }
 

@@ -7,31 +7,20 @@
 
 use std::sync::Arc;
 
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, JoinType, NullEquality, Result};
 use datafusion::functions_window::expr_fn::row_number;
 use datafusion::logical_expr::{Distinct, Expr, ExprFunctionExt, Join, LogicalPlan, LogicalPlanBuilder};
-use datafusion::optimizer::AnalyzerRule;
 
 use super::plan_walk::rewrite_nodes;
 
 /// The rule.
-#[derive(Debug)]
-pub(crate) struct MultisetOperations;
-
-impl AnalyzerRule for MultisetOperations {
-    fn name(&self) -> &str {
-        "multisets"
-    }
-
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let one = |plan: LogicalPlan| match plan {
-            LogicalPlan::Join(join) if is_of_all(&join) => counted(join).map(Transformed::yes),
-            other => Ok(Transformed::no(other)),
-        };
-        rewrite_nodes(plan, one)
-    }
+pub(crate) fn multiset_operations(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let one = |plan: LogicalPlan| match plan {
+        LogicalPlan::Join(join) if is_of_all(&join) => counted(join).map(Transformed::yes),
+        other => Ok(Transformed::no(other)),
+    };
+    rewrite_nodes(plan, one)
 }
 
 /// Whether `join` is INTERSECT ALL or EXCEPT ALL: without ALL the left side has no row twice.

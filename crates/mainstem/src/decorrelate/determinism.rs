@@ -5,7 +5,8 @@
 //!
 //! Comes in: a plan. Goes out: whether all of its values are the same, to the bit, in whatever order its rows come. Not
 //! so are random values, LIMIT, DISTINCT ON, aggregates that depend on the order (of doubles, of lists), numbers of
-//! rows and other windows that tell peers apart. It does not own: what is made of such plans (`materialize`).
+//! rows and other windows that tell peers apart. Other plans are refused with 0A000, and so are
+//! long ones: each LATERAL query of a chain doubles what is before it.
 
 use std::sync::Arc;
 
@@ -16,10 +17,10 @@ use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{Distinct, Expr, ExprSchemable, JoinType, LogicalPlan, WindowFrameUnits};
 use mainstem_postgres::registry::{AnyOrder, any_order, is_aggregate};
 
-use super::unnest::{Names, unsupported};
+use super::unnest::{Names, all_outer_columns, unsupported};
 
-/// Plans of more nodes are computed once, and kept.
-const NODES_COMPUTED_AGAIN_MAX: usize = 60;
+/// Plans of more nodes are not computed twice.
+const NODES_MAX: usize = 500;
 
 /// `plan` with more rows: those that LIMIT leaves out need not be the same when it is computed again.
 pub(super) fn without_limits(plan: LogicalPlan) -> LogicalPlan {
@@ -47,22 +48,20 @@ pub(super) fn without_limits(plan: LogicalPlan) -> LogicalPlan {
     }
 }
 
-/// Whether `plan` has the same rows when it is computed several times, and is short.
-///
-/// # Errors
-/// Those of walks over expressions.
-pub(super) fn may_be_read_again(plan: &LogicalPlan) -> Result<bool> {
-    Ok(is_repeatable(plan, Order::Any)? && nodes(plan)? <= NODES_COMPUTED_AGAIN_MAX)
-}
-
 /// Refuses rows that may be others when they are computed again.
 ///
 /// # Errors
 /// 0A000.
 pub(super) fn check_repeatable(plan: &LogicalPlan) -> Result<()> {
-    let what = "a LATERAL or correlated query beside rows, themselves of such a query, that may differ when they are \
-                read again (random ones, LIMIT, sums of doubles, numbers of rows: use CREATE TABLE AS)";
-    if is_repeatable(plan, Order::Stable)? && !reads_work_table(plan)? { Ok(()) } else { Err(unsupported(what)) }
+    let what = "a LATERAL or correlated query beside rows that may differ when they are read again (random ones, LIMIT, \
+                sums of doubles, numbers of rows: use CREATE TABLE AS)";
+    // Where they are themselves of such a query, its numbers stand for its LIMIT.
+    let order = if all_outer_columns(plan)?.is_empty() { Order::Any } else { Order::Stable };
+    if !is_repeatable(plan, order)? || reads_work_table(plan)? {
+        return Err(unsupported(what));
+    }
+    let what = "LATERAL or correlated queries beside so many others (use CREATE TABLE AS)";
+    if nodes(plan)? <= NODES_MAX { Ok(()) } else { Err(unsupported(what)) }
 }
 
 /// In which order rows may come when they are computed again.
@@ -137,7 +136,7 @@ fn has_any_order(total: &Expr, schema: &DFSchema, order: Order) -> bool {
 ///
 /// # Errors
 /// Those of walks over expressions.
-pub(super) fn reads_work_table(plan: &LogicalPlan) -> Result<bool> {
+fn reads_work_table(plan: &LogicalPlan) -> Result<bool> {
     let mut reads = false;
     plan.apply_with_subqueries(|plan| {
         if let LogicalPlan::TableScan(scan) = plan {
@@ -181,7 +180,7 @@ fn nodes(plan: &LogicalPlan) -> Result<usize> {
     let mut nodes = 0;
     plan.apply_with_subqueries(|_| {
         nodes += 1;
-        Ok(if nodes > NODES_COMPUTED_AGAIN_MAX { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        Ok(if nodes > NODES_MAX { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
     Ok(nodes)
 }

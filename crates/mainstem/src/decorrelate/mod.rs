@@ -8,7 +8,7 @@
 //! - `rule`: every other subquery and LATERAL, where an expression may stand. It asks `simple_correlation` what can
 //!   stay a subquery, makes expressions of queries without FROM (`inline`), and collects the conditions that keep rows
 //!   away (`guards`). The rest is computed for all outer rows at once (`unnest`). It must have one row where one is
-//!   asked for (`single_row`). The outer rows must be the same each time (`determinism`), or are kept (`materialize`).
+//!   asked for (`single_row`). The outer rows must be the same each time (`determinism`).
 //! - Here: scalar subqueries that may find no row are NULL then, whatever their column says. DataFusion takes the
 //!   column's NOT NULL for the subquery's, and fails when the subquery is empty. The column is passed through a
 //!   function that only says "may be NULL".
@@ -17,21 +17,19 @@ mod unnest;
 mod guards;
 mod inline;
 mod simple_correlation;
-mod materialize;
 mod single_row;
 mod rule;
 mod determinism;
 mod null_aware_in;
 mod values;
 
-pub(crate) use null_aware_in::NullAwareIn;
-pub(crate) use rule::DecorrelateSubqueries;
-pub(crate) use values::SubqueriesInValues;
+pub(crate) use null_aware_in::null_aware_in;
+pub(crate) use rule::decorrelated;
+pub(crate) use values::subqueries_in_values;
 
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef};
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DataFusionError, Result};
 use datafusion::logical_expr::expr::ScalarFunction;
@@ -39,38 +37,28 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, LogicalPlan, LogicalPlanBuilder, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
     ScalarUDFImpl, Signature, Subquery, Volatility,
 };
-use datafusion::optimizer::AnalyzerRule;
 
 use crate::analyze::plan_walk::rewrite_nodes;
 
 /// The rule.
-#[derive(Debug)]
-pub(crate) struct NullableSubqueries {
-    function: Arc<ScalarUDF>,
+pub(crate) fn nullable_subqueries(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let function = MayBeNull { signature: Signature::any(1, Volatility::Immutable) };
+    let function = Arc::new(ScalarUDF::new_from_impl(function));
+    rewrite_nodes(plan, |plan| plan.map_expressions(|expr| expr.transform_up(|expr| nullable(expr, &function))))
 }
 
-impl NullableSubqueries {
-    pub(crate) fn new() -> Self {
-        Self {
-            function: Arc::new(ScalarUDF::new_from_impl(MayBeNull {
-                signature: Signature::any(1, Volatility::Immutable),
-            })),
-        }
+fn nullable(expr: Expr, may_be_null: &Arc<ScalarUDF>) -> Result<Transformed<Expr>> {
+    let Expr::ScalarSubquery(subquery) = expr else { return Ok(Transformed::no(expr)) };
+    let fields = subquery.subquery.schema().fields();
+    let [field] = &fields[..] else { return Ok(Transformed::no(Expr::ScalarSubquery(subquery))) };
+    if field.is_nullable() || has_one_row(&subquery.subquery) {
+        return Ok(Transformed::no(Expr::ScalarSubquery(subquery)));
     }
-
-    fn rewrite(&self, expr: Expr) -> Result<Transformed<Expr>> {
-        let Expr::ScalarSubquery(subquery) = expr else { return Ok(Transformed::no(expr)) };
-        let fields = subquery.subquery.schema().fields();
-        let [field] = &fields[..] else { return Ok(Transformed::no(Expr::ScalarSubquery(subquery))) };
-        if field.is_nullable() || has_one_row(&subquery.subquery) {
-            return Ok(Transformed::no(Expr::ScalarSubquery(subquery)));
-        }
-        let name = field.name().clone();
-        let column = Expr::Column(Column::from(subquery.subquery.schema().qualified_field(0)));
-        let call = Expr::ScalarFunction(ScalarFunction::new_udf(self.function.clone(), vec![column])).alias(name);
-        let plan = LogicalPlanBuilder::from(subquery.subquery.clone()).project(vec![call])?.build()?;
-        Ok(Transformed::yes(Expr::ScalarSubquery(Subquery { subquery: Arc::new(plan), ..subquery })))
-    }
+    let name = field.name().clone();
+    let column = Expr::Column(Column::from(subquery.subquery.schema().qualified_field(0)));
+    let call = Expr::ScalarFunction(ScalarFunction::new_udf(may_be_null.clone(), vec![column])).alias(name);
+    let plan = LogicalPlanBuilder::from(subquery.subquery.clone()).project(vec![call])?.build()?;
+    Ok(Transformed::yes(Expr::ScalarSubquery(Subquery { subquery: Arc::new(plan), ..subquery })))
 }
 
 /// Whether `plan` always has a row: an aggregate without groups, at most looked at.
@@ -82,16 +70,6 @@ fn has_one_row(plan: &LogicalPlan) -> bool {
         LogicalPlan::Sort(sort) => sort.fetch.is_none() && has_one_row(&sort.input),
         LogicalPlan::EmptyRelation(empty) => empty.produce_one_row,
         _ => false,
-    }
-}
-
-impl AnalyzerRule for NullableSubqueries {
-    fn name(&self) -> &str {
-        "nullable_subqueries"
-    }
-
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        rewrite_nodes(plan, |plan| plan.map_expressions(|expr| expr.transform_up(|e| self.rewrite(e))))
     }
 }
 

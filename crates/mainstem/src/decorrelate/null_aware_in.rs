@@ -13,7 +13,6 @@
 
 use std::sync::Arc;
 
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Exists, InSubquery};
@@ -22,7 +21,6 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     BinaryExpr, Expr, ExprSchemable, Filter, LogicalPlan, LogicalPlanBuilder, Operator, Projection, Subquery, lit, when,
 };
-use datafusion::optimizer::AnalyzerRule;
 
 use super::has_one_row;
 use super::unnest::all_outer_columns;
@@ -33,35 +31,26 @@ const STACK_LEVEL: usize = 128 << 10;
 const STACK_MORE: usize = 2 << 20;
 
 /// The rule.
-#[derive(Debug)]
-pub(crate) struct NullAwareIn;
-
-impl AnalyzerRule for NullAwareIn {
-    fn name(&self) -> &str {
-        "unknown_members"
-    }
-
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let has_member = |expr: &Expr| expr.exists(|expr| Ok(matches!(expr, Expr::InSubquery(_))));
-        let one = |plan: LogicalPlan| {
-            let LogicalPlan::Filter(Filter { predicate, input, .. }) = plan else {
-                let schema = merge_schema(&plan.inputs());
-                let names = NamePreserver::new(&plan);
-                return plan.map_expressions(|expr| {
-                    if !has_member(&expr)? {
-                        return Ok(Transformed::no(expr));
-                    }
-                    let name = names.save(&expr);
-                    Ok(Transformed::yes(name.restore(exact(expr, &schema, Place::Value)?)))
-                });
-            };
-            let has_one = has_member(&predicate)?;
-            let predicate = if has_one { exact(predicate, input.schema(), Place::Conjunct)? } else { predicate };
-            let filter = LogicalPlan::Filter(Filter::try_new(predicate, input)?);
-            Ok(Transformed::new_transformed(filter, has_one))
+pub(crate) fn null_aware_in(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let has_member = |expr: &Expr| expr.exists(|expr| Ok(matches!(expr, Expr::InSubquery(_))));
+    let one = |plan: LogicalPlan| {
+        let LogicalPlan::Filter(Filter { predicate, input, .. }) = plan else {
+            let schema = merge_schema(&plan.inputs());
+            let names = NamePreserver::new(&plan);
+            return plan.map_expressions(|expr| {
+                if !has_member(&expr)? {
+                    return Ok(Transformed::no(expr));
+                }
+                let name = names.save(&expr);
+                Ok(Transformed::yes(name.restore(exact(expr, &schema, Place::Value)?)))
+            });
         };
-        rewrite_nodes(plan, one)
-    }
+        let has_one = has_member(&predicate)?;
+        let predicate = if has_one { exact(predicate, input.schema(), Place::Conjunct)? } else { predicate };
+        let filter = LogicalPlan::Filter(Filter::try_new(predicate, input)?);
+        Ok(Transformed::new_transformed(filter, has_one))
+    };
+    rewrite_nodes(plan, one)
 }
 
 /// Where in a condition an expression stands.

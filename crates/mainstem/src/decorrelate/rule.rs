@@ -24,7 +24,6 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, DataFusionError, NullEquality, Result, ScalarValue, Spans};
 use datafusion::functions_aggregate::expr_fn::{count, first_value};
@@ -36,51 +35,31 @@ use datafusion::logical_expr::{
     Distinct, Expr, FetchType, Filter, JoinType, LogicalPlan, LogicalPlanBuilder, Projection, Subquery, binary_expr,
     lit, when,
 };
-use datafusion::optimizer::AnalyzerRule;
 
 use super::guards::{all_of, can_fail, holds_query, is_total, replace_queries};
 use super::has_one_row;
 use super::inline::inlined;
-use super::materialize::LaterRules;
 use super::simple_correlation::{is_movable, looked_for};
 use super::single_row::only_row;
 use super::unnest::{Domain, Names, holds_lateral, left_join, named, outer_columns, query_of, unsupported};
 use crate::analyze::plan_walk::rewrite_nodes;
 
 /// The rule.
-#[derive(Debug)]
-pub(crate) struct DecorrelateSubqueries {
-    later: LaterRules,
-}
-
-impl DecorrelateSubqueries {
-    /// In front of the rules `later`, which are the last ones.
-    pub(crate) fn new(later: &[Arc<dyn AnalyzerRule + Send + Sync>]) -> Self {
-        Self { later: later.to_vec() }
-    }
-}
-
-impl AnalyzerRule for DecorrelateSubqueries {
-    fn name(&self) -> &str {
-        "placed_subqueries"
-    }
-
-    fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
-        let mut names = Names::new(&self.later, config);
-        rewrite_nodes(inlined(plan)?, |node| {
-            let node = match node {
-                LogicalPlan::Join(join) if is_lateral(&join) => lateral(join, &mut names)?,
-                node => Transformed::no(node),
-            };
-            if !has_queries(&node.data)? {
-                return Ok(node);
-            }
-            node.transform_data(|node| match node {
-                LogicalPlan::Sort(sort) => sorted(sort, &mut names),
-                node => place(node, &mut names),
-            })
+pub(crate) fn decorrelated(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let mut names = Names::default();
+    rewrite_nodes(inlined(plan)?, |node| {
+        let node = match node {
+            LogicalPlan::Join(join) if is_lateral(&join) => lateral(join, &mut names)?,
+            node => Transformed::no(node),
+        };
+        if !has_queries(&node.data)? {
+            return Ok(node);
+        }
+        node.transform_data(|node| match node {
+            LogicalPlan::Sort(sort) => sorted(sort, &mut names),
+            node => place(node, &mut names),
         })
-    }
+    })
 }
 
 /// Whether the right side of `join` refers to the left one. The planner says so, but where only a query within it does.
@@ -99,7 +78,7 @@ fn has_queries(plan: &LogicalPlan) -> Result<bool> {
 }
 
 /// Puts the subqueries in the expressions of `node` where they can be computed.
-fn place(node: LogicalPlan, names: &mut Names<'_>) -> Result<Transformed<LogicalPlan>> {
+fn place(node: LogicalPlan, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
     let node = match node {
         LogicalPlan::Filter(filter) => filtered_first(filter)?,
         node => node,
@@ -165,7 +144,7 @@ fn filtered_first(filter: Filter) -> Result<LogicalPlan> {
 
 /// As [`place`], of ORDER BY. A subquery there may refer to columns of FROM that are no select items: its key becomes
 /// one for a while.
-fn sorted(sort: Sort, names: &mut Names<'_>) -> Result<Transformed<LogicalPlan>> {
+fn sorted(sort: Sort, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
     let Sort { mut expr, input, fetch } = sort;
     let LogicalPlan::Projection(projection) = &*input else {
         return place(LogicalPlan::Sort(Sort { expr, input, fetch }), names);
@@ -196,13 +175,11 @@ fn sorted(sort: Sort, names: &mut Names<'_>) -> Result<Transformed<LogicalPlan>>
 struct Side {
     before: LogicalPlan,
     plan: LogicalPlan,
-    /// `before` may be computed several times.
-    is_readable: bool,
 }
 
 impl Side {
     fn new(plan: LogicalPlan) -> Self {
-        Self { before: plan.clone(), plan, is_readable: false }
+        Self { before: plan.clone(), plan }
     }
 }
 
@@ -295,16 +272,16 @@ fn simpler(expr: Expr) -> Result<Transformed<Expr>> {
 }
 
 /// Where a subquery stands.
-struct Outer<'a, 'n, 'r> {
+struct Outer<'a> {
     kind: Kind,
     inputs: &'a mut [Side],
     /// What is true of rows that ask for it.
     guards: &'a [Expr],
-    names: &'n mut Names<'r>,
+    names: &'a mut Names,
 }
 
 /// What stands in the place of `expr`, a subquery; the query goes to one of `inputs`.
-fn replaced(expr: Expr, around: &mut Outer<'_, '_, '_>) -> Result<Expr> {
+fn replaced(expr: Expr, around: &mut Outer<'_>) -> Result<Expr> {
     match expr {
         Expr::ScalarSubquery(query) => scalar(Arc::unwrap_or_clone(query.subquery), around),
         Expr::Exists(Exists { subquery, negated }) => {
@@ -355,7 +332,7 @@ fn where_found(
 }
 
 /// Whether `query` has a row.
-fn exists(query: LogicalPlan, around: &mut Outer<'_, '_, '_>) -> Result<Expr> {
+fn exists(query: LogicalPlan, around: &mut Outer<'_>) -> Result<Expr> {
     if outer_columns(&query).is_empty() {
         let first = LogicalPlanBuilder::from(query).limit(0, Some(1))?;
         let one =
@@ -372,7 +349,7 @@ fn exists(query: LogicalPlan, around: &mut Outer<'_, '_, '_>) -> Result<Expr> {
 }
 
 /// The value of `query`, which has one column.
-fn scalar(query: LogicalPlan, around: &mut Outer<'_, '_, '_>) -> Result<Expr> {
+fn scalar(query: LogicalPlan, around: &mut Outer<'_>) -> Result<Expr> {
     let columns = outer_columns(&query);
     if columns.is_empty() {
         let subquery = Subquery { subquery: Arc::new(query), outer_ref_columns: Vec::new(), spans: Spans::new() };
@@ -441,7 +418,7 @@ fn beside(
     side: &mut Side,
     wanted: &str,
     guards: &[Expr],
-    names: &mut Names<'_>,
+    names: &mut Names,
     finish: impl FnOnce(LogicalPlan) -> Result<LogicalPlan>,
 ) -> Result<()> {
     let schema = side.plan.schema().clone();
@@ -450,13 +427,6 @@ fn beside(
     let (plan, pairs) = if columns.is_empty() {
         (finish(query)?, Vec::new())
     } else {
-        if !side.is_readable {
-            if let Some(rows) = names.once(&side.plan)? {
-                side.plan = rows.clone();
-                side.before = rows;
-            }
-            side.is_readable = true;
-        }
         // What was joined to it before has no part in the values, mostly.
         let is_of = |plan: &LogicalPlan| columns.iter().all(|c| plan.schema().maybe_index_of_column(c).is_some());
         let around = if is_of(&side.before) { &side.before } else { &side.plan };
@@ -475,7 +445,7 @@ fn beside(
 }
 
 /// The join of a LATERAL query.
-fn lateral(join: Join, names: &mut Names<'_>) -> Result<Transformed<LogicalPlan>> {
+fn lateral(join: Join, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
     if let Some(query) = bare_lateral(&join.right)
         && is_movable(&query.subquery, false)
         && outer_columns(&query.subquery)
@@ -501,7 +471,6 @@ fn lateral(join: Join, names: &mut Names<'_>) -> Result<Transformed<LogicalPlan>
     let (left, right, pairs) = if columns.is_empty() {
         (left, right, Vec::new())
     } else {
-        let left = names.once(&left)?.unwrap_or(left);
         let domain = Domain::new(&left, columns, None, names)?;
         let right = domain.of_query(right, names)?;
         let pairs = domain.pairs(right.schema())?;

@@ -28,6 +28,7 @@ use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, FetchType, LogicalPlan, Operator, SkipType};
 
 use super::determinism::is_volatile;
+use super::guards::holds_query;
 use super::has_one_row;
 use super::unnest::outer_columns;
 
@@ -74,7 +75,7 @@ impl Moved {
                     return None;
                 }
                 for part in split_conjunction(&filter.predicate).into_iter().filter(|part| part.contains_outer()) {
-                    if part.is_volatile() || has_query(part) || !self.take(part, filter.input.schema()) {
+                    if part.is_volatile() || holds_query(part) || !self.take(part, filter.input.schema()) {
                         return None;
                     }
                     passed.is_equal &= is_equality(part, filter.input.schema());
@@ -132,13 +133,6 @@ fn is_equality(part: &Expr, schema: &DFSchema) -> bool {
         matches!(column, Expr::Column(_)) && types.is_ok_and(|(from, to)| is_one_to_one(&from, &to))
     };
     (is_column(left) && !right.any_column_refs()) || (is_column(right) && !left.any_column_refs())
-}
-
-fn has_query(expr: &Expr) -> bool {
-    let is_query = |expr: &Expr| {
-        Ok(matches!(expr, Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_)))
-    };
-    expr.exists(is_query).unwrap_or(true)
 }
 
 /// What EXISTS of `query` asks for: its order does not matter, nor how many rows there are. `None` if it has a row

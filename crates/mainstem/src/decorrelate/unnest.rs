@@ -19,7 +19,6 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, FieldRef};
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, DataFusionError, NullEquality, Result, ScalarValue};
 use datafusion::functions_window::row_number::row_number;
@@ -32,22 +31,16 @@ use datafusion::logical_expr::{
 };
 use mainstem_storage::Error;
 
-use super::determinism::{check_repeatable, is_volatile, may_be_read_again, reads_work_table, without_limits};
-use super::materialize::{LaterRules, computed_once};
+use super::determinism::{check_repeatable, is_volatile, without_limits};
 use crate::names::MARK;
 
-/// Names for columns that no other column of a plan has, and what analyzes plans to their end.
-pub(super) struct Names<'r> {
+/// Names for columns that no other column of a plan has.
+#[derive(Debug, Default)]
+pub(super) struct Names {
     last: usize,
-    later: &'r LaterRules,
-    config: &'r ConfigOptions,
 }
 
-impl<'r> Names<'r> {
-    pub(super) fn new(later: &'r LaterRules, config: &'r ConfigOptions) -> Self {
-        Self { last: 0, later, config }
-    }
-
+impl Names {
     /// A name that no statement gives: it ends in a character that is not seen.
     pub(super) fn next(&mut self, what: &str) -> String {
         self.last += 1;
@@ -57,20 +50,6 @@ impl<'r> Names<'r> {
     /// Whether `name` is one of these.
     pub(super) fn has(name: &str) -> bool {
         name.starts_with("__") && name.ends_with(MARK)
-    }
-
-    /// A scan of the rows of `plan`, if it should not be computed several times and can be computed once.
-    ///
-    /// # Errors
-    /// Those of rules.
-    pub(super) fn once(&mut self, plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
-        if !all_outer_columns(plan)?.is_empty() || reads_work_table(plan)? {
-            return Ok(None);
-        }
-        if may_be_read_again(plan)? {
-            return Ok(None);
-        }
-        computed_once(plan.clone(), &self.next("rows"), self.later, self.config).map(Some)
     }
 }
 
@@ -93,7 +72,7 @@ impl Domain {
         around: &LogicalPlan,
         columns: Vec<Column>,
         asks: Option<Expr>,
-        names: &mut Names<'_>,
+        names: &mut Names,
     ) -> Result<Self> {
         let columns: Vec<_> = columns.into_iter().map(|column| (column, names.next("outer"))).collect();
         let mut rows = without_limits(around.clone());
@@ -134,7 +113,7 @@ impl Domain {
     ///
     /// # Errors
     /// 0A000 for queries that it cannot be made of.
-    pub(super) fn of_query(&self, query: LogicalPlan, names: &mut Names<'_>) -> Result<LogicalPlan> {
+    pub(super) fn of_query(&self, query: LogicalPlan, names: &mut Names) -> Result<LogicalPlan> {
         // Its rows are those of all outer rows that have the same values.
         if is_volatile(&query)? {
             return Err(unsupported("random values in a LATERAL or correlated query"));
@@ -154,7 +133,7 @@ impl Domain {
         self.of(query, names)
     }
 
-    fn of(&self, query: LogicalPlan, names: &mut Names<'_>) -> Result<LogicalPlan> {
+    fn of(&self, query: LogicalPlan, names: &mut Names) -> Result<LogicalPlan> {
         if !self.is_resolved_by(&query) {
             return LogicalPlanBuilder::from(self.rows.clone()).cross_join(query)?.build();
         }
@@ -246,7 +225,7 @@ impl Domain {
     }
 
     /// VALUES: each row of the domain has the rows of the list, which are told by their numbers.
-    fn listed(&self, Values { schema, values }: Values, names: &mut Names<'_>) -> Result<LogicalPlan> {
+    fn listed(&self, Values { schema, values }: Values, names: &mut Names) -> Result<LogicalPlan> {
         let number = names.next("row");
         let numbers = (0_i64..).zip(&values).map(|(number, _)| vec![lit(number)]).collect();
         let numbers = LogicalPlanBuilder::values(numbers)?
@@ -270,7 +249,7 @@ impl Domain {
     }
 
     /// LIMIT and OFFSET: rows are numbered for each row of the domain.
-    fn limited(&self, limit: Limit, names: &mut Names<'_>) -> Result<LogicalPlan> {
+    fn limited(&self, limit: Limit, names: &mut Names) -> Result<LogicalPlan> {
         match Arc::unwrap_or_clone(limit.input) {
             // What is computed row by row comes after: the order is below it.
             LogicalPlan::Projection(Projection { expr, input, schema, .. }) => {
@@ -312,7 +291,7 @@ impl Domain {
         }
     }
 
-    fn aggregated(&self, aggregate: Aggregate, names: &mut Names<'_>) -> Result<LogicalPlan> {
+    fn aggregated(&self, aggregate: Aggregate, names: &mut Names) -> Result<LogicalPlan> {
         let Aggregate { input, group_expr, aggr_expr, schema, .. } = aggregate;
         if group_expr.iter().any(|expr| matches!(expr, Expr::GroupingSet(_))) {
             return Err(unsupported("grouping sets in a LATERAL or correlated query"));
@@ -354,7 +333,7 @@ impl Domain {
         Projection::try_new(items, Arc::new(all)).map(LogicalPlan::Projection)
     }
 
-    fn windowed(&self, window: Window, names: &mut Names<'_>) -> Result<LogicalPlan> {
+    fn windowed(&self, window: Window, names: &mut Names) -> Result<LogicalPlan> {
         let input = self.of(Arc::unwrap_or_clone(window.input), names)?;
         let own = self.own(input.schema())?;
         let one = |expr: Expr| {
@@ -374,7 +353,7 @@ impl Domain {
 
     /// A join: the side whose rows all stay has the domain's columns; if the other one refers to it too, its own are
     /// equal.
-    fn joined(&self, join: Join, names: &mut Names<'_>) -> Result<LogicalPlan> {
+    fn joined(&self, join: Join, names: &mut Names) -> Result<LogicalPlan> {
         use JoinType::{Inner, Left, LeftAnti, LeftMark, LeftSemi, Right, RightAnti, RightMark, RightSemi};
         let Join { left, right, on, filter, join_type, join_constraint, null_equality, null_aware, schema } = join;
         let (left, right) = (Arc::unwrap_or_clone(left), Arc::unwrap_or_clone(right));
@@ -430,7 +409,7 @@ impl Domain {
         Projection::try_new(items, Arc::new(LogicalPlan::Join(join))).map(LogicalPlan::Projection)
     }
 
-    fn united(&self, union: Union, names: &mut Names<'_>) -> Result<LogicalPlan> {
+    fn united(&self, union: Union, names: &mut Names) -> Result<LogicalPlan> {
         let one = |input: Arc<LogicalPlan>| {
             let columns: Vec<Expr> = input.schema().columns().into_iter().map(Expr::Column).collect();
             let input = self.of(Arc::unwrap_or_clone(input), names)?;

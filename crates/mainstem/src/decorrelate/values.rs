@@ -5,40 +5,23 @@
 //! column END`, where an added last column numbers the rows. The order of rows is that of the list, and its types are
 //! those that it has found.
 
-use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, Result, ScalarValue};
 use datafusion::logical_expr::expr::Case;
 use datafusion::logical_expr::logical_plan::Values;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
-use datafusion::optimizer::AnalyzerRule;
 
+use super::guards::holds_query;
 use crate::analyze::plan_walk::rewrite_nodes;
 
 /// The rule.
-#[derive(Debug)]
-pub(crate) struct SubqueriesInValues;
-
-impl AnalyzerRule for SubqueriesInValues {
-    fn name(&self) -> &str {
-        "subqueries_in_values"
-    }
-
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        rewrite_nodes(plan, |plan| match plan {
-            LogicalPlan::Values(values) if values.values.iter().flatten().any(has_query) => {
-                projected(values).map(Transformed::yes)
-            }
-            other => Ok(Transformed::no(other)),
-        })
-    }
-}
-
-fn has_query(expr: &Expr) -> bool {
-    let is_query = |e: &Expr| {
-        Ok(matches!(e, Expr::ScalarSubquery(_) | Expr::InSubquery(_) | Expr::Exists(_) | Expr::SetComparison(_)))
-    };
-    expr.exists(is_query).unwrap_or(false)
+pub(crate) fn subqueries_in_values(plan: LogicalPlan) -> Result<LogicalPlan> {
+    rewrite_nodes(plan, |plan| match plan {
+        LogicalPlan::Values(values) if values.values.iter().flatten().any(holds_query) => {
+            projected(values).map(Transformed::yes)
+        }
+        other => Ok(Transformed::no(other)),
+    })
 }
 
 fn projected(Values { schema, values }: Values) -> Result<LogicalPlan> {
@@ -46,7 +29,7 @@ fn projected(Values { schema, values }: Values) -> Result<LogicalPlan> {
     let mut rows = Vec::with_capacity(values.len());
     for (number, mut row) in (0_i64..).zip(values) {
         for ((cell, field), queries) in row.iter_mut().zip(schema.fields()).zip(&mut queries) {
-            if has_query(cell) {
+            if holds_query(cell) {
                 let null = Expr::Literal(ScalarValue::try_new_null(field.data_type())?, None);
                 queries.push((number, std::mem::replace(cell, null)));
             }

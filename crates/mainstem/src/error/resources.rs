@@ -23,9 +23,7 @@ const ADVICE: &str = "raise memory_limit, lower threads, or run fewer queries at
 
 /// A request that the pool of queries refuses.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Refused<'a> {
-    /// DataFusion's name of who wants memory, or ours.
-    pub(crate) consumer: &'a str,
+pub(crate) struct Refused {
     /// Bytes that it has, and wants besides.
     pub(crate) has: usize,
     pub(crate) wants: usize,
@@ -35,41 +33,19 @@ pub(crate) struct Refused<'a> {
     pub(crate) memory_limit: u64,
 }
 
-impl Refused<'_> {
+impl Refused {
     /// The error of DataFusion's kind that makes operators spill.
     pub(crate) fn error(self) -> DataFusionError {
         let text = |bytes: usize| byte_size_text(bytes as u64);
         let has = if self.has == 0 { String::new() } else { format!(" beside the {} it has", text(self.has)) };
         DataFusionError::ResourcesExhausted(format!(
-            "{NO_MEMORY}{} needs {}{has}, and {} of the {} that queries may take are left for it; {ADVICE} \
+            "{NO_MEMORY}the query needs {}{has}, and {} of the {} that queries may take are left for it; {ADVICE} \
              (memory_limit is {})",
-            part_of_query(self.consumer),
             text(self.wants),
             text(self.left),
             text(self.share),
             byte_size_text(self.memory_limit),
         ))
-    }
-}
-
-/// Which part of a query a consumer of memory works for.
-fn part_of_query(consumer: &str) -> &str {
-    const PARTS: [(&str, &str); 7] = [
-        ("Sort", "a sort"),
-        ("TopK", "a sort"),
-        ("Aggregate", "an aggregate"),
-        ("Join", "a join"),
-        ("SMJ", "a join"),
-        ("Repartition", "a query that is divided among threads"),
-        ("RecursiveQuery", "WITH RECURSIVE"),
-    ];
-    // Ours are called as in SQL; names of DataFusion's are names of types.
-    let is_type =
-        consumer.starts_with(|c: char| c.is_ascii_uppercase()) && consumer.contains(|c: char| c.is_lowercase());
-    match PARTS.iter().find(|(part, _)| is_type && consumer.contains(part)) {
-        Some((_, words)) => words,
-        None if is_type => "the query",
-        None => consumer,
     }
 }
 

@@ -122,7 +122,6 @@ impl MemoryPool for QueryPool {
         let available = taken.available(consumer, reservation.size(), share);
         if additional > available {
             let refused = Refused {
-                consumer: consumer.name(),
                 has: reservation.size(),
                 wants: additional,
                 left: available,

@@ -13,12 +13,13 @@ use datafusion::common::metadata::ScalarAndMetadata;
 use datafusion::common::{ParamValues, ScalarValue};
 use datafusion::logical_expr::{self, LogicalPlan};
 use datafusion::sql::sqlparser::ast::{
-    CastKind, DataType as SqlType, Expr, FunctionArg, FunctionArgExpr, Ident, Statement as Ast, TableFactor, Value,
+    DataType as SqlType, Expr, FunctionArg, FunctionArgExpr, Ident, Statement as Ast, TableFactor, Value,
     ValueWithSpan, VisitMut, VisitorMut,
 };
 use mainstem_storage::schema::DataType;
 use mainstem_storage::{Error, Result};
 
+use crate::analyze::cast;
 use crate::error::from_datafusion;
 use crate::sql::ast_type;
 
@@ -162,13 +163,9 @@ impl VisitorMut for InlinedWithin<'_> {
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         let parsed = || match self.0.0.0.get(parameter_of(expr)?)? {
-            Parameter::Bound(data_type, scalar) => Some(Expr::Cast {
-                kind: CastKind::Cast,
-                expr: Box::new(Expr::Value(Value::SingleQuotedString(text_of(scalar)?).into())),
-                data_type: ast_type(*data_type)?,
-                array: false,
-                format: None,
-            }),
+            Parameter::Bound(data_type, scalar) => {
+                Some(cast(Expr::value(Value::SingleQuotedString(text_of(scalar)?)), ast_type(*data_type)?))
+            }
             _ => None,
         };
         if let Some(literal) = self.0.literal(expr).or_else(parsed) {

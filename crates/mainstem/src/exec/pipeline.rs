@@ -8,18 +8,21 @@
 //! |---|---|---|
 //! | rewrites of the tree | `analyze::rewrite`, `planner` | the catalog, for names |
 //! | operators and `extract` become functions | [`expression_planners`] | names of columns |
-//! | rules before type coercion | [`before_type_coercion`] | a plan by DataFusion's planner |
+//! | rules before type coercion | [`BEFORE_TYPE_COERCION`] | a plan by DataFusion's planner |
 //! | type coercion, and DataFusion's other analyzer rules | DataFusion | literals and decimals that have SQL's types |
-//! | rules behind it | [`behind_type_coercion`] | equal types on both sides of an operator |
+//! | rules behind it | [`BEHIND_TYPE_COERCION`] | equal types on both sides of an operator |
 //! | DataFusion's optimizer, some of its rules guarded | [`guarded_optimizers`] | no subquery that it decorrelates wrongly |
 //! | computed keys as columns, short circuits | `optimize`, called by `planner` | filters where they belong, no rule behind them |
 //! | the physical plan, made to be canceled | `cancel` | |
 
 use std::sync::Arc;
 
+use datafusion::common::Result as DataFusionResult;
+use datafusion::common::config::ConfigOptions;
 use datafusion::config::Dialect;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder};
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::logical_expr::planner::ExprPlanner;
 use datafusion::optimizer::{Analyzer, AnalyzerRule, OptimizerRule};
 use datafusion::prelude::SessionConfig;
@@ -35,52 +38,63 @@ use super::generate_series::GenerateSeries;
 use super::memory_pool::QueryPool;
 use super::pg_sleep::pg_sleep;
 use crate::analyze::{
-    Bpchar, CheckedArithmetic, DecimalOperators, DecimalRounding, ExtractPlanner, MultisetOperations, RealOperators,
-    SqlCasts, TypeResolution, TypedLiterals, WindowFrames, cast_label,
+    DecimalOperators, ExtractPlanner, RealOperators, TypedLiterals, bpchar, cast_label, checked_arithmetic,
+    coerced_types, decimal_operators, multiset_operations, rounded_decimals, sql_casts, typed_literals, window_frames,
 };
-use crate::decorrelate::{DecorrelateSubqueries, NullAwareIn, NullableSubqueries, SubqueriesInValues};
+use crate::decorrelate::{decorrelated, null_aware_in, nullable_subqueries, subqueries_in_values};
 use crate::error::from_datafusion;
 use crate::optimize::{guarded, null_safe_simplification};
 use crate::provider::{CATALOG, SEARCHED, StatementCatalog};
 use crate::sql::CastTypes;
-
-type Analyzers = Vec<Arc<dyn AnalyzerRule + Send + Sync>>;
 
 /// Operators that become functions, or get other types, while DataFusion makes a plan of a tree.
 fn expression_planners() -> Vec<Arc<dyn ExprPlanner>> {
     vec![Arc::new(TypedLiterals), Arc::new(DecimalOperators), Arc::new(RealOperators), Arc::new(ExtractPlanner)]
 }
 
-/// Rules that give types, so that DataFusion's type coercion finds SQL's.
-fn before_type_coercion() -> Analyzers {
-    vec![
-        // A literal's type follows from what stands beside it: before anything asks for types.
-        Arc::new(TypedLiterals),
-        Arc::new(Bpchar),
-        Arc::new(TypeResolution),
-        // Its cells have their types.
-        Arc::new(SubqueriesInValues),
-        Arc::new(WindowFrames),
-        // Scales follow from the types of operands, and roundings from both.
-        Arc::new(DecimalOperators),
-        Arc::new(DecimalRounding),
-    ]
+/// A function of plans as a rule, with its name.
+#[derive(Debug)]
+struct Rule(&'static str, fn(LogicalPlan) -> DataFusionResult<LogicalPlan>);
+
+impl AnalyzerRule for Rule {
+    fn name(&self) -> &str {
+        self.0
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
+        (self.1)(plan)
+    }
 }
 
+/// Rules that give types, so that DataFusion's type coercion finds SQL's.
+const BEFORE_TYPE_COERCION: [Rule; 7] = [
+    // A literal's type follows from what stands beside it: before anything asks for types.
+    Rule("typed_literals", typed_literals),
+    Rule("blanks", bpchar),
+    Rule("coerced_types", coerced_types),
+    // Its cells have their types.
+    Rule("subqueries_in_values", subqueries_in_values),
+    Rule("frames", window_frames),
+    // Scales follow from the types of operands, and roundings from both.
+    Rule("decimal_operators", decimal_operators),
+    Rule("decimal_rounding", rounded_decimals),
+];
+
 /// Rules that need both sides of an operator to have one type.
-fn behind_type_coercion() -> Analyzers {
-    // What is decorrelated, and materialized, is analyzed to its end by the rules behind it.
-    let last: [Arc<dyn AnalyzerRule + Send + Sync>; 3] =
-        [Arc::new(NullableSubqueries::new()), Arc::new(SqlCasts), Arc::new(CheckedArithmetic::new())];
-    let mut rules: Analyzers = vec![
-        // IN that may be NULL, before EXISTS is made of it.
-        Arc::new(NullAwareIn),
-        // Before joins of what stands in queries get conditions of the outer rows.
-        Arc::new(MultisetOperations),
-        Arc::new(DecorrelateSubqueries::new(&last)),
-    ];
-    rules.extend(last);
-    rules
+const BEHIND_TYPE_COERCION: [Rule; 6] = [
+    // IN that may be NULL, before EXISTS is made of it.
+    Rule("unknown_members", null_aware_in),
+    // Before joins of what stands in queries get conditions of the outer rows.
+    Rule("multisets", multiset_operations),
+    Rule("placed_subqueries", decorrelated),
+    Rule("nullable_subqueries", nullable_subqueries),
+    Rule("sql_casts", sql_casts),
+    Rule("checked_arithmetic", checked_arithmetic),
+];
+
+/// `rules` as DataFusion takes them.
+fn shared<const N: usize>(rules: [Rule; N]) -> impl Iterator<Item = Arc<dyn AnalyzerRule + Send + Sync>> {
+    rules.into_iter().map(|rule| Arc::new(rule) as _)
 }
 
 /// DataFusion's optimizer rules, with guards around those that are wrong in 55.2 (`optimize::upstream`).
@@ -115,7 +129,7 @@ pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionStat
     config.options_mut().execution.skip_physical_aggregate_schema_check = true;
     let pool = Arc::new(QueryPool::new(storage.query_memory()));
     let environment = RuntimeEnvBuilder::new().with_memory_pool(pool).build_arc().map_err(|e| from_datafusion(&e))?;
-    let analyzers = before_type_coercion().into_iter().chain(Analyzer::new().rules).chain(behind_type_coercion());
+    let analyzers = shared(BEFORE_TYPE_COERCION).chain(Analyzer::new().rules).chain(shared(BEHIND_TYPE_COERCION));
     let mut state = SessionStateBuilder::new()
         .with_config(config)
         .with_runtime_env(environment)

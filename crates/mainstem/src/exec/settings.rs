@@ -5,6 +5,9 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::parser::Parser;
+use datafusion::sql::sqlparser::tokenizer::Token;
 use mainstem_postgres::types::{parse_byte_size, split_number, without_exponent};
 use mainstem_storage::database::Database;
 use mainstem_storage::error::{NamedObject, ObjectKind, sqlstate};
@@ -15,7 +18,7 @@ use mainstem_storage::{Error, Result};
 
 use crate::names::{did_you_mean, similar};
 use crate::provider::Names;
-use crate::sql::state;
+use crate::sql::{fold, state};
 
 /// What a session can be told, and what it can tell.
 #[derive(Clone, Debug)]
@@ -387,44 +390,18 @@ impl Values {
 
 /// The names of a list: folded unless quoted, with commas between them.
 fn path_of(text: &str) -> Result<Vec<String>> {
-    let bad =
-        || Error::invalid(sqlstate::INVALID_PARAMETER, format!("search_path is a list of schemas, not \"{text}\""));
-    let mut names = Vec::new();
-    let mut rest = text.trim();
-    while !rest.is_empty() {
-        let name = if let Some(quoted) = rest.strip_prefix('"') {
-            let mut name = String::new();
-            let mut tail = quoted;
-            loop {
-                let (inside, behind) = tail.split_once('"').ok_or_else(bad)?;
-                name.push_str(inside);
-                match behind.strip_prefix('"') {
-                    Some(behind) => {
-                        name.push('"');
-                        tail = behind;
-                    }
-                    None => {
-                        rest = behind.trim_start();
-                        break;
-                    }
-                }
-            }
-            name
-        } else {
-            let end = rest.find(',').unwrap_or(rest.len());
-            let (name, behind) = rest.split_at(end);
-            rest = behind;
-            name.trim().to_ascii_lowercase()
-        };
-        if name.is_empty() {
-            return Err(bad());
-        }
-        names.push(name);
-        rest = match rest.strip_prefix(',') {
-            Some(behind) if !behind.trim().is_empty() => behind.trim_start(),
-            None if rest.is_empty() => rest,
-            _ => return Err(bad()),
-        };
+    if text.trim().is_empty() {
+        return Ok(Vec::new());
+    }
+    let dialect = PostgreSqlDialect {};
+    let names = Parser::new(&dialect).try_with_sql(text).and_then(|mut parser| {
+        let names = parser.parse_comma_separated(Parser::parse_identifier)?;
+        parser.expect_token(&Token::EOF).map(|_| names)
+    });
+    let names: Vec<String> = names.unwrap_or_default().iter().map(fold).collect();
+    if names.is_empty() || names.iter().any(String::is_empty) {
+        let message = format!("search_path is a list of schemas, not \"{text}\"");
+        return Err(Error::invalid(sqlstate::INVALID_PARAMETER, message));
     }
     Ok(names)
 }

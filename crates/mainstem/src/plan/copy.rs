@@ -4,7 +4,7 @@
 //! a file beside the target, which gets the target's name when it is whole and fsynced.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,10 +17,8 @@ use datafusion::parquet::file::properties::WriterProperties;
 use datafusion::sql::sqlparser::ast::{Ident, Statement as Ast};
 use datafusion::sql::sqlparser::parser::Parser;
 use mainstem_postgres::cast::{assign, check_assignment};
-use mainstem_storage::error::{NamedObject, ObjectKind, sqlstate};
-use mainstem_storage::ids::ColumnId;
+use mainstem_storage::error::sqlstate;
 use mainstem_storage::limits;
-use mainstem_storage::row::key::TableKey;
 use mainstem_storage::schema::{Column, TableSchema};
 use mainstem_storage::transaction::{StatementWrites, Transaction};
 use mainstem_storage::{Error, ErrorKind, Result};
@@ -33,20 +31,19 @@ use super::write::{nullable_schema, sources_of, table_of};
 use crate::error::from_parquet;
 use crate::exec::{Environment, Running};
 use crate::provider::Names;
-use crate::sql::{CopyFormat, CopyOptions, CopyPlace, CopySource, CsvOptions, ForcedColumns, TableName, state};
+use crate::sql::{CopyFormat, CopyOptions, CopyPlace, CopySource, TableName};
 
 /// Runs a COPY FROM; returns the rows read.
 ///
 /// # Errors
-/// 58P01 no such file, 22P04 malformed, 22P02 and others a value, with line and column; 23505 and others of the table,
-/// with the line where it can be told.
+/// 58P01 no such file, 22P04 malformed, 22P02 and others a value, with line and column; 23505 and others of the table.
 pub(crate) fn copy_from(
     env: &mut Environment<'_>,
     transaction: &mut Transaction,
     table: &TableName,
     columns: &[String],
     options: &CopyOptions,
-    client: Option<&mut dyn Input>,
+    client: Option<&mut dyn Read>,
 ) -> Result<u64> {
     let table = table_of(env.settings.names(), transaction, table)?;
     let sources = sources_of(&table, columns, if columns.is_empty() { table.columns.len() } else { columns.len() })?;
@@ -55,105 +52,23 @@ pub(crate) fn copy_from(
             return Err(Error::invalid(sqlstate::DUPLICATE_COLUMN, format!("column \"{name}\" is named twice")));
         }
     }
-    let in_file: Vec<String> = file_columns(&table, columns).into_iter().map(|column| column.name).collect();
-    check_forced(&options.format, &in_file, Some(&table))?;
     let takes_default = |at: usize| sources.get(at) == Some(&Source::Default);
     let expressions = Expressions::compile(env, transaction, &table, takes_default)?;
     let writes = transaction.statement();
     let mut input =
         CopyIn { table: table.clone(), columns, sources, expressions, writes, transaction: &*transaction, env };
     let open = |path: &str| File::open(path).map_err(|e| Error::io("open", format_args!("\"{path}\""), e));
-    let mut file;
-    let (read, lines) = match (&options.place, &options.format, client) {
-        (CopyPlace::File(path), CopyFormat::Parquet, _) => (input.parquet(ParquetFile::open(path)?), None),
-        (CopyPlace::File(path), format, _) => {
-            file = open(path)?;
-            (input.lines(&mut file, format), Some(&mut file as &mut dyn Input))
-        }
-        (CopyPlace::Client, format, Some(stream)) => (input.lines(stream, format), Some(stream)),
+    let read = match (&options.place, &options.format, client) {
+        (CopyPlace::File(path), CopyFormat::Parquet, _) => input.parquet(ParquetFile::open(path)?),
+        (CopyPlace::File(path), format, _) => input.lines(&mut open(path)?, format),
+        (CopyPlace::Client, format, Some(stream)) => input.lines(stream, format),
         (CopyPlace::Client, _, None) => return Err(no_stream("STDIN", "copy_in")),
     };
-    let CopyIn { sources, writes, .. } = input;
+    let CopyIn { writes, .. } = input;
     let inserted = writes.inserted();
-    read.and_then(|()| transaction.apply(writes)).map_err(|error| {
-        let line = lines.map(|lines| {
-            let again = Again { table: &table, columns, sources: &sources, format: &options.format };
-            again.line_of(&error, transaction, lines)
-        });
-        let error = match line {
-            Some(Ok(Some(line))) => error.context(format_args!("line {line}")),
-            // The data cannot be read again, or not any more.
-            _ => error,
-        };
-        error.context(format_args!("COPY \"{}\"", table.name))
-    })?;
+    let applied = read.and_then(|()| transaction.apply(writes));
+    applied.map_err(|error| error.context(format_args!("COPY \"{}\"", table.name)))?;
     Ok(inserted)
-}
-
-/// A stream that COPY reads.
-pub(crate) trait Input: Read {
-    /// Goes back to its start; false if what came was not kept.
-    ///
-    /// # Errors
-    /// Those of the stream.
-    fn rewind(&mut self) -> io::Result<bool>;
-}
-
-impl Input for File {
-    fn rewind(&mut self) -> io::Result<bool> {
-        let regular = self.metadata()?.is_file();
-        if regular {
-            self.seek(SeekFrom::Start(0))?;
-        }
-        Ok(regular)
-    }
-}
-
-/// What it takes to read the data again, for the line of a key that is there twice: that is known when all is read.
-struct Again<'a> {
-    table: &'a TableSchema,
-    columns: &'a [String],
-    sources: &'a [Source],
-    format: &'a CopyFormat,
-}
-
-impl Again<'_> {
-    /// The line of the row that `error` refuses for its key: the first with that key, if the table had it before, else
-    /// the second.
-    fn line_of(&self, error: &Error, transaction: &Transaction, input: &mut dyn Input) -> Result<Option<u64>> {
-        let Some((id, wanted)) = error.key() else { return Ok(None) };
-        let Some(key) = TableKey::of(self.table, id) else { return Ok(None) };
-        // Where the columns of the key stand in the file.
-        let at = |id: &ColumnId| {
-            let position = self.table.columns.iter().position(|column| column.id == *id)?;
-            match self.sources.get(position)? {
-                Source::Given(at) => Some((*at, self.table.columns.get(position)?)),
-                _ => None,
-            }
-        };
-        let Some(of_key) = key.columns().iter().map(at).collect::<Option<Vec<_>>>() else { return Ok(None) };
-        if !input.rewind().map_err(|e| Error::io("read", "the data again", e))? {
-            return Ok(None);
-        }
-        let view = transaction.view(self.table.id)?;
-        let mut is_taken = transaction.find_key(&view, id, wanted)?.is_some();
-        let names = file_columns(self.table, self.columns).into_iter().map(|column| column.name).collect();
-        let mut lines = Lines::new(input, self.format, names)?;
-        while let Some(batch) = lines.next_batch()? {
-            let arrays = of_key.iter().map(|(at, column)| match batch.columns.get(*at) {
-                Some(text) => assign(text, column),
-                None => Err(Error::internal("a column of the data is lost")),
-            });
-            let (keys, rows) = key.encode_arrays(&arrays.collect::<Result<Vec<_>>>()?)?;
-            for (nth, _) in (0..).zip(keys.iter()).filter(|(_, key)| *key == wanted) {
-                if is_taken {
-                    return Ok(batch.lines.get(rows.row(nth) as usize).copied());
-                }
-                is_taken = true;
-            }
-        }
-        Ok(None)
-    }
 }
 
 /// The columns that the file has, in its order: those that are named, or all.
@@ -204,10 +119,10 @@ struct CopyIn<'a, 'e> {
 }
 
 impl CopyIn<'_, '_> {
-    fn lines(&mut self, mut input: &mut dyn Input, format: &CopyFormat) -> Result<()> {
+    fn lines(&mut self, input: &mut dyn Read, format: &CopyFormat) -> Result<()> {
         let columns = file_columns(&self.table, self.columns);
         let names: Vec<String> = columns.iter().map(|c| c.name.clone()).collect();
-        let mut lines = Lines::new(&mut input, format, names)?;
+        let mut lines = Lines::new(input, format, names)?;
         while let Some(batch) = lines.next_batch()? {
             self.env.cancel.check()?;
             let typed = columns
@@ -295,35 +210,6 @@ fn at_line(error: &Error, column: &Column, text: &ArrayRef, batch: &TextBatch) -
     }
 }
 
-/// Fails for a column of FORCE_QUOTE and the like that is not among `columns`, those that are read or written of
-/// `table` or a query.
-///
-/// # Errors
-/// 42703, 42P10.
-fn check_forced(format: &CopyFormat, columns: &[String], table: Option<&TableSchema>) -> Result<()> {
-    let CopyFormat::Csv(CsvOptions { force_quote, force_not_null, force_null, .. }) = format else { return Ok(()) };
-    let quoted: &[String] = match force_quote {
-        ForcedColumns::These(names) => names,
-        ForcedColumns::All => &[],
-    };
-    let named = [("FORCE_QUOTE", quoted), ("FORCE_NOT_NULL", force_not_null), ("FORCE_NULL", force_null)];
-    for (option, names) in named {
-        let Some(name) = names.iter().find(|name| !columns.contains(name)) else { continue };
-        return Err(match table.and_then(|table| table.column_named(name)) {
-            Some(_) => {
-                Error::invalid(state::INVALID_REFERENCE, format!("{option} column \"{name}\" not referenced by COPY"))
-            }
-            None => Error::new(
-                ErrorKind::NotFound,
-                sqlstate::UNDEFINED_COLUMN,
-                format!("column \"{name}\" of {option} does not exist"),
-            )
-            .with_object(NamedObject::new(ObjectKind::Column, [name])),
-        });
-    }
-    Ok(())
-}
-
 /// The query behind COPY TO.
 fn source_query(names: &Names, transaction: &Transaction, source: CopySource) -> Result<Ast> {
     let (table, columns) = match source {
@@ -356,14 +242,8 @@ pub(crate) fn copy_to(
     options: &CopyOptions,
     client: Option<&mut dyn Write>,
 ) -> Result<u64> {
-    let table = match &source {
-        CopySource::Table { table, .. } => Some(table_of(env.settings.names(), transaction, table)?),
-        CopySource::Query(_) => None,
-    };
     let query = source_query(env.settings.names(), transaction, source)?;
     let plan = shown(env.plan(transaction, query, None)?)?;
-    let columns: Vec<String> = plan.schema().fields().iter().map(|field| field.name().clone()).collect();
-    check_forced(&options.format, &columns, table.as_deref())?;
     let running = env.start(&plan)?;
     match (&options.place, client) {
         (CopyPlace::File(path), _) => {

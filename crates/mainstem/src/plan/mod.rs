@@ -17,7 +17,7 @@ mod parameters;
 use datafusion::logical_expr::LogicalPlan;
 use mainstem_storage::Result;
 
-pub(crate) use copy::{Input, copy_from, copy_to};
+pub(crate) use copy::{copy_from, copy_to};
 pub(crate) use define::{
     Created, alter_table, create_schema, create_table, create_table_as, create_view, drop_objects, truncate,
 };

@@ -10,7 +10,6 @@
 
 mod catalog;
 mod filter;
-mod information;
 mod missing;
 mod names;
 mod source;

@@ -7,7 +7,6 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use datafusion::catalog::{MemTable, TableProvider};
 use datafusion::common::Result;
 
-use super::information;
 use crate::sql::INFORMATION;
 
 /// Contents of the system tables that one statement reads.
@@ -17,87 +16,77 @@ pub(crate) struct SystemTables {
     filled: Vec<(&'static str, &'static str, RecordBatch)>,
 }
 
-/// Columns of a system table.
-const TABLES: &[(&str, &[(&str, Kind)])] = &[
-    (
-        "tables",
-        &[
-            ("table_name", Kind::Text),
-            ("layout", Kind::Text),
-            ("primary_key", Kind::Text),
-            ("sort_key", Kind::Text),
-            ("segment_rows", Kind::Int),
-            ("delta_rows", Kind::Int),
-            ("schema_name", Kind::Text),
-        ],
-    ),
-    (
-        "columns",
-        &[
-            ("table_name", Kind::Text),
-            ("column_name", Kind::Text),
-            ("position", Kind::Int),
-            ("data_type", Kind::Text),
-            ("nullable", Kind::Bool),
-            ("schema_name", Kind::Text),
-            ("column_default", Kind::Text),
-            ("identity", Kind::Text),
-        ],
-    ),
-    (
-        "containers",
-        &[
-            ("table_name", Kind::Text),
-            ("container", Kind::Int),
-            ("kind", Kind::Text),
-            ("run", Kind::Int),
-            ("rows", Kind::Int),
-            ("deleted", Kind::Int),
-            ("bytes", Kind::Int),
-            ("min_key", Kind::Text),
-            ("max_key", Kind::Text),
-            ("schema_name", Kind::Text),
-        ],
-    ),
+/// A table's name, and its columns: texts, or of the kind behind the colon.
+type Table = (&'static str, &'static str);
+
+/// The tables of the schema `mainstem`.
+const TABLES: &[Table] = &[
+    ("tables", "table_name layout primary_key sort_key segment_rows:int delta_rows:int schema_name"),
+    ("columns", "table_name column_name position:int data_type nullable:bool schema_name column_default identity"),
+    ("containers", "table_name container:int kind run:int rows:int deleted:int bytes:int min_key max_key schema_name"),
     (
         "merges",
-        &[
-            ("number", Kind::Int),
-            ("table_name", Kind::Text),
-            ("reason", Kind::Text),
-            ("state", Kind::Text),
-            ("message", Kind::Text),
-            ("started", Kind::Time),
-            ("milliseconds", Kind::Int),
-            ("deltas", Kind::Int),
-            ("runs", Kind::Int),
-            ("rows_in", Kind::Int),
-            ("rows_written", Kind::Int),
-        ],
+        "number:int table_name reason state message started:time milliseconds:int deltas:int runs:int rows_in:int \
+         rows_written:int",
     ),
     (
         "wal",
-        &[
-            ("applied", Kind::Int),
-            ("visible", Kind::Int),
-            ("fsynced", Kind::Int),
-            ("files", Kind::Int),
-            ("bytes", Kind::Int),
-            ("tail_bytes", Kind::Int),
-            ("commits", Kind::Int),
-            ("installs", Kind::Int),
-            ("writes", Kind::Int),
-            ("fsyncs", Kind::Int),
-            ("stopped", Kind::Text),
-        ],
+        "applied:int visible:int fsynced:int files:int bytes:int tail_bytes:int commits:int installs:int writes:int \
+         fsyncs:int stopped",
     ),
-    ("lost_files", &[("file", Kind::Text), ("bytes", Kind::Int), ("log_file", Kind::Int), ("container", Kind::Int)]),
-    ("memory", &[("kind", Kind::Text), ("bytes", Kind::Int), ("bytes_max", Kind::Int)]),
-    ("settings", &[("name", Kind::Text), ("value", Kind::Text), ("description", Kind::Text)]),
+    ("lost_files", "file bytes:int log_file:int container:int"),
+    ("memory", "kind bytes:int bytes_max:int"),
+    ("settings", "name value description"),
+];
+
+/// The tables of `information_schema`, with PostgreSQL's names of their columns.
+const INFORMATION_TABLES: &[Table] = &[
+    (
+        "schemata",
+        "catalog_name schema_name schema_owner default_character_set_catalog default_character_set_schema \
+         default_character_set_name sql_path",
+    ),
+    (
+        "tables",
+        "table_catalog table_schema table_name table_type self_referencing_column_name reference_generation \
+         user_defined_type_catalog user_defined_type_schema user_defined_type_name is_insertable_into is_typed \
+         commit_action",
+    ),
+    (
+        "columns",
+        "table_catalog table_schema table_name column_name ordinal_position:int column_default is_nullable data_type \
+         character_maximum_length:int character_octet_length:int numeric_precision:int numeric_precision_radix:int \
+         numeric_scale:int datetime_precision:int interval_type interval_precision:int character_set_catalog \
+         character_set_schema character_set_name collation_catalog collation_schema collation_name domain_catalog \
+         domain_schema domain_name udt_catalog udt_schema udt_name scope_catalog scope_schema scope_name \
+         maximum_cardinality:int dtd_identifier is_self_referencing is_identity identity_generation identity_start \
+         identity_increment identity_maximum identity_minimum identity_cycle is_generated generation_expression \
+         is_updatable",
+    ),
+    (
+        "views",
+        "table_catalog table_schema table_name view_definition check_option is_updatable is_insertable_into \
+         is_trigger_updatable is_trigger_deletable is_trigger_insertable_into",
+    ),
+    (
+        "table_constraints",
+        "constraint_catalog constraint_schema constraint_name table_catalog table_schema table_name constraint_type \
+         is_deferrable initially_deferred enforced nulls_distinct",
+    ),
+    (
+        "key_column_usage",
+        "constraint_catalog constraint_schema constraint_name table_catalog table_schema table_name column_name \
+         ordinal_position:int position_in_unique_constraint:int",
+    ),
+    ("check_constraints", "constraint_catalog constraint_schema constraint_name check_clause"),
+    (
+        "constraint_column_usage",
+        "table_catalog table_schema table_name column_name constraint_catalog constraint_schema constraint_name",
+    ),
 ];
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Kind {
+enum Kind {
     Text,
     Int,
     Bool,
@@ -158,12 +147,19 @@ impl<T: Into<Self>> From<Option<T>> for Cell {
     }
 }
 
-fn tables_of(schema: &str) -> &'static [(&'static str, &'static [(&'static str, Kind)])] {
-    if schema == INFORMATION { information::TABLES } else { TABLES }
+fn tables_of(schema: &str) -> &'static [Table] {
+    if schema == INFORMATION { INFORMATION_TABLES } else { TABLES }
 }
 
-fn columns_of(schema: &str, name: &str) -> Option<&'static [(&'static str, Kind)]> {
-    tables_of(schema).iter().find(|(table, _)| *table == name).map(|(_, columns)| *columns)
+fn columns_of(schema: &str, name: &str) -> Option<Vec<(&'static str, Kind)>> {
+    let (_, columns) = tables_of(schema).iter().find(|(table, _)| *table == name)?;
+    let column = |word: &'static str| match word.split_once(':') {
+        Some((name, "int")) => (name, Kind::Int),
+        Some((name, "bool")) => (name, Kind::Bool),
+        Some((name, _)) => (name, Kind::Time),
+        None => (word, Kind::Text),
+    };
+    Some(columns.split(' ').map(column).collect())
 }
 
 fn schema_of(columns: &[(&str, Kind)]) -> SchemaRef {
@@ -187,7 +183,7 @@ impl SystemTables {
 
     /// Columns of table `name` of `schema`, each with its type.
     pub(crate) fn columns(schema: &str, name: &str) -> SchemaRef {
-        schema_of(columns_of(schema, name).unwrap_or_default())
+        schema_of(&columns_of(schema, name).unwrap_or_default())
     }
 
     /// Fills table `name` of `schema`; each row has the table's columns in order.
@@ -221,7 +217,7 @@ impl SystemTables {
                 }))),
             });
         }
-        self.filled.push((schema, name, RecordBatch::try_new(schema_of(columns), arrays)?));
+        self.filled.push((schema, name, RecordBatch::try_new(schema_of(&columns), arrays)?));
         Ok(())
     }
 
@@ -230,6 +226,6 @@ impl SystemTables {
         let Some(columns) = columns_of(schema, name) else { return Ok(None) };
         let filled = self.filled.iter().filter(|(of, table, _)| *of == schema && *table == name);
         let batches = filled.map(|(.., batch)| batch.clone()).collect();
-        Ok(Some(Arc::new(MemTable::try_new(schema_of(columns), vec![batches])?)))
+        Ok(Some(Arc::new(MemTable::try_new(schema_of(&columns), vec![batches])?)))
     }
 }

@@ -1,8 +1,7 @@
 //! COPY, with a stream of the caller's where the statement says STDIN or STDOUT.
 //!
 //! A write outside a transaction is run again when another committer was in its way; a stream cannot be read twice. So
-//! what is read of it is kept until the statement is done: in memory up to a bound, behind that in a temporary file. In
-//! a transaction as much is kept as has room in memory, so that the line of a key that is there twice can be found.
+//! what is read of it is kept until the statement is done: in memory up to a bound, behind that in a temporary file.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -57,8 +56,14 @@ impl Session {
                 let runs_once = !matches!(self.current, Current::None);
                 let mut kept = Kept::new(*input);
                 self.write(Targets::one(&table), &mut |env, transaction| {
-                    let mut pass = if runs_once { kept.only_pass() } else { kept.next_pass() };
-                    plan::copy_from(env, transaction, &table, &columns, &options, Some(&mut pass))
+                    let mut pass;
+                    let stream: &mut dyn Read = if runs_once {
+                        &mut *kept.source
+                    } else {
+                        pass = kept.next_pass();
+                        &mut pass
+                    };
+                    plan::copy_from(env, transaction, &table, &columns, &options, Some(stream))
                 })?
             }
             (CopyStatement::From { table, columns, options }, _) => self
@@ -85,23 +90,16 @@ struct Kept<'a> {
     file: Option<File>,
     /// Bytes in both.
     bytes: u64,
-    /// More has come than is kept.
-    has_lost: bool,
 }
 
 impl<'a> Kept<'a> {
     fn new(source: &'a mut dyn Read) -> Self {
-        Self { source, memory: Vec::new(), file: None, bytes: 0, has_lost: false }
+        Self { source, memory: Vec::new(), file: None, bytes: 0 }
     }
 
     /// Reads the stream from its start; may be called again.
     fn next_pass(&mut self) -> Pass<'_, 'a> {
-        Pass { kept: self, at: 0, all: true }
-    }
-
-    /// Reads the stream for the only time, or again if it is short.
-    fn only_pass(&mut self) -> Pass<'_, 'a> {
-        Pass { kept: self, at: 0, all: false }
+        Pass { kept: self, at: 0 }
     }
 
     /// Kept bytes from `at` on.
@@ -117,11 +115,7 @@ impl<'a> Kept<'a> {
         }
     }
 
-    fn keep(&mut self, bytes: &[u8], all: bool) -> io::Result<()> {
-        if !all && self.memory.len() + bytes.len() > KEPT_BYTES_MAX {
-            (self.memory, self.bytes, self.has_lost) = (Vec::new(), 0, true);
-            return Ok(());
-        }
+    fn keep(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.bytes += bytes.len() as u64;
         if self.file.is_none() && self.memory.len() + bytes.len() <= KEPT_BYTES_MAX {
             self.memory.extend_from_slice(bytes);
@@ -142,15 +136,6 @@ impl<'a> Kept<'a> {
 struct Pass<'k, 'a> {
     kept: &'k mut Kept<'a>,
     at: u64,
-    /// What has no room in memory is kept too.
-    all: bool,
-}
-
-impl plan::Input for Pass<'_, '_> {
-    fn rewind(&mut self) -> io::Result<bool> {
-        self.at = 0;
-        Ok(!self.kept.has_lost)
-    }
 }
 
 impl Read for Pass<'_, '_> {
@@ -161,10 +146,8 @@ impl Read for Pass<'_, '_> {
             return Ok(read);
         }
         let read = self.kept.source.read(buffer)?;
-        if self.all || !self.kept.has_lost {
-            self.kept.keep(buffer.get(..read).unwrap_or_default(), self.all)?;
-            self.at = self.kept.bytes;
-        }
+        self.kept.keep(buffer.get(..read).unwrap_or_default())?;
+        self.at = self.kept.bytes;
         Ok(read)
     }
 }
@@ -174,7 +157,6 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
     use super::*;
-    use crate::plan::Input;
 
     #[test]
     fn a_stream_is_read_again_from_memory_and_file() {
@@ -190,24 +172,6 @@ mod tests {
             let mut all = Vec::new();
             kept.next_pass().read_to_end(&mut all).unwrap();
             assert!(all == bytes, "{} bytes", all.len());
-        }
-    }
-
-    #[test]
-    fn of_a_stream_that_is_read_once_only_a_short_one_is_kept() {
-        for (length, keeps) in [(9, true), (KEPT_BYTES_MAX, true), (KEPT_BYTES_MAX + 1, false)] {
-            let bytes = vec![b'x'; length];
-            let mut source = bytes.as_slice();
-            let mut kept = Kept::new(&mut source);
-            let mut pass = kept.only_pass();
-            let mut all = Vec::new();
-            pass.read_to_end(&mut all).unwrap();
-            assert!(all == bytes);
-            assert_eq!(pass.rewind().unwrap(), keeps, "{length}");
-            all.clear();
-            pass.read_to_end(&mut all).unwrap();
-            assert_eq!(all.len(), if keeps { length } else { 0 });
-            assert_eq!((kept.memory.len(), kept.file.is_some()), (if keeps { length } else { 0 }, false));
         }
     }
 }

@@ -4,8 +4,7 @@
 //! COPY table [(column, ...)] FROM { 'file' | STDIN } [[WITH] (option, ...)]
 //! COPY { table [(column, ...)] | (query) } TO { 'file' | STDOUT } [[WITH] (option, ...)]
 //! COPY ... [WITH] [CSV] [HEADER] [DELIMITER [AS] 'c'] ..., as before there were parentheses
-//! option: FORMAT text | csv | parquet, HEADER [bool | MATCH], DELIMITER 'c', NULL 's', QUOTE 'c', ESCAPE 'c', ENCODING 'UTF8',
-//!         FORCE_QUOTE (column, ...) | *, FORCE_NOT_NULL (column, ...), FORCE_NULL (column, ...)
+//! option: FORMAT text | csv | parquet, HEADER [bool], DELIMITER 'c', NULL 's', QUOTE 'c', ESCAPE 'c', ENCODING 'UTF8'
 //! ```
 
 use datafusion::sql::sqlparser::ast::Query;
@@ -38,22 +37,11 @@ pub(crate) enum CopyFormat {
     Parquet,
 }
 
-/// What the first line is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Header {
-    /// A row.
-    #[default]
-    Absent,
-    /// Names, which a reader passes over.
-    Names,
-    /// Names, which must be those of the columns that are read.
-    Match,
-}
-
 /// How lines of FORMAT text look.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TextOptions {
-    pub(crate) header: Header,
+    /// The first line is names, which a reader passes over.
+    pub(crate) header: bool,
     pub(crate) delimiter: u8,
     /// What means NULL, before backslashes are looked at.
     pub(crate) null: String,
@@ -61,47 +49,26 @@ pub(crate) struct TextOptions {
 
 impl Default for TextOptions {
     fn default() -> Self {
-        Self { header: Header::Absent, delimiter: b'\t', null: "\\N".into() }
+        Self { header: false, delimiter: b'\t', null: "\\N".into() }
     }
 }
 
 /// How CSV looks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CsvOptions {
-    pub(crate) header: Header,
+    /// The first line is names, which a reader passes over.
+    pub(crate) header: bool,
     pub(crate) delimiter: u8,
     pub(crate) quote: u8,
     /// Stands before a quote within quotes; the quote itself unless told otherwise.
     pub(crate) escape: u8,
     /// Unquoted text that means NULL.
     pub(crate) null: String,
-    /// Columns whose values are always written in quotes, but NULLs.
-    pub(crate) force_quote: ForcedColumns,
-    /// Columns in which that text is a text.
-    pub(crate) force_not_null: Vec<String>,
-    /// Columns in which that text means NULL in quotes, too.
-    pub(crate) force_null: Vec<String>,
-}
-
-/// The columns of an option.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum ForcedColumns {
-    All,
-    These(Vec<String>),
 }
 
 impl Default for CsvOptions {
     fn default() -> Self {
-        Self {
-            header: Header::Absent,
-            delimiter: b',',
-            quote: b'"',
-            escape: b'"',
-            null: String::new(),
-            force_quote: ForcedColumns::These(Vec::new()),
-            force_not_null: Vec::new(),
-            force_null: Vec::new(),
-        }
+        Self { header: false, delimiter: b',', quote: b'"', escape: b'"', null: String::new() }
     }
 }
 
@@ -190,7 +157,7 @@ pub(super) fn parse_copy(parser: &mut Parser<'_>) -> Result<CopyStatement> {
     let direction = parser.expect_one_of_keywords(&[Keyword::FROM, Keyword::TO]).map_err(|e| syntax(&e))?;
     let to = direction == Keyword::TO;
     let place = place(parser, to)?;
-    let format = options(parser, &place, to)?;
+    let format = options(parser, &place)?;
     let options = CopyOptions { place, format };
     match (source, to) {
         (source, true) => Ok(CopyStatement::To { source, options }),
@@ -218,42 +185,14 @@ fn place(parser: &mut Parser<'_>, to: bool) -> Result<CopyPlace> {
 #[derive(Default)]
 struct Given {
     format: Option<String>,
-    header: Option<Header>,
+    header: Option<bool>,
     delimiter: Option<u8>,
     quote: Option<u8>,
     escape: Option<u8>,
     null: Option<String>,
-    force_quote: Option<ForcedColumns>,
-    force_not_null: Option<Vec<String>>,
-    force_null: Option<Vec<String>>,
 }
 
-impl Given {
-    /// Fails for options of the other direction, and for those of CSV in another format.
-    fn check_forced(&self, format: &str, to: bool) -> Result<()> {
-        let forced = [
-            ("force quote", self.force_quote.is_some(), true),
-            ("force not null", self.force_not_null.is_some(), false),
-            ("force null", self.force_null.is_some(), false),
-        ];
-        for (name, is_given, is_of_to) in forced {
-            let message = match is_given {
-                true if format != "csv" => format!("COPY {name} available only in CSV mode"),
-                true if is_of_to != to => {
-                    format!("COPY {name} only available using COPY {}", if is_of_to { "TO" } else { "FROM" })
-                }
-                _ => continue,
-            };
-            return Err(Error::invalid(sqlstate::FEATURE_NOT_SUPPORTED, message));
-        }
-        if to && self.header == Some(Header::Match) {
-            return Err(Error::invalid(sqlstate::FEATURE_NOT_SUPPORTED, "cannot use \"match\" with HEADER in COPY TO"));
-        }
-        Ok(())
-    }
-}
-
-fn options(parser: &mut Parser<'_>, place: &CopyPlace, to: bool) -> Result<CopyFormat> {
+fn options(parser: &mut Parser<'_>, place: &CopyPlace) -> Result<CopyFormat> {
     let mut given = Given::default();
     let with = parser.parse_keyword(Keyword::WITH);
     if parser.consume_token(&Token::LParen) {
@@ -281,7 +220,6 @@ fn options(parser: &mut Parser<'_>, place: &CopyPlace, to: bool) -> Result<CopyF
         known @ ("csv" | "parquet") => known.to_string(),
         _ => "text".to_string(),
     });
-    given.check_forced(&format, to)?;
     match format.as_str() {
         "csv" => csv(given),
         "text" => text(given),
@@ -289,7 +227,7 @@ fn options(parser: &mut Parser<'_>, place: &CopyPlace, to: bool) -> Result<CopyF
             Err(Error::unsupported("COPY FORMAT parquet with STDIN or STDOUT (name a file)"))
         }
         "parquet" => {
-            let Given { format: _, header, delimiter, quote, escape, null, .. } = given;
+            let Given { format: _, header, delimiter, quote, escape, null } = given;
             if header.is_some() || delimiter.is_some() || quote.is_some() || escape.is_some() || null.is_some() {
                 return Err(Error::invalid(sqlstate::INVALID_PARAMETER, "FORMAT parquet has no CSV options"));
             }
@@ -344,9 +282,6 @@ fn csv(given: Given) -> Result<CopyFormat> {
         quote,
         escape: given.escape.unwrap_or(quote),
         null: given.null.unwrap_or_default(),
-        force_quote: given.force_quote.unwrap_or(default.force_quote),
-        force_not_null: given.force_not_null.unwrap_or_default(),
-        force_null: given.force_null.unwrap_or_default(),
     };
     if breaks(csv.delimiter) || breaks(csv.quote) || breaks(csv.escape) || csv.null.bytes().any(breaks) {
         return Err(Error::invalid(sqlstate::INVALID_PARAMETER, "a line break cannot be a COPY option"));
@@ -376,10 +311,6 @@ fn option(parser: &mut Parser<'_>, given: &mut Given) -> Result<()> {
         "quote" => given.quote.replace(character(parser, &name)?).is_some(),
         "escape" => given.escape.replace(character(parser, &name)?).is_some(),
         "null" => given.null.replace(word_or_text(parser)?).is_some(),
-        "force_quote" if parser.consume_token(&Token::Mul) => given.force_quote.replace(ForcedColumns::All).is_some(),
-        "force_quote" => given.force_quote.replace(ForcedColumns::These(listed(parser)?)).is_some(),
-        "force_not_null" => given.force_not_null.replace(listed(parser)?).is_some(),
-        "force_null" => given.force_null.replace(listed(parser)?).is_some(),
         "encoding" => {
             check_encoding(&word_or_text(parser)?)?;
             false
@@ -405,7 +336,7 @@ fn bare_option(parser: &mut Parser<'_>, given: &mut Given) -> Result<()> {
     };
     let set_before = match name.as_str() {
         "csv" => given.format.replace(name.clone()).is_some(),
-        "header" => given.header.replace(Header::Names).is_some(),
+        "header" => given.header.replace(true).is_some(),
         "delimiter" | "delimiters" => {
             let text = text(parser)?;
             given.delimiter.replace(one_byte(&text, "delimiter")?).is_some()
@@ -420,8 +351,7 @@ fn bare_option(parser: &mut Parser<'_>, given: &mut Given) -> Result<()> {
         }
         "null" => given.null.replace(text(parser)?).is_some(),
         "encoding" => check_encoding(&word_or_text(parser)?).map(|()| false)?,
-        "force" => forced(parser, given)?,
-        "binary" | "freeze" => {
+        "binary" | "freeze" | "force" => {
             return Err(Error::unsupported(format_args!("the COPY option {}", name.to_uppercase())));
         }
         "where" => return Err(Error::unsupported("COPY ... WHERE")),
@@ -436,36 +366,6 @@ fn bare_option(parser: &mut Parser<'_>, given: &mut Given) -> Result<()> {
         return Err(Error::invalid(sqlstate::SYNTAX, format!("COPY option {name} is set twice")));
     }
     Ok(())
-}
-
-/// What stands behind FORCE as it was written before there were parentheses; whether it was given before.
-fn forced(parser: &mut Parser<'_>, given: &mut Given) -> Result<bool> {
-    let columns = |parser: &mut Parser<'_>| -> Result<Vec<String>> {
-        let columns = parser.parse_comma_separated(|parser| parser.parse_identifier()).map_err(|e| syntax(&e))?;
-        Ok(columns.iter().map(fold).collect())
-    };
-    if parser.parse_keywords(&[Keyword::NOT, Keyword::NULL]) {
-        return Ok(given.force_not_null.replace(columns(parser)?).is_some());
-    }
-    if parser.parse_keyword(Keyword::NULL) {
-        return Ok(given.force_null.replace(columns(parser)?).is_some());
-    }
-    let token = parser.next_token();
-    if !matches!(&token.token, Token::Word(word) if word.value.eq_ignore_ascii_case("quote")) {
-        let message = format!("syntax error: expected QUOTE, NOT NULL or NULL, found: {token}{}", token.span.start);
-        return Err(Error::invalid(sqlstate::SYNTAX, message));
-    }
-    let forced = match parser.consume_token(&Token::Mul) {
-        true => ForcedColumns::All,
-        false => ForcedColumns::These(columns(parser)?),
-    };
-    Ok(given.force_quote.replace(forced).is_some())
-}
-
-/// Names of columns in parentheses.
-fn listed(parser: &mut Parser<'_>) -> Result<Vec<String>> {
-    let columns = parser.parse_parenthesized_column_list(IsOptional::Mandatory, false).map_err(|e| syntax(&e))?;
-    Ok(columns.iter().map(fold).collect())
 }
 
 fn check_encoding(encoding: &str) -> Result<()> {
@@ -487,9 +387,9 @@ fn word_or_text(parser: &mut Parser<'_>) -> Result<String> {
     }
 }
 
-fn header(parser: &mut Parser<'_>) -> Result<Header> {
+fn header(parser: &mut Parser<'_>) -> Result<bool> {
     if matches!(parser.peek_token_ref().token, Token::Comma | Token::RParen) {
-        return Ok(Header::Names);
+        return Ok(true);
     }
     let token = parser.next_token();
     let text = match &token.token {
@@ -499,10 +399,10 @@ fn header(parser: &mut Parser<'_>) -> Result<Header> {
         other => other.to_string(),
     };
     match text.to_ascii_lowercase().as_str() {
-        "true" | "on" | "1" => Ok(Header::Names),
-        "false" | "off" | "0" => Ok(Header::Absent),
-        "match" => Ok(Header::Match),
-        _ => Err(Error::invalid(sqlstate::SYNTAX, format!("HEADER is true, false or match, not \"{text}\""))),
+        "true" | "on" | "1" => Ok(true),
+        "false" | "off" | "0" => Ok(false),
+        "match" => Err(Error::unsupported("COPY with HEADER MATCH")),
+        _ => Err(Error::invalid(sqlstate::SYNTAX, format!("HEADER is true or false, not \"{text}\""))),
     }
 }
 

@@ -13,7 +13,7 @@
 use std::any::TypeId;
 use std::cell::Cell;
 
-use datafusion::sql::sqlparser::ast::{BinaryOperator, ColumnOption, Expr, UnaryOperator};
+use datafusion::sql::sqlparser::ast::{ColumnOption, Expr, UnaryOperator};
 use datafusion::sql::sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
@@ -85,22 +85,6 @@ const NAMES_OF_ITEMS: &[Keyword] = &[
     Keyword::VIEW,
 ];
 
-/// Reads the bounds of `expr BETWEEN SYMMETRIC`.
-fn between_symmetric(parser: &mut Parser, expr: &Expr) -> Result<Expr, ParserError> {
-    let precedence = POSTGRES.prec_value(Precedence::Between);
-    let low = parser.parse_subexpr(precedence)?;
-    parser.expect_keyword_is(Keyword::AND)?;
-    let high = parser.parse_subexpr(precedence)?;
-    let between = |low: &Expr, high: &Expr| Expr::Between {
-        expr: Box::new(expr.clone()),
-        negated: false,
-        low: Box::new(low.clone()),
-        high: Box::new(high.clone()),
-    };
-    let (left, right) = (Box::new(between(&low, &high)), Box::new(between(&high, &low)));
-    Ok(Expr::Nested(Box::new(Expr::BinaryOp { left, op: BinaryOperator::Or, right })))
-}
-
 /// A sign, which PostgreSQL takes with its operand before `^`, or `~`, which it takes behind `+` and the like:
 /// sqlparser has them the other way round.
 fn signed(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
@@ -128,8 +112,7 @@ impl Dialect for MainstemDialect {
         POSTGRES.dialect()
     }
 
-    /// `a IS [NOT] DISTINCT FROM b AND c`: sqlparser takes everything behind FROM as the right side. `a BETWEEN
-    /// SYMMETRIC b AND c` is `a BETWEEN b AND c OR a BETWEEN c AND b`: sqlparser does not know it.
+    /// `a IS [NOT] DISTINCT FROM b AND c`: sqlparser takes everything behind FROM as the right side.
     fn parse_infix(&self, parser: &mut Parser, expr: &Expr, precedence: u8) -> Option<Result<Expr, ParserError>> {
         // Such comparisons have no sides in a row, so that none is grouped in a way that nobody meant.
         if matches!(expr, Expr::IsDistinctFrom(..) | Expr::IsNotDistinctFrom(..)) && parser.peek_keyword(Keyword::IS) {
@@ -144,13 +127,6 @@ impl Dialect for MainstemDialect {
         if parser.parse_keywords(&[Keyword::IS, Keyword::NOT, Keyword::DISTINCT, Keyword::FROM]) {
             let right = parser.parse_subexpr(is);
             return Some(right.map(|right| Expr::IsNotDistinctFrom(Box::new(expr.clone()), Box::new(right))));
-        }
-        if parser.parse_keywords(&[Keyword::BETWEEN, Keyword::SYMMETRIC]) {
-            return Some(between_symmetric(parser, expr));
-        }
-        if parser.parse_keywords(&[Keyword::NOT, Keyword::BETWEEN, Keyword::SYMMETRIC]) {
-            let either = between_symmetric(parser, expr);
-            return Some(either.map(|either| Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(either) }));
         }
         POSTGRES.parse_infix(parser, expr, precedence)
     }

@@ -19,9 +19,7 @@ mod settings;
 mod stored;
 mod types;
 
-pub(crate) use copy::{
-    CopyFormat, CopyOptions, CopyPlace, CopySource, CopyStatement, CsvOptions, ForcedColumns, Header, TextOptions,
-};
+pub(crate) use copy::{CopyFormat, CopyOptions, CopyPlace, CopySource, CopyStatement, CsvOptions, TextOptions};
 pub use copy::{CopyStream, copy_stream};
 pub(crate) use ddl::{
     AlterAction, AlterTable, CreateSchema, CreateTable, CreateTableAs, CreateView, Drop, Dropped, NewColumn, OnCommit,

@@ -22,11 +22,9 @@ use depth::check_depth;
 pub(super) use extensions::rewrite as rewrite_extensions;
 pub(super) use script::on_stack;
 
-mod absent;
 mod depth;
 mod extensions;
 mod fetch;
-mod literals;
 mod maintenance;
 mod numbers;
 mod parameters;
@@ -188,10 +186,7 @@ fn parse_one(text: &str, number: usize, tokens: Vec<TokenWithSpan>, part: &Part)
 }
 
 fn read_one(mut tokens: Vec<TokenWithSpan>, part: &Part) -> Result<Statement> {
-    if let Some(error) = absent::statement(&tokens) {
-        return Err(error);
-    }
-    literals::join(&mut tokens)?;
+    token_rewrites::check(&tokens)?;
     numbers::write_exponents(&mut tokens);
     numbers::split_signs(&mut tokens);
     let overriding = take_overriding(&mut tokens);
@@ -237,7 +232,7 @@ fn take_overriding(tokens: &mut Vec<TokenWithSpan>) -> Option<Overriding> {
             && word(&tokens.get(*value)?.token, "value")
             && match &tokens.get(*next)?.token {
                 Token::LParen => true,
-                token => ["values", "select", "with", "table"].iter().any(|w| word(token, w)),
+                token => ["values", "select", "with"].iter().any(|w| word(token, w)),
             };
         let overriding = match &tokens.get(*which)?.token {
             token if word(token, "system") => Overriding::System,

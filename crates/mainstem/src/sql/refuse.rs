@@ -4,10 +4,10 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Join, JoinConstraint,
-    JoinOperator, NamedWindowDefinition, NamedWindowExpr, ObjectNamePart, OrderByKind, Query, Select, SelectFlavor,
-    SetExpr, SetQuantifier, TableAlias, TableFactor, TableWithJoins, UnaryOperator, Value, ValueWithSpan, Visit,
-    Visitor, WindowSpec, WindowType,
+    DataType, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Join,
+    JoinConstraint, JoinOperator, NamedWindowDefinition, NamedWindowExpr, ObjectNamePart, OrderByKind, Query, Select,
+    SelectFlavor, SetExpr, SetQuantifier, TableAlias, TableFactor, TableWithJoins, UnaryOperator, Value, ValueWithSpan,
+    Visit, Visitor, WindowSpec, WindowType,
 };
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::{Error, Result};
@@ -44,12 +44,8 @@ pub(crate) fn check_query<T: Visit>(query: &T) -> Result<()> {
     if let ControlFlow::Break(error) = query.visit(&mut Positions) {
         return Err(error);
     }
-    match query.visit(&mut Size::default()) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(what) => {
-            Err(Error::invalid(state::TOO_COMPLEX, format!("the statement has more than {what}")))
-        }
-    }
+    let size = query.visit(&mut Size::default()).break_value();
+    size.map_or(Ok(()), |what| Err(Error::invalid(state::TOO_COMPLEX, format!("the statement has more than {what}"))))
 }
 
 /// Looks at the joins of what stands beside the table of a write; [`check_query`] does for a SELECT.
@@ -57,10 +53,8 @@ pub(crate) fn check_query<T: Visit>(query: &T) -> Result<()> {
 /// # Errors
 /// 0A000 that names the clause.
 pub(crate) fn check_tables(tables: &[TableWithJoins]) -> Result<()> {
-    match tables.iter().try_for_each(|table| check_joins(&table.joins)) {
-        ControlFlow::Break(what) => Err(Error::unsupported(what)),
-        ControlFlow::Continue(()) => Ok(()),
-    }
+    let checked = tables.iter().try_for_each(|table| check_joins(&table.joins)).break_value();
+    checked.map_or(Ok(()), |what| Err(Error::unsupported(what)))
 }
 
 /// Counts what planning takes more than its share of time for.
@@ -262,6 +256,8 @@ impl Visitor for Refusals {
                     .args
                     .iter()
                     .any(|arg| matches!(arg, FunctionArg::Unnamed(FunctionArgExpr::WildcardWithOptions(_))));
+                let is_distinct = list.duplicate_treatment == Some(DuplicateTreatment::Distinct);
+                refuse_if(over.is_some() && is_distinct, "DISTINCT of a window function")?;
                 refuse_if(has_options, "EXCLUDE in the argument of a function")?;
                 refuse_if(is_all && list.duplicate_treatment.is_some(), "DISTINCT of *")
             }
@@ -310,6 +306,7 @@ impl Visitor for Refusals {
 fn check_body(body: &SetExpr) -> ControlFlow<&'static str> {
     match body {
         SetExpr::Values(values) => refuse_if(values.explicit_row || values.value_keyword, "VALUES ROW (use VALUES)"),
+        SetExpr::Table(_) => refuse_if(true, "TABLE in a query (use SELECT * FROM)"),
         SetExpr::SetOperation { left, right, op: _, set_quantifier } => {
             let by_name = matches!(
                 set_quantifier,

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{Expr, Ident, Query, Visit, VisitMut, Visitor, VisitorMut};
+use datafusion::sql::sqlparser::ast::{Expr, Ident, Query, Visit, Visitor, visit_expressions, visit_expressions_mut};
 use datafusion::sql::sqlparser::parser::Parser;
 use mainstem_storage::error::{NamedObject, ObjectKind, sqlstate};
 use mainstem_storage::{Error, ErrorKind, Result};
@@ -51,7 +51,16 @@ pub(super) fn default_text(expr: &Expr) -> Result<String> {
 pub(super) fn check_text(expr: &Expr, table: &str) -> Result<String> {
     refuse_queries(expr, "check constraint")?;
     let mut expr = expr.clone();
-    if let ControlFlow::Break(other) = VisitMut::visit(&mut expr, &mut Unqualify(table)) {
+    let other = visit_expressions_mut(&mut expr, |expr| {
+        if let Expr::CompoundIdentifier(idents) = expr {
+            match idents.as_slice() {
+                [of, column] if fold(of) == table => *expr = Expr::Identifier(column.clone()),
+                _ => return ControlFlow::Break(expr.to_string()),
+            }
+        }
+        ControlFlow::Continue(())
+    });
+    if let ControlFlow::Break(other) = other {
         return Err(Error::new(
             ErrorKind::NotFound,
             sqlstate::UNDEFINED_TABLE,
@@ -86,13 +95,10 @@ fn text_of(expr: &Expr) -> Result<String> {
 
 fn refuse_queries(expr: &Expr, place: &str) -> Result<()> {
     check_query(expr)?;
-    let found = Visit::visit(expr, &mut Queries);
-    match found {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(()) => {
-            Err(Error::invalid(sqlstate::FEATURE_NOT_SUPPORTED, format!("cannot use subquery in {place}")))
-        }
+    if has_query(expr) {
+        return Err(Error::invalid(sqlstate::FEATURE_NOT_SUPPORTED, format!("cannot use subquery in {place}")));
     }
+    Ok(())
 }
 
 /// Whether there is a subquery in `tree`.
@@ -113,43 +119,16 @@ impl Visitor for Queries {
 
 /// The columns that `expr` names, without their tables.
 pub(crate) fn columns_in(expr: &Expr) -> BTreeSet<String> {
-    let mut columns = Columns(BTreeSet::new());
-    let _: ControlFlow<()> = Visit::visit(expr, &mut columns);
-    columns.0
-}
-
-struct Columns(BTreeSet<String>);
-
-impl Visitor for Columns {
-    type Break = ();
-
-    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+    let mut columns = BTreeSet::new();
+    let _ = visit_expressions(expr, |expr| {
         match expr {
-            Expr::Identifier(ident) => {
-                self.0.insert(fold(ident));
-            }
-            Expr::CompoundIdentifier(idents) => self.0.extend(idents.last().map(fold)),
+            Expr::Identifier(ident) => columns.extend([fold(ident)]),
+            Expr::CompoundIdentifier(idents) => columns.extend(idents.last().map(fold)),
             _ => {}
         }
-        ControlFlow::Continue(())
-    }
-}
-
-/// Takes the table off its columns; stops at those of another.
-struct Unqualify<'a>(&'a str);
-
-impl VisitorMut for Unqualify<'_> {
-    type Break = String;
-
-    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<String> {
-        if let Expr::CompoundIdentifier(idents) = expr {
-            match idents.as_slice() {
-                [table, column] if fold(table) == self.0 => *expr = Expr::Identifier(column.clone()),
-                _ => return ControlFlow::Break(expr.to_string()),
-            }
-        }
-        ControlFlow::Continue(())
-    }
+        ControlFlow::<()>::Continue(())
+    });
+    columns
 }
 
 /// The stored CHECK `text` with column `old` called `new`.
@@ -157,21 +136,15 @@ impl VisitorMut for Unqualify<'_> {
 /// # Errors
 /// Internal.
 pub(crate) fn renamed_in(text: &str, old: &str, new: &str) -> Result<String> {
-    struct Rename<'a>(&'a str, &'a str);
-    impl VisitorMut for Rename<'_> {
-        type Break = ();
-
-        fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-            if let Expr::Identifier(ident) = expr
-                && fold(ident) == self.0
-            {
-                *ident = Ident::with_quote('"', self.1);
-            }
-            ControlFlow::Continue(())
-        }
-    }
     let mut expr = expression_of(text)?;
-    let _: ControlFlow<()> = VisitMut::visit(&mut expr, &mut Rename(old, new));
+    let _ = visit_expressions_mut(&mut expr, |expr| {
+        if let Expr::Identifier(ident) = expr
+            && fold(ident) == old
+        {
+            *ident = Ident::with_quote('"', new);
+        }
+        ControlFlow::<()>::Continue(())
+    });
     Ok(expr.to_string())
 }
 

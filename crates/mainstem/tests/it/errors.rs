@@ -473,29 +473,6 @@ fn texts_of_any_length_are_not_made() {
     assert_eq!(rows(&connection, "SELECT sum(length(repeat(s, 1000))) FROM n"), ["1002000"]);
 }
 
-/// Sums of distinct values over windows that move and windows that do not.
-#[test]
-fn distinct_sums_over_windows_are_checked() {
-    let database = quiet();
-    let connection = database.connect().unwrap();
-    connection.execute("CREATE TABLE w (k INTEGER PRIMARY KEY, v BIGINT)").unwrap();
-    let most = i64::MAX;
-    connection
-        .execute(&format!(
-            "INSERT INTO w VALUES (1, 5), (2, 5), (3, 7), (4, NULL), (5, 5), (6, {most}), (7, {most}), (8, 9)"
-        ))
-        .unwrap();
-    let moving = "SELECT sum(DISTINCT v) OVER (ORDER BY k ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) FROM w";
-    assert_eq!(
-        rows(&connection, &format!("{moving} WHERE k < 7 AND k <> 5 ORDER BY k")),
-        ["5", "5", "12", "7", &most.to_string()].map(String::from)
-    );
-    assert_eq!(code(&connection, &format!("{moving} ORDER BY k")), "22003", "5 and the largest");
-    assert_eq!(code(&connection, "SELECT sum(DISTINCT v) OVER () FROM w"), "22003");
-    assert_eq!(code(&connection, "SELECT sum(DISTINCT v) OVER (ORDER BY k) FROM w"), "22003");
-    assert_eq!(rows(&connection, "SELECT sum(DISTINCT v) FROM w WHERE k IN (6, 7)"), [most.to_string()]);
-}
-
 /// Types that do not go together are a user's mistake.
 #[test]
 fn types_that_do_not_go_together_are_42804() {

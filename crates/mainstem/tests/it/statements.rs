@@ -226,6 +226,9 @@ const REFUSED: &[&str] = &[
     "WITH x AS (INSERT INTO t VALUES (1) RETURNING a) SELECT * FROM x",
     "WITH x AS (UPDATE t SET a = 1 RETURNING *) INSERT INTO u SELECT * FROM x",
     "UPDATE t SET (a, b) = ROW (u.*) FROM u",
+    "SELECT sum(DISTINCT a) OVER () FROM t",
+    "SELECT a FROM t UNION TABLE t",
+    "CREATE TABLE x AS TABLE t",
     "SELECT * INTO x FROM t",
     "SELECT a INTO TEMP x FROM t",
     "SELECT * FROM t TABLESAMPLE BERNOULLI (10) REPEATABLE (1)",
@@ -327,23 +330,15 @@ const NOT_READ: &[&str] = &[
     "SELECT a IS DOCUMENT FROM t",
     "SELECT f(VARIADIC ARRAY[1])",
     "SELECT",
-];
-
-/// What PostgreSQL reads in words of its own, and Mainstem does.
-const DONE: &[&str] = &[
     "TABLE t",
     "TABLE ONLY t ORDER BY a",
-    "(TABLE t) UNION ALL TABLE u",
-    "WITH x AS (TABLE t) TABLE x",
-    r#"INSERT INTO u TABLE "t""#,
-    "INSERT INTO u (a, b) TABLE t",
     "EXPLAIN TABLE t",
-    "CREATE VIEW v AS TABLE t",
-    "CREATE TABLE x AS TABLE t",
-    "SELECT a FROM ONLY t WHERE b ISNULL OR a NOTNULL",
+    "SELECT a FROM ONLY t",
+    "SELECT a ISNULL FROM t",
+    "SELECT a NOTNULL FROM t",
+    "SELECT a FROM t WHERE a BETWEEN SYMMETRIC 2 AND 1",
     "UPDATE ONLY t SET b = 1",
     "DELETE FROM ONLY t USING ONLY u WHERE t.a = u.a",
-    "TRUNCATE ONLY t",
 ];
 
 #[test]
@@ -364,11 +359,6 @@ fn what_is_not_there_is_refused_by_name() {
     assert!(wrong.is_empty(), "{wrong:#?}");
     // Nothing was done.
     assert_eq!(connection.query_row("SELECT count(*) FROM t", ()).unwrap().get::<i64>(0).unwrap(), 1);
-    for sql in DONE {
-        connection.execute("BEGIN").unwrap();
-        connection.execute(sql).unwrap_or_else(|e| panic!("{sql}: {e}"));
-        connection.execute("ROLLBACK").unwrap();
-    }
 }
 
 /// A word of a clause that is not there does not hide what is wrong elsewhere.

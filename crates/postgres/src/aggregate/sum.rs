@@ -6,7 +6,7 @@
 //! decimal, rounded, with the digits of a division (`division`). Integers of 16 and 32 bits are added as they are: a
 //! cast to 64 bits first, as DataFusion's sum asks for, costs more than the sum.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::mem::size_of;
 use std::sync::Arc;
 
@@ -30,7 +30,6 @@ use datafusion_functions_aggregate::sum::sum_udaf;
 use mainstem_kernels::sum::{sum_i16, sum_i32, sum_i64};
 use mainstem_storage::Error;
 
-use super::not_in_parts;
 use super::sliding::FloatTotal;
 use crate::error::external;
 use crate::operator::{digits_of, fitting, rounded, scale_of};
@@ -236,8 +235,7 @@ impl AggregateUDFImpl for Total {
                 Ok(Box::new(FloatTotal::new(self.kind == Kind::Average)))
             }
             (None, _) => self.other.create_sliding_accumulator(args),
-            (Some(finish), false) => Ok(Box::new(ExactTotal { finish, sum: 0, count: 0 })),
-            (Some(finish), true) => Ok(Box::new(SlidingDistinctTotal { finish, values: HashMap::new(), sum: 0 })),
+            (Some(finish), _) => Ok(Box::new(ExactTotal { finish, sum: 0, count: 0 })),
         }
     }
 
@@ -400,64 +398,6 @@ impl Accumulator for DistinctTotal {
         }
         Ok(())
     }
-}
-
-/// Total of the distinct values of a window that moves: values come and go.
-#[derive(Debug)]
-struct SlidingDistinctTotal {
-    finish: Finish,
-    /// How often each value is in the window.
-    values: HashMap<i128, u64>,
-    sum: i128,
-}
-
-impl Accumulator for SlidingDistinctTotal {
-    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        for value in wide(values)?.iter().flatten() {
-            let times = self.values.entry(value).or_default();
-            *times += 1;
-            if *times == 1 {
-                self.sum = self.sum.checked_add(value).ok_or_else(overflow)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        for value in wide(values)?.iter().flatten() {
-            let Some(times) = self.values.get_mut(&value) else { return Err(not_there()) };
-            *times -= 1;
-            if *times == 0 {
-                self.values.remove(&value);
-                self.sum = self.sum.checked_sub(value).ok_or_else(overflow)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn supports_retract_batch(&self) -> bool {
-        true
-    }
-
-    fn evaluate(&mut self) -> Result<ScalarValue> {
-        self.finish.scalar(self.sum, self.values.len() as i64)
-    }
-
-    fn size(&self) -> usize {
-        size_of::<Self>() + self.values.capacity() * size_of::<(i128, u64)>()
-    }
-
-    fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        Err(not_in_parts())
-    }
-
-    fn merge_batch(&mut self, _states: &[ArrayRef]) -> Result<()> {
-        Err(not_in_parts())
-    }
-}
-
-fn not_there() -> DataFusionError {
-    DataFusionError::Internal("a value left a window it was not in".into())
 }
 
 /// One total per group.

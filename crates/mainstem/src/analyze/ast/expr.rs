@@ -2,8 +2,8 @@
 
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    CaseWhen, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, ObjectName,
-    ObjectNamePart,
+    BinaryOperator, CaseWhen, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
+    FunctionArguments, Ident, ObjectName, ObjectNamePart,
 };
 
 use crate::sql::fold;
@@ -52,6 +52,16 @@ pub(crate) fn bare(expr: &Expr) -> &Expr {
         Expr::Nested(inner) => bare(inner),
         _ => expr,
     }
+}
+
+/// `CAST(expr AS data_type)`.
+pub(crate) fn cast(expr: Expr, data_type: DataType) -> Expr {
+    Expr::Cast { kind: CastKind::Cast, expr: Box::new(expr), data_type, array: false, format: None }
+}
+
+/// `left op right`.
+pub(crate) fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
+    Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) }
 }
 
 pub(crate) fn case(conditions: Vec<(Expr, Expr)>, otherwise: Expr) -> Expr {

@@ -4,9 +4,11 @@
 //! What cannot be read becomes a cast of the text, which fails where it is computed.
 
 use datafusion::sql::sqlparser::ast::{
-    CastKind, DataType as SqlType, DateTimeField, Expr as SqlExpr, Interval, Value, ValueWithSpan,
+    DataType as SqlType, DateTimeField, Expr as SqlExpr, Interval, Value, ValueWithSpan,
 };
 use mainstem_postgres::types::{IntervalField, IntervalFields, interval_of};
+
+use super::expr::cast;
 
 /// `interval` in syntax that DataFusion reads; None for one that is no text, or of another precision than microseconds.
 pub(crate) fn plain_interval(interval: &Interval) -> Option<SqlExpr> {
@@ -37,13 +39,7 @@ pub(crate) fn plain_interval(interval: &Interval) -> Option<SqlExpr> {
             let unit = last_field.as_ref().or(leading_field.as_ref());
             let text = unit.map_or_else(|| text.clone(), |unit| format!("{text} {unit}"));
             let text = SqlExpr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), span: *span });
-            return Some(SqlExpr::Cast {
-                kind: CastKind::Cast,
-                expr: Box::new(text),
-                data_type: SqlType::Interval { fields: None, precision: None },
-                array: false,
-                format: None,
-            });
+            return Some(cast(text, SqlType::Interval { fields: None, precision: None }));
         }
     };
     let value = Box::new(SqlExpr::Value(ValueWithSpan { value: Value::SingleQuotedString(words), span: *span }));

@@ -7,7 +7,6 @@ mod balance;
 pub(super) mod expr;
 mod interval_literals;
 pub(super) mod lag_lead;
-pub(super) mod limits;
 pub(super) mod normalize;
 pub(super) mod patterns;
 pub(super) mod positions;

@@ -2,12 +2,12 @@
 //! spell arrays, and COLLATE "C", which says what is so anyway.
 
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, Array, ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, Subscript, TypedString,
-    UnaryOperator, Value, ValueWithSpan,
+    AccessExpr, Array, ArrayElemTypeDef, BinaryOperator, DataType, Expr, Subscript, TypedString, UnaryOperator, Value,
+    ValueWithSpan,
 };
 use mainstem_postgres::operator::BITWISE_NOT;
 
-use super::expr::{bare, call, called, case};
+use super::expr::{bare, call, called, case, cast};
 use super::interval_literals::plain_interval;
 use crate::sql::is_by_bytes;
 
@@ -98,10 +98,6 @@ fn counted(args: &[&Expr], nulls: bool) -> Expr {
     };
     let sum = args.iter().map(one).reduce(add);
     Expr::Nested(Box::new(sum.unwrap_or_else(|| Expr::Value(number("0").into()))))
-}
-
-fn cast(expr: Expr, data_type: DataType) -> Expr {
-    Expr::Cast { kind: CastKind::Cast, expr: Box::new(expr), data_type, array: false, format: None }
 }
 
 /// The items of an array of one dimension as PostgreSQL spells it: `{1,NULL,"a b"}`. None if it is spelled otherwise.

@@ -12,37 +12,26 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Statement, UnaryOperator, Visit, Visitor};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Statement, UnaryOperator, visit_expressions};
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::{Error, Result};
 
-use super::expr::{bare, called};
+use super::expr::{bare, binary, called};
 
 /// Checks that rows that are compared in `statement` have as many parts.
 ///
 /// # Errors
 /// 42601, 0A000 for rows without parts.
 pub(crate) fn check_rows(statement: &Statement) -> Result<()> {
-    match Visit::visit(statement, &mut Lengths) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break((code, message)) => Err(Error::invalid(code, message)),
-    }
-}
-
-struct Lengths;
-
-impl Visitor for Lengths {
-    /// SQLSTATE and message.
-    type Break = (&'static str, &'static str);
-
-    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Self::Break> {
+    let checked = visit_expressions(statement, |expr| {
         let check = |left: &Expr, right: &Expr| match (parts(left), parts(right)) {
             (Some(left), Some(right)) if left.len() != right.len() => {
-                ControlFlow::Break((sqlstate::SYNTAX, "unequal number of entries in row expressions"))
+                ControlFlow::Break(Error::invalid(sqlstate::SYNTAX, "unequal number of entries in row expressions"))
             }
-            (Some(left), Some(_)) if left.is_empty() => {
-                ControlFlow::Break((sqlstate::FEATURE_NOT_SUPPORTED, "cannot compare rows of zero length"))
-            }
+            (Some(left), Some(_)) if left.is_empty() => ControlFlow::Break(Error::invalid(
+                sqlstate::FEATURE_NOT_SUPPORTED,
+                "cannot compare rows of zero length",
+            )),
             _ => ControlFlow::Continue(()),
         };
         match expr {
@@ -55,7 +44,8 @@ impl Visitor for Lengths {
             }
             _ => ControlFlow::Continue(()),
         }
-    }
+    });
+    checked.break_value().map_or(Ok(()), Err)
 }
 
 /// See the module; other expressions stay.
@@ -160,10 +150,6 @@ fn each(row: &Expr, test: impl Fn(Expr) -> Expr) -> Option<Expr> {
 /// `left op right` of two parts. Rows among them are values of their own: NULLs in them are equal to one another.
 fn pair(left: &Expr, op: BinaryOperator, right: &Expr) -> Expr {
     binary(left.clone(), op, right.clone())
-}
-
-fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
-    Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) }
 }
 
 fn nested(expr: Expr) -> Expr {

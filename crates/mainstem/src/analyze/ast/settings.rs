@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, ObjectNamePart, Statement,
-    Value, ValueWithSpan, VisitMut, VisitorMut,
+    Value, ValueWithSpan, visit_expressions_mut,
 };
 use mainstem_postgres::function::{CURRENT_SETTING, SETTING_VALUE};
 use mainstem_storage::{Error, Result};
@@ -18,18 +18,7 @@ use crate::sql::fold;
 /// # Errors
 /// Those of `show`; 0A000 for a name that is computed.
 pub(crate) fn with_settings(statement: &mut Statement, show: &dyn Fn(&str) -> Result<String>) -> Result<()> {
-    match statement.visit(&mut Settings(show)) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(error),
-    }
-}
-
-struct Settings<'a>(&'a dyn Fn(&str) -> Result<String>);
-
-impl VisitorMut for Settings<'_> {
-    type Break = Error;
-
-    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
+    let read = visit_expressions_mut(statement, |expr| {
         let Expr::Function(Function { name, args: FunctionArguments::List(list), .. }) = expr else {
             return ControlFlow::Continue(());
         };
@@ -47,7 +36,7 @@ impl VisitorMut for Settings<'_> {
             // The function tells what is wrong.
             _ => return ControlFlow::Continue(()),
         };
-        let value = match (self.0)(&setting.to_lowercase()) {
+        let value = match show(&setting.to_lowercase()) {
             Ok(value) => Value::SingleQuotedString(value),
             Err(_) if missing_ok => Value::Null,
             Err(error) => return ControlFlow::Break(error),
@@ -55,7 +44,8 @@ impl VisitorMut for Settings<'_> {
         *name = ObjectName::from(vec![Ident::new(SETTING_VALUE)]);
         list.args = vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(value.into())))];
         ControlFlow::Continue(())
-    }
+    });
+    read.break_value().map_or(Ok(()), Err)
 }
 
 fn literal(argument: &FunctionArg) -> Option<&Value> {

@@ -21,9 +21,10 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     Expr, GroupByExpr, Ident, OrderByKind, Query, Select, SelectItem, SetExpr, Statement, TableFactor, TableWithJoins,
-    Visit, VisitMut, Visitor, VisitorMut,
+    Visit, VisitMut, VisitorMut, visit_expressions,
 };
 
+use super::duplicate_names::first_select;
 use super::output_names::item_name;
 use crate::analyze::ast::expr::bare;
 use crate::sql::fold;
@@ -55,7 +56,7 @@ struct Named {
 
 impl Named {
     fn name_all(&mut self, query: &mut Query) {
-        let Some(select) = outermost(&mut query.body) else { return };
+        let Some(select) = first_select(&mut query.body) else { return };
         let is_one = |item: &SelectItem| matches!(item, SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. });
         let all = self.beside == BesideStar::All || select.projection.iter().all(is_one);
         let guesses = all && !select.projection.iter().all(is_one);
@@ -75,13 +76,13 @@ impl VisitorMut for Named {
         }
         let keys = keys(query);
         if !keys.is_empty()
-            && let Some(select) = outermost(&mut query.body)
+            && let Some(select) = first_select(&mut query.body)
         {
             name_items(select, &|name| keys.contains(name));
         }
         let read = read_by_keys(query);
         if !read.is_empty()
-            && let Some(select) = outermost(&mut query.body)
+            && let Some(select) = first_select(&mut query.body)
         {
             rename_casts(select, &read);
         }
@@ -105,7 +106,7 @@ impl VisitorMut for Named {
             self.name_all(subquery);
             if (*lateral || self.queries > 1)
                 && subquery.order_by.is_none()
-                && let Some(select) = outermost(&mut subquery.body)
+                && let Some(select) = first_select(&mut subquery.body)
                 && select.distinct.is_none()
             {
                 name_outer(select, true);
@@ -256,28 +257,12 @@ fn keys(query: &Query) -> HashSet<String> {
     names.collect()
 }
 
-/// The SELECT whose items name the columns of a query.
-fn outermost(body: &mut SetExpr) -> Option<&mut Select> {
-    match body {
-        SetExpr::Select(select) => Some(select),
-        SetExpr::Query(query) => outermost(&mut query.body),
-        SetExpr::SetOperation { left, .. } => outermost(left),
-        _ => None,
-    }
-}
-
 /// All names of columns in `tree`.
 pub(crate) fn mentioned(tree: &impl Visit) -> HashSet<String> {
-    struct Mentioned(HashSet<String>);
-    impl Visitor for Mentioned {
-        type Break = Infallible;
-
-        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Infallible> {
-            self.0.extend(name_of(expr));
-            ControlFlow::Continue(())
-        }
-    }
-    let mut found = Mentioned(HashSet::new());
-    let ControlFlow::Continue(()) = Visit::visit(tree, &mut found);
-    found.0
+    let mut found = HashSet::new();
+    let _ = visit_expressions(tree, |expr| {
+        found.extend(name_of(expr));
+        ControlFlow::<()>::Continue(())
+    });
+    found
 }

@@ -13,8 +13,8 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CeilFloorKind, DateTimeField, Expr, Ident, ObjectNamePart, OrderByKind, Query, Select, SelectItem,
-    SetExpr, Statement, TableAlias, TableAliasColumnDef, TableFactor, TrimWhereField, UnaryOperator, Value, Visit,
-    VisitMut, Visitor, VisitorMut,
+    SetExpr, Statement, TableAlias, TableAliasColumnDef, TableFactor, TrimWhereField, UnaryOperator, Value, VisitMut,
+    VisitorMut, visit_expressions,
 };
 use mainstem_postgres::registry::own_name;
 use mainstem_storage::{Error, Result};
@@ -22,6 +22,7 @@ use mainstem_storage::{Error, Result};
 use super::cast_labels::label_casts;
 use super::column_names::mentioned;
 use super::output_names::title;
+use super::resolution::select_items::{alias, is_star};
 use crate::analyze::ast::expr::bare;
 use crate::names::MARK;
 use crate::sql::{fold, state};
@@ -32,15 +33,11 @@ use crate::sql::{fold, state};
 /// # Errors
 /// 42702 for an ORDER BY that may mean two items.
 pub(crate) fn name_duplicates(statement: &mut Statement) -> Result<()> {
-    match VisitMut::visit(statement, &mut Duplicates) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(error),
-    }
+    VisitMut::visit(statement, &mut Duplicates).break_value().map_or(Ok(()), Err)
 }
 
 /// Whether a `*` of `items` has others beside it, which may have the name of one of its columns.
 pub(crate) fn beside_star(items: &[SelectItem]) -> bool {
-    let is_star = |item: &SelectItem| matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..));
     items.len() > 1 && items.iter().any(is_star)
 }
 
@@ -130,7 +127,7 @@ fn name_ambiguous(query: &mut Query) -> Result<()> {
 }
 
 /// The SELECT whose items name the columns of a query.
-fn first_select(body: &mut SetExpr) -> Option<&mut Select> {
+pub(super) fn first_select(body: &mut SetExpr) -> Option<&mut Select> {
     match body {
         SetExpr::Select(select) => Some(select),
         SetExpr::Query(query) => first_select(&mut query.body),
@@ -154,7 +151,7 @@ fn name_repeated_beside(items: &mut [SelectItem], starred: &HashSet<String>, rea
     };
     let names: HashSet<String> = items.iter().filter_map(column).collect();
     seen.extend(starred.iter().cloned());
-    let (mut given, mut columns) = (starred.clone(), Columns::default());
+    let mut given = starred.clone();
     for (position, item) in (1..).zip(items) {
         let (expr, mut name) = match item {
             SelectItem::ExprWithAlias { expr, alias } => {
@@ -165,9 +162,8 @@ fn name_repeated_beside(items: &mut [SelectItem], starred: &HashSet<String>, rea
                 (expr, format!("{name}_{position}"))
             }
             SelectItem::UnnamedExpr(expr) => {
-                let column_again = columns.again(bare(expr));
                 let is_taken = column_name(expr).is_some_and(|name| !given.insert(name));
-                if seen.insert(plain(bare(expr))) && !column_again && !is_taken && !holds_query(expr) {
+                if seen.insert(plain(bare(expr))) && !is_taken && !holds_query(expr) {
                     continue;
                 }
                 let name = match bare(expr) {
@@ -193,23 +189,9 @@ fn name_repeated_beside(items: &mut [SelectItem], starred: &HashSet<String>, rea
 /// Whether a query is a part of `expr`: DataFusion calls all of EXISTS, IN, ANY and ALL the same, the latter otherwise
 /// when it has rewritten them, and a scalar subquery like its column.
 fn holds_query(expr: &Expr) -> bool {
-    struct Found(bool);
-    impl Visitor for Found {
-        type Break = ();
-
-        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-            match expr {
-                Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => {
-                    self.0 = true;
-                    ControlFlow::Break(())
-                }
-                _ => ControlFlow::Continue(()),
-            }
-        }
-    }
-    let mut found = Found(false);
-    let _: ControlFlow<()> = Visit::visit(expr, &mut found);
-    found.0
+    let is_query = |expr: &Expr| matches!(expr, Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. });
+    visit_expressions(expr, |expr| if is_query(expr) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        .is_break()
 }
 
 /// The text of `expr` in which what DataFusion may give one name is the same. So are casts and what is cast, numbers
@@ -315,35 +297,6 @@ fn as_call(expr: &Expr) -> Option<String> {
     }
 }
 
-/// Names of columns selected so far.
-#[derive(Default)]
-struct Columns {
-    bare: HashSet<String>,
-    qualified: HashSet<String>,
-}
-
-impl Columns {
-    /// Whether `expr` is a column without its table's name that was selected with one, or the other way round. A column
-    /// of that name in two tables would be ambiguous, so it is the same one.
-    fn again(&mut self, expr: &Expr) -> bool {
-        match expr {
-            Expr::Identifier(ident) => {
-                let name = fold(ident);
-                let again = self.qualified.contains(&name);
-                self.bare.insert(name);
-                again
-            }
-            Expr::CompoundIdentifier(idents) => {
-                let name = idents.last().map(fold).unwrap_or_default();
-                let again = self.bare.contains(&name);
-                self.qualified.insert(name);
-                again
-            }
-            _ => false,
-        }
-    }
-}
-
 /// The name of `expr`, if it is a column.
 fn column_name(expr: &Expr) -> Option<String> {
     match bare(expr) {
@@ -377,11 +330,4 @@ fn check_order(query: &Query) -> Result<()> {
         }
     }
     Ok(())
-}
-
-fn alias(item: &SelectItem) -> Option<String> {
-    match item {
-        SelectItem::ExprWithAlias { alias, .. } => Some(fold(alias)),
-        _ => None,
-    }
 }

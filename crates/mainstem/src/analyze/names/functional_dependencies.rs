@@ -18,6 +18,7 @@ use datafusion::sql::sqlparser::ast::{
 use mainstem_postgres::registry;
 
 use super::KnownTable;
+use super::resolution::select_items::is_star;
 use crate::analyze::ast::expr::bare;
 use crate::sql::{TableName, fold, table_name};
 
@@ -193,10 +194,6 @@ fn item_of<'a>(expr: &Expr, items: &'a [SelectItem]) -> Option<&'a Expr> {
         }),
         _ => None,
     }
-}
-
-fn is_star(item: &SelectItem) -> bool {
-    matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
 }
 
 /// Whether `item` is all columns, or all of `qualifier`.

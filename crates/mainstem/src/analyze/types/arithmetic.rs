@@ -2,9 +2,9 @@
 //!
 //! 1. While SQL becomes a plan, and before types are coerced: this changes types. Divisions of decimals, and products
 //!    that may need more than 38 digits, become functions with enough digits behind the point ([`DecimalOperators`]).
-//!    Roundings of them become functions whose type stays ([`DecimalRounding`]). A REAL beside an exact number becomes
+//!    Roundings of them become functions whose type stays ([`rounded_decimals`]). A REAL beside an exact number becomes
 //!    a double ([`RealOperators`]).
-//! 2. After types are coerced ([`CheckedArithmetic`]) operators become functions that check: integers, decimals, and
+//! 2. After types are coerced ([`checked_arithmetic`]) operators become functions that check: integers, decimals, and
 //!    floats, of which none becomes infinite. No constant is folded before.
 //!
 //! It does not own: what the functions compute (`mainstem_postgres::operator`).
@@ -12,14 +12,12 @@
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ExprSchema, Result};
 use datafusion::logical_expr::binary::BinaryTypeCoercer;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
-use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator, ScalarUDF};
-use datafusion::optimizer::AnalyzerRule;
+use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use mainstem_postgres::function::decimal_rounding;
 use mainstem_postgres::operator::checked::{CheckedFunction, Op as Checked};
@@ -29,92 +27,64 @@ use mainstem_postgres::operator::{product_scale, quotient_scale};
 use crate::analyze::plan_walk::rewrite_plan;
 
 /// Operators become functions that check: the rule behind type coercion.
-#[derive(Debug)]
-pub(crate) struct CheckedArithmetic {
-    add: Arc<ScalarUDF>,
-    subtract: Arc<ScalarUDF>,
-    multiply: Arc<ScalarUDF>,
-    divide: Arc<ScalarUDF>,
-    negate: Arc<ScalarUDF>,
+pub(crate) fn checked_arithmetic(plan: LogicalPlan) -> Result<LogicalPlan> {
+    rewrite_plan(plan, &checked)
 }
 
-impl CheckedArithmetic {
-    pub(crate) fn new() -> Self {
-        let function = |op| Arc::new(CheckedFunction::udf(op, None));
-        Self {
-            add: function(Checked::Add),
-            subtract: function(Checked::Subtract),
-            multiply: function(Checked::Multiply),
-            divide: function(Checked::Divide),
-            negate: function(Checked::Negate),
+/// The type of `expr`. A function of ours knows its type, or has that of its first argument: a long sum would be
+/// walked once a level.
+fn type_of(mut expr: &Expr, schema: &dyn ExprSchema) -> Result<DataType> {
+    while let Expr::ScalarFunction(call) = expr {
+        let Some(function) = CheckedFunction::of(&call.func) else { break };
+        match (function.result(), call.args.first()) {
+            (Some(result), _) => return Ok(result.clone()),
+            (None, Some(first)) => expr = first,
+            _ => break,
         }
     }
+    expr.get_type(schema)
+}
 
-    /// The type of `expr`. A function of ours knows its type, or has that of its first argument: a long sum would be
-    /// walked once a level.
-    fn type_of(mut expr: &Expr, schema: &dyn ExprSchema) -> Result<DataType> {
-        while let Expr::ScalarFunction(call) = expr {
-            let Some(function) = CheckedFunction::of(&call.func) else { break };
-            match (function.result(), call.args.first()) {
-                (Some(result), _) => return Ok(result.clone()),
-                (None, Some(first)) => expr = first,
-                _ => break,
-            }
+fn checked(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let call = |kind, result, args| {
+        let function = Arc::new(CheckedFunction::udf(kind, result));
+        Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf(function, args)))
+    };
+    match expr {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+            let kind = match op {
+                Operator::Plus => Checked::Add,
+                Operator::Minus => Checked::Subtract,
+                Operator::Multiply => Checked::Multiply,
+                Operator::Divide => Checked::Divide,
+                _ => return Ok(Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right }))),
+            };
+            let types = (type_of(&left, schema)?, type_of(&right, schema)?);
+            Ok(match types {
+                (of_left, of_right)
+                    if of_left == of_right
+                        && (of_left.is_integer() && kind != Checked::Divide || is_float(&of_left)) =>
+                {
+                    call(kind, None, vec![*left, *right])
+                }
+                (of_left @ DataType::Decimal128(..), of_right @ DataType::Decimal128(..))
+                    if kind != Checked::Divide =>
+                {
+                    let result = BinaryTypeCoercer::new(&of_left, &op, &of_right).get_result_type()?;
+                    call(kind, Some(result), vec![*left, *right])
+                }
+                _ => Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })),
+            })
         }
-        expr.get_type(schema)
-    }
-
-    fn rewrite_expr(&self, expr: Expr, schema: &dyn ExprSchema) -> Result<Transformed<Expr>> {
-        let call = |function: &Arc<ScalarUDF>, args| {
-            Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf(function.clone(), args)))
-        };
-        match expr {
-            Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
-                let (kind, function) = match op {
-                    Operator::Plus => (Checked::Add, &self.add),
-                    Operator::Minus => (Checked::Subtract, &self.subtract),
-                    Operator::Multiply => (Checked::Multiply, &self.multiply),
-                    Operator::Divide => (Checked::Divide, &self.divide),
-                    _ => return Ok(Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right }))),
-                };
-                let types = (Self::type_of(&left, schema)?, Self::type_of(&right, schema)?);
-                Ok(match types {
-                    (of_left, of_right)
-                        if of_left == of_right
-                            && (of_left.is_integer() && kind != Checked::Divide || is_float(&of_left)) =>
-                    {
-                        call(function, vec![*left, *right])
-                    }
-                    (of_left @ DataType::Decimal128(..), of_right @ DataType::Decimal128(..))
-                        if kind != Checked::Divide =>
-                    {
-                        let result = BinaryTypeCoercer::new(&of_left, &op, &of_right).get_result_type()?;
-                        let function = CheckedFunction::udf(kind, Some(result));
-                        call(&Arc::new(function), vec![*left, *right])
-                    }
-                    _ => Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })),
-                })
-            }
-            Expr::Negative(inner) if inner.get_type(schema)?.is_signed_integer() => {
-                Ok(call(&self.negate, vec![*inner]))
-            }
-            other => Ok(Transformed::no(other)),
+        Expr::Negative(inner) if inner.get_type(schema)?.is_signed_integer() => {
+            Ok(call(Checked::Negate, None, vec![*inner]))
         }
+        other => Ok(Transformed::no(other)),
     }
 }
 
 fn is_float(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Float32 | DataType::Float64)
-}
-
-impl AnalyzerRule for CheckedArithmetic {
-    fn name(&self) -> &str {
-        "checked_arithmetic"
-    }
-
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        rewrite_plan(plan, &|expr, schema| self.rewrite_expr(expr, schema))
-    }
 }
 
 /// The rule, and the planner of expressions.
@@ -135,26 +105,21 @@ impl ExprPlanner for DecimalOperators {
     }
 }
 
-impl AnalyzerRule for DecimalOperators {
-    fn name(&self) -> &str {
-        "decimal_operators"
-    }
-
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        rewrite_plan(plan, &|expr, schema| {
-            let Expr::BinaryExpr(BinaryExpr { left, op, right }) = expr else { return Ok(Transformed::no(expr)) };
-            let ours = match op {
-                Operator::Divide => Some(Op::Divide),
-                Operator::Multiply => Some(Op::Multiply),
-                _ => None,
-            };
-            let scaled = ours.and_then(|ours| Some((ours, scale_for(ours, &left, &right, schema)?)));
-            Ok(match scaled {
-                Some((ours, scale)) => Transformed::yes(operation(ours, *left, *right, scale)),
-                None => Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })),
-            })
+/// The rule.
+pub(crate) fn decimal_operators(plan: LogicalPlan) -> Result<LogicalPlan> {
+    rewrite_plan(plan, &|expr, schema| {
+        let Expr::BinaryExpr(BinaryExpr { left, op, right }) = expr else { return Ok(Transformed::no(expr)) };
+        let ours = match op {
+            Operator::Divide => Some(Op::Divide),
+            Operator::Multiply => Some(Op::Multiply),
+            _ => None,
+        };
+        let scaled = ours.and_then(|ours| Some((ours, scale_for(ours, &left, &right, schema)?)));
+        Ok(match scaled {
+            Some((ours, scale)) => Transformed::yes(operation(ours, *left, *right, scale)),
+            None => Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })),
         })
-    }
+    })
 }
 
 /// An operation that was planned on decimals, with an operand that has turned out to be a float since: `n / coalesce(f,
@@ -185,31 +150,22 @@ fn scale_for(op: Op, left: &Expr, right: &Expr, schema: &DFSchema) -> Option<i8>
 }
 
 /// `round(x, n)` and `trunc(x, n)` of decimals, whose type would change while the plan is made: the rule.
-#[derive(Debug)]
-pub(crate) struct DecimalRounding;
-
-impl AnalyzerRule for DecimalRounding {
-    fn name(&self) -> &str {
-        "decimal_rounding"
-    }
-
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        rewrite_plan(plan, &|expr, schema| {
-            let Expr::ScalarFunction(call) = expr else { return Ok(Transformed::no(expr)) };
-            let up = match call.func.name() {
-                "round" => true,
-                "trunc" => false,
-                _ => return Ok(Transformed::no(Expr::ScalarFunction(call))),
-            };
-            let function = match call.args.as_slice() {
-                [number, digits] => decimal_rounding(&number.get_type(schema)?, digits, up)?,
-                _ => None,
-            };
-            let Some(function) = function else { return Ok(Transformed::no(Expr::ScalarFunction(call))) };
-            let function = Arc::new(function);
-            Ok(Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf(function, call.args))))
-        })
-    }
+pub(crate) fn rounded_decimals(plan: LogicalPlan) -> Result<LogicalPlan> {
+    rewrite_plan(plan, &|expr, schema| {
+        let Expr::ScalarFunction(call) = expr else { return Ok(Transformed::no(expr)) };
+        let up = match call.func.name() {
+            "round" => true,
+            "trunc" => false,
+            _ => return Ok(Transformed::no(Expr::ScalarFunction(call))),
+        };
+        let function = match call.args.as_slice() {
+            [number, digits] => decimal_rounding(&number.get_type(schema)?, digits, up)?,
+            _ => None,
+        };
+        let Some(function) = function else { return Ok(Transformed::no(Expr::ScalarFunction(call))) };
+        let function = Arc::new(function);
+        Ok(Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf(function, call.args))))
+    })
 }
 
 /// `+`, `-`, `*`, `/` and `%` of a REAL and an integer or decimal are of DOUBLE PRECISION: a REAL has seven digits.

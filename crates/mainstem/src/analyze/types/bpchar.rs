@@ -5,7 +5,7 @@
 //! columns carry through subqueries, joins and groups, and which casts, functions, CASE and aggregates lose: their
 //! values are text without blanks.
 //!
-//! 1. A rule before type coercion ([`Bpchar`]): a string literal compared with a marked expression (`=`, `<`, IN,
+//! 1. A rule before type coercion ([`bpchar`]): a string literal compared with a marked expression (`=`, `<`, IN,
 //!    BETWEEN, CASE, IS DISTINCT FROM) loses the blanks at its end; LIKE and regular expressions see the value with all
 //!    its blanks, as in PostgreSQL; casts to CHAR(n) cut the text, casts from it to text drop the mark.
 //! 2. What a statement gives to its caller is padded at the top of its plan ([`padded`]).
@@ -17,7 +17,6 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, StringViewArray, StringViewBuilder};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType as ArrowType, FieldRef};
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, DFSchema, DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Between, Case, InList, Like, ScalarFunction};
@@ -25,7 +24,6 @@ use datafusion::logical_expr::{
     BinaryExpr, Cast, ColumnarValue, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, ReturnFieldArgs,
     ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TryCast, Volatility,
 };
-use datafusion::optimizer::AnalyzerRule;
 use mainstem_storage::row::without_blanks;
 use mainstem_storage::schema::DataType;
 
@@ -92,17 +90,8 @@ pub(crate) fn padded(plan: LogicalPlan) -> Result<LogicalPlan> {
 }
 
 /// The rule.
-#[derive(Debug)]
-pub(crate) struct Bpchar;
-
-impl AnalyzerRule for Bpchar {
-    fn name(&self) -> &str {
-        "blanks"
-    }
-
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        rewrite_plan(plan, &rewrite)
-    }
+pub(crate) fn bpchar(plan: LogicalPlan) -> Result<LogicalPlan> {
+    rewrite_plan(plan, &rewrite)
 }
 
 fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {

@@ -8,9 +8,9 @@
 //!    becomes a cast to UUID: a comparison of text with UUID has no type there; one beside a number in arithmetic a
 //!    cast to the number's type; arithmetic with datetimes, times and intervals becomes that of `datetime_operators`,
 //!    decimals beside doubles in an array doubles (`coercion`);
-//! 2. before type coercion ([`TypedLiterals`] as a rule), so do the literals of IN lists, BETWEEN and CASE, and those
+//! 2. before type coercion ([`typed_literals`]), so do the literals of IN lists, BETWEEN and CASE, and those
 //!    beside a TIME in NULLIF, COALESCE, GREATEST and LEAST;
-//! 3. after it ([`SqlCasts`]), casts between text and the two types, coercion's own too, become functions of ours, and
+//! 3. after it ([`sql_casts`]), casts between text and the two types, coercion's own too, become functions of ours, and
 //!    so do other casts that Arrow does otherwise than SQL (`converted` lists them; `value::convert` does them). They
 //!    are folded as any, so that `id = '...'` reaches the store as a comparison with a UUID. Casts that PostgreSQL has
 //!    not are 42846.
@@ -20,7 +20,6 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, AsArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Field, FieldRef};
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, DataFusionError, ExprSchema, Result, ScalarValue};
 use datafusion::functions_nested::expr_fn::array_element;
@@ -30,7 +29,6 @@ use datafusion::logical_expr::{
     Cast, ColumnarValue, Expr, ExprSchemable, GetFieldAccess, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs,
     ScalarUDF, ScalarUDFImpl, Signature, TryCast, Volatility, lit,
 };
-use datafusion::optimizer::AnalyzerRule;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use mainstem_postgres::cast::{convert, is_composed, is_span};
 use mainstem_postgres::function::interval_from_text;
@@ -164,14 +162,9 @@ impl ExprPlanner for TypedLiterals {
     }
 }
 
-impl AnalyzerRule for TypedLiterals {
-    fn name(&self) -> &str {
-        "typed_literals"
-    }
-
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        rewrite_plan(plan, &typed)
-    }
+/// The rule.
+pub(crate) fn typed_literals(plan: LogicalPlan) -> Result<LogicalPlan> {
+    rewrite_plan(plan, &typed)
 }
 
 fn typed(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
@@ -268,60 +261,54 @@ fn check_condition(when: &Expr, schema: &DFSchema) -> Result<()> {
     Err(ours(Error::invalid(MISMATCH, message)))
 }
 
-/// Casts that Arrow's do otherwise than SQL, or not at all.
-#[derive(Debug)]
-pub(crate) struct SqlCasts;
-
-impl SqlCasts {
-    fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
-        let (inner, to, or_null) = match &expr {
-            Expr::Cast(Cast { expr, field }) => (expr, field.data_type(), false),
-            Expr::TryCast(TryCast { expr, field }) => (expr, field.data_type(), true),
-            _ => return Ok(Transformed::no(expr)),
-        };
-        if matches!(to, DataType::List(_)) {
-            // Arrow makes an array of one of it.
-            return match inner.get_type(schema)? {
-                from if is_composed(&from) || from.is_null() => Ok(Transformed::no(expr)),
-                from if from.is_string() => {
-                    Err(ours(Error::unsupported("a cast of texts that are no literals to an array")))
-                }
-                from => Err(cannot_cast(&from, to)),
-            };
-        }
-        if !has_own_text(to) && !to.is_string() && !to.is_numeric() && !to.is_binary() && !to.is_temporal() {
-            return Ok(Transformed::no(expr));
-        }
-        let from = inner.get_type(schema)?;
-        let call = |gives: SqlType| {
-            let function = ScalarUDF::new_from_impl(SqlCast::new(gives, or_null));
-            let call = Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(function), vec![(**inner).clone()]));
-            if gives.arrow() == *to { call } else { Expr::Cast(Cast::new(Box::new(call), to.clone())) }
-        };
-        Ok(match (&from, to) {
-            (from, to) if from.is_string() && has_own_text(to) => {
-                Transformed::yes(call(if *to == UUID { SqlType::Uuid } else { SqlType::Time }))
+fn cast_of_sql(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let (inner, to, or_null) = match &expr {
+        Expr::Cast(Cast { expr, field }) => (expr, field.data_type(), false),
+        Expr::TryCast(TryCast { expr, field }) => (expr, field.data_type(), true),
+        _ => return Ok(Transformed::no(expr)),
+    };
+    if matches!(to, DataType::List(_)) {
+        // Arrow makes an array of one of it.
+        return match inner.get_type(schema)? {
+            from if is_composed(&from) || from.is_null() => Ok(Transformed::no(expr)),
+            from if from.is_string() => {
+                Err(ours(Error::unsupported("a cast of texts that are no literals to an array")))
             }
-            (from, DataType::Interval(_)) if from.is_string() => {
-                let read = interval_from_text((**inner).clone());
-                Transformed::yes(if read.get_type(schema)? == *to {
-                    read
-                } else {
-                    Expr::Cast(Cast::new(Box::new(read), to.clone()))
-                })
-            }
-            (from, to) if has_own_text(from) && to.is_string() => Transformed::yes(call(TEXT)),
-            (from, to) if *from == UUID && *to != UUID => return Err(cannot_cast(from, to)),
-            (from, to) if *to == UUID && *from != UUID && !from.is_null() => return Err(cannot_cast(from, to)),
-            (from, to) if is_time(from) && (to.is_numeric() || is_datetime(to)) => return Err(cannot_cast(from, to)),
-            (from, to) if is_time(to) && (from.is_numeric() || is_day(from)) => return Err(cannot_cast(from, to)),
-            (from, to) if !or_null => match converted(from, to) {
-                Some(gives) => Transformed::yes(call(gives)),
-                None => Transformed::no(expr),
-            },
-            _ => Transformed::no(expr),
-        })
+            from => Err(cannot_cast(&from, to)),
+        };
     }
+    if !has_own_text(to) && !to.is_string() && !to.is_numeric() && !to.is_binary() && !to.is_temporal() {
+        return Ok(Transformed::no(expr));
+    }
+    let from = inner.get_type(schema)?;
+    let call = |gives: SqlType| {
+        let function = ScalarUDF::new_from_impl(SqlCast::new(gives, or_null));
+        let call = Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(function), vec![(**inner).clone()]));
+        if gives.arrow() == *to { call } else { Expr::Cast(Cast::new(Box::new(call), to.clone())) }
+    };
+    Ok(match (&from, to) {
+        (from, to) if from.is_string() && has_own_text(to) => {
+            Transformed::yes(call(if *to == UUID { SqlType::Uuid } else { SqlType::Time }))
+        }
+        (from, DataType::Interval(_)) if from.is_string() => {
+            let read = interval_from_text((**inner).clone());
+            Transformed::yes(if read.get_type(schema)? == *to {
+                read
+            } else {
+                Expr::Cast(Cast::new(Box::new(read), to.clone()))
+            })
+        }
+        (from, to) if has_own_text(from) && to.is_string() => Transformed::yes(call(TEXT)),
+        (from, to) if *from == UUID && *to != UUID => return Err(cannot_cast(from, to)),
+        (from, to) if *to == UUID && *from != UUID && !from.is_null() => return Err(cannot_cast(from, to)),
+        (from, to) if is_time(from) && (to.is_numeric() || is_datetime(to)) => return Err(cannot_cast(from, to)),
+        (from, to) if is_time(to) && (from.is_numeric() || is_day(from)) => return Err(cannot_cast(from, to)),
+        (from, to) if !or_null => match converted(from, to) {
+            Some(gives) => Transformed::yes(call(gives)),
+            None => Transformed::no(expr),
+        },
+        _ => Transformed::no(expr),
+    })
 }
 
 const TEXT: SqlType = SqlType::Text { max_chars: None };
@@ -381,14 +368,9 @@ fn ours(error: Error) -> DataFusionError {
     DataFusionError::External(Box::new(error))
 }
 
-impl AnalyzerRule for SqlCasts {
-    fn name(&self) -> &str {
-        "sql_casts"
-    }
-
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        rewrite_plan(plan, &Self::rewrite)
-    }
+/// Casts that Arrow's do otherwise than SQL, or not at all.
+pub(crate) fn sql_casts(plan: LogicalPlan) -> Result<LogicalPlan> {
+    rewrite_plan(plan, &cast_of_sql)
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]

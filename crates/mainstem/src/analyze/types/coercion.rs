@@ -20,7 +20,7 @@
 //! 1. In the statement's tree ([`type_literals`]): literals of bytes and of numbers beyond decimals become casts, casts
 //!    to VARCHAR(n) calls, `= ANY (ARRAY[...])` IN, arrays that may read columns of an outer query calls too; casts to
 //!    CHAR(n) in VALUES lose their mark, which not all of its rows have.
-//! 2. Before type coercion ([`TypeResolution`]), bottom up: decimals beside doubles, and datetimes, are cast; the rows
+//! 2. Before type coercion ([`coerced_types`]), bottom up: decimals beside doubles, and datetimes, are cast; the rows
 //!    of a VALUES list are coerced, and the list is typed anew. A subquery comes after the inputs of the plan that it
 //!    stands in, whose columns it may refer to: such a reference carries a type of its own.
 //!
@@ -31,17 +31,15 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, FieldRef};
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Between, Case, InList, InSubquery, SetComparison};
 use datafusion::logical_expr::logical_plan::{Join, Subquery};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator};
-use datafusion::optimizer::AnalyzerRule;
 use datafusion::sql::sqlparser::ast::{
-    Array, BinaryOperator, CastKind, CharacterLength, DataType as SqlType, ExactNumberInfo, Expr as SqlExpr, Query,
-    SetExpr, Statement, TimezoneInfo, TypedString, UnaryOperator, Value, ValueWithSpan, Values as SqlValues, VisitMut,
+    Array, BinaryOperator, CharacterLength, DataType as SqlType, ExactNumberInfo, Expr as SqlExpr, Query, SetExpr,
+    Statement, TimezoneInfo, TypedString, UnaryOperator, Value, ValueWithSpan, Values as SqlValues, VisitMut,
     VisitorMut,
 };
 use mainstem_postgres::types::{common_datetime, is_datetime, without_exponent};
@@ -51,7 +49,7 @@ use super::arithmetic::as_float_operation;
 use super::casts::decimal_of;
 use super::column_types::{typed_union, typed_values};
 use super::datetime_operators::{interval_order, measure, measured};
-use crate::analyze::ast::expr::call;
+use crate::analyze::ast::expr::{bare, call, cast};
 use crate::analyze::ast::set_returning::reads_columns;
 use crate::analyze::plan_walk::{rewrite_inputs, rewrite_node};
 
@@ -87,7 +85,7 @@ impl VisitorMut for Literals {
                     SqlType::Decimal(_) | SqlType::Numeric(_) | SqlType::Dec(_) => data_type.clone(),
                     _ => continue,
                 };
-                *cell = cast_to(cell.clone(), again);
+                *cell = cast(cell.clone(), again);
             }
         }
         ControlFlow::Continue(())
@@ -117,11 +115,11 @@ impl VisitorMut for Literals {
                 **span = SqlExpr::Nested(Box::new(bare));
             }
             SqlExpr::Value(ValueWithSpan { value: Value::HexStringLiteral(_), .. }) => {
-                *expr = cast_to(expr.clone(), SqlType::Bytea);
+                *expr = cast(expr.clone(), SqlType::Bytea);
             }
             SqlExpr::Value(ValueWithSpan { value: Value::Number(number, _), span }) if !is_decimal_number(number) => {
                 let text = ValueWithSpan { value: Value::SingleQuotedString(number.clone()), span: *span };
-                *expr = cast_to(SqlExpr::Value(text), SqlType::Double(ExactNumberInfo::None));
+                *expr = cast(SqlExpr::Value(text), SqlType::Double(ExactNumberInfo::None));
             }
             SqlExpr::Cast { data_type, expr: inner, format: None, array: false, .. } => {
                 if let SqlType::Numeric(info @ ExactNumberInfo::None)
@@ -164,7 +162,7 @@ fn datetimes_of_columns(values: &mut SqlValues) {
         let Some(given) = given.max_by_key(rank) else { continue };
         for cell in values.rows.iter_mut().filter_map(|row| row.get_mut(at)) {
             if matches!(bare(cell), SqlExpr::Value(ValueWithSpan { value: Value::SingleQuotedString(_), .. })) {
-                *cell = cast_to(cell.clone(), given.clone());
+                *cell = cast(cell.clone(), given.clone());
             }
         }
     }
@@ -208,17 +206,6 @@ fn written_digits(expr: &SqlExpr) -> Option<ExactNumberInfo> {
     fits.then_some(ExactNumberInfo::PrecisionAndScale(precision as u64, scale))
 }
 
-fn bare(expr: &SqlExpr) -> &SqlExpr {
-    match expr {
-        SqlExpr::Nested(inner) => bare(inner),
-        _ => expr,
-    }
-}
-
-fn cast_to(expr: SqlExpr, data_type: SqlType) -> SqlExpr {
-    SqlExpr::Cast { kind: CastKind::Cast, expr: Box::new(expr), data_type, array: false, format: None }
-}
-
 /// The n of VARCHAR(n), if it is in range; else the cast is refused later.
 fn cut_to(data_type: &SqlType) -> Option<u64> {
     match data_type {
@@ -254,17 +241,8 @@ fn is_decimal_number(number: &str) -> bool {
 }
 
 /// The rule.
-#[derive(Debug)]
-pub(crate) struct TypeResolution;
-
-impl AnalyzerRule for TypeResolution {
-    fn name(&self) -> &str {
-        "coerced_types"
-    }
-
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        coerced(plan, &[]).map(|transformed| transformed.data)
-    }
+pub(crate) fn coerced_types(plan: LogicalPlan) -> Result<LogicalPlan> {
+    coerced(plan, &[]).map(|transformed| transformed.data)
 }
 
 /// `plan` with the types that its columns will have: those that the rule changes are decimals, datetimes or CHAR(n)

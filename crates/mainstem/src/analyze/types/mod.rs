@@ -8,9 +8,9 @@ mod column_types;
 mod datetime_operators;
 mod window_frames;
 
-pub(crate) use arithmetic::{CheckedArithmetic, DecimalOperators, DecimalRounding, RealOperators};
-pub(crate) use bpchar::{Bpchar, padded};
-pub(crate) use casts::{SqlCasts, TypedLiterals, decimal_of};
-pub(crate) use coercion::{TypeResolution, resolve_types, type_literals};
+pub(crate) use arithmetic::{DecimalOperators, RealOperators, checked_arithmetic, decimal_operators, rounded_decimals};
+pub(crate) use bpchar::{bpchar, padded};
+pub(crate) use casts::{TypedLiterals, decimal_of, sql_casts, typed_literals};
+pub(crate) use coercion::{coerced_types, resolve_types, type_literals};
 pub(crate) use datetime_operators::ExtractPlanner;
-pub(crate) use window_frames::WindowFrames;
+pub(crate) use window_frames::window_frames;

@@ -5,26 +5,15 @@
 //! type.
 
 use arrow::datatypes::DataType;
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, WindowFrame, WindowFrameBound, WindowFrameUnits};
-use datafusion::optimizer::AnalyzerRule;
 
 use crate::analyze::plan_walk::rewrite_plan;
 
 /// The rule, to be applied before types are coerced.
-#[derive(Debug)]
-pub(crate) struct WindowFrames;
-
-impl AnalyzerRule for WindowFrames {
-    fn name(&self) -> &str {
-        "frames"
-    }
-
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        rewrite_plan(plan, &rewrite)
-    }
+pub(crate) fn window_frames(plan: LogicalPlan) -> Result<LogicalPlan> {
+    rewrite_plan(plan, &rewrite)
 }
 
 fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {

@@ -6,8 +6,8 @@ use std::ops::ControlFlow;
 
 use datafusion::execution::SessionState;
 use datafusion::sql::sqlparser::ast::{
-    DuplicateTreatment, Expr, Function, FunctionArgumentClause, FunctionArguments, ObjectNamePart, Statement, Visit,
-    Visitor,
+    DuplicateTreatment, Expr, Function, FunctionArgumentClause, FunctionArguments, ObjectNamePart, Statement,
+    visit_expressions,
 };
 use mainstem_storage::error::{NamedObject, ObjectKind, sqlstate};
 use mainstem_storage::{Error, Result};
@@ -20,16 +20,22 @@ use crate::sql::fold;
 /// # Errors
 /// 42809 that names it.
 pub(super) fn check_calls(statement: &Statement, state: &SessionState) -> Result<()> {
-    match Visit::visit(statement, &mut Calls(state)) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break((what, name)) => {
-            let kind =
-                if what == "OVER" { "a window function nor an aggregate function" } else { "an aggregate function" };
-            let not = if what == "OVER" { "neither" } else { "not" };
-            let message = format!("{what} specified, but {name} is {not} {kind}");
-            Err(Error::invalid(sqlstate::WRONG_OBJECT_TYPE, message))
-        }
-    }
+    let checked = visit_expressions(statement, |expr| {
+        let Expr::Function(call) = expr else { return ControlFlow::Continue(()) };
+        let [ObjectNamePart::Identifier(name)] = call.name.0.as_slice() else { return ControlFlow::Continue(()) };
+        let name = fold(name);
+        let is_plain = state.scalar_functions().contains_key(&name)
+            && !state.aggregate_functions().contains_key(&name)
+            && !state.window_functions().contains_key(&name);
+        let Some(what) = beside_arguments(call).filter(|_| is_plain) else { return ControlFlow::Continue(()) };
+        let kind = match what {
+            "OVER" => "neither a window function nor an aggregate function",
+            _ => "not an aggregate function",
+        };
+        let message = format!("{what} specified, but {name} is {kind}");
+        ControlFlow::Break(Error::invalid(sqlstate::WRONG_OBJECT_TYPE, message))
+    });
+    checked.break_value().map_or(Ok(()), Err)
 }
 
 /// `error`, with the functions that are called nearly so if it is about a name that no function has.
@@ -50,23 +56,6 @@ pub(super) fn with_similar_functions(error: Error, state: &SessionState) -> Erro
     known.sort_unstable();
     let message = format!("{}{}", error.message(), did_you_mean(&similar(name, known)));
     error.with_message(message)
-}
-
-struct Calls<'a>(&'a SessionState);
-
-impl Visitor for Calls<'_> {
-    type Break = (&'static str, String);
-
-    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Self::Break> {
-        let Expr::Function(call) = expr else { return ControlFlow::Continue(()) };
-        let [ObjectNamePart::Identifier(name)] = call.name.0.as_slice() else { return ControlFlow::Continue(()) };
-        let name = fold(name);
-        let Some(what) = beside_arguments(call) else { return ControlFlow::Continue(()) };
-        let is_plain = self.0.scalar_functions().contains_key(&name)
-            && !self.0.aggregate_functions().contains_key(&name)
-            && !self.0.window_functions().contains_key(&name);
-        if is_plain { ControlFlow::Break((what, name)) } else { ControlFlow::Continue(()) }
-    }
 }
 
 /// The first of what only aggregates and window functions have.

@@ -41,8 +41,8 @@ use super::runtime::{Batches, Cancel, Runtime};
 use super::settings::Settings;
 use super::system_tables;
 use crate::analyze::{
-    BesideStar, KnownTable, OutputNames, add_dependent_columns, balance, check_limits, check_rows, mark_relations,
-    name_duplicates, resolve_names, resolve_types, rewrite, type_literals, with_settings,
+    BesideStar, KnownTable, OutputNames, add_dependent_columns, balance, check_rows, mark_relations, name_duplicates,
+    resolve_names, resolve_types, rewrite, type_literals, with_settings,
 };
 use crate::error::from_datafusion;
 use crate::optimize::{computed_keys_as_columns, short_circuit_expression, short_circuit_plan, simplified};
@@ -108,7 +108,6 @@ impl Planner {
         self.state.mark_start_execution();
         check_calls(&statement, &self.state)?;
         check_rows(&statement)?;
-        check_limits(&statement)?;
         let names_of_items = OutputNames::of(&statement);
         source.parameters.inline(&mut statement);
         let written = statement.clone();

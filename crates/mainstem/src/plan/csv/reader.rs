@@ -8,7 +8,7 @@ use arrow::buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::{Error, Result};
 
-use crate::sql::{CsvOptions, Header};
+use crate::sql::CsvOptions;
 
 /// Bytes read from the file at once.
 pub(super) const CHUNK_BYTES: usize = 1 << 20;
@@ -44,8 +44,6 @@ pub(crate) struct CsvReader<R> {
     input: R,
     options: CsvOptions,
     names: Vec<String>,
-    /// For each column, whether the text of NULL means it without quotes, and in them.
-    nulls: Vec<(bool, bool)>,
     chunk: Vec<u8>,
     at: usize,
     end: usize,
@@ -74,11 +72,9 @@ enum After {
 impl<R: Read> CsvReader<R> {
     /// A reader of `input` for columns called `names`.
     pub(crate) fn new(input: R, options: CsvOptions, names: Vec<String>) -> Self {
-        let header_pending = options.header != Header::Absent;
-        let null = |name| (!options.force_not_null.contains(name), options.force_null.contains(name));
-        let nulls = names.iter().map(null).collect();
+        let header_pending = options.header;
         let chunk = vec![0; CHUNK_BYTES];
-        Self { input, options, names, nulls, chunk, at: 0, end: 0, eof: false, line: 1, header_pending }
+        Self { input, options, names, chunk, at: 0, end: 0, eof: false, line: 1, header_pending }
     }
 
     /// Up to `rows` more rows; None at the end.
@@ -119,9 +115,7 @@ impl<R: Read> CsvReader<R> {
             if behind == After::Nothing && at == 0 && !quoted {
                 return Ok(false);
             }
-            let (null_unquoted, null_quoted) = self.nulls.get(at).copied().unwrap_or((true, false));
-            let is_null = if quoted { null_quoted } else { null_unquoted }
-                && fields.text.get(start..) == Some(self.options.null.as_bytes());
+            let is_null = !quoted && fields.text.get(start..) == Some(self.options.null.as_bytes());
             fields.end_field(is_null)?;
             after = if behind == After::Nothing { After::Record } else { behind };
         }
@@ -245,50 +239,12 @@ impl<R: Read> CsvReader<R> {
         Ok(())
     }
 
-    /// Reads the first line, and compares it with the names of the columns if it has to be them.
+    /// Passes over the first line.
     fn header(&mut self) -> Result<()> {
         let line = self.line;
-        let mut names = Vec::new();
-        loop {
-            let mut name = Vec::new();
-            let (quoted, after) = self.field(&mut name, line, names.len())?;
-            let is_null = !quoted && name == self.options.null.as_bytes();
-            names.push((!is_null).then_some(name));
-            if after != After::Field {
-                break;
-            }
-        }
-        match self.options.header {
-            Header::Match => check_names(&names, &self.names, &self.options.null),
-            Header::Names | Header::Absent => Ok(()),
-        }
+        while self.field(&mut Vec::new(), line, 0)?.1 == After::Field {}
+        Ok(())
     }
-}
-
-/// Fails unless `found`, the fields of a first line, are the names of the columns.
-///
-/// # Errors
-/// 22P04.
-pub(super) fn check_names(found: &[Option<Vec<u8>>], wanted: &[String], null: &str) -> Result<()> {
-    let mismatch = |message: String| Error::invalid(sqlstate::BAD_COPY_FORMAT, message);
-    if found.len() != wanted.len() {
-        return Err(mismatch(format!(
-            "wrong number of fields in header line: got {}, expected {}",
-            found.len(),
-            wanted.len()
-        )));
-    }
-    for (field, (found, wanted)) in (1..).zip(found.iter().zip(wanted)) {
-        let got = match found {
-            Some(name) if name == wanted.as_bytes() => continue,
-            Some(name) => format!("\"{}\"", String::from_utf8_lossy(name)),
-            None => format!("null value (\"{null}\")"),
-        };
-        return Err(mismatch(format!(
-            "column name mismatch in header line field {field}: got {got}, expected \"{wanted}\""
-        )));
-    }
-    Ok(())
 }
 
 impl Fields {

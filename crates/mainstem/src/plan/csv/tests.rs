@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch, StringArray};
 
 use super::*;
-use crate::sql::{CsvOptions, Header};
+use crate::sql::CsvOptions;
 
 /// Gives out its bytes a few at a time, so that every boundary is met.
 struct Dribble<'a>(&'a [u8], usize);
@@ -57,24 +57,13 @@ fn quotes_tell_null_from_empty() {
 
 #[test]
 fn headers_marks_and_other_characters() {
-    let options = CsvOptions {
-        header: Header::Names,
-        delimiter: b';',
-        quote: b'\'',
-        escape: b'\\',
-        null: "\\N".into(),
-        ..CsvOptions::default()
-    };
+    let options = CsvOptions { header: true, delimiter: b';', quote: b'\'', escape: b'\\', null: "\\N".into() };
     let text = b"\xEF\xBB\xBF'one\nname';two\n\\N;'it\\'s \\\\ \\n'\n;x\n";
     let expected = [row(3, &[None, Some("it's \\ \\n")]), row(4, &[Some(""), Some("x")])];
     assert_eq!(read(text, 2, &options, 3).unwrap(), expected);
     assert_eq!(read(b"\n\nx\n", 1, &CsvOptions::default(), 1).unwrap().len(), 3, "an empty line is a NULL");
     assert!(read(b"", 2, &CsvOptions::default(), 1).unwrap().is_empty());
-    assert!(
-        read(b"only,header\n", 2, &CsvOptions { header: Header::Names, ..CsvOptions::default() }, 1)
-            .unwrap()
-            .is_empty()
-    );
+    assert!(read(b"only,header\n", 2, &CsvOptions { header: true, ..CsvOptions::default() }, 1).unwrap().is_empty());
 }
 
 #[test]
@@ -104,7 +93,7 @@ fn what_is_written_is_read_back() {
     ];
     let batch = RecordBatch::try_from_iter(columns).unwrap();
     for options in [
-        CsvOptions { header: Header::Names, ..CsvOptions::default() },
+        CsvOptions { header: true, ..CsvOptions::default() },
         CsvOptions { escape: b'\\', null: "NULL".into(), ..CsvOptions::default() },
         CsvOptions { delimiter: b'\t', quote: b'\'', escape: b'\'', ..CsvOptions::default() },
     ] {

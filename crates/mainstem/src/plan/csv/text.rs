@@ -5,8 +5,8 @@ use std::io::{BufRead, BufReader, Read};
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::{Error, Result};
 
-use super::reader::{BATCH_BYTES, CHUNK_BYTES, Fields, ROW_BYTES_MAX, TextBatch, check_names};
-use crate::sql::{Header, TextOptions};
+use super::reader::{BATCH_BYTES, CHUNK_BYTES, Fields, ROW_BYTES_MAX, TextBatch};
+use crate::sql::TextOptions;
 
 /// Reads lines of a fixed number of fields, up to the end or a line `\.`.
 pub(crate) struct TextReader<R> {
@@ -27,7 +27,7 @@ impl<R: Read> TextReader<R> {
     /// A reader of `input` for columns called `names`.
     pub(crate) fn new(input: R, options: TextOptions, names: Vec<String>) -> Self {
         let input = BufReader::with_capacity(CHUNK_BYTES, input);
-        let header_pending = options.header != Header::Absent;
+        let header_pending = options.header;
         Self { input, options, names, record: Vec::new(), line: 1, lines: 0, header_pending, ended: false }
     }
 
@@ -38,9 +38,6 @@ impl<R: Read> TextReader<R> {
     pub(crate) fn next_batch(&mut self, rows: usize) -> Result<Option<TextBatch>> {
         if std::mem::take(&mut self.header_pending) {
             self.next_record()?;
-            if self.options.header == Header::Match {
-                check_names(&self.fields(), &self.names, &self.options.null)?;
-            }
         }
         let mut columns: Vec<Fields> = self.names.iter().map(|_| Fields::default()).collect();
         let mut lines = Vec::new();
@@ -92,21 +89,6 @@ impl<R: Read> TextReader<R> {
 
     fn malformed(&self, what: String) -> Error {
         Error::invalid(sqlstate::BAD_COPY_FORMAT, format!("line {}: {what}", self.line))
-    }
-
-    /// The fields of the line.
-    fn fields(&self) -> Vec<Option<Vec<u8>>> {
-        let mut fields = Vec::new();
-        let mut rest = Some(self.record.as_slice());
-        while let Some(text) = rest {
-            let end = field_end(text, self.options.delimiter);
-            let field = text.get(..end).unwrap_or_default();
-            rest = text.get(end + 1..);
-            let mut plain = Vec::new();
-            unescape(field, &mut plain);
-            fields.push((field != self.options.null.as_bytes()).then_some(plain));
-        }
-        fields
     }
 
     /// Puts the fields of the line into `columns`.

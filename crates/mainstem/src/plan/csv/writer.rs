@@ -13,7 +13,7 @@ use mainstem_storage::{Error, Result};
 
 use super::text::escape;
 use crate::error::from_arrow;
-use crate::sql::{CsvOptions, ForcedColumns, Header, TextOptions};
+use crate::sql::{CsvOptions, TextOptions};
 
 /// Bytes gathered before they are written.
 const BUFFER_BYTES: usize = 1 << 20;
@@ -28,18 +28,7 @@ pub(crate) enum LineFormat {
 impl LineFormat {
     fn has_header(&self) -> bool {
         match self {
-            Self::Csv(CsvOptions { header, .. }) | Self::Text(TextOptions { header, .. }) => *header != Header::Absent,
-        }
-    }
-
-    /// Whether the values of the column `name` always stand in quotes.
-    fn quotes(&self, name: &String) -> bool {
-        match self {
-            Self::Csv(options) => match &options.force_quote {
-                ForcedColumns::All => true,
-                ForcedColumns::These(names) => names.contains(name),
-            },
-            Self::Text(_) => false,
+            Self::Csv(CsvOptions { header, .. }) | Self::Text(TextOptions { header, .. }) => *header,
         }
     }
 
@@ -60,8 +49,6 @@ impl LineFormat {
 pub(crate) struct LineWriter<W> {
     output: W,
     format: LineFormat,
-    /// Which columns always stand in quotes.
-    quoted: Vec<bool>,
     buffer: Vec<u8>,
 }
 
@@ -77,12 +64,11 @@ fn format_options() -> FormatOptions<'static> {
 impl<W: Write> LineWriter<W> {
     /// A writer to `output`; writes the header if the options say so.
     pub(crate) fn new(output: W, format: LineFormat, schema: &Schema) -> Result<Self> {
-        let quoted = schema.fields().iter().map(|field| format.quotes(field.name())).collect();
-        let mut writer = Self { output, format, quoted, buffer: Vec::with_capacity(BUFFER_BYTES) };
+        let mut writer = Self { output, format, buffer: Vec::with_capacity(BUFFER_BYTES) };
         if writer.format.has_header() {
             for (at, field) in schema.fields().iter().enumerate() {
                 writer.separate(at);
-                writer.text(field.name(), false);
+                writer.text(field.name());
             }
             writer.buffer.push(b'\n');
         }
@@ -134,8 +120,7 @@ impl<W: Write> LineWriter<W> {
                             .map_err(|_| Error::internal("a value could not be written as text"))?;
                     }
                 }
-                let is_quoted = self.quoted.get(at).copied().unwrap_or_default();
-                self.text(&text, is_quoted);
+                self.text(&text);
             }
             self.buffer.push(b'\n');
             if self.buffer.len() >= BUFFER_BYTES {
@@ -151,10 +136,10 @@ impl<W: Write> LineWriter<W> {
         }
     }
 
-    /// Writes one field, in quotes at any rate if `is_quoted`.
-    fn text(&mut self, text: &str, is_quoted: bool) {
+    /// Writes one field.
+    fn text(&mut self, text: &str) {
         match &self.format {
-            LineFormat::Csv(options) => quote(text, options, is_quoted, &mut self.buffer),
+            LineFormat::Csv(options) => quote(text, options, &mut self.buffer),
             LineFormat::Text(options) => escape(text, options, &mut self.buffer),
         }
     }
@@ -175,12 +160,12 @@ impl<W: Write> LineWriter<W> {
     }
 }
 
-/// Appends a field of CSV, quoted if it has to be, or if `is_quoted`.
-fn quote(text: &str, options: &CsvOptions, is_quoted: bool, out: &mut Vec<u8>) {
+/// Appends a field of CSV, quoted if it has to be.
+fn quote(text: &str, options: &CsvOptions, out: &mut Vec<u8>) {
     let CsvOptions { delimiter, quote, escape, .. } = *options;
     let special = |b: u8| b == delimiter || b == quote || b == escape || b == b'\n' || b == b'\r';
     // A lone `\.` ends the data for older readers.
-    let quoted = is_quoted || text == options.null || text == "\\." || text.bytes().any(special);
+    let quoted = text == options.null || text == "\\." || text.bytes().any(special);
     if !quoted {
         out.extend_from_slice(text.as_bytes());
         return;

@@ -13,18 +13,16 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, AsArray, BooleanArray, RecordBatch};
 use arrow::compute::filter_record_batch;
 use arrow::datatypes::{Field, Schema, SchemaRef, UInt64Type};
-use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::sql::sqlparser::ast::{Query, SetExpr, Statement as Ast};
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::ids::RowRef;
 use mainstem_storage::row::check_batch;
-use mainstem_storage::schema::{Column, DataType, Identity, TableSchema};
+use mainstem_storage::schema::{Identity, TableSchema};
 use mainstem_storage::transaction::{StatementWrites, Transaction};
 use mainstem_storage::{Error, Result};
 
 use super::expressions::{Expressions, Source};
-use crate::error::from_datafusion;
 use crate::exec::{Environment, Rows, Running};
 use crate::provider::Names;
 use crate::sql::{
@@ -199,51 +197,6 @@ fn check_assigned(plan: &LogicalPlan, table: &TableSchema) -> Result<()> {
     for (at, column) in (1..).zip(&table.columns) {
         let is_literal = literals.get(at).copied().unwrap_or(false);
         check_assignment(plan.schema().field(at).data_type(), is_literal, column)?;
-        // A constant that the column cannot hold is wrong, whether or not a row gets it.
-        if let Some(constant) = constant_of(plan, at) {
-            check_length(&assign(&constant.to_array().map_err(|e| from_datafusion(&e))?, column)?, column, table)?;
-        }
-    }
-    Ok(())
-}
-
-/// The literal that column `at` of `plan` is.
-fn constant_of(plan: &LogicalPlan, at: usize) -> Option<&ScalarValue> {
-    match plan {
-        LogicalPlan::Sort(sort) => constant_of(&sort.input, at),
-        LogicalPlan::Projection(projection) => {
-            let mut expr = projection.expr.get(at)?;
-            while let Expr::Alias(alias) = expr {
-                expr = &alias.expr;
-            }
-            match expr {
-                Expr::Literal(scalar, _) => Some(scalar),
-                Expr::Column(column) => {
-                    constant_of(&projection.input, projection.input.schema().maybe_index_of_column(column)?)
-                }
-                _ => None,
-            }
-        }
-        _ => None,
-    }
-}
-
-/// Checks the length of a text that is to be stored into `column`: blanks behind it may be cut.
-fn check_length(constant: &ArrayRef, column: &Column, table: &TableSchema) -> Result<()> {
-    let (DataType::Text { max_chars: Some(chars_max) } | DataType::Char { chars: chars_max }) = column.data_type else {
-        return Ok(());
-    };
-    let texts = constant.as_string_view_opt();
-    let is_long = |text: &str| text.trim_end_matches(' ').chars().count() > chars_max as usize;
-    if texts.is_some_and(|texts| texts.iter().flatten().any(is_long)) {
-        return Err(Error::invalid(
-            sqlstate::STRING_TOO_LONG,
-            // As storage says it.
-            format!(
-                "value too long for type {}: column \"{}\" of relation \"{}\"",
-                column.data_type, column.name, table.name
-            ),
-        ));
     }
     Ok(())
 }

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, ObjectName, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Visit, VisitMut,
-    Visitor, VisitorMut,
+    Expr, Ident, ObjectName, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, VisitMut, VisitorMut,
+    visit_relations,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 use mainstem_storage::schema::RelationName;
@@ -83,20 +83,14 @@ pub(crate) fn qualify(tree: &mut impl VisitMut, resolve: &dyn Fn(&TableName) -> 
 /// # Errors
 /// Internal.
 pub(crate) fn read_by(text: &str) -> Result<BTreeSet<RelationName>> {
-    struct Read(BTreeSet<RelationName>);
-    impl Visitor for Read {
-        type Break = ();
-
-        fn pre_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<()> {
-            if let Ok(TableName { schema: Some(schema), name }) = table_name(relation) {
-                self.0.insert(RelationName::new(schema, name));
-            }
-            ControlFlow::Continue(())
+    let mut read = BTreeSet::new();
+    let _ = visit_relations(&stored_query(text)?, |relation| {
+        if let Ok(TableName { schema: Some(schema), name }) = table_name(relation) {
+            read.insert(RelationName::new(schema, name));
         }
-    }
-    let mut read = Read(BTreeSet::new());
-    let _: ControlFlow<()> = Visit::visit(&stored_query(text)?, &mut read);
-    Ok(read.0)
+        ControlFlow::<()>::Continue(())
+    });
+    Ok(read)
 }
 
 /// The query that is stored as `text`.

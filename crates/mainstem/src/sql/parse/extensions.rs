@@ -17,10 +17,7 @@ use mainstem_storage::{Error, Result};
 /// # Errors
 /// 0A000 for `ORDER BY ALL` of a set operation over `*`.
 pub(in crate::sql) fn rewrite(tree: &mut impl VisitMut) -> Result<()> {
-    match tree.visit(&mut Extensions) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(error),
-    }
+    tree.visit(&mut Extensions).break_value().map_or(Ok(()), Err)
 }
 
 struct Extensions;

@@ -5,14 +5,14 @@
 //! module above).
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CastKind, CharacterLength, DataType as SqlType, Expr, Ident, Join, JoinConstraint, JoinOperator,
-    ObjectName, TableFactor, TableWithJoins, Value,
+    BinaryOperator, CharacterLength, DataType as SqlType, Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectName,
+    TableFactor, TableWithJoins, Value,
 };
 use mainstem_storage::error::{NamedObject, ObjectKind, sqlstate};
 use mainstem_storage::schema::DataType;
 use mainstem_storage::{Error, ErrorKind, Result};
 
-use crate::analyze::ast::expr::{call, called};
+use crate::analyze::ast::expr::{binary, call, called, cast};
 use crate::names::{did_you_mean, similar, without_mark};
 use crate::sql::{column_name, state};
 
@@ -300,8 +300,7 @@ fn coalesce(first: &Column, second: &Column) -> Expr {
         // Shown with its blanks as a column, or as a cast.
         (Some(DataType::Char { chars }), Some(DataType::Char { chars: of_second })) if chars == of_second => {
             let length = CharacterLength::IntegerLength { length: u64::from(chars), unit: None };
-            let (kind, data_type) = (CastKind::Cast, SqlType::Char(Some(length)));
-            Expr::Cast { kind, expr: Box::new(value), data_type, array: false, format: None }
+            cast(value, SqlType::Char(Some(length)))
         }
         _ => value,
     }
@@ -318,8 +317,4 @@ fn of_one_kind(left: DataType, right: DataType) -> bool {
 
 fn equal(left: &Column, right: &Column) -> Expr {
     binary(left.expr.clone(), BinaryOperator::Eq, right.expr.clone())
-}
-
-fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
-    Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) }
 }

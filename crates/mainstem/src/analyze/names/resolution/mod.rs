@@ -25,7 +25,7 @@
 mod join_columns;
 mod needs;
 mod order_by;
-mod select_items;
+pub(super) mod select_items;
 mod tables;
 pub(crate) mod with_queries;
 
@@ -117,10 +117,7 @@ struct Scopes<'a> {
 impl Scopes<'_> {
     /// Looks through the queries and names in `tree`.
     fn expressions(&mut self, tree: &mut impl VisitMut) -> Found<()> {
-        match tree.visit(&mut Names { scopes: self, queries: 0, tables: 0 }) {
-            ControlFlow::Continue(()) => Ok(()),
-            ControlFlow::Break(stop) => Err(stop),
-        }
+        tree.visit(&mut Names { scopes: self, queries: 0, tables: 0 }).break_value().map_or(Ok(()), Err)
     }
 
     /// Looks through `query`. If others can name its columns, each of them gets a name.

@@ -218,7 +218,7 @@ pub(super) fn starred(items: &[SelectItem], scope: &Columns) -> HashSet<String> 
     names
 }
 
-pub(super) fn is_star(item: &SelectItem) -> bool {
+pub(in crate::analyze::names) fn is_star(item: &SelectItem) -> bool {
     matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
 }
 
@@ -232,7 +232,7 @@ fn table_of(item: &SelectItem) -> Option<String> {
     }
 }
 
-pub(super) fn alias(item: &SelectItem) -> Option<String> {
+pub(in crate::analyze::names) fn alias(item: &SelectItem) -> Option<String> {
     match item {
         SelectItem::ExprWithAlias { alias, .. } => Some(fold(alias)),
         _ => None,
@@ -245,8 +245,7 @@ pub(super) fn outputs(select: &mut Select, scope: &Columns, is_named: bool) -> O
     // DataFusion reads select items in HAVING.
     let mut taken = select.having.as_ref().map(mentioned).unwrap_or_default();
     taken.extend(select.projection.iter().filter_map(said));
-    if select.projection.iter().any(|item| matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..)))
-    {
+    if select.projection.iter().any(is_star) {
         taken.extend(scope.own.iter().map(|(_, column)| column.name.clone()));
     }
     for (position, item) in (1..).zip(&mut select.projection) {
