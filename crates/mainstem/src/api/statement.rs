@@ -84,8 +84,8 @@ impl<'a> Statement<'a> {
     pub fn query(&self, params: impl Params) -> Result<Rows> {
         self.with_values(&params, |values: &[ValueRef<'_>]| match self.run_short(values, true)? {
             Some(ShortOutcome { answer: Answer::Row(row), columns }) => Ok(Rows::found(columns, row)),
-            Some(ShortOutcome { answer: Answer::Written { returned, .. }, columns }) => {
-                Ok(Rows::returned(columns, returned))
+            Some(ShortOutcome { answer: Answer::Rows(rows) | Answer::Written { returned: rows, .. }, columns }) => {
+                Ok(Rows::returned(columns, rows))
             }
             _ => self.plan_batches(values).map(QueryResult::rows),
         })

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use datafusion::sql::sqlparser::ast::Query;
 use mainstem_storage::catalog::Catalog;
+use mainstem_storage::row::Value;
 use mainstem_storage::schema::DataType;
 use mainstem_storage::transaction::{Transaction, Waiting};
 use mainstem_storage::{Error, Result};
@@ -248,6 +249,12 @@ impl Session {
     }
 }
 
+/// The outcome of a SELECT of `rows`.
+fn selected(short: &Short, rows: &[Vec<Value>]) -> Result<Outcome> {
+    let (schema, batch) = short.batch_of(rows)?;
+    Ok(Outcome::with_rows("SELECT", Rows::Ready { schema, batches: vec![batch], memory: None }))
+}
+
 /// What `answer` of `short` is; `None` if it has none.
 fn outcome_of(short: &Short, answer: Answer) -> Result<Option<Outcome>> {
     Ok(match answer {
@@ -258,10 +265,8 @@ fn outcome_of(short: &Short, answer: Answer) -> Result<Option<Outcome>> {
             let returned = Some(Rows::Ready { schema, batches: vec![batch], memory: None });
             Some(Outcome::written(short.tag(), Written { rows, returned }))
         }
-        Answer::Row(row) => {
-            let (schema, batch) = short.batch_of(row.as_slice())?;
-            Some(Outcome::with_rows("SELECT", Rows::Ready { schema, batches: vec![batch], memory: None }))
-        }
+        Answer::Row(row) => Some(selected(short, row.as_slice())?),
+        Answer::Rows(rows) => Some(selected(short, &rows)?),
     })
 }
 

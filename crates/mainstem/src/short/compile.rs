@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, StringViewArray};
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Query, Select, SelectItem,
-    SetExpr, TableAlias, TableFactor, UnaryOperator, Value as Literal, WildcardAdditionalOptions,
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, LimitClause, Query, Select,
+    SelectItem, SetExpr, TableAlias, TableFactor, UnaryOperator, Value as Literal, WildcardAdditionalOptions,
 };
 use mainstem_postgres::cast::assign;
 use mainstem_storage::ids::{ColumnId, KeyId};
@@ -26,6 +26,9 @@ use crate::sql::{
     query_of, table_name,
 };
 use crate::value::{Time, Uuid};
+
+/// Most keys of a list: more are found by a scan.
+const KEYS_MAX: usize = 64;
 
 /// What a compiler knows: the table, how the statement calls it, and the types of its parameters.
 #[derive(Clone, Copy)]
@@ -95,10 +98,14 @@ impl Short {
             Statement::Query(query) => {
                 let (select, name, alias) = plain_select(query)?;
                 let compiler = Compiler { qualifier: alias.as_deref().unwrap_or(&schema.name), ..plain };
-                let (key, beside) = compiler.key(select.selection.as_ref())?;
+                let (keys, beside) = compiler.keys(select.selection.as_ref())?;
+                // A limit of at least one row changes nothing for one key.
+                if query.limit_clause.is_some() && keys.len() != 1 {
+                    return None;
+                }
                 // A plan names what has no name by the whole name of the table.
                 let is_named = name.schema.is_none() || alias.is_some();
-                (Action::Select { key, beside }, Some(compiler.output(&select.projection, is_named)?))
+                (Action::Select { keys, beside }, Some(compiler.output(&select.projection, is_named)?))
             }
             Statement::Insert(insert) => {
                 let qualifier = insert.target.qualifier_name();
@@ -125,7 +132,8 @@ impl Short {
     }
 }
 
-/// The SELECT of a query that is nothing but `SELECT ... FROM table [alias] [WHERE ...]`, with the name and the alias.
+/// The SELECT of a query that is nothing but `SELECT ... FROM table [alias] [WHERE ...] [LIMIT n]`, n a number from 1 on,
+/// with the name and the alias.
 fn plain_select(query: &Query) -> Option<(&Select, TableName, Option<String>)> {
     let SetExpr::Select(select) = &*query.body else { return None };
     let [from] = select.from.as_slice() else { return None };
@@ -140,6 +148,16 @@ fn plain_select(query: &Query) -> Option<(&Select, TableName, Option<String>)> {
     {
         plain_name.clone_from(name);
         plain_alias.clone_from(alias);
+    }
+    match &query.limit_clause {
+        None => {}
+        Some(LimitClause::LimitOffset { limit: Some(rows), offset: None, limit_by }) if limit_by.is_empty() => {
+            let Expr::Value(rows) = rows else { return None };
+            let Literal::Number(rows, false) = &rows.value else { return None };
+            rows.parse::<i64>().ok().filter(|rows| *rows >= 1)?;
+            plain.limit_clause.clone_from(&query.limit_clause);
+        }
+        Some(_) => return None,
     }
     if *plain != *query {
         return None;
@@ -294,6 +312,45 @@ impl Compiler<'_> {
             });
         }
         Some((key, beside))
+    }
+
+    /// The keys that rows are found by: one of each member of a list behind IN, if there is one, and what stands beside
+    /// that.
+    fn keys(&self, selection: Option<&Expr>) -> Option<(Vec<Key>, Option<Condition>)> {
+        let mut parts = Vec::new();
+        conjuncts(selection?, &mut parts);
+        let listed = |part: &&Expr| match part {
+            Expr::InList { expr, list, negated: false } => {
+                let column = self.schema.columns.get(self.column(expr)?)?;
+                self.key_columns.contains(&column.id).then_some((&**expr, list.as_slice()))
+            }
+            _ => None,
+        };
+        let Some((at, (column, list))) = parts.iter().enumerate().find_map(|(at, part)| Some((at, listed(part)?)))
+        else {
+            return self.key(selection).map(|(key, beside)| (vec![key], beside));
+        };
+        if list.len() > KEYS_MAX {
+            return None;
+        }
+        let mut keys = Vec::with_capacity(list.len());
+        let mut beside = None;
+        for member in list {
+            let equation = |value: &Expr| {
+                let (left, right) = (Box::new(column.clone()), Box::new(value.clone()));
+                Expr::BinaryOp { left, op: BinaryOperator::Eq, right }
+            };
+            let others = parts.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, part)| (*part).clone());
+            let whole = others.fold(equation(member), |left, right| {
+                let (left, right) = (Box::new(left), Box::new(Expr::Nested(Box::new(right))));
+                Expr::BinaryOp { left, op: BinaryOperator::And, right }
+            });
+            let (key, of_member) = self.key(Some(&whole))?;
+            keys.push(key);
+            // The same for each.
+            beside = of_member;
+        }
+        Some((keys, beside))
     }
 
     /// The place in the key, the value and the type of a column of it that `part` says to be equal to something that is

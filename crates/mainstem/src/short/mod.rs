@@ -4,7 +4,8 @@
 //! out: rows without an Arrow batch, or the number of rows written.
 //!
 //! 1. [`Short::compile`] looks at the statement, once for each version of the schema. What is not of one of the four
-//!    shapes (SELECT, UPDATE and DELETE by a whole key, perhaps with conditions beside it; INSERT of VALUES, also with
+//!    shapes (SELECT by a whole key, or a list of them; UPDATE and DELETE by a whole key; perhaps with conditions beside it;
+//!    INSERT of VALUES, also with
 //!    ON CONFLICT on any key; results and RETURNING of expressions over the row) is not short.
 //! 2. [`Short::run`] evaluates keys and new values, finds rows by `storage::point`, and writes through the transaction
 //!    as any statement does.
@@ -68,8 +69,8 @@ struct Output {
 
 #[derive(Debug)]
 enum Action {
-    /// The row that has the key, if it fulfils what stands beside that.
-    Select { key: Key, beside: Option<Condition> },
+    /// The rows that have one of the keys, if they fulfil what stands beside that.
+    Select { keys: Vec<Key>, beside: Option<Condition> },
     /// New rows.
     Insert { values: Values, conflict: Option<Conflict> },
     /// New values for columns, by position, of that row.
@@ -94,6 +95,8 @@ type Key = Vec<Expression>;
 pub(crate) enum Answer {
     /// The row found, if there is one.
     Row(Option<Vec<Value>>),
+    /// The rows found by several keys.
+    Rows(Vec<Vec<Value>>),
     /// So many rows were written; RETURNING gives these, of a statement that has it.
     Written { rows: u64, returned: Vec<Vec<Value>> },
     /// These values need a plan. Nothing was written.

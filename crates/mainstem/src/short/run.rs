@@ -39,7 +39,7 @@ impl Short {
 
     fn run_given(&self, transaction: &mut Transaction, given: Given<'_>) -> Result<Answer> {
         match &self.action {
-            Action::Select { key, beside } => self.select(transaction, key, beside.as_ref(), given),
+            Action::Select { keys, beside } => self.select(transaction, keys, beside.as_ref(), given),
             Action::Insert { values, conflict: None } => self.insert(transaction, values, given),
             Action::Insert { values, conflict: Some(conflict) } => self.upsert(transaction, values, conflict, given),
             Action::Update { key, beside, assignments } => {
@@ -51,25 +51,17 @@ impl Short {
 
     /// As [`Short::run`], for a SELECT outside a transaction.
     pub(crate) fn read_at(&self, snapshot: &Arc<Snapshot>, parameters: &[ValueRef<'_>]) -> Result<Answer> {
-        let Action::Select { key, beside } = &self.action else { return Ok(Answer::NotShort) };
-        let given = self.given(parameters);
-        let key = match self.sought(key, given)? {
-            Sought::Key(key) => key,
-            Sought::Nothing => return Ok(Answer::Row(None)),
-            Sought::NotShort => return Ok(Answer::NotShort),
-        };
+        let Action::Select { keys, beside } = &self.action else { return Ok(Answer::NotShort) };
         // Only a plan has the message.
         let Some(view) = TableView::at(snapshot, self.table.schema().id) else { return Ok(Answer::NotShort) };
-        match point::find(&view, self.table.key(), &key, |_| true)? {
-            Some(row) => self.selected(&view, row, beside.as_ref(), given),
-            None => Ok(Answer::Row(None)),
-        }
+        let find = |key: &[u8]| point::find(&view, self.table.key(), key, |_| true);
+        self.found(&view, keys, beside.as_ref(), self.given(parameters), find)
     }
 
     /// As [`Short::run`], for a SELECT, which changes nothing.
     pub(crate) fn read(&self, transaction: &Transaction, parameters: &[ValueRef<'_>]) -> Result<Answer> {
         match &self.action {
-            Action::Select { key, beside } => self.select(transaction, key, beside.as_ref(), self.given(parameters)),
+            Action::Select { keys, beside } => self.select(transaction, keys, beside.as_ref(), self.given(parameters)),
             _ => Ok(Answer::NotShort),
         }
     }
@@ -169,20 +161,49 @@ impl Short {
     fn select(
         &self,
         transaction: &Transaction,
-        key: &Key,
+        keys: &[Key],
         beside: Option<&Condition>,
         given: Given<'_>,
     ) -> Result<Answer> {
-        let key = match self.sought(key, given)? {
-            Sought::Key(key) => key,
-            Sought::Nothing => return Ok(Answer::Row(None)),
-            Sought::NotShort => return Ok(Answer::NotShort),
-        };
         let view = self.view(transaction)?;
-        match transaction.find_key(&view, self.table.key(), &key)? {
-            Some(row) => self.selected(&view, row, beside, given),
-            None => Ok(Answer::Row(None)),
+        let find = |key: &[u8]| transaction.find_key(&view, self.table.key(), key);
+        self.found(&view, keys, beside, given, find)
+    }
+
+    /// What a SELECT gives of the rows that have one of `keys`, which `find` finds.
+    fn found(
+        &self,
+        view: &TableView,
+        keys: &[Key],
+        beside: Option<&Condition>,
+        given: Given<'_>,
+        find: impl Fn(&[u8]) -> Result<Option<RowRef>>,
+    ) -> Result<Answer> {
+        if let [key] = keys {
+            return match self.sought(key, given)? {
+                Sought::NotShort => Ok(Answer::NotShort),
+                Sought::Nothing => Ok(Answer::Row(None)),
+                Sought::Key(key) => match find(&key)? {
+                    Some(row) => self.selected(view, row, beside, given),
+                    None => Ok(Answer::Row(None)),
+                },
+            };
         }
+        let (mut rows, mut found) = (Vec::with_capacity(keys.len()), Vec::with_capacity(keys.len()));
+        for key in keys {
+            let key = match self.sought(key, given)? {
+                Sought::Key(key) => key,
+                Sought::Nothing => continue,
+                Sought::NotShort => return Ok(Answer::NotShort),
+            };
+            let Some(row) = find(&key)?.filter(|row| !found.contains(row)) else { continue };
+            found.push(row);
+            match self.selected(view, row, beside, given)? {
+                Answer::Row(row) => rows.extend(row),
+                other => return Ok(other),
+            }
+        }
+        Ok(Answer::Rows(rows))
     }
 
     /// What a SELECT gives of `row`, which has the key.

@@ -1,6 +1,6 @@
 //! Functions that PostgreSQL has and DataFusion lacks, or has under another meaning. `registry` lists them.
 //!
-//! Those of DataFusion that only check more, or have other types, are [`adapter`]s around them.
+//! Those of DataFusion that only check more, or have other types, are adapters around them (`adapter`).
 
 mod adapter;
 pub(crate) mod coalesce;
