@@ -25,3 +25,19 @@ pub(super) fn over_rows(
         ColumnarValue::Array(results)
     })
 }
+
+/// What `compute` makes of one argument.
+///
+/// # Errors
+/// Those of `compute`.
+pub(super) fn over_one(
+    value: &ColumnarValue,
+    compute: impl FnOnce(&ArrayRef) -> Result<ArrayRef>,
+) -> Result<ColumnarValue> {
+    Ok(match value {
+        ColumnarValue::Array(array) => ColumnarValue::Array(compute(array)?),
+        ColumnarValue::Scalar(one) => {
+            ColumnarValue::Scalar(ScalarValue::try_from_array(&compute(&one.to_array()?)?, 0)?)
+        }
+    })
+}

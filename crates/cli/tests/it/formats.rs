@@ -71,7 +71,7 @@ fn values_of_every_type_have_their_text() {
 #[test]
 fn uuid_time_and_char_have_their_text() {
     const TABLE: &str = "CREATE TABLE t (id UUID PRIMARY KEY, at TIME, c CHAR(3)); \
-        INSERT INTO t VALUES ('A0EEBC999C0B4EF8BB6D6BB9BD380A11', '1:02:03.50 PM', 'ab'), \
+        INSERT INTO t VALUES ('A0EEBC999C0B4EF8BB6D6BB9BD380A11', '13:02:03.50', 'ab'), \
         ('00000000-0000-0000-0000-000000000007', NULL, NULL);";
     let by_key = "SELECT * FROM t WHERE id = 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'";
     let shown = |format: &str, query: &str| run(["--format", format, "-c", TABLE, "-c", query]).ok();

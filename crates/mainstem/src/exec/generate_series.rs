@@ -21,6 +21,7 @@ use datafusion::physical_plan::memory::{LazyBatchGenerator, LazyMemoryExec};
 use mainstem_postgres::cast::convert;
 use mainstem_postgres::error::external;
 use mainstem_postgres::operator::datetime::micros_of;
+use mainstem_postgres::sqlstate::UNDEFINED_FUNCTION;
 use mainstem_postgres::types::{INTERVAL, MICROS_OF_DAY, TIMESTAMP, civil_from_days, days_from_civil, is_datetime};
 use mainstem_storage::Error;
 use mainstem_storage::error::sqlstate;
@@ -42,9 +43,18 @@ impl TableFunctionImpl for GenerateSeries {
             {
                 Ok(Arc::new(DateTimeSeries::new(start, stop, step)?))
             }
+            exprs if exprs.iter().any(is_fraction) => {
+                let message = "function generate_series does not exist for numbers that are not whole";
+                Err(external(Error::invalid(UNDEFINED_FUNCTION, message)))
+            }
             exprs => self.theirs.call_with_args(TableFunctionArgs::new(exprs, args.session())),
         }
     }
+}
+
+/// Whether `expr` is a number of a type that has digits behind the point.
+fn is_fraction(expr: &Expr) -> bool {
+    matches!(expr, Expr::Literal(number, _) if number.data_type().is_decimal() || number.data_type().is_floating())
 }
 
 /// `expr`, a whole number in 64 bits if it is one: DataFusion takes no other for a number, nor a NULL of a type. A

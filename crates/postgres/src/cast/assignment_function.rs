@@ -12,6 +12,7 @@ use mainstem_storage::schema::Column;
 
 use super::assignment::{assign, check};
 use crate::error::external;
+use crate::evaluate::over_one;
 use crate::types::sql_type;
 
 /// The name of the function.
@@ -62,12 +63,6 @@ impl ScalarUDFImpl for AssignedTo {
             return Err(DataFusionError::Internal("an assignment without its arguments".into()));
         };
         let column = column(&to.data_type(), Some(name))?;
-        match value {
-            ColumnarValue::Array(array) => Ok(ColumnarValue::Array(assign(array, &column).map_err(external)?)),
-            ColumnarValue::Scalar(one) => {
-                let one = assign(&one.to_array()?, &column).map_err(external)?;
-                Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&one, 0)?))
-            }
-        }
+        over_one(value, |values| assign(values, &column).map_err(external))
     }
 }

@@ -27,7 +27,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, BinaryViewBuilder, PrimitiveArray, StringViewArray, StringViewBuilder, new_null_array,
+    Array, ArrayRef, AsArray, BinaryViewArray, PrimitiveArray, StringViewArray, StringViewBuilder, new_null_array,
 };
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{
@@ -315,22 +315,14 @@ fn unparsable(value: &str, to: DataType) -> Error {
     Error::invalid(code, format!("invalid input for type {name}: \"{value}\""))
 }
 
-/// BYTEA from `\x` and hex digits, or from text with `\\` and `\ooo` escapes.
+/// BYTEA from `\x` and hex digits, or from text without backslashes.
 fn bytes(text: &StringViewArray, to: DataType) -> Result<ArrayRef> {
-    let mut builder = BinaryViewBuilder::with_capacity(text.len());
-    for value in text {
-        match value {
-            None => builder.append_null(),
-            Some(value) => {
-                let decoded = match value.strip_prefix("\\x") {
-                    Some(hex) => from_hex(hex),
-                    None => from_escapes(value.as_bytes()),
-                };
-                builder.append_value(decoded.ok_or_else(|| unparsable(value, to))?);
-            }
-        }
-    }
-    Ok(Arc::new(builder.finish()))
+    let decoded = |value: &str| match value.strip_prefix("\\x") {
+        Some(hex) => from_hex(hex),
+        None => (!value.contains('\\')).then(|| value.as_bytes().to_vec()),
+    };
+    let each = text.iter().map(|value| value.map(|v| decoded(v).ok_or_else(|| unparsable(v, to))).transpose());
+    Ok(Arc::new(each.collect::<Result<BinaryViewArray>>()?))
 }
 
 fn from_hex(hex: &str) -> Option<Vec<u8>> {
@@ -349,30 +341,6 @@ fn from_hex(hex: &str) -> Option<Vec<u8>> {
             _ => None,
         })
         .collect()
-}
-
-fn from_escapes(text: &[u8]) -> Option<Vec<u8>> {
-    let mut out = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((&byte, after)) = rest.split_first() {
-        if byte != b'\\' {
-            out.push(byte);
-            rest = after;
-            continue;
-        }
-        rest = match after {
-            [b'\\', tail @ ..] => {
-                out.push(b'\\');
-                tail
-            }
-            [a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', tail @ ..] => {
-                out.push((a - b'0') * 64 + (b - b'0') * 8 + (c - b'0'));
-                tail
-            }
-            _ => return None,
-        };
-    }
-    Some(out)
 }
 
 /// `text`, a date with or without a time of day that Arrow cannot read, as it can: with dashes in the date, with two

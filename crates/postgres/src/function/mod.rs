@@ -1,6 +1,7 @@
 //! Functions that PostgreSQL has and DataFusion lacks, or has under another meaning. `registry` lists them.
 //!
-//! Those of DataFusion that only check more, or have other types, are adapters around them (`adapter`).
+//! Those of DataFusion that only check more, or have other types, are adapters around them (`adapter`). Most of ours are
+//! `simple`.
 
 mod adapter;
 pub(crate) mod coalesce;
@@ -9,6 +10,7 @@ pub(crate) mod float;
 pub(crate) mod pg_typeof;
 mod rounding;
 pub(crate) mod session;
+pub(crate) mod simple;
 pub(crate) mod string;
 pub(crate) mod to_char;
 pub(crate) mod uuid;

@@ -164,7 +164,7 @@ impl Operand {
 }
 
 /// Fails for results that PostgreSQL refuses.
-fn check_floats<T: ArrowPrimitiveType<Native: Float>>(
+fn check_floats<T: ArrowPrimitiveType<Native: Into<f64>>>(
     op: Op,
     left: &Operand,
     right: &Operand,
@@ -172,54 +172,28 @@ fn check_floats<T: ArrowPrimitiveType<Native: Float>>(
 ) -> std::result::Result<(), ArrowError> {
     let results = result.as_primitive::<T>();
     let can_vanish = matches!(op, Op::Multiply | Op::Divide);
-    let suspect = |value: T::Native| !value.is_finite() || (can_vanish && value.is_zero());
-    if !results.values().iter().any(|value| suspect(*value)) {
+    let suspect = |value: f64| !value.is_finite() || (can_vanish && value == 0.0);
+    if !results.values().iter().any(|value| suspect((*value).into())) {
         return Ok(());
     }
     for (row, value) in results.iter().enumerate() {
         let (Some(value), Some(left), Some(right)) = (value, left.value::<T>(row), right.value::<T>(row)) else {
             continue;
         };
-        if op == Op::Divide && right.is_zero() && !left.is_nan() {
+        let (value, left, right): (f64, f64, f64) = (value.into(), left.into(), right.into());
+        if op == Op::Divide && right == 0.0 && !left.is_nan() {
             return Err(ArrowError::DivideByZero);
         }
-        let is_infinite = |value: T::Native| !value.is_finite() && !value.is_nan();
-        if is_infinite(value) && !is_infinite(left) && !is_infinite(right) {
+        if value.is_infinite() && !left.is_infinite() && !right.is_infinite() {
             return Err(ArrowError::ArithmeticOverflow("value is too large for a floating-point number".into()));
         }
         if can_vanish
-            && value.is_zero()
-            && !left.is_zero()
-            && (op == Op::Multiply && !right.is_zero() || op == Op::Divide && !is_infinite(right))
+            && value == 0.0
+            && left != 0.0
+            && (op == Op::Multiply && right != 0.0 || op == Op::Divide && !right.is_infinite())
         {
             return Err(ArrowError::ArithmeticOverflow("value is too small for a floating-point number".into()));
         }
     }
     Ok(())
 }
-
-/// What the check asks of REAL and DOUBLE PRECISION alike.
-trait Float: Copy {
-    fn is_finite(self) -> bool;
-    fn is_nan(self) -> bool;
-    fn is_zero(self) -> bool;
-}
-
-macro_rules! float {
-    ($($t:ty)*) => {$(
-        impl Float for $t {
-            fn is_finite(self) -> bool {
-                self.is_finite()
-            }
-
-            fn is_nan(self) -> bool {
-                self.is_nan()
-            }
-
-            fn is_zero(self) -> bool {
-                self == 0.0
-            }
-        }
-    )*};
-}
-float!(f32 f64);

@@ -14,17 +14,16 @@ use arrow::array::{
 use arrow::compute::cast;
 use arrow::datatypes::{
     DataType, Date32Type, Float64Type, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType,
-    Time64MicrosecondType, TimeUnit, TimestampMicrosecondType,
+    Time64MicrosecondType, TimestampMicrosecondType,
 };
 use datafusion_common::{DataFusionError, Result};
-use datafusion_expr::expr::ScalarFunction;
-use datafusion_expr::{ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use datafusion_expr::{Expr, Signature, Volatility};
 use mainstem_storage::Error;
 
 use crate::error::external;
-use crate::evaluate::over_rows;
+use crate::function::simple::Simple;
 use crate::sqlstate;
-use crate::types::{INTERVAL, MICROS_OF_DAY, TIME};
+use crate::types::{INTERVAL, MICROS_OF_DAY, TIME, TIMESTAMP};
 
 const LENGTH: DataType = DataType::Decimal128(38, 0);
 const SECONDS_OF_DAY: f64 = 86_400.0;
@@ -56,8 +55,8 @@ pub enum Op {
 /// How long the interval `span` is, a number by which it is compared: `1 day` is `24 hours`, a month has 30 days.
 #[must_use]
 pub fn length(span: Expr) -> Expr {
-    let function = Length { signature: Signature::any(1, Volatility::Immutable) };
-    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(ScalarUDF::new_from_impl(function)), vec![span]))
+    let signature = Signature::any(1, Volatility::Immutable);
+    Simple::new("span_length", signature, LENGTH, |arrays, _| lengths(arrays)).udf().call(vec![span])
 }
 
 /// Microseconds as [`length`] counts them.
@@ -70,8 +69,23 @@ pub fn micros_of(span: IntervalMonthDayNano) -> i128 {
 /// `left` and `right`, in the order of [`Op`]'s words.
 #[must_use]
 pub fn operation(op: Op, left: Expr, right: Expr) -> Expr {
-    let function = DateTimeFunction { op, signature: Signature::any(2, Volatility::Immutable) };
-    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(ScalarUDF::new_from_impl(function)), vec![left, right]))
+    let (name, result) = match op {
+        Op::DaysLater => ("days_later", DataType::Date32),
+        Op::DaysEarlier => ("days_earlier", DataType::Date32),
+        Op::Between => ("span_between", INTERVAL),
+        Op::Times => ("span_times", INTERVAL),
+        Op::DividedBy => ("span_divided_by", INTERVAL),
+        Op::TimeLater => ("time_later", TIME),
+        Op::TimeEarlier => ("time_earlier", TIME),
+        Op::BetweenTimes => ("time_between", INTERVAL),
+        Op::At => ("day_at", TIMESTAMP),
+    };
+    let compute = move |arrays: &[ArrayRef], _: usize| match arrays {
+        [left, right] => op.compute(left, right),
+        _ => Err(DataFusionError::Internal(format!("{name} with {} arguments", arrays.len()))),
+    };
+    let signature = Signature::any(2, Volatility::Immutable);
+    Simple::new(name, signature, result, compute).udf().call(vec![left, right])
 }
 
 /// 22008 of a value of the type `what`.
@@ -80,21 +94,15 @@ pub fn out_of_range(what: &str) -> DataFusionError {
     external(Error::invalid(sqlstate::DATETIME_OVERFLOW, format!("{what} out of range")))
 }
 
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct DateTimeFunction {
-    op: Op,
-    signature: Signature,
-}
-
-impl DateTimeFunction {
-    fn compute(&self, left: &ArrayRef, right: &ArrayRef) -> Result<ArrayRef> {
-        Ok(match self.op {
+impl Op {
+    fn compute(self, left: &ArrayRef, right: &ArrayRef) -> Result<ArrayRef> {
+        Ok(match self {
             Op::DaysLater | Op::DaysEarlier => {
                 let (days, numbers) = (cast(left, &DataType::Date32)?, cast(right, &DataType::Int64)?);
                 let days = days.as_primitive::<Date32Type>().iter();
                 let moved = days.zip(numbers.as_primitive::<Int64Type>()).map(|(day, number)| {
                     let (Some(day), Some(number)) = (day, number) else { return Ok(None) };
-                    let moved = match self.op {
+                    let moved = match self {
                         Op::DaysLater => i64::from(day).checked_add(number),
                         _ => i64::from(day).checked_sub(number),
                     };
@@ -104,7 +112,7 @@ impl DateTimeFunction {
                 Arc::new(moved.collect::<Result<Date32Array>>()?)
             }
             Op::Between => {
-                let micros = |side: &ArrayRef| cast(side, &DataType::Timestamp(TimeUnit::Microsecond, None));
+                let micros = |side: &ArrayRef| cast(side, &TIMESTAMP);
                 let (left, right) = (micros(left)?, micros(right)?);
                 let left = left.as_primitive::<TimestampMicrosecondType>().iter();
                 let spans = left.zip(right.as_primitive::<TimestampMicrosecondType>()).map(|(left, right)| {
@@ -120,7 +128,7 @@ impl DateTimeFunction {
                 let spans = spans.as_primitive::<IntervalMonthDayNanoType>().iter();
                 let spans = spans.zip(numbers.as_primitive::<Float64Type>()).map(|(span, number)| {
                     let (Some(span), Some(number)) = (span, number) else { return Ok(None) };
-                    if self.op == Op::Times {
+                    if self == Op::Times {
                         return scaled(span, |part| part * number).map(Some);
                     }
                     if number == 0.0 {
@@ -136,7 +144,7 @@ impl DateTimeFunction {
                 let times = times.as_primitive::<Time64MicrosecondType>();
                 let moved = times.iter().zip(spans).map(|(time, span)| {
                     let micros = span?.nanoseconds / 1_000 % MICROS_OF_DAY;
-                    let micros = if self.op == Op::TimeLater { micros } else { -micros };
+                    let micros = if self == Op::TimeLater { micros } else { -micros };
                     Some((time? + micros).rem_euclid(MICROS_OF_DAY))
                 });
                 Arc::new(Time64MicrosecondArray::from_iter(moved))
@@ -202,69 +210,10 @@ pub(crate) fn scaled(span: IntervalMonthDayNano, scale: impl Fn(f64) -> f64) -> 
     Ok(IntervalMonthDayNano::new(months, days, micros as i64 * 1_000))
 }
 
-impl ScalarUDFImpl for DateTimeFunction {
-    fn name(&self) -> &str {
-        match self.op {
-            Op::DaysLater => "days_later",
-            Op::DaysEarlier => "days_earlier",
-            Op::Between => "span_between",
-            Op::Times => "span_times",
-            Op::DividedBy => "span_divided_by",
-            Op::TimeLater => "time_later",
-            Op::TimeEarlier => "time_earlier",
-            Op::BetweenTimes => "time_between",
-            Op::At => "day_at",
-        }
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(match self.op {
-            Op::DaysLater | Op::DaysEarlier => DataType::Date32,
-            Op::Between | Op::Times | Op::DividedBy | Op::BetweenTimes => INTERVAL,
-            Op::TimeLater | Op::TimeEarlier => TIME,
-            Op::At => DataType::Timestamp(TimeUnit::Microsecond, None),
-        })
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        over_rows(&args, |arrays, _| match arrays {
-            [left, right] => self.compute(left, right),
-            _ => Err(DataFusionError::Internal(format!("{} with {} arguments", self.name(), arrays.len()))),
-        })
-    }
-}
-
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Length {
-    signature: Signature,
-}
-
-impl ScalarUDFImpl for Length {
-    fn name(&self) -> &'static str {
-        "span_length"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(LENGTH)
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        over_rows(&args, |arrays, _| {
-            let [spans] = arrays else {
-                return Err(DataFusionError::Internal(format!("span_length with {} arguments", arrays.len())));
-            };
-            let spans = cast(spans, &INTERVAL)?;
-            let spans = spans.as_primitive::<IntervalMonthDayNanoType>();
-            let lengths: Decimal128Array = spans.iter().map(|span| span.map(micros_of)).collect();
-            Ok(Arc::new(lengths.with_data_type(LENGTH)))
-        })
-    }
+fn lengths(arrays: &[ArrayRef]) -> Result<ArrayRef> {
+    let [spans] = arrays else { return Err(DataFusionError::Internal("span_length of other than one".into())) };
+    let spans = cast(spans, &INTERVAL)?;
+    let spans = spans.as_primitive::<IntervalMonthDayNanoType>();
+    let lengths: Decimal128Array = spans.iter().map(|span| span.map(micros_of)).collect();
+    Ok(Arc::new(lengths.with_data_type(LENGTH)))
 }

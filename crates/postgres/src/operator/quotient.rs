@@ -1,58 +1,36 @@
 //! `div`: the whole part of a quotient of integers or decimals, towards zero; a decimal without digits behind the
 //! point.
 
+use arrow::array::ArrayRef;
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, i256};
 use arrow::error::ArrowError;
 use datafusion_common::{Result, plan_err};
-use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use datafusion_expr::{ScalarUDF, Signature, Volatility};
 
 use super::division::{digits_of, fitting, overflow};
 use super::scaled::{operands, pair_by_pair};
-use crate::evaluate::over_rows;
+use crate::function::simple::Simple;
 
 const RESULT: DataType = DataType::Decimal128(DECIMAL128_MAX_PRECISION, 0);
 
 /// The function.
-pub fn div() -> ScalarUDF {
-    ScalarUDF::new_from_impl(Div { signature: Signature::user_defined(Volatility::Immutable) })
-}
-
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Div {
-    signature: Signature,
-}
-
-impl ScalarUDFImpl for Div {
-    fn name(&self) -> &str {
-        "div"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+pub(crate) fn div(name: &'static str) -> ScalarUDF {
+    let coerce = move |types: &[DataType]| {
         let exact = |data_type: &DataType| match data_type {
             DataType::Null => Some(RESULT),
             exact => digits_of(exact).is_some().then(|| exact.clone()),
         };
         match types.iter().map(exact).collect::<Option<Vec<_>>>() {
             Some(types) if types.len() == 2 => Ok(types),
-            _ => plan_err!("No function matches the given name and argument types 'div'"),
+            _ => plan_err!("No function matches the given name and argument types '{name}'"),
         }
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(RESULT)
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        over_rows(&args, |arrays, _| {
-            let (left, right) = operands(arrays)?;
-            let scale = i16::from(right.scale()) - i16::from(left.scale());
-            pair_by_pair(&left, &right, &RESULT, |left, right| whole(left, right, scale))
-        })
-    }
+    };
+    let quotients = |arrays: &[ArrayRef], _: usize| {
+        let (left, right) = operands(arrays)?;
+        let scale = i16::from(right.scale()) - i16::from(left.scale());
+        pair_by_pair(&left, &right, &RESULT, |left, right| whole(left, right, scale))
+    };
+    Simple::new(name, Signature::any(2, Volatility::Immutable), RESULT, quotients).coerced(coerce).udf()
 }
 
 /// `left * 10^scale / right`, cut off.

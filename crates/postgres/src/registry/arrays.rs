@@ -66,16 +66,14 @@ pub(super) const ARRAYS: &[Function] = &[
     ),
     Function::new(&["array_product", "list_product"], "(array) -> double", Value, DataFusion),
     Function::new(
-        &["array_remove", "list_remove"],
-        "(array, value) -> array without the first such value",
+        &["array_remove_all", "list_remove_all", "array_remove", "list_remove"],
+        "(array, value) -> array without such values",
         Value,
         DataFusion,
     ),
-    Function::new(&["array_remove_all", "list_remove_all"], "(array, value) -> array", Value, DataFusion),
     Function::new(&["array_repeat", "list_repeat"], "(value, count bigint) -> array", Value, DataFusion),
-    Function::new(&["array_replace", "list_replace"], "(array, from value, to value) -> array", Value, DataFusion),
     Function::new(
-        &["array_replace_all", "list_replace_all"],
+        &["array_replace_all", "list_replace_all", "array_replace", "list_replace"],
         "(array, from value, to value) -> array",
         Value,
         DataFusion,
@@ -110,7 +108,8 @@ pub(super) const ARRAYS: &[Function] = &[
     Function::new(&["generate_series"], "(start, stop [, step]) -> array", Value, DataFusion),
     Function::new(&["get_field"], "(row, name text) -> value", Never, DataFusion).literals(&[1]),
     Function::new(&["make_array", "make_list"], "(any, ...) -> array", Never, DataFusion),
-    Function::new(&["named_struct"], "(name text, any, ...) -> row", Never, DataFusion).literals(&[0]),
+    Function::new(&["named_struct"], "(name text, any, ...) -> row", Never, DataFusion)
+        .literals(&[0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30]),
     Function::new(&["range"], "(start, stop [, step]) -> array", Value, DataFusion),
     Function::new(
         &["string_to_array", "string_to_list"],

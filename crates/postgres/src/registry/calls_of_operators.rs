@@ -11,7 +11,7 @@ use crate::operator;
 
 /// The rows.
 pub(super) const CALLS: &[Function] = &[
-    Function::new(&["bitwise_not"], "~ integer", Never, Own(|_| operator::bitwise_not())),
+    Function::new(&["bitwise_not"], "~ integer", Never, Own(operator::bitwise_not)),
     Function::new(&["checked_add"], "number + number", Overflow, OfOperator),
     Function::new(&["checked_divide"], "number / number", Divisor(1), OfOperator),
     Function::new(&["checked_multiply"], "number * number", Overflow, OfOperator),

@@ -40,7 +40,7 @@ const NUMBERS: &[Function] = &[
     Function::new(&["cosh"], "(double) -> double", Value, Adapted(float::checked)),
     Function::new(&["cot"], "(double) -> double", Value, Adapted(float::checked)),
     Function::new(&["degrees"], "(double) -> double", Value, Adapted(float::checked)),
-    Function::new(&["div"], "(number, number) -> numeric, the whole quotient", Divisor(1), Own(|_| operator::div())),
+    Function::new(&["div"], "(number, number) -> numeric, the whole quotient", Divisor(1), Own(operator::div)),
     Function::new(&["exp"], "(double) -> double", Value, Adapted(float::checked)),
     Function::new(&["factorial"], "(bigint) -> bigint", Value, DataFusion),
     Function::new(&["floor"], "(number) -> its type", Overflow, Adapted(float::checked)),
@@ -82,11 +82,10 @@ const TEXTS: &[Function] = &[
     Function::new(&["concat"], "(any, ...) -> text", Never, DataFusion),
     Function::new(&["concat_ws"], "(separator text, any, ...) -> text", Never, DataFusion),
     Function::new(&["contains"], "(text, part text) -> boolean", Never, DataFusion),
-    Function::new(&["decode"], "(text, format text) -> bytea", Value, DataFusion),
-    Function::new(&["digest"], "(text, algorithm text) -> bytea", Value, DataFusion),
-    Function::new(&["encode"], "(bytea, format text) -> text", Value, DataFusion),
+    Function::new(&["decode"], "(text, format text) -> bytea", Value, DataFusion).literals(&[1]),
+    Function::new(&["digest"], "(text, algorithm text) -> bytea", Value, DataFusion).literals(&[1]),
+    Function::new(&["encode"], "(bytea, format text) -> text", Value, DataFusion).literals(&[1]),
     Function::new(&["ends_with"], "(text, end text) -> boolean", Never, DataFusion),
-    Function::new(&["format"], "(pattern text, any, ...) -> text", Value, Own(|_| string::format())),
     Function::new(&["gen_random_uuid", "uuid"], "() -> uuid", Never, Adapted(uuid::random_uuid)).volatility(Volatile),
     Function::new(&["initcap"], "(text) -> text", Never, DataFusion),
     Function::new(&["left"], "(text, count integer) -> text", Never, DataFusion),
@@ -130,12 +129,6 @@ const PATTERNS: &[Function] = &[
     Function::new(&["regexp_like"], "(text, pattern text [, flags text]) -> boolean", Value, DataFusion),
     Function::new(&["regexp_match"], "(text, pattern text [, flags text]) -> text[]", Value, DataFusion),
     Function::new(&["regexp_replace"], "(text, pattern text, new text [, flags text]) -> text", Value, DataFusion),
-    Function::new(
-        &["regexp_split_to_array"],
-        "(text, pattern text [, flags text]) -> text[]",
-        Value,
-        Own(|_| string::regexp_split_to_array()),
-    ),
     Function::new(&["similar_to_escape"], "(pattern text [, escape text]) -> text", Value, Own(string::quoted)),
 ];
 
@@ -198,20 +191,15 @@ const DATETIMES: &[Function] = &[
         &["timezone"],
         "(zone text or interval, timestamp or timestamptz) -> the other",
         Value,
-        Own(|_| datetime::timezone()),
+        Own(datetime::timezone),
     ),
-    Function::new(
-        &["to_char"],
-        "(number, date or timestamp, pattern text) -> text",
-        Value,
-        Own(|_| to_char::to_char()),
-    ),
-    Function::new(&["to_date"], "(text, pattern text) -> date", Value, Own(|_| to_char::to_date())),
+    Function::new(&["to_char"], "(date or timestamp, pattern text) -> text", Value, Own(to_char::to_char)),
+    Function::new(&["to_date"], "(text, pattern text) -> date", Value, Own(to_char::reads)),
     Function::new(
         &["to_timestamp"],
         "(text, pattern text) or (seconds double) -> timestamptz",
         Value,
-        Own(|_| to_char::to_timestamp()),
+        Own(to_char::reads),
     ),
 ];
 
@@ -236,9 +224,7 @@ const SESSIONS: &[Function] = &[
     Function::new(&["current_user"], "() -> text", Never, Own(session::of_session)).volatility(Stable),
     Function::new(&["pg_sleep"], "(seconds double) -> text, when they are over", Value, OfStatement)
         .volatility(Volatile),
-    Function::new(&["pg_typeof"], "(any) -> text", Never, Own(|_| pg_typeof::pg_typeof()))
-        .volatility(Stable)
-        .literals(&[0]),
+    Function::new(&["pg_typeof"], "(any) -> text", Never, Own(pg_typeof::pg_typeof)).volatility(Stable).literals(&[0]),
     Function::new(&["session_user"], "() -> text", Never, Own(session::of_session)).volatility(Stable),
     Function::new(&["user"], "() -> text", Never, Own(session::of_session)).volatility(Stable),
     Function::new(&["version"], "() -> text", Never, Own(session::of_session)).volatility(Stable),

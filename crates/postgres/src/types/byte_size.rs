@@ -1,10 +1,7 @@
 //! Numbers of bytes as people write them: `512MB`.
 
-use std::borrow::Cow;
-
 use mainstem_storage::{Error, Result};
 
-use super::without_exponent;
 use crate::sqlstate;
 
 /// Units and the power of two that each stands for. As in PostgreSQL, kB, MB, GB and TB are powers of 1024 like KiB,
@@ -23,23 +20,19 @@ const UNITS: &[(&str, u32)] = &[
     ("tib", 40),
 ];
 
-/// Digits behind the point that are looked at: 10^24 TB still fit in 128 bits, and the rest is less than a byte.
-const FRACTION_DIGITS_MAX: usize = 24;
-
 /// Reads a number of bytes: `memory_limit` of SET, and options of programs.
 ///
 /// A number without a unit counts bytes. The units are B, kB, MB, GB and TB, in which 1 kB is 1024 bytes as in
-/// PostgreSQL's settings, and KiB, MiB, GiB and TiB, which mean the same. Upper and lower case are equal, blanks may
-/// stand between number and unit, and a number may have a fraction or an exponent: the result is rounded to the nearest
-/// byte.
+/// PostgreSQL's settings, and KiB, MiB, GiB and TiB, which mean the same. Upper and lower case are equal, and blanks may
+/// stand between number and unit.
 ///
 /// ```
 /// use mainstem_postgres::types::parse_byte_size;
 ///
 /// assert_eq!(parse_byte_size("512MB")?, 512 << 20);
-/// assert_eq!(parse_byte_size("1.5 GiB")?, 3 << 29);
+/// assert_eq!(parse_byte_size("2 GiB")?, 2 << 30);
 /// assert_eq!(parse_byte_size("1048576")?, 1 << 20);
-/// assert_eq!(parse_byte_size("lots").unwrap_err().sqlstate(), "22023");
+/// assert_eq!(parse_byte_size("1.5GB").unwrap_err().sqlstate(), "22023");
 /// # Ok::<(), mainstem_storage::Error>(())
 /// ```
 ///
@@ -49,19 +42,13 @@ pub fn parse_byte_size(text: &str) -> Result<u64> {
     let (number, unit) = split_number(text.trim());
     let unit = unit.trim_start().to_ascii_lowercase();
     let bits = UNITS.iter().find(|(name, _)| *name == unit).map(|(_, bits)| *bits).ok_or_else(|| malformed(text))?;
-    let number = match number.contains(['e', 'E']) {
-        true => Cow::Owned(without_exponent(number).ok_or_else(|| malformed(text))?),
-        false => Cow::Borrowed(number),
-    };
-    let (whole, fraction) = number.split_once('.').unwrap_or((&number, ""));
-    if whole.is_empty() && fraction.is_empty() || fraction.contains('.') {
+    if number.is_empty() || !number.bytes().all(|b| b.is_ascii_digit()) {
         return Err(malformed(text));
     }
-    let too_large =
-        || Error::invalid(sqlstate::INVALID_PARAMETER, format!("\"{text}\" is more bytes than 64 bits count"));
-    let whole = if whole.is_empty() { 0 } else { whole.parse::<u64>().map_err(|_| too_large())? };
-    let bytes = (u128::from(whole) << bits) + fraction_bytes(fraction, bits);
-    u64::try_from(bytes).map_err(|_| too_large())
+    let bytes = number.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << bits));
+    bytes.ok_or_else(|| {
+        Error::invalid(sqlstate::INVALID_PARAMETER, format!("\"{text}\" is more bytes than 64 bits count"))
+    })
 }
 
 /// The number that `text` begins with, with its exponent, and what is behind it. It has no sign.
@@ -78,25 +65,14 @@ pub fn split_number(text: &str) -> (&str, &str) {
     }
 }
 
-/// The bytes of `0.fraction` in a unit of 2^`bits` bytes, rounded to the nearest.
-fn fraction_bytes(fraction: &str, bits: u32) -> u128 {
-    let (mut digits, mut one) = (0_u128, 1_u128);
-    for digit in fraction.chars().take(FRACTION_DIGITS_MAX).filter_map(|c| c.to_digit(10)) {
-        digits = digits * 10 + u128::from(digit);
-        one *= 10;
-    }
-    ((digits << bits) + one / 2) / one
-}
-
 fn malformed(text: &str) -> Error {
     let message = format!(
-        "\"{text}\" is no number of bytes: write a number, perhaps with a unit of B, kB, MB, GB or TB, such as 512MB"
+        "\"{text}\" is no number of bytes: write a whole number, perhaps with a unit of B, kB, MB, GB or TB, such as 512MB"
     );
     Error::invalid(sqlstate::INVALID_PARAMETER, message)
 }
 
-/// `bytes` in a unit that people read, with a digit behind the point where it says something; [`parse_byte_size`] reads
-/// it.
+/// `bytes` in a unit that people read, with a digit behind the point where it says something.
 #[must_use]
 pub fn byte_size_text(bytes: u64) -> String {
     const STEPS: [(&str, u32); 4] = [("TB", 40), ("GB", 30), ("MB", 20), ("kB", 10)];
@@ -133,16 +109,6 @@ mod tests {
             ("1TiB", 1 << 40),
             (" 16 mb ", 16 << 20),
             ("16gib", 16 << 30),
-            ("1.5GB", 3 << 29),
-            (".5kB", 512),
-            ("1e9", 1_000_000_000),
-            ("1.5E+3 kB", 1_500 << 10),
-            ("2e-1KiB", 205),
-            ("1e0b", 1),
-            ("1.kB", 1 << 10),
-            ("0.1kB", 102),
-            ("0.0009765625kB", 1),
-            ("1.00000000000000000000000001MB", 1 << 20),
             ("18446744073709551615", u64::MAX),
             ("16777215TB", 16_777_215 << 40),
         ] {
@@ -152,22 +118,14 @@ mod tests {
 
     #[test]
     fn what_is_no_byte_size_is_refused_with_its_text() {
-        for text in [
-            "", " ", "MB", ".", ".MB", "1.2.3MB", "-1MB", "+1", "1e", "e6", ".e6", "1.2.3e4", "1e+", "1ee6", "1 k",
-            "0x10", "1,5GB", "١MB",
-        ] {
+        for text in ["", " ", "MB", ".MB", "1.5GB", "-1MB", "+1", "1e3", "1e3MB", "1 k", "0x10", "1,5GB", "١MB"] {
             let error = parse_byte_size(text).unwrap_err();
             assert_eq!(error.sqlstate(), "22023", "{text}");
             assert!(error.message().contains(&format!("\"{text}\" is no number of bytes")), "{error}");
         }
-        for text in [
-            "18446744073709551616",
-            "16777216TB",
-            "17179869184GB",
-            "99999999999999999999999999999999999999999 B",
-            "1e20",
-            "1e400",
-        ] {
+        for text in
+            ["18446744073709551616", "16777216TB", "17179869184GB", "99999999999999999999999999999999999999999 B"]
+        {
             let error = parse_byte_size(text).unwrap_err();
             assert_eq!(error.sqlstate(), "22023", "{text}");
             assert!(error.message().contains("more bytes than 64 bits count"), "{error}");
@@ -190,7 +148,7 @@ mod tests {
         ] {
             assert_eq!(byte_size_text(bytes), text);
         }
-        for bytes in [7, 1 << 10, 3 << 29, 512 << 20, 9 << 40] {
+        for bytes in [7, 1 << 10, 512 << 20, 9 << 40] {
             assert_eq!(parse_byte_size(&byte_size_text(bytes)).unwrap(), bytes);
         }
     }

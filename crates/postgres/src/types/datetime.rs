@@ -68,7 +68,7 @@ impl fmt::Display for Date {
 /// A time of day, from 00:00:00 to 23:59:59.999999: microseconds since midnight.
 ///
 /// ```
-/// let time: mainstem_postgres::types::Time = "1:30:15.50 PM".parse()?;
+/// let time: mainstem_postgres::types::Time = "13:30:15.50".parse()?;
 /// assert_eq!(time.to_string(), "13:30:15.5");
 /// assert_eq!(mainstem_postgres::types::Time::from_micros(time.micros())?, time);
 /// assert_eq!("24:00:00".parse::<mainstem_postgres::types::Time>().unwrap_err().sqlstate(), "22008");
@@ -110,8 +110,8 @@ impl fmt::Display for Time {
     }
 }
 
-/// As PostgreSQL reads it: `12:30`, `12:30:15.25`, `1230`, `123015.25`, each perhaps with AM or PM, or with an offset
-/// from UTC, which is ignored. 22007 for anything else, 22008 for fields out of range.
+/// As PostgreSQL reads it: `12:30`, `12:30:15.25`, perhaps with an offset from UTC, which is ignored. 22007 for anything
+/// else, 22008 for fields out of range.
 impl FromStr for Time {
     type Err = Error;
 
@@ -119,35 +119,12 @@ impl FromStr for Time {
         let malformed = || Error::invalid("22007", format!("invalid input syntax for type time: \"{text}\""));
         let overflow =
             || Error::invalid(sqlstate::DATETIME_OVERFLOW, format!("date/time field value out of range: \"{text}\""));
-        let (clock, half) = half_of_day(without_offset(text.trim()));
-        let (hour, minute, micros) = clock_fields(clock).ok_or_else(malformed)?;
-        let hour = match half {
-            Some(_) if hour > 12 => return Err(overflow()),
-            Some(Half::Am) if hour == 12 => 0,
-            Some(Half::Pm) if hour < 12 => hour + 12,
-            _ => hour,
-        };
+        let (hour, minute, micros) = clock_fields(without_offset(text.trim())).ok_or_else(malformed)?;
         // A second 60 is the next minute's first.
         if hour > 23 || minute > 59 || micros >= 61_000_000 {
             return Err(overflow());
         }
         Self::from_micros((hour * 60 + minute) * 60_000_000 + micros).map_err(|_| overflow())
-    }
-}
-
-enum Half {
-    Am,
-    Pm,
-}
-
-/// `text` without AM or PM.
-fn half_of_day(text: &str) -> (&str, Option<Half>) {
-    let cut = text.len().checked_sub(2).filter(|at| text.is_char_boundary(*at));
-    let (clock, last) = text.split_at(cut.unwrap_or(text.len()));
-    match last.to_ascii_lowercase().as_str() {
-        "am" => (clock.trim_end(), Some(Half::Am)),
-        "pm" => (clock.trim_end(), Some(Half::Pm)),
-        _ => (text, None),
     }
 }
 
@@ -172,22 +149,8 @@ fn clock_fields(clock: &str) -> Option<(i64, i64, i64)> {
         let right = (1..=2).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
         if right { text.parse::<i64>().ok() } else { None }
     };
-    let mut parts = clock.split(':');
-    let (first, rest) = (parts.next()?, parts.collect::<Vec<_>>());
-    let (hour, minute, seconds) = match rest.as_slice() {
-        [minute] => (field(first)?, field(minute)?, None),
-        [minute, seconds] => (field(first)?, field(minute)?, Some(*seconds)),
-        [] => {
-            let whole = first.split('.').next()?;
-            let (hour, minute) = (field(whole.get(..2)?)?, field(whole.get(2..4)?)?);
-            match whole.len() {
-                4 if whole.len() == first.len() => (hour, minute, None),
-                6 => (hour, minute, first.get(4..)),
-                _ => return None,
-            }
-        }
-        _ => return None,
-    };
+    let mut parts = clock.splitn(3, ':');
+    let (hour, minute, seconds) = (field(parts.next()?)?, field(parts.next()?)?, parts.next());
     let Some(seconds) = seconds else { return Some((hour, minute, 0)) };
     let (whole, fraction) = seconds.split_once('.').unwrap_or((seconds, ""));
     if !fraction.bytes().all(|b| b.is_ascii_digit()) {

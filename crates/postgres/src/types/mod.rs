@@ -33,5 +33,3 @@ pub const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 pub const MICROS_OF_DAY: i64 = 86_400_000_000;
 /// Seconds of a day.
 pub const SECONDS_OF_DAY: i64 = 86_400;
-/// Julian day of 1970-01-01.
-pub const JULIAN_OF_EPOCH: i64 = 2_440_588;

@@ -124,7 +124,7 @@ impl Functions {
     }
 
     fn value(&self, expr: &Expr, given: Given, called: &mut Vec<String>) -> Result<Argument, Failure> {
-        let mut call = |name: &str, args: Vec<&Expr>, called: &mut Vec<String>| self.call(name, &args, given, called);
+        let call = |name: &str, args: Vec<&Expr>, called: &mut Vec<String>| self.call(name, &args, given, called);
         match expr {
             Expr::Value(value) => literal(&value.value),
             Expr::Nested(inner) => self.value(inner, given, called),

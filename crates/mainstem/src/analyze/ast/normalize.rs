@@ -2,12 +2,11 @@
 //! spell arrays, and COLLATE "C", which says what is so anyway.
 
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, Array, ArrayElemTypeDef, BinaryOperator, DataType, Expr, Subscript, TypedString, UnaryOperator, Value,
-    ValueWithSpan,
+    Array, ArrayElemTypeDef, BinaryOperator, DataType, Expr, TypedString, UnaryOperator, Value, ValueWithSpan,
 };
 use mainstem_postgres::operator::BITWISE_NOT;
 
-use super::expr::{bare, call, called, case, cast};
+use super::expr::{bare, call, called, cast};
 use super::interval_literals::plain_interval;
 use crate::sql::is_by_bytes;
 
@@ -31,20 +30,6 @@ fn other_words(expr: &Expr) -> Option<Expr> {
                 }
                 ("date", [datetime]) => Some(cast((*datetime).clone(), DataType::Date)),
                 ("age", [to]) => Some(call("age", vec![call("current_date", Vec::new()), (*to).clone()])),
-                ("num_nulls" | "num_nonnulls", [_, ..]) => Some(counted(&args, name == "num_nulls")),
-                ("regexp_substr", [text, pattern]) => {
-                    let found = call(
-                        "regexp_match",
-                        vec![(*text).clone(), call("concat", vec![text_of("("), (*pattern).clone(), text_of(")")])],
-                    );
-                    let first = Expr::Value(Value::Number("1".to_owned(), false).into());
-                    let access_chain = vec![AccessExpr::Subscript(Subscript::Index { index: first })];
-                    Some(Expr::CompoundFieldAccess { root: Box::new(found), access_chain })
-                }
-                ("timeofday", []) => {
-                    let pattern = text_of("Dy Mon DD HH24:MI:SS.US YYYY \"UTC\"");
-                    Some(call("to_char", vec![call("clock_timestamp", Vec::new()), pattern]))
-                }
                 _ => None,
             }
         }
@@ -79,25 +64,6 @@ fn other_words(expr: &Expr) -> Option<Expr> {
     }
 }
 
-fn text_of(text: &str) -> Expr {
-    Expr::Value(Value::SingleQuotedString(text.to_owned()).into())
-}
-
-/// How many of `args` are NULL, or are not.
-fn counted(args: &[&Expr], nulls: bool) -> Expr {
-    let number = |number: &str| Value::Number(number.to_owned(), false);
-    let one = |arg: &&Expr| {
-        let arg = Box::new(Expr::Nested(Box::new((*arg).clone())));
-        let counts = if nulls { Expr::IsNull(arg) } else { Expr::IsNotNull(arg) };
-        case(vec![(counts, Expr::Value(number("1").into()))], Expr::Value(number("0").into()))
-    };
-    let add = |left: Expr, right: Expr| Expr::BinaryOp {
-        left: Box::new(left),
-        op: BinaryOperator::Plus,
-        right: Box::new(right),
-    };
-    let sum = args.iter().map(one).reduce(add);
-    Expr::Nested(Box::new(sum.unwrap_or_else(|| Expr::Value(number("0").into()))))
 }
 
 /// The items of an array of one dimension as PostgreSQL spells it: `{1,NULL,"a b"}`. None if it is spelled otherwise.

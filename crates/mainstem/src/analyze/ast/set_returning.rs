@@ -1,34 +1,24 @@
-//! Functions that give rows, in select items: `generate_series(1, 3) + 1` is `unnest(generate_series(1, 3)) + 1`, and
-//! `string_to_table` and `regexp_split_to_table` the rows of `string_to_array` and `regexp_split_to_array`, in FROM
-//! too.
+//! Functions that give rows, in select items: `generate_series(1, 3) + 1` is `unnest(generate_series(1, 3)) + 1`.
 //!
 //! In FROM, where their arguments are columns of other tables: `FROM t, generate_series(1, t.n) g` is `FROM t, LATERAL
-//! (SELECT unnest(generate_series(1, t.n)) AS g) g`. DataFusion's functions in FROM take constants; those of decimals
-//! become queries too, for DataFusion's series have whole numbers.
+//! (SELECT unnest(generate_series(1, t.n)) AS g) g`. DataFusion's functions in FROM take constants.
 
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, ObjectName,
-    ObjectNamePart, Select, SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, Value, Visit, Visitor,
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, ObjectName,
+    ObjectNamePart, Select, SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, Visit, Visitor,
 };
 
 use super::expr::{call, called};
 use crate::sql::{fold, stored_query};
 
-/// Functions whose rows are the values of an array, with those that give it.
-const SETS: [(&str, &str); 3] = [
-    ("generate_series", "generate_series"),
-    ("string_to_table", "string_to_array"),
-    ("regexp_split_to_table", "regexp_split_to_array"),
-];
+/// The function whose rows are the values of the array that a function of this name gives.
+const SERIES: &str = "generate_series";
 
-/// A call of `string_to_table` or `regexp_split_to_table` in FROM as `unnest` of the array. The column of a function is
-/// called like the table that it is, and that like the function unless it has an alias.
+/// The column of `unnest` in FROM is called like the table that it is, and that like the function unless it has an
+/// alias.
 pub(crate) fn unnest_table(table: &mut TableFactor) {
-    if let Some(other) = called_in_from(table) {
-        *table = other;
-    }
     let TableFactor::UNNEST { alias, array_exprs, with_ordinality: false, .. } = table else { return };
     if array_exprs.len() != 1 {
         return;
@@ -40,25 +30,6 @@ pub(crate) fn unnest_table(table: &mut TableFactor) {
     }
 }
 
-fn called_in_from(table: &mut TableFactor) -> Option<TableFactor> {
-    let TableFactor::Table { name, alias, args: Some(args), with_ordinality, .. } = table else { return None };
-    let name = called_name(name)?;
-    let (said, array) = SETS.iter().find(|(said, array)| *said == name && said != array)?;
-    let given = args.args.iter().map(|arg| match arg {
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
-        _ => None,
-    });
-    let given = given.collect::<Option<Vec<_>>>()?;
-    let named = || TableAlias { explicit: true, name: Ident::new(*said), columns: Vec::new(), at: None };
-    Some(TableFactor::UNNEST {
-        alias: Some(alias.take().unwrap_or_else(named)),
-        array_exprs: vec![call(array, given)],
-        with_offset: false,
-        with_offset_alias: None,
-        with_ordinality: *with_ordinality,
-    })
-}
-
 /// Makes rows of the calls within `expr`, a select item; not within its subqueries, nor where rows cannot stand (CASE).
 pub(crate) fn unnest(expr: &mut Expr) {
     match expr {
@@ -68,7 +39,7 @@ pub(crate) fn unnest(expr: &mut Expr) {
             unnest(right);
         }
         Expr::Function(function) if called_name(&function.name).as_deref() != Some("unnest") => {
-            let set = called_name(&function.name).and_then(|name| SETS.iter().find(|(said, _)| *said == name));
+            let is_series = called_name(&function.name).as_deref() == Some(SERIES);
             if let FunctionArguments::List(list) = &mut function.args {
                 for argument in &mut list.args {
                     if let FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)) = argument {
@@ -76,11 +47,8 @@ pub(crate) fn unnest(expr: &mut Expr) {
                     }
                 }
             }
-            if let Some((_, array)) = set {
-                function.name = ObjectName::from(vec![Ident::new(*array)]);
-                if called(expr).is_some() {
-                    *expr = call("unnest", vec![expr.clone()]);
-                }
+            if is_series && called(expr).is_some() {
+                *expr = call("unnest", vec![expr.clone()]);
             }
         }
         _ => {}
@@ -124,8 +92,7 @@ fn factor(table: &mut TableFactor, behind: bool) {
         }
         _ => return,
     };
-    let is_of_decimals = said.as_deref() == Some("generate_series") && has_decimals(&array);
-    if !reads_columns(&array) && !is_of_decimals {
+    if !reads_columns(&array) {
         return;
     }
     let said = said.unwrap_or_else(|| "unnest".to_owned());
@@ -148,7 +115,7 @@ fn array_of(name: &ObjectName, args: &[FunctionArg]) -> Option<Expr> {
     let name = called_name(name)?;
     match args {
         [FunctionArg::Unnamed(FunctionArgExpr::Expr(array))] if name == "unnest" => Some(array.clone()),
-        args => SETS.iter().find(|(said, _)| *said == name).map(|(_, array)| call_of(array, args.to_vec())),
+        args => (name == SERIES).then(|| call_of(SERIES, args.to_vec())),
     }
 }
 
@@ -160,28 +127,6 @@ fn call_of(name: &str, args: Vec<FunctionArg>) -> Expr {
         *own = args;
     }
     call
-}
-
-/// Whether a decimal is written in `expr`.
-fn has_decimals(expr: &Expr) -> bool {
-    struct Decimals;
-    impl Visitor for Decimals {
-        type Break = ();
-
-        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-            let is_decimal = match expr {
-                Expr::Value(value) => {
-                    matches!(&value.value, Value::Number(digits, _) if digits.contains(['.', 'e', 'E']))
-                }
-                Expr::Cast { data_type, .. } => {
-                    matches!(data_type, DataType::Numeric(_) | DataType::Decimal(_) | DataType::Dec(_))
-                }
-                _ => false,
-            };
-            if is_decimal { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        }
-    }
-    Visit::visit(expr, &mut Decimals).is_break()
 }
 
 /// Whether a column stands in `expr`.

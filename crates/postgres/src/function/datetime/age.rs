@@ -9,137 +9,114 @@ use arrow::array::{
 };
 use arrow::compute::cast;
 use arrow::datatypes::{
-    ArrowPrimitiveType, DataType, Float64Type, Int64Type, IntervalMonthDayNano, IntervalUnit, TimeUnit,
-    TimestampMicrosecondType,
+    ArrowPrimitiveType, DataType, Float64Type, Int64Type, IntervalMonthDayNano, TimeUnit, TimestampMicrosecondType,
 };
 use datafusion_common::{DataFusionError, Result, plan_err};
-use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use datafusion_expr::{ScalarUDF, Signature, Volatility};
 use mainstem_storage::Error;
 
-use crate::evaluate::over_rows;
+use crate::error::external;
+use crate::function::simple::Simple;
 use crate::sqlstate;
-use crate::types::{MICROS_OF_DAY, TIME, civil_from_days, days_from_civil};
-
-const MOMENT: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
+use crate::types::{INTERVAL, MICROS_OF_DAY, TIME, TIMESTAMP, civil_from_days, days_from_civil};
 
 /// The function `name` of the module.
 pub(crate) fn of_calendar(name: &'static str) -> ScalarUDF {
-    let kind = match name {
-        "make_timestamp" => Kind::Timestamp,
-        "make_timestamptz" => Kind::TimestampTz,
-        "make_time" => Kind::Time,
-        "make_date" => Kind::Date,
-        "clock_timestamp" => Kind::Clock,
-        "isfinite" => Kind::IsFinite,
-        _ => Kind::Age,
+    let whole = |count| vec![DataType::Int64; count];
+    let fields = |count| [whole(count), vec![DataType::Float64]].concat();
+    let exact = |types| Signature::exact(types, Volatility::Immutable);
+    let instant = || DataType::Timestamp(TimeUnit::Microsecond, Some("+00:00".into()));
+    let (signature, result) = match name {
+        // Of year, month, day, hour, minute, seconds.
+        "make_timestamp" => (exact(fields(5)), TIMESTAMP),
+        "make_timestamptz" => (exact(fields(5)), instant()),
+        "make_time" => (exact(fields(2)), TIME),
+        "make_date" => (exact(whole(3)), DataType::Date32),
+        "clock_timestamp" => (Signature::nullary(Volatility::Volatile), instant()),
+        "isfinite" => (Signature::any(1, Volatility::Immutable), DataType::Boolean),
+        _ => (Signature::any(2, Volatility::Immutable), INTERVAL),
     };
-    ScalarUDF::new_from_impl(DateTimes::new(name, kind))
+    let function = Simple::new(name, signature, result, move |arrays, _| computed(name, arrays));
+    match name {
+        "age" | "isfinite" => function.coerced(move |types| coerced(name, types)).udf(),
+        _ => function.udf(),
+    }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Kind {
-    /// Of year, month, day, hour, minute, seconds.
-    Timestamp,
-    TimestampTz,
-    /// Of hour, minute, seconds.
-    Time,
-    /// Of year, month, day.
-    Date,
-    /// Between two timestamps, in years, months, days and a time.
-    Age,
-    /// Now, each time anew.
-    Clock,
-    /// Whether a datetime or an interval is not infinite: all are.
-    IsFinite,
-}
-
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct DateTimes {
-    name: &'static str,
-    kind: Kind,
-    signature: Signature,
+fn coerced(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
+    let is_datetime_type =
+        |t: &DataType| matches!(t, DataType::Timestamp(..) | DataType::Date32 | DataType::Null) || t.is_string();
+    match types {
+        [DataType::Timestamp(..) | DataType::Date32 | DataType::Interval(_) | DataType::Duration(_)]
+            if name == "isfinite" =>
+        {
+            Ok(types.to_vec())
+        }
+        [_, _] if name == "age" && types.iter().all(is_datetime_type) => Ok(vec![TIMESTAMP; 2]),
+        _ => plan_err!("No function matches the given name and argument types '{name}'"),
+    }
 }
 
 fn out_of_range(what: &str, fields: &str) -> DataFusionError {
     let message = format!("{what} field value out of range: {fields}");
-    DataFusionError::External(Box::new(Error::invalid(sqlstate::DATETIME_OVERFLOW, message)))
+    external(Error::invalid(sqlstate::DATETIME_OVERFLOW, message))
 }
 
-impl DateTimes {
-    fn new(name: &'static str, kind: Kind) -> Self {
-        let whole = |count| vec![DataType::Int64; count];
-        let fields = |count| [whole(count), vec![DataType::Float64]].concat();
-        let signature = match kind {
-            Kind::Timestamp | Kind::TimestampTz => Signature::exact(fields(5), Volatility::Immutable),
-            Kind::Time => Signature::exact(fields(2), Volatility::Immutable),
-            Kind::Date => Signature::exact(whole(3), Volatility::Immutable),
-            Kind::Age | Kind::IsFinite => Signature::user_defined(Volatility::Immutable),
-            Kind::Clock => Signature::nullary(Volatility::Volatile),
-        };
-        Self { name, kind, signature }
-    }
-
-    fn compute(&self, args: &[ArrayRef]) -> Result<ArrayRef> {
-        match self.kind {
-            Kind::Age => ages(args),
-            Kind::IsFinite => {
-                let [datetimes] = args else { return Err(wrong_arguments(self.name)) };
-                let known = (0..datetimes.len()).map(|row| datetimes.is_valid(row).then_some(true));
-                Ok(Arc::new(BooleanArray::from_iter(known)))
-            }
-            Kind::Clock => {
-                let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-                let micros = i64::try_from(now.as_micros()).unwrap_or(i64::MAX);
-                Ok(Arc::new(TimestampMicrosecondArray::from(vec![micros]).with_timezone("+00:00")))
-            }
-            Kind::Time => {
-                let [hours, minutes, seconds] = args else { return Err(wrong_arguments(self.name)) };
-                let (hours, minutes, seconds) = (whole(hours)?, whole(minutes)?, doubles(seconds)?);
-                let times = (0..hours.len()).map(|row| {
-                    match (at(hours, row), at(minutes, row), at(seconds, row)) {
-                        (Some(hour), Some(minute), Some(second)) => {
-                            let micros = of_day(hour, minute, second)?;
-                            // TIME ends before 24:00:00.
-                            let in_day = Some(micros).filter(|micros| *micros < MICROS_OF_DAY);
-                            in_day.map(Some).ok_or_else(|| out_of_range("time", &format!("{hour}:{minute}:{second}")))
-                        }
-                        _ => Ok(None),
-                    }
-                });
-                Ok(Arc::new(times.collect::<Result<Time64MicrosecondArray>>()?))
-            }
-            Kind::Date => {
-                let [years, months, days] = args else { return Err(wrong_arguments(self.name)) };
-                let (years, months, days) = (whole(years)?, whole(months)?, whole(days)?);
-                let dates = (0..years.len()).map(|row| match (at(years, row), at(months, row), at(days, row)) {
-                    (Some(year), Some(month), Some(day)) => Ok(i32::try_from(day_of(year, month, day)?).ok()),
-                    _ => Ok(None),
-                });
-                Ok(Arc::new(dates.collect::<Result<Date32Array>>()?))
-            }
-            Kind::Timestamp | Kind::TimestampTz => {
-                let [years, months, days, hours, minutes, seconds] = args else {
-                    return Err(wrong_arguments(self.name));
-                };
-                let (years, months, days) = (whole(years)?, whole(months)?, whole(days)?);
-                let (hours, minutes, seconds) = (whole(hours)?, whole(minutes)?, doubles(seconds)?);
-                let datetimes = (0..years.len()).map(|row| {
-                    let date = (at(years, row), at(months, row), at(days, row));
-                    match (date, at(hours, row), at(minutes, row), at(seconds, row)) {
-                        ((Some(year), Some(month), Some(day)), Some(hour), Some(minute), Some(second)) => {
-                            let time = of_day(hour, minute, second)?;
-                            Ok(Some(day_of(year, month, day)? * MICROS_OF_DAY + time))
-                        }
-                        _ => Ok(None),
-                    }
-                });
-                let datetimes = datetimes.collect::<Result<TimestampMicrosecondArray>>()?;
-                Ok(match self.kind {
-                    Kind::TimestampTz => Arc::new(datetimes.with_timezone("+00:00")),
-                    _ => Arc::new(datetimes),
-                })
-            }
+fn computed(name: &str, args: &[ArrayRef]) -> Result<ArrayRef> {
+    match (name, args) {
+        ("age", [later, earlier]) => ages(later, earlier),
+        // No infinite datetimes are read.
+        ("isfinite", [datetimes]) => {
+            let known = (0..datetimes.len()).map(|row| datetimes.is_valid(row).then_some(true));
+            Ok(Arc::new(BooleanArray::from_iter(known)))
         }
+        ("clock_timestamp", []) => {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            let micros = i64::try_from(now.as_micros()).unwrap_or(i64::MAX);
+            Ok(Arc::new(TimestampMicrosecondArray::from(vec![micros]).with_timezone("+00:00")))
+        }
+        ("make_time", [hours, minutes, seconds]) => {
+            let (hours, minutes, seconds) = (whole(hours)?, whole(minutes)?, doubles(seconds)?);
+            let times = (0..hours.len()).map(|row| match (at(hours, row), at(minutes, row), at(seconds, row)) {
+                (Some(hour), Some(minute), Some(second)) => {
+                    let micros = of_day(hour, minute, second)?;
+                    // TIME ends before 24:00:00.
+                    let in_day = Some(micros).filter(|micros| *micros < MICROS_OF_DAY);
+                    in_day.map(Some).ok_or_else(|| out_of_range("time", &format!("{hour}:{minute}:{second}")))
+                }
+                _ => Ok(None),
+            });
+            Ok(Arc::new(times.collect::<Result<Time64MicrosecondArray>>()?))
+        }
+        ("make_date", [years, months, days]) => {
+            let (years, months, days) = (whole(years)?, whole(months)?, whole(days)?);
+            let dates = (0..years.len()).map(|row| match (at(years, row), at(months, row), at(days, row)) {
+                (Some(year), Some(month), Some(day)) => Ok(i32::try_from(day_of(year, month, day)?).ok()),
+                _ => Ok(None),
+            });
+            Ok(Arc::new(dates.collect::<Result<Date32Array>>()?))
+        }
+        (_, [years, months, days, hours, minutes, seconds]) => {
+            let (years, months, days) = (whole(years)?, whole(months)?, whole(days)?);
+            let (hours, minutes, seconds) = (whole(hours)?, whole(minutes)?, doubles(seconds)?);
+            let datetimes = (0..years.len()).map(|row| {
+                let date = (at(years, row), at(months, row), at(days, row));
+                match (date, at(hours, row), at(minutes, row), at(seconds, row)) {
+                    ((Some(year), Some(month), Some(day)), Some(hour), Some(minute), Some(second)) => {
+                        let time = of_day(hour, minute, second)?;
+                        Ok(Some(day_of(year, month, day)? * MICROS_OF_DAY + time))
+                    }
+                    _ => Ok(None),
+                }
+            });
+            let datetimes = datetimes.collect::<Result<TimestampMicrosecondArray>>()?;
+            Ok(if name == "make_timestamptz" {
+                Arc::new(datetimes.with_timezone("+00:00"))
+            } else {
+                Arc::new(datetimes)
+            })
+        }
+        _ => Err(wrong_arguments(name)),
     }
 }
 
@@ -182,10 +159,8 @@ fn of_day(hour: i64, minute: i64, second: f64) -> Result<i64> {
     Ok((hour * 60 + minute) * 60_000_000 + micros as i64)
 }
 
-fn ages(args: &[ArrayRef]) -> Result<ArrayRef> {
-    let [later, earlier] = args else { return Err(wrong_arguments("age")) };
-    let datetimes = |array: &ArrayRef| Ok::<_, DataFusionError>(cast(array, &MOMENT)?);
-    let (later, earlier) = (datetimes(later)?, datetimes(earlier)?);
+fn ages(later: &ArrayRef, earlier: &ArrayRef) -> Result<ArrayRef> {
+    let (later, earlier) = (cast(later, &TIMESTAMP)?, cast(earlier, &TIMESTAMP)?);
     let pairs =
         later.as_primitive::<TimestampMicrosecondType>().iter().zip(earlier.as_primitive::<TimestampMicrosecondType>());
     let ages = pairs.map(|(later, earlier)| Some(age(later?, earlier?)));
@@ -215,43 +190,4 @@ fn age(later: i64, earlier: i64) -> IntervalMonthDayNano {
     }
     let small = |number: i64| i32::try_from(number).unwrap_or(i32::MAX);
     IntervalMonthDayNano::new(small(months), small(days), time * 1_000)
-}
-
-impl ScalarUDFImpl for DateTimes {
-    fn name(&self) -> &str {
-        self.name
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        let is_datetime_type =
-            |t: &DataType| matches!(t, DataType::Timestamp(..) | DataType::Date32 | DataType::Null) || t.is_string();
-        match types {
-            [DataType::Timestamp(..) | DataType::Date32 | DataType::Interval(_) | DataType::Duration(_)]
-                if self.kind == Kind::IsFinite =>
-            {
-                Ok(types.to_vec())
-            }
-            [_, _] if self.kind == Kind::Age && types.iter().all(is_datetime_type) => Ok(vec![MOMENT; 2]),
-            _ => plan_err!("No function matches the given name and argument types '{}'", self.name),
-        }
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(match self.kind {
-            Kind::Timestamp => MOMENT,
-            Kind::TimestampTz | Kind::Clock => DataType::Timestamp(TimeUnit::Microsecond, Some("+00:00".into())),
-            Kind::Time => TIME,
-            Kind::Date => DataType::Date32,
-            Kind::Age => DataType::Interval(IntervalUnit::MonthDayNano),
-            Kind::IsFinite => DataType::Boolean,
-        })
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        over_rows(&args, |arrays, _| self.compute(arrays))
-    }
 }

@@ -1,24 +1,27 @@
 //! `date_trunc(unit, datetime)` of timestamps, dates, times and intervals, as PostgreSQL computes it (`timestamp.c`).
 //!
 //! A DATE is a TIMESTAMPTZ there, and a TIME an interval. Words that are no unit are 22023, units that the type has not
-//! 0A000, when the plan is made if they are constants.
+//! 0A000, when the plan is made if they are constants; what is none is 0A000 when it runs.
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, IntervalMonthDayNanoArray, PrimitiveArray, TimestampMicrosecondArray};
+use arrow::array::{
+    Array, ArrayRef, AsArray, IntervalMonthDayNanoArray, PrimitiveArray, TimestampMicrosecondArray, new_null_array,
+};
 use arrow::compute::cast;
 use arrow::datatypes::{
     DataType, Field, FieldRef, IntervalMonthDayNano, IntervalMonthDayNanoType, TimeUnit, TimestampMicrosecondType,
 };
-use datafusion_common::{DataFusionError, Result, ScalarValue};
+use datafusion_common::{DataFusionError, Result};
 use datafusion_expr::sort_properties::{ExprProperties, SortProperties};
 use datafusion_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use mainstem_storage::Error;
 
-use super::extract::{MICROS_OF_HOUR, MICROS_OF_MINUTE, MICROS_OF_SECOND, Of, Part, text};
+use super::extract::{MICROS_OF_HOUR, MICROS_OF_MINUTE, MICROS_OF_SECOND, Of, Part, no_constant, text};
 use crate::error::external;
+use crate::evaluate::over_one;
 use crate::sqlstate;
 use crate::types::{INTERVAL, MICROS_OF_DAY, civil_from_days, days_from_civil, sql_type};
 
@@ -50,12 +53,10 @@ fn of(data_type: &DataType) -> Result<Of> {
 
 /// The unit that `word` names.
 fn unit(word: &str, of: Of) -> Result<Part> {
-    use Part::{DayOfYear, Epoch, IsoWeekDay, IsoYear, Julian, Week, WeekDay, Zone, ZoneHour, ZoneMinute};
+    use Part::{DayOfYear, Epoch, IsoWeekDay, IsoYear, Unread, Week, WeekDay};
     let (code, not) = match Part::named(word) {
-        None | Some(DayOfYear | Epoch | IsoWeekDay | IsoYear | Julian | WeekDay) => {
-            (sqlstate::INVALID_PARAMETER, "recognized")
-        }
-        Some(Zone | ZoneHour | ZoneMinute) => (sqlstate::FEATURE_NOT_SUPPORTED, "supported"),
+        None | Some(DayOfYear | Epoch | IsoWeekDay | IsoYear | WeekDay) => (sqlstate::INVALID_PARAMETER, "recognized"),
+        Some(Unread) => (sqlstate::FEATURE_NOT_SUPPORTED, "supported"),
         Some(Week) if of == Of::Interval => (sqlstate::FEATURE_NOT_SUPPORTED, "supported"),
         Some(unit) => return Ok(unit),
     };
@@ -76,11 +77,6 @@ fn length(unit: Part) -> Option<i64> {
     })
 }
 
-/// `year` cut off to `years` of which the first begins with year 1.
-fn first_of(year: i64, years: i64) -> i64 {
-    (year - 1).div_euclid(years) * years + 1
-}
-
 /// The beginning of the unit that the day is in.
 fn first_day(days: i64, unit: Part) -> i64 {
     let (year, month, _) = civil_from_days(days);
@@ -90,9 +86,6 @@ fn first_day(days: i64, unit: Part) -> i64 {
         Part::Month => days_from_civil(year, month, 1),
         Part::Quarter => days_from_civil(year, (month - 1) / 3 * 3 + 1, 1),
         Part::Year => days_from_civil(year, 1, 1),
-        Part::Decade => days_from_civil(year.div_euclid(10) * 10, 1, 1),
-        Part::Century => days_from_civil(first_of(year, 100), 1, 1),
-        Part::Millennium => days_from_civil(first_of(year, 1_000), 1, 1),
         _ => days,
     }
 }
@@ -115,9 +108,6 @@ fn span(span: IntervalMonthDayNano, unit: Part) -> IntervalMonthDayNano {
         Part::Month => to(1),
         Part::Quarter => to(3),
         Part::Year => to(12),
-        Part::Decade => to(120),
-        Part::Century => to(1_200),
-        Part::Millennium => to(12_000),
         Part::Day => IntervalMonthDayNano::new(months, days, 0),
         unit => {
             let nanos = length(unit).unwrap_or(1) * 1_000;
@@ -186,37 +176,11 @@ impl ScalarUDFImpl for Truncate {
             return Err(DataFusionError::Internal("date_trunc without its arguments".into()));
         };
         let of = of(&datetime.data_type())?;
-        let constant = matches!((word, datetime), (ColumnarValue::Scalar(_), ColumnarValue::Scalar(_)));
-        let rows = if constant { 1 } else { args.number_rows };
-        let values = datetime.to_array(rows)?;
-        let result = match word {
-            ColumnarValue::Scalar(word) => match text(word) {
-                Some(word) => cut(&values, unit(word, of)?, of)?,
-                None => arrow::array::new_null_array(&of.arrow(), rows),
-            },
-            ColumnarValue::Array(words) => {
-                let words = cast(words, &DataType::Utf8View)?;
-                let words = words.as_string_view();
-                let null = ScalarValue::try_from(&of.arrow())?;
-                let each = (0..rows).map(|row| {
-                    if words.is_null(row) || values.is_null(row) {
-                        return Ok(null.clone());
-                    }
-                    let one = cut(&values.slice(row, 1), unit(words.value(row), of)?, of)?;
-                    ScalarValue::try_from_array(&one, 0)
-                });
-                let each = each.collect::<Result<Vec<_>>>()?;
-                if each.is_empty() {
-                    arrow::array::new_null_array(&of.arrow(), 0)
-                } else {
-                    ScalarValue::iter_to_array(each)?
-                }
-            }
-        };
-        Ok(if constant {
-            ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?)
-        } else {
-            ColumnarValue::Array(result)
+        let ColumnarValue::Scalar(word) = word else { return Err(no_constant(self.name())) };
+        let unit = text(word).map(|word| unit(word, of)).transpose()?;
+        over_one(datetime, |values| match unit {
+            Some(unit) => cut(values, unit, of),
+            None => Ok(new_null_array(&of.arrow(), values.len())),
         })
     }
 }

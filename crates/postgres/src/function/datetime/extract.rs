@@ -2,17 +2,17 @@
 //! dates, timestamps, times and intervals, as PostgreSQL computes them (`timestamp.c`, `date.c`).
 //!
 //! A result of `extract` has as many digits behind the point as PostgreSQL shows: seconds and epochs 6, milliseconds 3,
-//! Julian days of timestamps 20, all others none. The zone of a TIMESTAMPTZ is UTC, which is the session's.
+//! all others none. The zone of a TIMESTAMPTZ is UTC, which is the session's.
 //!
 //! 1. While SQL becomes a plan `extract` becomes a function of ours; `date_part` is called by name.
-//! 2. The part is read, and refused where the type of the datetime has none: 22023 for words that are no part,
-//!    0A000 for parts of other types. That is when the plan is made if it is a constant, else row by row.
+//! 2. The part is read, and refused where the type of the datetime has none: 22023 for words that are no part, 0A000
+//!    for parts of other types, and for what is no constant.
 //! 3. A year that is compared with a constant is a range of datetimes, which the optimizer asks for (`preimage`), so
 //!    that it is pruned by.
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Float64Array, PrimitiveArray};
+use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Float64Array, PrimitiveArray, new_null_array};
 use arrow::compute::cast;
 use arrow::datatypes::{
     ArrowPrimitiveType, DataType, Date32Type, Field, FieldRef, IntervalMonthDayNano, IntervalMonthDayNanoType,
@@ -28,10 +28,10 @@ use datafusion_expr::{
 use mainstem_storage::Error;
 
 use crate::error::external;
+use crate::evaluate::over_one;
 use crate::sqlstate;
 use crate::types::{
-    INTERVAL, JULIAN_OF_EPOCH, MICROS_OF_DAY, SECONDS_OF_DAY, TIME, TIMESTAMP, civil_from_days, days_from_civil,
-    sql_type,
+    INTERVAL, MICROS_OF_DAY, SECONDS_OF_DAY, TIME, TIMESTAMP, civil_from_days, days_from_civil, sql_type,
 };
 
 pub(super) const MICROS_OF_SECOND: i64 = 1_000_000;
@@ -39,9 +39,6 @@ pub(super) const MICROS_OF_MINUTE: i64 = 60 * MICROS_OF_SECOND;
 pub(super) const MICROS_OF_HOUR: i64 = 60 * MICROS_OF_MINUTE;
 /// 365.25 days.
 const SECONDS_OF_YEAR: i64 = 31_557_600;
-/// Julian day of 1970-01-01.
-/// Digits behind the point of a timestamp's Julian day.
-const JULIAN_SCALE: u32 = 20;
 /// Letters of a part's name that count, as in PostgreSQL.
 const LETTERS: usize = 10;
 /// Years whose range of datetimes is asked for: those that dates and timestamps are written with.
@@ -71,18 +68,13 @@ pub(super) enum Part {
     Month,
     Quarter,
     Year,
-    Decade,
-    Century,
-    Millennium,
-    Julian,
     IsoYear,
     WeekDay,
     IsoWeekDay,
     DayOfYear,
     Epoch,
-    Zone,
-    ZoneHour,
-    ZoneMinute,
+    /// One that PostgreSQL has, and we have not.
+    Unread,
 }
 
 /// PostgreSQL's names of parts, of which [`LETTERS`] count.
@@ -97,18 +89,14 @@ const NAMES: &[(Part, &[&str])] = &[
     (Part::Month, &["month", "months", "mon", "mons"]),
     (Part::Quarter, &["quarter", "qtr"]),
     (Part::Year, &["year", "years", "y", "yr", "yrs"]),
-    (Part::Decade, &["decade", "decades", "dec", "decs"]),
-    (Part::Century, &["century", "centuries", "c", "cent"]),
-    (Part::Millennium, &["millennium", "millennia", "mil", "mils"]),
-    (Part::Julian, &["julian", "jd", "j"]),
     (Part::IsoYear, &["isoyear"]),
     (Part::WeekDay, &["dow"]),
     (Part::IsoWeekDay, &["isodow"]),
     (Part::DayOfYear, &["doy"]),
     (Part::Epoch, &["epoch"]),
-    (Part::Zone, &["timezone"]),
-    (Part::ZoneHour, &["timezone_h"]),
-    (Part::ZoneMinute, &["timezone_m"]),
+    (Part::Unread, &["decade", "decades", "dec", "decs", "century", "centuries", "c", "cent"]),
+    (Part::Unread, &["millennium", "millennia", "mil", "mils", "julian", "jd", "j"]),
+    (Part::Unread, &["timezone", "timezone_h", "timezone_m"]),
 ];
 
 /// What a part is taken of.
@@ -157,15 +145,15 @@ impl Of {
 
     fn has(self, part: Part) -> bool {
         use Part::{
-            Century, Day, DayOfYear, Decade, Epoch, Hour, IsoWeekDay, IsoYear, Julian, Microsecond, Millennium,
-            Millisecond, Minute, Month, Quarter, Second, Week, WeekDay, Year, Zone, ZoneHour, ZoneMinute,
+            Day, DayOfYear, Epoch, Hour, IsoWeekDay, IsoYear, Microsecond, Millisecond, Minute, Month, Quarter, Second,
+            Unread, Week, WeekDay, Year,
         };
         match part {
             Epoch => true,
             Microsecond | Millisecond | Second | Minute | Hour => self != Self::Day,
-            Day | Month | Quarter | Year | Decade | Century | Millennium => self != Self::Time,
-            Week | Julian | IsoYear | WeekDay | IsoWeekDay | DayOfYear => !matches!(self, Self::Time | Self::Interval),
-            Zone | ZoneHour | ZoneMinute => self == Self::TimestampTz,
+            Day | Month | Quarter | Year => self != Self::Time,
+            Week | IsoYear | WeekDay | IsoWeekDay | DayOfYear => !matches!(self, Self::Time | Self::Interval),
+            Unread => false,
         }
     }
 }
@@ -205,8 +193,6 @@ impl Part {
             (Self::Epoch, Of::Day) => (15, 0),
             (Self::Epoch, Of::Interval) => (25, 6),
             (Self::Epoch, _) => (19, 6),
-            (Self::Julian, Of::Timestamp | Of::TimestampTz) => (29, JULIAN_SCALE as i8),
-            (Self::Julian, _) => (9, 0),
             (Self::Minute | Self::Month | Self::Quarter | Self::Week | Self::WeekDay | Self::IsoWeekDay, _) => (2, 0),
             (Self::Hour | Self::Day, of) if of != Of::Interval => (2, 0),
             (Self::DayOfYear, _) => (3, 0),
@@ -258,16 +244,6 @@ impl Part {
             Self::Year => datetimes.unary(|datetime| i128::from(year_of(split(datetime).0))),
             Self::Quarter => of_days(|days| i64::from((civil_from_days(days).1 - 1) / 3 + 1)),
             Self::Week => of_days(|days| (days - first_of_iso_year(iso_year(days))) / 7 + 1),
-            Self::Decade => of_days(|days| civil_from_days(days).0.div_euclid(10)),
-            Self::Century => of_days(|days| counted(civil_from_days(days).0, 100)),
-            Self::Millennium => of_days(|days| counted(civil_from_days(days).0, 1_000)),
-            Self::Julian if T::DATA_TYPE == DataType::Date32 => of_days(|days| days + JULIAN_OF_EPOCH),
-            Self::Julian => datetimes.unary(|datetime| {
-                let (days, micros) = split(datetime);
-                let unit = 10_i128.pow(JULIAN_SCALE);
-                let of_day = (i128::from(micros) * unit + i128::from(MICROS_OF_DAY / 2)) / i128::from(MICROS_OF_DAY);
-                i128::from(days + JULIAN_OF_EPOCH) * unit + of_day
-            }),
             Self::IsoYear => of_days(|days| shown(iso_year(days))),
             Self::WeekDay => of_days(|days| (days + 4).rem_euclid(7)),
             Self::IsoWeekDay => of_days(|days| (days + 3).rem_euclid(7) + 1),
@@ -277,8 +253,8 @@ impl Part {
                 let (days, micros) = split(datetime);
                 i128::from(days) * i128::from(MICROS_OF_DAY) + i128::from(micros)
             }),
-            // The session's zone is UTC.
-            Self::Zone | Self::ZoneHour | Self::ZoneMinute => datetimes.unary(|_| 0),
+            // No datetime has it.
+            Self::Unread => datetimes.unary(|_| 0),
         }
     }
 
@@ -294,9 +270,6 @@ impl Part {
             Self::Month => each(|span, _| i64::from(span.months % 12)),
             Self::Quarter => each(|span, _| i64::from(span.months % 12 / 3 + 1)),
             Self::Year => each(|span, _| i64::from(span.months / 12)),
-            Self::Decade => each(|span, _| i64::from(span.months / 120)),
-            Self::Century => each(|span, _| i64::from(span.months / 1_200)),
-            Self::Millennium => each(|span, _| i64::from(span.months / 12_000)),
             Self::Epoch => spans.unary(|span| {
                 let (years, months) = (i64::from(span.months / 12), i64::from(span.months % 12));
                 let seconds = years * SECONDS_OF_YEAR + (months * 30 + i64::from(span.days)) * SECONDS_OF_DAY;
@@ -309,15 +282,6 @@ impl Part {
 
     /// The same as a double.
     fn as_doubles(self, datetimes: &ArrayRef, of: Of) -> Result<Float64Array> {
-        if self == Self::Julian && of != Of::Day {
-            // As PostgreSQL adds it up: digits divided would round otherwise.
-            let datetimes = cast(datetimes, &TIMESTAMP)?;
-            let julian = |micros: i64| {
-                let days = (micros.div_euclid(MICROS_OF_DAY) + JULIAN_OF_EPOCH) as f64;
-                days + micros.rem_euclid(MICROS_OF_DAY) as f64 / MICROS_OF_SECOND as f64 / SECONDS_OF_DAY as f64
-            };
-            return Ok(datetimes.as_primitive::<TimestampMicrosecondType>().unary(julian));
-        }
         let parts = self.of_all(datetimes, of)?;
         let scale = 10_f64.powi(self.digits(of).1.into());
         Ok(parts.unary(|digits| digits as f64 / scale))
@@ -331,11 +295,6 @@ fn shown(year: i64) -> i64 {
 
 fn year_of(days: i64) -> i64 {
     shown(civil_from_days(days).0)
-}
-
-/// Which century (of 100 years) or millennium a year is in: the first begins with year 1, the one before it is -1.
-fn counted(year: i64, years: i64) -> i64 {
-    if year > 0 { (year + years - 1) / years } else { -((years - year) / years) }
 }
 
 /// ISO 8601's year: that of the Thursday of the week.
@@ -399,6 +358,11 @@ pub(super) fn text(scalar: &ScalarValue) -> Option<&str> {
     scalar.try_as_str().flatten()
 }
 
+/// Refuses a unit that is a column.
+pub(super) fn no_constant(function: &str) -> DataFusionError {
+    external(Error::unsupported(format_args!("{function} with a unit that is no constant")))
+}
+
 impl ScalarUDFImpl for Parts {
     fn name(&self) -> &str {
         match self.gives {
@@ -435,31 +399,11 @@ impl ScalarUDFImpl for Parts {
             return Err(DataFusionError::Internal(format!("{} without its arguments", self.name())));
         };
         let of = self.of(&datetime.data_type())?;
-        let constant = matches!((unit, datetime), (ColumnarValue::Scalar(_), ColumnarValue::Scalar(_)));
-        let rows = if constant { 1 } else { args.number_rows };
-        let datetimes = datetime.to_array(rows)?;
-        let result = match unit {
-            ColumnarValue::Scalar(word) => match text(word) {
-                Some(word) => self.compute(Part::read(word, of)?, &datetimes, of)?,
-                None => arrow::array::new_null_array(args.return_field.data_type(), rows),
-            },
-            ColumnarValue::Array(words) => {
-                let words = cast(words, &DataType::Utf8View)?;
-                let words = words.as_string_view();
-                let parts = (0..rows).map(|row| {
-                    if words.is_null(row) || datetimes.is_null(row) {
-                        return Ok(None);
-                    }
-                    let part = Part::read(words.value(row), of)?.as_doubles(&datetimes.slice(row, 1), of)?;
-                    Ok(Some(part.value(0)))
-                });
-                Arc::new(parts.collect::<Result<Float64Array>>()?)
-            }
-        };
-        Ok(if constant {
-            ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?)
-        } else {
-            ColumnarValue::Array(result)
+        let ColumnarValue::Scalar(word) = unit else { return Err(no_constant(self.name())) };
+        let part = text(word).map(|word| Part::read(word, of)).transpose()?;
+        over_one(datetime, |datetimes| match part {
+            Some(part) => self.compute(part, datetimes, of),
+            None => Ok(new_null_array(args.return_field.data_type(), datetimes.len())),
         })
     }
 

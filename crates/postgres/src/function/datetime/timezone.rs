@@ -17,13 +17,13 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, IntervalMonthDayNanoType, TimeUnit, TimestampMicrosecondType};
 use arrow::temporal_conversions::as_datetime_with_timezone;
 use datafusion_common::{DataFusionError, Result};
-use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use datafusion_expr::{ScalarUDF, Signature, Volatility};
 use mainstem_storage::Error;
 use mainstem_storage::schema::DataType as SqlType;
 
 use crate::cast::convert;
 use crate::error::external;
-use crate::evaluate::over_rows;
+use crate::function::simple::Simple;
 use crate::sqlstate;
 use crate::types::{INTERVAL, MICROS_OF_DAY, TIMESTAMP, civil_from_days, days_from_civil};
 
@@ -185,35 +185,41 @@ fn capitalised(name: &str) -> String {
 }
 
 /// The function.
-pub fn timezone() -> ScalarUDF {
-    ScalarUDF::new_from_impl(TimeZone { signature: Signature::any(2, Volatility::Immutable) })
+pub(crate) fn timezone(name: &'static str) -> ScalarUDF {
+    let signature = Signature::any(2, Volatility::Immutable);
+    Simple::new(name, signature, TIMESTAMP, |arrays, _| moved(arrays)).giving(result).udf()
 }
 
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct TimeZone {
-    signature: Signature,
-}
-
-impl TimeZone {
-    fn compute(zones: &ArrayRef, datetimes: &ArrayRef) -> Result<ArrayRef> {
-        let to_instant = matches!(datetimes.data_type(), DataType::Timestamp(_, None));
-        let datetimes = match datetimes.data_type() {
-            DataType::Timestamp(..) => cast(datetimes, &TIMESTAMP)?,
-            // The session's zone is UTC.
-            _ => cast(&convert(datetimes, SqlType::TimestampTz).map_err(external)?, &TIMESTAMP)?,
-        };
-        let datetimes = datetimes.as_primitive::<TimestampMicrosecondType>();
-        let zones = zones_of(zones)?;
-        let moved = datetimes.iter().enumerate().map(|(row, datetime)| {
-            let (Some(datetime), Some(zone)) = (datetime, zones.of(row)) else { return Ok(None) };
-            let moved = if to_instant { zone.instant(datetime) } else { zone.local(datetime) };
-            moved
-                .map(Some)
-                .ok_or_else(|| external(Error::invalid(sqlstate::DATETIME_OVERFLOW, "timestamp out of range")))
-        });
-        let moved: TimestampMicrosecondArray = moved.collect::<Result<_>>()?;
-        Ok(if to_instant { Arc::new(moved.with_timezone_opt(zone_of(&SqlType::TimestampTz))) } else { Arc::new(moved) })
+fn result(types: &[DataType]) -> Result<DataType> {
+    match types {
+        [zone, _] if !(zone.is_string() || zone.is_null() || matches!(zone, DataType::Interval(_))) => {
+            Err(undefined(zone))
+        }
+        [_, DataType::Timestamp(_, None)] => Ok(SqlType::TimestampTz.arrow()),
+        [_, DataType::Timestamp(_, Some(_)) | DataType::Date32 | DataType::Null] => Ok(TIMESTAMP),
+        [_, text] if text.is_string() => Ok(TIMESTAMP),
+        [_, other] => Err(undefined(other)),
+        _ => Err(undefined(&DataType::Null)),
     }
+}
+
+fn moved(arrays: &[ArrayRef]) -> Result<ArrayRef> {
+    let [zones, datetimes] = arrays else { return Err(undefined(&DataType::Null)) };
+    let to_instant = matches!(datetimes.data_type(), DataType::Timestamp(_, None));
+    let datetimes = match datetimes.data_type() {
+        DataType::Timestamp(..) => cast(datetimes, &TIMESTAMP)?,
+        // The session's zone is UTC.
+        _ => cast(&convert(datetimes, SqlType::TimestampTz).map_err(external)?, &TIMESTAMP)?,
+    };
+    let datetimes = datetimes.as_primitive::<TimestampMicrosecondType>();
+    let zones = zones_of(zones)?;
+    let moved = datetimes.iter().enumerate().map(|(row, datetime)| {
+        let (Some(datetime), Some(zone)) = (datetime, zones.of(row)) else { return Ok(None) };
+        let moved = if to_instant { zone.instant(datetime) } else { zone.local(datetime) };
+        moved.map(Some).ok_or_else(|| external(Error::invalid(sqlstate::DATETIME_OVERFLOW, "timestamp out of range")))
+    });
+    let moved: TimestampMicrosecondArray = moved.collect::<Result<_>>()?;
+    Ok(if to_instant { Arc::new(moved.with_timezone_opt(zone_of(&SqlType::TimestampTz))) } else { Arc::new(moved) })
 }
 
 fn zone_of(data_type: &SqlType) -> Option<Arc<str>> {
@@ -257,36 +263,6 @@ fn zones_of(array: &ArrayRef) -> Result<Zones> {
         Ok(Some(zone))
     });
     Ok(Zones(zones.collect::<Result<_>>()?))
-}
-
-impl ScalarUDFImpl for TimeZone {
-    fn name(&self) -> &'static str {
-        "timezone"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        match types {
-            [zone, _] if !(zone.is_string() || zone.is_null() || matches!(zone, DataType::Interval(_))) => {
-                Err(undefined(zone))
-            }
-            [_, DataType::Timestamp(_, None)] => Ok(SqlType::TimestampTz.arrow()),
-            [_, DataType::Timestamp(_, Some(_)) | DataType::Date32 | DataType::Null] => Ok(TIMESTAMP),
-            [_, text] if text.is_string() => Ok(TIMESTAMP),
-            [_, other] => Err(undefined(other)),
-            _ => Err(undefined(&DataType::Null)),
-        }
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        over_rows(&args, |arrays, _| match arrays {
-            [zones, datetimes] => Self::compute(zones, datetimes),
-            _ => Err(DataFusionError::Internal(format!("{} with {} arguments", self.name(), arrays.len()))),
-        })
-    }
 }
 
 fn undefined(data_type: &DataType) -> DataFusionError {

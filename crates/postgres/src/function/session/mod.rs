@@ -12,10 +12,13 @@ pub use setting::{CURRENT_SETTING, SETTING_VALUE};
 
 use std::sync::Arc;
 
-use arrow::array::{ListBuilder, StringViewBuilder};
+use arrow::array::{AsArray, ListBuilder, StringViewBuilder};
 use arrow::datatypes::{DataType, Field};
 use datafusion_common::{DataFusionError, Result, ScalarValue};
-use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, Signature, Volatility};
+
+use super::simple::of_call;
+use crate::evaluate::over_rows;
 
 /// The schemas that a statement searches.
 pub trait SearchPath: std::fmt::Debug + Send + Sync {
@@ -33,103 +36,40 @@ impl Named for SessionSearchPath {
     const NAME: &'static str = "mainstem_session";
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Fact {
-    /// The first schema of the search path that there is.
-    Schema,
-    /// All of them; with true those that are searched without being named.
-    Schemas,
-    User,
-    Database,
-    Version,
-}
-
 /// The function `name` of the module.
 pub(crate) fn of_session(name: &'static str) -> ScalarUDF {
-    let fact = match name {
-        "current_schema" => Fact::Schema,
-        "current_schemas" => Fact::Schemas,
-        "current_database" | "current_catalog" => Fact::Database,
-        "version" => Fact::Version,
-        _ => Fact::User,
-    };
-    ScalarUDF::new_from_impl(SessionFunction::new(name, fact))
-}
-
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct SessionFunction {
-    name: &'static str,
-    fact: Fact,
-    signature: Signature,
-}
-
-impl SessionFunction {
-    fn new(name: &'static str, fact: Fact) -> Self {
-        let signature = match fact {
-            Fact::Schemas => Signature::exact(vec![DataType::Boolean], Volatility::Stable),
-            _ => Signature::nullary(Volatility::Stable),
-        };
-        Self { name, fact, signature }
+    if name == "current_schemas" {
+        let signature = Signature::exact(vec![DataType::Boolean], Volatility::Stable);
+        let list = DataType::List(Arc::new(Field::new_list_field(DataType::Utf8View, true)));
+        return of_call(name, signature, list, |args| of_each(&args));
     }
-}
-
-impl ScalarUDFImpl for SessionFunction {
-    fn name(&self) -> &str {
-        self.name
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(match self.fact {
-            Fact::Schemas => DataType::List(Arc::new(Field::new_list_field(DataType::Utf8View, true))),
-            _ => DataType::Utf8View,
-        })
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let path = || {
-            let session = args.config_options.extensions.get::<Carried<SessionSearchPath>>();
-            let session =
-                session.ok_or_else(|| DataFusionError::Internal(format!("{} without a session", self.name)))?;
-            Ok::<_, DataFusionError>(session.0.0.clone())
-        };
-        let schemas = |implicit| Ok(path()?.schemas(implicit));
-        let text = match self.fact {
-            Fact::Schema => schemas(false)?.into_iter().next(),
-            Fact::User | Fact::Database => Some(path()?.database().to_owned()),
-            Fact::Version => Some(concat!("Mainstem ", env!("CARGO_PKG_VERSION")).to_owned()),
-            Fact::Schemas => return of_each(&args, schemas),
+    of_call(name, Signature::nullary(Volatility::Stable), DataType::Utf8View, move |args| {
+        let text = match name {
+            "current_schema" => path(&args)?.schemas(false).into_iter().next(),
+            "version" => Some(concat!("Mainstem ", env!("CARGO_PKG_VERSION")).to_owned()),
+            // Of the database, or the one user.
+            _ => Some(path(&args)?.database().to_owned()),
         };
         Ok(ColumnarValue::Scalar(ScalarValue::Utf8View(text)))
-    }
+    })
 }
 
-/// The lists of schemas for the one argument of `args`.
-fn of_each(args: &ScalarFunctionArgs, schemas: impl Fn(bool) -> Result<Vec<String>>) -> Result<ColumnarValue> {
-    let [argument] = args.args.as_slice() else {
-        return Err(DataFusionError::Internal("current_schemas without its argument".into()));
-    };
-    let rows = match argument {
-        ColumnarValue::Scalar(_) => 1,
-        ColumnarValue::Array(array) => array.len(),
-    };
-    let flags = argument.clone().into_array(rows)?;
-    let mut lists = ListBuilder::new(StringViewBuilder::new());
-    for flag in arrow::array::AsArray::as_boolean(&flags) {
-        match flag {
-            Some(implicit) => {
-                schemas(implicit)?.into_iter().for_each(|schema| lists.values().append_value(schema));
-                lists.append(true);
+fn path(args: &ScalarFunctionArgs) -> Result<Arc<dyn SearchPath>> {
+    let session = args.config_options.extensions.get::<Carried<SessionSearchPath>>();
+    session.map(|session| session.0.0.clone()).ok_or_else(|| DataFusionError::Internal("no session".into()))
+}
+
+/// The lists of schemas for the one argument of `args`; true is with those that are searched without being named.
+fn of_each(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    over_rows(args, |arrays, _| {
+        let [flags] = arrays else { return Err(DataFusionError::Internal("current_schemas of nothing".into())) };
+        let mut lists = ListBuilder::new(StringViewBuilder::new());
+        for flag in flags.as_boolean() {
+            if let Some(implicit) = flag {
+                path(args)?.schemas(implicit).into_iter().for_each(|schema| lists.values().append_value(schema));
             }
-            None => lists.append(false),
+            lists.append(flag.is_some());
         }
-    }
-    let lists = lists.finish();
-    Ok(match argument {
-        ColumnarValue::Scalar(_) => ColumnarValue::Scalar(ScalarValue::try_from_array(&lists, 0)?),
-        ColumnarValue::Array(_) => ColumnarValue::Array(Arc::new(lists)),
+        Ok(Arc::new(lists.finish()))
     })
 }

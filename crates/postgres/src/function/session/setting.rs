@@ -5,11 +5,12 @@
 //! the value.
 
 use arrow::datatypes::DataType;
-use datafusion_common::{DataFusionError, Result as DfResult};
-use datafusion_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
-};
+use datafusion_common::DataFusionError;
+use datafusion_expr::{ScalarUDF, Signature, TypeSignature, Volatility};
 use mainstem_storage::Error;
+
+use crate::error::external;
+use crate::function::simple::of_call;
 
 /// What SQL calls.
 pub const CURRENT_SETTING: &str = "current_setting";
@@ -21,34 +22,11 @@ pub(crate) fn setting(name: &'static str) -> ScalarUDF {
     let texts = |count| TypeSignature::Exact(vec![DataType::Utf8View; count]);
     let checked = TypeSignature::Exact(vec![DataType::Utf8View, DataType::Boolean]);
     let arguments = if name == SETTING_VALUE { texts(1) } else { TypeSignature::OneOf(vec![texts(1), checked]) };
-    ScalarUDF::new_from_impl(CurrentSetting { name, signature: Signature::new(arguments, Volatility::Stable) })
-}
-
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct CurrentSetting {
-    name: &'static str,
-    signature: Signature,
-}
-
-impl ScalarUDFImpl for CurrentSetting {
-    fn name(&self) -> &str {
-        self.name
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> DfResult<DataType> {
-        Ok(DataType::Utf8View)
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
-        if self.name == CURRENT_SETTING {
-            let error = Error::unsupported("current_setting in this place");
-            return Err(DataFusionError::External(Box::new(error)));
+    of_call(name, Signature::new(arguments, Volatility::Stable), DataType::Utf8View, move |args| {
+        if name == CURRENT_SETTING {
+            return Err(external(Error::unsupported("current_setting in this place")));
         }
         let value = args.args.into_iter().next();
         value.ok_or_else(|| DataFusionError::Internal("current_setting without its argument".into()))
-    }
+    })
 }

@@ -6,14 +6,13 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, StringViewArray, StringViewBuilder};
 use arrow::datatypes::DataType;
 use datafusion_common::{DataFusionError, Result};
-use datafusion_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
-};
+use datafusion_expr::{ScalarUDF, Signature, TypeSignature, Volatility};
 use mainstem_storage::Error;
 use mainstem_storage::schema::DataType as SqlType;
 
 use crate::cast::convert;
-use crate::evaluate::over_rows;
+use crate::error::external;
+use crate::function::simple::Simple;
 
 /// The words that PostgreSQL takes for no name, or not everywhere.
 const KEYWORDS: &str = "all analyse analyze and any array as asc asymmetric authorization between bigint binary bit boolean both case cast \
@@ -31,106 +30,52 @@ const INVALID_ESCAPE: &str = "22025";
 
 /// The function `name` of the module.
 pub(crate) fn quoted(name: &'static str) -> ScalarUDF {
-    let kind = match name {
-        "quote_ident" => Kind::Ident,
-        "quote_literal" => Kind::Literal,
-        "quote_nullable" => Kind::Nullable,
-        "like_escape" => Kind::Like,
-        _ => Kind::Similar,
-    };
-    ScalarUDF::new_from_impl(Quoted::new(name, kind))
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Kind {
-    /// A name, in quotes where SQL needs them.
-    Ident,
-    /// A string literal.
-    Literal,
-    /// A string literal, or the word NULL.
-    Nullable,
-    /// A pattern of SIMILAR TO, perhaps with its escape character, as a regular expression.
-    Similar,
-    /// A pattern of LIKE with its escape character, as one that is escaped by backslashes.
-    Like,
-}
-
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Quoted {
-    name: &'static str,
-    kind: Kind,
-    signature: Signature,
-}
-
-impl Quoted {
-    fn new(name: &'static str, kind: Kind) -> Self {
-        let signature = match kind {
-            Kind::Similar => {
-                Signature::one_of(vec![TypeSignature::String(1), TypeSignature::String(2)], Volatility::Immutable)
-            }
-            Kind::Like => Signature::string(2, Volatility::Immutable),
-            Kind::Ident => Signature::string(1, Volatility::Immutable),
-            Kind::Literal | Kind::Nullable => Signature::any(1, Volatility::Immutable),
-        };
-        Self { name, kind, signature }
-    }
-}
-
-impl ScalarUDFImpl for Quoted {
-    fn name(&self) -> &str {
-        self.name
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Utf8View)
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        over_rows(&args, |arrays, rows| self.compute(arrays, rows))
-    }
-}
-
-impl Quoted {
-    fn compute(&self, arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
-        let texts = |array: &ArrayRef| -> Result<StringViewArray> {
-            let texts = convert(array, SqlType::Text { max_chars: None });
-            Ok(texts.map_err(|e| DataFusionError::External(Box::new(e)))?.as_string_view().clone())
-        };
-        let [text, more @ ..] = arrays else {
-            return Err(DataFusionError::Internal(format!("{} without its argument", self.name)));
-        };
-        let text = texts(text)?;
-        let escapes = more.first().map(texts).transpose()?;
-        let mut out = StringViewBuilder::with_capacity(rows);
-        for row in 0..rows {
-            let given = text.is_valid(row).then(|| text.value(row));
-            let result = match (self.kind, given) {
-                (Kind::Nullable, None) => Some("NULL".to_owned()),
-                (_, None) => None,
-                (Kind::Ident, Some(text)) => Some(quoted_name(text)),
-                (Kind::Literal | Kind::Nullable, Some(text)) => Some(quoted_text(text)),
-                (Kind::Similar, Some(pattern)) => match &escapes {
-                    None => Some(regex_of(pattern, Some('\\'))),
-                    Some(escapes) if escapes.is_null(row) => None,
-                    Some(escapes) => Some(regex_of(pattern, escape_of(escapes.value(row))?)),
-                },
-                (Kind::Like, Some(pattern)) => match &escapes {
-                    Some(escapes) if escapes.is_valid(row) => Some(like_of(pattern, escape_of(escapes.value(row))?)?),
-                    _ => None,
-                },
-            };
-            out.append_option(result);
+    let signature = match name {
+        "similar_to_escape" => {
+            Signature::one_of(vec![TypeSignature::String(1), TypeSignature::String(2)], Volatility::Immutable)
         }
-        Ok(Arc::new(out.finish()))
+        "like_escape" => Signature::string(2, Volatility::Immutable),
+        "quote_ident" => Signature::string(1, Volatility::Immutable),
+        _ => Signature::any(1, Volatility::Immutable),
+    };
+    Simple::new(name, signature, DataType::Utf8View, move |arrays, rows| each(name, arrays, rows)).udf()
+}
+
+fn each(name: &str, arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
+    let texts = |array: &ArrayRef| -> Result<StringViewArray> {
+        let texts = convert(array, SqlType::Text { max_chars: None }).map_err(external)?;
+        Ok(texts.as_string_view().clone())
+    };
+    let [text, more @ ..] = arrays else {
+        return Err(DataFusionError::Internal(format!("{name} without its argument")));
+    };
+    let text = texts(text)?;
+    let escapes = more.first().map(texts).transpose()?;
+    let mut out = StringViewBuilder::with_capacity(rows);
+    for row in 0..rows {
+        let given = text.is_valid(row).then(|| text.value(row));
+        let result = match (name, given) {
+            ("quote_nullable", None) => Some("NULL".to_owned()),
+            (_, None) => None,
+            ("quote_ident", Some(text)) => Some(quoted_name(text)),
+            ("similar_to_escape", Some(pattern)) => match &escapes {
+                None => Some(regex_of(pattern, Some('\\'))),
+                Some(escapes) if escapes.is_null(row) => None,
+                Some(escapes) => Some(regex_of(pattern, escape_of(escapes.value(row))?)),
+            },
+            ("like_escape", Some(pattern)) => match &escapes {
+                Some(escapes) if escapes.is_valid(row) => Some(like_of(pattern, escape_of(escapes.value(row))?)?),
+                _ => None,
+            },
+            (_, Some(text)) => Some(quoted_text(text)),
+        };
+        out.append_option(result);
     }
+    Ok(Arc::new(out.finish()))
 }
 
 /// `name` as SQL reads it back.
-pub(super) fn quoted_name(name: &str) -> String {
+fn quoted_name(name: &str) -> String {
     let mut chars = name.chars();
     let is_plain = chars.next().is_some_and(|c| c.is_ascii_lowercase() || c == '_')
         && chars.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
@@ -143,7 +88,7 @@ fn is_reserved(name: &str) -> bool {
 }
 
 /// `text` as SQL reads it back.
-pub(super) fn quoted_text(text: &str) -> String {
+fn quoted_text(text: &str) -> String {
     let quoted = text.replace('\'', "''");
     if text.contains('\\') { format!("E'{}'", quoted.replace('\\', "\\\\")) } else { format!("'{quoted}'") }
 }
@@ -154,7 +99,7 @@ fn escape_of(text: &str) -> Result<Option<char>> {
         (escape, None) => Ok(escape),
         _ => {
             let message = "invalid escape string: it is empty or one character";
-            Err(DataFusionError::External(Box::new(Error::invalid(INVALID_ESCAPE, message))))
+            Err(external(Error::invalid(INVALID_ESCAPE, message)))
         }
     }
 }
@@ -167,7 +112,7 @@ fn like_of(pattern: &str, escape: Option<char>) -> Result<String> {
         let plain = if Some(c) == escape {
             chars.next().ok_or_else(|| {
                 let message = "LIKE pattern must not end with escape character";
-                DataFusionError::External(Box::new(Error::invalid(INVALID_ESCAPE, message)))
+                external(Error::invalid(INVALID_ESCAPE, message))
             })?
         } else if matches!(c, '%' | '_') {
             like.push(c);

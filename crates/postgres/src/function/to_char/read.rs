@@ -1,183 +1,77 @@
 //! Days and times out of texts by a pattern, as PostgreSQL's `to_date` and `to_timestamp` read them (`formatting.c`).
 //!
-//! Comes in: a text, and a pattern with the fields of `to_char`. Goes out: microseconds since 1970-01-01, in UTC.
+//! Comes in: a text, and a pattern in parts. Goes out: microseconds since 1970-01-01, in UTC.
 //!
-//! 1. The pattern becomes fields, separators and other characters ([`ParsePattern::read`]). Fields that are not in
-//!    [`READ`] are refused (0A000): zones, weeks, centuries, quarters, Julian days, Roman numerals, FX, TM and SP.
-//! 2. Each takes characters of the text until either ends. A field takes as many digits as there are if no digit may
-//!    stand behind it, else as many as it is wide; blanks in front of fields are passed over, and a separator stands
-//!    for any other, or for none.
-//! 3. What was read is put together: days of years, 12-hour clocks. A field that is not there
+//! 1. Each part takes characters of the text until either ends. A field takes as many digits as there are if no digit
+//!    may stand behind it, else as many as it is wide; blanks in front of fields are passed over, and a separator
+//!    stands for any other, or for none.
+//! 2. What was read is put together: days of years, 12-hour clocks. A field that is not there
 //!    is that of the first day of its year. What is no day or time is 22008, what is no field 22007.
 
 use mainstem_storage::{Error, Result};
 
-use super::datetime::{DAYS, FIELDS, MONTHS};
+use super::pattern::{DAYS, MONTHS, Part, is_separator};
 use crate::sqlstate;
 use crate::sqlstate::BAD_DATETIME;
 use crate::types::{SECONDS_OF_DAY, civil_from_days, days_from_civil};
 
 const MICROS_OF_SECOND: i64 = 1_000_000;
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
-    Field {
-        name: &'static str,
-        /// It takes as many digits as there are.
-        greedy: bool,
-        /// TH stands behind it.
-        ordinal: bool,
-    },
-    /// A blank, or a character that is neither letter nor digit.
-    Separator,
-    /// Any other character, or one in quotes.
-    Character(char),
-}
-
-/// Fields that are read; the others of `to_char` are refused.
-const READ: &[&str] = &[
-    "A.D.", "A.M.", "AD", "AM", "B.C.", "BC", "DAY", "DD", "DDD", "DY", "HH", "HH12", "HH24", "MI", "MM", "MON",
-    "MONTH", "MS", "P.M.", "PM", "SS", "US", "Y", "YY", "YYY", "YYYY",
+/// Fields that are read.
+pub(super) const FIELDS: &[&str] = &[
+    "A.M.", "AM", "DAY", "DD", "DDD", "DY", "HH", "HH12", "HH24", "MI", "MM", "MON", "MONTH", "MS", "P.M.", "PM", "SS",
+    "US", "Y", "YY", "YYY", "YYYY",
 ];
-
-/// A pattern that was read.
-#[derive(Clone, Debug)]
-pub(super) struct ParsePattern(Vec<Part>);
 
 /// Whether a field is written in digits.
 fn is_number(name: &str) -> bool {
-    !matches!(name, "A.D." | "A.M." | "AD" | "AM" | "B.C." | "BC" | "DAY" | "DY" | "MONTH" | "MON" | "P.M." | "PM")
+    !matches!(name, "A.M." | "AM" | "DAY" | "DY" | "MONTH" | "MON" | "P.M." | "PM")
 }
 
-fn is_separator(c: char) -> bool {
-    c.is_whitespace() || c.is_ascii_punctuation()
-}
-
-impl ParsePattern {
-    /// Reads `text`.
-    ///
-    /// # Errors
-    /// 0A000 for what is not read.
-    pub(super) fn read(text: &str) -> Result<Self> {
-        let unsupported =
-            |what: &str| Error::unsupported(format_args!("\"{what}\" in a pattern of to_date or to_timestamp"));
-        let (mut parts, mut rest) = (Vec::new(), text);
-        while let Some(c) = rest.chars().next() {
-            let mut fill = false;
-            let mut field = rest;
-            while let Some(head @ ("FM" | "fm" | "TM" | "tm")) = field.get(..2) {
-                if head.eq_ignore_ascii_case("TM") {
-                    return Err(unsupported(head));
-                }
-                fill = true;
-                field = field.get(2..).unwrap_or_default();
-            }
-            if let Some(name) = FIELDS.iter().find(|name| field.starts_with(**name)) {
-                if !READ.contains(&name.to_ascii_uppercase().as_str()) {
-                    return Err(unsupported(name));
-                }
-                rest = field.get(name.len()..).unwrap_or_default();
-                let suffix = rest.get(..2).unwrap_or_default();
-                let ordinal = suffix.eq_ignore_ascii_case("TH");
-                if suffix.eq_ignore_ascii_case("SP") {
-                    return Err(unsupported(suffix));
-                }
-                if ordinal {
-                    rest = rest.get(2..).unwrap_or_default();
-                }
-                parts.push(Part::Field { name, greedy: fill || ordinal, ordinal });
-                continue;
-            }
-            if fill {
-                rest = field;
-                continue;
-            }
-            if c == '"' {
-                let mut chars = rest.chars();
-                chars.next();
-                while let Some(c) = chars.next() {
-                    match c {
-                        '"' => break,
-                        '\\' => parts.extend(chars.next().map(Part::Character)),
-                        c => parts.push(Part::Character(c)),
-                    }
-                }
-                rest = chars.as_str();
-                continue;
-            }
-            parts.push(if is_separator(c) { Part::Separator } else { Part::Character(c) });
-            rest = rest.get(c.len_utf8()..).unwrap_or_default();
+/// The instant that `text` spells by `pattern`, in microseconds since 1970-01-01.
+///
+/// # Errors
+/// 22007, 22008.
+pub(super) fn instant(pattern: &[Part], text: &str) -> Result<i64> {
+    let mut source = Source { rest: text, passed: 0, field: "" };
+    let mut read = Read::default();
+    for (number, part) in pattern.iter().enumerate() {
+        if source.rest.is_empty() {
+            break;
         }
-        // A digit may follow only where another number stands behind, or a digit.
-        for at in 0..parts.len() {
-            let before_digit = match parts.get(at + 1) {
-                Some(Part::Field { name, .. }) => is_number(&name.to_ascii_uppercase()),
-                Some(Part::Character(c)) => c.is_ascii_digit(),
-                Some(Part::Separator) | None => false,
-            };
-            if let Some(Part::Field { greedy, .. }) = parts.get_mut(at) {
-                *greedy |= !before_digit;
-            }
+        if number == 0 || matches!(part, Part::Field { .. }) {
+            source.pass_blanks();
         }
-        Ok(Self(parts))
-    }
-
-    /// The instant that `text` spells, in microseconds since 1970-01-01.
-    ///
-    /// # Errors
-    /// 22007, 22008.
-    pub(super) fn instant(&self, text: &str) -> Result<i64> {
-        self.fields(text)?.instant().map_err(|wrong| wrong.into_error(text))
-    }
-
-    /// The day that `text` spells, counted from 1970-01-01, in UTC.
-    ///
-    /// # Errors
-    /// As [`ParsePattern::instant`].
-    pub(super) fn day(&self, text: &str) -> Result<i64> {
-        let instant = self.fields(text)?.instant().map_err(|wrong| wrong.into_error(text))?;
-        Ok(instant.div_euclid(SECONDS_OF_DAY * MICROS_OF_SECOND))
-    }
-
-    fn fields(&self, text: &str) -> Result<Read> {
-        let mut source = Source { rest: text, passed: 0, field: "" };
-        let mut read = Read::default();
-        for (number, part) in self.0.iter().enumerate() {
-            if source.rest.is_empty() {
-                break;
+        match part {
+            Part::Separator(_) => {
+                source.passed -= 1;
+                if source.rest.starts_with(is_separator) {
+                    source.skip();
+                    source.passed += 1;
+                }
             }
-            if number == 0 || matches!(part, Part::Field { .. }) {
+            Part::Character(_) => {
+                if source.passed > 0 {
+                    source.passed -= 1;
+                } else {
+                    source.skip();
+                }
+            }
+            Part::Field { name, fill } => {
+                // A digit may follow only where another number stands behind, or a digit.
+                let before_digit = match pattern.get(number + 1) {
+                    Some(Part::Field { name, .. }) => is_number(&name.to_ascii_uppercase()),
+                    Some(Part::Character(c)) => c.is_ascii_digit(),
+                    Some(Part::Separator(_)) | None => false,
+                };
+                source.field = name;
+                read.field(&name.to_ascii_uppercase(), &mut source, *fill || !before_digit)?;
+                source.passed = 0;
                 source.pass_blanks();
             }
-            match part {
-                Part::Separator => {
-                    source.passed -= 1;
-                    if source.rest.starts_with(is_separator) {
-                        source.skip();
-                        source.passed += 1;
-                    }
-                }
-                Part::Character(_) => {
-                    if source.passed > 0 {
-                        source.passed -= 1;
-                    } else {
-                        source.skip();
-                    }
-                }
-                Part::Field { name, greedy, ordinal } => {
-                    source.field = name;
-                    read.field(&name.to_ascii_uppercase(), &mut source, *greedy)?;
-                    if *ordinal {
-                        source.skip();
-                        source.skip();
-                    }
-                    source.passed = 0;
-                    source.pass_blanks();
-                }
-            }
         }
-        Ok(read)
     }
+    read.instant().map_err(|wrong| wrong.into_error(text))
 }
 
 /// What is left of a text.
@@ -279,7 +173,6 @@ impl Wrong {
 /// The fields that were read.
 #[derive(Default)]
 struct Read {
-    bc: bool,
     pm: bool,
     twelve_hours: bool,
     /// Thousandths and millionths of a second, which are added up.
@@ -349,16 +242,12 @@ impl Read {
                 self.micros = Some(raised(number, digits, 6));
                 Ok(())
             }
-            "AM" | "PM" => source.word(&["am", "pm"]).map(|at| {
+            "AM" | "PM" | "A.M." | "P.M." => {
+                let words = if name.len() == 2 { ["am", "pm"] } else { ["a.m.", "p.m."] };
                 self.twelve_hours = true;
-                self.pm = at == 1;
-            }),
-            "A.M." | "P.M." => source.word(&["a.m.", "p.m."]).map(|at| {
-                self.twelve_hours = true;
-                self.pm = at == 1;
-            }),
-            "AD" | "BC" => source.word(&["ad", "bc"]).map(|at| self.bc = at == 1),
-            "A.D." | "B.C." => source.word(&["a.d.", "b.c."]).map(|at| self.bc = at == 1),
+                self.pm = source.word(&words)? == 1;
+                Ok(())
+            }
             "MONTH" => set(&mut self.month, source.word(&MONTHS)? as i64 + 1),
             "MON" => {
                 let short: Vec<&str> = MONTHS.iter().filter_map(|month| month.get(..3)).collect();
@@ -411,15 +300,14 @@ impl Read {
 
     /// Days since 1970-01-01.
     fn days(&self) -> Result<i64, Wrong> {
-        // The year 0 is 1 BC; before it they are counted without one.
-        let signed = self.year.filter(|year| *year != 0).map(|year| if self.bc { -year } else { year });
-        let year = signed.map_or(0, |year| if year < 0 { year + 1 } else { year });
+        // The year -1 is 1 BC, and counted as 0.
+        let year = self.year.map_or(0, |year| if year < 0 { year + 1 } else { year });
         let given = |part: Option<i64>| part.filter(|part| *part != 0).unwrap_or(1);
         let (mut month, mut day) = (given(self.month), given(self.day));
         if let Some(number) = self.day_of_year.filter(|day| *day != 0)
             && (month <= 1 || day <= 1)
         {
-            if year == 0 && !self.bc {
+            if year == 0 {
                 return Err(Wrong::Other(bad("cannot calculate day of year without year information".into())));
             }
             let there = fields(days_from_civil(year, 1, 1) + number - 1);
