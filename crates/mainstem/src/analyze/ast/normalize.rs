@@ -64,8 +64,6 @@ fn other_words(expr: &Expr) -> Option<Expr> {
     }
 }
 
-}
-
 /// The items of an array of one dimension as PostgreSQL spells it: `{1,NULL,"a b"}`. None if it is spelled otherwise.
 fn items(text: &str) -> Option<Vec<Option<String>>> {
     let inside = text.trim().strip_prefix('{')?.strip_suffix('}')?;
