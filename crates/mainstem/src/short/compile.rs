@@ -319,15 +319,10 @@ impl Compiler<'_> {
     fn keys(&self, selection: Option<&Expr>) -> Option<(Vec<Key>, Option<Condition>)> {
         let mut parts = Vec::new();
         conjuncts(selection?, &mut parts);
-        let listed = |part: &&Expr| match part {
-            Expr::InList { expr, list, negated: false } => {
-                let column = self.schema.columns.get(self.column(expr)?)?;
-                self.key_columns.contains(&column.id).then_some((&**expr, list.as_slice()))
-            }
-            _ => None,
-        };
-        let Some((at, (column, list))) = parts.iter().enumerate().find_map(|(at, part)| Some((at, listed(part)?)))
-        else {
+        let Some((at, column, list)) = parts.iter().enumerate().find_map(|(at, part)| {
+            let (column, list) = self.listed(part)?;
+            Some((at, column, list))
+        }) else {
             return self.key(selection).map(|(key, beside)| (vec![key], beside));
         };
         if list.len() > KEYS_MAX {
@@ -351,6 +346,13 @@ impl Compiler<'_> {
             beside = of_member;
         }
         Some((keys, beside))
+    }
+
+    /// The column of the key that `part` says to be one of a list, and the list.
+    fn listed<'e>(&self, part: &'e Expr) -> Option<(&'e Expr, &'e [Expr])> {
+        let Expr::InList { expr, list, negated: false } = part else { return None };
+        let column = self.schema.columns.get(self.column(expr)?)?;
+        self.key_columns.contains(&column.id).then_some((&**expr, list.as_slice()))
     }
 
     /// The place in the key, the value and the type of a column of it that `part` says to be equal to something that is
