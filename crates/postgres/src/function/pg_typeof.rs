@@ -5,7 +5,7 @@ use datafusion_common::ScalarValue;
 use datafusion_expr::{ColumnarValue, ScalarUDF, Signature, Volatility};
 use mainstem_storage::schema;
 
-use super::simple::of_call;
+use crate::evaluate::simple::of_call;
 use crate::types::field_type;
 
 /// The function.

@@ -8,8 +8,8 @@ use arrow::datatypes::DataType;
 use datafusion_execution::memory_pool::MemoryPool;
 use datafusion_expr::{ColumnarValue, ScalarUDF, Signature, Volatility};
 
-use super::simple::of_call;
 use crate::error::external;
+use crate::evaluate::simple::of_call;
 use crate::types::{UUID, from_text};
 
 /// The function, over `texts`, DataFusion's own `uuid`.

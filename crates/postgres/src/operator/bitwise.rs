@@ -7,7 +7,7 @@ use arrow::datatypes::{ArrowPrimitiveType, DataType, Int16Type, Int32Type, Int64
 use datafusion_common::{DataFusionError, Result, plan_err};
 use datafusion_expr::{ScalarUDF, Signature, Volatility};
 
-use crate::function::simple::Simple;
+use crate::evaluate::simple::Simple;
 
 /// The function that `~` becomes.
 pub const BITWISE_NOT: &str = "bitwise_not";

@@ -21,7 +21,7 @@ use datafusion_expr::{Expr, Signature, Volatility};
 use mainstem_storage::Error;
 
 use crate::error::external;
-use crate::function::simple::Simple;
+use crate::evaluate::simple::Simple;
 use crate::sqlstate;
 use crate::types::{INTERVAL, MICROS_OF_DAY, TIME, TIMESTAMP};
 

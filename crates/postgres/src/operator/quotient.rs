@@ -9,7 +9,7 @@ use datafusion_expr::{ScalarUDF, Signature, Volatility};
 
 use super::division::{digits_of, fitting, overflow};
 use super::scaled::{operands, pair_by_pair};
-use crate::function::simple::Simple;
+use crate::evaluate::simple::Simple;
 
 const RESULT: DataType = DataType::Decimal128(DECIMAL128_MAX_PRECISION, 0);
 

@@ -1,5 +1,5 @@
-//! The rows of functions of arrays and of rows, which are DataFusion's. Most have a name that begins with `list` too, as
-//! in DuckDB.
+//! The rows of functions of arrays and of rows, which are DataFusion's. Most have a name that begins with `list` too,
+//! as in DuckDB.
 
 use super::Fails::{Never, Value};
 use super::Function;

@@ -23,8 +23,8 @@ const UNITS: &[(&str, u32)] = &[
 /// Reads a number of bytes: `memory_limit` of SET, and options of programs.
 ///
 /// A number without a unit counts bytes. The units are B, kB, MB, GB and TB, in which 1 kB is 1024 bytes as in
-/// PostgreSQL's settings, and KiB, MiB, GiB and TiB, which mean the same. Upper and lower case are equal, and blanks may
-/// stand between number and unit.
+/// PostgreSQL's settings, and KiB, MiB, GiB and TiB, which mean the same. Upper and lower case are equal, and blanks
+/// may stand between number and unit.
 ///
 /// ```
 /// use mainstem_postgres::types::parse_byte_size;

@@ -110,8 +110,8 @@ impl fmt::Display for Time {
     }
 }
 
-/// As PostgreSQL reads it: `12:30`, `12:30:15.25`, perhaps with an offset from UTC, which is ignored. 22007 for anything
-/// else, 22008 for fields out of range.
+/// As PostgreSQL reads it: `12:30`, `12:30:15.25`, perhaps with an offset from UTC, which is ignored. 22007 for
+/// anything else, 22008 for fields out of range.
 impl FromStr for Time {
     type Err = Error;
 

@@ -9,7 +9,7 @@ use datafusion_common::{DataFusionError, Result};
 use datafusion_expr::{Expr, Signature, Volatility};
 
 use crate::error::external;
-use crate::function::simple::Simple;
+use crate::evaluate::simple::Simple;
 use crate::types::{INTERVAL, interval_of};
 
 /// The intervals that texts spell.

@@ -23,7 +23,7 @@ use mainstem_storage::schema::DataType as SqlType;
 
 use crate::cast::convert;
 use crate::error::external;
-use crate::function::simple::Simple;
+use crate::evaluate::simple::Simple;
 use crate::sqlstate;
 use crate::types::{INTERVAL, MICROS_OF_DAY, TIMESTAMP, civil_from_days, days_from_civil};
 

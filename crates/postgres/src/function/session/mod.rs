@@ -17,8 +17,8 @@ use arrow::datatypes::{DataType, Field};
 use datafusion_common::{DataFusionError, Result, ScalarValue};
 use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, Signature, Volatility};
 
-use super::simple::of_call;
 use crate::evaluate::over_rows;
+use crate::evaluate::simple::of_call;
 
 /// The schemas that a statement searches.
 pub trait SearchPath: std::fmt::Debug + Send + Sync {

@@ -10,7 +10,7 @@ use datafusion_expr::{ScalarUDF, Signature, TypeSignature, Volatility};
 use mainstem_storage::Error;
 
 use crate::error::external;
-use crate::function::simple::of_call;
+use crate::evaluate::simple::of_call;
 
 /// What SQL calls.
 pub const CURRENT_SETTING: &str = "current_setting";

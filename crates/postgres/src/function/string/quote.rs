@@ -12,7 +12,7 @@ use mainstem_storage::schema::DataType as SqlType;
 
 use crate::cast::convert;
 use crate::error::external;
-use crate::function::simple::Simple;
+use crate::evaluate::simple::Simple;
 
 /// The words that PostgreSQL takes for no name, or not everywhere.
 const KEYWORDS: &str = "all analyse analyze and any array as asc asymmetric authorization between bigint binary bit boolean both case cast \

@@ -16,7 +16,7 @@ use datafusion_expr::{ScalarUDF, Signature, TypeSignature, Volatility};
 use mainstem_storage::Error;
 
 use crate::error::external;
-use crate::function::simple::Simple;
+use crate::evaluate::simple::Simple;
 use crate::sqlstate;
 use crate::types::{MICROS_OF_DAY, sql_type};
 use pattern::{Part, parts};

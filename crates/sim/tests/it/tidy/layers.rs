@@ -59,6 +59,7 @@ const POSTGRES: Layers = Layers {
         &["cast"],
         &["operator"],
         &["function", "aggregate", "window"],
+        &["registry"],
         &["lib"],
     ],
     strangers: &[],

@@ -1,7 +1,9 @@
 //! How functions over rows are computed: over arrays of one length, or once where all arguments are constants.
 //!
 //! Comes in: the arguments of a call. Goes out: its results, a constant of constants. It does not own: what the
-//! function does.
+//! function does. Most of ours are no more than that: [`simple`].
+
+pub(crate) mod simple;
 
 use arrow::array::ArrayRef;
 use datafusion_common::{Result, ScalarValue};

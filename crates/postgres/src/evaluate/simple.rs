@@ -11,7 +11,7 @@ use arrow::datatypes::DataType;
 use datafusion_common::Result;
 use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 
-use crate::evaluate::over_rows;
+use super::over_rows;
 
 type Rule<T> = Box<dyn Fn(&[DataType]) -> Result<T> + Send + Sync>;
 type Kernel = Box<dyn Fn(ScalarFunctionArgs) -> Result<ColumnarValue> + Send + Sync>;
