@@ -17,6 +17,7 @@ use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{Distinct, Expr, ExprSchemable, JoinType, LogicalPlan, WindowFrameUnits};
 use mainstem_postgres::registry::{AnyOrder, any_order, is_aggregate};
 
+use super::has_one_row;
 use super::unnest::{Names, all_outer_columns, unsupported};
 
 /// Plans of more nodes are not computed twice.
@@ -78,7 +79,7 @@ fn is_repeatable(plan: &LogicalPlan, order: Order) -> Result<bool> {
     let mut is_repeatable = true;
     plan.apply_with_subqueries(|plan| {
         is_repeatable &= match plan {
-            LogicalPlan::Limit(limit) => order == Order::Stable && has_order(&limit.input),
+            LogicalPlan::Limit(limit) => has_one_row(&limit.input) || order == Order::Stable && has_order(&limit.input),
             LogicalPlan::Distinct(Distinct::On(_)) => false,
             LogicalPlan::Aggregate(totals) => {
                 // How many rows there are is the same, whichever they are.

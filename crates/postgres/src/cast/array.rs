@@ -65,8 +65,11 @@ pub fn with_composed_as_text(batch: RecordBatch) -> Result<RecordBatch> {
     RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options).map_err(|e| from_arrow(&e))
 }
 
-/// The texts of what stands inside, without quotes.
-fn inside(values: &ArrayRef) -> Result<StringViewArray> {
+/// The texts of what stands inside arrays and rows, and in files of COPY, without quotes.
+///
+/// # Errors
+/// Those of values that have no text.
+pub fn inside(values: &ArrayRef) -> Result<StringViewArray> {
     if let Some(flags) = values.as_boolean_opt() {
         return Ok(flags.iter().map(|flag| flag.map(|flag| if flag { "t" } else { "f" })).collect());
     }

@@ -17,7 +17,7 @@ mod assignment;
 mod assignment_function;
 mod datetime;
 
-pub use array::{composed_text, is_composed, with_composed_as_text};
+pub use array::{composed_text, inside, is_composed, with_composed_as_text};
 pub use assignment::{assign, check as check_assignment};
 pub use assignment_function::{ASSIGNED_TO, assigned_to};
 use datetime::datetime_text;

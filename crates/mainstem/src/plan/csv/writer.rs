@@ -1,18 +1,13 @@
 //! Batches to bytes.
 
-use std::fmt::Write as _;
 use std::io::Write;
-use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
-use arrow::datatypes::{DataType, Schema};
-use arrow::util::display::{ArrayFormatter, FormatOptions};
-use mainstem_postgres::cast::{composed_text, is_composed};
-use mainstem_postgres::types::{has_own_text, to_text};
+use arrow::array::{Array, RecordBatch};
+use arrow::datatypes::Schema;
+use mainstem_postgres::cast::inside;
 use mainstem_storage::{Error, Result};
 
 use super::text::escape;
-use crate::error::from_arrow;
 use crate::sql::{CsvOptions, TextOptions};
 
 /// Bytes gathered before they are written.
@@ -52,15 +47,6 @@ pub(crate) struct LineWriter<W> {
     buffer: Vec<u8>,
 }
 
-/// How times look: as PostgreSQL prints them.
-fn format_options() -> FormatOptions<'static> {
-    FormatOptions::new()
-        .with_display_error(false)
-        .with_date_format(Some("%Y-%m-%d"))
-        .with_timestamp_format(Some("%Y-%m-%d %H:%M:%S%.f"))
-        .with_timestamp_tz_format(Some("%Y-%m-%d %H:%M:%S%.f+00"))
-}
-
 impl<W: Write> LineWriter<W> {
     /// A writer to `output`; writes the header if the options say so.
     pub(crate) fn new(output: W, format: LineFormat, schema: &Schema) -> Result<Self> {
@@ -80,47 +66,15 @@ impl<W: Write> LineWriter<W> {
     /// # Errors
     /// 0A000 for a type that has no text, Io, Full.
     pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<()> {
-        let options = format_options();
-        let parsed = |column: &ArrayRef| -> Result<ArrayRef> {
-            match column.data_type() {
-                data_type if has_own_text(data_type) => Ok(Arc::new(to_text(column)?)),
-                data_type if is_composed(data_type) => Ok(Arc::new(composed_text(column)?)),
-                _ => Ok(column.clone()),
-            }
-        };
-        let columns = batch.columns().iter().map(parsed).collect::<Result<Vec<_>>>()?;
-        let formatters = columns
-            .iter()
-            .map(|column| ArrayFormatter::try_new(column.as_ref(), &options).map_err(|e| from_arrow(&e)))
-            .collect::<Result<Vec<_>>>()?;
-        // A column of type NULL has no null bitmap of its own.
-        let nulls: Vec<_> = columns.iter().map(|column| column.logical_nulls()).collect();
-        let mut text = String::new();
+        let columns = batch.columns().iter().map(inside).collect::<Result<Vec<_>>>()?;
         for row in 0..batch.num_rows() {
-            for (at, (column, (formatter, nulls))) in columns.iter().zip(formatters.iter().zip(&nulls)).enumerate() {
+            for (at, column) in columns.iter().enumerate() {
                 self.separate(at);
-                if nulls.as_ref().is_some_and(|n| n.is_null(row)) {
+                if column.is_null(row) {
                     self.buffer.extend_from_slice(self.format.null().as_bytes());
-                    continue;
+                } else {
+                    self.text(column.value(row));
                 }
-                text.clear();
-                match column.data_type() {
-                    DataType::Boolean => text.push(if column.as_boolean().value(row) { 't' } else { 'f' }),
-                    data_type => {
-                        if matches!(
-                            data_type,
-                            DataType::Binary
-                                | DataType::LargeBinary
-                                | DataType::BinaryView
-                                | DataType::FixedSizeBinary(_)
-                        ) {
-                            text.push_str("\\x");
-                        }
-                        write!(text, "{}", formatter.value(row))
-                            .map_err(|_| Error::internal("a value could not be written as text"))?;
-                    }
-                }
-                self.text(&text);
             }
             self.buffer.push(b'\n');
             if self.buffer.len() >= BUFFER_BYTES {
