@@ -56,6 +56,11 @@ impl UserTable {
         self.row_refs
     }
 
+    /// Its rows, if it has a snapshot.
+    pub(crate) fn rows(&self) -> Option<u64> {
+        self.view.as_ref().map(|view| view.statistics_of(&[]).rows)
+    }
+
     /// The same table without a snapshot.
     pub(crate) fn without_view(&self) -> Self {
         Self { view: None, ..self.clone() }

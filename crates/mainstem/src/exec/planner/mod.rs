@@ -4,6 +4,7 @@ mod expression;
 mod function_names;
 mod kept_plan;
 mod recursive_query;
+mod size;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -388,6 +389,11 @@ impl Planner {
         partitions: usize,
         cancel: Cancel,
     ) -> Result<Running> {
+        let partitions = match partitions {
+            1 => 1,
+            _ if size::is_small(optimized).map_err(|e| from_datafusion(&e))? => 1,
+            partitions => partitions,
+        };
         let environment = self.state.runtime_env();
         let Within { partitions, merge_bytes, fan_in } = within(environment.memory_pool.memory_limit(), partitions);
         environment.disk_manager.set_max_spill_merge_fan_in(fan_in);

@@ -1,0 +1,45 @@
+//! How large the inputs of a plan are: small ones are not worth a second partition, whose tasks, channels and
+//! repartitions cost more than the rows.
+
+use datafusion::common::Result;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::datasource::source_as_provider;
+use datafusion::logical_expr::LogicalPlan;
+
+use crate::provider::UserTable;
+
+/// Rows of all tables together up to which one partition is enough: a scan has no second one for so few.
+const ROWS_MAX: u64 = 32_768;
+/// Combinations of rows up to which one partition is enough: what a join without keys would look at.
+const COMBINATIONS_MAX: u64 = 1 << 20;
+/// Most tables of a plan that is looked at.
+const TABLES_MAX: usize = 4;
+
+/// Whether one partition is enough for `plan`: it reads a few small tables, and nothing whose size is not known.
+///
+/// # Errors
+/// Internal.
+pub(super) fn is_small(plan: &LogicalPlan) -> Result<bool> {
+    let (mut tables, mut total, mut combinations, mut is_known) = (0, 0_u64, 1_u64, true);
+    plan.apply_with_subqueries(|node| {
+        match node {
+            LogicalPlan::TableScan(scan) => {
+                tables += 1;
+                let provider = source_as_provider(&scan.source)?;
+                let table = provider.downcast_ref::<UserTable>().filter(|_| tables <= TABLES_MAX);
+                match table.and_then(UserTable::rows) {
+                    Some(rows) => {
+                        total = total.saturating_add(rows);
+                        combinations = combinations.saturating_mul(rows.max(1));
+                    }
+                    None => is_known = false,
+                }
+            }
+            LogicalPlan::RecursiveQuery(_) | LogicalPlan::Unnest(_) | LogicalPlan::Extension(_) => is_known = false,
+            _ => {}
+        }
+        is_known &= total <= ROWS_MAX && combinations <= COMBINATIONS_MAX;
+        Ok(if is_known { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+    })?;
+    Ok(is_known)
+}
