@@ -13,6 +13,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, AsArray, BooleanArray, RecordBatch};
 use arrow::compute::filter_record_batch;
 use arrow::datatypes::{Field, Schema, SchemaRef, UInt64Type};
+use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::sql::sqlparser::ast::{Query, SetExpr, Statement as Ast};
 use mainstem_storage::error::sqlstate;
@@ -23,6 +24,7 @@ use mainstem_storage::transaction::{StatementWrites, Transaction};
 use mainstem_storage::{Error, Result};
 
 use super::expressions::{Expressions, Source};
+use crate::error::from_datafusion;
 use crate::exec::{Environment, Rows, Running};
 use crate::provider::Names;
 use crate::sql::{
@@ -197,8 +199,33 @@ fn check_assigned(plan: &LogicalPlan, table: &TableSchema) -> Result<()> {
     for (at, column) in (1..).zip(&table.columns) {
         let is_literal = literals.get(at).copied().unwrap_or(false);
         check_assignment(plan.schema().field(at).data_type(), is_literal, column)?;
+        // A constant that is no value of the column's type is wrong, whether or not a row gets it.
+        if let Some(constant) = constant_of(plan, at) {
+            assign(&constant.to_array().map_err(|e| from_datafusion(&e))?, column)?;
+        }
     }
     Ok(())
+}
+
+/// The literal that column `at` of `plan` is.
+fn constant_of(plan: &LogicalPlan, at: usize) -> Option<&ScalarValue> {
+    match plan {
+        LogicalPlan::Sort(sort) => constant_of(&sort.input, at),
+        LogicalPlan::Projection(projection) => {
+            let mut expr = projection.expr.get(at)?;
+            while let Expr::Alias(alias) = expr {
+                expr = &alias.expr;
+            }
+            match expr {
+                Expr::Literal(scalar, _) => Some(scalar),
+                Expr::Column(column) => {
+                    constant_of(&projection.input, projection.input.schema().maybe_index_of_column(column)?)
+                }
+                _ => None,
+            }
+        }
+        _ => None,
+    }
 }
 
 /// Values of all columns of `table`: the columns of `batch` behind the first, which is a reference.

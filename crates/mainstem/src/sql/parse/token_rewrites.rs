@@ -1,8 +1,8 @@
 //! Tokens that sqlparser misreads.
 //!
 //! - CURRENT_SCHEMA and CURRENT_ROLE become calls: sqlparser takes them for columns.
-//! - `a ISNULL`, `FROM ONLY t`, `BETWEEN SYMMETRIC` and string literals that follow one another are refused: sqlparser takes the word
-//!   for a name. So are names of no characters, which nothing has.
+//! - `a ISNULL`, `FROM ONLY t`, `BETWEEN SYMMETRIC` and string literals that follow one another are refused: sqlparser
+//!   takes the word for a name. So are names of no characters, which nothing has.
 
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
