@@ -1,7 +1,8 @@
 //! Experiment `plan`: statements beside the point path, prepared and as texts. Issue "Nothing planned twice, no cliff
 //! beside the point path", section Figures.
 //!
-//! Comes in: the scale. Goes out: microseconds a statement, beside SQLite's through its C interface in the same process.
+//! Comes in: the scale. Goes out: microseconds a statement, beside SQLite's through its C interface in the same
+//! process.
 //!
 //! 1. Users, orders with a key of two columns, and a table of 1,000 rows are loaded, here and into SQLite in memory;
 //! 2. each case runs in rounds, ours and SQLite's in turn; before the first both answer the same values, and what they
@@ -92,7 +93,7 @@ fn load(connection: &Connection, users: u64) -> Result<(), Failure> {
     TABLES.iter().try_for_each(|table| connection.execute(table).map(|_| ()))?;
     let insert = [
         format!(
-            "INSERT INTO u SELECT x, 'user ' || x, x % 1000, x / 4.0 FROM generate_series(0, {}) AS g (x)",
+            "INSERT INTO u SELECT x, 'user ' || x, x % 1000, x + 0.25 FROM generate_series(0, {}) AS g (x)",
             users - 1
         ),
         format!(
@@ -163,7 +164,11 @@ impl<'a> Ours<'a> {
             for row in rows {
                 answer.rows += 1;
                 let row = row?;
-                let numbers = row.values().iter().map(|cell| if let Cell::Int(number) = cell { *number } else { 0 });
+                let numbers = row.values().iter().map(|cell| match cell {
+                    Cell::Int(number) => *number,
+                    Cell::Boolean(flag) => i64::from(*flag),
+                    _ => 0,
+                });
                 answer.sum = answer.sum.wrapping_add(numbers.sum::<i64>());
             }
             Ok(())

@@ -23,7 +23,7 @@ impl Sqlite {
         let orders = users * ORDERS - 1;
         let script = [
             TABLES.join(";"),
-            format!("INSERT INTO u {} SELECT x, 'user ' || x, x % 1000, x / 4.0 FROM g", numbers(users - 1)),
+            format!("INSERT INTO u {} SELECT x, 'user ' || x, x % 1000, x + 0.25 FROM g", numbers(users - 1)),
             format!("INSERT INTO o {} SELECT x / {ORDERS}, x % {ORDERS}, x % 100, 'order' FROM g", numbers(orders)),
             format!("INSERT INTO s {} SELECT x, x % 50, x % 10 FROM g", numbers(999)),
         ];
@@ -31,7 +31,8 @@ impl Sqlite {
         Ok(Self(connection))
     }
 
-    /// What `case` gives for `key`. A one-shot call and a text are prepared each time, which is all SQLite has for them.
+    /// What `case` gives for `key`. A one-shot call and a text are prepared each time, which is all SQLite has for
+    /// them.
     pub(super) fn run(&self, case: Case, key: i64) -> Result<Answer, Failure> {
         self.answer(case, key).map_err(|e| broken(&e))
     }

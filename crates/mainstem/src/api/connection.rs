@@ -38,11 +38,9 @@ pub struct Connection {
 /// # fn main() -> mainstem::Result<()> {
 /// let connection = mainstem::Database::in_memory()?.connect()?;
 /// let handle = connection.interrupt_handle();
-/// let endless = "SELECT count(*) FROM generate_series(1, 1000000) a(x), generate_series(1, 1000000) b(y) WHERE x % 7 < y";
-/// let running = connection.query(endless)?;
-/// std::thread::spawn(move || handle.interrupt()).join().unwrap();
-/// let error = running.into_iter().find_map(Result::err).unwrap();
-/// assert_eq!(error.sqlstate(), "57014");
+/// let endless = "SELECT count(*) FROM generate_series(1, 1000000) a(x), generate_series(1, 1000000) b(y) WHERE x % 7 <
+/// y"; let running = connection.query(endless)?; std::thread::spawn(move || handle.interrupt()).join().unwrap(); let
+/// error = running.into_iter().find_map(Result::err).unwrap(); assert_eq!(error.sqlstate(), "57014");
 /// assert_eq!(connection.query_row("SELECT 1", ())?.get::<i64>(0)?, 1);
 /// # Ok(())
 /// # }
@@ -318,8 +316,8 @@ impl Connection {
         Ok(Statements { connection: self, pending: self.pending(sql)? })
     }
 
-    /// `sql` as it is to be run: by a statement that differs from it in literals alone, or by the plan of the same text,
-    /// if one is kept.
+    /// `sql` as it is to be run: by a statement that differs from it in literals alone, or by the plan of the same
+    /// text, if one is kept.
     fn pending(&self, sql: &str) -> Result<Pending> {
         let kept = match sql::parameterize(sql) {
             Some(parameterized) => {
@@ -360,8 +358,8 @@ impl Connection {
         }
     }
 
-    /// The outcome of `prepared`, perhaps with the literals of a text as its parameters; `None` if the text is to be run
-    /// itself.
+    /// The outcome of `prepared`, perhaps with the literals of a text as its parameters; `None` if the text is to be
+    /// run itself.
     fn run_kept(
         &self,
         parameterized: Option<&Parameterized>,

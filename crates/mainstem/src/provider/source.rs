@@ -13,7 +13,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use arrow::array::RecordBatch;
+use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -401,13 +401,17 @@ impl StoreStream {
         Some(self.arrange(batch))
     }
 
+    /// `batch` as the plan knows its columns.
     fn arrange(&self, batch: RecordBatch) -> Result<RecordBatch> {
-        let Some(at) = self.row_ref_at else { return Ok(batch) };
-        let mut columns = batch.columns().to_vec();
-        if let Some(refs) = columns.pop() {
+        let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        let (_, mut columns, _) = batch.into_parts();
+        if let Some(at) = self.row_ref_at
+            && let Some(refs) = columns.pop()
+        {
             columns.insert(at.min(columns.len()), refs);
         }
-        Ok(RecordBatch::try_new(self.schema.clone(), columns)?)
+        // Functions ask the fields of a batch for CHAR(n), of which the store's know nothing.
+        Ok(RecordBatch::try_new_with_options(self.schema.clone(), columns, &rows)?)
     }
 }
 

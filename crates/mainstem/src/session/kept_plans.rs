@@ -1,9 +1,9 @@
 //! Plans of a prepared query, kept from one run to the next.
 //!
 //! Comes in: the query, and the parameters of a run. Goes out: its outcome, by a plan that is kept, if it has one. A
-//! plan is of one version of the schema, of what names mean in the session, and of the types of the values; what else it
-//! depends on, `exec::planner` keeps out of it. The first run is planned as any other: a statement that is prepared to
-//! be run once costs no more.
+//! plan is of one version of the schema, of what names mean in the session, and of the types of the values; what else
+//! it depends on, `exec::planner` keeps out of it. The first run is planned as any other: a statement that is prepared
+//! to be run once costs no more.
 
 use std::sync::Arc;
 

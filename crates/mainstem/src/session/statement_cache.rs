@@ -1,4 +1,5 @@
-//! Statements that a connection keeps by their texts, so that a text that was seen before is neither parsed nor planned.
+//! Statements that a connection keeps by their texts, so that a text that was seen before is neither parsed nor
+//! planned.
 //!
 //! Comes in: texts, as programs give them or with parameters in the places of their literals. Goes out: the prepared
 //! statement of a text, if it is kept. What a prepared statement knows of a version of the schema it checks itself.

@@ -19,16 +19,13 @@ use super::computed::{Computed, Planning};
 use super::condition::Condition;
 use super::conflict::key_of;
 use super::expression::{Expression, Given, Node, Operator, StoredAs, is_assignable, is_integer, same_kind};
-use super::{Action, Key, Output, Short};
+use super::{Action, Output, Short};
 use crate::analyze::name_repeated;
 use crate::sql::{
     Assignments, EXCLUDED, Insert, Statement, TableName, Target, Update, columns_in, expression_of, fold, is_default,
     query_of, table_name,
 };
 use crate::value::{Time, Uuid};
-
-/// Most keys of a list: more are found by a scan.
-const KEYS_MAX: usize = 64;
 
 /// What a compiler knows: the table, how the statement calls it, and the types of its parameters.
 #[derive(Clone, Copy)]
@@ -132,8 +129,8 @@ impl Short {
     }
 }
 
-/// The SELECT of a query that is nothing but `SELECT ... FROM table [alias] [WHERE ...] [LIMIT n]`, n a number from 1 on,
-/// with the name and the alias.
+/// The SELECT of a query that is nothing but `SELECT ... FROM table [alias] [WHERE ...] [LIMIT n]`, n a number from 1
+/// on, with the name and the alias.
 fn plain_select(query: &Query) -> Option<(&Select, TableName, Option<String>)> {
     let SetExpr::Select(select) = &*query.body else { return None };
     let [from] = select.from.as_slice() else { return None };
@@ -286,91 +283,8 @@ impl Compiler<'_> {
         Some(compiled)
     }
 
-    /// The key that `selection` asks for, one equation for each of its columns, and what stands beside that.
-    fn key(&self, selection: Option<&Expr>) -> Option<(Key, Option<Condition>)> {
-        let mut parts = Vec::new();
-        conjuncts(selection?, &mut parts);
-        let mut values: Vec<Option<(&Expr, DataType)>> = vec![None; self.key_columns.len()];
-        let mut others = Vec::new();
-        for part in parts {
-            match self.equation(part) {
-                Some((place, value, data_type)) if values.get(place).is_some_and(Option::is_none) => {
-                    *values.get_mut(place)? = Some((value, data_type));
-                }
-                _ => others.push(part),
-            }
-        }
-        let values = values.into_iter().collect::<Option<Vec<_>>>()?;
-        let constant = |(value, data_type): (&Expr, DataType)| self.constant(value, data_type);
-        let key = values.into_iter().map(constant).collect::<Option<_>>()?;
-        let mut beside = None;
-        for part in others {
-            let condition = self.condition(part)?;
-            beside = Some(match beside {
-                None => condition,
-                Some(before) => Condition::And(Box::new(before), Box::new(condition)),
-            });
-        }
-        Some((key, beside))
-    }
-
-    /// The keys that rows are found by: one of each member of a list behind IN, if there is one, and what stands beside
-    /// that.
-    fn keys(&self, selection: Option<&Expr>) -> Option<(Vec<Key>, Option<Condition>)> {
-        let mut parts = Vec::new();
-        conjuncts(selection?, &mut parts);
-        let Some((at, column, list)) = parts.iter().enumerate().find_map(|(at, part)| {
-            let (column, list) = self.listed(part)?;
-            Some((at, column, list))
-        }) else {
-            return self.key(selection).map(|(key, beside)| (vec![key], beside));
-        };
-        if list.len() > KEYS_MAX {
-            return None;
-        }
-        let mut keys = Vec::with_capacity(list.len());
-        let mut beside = None;
-        for member in list {
-            let equation = |value: &Expr| {
-                let (left, right) = (Box::new(column.clone()), Box::new(value.clone()));
-                Expr::BinaryOp { left, op: BinaryOperator::Eq, right }
-            };
-            let others = parts.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, part)| (*part).clone());
-            let whole = others.fold(equation(member), |left, right| {
-                let (left, right) = (Box::new(left), Box::new(Expr::Nested(Box::new(right))));
-                Expr::BinaryOp { left, op: BinaryOperator::And, right }
-            });
-            let (key, of_member) = self.key(Some(&whole))?;
-            keys.push(key);
-            // The same for each.
-            beside = of_member;
-        }
-        Some((keys, beside))
-    }
-
-    /// The column of the key that `part` says to be one of a list, and the list.
-    fn listed<'e>(&self, part: &'e Expr) -> Option<(&'e Expr, &'e [Expr])> {
-        let Expr::InList { expr, list, negated: false } = part else { return None };
-        let column = self.schema.columns.get(self.column(expr)?)?;
-        self.key_columns.contains(&column.id).then_some((&**expr, list.as_slice()))
-    }
-
-    /// The place in the key, the value and the type of a column of it that `part` says to be equal to something that is
-    /// no column.
-    fn equation<'e>(&self, part: &'e Expr) -> Option<(usize, &'e Expr, DataType)> {
-        let Expr::BinaryOp { left, op: BinaryOperator::Eq, right } = part else { return None };
-        let (column, value) = match (self.column(left), self.column(right)) {
-            (Some(column), None) => (column, right),
-            (None, Some(column)) => (column, left),
-            _ => return None,
-        };
-        let column = self.schema.columns.get(column)?;
-        let place = self.key_columns.iter().position(|id| *id == column.id)?;
-        Some((place, value, column.data_type))
-    }
-
     /// A parameter or literal compared with a column of type `data_type`.
-    fn constant(&self, expr: &Expr, data_type: DataType) -> Option<Expression> {
+    pub(super) fn constant(&self, expr: &Expr, data_type: DataType) -> Option<Expression> {
         self.simple_constant(expr, data_type).or_else(|| self.computed_constant(expr, data_type))
     }
 
@@ -426,7 +340,7 @@ impl Compiler<'_> {
     }
 
     /// The position of the column that `expr` names.
-    fn column(&self, expr: &Expr) -> Option<usize> {
+    pub(super) fn column(&self, expr: &Expr) -> Option<usize> {
         match self.place(expr)? {
             Node::Column(at) => Some(at),
             _ => None,
@@ -630,7 +544,7 @@ fn wider(a: DataType, b: DataType) -> Option<DataType> {
 }
 
 /// The parts of `expr` that AND connects.
-fn conjuncts<'e>(expr: &'e Expr, out: &mut Vec<&'e Expr>) {
+pub(super) fn conjuncts<'e>(expr: &'e Expr, out: &mut Vec<&'e Expr>) {
     match unnested(expr) {
         Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
             conjuncts(left, out);

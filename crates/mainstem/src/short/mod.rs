@@ -4,9 +4,9 @@
 //! out: rows without an Arrow batch, or the number of rows written.
 //!
 //! 1. [`Short::compile`] looks at the statement, once for each version of the schema. What is not of one of the four
-//!    shapes (SELECT by a whole key, or a list of them; UPDATE and DELETE by a whole key; perhaps with conditions beside it;
-//!    INSERT of VALUES, also with
-//!    ON CONFLICT on any key; results and RETURNING of expressions over the row) is not short.
+//!    shapes (SELECT by a whole key, or a list of them; UPDATE and DELETE by a whole key; perhaps with conditions
+//!    beside it; INSERT of VALUES, also with ON CONFLICT on any key; results and RETURNING of expressions over the row)
+//!    is not short.
 //! 2. [`Short::run`] evaluates keys and new values, finds rows by `storage::point`, and writes through the transaction
 //!    as any statement does.
 //!
@@ -21,6 +21,7 @@ mod condition;
 mod conflict;
 mod expression;
 mod insert;
+mod keys;
 mod run;
 
 #[cfg(test)]

@@ -9,7 +9,6 @@
 mod dialect;
 mod split;
 mod parse;
-mod parameterize;
 mod refuse;
 mod ddl;
 mod dml;
@@ -30,8 +29,10 @@ pub(crate) use dml::{
     ROW_REF, TARGET_SCHEMA, Target, Update, any_row_of, ast_type, query_of, select_of, select_over,
 };
 pub(crate) use mainstem_postgres::sqlstate as state;
-pub(crate) use parameterize::{Parameterized, is_of_values, may_be_query, parameterize};
-pub(crate) use parse::{Maintenance, PreparedStatement, Script, Statement, Template, parse, parse_template};
+pub(crate) use parse::{
+    Maintenance, Parameterized, PreparedStatement, Script, Statement, Template, is_of_values, may_be_query,
+    parameterize, parse, parse_template,
+};
 pub(crate) use refuse::{RELATIONS_MAX, check_query, check_tables};
 pub(crate) use settings::SettingStatement;
 pub use split::split_statements;

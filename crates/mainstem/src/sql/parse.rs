@@ -27,6 +27,7 @@ mod extensions;
 mod fetch;
 mod maintenance;
 mod numbers;
+mod parameterize;
 mod parameters;
 mod position;
 mod prepare;
@@ -34,6 +35,7 @@ mod script;
 mod token_rewrites;
 
 pub(crate) use maintenance::Maintenance;
+pub(crate) use parameterize::{Parameterized, is_of_values, may_be_query, parameterize};
 pub(crate) use prepare::PreparedStatement;
 pub(crate) use script::{Script, Template};
 

@@ -35,7 +35,7 @@ fn parameters_and_rows_have_rust_types() {
         let insert = connection.prepare("INSERT INTO t VALUES ($1, $2, $3, $4)").unwrap();
         insert.execute((id, at, "ab  ", 1)).unwrap();
         // Text spells them, and 16 bytes are a UUID.
-        insert.execute(("{B0EEBC999C0B4EF8BB6D6BB9BD380A11}", "1:02 PM", "x", 2)).unwrap();
+        insert.execute(("{B0EEBC999C0B4EF8BB6D6BB9BD380A11}", "13:02", "x", 2)).unwrap();
         insert.execute(([7_u8; 16], None::<Time>, None::<&str>, 3)).unwrap();
         assert_eq!(row(&connection, id), Some((Some(at), Some("ab  ".into()), Some(1))));
         let other: Uuid = "b0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11".parse().unwrap();

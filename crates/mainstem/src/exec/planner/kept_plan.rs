@@ -1,8 +1,8 @@
 //! Optimised plans that are kept, with parameters in them, to be run again and again.
 //!
-//! Comes in: a plan whose parameters have types but no values. Goes out: the same plan, optimised, without the snapshots
-//! of its tables, if it is one that may be kept; and later, for the values and the snapshot of a run, the plan that is
-//! run. Physical plans are made for each run: they follow from the sizes of tables at the time.
+//! Comes in: a plan whose parameters have types but no values. Goes out: the same plan, optimised, without the
+//! snapshots of its tables, if it is one that may be kept; and later, for the values and the snapshot of a run, the
+//! plan that is run. Physical plans are made for each run: they follow from the sizes of tables at the time.
 //!
 //! A plan is kept if it has the same answer whenever it is optimised: no function in it is stable or volatile (`now()`
 //! is computed by the optimizer), all of its tables are users' tables, and no parameter stands where the type of a
@@ -127,8 +127,8 @@ fn with_table(
     })
 }
 
-/// `node` with values in the places of parameters. What a scan is asked for, and how many rows are wanted, is computed as far
-/// as it can be: both take constants.
+/// `node` with values in the places of parameters. What a scan is asked for, and how many rows are wanted, is computed
+/// as far as it can be: both take constants.
 fn with_values(
     node: LogicalPlan,
     parameters: &Parameters,

@@ -1,7 +1,7 @@
 //! Literals of a statement's text as parameters: texts that differ in their values alone are one prepared statement.
 //!
-//! Comes in: the text of one statement. Goes out: the same text with `$1`, `$2`, ... in the places of literals, which is
-//! what the statement is kept by, and the values. Nothing is parsed: a text that has anything out of the ordinary
+//! Comes in: the text of one statement. Goes out: the same text with `$1`, `$2`, ... in the places of literals, which
+//! is what the statement is kept by, and the values. Nothing is parsed: a text that has anything out of the ordinary
 //! (comments, parameters, quoted names, other literals) is left alone.
 //!
 //! A literal becomes a parameter only where both mean the same:
