@@ -14,6 +14,9 @@ use clap::{Args, Parser, Subcommand};
 use mainstem_bench::experiment::{self, Experiment, Failure, Scale, Settings};
 use mainstem_bench::report::Report;
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Measures what Mainstem promises, beside other engines in the same call.
 #[derive(Parser)]
 #[command(name = "mainstem-bench", version)]

@@ -29,6 +29,9 @@ use client::Client;
 use output::Format;
 use script::Source;
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// A column store that takes single-row writes and answers analytical SQL on the same rows.
 #[derive(Debug, Parser)]
 #[command(name = "mainstem", version, about, args_conflicts_with_subcommands = true)]

@@ -14,8 +14,8 @@ use datafusion::catalog::view::ViewTable;
 use datafusion::common::internal_err;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, DataFusionError, TableReference};
-use datafusion::execution::SessionState;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryReservation};
+use datafusion::execution::{SessionState, TaskContext};
 use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Volatility};
@@ -381,6 +381,14 @@ impl Planner {
         self.start_optimized(runtime, &optimized, partitions, cancel)
     }
 
+    /// What operators run with. Functions are in the plan already: their names, some hundreds, are left out.
+    fn task_context(&self) -> Arc<TaskContext> {
+        let (config, environment) = (self.state.config().clone(), self.state.runtime_env().clone());
+        let none = (HashMap::new(), HashMap::new(), HashMap::new(), HashMap::new());
+        let session = self.state.session_id().to_owned();
+        Arc::new(TaskContext::new(None, session, config, none.0, none.1, none.2, none.3, environment))
+    }
+
     /// Starts an optimised plan.
     fn start_optimized(
         &mut self,
@@ -409,7 +417,7 @@ impl Planner {
         cancel.check()?;
         let plan = cancelable_joins(plan, &cancel).map_err(|e| from_datafusion(&e))?;
         let schema = plan.schema();
-        let batches = runtime.execute(plan, self.state.task_ctx(), cancel)?;
+        let batches = runtime.execute(plan, self.task_context(), cancel)?;
         Ok(Running { schema, batches })
     }
 
