@@ -57,10 +57,10 @@ pub(super) const KEYS: &[Case] = &[
 /// Statements whose text is handed over each time.
 pub(super) const TEXTS: &[Case] = &[
     case("one-shot SELECT", "SELECT * FROM u WHERE id = $1", OneShot, Key),
+    case("text SELECT", "SELECT * FROM u WHERE id = $1", Text, Key),
     case("one-shot UPDATE", "UPDATE u SET n = n + 1 WHERE id = $1", OneShot, Key),
     case("one-shot INSERT", "INSERT INTO u VALUES ($1, 'new', 1, 0.5)", OneShot, NewKey),
     case("text INSERT", "INSERT INTO u VALUES ($1, 'new', 1, 0.5)", Text, NewKey),
-    case("text SELECT", "SELECT * FROM u WHERE id = $1", Text, Key),
 ];
 
 /// Small statements off the keys, plain and prepared.

@@ -3,6 +3,7 @@
 //! The runtime is the database's own: a caller may be on a thread of another runtime, or on none. Callers wait by
 //! parking their thread, which is allowed everywhere.
 
+use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
@@ -95,7 +96,37 @@ impl Runtime {
             // Nobody listens when the reader has gone.
             let _ = sender.send(end.map(|()| None)).await;
         });
-        Ok(Batches { receiver, task: task.abort_handle(), ended: false, shown: None })
+        Ok(Batches { rows: Source::Task { receiver, task: task.abort_handle() }, ended: false, shown: None })
+    }
+
+    /// Runs `plan`, whose rows are few, to its end on the calling thread: handing it to another one takes longer than
+    /// running it. Its errors come with the batches.
+    pub(crate) fn execute_here(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        context: Arc<TaskContext>,
+        mut cancel: Cancel,
+    ) -> Result<Batches> {
+        let work = async {
+            let mut stream = execute_stream(plan, context).map_err(|e| from_datafusion(&e))?;
+            let mut batches = Vec::new();
+            while let Some(batch) = stream.next().await {
+                batches.push(batch.map_err(|e| from_datafusion(&e))?);
+            }
+            Ok(batches)
+        };
+        let outcome = self.block_on(async {
+            tokio::select! {
+                biased;
+                error = cancel.cancelled() => Err(error),
+                outcome = at_work(&self.activity, work) => outcome,
+            }
+        })?;
+        let batches: VecDeque<Result<RecordBatch>> = match outcome {
+            Ok(batches) => batches.into_iter().filter(|batch| batch.num_rows() > 0).map(Ok).collect(),
+            Err(error) => VecDeque::from([Err(error)]),
+        };
+        Ok(Batches { rows: Source::Here(batches), ended: false, shown: None })
     }
 }
 
@@ -136,11 +167,19 @@ async fn drive(
 /// Batches of a running query. Dropping it ends the query.
 #[derive(Debug)]
 pub(crate) struct Batches {
-    receiver: mpsc::Receiver<Message>,
-    task: AbortHandle,
+    rows: Source,
     ended: bool,
     /// What each batch becomes on its way out.
     shown: Option<fn(RecordBatch) -> RecordBatch>,
+}
+
+/// Where batches come from.
+#[derive(Debug)]
+enum Source {
+    /// A task on the query threads.
+    Task { receiver: mpsc::Receiver<Message>, task: AbortHandle },
+    /// They are there.
+    Here(VecDeque<Result<RecordBatch>>),
 }
 
 impl Batches {
@@ -155,7 +194,15 @@ impl Batches {
         if self.ended {
             return Poll::Ready(None);
         }
-        let Poll::Ready(message) = self.receiver.poll_recv(context) else { return Poll::Pending };
+        let receiver = match &mut self.rows {
+            Source::Task { receiver, .. } => receiver,
+            Source::Here(batches) => {
+                let next = batches.pop_front();
+                self.ended = !matches!(next, Some(Ok(_)));
+                return Poll::Ready(next.map(|batch| batch.map(|batch| self.show(batch))));
+            }
+        };
+        let Poll::Ready(message) = receiver.poll_recv(context) else { return Poll::Pending };
         self.ended = !matches!(message, Some(Ok(Some(_))));
         Poll::Ready(match message {
             Some(Ok(batch)) => batch.map(|batch| Ok(self.show(batch))),
@@ -182,7 +229,9 @@ impl Iterator for Batches {
 
 impl Drop for Batches {
     fn drop(&mut self) {
-        self.task.abort();
+        if let Source::Task { task, .. } = &self.rows {
+            task.abort();
+        }
     }
 }
 

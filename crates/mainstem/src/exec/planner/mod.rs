@@ -35,6 +35,7 @@ use mainstem_storage::{Error, Result};
 
 pub(crate) use self::expression::PlannedExpression;
 use self::function_names::{check_calls, with_similar_functions};
+use self::size::{Size, size_of};
 use super::cancel::{Interruption, cancelable_joins};
 use super::parameters::Parameters;
 use super::pg_sleep;
@@ -397,11 +398,8 @@ impl Planner {
         partitions: usize,
         cancel: Cancel,
     ) -> Result<Running> {
-        let partitions = match partitions {
-            1 => 1,
-            _ if size::is_small(optimized).map_err(|e| from_datafusion(&e))? => 1,
-            partitions => partitions,
-        };
+        let size = size_of(optimized).map_err(|e| from_datafusion(&e))?;
+        let partitions = if size == Size::Large { partitions } else { 1 };
         let environment = self.state.runtime_env();
         let Within { partitions, merge_bytes, fan_in } = within(environment.memory_pool.memory_limit(), partitions);
         environment.disk_manager.set_max_spill_merge_fan_in(fan_in);
@@ -417,7 +415,10 @@ impl Planner {
         cancel.check()?;
         let plan = cancelable_joins(plan, &cancel).map_err(|e| from_datafusion(&e))?;
         let schema = plan.schema();
-        let batches = runtime.execute(plan, self.task_context(), cancel)?;
+        let batches = match size {
+            Size::Tiny => runtime.execute_here(plan, self.task_context(), cancel)?,
+            Size::Small | Size::Large => runtime.execute(plan, self.task_context(), cancel)?,
+        };
         Ok(Running { schema, batches })
     }
 

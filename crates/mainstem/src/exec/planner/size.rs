@@ -12,15 +12,30 @@ use crate::provider::UserTable;
 const ROWS_MAX: u64 = 32_768;
 /// Combinations of rows up to which one partition is enough: what a join without keys would look at.
 const COMBINATIONS_MAX: u64 = 1 << 20;
+/// Combinations of rows up to which a plan is run on the caller's thread.
+const TINY_MAX: u64 = 8_192;
 /// Most tables of a plan that is looked at.
 const TABLES_MAX: usize = 4;
 
-/// Whether one partition is enough for `plan`: it reads a few small tables, and nothing whose size is not known.
+/// What a plan reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Size {
+    /// So few rows that they are there before another thread has begun to look for them.
+    Tiny,
+    /// So few that one partition is enough.
+    Small,
+    /// More, or nobody knows.
+    Large,
+}
+
+/// How much `plan` reads: of a few small tables, and nothing whose size is not known. What waits, or has side effects,
+/// is not tiny.
 ///
 /// # Errors
 /// Internal.
-pub(super) fn is_small(plan: &LogicalPlan) -> Result<bool> {
+pub(super) fn size_of(plan: &LogicalPlan) -> Result<Size> {
     let (mut tables, mut total, mut combinations, mut is_known) = (0, 0_u64, 1_u64, true);
+    let mut is_tiny = true;
     plan.apply_with_subqueries(|node| {
         match node {
             LogicalPlan::TableScan(scan) => {
@@ -38,8 +53,16 @@ pub(super) fn is_small(plan: &LogicalPlan) -> Result<bool> {
             LogicalPlan::RecursiveQuery(_) | LogicalPlan::Unnest(_) | LogicalPlan::Extension(_) => is_known = false,
             _ => {}
         }
+        node.apply_expressions(|expr| {
+            is_tiny &= !expr.is_volatile();
+            Ok(TreeNodeRecursion::Continue)
+        })?;
         is_known &= total <= ROWS_MAX && combinations <= COMBINATIONS_MAX;
         Ok(if is_known { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
     })?;
-    Ok(is_known)
+    Ok(match is_known {
+        true if is_tiny && combinations <= TINY_MAX => Size::Tiny,
+        true => Size::Small,
+        false => Size::Large,
+    })
 }
