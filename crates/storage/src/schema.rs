@@ -106,7 +106,7 @@ impl DataType {
             .flatten()
     }
 
-    /// Whether its values are whole numbers of at most 64 bits, in storage: [`Value::Int`](crate::row::Value::Int).
+    /// Whether its values are whole numbers of at most 64 bits, in storage: [`Value::Int`].
     #[must_use]
     pub fn is_whole(self) -> bool {
         matches!(

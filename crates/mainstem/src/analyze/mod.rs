@@ -2,7 +2,7 @@
 //! otherwise.
 //!
 //! Comes in: a statement's tree, later the plan that DataFusion's planner has made of it. Goes out: the tree in syntax
-//! that the planner reads ([`rewrite`]), and plans whose arithmetic and casts call functions of `mainstem_postgres`
+//! that the planner reads (`rewrite`), and plans whose arithmetic and casts call functions of `mainstem_postgres`
 //! (`types`). The order of the rules stands in `optimize::pipeline`.
 //!
 //! It does not own: subqueries (`decorrelate`), what runs faster (`optimize`), what functions compute

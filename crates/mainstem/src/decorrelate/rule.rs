@@ -6,7 +6,7 @@
 //!
 //! - EXISTS is whether a row is found. IN is EXISTS of a row that is equal, where NULLs have been distinguished already
 //!   (`null_aware_in`); ANY and ALL are a CASE of EXISTS;
-//! - a scalar subquery that may find several rows gives the first one and how many there are, and [`single_row`] fails
+//! - a scalar subquery that may find several rows gives the first one and how many there are, and `single_row` fails
 //!   with 21000 where its value is asked for;
 //! - LATERAL is a join anyway.
 //!

@@ -3,7 +3,7 @@
 //! Comes in: the views of one transaction. Goes out: a catalog with the schemas of users and `mainstem`, whose tables
 //! scan through a [`DataSource`](datafusion::datasource::source::DataSource) that shares one storage scan among its
 //! partitions. Steps: [`StatementCatalog`] holds the tables of the running statement; [`Names`] says which one a name
-//! means; [`UserTable`] says which filters the store evaluates itself; [`StoreSource`] runs it; `system` builds the
+//! means; [`UserTable`] says which filters the store evaluates itself; `StoreSource` runs it; `system` builds the
 //! tables of schema `mainstem`. Invariants: filters are called exact only when the store's predicates mean the same;
 //! statistics are exact only when so for this very view; no constraint is told, and the DML hooks stay closed (contract
 //! 6). It does not own: snapshots.

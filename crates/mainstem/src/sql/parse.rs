@@ -51,7 +51,7 @@ pub(crate) enum Statement {
     Query(Box<Query>),
     /// SELECT ... FOR UPDATE, FOR SHARE.
     Lock(Lock),
-    /// EXPLAIN [ANALYZE] of a query or of the query that feeds a write.
+    /// EXPLAIN `[ANALYZE]` of a query or of the query that feeds a write.
     Explain { statement: Box<Statement>, analyze: bool, verbose: bool },
     /// CREATE TABLE.
     CreateTable(CreateTable),

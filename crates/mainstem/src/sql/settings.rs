@@ -12,7 +12,7 @@ use super::transaction::{Begin, modes_of};
 /// A statement about a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SettingStatement {
-    /// SET [LOCAL] name = value; None is DEFAULT.
+    /// SET `[LOCAL]` name = value; None is DEFAULT.
     Set { name: String, value: Option<String>, local: bool },
     /// RESET ALL.
     ResetAll,

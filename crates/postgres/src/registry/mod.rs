@@ -4,7 +4,7 @@
 //! ([`scalar_functions`]), and what the planner asks about a function by its name ([`scalar`], [`is_aggregate`]). A
 //! function of DataFusion's that has no row is not there: what has none was never compared with PostgreSQL.
 //!
-//! The rows are the source of `docs/functions.md` too ([`page`]).
+//! The rows are the source of `docs/functions.md` too (`page`).
 //!
 //! It does not own: what a function does (`function`, `aggregate`, `window`), nor syntax that becomes calls (`analyze`
 //! of the SQL crate: EXTRACT, `mod`, operators).

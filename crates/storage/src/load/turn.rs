@@ -5,7 +5,7 @@
 //!    more than their share; until then it waits in line.
 //! 2. With its piece it collects on while nobody waits in line, and it leaves free what others need: at least a piece,
 //!    and 1 / [`limits::LOAD_LEAVES_SHARE`] of what it holds. Else it sorts and writes what it has, and lets go.
-//! 3. Entries of key indexes, which come with what is written, count too ([`LoadTurn::set_entries`]). Who has to wait
+//! 3. Entries of key indexes, which come with what is written, count too (`LoadTurn::set_entries`). Who has to wait
 //!    writes them aside before.
 //! 4. Blocks that are kept from writing count for as long as the segment is written, and are kept as far as there is
 //!    room ([`LoadTurn::borrow`]).

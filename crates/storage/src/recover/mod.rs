@@ -1,6 +1,6 @@
 //! From files to a running engine.
 //!
-//! Comes in: a disk with a manifest and log files, or an empty one. Goes out: an [`Engine`](crate::commit::Engine)
+//! Comes in: a disk with a manifest and log files, or an empty one. Goes out: an [`Engine`]
 //! whose present is the last durable commit.
 //!
 //! 1. The manifest gives tables, containers and deletes as of its timestamp T.

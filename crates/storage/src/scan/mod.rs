@@ -1,6 +1,6 @@
 //! Rows of one view as Arrow batches.
 //!
-//! Comes in: a [`TableView`](crate::version::TableView) and a [`ScanRequest`] (plain data: projection, predicates,
+//! Comes in: a [`TableView`] and a [`ScanRequest`] (plain data: projection, predicates,
 //! limit). Goes out: batches in no particular order, from any number of [`ScanWorker`]s; or in key order, from one
 //! [`OrderedScan`].
 //!

@@ -8,7 +8,7 @@
 //!    since the snapshot end the statement early (contract 2).
 //! 3. [`Transaction::apply`] ends the statement: keys are checked on its net effect; then it joins the write set. A
 //!    statement that fails is dropped and leaves nothing (implicit savepoint).
-//! 4. What outgrows its share of memory is written aside as runs, a few at any time ([`write`]);
+//! 4. What outgrows its share of memory is written aside as runs, a few at any time (`write`);
 //!    [`Transaction::savepoint`] marks a state to come back to.
 //! 5. Schema changes ([`ddl`]) make a catalog of the transaction's own; numbers of IDENTITY columns ([`identity`]) come
 //!    from blocks that all transactions share.

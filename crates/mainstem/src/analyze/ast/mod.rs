@@ -1,7 +1,7 @@
 //! Rewrites of a statement's tree: what SQL says and DataFusion's planner reads otherwise, or not at all.
 //!
 //! Comes in: a statement's tree, or one expression of it. Goes out: the same in syntax that the planner reads. Each
-//! file is one rewrite; their order is that of [`super::rewrite`]. It does not own: names (`names`).
+//! file is one rewrite; their order is that of `rewrite`. It does not own: names (`names`).
 
 mod balance;
 pub(super) mod expr;

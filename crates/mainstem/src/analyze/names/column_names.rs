@@ -1,7 +1,7 @@
 //! Columns that other parts of a statement call by a name which is not written: `SELECT count FROM (SELECT count(*)
 //! FROM t) s`.
 //!
-//! Select items without alias have PostgreSQL's names ([`super::title`]) in queries of FROM and WITH, and where ORDER
+//! Select items without alias have PostgreSQL's names (`super::title`) in queries of FROM and WITH, and where ORDER
 //! BY or GROUP BY of their own query means them. A second item of a name is distinguished by its position: `count`,
 //! `count_2`. The columns of a `*` are not known here, and DataFusion wants all names to differ: where that fails
 //! ([`BesideStar`]) an item beside one is named only if the statement mentions the name.

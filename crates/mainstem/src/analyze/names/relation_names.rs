@@ -3,7 +3,7 @@
 //! DataFusion reads `cust.id` as a field of the column `ord.cust` before it looks at the tables of the outer query.
 //! There are no columns with fields here, so what stands in front of a point is always a table. Where a column of any
 //! table of the statement has that name, the table has another one for the time of planning, everywhere in the
-//! statement: the same letters and a character that is not seen ([`without_mark`] takes it off).
+//! statement: the same letters and a character that is not seen (`without_mark` takes it off).
 
 use std::collections::HashSet;
 use std::convert::Infallible;

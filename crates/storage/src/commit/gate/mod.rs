@@ -1,6 +1,6 @@
 //! Gates: how the few who would lose again and again get through a stream of others.
 //!
-//! 1. [`write`]: a long statement's third run closes its table's *write gate*. Writing statements that come later, of
+//! 1. `write`: a long statement's third run closes its table's *write gate*. Writing statements that come later, of
 //!    any transaction, wait at their start until it is done (contract 2).
 //! 2. [`turn`]: a commit that others have overtaken, so that it must be prepared again, first has installs wait for it,
 //!    and then takes a *turn*: commits and installs of its tables wait before they begin.
