@@ -113,17 +113,26 @@ impl Session {
     }
 
     fn execute_prepared(&mut self, prepared: &mut Prepared, values: &[ValueRef<'_>]) -> Result<Outcome> {
-        let parameters = if values.is_empty() {
-            Parameters::default()
+        let (parameters, has_types) = if values.is_empty() {
+            (Parameters::default(), true)
         } else {
             let description = self.description(prepared)?;
-            plan::bind(values, &description.types, prepared.declared.len(), prepared.template.names())?
+            let bound = plan::bind(values, &description.types, prepared.declared.len(), prepared.template.names())?;
+            let has_types = bound.types().into_iter().zip(&description.types).all(|(of, wanted)| match (of, *wanted) {
+                (None, _) => true,
+                (Some(DataType::Decimal { .. }), Some(DataType::Decimal { .. })) => true,
+                (Some(of), wanted) => wanted == Some(of),
+            });
+            (bound, has_types)
         };
         let template = prepared.template.clone();
         template.with_statement(|statement| {
             self.parameters = parameters;
             let outcome = match statement {
-                Statement::Query(query) if !template.is_deep() => self.kept_query(&mut prepared.plans, query),
+                // A value of a type that its context does not give means what a literal in its place would.
+                Statement::Query(query) if has_types && !template.is_deep() => {
+                    self.kept_query(&mut prepared.plans, query)
+                }
                 _ => Ok(None),
             };
             let outcome = match outcome {

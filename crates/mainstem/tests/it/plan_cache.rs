@@ -285,3 +285,22 @@ fn values_of_other_types_have_plans_of_their_own() {
         assert_eq!(shown(&None::<i64>), Vec::<String>::new());
     }
 }
+
+#[test]
+fn values_without_a_type_of_the_context_are_literals() {
+    let (_database, connection) = users("force_generic_plan");
+    connection.execute("CREATE TABLE e (k INTEGER PRIMARY KEY, day DATE, uid UUID)").unwrap();
+    connection.execute("INSERT INTO e VALUES (1, '2024-01-05', NULL), (2, NULL, NULL)").unwrap();
+    for sql in
+        ["SELECT coalesce(day, $1) FROM e ORDER BY k", "SELECT CASE WHEN k = 1 THEN day ELSE $1 END FROM e ORDER BY k"]
+    {
+        let select = connection.prepare(sql).unwrap();
+        for _ in 0..3 {
+            let rows = select.query(["2024-02-29"]).unwrap();
+            let shown: Vec<_> = rows.map(|row| format!("{:?}", row.unwrap().values())).collect();
+            let text = sql.replace("$1", "'2024-02-29'");
+            let planned = connection.query_with(&text, ()).unwrap().map(|row| format!("{:?}", row.unwrap().values()));
+            assert_eq!(shown, planned.collect::<Vec<_>>(), "{sql}");
+        }
+    }
+}
