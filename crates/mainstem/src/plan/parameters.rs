@@ -341,7 +341,8 @@ pub(crate) fn stored_value(value: ValueRef<'_>, wanted: DataType, column: &Colum
 
 /// The value of type `wanted` that a text bound to a parameter of that type spells, if it is one.
 pub(crate) fn parsed_value(value: ValueRef<'_>, wanted: DataType) -> Option<row::Value> {
-    if !matches!(value, ValueRef::Text(_)) || matches!(wanted, DataType::Text { .. }) {
+    // A decimal would be rounded to the column's digits: compared with others it is another number then.
+    if !matches!(value, ValueRef::Text(_)) || matches!(wanted, DataType::Text { .. } | DataType::Decimal { .. }) {
         return None;
     }
     let Parameter::Bound(data_type, scalar) = assigned(value, wanted).ok()? else { return None };

@@ -304,3 +304,22 @@ fn values_without_a_type_of_the_context_are_literals() {
         }
     }
 }
+
+#[test]
+fn no_row_has_a_key_that_its_digits_do_not_spell() {
+    let (_database, connection) = users("force_generic_plan");
+    connection.execute("CREATE TABLE price (d DECIMAL(10, 2) PRIMARY KEY, n INTEGER)").unwrap();
+    connection.execute("INSERT INTO price VALUES (1.50, 1)").unwrap();
+    for digits in ["1.499", "1.5049"] {
+        assert_eq!(connection.execute(&format!("DELETE FROM price WHERE d = '{digits}'")).unwrap(), 0);
+        assert_eq!(connection.execute(&format!("UPDATE price SET n = 2 WHERE d = '{digits}'")).unwrap(), 0);
+        assert!(rows(&connection, &format!("SELECT n FROM price WHERE d = '{digits}'")).is_empty());
+    }
+    assert_eq!(rows(&connection, "SELECT n FROM price WHERE d = '1.50'"), ["1"]);
+}
+
+#[test]
+fn plans_are_not_kept_unless_it_is_asked_for() {
+    let database = quiet();
+    assert_eq!(rows(&database.connect().unwrap(), "SHOW plan_cache_mode"), ["force_custom_plan"]);
+}
