@@ -4,8 +4,8 @@
 //! Comes in: the tree of an expression. Goes out: what a plan would evaluate in its place, and its value for a row.
 //!
 //! 1. A SELECT of the expression, from the table as the statement calls it, is planned, and analyzed by the same rules
-//!    as every query ([`super::Planning`]). Its columns are those of the row that is there, then those of the row that was to
-//!    come, then the parameters.
+//!    as every query ([`super::Planning`]). Its columns are those of the row that is there, then those of the row that
+//!    was to come, then the parameters.
 //! 2. The row's values become arrays of one row, as many as the expression reads.
 //!
 //! Invariants: nothing is compiled that has another value, or another type, when a parameter is a literal, or at

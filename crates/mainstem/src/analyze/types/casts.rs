@@ -36,8 +36,8 @@ use mainstem_postgres::types::{UUID, from_text, has_own_text, is_datetime};
 use mainstem_storage::Error;
 use mainstem_storage::schema::DataType as SqlType;
 
-use super::common::{MAKE_ARRAY, decimal_of, widen_items};
 use super::datetime_operators::{Planned, planned};
+use super::shared_type::{MAKE_ARRAY, decimal_of, widen_items};
 use crate::analyze::names::without_label;
 use crate::analyze::plan_walk::rewrite_plan;
 

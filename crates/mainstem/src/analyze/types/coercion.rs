@@ -47,8 +47,8 @@ use mainstem_storage::schema::DataType as ColumnType;
 
 use super::arithmetic::as_float_operation;
 use super::column_types::{typed_union, typed_values};
-use super::common::{MAKE_ARRAY, Purpose, cast_to_common, changes, common, is_decimal, widen};
 use super::datetime_operators::{interval_order, measure, measured};
+use super::shared_type::{MAKE_ARRAY, Purpose, cast_to_common, changes, common, is_decimal, widen};
 use crate::analyze::ast::expr::{bare, call, cast};
 use crate::analyze::ast::set_returning::reads_columns;
 use crate::analyze::plan_walk::{rewrite_inputs, rewrite_node};
