@@ -1,5 +1,8 @@
 //! DataFusion's errors as Mainstem's: every one gets a kind and a SQLSTATE, and internal wording is left out.
 
+use std::error::Error as StdError;
+use std::io;
+
 use arrow::error::ArrowError;
 use datafusion::common::DataFusionError;
 use datafusion::parquet::errors::ParquetError;
@@ -9,7 +12,7 @@ use mainstem_storage::error::{NamedObject, ObjectKind, sqlstate};
 use mainstem_storage::{Error, ErrorKind};
 
 use self::names::{missing_from_clause_entry, read_at, schema_error, undefined_function_called};
-use self::words::{mismatch, readable, tree_name, undefined_function};
+use self::words::{first_line, mismatch, readable, tree_name, undefined_function};
 use crate::names::without_marks;
 use crate::sql::state;
 
@@ -35,16 +38,16 @@ fn ours(error: &DataFusionError) -> Error {
             Some(ours) => ours.clone(),
             None => match e.downcast_ref::<DataFusionError>() {
                 Some(inner) => from_datafusion(inner),
-                None => match (e.downcast_ref::<ArrowError>(), e.downcast_ref::<std::io::Error>()) {
+                None => match (e.downcast_ref::<ArrowError>(), e.downcast_ref::<io::Error>()) {
                     (Some(inner), _) => from_arrow(inner),
-                    (_, Some(inner)) => resources::spilled(inner),
+                    (_, Some(inner)) => spilled(inner),
                     _ => foreign_error(&e.to_string()),
                 },
             },
         },
         DataFusionError::ArrowError(e, _) => from_arrow(e),
         DataFusionError::ParquetError(e) => from_parquet(e),
-        DataFusionError::IoError(e) => resources::spilled(e),
+        DataFusionError::IoError(e) => spilled(e),
         DataFusionError::SQL(e, _) => Error::invalid(sqlstate::SYNTAX, format!("syntax error: {e}")),
         DataFusionError::NotImplemented(m) => not_implemented(m),
         DataFusionError::Plan(m) | DataFusionError::Configuration(m) => plan_error(m),
@@ -97,27 +100,43 @@ fn no_function(call: &str) -> Error {
     Error::invalid(state::UNDEFINED_FUNCTION, message).with_object(NamedObject::new(ObjectKind::Function, [name]))
 }
 
-fn first_line(text: &str) -> &str {
-    text.lines().next().unwrap_or_default()
-}
-
 /// Turns an error of an Arrow kernel into ours.
 pub(crate) fn from_arrow(error: &ArrowError) -> Error {
     match error {
         ArrowError::MemoryError(m) => resources::out_of_memory(m),
-        ArrowError::IoError(_, e) => resources::spilled(e),
+        ArrowError::IoError(_, e) => spilled(e),
         ArrowError::NotYetImplemented(m) => not_implemented(m),
         ArrowError::ComputeError(m) => execution_error(m),
         ArrowError::ExternalError(e) => match e.downcast_ref::<DataFusionError>() {
             Some(inner) => from_datafusion(inner),
-            None => match (e.downcast_ref::<Error>(), e.downcast_ref::<std::io::Error>()) {
+            None => match (e.downcast_ref::<Error>(), e.downcast_ref::<io::Error>()) {
                 (Some(ours), _) => ours.clone(),
-                (_, Some(inner)) => resources::spilled(inner),
+                (_, Some(inner)) => spilled(inner),
                 _ => foreign_error(&e.to_string()),
             },
         },
         kernel => mainstem_postgres::error::from_arrow(kernel),
     }
+}
+
+/// An error of a file of a query. Operators wrap what is behind it several times.
+fn spilled(error: &io::Error) -> Error {
+    let inner = error.get_ref().map(|inner| inner as &(dyn StdError + 'static));
+    if let Some(inner) = inner {
+        if let Some(inner) = inner.downcast_ref::<Error>() {
+            return inner.clone();
+        }
+        if let Some(inner) = inner.downcast_ref::<DataFusionError>() {
+            return from_datafusion(inner);
+        }
+        if let Some(inner) = inner.downcast_ref::<ArrowError>() {
+            return from_arrow(inner);
+        }
+        if let Some(inner) = inner.downcast_ref::<io::Error>() {
+            return spilled(inner);
+        }
+    }
+    resources::of_file(error)
 }
 
 /// An error of a library below DataFusion.
@@ -133,7 +152,7 @@ fn foreign_error(message: &str) -> Error {
 pub(crate) fn from_parquet(error: &ParquetError) -> Error {
     match error {
         ParquetError::NYI(m) => Error::unsupported(m),
-        ParquetError::External(e) => match e.downcast_ref::<std::io::Error>() {
+        ParquetError::External(e) => match e.downcast_ref::<io::Error>() {
             Some(io) => Error::io("use", "a Parquet file", std::io::Error::new(io.kind(), io.to_string())),
             None => Error::invalid(sqlstate::BAD_COPY_FORMAT, format!("Parquet: {e}")),
         },

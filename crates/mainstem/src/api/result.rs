@@ -9,7 +9,6 @@ use datafusion::execution::memory_pool::MemoryReservation;
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::{Error, Result};
 
-use super::Rows;
 use crate::exec::{self, Batches, Notice, Shared};
 use crate::session::Outcome;
 
@@ -44,12 +43,6 @@ impl QueryResult {
     #[must_use]
     pub fn schema(&self) -> SchemaRef {
         self.schema.clone()
-    }
-
-    /// The rows one by one, as values.
-    #[must_use]
-    pub fn rows(self) -> Rows {
-        Rows::new(self)
     }
 
     /// All rows, in memory.

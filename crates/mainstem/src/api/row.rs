@@ -185,8 +185,16 @@ enum Source {
     Returned(std::vec::IntoIter<Vec<Value>>),
 }
 
+impl QueryResult {
+    /// The rows one by one, as values.
+    #[must_use]
+    pub fn rows(self) -> Rows {
+        Rows::new(self)
+    }
+}
+
 impl Rows {
-    pub(super) fn new(result: QueryResult) -> Self {
+    fn new(result: QueryResult) -> Self {
         Self { columns: ResultColumn::of(&result.schema()), source: Source::Running(Box::new(result), None) }
     }
 

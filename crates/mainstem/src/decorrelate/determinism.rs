@@ -18,7 +18,7 @@ use datafusion::logical_expr::{Distinct, Expr, ExprSchemable, JoinType, LogicalP
 use mainstem_postgres::registry::{AnyOrder, any_order, is_aggregate};
 
 use super::has_one_row;
-use super::unnest::{Names, all_outer_columns, unsupported};
+use super::outer_columns::{Names, all_outer_columns, unsupported};
 
 /// Plans of more nodes are not computed twice.
 const NODES_MAX: usize = 500;

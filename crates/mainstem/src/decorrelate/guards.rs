@@ -15,7 +15,7 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator, lit, when};
 use mainstem_postgres::registry::{self, Fails};
 
-use super::unnest::query_of;
+use super::outer_columns::query_of;
 
 /// Stack that one level of an expression may take, and what is added when there is less.
 const STACK_LEVEL: usize = 128 << 10;

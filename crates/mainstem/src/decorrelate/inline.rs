@@ -17,7 +17,7 @@ use datafusion::logical_expr::utils::{conjunction, merge_schema, split_conjuncti
 use datafusion::logical_expr::{Expr, Filter, JoinType, LogicalPlan, Projection, lit, when};
 
 use super::guards::holds_query;
-use super::rule::{bare_lateral, is_lateral};
+use super::outer_columns::{bare_lateral, is_lateral};
 use crate::analyze::plan_walk::rewrite_nodes;
 
 /// `plan` without such queries, and with conditions below LATERAL ones.

@@ -7,12 +7,14 @@
 //! - `null_aware_in`: IN and NOT IN where NULLs count.
 //! - `rule`: every other subquery and LATERAL, where an expression may stand. It asks `simple_correlation` what can
 //!   stay a subquery, makes expressions of queries without FROM (`inline`), and collects the conditions that keep rows
-//!   away (`guards`). The rest is computed for all outer rows at once (`unnest`). It must have one row where one is
-//!   asked for (`single_row`). The outer rows must be the same each time (`determinism`).
+//!   away (`guards`). What refers to outer rows is seen in `outer_columns`. The rest is computed for all outer rows at
+//!   once (`unnest`). It must have one row where one is asked for (`single_row`). The outer rows must be the same each
+//!   time (`determinism`).
 //! - Here: scalar subqueries that may find no row are NULL then, whatever their column says. DataFusion takes the
 //!   column's NOT NULL for the subquery's, and fails when the subquery is empty. The column is passed through a
 //!   function that only says "may be NULL".
 
+mod outer_columns;
 mod unnest;
 mod guards;
 mod inline;

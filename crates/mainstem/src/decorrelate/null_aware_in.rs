@@ -23,7 +23,7 @@ use datafusion::logical_expr::{
 };
 
 use super::has_one_row;
-use super::unnest::all_outer_columns;
+use super::outer_columns::all_outer_columns;
 use crate::analyze::plan_walk::rewrite_nodes;
 
 /// Stack that one level of an expression may take, and what is added when there is less.

@@ -29,7 +29,7 @@ use datafusion::common::{Column, DFSchema, DataFusionError, NullEquality, Result
 use datafusion::functions_aggregate::expr_fn::{count, first_value};
 use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison, SetQuantifier};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::logical_plan::{Join, Sort, SubqueryAlias};
+use datafusion::logical_expr::logical_plan::{Join, Sort};
 use datafusion::logical_expr::utils::{conjunction, merge_schema, split_conjunction_owned};
 use datafusion::logical_expr::{
     Distinct, Expr, FetchType, Filter, JoinType, LogicalPlan, LogicalPlanBuilder, Projection, Subquery, binary_expr,
@@ -39,9 +39,10 @@ use datafusion::logical_expr::{
 use super::guards::{all_of, can_fail, holds_query, is_total, replace_queries};
 use super::has_one_row;
 use super::inline::inlined;
+use super::outer_columns::{Names, bare_lateral, is_lateral, named, outer_columns, query_of, unsupported};
 use super::simple_correlation::{is_movable, looked_for};
 use super::single_row::only_row;
-use super::unnest::{Domain, Names, holds_lateral, left_join, named, outer_columns, query_of, unsupported};
+use super::unnest::{Domain, left_join};
 use crate::analyze::plan_walk::rewrite_nodes;
 
 /// The rule.
@@ -60,12 +61,6 @@ pub(crate) fn decorrelated(plan: LogicalPlan) -> Result<LogicalPlan> {
             node => place(node, &mut names),
         })
     })
-}
-
-/// Whether the right side of `join` refers to the left one. The planner says so, but where only a query within it does.
-pub(super) fn is_lateral(join: &Join) -> bool {
-    let of_left = |column: &Column| join.left.schema().maybe_index_of_column(column).is_some();
-    holds_lateral(&join.right) || outer_columns(&join.right).iter().any(of_left)
 }
 
 fn has_queries(plan: &LogicalPlan) -> Result<bool> {
@@ -486,16 +481,4 @@ fn lateral(join: Join, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
     let columns = schema.columns().into_iter().map(Expr::Column).collect();
     let plan = Projection::try_new(columns, Arc::new(LogicalPlan::Join(join)))?;
     Ok(Transformed::yes(LogicalPlan::Projection(plan)))
-}
-
-/// A LATERAL query as DataFusion looks for it.
-pub(super) fn bare_lateral(plan: &LogicalPlan) -> Option<&Subquery> {
-    match plan {
-        LogicalPlan::Subquery(query) => Some(query),
-        LogicalPlan::SubqueryAlias(SubqueryAlias { input, .. }) => match &**input {
-            LogicalPlan::Subquery(query) => Some(query),
-            _ => None,
-        },
-        _ => None,
-    }
 }

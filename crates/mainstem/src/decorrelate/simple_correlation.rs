@@ -30,7 +30,7 @@ use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, FetchType,
 use super::determinism::is_volatile;
 use super::guards::holds_query;
 use super::has_one_row;
-use super::unnest::outer_columns;
+use super::outer_columns::outer_columns;
 
 /// Whether DataFusion's join gives the rows of `query`, a scalar subquery or another one.
 pub(super) fn is_movable(query: &LogicalPlan, is_scalar: bool) -> bool {

@@ -5,16 +5,14 @@
 //! write what they spill. Goes out: 53200 and 53100. An operator may wrap what the pool has said in texts of its own:
 //! ours is found in it again.
 
-use std::error::Error as StdError;
 use std::io;
 
-use arrow::error::ArrowError;
 use datafusion::common::DataFusionError;
 use mainstem_postgres::types::byte_size_text;
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::{Error, ErrorKind};
 
-use super::{from_arrow, from_datafusion};
+use super::words::first_line;
 
 /// How what the pool says begins.
 const NO_MEMORY: &str = "out of query memory: ";
@@ -52,7 +50,7 @@ impl Refused {
 /// 53200, for what DataFusion says of memory that is used up.
 pub(super) fn out_of_memory(message: &str) -> Error {
     let text = match message.find(NO_MEMORY).and_then(|at| message.get(at..)) {
-        Some(ours) => super::first_line(ours).to_owned(),
+        Some(ours) => first_line(ours).to_owned(),
         None => match rows_too_wide(message) {
             Some(bytes) => format!(
                 "{NO_MEMORY}a sort has to hold rows of {} at once, which is more than it may take; {ADVICE}",
@@ -76,24 +74,8 @@ pub(super) fn is_out_of_memory(message: &str) -> bool {
     message.contains(NO_MEMORY) || message.contains("ran out of memory with no aggregated groups")
 }
 
-/// An error of a file of a query: what it spills, where it is not said otherwise. Operators wrap what is behind it
-/// several times.
-pub(super) fn spilled(error: &io::Error) -> Error {
-    let inner = error.get_ref().map(|inner| inner as &(dyn StdError + 'static));
-    if let Some(inner) = inner {
-        if let Some(inner) = inner.downcast_ref::<Error>() {
-            return inner.clone();
-        }
-        if let Some(inner) = inner.downcast_ref::<DataFusionError>() {
-            return from_datafusion(inner);
-        }
-        if let Some(inner) = inner.downcast_ref::<ArrowError>() {
-            return from_arrow(inner);
-        }
-        if let Some(inner) = inner.downcast_ref::<io::Error>() {
-            return spilled(inner);
-        }
-    }
+/// An error of a file of a query: what it spills, where it is not said otherwise.
+pub(super) fn of_file(error: &io::Error) -> Error {
     let folder = std::env::temp_dir();
     if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
         let message = format!(

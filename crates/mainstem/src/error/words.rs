@@ -163,6 +163,11 @@ fn call_in_sql(call: &str) -> String {
     }
 }
 
+/// What of `text` is for users: no backtrace.
+pub(super) fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::{mismatch, readable, sql_words, tree_name, undefined_function};

@@ -220,3 +220,8 @@ pub(crate) fn parameter_of(expr: &Expr) -> Option<usize> {
         _ => None,
     }
 }
+
+/// Which parameter, from 0, a placeholder is.
+pub(super) fn position_of(id: &str) -> Option<usize> {
+    id.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1)
+}

@@ -23,11 +23,12 @@ use mainstem_storage::schema::{Column, TableSchema};
 use mainstem_storage::transaction::{StatementWrites, Transaction};
 use mainstem_storage::{Error, ErrorKind, Result};
 
+use super::columns::nullable_schema;
 use super::csv::{CsvReader, LineFormat, LineWriter, TextBatch, TextReader};
 use super::expressions::{Expressions, Source};
 use super::parquet::ParquetFile;
 use super::shown;
-use super::write::{nullable_schema, sources_of, table_of};
+use super::write::{sources_of, table_of};
 use crate::error::from_parquet;
 use crate::exec::{Environment, Running};
 use crate::provider::Names;

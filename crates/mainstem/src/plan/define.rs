@@ -19,8 +19,8 @@ use mainstem_storage::schema::{DataType, RelationName};
 use mainstem_storage::transaction::Transaction;
 use mainstem_storage::{Error, Result};
 
+use super::columns::nullable_schema;
 use super::expressions::Expressions;
-use super::write::nullable_schema;
 use crate::exec::{Environment, Notice};
 use crate::sql::{CreateTable, CreateTableAs, ROW_REF, item_names};
 pub(crate) use alter::{alter_table, truncate};

@@ -32,7 +32,8 @@ use mainstem_storage::schema::{Column, DataType, TableSchema};
 use mainstem_storage::transaction::Transaction;
 use mainstem_storage::{Error, Result};
 
-use super::write::{check_projection, literal_columns, nullable_schema};
+use super::columns::{literal_columns, nullable_schema};
+use super::write::check_projection;
 use crate::error::from_datafusion;
 use crate::exec::{Environment, Parameters, PlannedExpression};
 use crate::sql::{expression_of, select_of, with_stored};

@@ -6,6 +6,7 @@
 //! failed write leaves the transaction as it was. It does not own: which transaction that is, its commit, and running
 //! it again.
 
+mod columns;
 mod expressions;
 mod write;
 mod copy;
@@ -17,13 +18,14 @@ mod parameters;
 use datafusion::logical_expr::LogicalPlan;
 use mainstem_storage::Result;
 
+pub(crate) use columns::nullable_schema;
 pub(crate) use copy::{copy_from, copy_to};
 pub(crate) use define::{
     Created, alter_table, create_schema, create_table, create_table_as, create_view, drop_objects, truncate,
 };
 pub(crate) use expressions::{row_expressions, violation};
 pub(crate) use parameters::{Description, assign_value, bind, describe, parsed_value, stored_value};
-pub(crate) use write::{Written, append, delete, explained, insert, lock, nullable_schema, table_of, unlocked, update};
+pub(crate) use write::{Written, append, delete, explained, insert, lock, table_of, unlocked, update};
 
 /// `plan` as its rows are shown: CHAR(n) with its blanks.
 ///

@@ -7,9 +7,11 @@ use mainstem_storage::predicate::{CompareOp, Predicate};
 use mainstem_storage::row::Value;
 use mainstem_storage::schema::{Column, DataType, TableSchema};
 
+use self::operators::{column, compare_op, flipped};
 use super::values::to_value;
 
 mod days;
+mod operators;
 
 /// Longest `NOT IN` list that becomes a chain of `<>`.
 const NOT_IN_MAX: usize = 16;
@@ -54,13 +56,6 @@ fn never(schema: &TableSchema) -> Option<Vec<Predicate>> {
     Some(vec![Predicate::In { column: schema.columns.first()?.id, values: Vec::new() }])
 }
 
-fn column<'a>(expr: &Expr, schema: &'a TableSchema) -> Option<&'a Column> {
-    match expr {
-        Expr::Column(column) => schema.column_named(&column.name),
-        _ => None,
-    }
-}
-
 fn literal(expr: &Expr, column: &Column) -> Option<Value> {
     match expr {
         Expr::Literal(scalar, _) => to_value(scalar, column.data_type),
@@ -75,29 +70,6 @@ fn compare(left: &Expr, op: Operator, right: &Expr, schema: &TableSchema) -> Opt
     }
     let column = column(right, schema)?;
     Some(Predicate::Compare { column: column.id, op: flipped(op), value: literal(left, column)? })
-}
-
-/// The operator that means the same with its operands exchanged.
-fn flipped(op: CompareOp) -> CompareOp {
-    match op {
-        CompareOp::Lt => CompareOp::Gt,
-        CompareOp::LtEq => CompareOp::GtEq,
-        CompareOp::Gt => CompareOp::Lt,
-        CompareOp::GtEq => CompareOp::LtEq,
-        CompareOp::Eq | CompareOp::NotEq => op,
-    }
-}
-
-fn compare_op(op: Operator) -> Option<CompareOp> {
-    Some(match op {
-        Operator::Eq => CompareOp::Eq,
-        Operator::NotEq => CompareOp::NotEq,
-        Operator::Lt => CompareOp::Lt,
-        Operator::LtEq => CompareOp::LtEq,
-        Operator::Gt => CompareOp::Gt,
-        Operator::GtEq => CompareOp::GtEq,
-        _ => return None,
-    })
 }
 
 fn in_list(expr: &Expr, list: &[Expr], negated: bool, schema: &TableSchema) -> Option<Vec<Predicate>> {

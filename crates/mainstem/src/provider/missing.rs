@@ -1,11 +1,14 @@
-//! Errors for names of tables and schemas that mean nothing, with the names that may be meant.
+//! Names of tables and schemas that have to mean something: errors for those that do not, with the names that may be
+//! meant.
 
-use mainstem_storage::catalog::Catalog;
+use std::sync::Arc;
+
+use mainstem_storage::catalog::{Catalog, Relation};
 use mainstem_storage::error::{NamedObject, ObjectKind, sqlstate};
-use mainstem_storage::schema::{PUBLIC, RelationName};
-use mainstem_storage::{Error, ErrorKind};
+use mainstem_storage::schema::{PUBLIC, RelationName, TableSchema};
+use mainstem_storage::{Error, ErrorKind, Result};
 
-use super::names::Names;
+use super::names::{Names, TEMPORARY};
 use super::system::SystemTables;
 use crate::names::{did_you_mean, similar};
 use crate::sql::{INFORMATION, SYSTEM, TableName, state};
@@ -17,6 +20,49 @@ pub(crate) enum Wanted {
     Table,
     /// A view.
     View,
+}
+
+impl Names {
+    /// The table that `name` means.
+    ///
+    /// # Errors
+    /// 42P01, 42809 for a view.
+    pub(crate) fn table(&self, catalog: &Catalog, name: &TableName) -> Result<Arc<TableSchema>> {
+        match self.find(catalog, name) {
+            Some((_, Relation::Table(table))) => Ok(table),
+            Some((_, Relation::View(_))) => {
+                Err(Error::invalid(sqlstate::WRONG_OBJECT_TYPE, format!("\"{}\" is a view, not a table", name.name)))
+            }
+            None => Err(undefined_table(self, catalog, name, Wanted::Table, &[])),
+        }
+    }
+
+    /// What a new relation called `name` is called in full.
+    ///
+    /// # Errors
+    /// 3F000 when there is no schema for it, 42501 for one of our own.
+    pub(crate) fn new_relation(&self, catalog: &Catalog, name: &TableName) -> Result<RelationName> {
+        let schema = match &name.schema {
+            Some(schema) => self.real(schema),
+            None => {
+                // Temporary tables say so.
+                let found = self.path.iter().filter(|name| *name != TEMPORARY).find(|name| catalog.has_namespace(name));
+                found.map(String::as_str).ok_or_else(|| {
+                    Error::invalid(state::UNDEFINED_SCHEMA, "no schema has been selected to create in")
+                })?
+            }
+        };
+        if catalog.has_namespace(schema) && self.sees(schema) {
+            return Ok(RelationName::new(schema, &name.name));
+        }
+        if schema == SYSTEM || schema == INFORMATION {
+            return Err(Error::invalid(
+                state::READ_ONLY_TABLE,
+                format!("schema \"{schema}\" holds system tables and cannot be changed"),
+            ));
+        }
+        Err(undefined_schema(catalog, schema))
+    }
 }
 
 /// 42P01 for `name`, with what is called like it: relations that the name could mean, and `others`, queries of WITH and

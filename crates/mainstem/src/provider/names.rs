@@ -8,11 +8,10 @@ use std::sync::Arc;
 
 use mainstem_storage::catalog::{Catalog, Relation};
 use mainstem_storage::error::sqlstate;
-use mainstem_storage::schema::{PUBLIC, RelationName, TableSchema};
+use mainstem_storage::schema::{PUBLIC, RelationName};
 use mainstem_storage::{Error, Result};
 
-use super::missing::{Wanted, undefined_schema, undefined_table};
-use crate::sql::{INFORMATION, SYSTEM, TableName, state};
+use crate::sql::TableName;
 
 /// Name that every session has for its temporary schema.
 pub(crate) const TEMPORARY: &str = "pg_temp";
@@ -20,7 +19,7 @@ pub(crate) const TEMPORARY: &str = "pg_temp";
 /// See the module. A session whose names change has another one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Names {
-    path: Vec<String>,
+    pub(super) path: Vec<String>,
     /// The schema of the session's temporary tables, if it may have any. It is there once it has one.
     temporary: Option<Arc<str>>,
 }
@@ -112,20 +111,6 @@ impl Names {
         }
     }
 
-    /// The table that `name` means.
-    ///
-    /// # Errors
-    /// 42P01, 42809 for a view.
-    pub(crate) fn table(&self, catalog: &Catalog, name: &TableName) -> Result<Arc<TableSchema>> {
-        match self.find(catalog, name) {
-            Some((_, Relation::Table(table))) => Ok(table),
-            Some((_, Relation::View(_))) => {
-                Err(Error::invalid(sqlstate::WRONG_OBJECT_TYPE, format!("\"{}\" is a view, not a table", name.name)))
-            }
-            None => Err(undefined_table(self, catalog, name, Wanted::Table, &[])),
-        }
-    }
-
     /// What a new temporary table called `name` is called in full.
     ///
     /// # Errors
@@ -146,32 +131,5 @@ impl Names {
     /// Whether a new relation called `name` would be temporary, whatever the statement says of it.
     pub(crate) fn says_temporary(&self, name: &TableName) -> bool {
         name.schema.as_deref().is_some_and(|schema| self.is_temporary(self.real(schema)))
-    }
-
-    /// What a new relation called `name` is called in full.
-    ///
-    /// # Errors
-    /// 3F000 when there is no schema for it, 42501 for one of our own.
-    pub(crate) fn new_relation(&self, catalog: &Catalog, name: &TableName) -> Result<RelationName> {
-        let schema = match &name.schema {
-            Some(schema) => self.real(schema),
-            None => {
-                // Temporary tables say so.
-                let found = self.path.iter().filter(|name| *name != TEMPORARY).find(|name| catalog.has_namespace(name));
-                found.map(String::as_str).ok_or_else(|| {
-                    Error::invalid(state::UNDEFINED_SCHEMA, "no schema has been selected to create in")
-                })?
-            }
-        };
-        if catalog.has_namespace(schema) && self.sees(schema) {
-            return Ok(RelationName::new(schema, &name.name));
-        }
-        if schema == SYSTEM || schema == INFORMATION {
-            return Err(Error::invalid(
-                state::READ_ONLY_TABLE,
-                format!("schema \"{schema}\" holds system tables and cannot be changed"),
-            ));
-        }
-        Err(undefined_schema(catalog, schema))
     }
 }

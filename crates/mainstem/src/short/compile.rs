@@ -13,37 +13,20 @@ use mainstem_postgres::cast::assign;
 use mainstem_storage::ids::{ColumnId, KeyId};
 use mainstem_storage::point::KeyedTable;
 use mainstem_storage::row::{Value, value_of, without_blanks};
-use mainstem_storage::schema::{Column, DataType, Identity, TableSchema};
+use mainstem_storage::schema::{DataType, Identity, TableSchema};
 
-use super::computed::{Computed, Planning};
+use super::computed::Computed;
 use super::condition::Condition;
 use super::conflict::key_of;
-use super::expression::{Expression, Given, Node, Operator, StoredAs, is_assignable, is_integer, same_kind};
+use super::expression::{Expression, Node, Operator, StoredAs, is_assignable};
+use super::planning::{Compiler, Planning, unnested};
+use super::values::{Given, is_integer, parsed, same_kind};
 use super::{Action, Output, Short};
 use crate::analyze::name_repeated;
 use crate::sql::{
     Assignments, EXCLUDED, Insert, Statement, TableName, Target, Update, columns_in, expression_of, fold, is_default,
     query_of, table_name,
 };
-use crate::value::{Time, Uuid};
-
-/// What a compiler knows: the table, how the statement calls it, and the types of its parameters.
-#[derive(Clone, Copy)]
-pub(super) struct Compiler<'a> {
-    pub(super) schema: &'a TableSchema,
-    /// The columns of the key that rows are found by.
-    pub(super) key_columns: &'a [ColumnId],
-    /// The alias, or the table's name.
-    pub(super) qualifier: &'a str,
-    pub(super) parameters: &'a [Option<DataType>],
-    /// Compiles what is more than simple.
-    pub(super) planning: &'a dyn Planning,
-    /// Set when something asks for the time.
-    pub(super) reads_clock: &'a Cell<bool>,
-    /// In the update arm of ON CONFLICT, where the row that was to come stands beside the one that is there, so that
-    /// names need a qualifier.
-    pub(super) in_arm: bool,
-}
 
 impl Short {
     /// What the one table that `statement` works on is called, if it may be short.
@@ -480,34 +463,6 @@ fn is_in_range(value: i64, data_type: DataType) -> bool {
     }
 }
 
-/// What a string literal beside a column of type `data_type` is there, as far as plans read it as an assignment would.
-pub(super) fn parsed(text: &str, data_type: DataType) -> Option<Value> {
-    match data_type {
-        DataType::Text { .. } => Some(Value::Text(text.into())),
-        DataType::Char { .. } => Some(Value::Text(without_blanks(text).into())),
-        DataType::Uuid => text.parse::<Uuid>().ok().map(|uuid| Value::Uuid(uuid.into())),
-        DataType::Time => text.parse::<Time>().ok().map(|time| Value::Int(time.micros())),
-        // Only in the plain form: a plan compares finer parts of seconds, and knows no years that are far away.
-        DataType::Date | DataType::Timestamp | DataType::TimestampTz if is_plain_date(text, data_type) => {
-            let column = Column::new(ColumnId(0), "", data_type, true);
-            let array: ArrayRef = Arc::new(StringViewArray::from_iter_values([text]));
-            value_of(assign(&array, &column).ok()?.as_ref(), data_type, 0).ok()
-        }
-        _ => None,
-    }
-}
-
-/// Whether `text` is a date of the years 1700 to 2199, for timestamps perhaps with hours, minutes and seconds behind
-/// it.
-fn is_plain_date(text: &str, data_type: DataType) -> bool {
-    let shape: String = text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
-    let is_plain = matches!(
-        (shape.as_str(), data_type),
-        ("0000-00-00", _) | ("0000-00-00 00:00:00", DataType::Timestamp | DataType::TimestampTz)
-    );
-    is_plain && ("17".."22").contains(&text.get(..2).unwrap_or(""))
-}
-
 /// Whether `expr` is the time at which the statement began, which a column of type `data_type` takes.
 fn reads_clock(expr: &Expr, data_type: DataType) -> bool {
     let Expr::Function(call) = unnested(expr) else { return false };
@@ -541,23 +496,4 @@ fn wider(a: DataType, b: DataType) -> Option<DataType> {
         _ => None,
     };
     Some(if rank(a)? >= rank(b)? { a } else { b })
-}
-
-/// The parts of `expr` that AND connects.
-pub(super) fn conjuncts<'e>(expr: &'e Expr, out: &mut Vec<&'e Expr>) {
-    match unnested(expr) {
-        Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
-            conjuncts(left, out);
-            conjuncts(right, out);
-        }
-        other => out.push(other),
-    }
-}
-
-/// `expr` without the parentheses around it.
-pub(super) fn unnested(expr: &Expr) -> &Expr {
-    match expr {
-        Expr::Nested(inner) => unnested(inner),
-        other => other,
-    }
 }

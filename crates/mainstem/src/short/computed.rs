@@ -4,15 +4,14 @@
 //! Comes in: the tree of an expression. Goes out: what a plan would evaluate in its place, and its value for a row.
 //!
 //! 1. A SELECT of the expression, from the table as the statement calls it, is planned, and analyzed by the same rules
-//!    as every query ([`Planning`]). Its columns are those of the row that is there, then those of the row that was to
-//!    come, then the parameters.
+//!    as every query ([`super::Planning`]). Its columns are those of the row that is there, then those of the row that
+//!    was to come, then the parameters.
 //! 2. The row's values become arrays of one row, as many as the expression reads.
 //!
 //! Invariants: nothing is compiled that has another value, or another type, when a parameter is a literal, or at
 //! another time. An error of evaluation is the plan's to tell: it has a statement around it that may never come to
 //! evaluate the expression.
 
-use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
 
@@ -21,42 +20,17 @@ use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
-use datafusion::sql::sqlparser::ast::{Query, SelectItem};
+use datafusion::sql::sqlparser::ast::SelectItem;
 use mainstem_postgres::cast::{assign, check_assignment};
 use mainstem_postgres::types::field_type;
 use mainstem_storage::row::{Value, array_of, value_of};
 use mainstem_storage::schema::{self, DataType};
 
-use super::compile::Compiler;
-use super::expression::{Scope, value_of_parameter};
+use super::planning::Compiler;
+use super::values::{Scope, value_of_parameter};
 use crate::exec::PlannedExpression;
 use crate::sql::{EXCLUDED, has_query, select_over};
 use crate::value::{ValueRef, stored_array};
-
-/// Compiles expressions as plans do.
-pub(crate) trait Planning {
-    /// The expressions of `query`, a SELECT that reads the columns of its tables row by row, over those columns and
-    /// behind them parameters of the types `parameters`; `None` for what is wrong, or depends on more than its row.
-    fn expressions(&self, query: Query, parameters: &[Option<DataType>]) -> Option<Vec<PlannedExpression>>;
-}
-
-/// Compiles none, and says whether it was asked to.
-#[derive(Debug, Default)]
-pub(crate) struct Unplanned(Cell<bool>);
-
-impl Unplanned {
-    /// Whether an expression was to be compiled.
-    pub(crate) fn was_asked(&self) -> bool {
-        self.0.get()
-    }
-}
-
-impl Planning for Unplanned {
-    fn expressions(&self, _: Query, _: &[Option<DataType>]) -> Option<Vec<PlannedExpression>> {
-        self.0.set(true);
-        None
-    }
-}
 
 /// See the module.
 #[derive(Clone)]

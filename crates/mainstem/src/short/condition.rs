@@ -7,8 +7,9 @@ use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, SelectItem, UnaryOpe
 use mainstem_storage::row::Value;
 use mainstem_storage::schema::DataType;
 
-use super::compile::{Compiler, parsed, unnested};
-use super::expression::{Expression, Node, Scope, is_integer};
+use super::expression::{Expression, Node};
+use super::planning::{Compiler, unnested};
+use super::values::{Scope, is_integer, parsed};
 
 /// Values of an IN that are compared one by one.
 const LISTED_MAX: usize = 16;

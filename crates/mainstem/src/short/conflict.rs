@@ -15,28 +15,11 @@ use mainstem_storage::transaction::Transaction;
 use mainstem_storage::version::TableView;
 use mainstem_storage::{Error, ErrorKind, Result};
 
-use super::compile::Compiler;
-use super::condition::Condition;
-use super::expression::{Expression, Given};
-use super::{Answer, Short, Values};
+use super::expression::Expression;
+use super::planning::Compiler;
+use super::values::Given;
+use super::{Answer, Arm, Conflict, Short, Values};
 use crate::sql::{ConflictAction, ConflictTarget, Insert, OnConflict};
-
-/// ON CONFLICT on the key that rows are found by, or on all.
-#[derive(Debug)]
-pub(super) struct Conflict {
-    /// Any key counts.
-    any: bool,
-    /// None: DO NOTHING.
-    arm: Option<Arm>,
-}
-
-/// DO UPDATE.
-#[derive(Debug)]
-struct Arm {
-    /// By position, none of the key.
-    assignments: Vec<(usize, Expression)>,
-    condition: Option<Condition>,
-}
 
 /// What becomes of a row that was to come.
 pub(super) enum Fate {

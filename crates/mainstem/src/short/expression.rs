@@ -5,46 +5,13 @@
 //! BIGINT, both sides of an operation have the larger type of the two. Evaluation gives `None` for whatever is not that
 //! simple.
 
-use mainstem_storage::row::{RowView, Value, without_blanks};
+use mainstem_storage::row::Value;
 use mainstem_storage::schema::{Column, DataType};
 
 use super::computed::Computed;
+use super::values::{Scope, fit, in_range, is_integer, same_kind, value_of_parameter};
 use crate::plan;
 use crate::value::ValueRef;
-
-/// What an expression is evaluated over.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Scope<'a> {
-    /// The values of the row that is there, if there is one.
-    pub(super) row: &'a [Value],
-    /// The row that was to come, in the update arm of ON CONFLICT.
-    pub(super) coming: Option<RowView<'a>>,
-    /// The values bound to the parameters.
-    pub(super) parameters: &'a [ValueRef<'a>],
-    /// When the statement began: microseconds since 1970.
-    pub(super) clock: i64,
-}
-
-/// What a run of a statement is given.
-#[derive(Clone, Copy)]
-pub(super) struct Given<'a> {
-    /// The values bound to the parameters.
-    pub(super) parameters: &'a [ValueRef<'a>],
-    /// When the statement began: microseconds since 1970; 0 if it does not ask.
-    pub(super) clock: i64,
-}
-
-impl<'a> Given<'a> {
-    /// No row.
-    pub(super) fn scope(self) -> Scope<'a> {
-        self.over(&[], None)
-    }
-
-    /// The values of a row that is there, and one that was to come.
-    pub(super) fn over(self, row: &'a [Value], coming: Option<RowView<'a>>) -> Scope<'a> {
-        Scope { row, coming, parameters: self.parameters, clock: self.clock }
-    }
-}
 
 const DAY_MICROS: i64 = 86_400_000_000;
 
@@ -88,59 +55,6 @@ pub(super) enum Operator {
     Add,
     Subtract,
     Multiply,
-}
-
-/// Whether the type is a whole number.
-pub(super) fn is_integer(data_type: DataType) -> bool {
-    matches!(data_type, DataType::SmallInt | DataType::Integer | DataType::BigInt)
-}
-
-/// Whether `value` is a whole number that `data_type` has.
-fn in_range(value: i64, data_type: DataType) -> bool {
-    match data_type {
-        DataType::SmallInt => i16::try_from(value).is_ok(),
-        DataType::Integer => i32::try_from(value).is_ok(),
-        DataType::BigInt => true,
-        _ => false,
-    }
-}
-
-/// `value` as one of type `wanted`, if it is one, or an integer that fits.
-pub(super) fn fit(value: ValueRef<'_>, wanted: DataType) -> Option<Value> {
-    let whole = match value {
-        ValueRef::SmallInt(v) => Some(i64::from(v)),
-        ValueRef::Integer(v) => Some(i64::from(v)),
-        ValueRef::BigInt(v) => Some(v),
-        _ => None,
-    };
-    if let Some(v) = whole {
-        return in_range(v, wanted).then_some(Value::Int(v));
-    }
-    let fits = match (value, wanted) {
-        (ValueRef::Null, _) => return Some(Value::Null),
-        (ValueRef::Boolean(_), DataType::Boolean)
-        | (ValueRef::Real(_), DataType::Real)
-        | (ValueRef::Double(_), DataType::Double)
-        | (ValueRef::Date(_), DataType::Date)
-        | (ValueRef::Time(_), DataType::Time)
-        | (ValueRef::Uuid(_), DataType::Uuid)
-        | (ValueRef::Timestamp(_), DataType::Timestamp)
-        | (ValueRef::TimestampTz(_), DataType::TimestampTz)
-        | (ValueRef::Text(_), DataType::Text { .. })
-        | (ValueRef::Bytes(_), DataType::Bytea) => true,
-        (ValueRef::Text(text), DataType::Char { .. }) => return Some(Value::Text(without_blanks(text).into())),
-        (ValueRef::Decimal(_), DataType::Decimal { precision, scale }) => match value.data_type() {
-            Some(DataType::Decimal { precision: digits, scale: behind }) => behind == scale && digits <= precision,
-            _ => false,
-        },
-        _ => false,
-    };
-    fits.then(|| value.to_stored())
-}
-
-/// `value`, bound to a parameter of type `wanted`, as one of that type, if it is one or spells one.
-pub(super) fn value_of_parameter(value: ValueRef<'_>, wanted: DataType) -> Option<Value> {
-    fit(value, wanted).or_else(|| plan::parsed_value(value, wanted))
 }
 
 /// Whether values of type `from` can be stored in a column of type `to` by [`Node::Assigned`].
@@ -194,16 +108,6 @@ impl StoredAs {
         let simple = if self.is_same { fit(value, self.column.data_type) } else { None };
         // An error is the plan's to tell.
         simple.or_else(|| plan::stored_value(value, self.bound_as, &self.column).ok())
-    }
-}
-
-/// Whether values of type `of` are fitted to type `wanted` by [`fit`].
-pub(super) fn same_kind(of: DataType, wanted: DataType) -> bool {
-    match (of, wanted) {
-        // The other way round blanks are lost.
-        (DataType::Text { .. }, DataType::Text { .. } | DataType::Char { .. }) => true,
-        (DataType::Char { .. }, DataType::Char { .. }) => true,
-        (of, wanted) => of == wanted,
     }
 }
 

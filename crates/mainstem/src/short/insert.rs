@@ -11,31 +11,21 @@
 
 use arrow::array::RecordBatch;
 use datafusion::sql::sqlparser::ast::{Expr, Value as Literal};
-use mainstem_storage::ids::ColumnId;
 use mainstem_storage::row::{RowBuffer, Value, array_of, check_batch};
 use mainstem_storage::schema::Identity;
 use mainstem_storage::transaction::Transaction;
 use mainstem_storage::{Error, Result};
 
-use super::compile::{Compiler, unnested};
-use super::computed::Unplanned;
 use super::conflict::or_planned;
-use super::expression::{Expression, Given, Node};
-use super::{Short, Values};
+use super::expression::{Expression, Node};
+use super::planning::{Compiler, Unplanned, unnested};
+use super::values::Given;
+use super::{Numbered, Short, Values};
 use crate::plan;
 use crate::sql::{DefaultCells, Insert, Overriding, expression_of};
 
 /// Rows of a statement that is refused; more of them are for the plan, which takes them in batches.
 const REFUSED_ROWS_MAX: usize = 1_000;
-
-/// An identity column whose numbers are drawn.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Numbered {
-    at: usize,
-    column: ColumnId,
-    /// So many of the rows take one.
-    rows: usize,
-}
 
 impl Compiler<'_> {
     /// The rows of `insert`, and the numbers that they take.

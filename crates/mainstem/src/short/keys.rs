@@ -7,8 +7,8 @@ use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr};
 use mainstem_storage::schema::DataType;
 
 use super::Key;
-use super::compile::{Compiler, conjuncts};
 use super::condition::Condition;
+use super::planning::{Compiler, conjuncts};
 
 /// Most keys of a list: more are found by a scan.
 const KEYS_MAX: usize = 64;

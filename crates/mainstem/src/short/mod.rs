@@ -22,23 +22,50 @@ mod conflict;
 mod expression;
 mod insert;
 mod keys;
+mod planning;
 mod run;
+mod values;
+
+/// ON CONFLICT on the key that rows are found by, or on all.
+#[derive(Debug)]
+struct Conflict {
+    /// Any key counts.
+    any: bool,
+    /// None: DO NOTHING.
+    arm: Option<Arm>,
+}
+
+/// DO UPDATE.
+#[derive(Debug)]
+struct Arm {
+    /// By position, none of the key.
+    assignments: Vec<(usize, Expression)>,
+    condition: Option<Condition>,
+}
+
+/// An identity column whose numbers are drawn.
+#[derive(Clone, Copy, Debug)]
+struct Numbered {
+    at: usize,
+    column: ColumnId,
+    /// So many of the rows take one.
+    rows: usize,
+}
 
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 
+use mainstem_storage::ids::ColumnId;
 use mainstem_storage::point::KeyedTable;
 use mainstem_storage::row::Value;
 use mainstem_storage::schema::DataType;
 
 use computed::Computed;
-pub(crate) use computed::{Planning, Unplanned};
 use condition::Condition;
-use conflict::Conflict;
 use expression::Expression;
-use insert::Numbered;
+pub(crate) use planning::{Planning, Unplanned};
 
 /// A compiled short statement. Belongs to one version of the schema.
 #[derive(Debug)]

@@ -14,7 +14,8 @@ use mainstem_storage::{Error, Result};
 
 use super::condition::{Condition, NeedsPlan};
 use super::conflict::assign;
-use super::expression::{Expression, Given};
+use super::expression::Expression;
+use super::values::Given;
 use super::{Action, Answer, Key, Output, Short, Values};
 use crate::plan;
 use crate::value::ValueRef;

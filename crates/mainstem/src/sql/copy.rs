@@ -14,7 +14,8 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::{Error, Result};
 
-use super::parse::{Statement, parse, rewrite_extensions, syntax};
+use super::dialect::syntax;
+use super::parse::rewrite_extensions;
 use super::{TableName, check_query, fold, query_of, state, table_name};
 
 /// Where COPY TO takes its rows from, or COPY FROM puts them.
@@ -104,31 +105,6 @@ pub enum CopyStream {
     Stdin,
     /// COPY TO STDOUT: run it with [`crate::Connection::copy_out`].
     Stdout,
-}
-
-/// Which stream `statement` needs, if it is one statement and a COPY that needs one: what a shell has to know.
-///
-/// ```
-/// use mainstem::{CopyStream, copy_stream};
-/// assert_eq!(copy_stream("COPY t FROM STDIN"), Some(CopyStream::Stdin));
-/// assert_eq!(copy_stream("COPY t TO 'file.csv'"), None);
-/// ```
-#[must_use]
-pub fn copy_stream(statement: &str) -> Option<CopyStream> {
-    let start = statement.trim_start();
-    let word = start.get(..4).is_some_and(|word| word.eq_ignore_ascii_case("copy"));
-    if !word && !start.starts_with("--") && !start.starts_with("/*") {
-        return None;
-    }
-    match parse(statement).ok()?.only()? {
-        Statement::Copy(CopyStatement::From { options, .. }) if options.place == CopyPlace::Client => {
-            Some(CopyStream::Stdin)
-        }
-        Statement::Copy(CopyStatement::To { options, .. }) if options.place == CopyPlace::Client => {
-            Some(CopyStream::Stdout)
-        }
-        _ => None,
-    }
 }
 
 /// Reads a COPY.

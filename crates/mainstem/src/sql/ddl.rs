@@ -3,17 +3,16 @@
 use datafusion::sql::sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
 use datafusion::sql::sqlparser::ast::{
     ColumnDef, ColumnOption, ColumnOptionDef, CreateTable as AstCreateTable, CreateTableOptions, Expr, HiveFormat,
-    OnCommit as AstOnCommit, OneOrManyWithParens, SqlOption, Value,
+    OneOrManyWithParens, SqlOption, Value,
 };
-use mainstem_storage::catalog::UniqueDefinition;
 use mainstem_storage::error::{NamedObject, ObjectKind, sqlstate};
-use mainstem_storage::schema::{Check, DataType, Identity, Layout};
+use mainstem_storage::schema::Layout;
 use mainstem_storage::{Error, ErrorKind, Result};
 
 use super::refuse::refuse;
 use super::stored::default_text;
 use super::types::{column_type, is_by_bytes};
-use super::{TableName, fold, table_name};
+use super::{fold, table_name};
 use crate::names::{did_you_mean, similar};
 use constraints::Constraints;
 pub(super) use identity::order_options;
@@ -24,6 +23,7 @@ mod constraints;
 mod create_as;
 mod identity;
 mod objects;
+mod table;
 mod view;
 
 pub(crate) use alter::{AlterAction, AlterTable, Truncate};
@@ -32,77 +32,8 @@ pub(crate) use create_as::CreateTableAs;
 pub(super) use create_as::create_table_as;
 pub(crate) use objects::{CreateSchema, CreateView, Drop, Dropped};
 pub(super) use objects::{create_schema, create_view, drop_of};
+pub(crate) use table::{CreateTable, NewColumn, OnCommit};
 pub(crate) use view::{expand_wildcards, item_names, qualify, query_text, read_by, stored_query};
-
-/// A column of a new table.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct NewColumn {
-    pub(crate) name: String,
-    pub(crate) data_type: DataType,
-    pub(crate) nullable: bool,
-    /// DEFAULT, as SQL.
-    pub(crate) default: Option<String>,
-    pub(crate) identity: Option<Identity>,
-}
-
-/// CREATE TABLE, checked for everything that can be known without the catalog.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct CreateTable {
-    pub(crate) name: TableName,
-    pub(crate) temporary: bool,
-    pub(crate) on_commit: OnCommit,
-    pub(crate) if_not_exists: bool,
-    pub(crate) columns: Vec<NewColumn>,
-    pub(crate) primary_key: Vec<String>,
-    pub(crate) primary_key_name: Option<String>,
-    pub(crate) unique_keys: Vec<UniqueDefinition>,
-    pub(crate) checks: Vec<Check>,
-    pub(crate) sort_key: Option<Vec<String>>,
-    pub(crate) layout: Option<Layout>,
-    pub(crate) segment_rows: Option<u32>,
-    pub(crate) delta_rows: Option<u32>,
-}
-
-/// What the end of a transaction does to a temporary table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OnCommit {
-    PreserveRows,
-    DeleteRows,
-    Drop,
-}
-
-impl CreateTable {
-    fn set_temporary(&mut self, temporary: bool, on_commit: Option<&AstOnCommit>) -> Result<()> {
-        self.temporary = temporary;
-        if on_commit.is_some() && !temporary {
-            return Err(Error::invalid(sqlstate::INVALID_TABLE, "ON COMMIT can only be used on temporary tables"));
-        }
-        self.on_commit = match on_commit {
-            None | Some(AstOnCommit::PreserveRows) => OnCommit::PreserveRows,
-            Some(AstOnCommit::DeleteRows) => OnCommit::DeleteRows,
-            Some(AstOnCommit::Drop) => OnCommit::Drop,
-        };
-        Ok(())
-    }
-
-    fn new(name: TableName, if_not_exists: bool) -> Self {
-        Self {
-            name,
-            temporary: false,
-            on_commit: OnCommit::PreserveRows,
-            if_not_exists,
-            columns: Vec::new(),
-            primary_key: Vec::new(),
-            primary_key_name: None,
-            unique_keys: Vec::new(),
-            checks: Vec::new(),
-            sort_key: None,
-            layout: None,
-            segment_rows: None,
-            delta_rows: None,
-        }
-    }
-}
 
 /// Reads a CREATE TABLE; `options_behind` are WITH options that stood behind ORDER BY.
 pub(super) fn create_table(table: AstCreateTable, options_behind: Vec<SqlOption>) -> Result<CreateTable> {

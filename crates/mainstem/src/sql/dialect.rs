@@ -9,6 +9,8 @@
 //! its text is read again as a call or a name, and so is everything inside. Nested, that takes time exponential in the
 //! depth. Two measures: words that are no names in PostgreSQL are never read as names, and a dialect is good for a
 //! bounded number of operands, after which its parser fails at once, wherever it is.
+//!
+//! Beside it stands what every reader asks of a parser: how deep it goes, and its errors as ours.
 
 use std::any::TypeId;
 use std::cell::Cell;
@@ -18,6 +20,10 @@ use datafusion::sql::sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
+use mainstem_storage::Error;
+use mainstem_storage::error::sqlstate;
+
+use super::state;
 
 /// Operands that may be read beyond [`OPERANDS_PER_TOKEN`]: some 20 ms of work.
 const OPERANDS_MIN: usize = 20_000;
@@ -261,4 +267,27 @@ impl Dialect for MainstemDialect {
     fn supports_named_fn_args_with_expr_name(&self) -> bool {
         false
     }
+}
+
+/// Nesting the parser follows; deeper text is refused.
+pub(super) const NESTING_MAX: usize = 100;
+
+/// Nesting it follows in text that was such a statement: parentheses may have been added.
+pub(super) const STORED_NESTING_MAX: usize = 3 * NESTING_MAX;
+
+/// A parser's error as ours.
+pub(super) fn syntax(error: &ParserError) -> Error {
+    match error {
+        ParserError::TokenizerError(m) | ParserError::ParserError(m) => {
+            Error::invalid(sqlstate::SYNTAX, format!("syntax error: {m}"))
+        }
+        ParserError::RecursionLimitExceeded => {
+            Error::invalid(state::TOO_COMPLEX, format!("the statement is nested more than {NESTING_MAX} levels deep"))
+        }
+    }
+}
+
+/// Whether the next token is the bare word `word`.
+pub(super) fn is_word(parser: &Parser<'_>, word: &str) -> bool {
+    matches!(&parser.peek_token_ref().token, Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case(word))
 }

@@ -18,17 +18,18 @@ mod settings;
 mod stored;
 mod types;
 
+pub use copy::CopyStream;
 pub(crate) use copy::{CopyFormat, CopyOptions, CopyPlace, CopySource, CopyStatement, CsvOptions, TextOptions};
-pub use copy::{CopyStream, copy_stream};
 pub(crate) use ddl::{
     AlterAction, AlterTable, CreateSchema, CreateTable, CreateTableAs, CreateView, Drop, Dropped, NewColumn, OnCommit,
     Truncate, expand_wildcards, item_names, qualify, query_text, read_by, stored_query,
 };
 pub(crate) use dml::{
     Assignments, ConflictAction, ConflictTarget, DefaultCells, Delete, EXCLUDED, Insert, Lock, OnConflict, Overriding,
-    ROW_REF, TARGET_SCHEMA, Target, Update, any_row_of, ast_type, query_of, select_of, select_over,
+    ROW_REF, TARGET_SCHEMA, Target, Update, any_row_of, query_of, select_of, select_over,
 };
 pub(crate) use mainstem_postgres::sqlstate as state;
+pub use parse::copy_stream;
 pub(crate) use parse::{
     Maintenance, Parameterized, PreparedStatement, Script, Statement, Template, is_of_values, may_be_query,
     parameterize, parse, parse_template,
@@ -38,7 +39,7 @@ pub(crate) use settings::SettingStatement;
 pub use split::split_statements;
 pub(crate) use stored::{columns_in, expression_of, has_query, is_default, renamed_in, with_stored};
 pub(crate) use transaction::Begin;
-pub(crate) use types::{CastTypes, is_by_bytes};
+pub(crate) use types::{CastTypes, ast_type, is_by_bytes};
 
 use std::fmt;
 

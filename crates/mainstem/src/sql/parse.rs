@@ -3,24 +3,21 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use datafusion::sql::sqlparser::ast::{self, Query};
+use datafusion::sql::sqlparser::ast::{self, Query, SetExpr};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::{Error, Result};
 
-use super::copy::{self, CopyStatement};
-use super::dialect::MainstemDialect;
-use super::settings::{self, SettingStatement};
-use super::transaction::{self, Begin};
-use super::{
-    AlterTable, CreateSchema, CreateTable, CreateTableAs, CreateView, Delete, Drop, Insert, Lock, Overriding, Truncate,
-    Update, check_query, ddl, dml, fold, state,
-};
+use super::copy::{self, CopyPlace, CopyStatement, CopyStream};
+use super::dialect::{MainstemDialect, NESTING_MAX, is_word, syntax};
+use super::refuse::is_write;
+use super::{Overriding, check_query, ddl, dml, fold, settings, state, transaction};
 use depth::check_depth;
+pub(super) use depth::on_stack;
 pub(super) use extensions::rewrite as rewrite_extensions;
-pub(super) use script::on_stack;
+use parameters::Part;
 
 mod depth;
 mod extensions;
@@ -36,81 +33,12 @@ mod token_rewrites;
 
 pub(crate) use maintenance::Maintenance;
 pub(crate) use parameterize::{Parameterized, is_of_values, may_be_query, parameterize};
-pub(crate) use prepare::PreparedStatement;
-pub(crate) use script::{Script, Template};
-
-/// Nesting the parser follows; deeper text is refused.
-const NESTING_MAX: usize = 100;
-/// Nesting it follows in text that was such a statement: parentheses may have been added.
-pub(super) const STORED_NESTING_MAX: usize = 3 * NESTING_MAX;
-
-/// One statement.
-#[derive(Clone, Debug)]
-pub(crate) enum Statement {
-    /// SELECT, VALUES, WITH, TABLE.
-    Query(Box<Query>),
-    /// SELECT ... FOR UPDATE, FOR SHARE.
-    Lock(Lock),
-    /// EXPLAIN `[ANALYZE]` of a query or of the query that feeds a write.
-    Explain { statement: Box<Statement>, analyze: bool, verbose: bool },
-    /// CREATE TABLE.
-    CreateTable(CreateTable),
-    /// CREATE TABLE AS.
-    CreateTableAs(CreateTableAs),
-    /// CREATE SCHEMA.
-    CreateSchema(CreateSchema),
-    /// CREATE VIEW.
-    CreateView(CreateView),
-    /// DROP TABLE, VIEW, SCHEMA.
-    Drop(Drop),
-    /// ALTER TABLE.
-    AlterTable(AlterTable),
-    /// TRUNCATE.
-    Truncate(Truncate),
-    /// INSERT.
-    Insert(Insert),
-    /// UPDATE.
-    Update(Update),
-    /// DELETE.
-    Delete(Delete),
-    /// COPY FROM and COPY TO a file.
-    Copy(CopyStatement),
-    /// BEGIN, START TRANSACTION.
-    Begin(Begin),
-    /// COMMIT, END.
-    Commit,
-    /// ROLLBACK, ABORT.
-    Rollback,
-    /// SAVEPOINT.
-    Savepoint(String),
-    /// ROLLBACK TO SAVEPOINT.
-    RollbackTo(String),
-    /// RELEASE SAVEPOINT.
-    Release(String),
-    /// SET, SHOW, RESET.
-    Setting(SettingStatement),
-    /// CHECKPOINT.
-    Checkpoint,
-    /// VACUUM, ANALYZE.
-    Maintenance(Maintenance),
-    /// PREPARE, EXECUTE, DEALLOCATE.
-    Prepared(PreparedStatement),
-}
+pub(crate) use script::{PreparedStatement, Script, Statement, Template};
 
 /// Depth from which walks over the tree get a stack of their own.
 const DEPTH_OF_SMALL: usize = 20;
 /// Tokens from which they do, whatever they are: commas between tables and queries in WITH make a tree deep too.
 const TOKENS_OF_SMALL: usize = 600;
-
-/// What is known of a statement before it is parsed.
-struct Part {
-    /// How many parameters it has: the highest number of one.
-    parameters: usize,
-    /// Their names, if it has them by name.
-    names: Arc<[Box<str>]>,
-    /// Whether its tree needs a stack of its own.
-    deep: bool,
-}
 
 /// The statements of `text`, in order. Empty ones are left out.
 ///
@@ -303,7 +231,8 @@ fn parse_statement(parser: &mut Parser<'_>, part: &Part) -> Result<Statement> {
     };
     extensions::rewrite(&mut statement)?;
     if let ast::Statement::Prepare { name, data_types, statement } = statement {
-        return prepare::prepare(&name, &data_types, *statement, part).map(Statement::Prepared);
+        let statement = convert(*statement, Vec::new())?;
+        return prepare::prepare(&name, &data_types, statement, part).map(Statement::Prepared);
     }
     let options_behind = match &statement {
         // sqlparser wants WITH before ORDER BY; either order says the same.
@@ -313,26 +242,9 @@ fn parse_statement(parser: &mut Parser<'_>, part: &Part) -> Result<Statement> {
     convert(statement, options_behind)
 }
 
-/// Whether the next token is the bare word `word`.
-fn is_word(parser: &Parser<'_>, word: &str) -> bool {
-    matches!(&parser.peek_token_ref().token, Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case(word))
-}
-
-/// A parser's error as ours.
-pub(super) fn syntax(error: &ParserError) -> Error {
-    match error {
-        ParserError::TokenizerError(m) | ParserError::ParserError(m) => {
-            Error::invalid(sqlstate::SYNTAX, format!("syntax error: {m}"))
-        }
-        ParserError::RecursionLimitExceeded => {
-            Error::invalid(state::TOO_COMPLEX, format!("the statement is nested more than {NESTING_MAX} levels deep"))
-        }
-    }
-}
-
 fn convert(statement: ast::Statement, options_behind: Vec<ast::SqlOption>) -> Result<Statement> {
     Ok(match statement {
-        ast::Statement::Query(query) if is_write(&query) => dml::with_in_front(*query)?,
+        ast::Statement::Query(query) if is_write(&query) => with_in_front(*query)?,
         ast::Statement::Query(query) if !query.locks.is_empty() => Statement::Lock(dml::lock(*query)?),
         ast::Statement::Query(query) => {
             if let Some(setting) = settings::set_config(&query) {
@@ -433,13 +345,58 @@ fn explain_options(options: Vec<ast::UtilityOption>, mut analyze: bool, mut verb
     Ok((analyze, verbose))
 }
 
-/// Whether `query` is but the WITH of a write.
-pub(super) fn is_write(query: &Query) -> bool {
-    use ast::SetExpr;
-    matches!(*query.body, SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_))
-}
-
 /// The first two words of a statement, enough to say which kind it is.
 fn first_words(statement: &ast::Statement) -> String {
     statement.to_string().split_whitespace().take(2).collect::<Vec<_>>().join(" ")
+}
+
+/// `WITH ... INSERT`, `UPDATE` or `DELETE`, which sqlparser reads as an outer query the write.
+fn with_in_front(query: Query) -> Result<Statement> {
+    let Query {
+        with,
+        body,
+        order_by: None,
+        limit_clause: None,
+        fetch: None,
+        locks: _,
+        for_clause: None,
+        settings: None,
+        format_clause: None,
+        pipe_operators: _,
+    } = query
+    else {
+        return Err(Error::invalid(sqlstate::SYNTAX, "syntax error: a clause of a query behind a write"));
+    };
+    match *body {
+        SetExpr::Insert(ast::Statement::Insert(write)) => dml::insert(write, with).map(Statement::Insert),
+        SetExpr::Update(ast::Statement::Update(write)) => dml::update(write, with).map(Statement::Update),
+        SetExpr::Delete(ast::Statement::Delete(write)) => dml::delete(write, with).map(Statement::Delete),
+        SetExpr::Merge(_) => Err(Error::unsupported("MERGE")),
+        _ => Err(Error::internal("a write around no write")),
+    }
+}
+
+/// Which stream `statement` needs, if it is one statement and a COPY that needs one: what a shell has to know.
+///
+/// ```
+/// use mainstem::{CopyStream, copy_stream};
+/// assert_eq!(copy_stream("COPY t FROM STDIN"), Some(CopyStream::Stdin));
+/// assert_eq!(copy_stream("COPY t TO 'file.csv'"), None);
+/// ```
+#[must_use]
+pub fn copy_stream(statement: &str) -> Option<CopyStream> {
+    let start = statement.trim_start();
+    let word = start.get(..4).is_some_and(|word| word.eq_ignore_ascii_case("copy"));
+    if !word && !start.starts_with("--") && !start.starts_with("/*") {
+        return None;
+    }
+    match parse(statement).ok()?.only()? {
+        Statement::Copy(CopyStatement::From { options, .. }) if options.place == CopyPlace::Client => {
+            Some(CopyStream::Stdin)
+        }
+        Statement::Copy(CopyStatement::To { options, .. }) if options.place == CopyPlace::Client => {
+            Some(CopyStream::Stdout)
+        }
+        _ => None,
+    }
 }

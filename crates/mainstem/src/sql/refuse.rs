@@ -356,3 +356,8 @@ fn check_alias(alias: Option<&TableAlias>) -> ControlFlow<&'static str> {
     refuse_if(at.is_some(), "AT behind a table alias")?;
     refuse_if(columns.iter().any(|c| c.data_type.is_some()), "types of columns in a table alias")
 }
+
+/// Whether `query` is but the WITH of a write.
+pub(super) fn is_write(query: &Query) -> bool {
+    matches!(*query.body, SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_))
+}

@@ -1,7 +1,8 @@
 //! SQL type names, in the two places they occur: column definitions and casts.
 //!
-//! Comes in: a type as sqlparser read it. Goes out: a column type of storage, or the Arrow type of a cast. A name that
-//! is not understood in full (a precision we do not keep, blank padding) is refused, never rounded to something near.
+//! Comes in: a type as sqlparser read it. Goes out: a column type of storage, or the Arrow type of a cast; and a
+//! column type as a cast names it. A name that is not understood in full (a precision we do not keep, blank padding) is
+//! refused, never rounded to something near.
 
 use std::sync::Arc;
 
@@ -11,10 +12,13 @@ use datafusion::logical_expr::planner::TypePlanner;
 use datafusion::sql::sqlparser::ast::{
     CharacterLength, DataType as Sql, ExactNumberInfo, ObjectName, ObjectNamePart, TimezoneInfo,
 };
+use datafusion::sql::sqlparser::parser::Parser;
+use mainstem_postgres::types::sql_name;
 use mainstem_storage::error::{NamedObject, ObjectKind, sqlstate};
 use mainstem_storage::schema::DataType;
 use mainstem_storage::{Error, Result};
 
+use super::dialect::MainstemDialect;
 use super::fold;
 
 /// Whether `collation` orders texts by their bytes, as all texts are ordered here.
@@ -130,5 +134,13 @@ impl TypePlanner for CastTypes {
             // DataFusion knows more types (INTERVAL, arrays) than can be stored.
             Err(_) => Ok(None),
         }
+    }
+}
+
+/// A column type for a cast. Text has no length there: it is checked when it is stored.
+pub(crate) fn ast_type(data_type: DataType) -> Option<Sql> {
+    match data_type {
+        DataType::Text { .. } | DataType::Char { .. } => Some(Sql::Text),
+        other => Parser::new(&MainstemDialect::new(0)).try_with_sql(&sql_name(other)).ok()?.parse_data_type().ok(),
     }
 }

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, Datum};
+use arrow::array::{ArrayRef, ArrowPrimitiveType, AsArray};
 use arrow::compute::kernels::numeric;
 use arrow::datatypes::{DataType, Field, FieldRef, Float32Type, Float64Type};
 use arrow::error::ArrowError;
@@ -16,21 +16,9 @@ use datafusion_expr::{
 };
 
 use super::decimal::decimals;
+use super::operand::Operand;
 
-/// The operator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Op {
-    /// `+`.
-    Add,
-    /// `-` of two.
-    Subtract,
-    /// `*`.
-    Multiply,
-    /// `/` of floats.
-    Divide,
-    /// `-` of one.
-    Negate,
-}
+pub use super::operand::Op;
 
 /// An operator as a function.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -140,26 +128,6 @@ impl ScalarUDFImpl for CheckedFunction {
             return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?));
         }
         Ok(ColumnarValue::Array(result))
-    }
-}
-
-/// An array, or one value that stands for many.
-pub(super) struct Operand {
-    pub array: ArrayRef,
-    pub scalar: bool,
-}
-
-impl Datum for Operand {
-    fn get(&self) -> (&dyn Array, bool) {
-        (self.array.as_ref(), self.scalar)
-    }
-}
-
-impl Operand {
-    /// The value beside row `row` of the result.
-    fn value<T: ArrowPrimitiveType>(&self, row: usize) -> Option<T::Native> {
-        let row = if self.scalar { 0 } else { row };
-        self.array.as_primitive_opt::<T>().filter(|values| values.is_valid(row)).map(|values| values.value(row))
     }
 }
 

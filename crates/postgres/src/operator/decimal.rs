@@ -12,8 +12,8 @@ use arrow::buffer::NullBuffer;
 use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
 
-use super::checked::{Op, Operand};
 use super::division::{fitting, overflow};
+use super::operand::{Op, Operand};
 
 /// With larger powers of ten an operand of 64 bits may become one of more than 38 digits.
 const FACTOR_MAX: i128 = 10_i128.pow(18);

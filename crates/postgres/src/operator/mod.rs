@@ -5,6 +5,7 @@ pub mod checked;
 pub mod datetime;
 mod decimal;
 mod division;
+mod operand;
 mod product;
 mod quotient;
 pub mod scaled;

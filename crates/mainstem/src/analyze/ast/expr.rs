@@ -1,9 +1,9 @@
-//! Expressions of a statement's tree: made, and looked at.
+//! Expressions of a statement's tree, and the select items that they are: made, and looked at.
 
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CaseWhen, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, ObjectName, ObjectNamePart,
+    FunctionArguments, Ident, ObjectName, ObjectNamePart, Select, SelectItem, SetExpr,
 };
 
 use crate::sql::fold;
@@ -73,5 +73,28 @@ pub(crate) fn case(conditions: Vec<(Expr, Expr)>, otherwise: Expr) -> Expr {
         operand: None,
         conditions,
         else_result,
+    }
+}
+
+/// Whether `item` stands for several columns.
+pub(crate) fn is_star(item: &SelectItem) -> bool {
+    matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
+}
+
+/// The name that `item` is given.
+pub(crate) fn alias(item: &SelectItem) -> Option<String> {
+    match item {
+        SelectItem::ExprWithAlias { alias, .. } => Some(fold(alias)),
+        _ => None,
+    }
+}
+
+/// The SELECT whose items name the columns of a query.
+pub(crate) fn first_select(body: &mut SetExpr) -> Option<&mut Select> {
+    match body {
+        SetExpr::Select(select) => Some(select),
+        SetExpr::Query(query) => first_select(&mut query.body),
+        SetExpr::SetOperation { left, .. } => first_select(left),
+        _ => None,
     }
 }

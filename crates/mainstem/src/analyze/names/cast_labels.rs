@@ -19,7 +19,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::sql::sqlparser::ast::{Expr, GroupByExpr, Query, SetExpr, Value, Visit, VisitMut, Visitor, VisitorMut};
 
-use super::duplicate_names::plain;
+use super::same_name::plain;
 use crate::analyze::ast::expr::{bare, call};
 
 /// The function, `"cast to"(value, 'TYPE')`: its value.

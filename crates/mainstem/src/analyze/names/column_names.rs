@@ -24,9 +24,8 @@ use datafusion::sql::sqlparser::ast::{
     Visit, VisitMut, VisitorMut, visit_expressions,
 };
 
-use super::duplicate_names::first_select;
 use super::output_names::item_name;
-use crate::analyze::ast::expr::bare;
+use crate::analyze::ast::expr::{bare, first_select};
 use crate::sql::fold;
 
 /// Which items beside a `*` are named.

@@ -18,8 +18,7 @@ use datafusion::sql::sqlparser::ast::{
 use mainstem_postgres::registry;
 
 use super::KnownTable;
-use super::resolution::select_items::is_star;
-use crate::analyze::ast::expr::bare;
+use crate::analyze::ast::expr::{bare, is_star};
 use crate::sql::{TableName, fold, table_name};
 
 /// See the module.

@@ -10,6 +10,7 @@ mod functional_dependencies;
 mod known_table;
 mod output_names;
 mod relation_names;
+mod same_name;
 pub(super) mod resolution;
 
 pub(crate) use cast_labels::{cast_label, without_label};

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray};
 use arrow::compute::cast;
-use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Field, FieldRef};
+use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, DataFusionError, ExprSchema, Result, ScalarValue};
 use datafusion::functions_nested::expr_fn::array_element;
@@ -32,12 +32,12 @@ use datafusion::logical_expr::{
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use mainstem_postgres::cast::{convert, is_composed, is_span};
 use mainstem_postgres::function::interval_from_text;
-use mainstem_postgres::types::{UUID, from_text, has_own_text, is_datetime, without_exponent};
+use mainstem_postgres::types::{UUID, from_text, has_own_text, is_datetime};
 use mainstem_storage::Error;
 use mainstem_storage::schema::DataType as SqlType;
 
-use super::coercion::{MAKE_ARRAY, widen_items};
 use super::datetime_operators::{Planned, planned};
+use super::shared_type::{MAKE_ARRAY, decimal_of, widen_items};
 use crate::analyze::names::without_label;
 use crate::analyze::plan_walk::rewrite_plan;
 
@@ -82,31 +82,6 @@ fn number_beside(literal: &Expr, other: &Expr, schema: &DFSchema) -> Option<Expr
         _ => return None,
     };
     Some(Expr::Cast(Cast::new(Box::new(literal.clone()), wanted)))
-}
-
-/// Digits in front of the point that a text with more digits than a decimal has room for leaves to what it is compared
-/// with.
-const DIGITS_BEFORE: usize = 22;
-
-/// The type of the decimal that `text` spells, with all digits that are written; of any, if it spells none. Of more
-/// digits than a decimal has, zeros at the end go first, then the last ones.
-pub(crate) fn decimal_of(text: &str) -> DataType {
-    let plain = without_exponent(text.trim());
-    let number = plain.as_deref().unwrap_or(text).trim().trim_start_matches(['+', '-']);
-    let (before, behind) = number.split_once('.').unwrap_or((number, ""));
-    let max = usize::from(DECIMAL128_MAX_PRECISION);
-    let before = before.trim_start_matches('0').len();
-    let mut scale = behind.len();
-    if before + scale > max {
-        scale = behind.trim_end_matches('0').len();
-    }
-    if before + scale > max {
-        scale = scale.min(max.saturating_sub(before.max(DIGITS_BEFORE)));
-    }
-    match (u8::try_from((before + scale).clamp(1, max)), i8::try_from(scale)) {
-        (Ok(precision), Ok(scale)) => DataType::Decimal128(precision, scale),
-        _ => DataType::Decimal128(DECIMAL128_MAX_PRECISION, 0),
-    }
 }
 
 /// Whether `text` is a string literal, and `other` a truth value.

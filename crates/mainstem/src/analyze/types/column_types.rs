@@ -15,7 +15,7 @@ use datafusion::optimizer::analyzer::type_coercion::TypeCoercionRewriter;
 use mainstem_storage::schema::DataType as ColumnType;
 
 use super::bpchar::as_text;
-use super::coercion::{Purpose, cast_to_common, changes, common, is_decimal, is_double, written_decimal};
+use super::shared_type::{Purpose, cast_to_common, changes, common, is_decimal, is_double, written_decimal};
 
 /// Whether coercion has nothing to do in `expr`: most VALUES are literals.
 fn is_typed(expr: &Expr) -> bool {

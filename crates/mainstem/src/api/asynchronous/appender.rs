@@ -33,8 +33,27 @@ pub struct AsyncAppender {
     inserted: u64,
 }
 
+impl AsyncConnection {
+    /// As [`crate::Connection::appender`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn appender(&self, table: &str) -> Result<AsyncAppender> {
+        Ok(AsyncAppender::new(self.clone(), KeptRows::new(self.table(table).await?)))
+    }
+
+    /// As [`crate::Connection::appender_to_columns`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn appender_to_columns(&self, table: &str, columns: &[&str]) -> Result<AsyncAppender> {
+        let kept = KeptRows::of_columns(self.table(table).await?.as_ref(), columns)?;
+        Ok(AsyncAppender::new(self.clone(), kept))
+    }
+}
+
 impl AsyncAppender {
-    pub(super) fn new(connection: AsyncConnection, kept: KeptRows) -> Self {
+    fn new(connection: AsyncConnection, kept: KeptRows) -> Self {
         Self { connection, kept, inserted: 0 }
     }
 

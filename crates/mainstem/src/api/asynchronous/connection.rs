@@ -5,14 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow::array::RecordBatch;
-use mainstem_storage::error::sqlstate;
 use mainstem_storage::row::Value;
 use mainstem_storage::schema::{DataType, TableSchema};
 use mainstem_storage::{Error, Result};
 use parking_lot::Mutex;
 
-use super::{AsyncAppender, AsyncQueryResult, AsyncRows, AsyncTransaction};
-use crate::api::appender::KeptRows;
+use super::{AsyncQueryResult, AsyncRows};
 use crate::api::{Connection, InterruptHandle, Row};
 use crate::error::from_panic;
 use crate::session::{Prepared, TransactionStatus};
@@ -197,43 +195,6 @@ impl AsyncConnection {
         let template = Arc::new(sql::parse_template(sql)?);
         let prepared = self.call(move |connection| connection.prepare_template(template)).await?;
         Ok(AsyncStatement { connection: self.clone(), prepared: Arc::new(Mutex::new(prepared)) })
-    }
-
-    /// As [`Connection::transaction`].
-    ///
-    /// # Errors
-    /// As there.
-    pub async fn transaction(&self) -> Result<AsyncTransaction> {
-        let begun = Begun::default();
-        // Made first: when this future is dropped, what it began is rolled back.
-        let transaction = AsyncTransaction::new(self.clone(), begun.clone());
-        self.call(move |connection| {
-            if connection.status() != TransactionStatus::Idle {
-                return Err(Error::invalid(sqlstate::ACTIVE_TRANSACTION, "there is already a transaction in progress"));
-            }
-            connection.execute("BEGIN")?;
-            begun.store(true, Ordering::Release);
-            Ok(())
-        })
-        .await?;
-        Ok(transaction)
-    }
-
-    /// As [`Connection::appender`].
-    ///
-    /// # Errors
-    /// As there.
-    pub async fn appender(&self, table: &str) -> Result<AsyncAppender> {
-        Ok(AsyncAppender::new(self.clone(), KeptRows::new(self.table(table).await?)))
-    }
-
-    /// As [`Connection::appender_to_columns`].
-    ///
-    /// # Errors
-    /// As there.
-    pub async fn appender_to_columns(&self, table: &str, columns: &[&str]) -> Result<AsyncAppender> {
-        let kept = KeptRows::of_columns(self.table(table).await?.as_ref(), columns)?;
-        Ok(AsyncAppender::new(self.clone(), kept))
     }
 
     /// As [`Connection::status`], when the calls before it are done.

@@ -1,13 +1,16 @@
 //! Transactions whose calls are awaited.
 
 use std::io::{Read, Write};
+use std::sync::atomic::Ordering;
 
-use mainstem_storage::Result;
+use mainstem_storage::error::sqlstate;
+use mainstem_storage::{Error, Result};
 
 use super::connection::Begun;
 use super::{AsyncAppender, AsyncConnection, AsyncQueryResult, AsyncRows, AsyncStatement};
 use crate::api::Row;
 use crate::api::transaction::{check_open, failure};
+use crate::session::TransactionStatus;
 use crate::value::Params;
 
 /// As [`crate::Transaction`], with calls that are awaited. Rolled back when dropped, before anything else runs on its
@@ -34,8 +37,30 @@ pub struct AsyncTransaction {
     ended: bool,
 }
 
+impl AsyncConnection {
+    /// As [`crate::Connection::transaction`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn transaction(&self) -> Result<AsyncTransaction> {
+        let begun = Begun::default();
+        // Made first: when this future is dropped, what it began is rolled back.
+        let transaction = AsyncTransaction::new(self.clone(), begun.clone());
+        self.call(move |connection| {
+            if connection.status() != TransactionStatus::Idle {
+                return Err(Error::invalid(sqlstate::ACTIVE_TRANSACTION, "there is already a transaction in progress"));
+            }
+            connection.execute("BEGIN")?;
+            begun.store(true, Ordering::Release);
+            Ok(())
+        })
+        .await?;
+        Ok(transaction)
+    }
+}
+
 impl AsyncTransaction {
-    pub(super) fn new(connection: AsyncConnection, begun: Begun) -> Self {
+    fn new(connection: AsyncConnection, begun: Begun) -> Self {
         Self { connection, begun, ended: false }
     }
 

@@ -25,8 +25,7 @@ use mainstem_postgres::registry::takes_columns;
 use mainstem_storage::ids::TableId;
 use mainstem_storage::version::TableView;
 
-use super::position_of;
-use crate::exec::parameters::{Parameter, Parameters};
+use crate::exec::parameters::{Parameter, Parameters, position_of};
 use crate::optimize::simplified;
 use crate::provider::UserTable;
 

@@ -37,7 +37,7 @@ pub(crate) use self::expression::PlannedExpression;
 use self::function_names::{check_calls, with_similar_functions};
 use self::size::{Size, size_of};
 use super::cancel::{Interruption, cancelable_joins};
-use super::parameters::Parameters;
+use super::parameters::{Parameters, position_of};
 use super::pg_sleep;
 use super::runtime::{Batches, Cancel, Runtime};
 use super::settings::Settings;
@@ -496,11 +496,6 @@ fn unplanned(error: &DataFusionError) -> Error {
 
 /// The table that parameters are columns of where an expression is compiled for all values of them.
 const PARAMETERS: &str = "parameters of the statement";
-
-/// Which parameter, from 0, a placeholder is.
-fn position_of(id: &str) -> Option<usize> {
-    id.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1)
-}
 
 /// Whether `expr` has another value each time; `None` if it reads more than its row, or depends on when it is planned
 /// or on a parameter being a literal.

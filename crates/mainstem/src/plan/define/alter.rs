@@ -18,8 +18,8 @@ use mainstem_storage::schema::{Check, Column, TableSchema};
 use mainstem_storage::transaction::Transaction;
 use mainstem_storage::{Error, ErrorKind, Result};
 
+use super::super::columns::nullable_schema;
 use super::super::expressions::default_now;
-use super::super::write::nullable_schema;
 use super::views::Over;
 use super::{all_or_nothing, validate};
 use crate::exec::{Environment, Notice};

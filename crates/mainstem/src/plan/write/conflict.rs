@@ -28,11 +28,12 @@ use mainstem_storage::transaction::Transaction;
 use mainstem_storage::version::TableView;
 use mainstem_storage::{Error, ErrorKind, Result};
 
+use super::assign::{assigned, check_assigned, counted_by};
 use super::stand_in::StandIn;
-use super::{assigned, check_assigned, counted_by, nullable_schema};
 use crate::error::from_datafusion;
 use crate::exec::Environment;
 use crate::names::without_mark;
+use crate::plan::columns::nullable_schema;
 use crate::sql::{ConflictTarget, EXCLUDED, Insert, OnConflict, ROW_REF, Target, existing_column, state};
 
 /// A key of a table: no two rows have it.

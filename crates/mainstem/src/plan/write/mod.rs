@@ -3,6 +3,7 @@
 //! Each runs a SELECT of its own (`sql::dml`), and writes what comes: `conflict` decides for each row of an INSERT ...
 //! ON CONFLICT, `returning` keeps the rows and computes what the statement gives back, before its writes are applied.
 
+mod assign;
 mod conflict;
 mod lock;
 mod returning;
@@ -12,9 +13,8 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, BooleanArray, RecordBatch};
 use arrow::compute::filter_record_batch;
-use arrow::datatypes::{Field, Schema, SchemaRef, UInt64Type};
-use datafusion::common::ScalarValue;
-use datafusion::logical_expr::{Expr, LogicalPlan};
+use arrow::datatypes::UInt64Type;
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::sqlparser::ast::{Query, SetExpr, Statement as Ast};
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::ids::RowRef;
@@ -23,16 +23,15 @@ use mainstem_storage::schema::{Identity, TableSchema};
 use mainstem_storage::transaction::{StatementWrites, Transaction};
 use mainstem_storage::{Error, Result};
 
+use super::columns::literal_columns;
 use super::expressions::{Expressions, Source};
-use crate::error::from_datafusion;
 use crate::exec::{Environment, Rows, Running};
 use crate::provider::Names;
-use crate::sql::{
-    Assignments, DefaultCells, Delete, Insert, Overriding, Statement, TableName, Update, existing_column, is_default,
-};
+use crate::sql::{DefaultCells, Delete, Insert, Overriding, Statement, TableName, Update, existing_column};
+use assign::{assigned, check_assigned, counted_by};
 use conflict::{Conflicts, Settled};
 pub(crate) use lock::{lock, unlocked};
-use mainstem_postgres::cast::{assign, check_assignment};
+use mainstem_postgres::cast::check_assignment;
 use returning::Returning;
 pub(super) use stand_in::check_projection;
 use stand_in::check_row_wise;
@@ -83,14 +82,6 @@ impl Sink {
 /// 42P01, 42809.
 pub(crate) fn table_of(names: &Names, transaction: &Transaction, name: &TableName) -> Result<Arc<TableSchema>> {
     names.table(&transaction.catalog(), name)
-}
-
-/// The table's Arrow schema with every column nullable: whether NULL is allowed is storage's to say, with a better
-/// message.
-pub(crate) fn nullable_schema(table: &TableSchema) -> SchemaRef {
-    Arc::new(Schema::new(
-        table.columns.iter().map(|c| Field::new(&c.name, c.data_type.arrow(), true)).collect::<Vec<_>>(),
-    ))
 }
 
 /// Where each column of a table takes its values from: the columns of the input are those that `named` names, or all.
@@ -193,89 +184,6 @@ fn start_insert(env: &mut Environment<'_>, insert: &Insert, plan: &LogicalPlan) 
     if insert.defaults.is_empty() { env.start(plan) } else { env.start_in_order(plan) }
 }
 
-/// Checks that each value of a SELECT of references and new values can be assigned to its column.
-fn check_assigned(plan: &LogicalPlan, table: &TableSchema) -> Result<()> {
-    let literals = literal_columns(plan);
-    for (at, column) in (1..).zip(&table.columns) {
-        let is_literal = literals.get(at).copied().unwrap_or(false);
-        check_assignment(plan.schema().field(at).data_type(), is_literal, column)?;
-        // A constant that is no value of the column's type is wrong, whether or not a row gets it.
-        if let Some(constant) = constant_of(plan, at) {
-            assign(&constant.to_array().map_err(|e| from_datafusion(&e))?, column)?;
-        }
-    }
-    Ok(())
-}
-
-/// The literal that column `at` of `plan` is.
-fn constant_of(plan: &LogicalPlan, at: usize) -> Option<&ScalarValue> {
-    match plan {
-        LogicalPlan::Sort(sort) => constant_of(&sort.input, at),
-        LogicalPlan::Projection(projection) => {
-            let mut expr = projection.expr.get(at)?;
-            while let Expr::Alias(alias) = expr {
-                expr = &alias.expr;
-            }
-            match expr {
-                Expr::Literal(scalar, _) => Some(scalar),
-                Expr::Column(column) => {
-                    constant_of(&projection.input, projection.input.schema().maybe_index_of_column(column)?)
-                }
-                _ => None,
-            }
-        }
-        _ => None,
-    }
-}
-
-/// Values of all columns of `table`: the columns of `batch` behind the first, which is a reference.
-pub(super) fn assigned(table: &TableSchema, batch: &RecordBatch) -> Result<Vec<ArrayRef>> {
-    let values = batch.columns().iter().skip(1).take(table.columns.len());
-    let values = table.columns.iter().zip(values).map(|(column, array)| assign(array, column));
-    let values = values.collect::<Result<Vec<_>>>()?;
-    if values.len() < table.columns.len() {
-        return Err(Error::internal("a write lost a column"));
-    }
-    Ok(values)
-}
-
-/// Which columns of the plan are string literals as far as strings go: those may spell values of any type.
-pub(super) fn literal_columns(plan: &LogicalPlan) -> Vec<bool> {
-    match plan {
-        LogicalPlan::Sort(sort) => literal_columns(&sort.input),
-        LogicalPlan::Values(values) => (0..plan.schema().fields().len())
-            .map(|at| values.values.iter().all(|row| row.get(at).is_some_and(is_literal)))
-            .collect(),
-        LogicalPlan::Projection(projection) => {
-            let below = literal_columns(&projection.input);
-            projection
-                .expr
-                .iter()
-                .map(|expr| match expr.clone().unalias() {
-                    Expr::Column(column) => projection
-                        .input
-                        .schema()
-                        .maybe_index_of_column(&column)
-                        .and_then(|at| below.get(at).copied())
-                        .unwrap_or(false),
-                    other => is_literal(&other),
-                })
-                .collect()
-        }
-        _ => Vec::new(),
-    }
-}
-
-/// A literal, perhaps cast by the planner to the type of the other rows.
-fn is_literal(expr: &Expr) -> bool {
-    match expr {
-        Expr::Literal(..) => true,
-        Expr::Alias(alias) => is_literal(&alias.expr),
-        Expr::Cast(cast) => matches!(&*cast.expr, Expr::Literal(..)),
-        _ => false,
-    }
-}
-
 fn row_refs(batch: &RecordBatch) -> Result<Vec<RowRef>> {
     let refs = batch.columns().first().and_then(|c| c.as_primitive_opt::<UInt64Type>());
     let refs = refs.ok_or_else(|| Error::internal("a write's query gave no row references"))?;
@@ -333,30 +241,6 @@ pub(crate) fn update(env: &mut Environment<'_>, transaction: &mut Transaction, u
     }
     let updated = sink.writes.inserted();
     sink.finish(env, transaction, updated)
-}
-
-/// The identity columns, by position, that `assignments` set to DEFAULT: their next number.
-///
-/// # Errors
-/// 428C9 for another value of a column that only the engine fills.
-fn counted_by(assignments: &Assignments, table: &TableSchema) -> Result<Vec<usize>> {
-    let mut counted = Vec::new();
-    for (name, value) in assignments.iter() {
-        let Some((at, column)) = table.columns.iter().enumerate().find(|(_, column)| column.name == *name) else {
-            continue;
-        };
-        match column.identity {
-            Some(_) if is_default(value) => counted.push(at),
-            Some(Identity { always: true, .. }) => {
-                return Err(Error::invalid(
-                    sqlstate::GENERATED_ALWAYS,
-                    format!("column \"{name}\" can only be updated to DEFAULT: it is an identity column"),
-                ));
-            }
-            _ => {}
-        }
-    }
-    Ok(counted)
 }
 
 /// Runs a DELETE. When USING finds several rows for one of the table, RETURNING shows the one with the smallest values.

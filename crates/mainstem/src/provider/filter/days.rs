@@ -10,21 +10,23 @@ use mainstem_storage::predicate::{CompareOp, Predicate};
 use mainstem_storage::row::Value;
 use mainstem_storage::schema::{Column, DataType, TableSchema};
 
+use super::operators::{column, compare_op, flipped};
+
 const MICROSECONDS: i64 = 86_400_000_000;
 
 /// The predicate that `left op right` is, if one of the two is a DATE as a TIMESTAMP, and the other one is known.
 pub(super) fn compare(left: &Expr, op: Operator, right: &Expr, schema: &TableSchema) -> Option<Predicate> {
-    let op = super::compare_op(op)?;
+    let op = compare_op(op)?;
     if let (Some(column), Some(datetime)) = (day(left, schema), datetime(right)) {
         return Some(with_day(column, op, datetime));
     }
-    Some(with_day(day(right, schema)?, super::flipped(op), datetime(left)?))
+    Some(with_day(day(right, schema)?, flipped(op), datetime(left)?))
 }
 
 /// The column of a DATE that `expr` takes for a TIMESTAMP.
 fn day<'s>(expr: &Expr, schema: &'s TableSchema) -> Option<&'s Column> {
     let Expr::Cast(Cast { expr, field }) = expr else { return None };
-    let column = super::column(expr, schema).filter(|column| column.data_type == DataType::Date)?;
+    let column = column(expr, schema).filter(|column| column.data_type == DataType::Date)?;
     matches!(field.data_type(), ArrowType::Timestamp(TimeUnit::Microsecond, None)).then_some(column)
 }
 

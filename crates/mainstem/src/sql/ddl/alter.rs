@@ -10,7 +10,8 @@ use mainstem_storage::{Error, Result};
 use super::super::stored::default_text;
 use super::super::{TableName, column_name, fold, table_name};
 use super::constraints::Constraints;
-use super::{NewColumn, new_column};
+use super::new_column;
+use super::table::NewColumn;
 
 /// ALTER TABLE.
 #[derive(Clone, Debug)]

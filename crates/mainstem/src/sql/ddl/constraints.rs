@@ -14,7 +14,7 @@ use mainstem_storage::{Error, Result};
 
 use super::super::fold;
 use super::super::stored::{check_text, columns_in, constraint_name, constraint_twice};
-use super::CreateTable;
+use super::table::CreateTable;
 
 /// What was read so far.
 #[derive(Clone, Debug, Default)]

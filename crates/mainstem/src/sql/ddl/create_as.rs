@@ -7,9 +7,12 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::{Error, Result};
 
-use super::super::parse::{is_write, rewrite_extensions, syntax};
+use super::super::dialect::syntax;
+use super::super::parse::rewrite_extensions;
+use super::super::refuse::is_write;
 use super::super::{check_query, fold, table_name};
-use super::{CreateTable, set_option, sort_columns};
+use super::table::CreateTable;
+use super::{set_option, sort_columns};
 
 /// CREATE TABLE AS.
 #[derive(Clone, Debug)]

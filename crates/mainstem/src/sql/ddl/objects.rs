@@ -7,7 +7,7 @@ use datafusion::sql::sqlparser::ast::{
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::{Error, Result};
 
-use super::super::parse::is_write;
+use super::super::refuse::is_write;
 use super::super::{TableName, check_query, column_name, fold, table_name};
 
 /// CREATE SCHEMA.

@@ -14,8 +14,7 @@ use datafusion::sql::sqlparser::parser::Parser;
 use mainstem_storage::schema::RelationName;
 use mainstem_storage::{Error, Result};
 
-use super::super::dialect::MainstemDialect;
-use super::super::parse::{STORED_NESTING_MAX, syntax};
+use super::super::dialect::{MainstemDialect, STORED_NESTING_MAX, syntax};
 use super::super::{TableName, fold, table_name};
 use super::objects::quoted;
 

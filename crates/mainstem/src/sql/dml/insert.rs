@@ -3,17 +3,14 @@
 use std::collections::BTreeMap;
 
 use datafusion::sql::sqlparser::ast::{
-    ConflictTarget as AstTarget, DataType as SqlType, DoUpdate, Expr, Insert as AstInsert, ObjectName, ObjectNamePart,
+    ConflictTarget as AstTarget, DoUpdate, Expr, Insert as AstInsert, ObjectName, ObjectNamePart,
     OnConflict as AstConflict, OnConflictAction, OnInsert, Query, SetExpr, TableAliasWithoutColumns, TableObject,
     Value, With,
 };
-use datafusion::sql::sqlparser::parser::Parser;
-use mainstem_postgres::types::sql_name;
 use mainstem_storage::error::sqlstate;
-use mainstem_storage::schema::{DataType, TableSchema};
+use mainstem_storage::schema::TableSchema;
 use mainstem_storage::{Error, Result};
 
-use super::super::dialect::MainstemDialect;
 use super::super::stored::is_default;
 use super::super::{check_query, column_name, fold, table_name};
 use super::assignments::{self, Assignments};
@@ -306,13 +303,5 @@ impl Insert {
         from.push(stored_table(schema, &quoted(EXCLUDED))?);
         let (with, selection) = (target.with().cloned(), selection.as_deref().cloned());
         SelectOf { with, items, from, selection, sorted: false }.query().map(Some)
-    }
-}
-
-/// A column type for a cast. Text has no length there: it is checked when it is stored.
-pub(crate) fn ast_type(data_type: DataType) -> Option<SqlType> {
-    match data_type {
-        DataType::Text { .. } | DataType::Char { .. } => Some(SqlType::Text),
-        other => Parser::new(&MainstemDialect::new(0)).try_with_sql(&sql_name(other)).ok()?.parse_data_type().ok(),
     }
 }

@@ -15,11 +15,9 @@ mod target;
 mod update;
 mod values;
 
-use datafusion::sql::sqlparser::ast::{Ident, Query, SetExpr, Statement as Ast};
+use datafusion::sql::sqlparser::ast::Ident;
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::{Error, Result};
-
-use super::parse::Statement;
 
 pub(super) use delete::delete;
 pub(super) use insert::insert;
@@ -29,7 +27,7 @@ pub(super) use update::update;
 
 pub(crate) use assignments::Assignments;
 pub(crate) use delete::Delete;
-pub(crate) use insert::{ConflictAction, ConflictTarget, DefaultCells, Insert, OnConflict, Overriding, ast_type};
+pub(crate) use insert::{ConflictAction, ConflictTarget, DefaultCells, Insert, OnConflict, Overriding};
 pub(crate) use lock::Lock;
 pub(crate) use target::Target;
 pub(crate) use update::Update;
@@ -40,32 +38,6 @@ pub(crate) const TARGET_SCHEMA: &str = "write_target";
 pub(crate) const ROW_REF: &str = "_row_ref";
 /// Name under which ON CONFLICT shows the row that was to be inserted.
 pub(crate) const EXCLUDED: &str = "excluded";
-
-/// `WITH ... INSERT`, `UPDATE` or `DELETE`, which sqlparser reads as an outer query the write.
-pub(super) fn with_in_front(query: Query) -> Result<Statement> {
-    let Query {
-        with,
-        body,
-        order_by: None,
-        limit_clause: None,
-        fetch: None,
-        locks: _,
-        for_clause: None,
-        settings: None,
-        format_clause: None,
-        pipe_operators: _,
-    } = query
-    else {
-        return Err(Error::invalid(sqlstate::SYNTAX, "syntax error: a clause of a query behind a write"));
-    };
-    match *body {
-        SetExpr::Insert(Ast::Insert(ast)) => insert(ast, with).map(Statement::Insert),
-        SetExpr::Update(Ast::Update(ast)) => update(ast, with).map(Statement::Update),
-        SetExpr::Delete(Ast::Delete(ast)) => delete(ast, with).map(Statement::Delete),
-        SetExpr::Merge(_) => Err(Error::unsupported("MERGE")),
-        _ => Err(Error::internal("a write around no write")),
-    }
-}
 
 fn check_once(columns: &[String]) -> Result<()> {
     for (at, name) in columns.iter().enumerate() {

@@ -8,8 +8,7 @@ use datafusion::sql::sqlparser::parser::Parser;
 use mainstem_storage::schema::TableSchema;
 use mainstem_storage::{Error, Result};
 
-use super::super::dialect::MainstemDialect;
-use super::super::parse::syntax;
+use super::super::dialect::{MainstemDialect, syntax};
 use super::{TARGET_SCHEMA, quoted};
 
 /// A SELECT to be.

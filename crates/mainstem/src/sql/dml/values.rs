@@ -12,9 +12,8 @@ use mainstem_postgres::cast::ASSIGNED_TO;
 use mainstem_storage::schema::Column;
 use mainstem_storage::{Error, Result};
 
-use super::super::dialect::MainstemDialect;
-use super::super::parse::syntax;
-use super::insert::ast_type;
+use super::super::dialect::{MainstemDialect, syntax};
+use super::super::types::ast_type;
 
 /// Integers with fewer digits are not decimals.
 const WHOLE_DIGITS_MAX: usize = 18;

@@ -6,8 +6,8 @@ use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
 use mainstem_storage::Result;
 
+use super::super::dialect::{is_word, syntax};
 use super::super::{TableName, table_name};
-use super::{is_word, syntax};
 
 /// VACUUM or ANALYZE of tables; of all where it names none.
 #[derive(Clone, Debug, PartialEq, Eq)]

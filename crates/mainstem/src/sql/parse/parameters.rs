@@ -5,12 +5,13 @@
 //! as the same one with numbers. A colon is no parameter's where it divides the bounds of a slice (`a[1:2]`). It does
 //! not own: values, or types of parameters.
 
+use std::sync::Arc;
+
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use mainstem_storage::error::{NamedObject, ObjectKind, sqlstate};
 use mainstem_storage::{Error, Result};
 
-use super::Part;
 use crate::sql::state;
 
 /// Parameters of one statement: as many as the protocol of PostgreSQL can name.
@@ -206,4 +207,14 @@ pub(super) fn without_values(part: &Part) -> Error {
         format!("there is no parameter {parameter}; a statement with parameters is prepared or run with values"),
     )
     .with_object(NamedObject::new(ObjectKind::Other, [parameter]))
+}
+
+/// What is known of a statement before it is parsed.
+pub(super) struct Part {
+    /// How many parameters it has: the highest number of one.
+    pub(super) parameters: usize,
+    /// Their names, if it has them by name.
+    pub(super) names: Arc<[Box<str>]>,
+    /// Whether its tree needs a stack of its own.
+    pub(super) deep: bool,
 }

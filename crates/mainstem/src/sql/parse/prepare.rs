@@ -2,34 +2,22 @@
 
 use std::sync::Arc;
 
-use datafusion::sql::sqlparser::ast::{self, Expr, ObjectName, Query};
+use datafusion::sql::sqlparser::ast::{self, Expr, ObjectName};
 use mainstem_storage::error::sqlstate;
-use mainstem_storage::schema::DataType;
 use mainstem_storage::{Error, Result};
 
 use super::super::types::column_type;
 use super::super::{check_query, column_name, fold};
-use super::{Part, Statement, Template, convert};
+use super::parameters::Part;
+use super::script::{PreparedStatement, Statement, Template};
 
-/// A statement about prepared statements.
-#[derive(Clone, Debug)]
-pub(crate) enum PreparedStatement {
-    /// PREPARE; types of the first parameters, as far as they are declared.
-    Prepare { name: String, types: Vec<DataType>, template: Arc<Template> },
-    /// EXECUTE; the arguments are a SELECT without FROM, or none.
-    Execute { name: String, arguments: Option<Box<Query>> },
-    /// DEALLOCATE of one, or of all.
-    Deallocate { name: Option<String> },
-}
-
-/// Reads a PREPARE.
+/// A PREPARE of `statement`.
 pub(super) fn prepare(
     name: &ast::Ident,
     types: &[ast::DataType],
-    statement: ast::Statement,
+    statement: Statement,
     part: &Part,
 ) -> Result<PreparedStatement> {
-    let statement = convert(statement, Vec::new())?;
     if !takes_parameters(&statement) {
         return Err(Error::invalid(sqlstate::SYNTAX, "PREPARE is for SELECT, INSERT, UPDATE and DELETE"));
     }

@@ -1,14 +1,21 @@
-//! Parsed statements, and the stack that their trees need.
+//! Statements, and scripts of parsed ones.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use datafusion::sql::sqlparser::ast::Query;
+use mainstem_storage::schema::DataType;
 use mainstem_storage::{Error, Result};
 
-use super::{PreparedStatement, Statement, position};
-
-/// A stack for walks over deep trees. Only touched pages cost memory.
-const STACK_BYTES: usize = 256 << 20;
+use super::depth::on_stack;
+use super::maintenance::Maintenance;
+use super::position;
+use crate::sql::copy::CopyStatement;
+use crate::sql::settings::SettingStatement;
+use crate::sql::transaction::Begin;
+use crate::sql::{
+    AlterTable, CreateSchema, CreateTable, CreateTableAs, CreateView, Delete, Drop, Insert, Lock, Truncate, Update,
+};
 
 /// Parsed statements. Trees are walked by recursion, their drop included: that happens inside [`Script::with_stack`].
 #[derive(Debug)]
@@ -56,7 +63,7 @@ impl Script {
     }
 }
 
-impl Drop for Script {
+impl std::ops::Drop for Script {
     fn drop(&mut self) {
         on_stack(self.deep, || self.statements.clear());
     }
@@ -106,7 +113,66 @@ impl Template {
     }
 }
 
-/// Runs `work`, on a stack of its own if `deep` says so.
-pub(in super::super) fn on_stack<T>(deep: bool, work: impl FnOnce() -> T) -> T {
-    if deep { stacker::grow(STACK_BYTES, work) } else { work() }
+/// One statement.
+#[derive(Clone, Debug)]
+pub(crate) enum Statement {
+    /// SELECT, VALUES, WITH, TABLE.
+    Query(Box<Query>),
+    /// SELECT ... FOR UPDATE, FOR SHARE.
+    Lock(Lock),
+    /// EXPLAIN `[ANALYZE]` of a query or of the query that feeds a write.
+    Explain { statement: Box<Statement>, analyze: bool, verbose: bool },
+    /// CREATE TABLE.
+    CreateTable(CreateTable),
+    /// CREATE TABLE AS.
+    CreateTableAs(CreateTableAs),
+    /// CREATE SCHEMA.
+    CreateSchema(CreateSchema),
+    /// CREATE VIEW.
+    CreateView(CreateView),
+    /// DROP TABLE, VIEW, SCHEMA.
+    Drop(Drop),
+    /// ALTER TABLE.
+    AlterTable(AlterTable),
+    /// TRUNCATE.
+    Truncate(Truncate),
+    /// INSERT.
+    Insert(Insert),
+    /// UPDATE.
+    Update(Update),
+    /// DELETE.
+    Delete(Delete),
+    /// COPY FROM and COPY TO a file.
+    Copy(CopyStatement),
+    /// BEGIN, START TRANSACTION.
+    Begin(Begin),
+    /// COMMIT, END.
+    Commit,
+    /// ROLLBACK, ABORT.
+    Rollback,
+    /// SAVEPOINT.
+    Savepoint(String),
+    /// ROLLBACK TO SAVEPOINT.
+    RollbackTo(String),
+    /// RELEASE SAVEPOINT.
+    Release(String),
+    /// SET, SHOW, RESET.
+    Setting(SettingStatement),
+    /// CHECKPOINT.
+    Checkpoint,
+    /// VACUUM, ANALYZE.
+    Maintenance(Maintenance),
+    /// PREPARE, EXECUTE, DEALLOCATE.
+    Prepared(PreparedStatement),
+}
+
+/// A statement about prepared statements.
+#[derive(Clone, Debug)]
+pub(crate) enum PreparedStatement {
+    /// PREPARE; types of the first parameters, as far as they are declared.
+    Prepare { name: String, types: Vec<DataType>, template: Arc<Template> },
+    /// EXECUTE; the arguments are a SELECT without FROM, or none.
+    Execute { name: String, arguments: Option<Box<Query>> },
+    /// DEALLOCATE of one, or of all.
+    Deallocate { name: Option<String> },
 }

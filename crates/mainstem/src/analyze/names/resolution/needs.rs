@@ -9,8 +9,9 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::join_columns::merges_itself;
-use super::select_items::{alias, excludes};
+use super::select_items::excludes;
 use super::tables::{full_name, names_of_several};
+use crate::analyze::ast::expr::alias;
 use crate::analyze::names::column_names::mentioned;
 use crate::analyze::names::duplicate_names::beside_star;
 use crate::names::MARK;

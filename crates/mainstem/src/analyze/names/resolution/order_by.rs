@@ -17,8 +17,8 @@ use datafusion::sql::sqlparser::ast::{
 use mainstem_storage::{Error, Result};
 
 use super::join_columns::Columns;
-use super::select_items::{expand, hides, is_star, quoted};
-use crate::analyze::ast::expr::bare;
+use super::select_items::{expand, hides, quoted};
+use crate::analyze::ast::expr::{bare, is_star};
 use crate::analyze::names::column_names::{mentioned, name_of};
 use crate::analyze::names::output_names::title;
 use crate::sql::{fold, query_of, state};

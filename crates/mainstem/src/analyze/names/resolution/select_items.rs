@@ -14,7 +14,7 @@ use mainstem_storage::schema::DataType;
 use mainstem_storage::{Error, ErrorKind, Result};
 
 use super::join_columns::{Column, Columns, unknown_columns};
-use crate::analyze::ast::expr::bare;
+use crate::analyze::ast::expr::{alias, bare, is_star};
 use crate::analyze::names::column_names::{mentioned, name_of, said};
 use crate::analyze::names::output_names::title;
 use crate::names::{without_mark, without_marks};
@@ -218,23 +218,12 @@ pub(super) fn starred(items: &[SelectItem], scope: &Columns) -> HashSet<String> 
     names
 }
 
-pub(in crate::analyze::names) fn is_star(item: &SelectItem) -> bool {
-    matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
-}
-
 /// The table that `item` is all columns of.
 fn table_of(item: &SelectItem) -> Option<String> {
     match item {
         SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
             Some(fold(name.0.last()?.as_ident()?))
         }
-        _ => None,
-    }
-}
-
-pub(in crate::analyze::names) fn alias(item: &SelectItem) -> Option<String> {
-    match item {
-        SelectItem::ExprWithAlias { alias, .. } => Some(fold(alias)),
         _ => None,
     }
 }
