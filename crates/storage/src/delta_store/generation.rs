@@ -11,6 +11,7 @@ use super::arrays::Gather;
 use super::block::{Block, BlockWriter};
 use super::column::{BLOCK_ROWS, ColumnBlock};
 use super::directory::Directory;
+use super::key_order::KeyOrder;
 use super::order::SortOrder;
 use super::point_access::KeyIndex;
 use crate::deletes::DeleteLog;
@@ -36,6 +37,7 @@ pub struct DeltaGeneration {
     /// In the order of [`TableSchema::keys`].
     pub(super) keys: Box<[KeyIndex]>,
     pub(super) order: SortOrder,
+    pub(super) key_order: KeyOrder,
     writer: Mutex<Writer>,
     /// What it counts as, once it is frozen.
     charge: Mutex<Option<Charge>>,
@@ -63,6 +65,7 @@ impl DeltaGeneration {
             deletes: DeleteLog::growing(RowRef::OFFSETS),
             keys: KeyIndex::all(&schema),
             order: SortOrder::new(&schema),
+            key_order: KeyOrder::default(),
             writer: Mutex::default(),
             charge: Mutex::default(),
             schema,
@@ -173,6 +176,7 @@ impl DeltaGeneration {
             + self.deletes.memory_bytes()
             + self.keys.iter().map(KeyIndex::memory_bytes).sum::<usize>()
             + self.order.memory_bytes()
+            + self.key_order.memory_bytes()
     }
 
     /// Counts its bytes as `kind` from now on, for as long as anybody holds it.

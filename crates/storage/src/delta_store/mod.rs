@@ -9,7 +9,8 @@
 //! 2. A snapshot sees a prefix ([`DeltaGeneration::rows_at`]), less what [`DeltaGeneration::deletes`] says.
 //! 3. Scans walk [`DeltaGeneration::block_ranges`]; `arrays` lays Arrow arrays over what is published.
 //! 4. Ordered scans and merges ask `order` for one permutation; sealed blocks are sorted once.
-//! 5. [`DeltaGeneration::freeze`] ends appends; the generation dies whole when no version lists it.
+//! 5. Look-ups of key ranges ask `key_order`, which lists keys in order as far as somebody has asked.
+//! 6. [`DeltaGeneration::freeze`] ends appends; the generation dies whole when no version lists it.
 //!
 //! Invariants:
 //! - One writer, the holder of the commit lock; readers never wait for it, nor it for them.
@@ -26,6 +27,7 @@ mod column;
 mod block;
 mod arrays;
 mod key_hash;
+mod key_order;
 mod order;
 mod generation;
 mod point_access;
@@ -34,3 +36,4 @@ mod point_access;
 mod tests;
 
 pub use generation::DeltaGeneration;
+pub use key_order::OrderedRows;

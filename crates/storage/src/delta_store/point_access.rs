@@ -12,7 +12,7 @@ use super::generation::DeltaGeneration;
 use super::key_hash::KeyHash;
 use crate::error::{Error, Result};
 use crate::ids::{CommitTs, KeyId};
-use crate::row::key::{HashedKey, KeyHashes, RowKeys, TableKey};
+use crate::row::key::{HashedKey, KeyCodec, KeyHashes, RowKeys, TableKey};
 use crate::row::{RowBuffer, RowView, Value};
 use crate::schema::{Column, TableSchema};
 
@@ -89,10 +89,26 @@ impl KeyIndex {
     pub(super) fn memory_bytes(&self) -> usize {
         self.hash.memory_bytes()
     }
+
+    /// How it is encoded.
+    pub(super) fn codec(&self) -> &KeyCodec {
+        self.key.codec()
+    }
+
+    /// Positions of its columns in the schema, in key order.
+    pub(super) fn positions(&self) -> &[usize] {
+        &self.positions
+    }
+
+    /// Whether row `offset`, which is published, is the first that `blocks` got of its key.
+    pub(super) fn is_first(&self, blocks: &Directory<Block>, offset: u32) -> bool {
+        let (number, row) = split(offset);
+        blocks.get(number).is_some_and(|block| block.former(self.number, row).is_none())
+    }
 }
 
 impl DeltaGeneration {
-    fn index(&self, id: KeyId) -> Option<&KeyIndex> {
+    pub(super) fn index(&self, id: KeyId) -> Option<&KeyIndex> {
         self.keys.iter().find(|index| index.key.id() == id)
     }
 
@@ -137,6 +153,20 @@ impl DeltaGeneration {
     pub fn lookup_hashed(&self, id: KeyId, key: HashedKey<'_>, at: CommitTs) -> Option<u32> {
         let begun = |&offset: &u32| self.begin_of(offset).is_some_and(|begin| begin <= at);
         self.chain(id, key).find(begun).filter(|&offset| !self.deletes().is_deleted(offset, at))
+    }
+
+    /// Of the rows with the key `id` of row `offset`, the first that the generation got of it, the one that a snapshot at
+    /// `at` sees. Errors: Internal for a key or a row that is not there.
+    pub fn version_at(&self, id: KeyId, offset: u32, at: CommitTs) -> Result<Option<u32>> {
+        if self.begin_of(offset).is_none_or(|begin| begin > at) {
+            return Ok(None);
+        }
+        if !self.deletes().is_deleted(offset, at) {
+            return Ok(Some(offset));
+        }
+        let mut key = Vec::with_capacity(16);
+        let has_key = self.key_of(id, offset, &mut key)?;
+        Ok(has_key.then(|| self.lookup(id, &key, at)).flatten())
     }
 
     /// The row whose key `id` is `key` that is live as of the last commit applied. For validation under the commit

@@ -1,3 +1,4 @@
+mod key_order;
 mod model;
 mod stress;
 

@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use crate::error::{Error, Result};
 use crate::ids::{ColumnId, ContainerId, KeyId, RunId};
 use crate::predicate::{Predicate, Prune, ValueRange};
+use crate::row::key::KeyRange;
 use crate::schema::TableSchema;
 use crate::segment::Segment;
 
@@ -188,6 +189,18 @@ impl Run {
         let begins_upto = |part: &RunSegment| part.segment.meta().key_bounds.as_ref().is_none_or(|b| *b.min <= *key);
         let candidates = self.segments.split_at(self.segments.partition_point(ends_before)).1;
         candidates.split_at(candidates.partition_point(begins_upto)).0
+    }
+
+    /// The segments that may hold sort keys of `range`, in order. O(log segments). All of them in a run without keys.
+    #[must_use]
+    pub fn find_between(&self, range: &KeyRange) -> &[RunSegment] {
+        let ends_before =
+            |part: &RunSegment| part.segment.meta().key_bounds.as_ref().is_some_and(|b| *b.max < *range.from());
+        let begins_in = |part: &RunSegment| {
+            part.segment.meta().key_bounds.as_ref().zip(range.upto()).is_none_or(|(bounds, upto)| *bounds.min < *upto)
+        };
+        let candidates = self.segments.split_at(self.segments.partition_point(ends_before)).1;
+        candidates.split_at(candidates.partition_point(begins_in)).0
     }
 
     /// The segments that may hold a sort key that begins with the bytes `prefix`. O(log segments). All of them in a run

@@ -1,10 +1,11 @@
 //! What short statements need of a table, made once for each version of its schema.
 
+use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::error::Result;
 use crate::ids::KeyId;
-use crate::row::key::TableKey;
+use crate::row::key::{KeyRange, TableKey};
 use crate::row::{RowBuffer, RowLayout, RowView, Value};
 use crate::schema::TableSchema;
 
@@ -51,6 +52,18 @@ impl KeyedTable {
     #[must_use]
     pub fn key(&self) -> KeyId {
         self.key.id()
+    }
+
+    /// Whether main is in the order of that key, so that it has ranges.
+    #[must_use]
+    pub fn is_ordered(&self) -> bool {
+        self.schema.is_order(self.key.columns())
+    }
+
+    /// The range of its keys that have the values `equal` in their first columns, and in the next one between `low` and
+    /// `high`. Errors as [`KeyedTable::encode`].
+    pub fn range(&self, equal: Vec<Value>, low: Bound<Value>, high: Bound<Value>) -> Result<KeyRange> {
+        KeyRange::new(self.key.codec(), equal, low, high)
     }
 
     /// No rows yet, of this table.

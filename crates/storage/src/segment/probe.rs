@@ -4,7 +4,7 @@
 //! filter or columns are not open it reads a page of the one, and the pages of the others that the search comes to: it
 //! begins where the value would be if values were evenly spread, which for most keys is the page that has it.
 
-use std::ops::Range;
+use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 use mainstem_kernels::filter::BlockedBloom;
@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::ids::{ColumnId, KeyId};
 use crate::predicate::compare_values;
 use crate::row::Value;
-use crate::row::key::KeyCodec;
+use crate::row::key::{KeyCodec, KeyRange};
 use crate::schema::TableSchema;
 
 /// The filter of a segment over the hashes of its keys, if it is open.
@@ -177,15 +177,50 @@ impl Segment {
         }
         let mut rows = 0..self.rows() as usize;
         for (id, value) in schema.sort_key.iter().zip(key) {
-            let at = self.meta().columns.iter().position(|column| column.id == *id);
-            let at = at.ok_or_else(|| Error::internal(format!("segment {} lacks key column {id}", self.id())))?;
-            rows = self.equal_range(at, value, rows)?;
+            rows = self.equal_range(self.key_position(*id)?, value, rows)?;
             if rows.is_empty() {
                 return Ok(0..0);
             }
         }
         // Rows of a segment fit 24 bits.
         Ok(rows.start as u32..rows.end as u32)
+    }
+
+    /// The rows whose sort key is in `range`, deleted ones included: they stand side by side. For tables whose sort key
+    /// is a key. O(columns * log rows).
+    ///
+    /// # Errors
+    /// As [`Segment::find_key`].
+    pub fn find_key_range(&self, schema: &TableSchema, range: &KeyRange) -> Result<Range<u32>> {
+        let mut rows = 0..self.rows() as usize;
+        let mut columns = schema.sort_key.iter();
+        for (value, id) in range.equal().iter().zip(&mut columns) {
+            rows = self.equal_range(self.key_position(*id)?, value, rows)?;
+            if rows.is_empty() {
+                return Ok(0..0);
+            }
+        }
+        if let Some(id) = columns.next() {
+            let at = self.key_position(*id)?;
+            let equal = |value: &Value, rows: &Range<usize>| self.equal_range(at, value, rows.clone());
+            match range.low() {
+                Bound::Unbounded => {}
+                Bound::Included(value) => rows.start = equal(value, &rows)?.start,
+                Bound::Excluded(value) => rows.start = equal(value, &rows)?.end,
+            }
+            match range.high() {
+                Bound::Unbounded => {}
+                Bound::Included(value) => rows.end = equal(value, &rows)?.end,
+                Bound::Excluded(value) => rows.end = equal(value, &rows)?.start,
+            }
+        }
+        Ok(rows.start as u32..rows.end.max(rows.start) as u32)
+    }
+
+    /// Where among its columns key column `id` is.
+    fn key_position(&self, id: ColumnId) -> Result<usize> {
+        let at = self.meta().columns.iter().position(|column| column.id == id);
+        at.ok_or_else(|| Error::internal(format!("segment {} lacks key column {id}", self.id())))
     }
 
     /// Of the ascending rows `rows` of the column at position `at`: where those equal to `value` begin and end.

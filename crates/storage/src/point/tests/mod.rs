@@ -1,6 +1,7 @@
 //! Keys over deltas and runs, at every snapshot.
 
 mod indexed;
+mod range;
 
 use arrow_array::Array;
 use arrow_array::cast::AsArray;

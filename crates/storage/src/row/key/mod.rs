@@ -17,6 +17,7 @@
 mod codec;
 mod encode;
 mod keys;
+mod range;
 mod row_keys;
 mod table_key;
 
@@ -25,6 +26,7 @@ mod tests;
 
 pub use codec::KeyCodec;
 pub use keys::Keys;
+pub use range::KeyRange;
 pub use row_keys::{HashedKey, KeyHashes, RowKeys};
 pub use table_key::{RowsWithKey, TableKey};
 

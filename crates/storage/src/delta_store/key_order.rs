@@ -1,0 +1,254 @@
+//! The keys of a generation in order, for ranges of keys; made by those who ask, as far as they ask.
+//!
+//! Comes in: the published rows of a generation. Goes out: the rows whose keys are in a range, in key order, one of each
+//! key: the first that the generation got of it. Its later versions are found by hash
+//! ([`DeltaGeneration::version_at`]), so that a row that is updated again and again stands here once.
+//!
+//! 1. A *level* lists rows in key order. Levels are of different sizes, each at least [`FANOUT`] times the next.
+//! 2. Rows behind those that levels cover are looked at one by one, up to [`UNORDERED_MAX`]. When there are more,
+//!    whoever asks sorts them into a new level, and merges levels until their sizes are right: a row is moved
+//!    O(log rows) times.
+//!
+//! Writers know nothing of this, and pay nothing. Only the key that main is in the order of has an order here
+//! ([`crate::schema::TableSchema::ordered_key`]): no row is without it.
+
+use std::cmp::Ordering;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering as Memory};
+
+use parking_lot::Mutex;
+
+use super::generation::DeltaGeneration;
+use super::point_access::KeyIndex;
+use crate::error::{Error, Result};
+use crate::ids::KeyId;
+use crate::row::key::KeyRange;
+
+/// Most rows that are looked at one by one.
+const UNORDERED_MAX: u32 = 32;
+/// A level has at least so many times the rows of the next.
+const FANOUT: usize = 4;
+/// Bytes of a key that are kept with its row.
+const HEAD_BYTES: usize = 16;
+
+/// What is ordered of a generation so far.
+#[derive(Default)]
+pub(super) struct KeyOrder {
+    levels: Mutex<Levels>,
+    bytes: AtomicUsize,
+}
+
+#[derive(Default)]
+struct Levels {
+    /// Rows below it are in a level, if they are the first of their key.
+    covered: u32,
+    /// The largest first.
+    levels: Vec<Arc<Level>>,
+}
+
+/// Rows in key order.
+#[derive(Debug, Default)]
+struct Level {
+    /// The first bytes of each key, as a number that orders as they do.
+    heads: Vec<u128>,
+    offsets: Vec<u32>,
+}
+
+impl Level {
+    fn push(&mut self, head: u128, offset: u32) {
+        self.heads.push(head);
+        self.offsets.push(offset);
+    }
+
+    fn entry(&self, at: usize) -> Option<(u128, u32)> {
+        self.heads.get(at).copied().zip(self.offsets.get(at).copied())
+    }
+}
+
+/// Some rows of a generation in key order, no two of one key.
+#[derive(Debug)]
+pub struct OrderedRows {
+    level: Arc<Level>,
+    range: Range<usize>,
+}
+
+impl OrderedRows {
+    /// How many.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.range.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.range.is_empty()
+    }
+
+    /// Their offsets.
+    pub fn offsets(&self) -> impl DoubleEndedIterator<Item = u32> {
+        self.level.offsets.get(self.range.clone()).unwrap_or_default().iter().copied()
+    }
+}
+
+impl KeyOrder {
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.bytes.load(Memory::Relaxed)
+    }
+}
+
+fn head(key: &[u8]) -> u128 {
+    let mut bytes = [0; HEAD_BYTES];
+    bytes.iter_mut().zip(key).for_each(|(to, from)| *to = *from);
+    u128::from_be_bytes(bytes)
+}
+
+impl DeltaGeneration {
+    /// The rows whose key `id`, which main is in the order of, is in `range`, as of now: lists in key order, no key
+    /// twice, each key by the first row that has it. Later than a snapshot, too.
+    ///
+    /// # Errors
+    /// Internal for another key.
+    pub fn key_range(&self, id: KeyId, range: &KeyRange) -> Result<Vec<OrderedRows>> {
+        let ordered = self.index(id).filter(|_| self.schema().ordered_key() == Some(id));
+        let index = ordered.ok_or_else(|| Error::internal(format!("{self:?} has no order of key {id}")))?;
+        let keys = OrderedKeys { delta: self, index, is_whole: is_whole(index) };
+        let rows = self.rows();
+        let (levels, covered) = keys.levels(rows)?;
+        let mut found = Vec::with_capacity(levels.len() + 1);
+        for level in levels {
+            let first = keys.position(&level, range.from())?;
+            let end = match range.upto() {
+                Some(upto) => keys.position(&level, upto)?,
+                None => level.offsets.len(),
+            };
+            if first < end {
+                found.push(OrderedRows { level, range: first..end });
+            }
+        }
+        let unordered = keys.sorted(covered.min(rows)..rows, |key| range.contains(key))?;
+        if !unordered.offsets.is_empty() {
+            let range = 0..unordered.offsets.len();
+            found.push(OrderedRows { level: Arc::new(unordered), range });
+        }
+        Ok(found)
+    }
+}
+
+/// Whether the head of a key is the whole of it.
+fn is_whole(index: &KeyIndex) -> bool {
+    index.codec().fixed_width().is_some_and(|width| width <= HEAD_BYTES)
+}
+
+/// The keys of one index of a generation.
+struct OrderedKeys<'a> {
+    delta: &'a DeltaGeneration,
+    index: &'a KeyIndex,
+    /// Whether the head of a key is the whole of it.
+    is_whole: bool,
+}
+
+impl OrderedKeys<'_> {
+    /// The levels, and the rows that they cover: all but a few of `rows`.
+    fn levels(&self, rows: u32) -> Result<(Vec<Arc<Level>>, u32)> {
+        let order = &self.delta.key_order;
+        let mut ordered = order.levels.lock();
+        if rows.saturating_sub(ordered.covered) > UNORDERED_MAX {
+            let mut new = self.level_of(ordered.covered..rows)?;
+            let mut kept = ordered.levels.len();
+            while let Some(last) = kept.checked_sub(1).and_then(|at| ordered.levels.get(at))
+                && last.offsets.len() < FANOUT * new.offsets.len()
+            {
+                new = self.merged(last, &new)?;
+                kept -= 1;
+            }
+            ordered.levels.truncate(kept);
+            if !new.offsets.is_empty() {
+                ordered.levels.push(Arc::new(new));
+            }
+            ordered.covered = rows;
+            let listed: usize = ordered.levels.iter().map(|level| level.offsets.len()).sum();
+            order.bytes.store(listed * (HEAD_BYTES + size_of::<u32>()), Memory::Relaxed);
+        }
+        Ok((ordered.levels.clone(), ordered.covered))
+    }
+
+    /// The first rows of their keys among `rows`, in order.
+    fn level_of(&self, rows: Range<u32>) -> Result<Level> {
+        if rows.len() <= 2 * UNORDERED_MAX as usize {
+            return self.sorted(rows, |_| true);
+        }
+        let offsets: Vec<u32> = rows.filter(|offset| self.index.is_first(&self.delta.blocks, *offset)).collect();
+        let columns = self.index.positions().iter().filter_map(|at| self.delta.schema().columns.get(*at));
+        let arrays = columns.map(|column| self.delta.gather(column, &offsets)).collect::<Result<Vec<_>>>()?;
+        let keys = self.index.codec().encode_arrays(&arrays)?;
+        let mut level = Level::default();
+        for row in keys.sorted_permutation() {
+            let offset = offsets.get(row as usize).copied();
+            level.push(head(keys.get(row as usize)), offset.ok_or_else(|| Error::internal("a key without a row"))?);
+        }
+        Ok(level)
+    }
+
+    /// As [`OrderedKeys::level_of`], of few rows, those whose key is `wanted`.
+    fn sorted(&self, rows: Range<u32>, wanted: impl Fn(&[u8]) -> bool) -> Result<Level> {
+        let mut keys: Vec<(Vec<u8>, u32)> = Vec::new();
+        let mut key = Vec::with_capacity(HEAD_BYTES);
+        for offset in rows.filter(|offset| self.index.is_first(&self.delta.blocks, *offset)) {
+            key.clear();
+            if self.delta.key_of(self.index.id(), offset, &mut key)? && wanted(&key) {
+                keys.push((key.clone(), offset));
+            }
+        }
+        keys.sort_unstable();
+        let mut level = Level::default();
+        keys.iter().for_each(|(key, offset)| level.push(head(key), *offset));
+        Ok(level)
+    }
+
+    fn merged(&self, left: &Level, right: &Level) -> Result<Level> {
+        let rows = left.offsets.len() + right.offsets.len();
+        let mut level = Level { heads: Vec::with_capacity(rows), offsets: Vec::with_capacity(rows) };
+        let (mut l, mut r) = (0, 0);
+        loop {
+            let is_left = match (left.entry(l), right.entry(r)) {
+                (None, None) => return Ok(level),
+                (Some(_), None) => true,
+                (None, Some(_)) => false,
+                (Some(a), Some(b)) => match a.0.cmp(&b.0) {
+                    Ordering::Equal if !self.is_whole => self.key(a.1)? < self.key(b.1)?,
+                    order => order.is_lt(),
+                },
+            };
+            let (from, at) = if is_left { (left, &mut l) } else { (right, &mut r) };
+            if let Some((head, offset)) = from.entry(*at) {
+                level.push(head, offset);
+            }
+            *at += 1;
+        }
+    }
+
+    /// The first place in `level` whose key is not below `bound`.
+    fn position(&self, level: &Level, bound: &[u8]) -> Result<usize> {
+        let head = head(bound);
+        let mut low = level.heads.partition_point(|of_key| *of_key < head);
+        if self.is_whole {
+            // What a bound lacks of a key's bytes counts as zeros: no key lies between.
+            return Ok(low);
+        }
+        let mut high = low + level.heads.get(low..).unwrap_or_default().partition_point(|of_key| *of_key == head);
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            let offset = level.offsets.get(middle).copied().unwrap_or_default();
+            if self.key(offset)?.as_slice() < bound { low = middle + 1 } else { high = middle }
+        }
+        Ok(low)
+    }
+
+    fn key(&self, offset: u32) -> Result<Vec<u8>> {
+        let mut key = Vec::with_capacity(2 * HEAD_BYTES);
+        self.delta.key_of(self.index.id(), offset, &mut key)?;
+        Ok(key)
+    }
+}

@@ -1,0 +1,123 @@
+//! Ranges of keys of every shape against all keys, while the generation grows.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use proptest::prelude::*;
+
+use super::{delta, rows, table};
+use crate::delta_store::DeltaGeneration;
+use crate::ids::{CommitTs, KeyId};
+use crate::row::Value;
+use crate::row::key::{KeyRange, TableKey};
+use crate::schema::DataType;
+
+const TEXT: DataType = DataType::Text { max_chars: None };
+
+fn text(word: &str) -> Value {
+    Value::Text(word.into())
+}
+
+/// Texts that begin alike, some beyond the bytes that stand beside a row.
+fn word() -> BoxedStrategy<Value> {
+    prop_oneof![
+        "[ab]{0,3}".prop_map(|word| text(&word)),
+        "[ab]{0,2}".prop_map(|word| text(&format!("the same sixteen letters {word}"))),
+        Just(text("a\0")),
+        Just(text("a\u{1}")),
+    ]
+    .boxed()
+}
+
+fn limit<T: Clone + std::fmt::Debug + 'static>(
+    value: impl Strategy<Value = T> + Clone,
+) -> impl Strategy<Value = Bound<T>> {
+    prop_oneof![Just(Bound::Unbounded), value.clone().prop_map(Bound::Included), value.prop_map(Bound::Excluded),]
+}
+
+/// The first rows of the keys in `range`, in key order.
+fn listed(delta: &DeltaGeneration, range: &KeyRange) -> Vec<u32> {
+    let mut keyed: Vec<(Vec<u8>, u32)> = Vec::new();
+    for list in delta.key_range(KeyId::PRIMARY, range).unwrap() {
+        let start = keyed.len();
+        for offset in list.offsets() {
+            let mut key = Vec::new();
+            assert!(delta.key_of(KeyId::PRIMARY, offset, &mut key).unwrap());
+            keyed.push((key, offset));
+        }
+        assert!(keyed[start..].is_sorted(), "a list out of order");
+    }
+    keyed.sort();
+    keyed.into_iter().map(|(_, offset)| offset).collect()
+}
+
+/// Appends `added`, some rows a time, and asks for `equal` and the bounds behind each.
+fn check(
+    columns: &[(DataType, bool)],
+    added: &[Vec<Value>],
+    equal: &[Value],
+    (low, high): (Bound<Value>, Bound<Value>),
+) -> Result<(), TestCaseError> {
+    let key: Vec<u32> = (0..columns.len() as u32).collect();
+    let schema = table(columns, &key, &key);
+    let delta = delta(&schema);
+    let codec = TableKey::of(&schema, KeyId::PRIMARY).unwrap();
+    let range = KeyRange::new(codec.codec(), equal.to_vec(), low.clone(), high.clone()).unwrap();
+    let encoded = |values: &[Value]| {
+        let mut key = Vec::new();
+        codec.codec().encode_prefix(values, &mut key).unwrap();
+        key
+    };
+    let wanted = |row: &[Value]| {
+        let next = encoded(&row[..columns.len().min(equal.len() + 1)]);
+        let of_bound = |bound: &Bound<Value>| bound.clone().map(|value| encoded(&[equal, &[value]].concat()));
+        row.starts_with(equal) && std::ops::RangeBounds::contains(&(of_bound(&low), of_bound(&high)), &next)
+    };
+    let mut first: BTreeMap<Vec<u8>, u32> = BTreeMap::new();
+    for (number, some) in added.chunks(50).enumerate() {
+        for row in some {
+            let offset = delta.rows();
+            delta.append(&rows(&schema, std::slice::from_ref(row)), CommitTs(number as u64 + 1)).unwrap();
+            if wanted(row) {
+                first.entry(encoded(row)).or_insert(offset);
+            }
+        }
+        prop_assert_eq!(listed(&delta, &range), first.values().copied().collect::<Vec<_>>());
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    #[test]
+    fn keys_of_numbers(
+        added in proptest::collection::vec((-3_i64..4, -40_i64..40), 1..400),
+        equal in proptest::option::of(-4_i64..5),
+        limits in (limit(-45_i64..45), limit(-45_i64..45)),
+    ) {
+        let added: Vec<_> = added.into_iter().map(|(a, b)| vec![Value::Int(a), Value::Int(b)]).collect();
+        let columns = [(DataType::BigInt, false), (DataType::Integer, false)];
+        let limits = (limits.0.map(Value::Int), limits.1.map(Value::Int));
+        check(&columns, &added, &equal.into_iter().map(Value::Int).collect::<Vec<_>>(), limits)?;
+    }
+
+    #[test]
+    fn keys_of_texts(
+        added in proptest::collection::vec((word(), -3_i64..3), 1..300),
+        limits in (limit(word()), limit(word())),
+    ) {
+        let added: Vec<_> = added.into_iter().map(|(a, b)| vec![a, Value::Int(b)]).collect();
+        check(&[(TEXT, false), (DataType::SmallInt, false)], &added, &[], limits)?;
+    }
+
+    #[test]
+    fn keys_behind_a_text(
+        added in proptest::collection::vec((word(), -3_i64..3), 1..300),
+        equal in word(),
+        limits in (limit(-4_i64..4), limit(-4_i64..4)),
+    ) {
+        let added: Vec<_> = added.into_iter().map(|(a, b)| vec![a, Value::Int(b)]).collect();
+        let limits = (limits.0.map(Value::Int), limits.1.map(Value::Int));
+        check(&[(TEXT, false), (DataType::SmallInt, false)], &added, &[equal], limits)?;
+    }
+}
