@@ -177,7 +177,9 @@ impl Session {
     }
 
     fn ran(&mut self, short: &Short, catalog: &Arc<Catalog>, values: &[ValueRef<'_>]) -> Result<Ran> {
-        let ran = if short.writes() {
+        // What a lock keeps others from ends with the transaction.
+        let locks = short.locks() && matches!(self.current, Current::Open { .. });
+        let ran = if short.writes() || locks {
             self.write_short(short, catalog, values)
         } else {
             self.read_short(short, catalog, values)

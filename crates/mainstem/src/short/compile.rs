@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, StringViewArray};
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, LimitClause, Query, Select,
-    SelectItem, SetExpr, TableAlias, TableFactor, UnaryOperator, Value as Literal, WildcardAdditionalOptions,
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, SelectItem, UnaryOperator,
+    Value as Literal, WildcardAdditionalOptions,
 };
 use mainstem_postgres::cast::assign;
 use mainstem_storage::ids::{ColumnId, KeyId};
@@ -15,24 +15,26 @@ use mainstem_storage::point::KeyedTable;
 use mainstem_storage::row::{Value, value_of, without_blanks};
 use mainstem_storage::schema::{DataType, Identity, TableSchema};
 
+use super::access::Reach;
 use super::computed::Computed;
 use super::condition::Condition;
 use super::conflict::key_of;
 use super::expression::{Expression, Node, Operator, StoredAs, is_assignable};
 use super::planning::{Compiler, Planning, unnested};
+use super::select::{PlainSelect, locked};
 use super::values::{Given, is_integer, parsed, same_kind};
 use super::{Action, Output, Short};
 use crate::analyze::name_repeated;
 use crate::sql::{
     Assignments, EXCLUDED, Insert, Statement, TableName, Target, Update, columns_in, expression_of, fold, is_default,
-    query_of, table_name,
 };
 
 impl Short {
     /// What the one table that `statement` works on is called, if it may be short.
     pub(crate) fn table_of(statement: &Statement) -> Option<TableName> {
         match statement {
-            Statement::Query(query) => plain_select(query).map(|(_, name, _)| name),
+            Statement::Query(query) => PlainSelect::of(query).map(|select| select.table),
+            Statement::Lock(lock) => locked(lock).map(|select| select.table),
             Statement::Insert(insert) => Some(insert.target.table.clone()),
             Statement::Update(update) => Some(update.target.table.clone()),
             Statement::Delete(delete) => Some(delete.target.table.clone()),
@@ -53,12 +55,19 @@ impl Short {
             _ => None,
         };
         let mut keys = schema.keys().filter(|(key, _)| of_insert.is_none_or(|of_insert| of_insert == *key));
-        keys.find_map(|(key, columns)| Self::compile_by(key, columns, statement, schema, parameters, planning))
+        let by_key = keys
+            .find_map(|(key, columns)| Self::compile_by(key, columns, false, statement, schema, parameters, planning));
+        by_key.or_else(|| {
+            let key = schema.ordered_key().filter(|_| of_insert.is_none())?;
+            Self::compile_by(key, schema.key_columns(key), true, statement, schema, parameters, planning)
+        })
     }
 
+    /// Compiles it by a key, or by a range of that.
     fn compile_by(
         key: KeyId,
         key_columns: &[ColumnId],
+        range: bool,
         statement: &Statement,
         schema: &Arc<TableSchema>,
         parameters: &[Option<DataType>],
@@ -74,18 +83,15 @@ impl Short {
             reads_clock: &reads_clock,
             in_arm: false,
         };
+        let reach = if range { Reach::Range { all: false } } else { Reach::Keys };
         let (action, output) = match statement {
             Statement::Query(query) => {
-                let (select, name, alias) = plain_select(query)?;
-                let compiler = Compiler { qualifier: alias.as_deref().unwrap_or(&schema.name), ..plain };
-                let (keys, beside) = compiler.keys(select.selection.as_ref())?;
-                // A limit of at least one row changes nothing for one key.
-                if query.limit_clause.is_some() && keys.len() != 1 {
-                    return None;
-                }
-                // A plan names what has no name by the whole name of the table.
-                let is_named = name.schema.is_none() || alias.is_some();
-                (Action::Select { keys, beside }, Some(compiler.output(&select.projection, is_named)?))
+                let (action, output) = PlainSelect::of(query)?.compile(plain, range, false)?;
+                (action, Some(output))
+            }
+            Statement::Lock(lock) => {
+                let (action, output) = locked(lock)?.compile(plain, range, true)?;
+                (action, Some(output))
             }
             Statement::Insert(insert) => {
                 let qualifier = insert.target.qualifier_name();
@@ -95,13 +101,13 @@ impl Short {
             Statement::Update(update) => {
                 let qualifier = update.target.qualifier_name();
                 let compiler = Compiler { qualifier: &qualifier, ..plain };
-                (compiler.update(update)?, compiler.returned(&update.target)?)
+                (compiler.update(update, reach)?, compiler.returned(&update.target)?)
             }
             Statement::Delete(delete) => {
                 let qualifier = delete.target.qualifier_name();
                 let compiler = Compiler { qualifier: &qualifier, ..plain };
-                let (key, beside) = compiler.key(delete.plain_selection()?)?;
-                (Action::Delete { key, beside }, compiler.returned(&delete.target)?)
+                let access = compiler.access(delete.plain_selection()?, reach)?;
+                (Action::Delete { access }, compiler.returned(&delete.target)?)
             }
             _ => return None,
         };
@@ -112,42 +118,16 @@ impl Short {
     }
 }
 
-/// The SELECT of a query that is nothing but `SELECT ... FROM table [alias] [WHERE ...] [LIMIT n]`, n a number from 1
-/// on, with the name and the alias.
-fn plain_select(query: &Query) -> Option<(&Select, TableName, Option<String>)> {
-    let SetExpr::Select(select) = &*query.body else { return None };
-    let [from] = select.from.as_slice() else { return None };
-    let TableFactor::Table { name, alias, .. } = &from.relation else { return None };
-    // Whatever else a SELECT may say would make this differ: compare it with the shortest one.
-    let mut plain = query_of("SELECT 1 FROM a").ok()?;
-    let SetExpr::Select(body) = &mut *plain.body else { return None };
-    body.projection.clone_from(&select.projection);
-    body.selection.clone_from(&select.selection);
-    if let [plain_from] = body.from.as_mut_slice()
-        && let TableFactor::Table { name: plain_name, alias: plain_alias, .. } = &mut plain_from.relation
-    {
-        plain_name.clone_from(name);
-        plain_alias.clone_from(alias);
-    }
-    match &query.limit_clause {
-        None => {}
-        Some(LimitClause::LimitOffset { limit: Some(rows), offset: None, limit_by }) if limit_by.is_empty() => {
-            let Expr::Value(rows) = rows else { return None };
-            let Literal::Number(rows, false) = &rows.value else { return None };
-            rows.parse::<i64>().ok().filter(|rows| *rows >= 1)?;
-            plain.limit_clause.clone_from(&query.limit_clause);
+impl Output {
+    /// One column of `data_type` that is never NULL, and none of the table's.
+    pub(super) fn of_one(name: &str, data_type: DataType) -> Self {
+        Self {
+            fields: vec![(name.to_owned(), data_type, false)],
+            columns: Vec::new(),
+            computed: Vec::new(),
+            padded: Vec::new(),
         }
-        Some(_) => return None,
     }
-    if *plain != *query {
-        return None;
-    }
-    let alias = match alias {
-        None => None,
-        Some(TableAlias { name, columns, .. }) if columns.is_empty() => Some(fold(name)),
-        Some(_) => return None,
-    };
-    Some((select, table_name(name).ok()?, alias))
 }
 
 impl Compiler<'_> {
@@ -160,7 +140,7 @@ impl Compiler<'_> {
     }
 
     /// `is_named` says that a plan would call expressions without a name as the planner calls them over the qualifier.
-    fn output(&self, items: &[SelectItem], is_named: bool) -> Option<Output> {
+    pub(super) fn output(&self, items: &[SelectItem], is_named: bool) -> Option<Output> {
         let mut output = Output { fields: Vec::new(), columns: Vec::new(), computed: Vec::new(), padded: Vec::new() };
         let mut items = items.to_vec();
         let starred = match items.iter().any(|item| matches!(item, SelectItem::Wildcard(_))) {
@@ -215,16 +195,16 @@ impl Compiler<'_> {
         Some(Action::Insert { values: self.values(insert)?, conflict: self.conflict(insert)? })
     }
 
-    fn update(&self, update: &Update) -> Option<Action> {
+    fn update(&self, update: &Update, reach: Reach) -> Option<Action> {
         let (assignments, selection) = update.plain()?;
-        let (key, beside) = self.key(selection)?;
-        Some(Action::Update { key, beside, assignments: self.assignments(assignments)? })
+        let access = self.access(selection, reach)?;
+        Some(Action::Update { access, assignments: self.assignments(assignments)? })
     }
 
     /// The checks that a row written by `action` may break.
     fn checks(&self, action: &Action) -> Option<Vec<(String, Condition)>> {
         let changed: Option<Vec<&str>> = match action {
-            Action::Select { .. } | Action::Delete { .. } => return Some(Vec::new()),
+            Action::Select(_) | Action::Delete { .. } => return Some(Vec::new()),
             Action::Insert { .. } => None,
             Action::Update { assignments, .. } => {
                 let name = |(at, _): &(usize, Expression)| self.schema.columns.get(*at).map(|c| c.name.as_str());

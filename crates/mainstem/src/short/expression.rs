@@ -112,6 +112,16 @@ impl StoredAs {
 }
 
 impl Expression {
+    /// Whether its value follows from a row; what the planner has compiled counts as if it did.
+    pub(super) fn reads_row(&self) -> bool {
+        match &self.node {
+            Node::Column(_) | Node::Coming(_) | Node::Computed(_) | Node::Evaluated(_) | Node::Number => true,
+            Node::Parameter(_) | Node::Stored(..) | Node::Literal(_) | Node::Clock => false,
+            Node::Assigned(inner) | Node::Length(inner) => inner.reads_row(),
+            Node::Arithmetic(_, left, right) => left.reads_row() || right.reads_row(),
+        }
+    }
+
     /// The value in `scope`; `None` where only a plan knows.
     pub(super) fn evaluate(&self, scope: Scope<'_>) -> Option<Value> {
         match &self.node {

@@ -30,7 +30,11 @@ const REFUSED_ROWS_MAX: usize = 1_000;
 impl Compiler<'_> {
     /// The rows of `insert`, and the numbers that they take.
     pub(super) fn values(&self, insert: &Insert) -> Option<Values> {
-        let given = insert.plain_values()?;
+        let selected = insert.plain_select();
+        let given: Vec<Vec<&Expr>> = match &selected {
+            Some(row) => vec![row.clone()],
+            None => insert.plain_values()?.into_iter().map(|row| row.iter().collect()).collect(),
+        };
         let width = given.first()?.len();
         let fits =
             if insert.columns.is_empty() { width <= self.schema.columns.len() } else { width == insert.columns.len() };
@@ -52,8 +56,12 @@ impl Compiler<'_> {
             };
             let cell = |number: usize| {
                 let source = source.filter(|source| !is_default_cell(insert, *source, number))?;
-                given.get(number).and_then(|row| row.get(source))
+                given.get(number).and_then(|row| row.get(source)).copied()
             };
+            // A literal of a SELECT is a text, whatever it spells.
+            if selected.is_some() && !column.data_type.is_text() && cell(0).is_some_and(is_text) {
+                return None;
+            }
             let is_ignored = match (column.identity, insert.overriding) {
                 // What is given there is not even converted.
                 (Some(_), Some(Overriding::User)) => {
@@ -108,6 +116,10 @@ fn is_default_cell(insert: &Insert, source: usize, number: usize) -> bool {
         DefaultCells::All => true,
         DefaultCells::Of(cells) => cells.get(&source).is_some_and(|rows| rows.binary_search(&number).is_ok()),
     }
+}
+
+fn is_text(expr: &Expr) -> bool {
+    matches!(unnested(expr), Expr::Value(value) if matches!(value.value, Literal::SingleQuotedString(_)))
 }
 
 fn is_literal(expr: &Expr) -> bool {

@@ -1,12 +1,12 @@
-//! Short statements: they name their rows by a whole key, or bring them along, and run without being planned.
+//! Short statements: they name few rows by a key, or bring them along, and run without being planned.
 //!
 //! Comes in: a parsed statement with the types of its parameters, once; then values for them, again and again. Goes
 //! out: rows without an Arrow batch, or the number of rows written.
 //!
 //! 1. [`Short::compile`] looks at the statement, once for each version of the schema. What is not of one of the four
-//!    shapes (SELECT by a whole key, or a list of them; UPDATE and DELETE by a whole key; perhaps with conditions
-//!    beside it; INSERT of VALUES, also with ON CONFLICT on any key; results and RETURNING of expressions over the row)
-//!    is not short.
+//!    shapes is not short: SELECT, UPDATE and DELETE of rows that an access path finds ([`access`]), perhaps with
+//!    conditions beside it; INSERT of VALUES, also with ON CONFLICT on any key. Results and RETURNING are expressions
+//!    over the row, SELECT may count rows too, or ask for one ([`select`]).
 //! 2. [`Short::run`] evaluates keys and new values, finds rows by `storage::point`, and writes through the transaction
 //!    as any statement does.
 //!
@@ -15,15 +15,16 @@
 //! anything is written, and the statement is planned after all: errors of evaluation have one source. It does not own:
 //! transactions and runs of a write again (`session`), what constraints say (storage).
 
+mod access;
 mod compile;
 mod computed;
 mod condition;
 mod conflict;
 mod expression;
 mod insert;
-mod keys;
 mod planning;
 mod run;
+mod select;
 mod values;
 
 /// ON CONFLICT on the key that rows are found by, or on all.
@@ -62,10 +63,12 @@ use mainstem_storage::point::KeyedTable;
 use mainstem_storage::row::Value;
 use mainstem_storage::schema::DataType;
 
+use access::Access;
 use computed::Computed;
 use condition::Condition;
 use expression::Expression;
 pub(crate) use planning::{Planning, Unplanned};
+use select::Selection;
 
 /// A compiled short statement. Belongs to one version of the schema.
 #[derive(Debug)]
@@ -97,14 +100,21 @@ struct Output {
 
 #[derive(Debug)]
 enum Action {
-    /// The rows that have one of the keys, if they fulfil what stands beside that.
-    Select { keys: Vec<Key>, beside: Option<Condition> },
+    Select(Selection),
     /// New rows.
-    Insert { values: Values, conflict: Option<Conflict> },
-    /// New values for columns, by position, of that row.
-    Update { key: Key, beside: Option<Condition>, assignments: Vec<(usize, Expression)> },
-    /// That row goes.
-    Delete { key: Key, beside: Option<Condition> },
+    Insert {
+        values: Values,
+        conflict: Option<Conflict>,
+    },
+    /// New values for columns, by position, of the rows found.
+    Update {
+        access: Access,
+        assignments: Vec<(usize, Expression)>,
+    },
+    /// The rows found go.
+    Delete {
+        access: Access,
+    },
 }
 
 /// The rows of VALUES.
@@ -115,15 +125,12 @@ struct Values {
     numbers: Vec<Numbered>,
 }
 
-/// One expression for each column of the key that rows are found by, in key order.
-type Key = Vec<Expression>;
-
 /// What a short statement gave.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Answer {
     /// The row found, if there is one.
     Row(Option<Vec<Value>>),
-    /// The rows found by several keys.
+    /// The rows found.
     Rows(Vec<Vec<Value>>),
     /// So many rows were written; RETURNING gives these, of a statement that has it.
     Written { rows: u64, returned: Vec<Vec<Value>> },
@@ -134,12 +141,21 @@ pub(crate) enum Answer {
 impl Short {
     /// Whether it writes.
     pub(crate) fn writes(&self) -> bool {
-        !matches!(self.action, Action::Select { .. })
+        !matches!(self.action, Action::Select(_))
+    }
+
+    /// Whether it keeps others from changing the rows that it reads.
+    pub(crate) fn locks(&self) -> bool {
+        matches!(&self.action, Action::Select(selection) if selection.locks)
     }
 
     /// Whether it may have so much to write that it loads it, and waits for memory that other loads hold.
     pub(crate) fn may_load(&self) -> bool {
-        matches!(&self.action, Action::Insert { values, .. } if values.rows.len() > 1)
+        match &self.action {
+            Action::Select(_) => false,
+            Action::Insert { values, .. } => values.rows.len() > 1,
+            Action::Update { access, .. } | Action::Delete { access } => access.key().is_none(),
+        }
     }
 
     /// Whether it gives rows.
@@ -150,7 +166,7 @@ impl Short {
     /// The command tag of a write, without the count.
     pub(crate) fn tag(&self) -> &'static str {
         match self.action {
-            Action::Select { .. } => "SELECT",
+            Action::Select(_) => "SELECT",
             Action::Insert { .. } => "INSERT 0",
             Action::Update { .. } => "UPDATE",
             Action::Delete { .. } => "DELETE",

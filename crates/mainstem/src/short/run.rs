@@ -12,22 +12,15 @@ use mainstem_storage::transaction::Transaction;
 use mainstem_storage::version::{Snapshot, TableView};
 use mainstem_storage::{Error, Result};
 
+use super::access::{Access, Key, Rows, Sought, Taken, Wanted};
 use super::condition::{Condition, NeedsPlan};
-use super::conflict::assign;
+use super::conflict::{assign, or_planned};
 use super::expression::Expression;
+use super::select::{Gives, Selection};
 use super::values::Given;
-use super::{Action, Answer, Key, Output, Short, Values};
+use super::{Action, Answer, Output, Short, Values};
 use crate::plan;
 use crate::value::ValueRef;
-
-/// The encoded key.
-enum Sought {
-    Key(Vec<u8>),
-    /// A part of it is NULL: no row has it.
-    Nothing,
-    /// Only a plan knows.
-    NotShort,
-}
 
 impl Short {
     /// Runs it in `transaction` with `parameters`. A write is a statement of the transaction, and ends as one.
@@ -40,29 +33,34 @@ impl Short {
 
     fn run_given(&self, transaction: &mut Transaction, given: Given<'_>) -> Result<Answer> {
         match &self.action {
-            Action::Select { keys, beside } => self.select(transaction, keys, beside.as_ref(), given),
+            Action::Select(selection) if selection.locks => self.select_locked(transaction, selection, given),
+            Action::Select(selection) => self.select(transaction, selection, given),
             Action::Insert { values, conflict: None } => self.insert(transaction, values, given),
             Action::Insert { values, conflict: Some(conflict) } => self.upsert(transaction, values, conflict, given),
-            Action::Update { key, beside, assignments } => {
-                self.update(transaction, key, beside.as_ref(), assignments, given)
-            }
-            Action::Delete { key, beside } => self.delete(transaction, key, beside.as_ref(), given),
+            Action::Update { access, assignments } => match access.key() {
+                Some(key) => self.update(transaction, key, access.beside.as_ref(), assignments, given),
+                None => self.update_rows(transaction, access, assignments, given),
+            },
+            Action::Delete { access } => match access.key() {
+                Some(key) => self.delete(transaction, key, access.beside.as_ref(), given),
+                None => self.delete_rows(transaction, access, given),
+            },
         }
     }
 
     /// As [`Short::run`], for a SELECT outside a transaction.
     pub(crate) fn read_at(&self, snapshot: &Arc<Snapshot>, parameters: &[ValueRef<'_>]) -> Result<Answer> {
-        let Action::Select { keys, beside } = &self.action else { return Ok(Answer::NotShort) };
+        let Action::Select(selection) = &self.action else { return Ok(Answer::NotShort) };
         // Only a plan has the message.
         let Some(view) = TableView::at(snapshot, self.table.schema().id) else { return Ok(Answer::NotShort) };
         let find = |key: &[u8]| point::find(&view, self.table.key(), key, |_| true);
-        self.found(&view, keys, beside.as_ref(), self.given(parameters), find)
+        self.found(&view, selection, self.given(parameters), find)
     }
 
     /// As [`Short::run`], for a SELECT, which changes nothing.
     pub(crate) fn read(&self, transaction: &Transaction, parameters: &[ValueRef<'_>]) -> Result<Answer> {
         match &self.action {
-            Action::Select { keys, beside } => self.select(transaction, keys, beside.as_ref(), self.given(parameters)),
+            Action::Select(selection) => self.select(transaction, selection, self.given(parameters)),
             _ => Ok(Answer::NotShort),
         }
     }
@@ -141,90 +139,92 @@ impl Short {
         Err(plan::violation(schema, name, &RecordBatch::try_new(schema.arrow(), arrays)?, row))
     }
 
-    fn sought(&self, key: &Key, given: Given<'_>) -> Result<Sought> {
-        let mut values = Vec::with_capacity(key.len());
-        for part in key {
-            match part.evaluate(given.scope()) {
-                None => return Ok(Sought::NotShort),
-                Some(Value::Null) => return Ok(Sought::Nothing),
-                Some(value) => values.push(value),
-            }
-        }
-        let mut encoded = Vec::with_capacity(16);
-        self.table.encode(&values, &mut encoded)?;
-        Ok(Sought::Key(encoded))
-    }
-
     pub(super) fn view(&self, transaction: &Transaction) -> Result<Arc<TableView>> {
         transaction.view(self.table.schema().id)
     }
 
-    fn select(
-        &self,
-        transaction: &Transaction,
-        keys: &[Key],
-        beside: Option<&Condition>,
-        given: Given<'_>,
-    ) -> Result<Answer> {
+    fn select(&self, transaction: &Transaction, selection: &Selection, given: Given<'_>) -> Result<Answer> {
         let view = self.view(transaction)?;
         let find = |key: &[u8]| transaction.find_key(&view, self.table.key(), key);
-        self.found(&view, keys, beside, given, find)
+        self.found(&view, selection, given, find)
     }
 
-    /// What a SELECT gives of the rows that have one of `keys`, which `find` finds.
+    /// What a SELECT gives of the rows of `view`; `find` finds one by its key.
     fn found(
         &self,
         view: &TableView,
-        keys: &[Key],
-        beside: Option<&Condition>,
+        selection: &Selection,
         given: Given<'_>,
         find: impl Fn(&[u8]) -> Result<Option<RowRef>>,
     ) -> Result<Answer> {
-        if let [key] = keys {
+        let beside = selection.access.beside.as_ref();
+        if let (Some(key), Gives::Rows, None) = (selection.access.key(), selection.gives, &selection.limit) {
             return match self.sought(key, given)? {
                 Sought::NotShort => Ok(Answer::NotShort),
                 Sought::Nothing => Ok(Answer::Row(None)),
-                Sought::Key(key) => match find(&key)? {
-                    Some(row) => self.selected(view, row, beside, given),
-                    None => Ok(Answer::Row(None)),
-                },
+                Sought::Key(key) => Ok(match find(&key)? {
+                    Some(row) => self.selected(view, row, beside, given)?.map_or(Answer::NotShort, Answer::Row),
+                    None => Answer::Row(None),
+                }),
             };
         }
-        let (mut rows, mut found) = (Vec::with_capacity(keys.len()), Vec::with_capacity(keys.len()));
-        for key in keys {
-            let key = match self.sought(key, given)? {
-                Sought::Key(key) => key,
-                Sought::Nothing => continue,
-                Sought::NotShort => return Ok(Answer::NotShort),
-            };
-            let Some(row) = find(&key)?.filter(|row| !found.contains(row)) else { continue };
-            found.push(row);
-            match self.selected(view, row, beside, given)? {
-                Answer::Row(row) => rows.extend(row),
-                other => return Ok(other),
-            }
+        let Some(wanted) = Wanted::of(selection, given) else { return Ok(Answer::NotShort) };
+        let rows = Rows { view, access: &selection.access, wanted };
+        if selection.gives == Gives::Rows {
+            let found = self.each(rows, given, find, |row| self.selected(view, row, beside, given))?;
+            return Ok(found.map_or(Answer::NotShort, Answer::Rows));
         }
-        Ok(Answer::Rows(rows))
+        let found = self.each(rows, given, find, |row| {
+            let Some(condition) = beside else { return Ok(Ok(Some(()))) };
+            Ok(holds(Some(condition), &self.row_of(view, row)?, given).map(|holds| holds.then_some(())))
+        })?;
+        let value = found.map(|found| match selection.gives {
+            Gives::Exists => Value::Boolean(!found.is_empty()),
+            _ => Value::Int(found.len() as i64),
+        });
+        Ok(value.map_or(Answer::NotShort, |value| Answer::Row(Some(vec![value]))))
     }
 
-    /// What a SELECT gives of `row`, which has the key.
-    fn selected(&self, view: &TableView, row: RowRef, beside: Option<&Condition>, given: Given<'_>) -> Result<Answer> {
+    /// A SELECT that keeps others from changing the rows that it gives.
+    fn select_locked(&self, transaction: &mut Transaction, selection: &Selection, given: Given<'_>) -> Result<Answer> {
+        let view = self.view(transaction)?;
+        let Some(wanted) = Wanted::of(selection, given) else { return Ok(Answer::NotShort) };
+        let rows = Rows { view: &view, access: &selection.access, wanted };
+        let find = |key: &[u8]| transaction.find_key(&view, self.table.key(), key);
+        let beside = selection.access.beside.as_ref();
+        let shown =
+            |row| Ok(self.selected(&view, row, beside, given)?.map(|values| values.map(|values| (row, values))));
+        let Some(found) = self.each(rows, given, find, shown)? else { return Ok(Answer::NotShort) };
+        let (mut locked, shown): (Vec<RowRef>, Vec<_>) = found.into_iter().unzip();
+        locked.sort_unstable_by_key(|row| row.to_bits());
+        transaction.lock_rows(self.table.schema(), &locked)?;
+        Ok(Answer::Rows(shown))
+    }
+
+    /// What a SELECT gives of `row`, if it fulfils what stands beside its key.
+    fn selected(
+        &self,
+        view: &TableView,
+        row: RowRef,
+        beside: Option<&Condition>,
+        given: Given<'_>,
+    ) -> Result<Taken<Vec<Value>>> {
         let Some(output) = &self.output else { return Err(Error::internal("a SELECT of nothing")) };
         if beside.is_none() && output.computed.is_empty() {
             let mut values = Vec::with_capacity(output.columns.len());
             view.read_row(row, &output.columns, &mut values)?;
-            return Ok(Answer::Row(Some(output.padded(values))));
+            return Ok(Ok(Some(output.padded(values))));
         }
         let values = self.row_of(view, row)?;
         Ok(match holds(beside, &values, given) {
-            Err(NeedsPlan) => Answer::NotShort,
-            Ok(false) => Answer::Row(None),
-            Ok(true) => output.of(&values, given).map_or(Answer::NotShort, |values| Answer::Row(Some(values))),
+            Err(NeedsPlan) => Err(NeedsPlan),
+            Ok(false) => Ok(None),
+            Ok(true) => output.of(&values, given).map(Some).ok_or(NeedsPlan),
         })
     }
 
     /// The values of all columns in `row`.
-    fn row_of(&self, view: &TableView, row: RowRef) -> Result<Vec<Value>> {
+    pub(super) fn row_of(&self, view: &TableView, row: RowRef) -> Result<Vec<Value>> {
         let mut values = Vec::with_capacity(self.columns.len());
         view.read_row(row, &self.columns, &mut values)?;
         Ok(values)
@@ -260,6 +260,43 @@ impl Short {
         Ok(answer)
     }
 
+    fn update_rows(
+        &self,
+        transaction: &mut Transaction,
+        access: &Access,
+        assignments: &[(usize, Expression)],
+        given: Given<'_>,
+    ) -> Result<Answer> {
+        let Some(found) = self.located(transaction, access, given)? else { return Ok(Answer::NotShort) };
+        let (mut rows, mut new) = (Vec::with_capacity(found.len()), self.table.new_rows());
+        for (row, old) in found {
+            let Some(values) = assign(assignments, old, None, given) else { return Ok(Answer::NotShort) };
+            if or_planned(new.push_values(&values))?.is_none() {
+                return Ok(Answer::NotShort);
+            }
+            rows.push(row);
+        }
+        if !self.passes(&new)? {
+            return Ok(Answer::NotShort);
+        }
+        let Some(answer) = self.written(&new, given) else { return Ok(Answer::NotShort) };
+        let mut writes = transaction.statement();
+        writes.delete(self.table.schema(), &rows)?;
+        writes.insert_rows(&self.table, new)?;
+        Ok(or_planned(transaction.apply(writes))?.map_or(Answer::NotShort, |()| answer))
+    }
+
+    fn delete_rows(&self, transaction: &mut Transaction, access: &Access, given: Given<'_>) -> Result<Answer> {
+        let Some(found) = self.located(transaction, access, given)? else { return Ok(Answer::NotShort) };
+        let (rows, values): (Vec<RowRef>, Vec<Vec<Value>>) = found.into_iter().unzip();
+        let returned = self.output.as_ref().map(|output| values.iter().map(|row| output.of(row, given)).collect());
+        let Some(returned) = returned.unwrap_or_else(|| Some(Vec::new())) else { return Ok(Answer::NotShort) };
+        let mut writes = transaction.statement();
+        writes.delete(self.table.schema(), &rows)?;
+        transaction.apply(writes)?;
+        Ok(Answer::Written { rows: rows.len() as u64, returned })
+    }
+
     fn delete(
         &self,
         transaction: &mut Transaction,
@@ -290,14 +327,11 @@ impl Short {
             Action::Insert { values, conflict } => match (values.rows.len(), conflict) {
                 (1, None) => self.insert_alone(transaction, values, given),
                 (1, Some(conflict)) => self.upsert_alone(transaction, values, conflict, given),
-                _ => {
-                    let answer = self.run_given(&mut transaction, given)?;
-                    transaction.commit()?;
-                    Ok(answer)
-                }
+                _ => self.run_rows_alone(transaction, given),
             },
-            Action::Update { key, beside, assignments } => {
-                let mut found = match self.look_up(&transaction, key, beside.as_ref(), given)? {
+            Action::Update { access, assignments } => {
+                let Some(key) = access.key() else { return self.run_rows_alone(transaction, given) };
+                let mut found = match self.look_up(&transaction, key, access.beside.as_ref(), given)? {
                     Ok(found) => found,
                     Err(answer) => return Ok(answer),
                 };
@@ -307,8 +341,9 @@ impl Short {
                 transaction.write_row(&self.table, &found.view, &found.key, Some(found.row), new)?;
                 Ok(answer)
             }
-            Action::Delete { key, beside } => {
-                let mut found = match self.look_up(&transaction, key, beside.as_ref(), given)? {
+            Action::Delete { access } => {
+                let Some(key) = access.key() else { return self.run_rows_alone(transaction, given) };
+                let mut found = match self.look_up(&transaction, key, access.beside.as_ref(), given)? {
                     Ok(found) => found,
                     Err(answer) => return Ok(answer),
                 };
@@ -317,8 +352,15 @@ impl Short {
                 transaction.write_row(&self.table, &found.view, &found.key, Some(found.row), nothing)?;
                 Ok(answer)
             }
-            Action::Select { .. } => self.run_given(&mut transaction, given),
+            Action::Select(_) => self.run_given(&mut transaction, given),
         }
+    }
+
+    /// As [`Short::run_alone`], for several rows.
+    fn run_rows_alone(&self, mut transaction: Transaction, given: Given<'_>) -> Result<Answer> {
+        let answer = self.run_given(&mut transaction, given)?;
+        transaction.commit()?;
+        Ok(answer)
     }
 
     /// As [`Short::run_alone`], as a statement of any size would: no merge is in its way. The caller waits for the
@@ -418,7 +460,11 @@ impl Short {
 }
 
 /// Whether a row with `values` fulfils what stands beside the key.
-fn holds(beside: Option<&Condition>, values: &[Value], given: Given<'_>) -> std::result::Result<bool, NeedsPlan> {
+pub(super) fn holds(
+    beside: Option<&Condition>,
+    values: &[Value],
+    given: Given<'_>,
+) -> std::result::Result<bool, NeedsPlan> {
     match beside {
         None => Ok(true),
         Some(condition) => Ok(condition.evaluate(given.over(values, None))? == Some(true)),

@@ -289,6 +289,68 @@ impl Maker {
         parts.join(" AND ")
     }
 
+    /// A range of the PRIMARY KEY: equations for its first columns, bounds of the next.
+    fn condition_of_range(&mut self) -> String {
+        let mut columns = 0..self.table.keys[0].len();
+        let mut parts: Vec<String> = Vec::new();
+        if columns.len() > 1 && self.one_in(2) {
+            let value = self.value(0);
+            parts.push(format!("k0 = {value}"));
+            columns.next();
+        }
+        let column = columns.start;
+        let name = format!("k{column}");
+        match self.below(6) {
+            0 if !parts.is_empty() => {}
+            1 => parts.push(format!("{name} BETWEEN {} AND {}", self.value(column), self.value(column))),
+            2 => parts.push(format!("{} < {name} AND {name} <= {}", self.value(column), self.value(column))),
+            at => parts.push(format!("{name} {} {}", ["<", "<=", ">", ">="][at % 4], self.value(column))),
+        }
+        if self.one_in(3) {
+            let part = self.predicate("");
+            parts.push(part);
+        }
+        parts.join(" AND ")
+    }
+
+    /// The order of the PRIMARY KEY, and perhaps how many rows of it.
+    fn order(&mut self) -> String {
+        let descends = if self.one_in(2) { " DESC" } else { "" };
+        let columns: Vec<String> = (0..self.table.keys[0].len()).map(|at| format!("k{at}{descends}")).collect();
+        let limit = if self.one_in(2) { format!(" LIMIT {}", self.below(4)) } else { String::new() };
+        format!(" ORDER BY {}{limit}", columns.join(", "))
+    }
+
+    /// A statement on a range of keys, with the name of its kind.
+    fn statement_of_range(&mut self) -> (&'static str, String) {
+        let kind = self.below(8);
+        match kind {
+            0..=2 => {
+                let all = kind == 0 && self.one_in(2);
+                // Names of expressions may be those of columns, which ORDER BY means then.
+                let items = if self.one_in(3) { self.items("t.") } else { "*".into() };
+                let condition = if all { String::new() } else { format!(" WHERE {}", self.condition_of_range()) };
+                let order = if self.one_in(3) && !all { String::new() } else { self.order() };
+                ("SELECT of a range", format!("SELECT {items} FROM t{condition}{order}"))
+            }
+            3 => ("count of a range", format!("SELECT count(*) FROM t WHERE {}", self.condition_of_range())),
+            4 => {
+                let condition = if self.one_in(2) { self.condition() } else { self.condition_of_range() };
+                let item = ["1", "k0", "*"][self.below(3)];
+                ("EXISTS", format!("SELECT EXISTS (SELECT {item} FROM t WHERE {condition}) AS there"))
+            }
+            5 | 6 => {
+                let condition = if self.one_in(4) { self.condition_of_keys() } else { self.condition_of_range() };
+                let assignments = self.assignments("");
+                ("UPDATE of a range", format!("UPDATE t SET {assignments} WHERE {condition}{}", self.returning()))
+            }
+            _ => {
+                let condition = if self.one_in(4) { self.condition_of_keys() } else { self.condition_of_range() };
+                ("DELETE of a range", format!("DELETE FROM t WHERE {condition}{}", self.returning()))
+            }
+        }
+    }
+
     fn predicate(&mut self, qualifier: &str) -> String {
         let column = self.any_column();
         let name = format!("{qualifier}{}", self.table.columns[column].name);
@@ -392,6 +454,9 @@ impl Maker {
     /// A statement, with the name of its kind.
     fn statement(&mut self) -> (&'static str, String) {
         self.bound.clear();
+        if self.one_in(4) {
+            return self.statement_of_range();
+        }
         let kind = self.below(11);
         // What is planned after numbers were drawn draws again, so that the tables would differ: no upserts and errors
         // of evaluation where numbers are drawn. Those are in `short`.
@@ -458,8 +523,10 @@ fn answer(connection: &Connection, sql: &str, values: &[ValueRef<'_>]) -> String
             let columns: Vec<_> = row.columns().iter().map(|c| (c.name(), c.data_type())).collect();
             lines.push(format!("{columns:?} {:?}", row.values()));
         }
-        // Rows of several keys come in any order.
-        lines.sort();
+        // Rows of several keys come in any order, unless they are to have one.
+        if !sql.contains("ORDER BY") {
+            lines.sort();
+        }
         Ok(lines.join("\n"))
     };
     run().unwrap_or_else(|e| format!("{} {}", e.sqlstate(), e.message()))

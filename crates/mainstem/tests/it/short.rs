@@ -642,3 +642,118 @@ fn tables_that_empty_themselves_leave_others_their_short_way() {
         assert_eq!(count("emptied"), 0);
     }
 }
+
+const ORDERS: &str = "
+    CREATE TABLE o (uid BIGINT, n INTEGER, amount DECIMAL(8, 2), note TEXT, PRIMARY KEY (uid, n), UNIQUE (note));
+    INSERT INTO o SELECT x / 4, x % 4, x + 0.25, 'note ' || x FROM generate_series(0, 79) AS g (x);
+    UPDATE o SET amount = amount + 100 WHERE n = 2;
+    DELETE FROM o WHERE uid = 7";
+
+/// Parts and ranges of the key that main is in the order of.
+#[test]
+fn ranges_of_keys_are_short() {
+    let statements = [
+        "SELECT * FROM o WHERE uid = $1 ORDER BY n",
+        "SELECT count(*) FROM o WHERE uid = $1",
+        "SELECT count(*) AS many FROM o WHERE uid > $1 AND n = 2",
+        "SELECT n, amount FROM o WHERE uid = $1 ORDER BY n DESC LIMIT 1",
+        "SELECT o.note FROM o WHERE uid = $1 AND n BETWEEN 1 AND 2 ORDER BY uid, n DESC",
+        "SELECT n AS uid, uid AS n FROM o AS x WHERE x.uid = $1 AND 2 > n ORDER BY x.n",
+        "SELECT * FROM o WHERE uid > $1 ORDER BY uid, n LIMIT 3",
+        "SELECT * FROM o WHERE uid < $1 AND amount > 10 ORDER BY uid DESC, n DESC LIMIT 3",
+        "SELECT note FROM o WHERE uid BETWEEN $1 AND $1 + 2 AND n IN (1, 3) ORDER BY uid, n",
+        "SELECT uid + n AS sum FROM o WHERE uid >= $1 AND uid <= $1 ORDER BY n",
+        "SELECT * FROM o ORDER BY uid DESC, n DESC LIMIT 2",
+        "SELECT * FROM o WHERE uid = $1 AND n = 1 ORDER BY note LIMIT 1",
+        "SELECT EXISTS (SELECT 1 FROM o WHERE uid = $1)",
+        "SELECT EXISTS (SELECT * FROM o WHERE uid = $1 AND n = 3) AS there",
+        "UPDATE o SET amount = amount * 2, note = note || '!' WHERE uid = $1 RETURNING n, amount",
+        "UPDATE o SET amount = n WHERE uid IN ($1, 5) AND n = 2",
+        "UPDATE o SET note = 'taken' WHERE uid = $1 AND n > 2",
+        "DELETE FROM o WHERE uid = $1 AND n < 1",
+        "DELETE FROM o WHERE uid = $1 AND n IN (1, 2) RETURNING note",
+        "INSERT INTO o SELECT $1, 9, 1, NULL",
+        "INSERT INTO o (n, uid) SELECT 10, $1 RETURNING *",
+    ];
+    let values = [3, 7, 19, 100].map(ValueRef::BigInt);
+    compare(ORDERS, "o", &statements, &[&values[..], &[ValueRef::Null]].concat());
+    // What an error may come of is told by the plan.
+    let [short, plans] = both(ORDERS);
+    for sql in [
+        "UPDATE o SET note = 'one for all' WHERE uid = $1",
+        "UPDATE o SET amount = amount * 1000000 WHERE uid = $1",
+        "SELECT 1 / (n - 2) FROM o WHERE uid = $1",
+        "SELECT * FROM o WHERE uid = $1 ORDER BY n LIMIT -1",
+        "SELECT n AS uid FROM o WHERE n < 3 ORDER BY uid DESC, n LIMIT 5",
+        "SELECT uid AS n, n AS m FROM o WHERE uid < $1 ORDER BY uid, n LIMIT 5",
+    ] {
+        for value in values {
+            let parameters = if sql.contains("$1") { std::slice::from_ref(&value) } else { &[] };
+            let answers = [&short, &plans].map(|connection| answer(connection, sql, parameters));
+            assert_eq!(answers[0], answers[1], "{sql} with {value:?}");
+            assert_eq!(all_rows(&short, "o"), all_rows(&plans, "o"), "{sql} with {value:?}");
+        }
+    }
+}
+
+/// More rows than are looked at one by one are scanned.
+#[test]
+fn large_ranges_are_planned() {
+    let [short, plans] = both(
+        "CREATE TABLE o (uid BIGINT, n INTEGER, PRIMARY KEY (uid, n));
+         INSERT INTO o SELECT x / 5000, x % 5000 FROM generate_series(0, 9999) AS g (x)",
+    );
+    for (sql, is_short) in [
+        ("SELECT n FROM o WHERE uid = $1 ORDER BY n", 0),
+        ("SELECT n FROM o WHERE uid = $1 ORDER BY n DESC LIMIT 3", 1),
+        ("SELECT count(*) FROM o WHERE uid = $1", 1),
+        ("UPDATE o SET uid = uid WHERE uid = $1 AND n < 2000", 0),
+        ("DELETE FROM o WHERE uid = $1 AND n >= 4500", 1),
+        ("DELETE FROM o WHERE uid = $1", 0),
+    ] {
+        let before = short.short_statements();
+        let answers = [&short, &plans].map(|connection| answer(connection, sql, &[ValueRef::BigInt(1)]));
+        assert_eq!(answers[0], answers[1], "{sql}");
+        assert_eq!(short.short_statements() - before, is_short, "{sql}");
+    }
+}
+
+/// In a transaction that has written, and locks rows.
+#[test]
+fn ranges_see_what_the_transaction_wrote() {
+    let databases = [(); 2].map(|()| Database::in_memory().unwrap());
+    let [short, plans] = databases.each_ref().map(|database| database.connect().unwrap());
+    plans.execute("SET point_path = off").unwrap();
+    [&short, &plans].iter().for_each(|c| c.execute_batch(ORDERS).unwrap());
+    for end in ["ROLLBACK", "COMMIT"] {
+        [&short, &plans].iter().for_each(|c| c.execute_batch("BEGIN").unwrap());
+        let before = short.short_statements();
+        let statements = [
+            "INSERT INTO o VALUES ($1, 9, 9, 'nine')",
+            "UPDATE o SET amount = -1 WHERE uid = $1 AND n < 2",
+            "SELECT * FROM o WHERE uid = $1 ORDER BY n DESC",
+            "DELETE FROM o WHERE uid = $1 AND n > 2",
+            "SELECT n, amount FROM o WHERE uid >= $1 ORDER BY uid, n LIMIT 5",
+            "SELECT n FROM o WHERE uid = $1 AND n = 1 FOR UPDATE",
+            "SELECT n FROM o WHERE uid = $1 ORDER BY n LIMIT 2 FOR SHARE",
+        ];
+        for sql in statements {
+            let answers = [&short, &plans].map(|connection| answer(connection, sql, &[ValueRef::BigInt(4)]));
+            assert_eq!(answers[0], answers[1], "{sql}");
+        }
+        assert_eq!(short.short_statements() - before, statements.len() as u64);
+        if end == "COMMIT" {
+            // A row that was locked is changed: whoever commits first wins.
+            for (connection, database) in [(&short, &databases[0]), (&plans, &databases[1])] {
+                let locked = answer(connection, "SELECT n FROM o WHERE uid = $1 FOR UPDATE", &[ValueRef::BigInt(11)]);
+                assert_eq!(locked.lines().count(), 4);
+                let other = database.connect().unwrap();
+                other.execute("UPDATE o SET amount = 0 WHERE uid = 11 AND n = 3").unwrap();
+                assert_eq!(connection.execute("COMMIT").unwrap_err().sqlstate(), "40001");
+            }
+        } else {
+            [&short, &plans].iter().for_each(|c| c.execute_batch(end).unwrap());
+        }
+        assert_eq!(all_rows(&short, "o"), all_rows(&plans, "o"));
+    }
+}

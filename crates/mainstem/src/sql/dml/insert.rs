@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use datafusion::sql::sqlparser::ast::{
     ConflictTarget as AstTarget, DoUpdate, Expr, Insert as AstInsert, ObjectName, ObjectNamePart,
-    OnConflict as AstConflict, OnConflictAction, OnInsert, Query, SetExpr, TableAliasWithoutColumns, TableObject,
-    Value, With,
+    OnConflict as AstConflict, OnConflictAction, OnInsert, Query, SelectItem, SetExpr, TableAliasWithoutColumns,
+    TableObject, Value, With,
 };
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::schema::TableSchema;
@@ -260,6 +260,23 @@ impl Insert {
         let mut plain = query_of("VALUES (1)").ok()?;
         plain.body.clone_from(&self.source.body);
         (plain == self.source).then(|| values.rows.iter().map(|row| row.content.as_slice()).collect())
+    }
+
+    /// The row of `INSERT INTO ... SELECT ...` without FROM, or anything else that could make it another number of rows.
+    pub(crate) fn plain_select(&self) -> Option<Vec<&Expr>> {
+        let SetExpr::Select(select) = &*self.source.body else { return None };
+        if !self.target.is_plain() || !self.defaults.is_empty() {
+            return None;
+        }
+        let mut plain = query_of("SELECT 1").ok()?;
+        if let SetExpr::Select(body) = &mut *plain.body {
+            body.projection.clone_from(&select.projection);
+        }
+        let expr = |item| match item {
+            SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr),
+            _ => None,
+        };
+        (plain == self.source).then(|| select.projection.iter().map(expr).collect())?
     }
 
     /// The query whose rows are inserted into `table`; where rows of VALUES give values of different types, each is

@@ -1,0 +1,159 @@
+//! Access paths: how a short statement finds its rows.
+//!
+//! Comes in: the condition of WHERE. Goes out: whole keys, one for each member of a list behind IN, or a range of keys;
+//! and the rest of the condition, which each row found has to fulfil ([`Access`]).
+//!
+//! 1. Equations, with parameters, literals or arithmetic of them, for all columns of a key name a row by hash.
+//! 2. Equations for the first columns of the key that main is in the order of, and comparisons with the next, name a
+//!    range of it; so does nothing at all, where a LIMIT says how many rows are wanted ([`range`]).
+//! 3. [`find`] gives the rows of either.
+//!
+//! It does not own: the order of rows within a key that main is not in the order of (there are no ranges of it).
+
+mod find;
+mod range;
+
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr};
+use mainstem_storage::schema::DataType;
+
+use super::condition::Condition;
+use super::expression::Expression;
+use super::planning::{Compiler, conjuncts};
+pub(super) use find::{Rows, Sought, Taken, Wanted};
+use range::{KeyBounds, STEPS_MAX};
+
+/// Most keys of a list: more are found by a scan.
+const KEYS_MAX: usize = 64;
+
+/// One expression for each column of the key that rows are found by, in key order.
+pub(super) type Key = Vec<Expression>;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Access {
+    pub(super) path: Path,
+    /// What stands beside that.
+    pub(super) beside: Option<Condition>,
+}
+
+/// Where rows are looked for.
+#[derive(Debug)]
+pub(super) enum Path {
+    /// Those that have one of the keys.
+    Keys(Vec<Key>),
+    Range(KeyBounds),
+}
+
+impl Access {
+    /// The key, if it is one whole one.
+    pub(super) fn key(&self) -> Option<&Key> {
+        match &self.path {
+            Path::Keys(keys) => keys.first().filter(|_| keys.len() == 1),
+            Path::Range(_) => None,
+        }
+    }
+}
+
+/// Which paths are looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reach {
+    Keys,
+    /// Of the key that main is in the order of; `all` is a range too.
+    Range {
+        all: bool,
+    },
+}
+
+/// An equation of a key column and something that is no column.
+struct Equation<'e> {
+    /// Which column of the key.
+    place: usize,
+    value: &'e Expr,
+    data_type: DataType,
+}
+
+impl Compiler<'_> {
+    /// How the rows that `selection` asks for are found, if it is in `reach`.
+    pub(super) fn access(&self, selection: Option<&Expr>, reach: Reach) -> Option<Access> {
+        let mut parts = Vec::new();
+        if let Some(selection) = selection {
+            conjuncts(selection, &mut parts);
+        }
+        let (path, rest) = match reach {
+            Reach::Keys => {
+                let (keys, rest) = self.keys(&parts)?;
+                (Path::Keys(keys), rest)
+            }
+            Reach::Range { all } => {
+                let (bounds, rest) = self.bounds(&parts)?;
+                if bounds.is_all() && !all {
+                    return None;
+                }
+                (Path::Range(bounds), rest)
+            }
+        };
+        let mut beside = None;
+        for part in rest {
+            let condition = self.condition(part)?;
+            beside = Some(match beside {
+                None => condition,
+                Some(before) => Condition::And(Box::new(before), Box::new(condition)),
+            });
+        }
+        Some(Access { path, beside })
+    }
+
+    /// The keys that `parts` ask for, and those parts that say more. One column may be in a list.
+    fn keys<'e>(&self, parts: &[&'e Expr]) -> Option<(Vec<Key>, Vec<&'e Expr>)> {
+        let listed = parts.iter().enumerate().find_map(|(at, part)| Some((at, self.listed(part)?)));
+        let list_at = listed.as_ref().map(|(at, _)| *at);
+        let list_place = listed.as_ref().map(|(_, (place, ..))| *place);
+        let mut values: Vec<Option<Expression>> = vec![None; self.key_columns.len()];
+        let mut rest = Vec::new();
+        for (at, part) in parts.iter().enumerate() {
+            let equation = self.equation(part).filter(|equation| {
+                Some(equation.place) != list_place && values.get(equation.place).is_some_and(Option::is_none)
+            });
+            match equation {
+                _ if Some(at) == list_at => {}
+                Some(Equation { place, value, data_type }) => {
+                    *values.get_mut(place)? = Some(self.constant(value, data_type)?);
+                }
+                None => rest.push(*part),
+            }
+        }
+        let Some((_, (place, data_type, list))) = listed else {
+            return Some((vec![values.into_iter().collect::<Option<_>>()?], rest));
+        };
+        if list.len() > KEYS_MAX {
+            return None;
+        }
+        let of_member = |member: &Expr| {
+            let mut key = values.clone();
+            *key.get_mut(place)? = Some(self.constant(member, data_type)?);
+            key.into_iter().collect::<Option<_>>()
+        };
+        Some((list.iter().map(of_member).collect::<Option<_>>()?, rest))
+    }
+
+    /// The column of the key that `part` says to be one of a list, its type, and the list.
+    fn listed<'e>(&self, part: &'e Expr) -> Option<(usize, DataType, &'e [Expr])> {
+        let Expr::InList { expr, list, negated: false } = part else { return None };
+        let column = self.schema.columns.get(self.column(expr)?)?;
+        let place = self.key_columns.iter().position(|id| *id == column.id)?;
+        Some((place, column.data_type, list.as_slice()))
+    }
+
+    /// What `part` says to be equal, a column of the key and something that is no column.
+    fn equation<'e>(&self, part: &'e Expr) -> Option<Equation<'e>> {
+        let Expr::BinaryOp { left, op: BinaryOperator::Eq, right } = part else { return None };
+        let (column, value) = match (self.column(left), self.column(right)) {
+            (Some(column), None) => (column, right),
+            (None, Some(column)) => (column, left),
+            _ => return None,
+        };
+        let column = self.schema.columns.get(column)?;
+        let place = self.key_columns.iter().position(|id| *id == column.id)?;
+        Some(Equation { place, value, data_type: column.data_type })
+    }
+}

@@ -1,0 +1,222 @@
+//! Which SELECTs are short, and what they give.
+//!
+//! Comes in: the tree of a query. Goes out: its one table, its condition, its order and limit, and whether it gives the
+//! rows, their number, or whether there are any ([`PlainSelect`]). All else that a query may say makes it none of these.
+
+use datafusion::sql::sqlparser::ast::{
+    Expr, LimitClause, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, TableAlias, TableFactor,
+};
+use mainstem_storage::row::Value;
+use mainstem_storage::schema::DataType;
+
+use super::access::{Access, Path, Reach};
+use super::expression::{Expression, Node};
+use super::planning::{Compiler, unnested};
+use super::values::is_integer;
+use super::{Action, Output};
+use crate::sql::{Lock, TableName, fold, query_of, table_name};
+
+/// What a SELECT gives of the rows that it finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Gives {
+    Rows,
+    /// How many there are.
+    Count,
+    /// Whether there are any.
+    Exists,
+}
+
+/// SELECT: the rows in question, their order, and what it gives of them.
+#[derive(Debug)]
+pub(super) struct Selection {
+    pub(super) access: Access,
+    pub(super) gives: Gives,
+    /// The greatest key first.
+    pub(super) backwards: bool,
+    pub(super) limit: Option<Expression>,
+    /// FOR UPDATE, FOR SHARE.
+    pub(super) locks: bool,
+}
+
+/// A query of one table.
+pub(super) struct PlainSelect<'e> {
+    select: &'e Select,
+    pub(super) table: TableName,
+    alias: Option<String>,
+    order: &'e [OrderByExpr],
+    limit: Option<&'e Expr>,
+    gives: Gives,
+    /// What the one column is called that is no column of the table.
+    name: Option<String>,
+}
+
+impl<'e> PlainSelect<'e> {
+    /// Reads `query`: `SELECT ... FROM table [alias] [WHERE ...] [ORDER BY ...] [LIMIT n]`, `SELECT count(*) FROM ...`
+    /// or `SELECT EXISTS (SELECT ...)`.
+    pub(super) fn of(query: &'e Query) -> Option<Self> {
+        if let Some((subquery, name)) = existence(query) {
+            let inner = Self::of_table(subquery).filter(|inner| inner.gives == Gives::Rows)?;
+            return Some(Self { gives: Gives::Exists, name: Some(name), ..inner });
+        }
+        Self::of_table(query)
+    }
+
+    fn of_table(query: &'e Query) -> Option<Self> {
+        let SetExpr::Select(select) = &*query.body else { return None };
+        let [from] = select.from.as_slice() else { return None };
+        let TableFactor::Table { name, alias, .. } = &from.relation else { return None };
+        // Whatever else a SELECT may say would make this differ: compare it with the shortest one.
+        let mut plain = query_of("SELECT 1 FROM a").ok()?;
+        let SetExpr::Select(body) = &mut *plain.body else { return None };
+        body.projection.clone_from(&select.projection);
+        body.selection.clone_from(&select.selection);
+        if let [plain_from] = body.from.as_mut_slice()
+            && let TableFactor::Table { name: plain_name, alias: plain_alias, .. } = &mut plain_from.relation
+        {
+            plain_name.clone_from(name);
+            plain_alias.clone_from(alias);
+        }
+        plain.limit_clause.clone_from(&query.limit_clause);
+        plain.order_by.clone_from(&query.order_by);
+        if *plain != *query {
+            return None;
+        }
+        let limit = match &query.limit_clause {
+            None => None,
+            Some(LimitClause::LimitOffset { limit, offset: None, limit_by }) if limit_by.is_empty() => limit.as_ref(),
+            Some(_) => return None,
+        };
+        let order = match &query.order_by {
+            None => &[][..],
+            Some(order) => match &order.kind {
+                OrderByKind::Expressions(order_by) if order.interpolate.is_none() => order_by.as_slice(),
+                _ => return None,
+            },
+        };
+        let alias = match alias {
+            None => None,
+            Some(TableAlias { name, columns, .. }) if columns.is_empty() => Some(fold(name)),
+            Some(_) => return None,
+        };
+        let counted = counted(select);
+        let gives = if counted.is_some() { Gives::Count } else { Gives::Rows };
+        Some(Self { select, table: table_name(name).ok()?, alias, order, limit, gives, name: counted })
+    }
+
+    /// Compiles it with `plain`, whose qualifier is the table's name.
+    pub(super) fn compile(&self, plain: Compiler<'_>, range: bool, locks: bool) -> Option<(Action, Output)> {
+        let compiler = Compiler { qualifier: self.alias.as_deref().unwrap_or(plain.qualifier), ..plain };
+        let reach = if range { Reach::Range { all: self.limit.is_some() } } else { Reach::Keys };
+        let limit = match self.limit {
+            None => None,
+            Some(limit) => {
+                Some(compiler.expression(limit).filter(|rows| is_integer(rows.data_type) && !rows.reads_row())?)
+            }
+        };
+        let access = compiler.access(self.select.selection.as_ref(), reach)?;
+        let backwards = self.backwards(compiler, &access.path)?;
+        let is_single = access.key().is_some();
+        let (limit, output) = match self.gives {
+            Gives::Rows => {
+                // Which of several rows come first is the plan's to say, unless they have an order.
+                if limit.is_some() && !is_single && matches!(access.path, Path::Keys(_)) {
+                    return None;
+                }
+                // A plan names what has no name by the whole name of the table.
+                let is_named = self.table.schema.is_none() || self.alias.is_some();
+                (limit, compiler.output(&self.select.projection, is_named)?)
+            }
+            // Of the one row that they give.
+            _ if locks => return None,
+            Gives::Count if limit.is_some() || !self.order.is_empty() => return None,
+            Gives::Count => (None, Output::of_one(self.name.as_deref()?, DataType::BigInt)),
+            Gives::Exists => {
+                if limit.is_some() || !self.shows_anything(compiler) {
+                    return None;
+                }
+                let one = Expression { node: Node::Literal(Value::Int(1)), data_type: DataType::BigInt };
+                (Some(one), Output::of_one(self.name.as_deref()?, DataType::Boolean))
+            }
+        };
+        let selection = Selection { access, gives: self.gives, backwards, limit, locks };
+        Some((Action::Select(selection), output))
+    }
+
+    /// Whether the items of a subquery of EXISTS, of which nothing is seen, are right: literals, or columns.
+    fn shows_anything(&self, compiler: Compiler<'_>) -> bool {
+        let items = &self.select.projection;
+        let is_literal = |item: &SelectItem| matches!(item, SelectItem::UnnamedExpr(Expr::Value(value)) if !value.to_string().starts_with('$'));
+        items.iter().all(is_literal) || compiler.output(items, true).is_some()
+    }
+
+    /// Whether its order is that of keys of `path`, the greatest first; `None` if it is another one.
+    fn backwards(&self, compiler: Compiler<'_>, path: &Path) -> Option<bool> {
+        let mut backwards = None;
+        let mut known = match path {
+            Path::Keys(keys) if keys.len() > 1 => return self.order.is_empty().then_some(false),
+            Path::Keys(_) => compiler.key_columns.len(),
+            Path::Range(bounds) => bounds.equal.len(),
+        };
+        for OrderByExpr { expr, options, with_fill } in self.order {
+            let at =
+                compiler.column(expr).filter(|at| with_fill.is_none() && !self.is_shadowed(compiler, expr, *at))?;
+            let id = compiler.schema.columns.get(at)?.id;
+            let place = compiler.key_columns.iter().position(|column| *column == id);
+            // Behind a whole key nothing is left to be ordered.
+            if known == compiler.key_columns.len() || place.is_some_and(|place| place < known) {
+                continue;
+            }
+            let descends = options.asc == Some(false);
+            if place != Some(known) || backwards.is_some_and(|backwards| backwards != descends) {
+                return None;
+            }
+            backwards = Some(descends);
+            known += 1;
+        }
+        Some(backwards.unwrap_or(false))
+    }
+
+    /// Whether a name of the result, which ORDER BY means first, is something else than the column at `at`.
+    fn is_shadowed(&self, compiler: Compiler<'_>, expr: &Expr, at: usize) -> bool {
+        let Expr::Identifier(name) = unnested(expr) else { return false };
+        let name = fold(name);
+        self.select.projection.iter().any(|item| match item {
+            SelectItem::ExprWithAlias { expr, alias } => fold(alias) == name && compiler.column(expr) != Some(at),
+            _ => false,
+        })
+    }
+}
+
+/// The query and the statement of FOR UPDATE.
+pub(super) fn locked(lock: &Lock) -> Option<PlainSelect<'_>> {
+    PlainSelect::of_table(&lock.query).filter(|select| select.gives == Gives::Rows)
+}
+
+/// The subquery of `SELECT EXISTS (...) [AS name]`, and the name.
+fn existence(query: &Query) -> Option<(&Query, String)> {
+    let SetExpr::Select(select) = &*query.body else { return None };
+    let [item] = select.projection.as_slice() else { return None };
+    let (expr, name) = named(item)?;
+    let Expr::Exists { subquery, negated: false } = unnested(expr) else { return None };
+    let mut plain = query_of("SELECT 1").ok()?;
+    if let SetExpr::Select(body) = &mut *plain.body {
+        body.projection.clone_from(&select.projection);
+    }
+    (*plain == *query).then(|| (&**subquery, name.unwrap_or_else(|| "exists".to_owned())))
+}
+
+/// What the one column of `SELECT count(*)` is called, if `select` is that.
+fn counted(select: &Select) -> Option<String> {
+    let [item] = select.projection.as_slice() else { return None };
+    let (expr, name) = named(item)?;
+    let Expr::Function(call) = expr else { return None };
+    call.to_string().eq_ignore_ascii_case("count(*)").then(|| name.unwrap_or_else(|| "count".to_owned()))
+}
+
+fn named(item: &SelectItem) -> Option<(&Expr, Option<String>)> {
+    match item {
+        SelectItem::UnnamedExpr(expr) => Some((expr, None)),
+        SelectItem::ExprWithAlias { expr, alias } => Some((expr, Some(fold(alias)))),
+        _ => None,
+    }
+}
