@@ -68,11 +68,11 @@ const PLAN_CACHE_MODE: &str = "plan_cache_mode";
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum PlanCacheMode {
     /// When it is seen for the second time.
+    #[default]
     Auto,
     /// At once.
     ForceGeneric,
-    /// Never: the default, until what `docs/known-defects.md` lists of kept plans is mended.
-    #[default]
+    /// Never.
     ForceCustom,
 }
 

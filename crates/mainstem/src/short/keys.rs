@@ -4,10 +4,11 @@
 //! list, and the rest of the condition.
 
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr};
-use mainstem_storage::schema::DataType;
+use mainstem_storage::schema::{Column, DataType};
 
 use super::Key;
 use super::condition::Condition;
+use super::expression::Expression;
 use super::planning::{Compiler, conjuncts};
 
 /// Most keys of a list: more are found by a scan.
@@ -18,28 +19,9 @@ impl Compiler<'_> {
     pub(super) fn key(&self, selection: Option<&Expr>) -> Option<(Key, Option<Condition>)> {
         let mut parts = Vec::new();
         conjuncts(selection?, &mut parts);
-        let mut values: Vec<Option<(&Expr, DataType)>> = vec![None; self.key_columns.len()];
-        let mut others = Vec::new();
-        for part in parts {
-            match self.equation(part) {
-                Some((place, value, data_type)) if values.get(place).is_some_and(Option::is_none) => {
-                    *values.get_mut(place)? = Some((value, data_type));
-                }
-                _ => others.push(part),
-            }
-        }
-        let values = values.into_iter().collect::<Option<Vec<_>>>()?;
-        let constant = |(value, data_type): (&Expr, DataType)| self.constant(value, data_type);
-        let key = values.into_iter().map(constant).collect::<Option<_>>()?;
-        let mut beside = None;
-        for part in others {
-            let condition = self.condition(part)?;
-            beside = Some(match beside {
-                None => condition,
-                Some(before) => Condition::And(Box::new(before), Box::new(condition)),
-            });
-        }
-        Some((key, beside))
+        let (values, others) = self.divided(&parts, None)?;
+        let key = values.into_iter().collect::<Option<_>>()?;
+        Some((key, self.beside(&others)?))
     }
 
     /// The keys that rows are found by: one of each member of a list behind IN, if there is one, and what stands beside
@@ -47,40 +29,66 @@ impl Compiler<'_> {
     pub(super) fn keys(&self, selection: Option<&Expr>) -> Option<(Vec<Key>, Option<Condition>)> {
         let mut parts = Vec::new();
         conjuncts(selection?, &mut parts);
-        let Some((at, column, list)) = parts.iter().enumerate().find_map(|(at, part)| {
-            let (column, list) = self.listed(part)?;
-            Some((at, column, list))
-        }) else {
+        let Some((at, (column, list))) = parts.iter().enumerate().find_map(|(at, part)| Some((at, self.listed(part)?)))
+        else {
             return self.key(selection).map(|(key, beside)| (vec![key], beside));
         };
-        if list.len() > KEYS_MAX {
+        if list.len() > KEYS_MAX || list.iter().any(|member| self.column(member).is_some()) {
             return None;
         }
-        let mut keys = Vec::with_capacity(list.len());
-        let mut beside = None;
-        for member in list {
-            let equation = |value: &Expr| {
-                let (left, right) = (Box::new(column.clone()), Box::new(value.clone()));
-                Expr::BinaryOp { left, op: BinaryOperator::Eq, right }
-            };
-            let others = parts.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, part)| (*part).clone());
-            let whole = others.fold(equation(member), |left, right| {
-                let (left, right) = (Box::new(left), Box::new(Expr::Nested(Box::new(right))));
-                Expr::BinaryOp { left, op: BinaryOperator::And, right }
-            });
-            let (key, of_member) = self.key(Some(&whole))?;
-            keys.push(key);
-            // The same for each.
-            beside = of_member;
+        parts.remove(at);
+        let place = self.key_columns.iter().position(|id| *id == column.id)?;
+        let (values, others) = self.divided(&parts, Some(place))?;
+        let key_of = |member: &Expr| {
+            let member = self.constant(member, column.data_type)?;
+            let mut values = values.clone();
+            *values.get_mut(place)? = Some(member);
+            values.into_iter().collect::<Option<Key>>()
+        };
+        let keys = list.iter().map(key_of).collect::<Option<_>>()?;
+        Some((keys, self.beside(&others)?))
+    }
+
+    /// The values of the key's columns that equations in `parts` tell, and the parts that are no such equation; `listed`
+    /// is the place of the one that a list tells.
+    fn divided<'e>(
+        &self,
+        parts: &[&'e Expr],
+        listed: Option<usize>,
+    ) -> Option<(Vec<Option<Expression>>, Vec<&'e Expr>)> {
+        let mut values = vec![None; self.key_columns.len()];
+        let mut others = Vec::new();
+        for part in parts {
+            match self.equation(part) {
+                Some((place, value, data_type))
+                    if listed != Some(place) && values.get(place).is_some_and(Option::is_none) =>
+                {
+                    *values.get_mut(place)? = Some(self.constant(value, data_type)?);
+                }
+                _ => others.push(*part),
+            }
         }
-        Some((keys, beside))
+        Some((values, others))
+    }
+
+    /// `parts` as one condition; none of both if only a plan can do it.
+    fn beside(&self, parts: &[&Expr]) -> Option<Option<Condition>> {
+        let mut beside = None;
+        for part in parts {
+            let condition = self.condition(part)?;
+            beside = Some(match beside {
+                None => condition,
+                Some(before) => Condition::And(Box::new(before), Box::new(condition)),
+            });
+        }
+        Some(beside)
     }
 
     /// The column of the key that `part` says to be one of a list, and the list.
-    fn listed<'e>(&self, part: &'e Expr) -> Option<(&'e Expr, &'e [Expr])> {
+    fn listed<'e>(&self, part: &'e Expr) -> Option<(&Column, &'e [Expr])> {
         let Expr::InList { expr, list, negated: false } = part else { return None };
         let column = self.schema.columns.get(self.column(expr)?)?;
-        self.key_columns.contains(&column.id).then_some((&**expr, list.as_slice()))
+        self.key_columns.contains(&column.id).then_some((column, list.as_slice()))
     }
 
     /// The place in the key, the value and the type of a column of it that `part` says to be equal to something that is

@@ -183,10 +183,10 @@ impl Short {
         if let [key] = keys {
             return match self.sought(key, given)? {
                 Sought::NotShort => Ok(Answer::NotShort),
-                Sought::Nothing => Ok(Answer::Row(None)),
+                Sought::Nothing => Ok(self.without_row(Answer::Row(None), beside, &[], given)),
                 Sought::Key(key) => match find(&key)? {
                     Some(row) => self.selected(view, row, beside, given),
-                    None => Ok(Answer::Row(None)),
+                    None => Ok(self.without_row(Answer::Row(None), beside, &[], given)),
                 },
             };
         }
@@ -204,7 +204,32 @@ impl Short {
                 other => return Ok(other),
             }
         }
+        if found.is_empty() {
+            return Ok(self.without_row(Answer::Rows(rows), beside, &[], given));
+        }
         Ok(Answer::Rows(rows))
+    }
+
+    /// `answer`, which no row was evaluated for, unless a plan may have an error in its place: what is wrong with a
+    /// literal or a value of a parameter is wrong whether or not there is a row. For a row of NULLs, errors that are of
+    /// rows mostly do not come up.
+    fn without_row(
+        &self,
+        answer: Answer,
+        beside: Option<&Condition>,
+        assignments: &[(usize, Expression)],
+        given: Given<'_>,
+    ) -> Answer {
+        let computed = self.output.as_ref().map_or(&[][..], |output| output.computed.as_slice());
+        if beside.is_none() && assignments.is_empty() && computed.is_empty() {
+            return answer;
+        }
+        let nulls = vec![Value::Null; self.columns.len()];
+        let scope = given.over(&nulls, None);
+        let is_right = holds(beside, &nulls, given).is_ok()
+            && assignments.iter().all(|(_, value)| value.evaluate(scope).is_some())
+            && computed.iter().all(|(_, data_type, computed)| computed.value(scope, *data_type).is_some());
+        if is_right { answer } else { Answer::NotShort }
     }
 
     /// What a SELECT gives of `row`, which has the key.
@@ -218,7 +243,7 @@ impl Short {
         let values = self.row_of(view, row)?;
         Ok(match holds(beside, &values, given) {
             Err(NeedsPlan) => Answer::NotShort,
-            Ok(false) => Answer::Row(None),
+            Ok(false) => self.without_row(Answer::Row(None), None, &[], given),
             Ok(true) => output.of(&values, given).map_or(Answer::NotShort, |values| Answer::Row(Some(values))),
         })
     }
@@ -247,7 +272,7 @@ impl Short {
         assignments: &[(usize, Expression)],
         given: Given<'_>,
     ) -> Result<Answer> {
-        let mut found = match self.look_up(transaction, key, beside, given)? {
+        let mut found = match self.look_up(transaction, key, beside, assignments, given)? {
             Ok(found) => found,
             Err(answer) => return Ok(answer),
         };
@@ -267,7 +292,7 @@ impl Short {
         beside: Option<&Condition>,
         given: Given<'_>,
     ) -> Result<Answer> {
-        let mut found = match self.look_up(transaction, key, beside, given)? {
+        let mut found = match self.look_up(transaction, key, beside, &[], given)? {
             Ok(found) => found,
             Err(answer) => return Ok(answer),
         };
@@ -297,7 +322,7 @@ impl Short {
                 }
             },
             Action::Update { key, beside, assignments } => {
-                let mut found = match self.look_up(&transaction, key, beside.as_ref(), given)? {
+                let mut found = match self.look_up(&transaction, key, beside.as_ref(), assignments, given)? {
                     Ok(found) => found,
                     Err(answer) => return Ok(answer),
                 };
@@ -308,7 +333,7 @@ impl Short {
                 Ok(answer)
             }
             Action::Delete { key, beside } => {
-                let mut found = match self.look_up(&transaction, key, beside.as_ref(), given)? {
+                let mut found = match self.look_up(&transaction, key, beside.as_ref(), &[], given)? {
                     Ok(found) => found,
                     Err(answer) => return Ok(answer),
                 };
@@ -352,28 +377,31 @@ impl Short {
         Ok(answer)
     }
 
-    /// The row that a write names, or the answer if there is none.
+    /// The row that a write names and makes `assignments` to, or the answer if there is none.
     fn look_up(
         &self,
         transaction: &Transaction,
         key: &Key,
         beside: Option<&Condition>,
+        assignments: &[(usize, Expression)],
         given: Given<'_>,
     ) -> Result<std::result::Result<Found, Answer>> {
         const NOTHING: Answer = Answer::Written { rows: 0, returned: Vec::new() };
         let key = match self.sought(key, given)? {
             Sought::Key(key) => key,
-            Sought::Nothing => return Ok(Err(NOTHING)),
+            Sought::Nothing => return Ok(Err(self.without_row(NOTHING, beside, assignments, given))),
             Sought::NotShort => return Ok(Err(Answer::NotShort)),
         };
         let view = self.view(transaction)?;
-        let Some(row) = transaction.find_key(&view, self.table.key(), &key)? else { return Ok(Err(NOTHING)) };
+        let Some(row) = transaction.find_key(&view, self.table.key(), &key)? else {
+            return Ok(Err(self.without_row(NOTHING, beside, assignments, given)));
+        };
         let mut values = None;
         if beside.is_some() {
             let read = self.row_of(&view, row)?;
             match holds(beside, &read, given) {
                 Err(NeedsPlan) => return Ok(Err(Answer::NotShort)),
-                Ok(false) => return Ok(Err(NOTHING)),
+                Ok(false) => return Ok(Err(self.without_row(NOTHING, None, assignments, given))),
                 Ok(true) => values = Some(read),
             }
         }
