@@ -48,6 +48,8 @@ fn depends_itself(expr: &Expr, schema: &DFSchema) -> bool {
             let WindowFunction { params, .. } = &**window;
             params.args.iter().any(has_parameter)
         }
+        // Its expressions have names with the parameters in them, which a run does not find.
+        Expr::GroupingSet(_) => has_parameter(expr),
         _ => false,
     };
     wants_literals || reads_text_otherwise(expr, schema)
