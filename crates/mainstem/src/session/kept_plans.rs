@@ -79,14 +79,18 @@ impl Session {
                     let plan = match env.kept(transaction, Ast::Query(Box::new(query.clone()))) {
                         Ok(plan) => plan.map(Arc::new),
                         Err(error) if is_of_run(&error) => return Err(error),
-                        // What is wrong with it is told with its values.
+                        // What is wrong with it is told with its values, as below.
                         Err(_) => None,
                     };
                     plans.put(KeptPlan { catalog, names, types, plan: plan.clone() });
                     plan
                 }
             };
-            plan.map(|plan| env.start_kept(transaction, &plan)).transpose()
+            let Some(plan) = plan else { return Ok(None) };
+            match env.start_kept(transaction, &plan) {
+                Err(error) if !is_of_run(&error) => Ok(None),
+                running => running.map(Some),
+            }
         })?;
         self.kept_runs += u64::from(running.is_some());
         Ok(running.map(|running| Outcome::with_rows("SELECT", Rows::Running(running))))

@@ -464,6 +464,8 @@ fn wrong_values_are_errors_whether_or_not_there_is_a_row() {
                 assert_eq!(with("UPDATE b SET v = 1 WHERE v = $1 AND k = $2", &"x"), "22P02");
                 assert_eq!(with("DELETE FROM b WHERE b = $1 AND k = $2", &"x"), "22P02");
                 assert_eq!(with("UPDATE b SET v = $1 WHERE k = $2 AND s = 5", &"7"), "no error");
+                let upsert = "INSERT INTO b (k) VALUES ($2) ON CONFLICT (k) DO UPDATE SET v = $1";
+                assert_eq!(with(upsert, &"x"), "22P02");
             }
         }
     }

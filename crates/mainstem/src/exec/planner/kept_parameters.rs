@@ -41,7 +41,9 @@ fn depends_itself(expr: &Expr, schema: &DFSchema) -> bool {
                 || args.iter().enumerate().any(|(at, arg)| has_parameter(arg) && !takes_columns(func, at))
         }
         Expr::AggregateFunction(AggregateFunction { func, params }) => {
-            let taken = usize::from(!func.supports_within_group_clause());
+            // Where DISTINCT has an ORDER BY, the two are compared with one another.
+            let is_compared = params.distinct && !params.order_by.is_empty();
+            let taken = usize::from(!func.supports_within_group_clause() && !is_compared);
             params.args.iter().skip(taken).any(has_parameter)
         }
         Expr::WindowFunction(window) => {
