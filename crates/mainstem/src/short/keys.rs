@@ -49,8 +49,8 @@ impl Compiler<'_> {
         Some((keys, self.beside(&others)?))
     }
 
-    /// The values of the key's columns that equations in `parts` tell, and the parts that are no such equation; `listed`
-    /// is the place of the one that a list tells.
+    /// The values of the key's columns that equations in `parts` tell, and the parts that are no such equation.
+    /// `listed` is the place of the column that a list tells.
     fn divided<'e>(
         &self,
         parts: &[&'e Expr],
