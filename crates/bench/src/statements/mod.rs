@@ -71,8 +71,6 @@ fn run(settings: &Settings, report: &mut Report) -> Result<(), Failure> {
     let options = OpenOptions::new().synchronous("off".parse()?);
     let database = Database::open_with(directory.path().join("db"), options)?;
     let connection = database.connect()?;
-    // Not the default yet: see docs/known-defects.md.
-    connection.execute("SET plan_cache_mode = auto")?;
     report.progress("loading users and orders");
     let mut sqlite = match settings.peers {
         Some(_) => Some(Sqlite::load(plan.users)?),

@@ -333,7 +333,9 @@ impl Connection {
         let kept = match kept {
             None if sql::may_be_query(sql) => {
                 let prepare = |text: &str| Prepared::of_query(sql::parse_template(text).ok()?);
-                self.kept(sql, prepare).map(|prepared| (None, prepared))
+                // Prepared as it is, by a call with values, the text has parameters.
+                let kept = self.kept(sql, prepare).filter(|prepared| prepared.lock().parameters() == 0);
+                kept.map(|prepared| (None, prepared))
             }
             kept => kept,
         };
@@ -365,7 +367,7 @@ impl Connection {
         parameterized: Option<&Parameterized>,
         prepared: &Arc<Mutex<Prepared>>,
     ) -> Option<Result<StatementOutcome>> {
-        let Some(parameterized) = parameterized else { return Some(self.run_prepared(&mut prepared.lock(), &[])) };
+        let Some(parameterized) = parameterized else { return self.run_kept_query(&mut prepared.lock()).transpose() };
         let values = parameterized.values();
         let outcome = {
             let mut prepared = prepared.lock();
@@ -379,8 +381,18 @@ impl Connection {
             // What is wrong with a new value is an error of the text, also if no row gets it.
             Ok(Some(outcome)) if outcome.affected == Some(0) && outcome.tag.starts_with("UPDATE") => None,
             Ok(outcome) => outcome.map(|outcome| Ok(StatementOutcome::new(outcome, &self.shared))),
-            Err(error) if sql::is_of_values(&error) => None,
+            // Run again, it would draw numbers again.
+            Err(error) if sql::is_of_values(&error) && !prepared.lock().draws_numbers() => None,
             Err(error) => Some(Err(error)),
+        }
+    }
+
+    /// The outcome of a kept query without parameters.
+    fn run_kept_query(&self, prepared: &mut Prepared) -> Result<Option<StatementOutcome>> {
+        let short = self.session.lock().run_parameterized(prepared, &[]).map_err(|e| prepared.with_position(e))?;
+        match short {
+            Some(outcome) => Ok(Some(StatementOutcome::new(outcome, &self.shared))),
+            None => self.run_prepared(prepared, &[]).map(Some),
         }
     }
 
@@ -450,6 +462,12 @@ impl Connection {
     #[must_use]
     pub fn short_statements(&self) -> u64 {
         self.session.lock().short_statements()
+    }
+
+    /// How many queries of this connection ran by an optimised plan that it keeps (the setting `plan_cache_mode`).
+    #[must_use]
+    pub fn kept_plan_runs(&self) -> u64 {
+        self.session.lock().kept_runs()
     }
 
     /// A handle that cancels what this connection runs.

@@ -13,8 +13,8 @@ use datafusion::common::metadata::ScalarAndMetadata;
 use datafusion::common::{ParamValues, ScalarValue};
 use datafusion::logical_expr::{self, LogicalPlan};
 use datafusion::sql::sqlparser::ast::{
-    DataType as SqlType, Expr, FunctionArg, FunctionArgExpr, Ident, Statement as Ast, TableFactor, Value,
-    ValueWithSpan, VisitMut, VisitorMut,
+    DataType as SqlType, Expr, FunctionArg, FunctionArgExpr, GroupByExpr, Ident, Select, Statement as Ast, TableFactor,
+    Value, ValueWithSpan, VisitMut, VisitorMut,
 };
 use mainstem_storage::schema::DataType;
 use mainstem_storage::{Error, Result};
@@ -66,8 +66,8 @@ impl Parameters {
         self.0.is_empty()
     }
 
-    /// Writes bound values where DataFusion takes nothing but literals: arguments of functions in FROM, and texts that
-    /// spell arrays.
+    /// Writes bound values where DataFusion takes nothing but literals: arguments of functions in FROM, texts that
+    /// spell arrays, and SELECTs with grouping sets.
     pub(crate) fn inline(&self, statement: &mut Ast) {
         if !self.0.is_empty() {
             let _: ControlFlow<()> = statement.visit(&mut Inlined(self));
@@ -158,17 +158,37 @@ impl Inlined<'_> {
 /// As [`Inlined`], everywhere, and values without a plain form as casts of their text.
 struct InlinedWithin<'a>(Inlined<'a>);
 
-impl VisitorMut for InlinedWithin<'_> {
-    type Break = ();
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        let parsed = || match self.0.0.0.get(parameter_of(expr)?)? {
+impl InlinedWithin<'_> {
+    /// The value of the parameter `expr` as a cast of its text, if it is bound to one that has one.
+    fn cast(&self, expr: &Expr) -> Option<Expr> {
+        match self.0.0.0.get(parameter_of(expr)?)? {
             Parameter::Bound(data_type, scalar) => {
                 Some(cast(Expr::value(Value::SingleQuotedString(text_of(scalar)?)), ast_type(*data_type)?))
             }
             _ => None,
-        };
-        if let Some(literal) = self.0.literal(expr).or_else(parsed) {
+        }
+    }
+}
+
+impl VisitorMut for InlinedWithin<'_> {
+    type Break = ();
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let Some(literal) = self.0.literal(expr).or_else(|| self.cast(expr)) {
+            *expr = literal;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// As [`InlinedWithin`], with a type for whatever has one: a plain number would be the place of a column.
+struct InlinedWithTypes<'a>(InlinedWithin<'a>);
+
+impl VisitorMut for InlinedWithTypes<'_> {
+    type Break = ();
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let Some(literal) = self.0.cast(expr).or_else(|| self.0.0.literal(expr)) {
             *expr = literal;
         }
         ControlFlow::Continue(())
@@ -185,6 +205,13 @@ fn text_of(scalar: &ScalarValue) -> Option<String> {
 
 impl VisitorMut for Inlined<'_> {
     type Break = ();
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Self::Break> {
+        if has_grouping_sets(&select.group_by) {
+            let _: ControlFlow<()> = VisitMut::visit(select, &mut InlinedWithTypes(InlinedWithin(Inlined(self.0))));
+        }
+        ControlFlow::Continue(())
+    }
 
     fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<()> {
         if let TableFactor::Table { args: Some(list), .. } = table {
@@ -205,6 +232,14 @@ impl VisitorMut for Inlined<'_> {
         }
         ControlFlow::Continue(())
     }
+}
+
+/// Whether there are grouping sets: DataFusion names their expressions with the parameters in them, and does not find
+/// them with the values.
+fn has_grouping_sets(group_by: &GroupByExpr) -> bool {
+    let GroupByExpr::Expressions(expressions, modifiers) = group_by else { return false };
+    let is_sets = |expr: &Expr| matches!(expr, Expr::GroupingSets(_) | Expr::Cube(_) | Expr::Rollup(_));
+    !modifiers.is_empty() || expressions.iter().any(is_sets)
 }
 
 /// Which parameter, from 0, a value in the text is.

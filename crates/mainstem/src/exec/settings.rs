@@ -68,11 +68,11 @@ const PLAN_CACHE_MODE: &str = "plan_cache_mode";
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum PlanCacheMode {
     /// When it is seen for the second time.
+    #[default]
     Auto,
     /// At once.
     ForceGeneric,
-    /// Never: the default, until what `docs/known-defects.md` lists of kept plans is mended.
-    #[default]
+    /// Never.
     ForceCustom,
 }
 
@@ -111,8 +111,8 @@ const DESCRIPTIONS: &[(&str, &str)] = &[
     ),
     (
         PLAN_CACHE_MODE,
-        "When plans are kept, and texts that differ in literals alone are one statement: force_custom_plan (never, the \
-         default), auto (seen twice), force_generic_plan.",
+        "When plans are kept, and texts that differ in literals alone are one statement: auto (seen twice, the default), \
+         force_generic_plan (at once), force_custom_plan (never).",
     ),
     ("point_path", "Whether statements on a whole key run without a plan; their answers are the same."),
     ("read_only", "Whether the database was opened to read only."),

@@ -8,8 +8,8 @@
 //! Comes in: an optimised plan, or an expression, that is evaluated next. Goes out: the same, where of each chain of
 //! AND or OR
 //!
-//! - operands that cannot fail stand together in front, up to the first that can ([`may_fail`]: quotients, casts, some
-//!   functions);
+//! - operands that cannot fail stand together in front, up to the first that can ([`may_fail`]: quotients, casts,
+//!   patterns of the row, some functions);
 //! - those behind them stand in branches of a CASE, each asked about what those before leave open.
 //!
 //! Where only truth counts, in a filter, a join's condition, a CASE's, NULL is as good as false: `a AND b` becomes
@@ -18,10 +18,10 @@
 //! It comes last: filters have gone where they belong, common expressions are found, and nobody simplifies it away.
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::expr::{Alias, Case, ScalarFunction};
+use datafusion::common::{DFSchema, Result};
+use datafusion::logical_expr::expr::{Alias, Case};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Join, LogicalPlan, Operator, lit};
-use mainstem_postgres::registry::{self, Fails};
+use mainstem_postgres::registry::may_fail;
 
 use crate::analyze::plan_walk::{rewrite_nodes, rewrite_whole};
 
@@ -200,35 +200,4 @@ fn branched(operands: &[Expr], op: Operator, schema: &DFSchema, counts: Counts) 
         otherwise = whole;
     }
     Ok(Some(case(asked.into_iter().map(decided).collect(), otherwise)))
-}
-
-/// Whether evaluating `expr` may end in an error that other rows' values do not show: a quotient, a cast, a function of
-/// some numbers or texts only. Sums and products that overflow are not counted.
-fn may_fail(expr: &Expr, schema: &DFSchema) -> bool {
-    let fails = |expr: &Expr| match expr {
-        Expr::BinaryExpr(BinaryExpr { op: Operator::Divide | Operator::Modulo, right, .. }) => !is_divisor(right),
-        Expr::ScalarFunction(ScalarFunction { func, args }) => match registry::fails(func) {
-            // They are everywhere, and nobody guards them.
-            Fails::Never | Fails::Overflow => false,
-            Fails::Divisor(at) => args.get(at).is_none_or(|divisor| !is_divisor(divisor)),
-            Fails::Value => true,
-        },
-        Expr::Cast(cast) => {
-            let is_text = |expr: &Expr| expr.get_type(schema).is_ok_and(|data_type| data_type.is_string());
-            !cast.field.data_type().is_string() && is_text(&cast.expr)
-        }
-        _ => false,
-    };
-    expr.exists(|e| Ok(fails(e))).unwrap_or_default()
-}
-
-/// A literal that is not zero.
-fn is_divisor(expr: &Expr) -> bool {
-    match expr {
-        Expr::Literal(scalar, _) => {
-            !scalar.is_null() && ScalarValue::new_zero(&scalar.data_type()).is_ok_and(|zero| zero != *scalar)
-        }
-        Expr::Cast(cast) => is_divisor(&cast.expr),
-        _ => false,
-    }
 }

@@ -276,6 +276,11 @@ fn fitted(value: ValueRef<'_>, wanted: DataType) -> Result<Parameter> {
         (DataType::Uuid, _, ValueRef::Bytes(v)) => <[u8; 16]>::try_from(v).ok().map(|v| ValueRef::Uuid(v.into())),
         (DataType::Char { .. }, _, ValueRef::Text(v)) => Some(ValueRef::Text(row::without_blanks(v))),
         (DataType::Text { .. } | DataType::Char { .. }, _, _) => None,
+        // With its own digits: those that the context has none of count.
+        (DataType::Decimal { .. }, _, ValueRef::Text(v)) => match v.trim_ascii().parse() {
+            Ok(number) => Some(ValueRef::Decimal(number)),
+            Err(_) => return assigned(value, wanted),
+        },
         (_, _, ValueRef::Text(_)) => return assigned(value, wanted),
         _ => None,
     };

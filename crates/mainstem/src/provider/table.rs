@@ -8,10 +8,12 @@ use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, DataFusionError, Result};
 use datafusion::datasource::source::DataSourceExec;
+use datafusion::logical_expr::expr_rewriter::unnormalize_col;
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::filter::FilterExecBuilder;
+use mainstem_postgres::registry::may_fail;
 use mainstem_storage::ids::{ColumnId, TableId};
 use mainstem_storage::predicate::{CompareOp, Predicate};
 use mainstem_storage::scan::ScanRequest;
@@ -83,15 +85,15 @@ impl TableProvider for UserTable {
     }
 
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
-        Ok(filters
-            .iter()
-            .map(|filter| match translate(filter, &self.table) {
+        let support = |filter: &&Expr| {
+            Ok(match translate(filter, &self.table) {
                 Some(_) => TableProviderFilterPushDown::Exact,
                 // Its value is known when the plan is run: a scan evaluates what is no predicate of the store.
-                None if has_parameter(filter) => TableProviderFilterPushDown::Exact,
+                None if has_parameter(filter) && !self.may_fail(filter)? => TableProviderFilterPushDown::Exact,
                 None => TableProviderFilterPushDown::Unsupported,
             })
-            .collect())
+        };
+        filters.iter().map(support).collect()
     }
 
     async fn scan(
@@ -118,6 +120,12 @@ impl TableProvider for UserTable {
 }
 
 impl UserTable {
+    /// Whether `filter` may end in an error: in a scan it would be evaluated for rows that others keep away from it.
+    fn may_fail(&self, filter: &Expr) -> Result<bool> {
+        let schema = DFSchema::try_from(self.arrow.clone())?;
+        Ok(may_fail(&unnormalize_col(filter.clone()), &schema))
+    }
+
     /// The rows that fulfil `predicates` and `filter`, which the store does not know any more: the optimizer rewrites
     /// filters that it has pushed down.
     fn filtered(

@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::sqlparser::ast::{Query, Statement as Ast};
-use mainstem_storage::Result;
 use mainstem_storage::catalog::Catalog;
+use mainstem_storage::error::sqlstate;
 use mainstem_storage::schema::DataType;
+use mainstem_storage::{Error, ErrorKind, Result};
 
 use super::{Current, Outcome, Session};
 use crate::exec::{PlanCacheMode, Rows};
@@ -75,15 +76,34 @@ impl Session {
             let plan = match plans.get(&catalog, &names, &types) {
                 Some(plan) => plan,
                 None => {
-                    // What is wrong with it is told with its values.
-                    let plan = env.kept(transaction, Ast::Query(Box::new(query.clone()))).unwrap_or_default();
-                    let plan = plan.map(Arc::new);
+                    let plan = match env.kept(transaction, Ast::Query(Box::new(query.clone()))) {
+                        Ok(plan) => plan.map(Arc::new),
+                        Err(error) if is_of_run(&error) => return Err(error),
+                        // What is wrong with it is told with its values, as below.
+                        Err(_) => None,
+                    };
                     plans.put(KeptPlan { catalog, names, types, plan: plan.clone() });
                     plan
                 }
             };
-            plan.map(|plan| env.start_kept(transaction, &plan)).transpose()
+            let Some(plan) = plan else { return Ok(None) };
+            match env.start_kept(transaction, &plan) {
+                Err(error) if !is_of_run(&error) => Ok(None),
+                running => running.map(Some),
+            }
         })?;
+        self.kept_runs += u64::from(running.is_some());
         Ok(running.map(|running| Outcome::with_rows("SELECT", Rows::Running(running))))
     }
+
+    /// How many queries ran by a plan that was kept, or has been kept by that run.
+    pub(crate) fn kept_runs(&self) -> u64 {
+        self.kept_runs
+    }
+}
+
+/// Whether `error` is of this run, and not of the query: it was interrupted, or memory or files failed it.
+fn is_of_run(error: &Error) -> bool {
+    let of_machine = [ErrorKind::Corrupt, ErrorKind::Io, ErrorKind::Full, ErrorKind::Closed];
+    error.sqlstate() == sqlstate::CANCELED || of_machine.contains(&error.kind())
 }

@@ -115,6 +115,8 @@ pub(crate) struct Session {
     temporary: Temporary,
     /// Statements that ran without a plan.
     short_statements: u64,
+    /// Queries that ran by a kept plan.
+    kept_runs: u64,
 }
 
 impl Session {
@@ -133,6 +135,7 @@ impl Session {
             texts: StatementCache::default(),
             temporary: Temporary::default(),
             short_statements: 0,
+            kept_runs: 0,
         }
     }
 

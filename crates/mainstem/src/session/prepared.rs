@@ -76,6 +76,11 @@ impl Prepared {
         self.compiled.as_ref().is_some_and(|compiled| compiled.is_planned())
     }
 
+    /// Whether it is known to draw numbers of identity columns, without a plan.
+    pub(crate) fn draws_numbers(&self) -> bool {
+        self.compiled.as_ref().is_some_and(|compiled| compiled.draws_numbers())
+    }
+
     /// How many values it takes.
     pub(crate) fn parameters(&self) -> usize {
         self.template.parameters().max(self.declared.len())

@@ -42,6 +42,11 @@ impl Compiled {
     pub(super) fn is_planned(&self) -> bool {
         self.short.is_none()
     }
+
+    /// Whether it draws numbers of identity columns.
+    pub(super) fn draws_numbers(&self) -> bool {
+        self.short.as_ref().is_some_and(Short::draws_numbers)
+    }
 }
 
 /// What a short statement gave a caller.
@@ -153,6 +158,12 @@ impl Session {
     }
 
     fn compile(&mut self, prepared: &mut Prepared) -> Result<()> {
+        // Planned in vain otherwise.
+        if prepared.template().with_statement(|statement| Ok(Short::table_of(statement)))?.is_none() {
+            let (catalog, names) = self.read(|env, view| Ok((view.catalog(), env.settings.names().clone())))?;
+            prepared.compiled = Some(Arc::new(Compiled { catalog, names, short: None, columns: Arc::from([]) }));
+            return Ok(());
+        }
         // A statement that is wrong by now says so when it is planned.
         let Ok(description) = self.description(prepared) else { return Ok(()) };
         let columns = description.columns.as_deref().map_or_else(|| Arc::from([]), ResultColumn::of);

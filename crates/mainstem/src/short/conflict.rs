@@ -15,7 +15,7 @@ use mainstem_storage::transaction::Transaction;
 use mainstem_storage::version::TableView;
 use mainstem_storage::{Error, ErrorKind, Result};
 
-use super::expression::Expression;
+use super::expression::{Expression, Node};
 use super::planning::Compiler;
 use super::values::Given;
 use super::{Answer, Arm, Conflict, Short, Values};
@@ -68,6 +68,16 @@ pub(super) fn key_of(insert: &Insert, schema: &TableSchema) -> Option<KeyId> {
 }
 
 impl Conflict {
+    /// Whether the values of parameters that DO UPDATE stores fit their columns: they are wrong whether or not a row is
+    /// updated.
+    fn fits(&self, given: Given<'_>) -> bool {
+        let assignments = self.arm.as_ref().map_or(&[][..], |arm| arm.assignments.as_slice());
+        assignments.iter().all(|(_, value)| match value.node {
+            Node::Stored(..) => value.evaluate(given.scope()).is_some(),
+            _ => true,
+        })
+    }
+
     /// What becomes of `coming`, whose key `there`, a row of `view`, has.
     fn settle(
         &self,
@@ -133,6 +143,9 @@ impl Short {
         conflict: &Conflict,
         given: Given<'_>,
     ) -> Result<Answer> {
+        if !conflict.fits(given) {
+            return Ok(Answer::NotShort);
+        }
         let Some(coming) = self.coming(transaction, values, given)? else { return Ok(Answer::NotShort) };
         let view = self.view(transaction)?;
         let (mut written, mut replaced) = (self.table.new_rows(), Vec::new());
@@ -188,6 +201,9 @@ impl Short {
         conflict: &Conflict,
         given: Given<'_>,
     ) -> Result<Answer> {
+        if !conflict.fits(given) {
+            return Ok(Answer::NotShort);
+        }
         let Some(coming) = self.coming(&transaction, values, given)? else { return Ok(Answer::NotShort) };
         let view = self.view(&transaction)?;
         let row = coming.rows().next().ok_or_else(|| Error::internal("no row to insert"))?;

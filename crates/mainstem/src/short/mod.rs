@@ -158,6 +158,11 @@ impl Short {
         }
     }
 
+    /// Whether it draws numbers of identity columns.
+    pub(crate) fn draws_numbers(&self) -> bool {
+        matches!(&self.action, Action::Insert { values, .. } if !values.numbers.is_empty())
+    }
+
     /// Whether it gives rows.
     pub(crate) fn gives_rows(&self) -> bool {
         self.output.is_some()

@@ -161,10 +161,13 @@ impl Short {
         if let (Some(key), Gives::Rows, None) = (selection.access.key(), selection.gives, &selection.limit) {
             return match self.sought(key, given)? {
                 Sought::NotShort => Ok(Answer::NotShort),
-                Sought::Nothing => Ok(Answer::Row(None)),
+                Sought::Nothing => Ok(self.without_row(Answer::Row(None), beside, &[], given)),
                 Sought::Key(key) => Ok(match find(&key)? {
-                    Some(row) => self.selected(view, row, beside, given)?.map_or(Answer::NotShort, Answer::Row),
-                    None => Answer::Row(None),
+                    Some(row) => match self.selected(view, row, beside, given)? {
+                        Ok(None) => self.without_row(Answer::Row(None), None, &[], given),
+                        selected => selected.map_or(Answer::NotShort, Answer::Row),
+                    },
+                    None => self.without_row(Answer::Row(None), beside, &[], given),
                 }),
             };
         }
@@ -172,17 +175,45 @@ impl Short {
         let rows = Rows { view, access: &selection.access, wanted };
         if selection.gives == Gives::Rows {
             let found = self.each(rows, given, find, |row| self.selected(view, row, beside, given))?;
-            return Ok(found.map_or(Answer::NotShort, Answer::Rows));
+            return Ok(match found {
+                None => Answer::NotShort,
+                Some(rows) if rows.is_empty() => self.without_row(Answer::Rows(rows), beside, &[], given),
+                Some(rows) => Answer::Rows(rows),
+            });
         }
         let found = self.each(rows, given, find, |row| {
             let Some(condition) = beside else { return Ok(Ok(Some(()))) };
             Ok(holds(Some(condition), &self.row_of(view, row)?, given).map(|holds| holds.then_some(())))
         })?;
-        let value = found.map(|found| match selection.gives {
+        let Some(found) = found else { return Ok(Answer::NotShort) };
+        let value = match selection.gives {
             Gives::Exists => Value::Boolean(!found.is_empty()),
             _ => Value::Int(found.len() as i64),
-        });
-        Ok(value.map_or(Answer::NotShort, |value| Answer::Row(Some(vec![value]))))
+        };
+        let answer = Answer::Row(Some(vec![value]));
+        Ok(if found.is_empty() { self.without_row(answer, beside, &[], given) } else { answer })
+    }
+
+    /// `answer`, which no row was evaluated for, unless a plan may have an error in its place: what is wrong with a
+    /// literal or a value of a parameter is wrong whether or not there is a row. For a row of NULLs, errors that are of
+    /// rows mostly do not come up.
+    fn without_row(
+        &self,
+        answer: Answer,
+        beside: Option<&Condition>,
+        assignments: &[(usize, Expression)],
+        given: Given<'_>,
+    ) -> Answer {
+        let computed = self.output.as_ref().map_or(&[][..], |output| output.computed.as_slice());
+        if beside.is_none() && assignments.is_empty() && computed.is_empty() {
+            return answer;
+        }
+        let nulls = vec![Value::Null; self.columns.len()];
+        let scope = given.over(&nulls, None);
+        let is_right = holds(beside, &nulls, given).is_ok()
+            && assignments.iter().all(|(_, value)| value.evaluate(scope).is_some())
+            && computed.iter().all(|(_, data_type, computed)| computed.value(scope, *data_type).is_some());
+        if is_right { answer } else { Answer::NotShort }
     }
 
     /// A SELECT that keeps others from changing the rows that it gives.
@@ -195,6 +226,9 @@ impl Short {
         let shown =
             |row| Ok(self.selected(&view, row, beside, given)?.map(|values| values.map(|values| (row, values))));
         let Some(found) = self.each(rows, given, find, shown)? else { return Ok(Answer::NotShort) };
+        if found.is_empty() {
+            return Ok(self.without_row(Answer::Rows(Vec::new()), beside, &[], given));
+        }
         let (mut locked, shown): (Vec<RowRef>, Vec<_>) = found.into_iter().unzip();
         locked.sort_unstable_by_key(|row| row.to_bits());
         transaction.lock_rows(self.table.schema(), &locked)?;
@@ -247,7 +281,7 @@ impl Short {
         assignments: &[(usize, Expression)],
         given: Given<'_>,
     ) -> Result<Answer> {
-        let mut found = match self.look_up(transaction, key, beside, given)? {
+        let mut found = match self.look_up(transaction, key, beside, assignments, given)? {
             Ok(found) => found,
             Err(answer) => return Ok(answer),
         };
@@ -268,6 +302,10 @@ impl Short {
         given: Given<'_>,
     ) -> Result<Answer> {
         let Some(found) = self.located(transaction, access, given)? else { return Ok(Answer::NotShort) };
+        if found.is_empty() {
+            let nothing = Answer::Written { rows: 0, returned: Vec::new() };
+            return Ok(self.without_row(nothing, access.beside.as_ref(), assignments, given));
+        }
         let (mut rows, mut new) = (Vec::with_capacity(found.len()), self.table.new_rows());
         for (row, old) in found {
             let Some(values) = assign(assignments, old, None, given) else { return Ok(Answer::NotShort) };
@@ -288,6 +326,10 @@ impl Short {
 
     fn delete_rows(&self, transaction: &mut Transaction, access: &Access, given: Given<'_>) -> Result<Answer> {
         let Some(found) = self.located(transaction, access, given)? else { return Ok(Answer::NotShort) };
+        if found.is_empty() {
+            let nothing = Answer::Written { rows: 0, returned: Vec::new() };
+            return Ok(self.without_row(nothing, access.beside.as_ref(), &[], given));
+        }
         let (rows, values): (Vec<RowRef>, Vec<Vec<Value>>) = found.into_iter().unzip();
         let returned = self.output.as_ref().map(|output| values.iter().map(|row| output.of(row, given)).collect());
         let Some(returned) = returned.unwrap_or_else(|| Some(Vec::new())) else { return Ok(Answer::NotShort) };
@@ -304,7 +346,7 @@ impl Short {
         beside: Option<&Condition>,
         given: Given<'_>,
     ) -> Result<Answer> {
-        let mut found = match self.look_up(transaction, key, beside, given)? {
+        let mut found = match self.look_up(transaction, key, beside, &[], given)? {
             Ok(found) => found,
             Err(answer) => return Ok(answer),
         };
@@ -331,7 +373,7 @@ impl Short {
             },
             Action::Update { access, assignments } => {
                 let Some(key) = access.key() else { return self.run_rows_alone(transaction, given) };
-                let mut found = match self.look_up(&transaction, key, access.beside.as_ref(), given)? {
+                let mut found = match self.look_up(&transaction, key, access.beside.as_ref(), assignments, given)? {
                     Ok(found) => found,
                     Err(answer) => return Ok(answer),
                 };
@@ -343,7 +385,7 @@ impl Short {
             }
             Action::Delete { access } => {
                 let Some(key) = access.key() else { return self.run_rows_alone(transaction, given) };
-                let mut found = match self.look_up(&transaction, key, access.beside.as_ref(), given)? {
+                let mut found = match self.look_up(&transaction, key, access.beside.as_ref(), &[], given)? {
                     Ok(found) => found,
                     Err(answer) => return Ok(answer),
                 };
@@ -394,28 +436,31 @@ impl Short {
         Ok(answer)
     }
 
-    /// The row that a write names, or the answer if there is none.
+    /// The row that a write names and makes `assignments` to, or the answer if there is none.
     fn look_up(
         &self,
         transaction: &Transaction,
         key: &Key,
         beside: Option<&Condition>,
+        assignments: &[(usize, Expression)],
         given: Given<'_>,
     ) -> Result<std::result::Result<Found, Answer>> {
         const NOTHING: Answer = Answer::Written { rows: 0, returned: Vec::new() };
         let key = match self.sought(key, given)? {
             Sought::Key(key) => key,
-            Sought::Nothing => return Ok(Err(NOTHING)),
+            Sought::Nothing => return Ok(Err(self.without_row(NOTHING, beside, assignments, given))),
             Sought::NotShort => return Ok(Err(Answer::NotShort)),
         };
         let view = self.view(transaction)?;
-        let Some(row) = transaction.find_key(&view, self.table.key(), &key)? else { return Ok(Err(NOTHING)) };
+        let Some(row) = transaction.find_key(&view, self.table.key(), &key)? else {
+            return Ok(Err(self.without_row(NOTHING, beside, assignments, given)));
+        };
         let mut values = None;
         if beside.is_some() {
             let read = self.row_of(&view, row)?;
             match holds(beside, &read, given) {
                 Err(NeedsPlan) => return Ok(Err(Answer::NotShort)),
-                Ok(false) => return Ok(Err(NOTHING)),
+                Ok(false) => return Ok(Err(self.without_row(NOTHING, None, assignments, given))),
                 Ok(true) => values = Some(read),
             }
         }

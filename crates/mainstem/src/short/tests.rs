@@ -1,12 +1,17 @@
 //! Which statements are short. What they answer is tested through connections (`tests/it/short.rs`).
 
+use std::cell::Cell;
 use std::sync::Arc;
 
+use arrow::datatypes::{DataType as ArrowType, Field};
+use datafusion::physical_expr::expressions::lit;
+use datafusion::sql::sqlparser::ast::Query;
 use mainstem_storage::catalog::{ColumnDefinition, TableDefinition};
 use mainstem_storage::ids::TableId;
 use mainstem_storage::schema::{Check, DataType, TableSchema};
 
-use super::{Short, Unplanned};
+use super::{Planning, Short, Unplanned};
+use crate::exec::PlannedExpression;
 use crate::sql::{Statement, parse_template};
 
 fn table(primary_key: &[&str]) -> Arc<TableSchema> {
@@ -168,4 +173,25 @@ fn all_others_are_not() {
     }
     assert!(compiled("SELECT a FROM t WHERE k = 1", &table(&[]), &[]).is_none());
     assert!(compiled("SELECT a FROM t WHERE k = 1", &table(&["k", "s"]), &[]).is_none());
+}
+
+/// Plans nothing but `true`, and counts how often it is asked to.
+#[derive(Default)]
+struct Counting(Cell<usize>);
+
+impl Planning for Counting {
+    fn expressions(&self, _: Query, _: &[Option<DataType>]) -> Option<Vec<PlannedExpression>> {
+        self.0.set(self.0.get() + 1);
+        let field = Arc::new(Field::new("true", ArrowType::Boolean, false));
+        Some(vec![PlannedExpression { field, expression: lit(true), is_volatile: false, columns: 4 }])
+    }
+}
+
+#[test]
+fn what_stands_beside_a_list_of_keys_is_compiled_once() {
+    let planning = Counting::default();
+    let template = parse_template("SELECT a FROM t WHERE s LIKE '%x%' AND k IN (1, 2, 3, 4)").unwrap();
+    let compile = |statement: &Statement| Ok(Short::compile(statement, &table(&["k"]), &[], &planning).is_some());
+    assert!(template.with_statement(compile).unwrap());
+    assert_eq!(planning.0.get(), 1);
 }

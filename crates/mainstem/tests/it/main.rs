@@ -14,6 +14,7 @@ mod mangled;
 mod names;
 mod paths;
 mod plan_cache;
+mod plan_values;
 mod positions;
 mod prepared;
 mod printing;

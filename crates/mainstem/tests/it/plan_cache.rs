@@ -319,7 +319,213 @@ fn no_row_has_a_key_that_its_digits_do_not_spell() {
 }
 
 #[test]
-fn plans_are_not_kept_unless_it_is_asked_for() {
+fn plans_are_kept_by_default() {
     let database = quiet();
-    assert_eq!(rows(&database.connect().unwrap(), "SHOW plan_cache_mode"), ["force_custom_plan"]);
+    assert_eq!(rows(&database.connect().unwrap(), "SHOW plan_cache_mode"), ["auto"]);
+}
+
+/// How many of the queries that `work` runs ran by kept plans.
+fn kept(connection: &Connection, work: impl FnOnce()) -> u64 {
+    let before = connection.kept_plan_runs();
+    work();
+    connection.kept_plan_runs() - before
+}
+
+/// Prepares `query` with parameters of `types`, and runs it three times with `values`: the answers are those of the
+/// first time, which is planned. How many of the other two were by a kept plan is told.
+fn kept_of_three(connection: &Connection, types: &str, query: &str, values: &str) -> u64 {
+    let types = if types.is_empty() { String::new() } else { format!("({types})") };
+    connection.execute(&format!("PREPARE q {types} AS {query}")).unwrap();
+    let run = || told(connection, &format!("EXECUTE q ({values})"));
+    let first = run();
+    let kept = kept(connection, || {
+        for _ in 0..2 {
+            assert_eq!(run(), first, "{query} of {values}");
+        }
+    });
+    connection.execute("DEALLOCATE q").unwrap();
+    kept
+}
+
+fn guarded() -> (Database, Connection) {
+    let (database, connection) = users("auto");
+    connection.execute("CREATE TABLE g (k INTEGER, v INTEGER, s TEXT, c CHAR(4), d NUMERIC(8, 2), day DATE)").unwrap();
+    let values = "(1, 0, 'x', 'a', 1.5, '2024-01-05'), (2, 1, '1', 'b', 2.5, NULL), (3, 10, '2', 'c', NULL, NULL)";
+    connection.execute(&format!("INSERT INTO g VALUES {values}")).unwrap();
+    (database, connection)
+}
+
+#[test]
+fn filters_with_parameters_stay_behind_their_guards() {
+    let (_database, connection) = guarded();
+    for (query, value) in [
+        ("SELECT k FROM g WHERE v = 0 OR $1 / v > 20 ORDER BY k", "300"),
+        ("SELECT k FROM g WHERE v <> 0 AND $1 / v > 20 ORDER BY k", "300"),
+        ("SELECT k FROM g WHERE CASE WHEN v = 0 THEN false ELSE $1 / v > 20 END ORDER BY k", "300"),
+        ("SELECT k FROM g WHERE s LIKE '_' AND s <> 'x' AND CAST(s AS INTEGER) >= $1 ORDER BY k", "2"),
+        ("SELECT a.k FROM g AS a JOIN g AS b ON a.k = b.k AND b.v <> 0 WHERE $1 / (a.v + b.v) < 20 ORDER BY 1", "300"),
+        ("SELECT k FROM g WHERE k = $1", "2"),
+    ] {
+        connection.execute(&format!("PREPARE p AS {query}")).unwrap();
+        let first = told(&connection, &format!("EXECUTE p ({value})"));
+        connection.execute("DEALLOCATE p").unwrap();
+        assert!(!first.starts_with("22"), "{query}: {first}");
+        assert_eq!(kept_of_three(&connection, "", query, value), 2, "{query}");
+    }
+}
+
+#[test]
+fn texts_that_are_no_texts_beside_other_types_are_not_kept() {
+    let (_database, connection) = guarded();
+    for (query, value) in [
+        ("SELECT k FROM g WHERE c = $1 ORDER BY k", "'a  '"),
+        ("SELECT k FROM g WHERE s = $1 OR c = $1 ORDER BY k", "'a  '"),
+        ("SELECT k FROM g WHERE c IN ('b', $1) ORDER BY k", "'a  '"),
+        ("SELECT k FROM g WHERE c BETWEEN $1 AND 'b' ORDER BY k", "'a  '"),
+        ("SELECT k FROM g WHERE d = $1 ORDER BY k", "'1.499'"),
+        ("SELECT k FROM g WHERE d > $1 ORDER BY k", "'1.499'"),
+        ("SELECT greatest(d, $1) FROM g ORDER BY k", "'1.499'"),
+        ("SELECT coalesce(day, $1) FROM g ORDER BY k", "'2024-02-29'"),
+        ("SELECT CASE WHEN k = 1 THEN day ELSE $1 END FROM g ORDER BY k", "'2024-02-29'"),
+        ("SELECT k FROM g WHERE day = $1", "'2024-01-05'"),
+    ] {
+        assert_eq!(kept_of_three(&connection, "text", query, value), 0, "{query}");
+    }
+    for query in [
+        "SELECT k FROM g WHERE s = $1 ORDER BY k",
+        "SELECT k FROM g WHERE s IN ('2', $1) ORDER BY k",
+        "SELECT k FROM g WHERE s LIKE $1 ORDER BY k",
+        "SELECT upper(s || $1) FROM g WHERE length($1) = 1 ORDER BY k",
+        "SELECT coalesce(s, $1), count(*) FROM g GROUP BY 1 ORDER BY 1",
+    ] {
+        assert_eq!(kept_of_three(&connection, "text", query, "'1'"), 2, "{query}");
+    }
+    for digits in ["1.5", "1.50", "1.499", "2.4999"] {
+        assert_eq!(kept_of_three(&connection, "", "SELECT k FROM g WHERE d <= $1 ORDER BY k", digits), 2);
+        let literal = rows(&connection, &format!("SELECT k FROM g WHERE d <= {digits} ORDER BY k"));
+        let select = connection.prepare("SELECT k FROM g WHERE d <= $1 ORDER BY k").unwrap();
+        for _ in 0..3 {
+            let shown: Vec<_> =
+                select.query([digits]).unwrap().map(|row| row.unwrap().get::<i32>(0).unwrap()).collect();
+            assert_eq!(shown.iter().map(i32::to_string).collect::<Vec<_>>(), literal, "{digits}");
+        }
+    }
+}
+
+#[test]
+fn arguments_that_must_be_literals_are_not_kept() {
+    let (_database, connection) = guarded();
+    for (query, value) in [
+        ("SELECT lag(k, $1 + 1) OVER (ORDER BY k) FROM g ORDER BY k", "0"),
+        ("SELECT ntile($1) OVER (ORDER BY k) FROM g ORDER BY k", "2"),
+        ("SELECT nth_value(k, $1) OVER (ORDER BY k) FROM g ORDER BY k", "2"),
+        ("SELECT string_agg(s, $1 || 'x' ORDER BY k) FROM g", "'-'"),
+        ("SELECT percentile_cont($1) WITHIN GROUP (ORDER BY v) FROM g", "0.5"),
+    ] {
+        assert_eq!(kept_of_three(&connection, "", query, value), 0, "{query}");
+    }
+    let query = "SELECT sum(k + $1), rank() OVER (ORDER BY count(*)) FROM g WHERE v >= $1";
+    assert_eq!(kept_of_three(&connection, "bigint", query, "1"), 2);
+}
+
+#[test]
+fn an_interrupt_while_a_plan_is_made_is_told_and_the_plan_is_made_later() {
+    let (_database, connection) = users("force_generic_plan");
+    let sql = "SELECT count(*) FROM u AS a JOIN u AS b USING (id) JOIN u AS c USING (id) JOIN u AS d USING (id)";
+    connection.execute("SET statement_timeout = 1").unwrap();
+    assert_eq!(connection.query(sql).map(|_| ()).unwrap_err().sqlstate(), "57014");
+    connection.execute("SET statement_timeout = 0").unwrap();
+    assert_eq!(kept(&connection, || assert_eq!(rows(&connection, sql), ["0"])), 1);
+}
+
+#[test]
+fn wrong_values_are_errors_whether_or_not_there_is_a_row() {
+    let script =
+        "CREATE TABLE b (k INTEGER PRIMARY KEY, b BOOLEAN, v INTEGER, s SMALLINT); INSERT INTO b (k) VALUES (1)";
+    for point_path in ["on", "off"] {
+        let (_database, connection) = users("auto");
+        connection.execute_batch(&format!("{script}; SET point_path = {point_path}")).unwrap();
+        for key in [1, 999] {
+            for sql in [
+                format!("SELECT k FROM b WHERE k = {key} AND b = 'x'"),
+                format!("DELETE FROM b WHERE k = {key} AND b = 'x'"),
+                format!("UPDATE b SET v = 1 WHERE k = {key} AND b = 'x'"),
+            ] {
+                for _ in 0..3 {
+                    assert_eq!(code(&connection, &sql), "22P02", "{sql}");
+                }
+            }
+            let with = |sql: &str, value: &dyn mainstem::ToValue| {
+                connection.execute_with(sql, [value, &key]).map_or_else(|e| e.sqlstate(), |_| "no error")
+            };
+            for _ in 0..3 {
+                assert_eq!(with("UPDATE b SET v = $1 WHERE k = $2", &"x"), "22P02");
+                assert_eq!(with("UPDATE b SET s = $1 WHERE k = $2", &100_000), "22003");
+                assert_eq!(with("UPDATE b SET v = 1 WHERE v = $1 AND k = $2", &"x"), "22P02");
+                assert_eq!(with("DELETE FROM b WHERE b = $1 AND k = $2", &"x"), "22P02");
+                assert_eq!(with("UPDATE b SET v = $1 WHERE k = $2 AND s = 5", &"7"), "no error");
+                let upsert = "INSERT INTO b (k) VALUES ($2) ON CONFLICT (k) DO UPDATE SET v = $1";
+                assert_eq!(with(upsert, &"x"), "22P02");
+            }
+        }
+    }
+    let (_database, connection) = users("auto");
+    let update = "UPDATE u SET name = $1 WHERE id = $2 AND n = 3";
+    let is_short = short(&connection, || assert_eq!(connection.execute_with(update, ("a", 999)).unwrap(), 0));
+    assert_eq!(is_short, 1);
+}
+
+#[test]
+fn lists_and_parentheses_stay_short() {
+    let (_database, connection) = users("auto");
+    connection.execute("INSERT INTO u (id, name) VALUES (1, 'a'), (2, 'b'), (7, 'c')").unwrap();
+    for sql in ["SELECT name FROM u WHERE id IN (1, 2)", "SELECT name FROM u WHERE (id = 7)"] {
+        assert_eq!(short(&connection, || (0..5).for_each(|_| _ = rows(&connection, sql))), 5, "{sql}");
+    }
+    let keys = (1..=64).map(|key: i32| key.to_string()).collect::<Vec<_>>().join(", ");
+    let sql = format!("SELECT name FROM u WHERE name LIKE '%b%' AND id IN ({keys})");
+    assert_eq!(rows(&connection, &sql), ["b"]);
+}
+
+#[test]
+fn a_text_with_parameters_is_not_run_without_values() {
+    let (_database, connection) = users("auto");
+    for _ in 0..3 {
+        assert_eq!(connection.query_row("SELECT $1 + 1", [1_i64]).unwrap().get::<i64>(0).unwrap(), 2);
+        assert_eq!(connection.query("SELECT $1 + 1").map(|_| ()).unwrap_err().sqlstate(), "42P02");
+        assert_eq!(code(&connection, "SELECT $1 + 1"), "42P02");
+    }
+}
+
+#[test]
+fn parameters_stand_in_grouping_sets() {
+    let (_database, connection) = users("auto");
+    connection.execute("INSERT INTO u (id, n) SELECT x, x FROM generate_series(1, 6) AS g (x)").unwrap();
+    for query in [
+        "SELECT id % $1, count(*) FROM u GROUP BY GROUPING SETS ((id % $1), ()) ORDER BY 1, 2",
+        "SELECT id % $1 + 1, n > 3, sum(n) FROM u GROUP BY CUBE (id % $1, n > 3) ORDER BY 1, 2, 3",
+        "SELECT n, $1, count(*) FROM u GROUP BY ROLLUP (n, $1) ORDER BY 1, 2, 3",
+    ] {
+        connection.execute(&format!("PREPARE p (bigint) AS {query}")).unwrap();
+        let literal = query.replace("$1", "CAST(2 AS BIGINT)");
+        let expected = rows(&connection, &literal);
+        for _ in 0..3 {
+            assert_eq!(rows(&connection, "EXECUTE p (2)"), expected, "{query}");
+        }
+        connection.execute("DEALLOCATE p").unwrap();
+    }
+}
+
+#[test]
+fn a_refused_insert_draws_one_number() {
+    let (_database, connection) = users("auto");
+    let table = "CREATE TABLE i (id INTEGER GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY, u INTEGER UNIQUE, n INTEGER NOT NULL)";
+    connection.execute(table).unwrap();
+    let insert = |u: &str, n: &str| code(&connection, &format!("INSERT INTO i (u, n) VALUES ({u}, {n})"));
+    for u in 1..=4 {
+        assert_eq!(insert(&u.to_string(), "1"), "no error");
+    }
+    assert_eq!((insert("4", "1"), insert("5", "NULL"), insert("5", "NULL")), ("23505", "23502", "23502"));
+    assert_eq!(insert("6", "1"), "no error");
+    assert_eq!(rows(&connection, "SELECT max(id) FROM i"), ["8"]);
 }

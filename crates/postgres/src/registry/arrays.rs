@@ -32,7 +32,7 @@ pub(super) const ARRAYS: &[Function] = &[
     Function::new(
         &["array_element", "array_extract", "list_element", "list_extract"],
         "(array, n bigint) -> value",
-        Never,
+        Value,
         DataFusion,
     ),
     Function::new(&["array_except", "list_except"], "(array, array) -> array", Value, DataFusion),

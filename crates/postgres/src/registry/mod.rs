@@ -1,8 +1,9 @@
 //! The one list of functions: a row each.
 //!
 //! Comes in: DataFusion's functions, and the memory of queries. Goes out: the functions that statements can call
-//! ([`scalar_functions`]), and what the planner asks about a function by its name ([`scalar`], [`is_aggregate`]). A
-//! function of DataFusion's that has no row is not there: what has none was never compared with PostgreSQL.
+//! ([`scalar_functions`]), and what the planner asks about a function by its name ([`scalar`], [`is_aggregate`]) and
+//! about an expression ([`may_fail`]). A function of DataFusion's that has no row is not there: what has none was never
+//! compared with PostgreSQL.
 //!
 //! The rows are the source of `docs/functions.md` too (`page`).
 //!
@@ -11,6 +12,7 @@
 
 mod arrays;
 mod calls_of_operators;
+mod failing;
 mod page;
 mod scalars;
 mod sets;
@@ -21,6 +23,7 @@ use std::sync::{Arc, LazyLock};
 use datafusion_execution::memory_pool::MemoryPool;
 use datafusion_expr::{AggregateUDF, ScalarUDF, Volatility};
 
+pub use failing::may_fail;
 pub use page::page;
 pub use sets::{AnyOrder, aggregate_fails, any_order, is_aggregate};
 

@@ -30,7 +30,7 @@ const NUMBERS: &[Function] = &[
     Function::new(&["acos"], "(double) -> double", Value, Adapted(float::checked)),
     Function::new(&["acosh"], "(double) -> double", Value, Adapted(float::checked)),
     Function::new(&["asin"], "(double) -> double", Value, Adapted(float::checked)),
-    Function::new(&["asinh"], "(double) -> double", Never, Adapted(float::checked)),
+    Function::new(&["asinh"], "(double) -> double", Value, Adapted(float::checked)),
     Function::new(&["atan"], "(double) -> double", Never, Adapted(float::checked)),
     Function::new(&["atan2"], "(double, double) -> double", Never, Adapted(float::checked)),
     Function::new(&["atanh"], "(double) -> double", Value, Adapted(float::checked)),

@@ -5,8 +5,8 @@
 //! plan that is run. Physical plans are made for each run: they follow from the sizes of tables at the time.
 //!
 //! A plan is kept if it has the same answer whenever it is optimised: no function in it is stable or volatile (`now()`
-//! is computed by the optimizer), all of its tables are users' tables, and no parameter stands where the type of a
-//! result depends on a literal ([`takes_columns`]).
+//! is computed by the optimizer), all of its tables are users' tables, and no parameter stands where
+//! a literal would mean something else ([`depends`]).
 //!
 //! It does not own: what else must be as it was when a plan was made (`session::prepared`).
 
@@ -19,12 +19,12 @@ use datafusion::common::{DFSchema, Result, ScalarValue, internal_err};
 use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::simplify::SimplifyContext;
-use datafusion::logical_expr::{Expr, Limit, LogicalPlan, TableScan, Volatility};
+use datafusion::logical_expr::{Expr, Limit, LogicalPlan, TableScan};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
-use mainstem_postgres::registry::takes_columns;
 use mainstem_storage::ids::TableId;
 use mainstem_storage::version::TableView;
 
+use super::kept_parameters::depends;
 use crate::exec::parameters::{Parameter, Parameters, position_of};
 use crate::optimize::simplified;
 use crate::provider::UserTable;
@@ -44,10 +44,7 @@ pub(super) fn may_be_kept(plan: &LogicalPlan) -> Result<bool> {
             LogicalPlan::RecursiveQuery(_) | LogicalPlan::Extension(_) => false,
             _ => true,
         };
-        node.apply_expressions(|expr| {
-            may &= !expr.exists(|expr| Ok(depends(expr)))?;
-            Ok(TreeNodeRecursion::Continue)
-        })?;
+        may = may && !depends(node)?;
         Ok(if may { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
     })?;
     Ok(may)
@@ -60,16 +57,6 @@ fn of_users(scan: &TableScan) -> Result<bool> {
         Some(view) => may_be_kept(view.logical_plan()),
         None => Ok(provider.downcast_ref::<UserTable>().is_some_and(|table| !table.has_row_refs())),
     }
-}
-
-/// Whether `expr`, apart from what is in it, depends on when it is optimised, or on a parameter being a literal.
-fn depends(expr: &Expr) -> bool {
-    let Expr::ScalarFunction(call) = expr else {
-        return matches!(expr, Expr::Placeholder(placeholder) if placeholder.field.is_none());
-    };
-    let has_parameter = |arg: &Expr| arg.exists(|expr| Ok(matches!(expr, Expr::Placeholder(_)))).unwrap_or(true);
-    call.func.signature().volatility != Volatility::Immutable
-        || call.args.iter().enumerate().any(|(at, arg)| has_parameter(arg) && !takes_columns(&call.func, at))
 }
 
 /// `plan`, optimised, without the snapshots of its tables; `None` if it reads what has none.

@@ -2,6 +2,7 @@
 
 mod expression;
 mod function_names;
+mod kept_parameters;
 mod kept_plan;
 mod recursive_query;
 mod size;

@@ -86,6 +86,14 @@ pub(crate) enum ConflictAction {
     Update { assignments: Assignments, selection: Option<Box<Expr>> },
 }
 
+/// The expression that `item` shows, if it is one.
+fn shown(item: &SelectItem) -> Option<&Expr> {
+    match item {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr),
+        _ => None,
+    }
+}
+
 /// Reads an INSERT, `with` the queries in front of it.
 pub(in super::super) fn insert(insert: AstInsert, with: Option<With>) -> Result<Insert> {
     refuse_the_rest(&insert)?;
@@ -272,11 +280,7 @@ impl Insert {
         if let SetExpr::Select(body) = &mut *plain.body {
             body.projection.clone_from(&select.projection);
         }
-        let expr = |item| match item {
-            SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr),
-            _ => None,
-        };
-        (plain == self.source).then(|| select.projection.iter().map(expr).collect())?
+        (plain == self.source).then(|| select.projection.iter().map(shown).collect())?
     }
 
     /// The query whose rows are inserted into `table`; where rows of VALUES give values of different types, each is

@@ -9,7 +9,7 @@ use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::cast;
 use arrow::compute::kernels::length::length;
 use arrow::datatypes::{DataType, Int64Type};
-use datafusion_common::Result;
+use datafusion_common::{Result, ScalarValue};
 use datafusion_execution::memory_pool::{MemoryConsumer, MemoryPool};
 use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF};
 use mainstem_storage::{Error, ErrorKind};
@@ -82,6 +82,21 @@ impl Change for Bounded {
         let bytes = usize::try_from(bytes(function, &args)?).unwrap_or(usize::MAX);
         let reserved = MemoryConsumer::new(function.name()).register(&self.pool);
         reserved.try_grow(bytes)?;
+        let args = if function.name() == "repeat" { args } else { with_lengths(args)? };
         function.inner().invoke_with_args(args)
     }
+}
+
+/// The arguments of `lpad` or `rpad` with 0 in the place of lengths below it: the text is empty.
+fn with_lengths(mut args: ScalarFunctionArgs) -> Result<ScalarFunctionArgs> {
+    match args.args.get_mut(1) {
+        Some(ColumnarValue::Array(lengths)) if lengths.data_type().is_integer() => {
+            let whole = cast(lengths, &DataType::Int64)?;
+            let clamped = whole.as_primitive::<Int64Type>().unary::<_, Int64Type>(|length| length.max(0));
+            *lengths = cast(&clamped, lengths.data_type())?;
+        }
+        Some(ColumnarValue::Scalar(ScalarValue::Int64(Some(length)))) => *length = (*length).max(0),
+        _ => {}
+    }
+    Ok(args)
 }
