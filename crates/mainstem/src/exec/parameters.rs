@@ -9,9 +9,10 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use datafusion::common::metadata::ScalarAndMetadata;
-
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{ParamValues, ScalarValue};
-use datafusion::logical_expr::{self, LogicalPlan};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{self, BinaryExpr, LogicalPlan, Operator};
 use datafusion::sql::sqlparser::ast::{
     DataType as SqlType, Expr, FunctionArg, FunctionArgExpr, GroupByExpr, Ident, Select, Statement as Ast, TableFactor,
     Value, ValueWithSpan, VisitMut, VisitorMut,
@@ -111,11 +112,50 @@ impl Parameters {
         let values = self.0.iter().map(|p| value(p).map(ScalarAndMetadata::from)).collect::<Option<Vec<_>>>();
         match values {
             Some(values) => {
-                plan.replace_params_with_values(&ParamValues::List(values)).map_err(|e| from_datafusion(&e))
+                let plan = plan.replace_params_with_values(&ParamValues::List(values));
+                let has_pattern =
+                    self.0.iter().any(|p| matches!(p, Parameter::Bound(_, scalar) if is_any_text(scalar)));
+                let plan = if has_pattern { plan.and_then(with_other_pattern) } else { plan };
+                plan.map_err(|e| from_datafusion(&e))
             }
             None => Ok(plan),
         }
     }
+}
+
+/// The pattern that the optimizer takes for none: `s ~ '.*'` becomes `s IS NOT NULL`, which is false of a NULL.
+const ANY_TEXT: &str = ".*";
+
+fn is_any_text(scalar: &ScalarValue) -> bool {
+    scalar.try_as_str().flatten() == Some(ANY_TEXT)
+}
+
+fn is_regex(op: Operator) -> bool {
+    use Operator::{RegexIMatch, RegexMatch, RegexNotIMatch, RegexNotMatch};
+    matches!(op, RegexMatch | RegexIMatch | RegexNotMatch | RegexNotIMatch)
+}
+
+/// `plan` with a pattern that means the same in the place of [`ANY_TEXT`], as `analyze` writes it into texts.
+fn with_other_pattern(plan: LogicalPlan) -> datafusion::common::Result<LogicalPlan> {
+    let other = |expr: logical_expr::Expr| {
+        Ok(match expr {
+            logical_expr::Expr::BinaryExpr(BinaryExpr { left, op, right })
+                if is_regex(op) && matches!(&*right, logical_expr::Expr::Literal(text, _) if is_any_text(text)) =>
+            {
+                let right = Box::new(logical_expr::lit(format!("({ANY_TEXT})")));
+                Transformed::yes(logical_expr::Expr::BinaryExpr(BinaryExpr { left, op, right }))
+            }
+            other => Transformed::no(other),
+        })
+    };
+    let changed = plan.transform_up_with_subqueries(|node| {
+        let names = NamePreserver::new(&node);
+        node.map_expressions(|expr| {
+            let name = names.save(&expr);
+            Ok(expr.transform_up(other)?.update_data(|expr| name.restore(expr)))
+        })
+    });
+    changed.map(|plan| plan.data)
 }
 
 struct Nulls<'a>(&'a Parameters);

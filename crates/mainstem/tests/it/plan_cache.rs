@@ -388,6 +388,8 @@ fn texts_that_are_no_texts_beside_other_types_are_not_kept() {
         ("SELECT coalesce(day, $1) FROM g ORDER BY k", "'2024-02-29'"),
         ("SELECT CASE WHEN k = 1 THEN day ELSE $1 END FROM g ORDER BY k", "'2024-02-29'"),
         ("SELECT k FROM g WHERE day = $1", "'2024-01-05'"),
+        ("SELECT k FROM g WHERE day = ANY (ARRAY[$1])", "'2024-01-05'"),
+        ("SELECT day FROM g UNION SELECT $1 ORDER BY 1", "'2024-02-29'"),
     ] {
         assert_eq!(kept_of_three(&connection, "text", query, value), 0, "{query}");
     }
@@ -528,4 +530,15 @@ fn a_refused_insert_draws_one_number() {
     assert_eq!((insert("4", "1"), insert("5", "NULL"), insert("5", "NULL")), ("23505", "23502", "23502"));
     assert_eq!(insert("6", "1"), "no error");
     assert_eq!(rows(&connection, "SELECT max(id) FROM i"), ["8"]);
+}
+
+#[test]
+fn a_null_matches_no_pattern_that_is_a_value() {
+    for mode in ["force_custom_plan", "force_generic_plan"] {
+        let (_database, connection) = users(mode);
+        connection.execute("INSERT INTO u (id, name) VALUES (1, NULL), (2, 'a')").unwrap();
+        for sql in ["SELECT id FROM u WHERE NOT name ~ $1", "SELECT id FROM u WHERE (name ~ $1) IS NULL AND id <> 1"] {
+            assert_eq!(connection.query_with(sql, [".*"]).unwrap().count(), 0, "{sql} {mode}");
+        }
+    }
 }

@@ -80,6 +80,8 @@ fn reads_text_otherwise(expr: &Expr, schema: &DFSchema) -> bool {
     let is_text = |data_type| matches!(data_type, DataType::Text { .. });
     match expr {
         Expr::BinaryExpr(_) | Expr::Like(_) | Expr::SimilarTo(_) | Expr::InList(_) | Expr::Between(_) => !all(is_text),
+        // What the array stands beside says what its texts are.
+        Expr::ScalarFunction(call) if call.name() == "make_array" => true,
         Expr::ScalarFunction(call) if OF_ONE_TYPE.contains(&call.name()) => !all(is_text),
         Expr::ScalarFunction(_) => !all(|data_type| {
             use DataType::{BigInt, Integer, SmallInt, Text};
