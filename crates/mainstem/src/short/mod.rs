@@ -6,7 +6,7 @@
 //! 1. [`Short::compile`] looks at the statement, once for each version of the schema. What is not of one of the four
 //!    shapes is not short: SELECT, UPDATE and DELETE of rows that an access path finds ([`access`]), perhaps with
 //!    conditions beside it; INSERT of VALUES, also with ON CONFLICT on any key. Results and RETURNING are expressions
-//!    over the row, SELECT may count rows too, or ask for one ([`select`]).
+//!    over the row; SELECT may count rows too, ask for one, or join two tables ([`select`]).
 //! 2. [`Short::run`] evaluates keys and new values, finds rows by `storage::point`, and writes through the transaction
 //!    as any statement does.
 //!
@@ -68,7 +68,7 @@ use computed::Computed;
 use condition::Condition;
 use expression::Expression;
 pub(crate) use planning::{Planning, Unplanned};
-use select::Selection;
+use select::{JoinSelection, Selection};
 
 /// A compiled short statement. Belongs to one version of the schema.
 #[derive(Debug)]
@@ -101,6 +101,7 @@ struct Output {
 #[derive(Debug)]
 enum Action {
     Select(Selection),
+    Join(Box<JoinSelection>),
     /// New rows.
     Insert {
         values: Values,
@@ -141,7 +142,7 @@ pub(crate) enum Answer {
 impl Short {
     /// Whether it writes.
     pub(crate) fn writes(&self) -> bool {
-        !matches!(self.action, Action::Select(_))
+        !matches!(self.action, Action::Select(_) | Action::Join(_))
     }
 
     /// Whether it keeps others from changing the rows that it reads.
@@ -152,7 +153,7 @@ impl Short {
     /// Whether it may have so much to write that it loads it, and waits for memory that other loads hold.
     pub(crate) fn may_load(&self) -> bool {
         match &self.action {
-            Action::Select(_) => false,
+            Action::Select(_) | Action::Join(_) => false,
             Action::Insert { values, .. } => values.rows.len() > 1,
             Action::Update { access, .. } | Action::Delete { access } => access.key().is_none(),
         }
@@ -171,14 +172,14 @@ impl Short {
     /// The command tag of a write, without the count.
     pub(crate) fn tag(&self) -> &'static str {
         match self.action {
-            Action::Select(_) => "SELECT",
+            Action::Select(_) | Action::Join(_) => "SELECT",
             Action::Insert { .. } => "INSERT 0",
             Action::Update { .. } => "UPDATE",
             Action::Delete { .. } => "DELETE",
         }
     }
 
-    /// The table it reads or writes.
+    /// The table it reads or writes; of a join the outer one.
     pub(crate) fn table(&self) -> &Arc<KeyedTable> {
         &self.table
     }
