@@ -263,7 +263,7 @@ impl Session {
 }
 
 /// The schemas of `tables`, if all of them are tables.
-fn schemas_of(names: &Names, catalog: &Catalog, tables: &[TableName]) -> Option<Vec<Arc<TableSchema>>> {
+pub(super) fn schemas_of(names: &Names, catalog: &Catalog, tables: &[TableName]) -> Option<Vec<Arc<TableSchema>>> {
     tables.iter().map(|table| names.table(catalog, table).ok()).collect()
 }
 
@@ -289,9 +289,9 @@ fn outcome_of(short: &Short, answer: Answer) -> Result<Option<Outcome>> {
 }
 
 /// Expressions compiled by a session's planner, over what a transaction sees.
-struct ByPlanner<'a, 'e> {
-    env: RefCell<&'a mut Environment<'e>>,
-    transaction: &'a Transaction,
+pub(super) struct ByPlanner<'a, 'e> {
+    pub(super) env: RefCell<&'a mut Environment<'e>>,
+    pub(super) transaction: &'a Transaction,
 }
 
 impl Planning for ByPlanner<'_, '_> {

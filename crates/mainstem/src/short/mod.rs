@@ -63,7 +63,7 @@ use mainstem_storage::point::KeyedTable;
 use mainstem_storage::row::Value;
 use mainstem_storage::schema::DataType;
 
-use access::Access;
+use access::{Access, Path};
 use computed::Computed;
 use condition::Condition;
 use expression::Expression;
@@ -179,8 +179,24 @@ impl Short {
         }
     }
 
+    /// What it does, and by which access paths: a line for people.
+    pub(crate) fn description(&self) -> String {
+        let by = |path: &Path| path.description(&self.table);
+        match &self.action {
+            Action::Select(selection) => by(&selection.access.path),
+            Action::Join(join) => join.description(&self.table),
+            Action::Insert { values, .. } => format!("{} of VALUES", counted(values.rows.len(), "row")),
+            Action::Update { access, .. } | Action::Delete { access } => by(&access.path),
+        }
+    }
+
     /// The table it reads or writes; of a join the outer one.
     pub(crate) fn table(&self) -> &Arc<KeyedTable> {
         &self.table
     }
+}
+
+/// `3 rows`, `1 row`.
+fn counted(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }

@@ -16,9 +16,11 @@ mod find;
 mod range;
 
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr};
+use mainstem_storage::point::KeyedTable;
 use mainstem_storage::schema::DataType;
 
 use super::condition::Condition;
+use super::counted;
 use super::expression::Expression;
 use super::planning::{Compiler, conjuncts};
 pub(super) use find::{Rows, Sought, Taken, Wanted, each, sought};
@@ -44,6 +46,20 @@ pub(super) enum Path {
     /// Those that have one of the keys.
     Keys(Vec<Key>),
     Range(KeyBounds),
+}
+
+impl Path {
+    /// Which keys of `table` it looks at: a line for people.
+    pub(super) fn description(&self, table: &KeyedTable) -> String {
+        let schema = table.schema();
+        let columns = schema.key_columns(table.key()).iter().filter_map(|id| schema.column(*id));
+        let names: Vec<&str> = columns.map(|column| column.name.as_str()).collect();
+        let what = match self {
+            Self::Keys(keys) => counted(keys.len(), "key"),
+            Self::Range(_) => "range of keys".to_owned(),
+        };
+        format!("{what} of {} ({})", schema.name, names.join(", "))
+    }
 }
 
 impl Access {

@@ -53,6 +53,13 @@ pub(in crate::short) struct JoinSelection {
     limit: Option<Expression>,
 }
 
+impl JoinSelection {
+    /// By which access paths rows of `outer`, and then of the other table, are found: a line for people.
+    pub(in crate::short) fn description(&self, outer: &KeyedTable) -> String {
+        format!("{}, then {}", self.outer.description(outer), self.inner.description(&self.inner_table))
+    }
+}
+
 /// One of the two tables, as the statement calls it.
 #[derive(Clone, Copy)]
 struct Side<'a> {
