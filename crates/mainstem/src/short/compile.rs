@@ -43,8 +43,8 @@ impl Short {
         }
     }
 
-    /// Compiles `statement`, which [`Short::tables_of`] says is on the tables of `schemas`. `parameters` are the types that the
-    /// context gives to its parameters. `None` if it is not short by any key.
+    /// Compiles `statement`, which [`Short::tables_of`] says is on the tables of `schemas`. `parameters` are the types
+    /// that the context gives to its parameters. `None` if it is not short by any key.
     pub(crate) fn compile(
         statement: &Statement,
         schemas: &[Arc<TableSchema>],

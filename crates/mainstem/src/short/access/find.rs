@@ -1,7 +1,7 @@
 //! Rows of an access path.
 //!
-//! Comes in: the path, the values of a run, a view. Goes out: what the caller makes of the rows, one by one; or that only
-//! a plan knows, because a value is not simple, or because they are too many.
+//! Comes in: the path, the values of a run, a view. Goes out: what the caller makes of the rows, one by one; or that
+//! only a plan knows, because a value is not simple, or because they are too many.
 
 use mainstem_storage::Result;
 use mainstem_storage::ids::RowRef;
