@@ -795,6 +795,7 @@ fn joins_by_keys_are_short() {
         "SELECT u.n FROM u JOIN o ON o.uid = u.id WHERE u.id = $1 AND 1 / (o.n - 2) > 0",
         "SELECT u.n FROM u JOIN o ON o.uid = u.id WHERE u.id > $1 ORDER BY u.id LIMIT 3",
         "SELECT u.n FROM u JOIN o USING (n) WHERE u.id = $1",
+        "SELECT * FROM (VALUES (1)) AS v JOIN o ON true WHERE uid = $1",
         "SELECT u.n, x.n AS m FROM u LEFT JOIN o AS x ON true WHERE u.id = $1 AND x.uid = u.id",
         "SELECT u.name FROM u JOIN u AS o ON o.name = u.name WHERE u.id = $1",
     ] {
@@ -821,4 +822,51 @@ fn joins_see_what_the_transaction_wrote() {
     assert_eq!(answers[0], answers[1]);
     assert_eq!(answers[0].lines().count(), 4);
     assert_eq!(short.short_statements() - before, 1);
+}
+
+/// Names, orders and wrong values that a second reader found to differ.
+#[test]
+fn names_and_wrong_values_are_those_of_the_plan() {
+    let [short, plans] = both(
+        "CREATE TABLE a (x INTEGER PRIMARY KEY, s TEXT); CREATE TABLE b (id INTEGER PRIMARY KEY, w DATE);
+         CREATE TABLE f (abs INTEGER PRIMARY KEY, v INTEGER); CREATE TABLE c (x INTEGER, z INTEGER, PRIMARY KEY (x, z));
+         INSERT INTO a VALUES (1, 'q'), (2, 'r'), (10, 's'), (11, 't'); INSERT INTO b VALUES (1, '2020-01-01');
+         INSERT INTO f VALUES (1, -9), (2, 3), (3, 0); INSERT INTO c VALUES (1, 2)",
+    );
+    for sql in [
+        "SELECT * FROM a JOIN b ON a.x = b.id WHERE b.id = 1",
+        "SELECT s, * FROM a JOIN b ON a.x = b.id WHERE b.id = 1",
+        "SELECT x::text FROM a WHERE x > 0 ORDER BY x",
+        "SELECT cast(x AS varchar) FROM a WHERE x > 0 ORDER BY x DESC LIMIT 2",
+        "SELECT abs(v) FROM f WHERE abs > 0 ORDER BY abs",
+    ] {
+        let answers = [&short, &plans].map(|connection| answer(connection, sql, &[]));
+        assert_eq!(answers[0], answers[1], "{sql}");
+    }
+    for sql in [
+        "SELECT z FROM c WHERE x = $1 AND z = $2",
+        "SELECT s, w FROM a LEFT JOIN b ON b.id = $2 WHERE a.x = $1",
+        "SELECT s FROM a WHERE x IN ($1, $2)",
+        "SELECT z FROM c WHERE x = $1 AND z > $2",
+    ] {
+        for first in [ValueRef::Null, ValueRef::Integer(99), ValueRef::Integer(1)] {
+            let values = [first, ValueRef::Text("q")];
+            let answers = [&short, &plans].map(|connection| answer(connection, sql, &values));
+            assert_eq!(answers[0], answers[1], "{sql} with {first:?}");
+            assert!(answers[0].starts_with("22P02"), "{sql}: {}", answers[0]);
+        }
+    }
+}
+
+/// A join that would look at many rows is planned.
+#[test]
+fn joins_of_many_rows_are_planned() {
+    let [short, _] = both(
+        "CREATE TABLE o (uid INTEGER, n INTEGER, t TEXT, PRIMARY KEY (uid, n));
+         INSERT INTO o SELECT x / 100, x % 100, 'x' FROM generate_series(0, 299) AS g (x)",
+    );
+    let sql = "SELECT o.n FROM o JOIN o AS p ON p.uid = o.uid WHERE o.uid = $1 AND p.t = 'nope'";
+    let before = short.short_statements();
+    assert_eq!(answer(&short, sql, &[ValueRef::Integer(1)]), "");
+    assert_eq!(short.short_statements(), before);
 }

@@ -19,6 +19,16 @@ use crate::short::run::holds;
 use crate::short::select::{Gives, Selection};
 use crate::short::values::{Given, Scope};
 
+impl Path {
+    /// Whether all of its values in `scope` are such as a plan would have.
+    pub(in crate::short) fn is_right(&self, scope: Scope<'_>) -> bool {
+        match self {
+            Self::Keys(keys) => keys.iter().flatten().all(|part| part.evaluate(scope).is_some()),
+            Self::Range(bounds) => !matches!(bounds.evaluate(scope), Evaluated::NotShort),
+        }
+    }
+}
+
 /// What becomes of a row: something, or nothing because a condition is not fulfilled.
 pub(in crate::short) type Taken<T> = std::result::Result<Option<T>, NeedsPlan>;
 
@@ -86,9 +96,11 @@ pub(in crate::short) fn sought(table: &KeyedTable, key: &Key, scope: Scope<'_>) 
     for part in key {
         match part.evaluate(scope) {
             None => return Ok(Sought::NotShort),
-            Some(Value::Null) => return Ok(Sought::Nothing),
             Some(value) => values.push(value),
         }
+    }
+    if values.iter().any(Value::is_null) {
+        return Ok(Sought::Nothing);
     }
     let mut encoded = Vec::with_capacity(16);
     table.encode(&values, &mut encoded)?;
@@ -135,7 +147,7 @@ pub(in crate::short) fn each<T>(
             let request = RangeRequest { id: table.key(), range: &range, backwards, limit, steps_max };
             let mut needs_plan = false;
             let taken = point::rows_between(view, request, |row| {
-                Ok(match take(row)? {
+                Ok(match if needs_plan { Ok(None) } else { take(row)? } {
                     Ok(of_row) => of_row,
                     Err(NeedsPlan) => {
                         needs_plan = true;

@@ -32,8 +32,9 @@ use crate::short::values::Given;
 use crate::short::{Action, Answer, Short};
 use crate::sql::Statement;
 
-/// Most rows of a result, and of the outer side.
-const ROWS_MAX: usize = 1_024;
+/// Most rows of the outer side, and most that are looked at on the inner side of all of them.
+const OUTER_MAX: usize = 128;
+const INNER_MAX: usize = 4_096;
 
 /// See the module.
 #[derive(Debug)]
@@ -83,7 +84,11 @@ pub(in crate::short) fn compile(
         return None;
     }
     let sides: &[(Side<'_>, Side<'_>)] = if joined.left { &[(left, right)] } else { &[(left, right), (right, left)] };
-    sides.iter().find_map(|(outer, inner)| compile_sides(&select, joined.on, joined.left, *outer, *inner, parameters))
+    sides.iter().enumerate().find_map(|(at, (outer, inner))| {
+        // `*` shows the columns of the left table first.
+        let is_shown = at == 0 || !select.has_wildcard();
+        is_shown.then(|| compile_sides(&select, joined.on, joined.left, *outer, *inner, parameters))?
+    })
 }
 
 /// Ways to look for rows of a table: by each of its keys, and by a range of the one that main is in the order of.
@@ -218,16 +223,23 @@ impl Short {
         let Some(wanted) = Wanted::rows(join.limit.as_ref(), join.backwards, given) else {
             return Ok(Answer::NotShort);
         };
-        let rows = Rows { table: &self.table, view: outer, path: &join.outer, wanted: Wanted::ALL };
+        let few = Wanted { steps_max: OUTER_MAX, ..Wanted::ALL };
+        let rows = Rows { table: &self.table, view: outer, path: &join.outer, wanted: few };
         let by_key = |key: &[u8]| find(outer, &self.table, key);
         let found = each(rows, given.scope(), by_key, |row| Ok(Ok(Some(self.row_of(outer, row)?))))?;
         let Some(outer_rows) = found else { return Ok(Answer::NotShort) };
-        let mut shown = Vec::new();
+        let nulls = with_nulls(Vec::new(), self.columns.len() + join.inner_columns.len());
+        // What is wrong with a value is wrong whether or not there is a row.
+        if outer_rows.is_empty() && !join.inner.is_right(given.over(&nulls, None)) {
+            return Ok(Answer::NotShort);
+        }
+        let (mut shown, mut looked_at) = (Vec::new(), 0);
         for outer_row in outer_rows {
             let all = Wanted { backwards: wanted.backwards, ..Wanted::ALL };
             let rows = Rows { table: &join.inner_table, view: inner, path: &join.inner, wanted: all };
             let by_key = |key: &[u8]| find(inner, &join.inner_table, key);
             let matched = each(rows, given.over(&outer_row, None), by_key, |row| {
+                looked_at += 1;
                 let mut both = outer_row.clone();
                 inner.read_row(row, &join.inner_columns, &mut both)?;
                 Ok(holds(join.on.as_ref(), &both, given).map(|holds| holds.then_some(both)))
@@ -249,14 +261,12 @@ impl Short {
                     },
                 }
             }
-            if shown.len() > ROWS_MAX {
+            if looked_at > INNER_MAX {
                 return Ok(Answer::NotShort);
             }
         }
-        let is_right = || {
-            let nulls = with_nulls(Vec::new(), self.columns.len() + join.inner_columns.len());
-            [&join.on, &join.beside].iter().all(|condition| holds(condition.as_ref(), &nulls, given).is_ok())
-        };
+        let is_right =
+            || [&join.on, &join.beside].iter().all(|condition| holds(condition.as_ref(), &nulls, given).is_ok());
         Ok(if shown.is_empty() && !is_right() { Answer::NotShort } else { Answer::Rows(shown) })
     }
 }

@@ -222,12 +222,19 @@ impl<'e> PlainSelect<'e> {
         Some(backwards.unwrap_or(false))
     }
 
+    /// Whether it shows all columns by `*`.
+    fn has_wildcard(&self) -> bool {
+        self.select.projection.iter().any(|item| matches!(item, SelectItem::Wildcard(_)))
+    }
+
     /// Whether a name of the result, which ORDER BY means first, is something else than the column at `at`.
     fn is_shadowed(&self, compiler: Compiler<'_>, expr: &Expr, at: usize) -> bool {
         let Expr::Identifier(name) = unnested(expr) else { return false };
         let name = fold(name);
         self.select.projection.iter().any(|item| match item {
             SelectItem::ExprWithAlias { expr, alias } => fold(alias) == name && compiler.column(expr) != Some(at),
+            // What casts and functions are called may be any name.
+            SelectItem::UnnamedExpr(expr) => compiler.column(expr).is_none(),
             _ => false,
         })
     }
