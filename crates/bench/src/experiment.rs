@@ -1,4 +1,4 @@
-//! The experiments there are, and what one is told.
+//! What an experiment is, and what one is told.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -91,21 +91,4 @@ pub struct Experiment {
     pub parts: &'static [(&'static str, &'static str)],
     /// Runs it. What is wrong with single parts stands in the report.
     pub run: fn(&Settings, &mut Report) -> Result<(), Failure>,
-}
-
-/// All experiments of this build.
-#[must_use]
-pub fn all() -> &'static [Experiment] {
-    &[
-        #[cfg(feature = "sql")]
-        crate::hybrid::EXPERIMENT,
-        #[cfg(feature = "sql")]
-        crate::statements::EXPERIMENT,
-    ]
-}
-
-/// The experiment of that name.
-#[must_use]
-pub fn named(name: &str) -> Option<&'static Experiment> {
-    all().iter().find(|experiment| experiment.name == name)
 }

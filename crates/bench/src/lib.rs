@@ -4,7 +4,7 @@
 //! Comes in: the name of an experiment, how large, a directory. Goes out: a [`report::Report`], as a table and as JSON
 //! lines.
 //!
-//! 1. `experiment` knows them all; an experiment runs its cases in rounds, ours and the peers' in turn;
+//! 1. `experiment` says what one is: it runs its cases in rounds, ours and the peers' in turn; `experiments` lists all;
 //! 2. `keys` and `latency` are what they are made of: keys in random order, durations and their quantiles; `duel` holds
 //!    what the rounds gave;
 //! 3. `peers` drives other engines as processes, `fsync` measures what the disk alone allows;
@@ -27,3 +27,5 @@ pub mod report;
 pub mod hybrid;
 #[cfg(feature = "sql")]
 pub mod statements;
+
+pub mod experiments;

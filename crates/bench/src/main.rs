@@ -11,7 +11,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
-use mainstem_bench::experiment::{self, Experiment, Failure, Scale, Settings};
+use mainstem_bench::experiment::{Experiment, Failure, Scale, Settings};
+use mainstem_bench::experiments;
 use mainstem_bench::report::Report;
 
 #[global_allocator]
@@ -76,13 +77,13 @@ fn main() -> ExitCode {
 }
 
 fn list() {
-    for experiment in experiment::all() {
+    for experiment in experiments::all() {
         println!("{}: {}", experiment.name, experiment.about);
         for (part, about) in experiment.parts {
             println!("    {part:<10} {about}");
         }
     }
-    if experiment::all().is_empty() {
+    if experiments::all().is_empty() {
         println!("none: this build is without the feature `sql`");
     }
 }
@@ -121,7 +122,7 @@ fn run_all(run: &Run) -> Result<bool, Failure> {
 }
 
 fn find(name: &str) -> Result<&'static Experiment, Failure> {
-    experiment::named(name)
+    experiments::named(name)
         .ok_or_else(|| Failure::Broken(format!("no experiment is named \"{name}\"; `mainstem-bench list` names them")))
 }
 

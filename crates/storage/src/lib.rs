@@ -53,6 +53,9 @@ pub mod point;
 pub mod order;
 pub mod scan;
 
+// How rows in order become runs.
+pub mod run_writer;
+
 // Stages that move rows.
 pub mod commit;
 pub mod load;

@@ -147,9 +147,7 @@ pub fn scalar_functions(theirs: &HashMap<String, Arc<ScalarUDF>>, pool: &Arc<dyn
             Kernel::Own(make) => Arc::new(make(row.name())),
             Kernel::OfStatement | Kernel::OfOperator => return None,
         };
-        let others = row.names.get(1..).unwrap_or_default();
-        let missing = others.iter().copied().filter(|name| !function.aliases().iter().any(|known| known == name));
-        let missing: Vec<&str> = missing.collect();
+        let missing = missing_names(row.names, function.name(), function.aliases());
         Some(if missing.is_empty() { function } else { Arc::new(ScalarUDF::clone(&function).with_aliases(missing)) })
     };
     rows().filter_map(made).collect()
@@ -158,10 +156,13 @@ pub fn scalar_functions(theirs: &HashMap<String, Arc<ScalarUDF>>, pool: &Arc<dyn
 /// `aggregate`, under all of its names; none if it has no row.
 #[must_use]
 pub fn aggregate_function(aggregate: Arc<AggregateUDF>) -> Option<Arc<AggregateUDF>> {
-    let names = sets::names_of(aggregate.name())?;
-    let missing = names.iter().copied().filter(|name| *name != aggregate.name());
-    let missing: Vec<&str> = missing.filter(|name| !aggregate.aliases().iter().any(|known| known == name)).collect();
+    let missing = missing_names(sets::names_of(aggregate.name())?, aggregate.name(), aggregate.aliases());
     Some(if missing.is_empty() { aggregate } else { Arc::new(AggregateUDF::clone(&aggregate).with_aliases(missing)) })
+}
+
+/// Those of the `names` of a row that a function called `own` does not have yet.
+fn missing_names(names: &[&'static str], own: &str, aliases: &[String]) -> Vec<&'static str> {
+    names.iter().copied().filter(|name| *name != own && !aliases.iter().any(|alias| alias == name)).collect()
 }
 
 /// The own name of the scalar function that statements call by `name`.

@@ -8,7 +8,8 @@ use crate::error::{Error, Result};
 use crate::ids::KeyId;
 use crate::limits;
 use crate::main_store::Run;
-use crate::order::{Cursor, KeyReader, Part, RunWriter, first_repeated_key};
+use crate::order::{Cursor, KeyReader, Part, first_repeated_key};
+use crate::run_writer::RunWriter;
 use crate::schema::TableSchema;
 use crate::segment::encoded_at_once;
 

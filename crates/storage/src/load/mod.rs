@@ -24,7 +24,7 @@ mod turn;
 #[cfg(test)]
 mod tests;
 
-pub use crate::order::{IdSource, SegmentTarget as LoadTarget};
+pub use crate::run_writer::{IdSource, SegmentTarget as LoadTarget};
 pub use duplicate::duplicate_key;
 pub use loader::Loader;
 pub use turn::{LoadMemory, LoadTurn, Waiting};

@@ -7,8 +7,8 @@ use super::{LoadMemory, Loader, Waiting};
 use crate::error::{Result, sqlstate};
 use crate::main_store::Run;
 use crate::memory::{MemoryBudget, MemoryKind};
-use crate::order::testing::*;
 use crate::row::Value;
+use crate::run_writer::testing::*;
 use crate::schema::{DataType, TableSchema};
 
 /// Loads `rows` in batches of these sizes, over and over.
@@ -112,7 +112,7 @@ proptest! {
             runs.iter().flat_map(|run| run.segments()).map(|part| part.segment.meta().clone()).collect()
         };
         let by = |threads| {
-            let target = crate::order::testing::target();
+            let target = crate::run_writer::testing::target();
             load_by(threads, &schema, &target, &rows, &batches, (sort.0, usize::MAX)).unwrap()
         };
         let (by_one, by_three) = (by(1), by(3));

@@ -14,7 +14,8 @@ use crate::error::{Error, ErrorKind, Result, sqlstate};
 use crate::ids::ContainerId;
 use crate::limits;
 use crate::main_store::RunSegment;
-use crate::order::{Cursor, Gather, KeyReader, Part, PartRows, Pick, RunWriter, SegmentTarget, Stop};
+use crate::order::{Cursor, Gather, KeyReader, Part, PartRows, Pick, Stop};
+use crate::run_writer::{RunWriter, SegmentTarget};
 use crate::version::{ForwardedInput, ForwardingBuilder, Survivors};
 
 use super::{MergeOutcome, MergePlan};

@@ -7,7 +7,7 @@ use crate::deletes::{DeleteLog, DeleteSet};
 use crate::error::Result;
 use crate::ids::{CommitTs, ContainerId, RowRef, RunId};
 use crate::main_store::Run;
-use crate::order::WrittenRun;
+use crate::run_writer::WrittenRun;
 use crate::segment::Segment;
 use crate::version::{Forward, ForwardingTable, TableVersion};
 

@@ -8,25 +8,19 @@
 //!    keys have at most eight bytes nothing else is compared (`cursor`, `tree`).
 //! 3. [`Gather`] turns picks into arrays, one column at a time (`gather`).
 //! 4. [`KeyStream`] walks the keys of one stream; [`first_common_key`] joins two (`key_stream`).
-//! 5. [`RunWriter`] writes what comes out aside as the segments of a run (`run_writer`), with an index for each key
-//!    that is not the order (`index_writer`).
-//! 6. [`first_shared_key`] and [`first_repeated_key`] find keys that two rows have, in either order (`shared_keys`).
+//! 5. [`first_shared_key`] and [`first_repeated_key`] find keys that two rows have, in either order (`shared_keys`).
 //!
 //! Invariants: a cursor holds the keys of one part of each stream at a time, and of deltas until their rows have come;
 //! without a key, streams simply follow one another. It does not own: which rows are live (the caller gives bitmaps),
-//! what the rows are for.
+//! what the rows are for, how runs are written (`run_writer`).
 
 mod cursor;
 mod gather;
-pub(crate) mod index_writer;
 mod key_stream;
 pub(crate) mod part;
-mod run_writer;
 mod shared_keys;
 mod tree;
 
-#[cfg(test)]
-pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 
@@ -34,5 +28,4 @@ pub use cursor::{Cursor, Pick, Stop};
 pub use gather::Gather;
 pub use key_stream::{KeyStream, first_common_key};
 pub use part::{KeyReader, Part, PartRows};
-pub use run_writer::{IdSource, RunWriter, SegmentTarget, WrittenRun};
-pub use shared_keys::{first_repeated_key, first_shared_key};
+pub use shared_keys::{entries_in_order, first_repeated_key, first_shared_key};

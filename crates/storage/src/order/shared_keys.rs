@@ -5,7 +5,6 @@ use std::sync::Arc;
 use mainstem_kernels::bitmap;
 
 use super::cursor::{Cursor, Pick};
-use super::index_writer::entries_in_order;
 use super::key_stream::{KeyStream, first_common};
 use crate::error::{Error, Result};
 use crate::ids::{KeyId, RowRef};
@@ -120,6 +119,17 @@ pub fn first_repeated_key(schema: &TableSchema, id: KeyId, runs: &[Arc<Run>]) ->
         Ok(repeated.is_some())
     })?;
     Ok(repeated)
+}
+
+/// A cursor over the entries of key indexes, a stream each.
+///
+/// # Errors
+/// Io or Corrupt.
+pub fn entries_in_order(indexes: &[Arc<Run>]) -> Result<Cursor> {
+    let parts = |index: &Arc<Run>| -> Vec<Part> {
+        index.segments().iter().map(|part| Part::segment(part.segment.clone(), part.range.clone())).collect()
+    };
+    Cursor::new(KeyReader::of_sort_key(index_schema()), indexes.iter().map(parts).collect())
 }
 
 /// A row and the segment it is in.

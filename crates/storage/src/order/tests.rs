@@ -4,11 +4,12 @@ use std::sync::Arc;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::testing::*;
 use super::*;
 use crate::ids::{CommitTs, KeyId, RowRef};
 use crate::row::Value;
 use crate::row::key::KeyCodec;
+use crate::run_writer::SegmentTarget;
+use crate::run_writer::testing::*;
 use crate::schema::{DataType, TableSchema};
 
 /// Rows of a stream, whether it is a delta, its segments' rows, and which rows are dead.

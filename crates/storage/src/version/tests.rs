@@ -5,8 +5,8 @@ use std::sync::{Arc, Weak};
 use super::*;
 use crate::delta_store::DeltaGeneration;
 use crate::ids::{CommitTs, ContainerId, RunId};
-use crate::order::testing::{run, table, target};
 use crate::row::Value;
+use crate::run_writer::testing::{run, table, target};
 use crate::schema::DataType;
 
 fn root(at: u64) -> Arc<Root> {

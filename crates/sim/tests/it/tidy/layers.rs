@@ -40,6 +40,7 @@ const STORAGE: Layers = Layers {
         &["write_set"],
         &["version"],
         &["point", "order", "scan"],
+        &["run_writer"],
         &["load", "merge"],
         &["commit"],
         &["recover", "background"],

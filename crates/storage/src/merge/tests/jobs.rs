@@ -8,9 +8,9 @@ use super::super::*;
 use crate::deletes::DeleteSet;
 use crate::delta_store::DeltaGeneration;
 use crate::ids::{CommitTs, ContainerId, RowRef, SchemaVersion};
-use crate::order::SegmentTarget;
-use crate::order::testing::*;
 use crate::row::{Value, testing};
+use crate::run_writer::SegmentTarget;
+use crate::run_writer::testing::*;
 use crate::schema::{Column, DataType, TableSchema};
 use crate::version::{Forward, TableVersion};
 

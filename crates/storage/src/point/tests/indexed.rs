@@ -6,12 +6,12 @@ use crate::ids::{CommitTs, KeyId, RowRef};
 use crate::main_store::key_index::testing::COLLIDE;
 use crate::main_store::{Run, RunSegment};
 use crate::memory::MemoryKind;
-use crate::order::index_writer::testing::SORT_ENTRIES;
-use crate::order::testing::*;
-use crate::order::{RunWriter, first_repeated_key, first_shared_key};
+use crate::order::{first_repeated_key, first_shared_key};
 use crate::point::find_in_run;
 use crate::row::key::{HashedKey, KeyCodec};
 use crate::row::testing::id;
+use crate::run_writer::testing::*;
+use crate::run_writer::{RunWriter, SORT_ENTRIES};
 use crate::schema::{DataType, Layout, TableSchema};
 
 /// Tables whose primary key is not their sort key: (key columns, sort columns), the last column is in neither.
@@ -280,7 +280,7 @@ fn parts_that_a_run_keeps_are_indexed_as_far_as_they_are_its_own() {
     writer.keep(RunSegment { range: 3..8, ..first.clone() }, &go_on).unwrap();
     writer.keep(second.clone(), &go_on).unwrap();
     writer.write(batch(&schema, &(16..20).map(row).collect::<Vec<_>>()).columns()).unwrap();
-    let crate::order::WrittenRun { run: new, written } = writer.finish().unwrap().unwrap();
+    let crate::run_writer::WrittenRun { run: new, written } = writer.finish().unwrap().unwrap();
     assert_eq!(written.len(), 1, "segments of the index do not count as rows written");
     drop(written);
     assert!(new.verify(&schema).is_empty(), "{:?}", new.verify(&schema));

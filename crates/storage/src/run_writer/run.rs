@@ -1,44 +1,17 @@
 //! Rows in order become the segments of a run, aside: nothing lists them yet.
 
-use std::fmt::Debug;
 use std::sync::Arc;
 
 use arrow_array::ArrayRef;
 
-use super::index_writer::IndexWriter;
-use crate::disk::Disk;
+use super::index::IndexWriter;
+use super::target::SegmentTarget;
 use crate::error::Result;
-use crate::ids::{ContainerId, FileId, RunId};
+use crate::ids::ContainerId;
 use crate::limits;
 use crate::main_store::{Run, RunSegment};
-use crate::memory::MemoryBudget;
 use crate::schema::TableSchema;
-use crate::segment::{BlockCache, Segment, SegmentPlace, create_segment, rows_that_fit};
-
-/// Where new ids come from. None is given out twice, also not after a crash once something that is logged names it.
-pub trait IdSource: Send + Sync + Debug {
-    /// For a new segment.
-    fn next_container(&self) -> ContainerId;
-    /// For a new file.
-    fn next_file(&self) -> FileId;
-    /// For a new run.
-    fn next_run(&self) -> RunId;
-}
-
-/// Where segments are written.
-#[derive(Clone, Debug)]
-pub struct SegmentTarget {
-    /// The disk, with the folder of segment files in it.
-    pub disk: Arc<dyn Disk>,
-    /// The cache that the new segments are read through.
-    pub cache: Arc<BlockCache>,
-    /// Ids.
-    pub ids: Arc<dyn IdSource>,
-    /// Entries of key indexes that a run's writer sorts in memory at once.
-    pub sort_entries: usize,
-    /// Counts what merging sorted entries takes, in the reserve.
-    pub memory: Arc<MemoryBudget>,
-}
+use crate::segment::{Segment, SegmentPlace, create_segment, rows_that_fit};
 
 /// Writes one run. Until somebody calls [`Segment::keep`] on them, the files of its segments go with the last
 /// reference.

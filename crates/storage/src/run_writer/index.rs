@@ -4,15 +4,14 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int64Array};
 
-use super::cursor::{Cursor, Stop};
-use super::gather::Gather;
-use super::part::{KeyReader, Part};
-use super::run_writer::{RunWriter, SegmentTarget};
+use super::run::RunWriter;
+use super::target::SegmentTarget;
 use crate::error::{Error, Result};
 use crate::ids::{ContainerId, RowRef};
 use crate::limits;
 use crate::main_store::{Run, RunIndex, RunSegment, index_key, index_schema};
 use crate::memory::MemoryKind;
+use crate::order::{Gather, KeyReader, Stop, entries_in_order};
 use crate::row::key::TableKey;
 use crate::schema::TableSchema;
 
@@ -181,14 +180,6 @@ fn sort_entries(target: &SegmentTarget) -> usize {
         return entries;
     }
     target.sort_entries.clamp(1, limits::KEY_INDEX_SORT_ENTRIES)
-}
-
-/// A cursor over the entries of key indexes, a stream each.
-pub(super) fn entries_in_order(indexes: &[Arc<Run>]) -> Result<Cursor> {
-    let parts = |index: &Arc<Run>| -> Vec<Part> {
-        index.segments().iter().map(|part| Part::segment(part.segment.clone(), part.range.clone())).collect()
-    };
-    Cursor::new(KeyReader::of_sort_key(index_schema()), indexes.iter().map(parts).collect())
 }
 
 #[cfg(test)]

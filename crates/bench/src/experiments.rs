@@ -1,0 +1,20 @@
+//! The experiments there are.
+
+use crate::experiment::Experiment;
+
+/// All experiments of this build.
+#[must_use]
+pub fn all() -> &'static [Experiment] {
+    &[
+        #[cfg(feature = "sql")]
+        crate::hybrid::EXPERIMENT,
+        #[cfg(feature = "sql")]
+        crate::statements::EXPERIMENT,
+    ]
+}
+
+/// The experiment of that name.
+#[must_use]
+pub fn named(name: &str) -> Option<&'static Experiment> {
+    all().iter().find(|experiment| experiment.name == name)
+}
