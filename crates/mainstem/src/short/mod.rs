@@ -13,8 +13,9 @@
 //! Invariants: a short statement gives what its plan would have given. Whatever is not simple when it runs (a value of
 //! another type, an overflow, anything that would be an error of evaluation) makes [`Short::run`] say so, before
 //! anything is written, and the statement is planned after all: errors of evaluation have one source. But LIMIT and
-//! EXISTS end at the row that is enough, before rows whose evaluation would fail; a plan may look at more. It does not own:
-//! transactions and runs of a write again (`session`), what constraints say (storage).
+//! EXISTS end at the row that is enough, before rows whose evaluation would fail; a plan may look at more.
+//!
+//! It does not own: transactions and runs of a write again (`session`), what constraints say (storage).
 
 mod access;
 mod compile;
