@@ -124,6 +124,13 @@ impl Environment<'_> {
         self.planner.kept(&shown, &self.cancel)
     }
 
+    /// Whether [`Environment::kept`] would keep a plan of `statement`, as far as is known without optimising it.
+    pub(crate) fn may_be_kept(&mut self, transaction: &Transaction, statement: Ast) -> Result<bool> {
+        let typed = self.parameters.without_values();
+        let plan = self.with_parameters(&typed, |env| env.plan(transaction, statement, None))?;
+        Planner::may_be_kept(&plan)
+    }
+
     /// Starts a kept plan.
     pub(crate) fn start_kept(&mut self, transaction: &Transaction, plan: &LogicalPlan) -> Result<Running> {
         let source = Source {

@@ -96,7 +96,7 @@ impl Runtime {
             // Nobody listens when the reader has gone.
             let _ = sender.send(end.map(|()| None)).await;
         });
-        Ok(Batches { rows: Source::Task { receiver, task: task.abort_handle() }, ended: false, shown: None })
+        Ok(Batches { rows: Source::Task { receiver, task: task.abort_handle() }, ended: false })
     }
 
     /// Runs `plan`, whose rows are few, to its end on the calling thread: handing it to another one takes longer than
@@ -126,7 +126,7 @@ impl Runtime {
             Ok(batches) => batches.into_iter().filter(|batch| batch.num_rows() > 0).map(Ok).collect(),
             Err(error) => VecDeque::from([Err(error)]),
         };
-        Ok(Batches { rows: Source::Here(batches), ended: false, shown: None })
+        Ok(Batches { rows: Source::Here(batches), ended: false })
     }
 }
 
@@ -169,8 +169,6 @@ async fn drive(
 pub(crate) struct Batches {
     rows: Source,
     ended: bool,
-    /// What each batch becomes on its way out.
-    shown: Option<fn(RecordBatch) -> RecordBatch>,
 }
 
 /// Where batches come from.
@@ -183,12 +181,6 @@ enum Source {
 }
 
 impl Batches {
-    /// The same batches, each as `shown` makes it.
-    pub(crate) fn shown_by(mut self, shown: fn(RecordBatch) -> RecordBatch) -> Self {
-        self.shown = Some(shown);
-        self
-    }
-
     /// The next batch, or a promise to wake the task when there is one.
     pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<RecordBatch>>> {
         if self.ended {
@@ -199,23 +191,16 @@ impl Batches {
             Source::Here(batches) => {
                 let next = batches.pop_front();
                 self.ended = !matches!(next, Some(Ok(_)));
-                return Poll::Ready(next.map(|batch| batch.map(|batch| self.show(batch))));
+                return Poll::Ready(next);
             }
         };
         let Poll::Ready(message) = receiver.poll_recv(context) else { return Poll::Pending };
         self.ended = !matches!(message, Some(Ok(Some(_))));
         Poll::Ready(match message {
-            Some(Ok(batch)) => batch.map(|batch| Ok(self.show(batch))),
+            Some(Ok(batch)) => batch.map(Ok),
             Some(Err(e)) => Some(Err(e)),
             None => Some(Err(Error::closed("the query ended because the database was closed"))),
         })
-    }
-
-    fn show(&self, batch: RecordBatch) -> RecordBatch {
-        match self.shown {
-            Some(shown) => shown(batch),
-            None => batch,
-        }
     }
 }
 

@@ -8,6 +8,7 @@
 
 mod attempts;
 mod copy;
+mod explain;
 mod kept_plans;
 mod prepared;
 mod savepoints;
@@ -21,17 +22,16 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, StringViewArray};
 use arrow::datatypes::{DataType, Field, Schema};
-use datafusion::sql::sqlparser::ast::{DescribeAlias, Query, Statement as Ast};
+use datafusion::sql::sqlparser::ast::Statement as Ast;
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::schema::TableSchema;
 use mainstem_storage::transaction::{Transaction, TransactionMode, Waiting};
 use mainstem_storage::version::Base;
 use mainstem_storage::{Error, ErrorKind, Result};
 
-use crate::analyze::rows_without_marks;
 use crate::error::from_panic;
 use crate::exec::{
-    Cancel, Environment, Interrupts, Notice, Parameters, PlanCacheMode, Planner, Rows, Running, Settings, Shared,
+    Cancel, Environment, Interrupts, Notice, Parameters, PlanCacheMode, Planner, Rows, Settings, Shared,
 };
 use crate::plan::{self, Created, Written};
 use crate::sql::{Begin, Dropped, Lock, Statement, TableName};
@@ -456,18 +456,6 @@ impl Session {
         Ok(Outcome::with_rows("SELECT", rows))
     }
 
-    fn explain(&mut self, statement: &Statement, analyze: bool, verbose: bool) -> Result<Outcome> {
-        let running = self.read(|env, transaction| {
-            let (query, target) = plan::explained(env.settings.names(), transaction, statement)?;
-            let target = target.map(|table| transaction.view(table.id)).transpose()?;
-            let plan = env.plan(transaction, explain_of(query, analyze, verbose), target)?;
-            env.start(&plan)
-        })?;
-        let Running { schema, batches } = running;
-        let batches = batches.shown_by(rows_without_marks);
-        Ok(Outcome::with_rows("EXPLAIN", Rows::Running(Running { schema, batches })))
-    }
-
     fn begin(&mut self, begin: Begin) -> Result<Outcome> {
         if matches!(self.current, Current::Open { .. }) {
             return Err(Error::invalid(sqlstate::ACTIVE_TRANSACTION, "there is already a transaction in progress"));
@@ -537,19 +525,6 @@ fn not_in_transaction() -> Notice {
 
 fn no_transaction() -> Error {
     Error::invalid(sqlstate::NO_TRANSACTION, "there is no transaction in progress")
-}
-
-fn explain_of(query: Box<Query>, analyze: bool, verbose: bool) -> Ast {
-    Ast::Explain {
-        describe_alias: DescribeAlias::Explain,
-        analyze,
-        verbose,
-        query_plan: false,
-        estimate: false,
-        statement: Box::new(Ast::Query(query)),
-        format: None,
-        options: None,
-    }
 }
 
 /// An outcome with columns of text that are there already.

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use datafusion::sql::sqlparser::ast::Query;
 use mainstem_storage::catalog::Catalog;
 use mainstem_storage::row::Value;
-use mainstem_storage::schema::DataType;
+use mainstem_storage::schema::{DataType, TableSchema};
 use mainstem_storage::transaction::{Transaction, Waiting};
 use mainstem_storage::{Error, Result};
 
@@ -25,7 +25,7 @@ use crate::exec::{Environment, PlannedExpression, Rows};
 use crate::plan::{self, Written};
 use crate::provider::Names;
 use crate::short::{Answer, Planning, Short, Unplanned};
-use crate::sql::Statement;
+use crate::sql::{Statement, TableName};
 use crate::value::{ResultColumn, ValueRef};
 
 /// What a statement is under one version of the schema: short, or not.
@@ -107,20 +107,20 @@ impl Session {
         if !self.is_short() {
             return Ok(None);
         }
-        let Some(table) = Short::table_of(statement) else { return Ok(None) };
+        let Some(tables) = Short::tables_of(statement) else { return Ok(None) };
         let unplanned = Unplanned::default();
         let mut catalog = match &self.current {
             Current::Open { transaction, .. } => transaction.catalog(),
             _ => self.shared.storage.catalog(),
         };
-        let Ok(schema) = self.settings.names().table(&catalog, &table) else { return Ok(None) };
-        let mut short = Short::compile(statement, &schema, &[], &unplanned);
+        let Some(schemas) = schemas_of(self.settings.names(), &catalog, &tables) else { return Ok(None) };
+        let mut short = Short::compile(statement, &schemas, &[], &unplanned);
         // Only where it helps: a planner needs a transaction, and time.
         if short.is_none() && unplanned.was_asked() && self.parameters.is_empty() {
             short = self.read(|env, transaction| {
                 catalog = transaction.catalog();
-                let schema = env.settings.names().table(&catalog, &table)?;
-                Ok(Short::compile(statement, &schema, &[], &ByPlanner { env: RefCell::new(env), transaction }))
+                let Some(schemas) = schemas_of(env.settings.names(), &catalog, &tables) else { return Ok(None) };
+                Ok(Short::compile(statement, &schemas, &[], &ByPlanner { env: RefCell::new(env), transaction }))
             })?;
         }
         let Some(short) = short else { return Ok(None) };
@@ -159,7 +159,7 @@ impl Session {
 
     fn compile(&mut self, prepared: &mut Prepared) -> Result<()> {
         // Planned in vain otherwise.
-        if prepared.template().with_statement(|statement| Ok(Short::table_of(statement)))?.is_none() {
+        if prepared.template().with_statement(|statement| Ok(Short::tables_of(statement)))?.is_none() {
             let (catalog, names) = self.read(|env, view| Ok((view.catalog(), env.settings.names().clone())))?;
             prepared.compiled = Some(Arc::new(Compiled { catalog, names, short: None, columns: Arc::from([]) }));
             return Ok(());
@@ -172,8 +172,8 @@ impl Session {
             let names = env.settings.names().clone();
             let planner = ByPlanner { env: RefCell::new(env), transaction };
             let compile = |statement: &Statement| {
-                let schema = names.table(&catalog, &Short::table_of(statement)?).ok()?;
-                Short::compile(statement, &schema, &description.types, &planner)
+                let schemas = schemas_of(&names, &catalog, &Short::tables_of(statement)?)?;
+                Short::compile(statement, &schemas, &description.types, &planner)
             };
             let short = prepared.template().with_statement(|statement| Ok(compile(statement)))?;
             Ok(Compiled { short, catalog, names, columns })
@@ -262,6 +262,11 @@ impl Session {
     }
 }
 
+/// The schemas of `tables`, if all of them are tables.
+pub(super) fn schemas_of(names: &Names, catalog: &Catalog, tables: &[TableName]) -> Option<Vec<Arc<TableSchema>>> {
+    tables.iter().map(|table| names.table(catalog, table).ok()).collect()
+}
+
 /// The outcome of a SELECT of `rows`.
 fn selected(short: &Short, rows: &[Vec<Value>]) -> Result<Outcome> {
     let (schema, batch) = short.batch_of(rows)?;
@@ -284,9 +289,9 @@ fn outcome_of(short: &Short, answer: Answer) -> Result<Option<Outcome>> {
 }
 
 /// Expressions compiled by a session's planner, over what a transaction sees.
-struct ByPlanner<'a, 'e> {
-    env: RefCell<&'a mut Environment<'e>>,
-    transaction: &'a Transaction,
+pub(super) struct ByPlanner<'a, 'e> {
+    pub(super) env: RefCell<&'a mut Environment<'e>>,
+    pub(super) transaction: &'a Transaction,
 }
 
 impl Planning for ByPlanner<'_, '_> {

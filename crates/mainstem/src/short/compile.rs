@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::collections::{BTreeSet, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, StringViewArray};
@@ -21,7 +22,7 @@ use super::condition::Condition;
 use super::conflict::key_of;
 use super::expression::{Expression, Node, Operator, StoredAs, is_assignable};
 use super::planning::{Compiler, Planning, unnested};
-use super::select::{PlainSelect, locked};
+use super::select::{PlainSelect, join, locked};
 use super::values::{Given, is_integer, parsed, same_kind};
 use super::{Action, Output, Short};
 use crate::analyze::name_repeated;
@@ -30,26 +31,31 @@ use crate::sql::{
 };
 
 impl Short {
-    /// What the one table that `statement` works on is called, if it may be short.
-    pub(crate) fn table_of(statement: &Statement) -> Option<TableName> {
+    /// What the tables that `statement` works on are called, one or the two of a join, if it may be short.
+    pub(crate) fn tables_of(statement: &Statement) -> Option<Vec<TableName>> {
         match statement {
-            Statement::Query(query) => PlainSelect::of(query).map(|select| select.table),
-            Statement::Lock(lock) => locked(lock).map(|select| select.table),
-            Statement::Insert(insert) => Some(insert.target.table.clone()),
-            Statement::Update(update) => Some(update.target.table.clone()),
-            Statement::Delete(delete) => Some(delete.target.table.clone()),
+            Statement::Query(query) => PlainSelect::of(query).map(PlainSelect::into_tables),
+            Statement::Lock(lock) => locked(lock).map(PlainSelect::into_tables),
+            Statement::Insert(insert) => Some(vec![insert.target.table.clone()]),
+            Statement::Update(update) => Some(vec![update.target.table.clone()]),
+            Statement::Delete(delete) => Some(vec![delete.target.table.clone()]),
             _ => None,
         }
     }
 
-    /// Compiles `statement`, which [`Short::table_of`] says is on `schema`'s table. `parameters` are the types that the
-    /// context gives to its parameters. `None` if it is not short by any key.
+    /// Compiles `statement`, which [`Short::tables_of`] says is on the tables of `schemas`. `parameters` are the types
+    /// that the context gives to its parameters. `None` if it is not short by any key.
     pub(crate) fn compile(
         statement: &Statement,
-        schema: &Arc<TableSchema>,
+        schemas: &[Arc<TableSchema>],
         parameters: &[Option<DataType>],
         planning: &dyn Planning,
     ) -> Option<Self> {
+        let schema = match schemas {
+            [schema] => schema,
+            [left, right] => return join::compile(statement, [left, right], parameters),
+            _ => return None,
+        };
         let of_insert = match statement {
             Statement::Insert(insert) => Some(key_of(insert, schema)?),
             _ => None,
@@ -78,6 +84,8 @@ impl Short {
             schema,
             key_columns,
             qualifier: &schema.name,
+            inner: None,
+            known: 0,
             parameters,
             planning,
             reads_clock: &reads_clock,
@@ -204,7 +212,7 @@ impl Compiler<'_> {
     /// The checks that a row written by `action` may break.
     fn checks(&self, action: &Action) -> Option<Vec<(String, Condition)>> {
         let changed: Option<Vec<&str>> = match action {
-            Action::Select(_) | Action::Delete { .. } => return Some(Vec::new()),
+            Action::Select(_) | Action::Join(_) | Action::Delete { .. } => return Some(Vec::new()),
             Action::Insert { .. } => None,
             Action::Update { assignments, .. } => {
                 let name = |(at, _): &(usize, Expression)| self.schema.columns.get(*at).map(|c| c.name.as_str());
@@ -246,9 +254,29 @@ impl Compiler<'_> {
         Some(compiled)
     }
 
-    /// A parameter or literal compared with a column of type `data_type`.
+    /// A parameter, a literal or a known column, compared with a column of type `data_type`.
     pub(super) fn constant(&self, expr: &Expr, data_type: DataType) -> Option<Expression> {
+        if let Some(at) = self.column(expr) {
+            return self.known_column(at, data_type);
+        }
         self.simple_constant(expr, data_type).or_else(|| self.computed_constant(expr, data_type))
+    }
+
+    /// The column at `at` of the outer side of a join, compared with a column of type `data_type`.
+    fn known_column(&self, at: usize, data_type: DataType) -> Option<Expression> {
+        let column = Expression { node: Node::Column(at), data_type: self.column_type(at)? };
+        match column.data_type {
+            _ if at >= self.known => None,
+            of if of == data_type => Some(column),
+            of if is_integer(of) && is_integer(data_type) => {
+                Some(Expression { node: Node::Assigned(Box::new(column)), data_type })
+            }
+            of if of.is_text() && data_type.is_text() => {
+                let blanks = |text| matches!(text, DataType::Char { .. });
+                (!blanks(of) && !blanks(data_type)).then_some(Expression { data_type, ..column })
+            }
+            _ => None,
+        }
     }
 
     /// A constant as a plan compares it with a column of type `data_type`: it is one of that type, too, then.
@@ -313,12 +341,21 @@ impl Compiler<'_> {
     /// The column that `expr` names, of the row that is there or of the one that was to come.
     fn place(&self, expr: &Expr) -> Option<Node> {
         match unnested(expr) {
-            Expr::Identifier(name) if !self.in_arm => self.named(name).map(Node::Column),
-            Expr::CompoundIdentifier(names) => match names.as_slice() {
-                [qualifier, name] if fold(qualifier) == self.qualifier => self.named(name).map(Node::Column),
-                [qualifier, name] if self.in_arm && fold(qualifier) == EXCLUDED => self.named(name).map(Node::Coming),
-                _ => None,
-            },
+            Expr::Identifier(name) if !self.in_arm => self.named(name, 0..self.schema.columns.len()).map(Node::Column),
+            Expr::CompoundIdentifier(names) => {
+                let [qualifier, name] = names.as_slice() else { return None };
+                let (qualifier, width) = (fold(qualifier), self.schema.columns.len());
+                match self.inner {
+                    Some((inner, outer_width)) if qualifier == inner => {
+                        self.named(name, outer_width..width).map(Node::Column)
+                    }
+                    _ if qualifier == self.qualifier => {
+                        self.named(name, 0..self.inner.map_or(width, |(_, width)| width)).map(Node::Column)
+                    }
+                    _ if self.in_arm && qualifier == EXCLUDED => self.named(name, 0..width).map(Node::Coming),
+                    _ => None,
+                }
+            }
             _ => None,
         }
     }
@@ -328,9 +365,13 @@ impl Compiler<'_> {
         self.schema.columns.get(at).map(|column| column.data_type)
     }
 
-    fn named(&self, name: &Ident) -> Option<usize> {
+    /// The one of the columns at `places` that is called `name`.
+    fn named(&self, name: &Ident, places: Range<usize>) -> Option<usize> {
         let name = fold(name);
-        self.schema.columns.iter().position(|c| c.name == name)
+        let columns = self.schema.columns.get(places.clone())?;
+        let mut found = columns.iter().zip(places).filter(|(column, _)| column.name == name).map(|(_, at)| at);
+        // Which of two is meant nobody knows.
+        found.next().filter(|_| found.next().is_none())
     }
 
     /// `expr` as a value of the column at `target`; `of_row` says that it may name columns.

@@ -6,13 +6,14 @@
 //! 1. [`Short::compile`] looks at the statement, once for each version of the schema. What is not of one of the four
 //!    shapes is not short: SELECT, UPDATE and DELETE of rows that an access path finds ([`access`]), perhaps with
 //!    conditions beside it; INSERT of VALUES, also with ON CONFLICT on any key. Results and RETURNING are expressions
-//!    over the row, SELECT may count rows too, or ask for one ([`select`]).
+//!    over the row; SELECT may count rows too, ask for one, or join two tables ([`select`]).
 //! 2. [`Short::run`] evaluates keys and new values, finds rows by `storage::point`, and writes through the transaction
 //!    as any statement does.
 //!
 //! Invariants: a short statement gives what its plan would have given. Whatever is not simple when it runs (a value of
 //! another type, an overflow, anything that would be an error of evaluation) makes [`Short::run`] say so, before
-//! anything is written, and the statement is planned after all: errors of evaluation have one source. It does not own:
+//! anything is written, and the statement is planned after all: errors of evaluation have one source. But LIMIT and
+//! EXISTS end at the row that is enough, before rows whose evaluation would fail; a plan may look at more. It does not own:
 //! transactions and runs of a write again (`session`), what constraints say (storage).
 
 mod access;
@@ -63,12 +64,12 @@ use mainstem_storage::point::KeyedTable;
 use mainstem_storage::row::Value;
 use mainstem_storage::schema::DataType;
 
-use access::Access;
+use access::{Access, Path};
 use computed::Computed;
 use condition::Condition;
 use expression::Expression;
 pub(crate) use planning::{Planning, Unplanned};
-use select::Selection;
+use select::{JoinSelection, Selection};
 
 /// A compiled short statement. Belongs to one version of the schema.
 #[derive(Debug)]
@@ -101,6 +102,7 @@ struct Output {
 #[derive(Debug)]
 enum Action {
     Select(Selection),
+    Join(Box<JoinSelection>),
     /// New rows.
     Insert {
         values: Values,
@@ -141,7 +143,7 @@ pub(crate) enum Answer {
 impl Short {
     /// Whether it writes.
     pub(crate) fn writes(&self) -> bool {
-        !matches!(self.action, Action::Select(_))
+        !matches!(self.action, Action::Select(_) | Action::Join(_))
     }
 
     /// Whether it keeps others from changing the rows that it reads.
@@ -152,7 +154,7 @@ impl Short {
     /// Whether it may have so much to write that it loads it, and waits for memory that other loads hold.
     pub(crate) fn may_load(&self) -> bool {
         match &self.action {
-            Action::Select(_) => false,
+            Action::Select(_) | Action::Join(_) => false,
             Action::Insert { values, .. } => values.rows.len() > 1,
             Action::Update { access, .. } | Action::Delete { access } => access.key().is_none(),
         }
@@ -171,15 +173,31 @@ impl Short {
     /// The command tag of a write, without the count.
     pub(crate) fn tag(&self) -> &'static str {
         match self.action {
-            Action::Select(_) => "SELECT",
+            Action::Select(_) | Action::Join(_) => "SELECT",
             Action::Insert { .. } => "INSERT 0",
             Action::Update { .. } => "UPDATE",
             Action::Delete { .. } => "DELETE",
         }
     }
 
-    /// The table it reads or writes.
+    /// What it does, and by which access paths: a line for people.
+    pub(crate) fn description(&self) -> String {
+        let by = |path: &Path| path.description(&self.table);
+        match &self.action {
+            Action::Select(selection) => by(&selection.access.path),
+            Action::Join(join) => join.description(&self.table),
+            Action::Insert { values, .. } => format!("{} of VALUES", counted(values.rows.len(), "row")),
+            Action::Update { access, .. } | Action::Delete { access } => by(&access.path),
+        }
+    }
+
+    /// The table it reads or writes; of a join the outer one.
     pub(crate) fn table(&self) -> &Arc<KeyedTable> {
         &self.table
     }
+}
+
+/// `3 rows`, `1 row`.
+fn counted(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }

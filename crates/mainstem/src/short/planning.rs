@@ -17,6 +17,10 @@ pub(super) struct Compiler<'a> {
     pub(super) key_columns: &'a [ColumnId],
     /// The alias, or the table's name.
     pub(super) qualifier: &'a str,
+    /// What the statement calls the table whose columns stand behind the first ones, in a join, and how many those are.
+    pub(super) inner: Option<(&'a str, usize)>,
+    /// Columns whose values are known where rows are looked for: those of the outer side of a join, the first ones.
+    pub(super) known: usize,
     pub(super) parameters: &'a [Option<DataType>],
     /// Compiles what is more than simple.
     pub(super) planning: &'a dyn Planning,

@@ -12,7 +12,7 @@ use mainstem_storage::transaction::Transaction;
 use mainstem_storage::version::{Snapshot, TableView};
 use mainstem_storage::{Error, Result};
 
-use super::access::{Access, Key, Rows, Sought, Taken, Wanted};
+use super::access::{Access, Key, Rows, Sought, Taken, Wanted, each, sought};
 use super::condition::{Condition, NeedsPlan};
 use super::conflict::{assign, or_planned};
 use super::expression::Expression;
@@ -35,6 +35,7 @@ impl Short {
         match &self.action {
             Action::Select(selection) if selection.locks => self.select_locked(transaction, selection, given),
             Action::Select(selection) => self.select(transaction, selection, given),
+            Action::Join(join) => self.join(transaction, join, given),
             Action::Insert { values, conflict: None } => self.insert(transaction, values, given),
             Action::Insert { values, conflict: Some(conflict) } => self.upsert(transaction, values, conflict, given),
             Action::Update { access, assignments } => match access.key() {
@@ -50,7 +51,11 @@ impl Short {
 
     /// As [`Short::run`], for a SELECT outside a transaction.
     pub(crate) fn read_at(&self, snapshot: &Arc<Snapshot>, parameters: &[ValueRef<'_>]) -> Result<Answer> {
-        let Action::Select(selection) = &self.action else { return Ok(Answer::NotShort) };
+        let selection = match &self.action {
+            Action::Select(selection) => selection,
+            Action::Join(join) => return self.join_at(snapshot, join, self.given(parameters)),
+            _ => return Ok(Answer::NotShort),
+        };
         // Only a plan has the message.
         let Some(view) = TableView::at(snapshot, self.table.schema().id) else { return Ok(Answer::NotShort) };
         let find = |key: &[u8]| point::find(&view, self.table.key(), key, |_| true);
@@ -61,6 +66,7 @@ impl Short {
     pub(crate) fn read(&self, transaction: &Transaction, parameters: &[ValueRef<'_>]) -> Result<Answer> {
         match &self.action {
             Action::Select(selection) => self.select(transaction, selection, self.given(parameters)),
+            Action::Join(join) => self.join(transaction, join, self.given(parameters)),
             _ => Ok(Answer::NotShort),
         }
     }
@@ -159,7 +165,7 @@ impl Short {
     ) -> Result<Answer> {
         let beside = selection.access.beside.as_ref();
         if let (Some(key), Gives::Rows, None) = (selection.access.key(), selection.gives, &selection.limit) {
-            return match self.sought(key, given)? {
+            return match sought(&self.table, key, given.scope())? {
                 Sought::NotShort => Ok(Answer::NotShort),
                 Sought::Nothing => Ok(self.without_row(Answer::Row(None), beside, &[], given)),
                 Sought::Key(key) => Ok(match find(&key)? {
@@ -172,16 +178,16 @@ impl Short {
             };
         }
         let Some(wanted) = Wanted::of(selection, given) else { return Ok(Answer::NotShort) };
-        let rows = Rows { view, access: &selection.access, wanted };
+        let rows = Rows { table: &self.table, view, path: &selection.access.path, wanted };
         if selection.gives == Gives::Rows {
-            let found = self.each(rows, given, find, |row| self.selected(view, row, beside, given))?;
+            let found = each(rows, given.scope(), find, |row| self.selected(view, row, beside, given))?;
             return Ok(match found {
                 None => Answer::NotShort,
                 Some(rows) if rows.is_empty() => self.without_row(Answer::Rows(rows), beside, &[], given),
                 Some(rows) => Answer::Rows(rows),
             });
         }
-        let found = self.each(rows, given, find, |row| {
+        let found = each(rows, given.scope(), find, |row| {
             let Some(condition) = beside else { return Ok(Ok(Some(()))) };
             Ok(holds(Some(condition), &self.row_of(view, row)?, given).map(|holds| holds.then_some(())))
         })?;
@@ -220,12 +226,12 @@ impl Short {
     fn select_locked(&self, transaction: &mut Transaction, selection: &Selection, given: Given<'_>) -> Result<Answer> {
         let view = self.view(transaction)?;
         let Some(wanted) = Wanted::of(selection, given) else { return Ok(Answer::NotShort) };
-        let rows = Rows { view: &view, access: &selection.access, wanted };
+        let rows = Rows { table: &self.table, view: &view, path: &selection.access.path, wanted };
         let find = |key: &[u8]| transaction.find_key(&view, self.table.key(), key);
         let beside = selection.access.beside.as_ref();
         let shown =
             |row| Ok(self.selected(&view, row, beside, given)?.map(|values| values.map(|values| (row, values))));
-        let Some(found) = self.each(rows, given, find, shown)? else { return Ok(Answer::NotShort) };
+        let Some(found) = each(rows, given.scope(), find, shown)? else { return Ok(Answer::NotShort) };
         if found.is_empty() {
             return Ok(self.without_row(Answer::Rows(Vec::new()), beside, &[], given));
         }
@@ -394,7 +400,7 @@ impl Short {
                 transaction.write_row(&self.table, &found.view, &found.key, Some(found.row), nothing)?;
                 Ok(answer)
             }
-            Action::Select(_) => self.run_given(&mut transaction, given),
+            Action::Select(_) | Action::Join(_) => self.run_given(&mut transaction, given),
         }
     }
 
@@ -446,7 +452,7 @@ impl Short {
         given: Given<'_>,
     ) -> Result<std::result::Result<Found, Answer>> {
         const NOTHING: Answer = Answer::Written { rows: 0, returned: Vec::new() };
-        let key = match self.sought(key, given)? {
+        let key = match sought(&self.table, key, given.scope())? {
             Sought::Key(key) => key,
             Sought::Nothing => return Ok(Err(self.without_row(NOTHING, beside, assignments, given))),
             Sought::NotShort => return Ok(Err(Answer::NotShort)),
@@ -518,7 +524,7 @@ pub(super) fn holds(
 
 impl Output {
     /// What it shows of a row with `values`; `None` where only a plan knows.
-    fn of(&self, values: &[Value], given: Given<'_>) -> Option<Vec<Value>> {
+    pub(super) fn of(&self, values: &[Value], given: Given<'_>) -> Option<Vec<Value>> {
         let mut shown = Vec::with_capacity(self.fields.len());
         shown.extend(self.columns.iter().filter_map(|at| values.get(*at)).cloned());
         for (place, data_type, computed) in &self.computed {

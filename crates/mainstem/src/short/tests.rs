@@ -35,9 +35,11 @@ fn compiled(sql: &str, schema: &Arc<TableSchema>, parameters: &[Option<DataType>
     let template = parse_template(sql).unwrap();
     template
         .with_statement(|statement: &Statement| {
-            Ok(Short::table_of(statement)
-                .filter(|name| name.name == "t")
-                .and_then(|_| Short::compile(statement, schema, parameters, &Unplanned::default())))
+            Ok(Short::tables_of(statement)
+                .filter(|names| matches!(names.as_slice(), [name] if name.name == "t"))
+                .and_then(|_| {
+                    Short::compile(statement, std::slice::from_ref(schema), parameters, &Unplanned::default())
+                }))
         })
         .unwrap()
 }
@@ -191,7 +193,7 @@ impl Planning for Counting {
 fn what_stands_beside_a_list_of_keys_is_compiled_once() {
     let planning = Counting::default();
     let template = parse_template("SELECT a FROM t WHERE s LIKE '%x%' AND k IN (1, 2, 3, 4)").unwrap();
-    let compile = |statement: &Statement| Ok(Short::compile(statement, &table(&["k"]), &[], &planning).is_some());
+    let compile = |statement: &Statement| Ok(Short::compile(statement, &[table(&["k"])], &[], &planning).is_some());
     assert!(template.with_statement(compile).unwrap());
     assert_eq!(planning.0.get(), 1);
 }

@@ -542,3 +542,34 @@ fn a_null_matches_no_pattern_that_is_a_value() {
         }
     }
 }
+
+/// The row `execution` of EXPLAIN, which comes last.
+fn execution(connection: &Connection, sql: &str) -> String {
+    let last = rows(connection, &format!("EXPLAIN {sql}")).pop().unwrap();
+    last.strip_prefix("execution|").expect("a row about the execution").to_owned()
+}
+
+#[test]
+fn explain_tells_how_a_statement_is_executed() {
+    let (_database, connection) = users("auto");
+    connection.execute("CREATE TABLE o (uid BIGINT, n INTEGER, PRIMARY KEY (uid, n))").unwrap();
+    for (sql, told) in [
+        ("SELECT * FROM u WHERE id = 1", "compiled: 1 key of u (id)"),
+        ("DELETE FROM u WHERE id IN (1, 2)", "compiled: 2 keys of u (id)"),
+        ("SELECT count(*) FROM o WHERE uid = 7", "compiled: range of keys of o (uid, n)"),
+        ("UPDATE o SET n = n WHERE uid = 7", "planned"),
+        ("INSERT INTO o VALUES (1, 2), (3, 4)", "compiled: 2 rows of VALUES"),
+        (
+            "SELECT name FROM o JOIN u ON u.id = o.n WHERE o.uid = 1",
+            "compiled: range of keys of o (uid, n), then 1 key of u (id)",
+        ),
+        ("SELECT sum(n) FROM u", "kept plan"),
+        ("SELECT now(), n FROM u", "planned"),
+        ("SELECT * FROM mainstem.tables", "planned"),
+    ] {
+        assert_eq!(execution(&connection, sql), told, "{sql}");
+    }
+    connection.execute("SET plan_cache_mode = force_custom_plan; SET point_path = off").unwrap();
+    assert_eq!(execution(&connection, "SELECT sum(n) FROM u"), "planned");
+    assert_eq!(execution(&connection, "SELECT * FROM u WHERE id = 1"), "planned");
+}

@@ -141,7 +141,7 @@ fn keys_that_a_scan_in_order_holds_are_memory_of_queries() {
     let options = OpenOptions::new().memory_limit(2 << 20).background(false);
     let database = Database::in_memory_with(options).unwrap();
     let connection = database.connect().unwrap();
-    connection.execute("CREATE TABLE t (k BIGINT PRIMARY KEY)").unwrap();
+    connection.execute("SET point_path = off; CREATE TABLE t (k BIGINT PRIMARY KEY)").unwrap();
     for first in (0..ROWS).step_by(3_000) {
         let last = first + 2_999;
         connection.execute(&format!("INSERT INTO t SELECT * FROM generate_series({first}, {last})")).unwrap();

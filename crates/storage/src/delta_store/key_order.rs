@@ -1,7 +1,7 @@
 //! The keys of a generation in order, for ranges of keys; made by those who ask, as far as they ask.
 //!
-//! Comes in: the published rows of a generation. Goes out: the rows whose keys are in a range, in key order, one of each
-//! key: the first that the generation got of it. Its later versions are found by hash
+//! Comes in: the published rows of a generation. Goes out: the rows whose keys are in a range, in key order, one of
+//! each key: the first that the generation got of it. Its later versions are found by hash
 //! ([`DeltaGeneration::version_at`]), so that a row that is updated again and again stands here once.
 //!
 //! 1. A *level* lists rows in key order. Levels are of different sizes, each at least [`FANOUT`] times the next.

@@ -155,8 +155,8 @@ impl DeltaGeneration {
         self.chain(id, key).find(begun).filter(|&offset| !self.deletes().is_deleted(offset, at))
     }
 
-    /// Of the rows with the key `id` of row `offset`, the first that the generation got of it, the one that a snapshot at
-    /// `at` sees. Errors: Internal for a key or a row that is not there.
+    /// Of the rows with the key `id` of row `offset`, the first that the generation got of it, the one that a snapshot
+    /// at `at` sees. Errors: Internal for a key or a row that is not there.
     pub fn version_at(&self, id: KeyId, offset: u32, at: CommitTs) -> Result<Option<u32>> {
         if self.begin_of(offset).is_none_or(|begin| begin > at) {
             return Ok(None);

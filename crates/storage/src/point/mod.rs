@@ -8,8 +8,8 @@
 //!    search. In a run that is in another order they are segments of its index for the key; the rows that its entries
 //!    name show whether they have it.
 //!
-//! [`TableView::fetch`] reads rows that were found. [`are_free`] asks for many keys at once, [`rows_between`] for ranges
-//! of the key that main is in the order of.
+//! [`TableView::fetch`] reads rows that were found. [`are_free`] asks for many keys at once, [`rows_between`] for
+//! ranges of the key that main is in the order of.
 //!
 //! Costs O(runs), never O(segments) or O(rows) (contract 6). Invariant: at any snapshot at most one live row has a key,
 //! so the first one found is the answer. It does not own: the keys of the transaction's own buffered rows (they are in

@@ -8,8 +8,8 @@
 //! 2. Each source gives rows until it has given as many as are wanted: they are live, and the caller takes them.
 //! 3. What came of several sources is put in order by the keys of the rows, and cut to the limit.
 //!
-//! For few rows: whoever asks for more than [`RangeRequest::steps_max`] gets none, and scans. It does not own: keys that
-//! main is not in the order of.
+//! For few rows: whoever asks for more than [`RangeRequest::steps_max`] gets none, and scans. It does not own: keys
+//! that main is not in the order of.
 
 use std::sync::Arc;
 

@@ -332,6 +332,14 @@ impl Planner {
         Ok((expressions, input.fields().len()))
     }
 
+    /// Whether a plan may be kept: it has the same answer whenever it is optimised.
+    ///
+    /// # Errors
+    /// Internal.
+    pub(crate) fn may_be_kept(plan: &LogicalPlan) -> Result<bool> {
+        kept_plan::may_be_kept(plan).map_err(|e| from_datafusion(&e))
+    }
+
     /// `plan` optimised, to be kept, if its answers do not depend on when that is done.
     ///
     /// # Errors

@@ -8,18 +8,22 @@
 //!    range of it; so does nothing at all, where a LIMIT says how many rows are wanted ([`range`]).
 //! 3. [`find`] gives the rows of either.
 //!
+//! In a join, columns of the outer row count as values where the inner side is looked for.
+//!
 //! It does not own: the order of rows within a key that main is not in the order of (there are no ranges of it).
 
 mod find;
 mod range;
 
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr};
+use mainstem_storage::point::KeyedTable;
 use mainstem_storage::schema::DataType;
 
 use super::condition::Condition;
+use super::counted;
 use super::expression::Expression;
 use super::planning::{Compiler, conjuncts};
-pub(super) use find::{Rows, Sought, Taken, Wanted};
+pub(super) use find::{Rows, Sought, Taken, Wanted, each, sought};
 use range::{KeyBounds, STEPS_MAX};
 
 /// Most keys of a list: more are found by a scan.
@@ -42,6 +46,20 @@ pub(super) enum Path {
     /// Those that have one of the keys.
     Keys(Vec<Key>),
     Range(KeyBounds),
+}
+
+impl Path {
+    /// Which keys of `table` it looks at: a line for people.
+    pub(super) fn description(&self, table: &KeyedTable) -> String {
+        let schema = table.schema();
+        let columns = schema.key_columns(table.key()).iter().filter_map(|id| schema.column(*id));
+        let names: Vec<&str> = columns.map(|column| column.name.as_str()).collect();
+        let what = match self {
+            Self::Keys(keys) => counted(keys.len(), "key"),
+            Self::Range(_) => "range of keys".to_owned(),
+        };
+        format!("{what} of {} ({})", schema.name, names.join(", "))
+    }
 }
 
 impl Access {
@@ -79,28 +97,38 @@ impl Compiler<'_> {
         if let Some(selection) = selection {
             conjuncts(selection, &mut parts);
         }
-        let (path, rest) = match reach {
+        let (path, rest) = self.path(&parts, reach)?;
+        Some(Access { path, beside: self.all_of(&rest)? })
+    }
+
+    /// The access path that `parts` ask for, if it is in `reach`, and the parts that say more.
+    pub(super) fn path<'e>(&self, parts: &[&'e Expr], reach: Reach) -> Option<(Path, Vec<&'e Expr>)> {
+        Some(match reach {
             Reach::Keys => {
-                let (keys, rest) = self.keys(&parts)?;
+                let (keys, rest) = self.keys(parts)?;
                 (Path::Keys(keys), rest)
             }
             Reach::Range { all } => {
-                let (bounds, rest) = self.bounds(&parts)?;
+                let (bounds, rest) = self.bounds(parts)?;
                 if bounds.is_all() && !all {
                     return None;
                 }
                 (Path::Range(bounds), rest)
             }
-        };
+        })
+    }
+
+    /// `parts` as one condition; none of both if only a plan can do it.
+    pub(super) fn all_of(&self, parts: &[&Expr]) -> Option<Option<Condition>> {
         let mut beside = None;
-        for part in rest {
+        for part in parts {
             let condition = self.condition(part)?;
             beside = Some(match beside {
                 None => condition,
                 Some(before) => Condition::And(Box::new(before), Box::new(condition)),
             });
         }
-        Some(Access { path, beside })
+        Some(beside)
     }
 
     /// The keys that `parts` ask for, and those parts that say more. One column may be in a list.
@@ -147,13 +175,13 @@ impl Compiler<'_> {
     /// What `part` says to be equal, a column of the key and something that is no column.
     fn equation<'e>(&self, part: &'e Expr) -> Option<Equation<'e>> {
         let Expr::BinaryOp { left, op: BinaryOperator::Eq, right } = part else { return None };
-        let (column, value) = match (self.column(left), self.column(right)) {
-            (Some(column), None) => (column, right),
-            (None, Some(column)) => (column, left),
-            _ => return None,
+        let is_known = |side: Option<usize>| side.is_none_or(|at| at < self.known);
+        let equation = |side: Option<usize>, other, value| {
+            let column = self.schema.columns.get(side?)?;
+            let place = self.key_columns.iter().position(|id| *id == column.id).filter(|_| is_known(other))?;
+            Some(Equation { place, value, data_type: column.data_type })
         };
-        let column = self.schema.columns.get(column)?;
-        let place = self.key_columns.iter().position(|id| *id == column.id)?;
-        Some(Equation { place, value, data_type: column.data_type })
+        let (of_left, of_right) = (self.column(left), self.column(right));
+        equation(of_left, of_right, &**right).or_else(|| equation(of_right, of_left, left))
     }
 }

@@ -11,7 +11,7 @@ use mainstem_storage::schema::DataType;
 
 use super::{Compiler, Equation};
 use crate::short::expression::{Expression, Node};
-use crate::short::values::{Given, is_integer};
+use crate::short::values::{Scope, is_integer};
 
 /// Most rows that are looked at one by one: a scan of so many takes no longer.
 pub(super) const STEPS_MAX: usize = 1_024;
@@ -42,11 +42,11 @@ impl KeyBounds {
         self.equal.is_empty() && matches!((&self.low, &self.high), (Bound::Unbounded, Bound::Unbounded))
     }
 
-    /// Their values.
-    pub(super) fn evaluate(&self, given: Given<'_>) -> Evaluated {
+    /// Their values in `scope`.
+    pub(super) fn evaluate(&self, scope: Scope<'_>) -> Evaluated {
         let mut is_null = false;
         let mut value = |expression: &Expression| {
-            let value = expression.evaluate(given.scope())?;
+            let value = expression.evaluate(scope)?;
             is_null |= value.is_null();
             Some(value)
         };

@@ -270,7 +270,8 @@ impl Insert {
         (plain == self.source).then(|| values.rows.iter().map(|row| row.content.as_slice()).collect())
     }
 
-    /// The row of `INSERT INTO ... SELECT ...` without FROM, or anything else that could make it another number of rows.
+    /// The row of `INSERT INTO ... SELECT ...` without FROM, or anything else that could make it another number of
+    /// rows.
     pub(crate) fn plain_select(&self) -> Option<Vec<&Expr>> {
         let SetExpr::Select(select) = &*self.source.body else { return None };
         if !self.target.is_plain() || !self.defaults.is_empty() {

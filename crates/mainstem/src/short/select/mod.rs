@@ -1,10 +1,14 @@
 //! Which SELECTs are short, and what they give.
 //!
 //! Comes in: the tree of a query. Goes out: its one table, its condition, its order and limit, and whether it gives the
-//! rows, their number, or whether there are any ([`PlainSelect`]). All else that a query may say makes it none of these.
+//! rows, their number, or whether there are any ([`PlainSelect`]); or a second table whose rows are looked up for each
+//! row of the first ([`join`]). All else that a query may say makes it none of these.
+
+pub(super) mod join;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, LimitClause, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, TableAlias, TableFactor,
+    Expr, JoinConstraint, JoinOperator, LimitClause, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr,
+    TableAlias, TableFactor,
 };
 use mainstem_storage::row::Value;
 use mainstem_storage::schema::DataType;
@@ -15,6 +19,7 @@ use super::planning::{Compiler, unnested};
 use super::values::is_integer;
 use super::{Action, Output};
 use crate::sql::{Lock, TableName, fold, query_of, table_name};
+pub(super) use join::JoinSelection;
 
 /// What a SELECT gives of the rows that it finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,11 +43,12 @@ pub(super) struct Selection {
     pub(super) locks: bool,
 }
 
-/// A query of one table.
+/// A query of one table, or of one joined with another.
 pub(super) struct PlainSelect<'e> {
     select: &'e Select,
-    pub(super) table: TableName,
+    table: TableName,
     alias: Option<String>,
+    joined: Option<Joined<'e>>,
     order: &'e [OrderByExpr],
     limit: Option<&'e Expr>,
     gives: Gives,
@@ -50,12 +56,26 @@ pub(super) struct PlainSelect<'e> {
     name: Option<String>,
 }
 
+/// `[LEFT] JOIN table [alias] ON ...`.
+struct Joined<'e> {
+    table: TableName,
+    alias: Option<String>,
+    on: &'e Expr,
+    left: bool,
+}
+
 impl<'e> PlainSelect<'e> {
+    /// The names of its tables.
+    pub(super) fn into_tables(self) -> Vec<TableName> {
+        std::iter::once(self.table).chain(self.joined.map(|joined| joined.table)).collect()
+    }
+
     /// Reads `query`: `SELECT ... FROM table [alias] [WHERE ...] [ORDER BY ...] [LIMIT n]`, `SELECT count(*) FROM ...`
     /// or `SELECT EXISTS (SELECT ...)`.
     pub(super) fn of(query: &'e Query) -> Option<Self> {
         if let Some((subquery, name)) = existence(query) {
-            let inner = Self::of_table(subquery).filter(|inner| inner.gives == Gives::Rows)?;
+            let inner =
+                Self::of_table(subquery).filter(|inner| inner.gives == Gives::Rows && inner.joined.is_none())?;
             return Some(Self { gives: Gives::Exists, name: Some(name), ..inner });
         }
         Self::of_table(query)
@@ -64,17 +84,31 @@ impl<'e> PlainSelect<'e> {
     fn of_table(query: &'e Query) -> Option<Self> {
         let SetExpr::Select(select) = &*query.body else { return None };
         let [from] = select.from.as_slice() else { return None };
-        let TableFactor::Table { name, alias, .. } = &from.relation else { return None };
+        let (joined, mut plain) = match from.joins.as_slice() {
+            [] => (None, query_of("SELECT 1 FROM a").ok()?),
+            [join] => {
+                let (left, on) = match &join.join_operator {
+                    JoinOperator::Join(on) | JoinOperator::Inner(on) => (false, on),
+                    JoinOperator::Left(on) | JoinOperator::LeftOuter(on) => (true, on),
+                    _ => return None,
+                };
+                let JoinConstraint::On(on) = on else { return None };
+                let (table, alias) = plain_table(&join.relation)?;
+                (Some(Joined { table, alias, on, left }), query_of("SELECT 1 FROM a JOIN b ON true").ok()?)
+            }
+            _ => return None,
+        };
+        let (table, alias) = plain_table(&from.relation)?;
         // Whatever else a SELECT may say would make this differ: compare it with the shortest one.
-        let mut plain = query_of("SELECT 1 FROM a").ok()?;
         let SetExpr::Select(body) = &mut *plain.body else { return None };
         body.projection.clone_from(&select.projection);
         body.selection.clone_from(&select.selection);
-        if let [plain_from] = body.from.as_mut_slice()
-            && let TableFactor::Table { name: plain_name, alias: plain_alias, .. } = &mut plain_from.relation
-        {
-            plain_name.clone_from(name);
-            plain_alias.clone_from(alias);
+        if let [plain_from] = body.from.as_mut_slice() {
+            copy_name(&from.relation, &mut plain_from.relation);
+            if let ([join], [plain_join]) = (from.joins.as_slice(), plain_from.joins.as_mut_slice()) {
+                copy_name(&join.relation, &mut plain_join.relation);
+                plain_join.join_operator.clone_from(&join.join_operator);
+            }
         }
         plain.limit_clause.clone_from(&query.limit_clause);
         plain.order_by.clone_from(&query.order_by);
@@ -93,26 +127,19 @@ impl<'e> PlainSelect<'e> {
                 _ => return None,
             },
         };
-        let alias = match alias {
-            None => None,
-            Some(TableAlias { name, columns, .. }) if columns.is_empty() => Some(fold(name)),
-            Some(_) => return None,
-        };
         let counted = counted(select);
         let gives = if counted.is_some() { Gives::Count } else { Gives::Rows };
-        Some(Self { select, table: table_name(name).ok()?, alias, order, limit, gives, name: counted })
+        Some(Self { select, table, alias, joined, order, limit, gives, name: counted })
     }
 
     /// Compiles it with `plain`, whose qualifier is the table's name.
     pub(super) fn compile(&self, plain: Compiler<'_>, range: bool, locks: bool) -> Option<(Action, Output)> {
+        if self.joined.is_some() {
+            return None;
+        }
         let compiler = Compiler { qualifier: self.alias.as_deref().unwrap_or(plain.qualifier), ..plain };
         let reach = if range { Reach::Range { all: self.limit.is_some() } } else { Reach::Keys };
-        let limit = match self.limit {
-            None => None,
-            Some(limit) => {
-                Some(compiler.expression(limit).filter(|rows| is_integer(rows.data_type) && !rows.reads_row())?)
-            }
-        };
+        let limit = self.rows_wanted(compiler)?;
         let access = compiler.access(self.select.selection.as_ref(), reach)?;
         let backwards = self.backwards(compiler, &access.path)?;
         let is_single = access.key().is_some();
@@ -142,6 +169,17 @@ impl<'e> PlainSelect<'e> {
         Some((Action::Select(selection), output))
     }
 
+    /// LIMIT, if it has one; `None` if only a plan knows.
+    fn rows_wanted(&self, compiler: Compiler<'_>) -> Option<Option<Expression>> {
+        match self.limit {
+            None => Some(None),
+            Some(limit) => {
+                let rows = compiler.expression(limit)?;
+                (is_integer(rows.data_type) && !rows.reads_row()).then_some(Some(rows))
+            }
+        }
+    }
+
     /// Whether the items of a subquery of EXISTS, of which nothing is seen, are right: literals, or columns.
     fn shows_anything(&self, compiler: Compiler<'_>) -> bool {
         let items = &self.select.projection;
@@ -151,6 +189,11 @@ impl<'e> PlainSelect<'e> {
 
     /// Whether its order is that of keys of `path`, the greatest first; `None` if it is another one.
     fn backwards(&self, compiler: Compiler<'_>, path: &Path) -> Option<bool> {
+        self.backwards_behind(compiler, path, 0)
+    }
+
+    /// As [`PlainSelect::backwards`], where the first columns, so many, are of one row.
+    fn backwards_behind(&self, compiler: Compiler<'_>, path: &Path, constant: usize) -> Option<bool> {
         let mut backwards = None;
         let mut known = match path {
             Path::Keys(keys) if keys.len() > 1 => return self.order.is_empty().then_some(false),
@@ -160,6 +203,9 @@ impl<'e> PlainSelect<'e> {
         for OrderByExpr { expr, options, with_fill } in self.order {
             let at =
                 compiler.column(expr).filter(|at| with_fill.is_none() && !self.is_shadowed(compiler, expr, *at))?;
+            if at < constant {
+                continue;
+            }
             let id = compiler.schema.columns.get(at)?.id;
             let place = compiler.key_columns.iter().position(|column| *column == id);
             // Behind a whole key nothing is left to be ordered.
@@ -176,20 +222,48 @@ impl<'e> PlainSelect<'e> {
         Some(backwards.unwrap_or(false))
     }
 
+    /// Whether it shows all columns by `*`.
+    fn has_wildcard(&self) -> bool {
+        self.select.projection.iter().any(|item| matches!(item, SelectItem::Wildcard(_)))
+    }
+
     /// Whether a name of the result, which ORDER BY means first, is something else than the column at `at`.
     fn is_shadowed(&self, compiler: Compiler<'_>, expr: &Expr, at: usize) -> bool {
         let Expr::Identifier(name) = unnested(expr) else { return false };
         let name = fold(name);
         self.select.projection.iter().any(|item| match item {
             SelectItem::ExprWithAlias { expr, alias } => fold(alias) == name && compiler.column(expr) != Some(at),
+            // What casts and functions are called may be any name.
+            SelectItem::UnnamedExpr(expr) => compiler.column(expr).is_none(),
             _ => false,
         })
     }
 }
 
-/// The query and the statement of FOR UPDATE.
+/// Name and alias of a table, if `factor` is one.
+fn plain_table(factor: &TableFactor) -> Option<(TableName, Option<String>)> {
+    let TableFactor::Table { name, alias, .. } = factor else { return None };
+    let alias = match alias {
+        None => None,
+        Some(TableAlias { name, columns, .. }) if columns.is_empty() => Some(fold(name)),
+        Some(_) => return None,
+    };
+    Some((table_name(name).ok()?, alias))
+}
+
+/// Gives `to`, a table, the name and the alias of `from`.
+fn copy_name(from: &TableFactor, to: &mut TableFactor) {
+    if let (TableFactor::Table { name, alias, .. }, TableFactor::Table { name: to_name, alias: to_alias, .. }) =
+        (from, to)
+    {
+        to_name.clone_from(name);
+        to_alias.clone_from(alias);
+    }
+}
+
+/// The SELECT of FOR UPDATE.
 pub(super) fn locked(lock: &Lock) -> Option<PlainSelect<'_>> {
-    PlainSelect::of_table(&lock.query).filter(|select| select.gives == Gives::Rows)
+    PlainSelect::of_table(&lock.query).filter(|select| select.gives == Gives::Rows && select.joined.is_none())
 }
 
 /// The subquery of `SELECT EXISTS (...) [AS name]`, and the name.

@@ -1,0 +1,75 @@
+//! EXPLAIN: the plans of a statement, and how it is executed.
+//!
+//! Comes in: a statement. Goes out: DataFusion's plans, and behind them a row `execution`: `compiled` with its access
+//! paths (`crate::short`), which is what runs, whatever the plans say; `kept plan`, made at the second run and kept; or
+//! `planned`, at each run.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, StringArray};
+use datafusion::sql::sqlparser::ast::{DescribeAlias, Query, Statement as Ast};
+use mainstem_storage::Result;
+use mainstem_storage::transaction::Transaction;
+
+use super::short::{ByPlanner, schemas_of};
+use super::{Outcome, Session};
+use crate::analyze::rows_without_marks;
+use crate::exec::{Environment, PlanCacheMode, Rows};
+use crate::plan;
+use crate::short::Short;
+use crate::sql::Statement;
+
+impl Session {
+    pub(super) fn explain(&mut self, statement: &Statement, analyze: bool, verbose: bool) -> Result<Outcome> {
+        let (running, execution) = self.read(|env, transaction| {
+            let (query, target) = plan::explained(env.settings.names(), transaction, statement)?;
+            let target = target.map(|table| transaction.view(table.id)).transpose()?;
+            let execution = if analyze { None } else { Some(execution(env, transaction, statement)) };
+            let plan = env.plan(transaction, explain_of(query, analyze, verbose), target)?;
+            Ok((env.start(&plan)?, execution))
+        })?;
+        let mut batches = Vec::new();
+        for batch in running.batches {
+            batches.push(rows_without_marks(batch?));
+        }
+        if let Some(execution) = execution {
+            let row = ["execution", execution.as_str()].map(|text| Arc::new(StringArray::from(vec![text])) as ArrayRef);
+            batches.push(RecordBatch::try_new(running.schema.clone(), row.into())?);
+        }
+        Ok(Outcome::with_rows("EXPLAIN", Rows::Ready { schema: running.schema, batches, memory: None }))
+    }
+}
+
+/// How `statement` is executed, with parameters of the types of the ones at hand.
+fn execution(env: &mut Environment<'_>, transaction: &Transaction, statement: &Statement) -> String {
+    let types = env.parameters.types();
+    if env.settings.point_path()
+        && let Some(tables) = Short::tables_of(statement)
+        && let Some(schemas) = schemas_of(env.settings.names(), &transaction.catalog(), &tables)
+        && let Some(short) =
+            Short::compile(statement, &schemas, &types, &ByPlanner { env: RefCell::new(env), transaction })
+    {
+        return format!("compiled: {}", short.description());
+    }
+    let is_kept = match statement {
+        Statement::Query(query) if env.settings.plan_cache_mode() != PlanCacheMode::ForceCustom => {
+            env.may_be_kept(transaction, Ast::Query(query.clone())).unwrap_or_default()
+        }
+        _ => false,
+    };
+    if is_kept { "kept plan" } else { "planned" }.to_owned()
+}
+
+fn explain_of(query: Box<Query>, analyze: bool, verbose: bool) -> Ast {
+    Ast::Explain {
+        describe_alias: DescribeAlias::Explain,
+        analyze,
+        verbose,
+        query_plan: false,
+        estimate: false,
+        statement: Box::new(Ast::Query(query)),
+        format: None,
+        options: None,
+    }
+}

@@ -1,0 +1,277 @@
+//! Joins whose inner side is looked up by a key for each row of the outer side.
+//!
+//! Comes in: a SELECT of two tables. Goes out: an access path for each of them, the inner one with values of the outer
+//! row ([`JoinSelection`]); when it runs, rows of both tables side by side.
+//!
+//! 1. The parts of WHERE, and of ON where the join is an inner one, find the outer rows, of either table; of LEFT JOIN
+//!    they are those of the left one.
+//! 2. For each of them the other parts find the inner rows, and what is left of them is evaluated over both.
+//!
+//! The columns of both tables are one row: those of the outer table first. It does not own: joins of more tables, or of
+//! many rows.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use datafusion::sql::sqlparser::ast::Expr;
+use mainstem_storage::Result;
+use mainstem_storage::ids::{ColumnId, KeyId, RowRef};
+use mainstem_storage::point::{self, KeyedTable};
+use mainstem_storage::row::Value;
+use mainstem_storage::schema::{DataType, TableSchema};
+use mainstem_storage::transaction::Transaction;
+use mainstem_storage::version::{Snapshot, TableView};
+
+use super::{Gives, PlainSelect};
+use crate::short::access::{Path, Reach, Rows, Wanted, each};
+use crate::short::condition::{Condition, NeedsPlan};
+use crate::short::expression::Expression;
+use crate::short::planning::{Compiler, Unplanned, conjuncts};
+use crate::short::run::holds;
+use crate::short::values::Given;
+use crate::short::{Action, Answer, Short};
+use crate::sql::Statement;
+
+/// Most rows of the outer side, and most that are looked at on the inner side of all of them.
+const OUTER_MAX: usize = 128;
+const INNER_MAX: usize = 4_096;
+
+/// See the module.
+#[derive(Debug)]
+pub(in crate::short) struct JoinSelection {
+    outer: Path,
+    inner_table: Arc<KeyedTable>,
+    inner: Path,
+    /// Positions of the columns of the inner table.
+    inner_columns: Vec<usize>,
+    /// What else of ON the rows have to fulfil.
+    on: Option<Condition>,
+    /// What else of WHERE.
+    beside: Option<Condition>,
+    /// An outer row without inner ones comes with NULLs.
+    left: bool,
+    backwards: bool,
+    limit: Option<Expression>,
+}
+
+impl JoinSelection {
+    /// By which access paths rows of `outer`, and then of the other table, are found: a line for people.
+    pub(in crate::short) fn description(&self, outer: &KeyedTable) -> String {
+        format!("{}, then {}", self.outer.description(outer), self.inner.description(&self.inner_table))
+    }
+}
+
+/// One of the two tables, as the statement calls it.
+#[derive(Clone, Copy)]
+struct Side<'a> {
+    schema: &'a Arc<TableSchema>,
+    qualifier: &'a str,
+}
+
+/// Compiles `statement`, a SELECT of the tables of `schemas`; `None` if it is not short.
+pub(in crate::short) fn compile(
+    statement: &Statement,
+    schemas: [&Arc<TableSchema>; 2],
+    parameters: &[Option<DataType>],
+) -> Option<Short> {
+    let Statement::Query(query) = statement else { return None };
+    let select = PlainSelect::of(query).filter(|select| select.gives == Gives::Rows)?;
+    let joined = select.joined.as_ref()?;
+    let [left, right] = schemas;
+    let left = Side { schema: left, qualifier: select.alias.as_deref().unwrap_or(&left.name) };
+    let right = Side { schema: right, qualifier: joined.alias.as_deref().unwrap_or(&right.name) };
+    if left.qualifier == right.qualifier {
+        return None;
+    }
+    let sides: &[(Side<'_>, Side<'_>)] = if joined.left { &[(left, right)] } else { &[(left, right), (right, left)] };
+    sides.iter().enumerate().find_map(|(at, (outer, inner))| {
+        // `*` shows the columns of the left table first.
+        let is_shown = at == 0 || !select.has_wildcard();
+        is_shown.then(|| compile_sides(&select, joined.on, joined.left, *outer, *inner, parameters))?
+    })
+}
+
+/// Ways to look for rows of a table: by each of its keys, and by a range of the one that main is in the order of.
+fn ways(schema: &TableSchema) -> impl Iterator<Item = (KeyId, Reach)> {
+    let ranges = schema.ordered_key().map(|key| (key, Reach::Range { all: false }));
+    schema.keys().map(|(key, _)| (key, Reach::Keys)).chain(ranges)
+}
+
+fn compile_sides(
+    select: &PlainSelect<'_>,
+    on: &Expr,
+    left: bool,
+    outer: Side<'_>,
+    inner: Side<'_>,
+    parameters: &[Option<DataType>],
+) -> Option<Short> {
+    let (both, inner_id) = side_by_side(outer.schema, inner.schema, left);
+    let (reads_clock, nothing) = (Cell::new(false), Unplanned::default());
+    let compiler = Compiler {
+        schema: &both,
+        key_columns: &[],
+        qualifier: outer.qualifier,
+        inner: Some((inner.qualifier, outer.schema.columns.len())),
+        known: 0,
+        parameters,
+        // Over two tables nothing is planned.
+        planning: &nothing,
+        reads_clock: &reads_clock,
+        in_arm: false,
+    };
+    let (mut of_where, mut of_on) = (Vec::new(), Vec::new());
+    if let Some(selection) = &select.select.selection {
+        conjuncts(selection, &mut of_where);
+    }
+    conjuncts(on, if left { &mut of_on } else { &mut of_where });
+    let (outer_key, (outer_path, rest)) = ways(outer.schema).find_map(|(key, reach)| {
+        let by_key = Compiler { key_columns: outer.schema.key_columns(key), ..compiler };
+        Some((key, by_key.path(&of_where, reach)?))
+    })?;
+    let sought = if left { &of_on } else { &rest };
+    let (inner_key, inner_columns, (inner_path, left_over)) = ways(inner.schema).find_map(|(key, reach)| {
+        let columns: Vec<ColumnId> = inner.schema.key_columns(key).iter().map(|id| inner_id(*id)).collect();
+        let by_key = Compiler { key_columns: &columns, known: outer.schema.columns.len(), ..compiler };
+        let path = by_key.path(sought, reach)?;
+        Some((key, columns, path))
+    })?;
+    let (on, beside) = if left { (left_over, rest) } else { (Vec::new(), left_over) };
+    let is_single = matches!(&outer_path, Path::Keys(keys) if keys.len() == 1);
+    // The rows of one outer row come in the order of the inner key.
+    if !is_single && (select.limit.is_some() || !select.order.is_empty()) {
+        return None;
+    }
+    let by_inner = Compiler { key_columns: &inner_columns, ..compiler };
+    let backwards = select.backwards_behind(by_inner, &inner_path, outer.schema.columns.len())?;
+    let limit = select.rows_wanted(compiler)?;
+    let join = JoinSelection {
+        outer: outer_path,
+        inner_table: Arc::new(KeyedTable::by(inner.schema, inner_key)?),
+        inner: inner_path,
+        inner_columns: (0..inner.schema.columns.len()).collect(),
+        on: compiler.all_of(&on)?,
+        beside: compiler.all_of(&beside)?,
+        left,
+        backwards,
+        limit,
+    };
+    let output = compiler.output(&select.select.projection, false)?;
+    Some(Short {
+        table: Arc::new(KeyedTable::by(outer.schema, outer_key)?),
+        action: Action::Join(Box::new(join)),
+        output: Some(output),
+        columns: (0..outer.schema.columns.len()).collect(),
+        reads_clock: reads_clock.get(),
+        checks: Vec::new(),
+    })
+}
+
+/// The columns of both tables, those of `inner` with ids of their own, which the function gives, and NULLs in them
+/// where the join is a left one.
+fn side_by_side(
+    outer: &TableSchema,
+    inner: &TableSchema,
+    left: bool,
+) -> (TableSchema, impl Fn(ColumnId) -> ColumnId + use<>) {
+    let behind = outer.columns.iter().map(|column| column.id.0 + 1).max().unwrap_or(0);
+    let inner_id = move |id: ColumnId| ColumnId(behind + id.0);
+    let mut columns = outer.columns.clone();
+    columns.extend(inner.columns.iter().cloned().map(|mut column| {
+        column.id = inner_id(column.id);
+        column.nullable |= left;
+        column
+    }));
+    (TableSchema::new(outer.id, outer.name.clone(), columns), inner_id)
+}
+
+impl Short {
+    /// Runs a join at `snapshot`, outside a transaction.
+    pub(in crate::short) fn join_at(
+        &self,
+        snapshot: &Arc<Snapshot>,
+        join: &JoinSelection,
+        given: Given<'_>,
+    ) -> Result<Answer> {
+        let view = |table: &KeyedTable| TableView::at(snapshot, table.schema().id);
+        let (Some(outer), Some(inner)) = (view(&self.table), view(&join.inner_table)) else {
+            return Ok(Answer::NotShort);
+        };
+        let find = |view: &TableView, table: &KeyedTable, key: &[u8]| point::find(view, table.key(), key, |_| true);
+        self.joined(join, (&outer, &inner), given, find)
+    }
+
+    /// Runs a join in `transaction`.
+    pub(in crate::short) fn join(
+        &self,
+        transaction: &Transaction,
+        join: &JoinSelection,
+        given: Given<'_>,
+    ) -> Result<Answer> {
+        let (outer, inner) = (self.view(transaction)?, transaction.view(join.inner_table.schema().id)?);
+        let find = |view: &TableView, table: &KeyedTable, key: &[u8]| transaction.find_key(view, table.key(), key);
+        self.joined(join, (&outer, &inner), given, find)
+    }
+
+    fn joined(
+        &self,
+        join: &JoinSelection,
+        (outer, inner): (&TableView, &TableView),
+        given: Given<'_>,
+        find: impl Fn(&TableView, &KeyedTable, &[u8]) -> Result<Option<RowRef>>,
+    ) -> Result<Answer> {
+        let Some(output) = &self.output else { return Ok(Answer::NotShort) };
+        let Some(wanted) = Wanted::rows(join.limit.as_ref(), join.backwards, given) else {
+            return Ok(Answer::NotShort);
+        };
+        let few = Wanted { steps_max: OUTER_MAX, ..Wanted::ALL };
+        let rows = Rows { table: &self.table, view: outer, path: &join.outer, wanted: few };
+        let by_key = |key: &[u8]| find(outer, &self.table, key);
+        let found = each(rows, given.scope(), by_key, |row| Ok(Ok(Some(self.row_of(outer, row)?))))?;
+        let Some(outer_rows) = found else { return Ok(Answer::NotShort) };
+        let nulls = with_nulls(Vec::new(), self.columns.len() + join.inner_columns.len());
+        // What is wrong with a value is wrong whether or not there is a row.
+        if outer_rows.is_empty() && !join.inner.is_right(given.over(&nulls, None)) {
+            return Ok(Answer::NotShort);
+        }
+        let (mut shown, mut looked_at) = (Vec::new(), 0);
+        for outer_row in outer_rows {
+            let all = Wanted { backwards: wanted.backwards, ..Wanted::ALL };
+            let rows = Rows { table: &join.inner_table, view: inner, path: &join.inner, wanted: all };
+            let by_key = |key: &[u8]| find(inner, &join.inner_table, key);
+            let matched = each(rows, given.over(&outer_row, None), by_key, |row| {
+                looked_at += 1;
+                let mut both = outer_row.clone();
+                inner.read_row(row, &join.inner_columns, &mut both)?;
+                Ok(holds(join.on.as_ref(), &both, given).map(|holds| holds.then_some(both)))
+            })?;
+            let Some(mut matched) = matched else { return Ok(Answer::NotShort) };
+            if matched.is_empty() && join.left {
+                matched.push(with_nulls(outer_row, join.inner_columns.len()));
+            }
+            for both in matched {
+                if shown.len() >= wanted.limit {
+                    break;
+                }
+                match holds(join.beside.as_ref(), &both, given) {
+                    Err(NeedsPlan) => return Ok(Answer::NotShort),
+                    Ok(false) => {}
+                    Ok(true) => match output.of(&both, given) {
+                        Some(values) => shown.push(values),
+                        None => return Ok(Answer::NotShort),
+                    },
+                }
+            }
+            if looked_at > INNER_MAX {
+                return Ok(Answer::NotShort);
+            }
+        }
+        let is_right =
+            || [&join.on, &join.beside].iter().all(|condition| holds(condition.as_ref(), &nulls, given).is_ok());
+        Ok(if shown.is_empty() && !is_right() { Answer::NotShort } else { Answer::Rows(shown) })
+    }
+}
+
+fn with_nulls(mut row: Vec<Value>, more: usize) -> Vec<Value> {
+    row.resize(row.len() + more, Value::Null);
+    row
+}
