@@ -7,12 +7,12 @@ use arrow::error::ArrowError;
 use datafusion::common::DataFusionError;
 use datafusion::parquet::errors::ParquetError;
 use mainstem_postgres::operator::BITWISE_NOT;
-use mainstem_postgres::types::sql_words;
+use mainstem_storage::Error;
 use mainstem_storage::error::{NamedObject, ObjectKind, sqlstate};
-use mainstem_storage::{Error, ErrorKind};
 
-use self::names::{missing_from_clause_entry, read_at, schema_error, undefined_function_called};
-use self::words::{first_line, mismatch, readable, tree_name, undefined_function};
+use self::names::{read_at, schema_error};
+use self::texts::{Of, known};
+use self::words::{first_line, mismatch, readable, tree_name};
 use crate::names::without_marks;
 use crate::sql::state;
 
@@ -20,6 +20,7 @@ pub(crate) use self::resources::Refused;
 
 mod names;
 mod resources;
+mod texts;
 mod words;
 
 #[cfg(test)]
@@ -41,7 +42,7 @@ fn ours(error: &DataFusionError) -> Error {
                 None => match (e.downcast_ref::<ArrowError>(), e.downcast_ref::<io::Error>()) {
                     (Some(inner), _) => from_arrow(inner),
                     (_, Some(inner)) => spilled(inner),
-                    _ => foreign_error(&e.to_string()),
+                    _ => foreign_error(e.as_ref()),
                 },
             },
         },
@@ -69,7 +70,7 @@ fn ours(error: &DataFusionError) -> Error {
 
 /// What is not there, by its name in SQL.
 fn not_implemented(message: &str) -> Error {
-    if let Some(error) = well_known(first_line(message)) {
+    if let Some(error) = known(Of::Any, message) {
         return error;
     }
     if let Some(name) = tree_name(message) {
@@ -112,7 +113,7 @@ pub(crate) fn from_arrow(error: &ArrowError) -> Error {
             None => match (e.downcast_ref::<Error>(), e.downcast_ref::<io::Error>()) {
                 (Some(ours), _) => ours.clone(),
                 (_, Some(inner)) => spilled(inner),
-                _ => foreign_error(&e.to_string()),
+                _ => foreign_error(e.as_ref()),
             },
         },
         kernel => mainstem_postgres::error::from_arrow(kernel),
@@ -140,12 +141,13 @@ fn spilled(error: &io::Error) -> Error {
 }
 
 /// An error of a library below DataFusion.
-fn foreign_error(message: &str) -> Error {
-    if message.contains("regex parse error") {
-        let what = message.lines().last().unwrap_or_default().trim_start_matches("error: ");
+fn foreign_error(error: &(dyn StdError + Send + Sync + 'static)) -> Error {
+    let text = error.to_string();
+    if error.is::<regex::Error>() || error.is::<regex_syntax::Error>() {
+        let what = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
         return Error::invalid(state::INVALID_REGEX, format!("invalid regular expression: {what}"));
     }
-    Error::internal(message)
+    Error::internal(text)
 }
 
 /// Turns an error of the Parquet reader or writer into ours.
@@ -160,192 +162,23 @@ pub(crate) fn from_parquet(error: &ParquetError) -> Error {
     }
 }
 
-/// Messages that PostgreSQL has in another form.
-fn well_known(message: &str) -> Option<Error> {
-    let between = |from: &str, to: &str| {
-        let (_, behind) = message.split_once(from)?;
-        behind.split_once(to).map(|(text, _)| text)
-    };
-    let has = |part: &str| message.contains(part);
-    if has("For SELECT DISTINCT, ORDER BY expressions") {
-        let message = "for SELECT DISTINCT, ORDER BY expressions must appear in select list";
-        return Some(Error::invalid(state::INVALID_REFERENCE, message));
-    }
-    if has("SELECT DISTINCT ON expressions must match") {
-        return Some(Error::invalid(state::INVALID_REFERENCE, message));
-    }
-    if let Some(column) = between("While expanding wildcard, column \"", "\" must appear") {
-        let message =
-            format!("column \"{column}\" must appear in the GROUP BY clause or be used in an aggregate function");
-        return Some(Error::invalid(state::GROUPING, message));
-    }
-    if let Some((_, data_type)) =
-        message.split_once("with non-boolean predicate").and_then(|(_, m)| m.rsplit_once(" returning "))
-    {
-        let message = format!("argument of WHERE must be type boolean, not type {}", sql_words(data_type));
-        return Some(Error::invalid(sqlstate::TYPE_MISMATCH, message));
-    }
-    for clause in ["LIMIT", "OFFSET"] {
-        if let Some((_, data_type)) =
-            message.split_once(&format!("Expected {clause} to be an integer or null, but got "))
-        {
-            let data_type = sql_words(data_type).to_lowercase();
-            let message = format!("argument of {clause} must be type bigint, not type {data_type}");
-            return Some(Error::invalid(sqlstate::TYPE_MISMATCH, message));
-        }
-    }
-    if has("There is only support Literal types for field at idx") {
-        return Some(Error::unsupported(
-            "an offset of lag or lead, or a number of ntile or nth_value, that is no constant",
-        ));
-    }
-    if let Some(name) = between("Invalid function '", "'") {
-        return Some(undefined_function_called(name));
-    }
-    if has("The subquery should only return one column") {
-        return Some(Error::invalid(sqlstate::SYNTAX, "subquery must return only one column"));
-    }
-    if has("In/Exist/SetComparison subquery can only be used in") {
-        return Some(Error::unsupported(
-            "EXISTS, IN, ANY or ALL of a query anywhere but in WHERE (join, or compare a count)",
-        ));
-    }
-    if let Some(name) = between("The window ", " is not defined") {
-        let object = NamedObject::new(ObjectKind::Other, [name]);
-        let message = format!("window \"{name}\" does not exist");
-        return Some(Error::invalid(state::UNDEFINED_OBJECT, message).with_object(object));
-    }
-    if has("WITH query name") && has("more than once") {
-        return Some(Error::invalid(state::DUPLICATE_ALIAS, message));
-    }
-    if let Some((_, name)) = message.split_once("Invalid qualifier ") {
-        return Some(missing_from_clause_entry(name));
-    }
-    if has("Cannot access field") {
-        return Some(Error::invalid(
-            sqlstate::WRONG_OBJECT_TYPE,
-            "a field of a value that has none: there are no composite types",
-        ));
-    }
-    if has("logical expression WindowFunction") {
-        let message = "window functions stand in the select list and in ORDER BY only";
-        return Some(Error::invalid(state::WINDOWING, message));
-    }
-    None
-}
-
-/// DataFusion has one error for whatever is wrong with a statement; its wording tells which rule is broken.
+/// DataFusion has one error for whatever is wrong with a statement.
 fn plan_error(message: &str) -> Error {
     let message = without_marks(message);
-    let message = message.as_str();
-    if let Some(call) = undefined_function(message) {
-        return no_function(&call);
-    }
-    let message = first_line(message);
-    if let Some(error) = well_known(message) {
-        return error;
-    }
-    let lower = message.to_lowercase();
-    let has = |part: &str| lower.contains(part);
-    let code = if has("order by index") || has("order by column out of bounds") || has("find column with position") {
-        state::INVALID_REFERENCE
-    } else if has("limit must be >=") {
-        state::NEGATIVE_LIMIT
-    } else if has("offset must be >=") {
-        state::NEGATIVE_OFFSET
-    } else if has("non-boolean predicate") || has("requires a boolean expression") {
-        sqlstate::TYPE_MISMATCH
-    } else if has("table ") && has("not found") {
-        return Error::new(ErrorKind::NotFound, sqlstate::UNDEFINED_TABLE, message);
-    } else if has("invalid function") || has("no function matches") || has("does not support") && has("function") {
-        state::UNDEFINED_FUNCTION
-    } else if has("group by") || has("aggregate") && (has("not allowed") || has("cannot")) {
-        state::GROUPING
-    } else if has("correlated scalar subquery must be aggregated") {
-        return Error::unsupported(
-            "a scalar subquery that refers to the outer query without an aggregate (use max, or a join)",
-        );
-    } else if has("correlated scalar subquery can only be used") {
-        return Error::unsupported("a scalar subquery that refers to the outer query in ORDER BY or ON");
-    } else if has("more than one row") || has("must return") {
-        sqlstate::ROW_TWICE
-    } else if has("inconsistent data length")
-        || has("as column alias")
-        || has("different number of columns")
-        || has("unequal number")
-    {
-        sqlstate::SYNTAX
-    } else if has("coerc")
-        || has("cannot infer common")
-        || has("incompatible")
-        || has("unsupported cast")
-        || has("type")
-    {
-        sqlstate::TYPE_MISMATCH
-    } else if has("not supported") || has("unsupported") || has("not implemented") {
-        return not_implemented(message);
-    } else if has("invalid window frame") {
-        state::WINDOW
-    } else if has("duplicate") || has("unique expression names") {
-        sqlstate::DUPLICATE_COLUMN
-    } else {
-        state::RULE_VIOLATION
-    };
-    Error::invalid(code, readable(message))
+    known(Of::Plan, &message).unwrap_or_else(|| Error::invalid(state::RULE_VIOLATION, readable(first_line(&message))))
 }
 
 fn execution_error(message: &str) -> Error {
-    if let Some(call) = undefined_function(message) {
-        return no_function(&call);
-    }
-    if let Some(error) = well_known(first_line(message)) {
-        return error;
-    }
-    let lower = message.to_lowercase();
-    let has = |part: &str| lower.contains(part);
-    if has("more than one row") {
-        return Error::invalid(sqlstate::ROW_TWICE, "more than one row returned by a subquery used as an expression");
-    }
-    if has("divide by zero") || has("division by zero") {
-        return Error::invalid(sqlstate::DIVISION_BY_ZERO, "division by zero");
-    }
-    let code = if has("overflow") || has("out of range") || has("too large") {
-        sqlstate::OUT_OF_RANGE
-    } else if has("parse") || has("invalid") || has("cannot cast") {
-        sqlstate::INVALID_TEXT
-    } else if has("not supported") || has("unsupported") || has("not implemented") {
-        sqlstate::FEATURE_NOT_SUPPORTED
-    } else {
-        sqlstate::INVALID_PARAMETER
-    };
-    Error::invalid(code, readable(message))
+    known(Of::Execution, message).unwrap_or_else(|| Error::invalid(sqlstate::INVALID_PARAMETER, readable(message)))
 }
 
 /// DataFusion calls some mistakes of users internal.
 fn internal_error(message: &str) -> Error {
-    if let Some(call) = undefined_function(message) {
-        return no_function(&call);
-    }
     if resources::is_out_of_memory(message) {
         return resources::out_of_memory(message);
     }
-    let message = first_line(message);
-    if let Some(error) = well_known(message) {
-        return error;
-    }
-    let lower = message.to_lowercase();
-    if lower.contains("physical plan does not support logical expression") || lower.contains("not supported") {
-        return not_implemented(message);
-    }
-    if TYPE_ERRORS.iter().any(|part| lower.contains(part)) {
-        return Error::invalid(sqlstate::TYPE_MISMATCH, readable(message));
-    }
-    Error::internal(readable(message))
+    known(Of::Internal, message).unwrap_or_else(|| Error::internal(readable(first_line(message))))
 }
-
-/// What DataFusion says when it finds, internally, that types do not go together.
-const TYPE_ERRORS: &[&str] =
-    &["failed to coerce types", "cannot run range queries on datatype", "non-list or struct type is not supported"];
 
 /// What a panic said.
 pub(crate) fn from_panic(panic: &(dyn std::any::Any + Send)) -> Error {

@@ -70,7 +70,7 @@ impl VisitorMut for Rewriter {
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
         patterns::as_regex(expr);
-        row_comparisons::compare_by_parts(expr);
+        row_comparisons::compare_by_fields(expr);
         lag_lead::default_beside(expr);
         normalize::normalize(expr);
         ControlFlow::Continue(())

@@ -108,10 +108,10 @@ fn beside(join: Join) -> Result<Transformed<LogicalPlan>> {
         _ => None,
     });
     let Some(items) = items else { return Ok(Transformed::no(LogicalPlan::Join(join))) };
-    let around = join.left.schema();
-    let mut columns: Vec<Expr> = around.columns().into_iter().map(Expr::Column).collect();
+    let outer = join.left.schema();
+    let mut columns: Vec<Expr> = outer.columns().into_iter().map(Expr::Column).collect();
     for (item, (relation, field)) in items.into_iter().zip(join.right.schema().iter()) {
-        columns.push(here(item.unalias(), around)?.alias_qualified(relation.cloned(), field.name()));
+        columns.push(here(item.unalias(), outer)?.alias_qualified(relation.cloned(), field.name()));
     }
     let mut plan = LogicalPlan::Projection(Projection::try_new(columns, join.left.clone())?);
     if has_condition {

@@ -86,16 +86,16 @@ fn place(node: LogicalPlan, names: &mut Names) -> Result<Transformed<LogicalPlan
     let mut exprs = Vec::new();
     for expr in node.expressions() {
         let name = preserver.save(&expr);
-        let placed = replace_queries(expr, &mut Vec::new(), &mut |expr, guards| {
+        let decorrelated = replace_queries(expr, &mut Vec::new(), &mut |expr, guards| {
             let expr = up_to_date(expr).transform_data(simpler)?;
             if query_of(&expr.data).is_none() || kind.computes(&expr.data, &before, guards)? {
                 return Ok(expr);
             }
-            let mut around = Outer { kind, inputs: &mut inputs, guards, names };
-            replaced(expr.data, &mut around).map(Transformed::yes)
+            let mut outer = Outer { kind, inputs: &mut inputs, guards, names };
+            replaced(expr.data, &mut outer).map(Transformed::yes)
         })?;
-        changed |= placed.transformed;
-        exprs.push(if placed.transformed { name.restore(placed.data) } else { placed.data });
+        changed |= decorrelated.transformed;
+        exprs.push(if decorrelated.transformed { name.restore(decorrelated.data) } else { decorrelated.data });
     }
     if !changed {
         return Ok(Transformed::no(node));
@@ -104,7 +104,7 @@ fn place(node: LogicalPlan, names: &mut Names) -> Result<Transformed<LogicalPlan
     let mut inputs: Vec<LogicalPlan> = inputs.into_iter().map(|side| side.plan).collect();
     let grown =
         inputs.iter().zip(node.inputs()).any(|(new, old)| new.schema().fields().len() > old.schema().fields().len());
-    let placed = match node {
+    let decorrelated = match node {
         LogicalPlan::Filter(_) => {
             let (Some(predicate), Some(input)) = (exprs.pop(), inputs.pop()) else {
                 return Err(DataFusionError::Internal("a condition without rows".into()));
@@ -116,12 +116,12 @@ fn place(node: LogicalPlan, names: &mut Names) -> Result<Transformed<LogicalPlan
         }
         node => node.with_new_exprs(exprs, inputs)?,
     };
-    let has_columns_of_input = !matches!(placed, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_));
+    let has_columns_of_input = !matches!(decorrelated, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_));
     if !grown || !has_columns_of_input {
-        return Ok(Transformed::yes(placed));
+        return Ok(Transformed::yes(decorrelated));
     }
     let columns = schema.columns().into_iter().map(Expr::Column).collect();
-    Projection::try_new(columns, Arc::new(placed)).map(LogicalPlan::Projection).map(Transformed::yes)
+    Projection::try_new(columns, Arc::new(decorrelated)).map(LogicalPlan::Projection).map(Transformed::yes)
 }
 
 /// Conditions without subqueries come first: rows that they take away ask for none. (Not those on rows further around,
@@ -276,25 +276,25 @@ struct Outer<'a> {
 }
 
 /// What stands in the place of `expr`, a subquery; the query goes to one of `inputs`.
-fn replaced(expr: Expr, around: &mut Outer<'_>) -> Result<Expr> {
+fn replaced(expr: Expr, outer: &mut Outer<'_>) -> Result<Expr> {
     match expr {
-        Expr::ScalarSubquery(query) => scalar(Arc::unwrap_or_clone(query.subquery), around),
+        Expr::ScalarSubquery(query) => scalar(Arc::unwrap_or_clone(query.subquery), outer),
         Expr::Exists(Exists { subquery, negated }) => {
-            let found = exists(Arc::unwrap_or_clone(subquery.subquery), around)?;
+            let found = exists(Arc::unwrap_or_clone(subquery.subquery), outer)?;
             Ok(if negated { Expr::Not(Box::new(found)) } else { found })
         }
         Expr::InSubquery(InSubquery { expr, subquery, negated }) => {
             let equal = |value: Expr, found: Expr| value.eq(found);
-            let query = where_found(&expr, Arc::unwrap_or_clone(subquery.subquery), around.inputs, equal)?;
-            let found = exists(query, around)?;
+            let query = where_found(&expr, Arc::unwrap_or_clone(subquery.subquery), outer.inputs, equal)?;
+            let found = exists(query, outer)?;
             Ok(if negated { Expr::Not(Box::new(found)) } else { found })
         }
         Expr::SetComparison(SetComparison { expr, subquery, op, quantifier }) => {
             let query = Arc::unwrap_or_clone(subquery.subquery);
             let mut is_some = |test: fn(Expr) -> Expr| {
                 let compared = |value: Expr, found: Expr| test(binary_expr(value, op, found));
-                let query = where_found(&expr, query.clone(), around.inputs, compared)?;
-                exists(query, around)
+                let query = where_found(&expr, query.clone(), outer.inputs, compared)?;
+                exists(query, outer)
             };
             let decides = match quantifier {
                 SetQuantifier::Any => is_some(Expr::is_true)?,
@@ -315,10 +315,10 @@ fn where_found(
     inputs: &[Side],
     condition: impl Fn(Expr, Expr) -> Expr,
 ) -> Result<LogicalPlan> {
-    let around = merge_schema(&inputs.iter().map(|side| &side.plan).collect::<Vec<_>>());
+    let outer = merge_schema(&inputs.iter().map(|side| &side.plan).collect::<Vec<_>>());
     let value = value.clone().transform(|expr| {
         let Expr::Column(column) = expr else { return Ok(Transformed::no(expr)) };
-        let (_, field) = around.qualified_field_from_column(&column)?;
+        let (_, field) = outer.qualified_field_from_column(&column)?;
         Ok(Transformed::yes(Expr::OuterReferenceColumn(field.clone(), column)))
     })?;
     let found = Expr::Column(Column::from(query.schema().qualified_field(0)));
@@ -327,57 +327,57 @@ fn where_found(
 }
 
 /// Whether `query` has a row.
-fn exists(query: LogicalPlan, around: &mut Outer<'_>) -> Result<Expr> {
+fn exists(query: LogicalPlan, outer: &mut Outer<'_>) -> Result<Expr> {
     if outer_columns(&query).is_empty() {
         let first = LogicalPlanBuilder::from(query).limit(0, Some(1))?;
         let one =
-            first.aggregate(Vec::<Expr>::new(), vec![count(lit(1_i64)).alias(around.names.next("count"))])?.build()?;
-        let rows = scalar(one, around)?;
+            first.aggregate(Vec::<Expr>::new(), vec![count(lit(1_i64)).alias(outer.names.next("count"))])?.build()?;
+        let rows = scalar(one, outer)?;
         return Ok(rows.gt(lit(0_i64)));
     }
-    let mark = around.names.next("mark");
+    let mark = outer.names.next("mark");
     let marked = Projection::try_new(vec![lit(true).alias(&mark)], Arc::new(query))?;
-    let side = side_of(&outer_columns(&marked.input), around.inputs)?;
+    let side = side_of(&outer_columns(&marked.input), outer.inputs)?;
     let once = |plan: LogicalPlan| Ok(LogicalPlan::Distinct(Distinct::All(Arc::new(plan))));
-    beside(LogicalPlan::Projection(marked), side, &mark, around.guards, around.names, once)?;
+    beside(LogicalPlan::Projection(marked), side, &mark, outer.guards, outer.names, once)?;
     Ok(Expr::Column(Column::new_unqualified(mark)).is_not_null())
 }
 
 /// The value of `query`, which has one column.
-fn scalar(query: LogicalPlan, around: &mut Outer<'_>) -> Result<Expr> {
+fn scalar(query: LogicalPlan, outer: &mut Outer<'_>) -> Result<Expr> {
     let columns = outer_columns(&query);
     if columns.is_empty() {
         let subquery = Subquery { subquery: Arc::new(query), outer_ref_columns: Vec::new(), spans: Spans::new() };
         let value = Expr::ScalarSubquery(subquery);
-        if around.kind != Kind::Other {
+        if outer.kind != Kind::Other {
             return Ok(value);
         }
-        let name = around.names.next("value");
-        let Some(input) = around.inputs.first_mut() else { return Ok(value) };
+        let name = outer.names.next("value");
+        let Some(input) = outer.inputs.first_mut() else { return Ok(value) };
         let mut items: Vec<Expr> = input.plan.schema().columns().into_iter().map(Expr::Column).collect();
         items.push(value.alias(&name));
         input.plan = LogicalPlan::Projection(Projection::try_new(items, Arc::new(input.plan.clone()))?);
         return Ok(Expr::Column(Column::new_unqualified(name)));
     }
-    let side = side_of(&columns, around.inputs)?;
+    let side = side_of(&columns, outer.inputs)?;
     let is_single = has_one_row(&query) || has_first_row(&query);
-    let name = around.names.next("value");
+    let name = outer.names.next("value");
     let value = Expr::Column(Column::from(query.schema().qualified_field(0))).alias(&name);
     let valued = LogicalPlan::Projection(Projection::try_new(vec![value], Arc::new(query))?);
     let value = Expr::Column(Column::new_unqualified(&name));
     if is_single {
-        beside(valued, side, &name, around.guards, around.names, Ok)?;
+        beside(valued, side, &name, outer.guards, outer.names, Ok)?;
         return Ok(value);
     }
-    let rows = around.names.next("rows");
-    let first = around.names.next("first");
+    let rows = outer.names.next("rows");
+    let first = outer.names.next("first");
     let grouped = |plan: LogicalPlan| {
         let own = plan.schema().columns().into_iter().filter(|column| column.name != name).map(Expr::Column);
         let own: Vec<Expr> = own.collect();
         let totals = vec![first_value(value.clone(), Vec::new()).alias(&first), count(lit(1_i64)).alias(&rows)];
         LogicalPlanBuilder::from(plan).aggregate(own, totals)?.build()
     };
-    beside(valued, side, &first, around.guards, around.names, grouped)?;
+    beside(valued, side, &first, outer.guards, outer.names, grouped)?;
     let first = Expr::Column(Column::new_unqualified(first));
     Ok(only_row(first, Expr::Column(Column::new_unqualified(rows))))
 }
@@ -424,12 +424,12 @@ fn beside(
     } else {
         // What was joined to it before has no part in the values, mostly.
         let is_of = |plan: &LogicalPlan| columns.iter().all(|c| plan.schema().maybe_index_of_column(c).is_some());
-        let around = if is_of(&side.before) { &side.before } else { &side.plan };
+        let outer = if is_of(&side.before) { &side.before } else { &side.plan };
         let is_here = |guard: &&Expr| {
-            guard.column_refs().into_iter().all(|column| around.schema().maybe_index_of_column(column).is_some())
+            guard.column_refs().into_iter().all(|column| outer.schema().maybe_index_of_column(column).is_some())
         };
         let guards: Vec<Expr> = guards.iter().filter(is_here).cloned().collect();
-        let domain = Domain::new(around, columns, all_of(&guards)?, names)?;
+        let domain = Domain::new(outer, columns, all_of(&guards)?, names)?;
         let plan = finish(domain.of_query(query, names)?)?;
         let pairs = domain.pairs(plan.schema())?;
         (plan, pairs)

@@ -44,18 +44,18 @@ pub(super) struct Domain {
 }
 
 impl Domain {
-    /// That of `columns` of `around`, of the rows at least that a condition lets ask.
+    /// That of `columns` of `outer`, of the rows at least that a condition lets ask.
     ///
     /// # Errors
     /// 0A000 for rows that would be others when computed again.
     pub(super) fn new(
-        around: &LogicalPlan,
+        outer: &LogicalPlan,
         columns: Vec<Column>,
         asks: Option<Expr>,
         names: &mut Names,
     ) -> Result<Self> {
         let columns: Vec<_> = columns.into_iter().map(|column| (column, names.next("outer"))).collect();
-        let mut rows = without_limits(around.clone());
+        let mut rows = without_limits(outer.clone());
         check_repeatable(&rows)?;
         if let Some(asks) = asks {
             rows = LogicalPlan::Filter(Filter::try_new(asks, Arc::new(rows))?);

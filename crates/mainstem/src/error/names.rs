@@ -36,7 +36,8 @@ pub(super) fn schema_error(error: &SchemaError) -> Error {
     }
 }
 
-/// Whether `field` is the name of items of a query that have others there, because several have it (`rules::twins`).
+/// Whether `field` is the name of items of a query that have others there, because several have it
+/// (`analyze::names::duplicate_names`).
 fn is_ambiguous(field: &Column, valid: &[Column]) -> bool {
     let table = |column: &Column| column.relation.as_ref().map(|relation| without_mark(relation.table()).to_owned());
     valid.iter().any(|column| {

@@ -12,6 +12,7 @@ use mainstem_postgres::types::byte_size_text;
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::{Error, ErrorKind};
 
+use super::texts::{Of, known};
 use super::words::first_line;
 
 /// How what the pool says begins.
@@ -68,10 +69,9 @@ fn rows_too_wide(message: &str) -> Option<u64> {
     behind.split_once(" bytes")?.0.parse().ok()
 }
 
-/// Whether DataFusion's internal error `message` is but about memory: an aggregate without a group has nothing to
-/// spill.
+/// Whether DataFusion's internal error `message` wraps what the pool has said.
 pub(super) fn is_out_of_memory(message: &str) -> bool {
-    message.contains(NO_MEMORY) || message.contains("ran out of memory with no aggregated groups")
+    message.contains(NO_MEMORY)
 }
 
 /// An error of a file of a query: what it spills, where it is not said otherwise.
@@ -86,11 +86,16 @@ pub(super) fn of_file(error: &io::Error) -> Error {
         return Error::new(ErrorKind::Full, sqlstate::DISK_FULL, message);
     }
     let text = error.to_string();
-    if text.contains("exceeded the allowable limit") {
-        let message = "queries with little memory have put aside as much on disk as they may; raise memory_limit, or run \
-                       fewer queries at once";
-        return Error::new(ErrorKind::Full, sqlstate::DISK_FULL, message);
+    if let Some(error) = known(Of::Io, &text) {
+        return error;
     }
     let file = format!("a temporary file of a query in {}", folder.display());
     Error::io("use", file, io::Error::new(error.kind(), text))
+}
+
+/// 53100, where what queries may put aside is used up.
+pub(super) fn too_much_aside() -> Error {
+    let message = "queries with little memory have put aside as much on disk as they may; raise memory_limit, or run \
+                   fewer queries at once";
+    Error::new(ErrorKind::Full, sqlstate::DISK_FULL, message)
 }

@@ -48,6 +48,10 @@ const TREES: &[&str] = &[
     "Uniform(",
 ];
 
+/// Predicates of subqueries, where they cannot stand.
+pub(super) const SUBQUERY_PLACE: &str =
+    "EXISTS, IN, ANY or ALL of a query anywhere but in WHERE (join, or compare a count)";
+
 /// `message` in words of SQL, on one line.
 pub(super) fn readable(message: &str) -> String {
     let mut text = match message.find("\nThis issue was likely caused") {
@@ -84,9 +88,7 @@ pub(super) fn tree_name(message: &str) -> Option<&'static str> {
     let tree = tree.split_once(": ").filter(|(front, _)| !front.contains(['{', '('])).map_or(tree, |(_, tree)| tree);
     let name = tree.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
     Some(match name {
-        "Exists" | "InSubquery" | "SetComparison" | "AnyOp" | "AllOp" => {
-            "EXISTS, IN, ANY or ALL of a query anywhere but in WHERE (join, or compare a count)"
-        }
+        "Exists" | "InSubquery" | "SetComparison" | "AnyOp" | "AllOp" => SUBQUERY_PLACE,
         "ScalarSubquery" => {
             "a scalar subquery that refers to the outer query by anything but = (use a join, or a window function)"
         }
@@ -103,15 +105,16 @@ pub(super) fn tree_name(message: &str) -> Option<&'static str> {
     })
 }
 
-/// The function, with the types of its arguments, that `message` says is not there.
+/// The function, with the types of its arguments, that `message` says is not there: the texts of the rows `Call` of
+/// `texts`.
 pub(super) fn undefined_function(message: &str) -> Option<String> {
     let between = |from: &str, to: &str| {
         let (_, behind) = message.split_once(from)?;
         behind.split_once(to).map(|(text, _)| text)
     };
     // The last one: a function of ours says so, and DataFusion again, with the types.
-    let told = message.rsplit_once("No function matches the given name and argument types '");
-    if let Some((call, _)) = told.and_then(|(_, behind)| behind.split_once("'. You might")) {
+    let last = message.rsplit_once("No function matches the given name and argument types '");
+    if let Some((call, _)) = last.and_then(|(_, behind)| behind.split_once("'. You might")) {
         return Some(call_in_sql(call));
     }
     let types = between("coercion from ", " to the signature");

@@ -274,7 +274,7 @@ fn fitted(value: ValueRef<'_>, wanted: DataType) -> Result<Parameter> {
             (rounded.is_finite() || !v.is_finite()).then_some(ValueRef::Real(rounded))
         }
         (DataType::Uuid, _, ValueRef::Bytes(v)) => <[u8; 16]>::try_from(v).ok().map(|v| ValueRef::Uuid(v.into())),
-        (DataType::Char { .. }, _, ValueRef::Text(v)) => Some(ValueRef::Text(row::without_blanks(v))),
+        (DataType::Char { .. }, _, ValueRef::Text(v)) => Some(ValueRef::Text(row::without_padding(v))),
         (DataType::Text { .. } | DataType::Char { .. }, _, _) => None,
         // With its own digits: those that the context has none of count.
         (DataType::Decimal { .. }, _, ValueRef::Text(v)) => match v.trim_ascii().parse() {
@@ -305,7 +305,7 @@ fn name_of(data_type: DataType) -> String {
 /// `value` as a column of type `wanted` would take it.
 fn assigned(value: ValueRef<'_>, wanted: DataType) -> Result<Parameter> {
     let value = match (wanted, value) {
-        (DataType::Char { .. }, ValueRef::Text(text)) => ValueRef::Text(row::without_blanks(text)),
+        (DataType::Char { .. }, ValueRef::Text(text)) => ValueRef::Text(row::without_padding(text)),
         _ => value,
     };
     let Parameter::Bound(data_type, scalar) = own(value)? else {

@@ -13,7 +13,7 @@ use datafusion::sql::sqlparser::ast::{
 use mainstem_postgres::cast::assign;
 use mainstem_storage::ids::{ColumnId, KeyId};
 use mainstem_storage::point::KeyedTable;
-use mainstem_storage::row::{Value, value_of, without_blanks};
+use mainstem_storage::row::{Value, value_of, without_padding};
 use mainstem_storage::schema::{DataType, Identity, TableSchema};
 
 use super::access::Reach;
@@ -470,7 +470,7 @@ impl Compiler<'_> {
 fn is_too_long(text: &str, data_type: DataType) -> bool {
     match data_type {
         DataType::Text { max_chars: Some(chars) } => text.chars().count() > chars as usize,
-        DataType::Char { chars } => without_blanks(text).chars().count() > chars as usize,
+        DataType::Char { chars } => without_padding(text).chars().count() > chars as usize,
         _ => false,
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, StringViewArray};
 use mainstem_postgres::cast::assign;
 use mainstem_storage::ids::ColumnId;
-use mainstem_storage::row::{RowView, Value, value_of, without_blanks};
+use mainstem_storage::row::{RowView, Value, value_of, without_padding};
 use mainstem_storage::schema::{Column, DataType};
 
 use crate::plan;
@@ -83,7 +83,7 @@ pub(super) fn fit(value: ValueRef<'_>, wanted: DataType) -> Option<Value> {
         | (ValueRef::TimestampTz(_), DataType::TimestampTz)
         | (ValueRef::Text(_), DataType::Text { .. })
         | (ValueRef::Bytes(_), DataType::Bytea) => true,
-        (ValueRef::Text(text), DataType::Char { .. }) => return Some(Value::Text(without_blanks(text).into())),
+        (ValueRef::Text(text), DataType::Char { .. }) => return Some(Value::Text(without_padding(text).into())),
         (ValueRef::Decimal(_), DataType::Decimal { precision, scale }) => match value.data_type() {
             Some(DataType::Decimal { precision: digits, scale: behind }) => behind == scale && digits <= precision,
             _ => false,
@@ -112,7 +112,7 @@ pub(super) fn same_kind(of: DataType, wanted: DataType) -> bool {
 pub(super) fn parsed(text: &str, data_type: DataType) -> Option<Value> {
     match data_type {
         DataType::Text { .. } => Some(Value::Text(text.into())),
-        DataType::Char { .. } => Some(Value::Text(without_blanks(text).into())),
+        DataType::Char { .. } => Some(Value::Text(without_padding(text).into())),
         DataType::Uuid => text.parse::<Uuid>().ok().map(|uuid| Value::Uuid(uuid.into())),
         DataType::Time => text.parse::<Time>().ok().map(|time| Value::Int(time.micros())),
         // Only in the plain form: a plan compares finer parts of seconds, and knows no years that are far away.

@@ -39,7 +39,7 @@ fn what_tasks_may_do() {
 }
 
 #[test]
-fn every_call_has_a_twin() {
+fn every_call_has_an_asynchronous_form() {
     block_on(async {
         let (_database, connection) = with_table().await;
         let insert = connection.prepare("INSERT INTO t VALUES ($1, $2)").await.unwrap();
@@ -88,7 +88,7 @@ fn public_functions(source: &str, of: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn no_call_lacks_its_twin() {
+fn no_call_lacks_its_asynchronous_form() {
     macro_rules! api {
         ($file:literal) => {
             include_str!(concat!("../../src/api/", $file))

@@ -73,8 +73,8 @@ fn answers_and_errors_are_those_of_the_text() {
         let (_database, connection) = users(mode);
         let answer = |sql: &&str| {
             // Twice: the second time it may be kept.
-            let first = told(&connection, sql);
-            (first, told(&connection, sql))
+            let first = outcome_of(&connection, sql);
+            (first, outcome_of(&connection, sql))
         };
         statements.iter().map(answer).collect::<Vec<_>>()
     };
@@ -84,8 +84,8 @@ fn answers_and_errors_are_those_of_the_text() {
     }
 }
 
-/// What is told of `sql`: its rows, how many it wrote, or its error.
-fn told(connection: &Connection, sql: &str) -> String {
+/// The outcome of `sql`: its rows, how many it wrote, or its error.
+fn outcome_of(connection: &Connection, sql: &str) -> String {
     let outcome = connection.run(sql).and_then(|mut outcomes| outcomes.next().expect("an outcome"));
     match outcome {
         Err(error) => format!("{} {}", error.sqlstate(), error.message()),
@@ -336,7 +336,7 @@ fn kept(connection: &Connection, work: impl FnOnce()) -> u64 {
 fn kept_of_three(connection: &Connection, types: &str, query: &str, values: &str) -> u64 {
     let types = if types.is_empty() { String::new() } else { format!("({types})") };
     connection.execute(&format!("PREPARE q {types} AS {query}")).unwrap();
-    let run = || told(connection, &format!("EXECUTE q ({values})"));
+    let run = || outcome_of(connection, &format!("EXECUTE q ({values})"));
     let first = run();
     let kept = kept(connection, || {
         for _ in 0..2 {
@@ -367,7 +367,7 @@ fn filters_with_parameters_stay_behind_their_guards() {
         ("SELECT k FROM g WHERE k = $1", "2"),
     ] {
         connection.execute(&format!("PREPARE p AS {query}")).unwrap();
-        let first = told(&connection, &format!("EXECUTE p ({value})"));
+        let first = outcome_of(&connection, &format!("EXECUTE p ({value})"));
         connection.execute("DEALLOCATE p").unwrap();
         assert!(!first.starts_with("22"), "{query}: {first}");
         assert_eq!(kept_of_three(&connection, "", query, value), 2, "{query}");

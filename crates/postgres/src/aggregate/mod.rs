@@ -5,5 +5,5 @@ mod sliding;
 mod sum;
 
 pub use ordered_set::ordered_sets;
-pub(crate) use sliding::not_in_parts;
+pub(crate) use sliding::no_partial_aggregation;
 pub use sum::{average, checked_sum};

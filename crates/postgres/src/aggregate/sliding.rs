@@ -86,15 +86,15 @@ impl Accumulator for FloatTotal {
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        Err(not_in_parts())
+        Err(no_partial_aggregation())
     }
 
     fn merge_batch(&mut self, _states: &[ArrayRef]) -> Result<()> {
-        Err(not_in_parts())
+        Err(no_partial_aggregation())
     }
 }
 
 /// The error of a state of a window's total.
-pub(crate) fn not_in_parts() -> DataFusionError {
+pub(crate) fn no_partial_aggregation() -> DataFusionError {
     DataFusionError::Internal("windows are not computed in parts".into())
 }

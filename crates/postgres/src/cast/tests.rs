@@ -17,7 +17,7 @@ fn converted(array: &ArrayRef, to: DataType) -> Result<Vec<String>, &'static str
 const TEXT: DataType = DataType::Text { max_chars: None };
 
 #[test]
-fn moments_as_people_write_them() {
+fn datetimes_as_people_write_them() {
     for (text, expected) in [
         ("2024-01-05 10:00", "2024-01-05T10:00:00"),
         ("2024-01-05 9:05", "2024-01-05T09:05:00"),

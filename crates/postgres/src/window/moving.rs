@@ -20,7 +20,7 @@ use datafusion_expr::{
 };
 use datafusion_physical_expr::{PhysicalExpr, PhysicalSortExpr};
 
-use crate::aggregate::not_in_parts;
+use crate::aggregate::no_partial_aggregation;
 
 /// `function`, computed anew over each frame that moves, if it cannot be computed otherwise; others are returned as
 /// they are.
@@ -278,10 +278,10 @@ impl Accumulator for ComputedAnew {
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        Err(not_in_parts())
+        Err(no_partial_aggregation())
     }
 
     fn merge_batch(&mut self, _states: &[ArrayRef]) -> Result<()> {
-        Err(not_in_parts())
+        Err(no_partial_aggregation())
     }
 }

@@ -158,7 +158,7 @@ fn trim_to_length(schema: &TableSchema, column: &Column, array: ArrayRef, chars:
     let mut trimmed = Vec::with_capacity(values.len());
     let mut changed = false;
     for value in values {
-        let kept = value.map(|v| fit_chars(schema, column, without_blanks(v), chars)).transpose()?;
+        let kept = value.map(|v| fit_chars(schema, column, without_padding(v), chars)).transpose()?;
         changed |= kept.map(str::len) != value.map(str::len);
         trimmed.push(kept);
     }
@@ -167,7 +167,7 @@ fn trim_to_length(schema: &TableSchema, column: &Column, array: ArrayRef, chars:
 
 /// `text` without the blanks at its end: the form in which CHAR(n) holds and compares it.
 #[must_use]
-pub fn without_blanks(text: &str) -> &str {
+pub fn without_padding(text: &str) -> &str {
     text.trim_end_matches(' ')
 }
 
@@ -233,7 +233,7 @@ pub(super) fn variable<'a>(schema: &TableSchema, column: &Column, value: &'a Val
         (DataType::Text { max_chars: None }, Value::Text(v)) => Ok(v.as_bytes()),
         (DataType::Text { max_chars: Some(n) }, Value::Text(v)) => Ok(fit_chars(schema, column, v, n)?.as_bytes()),
         (DataType::Char { chars }, Value::Text(v)) => {
-            Ok(fit_chars(schema, column, without_blanks(v), chars)?.as_bytes())
+            Ok(fit_chars(schema, column, without_padding(v), chars)?.as_bytes())
         }
         (DataType::Bytea, Value::Bytes(v)) => Ok(v),
         _ => Err(value_mismatch(schema, column, value)),

@@ -33,7 +33,7 @@ mod tests;
 
 pub use arrays::{array_of, constant_array, value_of};
 pub use buffer::RowBuffer;
-pub use check::{check_batch, without_blanks};
+pub use check::{check_batch, without_padding};
 pub use layout::RowLayout;
 pub use value::Value;
 pub use view::RowView;

@@ -290,7 +290,7 @@ fn spaces_beyond_the_length_are_cut_and_characters_are_counted() {
 }
 
 #[test]
-fn blanks_at_the_end_do_not_count_in_char() {
+fn padding_does_not_count_in_char() {
     let schema = table(&[(DataType::Char { chars: 3 }, true)]);
     let text = |v: &str| vec![Value::Text(v.into())];
     let given = [text("abc  "), text("ééé "), text("a b "), text(" a"), text("   "), text(""), vec![Value::Null]];

@@ -112,7 +112,7 @@ mod tests {
     use super::items;
 
     #[test]
-    fn arrays_are_read_as_they_are_spelled() {
+    fn array_literals_are_read_as_postgres_writes_them() {
         let some = |items: &[&str]| Some(items.iter().map(|item| Some((*item).to_owned())).collect::<Vec<_>>());
         assert_eq!(items("{1,2}"), some(&["1", "2"]));
         assert_eq!(items(" { 1 , \"a,\\\"b\" } "), some(&["1", "a,\"b"]));

@@ -49,7 +49,7 @@ pub(crate) fn check_rows(statement: &Statement) -> Result<()> {
 }
 
 /// See the module; other expressions stay.
-pub(crate) fn compare_by_parts(expr: &mut Expr) {
+pub(crate) fn compare_by_fields(expr: &mut Expr) {
     let compared = match expr {
         Expr::BinaryOp { left, op, right } if compares(op) => compared(left, op, right),
         Expr::IsDistinctFrom(left, right) => distinct(left, right, true),

@@ -42,13 +42,13 @@ pub(crate) fn label_casts(query: &mut Query) {
     if !calls.has_twins && !groups.has_twins {
         return;
     }
-    let mut told = CastLabel { queries: 0 };
-    let ControlFlow::Continue(()) = VisitMut::visit(&mut select.projection, &mut told);
-    let ControlFlow::Continue(()) = VisitMut::visit(&mut select.group_by, &mut told);
-    let ControlFlow::Continue(()) = VisitMut::visit(&mut select.having, &mut told);
-    let ControlFlow::Continue(()) = VisitMut::visit(&mut select.qualify, &mut told);
-    let ControlFlow::Continue(()) = VisitMut::visit(&mut select.named_window, &mut told);
-    let ControlFlow::Continue(()) = VisitMut::visit(order_by, &mut told);
+    let mut label = CastLabel { queries: 0 };
+    let ControlFlow::Continue(()) = VisitMut::visit(&mut select.projection, &mut label);
+    let ControlFlow::Continue(()) = VisitMut::visit(&mut select.group_by, &mut label);
+    let ControlFlow::Continue(()) = VisitMut::visit(&mut select.having, &mut label);
+    let ControlFlow::Continue(()) = VisitMut::visit(&mut select.qualify, &mut label);
+    let ControlFlow::Continue(()) = VisitMut::visit(&mut select.named_window, &mut label);
+    let ControlFlow::Continue(()) = VisitMut::visit(order_by, &mut label);
 }
 
 /// Calls, or groups, by the text that [`plain`] has for them.

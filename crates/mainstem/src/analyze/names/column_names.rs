@@ -49,7 +49,7 @@ struct Named {
     mentioned: HashSet<String>,
     beside: BesideStar,
     guessed: bool,
-    /// How many queries are around.
+    /// How many outer queries there are.
     queries: usize,
 }
 
@@ -128,7 +128,7 @@ fn name_outer(select: &mut Select, all: bool) {
         },
         _ => false,
     };
-    let names: Vec<Option<String>> = select.projection.iter().map(said).collect();
+    let names: Vec<Option<String>> = select.projection.iter().map(own_name_of_item).collect();
     let items = select.projection.iter().zip(&names).enumerate().filter_map(|(at, (item, name))| {
         let SelectItem::UnnamedExpr(expr) = item else { return None };
         let name = name.as_ref().filter(|name| is_around(expr) && !in_having.contains(*name))?;
@@ -174,7 +174,7 @@ fn name_items(select: &mut Select, wanted: &dyn Fn(&str) -> bool) -> Vec<String>
     let mut given = Vec::new();
     // DataFusion reads aliases in HAVING, where SQL has the columns of FROM alone.
     let in_having = select.having.as_ref().map(mentioned).unwrap_or_default();
-    let mut taken: HashSet<String> = select.projection.iter().filter_map(said).collect();
+    let mut taken: HashSet<String> = select.projection.iter().filter_map(own_name_of_item).collect();
     for (position, item) in (1..).zip(&mut select.projection) {
         let Some(name) = item_name(item).filter(|name| wanted(name) && !in_having.contains(name)) else { continue };
         let SelectItem::UnnamedExpr(expr) = item else { continue };
@@ -220,7 +220,7 @@ fn read_by_keys(query: &Query) -> HashSet<String> {
 }
 
 /// The name that an item has of its own.
-pub(crate) fn said(item: &SelectItem) -> Option<String> {
+pub(crate) fn own_name_of_item(item: &SelectItem) -> Option<String> {
     match item {
         SelectItem::ExprWithAlias { alias, .. } => Some(fold(alias)),
         SelectItem::UnnamedExpr(expr) => name_of(expr),

@@ -24,7 +24,7 @@ use datafusion::logical_expr::{
     BinaryExpr, Cast, ColumnarValue, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, ReturnFieldArgs,
     ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TryCast, Volatility,
 };
-use mainstem_storage::row::without_blanks;
+use mainstem_storage::row::without_padding;
 use mainstem_storage::schema::DataType;
 
 use crate::analyze::plan_walk::rewrite_plan;
@@ -52,9 +52,9 @@ fn chars_of(expr: &Expr, schema: &DFSchema) -> Option<u32> {
 fn trimmed(expr: Expr) -> Expr {
     use ScalarValue as S;
     match expr {
-        Expr::Literal(S::Utf8(Some(v)), m) => Expr::Literal(S::Utf8(Some(without_blanks(&v).into())), m),
-        Expr::Literal(S::LargeUtf8(Some(v)), m) => Expr::Literal(S::LargeUtf8(Some(without_blanks(&v).into())), m),
-        Expr::Literal(S::Utf8View(Some(v)), m) => Expr::Literal(S::Utf8View(Some(without_blanks(&v).into())), m),
+        Expr::Literal(S::Utf8(Some(v)), m) => Expr::Literal(S::Utf8(Some(without_padding(&v).into())), m),
+        Expr::Literal(S::LargeUtf8(Some(v)), m) => Expr::Literal(S::LargeUtf8(Some(without_padding(&v).into())), m),
+        Expr::Literal(S::Utf8View(Some(v)), m) => Expr::Literal(S::Utf8View(Some(without_padding(&v).into())), m),
         other => other,
     }
 }
@@ -111,11 +111,11 @@ fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             Ok(Transformed::yes(Expr::Case(Case { expr: Some(expr), when_then_expr, else_expr })))
         }
         Expr::Like(like) => Ok(match chars_of(&like.expr, schema) {
-            Some(chars) => Transformed::yes(Expr::Like(with_blanks(like, chars))),
+            Some(chars) => Transformed::yes(Expr::Like(padded_subject(like, chars))),
             None => Transformed::no(Expr::Like(like)),
         }),
         Expr::SimilarTo(like) => Ok(match chars_of(&like.expr, schema) {
-            Some(chars) => Transformed::yes(Expr::SimilarTo(with_blanks(like, chars))),
+            Some(chars) => Transformed::yes(Expr::SimilarTo(padded_subject(like, chars))),
             None => Transformed::no(Expr::SimilarTo(like)),
         }),
         Expr::Cast(Cast { expr, field }) => {
@@ -153,7 +153,7 @@ fn binary(left: Expr, op: Operator, right: Expr, schema: &DFSchema) -> Transform
     }
 }
 
-fn with_blanks(like: Like, chars: u32) -> Like {
+fn padded_subject(like: Like, chars: u32) -> Like {
     Like { expr: Box::new(call(To::Padded(chars), *like.expr)), ..like }
 }
 
@@ -203,7 +203,7 @@ impl CharFunction {
                 To::Text => out.append_value(text),
                 To::Char(chars) => {
                     let end = text.char_indices().nth(chars as usize).map_or(text.len(), |(at, _)| at);
-                    out.append_value(without_blanks(text.split_at(end).0));
+                    out.append_value(without_padding(text.split_at(end).0));
                 }
                 To::Padded(chars) => {
                     line.clear();

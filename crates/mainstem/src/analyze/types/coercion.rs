@@ -64,7 +64,7 @@ pub(crate) fn type_literals(statement: &mut Statement) {
 }
 
 struct Literals {
-    /// How many queries are around.
+    /// How many outer queries there are.
     queries: usize,
 }
 
@@ -240,7 +240,7 @@ fn is_decimal_number(number: &str) -> bool {
 
 /// The rule.
 pub(crate) fn coerced_types(plan: LogicalPlan) -> Result<LogicalPlan> {
-    coerced(plan, &[]).map(|transformed| transformed.data)
+    coerce_plan(plan, &[]).map(|transformed| transformed.data)
 }
 
 /// `plan` with the types that its columns will have: those that the rule changes are decimals, datetimes or CHAR(n)
@@ -250,16 +250,16 @@ pub(crate) fn resolve_types(plan: LogicalPlan) -> Result<LogicalPlan> {
         is_decimal(field.data_type()) || is_datetime(field.data_type()) || ColumnType::chars_of(field).is_some()
     };
     if plan.schema().fields().iter().any(changes) {
-        return coerced(plan, &[]).map(|transformed| transformed.data);
+        return coerce_plan(plan, &[]).map(|transformed| transformed.data);
     }
     Ok(plan)
 }
 
-/// `plan`, bottom up. What it refers to of the outer queries has the types that these have by now: `around`, the
+/// `plan`, bottom up. What it refers to of the outer queries has the types that these have by now: `outer`, the
 /// nearest last.
-fn coerced(plan: LogicalPlan, around: &[&DFSchema]) -> Result<Transformed<LogicalPlan>> {
+fn coerce_plan(plan: LogicalPlan, outer: &[&DFSchema]) -> Result<Transformed<LogicalPlan>> {
     let typed = |expr: Expr, schema: &DFSchema| match expr {
-        Expr::OuterReferenceColumn(..) => Ok(retyped(expr, around)),
+        Expr::OuterReferenceColumn(..) => Ok(retyped(expr, outer)),
         Expr::AggregateFunction(_) | Expr::WindowFunction(_) => interval_order(expr, schema),
         other => match as_float_operation(&other, schema)? {
             Some(doubles) => Ok(Transformed::yes(doubles)),
@@ -267,8 +267,8 @@ fn coerced(plan: LogicalPlan, around: &[&DFSchema]) -> Result<Transformed<Logica
         },
     };
     let within = |plan: LogicalPlan, near: &DFSchema| {
-        let around: Vec<&DFSchema> = around.iter().copied().chain([near]).collect();
-        coerced(plan, &around)
+        let outer: Vec<&DFSchema> = outer.iter().copied().chain([near]).collect();
+        coerce_plan(plan, &outer)
     };
     rewrite_inputs(plan, |plan| {
         let mut changed = false;
@@ -298,12 +298,12 @@ fn coerced(plan: LogicalPlan, around: &[&DFSchema]) -> Result<Transformed<Logica
                 typed_join(join).map(Transformed::yes)
             }
             LogicalPlan::Subquery(mut subquery) => {
-                let outer = subquery.outer_ref_columns.into_iter().map(|expr| {
-                    let expr = retyped(expr, around);
+                let columns = subquery.outer_ref_columns.into_iter().map(|expr| {
+                    let expr = retyped(expr, outer);
                     changed |= expr.transformed;
                     expr.data
                 });
-                subquery.outer_ref_columns = outer.collect();
+                subquery.outer_ref_columns = columns.collect();
                 Ok(Transformed::new_transformed(LogicalPlan::Subquery(subquery), changed))
             }
             other => Ok(Transformed::new_transformed(other, changed)),
@@ -327,9 +327,9 @@ fn has_subqueries(plan: &LogicalPlan) -> Result<bool> {
 }
 
 /// A column of an outer query with the type that it has there.
-fn retyped(expr: Expr, around: &[&DFSchema]) -> Transformed<Expr> {
+fn retyped(expr: Expr, outer: &[&DFSchema]) -> Transformed<Expr> {
     let Expr::OuterReferenceColumn(field, column) = expr else { return Transformed::no(expr) };
-    let found = around.iter().rev().find_map(|schema| {
+    let found = outer.iter().rev().find_map(|schema| {
         let at = schema.maybe_index_of_column(&column)?;
         schema.fields().get(at).cloned()
     });

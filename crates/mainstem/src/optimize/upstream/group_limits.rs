@@ -63,9 +63,9 @@ fn misleads(sort: &SortExec) -> bool {
     loop {
         if let Some(groups) = node.downcast_ref::<AggregateExec>() {
             let schema = groups.schema();
-            let told = at.and_then(|at| schema.fields().get(at)).map(|field| field.name().as_str());
+            let group_name = at.and_then(|at| schema.fields().get(at)).map(|field| field.name().as_str());
             let is_alone = schema.fields().iter().filter(|field| *field.name() == name).count() == 1;
-            return told != Some(name.as_str()) || !is_alone;
+            return group_name != Some(name.as_str()) || !is_alone;
         }
         if let Some(projection) = node.downcast_ref::<ProjectionExec>() {
             // As the rule does it.

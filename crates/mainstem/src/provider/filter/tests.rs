@@ -29,7 +29,7 @@ fn compare(column: u32, op: CompareOp, value: Value) -> Predicate {
 }
 
 #[test]
-fn what_means_the_same_is_translated() {
+fn equivalent_filters_are_translated() {
     let int = |n| Value::Int(n);
     for (expr, expected) in [
         (col("i").gt(lit(3_i32)), vec![compare(0, CompareOp::Gt, int(3))]),

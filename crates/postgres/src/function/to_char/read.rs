@@ -40,7 +40,7 @@ pub(super) fn instant(pattern: &[Part], text: &str) -> Result<i64> {
             break;
         }
         if number == 0 || matches!(part, Part::Field { .. }) {
-            source.pass_blanks();
+            source.skip_spaces();
         }
         match part {
             Part::Separator(_) => {
@@ -67,7 +67,7 @@ pub(super) fn instant(pattern: &[Part], text: &str) -> Result<i64> {
                 source.field = name;
                 read.field(&name.to_ascii_uppercase(), &mut source, *fill || !before_digit)?;
                 source.passed = 0;
-                source.pass_blanks();
+                source.skip_spaces();
             }
         }
     }
@@ -94,7 +94,7 @@ impl<'t> Source<'t> {
         self.rest = chars.as_str();
     }
 
-    fn pass_blanks(&mut self) {
+    fn skip_spaces(&mut self) {
         while self.rest.starts_with(char::is_whitespace) {
             self.skip();
             self.passed += 1;

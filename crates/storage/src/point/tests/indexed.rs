@@ -49,7 +49,7 @@ fn distinct(schema: &TableSchema, rows: &[Row]) -> Vec<Row> {
 }
 
 /// Rows of the run with their references.
-fn placed(schema: &TableSchema, run: &Run) -> Vec<(RowRef, Row)> {
+fn rows_with_references(schema: &TableSchema, run: &Run) -> Vec<(RowRef, Row)> {
     let places = run
         .segments()
         .iter()
@@ -83,7 +83,7 @@ proptest! {
         let Some(run) = run(&schema, &target, &rows, schema.options.segment_rows as usize) else { return Ok(()) };
         prop_assert!(run.verify(&schema).is_empty(), "{:?}", run.verify(&schema));
         prop_assert_eq!(run.index(KeyId::PRIMARY).unwrap().rows(), rows.len() as u64);
-        for (at, row) in placed(&schema, &run) {
+        for (at, row) in rows_with_references(&schema, &run) {
             let key = key(&schema, &row);
             prop_assert_eq!(find_in_run(&schema, &run, KeyId::PRIMARY, HashedKey::of(&key), None, |_| true).unwrap(), Some(at));
             prop_assert_eq!(find_in_run(&schema, &run, KeyId::PRIMARY, HashedKey::of(&key), None, |row| row != at).unwrap(), None);
@@ -98,11 +98,11 @@ proptest! {
         let half = run.rows() / 2;
         let rest = run.without_front(half).unwrap().unwrap();
         prop_assert!(rest.verify(&schema).is_empty(), "{:?}", rest.verify(&schema));
-        for (number, (at, row)) in placed(&schema, &run).into_iter().enumerate() {
+        for (number, (at, row)) in rows_with_references(&schema, &run).into_iter().enumerate() {
             let found = find_in_run(&schema, &rest, KeyId::PRIMARY, HashedKey::of(&key(&schema, &row)), None, |_| true).unwrap();
             prop_assert_eq!(found, (number as u64 >= half).then_some(at));
         }
-        let (at, row) = placed(&schema, &run).pop().unwrap();
+        let (at, row) = rows_with_references(&schema, &run).pop().unwrap();
         run.segment(at.container()).unwrap().segment.deletes().record(CommitTs(5), &[at.offset()].into_iter().collect());
         let find = |ts| find_in_run(&schema, &run, KeyId::PRIMARY, HashedKey::of(&key(&schema, &row)), Some(CommitTs(ts)), |_| true).unwrap();
         prop_assert_eq!((find(4), find(5)), (Some(at), None));
@@ -121,7 +121,7 @@ proptest! {
         let (Some(a), Some(b)) = (run(&schema, &target, &left, size), run(&schema, &target, &right, size)) else {
             return Ok(());
         };
-        let (of_a, of_b) = (placed(&schema, &a), placed(&schema, &b));
+        let (of_a, of_b) = (rows_with_references(&schema, &a), rows_with_references(&schema, &b));
         let even = |row: RowRef| row.offset().is_multiple_of(2);
         let pairs = |accept: &dyn Fn(RowRef, RowRef) -> bool| {
             let meet = |x: &(RowRef, Row), y: &(RowRef, Row)| {

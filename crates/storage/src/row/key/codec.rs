@@ -4,7 +4,7 @@ use crate::error::{Error, ErrorKind, Result, sqlstate};
 use crate::ids::ColumnId;
 use crate::row::layout::{int_limits, is_wide};
 use crate::row::value::{normal_f32, normal_f64};
-use crate::row::{RowView, Value, without_blanks};
+use crate::row::{RowView, Value, without_padding};
 use crate::schema::{DataType, TableSchema};
 
 /// Marker of a value in a column that may be NULL.
@@ -254,7 +254,7 @@ impl Part {
             Value::Real(v) => out.extend_from_slice(&flip_f32(*v)),
             Value::Double(v) => out.extend_from_slice(&flip_f64(*v)),
             Value::Text(v) if matches!(self.data_type, DataType::Char { .. }) => {
-                put_text(without_blanks(v).as_bytes(), out);
+                put_text(without_padding(v).as_bytes(), out);
             }
             Value::Text(v) => put_text(v.as_bytes(), out),
             Value::Bytes(v) => put_text(v, out),

@@ -70,14 +70,14 @@ impl Columns {
     ///
     /// # Errors
     /// 42702.
-    pub(super) fn check_one<'c>(mut columns: impl Iterator<Item = &'c Column>, said: &[&str]) -> Result<()> {
+    pub(super) fn check_one<'c>(mut columns: impl Iterator<Item = &'c Column>, reference: &[&str]) -> Result<()> {
         let is_ambiguous = |column: &Column| without_mark(&column.name) != column.name;
         if !columns.any(is_ambiguous) {
             return Ok(());
         }
-        let message = format!("column reference \"{}\" is ambiguous", said.join("."));
+        let message = format!("column reference \"{}\" is ambiguous", reference.join("."));
         Err(Error::invalid(state::AMBIGUOUS_COLUMN, message)
-            .with_object(NamedObject::new(ObjectKind::Column, said.iter().copied())))
+            .with_object(NamedObject::new(ObjectKind::Column, reference.iter().copied())))
     }
 
     /// Whether there is a table that is called `table`.
@@ -173,7 +173,7 @@ pub(super) fn joined(left: Columns, right: Columns, operator: &mut JoinOperator)
     let kept = kept(operator);
     let on = constraint(operator);
     let names = match &on {
-        Some(JoinConstraint::Using(names)) => said(names)?,
+        Some(JoinConstraint::Using(names)) => using_columns(names)?,
         Some(JoinConstraint::Natural) => common(&left, &right)?,
         _ => return Ok(beside(left, right, kept)),
     };
@@ -212,17 +212,17 @@ fn beside(left: Columns, right: Columns, kept: Kept) -> Columns {
 }
 
 /// The names in USING.
-fn said(names: &[ObjectName]) -> Result<Vec<String>> {
-    let mut said: Vec<String> = Vec::with_capacity(names.len());
+fn using_columns(names: &[ObjectName]) -> Result<Vec<String>> {
+    let mut columns: Vec<String> = Vec::with_capacity(names.len());
     for name in names {
         let name = column_name(name)?;
-        if said.contains(&name) {
+        if columns.contains(&name) {
             let message = format!("column name \"{name}\" appears more than once in USING clause");
             return Err(Error::invalid(sqlstate::DUPLICATE_COLUMN, message));
         }
-        said.push(name);
+        columns.push(name);
     }
-    Ok(said)
+    Ok(columns)
 }
 
 /// The names that both sides have, in the order of the left one.

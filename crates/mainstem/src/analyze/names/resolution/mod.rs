@@ -43,12 +43,12 @@ use self::join_columns::{Column, Columns, Table, constraint, joined, merges_itse
 use self::needs::Needs;
 use self::order_by::{name_distinct, order_above, reads_hidden};
 use self::select_items::{
-    Output, Outputs, columns_of, complete, expand, expand_excluding, hides, item_called, means_itself, output, outputs,
-    quoted, renamed, repeats, starred,
+    Output, Outputs, columns_of, complete, expand, expand_excluding, hides, item_called, output, outputs, quoted,
+    renamed, repeats, resolves_to_itself, starred,
 };
 use self::tables::{called, check_once, last, unseen};
 use super::KnownTable;
-use super::column_names::{name_of, said};
+use super::column_names::{name_of, own_name_of_item};
 use super::duplicate_names::{beside_star, name_repeated};
 use crate::analyze::ast::expr::bare;
 use crate::names::without_mark;
@@ -165,10 +165,10 @@ impl Scopes<'_> {
         };
         name_distinct(keys, select, &scope)?;
         let is_hidden = reads_hidden(keys, select, &scope);
-        let said: HashSet<String> = select.projection.iter().filter_map(said).collect();
-        let is_item = |key: &Expr| matches!(bare(key), Expr::Identifier(ident) if said.contains(&fold(ident)));
+        let items: HashSet<String> = select.projection.iter().filter_map(own_name_of_item).collect();
+        let is_item = |key: &Expr| matches!(bare(key), Expr::Identifier(ident) if items.contains(&fold(ident)));
         if !is_hidden {
-            self.items = select.projection.iter().filter_map(|item| means_itself(item, &scope)).collect();
+            self.items = select.projection.iter().filter_map(|item| resolves_to_itself(item, &scope)).collect();
         }
         let mut columns = keys.iter_mut().map(|key| &mut key.expr).filter(|key| !is_item(key));
         self.within(scope.clone(), |scopes| columns.try_for_each(|key| scopes.expressions(key)))?;
@@ -236,10 +236,10 @@ impl Scopes<'_> {
         }
         self.expressions(&mut select.selection)?;
         if let GroupByExpr::Expressions(keys, _) = &mut select.group_by {
-            let said: HashSet<String> = select.projection.iter().filter_map(said).collect();
+            let items: HashSet<String> = select.projection.iter().filter_map(own_name_of_item).collect();
             let of_from = |name: &str| self.scopes.last().is_some_and(|scope| scope.named(name).next().is_some());
             let is_item = |key: &Expr| match bare(key) {
-                Expr::Identifier(ident) => said.contains(&fold(ident)) && !of_from(&fold(ident)),
+                Expr::Identifier(ident) => items.contains(&fold(ident)) && !of_from(&fold(ident)),
                 _ => false,
             };
             let columns: Vec<&mut Expr> = keys.iter_mut().filter(|key| !is_item(key)).collect();
@@ -377,9 +377,9 @@ impl Scopes<'_> {
             TableFactor::Table { name, alias, args: None, .. } => {
                 let (columns, schema) = self.table(name)?;
                 let last = last(name).ok_or(Stop::NoSuchTable)?;
-                let said = alias.as_ref().map_or_else(|| last.clone(), |alias| fold(&alias.name));
-                let schema = schema.filter(|_| said == last);
-                let mut table = Table { name: said, schema, is_alias: alias.is_some(), called: None };
+                let called = alias.as_ref().map_or_else(|| last.clone(), |alias| fold(&alias.name));
+                let schema = schema.filter(|_| called == last);
+                let mut table = Table { name: called, schema, is_alias: alias.is_some(), called: None };
                 if alias.is_none() && self.several.contains(&last) {
                     self.renamed += 1;
                     let unseen = unseen(&last, self.renamed);
@@ -448,7 +448,7 @@ impl Scopes<'_> {
     }
 
     /// What says the column that `name` alone means, if it is one of both sides of a join.
-    fn meant(&self, name: &str) -> Result<Option<Expr>> {
+    fn resolve_column(&self, name: &str) -> Result<Option<Expr>> {
         let mut may_be_others = false;
         if self.items.contains(name) {
             return Ok(None);
@@ -477,7 +477,7 @@ impl Scopes<'_> {
 /// Looks at names, and hands queries on.
 struct Names<'s, 'a> {
     scopes: &'s mut Scopes<'a>,
-    /// How many queries are around: what is in them has been looked at.
+    /// How many outer queries there are: what is in them has been looked at.
     queries: usize,
     /// How many of the next names are tables.
     tables: usize,
@@ -524,7 +524,7 @@ impl VisitorMut for Names<'_, '_> {
                 }
             }
             Expr::Identifier(_) if self.tables > 0 => self.tables -= 1,
-            Expr::Identifier(ident) => match self.scopes.meant(&fold(ident)) {
+            Expr::Identifier(ident) => match self.scopes.resolve_column(&fold(ident)) {
                 Ok(Some(column)) => *expr = column,
                 Ok(None) => {}
                 Err(error) => return ControlFlow::Break(Stop::Failed(error)),

@@ -15,7 +15,7 @@ use mainstem_storage::{Error, ErrorKind, Result};
 
 use super::join_columns::{Column, Columns, unknown_columns};
 use crate::analyze::ast::expr::{alias, bare, is_star};
-use crate::analyze::names::column_names::{mentioned, name_of, said};
+use crate::analyze::names::column_names::{mentioned, name_of, own_name_of_item};
 use crate::analyze::names::output_names::title;
 use crate::names::{without_mark, without_marks};
 use crate::sql::fold;
@@ -58,9 +58,9 @@ pub(super) fn complete(alias: Option<&mut TableAlias>, columns: &Outputs) {
         names.extend(rest.iter().map(|column| without_mark(&column.name).to_owned()));
         for column in rest {
             // An ambiguous name is none any more if the others of that name have another.
-            let said = without_mark(&column.name);
-            let is_only = names.iter().filter(|name| *name == said).count() == 1;
-            let name = quoted(if is_only { said } else { &column.name });
+            let name_of_column = without_mark(&column.name);
+            let is_only = names.iter().filter(|name| *name == name_of_column).count() == 1;
+            let name = quoted(if is_only { name_of_column } else { &column.name });
             alias.columns.push(TableAliasColumnDef { name, data_type: None });
         }
     }
@@ -233,7 +233,7 @@ pub(super) fn outputs(select: &mut Select, scope: &Columns, is_named: bool) -> O
     let mut outputs = Vec::with_capacity(select.projection.len());
     // DataFusion reads select items in HAVING.
     let mut taken = select.having.as_ref().map(mentioned).unwrap_or_default();
-    taken.extend(select.projection.iter().filter_map(said));
+    taken.extend(select.projection.iter().filter_map(own_name_of_item));
     if select.projection.iter().any(is_star) {
         taken.extend(scope.own.iter().map(|(_, column)| column.name.clone()));
     }
@@ -291,11 +291,11 @@ fn type_of(expr: &Expr, scope: &Columns) -> Option<DataType> {
 pub(super) fn hides(item: &SelectItem, scope: &Columns) -> Option<String> {
     let name = alias(item)?;
     let is_there = scope.own.iter().any(|(_, column)| column.name == name);
-    (is_there && means_itself(item, scope).is_none()).then_some(name)
+    (is_there && resolves_to_itself(item, scope).is_none()).then_some(name)
 }
 
 /// The alias of `item`, if it is that of the column of FROM of that name.
-pub(super) fn means_itself(item: &SelectItem, scope: &Columns) -> Option<String> {
+pub(super) fn resolves_to_itself(item: &SelectItem, scope: &Columns) -> Option<String> {
     let SelectItem::ExprWithAlias { expr, alias } = item else { return None };
     let name = fold(alias);
     let found: Vec<&Column> = scope.named(&name).collect();
@@ -311,7 +311,7 @@ pub(super) fn means_itself(item: &SelectItem, scope: &Columns) -> Option<String>
 pub(super) fn item_called<'i>(key: &Expr, items: &'i [SelectItem]) -> Option<&'i Expr> {
     let Expr::Identifier(ident) = bare(key) else { return None };
     let name = fold(ident);
-    let item = items.iter().find(|item| said(item).as_ref() == Some(&name))?;
+    let item = items.iter().find(|item| own_name_of_item(item).as_ref() == Some(&name))?;
     match item {
         SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr),
         _ => None,
