@@ -121,3 +121,36 @@ proptest! {
         check(&[(TEXT, false), (DataType::SmallInt, false)], &added, &[equal], limits)?;
     }
 }
+
+/// Readers make levels while the writer appends: each finds every row that was published before it asked, in order.
+#[test]
+fn readers_find_what_is_published_while_rows_come() {
+    const ROWS: u32 = 20_000;
+    let schema = table(&[(DataType::BigInt, false)], &[0], &[0]);
+    let delta = delta(&schema);
+    let codec = TableKey::of(&schema, KeyId::PRIMARY).unwrap();
+    let all = KeyRange::new(codec.codec(), Vec::new(), Bound::Unbounded, Bound::Unbounded).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for offset in 0..ROWS {
+                // Distinct, in no order.
+                let id = Value::Int(i64::from(offset.wrapping_mul(0x9e37_79b1)));
+                delta.append(&rows(&schema, &[vec![id]]), CommitTs(u64::from(offset) + 1)).unwrap();
+            }
+        });
+        for _ in 0..2 {
+            scope.spawn(|| {
+                loop {
+                    let published = delta.rows();
+                    let found = listed(&delta, &all);
+                    let mut offsets: Vec<u32> = found.into_iter().filter(|offset| *offset < published).collect();
+                    offsets.sort_unstable();
+                    assert!(offsets.into_iter().eq(0..published), "of {published} rows");
+                    if published == ROWS {
+                        break;
+                    }
+                }
+            });
+        }
+    });
+}
