@@ -1,9 +1,8 @@
-//! Parameters of a statement: which types they have, and the values bound to them.
+//! What the parameters of the running statement stand for, and how their values get into its plan.
 //!
-//! A parameter takes the type of its context: the column it is stored into, or what DataFusion infers where it is
-//! compared or computed with. A value bound to it is fitted to that type if it can be without loss (text may spell any
-//! type, doubles are rounded to REAL); else it keeps its own type, as a literal in its place would, unless no such
-//! literal could stand there (42804). Where the context says nothing, the value's own type counts.
+//! Comes in: values, or types of them, bound by `plan::parameters`, which decides which types they have. Goes out: the
+//! statement's tree with types declared, and the plan with the values in it; literals where the planner takes nothing
+//! else.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;

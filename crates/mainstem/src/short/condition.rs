@@ -9,7 +9,7 @@ use mainstem_storage::schema::DataType;
 
 use super::expression::{Expression, Node};
 use super::planning::{Compiler, unnested};
-use super::values::{Scope, is_integer, parsed};
+use super::values::{Given, Scope, is_integer, parsed};
 
 /// Values of an IN that are compared one by one.
 const LISTED_MAX: usize = 16;
@@ -65,6 +65,14 @@ impl Condition {
                 _ => None,
             },
         })
+    }
+}
+
+/// Whether a row with `values` fulfils what stands beside the key.
+pub(super) fn holds(beside: Option<&Condition>, values: &[Value], given: Given<'_>) -> Result<bool, NeedsPlan> {
+    match beside {
+        None => Ok(true),
+        Some(condition) => Ok(condition.evaluate(given.over(values, None))? == Some(true)),
     }
 }
 

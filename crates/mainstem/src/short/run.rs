@@ -13,7 +13,7 @@ use mainstem_storage::version::{Snapshot, TableView};
 use mainstem_storage::{Error, Result};
 
 use super::access::{Access, Key, Rows, Sought, Taken, Wanted, each, sought};
-use super::condition::{Condition, NeedsPlan};
+use super::condition::{Condition, NeedsPlan, holds};
 use super::conflict::{assign, or_planned};
 use super::expression::Expression;
 use super::select::{Gives, Selection};
@@ -177,7 +177,7 @@ impl Short {
                 }),
             };
         }
-        let Some(wanted) = Wanted::of(selection, given) else { return Ok(Answer::NotShort) };
+        let Some(wanted) = selection.wanted(given) else { return Ok(Answer::NotShort) };
         let rows = Rows { table: &self.table, view, path: &selection.access.path, wanted };
         if selection.gives == Gives::Rows {
             let found = each(rows, given.scope(), find, |row| self.selected(view, row, beside, given))?;
@@ -225,7 +225,7 @@ impl Short {
     /// A SELECT that keeps others from changing the rows that it gives.
     fn select_locked(&self, transaction: &mut Transaction, selection: &Selection, given: Given<'_>) -> Result<Answer> {
         let view = self.view(transaction)?;
-        let Some(wanted) = Wanted::of(selection, given) else { return Ok(Answer::NotShort) };
+        let Some(wanted) = selection.wanted(given) else { return Ok(Answer::NotShort) };
         let rows = Rows { table: &self.table, view: &view, path: &selection.access.path, wanted };
         let find = |key: &[u8]| transaction.find_key(&view, self.table.key(), key);
         let beside = selection.access.beside.as_ref();
@@ -298,6 +298,17 @@ impl Short {
         writes.insert_rows(&self.table, new)?;
         transaction.apply(writes)?;
         Ok(answer)
+    }
+
+    /// The rows of `access`, with the values of all columns; `None` where only a plan knows.
+    fn located(&self, transaction: &Transaction, access: &Access, given: Given<'_>) -> Result<Located> {
+        let view = self.view(transaction)?;
+        let find = |key: &[u8]| transaction.find_key(&view, self.table.key(), key);
+        let rows = Rows { table: &self.table, view: &view, path: &access.path, wanted: Wanted::ALL };
+        each(rows, given.scope(), find, |row| {
+            let values = self.row_of(&view, row)?;
+            Ok(holds(access.beside.as_ref(), &values, given).map(|holds| holds.then_some((row, values))))
+        })
     }
 
     fn update_rows(
@@ -510,18 +521,6 @@ impl Short {
     }
 }
 
-/// Whether a row with `values` fulfils what stands beside the key.
-pub(super) fn holds(
-    beside: Option<&Condition>,
-    values: &[Value],
-    given: Given<'_>,
-) -> std::result::Result<bool, NeedsPlan> {
-    match beside {
-        None => Ok(true),
-        Some(condition) => Ok(condition.evaluate(given.over(values, None))? == Some(true)),
-    }
-}
-
 impl Output {
     /// What it shows of a row with `values`; `None` where only a plan knows.
     pub(super) fn of(&self, values: &[Value], given: Given<'_>) -> Option<Vec<Value>> {
@@ -544,6 +543,9 @@ impl Output {
         values
     }
 }
+
+/// Rows, with the values of all columns; `None` where only a plan knows.
+type Located = Option<Vec<(RowRef, Vec<Value>)>>;
 
 /// The row that a key names.
 struct Found {

@@ -7,16 +7,12 @@ use mainstem_storage::Result;
 use mainstem_storage::ids::RowRef;
 use mainstem_storage::point::{self, KeyedTable, RangeRequest};
 use mainstem_storage::row::Value;
-use mainstem_storage::transaction::Transaction;
 use mainstem_storage::version::TableView;
 
 use super::range::Evaluated;
-use super::{Access, Key, Path, STEPS_MAX};
-use crate::short::Short;
+use super::{Key, Path, STEPS_MAX};
 use crate::short::condition::NeedsPlan;
 use crate::short::expression::Expression;
-use crate::short::run::holds;
-use crate::short::select::{Gives, Selection};
 use crate::short::values::{Given, Scope};
 
 impl Path {
@@ -31,9 +27,6 @@ impl Path {
 
 /// What becomes of a row: something, or nothing because a condition is not fulfilled.
 pub(in crate::short) type Taken<T> = std::result::Result<Option<T>, NeedsPlan>;
-
-/// Rows, with the values of all columns; `None` where only a plan knows.
-pub(in crate::short) type Located = Option<Vec<(RowRef, Vec<Value>)>>;
 
 /// The encoded key.
 pub(in crate::short) enum Sought {
@@ -75,15 +68,6 @@ impl Wanted {
             },
         };
         Some(Self { backwards, limit, ..Self::ALL })
-    }
-
-    /// Those of a SELECT; `None` where only a plan knows.
-    pub(in crate::short) fn of(selection: &Selection, given: Given<'_>) -> Option<Self> {
-        let wanted = Self::rows(selection.limit.as_ref(), selection.backwards, given)?;
-        // A row that is but counted is not read.
-        let is_read = selection.gives == Gives::Rows || selection.access.beside.is_some();
-        let steps_max = if is_read { STEPS_MAX } else { 16 * STEPS_MAX };
-        Some(Self { steps_max, ..wanted })
     }
 }
 
@@ -157,23 +141,5 @@ pub(in crate::short) fn each<T>(
             })?;
             Ok(taken.filter(|_| !needs_plan))
         }
-    }
-}
-
-impl Short {
-    /// The rows of `access`, with the values of all columns; `None` where only a plan knows.
-    pub(in crate::short) fn located(
-        &self,
-        transaction: &Transaction,
-        access: &Access,
-        given: Given<'_>,
-    ) -> Result<Located> {
-        let view = self.view(transaction)?;
-        let find = |key: &[u8]| transaction.find_key(&view, self.table.key(), key);
-        let rows = Rows { table: &self.table, view: &view, path: &access.path, wanted: Wanted::ALL };
-        each(rows, given.scope(), find, |row| {
-            let values = self.row_of(&view, row)?;
-            Ok(holds(access.beside.as_ref(), &values, given).map(|holds| holds.then_some((row, values))))
-        })
     }
 }

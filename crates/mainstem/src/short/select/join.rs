@@ -24,10 +24,9 @@ use mainstem_storage::version::{Snapshot, TableView};
 
 use super::{Gives, PlainSelect};
 use crate::short::access::{Path, Reach, Rows, Wanted, each};
-use crate::short::condition::{Condition, NeedsPlan};
+use crate::short::condition::{Condition, NeedsPlan, holds};
 use crate::short::expression::Expression;
 use crate::short::planning::{Compiler, Unplanned, conjuncts};
-use crate::short::run::holds;
 use crate::short::values::Given;
 use crate::short::{Action, Answer, Short};
 use crate::sql::Statement;

@@ -13,10 +13,10 @@ use datafusion::sql::sqlparser::ast::{
 use mainstem_storage::row::Value;
 use mainstem_storage::schema::DataType;
 
-use super::access::{Access, Path, Reach};
+use super::access::{Access, Path, Reach, Wanted};
 use super::expression::{Expression, Node};
 use super::planning::{Compiler, unnested};
-use super::values::is_integer;
+use super::values::{Given, is_integer};
 use super::{Action, Output};
 use crate::sql::{Lock, TableName, fold, query_of, table_name};
 pub(super) use join::JoinSelection;
@@ -41,6 +41,16 @@ pub(super) struct Selection {
     pub(super) limit: Option<Expression>,
     /// FOR UPDATE, FOR SHARE.
     pub(super) locks: bool,
+}
+
+impl Selection {
+    /// Which rows of its access path it wants; `None` where only a plan knows.
+    pub(super) fn wanted(&self, given: Given<'_>) -> Option<Wanted> {
+        let wanted = Wanted::rows(self.limit.as_ref(), self.backwards, given)?;
+        // A row that is but counted is not read.
+        let is_read = self.gives == Gives::Rows || self.access.beside.is_some();
+        Some(if is_read { wanted } else { Wanted { steps_max: 16 * wanted.steps_max, ..wanted } })
+    }
 }
 
 /// A query of one table, or of one joined with another.
