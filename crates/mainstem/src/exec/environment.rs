@@ -16,7 +16,7 @@ use mainstem_storage::transaction::Transaction;
 use mainstem_storage::version::TableView;
 
 use super::parameters::Parameters;
-use super::planner::{PlannedExpression, Planner, Running, Source};
+use super::planner::{KeptPlan, PlannedExpression, Planner, Running, Source};
 use super::runtime::{Cancel, Runtime};
 use super::settings::Settings;
 use crate::analyze::padded;
@@ -117,7 +117,7 @@ impl Environment<'_> {
 
     /// Plans `statement`, with parameters of the types of the ones at hand, to be run again and again; `None` if that
     /// would not give the same answers.
-    pub(crate) fn kept(&mut self, transaction: &Transaction, statement: Ast) -> Result<Option<LogicalPlan>> {
+    pub(crate) fn kept(&mut self, transaction: &Transaction, statement: Ast) -> Result<Option<KeptPlan>> {
         let typed = self.parameters.without_values();
         let plan = self.with_parameters(&typed, |env| env.plan(transaction, statement, None))?;
         let shown = padded(plan).map_err(|e| from_datafusion(&e))?;
@@ -132,7 +132,7 @@ impl Environment<'_> {
     }
 
     /// Starts a kept plan.
-    pub(crate) fn start_kept(&mut self, transaction: &Transaction, plan: &LogicalPlan) -> Result<Running> {
+    pub(crate) fn start_kept(&mut self, transaction: &Transaction, plan: &KeptPlan) -> Result<Running> {
         let source = Source {
             storage: &self.shared.storage,
             settings: self.settings,

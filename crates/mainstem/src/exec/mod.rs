@@ -22,6 +22,6 @@ pub use environment::Notice;
 pub(crate) use environment::{Environment, Rows, Shared};
 pub(crate) use parameters::{Parameter, Parameters, parameter_of};
 pub(crate) use pipeline::template;
-pub(crate) use planner::{PlannedExpression, Planner, Running};
+pub(crate) use planner::{KeptPlan, PlannedExpression, Planner, Running};
 pub(crate) use runtime::{Batches, Cancel, Interrupts, Runtime};
 pub(crate) use settings::{PlanCacheMode, Settings, SettingsState, cores};

@@ -6,8 +6,11 @@
 //! A sort by the table's sort key, or by a part of it that the conditions leave, becomes a scan in key order, from one
 //! partition. The view must have that order, and every condition must be one that zone maps know of. Such a scan
 //! evaluates conditions late.
+//!
+//! The source of a physical plan that is kept has a [`ScanSlot`] instead of a view, and counts nothing.
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -30,16 +33,34 @@ use futures::Stream;
 use mainstem_storage::ids::ColumnId;
 use mainstem_storage::predicate::{CompareOp, Predicate};
 use mainstem_storage::scan::{EmittedRows, OrderedScan, ROW_REF_COLUMN, Scan, ScanCounts, ScanRequest, ScanWorker};
+use mainstem_storage::schema::TableSchema;
 use mainstem_storage::version::TableView;
 use parking_lot::Mutex;
+
+use super::scan_slot::ScanSlot;
 
 /// Rows that make a second partition worth its overhead.
 const ROWS_PER_PARTITION_MIN: usize = 32_768;
 
+/// Which rows a source reads.
+#[derive(Clone, Debug)]
+pub(super) enum Snapshot {
+    Of(Arc<TableView>),
+    /// Those that a run binds, with predicates in the place of the request's.
+    Slot(Arc<ScanSlot>),
+}
+
+impl Snapshot {
+    fn is_slot(&self) -> bool {
+        matches!(self, Self::Slot(_))
+    }
+}
+
 /// A scan request against a view: a plain description until it is opened.
 #[derive(Clone, Debug)]
 pub(super) struct StoreSource {
-    view: Arc<TableView>,
+    table: Arc<TableSchema>,
+    snapshot: Snapshot,
     request: ScanRequest,
     /// Columns of the output; the store's columns, with row references moved to `row_ref_at`.
     schema: SchemaRef,
@@ -53,10 +74,19 @@ pub(super) struct StoreSource {
 
 impl StoreSource {
     /// A source for `request`. `statistics` are those of the table without predicates and limit.
-    pub(super) fn new(view: Arc<TableView>, request: ScanRequest, statistics: Statistics, cores: usize) -> Self {
+    pub(super) fn new(
+        table: Arc<TableSchema>,
+        snapshot: Snapshot,
+        request: ScanRequest,
+        statistics: Statistics,
+        cores: usize,
+    ) -> Self {
         let rows = statistics.num_rows.get_value().copied().unwrap_or(usize::MAX);
         let partitions = cores.clamp(1, (rows / ROWS_PER_PARTITION_MIN).max(1));
-        let statistics = if request.predicates.is_empty() && request.limit.is_none() {
+        let statistics = if snapshot.is_slot() {
+            // Another run reads other rows.
+            statistics.to_inexact()
+        } else if request.predicates.is_empty() && request.limit.is_none() {
             statistics
         } else {
             let limit = request.limit.unwrap_or(usize::MAX);
@@ -64,9 +94,10 @@ impl StoreSource {
             statistics.num_rows = statistics.num_rows.map(|rows| rows.min(limit));
             statistics
         };
-        let schema = output_schema(&view, &request);
+        let schema = output_schema(&table, &request);
         Self {
-            view,
+            table,
+            snapshot,
             request,
             schema,
             row_ref_at: None,
@@ -93,20 +124,37 @@ impl StoreSource {
         self
     }
 
+    /// The rows to read, and what is asked of them.
+    fn reads(&self) -> Result<(Arc<TableView>, Cow<'_, ScanRequest>)> {
+        Ok(match &self.snapshot {
+            Snapshot::Of(view) => (view.clone(), Cow::Borrowed(&self.request)),
+            Snapshot::Slot(slot) => {
+                let (view, predicates) = slot.bound()?;
+                let columns = self.request.columns.clone();
+                (view, Cow::Owned(ScanRequest { columns, predicates, ..self.request }))
+            }
+        })
+    }
+
     fn scan(&self) -> Result<Arc<Scan>> {
-        let scan = self.view.scan(&self.request).map_err(|e| DataFusionError::External(Box::new(e)))?;
+        let (view, request) = self.reads()?;
+        let scan = view.scan(&request).map_err(|e| DataFusionError::External(Box::new(e)))?;
         self.count(scan.counts());
         Ok(scan)
     }
 
     fn ordered_scan(&self) -> Result<OrderedScan> {
-        let scan = self.view.scan_in_order(&self.request).map_err(|e| DataFusionError::External(Box::new(e)))?;
+        let (view, request) = self.reads()?;
+        let scan = view.scan_in_order(&request).map_err(|e| DataFusionError::External(Box::new(e)))?;
         let scan = scan.ok_or_else(|| DataFusionError::Internal("a view has lost its order".into()))?;
         self.count(scan.counts());
         Ok(scan)
     }
 
     fn count(&self, counts: ScanCounts) {
+        if self.snapshot.is_slot() {
+            return;
+        }
         let count = |name, n| MetricBuilder::new(&self.metrics).global_counter(name).add(n);
         count("segments", counts.segments);
         count("segments_pruned", counts.segments_pruned);
@@ -125,9 +173,9 @@ impl StoreSource {
 
     /// Whether rows in the order of the table's sort key are in `order`: columns that equal a constant do not count.
     fn has_order(&self, order: &[PhysicalSortExpr]) -> bool {
-        let table = self.view.schema();
+        let table = &self.table;
         let in_key = |predicate: &Predicate| table.sort_key.contains(&predicate.column());
-        if !self.view.has_order() || !self.request.predicates.iter().all(in_key) {
+        if !self.reads().is_ok_and(|(view, _)| view.has_order()) || !self.request.predicates.iter().all(in_key) {
             return false;
         }
         let is_constant = |id: &ColumnId| {
@@ -146,12 +194,12 @@ impl StoreSource {
     }
 }
 
-fn output_schema(view: &TableView, request: &ScanRequest) -> SchemaRef {
+fn output_schema(table: &TableSchema, request: &ScanRequest) -> SchemaRef {
     use arrow::datatypes::{DataType, Field};
     let mut fields: Vec<Field> = request
         .columns
         .iter()
-        .filter_map(|id| view.schema().column(*id))
+        .filter_map(|id| table.column(*id))
         .map(|c| c.data_type.field(&c.name, c.nullable))
         .collect();
     if request.row_refs {
@@ -191,7 +239,9 @@ impl DataSource for StoreSource {
     }
 
     fn create_sibling_state(&self, _config: &ConfigOptions) -> Option<Arc<dyn Any + Send + Sync>> {
-        Some(Arc::new(Executions { scans: Mutex::default(), opened: Mutex::default() }))
+        // A kept plan has one partition, and would gather the scans of all its runs.
+        let is_shared = !self.snapshot.is_slot();
+        is_shared.then(|| Arc::new(Executions { scans: Mutex::default(), opened: Mutex::default() }) as _)
     }
 
     fn open_with_args(&self, args: OpenArgs) -> Result<SendableRecordBatchStream> {
@@ -207,23 +257,27 @@ impl DataSource for StoreSource {
             (None, None, 1) => StoreRows::AsTheyCome(self.scan()?.worker()),
             _ => return Err(DataFusionError::Internal("a shared scan was opened without its state".into())),
         };
+        let mut metrics = self.metrics.clone();
+        if self.snapshot.is_slot() {
+            metrics = ExecutionPlanMetricsSet::new();
+        }
         Ok(Box::pin(StoreStream {
             rows,
             schema: self.schema.clone(),
             row_ref_at: self.row_ref_at,
             left: self.request.limit.unwrap_or(usize::MAX),
-            metrics: BaselineMetrics::new(&self.metrics, args.partition),
-            origins: Origins::new(&self.metrics, args.partition),
+            metrics: BaselineMetrics::new(&metrics, args.partition),
+            origins: Origins::new(&metrics, args.partition),
         }))
     }
 
     fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = self.schema.fields().iter().map(|f| f.name().as_str()).collect();
-        write!(f, "table={}, columns=[{}]", self.view.schema().name, names.join(", "))?;
+        write!(f, "table={}, columns=[{}]", self.table.name, names.join(", "))?;
         if !self.request.predicates.is_empty() {
             write!(f, ", predicates=[")?;
             for (at, predicate) in self.request.predicates.iter().enumerate() {
-                let name = self.view.schema().column(predicate.column()).map_or("?", |c| c.name.as_str());
+                let name = self.table.column(predicate.column()).map_or("?", |c| c.name.as_str());
                 write!(f, "{}{}", if at == 0 { "" } else { ", " }, describe(name, predicate))?;
             }
             write!(f, "]")?;
@@ -252,6 +306,9 @@ impl DataSource for StoreSource {
     fn try_pushdown_sort(&self, order: &[PhysicalSortExpr]) -> Result<SortOrderPushdownResult<Arc<dyn DataSource>>> {
         if !self.has_order(order) {
             return Ok(SortOrderPushdownResult::Unsupported);
+        }
+        if let Snapshot::Slot(slot) = &self.snapshot {
+            slot.set_needs_order();
         }
         let source = Self { order: Some(order.to_vec()), partitions: 1, ..self.clone() };
         Ok(SortOrderPushdownResult::Exact { inner: Arc::new(source) })

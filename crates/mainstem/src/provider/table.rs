@@ -21,7 +21,8 @@ use mainstem_storage::schema::TableSchema;
 use mainstem_storage::version::TableView;
 
 use super::filter::translate;
-use super::source::StoreSource;
+use super::scan_slot::ScanSlot;
+use super::source::{Snapshot, StoreSource};
 use super::statistics::{one_row, statistics};
 use crate::sql::ROW_REF;
 
@@ -32,13 +33,15 @@ pub(crate) struct UserTable {
     view: Option<Arc<TableView>>,
     arrow: SchemaRef,
     row_refs: bool,
+    /// What a scan of a kept physical plan reads, instead of the view.
+    slot: Option<Arc<ScanSlot>>,
 }
 
 impl UserTable {
     /// The table as queries see it.
     pub(crate) fn new(table: Arc<TableSchema>, view: Option<Arc<TableView>>) -> Self {
         let arrow = table.arrow();
-        Self { table, view, arrow, row_refs: false }
+        Self { table, view, arrow, row_refs: false, slot: None }
     }
 
     /// The table as the target of a write: with a last column of row references.
@@ -46,7 +49,7 @@ impl UserTable {
         let table = view.schema().clone();
         let mut fields = table.arrow().fields().to_vec();
         fields.push(Arc::new(Field::new(ROW_REF, ArrowType::UInt64, false)));
-        Self { table, view: Some(view), arrow: Arc::new(Schema::new(fields)), row_refs: true }
+        Self { table, view: Some(view), arrow: Arc::new(Schema::new(fields)), row_refs: true, slot: None }
     }
 
     pub(crate) fn id(&self) -> TableId {
@@ -71,6 +74,16 @@ impl UserTable {
     /// The same table at `view`.
     pub(crate) fn at(&self, view: Arc<TableView>) -> Self {
         Self { view: Some(view), ..self.clone() }
+    }
+
+    /// The same table, to be scanned with the predicates of `slot`.
+    pub(crate) fn in_slot(&self, slot: Arc<ScanSlot>) -> Self {
+        Self { slot: Some(slot), ..self.clone() }
+    }
+
+    /// The predicates of the store that mean what `filter` does, if there are.
+    pub(crate) fn predicates(&self, filter: &Expr) -> Option<Vec<Predicate>> {
+        translate(filter, &self.table)
     }
 }
 
@@ -106,6 +119,9 @@ impl TableProvider for UserTable {
         let all: Vec<usize> = (0..self.arrow.fields().len()).collect();
         let projection = projection.unwrap_or(&all);
         let (mut predicates, mut others) = (Vec::new(), Vec::new());
+        if let Some(slot) = &self.slot {
+            (_, predicates) = slot.bound()?;
+        }
         for filter in filters {
             match translate(filter, &self.table) {
                 Some(translated) => predicates.extend(translated),
@@ -173,7 +189,12 @@ impl UserTable {
             statistics(&self.table, &view.statistics_of(&columns), &columns, row_refs)
         };
         let request = ScanRequest { columns, predicates, limit, row_refs, batch_rows: state.config().batch_size() };
-        let source = StoreSource::new(view, request, stored, state.config().target_partitions());
+        let snapshot = match &self.slot {
+            Some(slot) => Snapshot::Slot(slot.clone()),
+            None => Snapshot::Of(view),
+        };
+        let source =
+            StoreSource::new(self.table.clone(), snapshot, request, stored, state.config().target_partitions());
         let row_ref_out = projection.iter().position(|at| *at == row_ref_at).filter(|_| row_refs);
         let source = match row_ref_out {
             Some(at) if at + 1 != projection.len() => source.with_row_ref_at(at),

@@ -7,7 +7,6 @@
 
 use std::sync::Arc;
 
-use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::sqlparser::ast::{Query, Statement as Ast};
 use mainstem_storage::catalog::Catalog;
 use mainstem_storage::error::sqlstate;
@@ -15,7 +14,7 @@ use mainstem_storage::schema::DataType;
 use mainstem_storage::{Error, ErrorKind, Result};
 
 use super::{Current, Outcome, Session};
-use crate::exec::{PlanCacheMode, Rows};
+use crate::exec::{KeptPlan, PlanCacheMode, Rows};
 use crate::provider::Names;
 
 /// Most plans of a statement, for values of different types.
@@ -26,16 +25,16 @@ const PLANS_MAX: usize = 4;
 pub(super) struct KeptPlans {
     /// Runs so far.
     runs: u64,
-    plans: Vec<KeptPlan>,
+    plans: Vec<Entry>,
 }
 
 #[derive(Clone, Debug)]
-struct KeptPlan {
+struct Entry {
     catalog: Arc<Catalog>,
     names: Arc<Names>,
     types: Vec<Option<DataType>>,
     /// None: the query is planned at each run.
-    plan: Option<Arc<LogicalPlan>>,
+    plan: Option<Arc<KeptPlan>>,
 }
 
 impl KeptPlans {
@@ -45,12 +44,12 @@ impl KeptPlans {
         catalog: &Arc<Catalog>,
         names: &Arc<Names>,
         types: &[Option<DataType>],
-    ) -> Option<Option<Arc<LogicalPlan>>> {
+    ) -> Option<Option<Arc<KeptPlan>>> {
         self.plans.retain(|kept| Arc::ptr_eq(&kept.catalog, catalog) && Arc::ptr_eq(&kept.names, names));
         self.plans.iter().find(|kept| kept.types == types).map(|kept| kept.plan.clone())
     }
 
-    fn put(&mut self, kept: KeptPlan) {
+    fn put(&mut self, kept: Entry) {
         if self.plans.len() >= PLANS_MAX {
             self.plans.remove(0);
         }
@@ -82,7 +81,7 @@ impl Session {
                         // What is wrong with it is told with its values, as below.
                         Err(_) => None,
                     };
-                    plans.put(KeptPlan { catalog, names, types, plan: plan.clone() });
+                    plans.put(Entry { catalog, names, types, plan: plan.clone() });
                     plan
                 }
             };

@@ -2,8 +2,7 @@
 
 mod expression;
 mod function_names;
-mod kept_parameters;
-mod kept_plan;
+mod kept;
 mod recursive_query;
 mod size;
 
@@ -22,6 +21,7 @@ use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Volatility};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::sql::parser::Statement as PlannerStatement;
 use datafusion::sql::resolve::resolve_table_references;
 use datafusion::sql::sqlparser::ast::Statement as Ast;
@@ -36,6 +36,7 @@ use mainstem_storage::{Error, Result};
 
 pub(crate) use self::expression::PlannedExpression;
 use self::function_names::{check_calls, with_similar_functions};
+pub(crate) use self::kept::KeptPlan;
 use self::size::{Size, size_of};
 use super::cancel::{Interruption, cancelable_joins};
 use super::parameters::{Parameters, position_of};
@@ -332,44 +333,6 @@ impl Planner {
         Ok((expressions, input.fields().len()))
     }
 
-    /// Whether a plan may be kept: it has the same answer whenever it is optimised.
-    ///
-    /// # Errors
-    /// Internal.
-    pub(crate) fn may_be_kept(plan: &LogicalPlan) -> Result<bool> {
-        kept_plan::may_be_kept(plan).map_err(|e| from_datafusion(&e))
-    }
-
-    /// `plan` optimised, to be kept, if its answers do not depend on when that is done.
-    ///
-    /// # Errors
-    /// As [`Planner::start`].
-    pub(crate) fn kept(&mut self, plan: &LogicalPlan, cancel: &Cancel) -> Result<Option<LogicalPlan>> {
-        if !kept_plan::may_be_kept(plan).map_err(|e| from_datafusion(&e))? {
-            return Ok(None);
-        }
-        self.interruption.watch(cancel);
-        kept_plan::without_views(self.optimized(plan)?).map_err(|e| from_datafusion(&e))
-    }
-
-    /// Starts `plan`, which [`Planner::kept`] gave, over what `transaction` sees, with the values of `parameters`.
-    ///
-    /// # Errors
-    /// As [`Planner::start`].
-    pub(crate) fn start_kept(
-        &mut self,
-        runtime: &Runtime,
-        plan: &LogicalPlan,
-        source: &Source<'_>,
-        cancel: Cancel,
-    ) -> Result<Running> {
-        let views = |table| source.transaction.view(table).map_err(|e| DataFusionError::External(Box::new(e)));
-        let options = self.state.config_options();
-        let plan = kept_plan::bound(plan, source.parameters, &views, options).map_err(|e| from_datafusion(&e))?;
-        self.interruption.watch(&cancel);
-        self.start_optimized(runtime, &plan, source.settings.threads(), cancel)
-    }
-
     fn optimized(&self, plan: &LogicalPlan) -> Result<LogicalPlan> {
         let optimized = self.state.optimize(plan).and_then(computed_keys_as_columns).and_then(short_circuit_plan);
         optimized.map_err(|e| unplanned(&e))
@@ -408,7 +371,27 @@ impl Planner {
         cancel: Cancel,
     ) -> Result<Running> {
         let size = size_of(optimized).map_err(|e| from_datafusion(&e))?;
-        let partitions = if size == Size::Large { partitions } else { 1 };
+        self.set_partitions(if size == Size::Large { partitions } else { 1 });
+        let plan = self.physical(runtime, optimized)?;
+        cancel.check()?;
+        let plan = cancelable_joins(plan, &cancel).map_err(|e| from_datafusion(&e))?;
+        let schema = plan.schema();
+        let batches = match size {
+            Size::Tiny => runtime.execute_here(plan, self.task_context(), cancel)?,
+            Size::Small | Size::Large => runtime.execute(plan, self.task_context(), cancel)?,
+        };
+        Ok(Running { schema, batches })
+    }
+
+    /// The physical plan of `optimized`.
+    fn physical(&self, runtime: &Runtime, optimized: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
+        let planner = self.state.query_planner().clone();
+        let planned = planner.create_physical_plan(optimized, &self.state);
+        runtime.block_on(planned)?.map_err(|e| unplanned(&e))
+    }
+
+    /// Plans are made and run for at most `partitions` from now on, with the memory there is.
+    fn set_partitions(&mut self, partitions: usize) {
         let environment = self.state.runtime_env();
         let Within { partitions, merge_bytes, fan_in } = within(environment.memory_pool.memory_limit(), partitions);
         environment.disk_manager.set_max_spill_merge_fan_in(fan_in);
@@ -418,17 +401,6 @@ impl Planner {
             execution.target_partitions = partitions;
             execution.sort_spill_reservation_bytes = merge_bytes;
         }
-        let planner = self.state.query_planner().clone();
-        let planned = planner.create_physical_plan(optimized, &self.state);
-        let plan = runtime.block_on(planned)?.map_err(|e| unplanned(&e))?;
-        cancel.check()?;
-        let plan = cancelable_joins(plan, &cancel).map_err(|e| from_datafusion(&e))?;
-        let schema = plan.schema();
-        let batches = match size {
-            Size::Tiny => runtime.execute_here(plan, self.task_context(), cancel)?,
-            Size::Small | Size::Large => runtime.execute(plan, self.task_context(), cancel)?,
-        };
-        Ok(Running { schema, batches })
     }
 
     /// Room in the memory of queries, for `consumer`; none yet.

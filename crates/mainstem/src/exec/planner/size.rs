@@ -28,6 +28,11 @@ pub(super) enum Size {
     Large,
 }
 
+/// Whether a plan over tables of so `rows` may be [`Size::Tiny`].
+pub(super) fn are_tiny(rows: impl ExactSizeIterator<Item = u64>) -> bool {
+    rows.len() <= TABLES_MAX && rows.fold(1, |all: u64, rows| all.saturating_mul(rows.max(1))) <= TINY_MAX
+}
+
 /// How much `plan` reads: of a few small tables, and nothing whose size is not known. What waits, or has side effects,
 /// is not tiny.
 ///

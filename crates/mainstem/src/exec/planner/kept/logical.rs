@@ -2,7 +2,7 @@
 //!
 //! Comes in: a plan whose parameters have types but no values. Goes out: the same plan, optimised, without the
 //! snapshots of its tables, if it is one that may be kept; and later, for the values and the snapshot of a run, the
-//! plan that is run. Physical plans are made for each run: they follow from the sizes of tables at the time.
+//! plan that is run.
 //!
 //! A plan is kept if it has the same answer whenever it is optimised: no function in it is stable or volatile (`now()`
 //! is computed by the optimizer), all of its tables are users' tables, and no parameter stands where
@@ -24,7 +24,7 @@ use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use mainstem_storage::ids::TableId;
 use mainstem_storage::version::TableView;
 
-use super::kept_parameters::depends;
+use super::parameters::depends;
 use crate::exec::parameters::{Parameter, Parameters, position_of};
 use crate::optimize::simplified;
 use crate::provider::UserTable;
@@ -59,19 +59,21 @@ fn of_users(scan: &TableScan) -> Result<bool> {
     }
 }
 
-/// `plan`, optimised, without the snapshots of its tables; `None` if it reads what has none.
+/// `plan`, optimised, without the snapshots of its tables, and those tables, one for each scan; `None` if it reads what
+/// has none.
 ///
 /// # Errors
 /// Internal.
-pub(super) fn without_views(plan: LogicalPlan) -> Result<Option<LogicalPlan>> {
-    let mut only_users = true;
+pub(super) fn without_views(plan: LogicalPlan) -> Result<Option<(LogicalPlan, Vec<TableId>)>> {
+    let (mut only_users, mut tables) = (true, Vec::new());
     let plan = plan.transform_up_with_subqueries(|node| {
         with_table(node, &mut |table| {
             only_users &= table.is_some();
+            tables.extend(table.map(UserTable::id));
             Ok(table.map(UserTable::without_view))
         })
     })?;
-    Ok(only_users.then_some(plan.data))
+    Ok(only_users.then_some((plan.data, tables)))
 }
 
 /// What `plan` is for a run: over the snapshots that `views` gives, with the values of `parameters`.
@@ -121,29 +123,20 @@ fn with_values(
     options: &Arc<ConfigOptions>,
 ) -> Result<Transformed<LogicalPlan>> {
     let constants = match &node {
-        LogicalPlan::TableScan(scan) => {
-            Some(Arc::new(DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?))
-        }
+        LogicalPlan::TableScan(scan) => Some(schema_of(scan)?),
         LogicalPlan::Limit(_) => Some(Arc::new(DFSchema::empty())),
         _ => None,
     };
     let names = NamePreserver::new(&node);
     let node = node.map_expressions(|expr| {
-        if !expr.exists(|expr| Ok(matches!(expr, Expr::Placeholder(_))))? {
+        if !has_parameter(&expr) {
             return Ok(Transformed::no(expr));
         }
         let name = names.save(&expr);
-        let expr = expr.transform_up(|expr| match value_of(&expr, parameters)? {
-            Some(value) => Ok(Transformed::yes(Expr::Literal(value, None))),
-            None => Ok(Transformed::no(expr)),
-        })?;
+        let expr = with_literals(expr, parameters)?;
         Ok(Transformed::yes(match &constants {
-            Some(schema) => {
-                let context =
-                    SimplifyContext::builder().with_schema(schema.clone()).with_config_options(options.clone()).build();
-                simplified(&ExprSimplifier::new(context), expr.data)?
-            }
-            None => name.restore(expr.data),
+            Some(schema) => with_constants(expr, schema, options)?,
+            None => name.restore(expr),
         }))
     })?;
     Ok(node.update_data(|node| match node {
@@ -155,6 +148,40 @@ fn with_values(
         }
         node => node,
     }))
+}
+
+/// The columns that filters of `scan` name.
+///
+/// # Errors
+/// Internal.
+pub(super) fn schema_of(scan: &TableScan) -> Result<Arc<DFSchema>> {
+    DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema()).map(Arc::new)
+}
+
+/// Whether a parameter stands in `expr`.
+pub(super) fn has_parameter(expr: &Expr) -> bool {
+    expr.exists(|expr| Ok(matches!(expr, Expr::Placeholder(_)))).unwrap_or(true)
+}
+
+/// `expr` with values in the places of parameters.
+///
+/// # Errors
+/// Internal, for a parameter without a value of its type.
+pub(super) fn with_literals(expr: Expr, parameters: &Parameters) -> Result<Expr> {
+    let literals = expr.transform_up(|expr| match value_of(&expr, parameters)? {
+        Some(value) => Ok(Transformed::yes(Expr::Literal(value, None))),
+        None => Ok(Transformed::no(expr)),
+    })?;
+    Ok(literals.data)
+}
+
+/// `expr` over `schema` with what is constant in it computed.
+///
+/// # Errors
+/// Those of what is computed.
+pub(super) fn with_constants(expr: Expr, schema: &Arc<DFSchema>, options: &Arc<ConfigOptions>) -> Result<Expr> {
+    let context = SimplifyContext::builder().with_schema(schema.clone()).with_config_options(options.clone()).build();
+    simplified(&ExprSimplifier::new(context), expr)
 }
 
 /// The value of `expr`, if it is a parameter.

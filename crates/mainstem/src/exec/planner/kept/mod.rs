@@ -1,0 +1,165 @@
+//! Plans that are kept, to be run again and again.
+//!
+//! Comes in: a query whose parameters have types, and later, for each run, values and snapshots. Goes out: running
+//! queries. Steps: [`parameters`] says which parameters may stand in a plan; [`logical`] keeps what the optimizer made of
+//! it, and puts values and snapshots in; [`physical`] keeps what runs of few rows need no more than to be bound to,
+//! whose parameters are [`slot`]s.
+//!
+//! It does not own: what else must be as it was when a plan was made (`session::kept_plans`).
+
+mod logical;
+mod parameters;
+mod physical;
+mod slot;
+
+use datafusion::common::DataFusionError;
+use datafusion::logical_expr::LogicalPlan;
+use mainstem_storage::Result;
+use mainstem_storage::ids::TableId;
+use parking_lot::Mutex;
+
+use self::physical::{Bound, PhysicalPlan, Run, Snapshot};
+use super::size::{Size, are_tiny, size_of};
+use super::{Planner, Running, Source};
+use crate::error::from_datafusion;
+use crate::exec::runtime::{Cancel, Runtime};
+
+/// Runs whose values a physical plan cannot have slots for, before that is given up.
+const TRIES_MAX: u32 = 4;
+
+/// A plan that is kept.
+#[derive(Debug)]
+pub(crate) struct KeptPlan {
+    logical: LogicalPlan,
+    /// Which tables it reads, one for each scan.
+    tables: Vec<TableId>,
+    physical: Mutex<Physical>,
+}
+
+/// What is kept of a physical plan. Its runs take turns; whoever comes in the middle of another makes one for itself.
+#[derive(Debug)]
+enum Physical {
+    /// None was made in so many tries.
+    Unmade(u32),
+    Made(PhysicalPlan),
+    /// None is to be kept.
+    Unfit,
+}
+
+impl Planner {
+    /// Whether a plan may be kept: it has the same answer whenever it is optimised.
+    ///
+    /// # Errors
+    /// Internal.
+    pub(crate) fn may_be_kept(plan: &LogicalPlan) -> Result<bool> {
+        logical::may_be_kept(plan).map_err(|e| from_datafusion(&e))
+    }
+
+    /// `plan` optimised, to be kept, if its answers do not depend on when that is done.
+    ///
+    /// # Errors
+    /// As [`Planner::start`].
+    pub(crate) fn kept(&mut self, plan: &LogicalPlan, cancel: &Cancel) -> Result<Option<KeptPlan>> {
+        if !Self::may_be_kept(plan)? {
+            return Ok(None);
+        }
+        self.interruption.watch(cancel);
+        let kept = logical::without_views(self.optimized(plan)?).map_err(|e| from_datafusion(&e))?;
+        let physical = Mutex::new(Physical::Unmade(0));
+        Ok(kept.map(|(logical, tables)| KeptPlan { logical, tables, physical }))
+    }
+
+    /// Starts `kept`, which [`Planner::kept`] gave, over what `transaction` sees, with the values of `parameters`.
+    ///
+    /// # Errors
+    /// As [`Planner::start`].
+    pub(crate) fn start_kept(
+        &mut self,
+        runtime: &Runtime,
+        kept: &KeptPlan,
+        source: &Source<'_>,
+        cancel: Cancel,
+    ) -> Result<Running> {
+        self.interruption.watch(&cancel);
+        if let Some(mut physical) = kept.physical.try_lock()
+            && let Some(run) = self.physical_run(runtime, kept, &mut physical, source, &cancel)?
+        {
+            let schema = run.plan().schema();
+            let batches = runtime.execute_here(run.plan(), self.task_context(), cancel)?;
+            return Ok(Running { schema, batches });
+        }
+        let views = |table| source.transaction.view(table).map_err(|e| DataFusionError::External(Box::new(e)));
+        let options = self.state.config_options();
+        let plan = logical::bound(&kept.logical, source.parameters, &views, options);
+        self.start_optimized(runtime, &plan.map_err(|e| from_datafusion(&e))?, source.settings.threads(), cancel)
+    }
+
+    /// The physical plan of `kept` bound to this run, if it has one that fits, or can be given one.
+    fn physical_run(
+        &mut self,
+        runtime: &Runtime,
+        kept: &KeptPlan,
+        physical: &mut Physical,
+        source: &Source<'_>,
+        cancel: &Cancel,
+    ) -> Result<Option<Run>> {
+        if matches!(physical, Physical::Unfit) {
+            return Ok(None);
+        }
+        let snapshot = |table: &TableId| {
+            let view = source.transaction.view(*table)?;
+            let rows = view.statistics_of(&[]).rows;
+            Ok((view, rows))
+        };
+        let snapshots = kept.tables.iter().map(snapshot).collect::<Result<Vec<Snapshot>>>()?;
+        if !are_tiny(snapshots.iter().map(|(_, rows)| *rows)) {
+            return Ok(None);
+        }
+        if let Physical::Made(plan) = physical {
+            let bound = plan.bind(source.parameters, &snapshots, self.state.config_options());
+            match bound.map_err(|e| from_datafusion(&e))? {
+                Bound::Run(run) => {
+                    self.set_partitions(1);
+                    return Ok(Some(run));
+                }
+                Bound::Unfit => return Ok(None),
+                Bound::Outgrown => *physical = Physical::Unmade(0),
+            }
+        }
+        self.make_physical(runtime, kept, physical, source, (&snapshots, cancel))
+    }
+
+    /// Makes a physical plan for `kept`, and binds it to this run.
+    fn make_physical(
+        &mut self,
+        runtime: &Runtime,
+        kept: &KeptPlan,
+        physical: &mut Physical,
+        source: &Source<'_>,
+        (snapshots, cancel): (&[Snapshot], &Cancel),
+    ) -> Result<Option<Run>> {
+        let options = self.state.config_options();
+        let slotted = physical::slotted(&kept.logical, source.parameters, snapshots, options);
+        let Some(slotted) = slotted.map_err(|e| from_datafusion(&e))? else {
+            *physical = match physical {
+                Physical::Unmade(tries) if *tries < TRIES_MAX => Physical::Unmade(*tries + 1),
+                _ => Physical::Unfit,
+            };
+            return Ok(None);
+        };
+        // Until it is known to be fit.
+        *physical = Physical::Unfit;
+        if size_of(&slotted.plan).map_err(|e| from_datafusion(&e))? != Size::Tiny {
+            return Ok(None);
+        }
+        self.set_partitions(1);
+        let plan = self.physical(runtime, &slotted.plan);
+        cancel.check().inspect_err(|_| *physical = Physical::Unmade(0))?;
+        // What is wrong with it is told by the plan of its values.
+        let Ok(plan) = plan else { return Ok(None) };
+        Ok(slotted.kept(plan).map(|(plan, run)| {
+            *physical = Physical::Made(plan);
+            run
+        }))
+    }
+}

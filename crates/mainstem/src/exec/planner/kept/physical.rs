@@ -1,0 +1,284 @@
+//! Physical plans that are kept, of queries on few rows: to make one takes several times as long as to run it.
+//!
+//! Comes in: a kept logical plan, and what its first run reads. Goes out: a physical plan with slots for the values of
+//! parameters and for what its scans read, run again and again on the caller's thread, one run at a time.
+//!
+//! 1. Filters of scans become predicates of the store, with the values of the run; the scans are given
+//!    [slots](ScanSlot). Other parameters become [slots](super::slot).
+//! 2. The plan is made once, for one partition. It knows no exact statistics: answers must not follow from them.
+//! 3. A run binds values, snapshots and predicates, takes the plan without what the run before has left in it, and
+//!    releases all of them at its end.
+//!
+//! A plan is made anew when a table has grown or shrunk by [`GROWTH`]. Where predicates of other values are of other
+//! kinds, or a snapshot has lost the order that the plan relies on, that run is planned as if nothing were kept. Only
+//! operators that are known to start anew are in it ([`starts_anew`]).
+
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, Result, ScalarValue, internal_datafusion_err};
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::datasource::{provider_as_source, source_as_provider};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::DynamicFilterPhysicalExpr;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::empty::EmptyExec;
+use datafusion::physical_plan::execution_plan::reset_plan_states;
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec};
+use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
+use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::union::UnionExec;
+use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
+use mainstem_storage::predicate::Predicate;
+use mainstem_storage::version::TableView;
+
+use super::logical::{has_parameter, schema_of, with_constants, with_literals};
+use super::slot::Values;
+use crate::exec::parameters::{Parameter, Parameters, position_of};
+use crate::provider::{ScanSlot, UserTable};
+
+/// Times as many rows, or as few, that a table may have before a plan is made anew.
+const GROWTH: u64 = 8;
+/// Fewer rows than these are as good as these.
+const ROWS_MIN: u64 = 64;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct PhysicalPlan {
+    plan: Arc<dyn ExecutionPlan>,
+    values: Values,
+    /// In the order in which [`LogicalPlan::transform_up_with_subqueries`] comes to them.
+    scans: Vec<Scan>,
+}
+
+/// A scan of a plan.
+#[derive(Debug)]
+struct Scan {
+    table: UserTable,
+    /// What its filters name.
+    schema: Arc<DFSchema>,
+    /// With parameters in them.
+    filters: Vec<Expr>,
+    slot: Arc<ScanSlot>,
+    /// Rows of the table when the plan was made.
+    rows: u64,
+}
+
+/// A logical plan with slots, whose first run is bound.
+pub(super) struct Slotted {
+    pub(super) plan: LogicalPlan,
+    values: Values,
+    scans: Vec<Scan>,
+}
+
+/// A snapshot of a table, and its rows.
+pub(super) type Snapshot = (Arc<TableView>, u64);
+
+/// What binding a plan to a run comes to.
+pub(super) enum Bound {
+    Run(Run),
+    /// It was made for predicates of other kinds.
+    Unfit,
+    /// It was made for tables of other sizes.
+    Outgrown,
+}
+
+/// A plan that is bound. At its end it lets go of what it was bound to.
+pub(super) struct Run {
+    plan: Arc<dyn ExecutionPlan>,
+    values: Values,
+    slots: Vec<Arc<ScanSlot>>,
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        self.values.release();
+        self.slots.iter().for_each(|slot| slot.release());
+    }
+}
+
+/// `plan`, a kept logical plan whose scans read `snapshots`, with slots; `None` if it cannot have them for these values.
+///
+/// # Errors
+/// Internal; of constants that cannot be computed.
+pub(super) fn slotted(
+    plan: &LogicalPlan,
+    parameters: &Parameters,
+    snapshots: &[Snapshot],
+    options: &Arc<ConfigOptions>,
+) -> Result<Option<Slotted>> {
+    let (values, mut scans, mut fits) = (Values::default(), Vec::new(), true);
+    let mut snapshots = snapshots.iter();
+    let slotted = plan.clone().transform_up_with_subqueries(|node| {
+        let node = match node {
+            LogicalPlan::TableScan(scan) => {
+                let (view, rows) =
+                    snapshots.next().ok_or_else(|| internal_datafusion_err!("a scan without a snapshot"))?;
+                let provider = source_as_provider(&scan.source)?;
+                let table = provider.downcast_ref::<UserTable>();
+                let table = table.ok_or_else(|| internal_datafusion_err!("a kept plan over what is no table"))?;
+                let (schema, filters) = (schema_of(&scan)?, scan.filters.clone());
+                let Some(predicates) = predicates(table, &schema, &filters, parameters, options)? else {
+                    fits = false;
+                    return Ok(Transformed::new(LogicalPlan::TableScan(scan), false, TreeNodeRecursion::Stop));
+                };
+                let slot = Arc::new(ScanSlot::new(view.clone(), predicates));
+                scans.push(Scan { table: table.clone(), schema, filters, slot: slot.clone(), rows: *rows });
+                let source = provider_as_source(Arc::new(table.at(view.clone()).in_slot(slot)));
+                LogicalPlan::TableScan(TableScan { source, filters: Vec::new(), ..scan })
+            }
+            // A physical plan has numbers of rows, and no expressions for them.
+            LogicalPlan::Limit(limit) => {
+                fits &= ![&limit.skip, &limit.fetch].into_iter().flatten().any(|expr| has_parameter(expr));
+                LogicalPlan::Limit(limit)
+            }
+            node if parameters.is_empty() => node,
+            node => with_slots(node, &values)?.data,
+        };
+        Ok(Transformed::yes(node))
+    })?;
+    values.bind(scalars(parameters));
+    Ok(fits.then_some(Slotted { plan: slotted.data, values, scans }))
+}
+
+/// `node` with slots in the places of parameters.
+fn with_slots(node: LogicalPlan, values: &Values) -> Result<Transformed<LogicalPlan>> {
+    let names = NamePreserver::new(&node);
+    node.map_expressions(|expr| {
+        if !has_parameter(&expr) {
+            return Ok(Transformed::no(expr));
+        }
+        let name = names.save(&expr);
+        let slotted = expr.transform_up(|expr| match &expr {
+            Expr::Placeholder(placeholder) => match (position_of(&placeholder.id), &placeholder.field) {
+                (Some(at), Some(field)) => {
+                    let field = field.as_ref().clone().with_nullable(true);
+                    Ok(Transformed::yes(values.slot(at, Arc::new(field))))
+                }
+                _ => Err(internal_datafusion_err!("a kept plan with a parameter without a type")),
+            },
+            _ => Ok(Transformed::no(expr)),
+        })?;
+        Ok(Transformed::yes(name.restore(slotted.data)))
+    })
+}
+
+fn scalars(parameters: &Parameters) -> Vec<ScalarValue> {
+    let value = |parameter: &Parameter| match parameter {
+        Parameter::Bound(_, value) => value.clone(),
+        Parameter::Null | Parameter::Typed(_) => ScalarValue::Null,
+    };
+    parameters.0.iter().map(value).collect()
+}
+
+/// What `filters` ask of the store with the values of a run; `None` if the store cannot be asked for it.
+fn predicates(
+    table: &UserTable,
+    schema: &Arc<DFSchema>,
+    filters: &[Expr],
+    parameters: &Parameters,
+    options: &Arc<ConfigOptions>,
+) -> Result<Option<Vec<Predicate>>> {
+    let mut all = Vec::new();
+    for filter in filters {
+        let translated = if has_parameter(filter) {
+            let filter = with_literals(filter.clone(), parameters)?;
+            let is_null = |expr: &Expr| matches!(expr, Expr::Literal(value, _) if value.is_null());
+            // Most are a column beside a value already.
+            let plain = if filter.exists(|expr| Ok(is_null(expr)))? { None } else { table.predicates(&filter) };
+            match plain {
+                Some(plain) => Some(plain),
+                None => table.predicates(&with_constants(filter, schema, options)?),
+            }
+        } else {
+            table.predicates(filter)
+        };
+        let Some(translated) = translated else { return Ok(None) };
+        all.extend(translated);
+    }
+    Ok(Some(all))
+}
+
+impl Slotted {
+    /// The plan to be kept, and its first run; `None` if `plan`, which was made of the logical one, must not be kept.
+    pub(super) fn kept(self, plan: Arc<dyn ExecutionPlan>) -> Option<(PhysicalPlan, Run)> {
+        let Self { values, scans, .. } = self;
+        let run = Run { plan: plan.clone(), values: values.clone(), slots: slots(&scans) };
+        starts_anew(&plan).then_some((PhysicalPlan { plan, values, scans }, run))
+    }
+}
+
+fn slots(scans: &[Scan]) -> Vec<Arc<ScanSlot>> {
+    scans.iter().map(|scan| scan.slot.clone()).collect()
+}
+
+impl PhysicalPlan {
+    /// The plan for the values of `parameters`, over `snapshots`, one for each scan.
+    ///
+    /// # Errors
+    /// Internal; of constants that cannot be computed.
+    pub(super) fn bind(
+        &self,
+        parameters: &Parameters,
+        snapshots: &[Snapshot],
+        options: &Arc<ConfigOptions>,
+    ) -> Result<Bound> {
+        let has_grown = |before: u64, now: u64| now.max(ROWS_MIN) > before.max(ROWS_MIN).saturating_mul(GROWTH);
+        let mut pairs = self.scans.iter().zip(snapshots);
+        if pairs.any(|(scan, (_, rows))| has_grown(scan.rows, *rows) || has_grown(*rows, scan.rows)) {
+            return Ok(Bound::Outgrown);
+        }
+        // Whatever comes of it, nothing stays bound.
+        let mut run = Run { plan: self.plan.clone(), values: self.values.clone(), slots: slots(&self.scans) };
+        for (scan, (view, _)) in self.scans.iter().zip(snapshots) {
+            let predicates = predicates(&scan.table, &scan.schema, &scan.filters, parameters, options)?;
+            if !predicates.is_some_and(|predicates| scan.slot.bind(view.clone(), predicates)) {
+                return Ok(Bound::Unfit);
+            }
+        }
+        self.values.bind(scalars(parameters));
+        run.plan = reset_plan_states(run.plan.clone())?;
+        Ok(Bound::Run(run))
+    }
+}
+
+impl Run {
+    /// The plan to be executed while this lives.
+    pub(super) fn plan(&self) -> Arc<dyn ExecutionPlan> {
+        self.plan.clone()
+    }
+}
+
+/// Whether all operators of `plan` are known to begin anew once their states are reset. Filters that tighten while a
+/// plan runs would stay tight.
+fn starts_anew(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let is_known = plan.is::<DataSourceExec>()
+        || plan.is::<ProjectionExec>()
+        || plan.is::<AggregateExec>()
+        || plan.is::<SortExec>()
+        || plan.is::<GlobalLimitExec>()
+        || plan.is::<LocalLimitExec>()
+        || plan.is::<HashJoinExec>()
+        || plan.is::<NestedLoopJoinExec>()
+        || plan.is::<CrossJoinExec>()
+        || plan.is::<UnionExec>()
+        || plan.is::<WindowAggExec>()
+        || plan.is::<BoundedWindowAggExec>()
+        || plan.is::<CoalescePartitionsExec>()
+        || plan.is::<PlaceholderRowExec>()
+        || plan.is::<EmptyExec>()
+        || plan.downcast_ref::<FilterExec>().is_some_and(|filter| !tightens(filter.predicate()));
+    is_known && plan.children().into_iter().all(starts_anew)
+}
+
+fn tightens(expr: &Arc<dyn PhysicalExpr>) -> bool {
+    expr.is::<DynamicFilterPhysicalExpr>() || expr.children().into_iter().any(tightens)
+}
