@@ -3,17 +3,19 @@
 //! The runtime is the database's own: a caller may be on a thread of another runtime, or on none. Callers wait by
 //! parking their thread, which is allowed everywhere.
 
+use std::any::Any;
 use std::collections::VecDeque;
+use std::fmt;
 use std::future::{Future, poll_fn};
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll, Wake, Waker, ready};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use arrow::array::RecordBatch;
-use datafusion::execution::TaskContext;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use futures::{FutureExt, StreamExt};
 use mainstem_storage::error::sqlstate;
@@ -27,6 +29,8 @@ use crate::error::{from_datafusion, from_panic};
 
 /// Batches that may wait for a reader, per query.
 const BATCHES_AHEAD: usize = 4;
+/// Rows that may wait for a reader where it runs the query itself.
+const ROWS_AHEAD: usize = 16_384;
 /// Stack of a query thread: deep expressions are walked by recursion. Only touched pages cost memory.
 const STACK_BYTES: usize = 32 << 20;
 
@@ -99,21 +103,31 @@ impl Runtime {
         Ok(Batches { rows: Source::Task { receiver, task: task.abort_handle() }, ended: false })
     }
 
-    /// Runs `plan`, whose rows are few, to its end on the calling thread: handing it to another one takes longer than
-    /// running it. Its errors come with the batches.
+    /// Runs `plan`, which reads few rows, on the calling thread: handing it to another one takes longer than running it.
+    /// If it has many rows, the reader runs it on. Its errors come with the batches.
     pub(crate) fn execute_here(
         &self,
         plan: Arc<dyn ExecutionPlan>,
         context: Arc<TaskContext>,
         mut cancel: Cancel,
     ) -> Result<Batches> {
+        let runtime = self.get()?.handle().clone();
+        let waiting = cancel.clone();
         let work = async {
-            let mut stream = execute_stream(plan, context).map_err(|e| from_datafusion(&e))?;
-            let mut batches = Vec::new();
-            while let Some(batch) = stream.next().await {
-                batches.push(batch.map_err(|e| from_datafusion(&e))?);
+            let batches = execute_stream(plan, context).map_err(|e| from_datafusion(&e))?;
+            let mut rest = Rest { batches, runtime, activity: self.activity.clone(), cancel: waiting, keeps: None };
+            let (mut ready, mut rows) = (VecDeque::new(), 0);
+            while let Some(batch) = rest.batches.next().await {
+                let batch = batch.map_err(|e| from_datafusion(&e))?;
+                rows += batch.num_rows();
+                if batch.num_rows() > 0 {
+                    ready.push_back(Ok(batch));
+                }
+                if rows > ROWS_AHEAD {
+                    return Ok((ready, Some(Box::new(rest))));
+                }
             }
-            Ok(batches)
+            Ok((ready, None))
         };
         let outcome = self.block_on(async {
             tokio::select! {
@@ -122,11 +136,8 @@ impl Runtime {
                 outcome = at_work(&self.activity, work) => outcome,
             }
         })?;
-        let batches: VecDeque<Result<RecordBatch>> = match outcome {
-            Ok(batches) => batches.into_iter().filter(|batch| batch.num_rows() > 0).map(Ok).collect(),
-            Err(error) => VecDeque::from([Err(error)]),
-        };
-        Ok(Batches { rows: Source::Here(batches), ended: false })
+        let (ready, rest) = outcome.unwrap_or_else(|error| (VecDeque::from([Err(error)]), None));
+        Ok(Batches { rows: Source::Here { ready, rest }, ended: false })
     }
 }
 
@@ -176,11 +187,54 @@ pub(crate) struct Batches {
 enum Source {
     /// A task on the query threads.
     Task { receiver: mpsc::Receiver<Message>, task: AbortHandle },
-    /// They are there.
-    Here(VecDeque<Result<RecordBatch>>),
+    /// They are there, but for those that the reader makes.
+    Here { ready: VecDeque<Result<RecordBatch>>, rest: Option<Box<Rest>> },
+}
+
+/// What is left of a query that the reader runs on its own thread.
+struct Rest {
+    batches: SendableRecordBatchStream,
+    runtime: tokio::runtime::Handle,
+    activity: Arc<Activity>,
+    cancel: Cancel,
+    /// What has to live as long as it runs.
+    keeps: Option<Box<dyn Any + Send>>,
+}
+
+impl fmt::Debug for Rest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rest").finish_non_exhaustive()
+    }
+}
+
+impl Rest {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<RecordBatch>>> {
+        let _context = self.runtime.enter();
+        let _at_work = self.activity.begin(Work::Query);
+        loop {
+            if let Err(error) = self.cancel.check() {
+                return Poll::Ready(Some(Err(error)));
+            }
+            match self.batches.poll_next_unpin(context) {
+                Poll::Ready(Some(Ok(batch))) if batch.num_rows() == 0 => {}
+                polled => return polled.map_err(|e| from_datafusion(&e)),
+            }
+        }
+    }
 }
 
 impl Batches {
+    /// Keeps `what` as long as the query runs; false if it has ended, and `what` is let go of.
+    pub(crate) fn keep(&mut self, what: impl Any + Send) -> bool {
+        match &mut self.rows {
+            Source::Here { rest: Some(rest), .. } => {
+                rest.keeps = Some(Box::new(what));
+                true
+            }
+            Source::Here { .. } | Source::Task { .. } => false,
+        }
+    }
+
     /// The next batch, or a promise to wake the task when there is one.
     pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<RecordBatch>>> {
         if self.ended {
@@ -188,8 +242,11 @@ impl Batches {
         }
         let receiver = match &mut self.rows {
             Source::Task { receiver, .. } => receiver,
-            Source::Here(batches) => {
-                let next = batches.pop_front();
+            Source::Here { ready, rest } => {
+                let next = match (ready.pop_front(), rest) {
+                    (None, Some(rest)) => ready!(rest.poll(context)),
+                    (next, _) => next,
+                };
                 self.ended = !matches!(next, Some(Ok(_)));
                 return Poll::Ready(next);
             }

@@ -12,7 +12,7 @@ use crate::provider::UserTable;
 const ROWS_MAX: u64 = 32_768;
 /// Combinations of rows up to which one partition is enough: what a join without keys would look at.
 const COMBINATIONS_MAX: u64 = 1 << 20;
-/// Combinations of rows up to which a plan is run on the caller's thread.
+/// Rows of all tables together up to which a plan is run on the caller's thread.
 const TINY_MAX: u64 = 8_192;
 /// Most tables of a plan that is looked at.
 const TABLES_MAX: usize = 4;
@@ -28,9 +28,33 @@ pub(super) enum Size {
     Large,
 }
 
-/// Whether a plan over tables of so `rows` may be [`Size::Tiny`].
-pub(super) fn are_tiny(rows: impl ExactSizeIterator<Item = u64>) -> bool {
-    rows.len() <= TABLES_MAX && rows.fold(1, |all: u64, rows| all.saturating_mul(rows.max(1))) <= TINY_MAX
+/// Rows of tables, and combinations of them, as far as they are known.
+#[derive(Clone, Copy, Debug)]
+struct Rows {
+    tables: usize,
+    total: u64,
+    combinations: u64,
+}
+
+impl Rows {
+    const NONE: Self = Self { tables: 0, total: 0, combinations: 1 };
+
+    fn and(self, rows: u64) -> Self {
+        Self {
+            tables: self.tables + 1,
+            total: self.total.saturating_add(rows),
+            combinations: self.combinations.saturating_mul(rows.max(1)),
+        }
+    }
+
+    fn are_at_most(self, total: u64) -> bool {
+        self.tables <= TABLES_MAX && self.total <= total && self.combinations <= COMBINATIONS_MAX
+    }
+}
+
+/// Whether a plan over tables of so many rows each may be [`Size::Tiny`].
+pub(super) fn are_tiny(rows: impl Iterator<Item = u64>) -> bool {
+    rows.fold(Rows::NONE, Rows::and).are_at_most(TINY_MAX)
 }
 
 /// How much `plan` reads: of a few small tables, and nothing whose size is not known. What waits, or has side effects,
@@ -39,19 +63,13 @@ pub(super) fn are_tiny(rows: impl ExactSizeIterator<Item = u64>) -> bool {
 /// # Errors
 /// Internal.
 pub(super) fn size_of(plan: &LogicalPlan) -> Result<Size> {
-    let (mut tables, mut total, mut combinations, mut is_known) = (0, 0_u64, 1_u64, true);
-    let mut is_tiny = true;
+    let (mut rows, mut is_known, mut is_tiny) = (Rows::NONE, true, true);
     plan.apply_with_subqueries(|node| {
         match node {
             LogicalPlan::TableScan(scan) => {
-                tables += 1;
                 let provider = source_as_provider(&scan.source)?;
-                let table = provider.downcast_ref::<UserTable>().filter(|_| tables <= TABLES_MAX);
-                match table.and_then(UserTable::rows) {
-                    Some(rows) => {
-                        total = total.saturating_add(rows);
-                        combinations = combinations.saturating_mul(rows.max(1));
-                    }
+                match provider.downcast_ref::<UserTable>().and_then(UserTable::rows) {
+                    Some(more) => rows = rows.and(more),
                     None => is_known = false,
                 }
             }
@@ -62,11 +80,11 @@ pub(super) fn size_of(plan: &LogicalPlan) -> Result<Size> {
             is_tiny &= !expr.is_volatile();
             Ok(TreeNodeRecursion::Continue)
         })?;
-        is_known &= total <= ROWS_MAX && combinations <= COMBINATIONS_MAX;
+        is_known &= rows.are_at_most(ROWS_MAX);
         Ok(if is_known { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
     })?;
     Ok(match is_known {
-        true if is_tiny && combinations <= TINY_MAX => Size::Tiny,
+        true if is_tiny && rows.are_at_most(TINY_MAX) => Size::Tiny,
         true => Size::Small,
         false => Size::Large,
     })

@@ -85,7 +85,11 @@ impl Planner {
             && let Some(run) = self.physical_run(runtime, kept, &mut physical, source, &cancel)?
         {
             let schema = run.plan().schema();
-            let batches = runtime.execute_here(run.plan(), self.task_context(), cancel)?;
+            let mut batches = runtime.execute_here(run.plan(), self.task_context(), cancel)?;
+            if batches.keep(run) {
+                // The reader has it now, and may take its time.
+                *physical = Physical::Unmade(0);
+            }
             return Ok(Running { schema, batches });
         }
         let views = |table| source.transaction.view(table).map_err(|e| DataFusionError::External(Box::new(e)));

@@ -27,6 +27,7 @@ use datafusion::physical_expr::expressions::DynamicFilterPhysicalExpr;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::execution_plan::reset_plan_states;
 use datafusion::physical_plan::filter::FilterExec;
@@ -261,6 +262,7 @@ impl Run {
 /// plan runs would stay tight.
 fn starts_anew(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let is_known = plan.is::<DataSourceExec>()
+        || plan.is::<CooperativeExec>()
         || plan.is::<ProjectionExec>()
         || plan.is::<AggregateExec>()
         || plan.is::<SortExec>()
