@@ -13,6 +13,7 @@ mod library;
 mod mangled;
 mod names;
 mod paths;
+mod physical_plans;
 mod plan_cache;
 mod plan_values;
 mod positions;

@@ -116,6 +116,7 @@ pub(super) fn slotted(
     snapshots: &[Snapshot],
     options: &Arc<ConfigOptions>,
 ) -> Result<Option<Slotted>> {
+    let Some(bound) = scalars(parameters) else { return Ok(None) };
     let (values, mut scans, mut fits) = (Values::default(), Vec::new(), true);
     let mut snapshots = snapshots.iter();
     let slotted = plan.clone().transform_up_with_subqueries(|node| {
@@ -146,7 +147,7 @@ pub(super) fn slotted(
         };
         Ok(Transformed::yes(node))
     })?;
-    values.bind(scalars(parameters));
+    values.bind(bound);
     Ok(fits.then_some(Slotted { plan: slotted.data, values, scans }))
 }
 
@@ -161,7 +162,8 @@ fn with_slots(node: LogicalPlan, values: &Values) -> Result<Transformed<LogicalP
         let slotted = expr.transform_up(|expr| match &expr {
             Expr::Placeholder(placeholder) => match (position_of(&placeholder.id), &placeholder.field) {
                 (Some(at), Some(field)) => {
-                    let field = field.as_ref().clone().with_nullable(true);
+                    // NULLs have plans of their own: a value is as a literal would be.
+                    let field = field.as_ref().clone().with_nullable(false);
                     Ok(Transformed::yes(values.slot(at, Arc::new(field))))
                 }
                 _ => Err(internal_datafusion_err!("a kept plan with a parameter without a type")),
@@ -172,10 +174,11 @@ fn with_slots(node: LogicalPlan, values: &Values) -> Result<Transformed<LogicalP
     })
 }
 
-fn scalars(parameters: &Parameters) -> Vec<ScalarValue> {
+/// The values of `parameters`; `None` if one is NULL behind its type.
+fn scalars(parameters: &Parameters) -> Option<Vec<ScalarValue>> {
     let value = |parameter: &Parameter| match parameter {
-        Parameter::Bound(_, value) => value.clone(),
-        Parameter::Null | Parameter::Typed(_) => ScalarValue::Null,
+        Parameter::Bound(_, value) => (!value.is_null()).then(|| value.clone()),
+        Parameter::Null | Parameter::Typed(_) => Some(ScalarValue::Null),
     };
     parameters.0.iter().map(value).collect()
 }
@@ -245,7 +248,8 @@ impl PhysicalPlan {
                 return Ok(Bound::Unfit);
             }
         }
-        self.values.bind(scalars(parameters));
+        let Some(values) = scalars(parameters) else { return Ok(Bound::Unfit) };
+        self.values.bind(values);
         run.plan = reset_plan_states(run.plan.clone())?;
         Ok(Bound::Run(run))
     }

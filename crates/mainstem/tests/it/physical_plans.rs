@@ -1,0 +1,164 @@
+//! Physical plans that are kept: run again and again, they answer what a plan of that very run would.
+
+use mainstem::{Connection, Database, Value, ValueRef};
+
+use super::support::{quiet, rows};
+
+/// Queries on `s (k, n, g, t)` and `u (id, name, d)`, with as many of two whole numbers as they take.
+const QUERIES: &[(&str, usize)] = &[
+    ("SELECT 1", 0),
+    ("SELECT $1 + 1, $2 * 2", 2),
+    ("SELECT count(*) FROM s", 0),
+    ("SELECT count(*) FROM s WHERE n = $1", 1),
+    ("SELECT min(k), max(k), min(n), max(t) FROM s", 0),
+    ("SELECT min(n), max(n), sum(n) FROM s WHERE n > $1", 1),
+    ("SELECT g, count(*), sum(n) FROM s GROUP BY g ORDER BY g", 0),
+    ("SELECT g, min(n) FROM s WHERE k < $1 GROUP BY g HAVING count(*) > $2 ORDER BY g", 2),
+    ("SELECT g, max(n) FROM s GROUP BY g ORDER BY max(n) DESC, g LIMIT 3", 0),
+    ("SELECT k, n FROM s ORDER BY n DESC, k LIMIT 5", 0),
+    ("SELECT k FROM s WHERE n >= $1 ORDER BY t, k LIMIT 4 OFFSET 2", 1),
+    ("SELECT k, t FROM s WHERE g = 1 ORDER BY k", 0),
+    ("SELECT DISTINCT g FROM s WHERE n BETWEEN $1 AND $1 + 20 ORDER BY g", 1),
+    ("SELECT k FROM s WHERE n IN ($1, $2, 3) ORDER BY k", 2),
+    ("SELECT k FROM s WHERE n NOT IN ($1, 3) ORDER BY k", 1),
+    ("SELECT k FROM s WHERE n = $1 OR g = $2 ORDER BY k", 2),
+    ("SELECT k, n + $1, n * $2 FROM s WHERE k % 7 = 0 ORDER BY k", 2),
+    ("SELECT k FROM s WHERE n + $1 > k ORDER BY k", 1),
+    ("SELECT k FROM s WHERE t LIKE 't1%' AND n <> $1 ORDER BY k", 1),
+    ("SELECT k FROM s WHERE t IS NULL ORDER BY k", 0),
+    ("SELECT CASE WHEN n > $1 THEN 'more' WHEN n = $1 THEN 'as many' ELSE t END FROM s ORDER BY k", 1),
+    ("SELECT coalesce(n, $1), nullif(n, $2) FROM s ORDER BY k", 2),
+    ("SELECT u.name, count(*) FROM u JOIN s ON s.g = u.id GROUP BY u.name ORDER BY 1", 0),
+    ("SELECT a.k, b.k FROM s AS a JOIN s AS b ON a.k = b.n WHERE b.g = $1 ORDER BY 1, 2", 1),
+    ("SELECT u.id, s.k FROM u LEFT JOIN s ON s.k = u.id + $1 ORDER BY 1, 2", 1),
+    ("SELECT u.id, s.k FROM s RIGHT JOIN u ON s.k = u.id AND s.n > $1 ORDER BY 1, 2", 1),
+    ("SELECT u.id, s.k FROM u FULL JOIN s ON s.k = u.id WHERE coalesce(s.k, 1) < $1 ORDER BY 1, 2", 1),
+    ("SELECT count(*) FROM u, s WHERE s.n > u.id + $1", 1),
+    ("SELECT count(*) FROM u CROSS JOIN s", 0),
+    ("SELECT id FROM u WHERE EXISTS (SELECT 1 FROM s WHERE s.g = u.id AND s.n > $1) ORDER BY id", 1),
+    ("SELECT id FROM u WHERE NOT EXISTS (SELECT 1 FROM s WHERE s.g = u.id AND s.n > $1) ORDER BY id", 1),
+    ("SELECT id FROM u WHERE id NOT IN (SELECT g FROM s WHERE n < $1) ORDER BY id", 1),
+    ("SELECT id, (SELECT max(n) FROM s WHERE s.g = u.id AND s.k > $1) FROM u ORDER BY id", 1),
+    ("SELECT id, (SELECT count(*) FROM s) + $1 FROM u ORDER BY id", 1),
+    ("SELECT k FROM s WHERE n = $1 UNION ALL SELECT id FROM u WHERE id > $2 ORDER BY 1", 2),
+    ("SELECT g FROM s WHERE n > $1 UNION SELECT id FROM u ORDER BY 1", 1),
+    ("SELECT g FROM s EXCEPT SELECT id FROM u WHERE id < $1 ORDER BY 1", 1),
+    ("SELECT k, row_number() OVER (PARTITION BY g ORDER BY n, k) FROM s WHERE n > $1 ORDER BY k", 1),
+    ("SELECT k, sum(n) OVER (ORDER BY k ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) FROM s ORDER BY k", 0),
+    ("SELECT k, lag(n) OVER (ORDER BY k), n - avg(n) OVER (PARTITION BY g) FROM s ORDER BY k", 0),
+    ("WITH m AS (SELECT g, max(n) AS n FROM s GROUP BY g) SELECT s.k FROM s JOIN m USING (g, n) ORDER BY s.k", 0),
+    ("SELECT d * $1, d / 3 FROM u WHERE d > 2.5 ORDER BY id", 1),
+    ("SELECT sum(d), avg(d) FROM u WHERE id <> $1", 1),
+    ("SELECT name FROM u WHERE name < 'user 3' ORDER BY name LIMIT $1", 1),
+];
+
+fn tables() -> (Database, Connection) {
+    let database = quiet();
+    let connection = database.connect().unwrap();
+    let script = "CREATE TABLE s (k INTEGER PRIMARY KEY, n INTEGER, g INTEGER, t TEXT);
+                  CREATE TABLE u (id INTEGER PRIMARY KEY, name TEXT, d DECIMAL(8, 2));
+                  INSERT INTO s SELECT x, x % 50, x % 5, 't' || x FROM generate_series(1, 60) AS g (x);
+                  INSERT INTO u SELECT x, 'user ' || x, x + 0.25 FROM generate_series(0, 6) AS g (x)";
+    connection.execute_batch(script).unwrap();
+    (database, connection)
+}
+
+/// The rows of `query` with the first `count` of `values`, prepared, or its error.
+fn answer(connection: &Connection, query: &str, count: usize, values: [i32; 2]) -> Vec<String> {
+    let values: Vec<ValueRef<'_>> = values[..count].iter().map(|value| ValueRef::Integer(*value)).collect();
+    match connection.query_with(query, &values[..]) {
+        Ok(rows) => rows.map(|row| format!("{:?}", row.map(|row| row.values().to_vec()))).collect(),
+        Err(error) => vec![error.to_string()],
+    }
+}
+
+/// Compares each query by a kept plan with one that is planned.
+fn compare(kept: &Connection, planned: &Connection, values: [i32; 2]) {
+    for (query, count) in QUERIES {
+        assert_eq!(answer(kept, query, *count, values), answer(planned, query, *count, values), "{query} {values:?}");
+    }
+}
+
+#[test]
+fn kept_plans_answer_as_plans_of_each_run() {
+    let (database, kept) = tables();
+    let planned = database.connect().unwrap();
+    kept.execute("SET plan_cache_mode = force_generic_plan").unwrap();
+    planned.execute("SET plan_cache_mode = force_custom_plan").unwrap();
+    let before = kept.kept_plan_runs();
+    let changes = [
+        "SELECT 1",
+        "UPDATE s SET n = n + 100 WHERE k % 3 = 0",
+        "DELETE FROM s WHERE k BETWEEN 10 AND 20",
+        "INSERT INTO s SELECT x, NULL, x % 7, NULL FROM generate_series(200, 260) AS g (x)",
+        "DELETE FROM s",
+        "INSERT INTO s VALUES (5, 1, 1, 't1')",
+        "INSERT INTO s SELECT x, x % 50, x % 5, 't' || x FROM generate_series(1000, 3000) AS g (x)",
+        "DELETE FROM u WHERE id > 2",
+        "DELETE FROM s WHERE k > 20",
+    ];
+    for (round, change) in (1..).zip(changes) {
+        planned.execute(change).unwrap();
+        compare(&kept, &planned, [round * 3, round]);
+        compare(&kept, &planned, [45 - round * 5, 40]);
+    }
+    let runs = kept.kept_plan_runs() - before;
+    assert!(runs > (QUERIES.len() * changes.len()) as u64, "{runs} runs by kept plans");
+}
+
+#[test]
+fn kept_plans_see_what_their_transaction_wrote() {
+    let (database, kept) = tables();
+    kept.execute("SET plan_cache_mode = force_generic_plan").unwrap();
+    let other = database.connect().unwrap();
+    let count = |connection: &Connection| rows(connection, "SELECT count(*), sum(n) FROM s WHERE g = 1");
+    let before = count(&kept);
+    kept.execute("BEGIN").unwrap();
+    assert_eq!(count(&kept), before);
+    other.execute("DELETE FROM s WHERE g = 1 AND k > 10").unwrap();
+    assert_eq!(count(&kept), before, "a snapshot stays what it was");
+    kept.execute("INSERT INTO s VALUES (1000, 1000, 1, 'own')").unwrap();
+    assert_ne!(count(&kept), before);
+    kept.execute("ROLLBACK").unwrap();
+    assert_eq!(count(&kept), count(&other));
+    kept.execute("DROP TABLE s").unwrap();
+    assert!(kept.query("SELECT count(*), sum(n) FROM s WHERE g = 1").is_err());
+}
+
+#[test]
+fn a_statement_may_run_while_its_last_run_is_read() {
+    let (_database, connection) = tables();
+    connection.execute("INSERT INTO s SELECT x, x, 1, 'x' FROM generate_series(1000, 1299) AS g (x)").unwrap();
+    connection.execute("SET plan_cache_mode = force_generic_plan").unwrap();
+    // More rows than are made before somebody reads them.
+    let statement =
+        connection.prepare("SELECT a.k, b.k + $1 FROM s AS a JOIN s AS b ON a.g = b.g OR a.k = b.k").unwrap();
+    let expected: Vec<String> =
+        statement.query([0]).unwrap().map(|row| format!("{:?}", row.unwrap().values())).collect();
+    assert!(expected.len() > 70_000, "{} rows", expected.len());
+    for _ in 0..2 {
+        let mut first = statement.query([0]).unwrap();
+        let mut second = statement.query([1_000_000]).unwrap();
+        for row in &expected {
+            assert_eq!(&format!("{:?}", first.next().unwrap().unwrap().values()), row);
+            assert!(matches!(second.next().unwrap().unwrap().values()[1], Value::Int(sum) if sum > 999_999));
+        }
+        assert!(first.next().is_none() && second.next().is_none());
+    }
+    // One that nobody reads to its end is ended by its drop.
+    drop(statement.query([0]).unwrap());
+    assert_eq!(statement.query([0]).unwrap().count(), expected.len());
+}
+
+#[test]
+fn an_error_in_a_run_leaves_the_plan_as_it_was() {
+    let (_database, connection) = tables();
+    connection.execute("SET plan_cache_mode = force_generic_plan").unwrap();
+    let statement = connection.prepare("SELECT sum(100 / (n - $1)) FROM s WHERE g = 2").unwrap();
+    let found = statement.query([-1]).unwrap().next().unwrap().unwrap().values().to_vec();
+    for _ in 0..3 {
+        let failed = statement.query([2]).and_then(|mut rows| rows.next().unwrap().map(|_| ()));
+        assert_eq!(failed.unwrap_err().sqlstate(), "22012");
+        assert_eq!(statement.query([-1]).unwrap().next().unwrap().unwrap().values(), found);
+    }
+}
