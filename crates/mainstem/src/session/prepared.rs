@@ -17,7 +17,7 @@ use mainstem_storage::schema::DataType;
 use mainstem_storage::{Error, Result};
 
 use super::kept_plans::KeptPlans;
-use super::short::Compiled;
+use super::short::{self, Compiled};
 use super::{Outcome, Session};
 use crate::exec::Parameters;
 use crate::plan::{self, Description};
@@ -168,7 +168,12 @@ impl Session {
                 {
                     return Ok(description.clone());
                 }
-                let mut description = plan::describe(env, transaction, statement, declared, parameters)?;
+                let is_plain = declared.is_empty() && env.settings.point_path();
+                let short = is_plain.then(|| short::described(names, &catalog, statement, parameters)).flatten();
+                let mut description = match short {
+                    Some(description) => description,
+                    None => plan::describe(env, transaction, statement, declared, parameters)?,
+                };
                 if matches!(statement, Statement::Explain { .. }) {
                     description.columns = Some(texts(&["plan_type", "plan"]));
                 }

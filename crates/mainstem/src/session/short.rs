@@ -22,7 +22,7 @@ use super::attempts::{Run, short_in_own_transaction};
 use super::prepared::Prepared;
 use super::{Current, Outcome, Session};
 use crate::exec::{Environment, PlannedExpression, Rows};
-use crate::plan::{self, Written};
+use crate::plan::{self, Description, Written};
 use crate::provider::Names;
 use crate::short::{Answer, Planning, Short, Unplanned};
 use crate::sql::{Statement, TableName};
@@ -260,6 +260,16 @@ impl Session {
             }
         }
     }
+}
+
+/// What `statement`, which has `count` parameters, is, if it is short and tells their types plainly: found without a
+/// plan.
+pub(super) fn described(names: &Names, catalog: &Catalog, statement: &Statement, count: usize) -> Option<Description> {
+    let schemas = schemas_of(names, catalog, &Short::tables_of(statement)?)?;
+    let columns: Vec<&TableSchema> = schemas.iter().map(|schema| &**schema).collect();
+    let types = Short::parameter_types(statement, &columns, count)?;
+    let short = Short::compile(statement, &schemas, &types, &Unplanned::default())?;
+    Some(Description { types, columns: short.rows_schema() })
 }
 
 /// The schemas of `tables`, if all of them are tables.

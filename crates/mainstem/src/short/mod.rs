@@ -24,6 +24,7 @@ mod condition;
 mod conflict;
 mod expression;
 mod insert;
+mod parameter_types;
 mod planning;
 mod run;
 mod select;

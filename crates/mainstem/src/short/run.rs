@@ -86,18 +86,25 @@ impl Short {
     /// # Errors
     /// Internal.
     pub(crate) fn batch_of(&self, rows: &[Vec<Value>]) -> Result<(SchemaRef, RecordBatch)> {
-        let Some(output) = &self.output else { return Err(Error::internal("a batch of a statement without rows")) };
-        let mut fields = Vec::with_capacity(output.fields.len());
+        let (Some(output), Some(schema)) = (&self.output, self.rows_schema()) else {
+            return Err(Error::internal("a batch of a statement without rows"));
+        };
         let mut arrays = Vec::with_capacity(output.fields.len());
-        for (at, (name, data_type, nullable)) in output.fields.iter().enumerate() {
-            // RETURNING promises nothing of its columns.
-            fields.push(data_type.field(name, *nullable || self.writes()));
+        for (at, (_, data_type, _)) in output.fields.iter().enumerate() {
             arrays.push(array_of(rows.iter().filter_map(|values| values.get(at)), *data_type)?);
         }
-        let schema = Arc::new(Schema::new(fields));
         let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
         let batch = RecordBatch::try_new_with_options(schema.clone(), arrays, &options)?;
         Ok((schema, batch))
+    }
+
+    /// The columns of the rows that it gives, if it gives any.
+    pub(crate) fn rows_schema(&self) -> Option<SchemaRef> {
+        let output = self.output.as_ref()?;
+        // RETURNING promises nothing of its columns.
+        let fields =
+            output.fields.iter().map(|(name, data_type, nullable)| data_type.field(name, *nullable || self.writes()));
+        Some(Arc::new(Schema::new(fields.collect::<Vec<_>>())))
     }
 
     /// What is told of `rows`, which are to be written; `None` where only a plan knows.

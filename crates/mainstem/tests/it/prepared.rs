@@ -467,3 +467,67 @@ fn statements_run_with_values_are_remembered_and_stay_right() {
     connection.execute("DROP TABLE t").unwrap();
     assert_eq!(connection.query_row(find, ["a"]).unwrap_err().sqlstate(), "42P01");
 }
+
+/// Types of parameters and columns, or the error.
+fn description(connection: &Connection, sql: &str) -> String {
+    match connection.prepare(sql) {
+        Ok(statement) => format!("{:?} {:?}", statement.parameter_types().unwrap(), statement.columns().unwrap()),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn short_statements_are_described_as_plans_are() {
+    let database = quiet();
+    let (short, planned) = (database.connect().unwrap(), database.connect().unwrap());
+    let script = "CREATE TABLE w (a BIGINT, b SMALLINT, c CHAR(3), v VARCHAR(5), t TEXT NOT NULL, d DECIMAL(8, 2), f REAL,
+                                  g DOUBLE PRECISION, y BOOLEAN, e DATE, z TIMESTAMP, x BYTEA, i UUID, PRIMARY KEY (a, b));
+                  CREATE TABLE o (a BIGINT PRIMARY KEY, n INTEGER, b SMALLINT)";
+    short.execute_batch(script).unwrap();
+    planned.execute("SET point_path = off").unwrap();
+    let mut statements: Vec<String> = [
+        "SELECT * FROM w WHERE a = $1 AND b = $2",
+        "SELECT t, a AS \"Key\", d FROM w AS q WHERE q.a = $1",
+        "SELECT * FROM w WHERE a = $1 AND $2 < b",
+        "SELECT count(*) FROM w WHERE a = $1",
+        "SELECT EXISTS (SELECT 1 FROM w WHERE a = $1)",
+        "SELECT a FROM w WHERE a > $1 ORDER BY a, b LIMIT $2",
+        "SELECT a FROM w WHERE a IN ($1, 5, $2) AND b = 1",
+        "SELECT a FROM w WHERE a BETWEEN $1 AND $2",
+        "SELECT a FROM w WHERE a BETWEEN $1 AND $1 + 20",
+        "SELECT a FROM w WHERE a = $1 AND b = $1",
+        "SELECT a + $2 FROM w WHERE a = $1",
+        "SELECT $1 FROM w WHERE a = 1",
+        "SELECT none FROM w WHERE a = $1",
+        "SELECT a FROM w WHERE none = $1",
+        "SELECT a FROM none WHERE a = $1",
+        "SELECT w.a, o.n FROM w JOIN o ON o.a = w.a WHERE w.a = $1",
+        "SELECT o.n, w.t FROM o JOIN w ON w.a = o.a AND w.b = o.b WHERE o.a = $1 AND n > $2",
+        "SELECT * FROM w WHERE a = $1 AND b = 1 FOR UPDATE",
+        "INSERT INTO o VALUES ($1, $2, $3)",
+        "INSERT INTO o VALUES ($1, $2, 5), ($3, 7, $4)",
+        "INSERT INTO o (n, a) VALUES ($1, $2) RETURNING *",
+        "INSERT INTO o (n, a) VALUES ($1, $2) RETURNING n + $3",
+        "INSERT INTO o (n, none) VALUES ($1, $2)",
+        "INSERT INTO o VALUES ($1, $2, $3, $4)",
+        "INSERT INTO o VALUES ($1, 'x', $2)",
+        "INSERT INTO o VALUES ($1, $2) ON CONFLICT (a) DO UPDATE SET n = $3",
+        "INSERT INTO o VALUES ($1, $1)",
+        "UPDATE o SET n = $1 WHERE a = $2",
+        "UPDATE o SET n = n + $1 WHERE a = $2 RETURNING n",
+        "UPDATE o SET n = $1, b = $1 WHERE a = $2",
+        "UPDATE o SET none = $1 WHERE a = $2",
+        "DELETE FROM o WHERE a = $1 RETURNING a, n",
+        "DELETE FROM o WHERE a = $1 OR n = $2",
+    ]
+    .map(str::to_owned)
+    .into();
+    for column in ["a", "b", "c", "v", "t", "d", "f", "g", "y", "e", "z", "x", "i"] {
+        statements.push(format!("SELECT {column} FROM w WHERE a = 1 AND b = 2 AND {column} = $1"));
+        statements.push(format!("UPDATE w SET {column} = $1 WHERE a = $2 RETURNING {column}"));
+        statements.push(format!("INSERT INTO w (a, b, t, {column}) VALUES (1, 2, 'x', $1)"));
+    }
+    for sql in &statements {
+        assert_eq!(description(&short, sql), description(&planned, sql), "{sql}");
+    }
+}
