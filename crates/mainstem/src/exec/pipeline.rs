@@ -14,6 +14,8 @@
 //! | DataFusion's optimizer, some of its rules guarded | [`guarded_optimizers`] | no subquery that it decorrelates wrongly |
 //! | computed keys as columns, short circuits | `optimize`, called by `planner` | filters where they belong, no rule behind them |
 //! | the physical plan, made to be canceled | `cancel` | |
+//!
+//! Rules of the analyzer and the optimizer that a plan gives nothing to do are left out (`planner::triggers`).
 
 use std::sync::Arc;
 
@@ -91,6 +93,12 @@ const BEHIND_TYPE_COERCION: [Rule; 6] = [
     Rule("sql_casts", sql_casts),
     Rule("checked_arithmetic", checked_arithmetic),
 ];
+
+/// The names of our rules.
+#[cfg(test)]
+pub(super) fn rule_names() -> impl Iterator<Item = &'static str> {
+    BEFORE_TYPE_COERCION.iter().chain(&BEHIND_TYPE_COERCION).map(|rule| rule.0)
+}
 
 /// `rules` as DataFusion takes them.
 fn shared<const N: usize>(rules: [Rule; N]) -> impl Iterator<Item = Arc<dyn AnalyzerRule + Send + Sync>> {

@@ -5,6 +5,7 @@ mod function_names;
 mod kept;
 mod recursive_query;
 mod size;
+mod triggers;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -334,7 +335,8 @@ impl Planner {
     }
 
     fn optimized(&self, plan: &LogicalPlan) -> Result<LogicalPlan> {
-        let optimized = self.state.optimize(plan).and_then(computed_keys_as_columns).and_then(short_circuit_plan);
+        let optimized =
+            triggers::optimized(plan, &self.state).and_then(computed_keys_as_columns).and_then(short_circuit_plan);
         optimized.map_err(|e| unplanned(&e))
     }
 
