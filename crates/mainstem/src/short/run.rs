@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Schema, SchemaRef};
-use mainstem_storage::ids::{CommitTs, RowRef};
+use mainstem_storage::ids::{ColumnId, CommitTs, RowRef};
 use mainstem_storage::point;
 use mainstem_storage::row::{RowBuffer, RowView, Value, array_of};
 use mainstem_storage::transaction::Transaction;
@@ -40,11 +40,17 @@ impl Short {
             Action::Insert { values, conflict: Some(conflict) } => self.upsert(transaction, values, conflict, given),
             Action::Update { access, assignments } => match access.key() {
                 Some(key) => self.update(transaction, key, access.beside.as_ref(), assignments, given),
-                None => self.update_rows(transaction, access, assignments, given),
+                None => {
+                    let updates = self.updates(transaction, access, assignments, given)?;
+                    self.make(transaction, updates)
+                }
             },
             Action::Delete { access } => match access.key() {
                 Some(key) => self.delete(transaction, key, access.beside.as_ref(), given),
-                None => self.delete_rows(transaction, access, given),
+                None => {
+                    let deletes = self.deletes(transaction, access, given)?;
+                    self.make(transaction, deletes)
+                }
             },
         }
     }
@@ -318,49 +324,78 @@ impl Short {
         })
     }
 
-    fn update_rows(
+    /// The rows of `access` with `assignments` made to them; the answer if there are none, or only a plan knows.
+    fn updates(
         &self,
-        transaction: &mut Transaction,
+        transaction: &Transaction,
         access: &Access,
         assignments: &[(usize, Expression)],
         given: Given<'_>,
-    ) -> Result<Answer> {
-        let Some(found) = self.located(transaction, access, given)? else { return Ok(Answer::NotShort) };
+    ) -> Result<std::result::Result<Changes, Answer>> {
+        let Some(found) = self.located(transaction, access, given)? else { return Ok(Err(Answer::NotShort)) };
         if found.is_empty() {
             let nothing = Answer::Written { rows: 0, returned: Vec::new() };
-            return Ok(self.without_row(nothing, access.beside.as_ref(), assignments, given));
+            return Ok(Err(self.without_row(nothing, access.beside.as_ref(), assignments, given)));
         }
         let (mut rows, mut new) = (Vec::with_capacity(found.len()), self.table.new_rows());
         for (row, old) in found {
-            let Some(values) = assign(assignments, old, None, given) else { return Ok(Answer::NotShort) };
+            let Some(values) = assign(assignments, old, None, given) else { return Ok(Err(Answer::NotShort)) };
             if or_planned(new.push_values(&values))?.is_none() {
-                return Ok(Answer::NotShort);
+                return Ok(Err(Answer::NotShort));
             }
             rows.push(row);
         }
         if !self.passes(&new)? {
-            return Ok(Answer::NotShort);
+            return Ok(Err(Answer::NotShort));
         }
-        let Some(answer) = self.written(&new, given) else { return Ok(Answer::NotShort) };
+        let answer = self.written(&new, given);
+        Ok(answer.map(|answer| Changes { rows, new, answer }).ok_or(Answer::NotShort))
+    }
+
+    /// The rows of `access`, which go; the answer if there are none, or only a plan knows.
+    fn deletes(
+        &self,
+        transaction: &Transaction,
+        access: &Access,
+        given: Given<'_>,
+    ) -> Result<std::result::Result<Changes, Answer>> {
+        let Some(found) = self.located(transaction, access, given)? else { return Ok(Err(Answer::NotShort)) };
+        if found.is_empty() {
+            let nothing = Answer::Written { rows: 0, returned: Vec::new() };
+            return Ok(Err(self.without_row(nothing, access.beside.as_ref(), &[], given)));
+        }
+        let (rows, values): (Vec<RowRef>, Vec<Vec<Value>>) = found.into_iter().unzip();
+        let returned = self.output.as_ref().map(|output| values.iter().map(|row| output.of(row, given)).collect());
+        let Some(returned) = returned.unwrap_or_else(|| Some(Vec::new())) else { return Ok(Err(Answer::NotShort)) };
+        let answer = Answer::Written { rows: rows.len() as u64, returned };
+        Ok(Ok(Changes { rows, new: self.table.new_rows(), answer }))
+    }
+
+    /// Makes `changes` as a statement of `transaction`.
+    fn make(&self, transaction: &mut Transaction, changes: std::result::Result<Changes, Answer>) -> Result<Answer> {
+        let Changes { rows, new, answer } = match changes {
+            Ok(changes) => changes,
+            Err(answer) => return Ok(answer),
+        };
         let mut writes = transaction.statement();
         writes.delete(self.table.schema(), &rows)?;
         writes.insert_rows(&self.table, new)?;
         Ok(or_planned(transaction.apply(writes))?.map_or(Answer::NotShort, |()| answer))
     }
 
-    fn delete_rows(&self, transaction: &mut Transaction, access: &Access, given: Given<'_>) -> Result<Answer> {
-        let Some(found) = self.located(transaction, access, given)? else { return Ok(Answer::NotShort) };
-        if found.is_empty() {
-            let nothing = Answer::Written { rows: 0, returned: Vec::new() };
-            return Ok(self.without_row(nothing, access.beside.as_ref(), &[], given));
+    /// Makes `changes`, which leave all keys as they are, and commits them.
+    fn make_alone(&self, transaction: Transaction, changes: std::result::Result<Changes, Answer>) -> Result<Answer> {
+        match changes {
+            Ok(Changes { rows, new, answer }) => transaction.update_rows(&self.table, &rows, new).map(|_| answer),
+            Err(answer) => Ok(answer),
         }
-        let (rows, values): (Vec<RowRef>, Vec<Vec<Value>>) = found.into_iter().unzip();
-        let returned = self.output.as_ref().map(|output| values.iter().map(|row| output.of(row, given)).collect());
-        let Some(returned) = returned.unwrap_or_else(|| Some(Vec::new())) else { return Ok(Answer::NotShort) };
-        let mut writes = transaction.statement();
-        writes.delete(self.table.schema(), &rows)?;
-        transaction.apply(writes)?;
-        Ok(Answer::Written { rows: rows.len() as u64, returned })
+    }
+
+    /// Whether `assignments` leave all keys of the table as they are.
+    fn keeps_keys(&self, assignments: &[(usize, Expression)]) -> bool {
+        let schema = self.table.schema();
+        let in_key = |column: &ColumnId| schema.keys().any(|(_, columns)| columns.contains(column));
+        !assignments.iter().any(|(at, _)| schema.columns.get(*at).is_none_or(|column| in_key(&column.id)))
     }
 
     fn delete(
@@ -396,7 +431,13 @@ impl Short {
                 _ => self.run_rows_alone(transaction, given),
             },
             Action::Update { access, assignments } => {
-                let Some(key) = access.key() else { return self.run_rows_alone(transaction, given) };
+                let Some(key) = access.key() else {
+                    if !self.keeps_keys(assignments) {
+                        return self.run_rows_alone(transaction, given);
+                    }
+                    let updates = self.updates(&transaction, access, assignments, given)?;
+                    return self.make_alone(transaction, updates);
+                };
                 let mut found = match self.look_up(&transaction, key, access.beside.as_ref(), assignments, given)? {
                     Ok(found) => found,
                     Err(answer) => return Ok(answer),
@@ -408,7 +449,10 @@ impl Short {
                 Ok(answer)
             }
             Action::Delete { access } => {
-                let Some(key) = access.key() else { return self.run_rows_alone(transaction, given) };
+                let Some(key) = access.key() else {
+                    let deletes = self.deletes(&transaction, access, given)?;
+                    return self.make_alone(transaction, deletes);
+                };
                 let mut found = match self.look_up(&transaction, key, access.beside.as_ref(), &[], given)? {
                     Ok(found) => found,
                     Err(answer) => return Ok(answer),
@@ -553,6 +597,13 @@ impl Output {
 
 /// Rows, with the values of all columns; `None` where only a plan knows.
 type Located = Option<Vec<(RowRef, Vec<Value>)>>;
+
+/// Rows that go, those that come in their place, and what is told of them.
+struct Changes {
+    rows: Vec<RowRef>,
+    new: RowBuffer,
+    answer: Answer,
+}
 
 /// The row that a key names.
 struct Found {

@@ -12,7 +12,7 @@ use crate::codec::{Decoder, Encoder};
 pub use crate::commit::ddl::record::DdlRecord;
 use crate::commit::ddl::record::{decode_change, encode_change};
 use crate::commit::prepare::PreparedTable;
-use crate::commit::row::RowWrite;
+use crate::commit::row::{RowWrite, RowsUpdate};
 use crate::deletes::{DeleteSet, NamedDeletes, named_bytes};
 use crate::disk::{AsideFile, AsideRef};
 use crate::error::{Error, Result, sqlstate};
@@ -88,28 +88,37 @@ impl CommitEncoder {
     }
 }
 
-/// Encodes the commit of one row ahead of the lock, as [`CommitEncoder`] would.
+/// Encodes the commit of a short statement ahead of the lock, as [`CommitEncoder`] would.
 pub(super) struct RowEncoder(CommitEncoder);
 
 impl RowEncoder {
     /// Encodes all but the place in the delta.
-    pub fn new(write: &RowWrite<'_>) -> Self {
-        /// Of all but the row, or so.
+    pub fn of_row(write: &RowWrite<'_>) -> Self {
+        let deleted = write.deleted.map(|row| (row.container(), DeleteSet::from_sorted(&[row.offset()])));
+        Self::new(write.table.schema(), &write.inserted, deleted.into_iter().collect())
+    }
+
+    /// The same of several rows.
+    pub fn of_rows(update: &RowsUpdate<'_>) -> Self {
+        Self::new(update.table.schema(), &update.inserted, clone_sets(&update.deleted))
+    }
+
+    fn new(schema: &TableSchema, rows: &RowBuffer, deleted: Vec<(ContainerId, DeleteSet)>) -> Self {
+        /// Of all but the values, or so, and of each row.
         const FRAME_BYTES: usize = 128;
-        let schema = write.table.schema();
-        let mut out = Encoder::with_capacity(write.inserted.bytes() + FRAME_BYTES);
+        const ROW_BYTES: usize = 16;
+        let mut out = Encoder::with_capacity(rows.bytes() + FRAME_BYTES + ROW_BYTES * rows.len());
         out.list(std::iter::empty::<()>(), |_, ()| {});
         let mut places = Vec::with_capacity(1);
-        out.list(std::iter::once(()), |out, ()| {
+        out.list(std::iter::once(deleted), |out, deleted| {
             out.u64(schema.id.0);
             out.u64(schema.version.0);
             places.push(out.len());
             out.u64(0);
             out.u32(0);
-            out.bytes_by(write.inserted.written_bytes(), |out| write.inserted.write_to(out));
+            out.bytes_by(rows.written_bytes(), |out| rows.write_to(out));
             encode_runs(out, &[], None);
-            let deleted = write.deleted.map(|row| (row.container(), DeleteSet::from_sorted(&[row.offset()])));
-            NamedDeletes { inline: deleted.into_iter().collect(), files: Vec::new() }.encode(out);
+            NamedDeletes { inline: deleted, files: Vec::new() }.encode(out);
         });
         Self(CommitEncoder { payload: out.finish(), places })
     }

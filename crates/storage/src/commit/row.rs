@@ -1,14 +1,17 @@
-//! The commit of a short statement of its own: one row, found by one key, in the three phases of any commit, without a
-//! write set.
+//! The commit of a short statement of its own, in the three phases of any commit, without a write set: of one row, found
+//! by one key, or of some rows that keep all their keys.
 //!
-//! Comes in: a key, the row that has it at a snapshot, if there is one, and the row that is to have it. Goes out: a
-//! timestamp, or 40001 when anything has come in between that is not looked into here: the statement is then run again.
+//! Comes in: a key, the row that has it at a snapshot, if there is one, and the row that is to have it; or rows of a
+//! snapshot, and as many new ones with their keys. Goes out: a timestamp, or 40001 when anything has come in between
+//! that is not looked into here: the statement is then run again.
 //!
 //! 1. Outside the lock: the record is encoded, log space reserved.
-//! 2. Under the lock: the row that goes must still be there and live; no commit since the snapshot may have taken the
-//!    key; then log, delta and delete log as in `apply`.
+//! 2. Under the lock: the rows that go must still be there and live; no commit since the snapshot may have taken the
+//!    key; then log, delta and delete log as in `apply`. Whoever keeps the keys of rows that are live needs no look at
+//!    keys: as long as those rows live nobody else can have them.
 //! 3. Outside: the wait for *visible*.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::commit::Engine;
@@ -18,10 +21,11 @@ use crate::commit::record::RowEncoder;
 use crate::deletes::DeleteSet;
 use crate::delta_store::DeltaGeneration;
 use crate::error::{Error, Result};
-use crate::ids::{CommitTs, KeyId, RowRef};
+use crate::ids::{CommitTs, ContainerId, KeyId, RowRef};
 use crate::point::KeyedTable;
 use crate::row::RowBuffer;
-use crate::row::key::{HashedKey, KeyHashes};
+use crate::row::key::{HashedKey, KeyHashes, RowKeys};
+use crate::schema::TableSchema;
 use crate::settings::Synchronous;
 use crate::version::{Snapshot, TableVersion};
 use crate::wal::{NewRecord, RecordKind};
@@ -38,6 +42,27 @@ pub struct RowWrite<'a> {
     pub inserted: RowBuffer,
     /// The other keys of that row.
     pub others: &'a [(KeyId, Box<[u8]>)],
+}
+
+/// New values of rows that keep all their keys.
+pub struct RowsUpdate<'a> {
+    /// The table.
+    pub table: &'a KeyedTable,
+    /// The rows of the snapshot that go.
+    pub deleted: BTreeMap<ContainerId, DeleteSet>,
+    /// The rows that come, as many, with the same keys.
+    pub inserted: RowBuffer,
+}
+
+/// A commit of a short statement, for its way through the lock.
+struct ShortCommit<'a> {
+    schema: &'a Arc<TableSchema>,
+    rows: &'a RowBuffer,
+    record: RowEncoder,
+    deletes: Deletes<'a>,
+    hashes: &'a dyn Fn(KeyId) -> Option<KeyHashes<'a>>,
+    /// Looks at what was committed since the snapshot.
+    validate: &'a dyn Fn(&TableVersion) -> Result<()>,
 }
 
 /// The keys of the row that comes, with their hashes.
@@ -68,13 +93,56 @@ impl Engine {
     /// # Errors
     /// As [`Engine::commit`]; 40001 also where a write set would have been validated again.
     pub fn commit_row(&self, snapshot: &Snapshot, write: &RowWrite<'_>, synchronous: Synchronous) -> Result<CommitTs> {
+        let keys = NewKeys::of(write);
+        let deletes = match write.deleted {
+            Some(row) => Deletes::One(row.container(), DeleteSet::One(row.offset())),
+            None => Deletes::None,
+        };
+        let commit = ShortCommit {
+            schema: write.table.schema(),
+            rows: &write.inserted,
+            record: RowEncoder::of_row(write),
+            deletes,
+            hashes: &|id| Some(keys.hashes(id)),
+            validate: &|version| validate(write, &keys, version),
+        };
+        self.commit_short(snapshot, commit, synchronous)
+    }
+
+    /// Commits `update`, made at `snapshot`, and returns when *visible* has reached the commit.
+    ///
+    /// # Errors
+    /// As [`Engine::commit_row`].
+    pub fn commit_rows(
+        &self,
+        snapshot: &Snapshot,
+        update: &RowsUpdate<'_>,
+        synchronous: Synchronous,
+    ) -> Result<CommitTs> {
+        let RowsUpdate { table, deleted, inserted } = update;
+        let keys = table.row_keys(inserted);
+        let hashes = |id| keys.iter().find(|keys: &&RowKeys| keys.id() == id).map(KeyHashes::Of);
+        let validate = |version: &TableVersion| {
+            let mut rows = deleted.iter().flat_map(|(id, set)| set.iter().map(|offset| RowRef::new(*id, offset)));
+            if rows.all(|row| is_live(version, row)) { Ok(()) } else { Err(row_conflict(table.schema())) }
+        };
+        let commit = ShortCommit {
+            schema: table.schema(),
+            rows: inserted,
+            record: RowEncoder::of_rows(update),
+            deletes: Deletes::Each(deleted),
+            hashes: &hashes,
+            validate: &validate,
+        };
+        self.commit_short(snapshot, commit, synchronous)
+    }
+
+    fn commit_short(&self, snapshot: &Snapshot, commit: ShortCommit<'_>, synchronous: Synchronous) -> Result<CommitTs> {
+        let ShortCommit { schema, rows, mut record, deletes, hashes, validate } = commit;
         self.check_writable()?;
         self.wait_for_room()?;
-        self.turns.pass(&[write.table.schema().id]);
-        let mut record = RowEncoder::new(write);
-        let keys = NewKeys::of(write);
+        self.turns.pass(&[schema.id]);
         let space = self.reserve_log(record.bytes(), || {})?;
-        let schema = write.table.schema();
         let mut lock = self.lock()?;
         self.check_writable()?;
         let (applied, present) = self.timeline.present();
@@ -85,10 +153,10 @@ impl Engine {
             return Err(table_conflict(schema));
         }
         if applied != snapshot.ts() {
-            validate(write, &keys, version)?;
+            validate(version)?;
         }
         let ts = applied.next();
-        let (version, edited) = self.make_room(version.clone(), &[], write.inserted.len(), write.inserted.bytes(), ts);
+        let (version, edited) = self.make_room(version.clone(), &[], rows.len(), rows.bytes(), ts);
         let delta = version.active_delta().ok_or_else(|| Error::internal("a table without a delta"))?;
         record.place(delta.id(), delta.rows());
         let new = NewRecord {
@@ -103,12 +171,8 @@ impl Engine {
         if edited {
             self.seal(&version);
         }
-        let deletes = match write.deleted {
-            Some(row) => Deletes::One(row.container(), DeleteSet::One(row.offset())),
-            None => Deletes::None,
-        };
-        let hashes = |id| Some(keys.hashes(id));
-        let change = TableChange { version: &version, delta, rows: &write.inserted, hashes: &hashes, deletes };
+        let hashes = |id| hashes(id);
+        let change = TableChange { version: &version, delta, rows, hashes: &hashes, deletes };
         let defect = self.change_table(&mut lock, &change, (ts, position)).err();
         self.publish(ts, defect, edited.then(|| Arc::new(present.with_table_version(version))))?;
         drop(lock);
@@ -117,14 +181,15 @@ impl Engine {
     }
 }
 
+fn is_live(version: &TableVersion, row: RowRef) -> bool {
+    version.container(row.container()).is_some_and(|c| !c.deletes().is_deleted_now(row.offset()))
+}
+
 /// Looks at what was committed after the snapshot: rows are where they were, so it stands in delete logs and deltas.
 fn validate(write: &RowWrite<'_>, keys: &NewKeys<'_>, version: &TableVersion) -> Result<()> {
     let schema = write.table.schema();
-    if let Some(row) = write.deleted {
-        let live = version.container(row.container()).is_some_and(|c| !c.deletes().is_deleted_now(row.offset()));
-        if !live {
-            return Err(row_conflict(schema));
-        }
+    if write.deleted.is_some_and(|row| !is_live(version, row)) {
+        return Err(row_conflict(schema));
     }
     // Free at the snapshot but for the row that goes; one look at the newest row of the key tells, however many came
     // before it.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::ids::KeyId;
-use crate::row::key::{KeyRange, TableKey};
+use crate::row::key::{KeyRange, RowKeys, TableKey};
 use crate::row::{RowBuffer, RowLayout, RowView, Value};
 use crate::schema::TableSchema;
 
@@ -95,5 +95,11 @@ impl KeyedTable {
             }
         }
         keys
+    }
+
+    /// All keys of `rows`, of each that the table has.
+    #[must_use]
+    pub fn row_keys(&self, rows: &RowBuffer) -> Vec<RowKeys> {
+        std::iter::once(&self.key).chain(&self.others).map(|key| RowKeys::of(key, rows)).collect()
     }
 }

@@ -1,8 +1,11 @@
-//! Single rows of a transaction, by key.
+//! Single rows of a transaction, by key, and some that keep their keys.
 
-use crate::commit::RowWrite;
+use std::collections::BTreeMap;
+
+use crate::commit::{RowWrite, RowsUpdate};
+use crate::deletes::DeleteSet;
 use crate::error::{Error, Result};
-use crate::ids::{CommitTs, RowRef};
+use crate::ids::{CommitTs, ContainerId, RowRef};
 use crate::limits;
 use crate::load::duplicate_key;
 use crate::point::{self, KeyedTable};
@@ -53,6 +56,36 @@ impl Transaction {
         }
         let write = RowWrite { table, key, deleted, inserted, others: &others };
         self.engine.commit_row(&self.snapshot, &write, self.mode.synchronous)
+    }
+
+    /// Ends a transaction that has written nothing by writing some rows, and commits it: in the place of `deleted`, rows
+    /// that its snapshot has in `table`, come those of `inserted`, as many with the same keys, or none. Returns as
+    /// [`Transaction::write_row`].
+    ///
+    /// # Errors
+    /// Conflict (40001): run the statement again; Full and Closed as [`Transaction::commit`]. Nothing was written then.
+    pub fn update_rows(mut self, table: &KeyedTable, deleted: &[RowRef], inserted: RowBuffer) -> Result<CommitTs> {
+        self.check_may_write()?;
+        if !self.writes.is_empty() || !(inserted.is_empty() || inserted.len() == deleted.len()) {
+            return Err(Error::internal("rows updated behind or beside others"));
+        }
+        if inserted.bytes() > limits::COMMIT_BYTES_MAX || deleted.len() > limits::SHORT_UPDATE_ROWS_MAX {
+            let mut writes = self.statement();
+            writes.delete(table.schema(), deleted)?;
+            writes.insert_rows(table, inserted)?;
+            self.apply(writes)?;
+            return self.commit();
+        }
+        let mut by_container: BTreeMap<ContainerId, Vec<u32>> = BTreeMap::new();
+        for row in deleted {
+            by_container.entry(row.container()).or_default().push(row.offset());
+        }
+        let set = |(id, mut offsets): (ContainerId, Vec<u32>)| {
+            offsets.sort_unstable();
+            (id, DeleteSet::from_sorted(&offsets))
+        };
+        let update = RowsUpdate { table, deleted: by_container.into_iter().map(set).collect(), inserted };
+        self.engine.commit_rows(&self.snapshot, &update, self.mode.synchronous)
     }
 
     /// A row that takes too long to log under the lock: as a statement of any size.
