@@ -1,4 +1,5 @@
-//! Commits of one row by key, which short statements make, against a plain map; in their way: merges, and one another.
+//! Commits of short statements, of one row by key and of several that keep their keys, against a plain map; in their
+//! way: merges, and one another.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -114,6 +115,103 @@ fn rows_are_those_of_a_map() {
         }
         assert!(db.verify().is_empty());
     }
+}
+
+/// Updates the rows with these `ids` as one commit, to `v`, or deletes them; how many there were.
+fn act_on_rows(txn: Transaction, table: &KeyedTable, ids: &[i64], v: Option<i32>) -> Result<usize> {
+    let view = txn.view(table.schema().id)?;
+    let (mut found, mut new) = (Vec::new(), table.new_rows());
+    for id in ids {
+        let mut key = Vec::new();
+        table.encode(&[Value::Int(*id)], &mut key)?;
+        let Some(row_ref) = txn.find_key(&view, table.key(), &key)? else { continue };
+        found.push(row_ref);
+        if let Some(v) = v {
+            new.push_values(&values(&row(*id, v)))?;
+        }
+    }
+    let rows = found.len();
+    if rows > 0 {
+        txn.update_rows(table, &found, new)?;
+    }
+    Ok(rows)
+}
+
+/// Random updates and deletes of several rows, with the same things between them.
+#[test]
+fn several_rows_are_those_of_a_map() {
+    // In the last one `v` is part of a key, which must stay.
+    let all = keyed_definitions("t", 7);
+    let keeping = all.into_iter().filter(|definition| !definition.primary_key.contains(&"v".to_owned()));
+    for (number, definition) in keeping.enumerate() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut db = Database::open(dir.path(), options()).unwrap();
+        let t = create_as(&db, definition);
+        let mut table = keyed(&db, t);
+        let mut rng = StdRng::seed_from_u64(number as u64);
+        let mut expected: BTreeMap<i64, Row> = BTreeMap::new();
+        for step in 0..400 {
+            let mut ids: Vec<i64> = (0..rng.random_range(1..9)).map(|_| rng.random_range(0..40)).collect();
+            ids.sort_unstable();
+            ids.dedup();
+            let there: Vec<i64> = ids.iter().copied().filter(|id| expected.contains_key(id)).collect();
+            let v = (rng.random_range(0..3) > 0).then_some(step);
+            assert_eq!(act_on_rows(begin_applied(&db), &table, &ids, v).unwrap(), there.len(), "step {step}");
+            for id in there {
+                match v {
+                    Some(v) => expected.insert(id, row(id, v)),
+                    None => expected.remove(&id),
+                };
+            }
+            let new: Vec<i64> = (0..40).filter(|id| !expected.contains_key(id)).take(6).collect();
+            insert_and_commit(&db, t, new.iter().copied());
+            expected.extend(new.iter().map(|id| (*id, rows([*id]).remove(0))));
+            match rng.random_range(0..40) {
+                0 => db.freeze(t).unwrap(),
+                1 => db.flush(t).unwrap(),
+                2 => db.merge(t).unwrap(),
+                3 => db.checkpoint().unwrap(),
+                4 => {
+                    db.close().unwrap();
+                    drop(db);
+                    db = Database::open(dir.path(), options()).unwrap();
+                    table = keyed(&db, t);
+                }
+                _ => {}
+            }
+            assert_eq!(contents(&db, t), expected.values().cloned().collect::<Vec<_>>(), "step {step}");
+        }
+        assert!(db.verify().is_empty());
+    }
+}
+
+#[test]
+fn whoever_commits_several_rows_first_wins() {
+    for v in [Some(7), None] {
+        for other in [&[3][..], &[1, 9], &[2, 3, 4]] {
+            let db = memory();
+            let t = create(&db, "t", true, 7);
+            let table = keyed(&db, t);
+            insert_and_commit(&db, t, 0..12);
+            let slow = begin(&db);
+            assert_eq!(act_on_rows(begin(&db), &table, other, Some(1)).unwrap(), other.len());
+            let (before, conflicts) = (contents(&db, t), !other.contains(&1));
+            let answer = act_on_rows(slow, &table, &[3, 4, 5], v);
+            assert_eq!(state(answer), if conflicts { "40001" } else { "ok" }, "{other:?}");
+            if conflicts {
+                assert_eq!(contents(&db, t), before, "nothing of it was written");
+            }
+        }
+    }
+    // A merge that has moved the rows: the statement is run again.
+    let db = memory();
+    let t = create(&db, "t", true, 7);
+    let table = keyed(&db, t);
+    insert_and_commit(&db, t, 0..12);
+    let slow = begin(&db);
+    db.flush(t).unwrap();
+    assert_eq!(state(act_on_rows(slow, &table, &[3, 4, 5], Some(9))), "40001");
+    assert_eq!(act_on_rows(begin_applied(&db), &table, &[3, 4, 5], Some(9)).unwrap(), 3);
 }
 
 #[test]
