@@ -6,3 +6,5 @@ mod program;
 
 #[cfg(feature = "sql")]
 mod hybrid;
+#[cfg(feature = "sql")]
+mod tiny;
