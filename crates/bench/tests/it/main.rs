@@ -7,4 +7,6 @@ mod program;
 #[cfg(feature = "sql")]
 mod hybrid;
 #[cfg(feature = "sql")]
+mod statements;
+#[cfg(feature = "sql")]
 mod tiny;
