@@ -29,5 +29,7 @@ mod sessions;
 pub mod hybrid;
 #[cfg(feature = "sql")]
 pub mod statements;
+#[cfg(feature = "sql")]
+pub mod transactions;
 
 pub mod experiments;

@@ -10,3 +10,5 @@ mod hybrid;
 mod statements;
 #[cfg(feature = "sql")]
 mod tiny;
+#[cfg(feature = "sql")]
+mod transactions;
