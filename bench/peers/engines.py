@@ -1,4 +1,4 @@
-"""The engines that experiment `hybrid` is compared with, each behind the same few methods.
+"""The engines that experiments are compared with, each behind the same few methods, and the table of experiment `hybrid` in them.
 
 A statement method takes what `hybrid.py` prepared for one operation and runs it in a transaction of its own. The bindings are those that
 cost least: apsw instead of the sqlite3 module (2.5 times as many selects a second), DuckDB's own.
@@ -37,8 +37,8 @@ class Sqlite:
             self.execute("PRAGMA cache_size = -1000000")
         self.cursor.execute(f"CREATE TABLE t (k INTEGER PRIMARY KEY, {INTEGERS})")
 
-    def version(self):
-        return apsw.sqlite_lib_version()
+    def title(self):
+        return f"SQLite {apsw.sqlite_lib_version()}"
 
     def load(self, keys):
         """Puts rows with the formula's values in, untimed."""
@@ -87,10 +87,26 @@ class DuckDb:
 
     def __init__(self):
         self.connection = duckdb.connect()
-        self.connection.execute(f"CREATE TABLE t (k BIGINT PRIMARY KEY, {INTEGERS})")
 
-    def version(self):
-        return duckdb.__version__
+    def title(self):
+        return f"DuckDB {duckdb.__version__}"
+
+    def rows(self, sql, values=None):
+        return self.connection.execute(sql, values).fetchall()
+
+    def query(self, sql):
+        return self.rows(sql)[0]
+
+    def execute(self, sql):
+        self.connection.execute(sql)
+
+
+class DuckDbTable(DuckDb):
+    """DuckDB in memory with the table."""
+
+    def __init__(self):
+        super().__init__()
+        self.execute(f"CREATE TABLE t (k BIGINT PRIMARY KEY, {INTEGERS})")
 
     def load(self, keys):
         """Puts rows with the formula's values in, untimed."""
@@ -125,18 +141,10 @@ class DuckDb:
         self.connection.execute("INSERT INTO t SELECT * FROM source")
         self.connection.unregister("source")
 
-    def query(self, sql):
-        return self.connection.execute(sql).fetchall()[0]
 
-    def execute(self, sql):
-        self.connection.execute(sql)
-
-
-def engine(name, directory):
-    if name == "sqlite-memory":
-        return Sqlite()
-    if name == "sqlite-disk":
-        return Sqlite(directory)
-    if name == "duckdb-memory":
-        return DuckDb()
-    raise ValueError(f"no engine named {name}")
+# By their names: what makes each, given a directory for files.
+WITH_TABLE = {
+    "sqlite-memory": lambda directory: Sqlite(),
+    "sqlite-disk": Sqlite,
+    "duckdb-memory": lambda directory: DuckDbTable(),
+}

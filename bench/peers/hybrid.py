@@ -3,90 +3,38 @@
 
     hybrid.py sqlite-memory | sqlite-disk | duckdb-memory
 
-Requests come in on stdin, answers go out on stdout, one JSON object a line:
+The conversation is that of peer.py.
 
-    {"do": "load", "rows": N, "directory": D}     ->  {"engine": "SQLite 3.x", "seconds": S}
-    {"do": "run", "case": C, "seconds": S}        ->  {"operations": N, "rows": N, "seconds": S, "p50_us": ..., "p99_us": ...,
-                                                       "worst_ms": ..., "wrong": null or what}
-    whatever fails                                ->  {"error": message}
-
-Each case leaves the table as it found it. What an operation needs (keys, rows) is made before its clock starts; the clock is read once
-an operation, as in our own loop.
+Each case leaves the table as it found it. What an operation needs (keys, rows) is made before its clock starts.
 """
 
-import array
-import json
-import sys
-import time
+import functools
 
 import numpy
 
 import engines
+import peer
 import rows
+from peer import CHUNK
+from rows import Keys
 
-# Operations whose keys and rows are made at once.
-CHUNK = 256
 # Rows of a transaction, and of a bulk insertion.
 TRANSACTION_ROWS = 100
 APPEND_ROWS = 100_000
-
-NAMES = {"sqlite-memory": "SQLite", "sqlite-disk": "SQLite", "duckdb-memory": "DuckDB"}
-
-
-class Clock:
-    """Durations of single operations, until their sum is what the case may take."""
-
-    def __init__(self, seconds):
-        self.left = int(seconds * 1e9)
-        self.spent = 0
-        self.durations = array.array("q")
-
-    def run(self, operation, arguments):
-        """Runs operations until the time is over; how many."""
-        add = self.durations.append
-        now = time.perf_counter_ns
-        before = len(self.durations)
-        start = last = now()
-        stop = start + self.left
-        for argument in arguments:
-            operation(argument)
-            end = now()
-            add(end - last)
-            last = end
-            if end >= stop:
-                break
-        self.spent += last - start
-        self.left = stop - last
-        return len(self.durations) - before
-
-    def more(self):
-        return self.left > 0
-
-    def answer(self, rows_each=1):
-        sorted_ns = numpy.sort(numpy.frombuffer(self.durations, dtype=numpy.int64))
-        return {
-            "operations": len(sorted_ns),
-            "rows": len(sorted_ns) * rows_each,
-            "seconds": self.spent / 1e9,
-            "p50_us": float(sorted_ns[len(sorted_ns) // 2]) / 1e3,
-            "p99_us": float(sorted_ns[len(sorted_ns) * 99 // 100]) / 1e3,
-            "worst_ms": float(sorted_ns[-1]) / 1e6,
-            "wrong": None,
-        }
 
 
 class Work:
     """A loaded engine and the cases."""
 
-    def __init__(self, name, count, directory):
-        self.engine = engines.engine(name, directory)
-        self.count = count
-        self.keys = rows.Keys(count)
+    def __init__(self, engine, rows, directory):
+        self.engine = engine(directory)
+        self.count = rows
+        self.keys = Keys(rows)
         self.engine.load(self.keys.all_loaded())
         self.sums = self.engine.query(engines.SCAN)
 
     def run(self, case, seconds):
-        return getattr(self, f"case_{case}")(Clock(seconds))
+        return getattr(self, f"case_{case}")(peer.Clock(seconds))
 
     def checked(self, answer, expected_rows, fresh):
         """Puts the table back when fresh keys were inserted, and holds it to what it must be."""
@@ -192,24 +140,5 @@ class Work:
         return answer
 
 
-def main():
-    if len(sys.argv) != 2 or sys.argv[1] not in NAMES:
-        sys.exit(__doc__)
-    name = sys.argv[1]
-    work = None
-    for line in sys.stdin:
-        try:
-            request = json.loads(line)
-            if request["do"] == "load":
-                began = time.perf_counter()
-                work = Work(name, request["rows"], request["directory"])
-                answer = {"engine": f"{NAMES[name]} {work.engine.version()}", "seconds": time.perf_counter() - began}
-            else:
-                answer = work.run(request["case"], request["seconds"])
-        except Exception as error:  # The experiment shows it and goes on without this peer.
-            answer = {"error": f"{type(error).__name__}: {error}"}
-        print(json.dumps(answer), flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    peer.serve(__doc__, {name: functools.partial(Work, engine) for name, engine in engines.WITH_TABLE.items()})

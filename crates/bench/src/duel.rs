@@ -1,4 +1,6 @@
-//! What the rounds of one case gave, ours and others'.
+//! What the rounds of one case gave, ours and others'; and loops that make such a round.
+
+use std::time::{Duration, Instant};
 
 use crate::latency::Recorder;
 
@@ -22,6 +24,39 @@ impl Sample {
             p99_us: latency.quantile(0.99).as_secs_f64() * 1e6,
             worst_ms: latency.max().as_secs_f64() * 1e3,
         }
+    }
+
+    /// Of operations that one thread runs until they took `time`, one at least. What `make` does before each is not
+    /// counted.
+    ///
+    /// # Errors
+    /// The first of `work`.
+    pub fn timed<I, E>(
+        time: Duration,
+        mut make: impl FnMut() -> I,
+        mut work: impl FnMut(I) -> Result<(), E>,
+    ) -> Result<Self, E> {
+        let (mut latency, mut spent) = (Recorder::default(), Duration::ZERO);
+        while spent < time || latency.count() == 0 {
+            let operation = make();
+            let start = Instant::now();
+            work(operation)?;
+            let elapsed = start.elapsed();
+            latency.record(elapsed);
+            spent += elapsed;
+        }
+        Ok(Self::of(latency.count(), spent.as_secs_f64(), &latency))
+    }
+
+    /// Of threads that worked at once: the durations of each one's operations, and how long it ran.
+    #[must_use]
+    pub fn of_threads<'a>(threads: impl IntoIterator<Item = (&'a Recorder, Duration)>) -> Self {
+        let (mut latency, mut longest) = (Recorder::default(), Duration::ZERO);
+        for (its, elapsed) in threads {
+            latency.merge(its);
+            longest = longest.max(elapsed);
+        }
+        Self::of(latency.count(), longest.as_secs_f64(), &latency)
     }
 }
 
@@ -112,6 +147,33 @@ mod tests {
         assert_eq!(series(&[3.0, 1.0, 2.0]).median(), Some(2.0));
         assert_eq!(series(&[4.0, 1.0, 2.0, 3.0]).median(), Some(2.5));
         assert_eq!(series(&[3.0, 1.0, 2.0]).spread(), Some((1.0, 3.0)));
+    }
+
+    #[test]
+    fn a_timed_loop_counts_its_work_alone() {
+        let ms = Duration::from_millis;
+        let mut made = 0;
+        let make = || {
+            std::thread::sleep(ms(5));
+            made += 1;
+            made
+        };
+        let sample = Sample::timed(ms(4), make, |_| {
+            std::thread::sleep(ms(1));
+            Ok::<_, ()>(())
+        });
+        assert!(sample.is_ok_and(|s| s.rate > 200.0 && s.rate <= 1_000.0), "{sample:?}");
+        assert!(Sample::timed(Duration::ZERO, || (), |()| Ok::<_, ()>(())).is_ok_and(|s| s.rate > 0.0));
+        assert_eq!(Sample::timed(ms(1), || (), |()| Err("failed")), Err("failed"));
+    }
+
+    #[test]
+    fn threads_count_together() {
+        let (mut one, mut two) = (Recorder::default(), Recorder::default());
+        (0..30).for_each(|_| one.record(Duration::from_millis(1)));
+        (0..10).for_each(|_| two.record(Duration::from_millis(2)));
+        let sample = Sample::of_threads([(&one, Duration::from_secs(1)), (&two, Duration::from_secs(2))]);
+        assert_eq!((sample.rate, sample.worst_ms), (20.0, 2.0));
     }
 
     #[test]

@@ -42,6 +42,22 @@ pub struct Settings {
     pub parts: Vec<String>,
 }
 
+impl Settings {
+    /// Whether `part` is to be run.
+    #[must_use]
+    pub fn wants(&self, part: &str) -> bool {
+        self.parts.is_empty() || self.parts.iter().any(|name| name == part)
+    }
+
+    /// A folder for databases, which is removed when it is dropped.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn scratch(&self) -> std::io::Result<tempfile::TempDir> {
+        tempfile::Builder::new().prefix("mainstem-bench-").tempdir_in(&self.directory)
+    }
+}
+
 /// Why an experiment, or a part of one, ended early.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
@@ -78,6 +94,13 @@ impl From<mainstem::Error> for Failure {
             (_, mainstem::sqlstate::FEATURE_NOT_SUPPORTED) => Self::Refused(text),
             _ => Self::Wrong(text),
         }
+    }
+}
+
+#[cfg(feature = "sql")]
+impl From<rusqlite::Error> for Failure {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Broken(format!("SQLite: {error}"))
     }
 }
 

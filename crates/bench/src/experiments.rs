@@ -10,6 +10,8 @@ pub fn all() -> &'static [Experiment] {
         crate::hybrid::EXPERIMENT,
         #[cfg(feature = "sql")]
         crate::statements::EXPERIMENT,
+        #[cfg(feature = "sql")]
+        crate::transactions::EXPERIMENT,
     ]
 }
 

@@ -1,4 +1,6 @@
-//! Numbers in random order without a list of them.
+//! Numbers in random order without a list of them, and random numbers that are the same in every run.
+
+use std::ops::RangeInclusive;
 
 /// The numbers below `n` in an order that looks random, each once: a Feistel network over the next power of four,
 /// walked until it falls below `n`.
@@ -10,6 +12,8 @@ pub struct Scatter {
 }
 
 const ROUNDS: u64 = 4;
+/// The golden section of 64 bits.
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Scatter {
     /// An order of the numbers below `n`; other seeds are other orders.
@@ -48,10 +52,39 @@ impl Scatter {
 /// A bijection of 64-bit numbers that leaves no pattern (the finalizer of SplitMix64).
 #[must_use]
 pub fn mix(number: u64) -> u64 {
-    let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut z = number.wrapping_add(STEP);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
+}
+
+/// Random numbers; the same seed gives the same ones (SplitMix64).
+#[derive(Clone, Debug)]
+pub struct Random(u64);
+
+impl Random {
+    /// Those of `seed`.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self(mix(seed))
+    }
+
+    /// The next number of 64 bits.
+    pub fn draw(&mut self) -> u64 {
+        let number = mix(self.0);
+        self.0 = self.0.wrapping_add(STEP);
+        number
+    }
+
+    /// A number below `n`, and 0 when there is none.
+    pub fn below(&mut self, n: u64) -> u64 {
+        ((u128::from(self.draw()) * u128::from(n)) >> u64::BITS) as u64
+    }
+
+    /// A number of `range`, which is not empty.
+    pub fn within(&mut self, range: RangeInclusive<i64>) -> i64 {
+        range.start() + self.below(range.start().abs_diff(*range.end()).saturating_add(1)) as i64
+    }
 }
 
 #[cfg(test)]
@@ -83,5 +116,24 @@ mod tests {
         let apart = (1..n).map(|at| order.at(at).abs_diff(order.at(at - 1))).sum::<u64>() / n;
         assert!(apart.abs_diff(n / 3) < n / 50, "{apart} apart");
         assert_ne!(Scatter::new(n, 2).at(0), order.at(0));
+    }
+
+    #[test]
+    fn random_numbers_repeat_and_spread() {
+        let draws = |seed| {
+            (0..10_000).map({
+                let mut random = Random::new(seed);
+                move |_| random.below(10)
+            })
+        };
+        assert!(draws(1).eq(draws(1)) && draws(1).ne(draws(2)));
+        for number in 0..10 {
+            let times = draws(1).filter(|drawn| *drawn == number).count();
+            assert!(times.abs_diff(1_000) < 150, "{number} came {times} times");
+        }
+        let mut random = Random::new(1);
+        let seen: std::collections::BTreeSet<i64> = (0..1_000).map(|_| random.within(-2..=2)).collect();
+        assert!(seen.into_iter().eq(-2..=2));
+        assert_eq!((random.below(0), random.within(5..=5)), (0, 5));
     }
 }

@@ -5,8 +5,8 @@
 //! lines.
 //!
 //! 1. `experiment` says what one is: it runs its cases in rounds, ours and the peers' in turn; `experiments` lists all;
-//! 2. `keys` and `latency` are what they are made of: keys in random order, durations and their quantiles; `duel` holds
-//!    what the rounds gave;
+//! 2. `keys` and `latency` are what they are made of: random keys and numbers, durations and their quantiles; `duel`
+//!    makes rounds and holds what they gave; `sessions` connects threads to a database of ours;
 //! 3. `peers` drives other engines as processes, `fsync` measures what the disk alone allows;
 //! 4. `report` compares, prints, writes.
 //!
@@ -24,8 +24,12 @@ pub mod peers;
 pub mod report;
 
 #[cfg(feature = "sql")]
+mod sessions;
+#[cfg(feature = "sql")]
 pub mod hybrid;
 #[cfg(feature = "sql")]
 pub mod statements;
+#[cfg(feature = "sql")]
+pub mod transactions;
 
 pub mod experiments;

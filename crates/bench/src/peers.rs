@@ -1,8 +1,8 @@
 //! Other engines, each a process of its own that lives as long as the experiment, driven by JSON lines
 //! (`bench/peers/`).
 //!
-//! Comes in: the folder of the scripts, the engines wanted, and their rows. Goes out: samples, a round at a time, so
-//! that theirs and ours take turns. A peer that is missing, fails or answers wrongly is left out from then on, and a
+//! Comes in: the folder of the scripts, the engines wanted, and what they load; statements, where the script has no cases
+//! of its own. Goes out: answers, and samples, a round at a time, so that theirs and ours take turns. A peer that is missing, fails or answers wrongly is left out from then on, and a
 //! note says why.
 
 use std::io::{BufRead, BufReader, Write};
@@ -44,16 +44,80 @@ impl Engine {
     }
 }
 
+/// What the peers load.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Load<'a> {
+    /// Rows of the table, or whatever the script counts by it.
+    pub rows: u64,
+    /// Where files of theirs go.
+    pub directory: &'a Path,
+    /// Statements that make and fill the tables; none where the script knows them itself.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    pub script: &'a [String],
+}
+
+/// A statement that a peer is told, and then runs as a case.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Told<'a> {
+    /// Its name as a case.
+    pub case: &'a str,
+    /// Its text: `$1` stands for the value, and `@` for a number that is new in each run.
+    pub sql: &'a str,
+    /// How it is handed over.
+    pub call: Call,
+    /// The values of a round; none when it has no parameter.
+    pub values: Option<Values>,
+}
+
+/// How a statement is handed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Call {
+    /// Prepared once, run with values.
+    Prepared,
+    /// Its text with values, each time.
+    OneShot,
+    /// A text with literals in the places of `$1`.
+    Text,
+}
+
+/// Values of a parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Values {
+    /// Below this number, uniformly random.
+    Below(u64),
+    /// This number.
+    Always(u64),
+    /// From this number on, each once.
+    From(u64),
+}
+
+/// What a run of a statement gave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct Answer {
+    /// Rows of the result; of a writing statement, those it wrote.
+    pub rows: u64,
+    /// The sum of the whole numbers in them; true is 1.
+    pub sum: i64,
+}
+
 #[derive(Serialize)]
 #[serde(tag = "do", rename_all = "lowercase")]
 enum Request<'a> {
-    Load { rows: u64, directory: &'a Path },
+    Load(&'a Load<'a>),
+    Tell { statement: &'a Told<'a>, values: &'a [Option<i64>] },
     Run { case: &'a str, seconds: f64 },
 }
 
 #[derive(Deserialize)]
 struct Loaded {
     engine: String,
+}
+
+#[derive(Deserialize)]
+struct Answered {
+    answers: Vec<Answer>,
 }
 
 #[derive(Deserialize)]
@@ -120,6 +184,15 @@ impl Peer {
         serde_json::from_str(&line).map_err(|e| format!("{e} in {line}"))
     }
 
+    fn tell(&mut self, statement: &Told<'_>, values: &[Option<i64>]) -> Result<Vec<Answer>, String> {
+        self.send(&Request::Tell { statement, values })?;
+        let Answered { answers } = self.receive()?;
+        match answers.len() == values.len() {
+            true => Ok(answers),
+            false => Err(format!("{} answers to \"{}\" instead of {}", answers.len(), statement.case, values.len())),
+        }
+    }
+
     fn run(&mut self, case: &str, time: Duration) -> Result<Sample, String> {
         self.send(&Request::Run { case, seconds: time.as_secs_f64() })?;
         let ran: Ran = self.receive()?;
@@ -156,9 +229,9 @@ impl Peers {
     }
 
     /// Installs what the scripts in `folder` need, if it is not there yet; starts `script` for each engine, and lets
-    /// all of them load `rows` rows at once. Files of theirs go to `directory`.
+    /// all of them load at once.
     #[must_use]
-    pub fn start(folder: &Path, script: &str, engines: &[Engine], rows: u64, directory: &Path) -> Self {
+    pub fn start(folder: &Path, script: &str, engines: &[Engine], load: &Load<'_>) -> Self {
         let mut all = Self::default();
         let python = match install(folder) {
             Ok(python) => python,
@@ -169,7 +242,7 @@ impl Peers {
         };
         for &engine in engines {
             let started = Peer::start(&python, &folder.join(script), engine)
-                .and_then(|mut peer| peer.send(&Request::Load { rows, directory }).map(|()| peer));
+                .and_then(|mut peer| peer.send(&Request::Load(load)).map(|()| peer));
             match started {
                 Ok(peer) => all.peers.push(peer),
                 Err(why) => all.notes.push(format!("no figures of {}: {why}", engine.argument())),
@@ -193,6 +266,16 @@ impl Peers {
                 false
             }
         });
+    }
+
+    /// Tells all peers `statement`, whose case they can run from then on; what each answers to `values`.
+    pub fn tell(&mut self, statement: &Told<'_>, values: &[Option<i64>]) -> Vec<(String, Vec<Answer>)> {
+        let mut all = Vec::new();
+        self.retain(|peer| {
+            all.push((peer.name.clone(), peer.tell(statement, values)?));
+            Ok(())
+        });
+        all
     }
 
     /// A round of `case` for each of `engines` that is there, in their order, into `duel`.
@@ -244,14 +327,30 @@ mod tests {
             text(&Request::Run { case: "select", seconds: 0.5 }),
             r#"{"do":"run","case":"select","seconds":0.5}"#
         );
-        let load = Request::Load { rows: 3, directory: Path::new("d") };
-        assert_eq!(text(&load), r#"{"do":"load","rows":3,"directory":"d"}"#);
+        let load = Load { rows: 3, directory: Path::new("d"), script: &[] };
+        assert_eq!(text(&Request::Load(&load)), r#"{"do":"load","rows":3,"directory":"d"}"#);
+        let load = Load { script: &["CREATE".to_owned()], ..load };
+        assert_eq!(text(&Request::Load(&load)), r#"{"do":"load","rows":3,"directory":"d","script":["CREATE"]}"#);
+        let statement = Told { case: "c", sql: "SELECT $1", call: Call::OneShot, values: Some(Values::Below(9)) };
+        assert_eq!(
+            text(&Request::Tell { statement: &statement, values: &[Some(1), None] }),
+            [
+                r#"{"do":"tell","statement":{"case":"c","sql":"SELECT $1","call":"one-shot","#,
+                r#""values":{"below":9}},"values":[1,null]}"#
+            ]
+            .concat()
+        );
     }
 
     #[test]
     fn what_is_missing_is_told() {
         let nowhere = Path::new("no such folder");
-        let mut peers = Peers::start(nowhere, "hybrid.py", &[Engine::SqliteMemory], 1, nowhere);
+        let mut peers = Peers::start(
+            nowhere,
+            "hybrid.py",
+            &[Engine::SqliteMemory],
+            &Load { rows: 1, directory: nowhere, script: &[] },
+        );
         assert!(peers.notes().concat().contains("their columns are empty"), "{:?}", peers.notes());
         let mut duel = Duel::default();
         peers.round("select", Duration::ZERO, &[Engine::SqliteMemory], &mut duel);
@@ -303,5 +402,18 @@ mod tests {
             assert_eq!(peers.notes().len(), 1, "{:?}", peers.notes());
             assert!(peers.notes()[0].contains(why), "{why} in {:?}", peers.notes());
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn answers_are_those_that_were_asked_for() {
+        let mut peers = shell(
+            "echo '{\"engine\":\"ready\"}'\nread x; echo '{\"answers\":[{\"rows\":1,\"sum\":7}]}'\n\
+             read x; echo '{\"answers\":[]}'; read x\n",
+        );
+        let statement = Told { case: "c", sql: "SELECT 7", call: Call::Text, values: None };
+        assert_eq!(peers.tell(&statement, &[None]), [("shell".to_owned(), vec![Answer { rows: 1, sum: 7 }])]);
+        assert!(peers.tell(&statement, &[None]).is_empty());
+        assert!(peers.notes().concat().contains("0 answers to \"c\" instead of 1"), "{:?}", peers.notes());
     }
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use mainstem::{Connection, Database};
 
-use super::lanes::{self, Lanes, Run, Work};
+use super::lanes::{Lanes, Run, Work};
 use super::model::Model;
 use super::plan::Plan;
 use super::rows::{self, Keys};
@@ -12,6 +12,7 @@ use crate::duel::Duel;
 use crate::experiment::Failure;
 use crate::peers::{Engine, Peers};
 use crate::report::Report;
+use crate::sessions;
 
 /// Rows of one flush of the appender.
 const FLUSH_ROWS: usize = 100_000;
@@ -45,7 +46,7 @@ impl<'a> Bench<'a> {
         report: &'a mut Report,
     ) -> Result<Self, Failure> {
         let database = Database::open(directory.join("mainstem"))?;
-        let connection = lanes::prepared_connection(&database, "off")?;
+        let connection = sessions::connect(&database, "off")?;
         let keys = Keys::new(plan.rows);
         let model = Model::loaded(keys);
         let mut bench = Self { plan, keys, database, connection, model, peers, report, directory, next: 0 };

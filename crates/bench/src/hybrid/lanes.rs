@@ -3,7 +3,6 @@
 //! An operation of a lane has a number; key and values follow from it, so that afterwards the books can be kept from
 //! the number of operations alone ([`Lanes::book`]).
 
-use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 use mainstem::{Connection, Database, Statement, ValueRef};
@@ -14,6 +13,7 @@ use crate::duel::Sample;
 use crate::experiment::Failure;
 use crate::keys::mix;
 use crate::latency::Recorder;
+use crate::sessions;
 
 /// What a lane does, each operation in a transaction of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,17 +95,9 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// Operations of all lanes.
-    pub(super) fn operations(&self) -> u64 {
-        self.lanes.iter().map(|lane| lane.operations).sum()
-    }
-
     /// Rate and durations of all lanes together.
     pub(super) fn sample(&self) -> Sample {
-        let mut latency = Recorder::default();
-        self.lanes.iter().for_each(|lane| latency.merge(&lane.latency));
-        let seconds = self.lanes.iter().map(|lane| lane.elapsed.as_secs_f64()).fold(0.0, f64::max);
-        Sample::of(self.operations(), seconds, &latency)
+        Sample::of_threads(self.lanes.iter().map(|lane| (&lane.latency, lane.elapsed)))
     }
 }
 
@@ -117,21 +109,9 @@ impl<'a> Lanes<'a> {
 
     /// Runs all lanes for `time`, with transactions as durable as `synchronous` says.
     pub(super) fn run(&self, database: &Database, synchronous: &str, time: Duration) -> Result<Run, Failure> {
-        let ready = Barrier::new(self.threads as usize);
-        let lane = |thread: u64| {
-            let connection = prepared_connection(database, synchronous);
-            // Whatever became of it: the others wait here.
-            ready.wait();
-            self.lane(&connection?, thread, time)
-        };
-        let lanes = std::thread::scope(|scope| {
-            let running: Vec<_> = (0..self.threads).map(|thread| scope.spawn(move || lane(thread))).collect();
-            let ended = running.into_iter().map(|lane| {
-                lane.join().unwrap_or_else(|_| Err(Failure::Wrong("a thread that ran statements panicked".into())))
-            });
-            // All of them end before the first failure is told.
-            ended.collect::<Vec<_>>().into_iter().collect::<Result<Vec<_>, _>>()
-        })?;
+        let connect = || sessions::connect(database, synchronous);
+        let lanes =
+            sessions::together(self.threads, connect, |connection, thread| self.lane(connection, thread, time))?;
         Ok(Run { lanes })
     }
 
@@ -232,13 +212,6 @@ fn read(statement: &Statement<'_>, key: i64) -> Result<i64, Failure> {
         sum += i64::from(row.get::<i32>(column)?);
     }
     Ok(sum)
-}
-
-/// A connection whose transactions are as durable as `synchronous` says.
-pub(super) fn prepared_connection(database: &Database, synchronous: &str) -> Result<Connection, Failure> {
-    let connection = database.connect()?;
-    connection.execute(&format!("SET synchronous = {synchronous}"))?;
-    Ok(connection)
 }
 
 /// Whether upsert `number` names a key that is there.

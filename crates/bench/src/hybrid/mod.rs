@@ -23,7 +23,7 @@ mod writes;
 pub use plan::Plan;
 
 use crate::experiment::{Experiment, Failure, Settings};
-use crate::peers::{Engine, Peers};
+use crate::peers::{Engine, Load, Peers};
 use crate::report::Report;
 use bench::Bench;
 
@@ -66,20 +66,20 @@ const PARTS_ABOUT: &[(&str, &str)] = &[
 /// When there is no place for the database, or the table cannot be loaded; whatever goes wrong in one part stands in
 /// the report.
 pub fn run(plan: Plan, settings: &Settings, report: &mut Report) -> Result<(), Failure> {
-    let directory = tempfile::Builder::new().prefix("mainstem-bench-").tempdir_in(&settings.directory)?;
-    let wanted = |part: &str| settings.parts.is_empty() || settings.parts.iter().any(|name| name == part);
+    let directory = settings.scratch()?;
     let mut peers = match &settings.peers {
         Some(folder) => {
             report.progress("starting the peers, who load the same rows");
             let mut engines = vec![Engine::SqliteMemory, Engine::DuckDbMemory];
-            if wanted("full") {
+            if settings.wants("full") {
                 engines.push(Engine::SqliteDisk);
             }
-            Peers::start(folder, "hybrid.py", &engines, rows::Keys::new(plan.rows).rows(), directory.path())
+            let load = Load { rows: rows::Keys::new(plan.rows).rows(), directory: directory.path(), script: &[] };
+            Peers::start(folder, "hybrid.py", &engines, &load)
         }
         None => Peers::none(),
     };
-    let outcome = parts(plan, directory.path(), &wanted, &mut peers, report);
+    let outcome = parts(plan, directory.path(), settings, &mut peers, report);
     for note in peers.notes() {
         report.note(note);
     }
@@ -93,12 +93,12 @@ pub fn run(plan: Plan, settings: &Settings, report: &mut Report) -> Result<(), F
 fn parts(
     plan: Plan,
     directory: &std::path::Path,
-    wanted: &dyn Fn(&str) -> bool,
+    settings: &Settings,
     peers: &mut Peers,
     report: &mut Report,
 ) -> Result<(), Failure> {
     let mut bench = Bench::load(plan, directory, peers, report)?;
-    for (name, part) in PARTS.iter().filter(|(name, _)| wanted(name)) {
+    for (name, part) in PARTS.iter().filter(|(name, _)| settings.wants(name)) {
         match part(&mut bench) {
             Ok(()) => {}
             Err(Failure::Refused(why)) => {

@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 use mainstem::Database;
 
 use super::bench::Bench;
-use super::lanes::prepared_connection;
 use super::rows::{COLUMNS, Keys};
 use crate::duel::{Duel, Sample};
 use crate::experiment::Failure;
 use crate::latency::Recorder;
 use crate::peers::Engine;
 use crate::report::{Figure, Promise, Unit};
+use crate::sessions;
 
 /// Integer columns that the writer changes, and the one that updates set.
 const MOVED: [usize; 2] = [3, 4];
@@ -78,7 +78,7 @@ fn scans(bench: &Bench<'_>, wanted: [i64; 3]) -> Result<Sample, Failure> {
 
 /// Moves values within rows until it is told to stop, once at least.
 fn write(database: &Database, keys: Keys, round: u64, stop: &AtomicBool) -> Result<Sample, Failure> {
-    let connection = prepared_connection(database, "off")?;
+    let connection = sessions::connect(database, "off")?;
     let update = connection.prepare("UPDATE t SET c3 = c3 - 1, c4 = c4 + 1 WHERE k = $1")?;
     let mut latency = Recorder::default();
     let start = Instant::now();

@@ -11,7 +11,7 @@ const PEERS: [Engine; 2] = [Engine::SqliteMemory, Engine::DuckDbMemory];
 
 /// Look-ups by key, uniformly random, all columns read.
 pub(super) fn selects(bench: &mut Bench<'_>) -> Result<(), Failure> {
-    rounds(bench, Work::Select, Promise { rate: Some(300_000.0), p99_us: Some(10.0), worst_ms: None })
+    rounds(bench, Work::Select, Promise { rate: Some(300_000.0), p99_us: Some(10.0), ..Promise::default() })
 }
 
 /// Upserts of which half find their row.

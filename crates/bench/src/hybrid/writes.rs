@@ -16,7 +16,7 @@ const PROBE_COMMITS: i64 = 100;
 /// `synchronous = off`. Deletes follow inserts, so that the table is as large after both as before; merges run all the
 /// while.
 pub(super) fn sustained(bench: &mut Bench<'_>) -> Result<(), Failure> {
-    let promise = Promise { rate: Some(150_000.0), p99_us: Some(50.0), worst_ms: Some(50.0) };
+    let promise = Promise { rate: Some(150_000.0), p99_us: Some(50.0), worst_ms: Some(50.0), ..Promise::default() };
     let engines = [Engine::SqliteMemory, Engine::DuckDbMemory];
     let mut duels = Work::WRITES.map(|_| Duel::default());
     for round in 1..=bench.plan.rounds {

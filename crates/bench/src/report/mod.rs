@@ -140,6 +140,8 @@ impl Figure {
 pub struct Promise {
     /// Rate, at least.
     pub rate: Option<f64>,
+    /// Rate as a share of the first yardstick's, at least; for cases without [`Promise::rate`].
+    pub share: Option<f64>,
     /// 99 of 100 operations, in microseconds, at most.
     pub p99_us: Option<f64>,
     /// The longest operation of all rounds, in milliseconds, at most.
@@ -184,7 +186,8 @@ impl Report {
     pub fn add_duel(&mut self, case: &str, duel: &Duel, promise: Promise) -> std::io::Result<()> {
         let worst = |sample: &Sample| sample.worst_ms;
         let longest = duel.series(worst).spread().map(|(_, most)| most);
-        self.add_compared(case, "rate", Unit::PerSecond, duel, |s| s.rate, promise.rate.map(Reach::AtLeast))?;
+        let rate = promise.rate.map(Reach::AtLeast).or(promise.share.map(Reach::OfYardstick));
+        self.add_compared(case, "rate", Unit::PerSecond, duel, |s| s.rate, rate)?;
         self.add_compared(case, "p99", Unit::Microseconds, duel, |s| s.p99_us, promise.p99_us.map(Reach::AtMost))?;
         if let Some(mut figure) = Figure::of(case, "worst stall", Unit::Milliseconds, &duel.series(worst)) {
             // A stall is not made better by the rounds without one.

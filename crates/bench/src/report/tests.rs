@@ -58,7 +58,7 @@ fn figures_are_held_to_their_bounds() {
 #[test]
 fn a_duel_becomes_lines() {
     let (mut report, kept) = report();
-    let promise = Promise { rate: Some(250.0), p99_us: Some(10.0), worst_ms: Some(50.0) };
+    let promise = Promise { rate: Some(250.0), share: None, p99_us: Some(10.0), worst_ms: Some(50.0) };
     report.add_duel("select", &duel(), promise).unwrap();
     let seen: Vec<_> = lines(&kept)
         .iter()
@@ -80,6 +80,14 @@ fn a_duel_becomes_lines() {
             line("worst stall", 60.0, "-", Some(50.0), Some(false)),
         ]
     );
+}
+
+#[test]
+fn a_share_of_the_first_yardstick_can_be_promised() {
+    let (mut report, kept) = report();
+    report.add_duel("select", &duel(), Promise { share: Some(2.0), ..Promise::default() }).unwrap();
+    let reach: Vec<_> = lines(&kept).iter().take(2).map(|l| (l["reach"].as_f64(), l["met"].as_bool())).collect();
+    assert_eq!(reach, [(Some(320.0), Some(false)), (None, None)]);
 }
 
 #[test]

@@ -2,241 +2,185 @@
 //! beside the point path", section Figures.
 //!
 //! Comes in: the scale. Goes out: microseconds a statement, beside SQLite's through its C interface in the same
-//! process.
+//! process, and DuckDB's, a process behind its Python binding: the cost of that call is a few microseconds of some
+//! hundred.
 //!
-//! 1. Users, orders with a key of two columns, and a table of 1,000 rows are loaded, here and into SQLite in memory;
-//! 2. each case runs in rounds, ours and SQLite's in turn; before the first both answer the same values, and what they
-//!    answer is compared.
+//! 1. Users, orders with a key of two columns, and a table of 1,000 rows (`tables`) are loaded, here, into SQLite in
+//!    memory and by the peer;
+//! 2. before the first round of a case (`cases`) all engines answer the same values (`inputs`), and what they answer is
+//!    compared: rows, and the sum of the whole numbers in them;
+//! 3. each case runs in rounds, ours and the others' in turn (`ours`, `sqlite`, `bench/peers/statements.py`).
+//!
+//! Invariants: texts and values are made before the clock starts; what the parts change, none of them compares. A
+//! statement that answers differently is a wrong answer, and the next one is measured all the same.
 
 mod cases;
+mod inputs;
+mod ours;
 mod sqlite;
+mod tables;
 
-use std::time::{Duration, Instant};
+#[cfg(test)]
+mod tests;
 
-use mainstem::{Connection, Database, OpenOptions, Statement, Value as Cell, ValueRef};
+use std::time::Duration;
+
+use mainstem::{Connection, Database, OpenOptions};
 
 use crate::duel::{Duel, Sample};
 use crate::experiment::{Experiment, Failure, Scale, Settings};
-use crate::latency::Recorder;
+use crate::peers::{Answer, Engine, Load, Peers};
 use crate::report::{Promise, Report};
-use cases::{Call, Case, Value};
+use cases::Case;
+use inputs::{Inputs, Operation};
+use ours::Ours;
 use sqlite::Sqlite;
 
 /// The entry in the list of experiments.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "plan",
-    about: "statements beside the point path, beside SQLite",
+    about: "statements beside the point path, beside SQLite and DuckDB",
     parts: &[
         ("keys", "prepared statements on keys, parts and ranges of keys, and joins by them"),
         ("texts", "one-shot calls and texts with literals"),
-        ("small", "small statements off the keys, plain and prepared"),
+        ("small", "ten small statements off the keys, plain and prepared"),
+        ("planning", "plans of texts never seen before, and a first call"),
     ],
-    run,
+    run: |settings, report| run(Plan::of(settings.scale), settings, report),
 };
 
-const PARTS: [(&str, &[Case]); 3] = [("keys", cases::KEYS), ("texts", cases::TEXTS), ("small", cases::SMALL)];
+const PARTS: [(&str, &[Case]); 4] =
+    [("keys", cases::KEYS), ("texts", cases::TEXTS), ("small", cases::SMALL), ("planning", cases::PLANNING)];
+
+const PEERS: [Engine; 1] = [Engine::DuckDbMemory];
 
 /// Sizes and times.
 #[derive(Clone, Copy, Debug)]
-struct Plan {
-    users: u64,
-    rounds: u32,
-    time: Duration,
+pub struct Plan {
+    /// Users; each has four orders.
+    pub users: u64,
+    /// Rounds of each case.
+    pub rounds: u32,
+    /// A round.
+    pub time: Duration,
 }
 
 impl Plan {
-    fn of(scale: Scale) -> Self {
+    /// The plan of that scale. There is no paper to repeat.
+    #[must_use]
+    pub fn of(scale: Scale) -> Self {
         match scale {
             Scale::Quick => Self { users: 20_000, rounds: 3, time: Duration::from_millis(100) },
             Scale::Full | Scale::Paper => Self { users: 500_000, rounds: 5, time: Duration::from_secs(1) },
         }
     }
+
+    /// Just enough to see every case work.
+    #[must_use]
+    pub fn tiny() -> Self {
+        Self { users: 1_000, rounds: 1, time: Duration::from_millis(2) }
+    }
 }
 
-/// Orders of a user.
-const ORDERS: u64 = 4;
 /// Operations whose answers are compared.
 const COMPARED: u64 = 20;
 
-/// The tables, in SQL that both read.
-const TABLES: [&str; 3] = [
-    "CREATE TABLE u (id BIGINT PRIMARY KEY, name TEXT, n INTEGER, d DECIMAL(10, 2))",
-    "CREATE TABLE o (uid BIGINT, n INTEGER, amount INTEGER, note TEXT, PRIMARY KEY (uid, n))",
-    "CREATE TABLE s (k INTEGER PRIMARY KEY, n INTEGER, g INTEGER)",
-];
-
-fn run(settings: &Settings, report: &mut Report) -> Result<(), Failure> {
-    let plan = Plan::of(settings.scale);
-    let directory = tempfile::Builder::new().prefix("mainstem-bench-").tempdir_in(&settings.directory)?;
+/// Runs the parts that `settings` name, as `plan` says.
+///
+/// # Errors
+/// When there is no place for the database, or the tables cannot be loaded; what is wrong with single statements stands
+/// in the report.
+pub fn run(plan: Plan, settings: &Settings, report: &mut Report) -> Result<(), Failure> {
+    let directory = settings.scratch()?;
     let options = OpenOptions::new().synchronous("off".parse()?);
     let database = Database::open_with(directory.path().join("db"), options)?;
-    let connection = database.connect()?;
     report.progress("loading users and orders");
-    let mut sqlite = match settings.peers {
-        Some(_) => Some(Sqlite::load(plan.users)?),
-        None => None,
+    let script = tables::script(plan.users, tables::series);
+    let (sqlite, peers) = match &settings.peers {
+        Some(folder) => {
+            let load = Load { rows: plan.users, directory: directory.path(), script: &script };
+            (Some(Sqlite::load(plan.users)?), Peers::start(folder, "statements.py", &PEERS, &load))
+        }
+        None => (None, Peers::none()),
     };
-    load(&connection, plan.users)?;
-    let mut keys = Keys { users: plan.users, state: 1, next: plan.users * 2 };
+    let connection = database.connect()?;
+    script.iter().try_for_each(|sql| connection.execute(sql).map(|_| ()))?;
+    let mut bench = Bench { plan, connection: &connection, sqlite, peers, inputs: Inputs::new(plan.users), report };
     for (part, cases) in PARTS {
-        if settings.parts.is_empty() || settings.parts.iter().any(|name| name == part) {
-            for case in cases {
-                measure(&connection, sqlite.as_mut(), *case, plan, &mut keys, report)?;
-            }
+        if settings.wants(part) {
+            bench.report.progress(part);
+            cases.iter().try_for_each(|case| bench.measure_or_note(*case))?;
         }
     }
+    for note in bench.peers.notes() {
+        bench.report.note(note);
+    }
+    drop(connection);
     database.close()?;
     Ok(())
 }
 
-fn load(connection: &Connection, users: u64) -> Result<(), Failure> {
-    TABLES.iter().try_for_each(|table| connection.execute(table).map(|_| ()))?;
-    let insert = [
-        format!(
-            "INSERT INTO u SELECT x, 'user ' || x, x % 1000, x + 0.25 FROM generate_series(0, {}) AS g (x)",
-            users - 1
-        ),
-        format!(
-            "INSERT INTO o SELECT x / {ORDERS}, x % {ORDERS}, x % 100, 'order' FROM generate_series(0, {}) AS g (x)",
-            users * ORDERS - 1
-        ),
-        "INSERT INTO s SELECT x, x % 50, x % 10 FROM generate_series(0, 999) AS g (x)".to_owned(),
-    ];
-    insert.iter().try_for_each(|sql| connection.execute(sql).map(|_| ()))?;
-    Ok(())
-}
-
-/// Values for `$1`.
-struct Keys {
-    users: u64,
-    state: u64,
-    next: u64,
-}
-
-impl Keys {
-    fn next(&mut self, value: Value) -> i64 {
-        let number = match value {
-            Value::None => 0,
-            Value::NewKey => {
-                self.next += 1;
-                self.next
-            }
-            Value::Key => {
-                // Marsaglia's xorshift.
-                self.state ^= self.state << 13;
-                self.state ^= self.state >> 7;
-                self.state ^= self.state << 17;
-                self.state % self.users
-            }
-        };
-        i64::try_from(number).unwrap_or(i64::MAX)
-    }
-}
-
-/// What an operation gave: rows, and a sum of their numbers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Answer {
-    pub(crate) rows: u64,
-    pub(crate) sum: i64,
-}
-
-/// A statement of ours as it is handed over.
-enum Ours<'a> {
-    Prepared(Statement<'a>),
-    OneShot(&'a Connection, &'static str),
-    Text(&'a Connection, &'static str),
-}
-
-impl<'a> Ours<'a> {
-    fn new(connection: &'a Connection, case: Case) -> Result<Self, Failure> {
-        Ok(match case.call {
-            Call::Prepared => Self::Prepared(connection.prepare(case.sql)?),
-            Call::OneShot => Self::OneShot(connection, case.sql),
-            Call::Text => Self::Text(connection, case.sql),
-        })
-    }
-
-    fn run(&self, case: Case, key: i64) -> Result<Answer, Failure> {
-        let value = [ValueRef::BigInt(key)];
-        let values = if case.sql.contains("$1") { &value[..] } else { &[] };
-        let mut answer = Answer::default();
-        let mut count = |rows: mainstem::Rows| -> Result<(), Failure> {
-            for row in rows {
-                answer.rows += 1;
-                let row = row?;
-                let numbers = row.values().iter().map(|cell| match cell {
-                    Cell::Int(number) => *number,
-                    Cell::Boolean(flag) => i64::from(*flag),
-                    _ => 0,
-                });
-                answer.sum = answer.sum.wrapping_add(numbers.sum::<i64>());
-            }
-            Ok(())
-        };
-        if is_query(case.sql) {
-            match self {
-                Self::Prepared(statement) => count(statement.query(values)?)?,
-                Self::OneShot(connection, sql) => count(connection.query_with(sql, values)?)?,
-                Self::Text(connection, sql) => count(connection.query(&with_literal(sql, key))?.rows())?,
-            }
-        } else {
-            answer.rows = match self {
-                Self::Prepared(statement) => statement.execute(values)?,
-                Self::OneShot(connection, sql) => connection.execute_with(sql, values)?,
-                Self::Text(connection, sql) => connection.execute(&with_literal(sql, key))?,
-            };
-        }
-        Ok(answer)
-    }
-}
-
-fn is_query(sql: &str) -> bool {
-    sql.starts_with("SELECT")
-}
-
-fn with_literal(sql: &str, key: i64) -> String {
-    sql.replace("$1", &key.to_string())
-}
-
-fn measure(
-    connection: &Connection,
-    mut sqlite: Option<&mut Sqlite>,
-    case: Case,
+/// The experiment while it runs.
+struct Bench<'a> {
     plan: Plan,
-    keys: &mut Keys,
-    report: &mut Report,
-) -> Result<(), Failure> {
-    let ours = Ours::new(connection, case)?;
-    for _ in 0..COMPARED {
-        let key = keys.next(case.value);
-        let found = ours.run(case, key)?;
-        if let Some(sqlite) = sqlite.as_deref_mut() {
-            let expected = sqlite.run(case, key)?;
-            if found != expected {
-                report.wrong(format!("{} of {key}: {found:?}, SQLite {expected:?}", case.name));
-                return Ok(());
-            }
-        }
-    }
-    let mut duel = Duel::default();
-    for _ in 0..plan.rounds {
-        duel.ours(timed(plan.time, || ours.run(case, keys.next(case.value)).map(|_| ()))?);
-        if let Some(sqlite) = sqlite.as_deref_mut() {
-            duel.other("SQLite", timed(plan.time, || sqlite.run(case, keys.next(case.value)).map(|_| ()))?);
-        }
-    }
-    Ok(report.add_duel(case.name, &duel, Promise::default())?)
+    connection: &'a Connection,
+    sqlite: Option<Sqlite>,
+    peers: Peers,
+    inputs: Inputs,
+    report: &'a mut Report,
 }
 
-/// Runs `work` again and again for `time`.
-fn timed(time: Duration, mut work: impl FnMut() -> Result<(), Failure>) -> Result<Sample, Failure> {
-    let (mut recorder, mut operations) = (Recorder::default(), 0);
-    let began = Instant::now();
-    while began.elapsed() < time {
-        let start = Instant::now();
-        work()?;
-        recorder.record(start.elapsed());
-        operations += 1;
+impl Bench<'_> {
+    /// Measures `case`; what ends that alone is put down in the report.
+    fn measure_or_note(&mut self, case: Case) -> Result<(), Failure> {
+        match self.measure(case) {
+            Err(Failure::Wrong(what)) => self.report.wrong(format!("{}: {what}", case.name)),
+            Err(Failure::Refused(why)) => self.report.note(format!("{}: refused, not measured: {why}", case.name)),
+            other => other?,
+        }
+        Ok(())
     }
-    Ok(Sample::of(operations, began.elapsed().as_secs_f64(), &recorder))
+
+    fn measure(&mut self, case: Case) -> Result<(), Failure> {
+        let ours = Ours::new(self.connection, case)?;
+        self.compare(case, &ours)?;
+        let mut duel = Duel::default();
+        let (time, inputs) = (self.plan.time, &mut self.inputs);
+        for _ in 0..self.plan.rounds {
+            duel.ours(Sample::timed(time, || inputs.operation(case), |operation| ours.run(&operation).map(drop))?);
+            if let Some(sqlite) = &self.sqlite {
+                let run = |operation| sqlite.run(case, &operation).map(drop);
+                duel.other("SQLite", Sample::timed(time, || inputs.operation(case), run)?);
+            }
+            self.peers.round(case.name, time, &PEERS, &mut duel);
+        }
+        Ok(self.report.add_duel(case.name, &duel, Promise { rate: case.rate, ..Promise::default() })?)
+    }
+
+    /// Lets all engines run `case` with the same values, and holds ours to what the others answer.
+    fn compare(&mut self, case: Case, ours: &Ours<'_>) -> Result<(), Failure> {
+        let operations: Vec<Operation> = (0..COMPARED).map(|_| self.inputs.operation(case)).collect();
+        type Answers = Result<Vec<Answer>, Failure>;
+        let answers =
+            |run: &dyn Fn(&Operation) -> Result<Answer, Failure>| operations.iter().map(run).collect::<Answers>();
+        let found = answers(&|operation| ours.run(operation))?;
+        let mut others: Vec<(String, Vec<Answer>)> = Vec::new();
+        if let Some(sqlite) = &self.sqlite {
+            others.push(("SQLite".into(), answers(&|operation| sqlite.run(case, operation))?));
+        }
+        let values: Vec<Option<i64>> = operations.iter().map(|operation| operation.value).collect();
+        others.extend(self.peers.tell(&case.told(self.inputs.of_peers(case)), &values));
+        if case.is_explain() {
+            return Ok(());
+        }
+        for (who, expected) in others {
+            for ((operation, found), expected) in operations.iter().zip(&found).zip(&expected) {
+                if found != expected {
+                    let value = operation.value;
+                    return Err(Failure::Wrong(format!("of {value:?}: {found:?}, {who} answers {expected:?}")));
+                }
+            }
+        }
+        Ok(())
+    }
 }

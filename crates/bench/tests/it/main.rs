@@ -6,3 +6,9 @@ mod program;
 
 #[cfg(feature = "sql")]
 mod hybrid;
+#[cfg(feature = "sql")]
+mod statements;
+#[cfg(feature = "sql")]
+mod tiny;
+#[cfg(feature = "sql")]
+mod transactions;

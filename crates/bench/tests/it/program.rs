@@ -14,7 +14,7 @@ fn list_names_experiments_and_parts() {
     let output = bench(&["list"]);
     let listed = text(&output.stdout);
     assert!(output.status.success());
-    for name in ["hybrid: ", "    select ", "    full "] {
+    for name in ["hybrid: ", "    select ", "    full ", "plan: ", "    planning ", "transactions: ", "    tpcc "] {
         assert!(listed.contains(name), "{name:?} in\n{listed}");
     }
 }
