@@ -92,6 +92,8 @@ pub const COMMIT_BYTES_MAX: usize = 1 << 20;
 /// Rows that a short statement, a transaction of its own, may change without a write set: each is looked at under the
 /// commit lock.
 pub const SHORT_UPDATE_ROWS_MAX: usize = 1_024;
+/// Rows that such a statement may insert: the keys of each are compared with those of the others.
+pub const SHORT_INSERT_ROWS_MAX: usize = 16;
 /// Row references that a commit marks as deleted one by one under the lock, at most: 2 ns each. With more it has an
 /// intent in each container before the lock, makes them true at once, and marks the rows afterwards.
 pub const COMMIT_DELETES_MAX: usize = 4_096;

@@ -20,7 +20,7 @@ use super::conflict::or_planned;
 use super::expression::{Expression, Node};
 use super::planning::{Compiler, Unplanned, unnested};
 use super::values::Given;
-use super::{Numbered, Short, Values};
+use super::{Answer, Numbered, Short, Values};
 use crate::plan;
 use crate::sql::{DefaultCells, Insert, Overriding, expression_of};
 
@@ -127,6 +127,33 @@ fn is_literal(expr: &Expr) -> bool {
 }
 
 impl Short {
+    /// Runs an INSERT of one row as a transaction of its own.
+    pub(super) fn insert_alone(&self, transaction: Transaction, values: &Values, given: Given<'_>) -> Result<Answer> {
+        let Some(new) = self.coming(&transaction, values, given)? else { return Ok(Answer::NotShort) };
+        let mut key = Vec::with_capacity(16);
+        if !new.rows().next().is_some_and(|row| self.table.encode_key_of(row, &mut key)) {
+            return self.insert_of(transaction, new, true, given);
+        }
+        let Some(answer) = self.written(&new, given) else { return Ok(Answer::NotShort) };
+        let view = self.view(&transaction)?;
+        transaction.check_free(&self.table, &view, &key)?;
+        transaction.write_row(&self.table, &view, &key, None, new)?;
+        Ok(answer)
+    }
+
+    /// The same of several.
+    pub(super) fn insert_rows_alone(
+        &self,
+        transaction: Transaction,
+        values: &Values,
+        given: Given<'_>,
+    ) -> Result<Answer> {
+        let Some(new) = self.coming(&transaction, values, given)? else { return Ok(Answer::NotShort) };
+        let Some(answer) = self.written(&new, given) else { return Ok(Answer::NotShort) };
+        let view = self.view(&transaction)?;
+        transaction.insert_rows(&self.table, &view, new).map(|_| answer)
+    }
+
     /// The rows of VALUES, which fulfil the checks; `None` where only a plan knows.
     ///
     /// # Errors

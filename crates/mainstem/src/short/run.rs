@@ -428,6 +428,7 @@ impl Short {
             Action::Insert { values, conflict } => match (values.rows.len(), conflict) {
                 (1, None) => self.insert_alone(transaction, values, given),
                 (1, Some(conflict)) => self.upsert_alone(transaction, values, conflict, given),
+                (_, None) => self.insert_rows_alone(transaction, values, given),
                 _ => self.run_rows_alone(transaction, given),
             },
             Action::Update { access, assignments } => {
@@ -489,19 +490,6 @@ impl Short {
             Answer::NotShort => Ok((Answer::NotShort, read_ts)),
             answer => Ok((answer, transaction.commit_applied()?)),
         }
-    }
-
-    fn insert_alone(&self, transaction: Transaction, values: &Values, given: Given<'_>) -> Result<Answer> {
-        let Some(new) = self.coming(&transaction, values, given)? else { return Ok(Answer::NotShort) };
-        let mut key = Vec::with_capacity(16);
-        if !new.rows().next().is_some_and(|row| self.table.encode_key_of(row, &mut key)) {
-            return self.insert_of(transaction, new, true, given);
-        }
-        let Some(answer) = self.written(&new, given) else { return Ok(Answer::NotShort) };
-        let view = self.view(&transaction)?;
-        transaction.check_free(&self.table, &view, &key)?;
-        transaction.write_row(&self.table, &view, &key, None, new)?;
-        Ok(answer)
     }
 
     /// The row that a write names and makes `assignments` to, or the answer if there is none.

@@ -43,4 +43,4 @@ pub use engine::{Engine, EngineParts, TableStamp};
 pub use gate::{Gates, WriteGate};
 pub use prepare::own_key_conflict;
 pub use pressure::QueryMemory;
-pub use row::{RowWrite, RowsUpdate};
+pub use row::{RowWrite, RowsWrite};

@@ -12,7 +12,7 @@ use crate::codec::{Decoder, Encoder};
 pub use crate::commit::ddl::record::DdlRecord;
 use crate::commit::ddl::record::{decode_change, encode_change};
 use crate::commit::prepare::PreparedTable;
-use crate::commit::row::{RowWrite, RowsUpdate};
+use crate::commit::row::{RowWrite, RowsWrite};
 use crate::deletes::{DeleteSet, NamedDeletes, named_bytes};
 use crate::disk::{AsideFile, AsideRef};
 use crate::error::{Error, Result, sqlstate};
@@ -99,8 +99,8 @@ impl RowEncoder {
     }
 
     /// The same of several rows.
-    pub fn of_rows(update: &RowsUpdate<'_>) -> Self {
-        Self::new(update.table.schema(), &update.inserted, clone_sets(&update.deleted))
+    pub fn of_rows(write: &RowsWrite<'_>) -> Self {
+        Self::new(write.table.schema(), &write.inserted, clone_sets(&write.deleted))
     }
 
     fn new(schema: &TableSchema, rows: &RowBuffer, deleted: Vec<(ContainerId, DeleteSet)>) -> Self {

@@ -1,8 +1,8 @@
 //! The commit of a short statement of its own, in the three phases of any commit, without a write set: of one row, found
-//! by one key, or of some rows that keep all their keys.
+//! by one key; of some rows that keep all their keys; or of some new rows.
 //!
 //! Comes in: a key, the row that has it at a snapshot, if there is one, and the row that is to have it; or rows of a
-//! snapshot, and as many new ones with their keys. Goes out: a timestamp, or 40001 when anything has come in between
+//! snapshot, and as many new ones with their keys; or rows whose keys are free at a snapshot. Goes out: a timestamp, or 40001 when anything has come in between
 //! that is not looked into here: the statement is then run again.
 //!
 //! 1. Outside the lock: the record is encoded, log space reserved.
@@ -44,14 +44,16 @@ pub struct RowWrite<'a> {
     pub others: &'a [(KeyId, Box<[u8]>)],
 }
 
-/// New values of rows that keep all their keys.
-pub struct RowsUpdate<'a> {
+/// What a short statement does with several rows.
+pub struct RowsWrite<'a> {
     /// The table.
     pub table: &'a KeyedTable,
     /// The rows of the snapshot that go.
     pub deleted: BTreeMap<ContainerId, DeleteSet>,
-    /// The rows that come, as many, with the same keys.
+    /// The rows that come: as many with the same keys, or none, or where none go, new ones.
     pub inserted: RowBuffer,
+    /// Their keys, of each that the table has.
+    pub keys: &'a [RowKeys],
 }
 
 /// A commit of a short statement, for its way through the lock.
@@ -109,27 +111,23 @@ impl Engine {
         self.commit_short(snapshot, commit, synchronous)
     }
 
-    /// Commits `update`, made at `snapshot`, and returns when *visible* has reached the commit.
+    /// Commits `write`, made at `snapshot`, and returns when *visible* has reached the commit.
     ///
     /// # Errors
     /// As [`Engine::commit_row`].
     pub fn commit_rows(
         &self,
         snapshot: &Snapshot,
-        update: &RowsUpdate<'_>,
+        write: &RowsWrite<'_>,
         synchronous: Synchronous,
     ) -> Result<CommitTs> {
-        let RowsUpdate { table, deleted, inserted } = update;
-        let keys = table.row_keys(inserted);
-        let hashes = |id| keys.iter().find(|keys: &&RowKeys| keys.id() == id).map(KeyHashes::Of);
-        let validate = |version: &TableVersion| {
-            let mut rows = deleted.iter().flat_map(|(id, set)| set.iter().map(|offset| RowRef::new(*id, offset)));
-            if rows.all(|row| is_live(version, row)) { Ok(()) } else { Err(row_conflict(table.schema())) }
-        };
+        let RowsWrite { table, deleted, inserted, keys } = write;
+        let hashes = |id| keys.iter().find(|keys| keys.id() == id).map(KeyHashes::Of);
+        let validate = |version: &TableVersion| validate_rows(write, version);
         let commit = ShortCommit {
             schema: table.schema(),
             rows: inserted,
-            record: RowEncoder::of_rows(update),
+            record: RowEncoder::of_rows(write),
             deletes: Deletes::Each(deleted),
             hashes: &hashes,
             validate: &validate,
@@ -183,6 +181,22 @@ impl Engine {
 
 fn is_live(version: &TableVersion, row: RowRef) -> bool {
     version.container(row.container()).is_some_and(|c| !c.deletes().is_deleted_now(row.offset()))
+}
+
+/// As [`validate`]: rows that go are live, and with them their keys are; new ones have keys that are free as before.
+fn validate_rows(write: &RowsWrite<'_>, version: &TableVersion) -> Result<()> {
+    let schema = write.table.schema();
+    let mut gone = write.deleted.iter().flat_map(|(id, set)| set.iter().map(|offset| RowRef::new(*id, offset)));
+    if !gone.all(|row| is_live(version, row)) {
+        return Err(row_conflict(schema));
+    }
+    let new = if write.deleted.is_empty() { write.keys } else { &[] };
+    for (keys, (_, key)) in new.iter().flat_map(|keys| keys.iter().map(move |key| (keys, key))) {
+        if version.deltas.iter().any(|delta| delta.lookup_hashed(keys.id(), key, CommitTs::INFINITY).is_some()) {
+            return Err(key_conflict(schema));
+        }
+    }
+    Ok(())
 }
 
 /// Looks at what was committed after the snapshot: rows are where they were, so it stands in delete logs and deltas.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::commit::{RowWrite, RowsUpdate};
+use crate::commit::{RowWrite, RowsWrite};
 use crate::deletes::DeleteSet;
 use crate::error::{Error, Result};
 use crate::ids::{CommitTs, ContainerId, RowRef};
@@ -84,8 +84,41 @@ impl Transaction {
             offsets.sort_unstable();
             (id, DeleteSet::from_sorted(&offsets))
         };
-        let update = RowsUpdate { table, deleted: by_container.into_iter().map(set).collect(), inserted };
-        self.engine.commit_rows(&self.snapshot, &update, self.mode.synchronous)
+        let (deleted, keys) = (by_container.into_iter().map(set).collect(), table.row_keys(&inserted));
+        let write = RowsWrite { table, deleted, inserted, keys: &keys };
+        self.engine.commit_rows(&self.snapshot, &write, self.mode.synchronous)
+    }
+
+    /// Ends a transaction that has written nothing by inserting `rows`, a few, into what `view` shows of `table`, and
+    /// commits it. Returns as [`Transaction::write_row`].
+    ///
+    /// # Errors
+    /// Constraint (23505) for a key that another row has; others as [`Transaction::update_rows`].
+    pub fn insert_rows(mut self, table: &KeyedTable, view: &TableView, rows: RowBuffer) -> Result<CommitTs> {
+        self.check_may_write()?;
+        if !self.writes.is_empty() {
+            return Err(Error::internal("rows inserted behind others"));
+        }
+        if rows.bytes() > limits::COMMIT_BYTES_MAX || rows.len() > limits::SHORT_INSERT_ROWS_MAX {
+            let mut writes = self.statement();
+            writes.insert_rows(table, rows)?;
+            self.apply(writes)?;
+            return self.commit();
+        }
+        let keys = table.row_keys(&rows);
+        // As they come, and of each row one key after the other: the first that is taken is the one to tell.
+        for row in 0..rows.len() {
+            for keys in &keys {
+                let Some(key) = keys.get(row) else { continue };
+                let is_taken = (0..row).any(|before| keys.get(before) == Some(key))
+                    || point::find_hashed(view, keys.id(), key, |_| true)?.is_some();
+                if is_taken {
+                    return Err(duplicate_key(table.schema(), keys.id(), key.bytes()));
+                }
+            }
+        }
+        let write = RowsWrite { table, deleted: BTreeMap::new(), inserted: rows, keys: &keys };
+        self.engine.commit_rows(&self.snapshot, &write, self.mode.synchronous)
     }
 
     /// A row that takes too long to log under the lock: as a statement of any size.

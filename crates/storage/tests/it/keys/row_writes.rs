@@ -137,6 +137,66 @@ fn act_on_rows(txn: Transaction, table: &KeyedTable, ids: &[i64], v: Option<i32>
     Ok(rows)
 }
 
+/// Inserts rows with these `ids`, which may repeat, as one commit.
+fn insert_rows(txn: Transaction, table: &KeyedTable, ids: &[i64], v: i32) -> Result<CommitTs> {
+    let view = txn.view(table.schema().id)?;
+    let mut new = table.new_rows();
+    for id in ids {
+        new.push_values(&values(&row(*id, v)))?;
+    }
+    txn.insert_rows(table, &view, new)
+}
+
+#[test]
+fn several_rows_are_inserted_where_all_keys_are_free() {
+    for (number, definition) in keyed_definitions("t", 7).into_iter().enumerate() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut db = Database::open(dir.path(), options()).unwrap();
+        let t = create_as(&db, definition);
+        let mut table = keyed(&db, t);
+        let mut rng = StdRng::seed_from_u64(number as u64);
+        let mut expected: BTreeMap<i64, Row> = BTreeMap::new();
+        for step in 0..300 {
+            // Now and then more than go without a write set.
+            let count = if step % 10 == 0 { 20 } else { rng.random_range(1..5) };
+            let ids: Vec<i64> = (0..count).map(|_| rng.random_range(0..400)).collect();
+            let mut distinct = ids.clone();
+            distinct.sort_unstable();
+            distinct.dedup();
+            let is_free = distinct.len() == ids.len() && !ids.iter().any(|id| expected.contains_key(id));
+            let answer = insert_rows(begin_applied(&db), &table, &ids, step);
+            assert_eq!(state(answer), if is_free { "ok" } else { "23505" }, "step {step}: {ids:?}");
+            if is_free {
+                expected.extend(ids.iter().map(|id| (*id, row(*id, step))));
+            }
+            let gone: Vec<i64> = expected.keys().copied().filter(|_| rng.random_range(0..20) == 0).collect();
+            act_on_rows(begin_applied(&db), &table, &gone, None).unwrap();
+            expected.retain(|id, _| !gone.contains(id));
+            match rng.random_range(0..40) {
+                0 => db.flush(t).unwrap(),
+                1 => db.merge(t).unwrap(),
+                2 => {
+                    db.close().unwrap();
+                    drop(db);
+                    db = Database::open(dir.path(), options()).unwrap();
+                    table = keyed(&db, t);
+                }
+                _ => {}
+            }
+            assert_eq!(contents(&db, t), expected.values().cloned().collect::<Vec<_>>(), "step {step}");
+        }
+        assert!(db.verify().is_empty());
+    }
+    let db = memory();
+    let t = create(&db, "t", true, 7);
+    let table = keyed(&db, t);
+    let (first, second, third) = (begin(&db), begin(&db), begin(&db));
+    assert_eq!(state(insert_rows(first, &table, &[1, 2], 0)), "ok");
+    assert_eq!(state(insert_rows(second, &table, &[3, 2], 0)), "40001", "a key that was taken since");
+    assert_eq!(state(insert_rows(third, &table, &[4, 3], 0)), "ok");
+    assert_eq!(contents(&db, t).len(), 4);
+}
+
 /// Random updates and deletes of several rows, with the same things between them.
 #[test]
 fn several_rows_are_those_of_a_map() {
