@@ -17,13 +17,13 @@ use mainstem_storage::schema::DataType;
 use mainstem_storage::{Error, Result};
 
 use super::kept_plans::KeptPlans;
-use super::short::Compiled;
 use super::{Outcome, Session};
 use crate::exec::Parameters;
 use crate::plan::{self, Description};
 use crate::provider::Names;
+use crate::short::Short;
 use crate::sql::{PreparedStatement, SettingStatement, Statement, Template, state};
-use crate::value::{ValueRef, only_row};
+use crate::value::{ResultColumn, ValueRef, only_row};
 
 /// A statement that is run again and again.
 #[derive(Clone, Debug)]
@@ -88,6 +88,27 @@ impl Prepared {
 }
 
 /// The statements that SQL prepared, by name.
+/// What a statement is under one version of the schema: short, or not.
+#[derive(Debug)]
+pub(super) struct Compiled {
+    pub(super) catalog: Arc<Catalog>,
+    pub(super) names: Arc<Names>,
+    pub(super) short: Option<Short>,
+    pub(super) columns: Arc<[ResultColumn]>,
+}
+
+impl Compiled {
+    /// Whether it is not short.
+    pub(super) fn is_planned(&self) -> bool {
+        self.short.is_none()
+    }
+
+    /// Whether it draws numbers of identity columns.
+    pub(super) fn draws_numbers(&self) -> bool {
+        self.short.as_ref().is_some_and(Short::draws_numbers)
+    }
+}
+
 pub(super) type ByName = HashMap<String, Prepared>;
 
 impl Session {

@@ -19,7 +19,7 @@ use mainstem_storage::transaction::{Transaction, Waiting};
 use mainstem_storage::{Error, Result};
 
 use super::attempts::{Run, short_in_own_transaction};
-use super::prepared::Prepared;
+use super::prepared::{Compiled, Prepared};
 use super::{Current, Outcome, Session};
 use crate::exec::{Environment, PlannedExpression, Rows};
 use crate::plan::{self, Written};
@@ -27,27 +27,6 @@ use crate::provider::Names;
 use crate::short::{Answer, Planning, Short, Unplanned};
 use crate::sql::{Statement, TableName};
 use crate::value::{ResultColumn, ValueRef};
-
-/// What a statement is under one version of the schema: short, or not.
-#[derive(Debug)]
-pub(super) struct Compiled {
-    catalog: Arc<Catalog>,
-    names: Arc<Names>,
-    short: Option<Short>,
-    columns: Arc<[ResultColumn]>,
-}
-
-impl Compiled {
-    /// Whether it is not short.
-    pub(super) fn is_planned(&self) -> bool {
-        self.short.is_none()
-    }
-
-    /// Whether it draws numbers of identity columns.
-    pub(super) fn draws_numbers(&self) -> bool {
-        self.short.as_ref().is_some_and(Short::draws_numbers)
-    }
-}
 
 /// What a short statement gave a caller.
 #[derive(Debug)]

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use crate::commit::Engine;
 use crate::commit::apply::{Deletes, TableChange};
-use crate::commit::prepare::{key_conflict, row_conflict, table_conflict};
+use crate::commit::conflict::{key_conflict, row_conflict, table_conflict};
 use crate::commit::record::RowEncoder;
 use crate::deletes::DeleteSet;
 use crate::delta_store::DeltaGeneration;

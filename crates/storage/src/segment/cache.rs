@@ -33,7 +33,7 @@ use parking_lot::Mutex;
 use super::block::ColumnBlock;
 use super::file::SegmentFile;
 use super::format::SegmentMeta;
-use super::pages::PageSums;
+use super::pages::sums::PageSums;
 use crate::disk::Disk;
 use crate::ids::FileId;
 use crate::limits;

@@ -27,7 +27,7 @@ use parking_lot::Mutex;
 use super::cache::BlockCache;
 use super::encoding::ALIGN;
 use super::format::{self, BlockRef, SegmentMeta};
-use super::pages;
+use super::pages::sums;
 use crate::disk::{DATA_DIR, Disk, DiskFile};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{ContainerId, FileId};
@@ -244,7 +244,7 @@ impl SegmentFile {
         buffer.resize(start, 0);
         file.read_into(block.offset, bytes, &mut buffer)?;
         let found = buffer.get(start..).unwrap_or(&[]);
-        let body = pages::check(block, found)
+        let body = sums::check(block, found)
             .map_err(|damage| Error::corrupt(&self.path, block.offset + damage.at as u64, damage.what))?;
         if found.as_ptr().align_offset(ALIGN) != 0 {
             // Moved by an allocator that could not grow it in place.

@@ -1,5 +1,8 @@
 //! The log's files: begun, reserved, listed, removed.
 //!
+//! To open the log is to end its last file: `close_last` writes it anew up to where its records end, which cuts a torn
+//! tail off, and a new file is begun.
+//!
 //! Invariants: file numbers and first positions grow together, each file begins where the one before ends; a file says
 //! that the next one follows only when the name of that is durable, which stays from then on; a file is removed only
 //! when the next one's header is durable, so that the log always has a readable first file.

@@ -26,8 +26,9 @@ use std::sync::Arc;
 
 use crate::catalog::Catalog;
 use crate::commit::Engine;
+use crate::commit::conflict::{catalog_conflict, table_conflict};
 use crate::commit::engine::{CommitLock, CommitState, Dropped};
-use crate::commit::prepare::{Prepared, PreparedTable, catalog_conflict, table_conflict};
+use crate::commit::prepare::{Prepared, PreparedTable};
 use crate::delta_store::DeltaGeneration;
 use crate::error::Result;
 use crate::ids::{CommitTs, TableId};

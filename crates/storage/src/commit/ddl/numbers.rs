@@ -22,8 +22,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::{Mutex, RwLock};
 
 use crate::commit::Engine;
+use crate::commit::conflict::table_conflict;
 use crate::commit::engine::CommitLock;
-use crate::commit::prepare::table_conflict;
 use crate::commit::record::CommitEncoder;
 use crate::error::{Error, Result, sqlstate};
 use crate::ids::{ColumnId, CommitTs, SchemaVersion, TableId};

@@ -11,7 +11,9 @@ use crate::row::key::{KeyCodec, hash_key};
 use crate::row::{Value, array_of};
 use crate::schema::{DataType, TableSchema};
 use crate::segment::cache::Place;
-use crate::segment::pages::{PAGE_BYTES, PagedBlock, body_bytes, seal};
+use crate::segment::format::{PAGE_BYTES, body_bytes};
+use crate::segment::pages::PagedBlock;
+use crate::segment::pages::sums::seal;
 use crate::segment::{BlockCache, Segment, SegmentMeta, SegmentPlace, create_segment};
 
 /// Opens `meta` over a cache of `bytes`.
