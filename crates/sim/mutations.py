@@ -124,12 +124,12 @@ def check(entries):
 # run
 
 
-def ended(command, timeout, folder=ROOT):
-    """Exit status and output of a command; the status is None if it had to be stopped."""
+def started(command, folder=ROOT):
+    """A command in a session of its own, so that all of it can be stopped."""
     environment = os.environ | {"PROPTEST_DISABLE_FAILURE_PERSISTENCE": "1"}
     if folder != ROOT:
         environment["CARGO_MANIFEST_DIR"] = str(folder)
-    process = subprocess.Popen(
+    return subprocess.Popen(
         command,
         cwd=folder,
         env=environment,
@@ -139,16 +139,24 @@ def ended(command, timeout, folder=ROOT):
         errors="replace",
         start_new_session=True,
     )
+
+
+def stop(process):
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def ended(command, timeout, folder):
+    """Exit status and output of a command; the status is None if it had to be stopped."""
+    process = started(command, folder)
     try:
         output, _ = process.communicate(timeout=timeout)
         return process.returncode, output
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        output, _ = process.communicate()
-        return None, output
+        stop(process)
+        return None, ""
     except BaseException:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        stop(process)
         raise
 
 
@@ -165,14 +173,20 @@ def is_binary_of(mutation, artifact):
 
 
 def built(mutation):
-    """The binary with a mutation's test; None if it does not compile, and says why."""
-    status, output = ended(cargo(mutation), None)
-    if status != 0:
-        print("\n".join(line for line in output.splitlines() if not line.startswith("{")), flush=True)
+    """The binary with a mutation's test; None if it does not compile, and says why. Cargo builds the unit tests of all
+    packages: it is stopped when the wanted ones are there."""
+    process, output = started(cargo(mutation)), []
+    try:
+        for line in process.stdout:
+            if not line.startswith("{"):
+                output.append(line)
+            elif (told := json.loads(line))["reason"] == "compiler-artifact" and is_binary_of(mutation, told):
+                return told["executable"]
+        print("".join(output), flush=True)
         return None
-    told = [json.loads(line) for line in output.splitlines() if line.startswith('{"reason":"compiler-artifact"')]
-    (binary,) = (artifact["executable"] for artifact in told if is_binary_of(mutation, artifact))
-    return binary
+    finally:
+        if process.poll() is None:
+            stop(process)
 
 
 def runs_well(mutation, binary, timeout):

@@ -91,8 +91,8 @@ fn run_command(client: &mut Client, text: &str) -> Result<(), Stopped> {
 /// Runs the `\` command in `line`, and the file that it names.
 ///
 /// # Errors
-/// Those of the command. 58P01, 58030 and others for a file that cannot be opened; what is wrong within is said with its
-/// line.
+/// Those of the command. 58P01, 58030 and others for a file that cannot be opened; what is wrong within is said with
+/// its line.
 pub fn run_backslash(client: &mut Client, line: &str) -> Result<Flow, Stopped> {
     match commands::run(client, line)? {
         Next::Continue => Ok(Flow::Continue),
