@@ -11,12 +11,11 @@ use mainstem_storage::error::sqlstate;
 use mainstem_storage::{Error, Result};
 
 use super::copy::{self, CopyPlace, CopyStatement, CopyStream};
-use super::dialect::{MainstemDialect, NESTING_MAX, is_word, syntax};
+use super::dialect::{MainstemDialect, NESTING_MAX, is_word, on_stack, syntax};
 use super::extensions::rewrite_extensions;
 use super::refuse::is_write;
 use super::{Overriding, check_query, ddl, dml, fold, settings, state, transaction};
 use depth::check_depth;
-pub(super) use depth::on_stack;
 use parameters::Part;
 
 mod depth;

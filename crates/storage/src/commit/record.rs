@@ -12,11 +12,10 @@ use crate::codec::{Decoder, Encoder};
 pub use crate::commit::ddl::record::DdlRecord;
 use crate::commit::ddl::record::{decode_change, encode_change};
 use crate::commit::prepare::PreparedTable;
-use crate::commit::row::RowWrite;
 use crate::deletes::{DeleteSet, NamedDeletes, named_bytes};
 use crate::disk::{AsideFile, AsideRef};
 use crate::error::{Error, Result, sqlstate};
-use crate::ids::{CommitTs, ContainerId, RunId, SchemaVersion, TableId};
+use crate::ids::{CommitTs, ContainerId, RowRef, RunId, SchemaVersion, TableId};
 use crate::limits;
 use crate::main_store::{NamedRuns, encode_runs};
 use crate::merge::MergeOutcome;
@@ -92,12 +91,11 @@ impl CommitEncoder {
 pub(super) struct RowEncoder(CommitEncoder);
 
 impl RowEncoder {
-    /// Encodes all but the place in the delta.
-    pub fn new(write: &RowWrite<'_>) -> Self {
+    /// Encodes all but the place in the delta: of `schema`'s table the row `inserted` comes, and `deleted` goes.
+    pub fn new(schema: &TableSchema, inserted: &RowBuffer, deleted: Option<RowRef>) -> Self {
         /// Of all but the row, or so.
         const FRAME_BYTES: usize = 128;
-        let schema = write.table.schema();
-        let mut out = Encoder::with_capacity(write.inserted.bytes() + FRAME_BYTES);
+        let mut out = Encoder::with_capacity(inserted.bytes() + FRAME_BYTES);
         out.list(std::iter::empty::<()>(), |_, ()| {});
         let mut places = Vec::with_capacity(1);
         out.list(std::iter::once(()), |out, ()| {
@@ -106,9 +104,9 @@ impl RowEncoder {
             places.push(out.len());
             out.u64(0);
             out.u32(0);
-            out.bytes_by(write.inserted.written_bytes(), |out| write.inserted.write_to(out));
+            out.bytes_by(inserted.written_bytes(), |out| inserted.write_to(out));
             encode_runs(out, &[], None);
-            let deleted = write.deleted.map(|row| (row.container(), DeleteSet::from_sorted(&[row.offset()])));
+            let deleted = deleted.map(|row| (row.container(), DeleteSet::from_sorted(&[row.offset()])));
             NamedDeletes { inline: deleted.into_iter().collect(), files: Vec::new() }.encode(out);
         });
         Self(CommitEncoder { payload: out.finish(), places })

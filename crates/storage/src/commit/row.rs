@@ -71,10 +71,10 @@ impl Engine {
         self.check_writable()?;
         self.wait_for_room()?;
         self.turns.pass(&[write.table.schema().id]);
-        let mut record = RowEncoder::new(write);
+        let schema = write.table.schema();
+        let mut record = RowEncoder::new(schema, &write.inserted, write.deleted);
         let keys = NewKeys::of(write);
         let space = self.reserve_log(record.bytes(), || {})?;
-        let schema = write.table.schema();
         let mut lock = self.lock()?;
         self.check_writable()?;
         let (applied, present) = self.timeline.present();

@@ -16,6 +16,7 @@
 //! catalog is still the snapshot's, the transaction's own takes its place; else each change is made to the present one.
 //! It does not own: what a change means for a definition (`catalog`), nor numbers that are given out ([`numbers`]).
 
+pub(super) mod blocks;
 pub(super) mod numbers;
 pub(super) mod record;
 
