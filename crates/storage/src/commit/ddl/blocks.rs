@@ -42,7 +42,7 @@ impl Block {
 
 impl NumberBlocks {
     /// The block of column `of`.
-    pub fn column(&self, of: (TableId, ColumnId)) -> Arc<Column> {
+    pub(super) fn column(&self, of: (TableId, ColumnId)) -> Arc<Column> {
         if let Some(column) = self.0.read().get(&of) {
             return column.clone();
         }
@@ -50,7 +50,7 @@ impl NumberBlocks {
     }
 
     /// All of them.
-    pub fn all(&self) -> Vec<((TableId, ColumnId), Arc<Column>)> {
+    pub(super) fn all(&self) -> Vec<((TableId, ColumnId), Arc<Column>)> {
         self.0.read().iter().map(|(of, column)| (*of, column.clone())).collect()
     }
 
