@@ -49,7 +49,7 @@ impl Segment {
     /// The segment that `meta` describes, with no row deleted. Reads nothing.
     #[must_use]
     pub fn open(meta: SegmentMeta, disk: Arc<dyn Disk>, cache: Arc<BlockCache>) -> Arc<Self> {
-        let files: Vec<_> = meta.files().into_iter().map(|id| (id, cache.file(id, &disk))).collect();
+        let files: Vec<_> = meta.files().into_iter().map(|id| (id, cache.files().file(id, &disk))).collect();
         files.iter().for_each(|(_, file)| file.list());
         Arc::new(Self {
             ranges: meta.columns.iter().map(|c| c.range(meta.rows)).collect(),

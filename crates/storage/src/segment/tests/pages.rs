@@ -330,7 +330,7 @@ fn few_files_are_open_at_once() {
         .collect();
     for segment in segments.iter().chain(&segments) {
         assert_eq!(segment.value(&schema.columns[0], 1).unwrap(), values[1]);
-        let open = (1..=many).filter(|id| cache.file(FileId(*id), &disk).is_open()).count();
+        let open = (1..=many).filter(|id| cache.files().file(FileId(*id), &disk).is_open()).count();
         assert!(open <= limits::SEGMENT_FILES_OPEN_MAX, "{open}");
     }
 }
