@@ -1,8 +1,8 @@
 //! Segment files as things that live and die: a file is removed when no segment that lists it is left, and never while
 //! one may be listed again after a crash (contract 1).
 //!
-//! 1. Every open segment holds an `Arc` of each file its blocks are in, one per file and process ([`SegmentFiles`] keeps
-//!    track).
+//! 1. Every open segment holds an `Arc` of each file its blocks are in, one per file and process ([`SegmentFiles`]
+//!    keeps track).
 //! 2. [`SegmentFile::list`] counts the segment in; [`SegmentFile::unlist`] counts it out, after the record that dropped
 //!    it was fsynced.
 //! 3. The last `Arc` to go removes the file if nobody has it listed. On close everything still listed stays. While a

@@ -13,7 +13,7 @@ use super::format::{
     FILE_HEADER_BYTES, FRAGMENT_HEADER_BYTES, FileHeader, Part, ROOM_BEHIND_BYTES, WAL_DIR, file_number, file_path,
     frame_end, parse_fragment,
 };
-use super::shared::{Ahead, FileEntry, Log, LogFile, LogStart, Mark, NextFile, Pending, Shared, State};
+use super::state::{Ahead, FileEntry, Log, LogFile, LogStart, Mark, NextFile, Pending, Shared, State};
 use crate::disk::{Disk, DiskFile};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{CommitTs, LogPosition};

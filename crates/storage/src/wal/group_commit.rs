@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 use parking_lot::MutexGuard;
 
 use super::format::FILE_HEADER_BYTES;
-use super::shared::{Log, LogFile, Mark, Observer, Pending, Shared, State};
+use super::state::{Log, LogFile, Mark, Observer, Pending, Shared, State};
 use crate::error::{Error, ErrorKind, Result, sqlstate};
 use crate::ids::CommitTs;
 use crate::settings::Synchronous;

@@ -26,7 +26,7 @@ mod files;
 mod format;
 mod group_commit;
 mod reader;
-mod shared;
+mod state;
 mod tail;
 mod writer;
 
@@ -35,7 +35,7 @@ pub use end_mark::{END_MARK_ASIDE, END_MARK_FILE, EndMark};
 pub use files::{LogStatus, is_left_by_creation, is_log_name};
 pub use format::{RecordKind, WAL_DIR};
 pub use reader::{LogReader, LogRecord};
-pub use shared::{Log, LogStart};
+pub use state::{Log, LogStart};
 pub use tail::TailState;
 pub use writer::{NewRecord, Reservation};
 

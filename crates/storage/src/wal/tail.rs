@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use super::files::read_header;
 use super::format::{FILE_HEADER_BYTES, FileHeader, Part, RECORD_ROOM_MIN, RecordHeader, file_path, parse_fragment};
-use super::shared::LogStart;
+use super::state::LogStart;
 use crate::codec::Decoder;
 use crate::disk::{Disk, DiskFile};
 use crate::error::{Error, Result};

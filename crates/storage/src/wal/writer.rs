@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use std::time::SystemTime;
 
 use super::format::{FileHeader, ROOM_BEHIND_BYTES, RecordHeader, RecordKind, frame, framed_bytes_max};
-use super::shared::{Log, Mark, Shared, State};
+use super::state::{Log, Mark, Shared, State};
 use crate::error::{Error, Result};
 use crate::ids::{CommitTs, LogPosition, SchemaVersion};
 use crate::limits::{WAL_BUFFER_BYTES, WAL_FILE_BYTES, WAL_RECORD_BYTES_MAX};
