@@ -2,20 +2,23 @@
 """Break code on purpose, one place at a time, and see the test fail that answers for it.
 
     mutations.py check              each `find` occurs once, each test is there, the page is up to date; builds nothing
-    mutations.py run [--only NAME]  breaks each place in turn, runs its test, writes `seen` into mutations.toml
+    mutations.py run                breaks each place in turn, runs its test, writes `seen` into mutations.toml
+    mutations.py run --left         only those that were not run yet
+    mutations.py run --only NAME .. only these
     mutations.py table              writes docs/broken-on-purpose.md below its marker line
 
 The mutations stand in mutations.toml, which says what its fields mean. `run` works in the checkout itself. It wants the
 files that it breaks to be as they were committed, and puts each back when its test has ended or when it is interrupted.
 After a kill that nothing can catch, `git checkout FILE` does. First it runs all tests on sound code: one that fails
 anyway shows nothing. A mutation that does not compile is told and left out. A test that does not end within --timeout
-seconds has seen it.
+seconds has seen it. proptest keeps no failures: those of broken code are nobody's regressions.
 
 Needs Python 3.11, git and cargo.
 """
 
 import argparse
 import collections
+import json
 import os
 import pathlib
 import re
@@ -32,6 +35,8 @@ MARKER = "<!-- Written by crates/sim/mutations.py from here on. -->"
 PAGE_LINES_MAX = 120
 # By what a mutation's `seen` comes to.
 OUTCOMES = {True: "seen", False: "NOT SEEN", None: "DOES NOT COMPILE"}
+# The crates below `crates` that cargo builds alone: the workspace's default members.
+WITHOUT_DATAFUSION = ("kernels", "storage", "sim")
 
 Mutation = collections.namedtuple("Mutation", "name what file find replace package target filter seen")
 
@@ -54,8 +59,22 @@ def target_of(mutation):
     return {"lib": ["--lib"], "bins": ["--bins"]}.get(mutation.target, ["--test", mutation.target])
 
 
-def cargo(mutation, *more):
-    return ["cargo", "test", "-p", mutation.package, *target_of(mutation), *more]
+def packages_of(mutation):
+    """What cargo builds together. A crate above DataFusion alone has other features of it, which build for minutes."""
+    if mutation.package.removeprefix("mainstem-") in WITHOUT_DATAFUSION:
+        return ["-p", mutation.package]
+    alias = tomllib.loads((ROOT / ".cargo" / "config.toml").read_text())["alias"]["t"]
+    return alias.removeprefix("test ").split()
+
+
+def cargo(mutation):
+    """Builds a mutation's test, and tells each binary as a line of JSON."""
+    packages = packages_of(mutation)
+    return ["cargo", "test", *packages, *target_of(mutation), "--no-run", "--message-format=json-render-diagnostics"]
+
+
+def crate_of(package):
+    return ROOT / "crates" / package.removeprefix("mainstem-")
 
 
 # check
@@ -63,8 +82,7 @@ def cargo(mutation, *more):
 
 def sources_of(package):
     """The Rust sources of a package, in one text."""
-    folder = ROOT / "crates" / package.removeprefix("mainstem-")
-    return "\n".join(path.read_text() for path in sorted(folder.rglob("*.rs")))
+    return "\n".join(path.read_text() for path in sorted(crate_of(package).rglob("*.rs")))
 
 
 def test_is_there(mutation, sources):
@@ -106,35 +124,74 @@ def check(entries):
 # run
 
 
-def ended(command, timeout):
-    """Exit status and output of a command; the status is None if it had to be stopped."""
-    process = subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+def started(command, folder=ROOT):
+    """A command in a session of its own, so that all of it can be stopped."""
+    environment = os.environ | {"PROPTEST_DISABLE_FAILURE_PERSISTENCE": "1"}
+    if folder != ROOT:
+        environment["CARGO_MANIFEST_DIR"] = str(folder)
+    return subprocess.Popen(
+        command,
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
     )
+
+
+def stop(process):
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def ended(command, timeout, folder):
+    """Exit status and output of a command; the status is None if it had to be stopped."""
+    process = started(command, folder)
     try:
         output, _ = process.communicate(timeout=timeout)
         return process.returncode, output
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        output, _ = process.communicate()
-        return None, output
+        stop(process)
+        return None, ""
     except BaseException:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        stop(process)
         raise
 
 
+def is_binary_of(mutation, artifact):
+    """Whether cargo tells of the binary with a mutation's test."""
+    kind = {"lib": "lib", "bins": "bin"}.get(mutation.target, "test")
+    target = artifact["target"]
+    return (
+        artifact.get("executable")
+        and artifact["manifest_path"] == str(crate_of(mutation.package) / "Cargo.toml")
+        and kind in target["kind"]
+        and (kind != "test" or target["name"] == mutation.target)
+    )
+
+
 def built(mutation):
-    """Whether the tests compile; says why not."""
-    status, output = ended(cargo(mutation, "--no-run"), None)
-    if status != 0:
-        print(output, flush=True)
-    return status == 0
+    """The binary with a mutation's test; None if it does not compile, and says why. Cargo builds the unit tests of all
+    packages: it is stopped when the wanted ones are there."""
+    process, output = started(cargo(mutation)), []
+    try:
+        for line in process.stdout:
+            if not line.startswith("{"):
+                output.append(line)
+            elif (told := json.loads(line))["reason"] == "compiler-artifact" and is_binary_of(mutation, told):
+                return told["executable"]
+        print("".join(output), flush=True)
+        return None
+    finally:
+        if process.poll() is None:
+            stop(process)
 
 
-def runs_well(mutation, timeout):
+def runs_well(mutation, binary, timeout):
     """Whether the test passes; None if it does not end. With no test of that name there is nothing to see."""
-    status, output = ended(cargo(mutation, "--", mutation.filter), timeout)
+    status, output = ended([binary, mutation.filter], timeout, crate_of(mutation.package))
     if status is None:
         return None
     if status == 0 and sum(int(count) for count in re.findall(r"^running (\d+) tests?$", output, re.M)) == 0:
@@ -145,7 +202,8 @@ def runs_well(mutation, timeout):
 def baseline(entries, timeout):
     """Runs each test once on sound code."""
     for key, group in by_test(entries).items():
-        if not built(group[0]) or runs_well(group[0], timeout) is not True:
+        binary = built(group[0])
+        if binary is None or runs_well(group[0], binary, timeout) is not True:
             sys.exit(f"{key} fails, or does not end, on sound code")
         print(f"sound: {key}", flush=True)
 
@@ -163,7 +221,8 @@ def is_seen(mutation, timeout):
     sound = path.read_bytes()
     try:
         path.write_bytes(sound.replace(mutation.find.encode(), mutation.replace.encode()))
-        return runs_well(mutation, timeout) is not True if built(mutation) else None
+        binary = built(mutation)
+        return runs_well(mutation, binary, timeout) is not True if binary else None
     finally:
         path.write_bytes(sound)
 
@@ -178,10 +237,15 @@ def with_seen(text, name, seen):
     return "".join(blocks)
 
 
-def run(entries, only, timeout):
-    chosen = [entry for entry in entries if only in (None, entry.name)]
-    if not chosen:
-        sys.exit(f"no mutation is called {only}")
+def chosen_of(entries, only, left):
+    """The mutations that `run` is asked for."""
+    if unknown := set(only or ()) - {entry.name for entry in entries}:
+        sys.exit(f"no mutation is called {', '.join(sorted(unknown))}")
+    chosen = [entry for entry in entries if not only or entry.name in only]
+    return [entry for entry in chosen if not left or entry.seen is None]
+
+
+def run(chosen, timeout):
     if wrong := wrong_entries(chosen):
         sys.exit("\n".join(wrong))
     files = sorted({entry.file for entry in chosen})
@@ -242,15 +306,16 @@ def main():
     modes = parser.add_subparsers(dest="mode", required=True)
     modes.add_parser("check")
     of_run = modes.add_parser("run")
-    of_run.add_argument("--only", metavar="NAME")
-    of_run.add_argument("--timeout", type=float, default=900, metavar="SECONDS")
+    of_run.add_argument("--only", nargs="+", metavar="NAME")
+    of_run.add_argument("--left", action="store_true")
+    of_run.add_argument("--timeout", type=float, default=300, metavar="SECONDS")
     modes.add_parser("table")
     arguments = parser.parse_args()
     entries = mutations()
     if arguments.mode == "check":
         return check(entries)
     if arguments.mode == "run":
-        return run(entries, arguments.only, arguments.timeout)
+        return run(chosen_of(entries, arguments.only, arguments.left), arguments.timeout)
     PAGE.write_text(page_of(entries))
     return 0
 

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 use mainstem::{Database, OpenOptions};
 
-use crate::{fail, output};
+use crate::{fail, messages, output};
 
 /// Checks the database in directory `path`.
 pub fn run(path: &Path) -> ExitCode {
@@ -33,7 +33,7 @@ pub fn run(path: &Path) -> ExitCode {
     };
     let wrong = database.storage().verify();
     for error in &wrong {
-        output::report(error, None);
+        messages::report(error, None);
     }
     // Entries of a key index stand for rows that are counted already; its segments are files like others.
     let in_files = || containers.iter().filter(|c| c.kind == "segment" || c.kind == "key index");
@@ -42,7 +42,7 @@ pub fn run(path: &Path) -> ExitCode {
     let rows: u64 = containers.iter().filter(|c| c.kind != "key index").map(|c| c.rows.saturating_sub(c.deleted)).sum();
     if !wrong.is_empty() {
         let among = format!("{segments} segments and {asides} files aside");
-        output::say(&format!("{}: {} of {among} are damaged", path.display(), wrong.len()));
+        messages::say(&format!("{}: {} of {among} are damaged", path.display(), wrong.len()));
         return ExitCode::FAILURE;
     }
     let bytes = bytes + aside_bytes;

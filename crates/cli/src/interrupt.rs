@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::output;
+use crate::messages;
 
 /// Exit status of a program that Ctrl-C ended, as shells count it.
 const INTERRUPTED: i32 = 130;
@@ -44,12 +44,12 @@ pub fn on_ctrl_c(idle: Idle, cancel: impl Fn() + Send + 'static) {
             cancel();
         } else if let Idle::Exit(close) = &idle {
             if let Err(e) = close() {
-                output::report(&e, None);
+                messages::report(&e, None);
             }
             std::process::exit(INTERRUPTED);
         }
     };
     if let Err(e) = ctrlc::set_handler(handler) {
-        output::say(&format!("Ctrl-C will end the program: {e}"));
+        messages::say(&format!("Ctrl-C will end the program: {e}"));
     }
 }

@@ -11,6 +11,7 @@ mod commands;
 mod client;
 // Where results go.
 mod output;
+mod messages;
 mod interrupt;
 // Programs of their own.
 mod demo;
@@ -149,11 +150,11 @@ fn open(path: &Path, options: OpenOptions) -> mainstem::Result<Database> {
 
 /// Passes on what the opening of `database` has to tell.
 fn warn(database: &Database) {
-    database.notices().iter().for_each(|notice| output::say(&format!("WARNING 01000: {notice}")));
+    database.notices().iter().for_each(|notice| messages::say(&format!("WARNING 01000: {notice}")));
 }
 
 /// Reports an error and makes the exit status of it.
 fn fail(error: &mainstem::Error) -> ExitCode {
-    output::report(error, None);
+    messages::report(error, None);
     ExitCode::FAILURE
 }

@@ -14,7 +14,6 @@ use mainstem::{Error, sqlstate};
 
 use crate::client::Client;
 use crate::output::Stopped;
-use crate::script;
 
 use describe::{Listed, Shown};
 use words::{names, switch};
@@ -69,12 +68,15 @@ pub const COMMANDS: &[(&str, Argument)] = &[
     ("\\x", Argument::Switch),
 ];
 
-/// Whether what runs goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flow {
+/// What follows a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// What stands behind it.
     Continue,
-    /// `\q`.
+    /// `\q`: nothing.
     Quit,
+    /// `\i`: the file at this path, and then what stands behind it.
+    File(PathBuf),
 }
 
 /// Name and argument of the command in `line`; a semicolon at the end is nobody's.
@@ -87,10 +89,10 @@ pub fn parts(line: &str) -> (&str, &str) {
 ///
 /// # Errors
 /// 42601 for one that is not there or is used otherwise; whatever it meets.
-pub fn run(client: &mut Client, line: &str) -> Result<Flow, Stopped> {
+pub fn run(client: &mut Client, line: &str) -> Result<Next, Stopped> {
     let (name, argument) = parts(line);
     match name {
-        "\\q" => return nothing(name, argument).map(|()| Flow::Quit),
+        "\\q" => return nothing(name, argument).map(|()| Next::Quit),
         "\\?" => {
             nothing(name, argument)?;
             client.print(HELP)?;
@@ -103,11 +105,11 @@ pub fn run(client: &mut Client, line: &str) -> Result<Flow, Stopped> {
             client.timing = switch(name, argument, client.timing)?;
             client.print(if client.timing { "Timing is on." } else { "Timing is off." })?;
         }
-        "\\i" => include(client, &path_of(name, argument)?)?,
+        "\\i" => return included(client, path_of(name, argument)?),
         "\\ir" => {
             let path = path_of(name, argument)?;
             let folder = client.files.last().and_then(|file| file.parent()).unwrap_or(Path::new(""));
-            include(client, &folder.join(path))?;
+            return included(client, folder.join(path));
         }
         "\\o" if argument.is_empty() => client.redirect(None)?,
         "\\o" if argument.starts_with('|') => return Err(Error::unsupported("\\o to a program").into()),
@@ -117,7 +119,7 @@ pub fn run(client: &mut Client, line: &str) -> Result<Flow, Stopped> {
             None => return Err(wrong(format!("there is no command {name}; \\? lists them"))),
         },
     }
-    Ok(Flow::Continue)
+    Ok(Next::Continue)
 }
 
 /// What a command of the family of `\d` lists or describes.
@@ -135,14 +137,14 @@ fn listed(name: &str) -> Option<(Listed, Shown)> {
     Some((listed, shown))
 }
 
-/// Runs the file at `path`.
-fn include(client: &mut Client, path: &Path) -> Result<(), Stopped> {
+/// The file at `path`, unless it is one too many.
+fn included(client: &Client, path: PathBuf) -> Result<Next, Stopped> {
     if client.files.len() >= FILES_DEEP_MAX {
         let message =
             format!("files are read from one another more than {FILES_DEEP_MAX} deep, {} the last", path.display());
         return Err(Error::invalid(TOO_DEEP, message).into());
     }
-    script::run_file(client, path)
+    Ok(Next::File(path))
 }
 
 /// statement_too_complex

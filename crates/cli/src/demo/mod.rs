@@ -16,6 +16,7 @@ mod generate;
 mod load;
 mod queries;
 mod writer;
+mod latencies;
 mod ledger;
 mod verify;
 mod report;
@@ -36,7 +37,7 @@ use clap::{Args, ValueEnum};
 use mainstem::{Connection, Database, Error, InterruptHandle, OpenOptions};
 
 use crate::interrupt::{self, Idle};
-use crate::output;
+use crate::{messages, output};
 use place::Place;
 use report::Report;
 
@@ -169,9 +170,9 @@ pub fn run(args: &DemoArgs) -> ExitCode {
         }
     };
     match trouble {
-        Trouble::Failed(error) => output::report(&error, None),
-        Trouble::Wrong(what) => output::say(&format!("ERROR XX000: {what}")),
-        Trouble::Cancelled => output::say("ERROR 57014: the demo was cancelled"),
+        Trouble::Failed(error) => messages::report(&error, None),
+        Trouble::Wrong(what) => messages::say(&format!("ERROR XX000: {what}")),
+        Trouble::Cancelled => messages::say("ERROR 57014: the demo was cancelled"),
     }
     ExitCode::FAILURE
 }

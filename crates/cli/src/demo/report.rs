@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::latencies::Latencies;
 use super::ledger::Totals;
 use super::load::Loaded;
-use super::queries::{Latencies, QUERIES, QueryTimes, Together};
+use super::queries::{QUERIES, QueryTimes, Together};
 use crate::output::draw;
 
 /// Everything that was measured.

@@ -6,10 +6,10 @@ use tpchgen::generators::OrderGenerator;
 
 use super::Cancel;
 use super::generate::{Table, generate};
+use super::latencies::Latencies;
 use super::ledger::{Change, Ledger, MadeOrder, Totals};
 use super::load::SCHEMA;
 use super::place::Place;
-use super::queries::Latencies;
 use super::report::grouped;
 use super::verify;
 

@@ -17,8 +17,8 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use tpchgen::generators::{CustomerGenerator, OrderGenerator, PartGenerator, SupplierGenerator};
 
+use super::latencies::Latencies;
 use super::ledger::{Change, Ledger, MadeOrder, Totals};
-use super::queries::Latencies;
 use super::{Cancel, Outcome, Trouble, verify};
 
 /// The same orders in every demo.

@@ -6,7 +6,7 @@
 //!
 //! 1. [`run_text`] runs statement by statement, and stops at the first that fails ([`Stopped`]).
 //! 2. Each outcome goes to the writer of its [`Style`]; `values` makes the text of one value, the same in all of them.
-//! 3. [`report`] writes an error with its SQLSTATE; `place` shows where in the text it is.
+//! 3. [`report_stop`] says why it stopped; `place` shows where in the text that is.
 //!
 //! It does not own: where SQL comes from (`script`, `shell`), what Ctrl-C does (`interrupt`).
 
@@ -29,6 +29,7 @@ use clap::ValueEnum;
 use mainstem::{Connection, CopyStream, Error, StatementOutcome};
 
 use crate::interrupt;
+use crate::messages::{report, say};
 
 pub use boxed::draw;
 
@@ -227,15 +228,4 @@ pub fn report_stop(stopped: &Stopped, place: Option<&str>) {
         Stopped::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
         Stopped::Output(error) => say(&format!("ERROR 58030: could not write the result: {error}")),
     }
-}
-
-/// Says on standard error what went wrong.
-pub fn report(error: &Error, place: Option<&str>) {
-    let place = place.map_or_else(String::new, |place| format!("{place}: "));
-    say(&format!("{place}ERROR {}: {}", error.sqlstate(), error.message()));
-}
-
-/// A line on standard error; that nobody reads it is no reason to fail.
-pub fn say(line: &str) {
-    let _ = writeln!(io::stderr().lock(), "{line}");
 }

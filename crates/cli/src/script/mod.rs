@@ -16,8 +16,9 @@ use std::process::ExitCode;
 use mainstem::Database;
 
 use crate::client::Client;
-use crate::commands::{self, Flow};
+use crate::commands::{self, Next};
 use crate::interrupt::{self, Idle};
+use crate::messages;
 use crate::output::{self, Stopped};
 
 use data::DataLines;
@@ -33,6 +34,14 @@ pub enum Source<'a> {
     Text(&'a str),
     /// A file with it.
     File(&'a Path),
+}
+
+/// Whether what runs goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    Continue,
+    /// `\q`.
+    Quit,
 }
 
 /// Runs `sources`, one after the other; a pipe if there is none. They are about `database`.
@@ -59,7 +68,7 @@ fn run_command(client: &mut Client, text: &str) -> Result<(), Stopped> {
     let mut data = DataLines::new(std::io::stdin().lock(), &mut lines);
     let mut run = |piece: &str, kind: Kind| match kind {
         Kind::Statement => client.run(piece, &mut data).map(|()| Flow::Continue),
-        Kind::Command => commands::run(client, piece),
+        Kind::Command => run_backslash(client, piece),
     };
     let mut pieces = Pieces::new(text.as_bytes());
     let mut all = VecDeque::new();
@@ -79,11 +88,21 @@ fn run_command(client: &mut Client, text: &str) -> Result<(), Stopped> {
     }
 }
 
-/// Runs what the file at `path` holds.
+/// Runs the `\` command in `line`, and the file that it names.
 ///
 /// # Errors
-/// 58P01, 58030 and others when it cannot be opened. What is wrong within is said with its line.
-pub fn run_file(client: &mut Client, path: &Path) -> Result<(), Stopped> {
+/// Those of the command. 58P01, 58030 and others for a file that cannot be opened; what is wrong within is said with
+/// its line.
+pub fn run_backslash(client: &mut Client, line: &str) -> Result<Flow, Stopped> {
+    match commands::run(client, line)? {
+        Next::Continue => Ok(Flow::Continue),
+        Next::Quit => Ok(Flow::Quit),
+        Next::File(path) => run_file(client, &path).map(|()| Flow::Continue),
+    }
+}
+
+/// Runs what the file at `path` holds.
+fn run_file(client: &mut Client, path: &Path) -> Result<(), Stopped> {
     let file = File::open(path).map_err(|e| mainstem::Error::io("open", path.display(), e))?;
     client.files.push(path.to_owned());
     let ran = run_reader(client, BufReader::new(file), &path.display().to_string());
@@ -100,7 +119,7 @@ fn run_reader(client: &mut Client, reader: impl BufRead, name: &str) -> Result<(
             Ok(Some(piece)) => {
                 let ran = match piece.kind {
                     Kind::Statement => client.run(&piece.text, &mut pieces.data()).map(|()| Flow::Continue),
-                    Kind::Command => commands::run(client, &piece.text),
+                    Kind::Command => run_backslash(client, &piece.text),
                 };
                 match ran {
                     Ok(Flow::Continue) => {}
@@ -113,7 +132,7 @@ fn run_reader(client: &mut Client, reader: impl BufRead, name: &str) -> Result<(
             }
             Err(e) => {
                 let state = if e.kind() == std::io::ErrorKind::InvalidData { "22021" } else { "58030" };
-                output::say(&format!("{name}:{}: ERROR {state}: could not read: {e}", pieces.line_read()));
+                messages::say(&format!("{name}:{}: ERROR {state}: could not read: {e}", pieces.line_read()));
                 return Err(Stopped::Reported);
             }
         }

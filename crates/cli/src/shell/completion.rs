@@ -12,8 +12,16 @@ use rustyline::completion::Pair;
 use super::catalog::{Catalog, Relation};
 use super::context::{Named, Place, Wanted, place};
 use super::keywords::KEYWORDS;
-use super::lines::Mode;
 use crate::commands::{self, Argument, COMMANDS};
+
+/// What the next line is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// SQL or a command, behind the lines `before` of the same statement.
+    Sql { before: String },
+    /// Data of COPY.
+    Data,
+}
 
 /// See the module.
 pub struct Completion {

@@ -15,20 +15,11 @@ use rustyline::{
     KeyCode, KeyEvent, Modifiers, RepeatCount,
 };
 
-use super::completion::Completion;
-use crate::output;
+use super::completion::{Completion, Mode};
+use crate::messages;
 
 /// Lines of history kept.
 const HISTORY_MAX: usize = 10_000;
-
-/// What the next line is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// SQL or a command, behind the lines `before` of the same statement.
-    Sql { before: String },
-    /// Data of COPY.
-    Data,
-}
 
 /// See the module.
 pub struct Lines {
@@ -96,7 +87,7 @@ impl Lines {
         if let Some(file) = &self.history
             && let Err(e) = self.editor.save_history(file)
         {
-            output::say(&format!("The history could not be kept in {}: {e}", file.display()));
+            messages::say(&format!("The history could not be kept in {}: {e}", file.display()));
         }
     }
 }

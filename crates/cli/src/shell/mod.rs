@@ -19,12 +19,14 @@ use mainstem::TransactionStatus;
 use rustyline::error::ReadlineError;
 
 use crate::client::Client;
-use crate::commands::{self, Flow, HELP};
+use crate::commands::HELP;
 use crate::interrupt::{self, Idle};
+use crate::messages;
 use crate::output::{self, Stopped};
-use crate::script::{Kind, Piece, Splitter, after_comments};
+use crate::script::{self, Flow, Kind, Piece, Splitter, after_comments};
 
-use lines::{Lines, Mode};
+use completion::Mode;
+use lines::Lines;
 
 /// Words that are commands when they stand alone on a line.
 const WORDS: &[&str] = &["clear", "exit", "help", "quit"];
@@ -36,14 +38,14 @@ pub fn run(client: &mut Client) -> ExitCode {
     let mut lines = match Lines::new(client.connection.clone(), history_file()) {
         Ok(lines) => lines,
         Err(e) => {
-            output::say(&format!("ERROR 58030: could not use the terminal: {e}"));
+            messages::say(&format!("ERROR 58030: could not use the terminal: {e}"));
             return ExitCode::FAILURE;
         }
     };
     let mut shell = Shell { client, splitter: Splitter::default(), failed: false };
     shell.print(&format!("Mainstem {}. Type \\? for help.", env!("CARGO_PKG_VERSION")));
     if let Err(e) = shell.read(&mut lines) {
-        output::say(&format!("ERROR 58030: could not read from the terminal: {e}"));
+        messages::say(&format!("ERROR 58030: could not read from the terminal: {e}"));
         shell.failed = true;
     }
     let closed = shell.client.redirect(None);
@@ -108,7 +110,7 @@ impl Shell<'_> {
                 lines.forget_names();
             }
             let ran = match kind {
-                Kind::Command => commands::run(self.client, &text),
+                Kind::Command => script::run_backslash(self.client, &text),
                 Kind::Statement => {
                     let data = if output::wants_data(&text) { data(lines)? } else { Some(String::new()) };
                     let Some(data) = data else { return Ok(Flow::Continue) };

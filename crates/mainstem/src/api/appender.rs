@@ -42,8 +42,41 @@ pub struct Appender<'a> {
     inserted: u64,
 }
 
+impl Connection {
+    /// An appender to table `table`: see [`Connection::table`].
+    ///
+    /// # Errors
+    /// 42P01.
+    pub fn appender(&self, table: &str) -> Result<Appender<'_>> {
+        let schema = self.table(table)?;
+        Ok(Appender::new(self, KeptRows::new(schema)))
+    }
+
+    /// An appender to the columns `columns` of table `table`, in that order; the others take their defaults.
+    ///
+    /// ```
+    /// # fn main() -> mainstem::Result<()> {
+    /// let connection = mainstem::Database::in_memory()?.connect()?;
+    /// connection.execute("CREATE TABLE city (id SERIAL PRIMARY KEY, name TEXT, country TEXT DEFAULT 'DE')")?;
+    /// let mut appender = connection.appender_to_columns("city", &["name"])?;
+    /// appender.append_row(["Ulm"])?;
+    /// appender.append_row(["Jena"])?;
+    /// appender.finish()?;
+    /// let row = connection.query_row("SELECT id, country FROM city WHERE name = 'Jena'", ())?;
+    /// assert_eq!((row.get::<i32>(0)?, row.get::<String>(1)?), (2, "DE".to_owned()));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// 42P01, 42703 and 42701 for the columns.
+    pub fn appender_to_columns(&self, table: &str, columns: &[&str]) -> Result<Appender<'_>> {
+        Ok(Appender::new(self, KeptRows::of_columns(self.table(table)?.as_ref(), columns)?))
+    }
+}
+
 impl<'a> Appender<'a> {
-    pub(super) fn new(connection: &'a Connection, kept: KeptRows) -> Self {
+    fn new(connection: &'a Connection, kept: KeptRows) -> Self {
         Self { connection, kept, inserted: 0 }
     }
 

@@ -12,13 +12,12 @@ use mainstem_storage::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 
-use super::appender::KeptRows;
-use super::{Appender, QueryResult, Row, Rows, Statement, StatementOutcome, Transaction};
+use super::{QueryResult, StatementOutcome};
 use crate::exec::{Interrupts, Shared};
 use crate::plan::Description;
 use crate::session::{Kept, Prepared, Session, ShortOutcome, TransactionStatus};
 use crate::sql::{self, Parameterized, Script, TableName, Template};
-use crate::value::{Params, ValueRef};
+use crate::value::ValueRef;
 
 /// How often a wait looks whether it was canceled.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
@@ -91,96 +90,20 @@ impl Connection {
         self.execute(sql).map(|_| ())
     }
 
-    /// Prepares one statement, which may have parameters `$1`, `$2`, ...: see [`Statement`].
-    ///
-    /// ```
-    /// # fn main() -> mainstem::Result<()> {
-    /// let connection = mainstem::Database::in_memory()?.connect()?;
-    /// connection.execute("CREATE TABLE t (k BIGINT PRIMARY KEY, v TEXT)")?;
-    /// let insert = connection.prepare("INSERT INTO t VALUES ($1, $2)")?;
-    /// for k in 0..3 {
-    ///     insert.execute((k, format!("row {k}")))?;
-    /// }
-    /// let by_key = connection.prepare("SELECT v FROM t WHERE k = $1")?;
-    /// assert_eq!(by_key.query_row([2])?.get::<&str>("v")?, "row 2");
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// Whatever is wrong with the statement apart from values: 42601, 42P01, 42703 and so on.
-    pub fn prepare(&self, sql: &str) -> Result<Statement<'_>> {
-        let statement = self.one_shot(sql)?;
-        statement.check()?;
-        Ok(statement)
-    }
-
     /// The statement `sql`, which is prepared if its text was not seen before, and else shows what is wrong with it
     /// when it runs.
-    fn one_shot(&self, sql: &str) -> Result<Statement<'_>> {
+    pub(super) fn kept_or_prepared(&self, sql: &str) -> Result<Arc<Mutex<Prepared>>> {
         let kept = self.session.lock().kept(sql);
-        let prepared = match kept {
-            Some(Kept::Prepared(prepared)) => prepared,
-            _ => {
-                let prepared = Arc::new(Mutex::new(self.prepare_template(Arc::new(sql::parse_template(sql)?))?));
-                self.session.lock().keep(sql, Kept::Prepared(prepared.clone()));
-                prepared
-            }
-        };
-        Ok(Statement::new(self, prepared))
+        if let Some(Kept::Prepared(prepared)) = kept {
+            return Ok(prepared);
+        }
+        let prepared = Arc::new(Mutex::new(self.prepare_template(Arc::new(sql::parse_template(sql)?))?));
+        self.session.lock().keep(sql, Kept::Prepared(prepared.clone()));
+        Ok(prepared)
     }
 
     pub(super) fn prepare_template(&self, template: Arc<Template>) -> Result<Prepared> {
         self.session.lock().prepare(template.clone()).map_err(|e| template.with_position(e))
-    }
-
-    /// A statement that was prepared on this connection.
-    pub(super) fn statement(&self, prepared: &Arc<Mutex<Prepared>>) -> Statement<'_> {
-        Statement::new(self, prepared.clone())
-    }
-
-    /// Runs one statement with values for its parameters; returns how many rows it wrote. A statement that is run often
-    /// is better prepared once.
-    ///
-    /// ```
-    /// # fn main() -> mainstem::Result<()> {
-    /// let connection = mainstem::Database::in_memory()?.connect()?;
-    /// connection.execute("CREATE TABLE t (k BIGINT PRIMARY KEY, v TEXT)")?;
-    /// assert_eq!(connection.execute_with("INSERT INTO t VALUES ($1, $2), ($3, $2)", (1, "new", 2))?, 2);
-    /// assert_eq!(connection.execute_with("DELETE FROM t WHERE k = $1", [1])?, 1);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Connection::prepare`] and [`Statement::execute`].
-    pub fn execute_with(&self, sql: &str, params: impl Params) -> Result<u64> {
-        self.one_shot(sql)?.execute(params)
-    }
-
-    /// Runs one statement with values for its parameters and gives its rows.
-    ///
-    /// # Errors
-    /// As [`Connection::prepare`] and [`Statement::query`].
-    pub fn query_with(&self, sql: &str, params: impl Params) -> Result<Rows> {
-        self.one_shot(sql)?.query(params)
-    }
-
-    /// Runs one statement with values for its parameters and gives its only row.
-    ///
-    /// ```
-    /// # fn main() -> mainstem::Result<()> {
-    /// let connection = mainstem::Database::in_memory()?.connect()?;
-    /// let row = connection.query_row("SELECT $1 * 2 AS twice", [21])?;
-    /// assert_eq!(row.get::<i64>("twice")?, 42);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Connection::prepare`] and [`Statement::query_row`].
-    pub fn query_row(&self, sql: &str, params: impl Params) -> Result<Row> {
-        self.one_shot(sql)?.query_row(params)
     }
 
     /// Runs `sql`, a COPY FROM STDIN, with the data that `input` gives; returns how many rows were read. The data ends
@@ -403,19 +326,6 @@ impl Connection {
         Some(outcome.map(|outcome| StatementOutcome::new(outcome, &self.shared)))
     }
 
-    /// Begins a transaction. Statements of the connection belong to it until it is committed or rolled back; dropping
-    /// the guard rolls it back.
-    ///
-    /// # Errors
-    /// 25001 when one is open already, Closed.
-    pub fn transaction(&self) -> Result<Transaction<'_>> {
-        if self.status() != TransactionStatus::Idle {
-            return Err(Error::invalid(sqlstate::ACTIVE_TRANSACTION, "there is already a transaction in progress"));
-        }
-        self.run_parsed(sql::Statement::Begin(sql::Begin::default()))?;
-        Ok(Transaction::new(self))
-    }
-
     /// Runs a statement that gives no rows and needs no parser.
     pub(super) fn run_parsed(&self, statement: sql::Statement) -> Result<()> {
         self.session.lock().run(statement).map(|_| ())
@@ -501,37 +411,6 @@ impl Connection {
     /// Runs `work` on the threads of the database.
     pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) -> Result<()> {
         self.shared.runtime.spawn(work)
-    }
-
-    /// An appender to table `table`: see [`Connection::table`].
-    ///
-    /// # Errors
-    /// 42P01.
-    pub fn appender(&self, table: &str) -> Result<Appender<'_>> {
-        let schema = self.table(table)?;
-        Ok(Appender::new(self, KeptRows::new(schema)))
-    }
-
-    /// An appender to the columns `columns` of table `table`, in that order; the others take their defaults.
-    ///
-    /// ```
-    /// # fn main() -> mainstem::Result<()> {
-    /// let connection = mainstem::Database::in_memory()?.connect()?;
-    /// connection.execute("CREATE TABLE city (id SERIAL PRIMARY KEY, name TEXT, country TEXT DEFAULT 'DE')")?;
-    /// let mut appender = connection.appender_to_columns("city", &["name"])?;
-    /// appender.append_row(["Ulm"])?;
-    /// appender.append_row(["Jena"])?;
-    /// appender.finish()?;
-    /// let row = connection.query_row("SELECT id, country FROM city WHERE name = 'Jena'", ())?;
-    /// assert_eq!((row.get::<i32>(0)?, row.get::<String>(1)?), (2, "DE".to_owned()));
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// 42P01, 42703 and 42701 for the columns.
-    pub fn appender_to_columns(&self, table: &str, columns: &[&str]) -> Result<Appender<'_>> {
-        Ok(Appender::new(self, KeptRows::of_columns(self.table(table)?.as_ref(), columns)?))
     }
 
     pub(super) fn append(&self, table: &TableSchema, named: &[String], batches: &[RecordBatch]) -> Result<u64> {

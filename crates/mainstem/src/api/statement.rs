@@ -40,8 +40,87 @@ pub struct Statement<'a> {
     names: Arc<[Box<str>]>,
 }
 
+impl Connection {
+    /// Prepares one statement, which may have parameters `$1`, `$2`, ...: see [`Statement`].
+    ///
+    /// ```
+    /// # fn main() -> mainstem::Result<()> {
+    /// let connection = mainstem::Database::in_memory()?.connect()?;
+    /// connection.execute("CREATE TABLE t (k BIGINT PRIMARY KEY, v TEXT)")?;
+    /// let insert = connection.prepare("INSERT INTO t VALUES ($1, $2)")?;
+    /// for k in 0..3 {
+    ///     insert.execute((k, format!("row {k}")))?;
+    /// }
+    /// let by_key = connection.prepare("SELECT v FROM t WHERE k = $1")?;
+    /// assert_eq!(by_key.query_row([2])?.get::<&str>("v")?, "row 2");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Whatever is wrong with the statement apart from values: 42601, 42P01, 42703 and so on.
+    pub fn prepare(&self, sql: &str) -> Result<Statement<'_>> {
+        let statement = self.one_shot(sql)?;
+        statement.check()?;
+        Ok(statement)
+    }
+
+    fn one_shot(&self, sql: &str) -> Result<Statement<'_>> {
+        Ok(Statement::new(self, self.kept_or_prepared(sql)?))
+    }
+
+    /// A statement that was prepared on this connection.
+    pub(super) fn statement(&self, prepared: &Arc<Mutex<Prepared>>) -> Statement<'_> {
+        Statement::new(self, prepared.clone())
+    }
+
+    /// Runs one statement with values for its parameters; returns how many rows it wrote. A statement that is run often
+    /// is better prepared once.
+    ///
+    /// ```
+    /// # fn main() -> mainstem::Result<()> {
+    /// let connection = mainstem::Database::in_memory()?.connect()?;
+    /// connection.execute("CREATE TABLE t (k BIGINT PRIMARY KEY, v TEXT)")?;
+    /// assert_eq!(connection.execute_with("INSERT INTO t VALUES ($1, $2), ($3, $2)", (1, "new", 2))?, 2);
+    /// assert_eq!(connection.execute_with("DELETE FROM t WHERE k = $1", [1])?, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Connection::prepare`] and [`Statement::execute`].
+    pub fn execute_with(&self, sql: &str, params: impl Params) -> Result<u64> {
+        self.one_shot(sql)?.execute(params)
+    }
+
+    /// Runs one statement with values for its parameters and gives its rows.
+    ///
+    /// # Errors
+    /// As [`Connection::prepare`] and [`Statement::query`].
+    pub fn query_with(&self, sql: &str, params: impl Params) -> Result<Rows> {
+        self.one_shot(sql)?.query(params)
+    }
+
+    /// Runs one statement with values for its parameters and gives its only row.
+    ///
+    /// ```
+    /// # fn main() -> mainstem::Result<()> {
+    /// let connection = mainstem::Database::in_memory()?.connect()?;
+    /// let row = connection.query_row("SELECT $1 * 2 AS twice", [21])?;
+    /// assert_eq!(row.get::<i64>("twice")?, 42);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Connection::prepare`] and [`Statement::query_row`].
+    pub fn query_row(&self, sql: &str, params: impl Params) -> Result<Row> {
+        self.one_shot(sql)?.query_row(params)
+    }
+}
+
 impl<'a> Statement<'a> {
-    pub(super) fn new(connection: &'a Connection, prepared: Arc<Mutex<Prepared>>) -> Self {
+    fn new(connection: &'a Connection, prepared: Arc<Mutex<Prepared>>) -> Self {
         let names = prepared.lock().names().clone();
         Self { connection, prepared, names }
     }
@@ -52,7 +131,7 @@ impl<'a> Statement<'a> {
     }
 
     /// What is wrong with it under the schema as it is now, whatever its values.
-    pub(super) fn check(&self) -> Result<()> {
+    fn check(&self) -> Result<()> {
         self.describe().map(|_| ())
     }
 

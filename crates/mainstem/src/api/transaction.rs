@@ -31,11 +31,22 @@ pub struct Transaction<'a> {
     ended: bool,
 }
 
-impl<'a> Transaction<'a> {
-    pub(super) fn new(connection: &'a Connection) -> Self {
-        Self { connection, ended: false }
+impl Connection {
+    /// Begins a transaction. Statements of the connection belong to it until it is committed or rolled back; dropping
+    /// the guard rolls it back.
+    ///
+    /// # Errors
+    /// 25001 when one is open already, Closed.
+    pub fn transaction(&self) -> Result<Transaction<'_>> {
+        if self.status() != TransactionStatus::Idle {
+            return Err(Error::invalid(sqlstate::ACTIVE_TRANSACTION, "there is already a transaction in progress"));
+        }
+        self.run_parsed(sql::Statement::Begin(sql::Begin::default()))?;
+        Ok(Transaction { connection: self, ended: false })
     }
+}
 
+impl<'a> Transaction<'a> {
     /// As [`Connection::execute`], inside the transaction.
     ///
     /// # Errors

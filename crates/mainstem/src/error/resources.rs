@@ -6,13 +6,13 @@
 //! ours is found in it again.
 
 use std::io;
+use std::path::Path;
 
 use datafusion::common::DataFusionError;
 use mainstem_postgres::types::byte_size_text;
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::{Error, ErrorKind};
 
-use super::texts::{Of, known};
 use super::words::first_line;
 
 /// How what the pool says begins.
@@ -74,23 +74,14 @@ pub(super) fn is_out_of_memory(message: &str) -> bool {
     message.contains(NO_MEMORY)
 }
 
-/// An error of a file of a query: what it spills, where it is not said otherwise.
-pub(super) fn of_file(error: &io::Error) -> Error {
-    let folder = std::env::temp_dir();
-    if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
-        let message = format!(
-            "could not write what a query with little memory puts aside in {}: {error}; free disk space there, have TMPDIR name a \
-             folder with more, or raise memory_limit",
-            folder.display()
-        );
-        return Error::new(ErrorKind::Full, sqlstate::DISK_FULL, message);
-    }
-    let text = error.to_string();
-    if let Some(error) = known(Of::Io, &text) {
-        return error;
-    }
-    let file = format!("a temporary file of a query in {}", folder.display());
-    Error::io("use", file, io::Error::new(error.kind(), text))
+/// 53100, where the disk has no room for what a query with little memory puts aside in `folder`.
+pub(super) fn disk_full(folder: &Path, error: &io::Error) -> Error {
+    let message = format!(
+        "could not write what a query with little memory puts aside in {}: {error}; free disk space there, have TMPDIR \
+         name a folder with more, or raise memory_limit",
+        folder.display()
+    );
+    Error::new(ErrorKind::Full, sqlstate::DISK_FULL, message)
 }
 
 /// 53100, where what queries may put aside is used up.

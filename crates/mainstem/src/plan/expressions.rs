@@ -33,7 +33,7 @@ use mainstem_storage::transaction::Transaction;
 use mainstem_storage::{Error, Result};
 
 use super::columns::{literal_columns, nullable_schema};
-use super::write::check_projection;
+use super::row_wise::check_projection;
 use crate::error::from_datafusion;
 use crate::exec::{Environment, Parameters, PlannedExpression};
 use crate::sql::{expression_of, select_of, with_stored};

@@ -7,6 +7,7 @@
 //! it again.
 
 mod columns;
+mod row_wise;
 mod expressions;
 mod write;
 mod copy;

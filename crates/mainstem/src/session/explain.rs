@@ -12,7 +12,8 @@ use datafusion::sql::sqlparser::ast::{DescribeAlias, Query, Statement as Ast};
 use mainstem_storage::Result;
 use mainstem_storage::transaction::Transaction;
 
-use super::short::{ByPlanner, schemas_of};
+use super::prepared::schemas_of;
+use super::short::ByPlanner;
 use super::{Outcome, Session};
 use crate::analyze::rows_without_marks;
 use crate::exec::{Environment, PlanCacheMode, Rows};

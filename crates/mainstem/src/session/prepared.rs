@@ -13,17 +13,17 @@ use datafusion::sql::sqlparser::ast::{
 use mainstem_storage::catalog::Catalog;
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::row::Value;
-use mainstem_storage::schema::DataType;
+use mainstem_storage::schema::{DataType, TableSchema};
 use mainstem_storage::{Error, Result};
 
 use super::kept_plans::KeptPlans;
-use super::short::{self, Compiled};
 use super::{Outcome, Session};
 use crate::exec::Parameters;
 use crate::plan::{self, Description};
 use crate::provider::Names;
-use crate::sql::{PreparedStatement, SettingStatement, Statement, Template, state};
-use crate::value::{ValueRef, only_row};
+use crate::short::{Short, Unplanned};
+use crate::sql::{PreparedStatement, SettingStatement, Statement, TableName, Template, state};
+use crate::value::{ResultColumn, ValueRef, only_row};
 
 /// A statement that is run again and again.
 #[derive(Clone, Debug)]
@@ -87,7 +87,43 @@ impl Prepared {
     }
 }
 
+/// What `statement`, which has `count` parameters, is, if it is short and tells their types plainly: found without a
+/// plan.
+fn described_short(names: &Names, catalog: &Catalog, statement: &Statement, count: usize) -> Option<Description> {
+    let schemas = schemas_of(names, catalog, &Short::tables_of(statement)?)?;
+    let columns: Vec<&TableSchema> = schemas.iter().map(|schema| &**schema).collect();
+    let types = Short::parameter_types(statement, &columns, count)?;
+    let short = Short::compile(statement, &schemas, &types, &Unplanned::default())?;
+    Some(Description { types, columns: short.rows_schema() })
+}
+
+/// The schemas of `tables`, if all of them are tables.
+pub(super) fn schemas_of(names: &Names, catalog: &Catalog, tables: &[TableName]) -> Option<Vec<Arc<TableSchema>>> {
+    tables.iter().map(|table| names.table(catalog, table).ok()).collect()
+}
+
 /// The statements that SQL prepared, by name.
+/// What a statement is under one version of the schema: short, or not.
+#[derive(Debug)]
+pub(super) struct Compiled {
+    pub(super) catalog: Arc<Catalog>,
+    pub(super) names: Arc<Names>,
+    pub(super) short: Option<Short>,
+    pub(super) columns: Arc<[ResultColumn]>,
+}
+
+impl Compiled {
+    /// Whether it is not short.
+    pub(super) fn is_planned(&self) -> bool {
+        self.short.is_none()
+    }
+
+    /// Whether it draws numbers of identity columns.
+    pub(super) fn draws_numbers(&self) -> bool {
+        self.short.as_ref().is_some_and(Short::draws_numbers)
+    }
+}
+
 pub(super) type ByName = HashMap<String, Prepared>;
 
 impl Session {
@@ -169,7 +205,7 @@ impl Session {
                     return Ok(description.clone());
                 }
                 let is_plain = declared.is_empty() && env.settings.point_path();
-                let short = is_plain.then(|| short::described(names, &catalog, statement, parameters)).flatten();
+                let short = is_plain.then(|| described_short(names, &catalog, statement, parameters)).flatten();
                 let mut description = match short {
                     Some(description) => description,
                     None => plan::describe(env, transaction, statement, declared, parameters)?,

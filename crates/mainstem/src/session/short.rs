@@ -14,40 +14,18 @@ use std::sync::Arc;
 use datafusion::sql::sqlparser::ast::Query;
 use mainstem_storage::catalog::Catalog;
 use mainstem_storage::row::Value;
-use mainstem_storage::schema::{DataType, TableSchema};
+use mainstem_storage::schema::DataType;
 use mainstem_storage::transaction::{Transaction, Waiting};
 use mainstem_storage::{Error, Result};
 
 use super::attempts::{Run, short_in_own_transaction};
-use super::prepared::Prepared;
+use super::prepared::{Compiled, Prepared, schemas_of};
 use super::{Current, Outcome, Session};
 use crate::exec::{Environment, PlannedExpression, Rows};
-use crate::plan::{self, Description, Written};
-use crate::provider::Names;
+use crate::plan::{self, Written};
 use crate::short::{Answer, Planning, Short, Unplanned};
-use crate::sql::{Statement, TableName};
+use crate::sql::Statement;
 use crate::value::{ResultColumn, ValueRef};
-
-/// What a statement is under one version of the schema: short, or not.
-#[derive(Debug)]
-pub(super) struct Compiled {
-    catalog: Arc<Catalog>,
-    names: Arc<Names>,
-    short: Option<Short>,
-    columns: Arc<[ResultColumn]>,
-}
-
-impl Compiled {
-    /// Whether it is not short.
-    pub(super) fn is_planned(&self) -> bool {
-        self.short.is_none()
-    }
-
-    /// Whether it draws numbers of identity columns.
-    pub(super) fn draws_numbers(&self) -> bool {
-        self.short.as_ref().is_some_and(Short::draws_numbers)
-    }
-}
 
 /// What a short statement gave a caller.
 #[derive(Debug)]
@@ -260,21 +238,6 @@ impl Session {
             }
         }
     }
-}
-
-/// What `statement`, which has `count` parameters, is, if it is short and tells their types plainly: found without a
-/// plan.
-pub(super) fn described(names: &Names, catalog: &Catalog, statement: &Statement, count: usize) -> Option<Description> {
-    let schemas = schemas_of(names, catalog, &Short::tables_of(statement)?)?;
-    let columns: Vec<&TableSchema> = schemas.iter().map(|schema| &**schema).collect();
-    let types = Short::parameter_types(statement, &columns, count)?;
-    let short = Short::compile(statement, &schemas, &types, &Unplanned::default())?;
-    Some(Description { types, columns: short.rows_schema() })
-}
-
-/// The schemas of `tables`, if all of them are tables.
-pub(super) fn schemas_of(names: &Names, catalog: &Catalog, tables: &[TableName]) -> Option<Vec<Arc<TableSchema>>> {
-    tables.iter().map(|table| names.table(catalog, table).ok()).collect()
 }
 
 /// The outcome of a SELECT of `rows`.

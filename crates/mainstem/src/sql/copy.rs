@@ -15,7 +15,7 @@ use mainstem_storage::error::sqlstate;
 use mainstem_storage::{Error, Result};
 
 use super::dialect::syntax;
-use super::parse::rewrite_extensions;
+use super::extensions::rewrite_extensions;
 use super::{TableName, check_query, fold, query_of, state, table_name};
 
 /// Where COPY TO takes its rows from, or COPY FROM puts them.

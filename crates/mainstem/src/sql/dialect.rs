@@ -10,7 +10,8 @@
 //! depth. Two measures: words that are no names in PostgreSQL are never read as names, and a dialect is good for a
 //! bounded number of operands, after which its parser fails at once, wherever it is.
 //!
-//! Beside it stands what every reader asks of a parser: how deep it goes, and its errors as ours.
+//! Beside it stands what every reader asks of a parser: how deep it goes, the stack that walks over deep trees need,
+//! and its errors as ours.
 
 use std::any::TypeId;
 use std::cell::Cell;
@@ -274,6 +275,14 @@ pub(super) const NESTING_MAX: usize = 100;
 
 /// Nesting it follows in text that was such a statement: parentheses may have been added.
 pub(super) const STORED_NESTING_MAX: usize = 3 * NESTING_MAX;
+
+/// A stack for walks over deep trees. Only touched pages cost memory.
+const STACK_BYTES: usize = 256 << 20;
+
+/// Runs `work`, on a stack of its own if `deep` says so.
+pub(super) fn on_stack<T>(deep: bool, work: impl FnOnce() -> T) -> T {
+    if deep { stacker::grow(STACK_BYTES, work) } else { work() }
+}
 
 /// A parser's error as ours.
 pub(super) fn syntax(error: &ParserError) -> Error {

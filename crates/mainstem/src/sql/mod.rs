@@ -7,7 +7,7 @@
 //! catalog, or running anything.
 
 mod dialect;
-mod split;
+mod extensions;
 mod parse;
 mod refuse;
 mod ddl;
@@ -29,14 +29,13 @@ pub(crate) use dml::{
     ROW_REF, TARGET_SCHEMA, Target, Update, any_row_of, query_of, select_of, select_over,
 };
 pub(crate) use mainstem_postgres::sqlstate as state;
-pub use parse::copy_stream;
 pub(crate) use parse::{
     Maintenance, Parameterized, PreparedStatement, Script, Statement, Template, is_of_values, may_be_query,
     parameterize, parse, parse_template,
 };
+pub use parse::{copy_stream, split_statements};
 pub(crate) use refuse::{RELATIONS_MAX, check_query, check_tables};
 pub(crate) use settings::SettingStatement;
-pub use split::split_statements;
 pub(crate) use stored::{columns_in, expression_of, has_query, is_default, renamed_in, with_stored};
 pub(crate) use transaction::Begin;
 pub(crate) use types::{CastTypes, ast_type, is_by_bytes};

@@ -11,16 +11,14 @@ use mainstem_storage::error::sqlstate;
 use mainstem_storage::{Error, Result};
 
 use super::copy::{self, CopyPlace, CopyStatement, CopyStream};
-use super::dialect::{MainstemDialect, NESTING_MAX, is_word, syntax};
+use super::dialect::{MainstemDialect, NESTING_MAX, is_word, on_stack, syntax};
+use super::extensions::rewrite_extensions;
 use super::refuse::is_write;
 use super::{Overriding, check_query, ddl, dml, fold, settings, state, transaction};
 use depth::check_depth;
-pub(super) use depth::on_stack;
-pub(super) use extensions::rewrite as rewrite_extensions;
 use parameters::Part;
 
 mod depth;
-mod extensions;
 mod fetch;
 mod maintenance;
 mod numbers;
@@ -29,11 +27,13 @@ mod parameters;
 mod position;
 mod prepare;
 mod script;
+mod split;
 mod token_rewrites;
 
 pub(crate) use maintenance::Maintenance;
 pub(crate) use parameterize::{Parameterized, is_of_values, may_be_query, parameterize};
 pub(crate) use script::{PreparedStatement, Script, Statement, Template};
+pub use split::split_statements;
 
 /// Depth from which walks over the tree get a stack of their own.
 const DEPTH_OF_SMALL: usize = 20;
@@ -229,7 +229,7 @@ fn parse_statement(parser: &mut Parser<'_>, part: &Part) -> Result<Statement> {
         }
         parsed => parsed.map_err(|e| syntax(&e))?,
     };
-    extensions::rewrite(&mut statement)?;
+    rewrite_extensions(&mut statement)?;
     if let ast::Statement::Prepare { name, data_types, statement } = statement {
         let statement = convert(*statement, Vec::new())?;
         return prepare::prepare(&name, &data_types, statement, part).map(Statement::Prepared);

@@ -11,8 +11,7 @@ use datafusion::sql::sqlparser::parser::Parser;
 use mainstem_storage::error::{NamedObject, ObjectKind, sqlstate};
 use mainstem_storage::{Error, ErrorKind, Result};
 
-use super::dialect::{MainstemDialect, STORED_NESTING_MAX, syntax};
-use super::parse::on_stack;
+use super::dialect::{MainstemDialect, STORED_NESTING_MAX, on_stack, syntax};
 use super::{check_query, fold, state};
 
 /// Bytes of a text from which its tree may need a stack of its own.

@@ -11,7 +11,7 @@ use mainstem_storage::schema::DataType;
 use rand::Rng;
 use rand::rngs::StdRng;
 
-use super::rows::Row;
+use super::rows::{Row, random_added};
 use super::shape::COLUMNS;
 
 /// One version of a table's added columns.
@@ -76,9 +76,4 @@ impl Added {
 
 fn id(number: usize) -> ColumnId {
     ColumnId(number as u32)
-}
-
-/// A value of an added column.
-pub(super) fn random_added(rng: &mut StdRng) -> Value {
-    Value::Int(rng.random_range(-2..6))
 }

@@ -16,8 +16,7 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 
 use super::history::{Cause, History, Outcome, Pending};
-use super::op::Op;
-use super::statement::Write;
+use super::op::{Op, Write};
 
 /// The engine and the history disagree, or the engine fails though nothing gave it cause.
 #[derive(Clone, Debug)]

@@ -223,3 +223,15 @@ fn write(rng: &mut StdRng, weights: &Weights, slot: u8, table: u8) -> Op {
         _ => Op::Release { slot, mark: rng.random_range(0..4) },
     }
 }
+
+/// What kind of statement.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Write {
+    Insert(u16, Flaw),
+    Upsert(u16),
+    Update,
+    Permute,
+    Delete,
+    /// SELECT ... FOR UPDATE.
+    Lock,
+}

@@ -11,7 +11,6 @@ use mainstem_storage::schema::TableSchema;
 use rand::Rng;
 use rand::rngs::StdRng;
 
-use super::columns::random_added;
 use super::shape::{B, COLUMNS, K, Shape, T, UID, V, X};
 
 /// One row: a value per column.
@@ -55,6 +54,11 @@ pub(super) fn random_value(rng: &mut StdRng, at: usize, keys: i64, nullable: boo
         B => Value::Boolean(rng.random()),
         _ => random_added(rng),
     }
+}
+
+/// A value of an added column.
+pub(super) fn random_added(rng: &mut StdRng) -> Value {
+    Value::Int(rng.random_range(-2..6))
 }
 
 fn random_key(rng: &mut StdRng, keys: i64) -> i64 {

@@ -15,7 +15,7 @@ use rand::{Rng, SeedableRng};
 use super::check::read_table;
 use super::driver::{Driver, Mismatch};
 use super::history::History;
-use super::op::Flaw;
+use super::op::{Flaw, Write};
 use super::rows::{Row, random_row, random_value, to_batch};
 use super::shape::{COLUMNS, K, NumberedKey, Shape, T, UID};
 
@@ -26,18 +26,6 @@ const BULKY_TEXT: usize = 40 << 10;
 const BULKY_ROWS: u16 = 40;
 /// Key values used: few, so that they collide.
 const KEYS: i64 = 48;
-
-/// What kind of statement.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Write {
-    Insert(u16, Flaw),
-    Upsert(u16),
-    Update,
-    Permute,
-    Delete,
-    /// SELECT ... FOR UPDATE.
-    Lock,
-}
 
 /// What a table is made of.
 #[derive(Clone, Copy)]

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::commit::Engine;
+use crate::commit::conflict::table_conflict;
 use crate::commit::engine::CommitLock;
 use crate::commit::gate::Overtaken;
-use crate::commit::prepare::{Intents, Prepared, Validation, table_conflict};
+use crate::commit::prepare::{Intents, Prepared, Validation};
 use crate::commit::record::CommitEncoder;
 use crate::deletes::DeleteSet;
 use crate::delta_store::DeltaGeneration;

@@ -9,7 +9,7 @@
 //! after it has looked is left to the commit.
 
 use crate::commit::Engine;
-use crate::commit::prepare::{row_conflict, table_conflict};
+use crate::commit::conflict::{row_conflict, table_conflict};
 use crate::deletes::DeleteLog;
 use crate::error::Result;
 use crate::ids::{CommitTs, ContainerId, RowRef};

@@ -22,6 +22,7 @@
 
 mod apply;
 mod checkpoint;
+mod conflict;
 mod ddl;
 mod delta_starts;
 mod early;
@@ -38,6 +39,7 @@ pub mod record;
 #[cfg(test)]
 mod tests;
 
+pub use conflict::altered;
 pub use ddl::numbers::NumberSource;
 pub use engine::{Engine, EngineParts, TableStamp};
 pub use gate::{Gates, WriteGate};

@@ -12,7 +12,6 @@ use crate::codec::{Decoder, Encoder};
 pub use crate::commit::ddl::record::DdlRecord;
 use crate::commit::ddl::record::{decode_change, encode_change};
 use crate::commit::prepare::PreparedTable;
-use crate::commit::row::{RowWrite, RowsWrite};
 use crate::deletes::{DeleteSet, NamedDeletes, named_bytes};
 use crate::disk::{AsideFile, AsideRef};
 use crate::error::{Error, Result, sqlstate};
@@ -92,18 +91,8 @@ impl CommitEncoder {
 pub(super) struct RowEncoder(CommitEncoder);
 
 impl RowEncoder {
-    /// Encodes all but the place in the delta.
-    pub fn of_row(write: &RowWrite<'_>) -> Self {
-        let deleted = write.deleted.map(|row| (row.container(), DeleteSet::from_sorted(&[row.offset()])));
-        Self::new(write.table.schema(), &write.inserted, deleted.into_iter().collect())
-    }
-
-    /// The same of several rows.
-    pub fn of_rows(write: &RowsWrite<'_>) -> Self {
-        Self::new(write.table.schema(), &write.inserted, clone_sets(&write.deleted))
-    }
-
-    fn new(schema: &TableSchema, rows: &RowBuffer, deleted: Vec<(ContainerId, DeleteSet)>) -> Self {
+    /// Encodes all but the place in the delta: of `schema`'s table `rows` come, and `deleted` go.
+    pub fn new(schema: &TableSchema, rows: &RowBuffer, deleted: Vec<(ContainerId, DeleteSet)>) -> Self {
         /// Of all but the values, or so, and of each row.
         const FRAME_BYTES: usize = 128;
         const ROW_BYTES: usize = 16;

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use crate::commit::Engine;
 use crate::commit::apply::{Deletes, TableChange};
-use crate::commit::prepare::{key_conflict, row_conflict, table_conflict};
+use crate::commit::conflict::{key_conflict, row_conflict, table_conflict};
 use crate::commit::record::RowEncoder;
 use crate::deletes::DeleteSet;
 use crate::delta_store::DeltaGeneration;
@@ -96,15 +96,13 @@ impl Engine {
     /// As [`Engine::commit`]; 40001 also where a write set would have been validated again.
     pub fn commit_row(&self, snapshot: &Snapshot, write: &RowWrite<'_>, synchronous: Synchronous) -> Result<CommitTs> {
         let keys = NewKeys::of(write);
-        let deletes = match write.deleted {
-            Some(row) => Deletes::One(row.container(), DeleteSet::One(row.offset())),
-            None => Deletes::None,
-        };
+        let schema = write.table.schema();
+        let deleted = write.deleted.map(|row| (row.container(), DeleteSet::One(row.offset())));
         let commit = ShortCommit {
-            schema: write.table.schema(),
+            schema,
             rows: &write.inserted,
-            record: RowEncoder::of_row(write),
-            deletes,
+            record: RowEncoder::new(schema, &write.inserted, deleted.iter().cloned().collect()),
+            deletes: deleted.map_or(Deletes::None, |(id, set)| Deletes::One(id, set)),
             hashes: &|id| Some(keys.hashes(id)),
             validate: &|version| validate(write, &keys, version),
         };
@@ -122,12 +120,13 @@ impl Engine {
         synchronous: Synchronous,
     ) -> Result<CommitTs> {
         let RowsWrite { table, deleted, inserted, keys } = write;
+        let gone = deleted.iter().map(|(id, set)| (*id, set.clone())).collect();
         let hashes = |id| keys.iter().find(|keys| keys.id() == id).map(KeyHashes::Of);
         let validate = |version: &TableVersion| validate_rows(write, version);
         let commit = ShortCommit {
             schema: table.schema(),
             rows: inserted,
-            record: RowEncoder::of_rows(write),
+            record: RowEncoder::new(table.schema(), inserted, gone),
             deletes: Deletes::Each(deleted),
             hashes: &hashes,
             validate: &validate,

@@ -19,14 +19,13 @@ use std::cmp::Ordering;
 use crate::ids::ColumnId;
 use crate::row::Value;
 
-mod order;
 mod range;
 mod evaluate;
 
 #[cfg(test)]
 mod tests;
 
-pub use order::{compare_floats, compare_values};
+pub use crate::row::{compare_floats, compare_values};
 pub use range::{Prune, ValueRange};
 
 /// A closed interval of integers; empty when the first is above the second.

@@ -6,10 +6,9 @@ use arrow_array::Array;
 use arrow_buffer::NullBuffer;
 
 use crate::error::Result;
-use crate::row::{TypedValues, Value, normal_f32, normal_f64, uuid_at};
+use crate::row::{TypedValues, Value, comparable, compare_floats, compare_values, normal_f32, normal_f64, uuid_at};
 use crate::schema::DataType;
 
-use super::order::{comparable, compare_floats, compare_values};
 use super::{CompareOp, Predicate};
 
 /// Bounds of a column over some rows. `min` and `max` need not occur among the rows (a long text may be shortened), but

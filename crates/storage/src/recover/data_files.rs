@@ -22,7 +22,7 @@ use std::collections::BTreeSet;
 use crate::disk::{DATA_DIR, Disk, parse_aside_name};
 use crate::error::{Error, Result};
 use crate::ids::FileId;
-use crate::recover::lost::LostFile;
+use crate::recover::lost::{LostFile, parse_finished_name};
 use crate::recover::replay::Replayed;
 use crate::segment::{parse_segment_name, segment_path};
 use crate::wal::TailState;
@@ -35,11 +35,6 @@ pub(super) struct DataFiles {
     unfinished: Vec<String>,
     unknown: Vec<LostFile>,
     lost: Vec<LostFile>,
-}
-
-/// The file that a finished one with this name is.
-pub(super) fn parse_finished_name(name: &str) -> Option<FileId> {
-    parse_segment_name(name).or_else(|| parse_aside_name(name))
 }
 
 /// Whether a file in [`DATA_DIR`] with this name is one that a database makes, unfinished and lost ones included.

@@ -15,10 +15,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::disk::{DATA_DIR, Disk};
+use crate::disk::{DATA_DIR, Disk, parse_aside_name};
 use crate::error::{ErrorKind, Result};
 use crate::ids::{ContainerId, FileId};
-use crate::recover::data_files::parse_finished_name;
 use crate::segment::{container_of, parse_segment_name};
 
 /// What stands between the old name of a file and the numbers.
@@ -35,6 +34,11 @@ pub struct LostFile {
     pub log_file: u64,
     /// The container in it, if it is a segment with a sound header.
     pub container: Option<ContainerId>,
+}
+
+/// The file that a finished one with this name is.
+pub(super) fn parse_finished_name(name: &str) -> Option<FileId> {
+    parse_segment_name(name).or_else(|| parse_aside_name(name))
 }
 
 impl LostFile {

@@ -10,9 +10,9 @@
 //! 3. A torn tail ends the replay cleanly; damage below what was known fsynced is a named corruption error (contract
 //!    4). After a clean close that is the whole log: its end mark says so.
 //! 4. Before the first write: data files that a torn tail may have named, and nothing else names, are set aside
-//!    (`data_files`, `lost`); the torn tail is cut off, what was replayed is fsynced, a new log file is begun; then
-//!    orphan files are removed, so that no old bytes or ids return. A read-only open skips this step and writes
-//!    nothing.
+//!    (`data_files`, `lost`); the torn tail is cut off, what was replayed is fsynced, a new log file is begun (all by
+//!    [`Log::create`]); then orphan files are removed, so that no old bytes or ids return. A read-only open skips this
+//!    step and writes nothing.
 //!
 //! Invariants: replay is idempotent: crashing during it changes nothing; it applies records through the same operations
 //! a commit uses. It does not own: formats, the merge of long tails (`background` bounds them).

@@ -35,8 +35,8 @@ pub use arrays::{array_of, constant_array, value_of};
 pub use buffer::RowBuffer;
 pub use check::{check_batch, without_padding};
 pub use layout::RowLayout;
-pub use value::Value;
+pub use value::{Value, compare_floats, compare_values};
 pub use view::RowView;
 
 pub(crate) use arrays::{TypedValues, uuid_array, uuid_at};
-pub(crate) use value::{normal_f32, normal_f64};
+pub(crate) use value::{comparable, normal_f32, normal_f64};

@@ -16,27 +16,21 @@
 //! Invariants: the blocks in all places together never weigh more than the bound: it is read, and moved, only by who
 //! has the clock, who empties places until it holds, marked or not. A block heavier than the bound is handed out and
 //! not kept; its weight stays known. Places are changed by who has the clock, too. A segment that goes takes its blocks
-//! along. One cache serves one database: it also knows its segment files, so that each has one handle, and few of them
-//! are open.
+//! along. One cache serves one database: it also holds the list of its segment files.
 //!
 //! It does not own: what blocks mean, when files go, which blocks are worth being opened whole ([`super::pages`]).
 
-use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
 
 use arc_swap::{ArcSwap, Guard};
-use hashbrown::HashMap;
 use mainstem_kernels::filter::BlockedBloom;
 use parking_lot::Mutex;
 
 use super::block::ColumnBlock;
-use super::file::SegmentFile;
+use super::file::SegmentFiles;
 use super::format::SegmentMeta;
-use super::pages::PageSums;
-use crate::disk::Disk;
-use crate::ids::FileId;
-use crate::limits;
+use super::pages::sums::PageSums;
 
 /// An open block, or what is known of one that is not open.
 #[derive(Clone, Debug)]
@@ -281,18 +275,11 @@ pub struct BlockCache {
     /// Written by who has the clock.
     bytes_max: AtomicU64,
     clock: Mutex<Clock>,
-    files: Mutex<Files>,
+    files: Arc<SegmentFiles>,
     blocks_read: AtomicU64,
     block_bytes_read: AtomicU64,
     page_reads: AtomicU64,
     page_bytes_read: AtomicU64,
-}
-
-#[derive(Debug, Default)]
-struct Files {
-    all: HashMap<FileId, Weak<SegmentFile>>,
-    /// Those whose handle is open, the one that was opened first in front.
-    open: VecDeque<Weak<SegmentFile>>,
 }
 
 #[derive(Debug, Default)]
@@ -318,7 +305,7 @@ impl BlockCache {
         Arc::new(Self {
             bytes_max: AtomicU64::new(bytes_max),
             clock: Mutex::default(),
-            files: Mutex::default(),
+            files: Arc::default(),
             blocks_read: AtomicU64::new(0),
             block_bytes_read: AtomicU64::new(0),
             page_reads: AtomicU64::new(0),
@@ -425,35 +412,9 @@ impl BlockCache {
         drop(clock);
     }
 
-    /// The one handle of file `id`.
-    pub(crate) fn file(self: &Arc<Self>, id: FileId, disk: &Arc<dyn Disk>) -> Arc<SegmentFile> {
-        let mut files = self.files.lock();
-        if let Some(file) = files.all.get(&id).and_then(Weak::upgrade) {
-            return file;
-        }
-        let file = Arc::new(SegmentFile::new(id, Arc::clone(disk), Arc::downgrade(self)));
-        files.all.insert(id, Arc::downgrade(&file));
-        file
-    }
-
-    /// `file` has opened its handle: one that was opened long ago may have to be closed.
-    pub(crate) fn opened(&self, file: &Arc<SegmentFile>) {
-        let mut files = self.files.lock();
-        files.open.push_back(Arc::downgrade(file));
-        let too_many = files.open.len().saturating_sub(limits::SEGMENT_FILES_OPEN_MAX);
-        let closing: Vec<_> = files.open.drain(..too_many).collect();
-        drop(files);
-        closing.iter().filter_map(Weak::upgrade).for_each(|file| file.close());
-    }
-
-    /// File `id` has lost its handle.
-    pub(crate) fn forget_file(&self, id: FileId) {
-        let mut files = self.files.lock();
-        // A new handle may have been made meanwhile.
-        if files.all.get(&id).is_some_and(|file| file.strong_count() == 0) {
-            files.all.remove(&id);
-        }
-        files.open.retain(|file| file.strong_count() > 0);
+    /// The segment files of the database.
+    pub(crate) fn files(&self) -> &Arc<SegmentFiles> {
+        &self.files
     }
 }
 

@@ -1,8 +1,8 @@
 //! Segment files as things that live and die: a file is removed when no segment that lists it is left, and never while
 //! one may be listed again after a crash (contract 1).
 //!
-//! 1. Every open segment holds an `Arc` of each file its blocks are in, one per file and process ([`BlockCache`] keeps
-//!    track).
+//! 1. Every open segment holds an `Arc` of each file its blocks are in, one per file and process ([`SegmentFiles`]
+//!    keeps track).
 //! 2. [`SegmentFile::list`] counts the segment in; [`SegmentFile::unlist`] counts it out, after the record that dropped
 //!    it was fsynced.
 //! 3. The last `Arc` to go removes the file if nobody has it listed. On close everything still listed stays. While a
@@ -18,19 +18,21 @@
 //! It does not own: which segments a version lists, orphans left by a crash (recovery removes those).
 
 use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use arrow_buffer::Buffer;
+use hashbrown::HashMap;
 use parking_lot::Mutex;
 
-use super::cache::BlockCache;
 use super::encoding::ALIGN;
 use super::format::{self, BlockRef, SegmentMeta};
-use super::pages;
+use super::pages::sums;
 use crate::disk::{DATA_DIR, Disk, DiskFile};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{ContainerId, FileId};
+use crate::limits;
 
 /// Path of the segment file `file`.
 #[must_use]
@@ -61,6 +63,50 @@ pub fn container_of(disk: &dyn Disk, file: FileId) -> Option<ContainerId> {
     format::check_header(&header, file, &path).ok()
 }
 
+/// The segment files of a database that somebody may still read: each has one handle, and few of them are open.
+#[derive(Debug, Default)]
+pub(crate) struct SegmentFiles(Mutex<Files>);
+
+#[derive(Debug, Default)]
+struct Files {
+    all: HashMap<FileId, Weak<SegmentFile>>,
+    /// Those whose handle is open, the one that was opened first in front.
+    open: VecDeque<Weak<SegmentFile>>,
+}
+
+impl SegmentFiles {
+    /// The one handle of file `id`, which is on `disk`.
+    pub fn file(self: &Arc<Self>, id: FileId, disk: &Arc<dyn Disk>) -> Arc<SegmentFile> {
+        let mut files = self.0.lock();
+        if let Some(file) = files.all.get(&id).and_then(Weak::upgrade) {
+            return file;
+        }
+        let file = Arc::new(SegmentFile::new(id, Arc::clone(disk), Arc::downgrade(self)));
+        files.all.insert(id, Arc::downgrade(&file));
+        file
+    }
+
+    /// `file` has opened its handle: one that was opened long ago may have to be closed.
+    fn opened(&self, file: &Arc<SegmentFile>) {
+        let mut files = self.0.lock();
+        files.open.push_back(Arc::downgrade(file));
+        let too_many = files.open.len().saturating_sub(limits::SEGMENT_FILES_OPEN_MAX);
+        let closing: Vec<_> = files.open.drain(..too_many).collect();
+        drop(files);
+        closing.iter().filter_map(Weak::upgrade).for_each(|file| file.close());
+    }
+
+    /// File `id` has lost its handle.
+    fn forget(&self, id: FileId) {
+        let mut files = self.0.lock();
+        // A new handle may have been made meanwhile.
+        if files.all.get(&id).is_some_and(|file| file.strong_count() == 0) {
+            files.all.remove(&id);
+        }
+        files.open.retain(|file| file.strong_count() > 0);
+    }
+}
+
 /// A segment file that somebody may still read.
 #[derive(Debug)]
 pub(crate) struct SegmentFile {
@@ -70,7 +116,7 @@ pub(crate) struct SegmentFile {
     /// Whether it stands there. Changed under `handle`, so that nobody opens it meanwhile.
     named: AtomicBool,
     disk: Arc<dyn Disk>,
-    cache: Weak<BlockCache>,
+    files: Weak<SegmentFiles>,
     listed: AtomicUsize,
     /// Its header was found sound.
     checked: AtomicBool,
@@ -78,10 +124,9 @@ pub(crate) struct SegmentFile {
 }
 
 impl SegmentFile {
-    /// The file `id` on `disk`, which `cache` holds blocks of.
-    pub fn new(id: FileId, disk: Arc<dyn Disk>, cache: Weak<BlockCache>) -> Self {
+    fn new(id: FileId, disk: Arc<dyn Disk>, files: Weak<SegmentFiles>) -> Self {
         let (listed, checked, named) = (AtomicUsize::new(0), AtomicBool::new(false), AtomicBool::new(true));
-        Self { id, path: segment_path(id), named, disk, cache, listed, checked, handle: Mutex::default() }
+        Self { id, path: segment_path(id), named, disk, files, listed, checked, handle: Mutex::default() }
     }
 
     /// It was written just now, and stands under its temporary name. Before anybody reads it.
@@ -206,8 +251,8 @@ impl SegmentFile {
         let handle = open.insert(file).clone();
         // Others are closed now, whose locks may be held by who closes this one.
         drop(open);
-        if let Some(cache) = self.cache.upgrade() {
-            cache.opened(self);
+        if let Some(files) = self.files.upgrade() {
+            files.opened(self);
         }
         Ok(handle)
     }
@@ -244,7 +289,7 @@ impl SegmentFile {
         buffer.resize(start, 0);
         file.read_into(block.offset, bytes, &mut buffer)?;
         let found = buffer.get(start..).unwrap_or(&[]);
-        let body = pages::check(block, found)
+        let body = sums::check(block, found)
             .map_err(|damage| Error::corrupt(&self.path, block.offset + damage.at as u64, damage.what))?;
         if found.as_ptr().align_offset(ALIGN) != 0 {
             // Moved by an allocator that could not grow it in place.
@@ -257,8 +302,8 @@ impl SegmentFile {
 impl Drop for SegmentFile {
     fn drop(&mut self) {
         let gone = self.listed.load(Ordering::Acquire) == 0;
-        if let Some(cache) = self.cache.upgrade() {
-            cache.forget_file(self.id);
+        if let Some(files) = self.files.upgrade() {
+            files.forget(self.id);
         }
         if gone && let Err(e) = self.disk.remove(&self.present_path()) {
             // Not lost: whatever no manifest lists is removed at the next start.

@@ -26,6 +26,12 @@ pub(crate) const TRAILER_BYTES: usize = 16;
 /// Bytes of a checksum.
 pub(crate) const CHECKSUM_BYTES: u64 = 4;
 
+/// Bytes of a page: what the operating system and a disk move at least, so that a smaller one would cost as much.
+pub(crate) const PAGE_BYTES: usize = 4096;
+
+/// Bytes of a page's checksum.
+pub(super) const SUM_BYTES: usize = CHECKSUM_BYTES as usize;
+
 /// A block: where it is and what its checksum is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockRef {
@@ -37,6 +43,14 @@ pub struct BlockRef {
     pub len: u64,
     /// CRC-32C of the checksums of its pages.
     pub checksum: u32,
+}
+
+/// Bytes of the body of a block of `len` bytes; `None` if no block has that length.
+pub(crate) fn body_bytes(len: u64) -> Option<usize> {
+    let len = usize::try_from(len).ok()?.checked_sub(SUM_BYTES)?;
+    let pages = len.div_ceil(PAGE_BYTES + SUM_BYTES);
+    let body = len.checked_sub(pages * SUM_BYTES)?;
+    (body.div_ceil(PAGE_BYTES) == pages).then_some(body)
 }
 
 /// Least and greatest value of a column in a segment. NULL when all rows are.
@@ -189,7 +203,7 @@ impl BlockRef {
     fn decode(d: &mut Decoder<'_>) -> Result<Self> {
         let block = Self { file: FileId(d.varint()?), offset: d.varint()?, len: d.varint()?, checksum: d.u32()? };
         // A length that no segment can have would only end in a failed allocation.
-        if super::pages::body_bytes(block.len).is_none()
+        if body_bytes(block.len).is_none()
             || block.len > limits::SEGMENT_BLOCK_BYTES_MAX
             || block.offset.checked_add(block.len).is_none()
         {

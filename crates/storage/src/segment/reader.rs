@@ -19,8 +19,7 @@ use super::block::ColumnBlock;
 use super::cache::{BlockCache, OpenBlock, OpenBlocks, Place};
 use super::encoding::{ALIGN, Damage};
 use super::file::SegmentFile;
-use super::format::{BlockRef, ColumnMeta, SegmentMeta};
-use super::pages::body_bytes;
+use super::format::{BlockRef, ColumnMeta, SegmentMeta, body_bytes};
 use crate::deletes::DeleteLog;
 use crate::disk::Disk;
 use crate::error::{Error, Result};
@@ -50,7 +49,7 @@ impl Segment {
     /// The segment that `meta` describes, with no row deleted. Reads nothing.
     #[must_use]
     pub fn open(meta: SegmentMeta, disk: Arc<dyn Disk>, cache: Arc<BlockCache>) -> Arc<Self> {
-        let files: Vec<_> = meta.files().into_iter().map(|id| (id, cache.file(id, &disk))).collect();
+        let files: Vec<_> = meta.files().into_iter().map(|id| (id, cache.files().file(id, &disk))).collect();
         files.iter().for_each(|(_, file)| file.list());
         Arc::new(Self {
             ranges: meta.columns.iter().map(|c| c.range(meta.rows)).collect(),

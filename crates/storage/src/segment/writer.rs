@@ -20,7 +20,7 @@ use super::cache::BlockCache;
 use super::encoding::{begin_section, encode};
 use super::file::{segment_path, temporary_path};
 use super::format::{self, BlockRef, ColumnMeta, SegmentMeta};
-use super::pages;
+use super::pages::sums;
 use super::reader::Segment;
 use super::zone;
 use crate::disk::{Disk, DiskFile};
@@ -226,7 +226,7 @@ struct Sealed {
 impl Sealed {
     /// The block with `body`.
     fn of(mut body: Vec<u8>) -> Self {
-        let checksum = pages::seal(&mut body);
+        let checksum = sums::seal(&mut body);
         Self { bytes: body, checksum }
     }
 }

@@ -34,7 +34,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crate::catalog::Catalog;
-use crate::commit::Engine;
+use crate::commit::{Engine, altered};
 use crate::error::{Error, ErrorKind, Result, sqlstate};
 use crate::ids::{CommitTs, TableId};
 use crate::row::key::{RowKeys, TableKey};
@@ -276,10 +276,7 @@ impl Transaction {
     fn check_version(&self, schema: &TableSchema) -> Result<()> {
         match self.catalog.table(schema.id) {
             Some(present) if present.version == schema.version => Ok(()),
-            Some(_) => Err(Error::conflict(format!(
-                "could not serialize access: table \"{}\" was altered; run the statement again",
-                schema.name
-            ))),
+            Some(_) => Err(altered(schema)),
             None => Err(no_table()),
         }
     }

@@ -14,13 +14,15 @@
 mod activity;
 mod forwarding;
 mod root;
+mod short_readers;
 mod timeline;
 mod verify;
 mod view;
 
-pub use activity::{Activity, AtWork, Paused, ShortReaders, Work};
+pub use activity::{Activity, AtWork, Paused, Work};
 pub use forwarding::{Forward, ForwardedInput, ForwardingBuilder, ForwardingTable, Forwardings, Survivors};
 pub use root::{Container, Root, TableVersion};
+pub use short_readers::ShortReaders;
 pub use timeline::{Base, Snapshot, Timeline};
 pub use view::TableView;
 

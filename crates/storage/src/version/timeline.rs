@@ -21,8 +21,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::ids::{CommitTs, TableId};
-use crate::version::view::ViewedTable;
-use crate::version::{Activity, Root};
+use crate::schema::TableSchema;
+use crate::version::{Activity, Root, TableVersion};
 
 /// Stripes of a time line: more than threads that are likely to run at once.
 const STRIPES: usize = 32;
@@ -44,6 +44,13 @@ struct Pins {
     ts: CommitTs,
     readers: usize,
     writers: usize,
+}
+
+/// What views of a table at one root have in common.
+#[derive(Debug)]
+pub(super) struct ViewedTable {
+    pub(super) schema: Arc<TableSchema>,
+    pub(super) version: Arc<TableVersion>,
 }
 
 /// A root as the snapshots of one stripe share it.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::delta_store::DeltaGeneration;
 use crate::ids::{CommitTs, RowRef, TableId};
 use crate::schema::TableSchema;
+use crate::version::timeline::ViewedTable;
 use crate::version::{AtWork, Snapshot, TableVersion, Work};
 use crate::write_set::TableWrites;
 
@@ -17,13 +18,6 @@ pub struct TableView {
     ts: CommitTs,
     /// Held so that what the view reads stays.
     snapshot: Option<Arc<Snapshot>>,
-}
-
-/// What views of a table at one root have in common.
-#[derive(Debug)]
-pub(super) struct ViewedTable {
-    pub(super) schema: Arc<TableSchema>,
-    pub(super) version: Arc<TableVersion>,
 }
 
 impl TableView {

@@ -21,7 +21,7 @@
 //! `docs/formats/wal.md`.
 
 use super::format::newer;
-use super::writer::Log;
+use super::state::Log;
 use crate::codec::{Decoder, Encoder};
 use crate::disk::Disk;
 use crate::error::{Error, ErrorKind, Result};

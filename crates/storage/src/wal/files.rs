@@ -1,5 +1,8 @@
 //! The log's files: begun, reserved, listed, removed.
 //!
+//! To open the log is to end its last file: `close_last` writes it anew up to where its records end, which cuts a torn
+//! tail off, and a new file is begun.
+//!
 //! Invariants: file numbers and first positions grow together, each file begins where the one before ends; a file says
 //! that the next one follows only when the name of that is durable, which stays from then on; a file is removed only
 //! when the next one's header is durable, so that the log always has a readable first file.
@@ -7,10 +10,10 @@
 use std::sync::Arc;
 
 use super::format::{
-    FILE_HEADER_BYTES, FRAGMENT_HEADER_BYTES, FileHeader, Part, ROOM_BEHIND_BYTES, RecordKind, WAL_DIR, file_number,
-    file_path, frame_end, parse_fragment,
+    FILE_HEADER_BYTES, FRAGMENT_HEADER_BYTES, FileHeader, Part, ROOM_BEHIND_BYTES, WAL_DIR, file_number, file_path,
+    frame_end, parse_fragment,
 };
-use super::writer::{Log, LogStart, Mark, Pending, Shared, State};
+use super::state::{Ahead, FileEntry, Log, LogFile, LogStart, Mark, NextFile, Pending, Shared, State};
 use crate::disk::{Disk, DiskFile};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{CommitTs, LogPosition};
@@ -23,55 +26,6 @@ const COPY_PATH: &str = "wal/copy.tmp";
 const REST_CALLS_MAX: u64 = 1_000 / WAL_OFF_WRITE_MS;
 /// Bytes copied at a time when the last file is written anew.
 const COPY_BYTES: u64 = 1 << 20;
-
-/// A file being written.
-#[derive(Debug)]
-pub(super) struct LogFile {
-    pub number: u64,
-    pub first: LogPosition,
-    pub file: Arc<dyn DiskFile>,
-}
-
-/// The next file, made before it is needed: it has no header yet, so to a replay it is none.
-#[derive(Debug)]
-struct NextFile {
-    number: u64,
-    file: Arc<dyn DiskFile>,
-}
-
-/// What is done for the next file ahead of its time.
-#[derive(Debug, Default)]
-pub(super) struct Ahead {
-    made: Option<NextFile>,
-    /// Calls to be passed over after the last failure, and those that are left of them.
-    rest: u64,
-    left: u64,
-}
-
-/// A file that is there.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct FileEntry {
-    pub number: u64,
-    pub first: LogPosition,
-}
-
-/// What was done since the log was begun.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Counters {
-    pub commits: u64,
-    pub installs: u64,
-    pub writes: u64,
-    pub syncs: u64,
-}
-
-impl Counters {
-    pub(super) fn record(&mut self, kind: RecordKind) {
-        match kind {
-            RecordKind::Commit => self.commits += 1,
-            RecordKind::Install => self.installs += 1,
-        }
-    }
-}
 
 /// The log as a system table shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -14,9 +14,8 @@ use std::sync::atomic::Ordering;
 
 use parking_lot::MutexGuard;
 
-use super::files::LogFile;
 use super::format::FILE_HEADER_BYTES;
-use super::writer::{Log, Mark, Observer, Pending, Shared, State};
+use super::state::{Log, LogFile, Mark, Observer, Pending, Shared, State};
 use crate::error::{Error, ErrorKind, Result, sqlstate};
 use crate::ids::CommitTs;
 use crate::settings::Synchronous;

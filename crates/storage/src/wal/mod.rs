@@ -26,6 +26,7 @@ mod files;
 mod format;
 mod group_commit;
 mod reader;
+mod state;
 mod tail;
 mod writer;
 
@@ -34,8 +35,9 @@ pub use end_mark::{END_MARK_ASIDE, END_MARK_FILE, EndMark};
 pub use files::{LogStatus, is_left_by_creation, is_log_name};
 pub use format::{RecordKind, WAL_DIR};
 pub use reader::{LogReader, LogRecord};
+pub use state::{Log, LogStart};
 pub use tail::TailState;
-pub use writer::{Log, LogStart, NewRecord, Reservation};
+pub use writer::{NewRecord, Reservation};
 
 #[cfg(test)]
 mod tests;

@@ -5,15 +5,14 @@
 //! ends at them, in an error or as the torn tail (`tail`).
 
 use std::fmt;
-use std::sync::Arc;
 
 use super::files::list_files;
 use super::format::{
     FILE_HEADER_BYTES, FileHeader, Part, RECORD_ROOM_MIN, RecordHeader, RecordKind, file_path, parse_fragment,
 };
-use super::tail::{Chain, TailState, open_chain, read_block};
+use super::tail::{Chain, Found, TailState, open_chain, read_block};
 use crate::codec::Decoder;
-use crate::disk::{Disk, DiskFile};
+use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::ids::{CommitTs, LogPosition, SchemaVersion};
 use crate::limits::WAL_BLOCK_BYTES;
@@ -37,14 +36,6 @@ pub struct LogRecord {
     pub end_position: LogPosition,
     /// All below was fsynced when it was appended.
     pub fsynced_position: LogPosition,
-}
-
-/// A file and its length when it was opened.
-#[derive(Debug)]
-pub(super) struct Found {
-    pub number: u64,
-    pub len: u64,
-    pub file: Arc<dyn DiskFile>,
 }
 
 /// Reads records from a position on, in order; an iterator that ends at the torn tail, or after its first error.

@@ -9,10 +9,11 @@
 //! Behind bad bytes no length can be trusted: every byte is tried as the start of a record. Checksums hold for one
 //! place only, so none is found where none was written.
 
+use std::sync::Arc;
+
 use super::files::read_header;
 use super::format::{FILE_HEADER_BYTES, FileHeader, Part, RECORD_ROOM_MIN, RecordHeader, file_path, parse_fragment};
-use super::reader::Found;
-use super::writer::LogStart;
+use super::state::LogStart;
 use crate::codec::Decoder;
 use crate::disk::{Disk, DiskFile};
 use crate::error::{Error, Result};
@@ -63,6 +64,14 @@ impl TailState {
         }
         LogStart { log_id, file_number: self.file_number + 1, position: self.valid_end, ts }
     }
+}
+
+/// A file and its length when it was opened.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub number: u64,
+    pub len: u64,
+    pub file: Arc<dyn DiskFile>,
 }
 
 /// The files from the one that holds `from` on; those without a header stand at the end.

@@ -217,8 +217,10 @@ fn an_install_is_replayed_with_its_key_indexes_and_carried_deletes() {
             disk.release("data/");
             merge.join().unwrap();
         });
+        // The merge waits for nobody's fsync: its record is in the file when that of a later commit is.
+        insert_and_commit(&db, t, [500]);
         let before = contents(&db, t);
-        assert_eq!(before.len(), 497);
+        assert_eq!(before.len(), 498);
         let killed = HeldDisk::on(disk.live.copy());
         for _ in 0..2 {
             let db = Database::open_on(Arc::new(killed.clone()), options()).unwrap();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use datafusion::common::Result;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::{Distinct, Expr, ExpressionPlacement, LogicalPlan};
+use datafusion::logical_expr::{Distinct, Explain, Expr, ExpressionPlacement, LogicalPlan};
 use datafusion::optimizer::{Analyzer, Optimizer};
 
 /// What a rule may look for, as bits.
@@ -106,8 +106,18 @@ fn kinds_of(plan: &LogicalPlan) -> Result<Kinds> {
 /// # Errors
 /// Those of the rules.
 pub(super) fn optimized(plan: &LogicalPlan, state: &SessionState) -> Result<LogicalPlan> {
-    if matches!(plan, LogicalPlan::Explain(_)) {
-        return state.optimize(plan);
+    if let LogicalPlan::Explain(explain) = plan {
+        // What VERBOSE shows is the plan behind each rule.
+        if explain.verbose {
+            return state.optimize(plan);
+        }
+        let explained = Arc::new(optimized(&explain.plan, state)?);
+        let logical_optimization_succeeded = true;
+        return Ok(LogicalPlan::Explain(Explain {
+            plan: explained,
+            logical_optimization_succeeded,
+            ..explain.clone()
+        }));
     }
     let kinds = kinds_of(plan)?;
     let mut analyzer: Analyzer = state.analyzer().clone();

@@ -25,6 +25,7 @@ use mainstem_storage::{Error, Result};
 
 use super::columns::literal_columns;
 use super::expressions::{Expressions, Source};
+use super::row_wise::check_row_wise;
 use crate::exec::{Environment, Rows, Running};
 use crate::provider::Names;
 use crate::sql::{DefaultCells, Delete, Insert, Overriding, Statement, TableName, Update, existing_column};
@@ -33,8 +34,6 @@ use conflict::{Conflicts, Settled};
 pub(crate) use lock::{lock, unlocked};
 use mainstem_postgres::cast::check_assignment;
 use returning::Returning;
-pub(super) use stand_in::check_projection;
-use stand_in::check_row_wise;
 
 /// What a statement wrote, and what its RETURNING gives.
 #[derive(Debug)]

@@ -12,10 +12,10 @@ use datafusion::common::{Column, DataFusionError};
 use datafusion::datasource::{MemTable, provider_as_source};
 use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison};
 use datafusion::logical_expr::{Expr, Filter, LogicalPlan, LogicalPlanBuilder, Projection, Subquery};
-use mainstem_storage::{Error, Result};
+use mainstem_storage::Result;
 
 use crate::error::from_datafusion;
-use crate::sql::state;
+use crate::plan::row_wise::tables_of;
 
 /// Name of the table of rows in hand.
 const IN_HAND: &str = "rows_in_hand";
@@ -88,47 +88,6 @@ impl StandIn {
             value.alias_qualified(column.relation.clone(), &column.name)
         });
         LogicalPlanBuilder::scan(IN_HAND, provider_as_source(Arc::new(table)), None)?.project(named)?.build()
-    }
-}
-
-/// What stands below the projections and filters of `plan`.
-fn tables_of<'a>(plan: &'a LogicalPlan, clause: &str) -> Result<&'a LogicalPlan> {
-    match plan {
-        LogicalPlan::Projection(projection) => tables_of(&projection.input, clause),
-        LogicalPlan::Filter(filter) => match filter.predicate.exists(|e| Ok(matches!(e, Expr::WindowFunction(_)))) {
-            Ok(true) => Err(window(clause)),
-            _ => tables_of(&filter.input, clause),
-        },
-        LogicalPlan::Aggregate(_) => {
-            Err(Error::invalid(state::GROUPING, format!("aggregate functions are not allowed in {clause}")))
-        }
-        LogicalPlan::Window(_) => Err(window(clause)),
-        LogicalPlan::TableScan(_) | LogicalPlan::SubqueryAlias(_) | LogicalPlan::Join(_) => Ok(plan),
-        _ => Err(Error::unsupported(format_args!("a set-returning expression in {clause}"))),
-    }
-}
-
-fn window(clause: &str) -> Error {
-    Error::invalid(state::WINDOWING, format!("window functions are not allowed in {clause}"))
-}
-
-/// Checks that rows of the SELECT of a write are rows of its tables.
-pub(super) fn check_row_wise(plan: &LogicalPlan, statement: &str) -> Result<()> {
-    match plan {
-        LogicalPlan::Sort(sort) => tables_of(&sort.input, statement),
-        plan => tables_of(plan, statement),
-    }
-    .map(|_| ())
-}
-
-/// Checks that `plan` computes each of its rows from one row of its table, or from nothing.
-pub(in super::super) fn check_projection(plan: &LogicalPlan, clause: &str) -> Result<()> {
-    match plan {
-        LogicalPlan::Projection(projection) => match &*projection.input {
-            LogicalPlan::EmptyRelation(_) => Ok(()),
-            input => tables_of(input, clause).map(|_| ()),
-        },
-        _ => Err(Error::internal("expressions that are no projection")),
     }
 }
 

@@ -34,7 +34,9 @@ fn equivalent_filters_are_translated() {
     for (expr, expected) in [
         (col("i").gt(lit(3_i32)), vec![compare(0, CompareOp::Gt, int(3))]),
         (lit(3_i32).gt(col("i")), vec![compare(0, CompareOp::Lt, int(3))]),
+        (lit(3_i32).lt(col("i")), vec![compare(0, CompareOp::Gt, int(3))]),
         (lit(3_i32).lt_eq(col("i")), vec![compare(0, CompareOp::GtEq, int(3))]),
+        (lit(3_i32).gt_eq(col("i")), vec![compare(0, CompareOp::LtEq, int(3))]),
         (
             col("i").between(lit(1_i32), lit(2_i32)),
             vec![compare(0, CompareOp::GtEq, int(1)), compare(0, CompareOp::LtEq, int(2))],

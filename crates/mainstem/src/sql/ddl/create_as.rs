@@ -8,7 +8,7 @@ use mainstem_storage::error::sqlstate;
 use mainstem_storage::{Error, Result};
 
 use super::super::dialect::syntax;
-use super::super::parse::rewrite_extensions;
+use super::super::extensions::rewrite_extensions;
 use super::super::refuse::is_write;
 use super::super::{check_query, fold, table_name};
 use super::table::CreateTable;

@@ -1,5 +1,4 @@
-//! How deep a statement's tree is, seen from its tokens: before anything walks it; and the stack that walks over deep
-//! ones need.
+//! How deep a statement's tree is, seen from its tokens: before anything walks it.
 
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
@@ -112,12 +111,4 @@ fn counts_as_level(keyword: Keyword) -> bool {
             | Keyword::CASE
             | Keyword::COLLATE
     )
-}
-
-/// A stack for walks over deep trees. Only touched pages cost memory.
-const STACK_BYTES: usize = 256 << 20;
-
-/// Runs `work`, on a stack of its own if `deep` says so.
-pub(in super::super) fn on_stack<T>(deep: bool, work: impl FnOnce() -> T) -> T {
-    if deep { stacker::grow(STACK_BYTES, work) } else { work() }
 }

@@ -7,10 +7,10 @@ use datafusion::sql::sqlparser::ast::Query;
 use mainstem_storage::schema::DataType;
 use mainstem_storage::{Error, Result};
 
-use super::depth::on_stack;
 use super::maintenance::Maintenance;
 use super::position;
 use crate::sql::copy::CopyStatement;
+use crate::sql::dialect::on_stack;
 use crate::sql::settings::SettingStatement;
 use crate::sql::transaction::Begin;
 use crate::sql::{

@@ -16,6 +16,7 @@
 //! catalog is still the snapshot's, the transaction's own takes its place; else each change is made to the present one.
 //! It does not own: what a change means for a definition (`catalog`), nor numbers that are given out ([`numbers`]).
 
+pub(super) mod blocks;
 pub(super) mod numbers;
 pub(super) mod record;
 
@@ -26,8 +27,9 @@ use std::sync::Arc;
 
 use crate::catalog::Catalog;
 use crate::commit::Engine;
+use crate::commit::conflict::{catalog_conflict, table_conflict};
 use crate::commit::engine::{CommitLock, CommitState, Dropped};
-use crate::commit::prepare::{Prepared, PreparedTable, catalog_conflict, table_conflict};
+use crate::commit::prepare::{Prepared, PreparedTable};
 use crate::delta_store::DeltaGeneration;
 use crate::error::Result;
 use crate::ids::{CommitTs, TableId};

@@ -15,15 +15,13 @@
 //! take the commit lock, never the other way round. It does not own: numbers of tables that are not committed
 //! (`transaction`).
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
-use parking_lot::{Mutex, RwLock};
-
+use super::blocks::{Block, Column};
 use crate::commit::Engine;
+use crate::commit::conflict::table_conflict;
 use crate::commit::engine::CommitLock;
-use crate::commit::prepare::table_conflict;
 use crate::commit::record::CommitEncoder;
 use crate::error::{Error, Result, sqlstate};
 use crate::ids::{ColumnId, CommitTs, SchemaVersion, TableId};
@@ -43,28 +41,6 @@ pub struct NumberSource {
     increment: i64,
     /// How many there are.
     count: u64,
-}
-
-/// The columns somebody has drawn from since the database was opened.
-#[derive(Debug, Default)]
-pub(in crate::commit) struct NumberBlocks(RwLock<BTreeMap<(TableId, ColumnId), Arc<Column>>>);
-
-/// One column's block.
-#[derive(Debug, Default)]
-struct Column {
-    /// Moves on, under the commit lock, when counting begins anew.
-    era: AtomicU64,
-    block: Mutex<Block>,
-}
-
-/// Numbers reserved and not given out.
-#[derive(Debug, Default)]
-struct Block {
-    era: u64,
-    next: u64,
-    end: u64,
-    /// Numbers reserved last.
-    size: u64,
 }
 
 impl NumberSource {
@@ -117,16 +93,6 @@ fn limit(data_type: DataType, increment: i64) -> i64 {
     if increment < 0 { least } else { most }
 }
 
-impl Block {
-    /// As much of the block as `n` numbers need.
-    fn take(&mut self, n: u64) -> (u64, u64) {
-        let count = n.min(self.end - self.next);
-        let first = self.next;
-        self.next += count;
-        (first, count)
-    }
-}
-
 impl Engine {
     /// The next `n` numbers of `source`, for whoever asks.
     ///
@@ -134,7 +100,7 @@ impl Engine {
     /// Invalid (2200H): there are not as many, none is taken. Conflict (40001): the table or column is gone. Full,
     /// Closed: as a commit; numbers may be lost then.
     pub fn draw_numbers(&self, source: &NumberSource, n: usize) -> Result<Vec<i64>> {
-        let column = self.numbers.column(source);
+        let column = self.numbers.column((source.schema.id, source.column));
         let mut block = column.block.lock();
         if block.era != column.era.load(Ordering::Acquire) {
             block.next = block.end;
@@ -237,7 +203,7 @@ impl Engine {
     /// # Errors
     /// As a commit; the numbers are then a gap.
     pub fn return_numbers(&self) -> Result<()> {
-        let columns: Vec<_> = self.numbers.0.read().iter().map(|(of, column)| (*of, column.clone())).collect();
+        let columns = self.numbers.all();
         let mut blocks = Vec::new();
         for (of, column) in &columns {
             let block = column.block.lock();
@@ -268,27 +234,5 @@ impl Engine {
         }
         let ts = self.timeline.present().0.next();
         self.append_numbers(&mut lock, ts, space, &changes, Synchronous::Off)
-    }
-}
-
-impl NumberBlocks {
-    fn column(&self, source: &NumberSource) -> Arc<Column> {
-        let of = (source.schema.id, source.column);
-        if let Some(column) = self.0.read().get(&of) {
-            return column.clone();
-        }
-        self.0.write().entry(of).or_default().clone()
-    }
-
-    /// Counting of `table`'s columns begins anew. Under the commit lock.
-    pub(super) fn begin_anew(&self, table: TableId) {
-        for (_, column) in self.0.read().iter().filter(|((of, _), _)| *of == table) {
-            column.era.fetch_add(1, Ordering::AcqRel);
-        }
-    }
-
-    /// Forgets `table`, which is gone.
-    pub(super) fn forget(&self, table: TableId) {
-        self.0.write().retain(|(of, _), _| *of != table);
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::commit::Gates;
-use crate::commit::ddl::numbers::NumberBlocks;
+use crate::commit::ddl::blocks::NumberBlocks;
 use crate::commit::delta_starts::DeltaStarts;
 use crate::commit::gate::Turns;
 use crate::commit::pressure::{FlushGauge, TailGauge};

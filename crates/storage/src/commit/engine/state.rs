@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::commit::conflict::table_conflict;
 use crate::commit::delta_starts::DeltaStarts;
-use crate::commit::prepare::table_conflict;
 use crate::commit::recent::RecentDeletes;
 use crate::disk::AsideFile;
 use crate::error::Result;

@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
+use super::Validation;
 use super::target_rows::{NamedSets, Since, check_live, check_live_since, check_live_under_lock, forward};
-use super::{Validation, table_conflict};
 use crate::commit::Engine;
+use crate::commit::conflict::table_conflict;
 use crate::deletes::Lookups;
 use crate::error::Result;
 use crate::ids::{CommitTs, SchemaVersion};

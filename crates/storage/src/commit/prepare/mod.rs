@@ -13,11 +13,12 @@ use roaring::RoaringBitmap;
 
 use crate::catalog::Catalog;
 use crate::commit::Engine;
+use crate::commit::conflict::{key_conflict, table_conflict};
 use crate::commit::engine::CommitState;
 use crate::deletes::{DeleteCollector, DeleteSet, Lookups, named_bytes};
 use crate::delta_store::DeltaGeneration;
 use crate::disk::AsideFile;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::ids::{CommitTs, ContainerId, KeyId, RowRef, SchemaVersion};
 use crate::limits;
 use crate::main_store::{Run, RunSegment, write_runs_aside};
@@ -555,31 +556,4 @@ fn live_rows(writes: &TableWrites, room: &Room) -> Option<RowBuffer> {
         }
     }
     Some(rows)
-}
-
-pub(super) fn row_conflict(schema: &TableSchema) -> Error {
-    Error::conflict(format!(
-        "could not serialize access due to concurrent update: a row of \"{}\" was changed by a transaction that committed first; run the transaction again",
-        schema.name
-    ))
-}
-
-pub(super) fn key_conflict(schema: &TableSchema) -> Error {
-    Error::conflict(format!(
-        "could not serialize access due to concurrent insert: a key of \"{}\" was taken by a transaction that committed first; run the transaction again",
-        schema.name
-    ))
-}
-
-pub(super) fn table_conflict(schema: &TableSchema) -> Error {
-    Error::conflict(format!(
-        "could not serialize access: table \"{}\" was changed or dropped by a transaction that committed first; run the transaction again",
-        schema.name
-    ))
-}
-
-pub(super) fn catalog_conflict() -> Error {
-    Error::conflict(
-        "could not serialize access: tables, views or schemas were changed by a transaction that committed first; run the transaction again",
-    )
 }

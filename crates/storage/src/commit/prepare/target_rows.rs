@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use roaring::RoaringBitmap;
 
-use super::{Validation, row_conflict};
+use super::Validation;
 use crate::commit::Engine;
+use crate::commit::conflict::row_conflict;
 use crate::commit::recent::RecentDeletes;
 use crate::deletes::{DeleteSet, Lookups};
 use crate::error::Result;

@@ -12,7 +12,9 @@ use crate::row::Value;
 use crate::row::key::{KeyCodec, hash_key};
 use crate::schema::{DataType, TableSchema};
 use crate::segment::cache::Place;
-use crate::segment::pages::{PagedBlock, body_bytes, seal};
+use crate::segment::format::body_bytes;
+use crate::segment::pages::PagedBlock;
+use crate::segment::pages::sums::seal;
 use crate::segment::{BlockCache, Encoding, Segment, SegmentMeta};
 
 const PATH: &str = "data/0000000005.seg";

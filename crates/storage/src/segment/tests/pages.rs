@@ -11,7 +11,9 @@ use crate::row::key::{KeyCodec, hash_key};
 use crate::row::{Value, array_of};
 use crate::schema::{DataType, TableSchema};
 use crate::segment::cache::Place;
-use crate::segment::pages::{PAGE_BYTES, PagedBlock, body_bytes, seal};
+use crate::segment::format::{PAGE_BYTES, body_bytes};
+use crate::segment::pages::PagedBlock;
+use crate::segment::pages::sums::seal;
 use crate::segment::{BlockCache, Segment, SegmentMeta, SegmentPlace, create_segment};
 
 /// Opens `meta` over a cache of `bytes`.
@@ -328,7 +330,7 @@ fn few_files_are_open_at_once() {
         .collect();
     for segment in segments.iter().chain(&segments) {
         assert_eq!(segment.value(&schema.columns[0], 1).unwrap(), values[1]);
-        let open = (1..=many).filter(|id| cache.file(FileId(*id), &disk).is_open()).count();
+        let open = (1..=many).filter(|id| cache.files().file(FileId(*id), &disk).is_open()).count();
         assert!(open <= limits::SEGMENT_FILES_OPEN_MAX, "{open}");
     }
 }

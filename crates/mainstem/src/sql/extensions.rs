@@ -16,7 +16,7 @@ use mainstem_storage::{Error, Result};
 ///
 /// # Errors
 /// 0A000 for `ORDER BY ALL` of a set operation over `*`.
-pub(in crate::sql) fn rewrite(tree: &mut impl VisitMut) -> Result<()> {
+pub(super) fn rewrite_extensions(tree: &mut impl VisitMut) -> Result<()> {
     tree.visit(&mut Extensions).break_value().map_or(Ok(()), Err)
 }
 
