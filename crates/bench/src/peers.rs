@@ -1,9 +1,9 @@
 //! Other engines, each a process of its own that lives as long as the experiment, driven by JSON lines
 //! (`bench/peers/`).
 //!
-//! Comes in: the folder of the scripts, the engines wanted, and what they load; statements, where the script has no cases
-//! of its own. Goes out: answers, and samples, a round at a time, so that theirs and ours take turns. A peer that is missing, fails or answers wrongly is left out from then on, and a
-//! note says why.
+//! Comes in: the folder of the scripts, the engines wanted, and what they load; statements, where the script has no
+//! cases of its own. Goes out: answers, and samples, a round at a time, so that theirs and ours take turns. A peer that
+//! is missing, fails or answers wrongly is left out from then on, and a note says why.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

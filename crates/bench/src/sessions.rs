@@ -13,8 +13,8 @@ pub(crate) fn connect(database: &Database, synchronous: &str) -> Result<Connecti
     Ok(connection)
 }
 
-/// What `threads` threads give that work at once, in their order: each on a connection of its own, with its number. They
-/// begin when all are connected.
+/// What `threads` threads give that work at once, in their order: each on a connection of its own, with its number.
+/// They begin when all are connected.
 pub(crate) fn together<T: Send>(
     threads: u64,
     connect: impl Fn() -> Result<Connection, Failure> + Sync,

@@ -3,8 +3,8 @@
 /// Orders of a user.
 const ORDERS: u64 = 4;
 
-/// Statements that make and fill the tables of `users` users. `numbers` gives what stands behind FROM for the numbers `x`
-/// from 0 to its argument.
+/// Statements that make and fill the tables of `users` users. `numbers` gives what stands behind FROM for the numbers
+/// `x` from 0 to its argument.
 ///
 /// A whole quotient is made of a multiple: DuckDB divides to fractions.
 pub(super) fn script(users: u64, numbers: impl Fn(u64) -> String) -> Vec<String> {

@@ -1,7 +1,7 @@
 //! Tables and statements, in SQL that both engines read.
 //!
 //! Numbers are BIGINT: money in cents, taxes and discounts in ten-thousandths, times and dates a count of transactions.
-//! A street stands for the two lines of an address, `s_dist` for its ten columns, and `c_credit` is 1 where credit is bad.
+//! A street stands for the two lines of an address, `s_dist` for its ten columns. `c_credit` is 1 where credit is bad.
 //! There are no secondary indexes: `customer_name` and `customer_order` are tables in their place, in both engines.
 
 /// The tables.
