@@ -103,8 +103,8 @@ impl Runtime {
         Ok(Batches { rows: Source::Task { receiver, task: task.abort_handle() }, ended: false })
     }
 
-    /// Runs `plan`, which reads few rows, on the calling thread: handing it to another one takes longer than running it.
-    /// If it has many rows, the reader runs it on. Its errors come with the batches.
+    /// Runs `plan`, which reads few rows, on the calling thread: handing it to another one takes longer than running
+    /// it. If it has many rows, the reader runs it on. Its errors come with the batches.
     pub(crate) fn execute_here(
         &self,
         plan: Arc<dyn ExecutionPlan>,

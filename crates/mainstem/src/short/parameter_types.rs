@@ -1,8 +1,9 @@
 //! Types of a statement's parameters, from its tree and the columns of its tables.
 //!
 //! Comes in: a statement. Goes out: the type of each parameter, if each of its places is one that tells it at once:
-//! beside a column in a comparison, in a list or between bounds; as the value of a column; as LIMIT, which gives it none. They are those
-//! that planning the statement would find, at a small part of its cost; where it is not so plain they are left to it.
+//! beside a column in a comparison, in a list or between bounds; as the value of a column; as LIMIT, which gives it
+//! none. They are those that planning the statement would find, at a small part of its cost; where it is not so plain
+//! they are left to it.
 
 use std::ops::ControlFlow;
 

@@ -1,9 +1,9 @@
-//! The commit of a short statement of its own, in the three phases of any commit, without a write set: of one row, found
-//! by one key; of some rows that keep all their keys; or of some new rows.
+//! The commit of a short statement of its own, in the three phases of any commit, without a write set: of one row,
+//! found by one key; of some rows that keep all their keys; or of some new rows.
 //!
 //! Comes in: a key, the row that has it at a snapshot, if there is one, and the row that is to have it; or rows of a
-//! snapshot, and as many new ones with their keys; or rows whose keys are free at a snapshot. Goes out: a timestamp, or 40001 when anything has come in between
-//! that is not looked into here: the statement is then run again.
+//! snapshot, and as many new ones with their keys; or rows whose keys are free at a snapshot. Goes out: a timestamp, or
+//! 40001 when anything has come in between that is not looked into here: the statement is then run again.
 //!
 //! 1. Outside the lock: the record is encoded, log space reserved.
 //! 2. Under the lock: the rows that go must still be there and live; no commit since the snapshot may have taken the

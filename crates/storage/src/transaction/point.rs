@@ -58,8 +58,8 @@ impl Transaction {
         self.engine.commit_row(&self.snapshot, &write, self.mode.synchronous)
     }
 
-    /// Ends a transaction that has written nothing by writing some rows, and commits it: in the place of `deleted`, rows
-    /// that its snapshot has in `table`, come those of `inserted`, as many with the same keys, or none. Returns as
+    /// Ends a transaction that has written nothing by writing some rows, and commits it: in the place of `deleted`,
+    /// rows that its snapshot has in `table`, come those of `inserted`, as many with the same keys, or none. Returns as
     /// [`Transaction::write_row`].
     ///
     /// # Errors

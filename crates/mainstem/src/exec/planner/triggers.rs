@@ -1,8 +1,8 @@
 //! Rules that have nothing to do are left out: each walks the whole plan to find that.
 //!
-//! Comes in: a plan before the analyzer, and again before the optimizer. Goes out: the rules of either that could change
-//! it. A rule is left out by its name where [`TRIGGERS`] says what it looks for, the plan has none of it, and no other
-//! rule makes any. Subqueries and set operations are rewritten into much else: plans with one pass all rules.
+//! Comes in: a plan before the analyzer, and again before the optimizer. Goes out: the rules of either that could
+//! change it. A rule is left out by its name where [`TRIGGERS`] says what it looks for, the plan has none of it, and no
+//! other rule makes any. Subqueries and set operations are rewritten into much else: plans with one pass all rules.
 
 use std::sync::Arc;
 

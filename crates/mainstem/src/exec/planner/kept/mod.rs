@@ -1,8 +1,8 @@
 //! Plans that are kept, to be run again and again.
 //!
 //! Comes in: a query whose parameters have types, and later, for each run, values and snapshots. Goes out: running
-//! queries. Steps: [`parameters`] says which parameters may stand in a plan; [`logical`] keeps what the optimizer made of
-//! it, and puts values and snapshots in; [`physical`] keeps what runs of few rows need no more than to be bound to,
+//! queries. Steps: [`parameters`] says which parameters may stand in a plan; [`logical`] keeps what the optimizer made
+//! of it, and puts values and snapshots in; [`physical`] keeps what runs of few rows need no more than to be bound to,
 //! whose parameters are [`slot`]s.
 //!
 //! It does not own: what else must be as it was when a plan was made (`session::kept_plans`).

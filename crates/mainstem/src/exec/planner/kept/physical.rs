@@ -106,7 +106,8 @@ impl Drop for Run {
     }
 }
 
-/// `plan`, a kept logical plan whose scans read `snapshots`, with slots; `None` if it cannot have them for these values.
+/// `plan`, a kept logical plan whose scans read `snapshots`, with slots; `None` if it cannot have them for these
+/// values.
 ///
 /// # Errors
 /// Internal; of constants that cannot be computed.
