@@ -49,6 +49,16 @@ const QUERIES: &[(&str, usize)] = &[
     ("WITH m AS (SELECT g, max(n) AS n FROM s GROUP BY g) SELECT s.k FROM s JOIN m USING (g, n) ORDER BY s.k", 0),
     ("SELECT d * $1, d / 3 FROM u WHERE d > 2.5 ORDER BY id", 1),
     ("SELECT sum(d), avg(d) FROM u WHERE id <> $1", 1),
+    // What plans compute while they are made.
+    ("SELECT k FROM s WHERE n + 0 IN ($1, $2, 3) ORDER BY k", 2),
+    ("SELECT k, n IN ($1, $2), n NOT IN ($2, 7) FROM s ORDER BY k", 2),
+    ("SELECT x + 1 FROM (VALUES ($1), ($2)) AS v (x)", 2),
+    ("SELECT s.k, x FROM s JOIN (VALUES (1, 'one'), (2, 'two')) AS v (g, x) ON v.g = s.g WHERE s.n > $1 ORDER BY 1", 1),
+    ("SELECT CASE n WHEN $1 THEN 'first' WHEN $2 THEN 'second' WHEN 3 THEN 'third' END FROM s ORDER BY k", 2),
+    ("SELECT k FROM s WHERE CASE WHEN g = $1 THEN n END IS NULL ORDER BY k", 1),
+    ("SELECT k FROM s WHERE ($1 = 3 OR n = $2) AND t IS NOT NULL ORDER BY k", 2),
+    ("SELECT g, count(*) FILTER (WHERE n > $1) FROM s GROUP BY g ORDER BY g", 1),
+    ("SELECT n % $2, count(*) FROM s WHERE n IS NOT NULL GROUP BY n % $2 ORDER BY 1", 2),
     ("SELECT name FROM u WHERE name < 'user 3' ORDER BY name LIMIT $1", 1),
 ];
 

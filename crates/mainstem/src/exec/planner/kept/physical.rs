@@ -5,7 +5,8 @@
 //!
 //! 1. Filters of scans become predicates of the store, with the values of the run; the scans are given
 //!    [slots](ScanSlot). Other parameters become [slots](super::slot).
-//! 2. The plan is made once, for one partition. It knows no exact statistics: answers must not follow from them.
+//! 2. The plan is made once, for one partition. It knows no values, and no exact statistics: answers must not follow
+//!    from them.
 //! 3. A run binds values, snapshots and predicates, takes the plan without what the run before has left in it, and
 //!    releases all of them at its end.
 //!
@@ -73,10 +74,12 @@ struct Scan {
     rows: u64,
 }
 
-/// A logical plan with slots, whose first run is bound.
+/// A logical plan with slots, whose scans are bound to the first run. Its values are bound once the plan is made: what
+/// a plan computes while it is made, as `IN` its list, it computes once.
 pub(super) struct Slotted {
     pub(super) plan: LogicalPlan,
     values: Values,
+    first: Vec<ScalarValue>,
     scans: Vec<Scan>,
 }
 
@@ -117,7 +120,7 @@ pub(super) fn slotted(
     snapshots: &[Snapshot],
     options: &Arc<ConfigOptions>,
 ) -> Result<Option<Slotted>> {
-    let Some(bound) = scalars(parameters) else { return Ok(None) };
+    let Some(first) = scalars(parameters) else { return Ok(None) };
     let (values, mut scans, mut fits) = (Values::default(), Vec::new(), true);
     let mut snapshots = snapshots.iter();
     let slotted = plan.clone().transform_up_with_subqueries(|node| {
@@ -148,8 +151,7 @@ pub(super) fn slotted(
         };
         Ok(Transformed::yes(node))
     })?;
-    values.bind(bound);
-    Ok(fits.then_some(Slotted { plan: slotted.data, values, scans }))
+    Ok(fits.then_some(Slotted { plan: slotted.data, values, first, scans }))
 }
 
 /// `node` with slots in the places of parameters.
@@ -215,7 +217,8 @@ fn predicates(
 impl Slotted {
     /// The plan to be kept, and its first run; `None` if `plan`, which was made of the logical one, must not be kept.
     pub(super) fn kept(self, plan: Arc<dyn ExecutionPlan>) -> Option<(PhysicalPlan, Run)> {
-        let Self { values, scans, .. } = self;
+        let Self { values, first, scans, .. } = self;
+        values.bind(first);
         let run = Run { plan: plan.clone(), values: values.clone(), slots: slots(&scans) };
         starts_anew(&plan).then_some((PhysicalPlan { plan, values, scans }, run))
     }
@@ -250,8 +253,8 @@ impl PhysicalPlan {
             }
         }
         let Some(values) = scalars(parameters) else { return Ok(Bound::Unfit) };
-        self.values.bind(values);
         run.plan = reset_plan_states(run.plan.clone())?;
+        self.values.bind(values);
         Ok(Bound::Run(run))
     }
 }
