@@ -51,7 +51,9 @@ const QUERIES: &[(&str, usize)] = &[
     ("SELECT sum(d), avg(d) FROM u WHERE id <> $1", 1),
     // What plans compute while they are made.
     ("SELECT k FROM s WHERE n + 0 IN ($1, $2, 3) ORDER BY k", 2),
-    ("SELECT k, n IN ($1, $2), n NOT IN ($2, 7) FROM s ORDER BY k", 2),
+    ("SELECT k FROM s WHERE n + 0 IN ($1, $2, 3, 11, 12) ORDER BY k", 2),
+    ("SELECT k, n IN ($1, $2), n NOT IN ($2, 7, 8, 9, $1) FROM s ORDER BY k", 2),
+    ("SELECT x FROM (VALUES ($1 + 1), ($2 + 1)) AS v (x)", 2),
     ("SELECT x + 1 FROM (VALUES ($1), ($2)) AS v (x)", 2),
     ("SELECT s.k, x FROM s JOIN (VALUES (1, 'one'), (2, 'two')) AS v (g, x) ON v.g = s.g WHERE s.n > $1 ORDER BY 1", 1),
     ("SELECT CASE n WHEN $1 THEN 'first' WHEN $2 THEN 'second' WHEN 3 THEN 'third' END FROM s ORDER BY k", 2),
