@@ -89,8 +89,8 @@ pub const fn commit_rows_max(keys: usize, columns: usize) -> usize {
 pub const VALIDATE_KEYS_MAX: usize = 4_096;
 /// Bytes of rows a commit may append under the lock: copying 1 MiB takes about 0.1 ms.
 pub const COMMIT_BYTES_MAX: usize = 1 << 20;
-/// Rows that a short statement, a transaction of its own, may change without a write set: each is looked at under the
-/// commit lock.
+/// Rows that a short statement, a transaction of its own, may update or delete without a write set: each is looked at
+/// under the commit lock.
 pub const SHORT_UPDATE_ROWS_MAX: usize = 1_024;
 /// Rows that such a statement may insert: the keys of each are compared with those of the others.
 pub const SHORT_INSERT_ROWS_MAX: usize = 16;

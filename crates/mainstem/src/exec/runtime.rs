@@ -3,9 +3,7 @@
 //! The runtime is the database's own: a caller may be on a thread of another runtime, or on none. Callers wait by
 //! parking their thread, which is allowed everywhere.
 
-use std::any::Any;
 use std::collections::VecDeque;
-use std::fmt;
 use std::future::{Future, poll_fn};
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
@@ -29,7 +27,7 @@ use crate::error::{from_datafusion, from_panic};
 
 /// Batches that may wait for a reader, per query.
 const BATCHES_AHEAD: usize = 4;
-/// Rows that may wait for a reader where it runs the query itself.
+/// Rows that are made before a query on few rows is handed to the query threads.
 const ROWS_AHEAD: usize = 16_384;
 /// Stack of a query thread: deep expressions are walked by recursion. Only touched pages cost memory.
 const STACK_BYTES: usize = 32 << 20;
@@ -83,48 +81,35 @@ impl Runtime {
         &self,
         plan: Arc<dyn ExecutionPlan>,
         context: Arc<TaskContext>,
-        mut cancel: Cancel,
+        cancel: Cancel,
     ) -> Result<Batches> {
-        let activity = self.activity.clone();
-        let (sender, receiver) = mpsc::channel(BATCHES_AHEAD);
-        let task = self.get()?.spawn(async move {
-            let work = AssertUnwindSafe(drive(plan, context, &activity, &sender)).catch_unwind();
-            let end = tokio::select! {
-                biased;
-                error = cancel.cancelled() => Err(error),
-                outcome = work => match outcome {
-                    Ok(outcome) => outcome,
-                    Err(panic) => Err(from_panic(panic.as_ref())),
-                },
-            };
-            // Nobody listens when the reader has gone.
-            let _ = sender.send(end.map(|()| None)).await;
-        });
-        Ok(Batches { rows: Source::Task { receiver, task: task.abort_handle() }, ended: false })
+        let start = || execute_stream(plan, context).map_err(|e| from_datafusion(&e));
+        let task = self.drive(start, (), cancel)?;
+        Ok(Batches { ready: VecDeque::new(), task: Some(task), ended: false })
     }
 
-    /// Runs `plan`, which reads few rows, on the calling thread: handing it to another one takes longer than running
-    /// it. If it has many rows, the reader runs it on. Its errors come with the batches.
+    /// Runs `plan`, which reads few rows, on the calling thread: handing it to another one takes longer than running it.
+    /// If it has many rows, the query threads run it on, and keep `keeps` as long; whether they do is told. Its errors
+    /// come with the batches.
     pub(crate) fn execute_here(
         &self,
         plan: Arc<dyn ExecutionPlan>,
         context: Arc<TaskContext>,
         mut cancel: Cancel,
-    ) -> Result<Batches> {
-        let runtime = self.get()?.handle().clone();
-        let waiting = cancel.clone();
+        keeps: impl Send + 'static,
+    ) -> Result<(Batches, bool)> {
+        let goes_on = cancel.clone();
         let work = async {
-            let batches = execute_stream(plan, context).map_err(|e| from_datafusion(&e))?;
-            let mut rest = Rest { batches, runtime, activity: self.activity.clone(), cancel: waiting, keeps: None };
+            let mut batches = execute_stream(plan, context).map_err(|e| from_datafusion(&e))?;
             let (mut ready, mut rows) = (VecDeque::new(), 0);
-            while let Some(batch) = rest.batches.next().await {
+            while let Some(batch) = batches.next().await {
                 let batch = batch.map_err(|e| from_datafusion(&e))?;
                 rows += batch.num_rows();
                 if batch.num_rows() > 0 {
                     ready.push_back(Ok(batch));
                 }
                 if rows > ROWS_AHEAD {
-                    return Ok((ready, Some(Box::new(rest))));
+                    return Ok((ready, Some(batches)));
                 }
             }
             Ok((ready, None))
@@ -137,7 +122,35 @@ impl Runtime {
             }
         })?;
         let (ready, rest) = outcome.unwrap_or_else(|error| (VecDeque::from([Err(error)]), None));
-        Ok(Batches { rows: Source::Here { ready, rest }, ended: false })
+        let task = rest.map(|rest| self.drive(|| Ok(rest), keeps, goes_on)).transpose()?;
+        let is_unfinished = task.is_some();
+        Ok((Batches { ready, task, ended: false }, is_unfinished))
+    }
+
+    /// Reads the batches that `start` gives, on the query threads; `keeps` lives as long.
+    fn drive(
+        &self,
+        start: impl FnOnce() -> Result<SendableRecordBatchStream> + Send + 'static,
+        keeps: impl Send + 'static,
+        mut cancel: Cancel,
+    ) -> Result<Driven> {
+        let activity = self.activity.clone();
+        let (sender, receiver) = mpsc::channel(BATCHES_AHEAD);
+        let task = self.get()?.spawn(async move {
+            let work = AssertUnwindSafe(drive(start, &activity, &sender)).catch_unwind();
+            let end = tokio::select! {
+                biased;
+                error = cancel.cancelled() => Err(error),
+                outcome = work => match outcome {
+                    Ok(outcome) => outcome,
+                    Err(panic) => Err(from_panic(panic.as_ref())),
+                },
+            };
+            drop(keeps);
+            // Nobody listens when the reader has gone.
+            let _ = sender.send(end.map(|()| None)).await;
+        });
+        Ok(Driven { receiver, task: task.abort_handle() })
     }
 }
 
@@ -159,12 +172,11 @@ async fn at_work<F: Future>(activity: &Activity, work: F) -> F::Output {
 type Message = Result<Option<RecordBatch>>;
 
 async fn drive(
-    plan: Arc<dyn ExecutionPlan>,
-    context: Arc<TaskContext>,
+    start: impl FnOnce() -> Result<SendableRecordBatchStream>,
     activity: &Activity,
     sender: &mpsc::Sender<Message>,
 ) -> Result<()> {
-    let mut stream = execute_stream(plan, context).map_err(|e| from_datafusion(&e))?;
+    let mut stream = start()?;
     // Not while the reader takes its time.
     while let Some(batch) = at_work(activity, stream.next()).await {
         let batch = batch.map_err(|e| from_datafusion(&e))?;
@@ -178,80 +190,31 @@ async fn drive(
 /// Batches of a running query. Dropping it ends the query.
 #[derive(Debug)]
 pub(crate) struct Batches {
-    rows: Source,
+    /// Those that come first.
+    ready: VecDeque<Result<RecordBatch>>,
+    /// What makes the others.
+    task: Option<Driven>,
     ended: bool,
 }
 
-/// Where batches come from.
+/// A task on the query threads.
 #[derive(Debug)]
-enum Source {
-    /// A task on the query threads.
-    Task { receiver: mpsc::Receiver<Message>, task: AbortHandle },
-    /// They are there, but for those that the reader makes.
-    Here { ready: VecDeque<Result<RecordBatch>>, rest: Option<Box<Rest>> },
-}
-
-/// What is left of a query that the reader runs on its own thread.
-struct Rest {
-    batches: SendableRecordBatchStream,
-    runtime: tokio::runtime::Handle,
-    activity: Arc<Activity>,
-    cancel: Cancel,
-    /// What has to live as long as it runs.
-    keeps: Option<Box<dyn Any + Send>>,
-}
-
-impl fmt::Debug for Rest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Rest").finish_non_exhaustive()
-    }
-}
-
-impl Rest {
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<RecordBatch>>> {
-        let _context = self.runtime.enter();
-        let _at_work = self.activity.begin(Work::Query);
-        loop {
-            if let Err(error) = self.cancel.check() {
-                return Poll::Ready(Some(Err(error)));
-            }
-            match self.batches.poll_next_unpin(context) {
-                Poll::Ready(Some(Ok(batch))) if batch.num_rows() == 0 => {}
-                polled => return polled.map_err(|e| from_datafusion(&e)),
-            }
-        }
-    }
+struct Driven {
+    receiver: mpsc::Receiver<Message>,
+    task: AbortHandle,
 }
 
 impl Batches {
-    /// Keeps `what` as long as the query runs; false if it has ended, and `what` is let go of.
-    pub(crate) fn keep(&mut self, what: impl Any + Send) -> bool {
-        match &mut self.rows {
-            Source::Here { rest: Some(rest), .. } => {
-                rest.keeps = Some(Box::new(what));
-                true
-            }
-            Source::Here { .. } | Source::Task { .. } => false,
-        }
-    }
-
     /// The next batch, or a promise to wake the task when there is one.
     pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<RecordBatch>>> {
         if self.ended {
             return Poll::Ready(None);
         }
-        let receiver = match &mut self.rows {
-            Source::Task { receiver, .. } => receiver,
-            Source::Here { ready, rest } => {
-                let next = match (ready.pop_front(), rest) {
-                    (None, Some(rest)) => ready!(rest.poll(context)),
-                    (next, _) => next,
-                };
-                self.ended = !matches!(next, Some(Ok(_)));
-                return Poll::Ready(next);
-            }
+        let message = match (self.ready.pop_front(), &mut self.task) {
+            (Some(batch), _) => Some(batch.map(Some)),
+            (None, Some(driven)) => ready!(driven.receiver.poll_recv(context)),
+            (None, None) => Some(Ok(None)),
         };
-        let Poll::Ready(message) = receiver.poll_recv(context) else { return Poll::Pending };
         self.ended = !matches!(message, Some(Ok(Some(_))));
         Poll::Ready(match message {
             Some(Ok(batch)) => batch.map(Ok),
@@ -271,8 +234,8 @@ impl Iterator for Batches {
 
 impl Drop for Batches {
     fn drop(&mut self) {
-        if let Source::Task { task, .. } = &self.rows {
-            task.abort();
+        if let Some(driven) = &self.task {
+            driven.task.abort();
         }
     }
 }

@@ -257,10 +257,7 @@ impl DataSource for StoreSource {
             (None, None, 1) => StoreRows::AsTheyCome(self.scan()?.worker()),
             _ => return Err(DataFusionError::Internal("a shared scan was opened without its state".into())),
         };
-        let mut metrics = self.metrics.clone();
-        if self.snapshot.is_slot() {
-            metrics = ExecutionPlanMetricsSet::new();
-        }
+        let metrics = self.metrics();
         Ok(Box::pin(StoreStream {
             rows,
             schema: self.schema.clone(),
@@ -340,7 +337,8 @@ impl DataSource for StoreSource {
     }
 
     fn metrics(&self) -> ExecutionPlanMetricsSet {
-        self.metrics.clone()
+        // The operator around it counts, too: run after run.
+        if self.snapshot.is_slot() { ExecutionPlanMetricsSet::new() } else { self.metrics.clone() }
     }
 
     fn try_swapping_with_projection(&self, _projection: &ProjectionExprs) -> Result<Option<Arc<dyn DataSource>>> {

@@ -102,7 +102,6 @@ pub(super) fn schemas_of(names: &Names, catalog: &Catalog, tables: &[TableName])
     tables.iter().map(|table| names.table(catalog, table).ok()).collect()
 }
 
-/// The statements that SQL prepared, by name.
 /// What a statement is under one version of the schema: short, or not.
 #[derive(Debug)]
 pub(super) struct Compiled {
@@ -124,6 +123,7 @@ impl Compiled {
     }
 }
 
+/// The statements that SQL prepared, by name.
 pub(super) type ByName = HashMap<String, Prepared>;
 
 impl Session {

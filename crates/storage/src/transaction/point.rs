@@ -69,16 +69,20 @@ impl Transaction {
         if !self.writes.is_empty() || !(inserted.is_empty() || inserted.len() == deleted.len()) {
             return Err(Error::internal("rows updated behind or beside others"));
         }
-        if inserted.bytes() > limits::COMMIT_BYTES_MAX || deleted.len() > limits::SHORT_UPDATE_ROWS_MAX {
+        let mut by_container: BTreeMap<ContainerId, Vec<u32>> = BTreeMap::new();
+        for row in deleted {
+            by_container.entry(row.container()).or_default().push(row.offset());
+        }
+        let rows_max = rows_max(table).min(limits::SHORT_UPDATE_ROWS_MAX);
+        let is_large = inserted.bytes() > limits::COMMIT_BYTES_MAX
+            || deleted.len() > rows_max
+            || by_container.len() > limits::COMMIT_DELETE_CONTAINERS_MAX;
+        if is_large {
             let mut writes = self.statement();
             writes.delete(table.schema(), deleted)?;
             writes.insert_rows(table, inserted)?;
             self.apply(writes)?;
             return self.commit();
-        }
-        let mut by_container: BTreeMap<ContainerId, Vec<u32>> = BTreeMap::new();
-        for row in deleted {
-            by_container.entry(row.container()).or_default().push(row.offset());
         }
         let set = |(id, mut offsets): (ContainerId, Vec<u32>)| {
             offsets.sort_unstable();
@@ -99,7 +103,8 @@ impl Transaction {
         if !self.writes.is_empty() {
             return Err(Error::internal("rows inserted behind others"));
         }
-        if rows.bytes() > limits::COMMIT_BYTES_MAX || rows.len() > limits::SHORT_INSERT_ROWS_MAX {
+        let rows_max = rows_max(table).min(limits::SHORT_INSERT_ROWS_MAX);
+        if rows.bytes() > limits::COMMIT_BYTES_MAX || rows.len() > rows_max {
             let mut writes = self.statement();
             writes.insert_rows(table, rows)?;
             self.apply(writes)?;
@@ -131,4 +136,10 @@ impl Transaction {
         self.apply(writes)?;
         self.commit()
     }
+}
+
+/// Rows of `table` that may be written under the commit lock.
+fn rows_max(table: &KeyedTable) -> usize {
+    let schema = table.schema();
+    limits::commit_rows_max(schema.keys().count(), schema.columns.len())
 }

@@ -379,7 +379,7 @@ impl Planner {
         let plan = cancelable_joins(plan, &cancel).map_err(|e| from_datafusion(&e))?;
         let schema = plan.schema();
         let batches = match size {
-            Size::Tiny => runtime.execute_here(plan, self.task_context(), cancel)?,
+            Size::Tiny => runtime.execute_here(plan, self.task_context(), cancel, ())?.0,
             Size::Small | Size::Large => runtime.execute(plan, self.task_context(), cancel)?,
         };
         Ok(Running { schema, batches })

@@ -12,7 +12,7 @@ use crate::provider::UserTable;
 const ROWS_MAX: u64 = 32_768;
 /// Combinations of rows up to which one partition is enough: what a join without keys would look at.
 const COMBINATIONS_MAX: u64 = 1 << 20;
-/// Rows of all tables together up to which a plan is run on the caller's thread.
+/// Rows of all tables together up to which a plan is run on the caller's thread, if it is small otherwise.
 const TINY_MAX: u64 = 8_192;
 /// Most tables of a plan that is looked at.
 const TABLES_MAX: usize = 4;

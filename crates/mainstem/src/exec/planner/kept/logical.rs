@@ -8,7 +8,7 @@
 //! is computed by the optimizer), all of its tables are users' tables, and no parameter stands where
 //! a literal would mean something else ([`depends`]).
 //!
-//! It does not own: what else must be as it was when a plan was made (`session::prepared`).
+//! It does not own: what else must be as it was when a plan was made (`session::kept_plans`).
 
 use std::sync::Arc;
 

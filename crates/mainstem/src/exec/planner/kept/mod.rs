@@ -22,6 +22,7 @@ use self::physical::{Bound, PhysicalPlan, Run, Snapshot};
 use super::size::{Size, are_tiny, size_of};
 use super::{Planner, Running, Source};
 use crate::error::from_datafusion;
+use crate::exec::cancel::cancelable_joins;
 use crate::exec::runtime::{Cancel, Runtime};
 
 /// Runs whose values a physical plan cannot have slots for, before that is given up.
@@ -36,7 +37,7 @@ pub(crate) struct KeptPlan {
     physical: Mutex<Physical>,
 }
 
-/// What is kept of a physical plan. Its runs take turns; whoever comes in the middle of another makes one for itself.
+/// What is kept of a physical plan. Its runs take turns; whoever comes in the middle of another runs by the logical one.
 #[derive(Debug)]
 enum Physical {
     /// None was made in so many tries.
@@ -84,9 +85,10 @@ impl Planner {
         if let Some(mut physical) = kept.physical.try_lock()
             && let Some(run) = self.physical_run(runtime, kept, &mut physical, source, &cancel)?
         {
-            let schema = run.plan().schema();
-            let mut batches = runtime.execute_here(run.plan(), self.task_context(), cancel)?;
-            if batches.keep(run) {
+            let plan = cancelable_joins(run.plan(), &cancel).map_err(|e| from_datafusion(&e))?;
+            let schema = plan.schema();
+            let (batches, is_unfinished) = runtime.execute_here(plan, self.task_context(), cancel, run)?;
+            if is_unfinished {
                 // The reader has it now, and may take its time.
                 *physical = Physical::Unmade(0);
             }
@@ -107,7 +109,7 @@ impl Planner {
         source: &Source<'_>,
         cancel: &Cancel,
     ) -> Result<Option<Run>> {
-        if matches!(physical, Physical::Unfit) {
+        if matches!(physical, Physical::Unfit) || physical::has_typed_null(source.parameters) {
             return Ok(None);
         }
         let snapshot = |table: &TableId| {
@@ -151,6 +153,10 @@ impl Planner {
             };
             return Ok(None);
         };
+        let tries = match physical {
+            Physical::Unmade(tries) => *tries,
+            Physical::Made(_) | Physical::Unfit => TRIES_MAX,
+        };
         // Until it is known to be fit.
         *physical = Physical::Unfit;
         if size_of(&slotted.plan).map_err(|e| from_datafusion(&e))? != Size::Tiny {
@@ -158,10 +164,16 @@ impl Planner {
         }
         self.set_partitions(1);
         let plan = self.physical(runtime, &slotted.plan);
-        cancel.check().inspect_err(|_| *physical = Physical::Unmade(0))?;
-        // What is wrong with it is told by the plan of its values.
-        let Ok(plan) = plan else { return Ok(None) };
-        Ok(slotted.kept(plan).map(|(plan, run)| {
+        cancel.check().inspect_err(|_| *physical = Physical::Unmade(tries))?;
+        let Ok(plan) = plan else {
+            // What is wrong with it is told by the plan of its values; memory may be there another time.
+            if tries < TRIES_MAX {
+                *physical = Physical::Unmade(tries + 1);
+            }
+            return Ok(None);
+        };
+        let kept = slotted.kept(plan).map_err(|e| from_datafusion(&e))?;
+        Ok(kept.map(|(plan, run)| {
             *physical = Physical::Made(plan);
             run
         }))

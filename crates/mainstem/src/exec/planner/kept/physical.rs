@@ -177,6 +177,11 @@ fn with_slots(node: LogicalPlan, values: &Values) -> Result<Transformed<LogicalP
     })
 }
 
+/// Whether one of `parameters` is NULL behind its type: slots are never NULL.
+pub(super) fn has_typed_null(parameters: &Parameters) -> bool {
+    scalars(parameters).is_none()
+}
+
 /// The values of `parameters`; `None` if one is NULL behind its type.
 fn scalars(parameters: &Parameters) -> Option<Vec<ScalarValue>> {
     let value = |parameter: &Parameter| match parameter {
@@ -216,11 +221,18 @@ fn predicates(
 
 impl Slotted {
     /// The plan to be kept, and its first run; `None` if `plan`, which was made of the logical one, must not be kept.
-    pub(super) fn kept(self, plan: Arc<dyn ExecutionPlan>) -> Option<(PhysicalPlan, Run)> {
+    /// What is kept is never run itself: a run leaves rows, and what it has reserved for them, in its operators.
+    ///
+    /// # Errors
+    /// Internal.
+    pub(super) fn kept(self, plan: Arc<dyn ExecutionPlan>) -> Result<Option<(PhysicalPlan, Run)>> {
         let Self { values, first, scans, .. } = self;
+        if !starts_anew(&plan) {
+            return Ok(None);
+        }
+        let run = Run { plan: reset_plan_states(plan.clone())?, values: values.clone(), slots: slots(&scans) };
         values.bind(first);
-        let run = Run { plan: plan.clone(), values: values.clone(), slots: slots(&scans) };
-        starts_anew(&plan).then_some((PhysicalPlan { plan, values, scans }, run))
+        Ok(Some((PhysicalPlan { plan, values, scans }, run)))
     }
 }
 

@@ -1,8 +1,8 @@
 //! Parameters in physical plans: functions without arguments that give the values of the run.
 //!
 //! Comes in: the values of a run, before it. Goes out: each where its parameter stands, as a single value, as a literal
-//! would be. DataFusion 55.2 has no parameters in physical plans; as functions that are stable they are neither
-//! computed while planning nor kept from being moved.
+//! would be. DataFusion 55.2 has no parameters in physical plans. Functions without arguments are not computed while
+//! planning, and those that are not volatile may be moved.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
