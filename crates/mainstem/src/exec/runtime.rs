@@ -88,9 +88,9 @@ impl Runtime {
         Ok(Batches { ready: VecDeque::new(), task: Some(task), ended: false })
     }
 
-    /// Runs `plan`, which reads few rows, on the calling thread: handing it to another one takes longer than running it.
-    /// If it has many rows, the query threads run it on, and keep `keeps` as long; whether they do is told. Its errors
-    /// come with the batches.
+    /// Runs `plan`, which reads few rows, on the calling thread: handing it to another one takes longer than running
+    /// it. If it has many rows, the query threads run it on, and keep `keeps` as long; whether they do is told. Its
+    /// errors come with the batches.
     pub(crate) fn execute_here(
         &self,
         plan: Arc<dyn ExecutionPlan>,

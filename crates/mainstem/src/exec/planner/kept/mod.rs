@@ -37,7 +37,8 @@ pub(crate) struct KeptPlan {
     physical: Mutex<Physical>,
 }
 
-/// What is kept of a physical plan. Its runs take turns; whoever comes in the middle of another runs by the logical one.
+/// What is kept of a physical plan. Its runs take turns; whoever comes in the middle of another runs by the logical
+/// one.
 #[derive(Debug)]
 enum Physical {
     /// None was made in so many tries.
