@@ -24,7 +24,7 @@ use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use mainstem_storage::ids::TableId;
 use mainstem_storage::version::TableView;
 
-use super::parameters::depends;
+use super::parameters::{depends, has_parameter};
 use crate::exec::parameters::{Parameter, Parameters, position_of};
 use crate::optimize::simplified;
 use crate::provider::UserTable;
@@ -156,11 +156,6 @@ fn with_values(
 /// Internal.
 pub(super) fn schema_of(scan: &TableScan) -> Result<Arc<DFSchema>> {
     DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema()).map(Arc::new)
-}
-
-/// Whether a parameter stands in `expr`.
-pub(super) fn has_parameter(expr: &Expr) -> bool {
-    expr.exists(|expr| Ok(matches!(expr, Expr::Placeholder(_)))).unwrap_or(true)
 }
 
 /// `expr` with values in the places of parameters.

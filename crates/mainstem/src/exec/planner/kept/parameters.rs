@@ -16,8 +16,6 @@ use mainstem_postgres::registry::takes_columns;
 use mainstem_postgres::types::field_type;
 use mainstem_storage::schema::DataType;
 
-use super::logical::has_parameter;
-
 /// Functions whose arguments have one type.
 const OF_ONE_TYPE: &[&str] = &["coalesce", "greatest", "least", "nullif", "nvl", "nvl2"];
 
@@ -57,6 +55,11 @@ fn depends_itself(expr: &Expr, schema: &DFSchema) -> bool {
         _ => false,
     };
     wants_literals || reads_text_otherwise(expr, schema)
+}
+
+/// Whether a parameter stands in `expr`.
+pub(super) fn has_parameter(expr: &Expr) -> bool {
+    expr.exists(|expr| Ok(matches!(expr, Expr::Placeholder(_)))).unwrap_or(true)
 }
 
 /// Whether a text literal in the place of a parameter of type text that stands right in `expr` may be no text.

@@ -42,7 +42,8 @@ use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use mainstem_storage::predicate::Predicate;
 use mainstem_storage::version::TableView;
 
-use super::logical::{has_parameter, schema_of, with_constants, with_literals};
+use super::logical::{schema_of, with_constants, with_literals};
+use super::parameters::has_parameter;
 use super::slot::Values;
 use crate::exec::parameters::{Parameter, Parameters, position_of};
 use crate::provider::{ScanSlot, UserTable};
