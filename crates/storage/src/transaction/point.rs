@@ -52,7 +52,7 @@ impl Transaction {
             }
         }
         if inserted.bytes() > limits::COMMIT_BYTES_MAX {
-            return self.write_large_row(table, deleted, inserted);
+            return self.write_large(table, deleted.as_slice(), inserted);
         }
         let write = RowWrite { table, key, deleted, inserted, others: &others };
         self.engine.commit_row(&self.snapshot, &write, self.mode.synchronous)
@@ -64,7 +64,7 @@ impl Transaction {
     ///
     /// # Errors
     /// Conflict (40001): run the statement again; Full and Closed as [`Transaction::commit`]. Nothing was written then.
-    pub fn update_rows(mut self, table: &KeyedTable, deleted: &[RowRef], inserted: RowBuffer) -> Result<CommitTs> {
+    pub fn update_rows(self, table: &KeyedTable, deleted: &[RowRef], inserted: RowBuffer) -> Result<CommitTs> {
         self.check_may_write()?;
         if !self.writes.is_empty() || !(inserted.is_empty() || inserted.len() == deleted.len()) {
             return Err(Error::internal("rows updated behind or beside others"));
@@ -78,11 +78,7 @@ impl Transaction {
             || deleted.len() > rows_max
             || by_container.len() > limits::COMMIT_DELETE_CONTAINERS_MAX;
         if is_large {
-            let mut writes = self.statement();
-            writes.delete(table.schema(), deleted)?;
-            writes.insert_rows(table, inserted)?;
-            self.apply(writes)?;
-            return self.commit();
+            return self.write_large(table, deleted, inserted);
         }
         let set = |(id, mut offsets): (ContainerId, Vec<u32>)| {
             offsets.sort_unstable();
@@ -98,17 +94,14 @@ impl Transaction {
     ///
     /// # Errors
     /// Constraint (23505) for a key that another row has; others as [`Transaction::update_rows`].
-    pub fn insert_rows(mut self, table: &KeyedTable, view: &TableView, rows: RowBuffer) -> Result<CommitTs> {
+    pub fn insert_rows(self, table: &KeyedTable, view: &TableView, rows: RowBuffer) -> Result<CommitTs> {
         self.check_may_write()?;
         if !self.writes.is_empty() {
             return Err(Error::internal("rows inserted behind others"));
         }
         let rows_max = rows_max(table).min(limits::SHORT_INSERT_ROWS_MAX);
         if rows.bytes() > limits::COMMIT_BYTES_MAX || rows.len() > rows_max {
-            let mut writes = self.statement();
-            writes.insert_rows(table, rows)?;
-            self.apply(writes)?;
-            return self.commit();
+            return self.write_large(table, &[], rows);
         }
         let keys = table.row_keys(&rows);
         // As they come, and of each row one key after the other: the first that is taken is the one to tell.
@@ -126,12 +119,10 @@ impl Transaction {
         self.engine.commit_rows(&self.snapshot, &write, self.mode.synchronous)
     }
 
-    /// A row that takes too long to log under the lock: as a statement of any size.
-    fn write_large_row(mut self, table: &KeyedTable, deleted: Option<RowRef>, inserted: RowBuffer) -> Result<CommitTs> {
+    /// Rows that take too long under the lock: as a statement of any size.
+    fn write_large(mut self, table: &KeyedTable, deleted: &[RowRef], inserted: RowBuffer) -> Result<CommitTs> {
         let mut writes = self.statement();
-        if let Some(row) = deleted {
-            writes.delete(table.schema(), &[row])?;
-        }
+        writes.delete(table.schema(), deleted)?;
         writes.insert_rows(table, inserted)?;
         self.apply(writes)?;
         self.commit()

@@ -246,6 +246,20 @@ fn several_rows_are_those_of_a_map() {
 }
 
 #[test]
+fn more_rows_than_go_without_a_write_set_are_written_all_the_same() {
+    let db = memory();
+    let t = create(&db, "t", true, 100);
+    let table = keyed(&db, t);
+    insert_and_commit(&db, t, 0..3_000);
+    let ids: Vec<i64> = (500..2_500).collect();
+    assert_eq!(act_on_rows(begin_applied(&db), &table, &ids, Some(7)).unwrap(), 2_000);
+    assert_eq!(contents(&db, t).iter().filter(|row| row.1 == 7 && ids.contains(&row.0)).count(), 2_000);
+    assert_eq!(act_on_rows(begin_applied(&db), &table, &ids, None).unwrap(), 2_000);
+    assert_eq!(contents(&db, t).len(), 1_000);
+    assert_eq!(act_on_rows(begin_applied(&db), &table, &ids, None).unwrap(), 0);
+}
+
+#[test]
 fn whoever_commits_several_rows_first_wins() {
     for v in [Some(7), None] {
         for other in [&[3][..], &[1, 9], &[2, 3, 4]] {
