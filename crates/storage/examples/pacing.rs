@@ -22,7 +22,7 @@ use mainstem_storage::background::MergeState;
 use mainstem_storage::catalog::{ColumnDefinition, TableDefinition};
 use mainstem_storage::database::Database;
 use mainstem_storage::ids::{KeyId, TableId};
-use mainstem_storage::point::{self, KeyedTable};
+use mainstem_storage::point::{self, PointTable};
 use mainstem_storage::predicate::{CompareOp, Predicate};
 use mainstem_storage::row::Value;
 use mainstem_storage::scan::ScanRequest;
@@ -122,7 +122,7 @@ fn copy(from: &Path, to: &Path) -> Outcome<()> {
 }
 
 /// A scan of two columns with a condition, or a look-up of one row.
-fn read_once(db: &Database, table: TableId, keyed: &KeyedTable, read: Read, number: i64) -> Outcome<()> {
+fn read_once(db: &Database, table: TableId, keyed: &PointTable, read: Read, number: i64) -> Outcome<()> {
     let snapshot = db.snapshot()?;
     let view = TableView::at(&snapshot, table).ok_or("no table")?;
     let id = number.wrapping_mul(7_919) % READ_ROWS;
@@ -164,7 +164,7 @@ fn round(from: &Path, dir: &Path, merges: Merges, read: Read, rows: i64, time: D
     let db = Database::open(dir, OpenOptions::new().background(merges != Merges::None))?;
     db.set_paced(merges == Merges::Paced);
     let table = db.catalog().table_named("read").ok_or("no table")?.id;
-    let keyed = db.catalog().table(table).and_then(KeyedTable::new).ok_or("no key")?;
+    let keyed = db.catalog().table(table).and_then(PointTable::new).ok_or("no key")?;
     // One thread a core: with a merge they are one too many.
     let threads = std::thread::available_parallelism()?.get();
     let ended = AtomicBool::new(false);

@@ -17,7 +17,7 @@ use mainstem_storage::database::Database;
 use mainstem_storage::ids::TableId;
 use mainstem_storage::limits::BATCH_ROWS;
 use mainstem_storage::memory::MemoryKind;
-use mainstem_storage::point::KeyedTable;
+use mainstem_storage::point::PointTable;
 use mainstem_storage::row::Value;
 use mainstem_storage::schema::DataType;
 use mainstem_storage::settings::{OpenOptions, Synchronous};
@@ -77,7 +77,7 @@ enum Work {
 }
 
 /// One row with `key` is written.
-fn write(db: &Database, table: &KeyedTable, work: Work, key: u64, number: u64) -> mainstem_storage::Result<()> {
+fn write(db: &Database, table: &PointTable, work: Work, key: u64, number: u64) -> mainstem_storage::Result<()> {
     let txn = db.begin(TransactionMode { synchronous: Synchronous::Off, ..TransactionMode::default() })?;
     let view = txn.view(table.schema().id)?;
     let mut encoded = Vec::with_capacity(16);
@@ -116,7 +116,7 @@ fn main() -> Outcome<()> {
     let id = load(&db, rows)?;
     println!("{rows} rows loaded in {:.1} s", start.elapsed().as_secs_f64());
     let schema = db.begin(TransactionMode::default())?.view(id)?.schema().clone();
-    let table = KeyedTable::new(&schema).ok_or("no key")?;
+    let table = PointTable::new(&schema).ok_or("no key")?;
     let mut inserted = Vec::new();
     for (name, work) in [("INSERT", Work::Insert), ("UPDATE", Work::Update), ("DELETE", Work::Delete)] {
         let before = db.cache_stats();

@@ -16,7 +16,7 @@ use mainstem_storage::catalog::{ColumnDefinition, TableDefinition};
 use mainstem_storage::database::Database;
 use mainstem_storage::error::ErrorKind;
 use mainstem_storage::ids::{KeyId, TableId};
-use mainstem_storage::point::{self, KeyedTable};
+use mainstem_storage::point::{self, PointTable};
 use mainstem_storage::row::Value;
 use mainstem_storage::schema::DataType;
 use mainstem_storage::settings::{OpenOptions, Synchronous};
@@ -57,9 +57,9 @@ fn create(db: &Database) -> Outcome<TableId> {
     Ok(id)
 }
 
-fn keyed(db: &Database, id: TableId) -> Outcome<KeyedTable> {
+fn keyed(db: &Database, id: TableId) -> Outcome<PointTable> {
     let txn = db.begin(OFF)?;
-    Ok(KeyedTable::new(txn.view(id)?.schema()).ok_or("no key")?)
+    Ok(PointTable::new(txn.view(id)?.schema()).ok_or("no key")?)
 }
 
 fn single(db: &Database, id: TableId, keys: &[i64]) -> Outcome<()> {

@@ -97,9 +97,8 @@ impl Connection {
         if let Some(Kept::Prepared(prepared)) = kept {
             return Ok(prepared);
         }
-        let prepared = Arc::new(Mutex::new(self.prepare_template(Arc::new(sql::parse_template(sql)?))?));
-        self.session.lock().keep(sql, Kept::Prepared(prepared.clone()));
-        Ok(prepared)
+        let prepared = self.prepare_template(Arc::new(sql::parse_template(sql)?))?;
+        Ok(self.session.lock().keep(sql, prepared))
     }
 
     pub(super) fn prepare_template(&self, template: Arc<Template>) -> Result<Prepared> {
@@ -275,10 +274,15 @@ impl Connection {
             Kept::Prepared(prepared) => Some(prepared),
             Kept::Useless => None,
             Kept::Seen => {
-                let prepared = prepare(text).map(|prepared| Arc::new(Mutex::new(prepared)));
-                let kept = prepared.clone().map_or(Kept::Useless, Kept::Prepared);
-                self.session.lock().keep(text, kept);
-                prepared
+                let prepared = prepare(text);
+                let mut session = self.session.lock();
+                match prepared {
+                    Some(prepared) => Some(session.keep(text, prepared)),
+                    None => {
+                        session.keep_nothing(text);
+                        None
+                    }
+                }
             }
         }
     }
@@ -298,7 +302,7 @@ impl Connection {
         };
         match outcome {
             Ok(None) if prepared.lock().is_planned() => {
-                self.session.lock().keep(&parameterized.text, Kept::Useless);
+                self.session.lock().keep_nothing(&parameterized.text);
                 None
             }
             // What is wrong with a new value is an error of the text, also if no row gets it.

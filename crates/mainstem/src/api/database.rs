@@ -9,7 +9,7 @@ use mainstem_storage::database::Database as Storage;
 use mainstem_storage::settings::OpenOptions;
 
 use super::{AsyncConnection, Connection};
-use crate::exec::{Interrupts, Runtime, Shared, cores, template};
+use crate::exec::{Interrupts, PlanCache, Runtime, Shared, cores, template};
 use crate::session::{Session, forget_temporary};
 
 /// An open database. Clones are the same database; it closes when the last clone, connection and result are gone, or by
@@ -90,7 +90,13 @@ impl Database {
         let template = template(&storage, threads)?;
         let runtime = Runtime::start(threads, storage.activity())?;
         forget_temporary(&storage)?;
-        Ok(Self(Arc::new(Shared { storage, runtime, template, sessions: AtomicU64::new(0) })))
+        Ok(Self(Arc::new(Shared {
+            storage,
+            runtime,
+            template,
+            sessions: AtomicU64::new(0),
+            plans: PlanCache::default(),
+        })))
     }
 
     /// A new connection. Connections are independent; each may be used from any thread.

@@ -9,13 +9,15 @@ use datafusion::execution::SessionState;
 use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::sql::sqlparser::ast::Statement as Ast;
-use mainstem_storage::Result;
+use datafusion::sql::sqlparser::ast::{Query, Statement as Ast};
 use mainstem_storage::database::Database;
+use mainstem_storage::error::sqlstate;
 use mainstem_storage::transaction::Transaction;
 use mainstem_storage::version::TableView;
+use mainstem_storage::{Error, ErrorKind, Result};
 
 use super::parameters::Parameters;
+use super::plan_cache::PlanCache;
 use super::planner::{KeptPlan, PlannedExpression, Planner, Running, Source};
 use super::runtime::{Cancel, Runtime};
 use super::settings::Settings;
@@ -30,6 +32,8 @@ pub(crate) struct Shared {
     pub(crate) template: SessionState,
     /// Sessions so far.
     pub(crate) sessions: AtomicU64,
+    /// What connections have made of texts.
+    pub(crate) plans: PlanCache,
 }
 
 /// Something a user should know that is no error.
@@ -93,6 +97,7 @@ impl Environment<'_> {
     ) -> Result<LogicalPlan> {
         let source = Source {
             storage: &self.shared.storage,
+            plans: &self.shared.plans,
             settings: self.settings,
             parameters: self.parameters,
             transaction,
@@ -131,16 +136,35 @@ impl Environment<'_> {
         Planner::may_be_kept(&plan)
     }
 
-    /// Starts a kept plan.
-    pub(crate) fn start_kept(&mut self, transaction: &Transaction, plan: &KeptPlan) -> Result<Running> {
+    /// As [`Environment::kept`], for the query of a write; `target` is the table that it reads with row references.
+    /// `check` says what is wrong with the plan.
+    pub(crate) fn kept_for_write(
+        &mut self,
+        transaction: &Transaction,
+        query: Box<Query>,
+        target: Option<Arc<TableView>>,
+        check: impl FnOnce(&LogicalPlan) -> Result<()>,
+    ) -> Result<Option<KeptPlan>> {
+        let typed = self.parameters.without_values();
+        let plan = self.with_parameters(&typed, |env| env.plan(transaction, Ast::Query(query), target))?;
+        check(&plan)?;
+        self.planner.kept(&plan, &self.cancel)
+    }
+
+    /// Starts a kept plan; `None` if it is to be planned with its values instead, which tells what is wrong with them.
+    pub(crate) fn start_kept(&mut self, transaction: &Transaction, plan: &KeptPlan) -> Result<Option<Running>> {
         let source = Source {
             storage: &self.shared.storage,
+            plans: &self.shared.plans,
             settings: self.settings,
             parameters: self.parameters,
             transaction,
             target: None,
         };
-        self.planner.start_kept(&self.shared.runtime, plan, &source, self.cancel.clone())
+        match self.planner.start_kept(&self.shared.runtime, plan, &source, self.cancel.clone()) {
+            Err(error) if !is_of_run(&error) => Ok(None),
+            running => running.map(Some),
+        }
     }
 
     /// Starts a planned query.
@@ -157,4 +181,10 @@ impl Environment<'_> {
     pub(crate) fn reservation(&self, consumer: &str) -> MemoryReservation {
         self.planner.reservation(consumer)
     }
+}
+
+/// Whether `error` is of this run, and not of the statement: it was interrupted, or memory or files failed it.
+pub(crate) fn is_of_run(error: &Error) -> bool {
+    let of_machine = [ErrorKind::Corrupt, ErrorKind::Io, ErrorKind::Full, ErrorKind::Closed];
+    error.sqlstate() == sqlstate::CANCELED || of_machine.contains(&error.kind())
 }

@@ -22,7 +22,7 @@ mod values;
 pub(crate) use catalog::{CATALOG, SEARCHED, StatementCatalog, StatementTables};
 pub(crate) use missing::{Wanted, undefined_schema, undefined_table};
 pub(crate) use names::{Names, TEMPORARY};
-pub(crate) use scan_slot::ScanSlot;
+pub(crate) use scan_slot::{ScanInput, ScanSlot};
 pub(crate) use system::{Cell, SystemTables};
 pub(crate) use table::UserTable;
 pub(crate) use values::to_scalar;

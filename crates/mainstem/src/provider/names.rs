@@ -68,6 +68,12 @@ impl Names {
         !schema.starts_with(TEMPORARY) || self.is_temporary(schema)
     }
 
+    /// Whether all names mean the same by `other`, a session's with another temporary schema perhaps, under `catalog`.
+    pub(crate) fn mean_the_same(&self, other: &Self, catalog: &Catalog) -> bool {
+        let has_temporary = |names: &Self| names.temporary().is_some_and(|schema| catalog.has_namespace(schema));
+        self.path == other.path && (self.temporary == other.temporary || !has_temporary(self) && !has_temporary(other))
+    }
+
     /// The same with another search path.
     pub(crate) fn with_path(&self, path: Vec<String>) -> Self {
         Self { path, temporary: self.temporary.clone() }

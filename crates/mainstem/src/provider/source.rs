@@ -37,7 +37,7 @@ use mainstem_storage::schema::TableSchema;
 use mainstem_storage::version::TableView;
 use parking_lot::Mutex;
 
-use super::scan_slot::ScanSlot;
+use super::scan_slot::{ScanInput, ScanSlot};
 
 /// Rows that make a second partition worth its overhead.
 const ROWS_PER_PARTITION_MIN: usize = 32_768;
@@ -129,11 +129,24 @@ impl StoreSource {
         Ok(match &self.snapshot {
             Snapshot::Of(view) => (view.clone(), Cow::Borrowed(&self.request)),
             Snapshot::Slot(slot) => {
-                let (view, predicates) = slot.bound()?;
-                let columns = self.request.columns.clone();
-                (view, Cow::Owned(ScanRequest { columns, predicates, ..self.request }))
+                let input = slot.bound()?;
+                (input.view, Cow::Owned(self.request_for(input.predicates)))
             }
         })
+    }
+
+    /// The request with the predicates of a run.
+    fn request_for(&self, predicates: Vec<Predicate>) -> ScanRequest {
+        ScanRequest { columns: self.request.columns.clone(), predicates, ..self.request }
+    }
+
+    /// The rows of this run, if they were found already.
+    fn found(&self) -> Result<Option<RecordBatch>> {
+        let Snapshot::Slot(slot) = &self.snapshot else { return Ok(None) };
+        let ScanInput { view, predicates, found } = slot.bound()?;
+        let Some(rows) = found else { return Ok(None) };
+        let batch = view.scan_rows(&self.request_for(predicates), &rows);
+        batch.map(Some).map_err(|e| DataFusionError::External(Box::new(e)))
     }
 
     fn scan(&self) -> Result<Arc<Scan>> {
@@ -171,11 +184,19 @@ impl StoreSource {
         self.request.columns.get(at).copied()
     }
 
+    /// Whether rows can be read in the order of the table's sort key.
+    fn is_in_order(&self) -> bool {
+        match &self.snapshot {
+            Snapshot::Of(view) => view.has_order(),
+            Snapshot::Slot(slot) => slot.bound().is_ok_and(|input| input.found.is_some() || input.view.has_order()),
+        }
+    }
+
     /// Whether rows in the order of the table's sort key are in `order`: columns that equal a constant do not count.
     fn has_order(&self, order: &[PhysicalSortExpr]) -> bool {
         let table = &self.table;
         let in_key = |predicate: &Predicate| table.sort_key.contains(&predicate.column());
-        if !self.reads().is_ok_and(|(view, _)| view.has_order()) || !self.request.predicates.iter().all(in_key) {
+        if !self.is_in_order() || !self.request.predicates.iter().all(in_key) {
             return false;
         }
         let is_constant = |id: &ColumnId| {
@@ -246,15 +267,16 @@ impl DataSource for StoreSource {
 
     fn open_with_args(&self, args: OpenArgs) -> Result<SendableRecordBatchStream> {
         let shared = args.sibling_state.and_then(|state| state.downcast::<Executions>().ok());
-        let rows = match (&self.order, &shared, self.partitions) {
-            (Some(_), ..) => {
+        let rows = match (self.found()?, &self.order, &shared, self.partitions) {
+            (Some(batch), ..) => StoreRows::Found(Some(batch)),
+            (None, Some(_), ..) => {
                 let memory = MemoryConsumer::new("keys of a scan in key order").register(args.context.memory_pool());
                 let scan = self.ordered_scan()?;
                 memory.try_resize(scan.memory())?;
                 StoreRows::InOrder(Box::new(scan), memory)
             }
-            (None, Some(executions), _) => StoreRows::AsTheyCome(executions.join(self, args.partition)?.worker()),
-            (None, None, 1) => StoreRows::AsTheyCome(self.scan()?.worker()),
+            (None, None, Some(executions), _) => StoreRows::AsTheyCome(executions.join(self, args.partition)?.worker()),
+            (None, None, None, 1) => StoreRows::AsTheyCome(self.scan()?.worker()),
             _ => return Err(DataFusionError::Internal("a shared scan was opened without its state".into())),
         };
         let metrics = self.metrics();
@@ -387,6 +409,8 @@ enum StoreRows {
     AsTheyCome(ScanWorker),
     /// With room for the keys that the scan holds.
     InOrder(Box<OrderedScan>, MemoryReservation),
+    /// By their keys, before the scan was opened.
+    Found(Option<RecordBatch>),
 }
 
 impl StoreRows {
@@ -398,6 +422,7 @@ impl StoreRows {
                 let batch = scan.next()?.map_err(external);
                 Some(batch.and_then(|batch| memory.try_resize(scan.memory()).map(|()| batch)))
             }
+            Self::Found(batch) => batch.take().map(Ok),
         }
     }
 
@@ -405,6 +430,7 @@ impl StoreRows {
         match self {
             Self::AsTheyCome(worker) => worker.emitted(),
             Self::InOrder(scan, _) => scan.emitted(),
+            Self::Found(_) => EmittedRows::default(),
         }
     }
 }

@@ -28,10 +28,10 @@ pub(super) fn statistics(
     }
 }
 
-/// Statistics of a scan that finds at most one row, of `columns` columns.
-pub(super) fn one_row(columns: usize) -> Statistics {
+/// Statistics of a scan that finds at most `rows` rows, of `columns` columns.
+pub(super) fn some_rows(rows: usize, columns: usize) -> Statistics {
     Statistics {
-        num_rows: Precision::Inexact(1),
+        num_rows: Precision::Inexact(rows),
         total_byte_size: Precision::Absent,
         column_statistics: vec![ColumnStatistics::new_unknown(); columns],
     }

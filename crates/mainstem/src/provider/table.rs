@@ -23,7 +23,7 @@ use mainstem_storage::version::TableView;
 use super::filter::translate;
 use super::scan_slot::ScanSlot;
 use super::source::{Snapshot, StoreSource};
-use super::statistics::{one_row, statistics};
+use super::statistics::{some_rows, statistics};
 use crate::sql::ROW_REF;
 
 /// A table of schema `public`. Without a view it can be described, not read.
@@ -52,17 +52,20 @@ impl UserTable {
         Self { table, view: Some(view), arrow: Arc::new(Schema::new(fields)), row_refs: true, slot: None }
     }
 
+    /// Its definition.
+    pub(crate) fn table(&self) -> &Arc<TableSchema> {
+        &self.table
+    }
+
     pub(crate) fn id(&self) -> TableId {
         self.table.id
     }
 
-    /// Whether it has a column of row references.
-    pub(crate) fn has_row_refs(&self) -> bool {
-        self.row_refs
-    }
-
-    /// Its rows, if it has a snapshot.
+    /// Its rows, if it has a snapshot; those that were found already, if it is scanned with such.
     pub(crate) fn rows(&self) -> Option<u64> {
+        if let Some(found) = self.slot.as_ref().and_then(|slot| slot.found()) {
+            return u64::try_from(found).ok();
+        }
         self.view.as_ref().map(|view| view.statistics_of(&[]).rows)
     }
 
@@ -120,7 +123,7 @@ impl TableProvider for UserTable {
         let projection = projection.unwrap_or(&all);
         let (mut predicates, mut others) = (Vec::new(), Vec::new());
         if let Some(slot) = &self.slot {
-            (_, predicates) = slot.bound()?;
+            predicates = slot.bound()?.predicates;
         }
         for filter in filters {
             match translate(filter, &self.table) {
@@ -182,9 +185,12 @@ impl UserTable {
             .filter(|at| **at != row_ref_at)
             .filter_map(|at| self.table.columns.get(*at).map(|c| c.id))
             .collect::<Vec<_>>();
+        let found = self.slot.as_ref().and_then(|slot| slot.found());
         let stored = if names_one_row(&self.table, &predicates) {
             // Asked for nothing else: counting the rows of a large table costs more than finding one.
-            one_row(columns.len() + usize::from(row_refs))
+            some_rows(1, columns.len() + usize::from(row_refs))
+        } else if let Some(found) = found {
+            some_rows(found, columns.len() + usize::from(row_refs))
         } else {
             statistics(&self.table, &view.statistics_of(&columns), &columns, row_refs)
         };

@@ -57,6 +57,9 @@ fn execution(env: &mut Environment<'_>, transaction: &Transaction, statement: &S
         Statement::Query(query) if env.settings.plan_cache_mode() != PlanCacheMode::ForceCustom => {
             env.may_be_kept(transaction, Ast::Query(query.clone())).unwrap_or_default()
         }
+        statement if env.settings.plan_cache_mode() != PlanCacheMode::ForceCustom => {
+            plan::kept_write(env, transaction, statement).is_ok_and(|kept| kept.is_some())
+        }
         _ => false,
     };
     if is_kept { "kept plan" } else { "planned" }.to_owned()

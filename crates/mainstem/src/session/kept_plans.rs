@@ -1,6 +1,6 @@
-//! Plans of a prepared query, kept from one run to the next.
+//! Plans of a prepared query, or of the query of a write, kept from one run to the next.
 //!
-//! Comes in: the query, and the parameters of a run. Goes out: its outcome, by a plan that is kept, if it has one. A
+//! Comes in: the statement, and the parameters of a run. Goes out: its outcome, by a plan that is kept, if it has one. A
 //! plan is of one version of the schema, of what names mean in the session, and of the types of the values; what else
 //! it depends on, `exec::planner` keeps out of it. The first run is planned as any other: a statement that is prepared
 //! to be run once costs no more.
@@ -9,13 +9,16 @@ use std::sync::Arc;
 
 use datafusion::sql::sqlparser::ast::{Query, Statement as Ast};
 use mainstem_storage::catalog::Catalog;
-use mainstem_storage::error::sqlstate;
 use mainstem_storage::schema::DataType;
-use mainstem_storage::{Error, ErrorKind, Result};
+use mainstem_storage::transaction::Transaction;
+use mainstem_storage::{Error, Result};
 
+use super::attempts::Targets;
 use super::{Current, Outcome, Session};
-use crate::exec::{KeptPlan, PlanCacheMode, Rows};
+use crate::exec::{Environment, KeptPlan, PlanCacheMode, Rows, is_of_run};
+use crate::plan;
 use crate::provider::Names;
+use crate::sql::Statement;
 
 /// Most plans of a statement, for values of different types.
 const PLANS_MAX: usize = 4;
@@ -25,6 +28,8 @@ const PLANS_MAX: usize = 4;
 pub(super) struct KeptPlans {
     /// Runs so far.
     runs: u64,
+    /// Plans so far, those that are not to be kept included.
+    made: u64,
     plans: Vec<Entry>,
 }
 
@@ -49,11 +54,66 @@ impl KeptPlans {
         self.plans.iter().find(|kept| kept.types == types).map(|kept| kept.plan.clone())
     }
 
+    /// A copy for a connection with `names`.
+    pub(super) fn adopted_by(&self, names: &Arc<Names>) -> Self {
+        let holds = |entry: &&Entry| names.mean_the_same(&entry.names, &entry.catalog);
+        let adopted = |entry: &Entry| Entry {
+            names: names.clone(),
+            plan: entry.plan.as_ref().map(|plan| Arc::new(plan.with_own_runs())),
+            ..entry.clone()
+        };
+        Self { runs: self.runs, made: self.made, plans: self.plans.iter().filter(holds).map(adopted).collect() }
+    }
+
+    /// How many have been made, those that are not to be kept included.
+    pub(super) fn made(&self) -> u64 {
+        self.made
+    }
+
+    /// Whether one is kept; `None` if that is not known yet.
+    pub(super) fn are_kept(&self) -> Option<bool> {
+        (!self.plans.is_empty()).then(|| self.plans.iter().any(|kept| kept.plan.is_some()))
+    }
+
     fn put(&mut self, kept: Entry) {
+        self.made += 1;
         if self.plans.len() >= PLANS_MAX {
             self.plans.remove(0);
         }
         self.plans.push(kept);
+    }
+}
+
+impl KeptPlans {
+    /// The plan of this run, if it has one that is kept; `make` makes it when it is time.
+    ///
+    /// # Errors
+    /// Those of `make` that are of this run. What is wrong with the statement is told by its plan with values.
+    fn of_run(
+        &mut self,
+        env: &mut Environment<'_>,
+        transaction: &Transaction,
+        make: impl FnOnce(&mut Environment<'_>) -> Result<Option<KeptPlan>>,
+    ) -> Result<Option<Arc<KeptPlan>>> {
+        let wanted = match env.settings.plan_cache_mode() {
+            PlanCacheMode::ForceCustom => false,
+            PlanCacheMode::ForceGeneric => true,
+            PlanCacheMode::Auto => self.runs > 1,
+        };
+        if !wanted {
+            return Ok(None);
+        }
+        let (catalog, names, types) = (transaction.catalog(), env.settings.names().clone(), env.parameters.types());
+        if let Some(plan) = self.get(&catalog, &names, &types) {
+            return Ok(plan);
+        }
+        let plan = match make(env) {
+            Ok(plan) => plan.map(Arc::new),
+            Err(error) if is_of_run(&error) => return Err(error),
+            Err(_) => None,
+        };
+        self.put(Entry { catalog, names, types, plan: plan.clone() });
+        Ok(plan)
     }
 }
 
@@ -62,47 +122,50 @@ impl Session {
     /// then.
     pub(super) fn kept_query(&mut self, plans: &mut KeptPlans, query: &Query) -> Result<Option<Outcome>> {
         plans.runs += 1;
-        let wanted = match self.settings.plan_cache_mode() {
-            PlanCacheMode::ForceCustom => false,
-            PlanCacheMode::ForceGeneric => true,
-            PlanCacheMode::Auto => plans.runs > 1,
-        };
-        if !wanted || matches!(self.current, Current::Failed) {
+        if matches!(self.current, Current::Failed) {
             return Ok(None);
         }
         let running = self.read(|env, transaction| {
-            let (catalog, names, types) = (transaction.catalog(), env.settings.names().clone(), env.parameters.types());
-            let plan = match plans.get(&catalog, &names, &types) {
-                Some(plan) => plan,
-                None => {
-                    let plan = match env.kept(transaction, Ast::Query(Box::new(query.clone()))) {
-                        Ok(plan) => plan.map(Arc::new),
-                        Err(error) if is_of_run(&error) => return Err(error),
-                        // What is wrong with it is told with its values, as below.
-                        Err(_) => None,
-                    };
-                    plans.put(Entry { catalog, names, types, plan: plan.clone() });
-                    plan
-                }
-            };
-            let Some(plan) = plan else { return Ok(None) };
-            match env.start_kept(transaction, &plan) {
-                Err(error) if !is_of_run(&error) => Ok(None),
-                running => running.map(Some),
+            let make = |env: &mut Environment<'_>| env.kept(transaction, Ast::Query(Box::new(query.clone())));
+            match plans.of_run(env, transaction, make)? {
+                Some(plan) => env.start_kept(transaction, &plan),
+                None => Ok(None),
             }
         })?;
         self.kept_runs += u64::from(running.is_some());
         Ok(running.map(|running| Outcome::with_rows("SELECT", Rows::Running(running))))
     }
 
-    /// How many queries ran by a plan that was kept, or has been kept by that run.
+    /// Runs `statement`, a write that is not short, whose query may have a plan that is kept.
+    pub(super) fn kept_write(&mut self, plans: &mut KeptPlans, statement: &Statement) -> Result<Option<Outcome>> {
+        plans.runs += 1;
+        let (target, tag) = match statement {
+            Statement::Insert(insert) => (&insert.target, "INSERT 0"),
+            Statement::Update(update) => (&update.target, "UPDATE"),
+            Statement::Delete(delete) => (&delete.target, "DELETE"),
+            _ => return Ok(None),
+        };
+        if matches!(self.current, Current::Failed) {
+            return Ok(None);
+        }
+        let mut is_kept = false;
+        let written = self.write(Targets::one(&target.table), &mut |env, transaction| {
+            let make = |env: &mut Environment<'_>| plan::kept_write(env, transaction, statement);
+            let kept = plans.of_run(env, transaction, make)?;
+            is_kept = kept.is_some();
+            match statement {
+                Statement::Insert(insert) => plan::insert(env, transaction, insert, kept.as_deref()),
+                Statement::Update(update) => plan::update(env, transaction, update, kept.as_deref()),
+                Statement::Delete(delete) => plan::delete(env, transaction, delete, kept.as_deref()),
+                _ => Err(Error::internal("a write of nothing")),
+            }
+        })?;
+        self.kept_runs += u64::from(is_kept);
+        Ok(Some(Outcome::written(tag, written)))
+    }
+
+    /// How many queries, of writes too, ran by a plan that was kept, or has been kept by that run.
     pub(crate) fn kept_runs(&self) -> u64 {
         self.kept_runs
     }
-}
-
-/// Whether `error` is of this run, and not of the query: it was interrupted, or memory or files failed it.
-fn is_of_run(error: &Error) -> bool {
-    let of_machine = [ErrorKind::Corrupt, ErrorKind::Io, ErrorKind::Full, ErrorKind::Closed];
-    error.sqlstate() == sqlstate::CANCELED || of_machine.contains(&error.kind())
 }

@@ -30,9 +30,7 @@ use mainstem_storage::version::Base;
 use mainstem_storage::{Error, ErrorKind, Result};
 
 use crate::error::from_panic;
-use crate::exec::{
-    Cancel, Environment, Interrupts, Notice, Parameters, PlanCacheMode, Planner, Rows, Settings, Shared,
-};
+use crate::exec::{Cancel, Environment, Interrupts, Notice, Parameters, Planner, Rows, Settings, Shared};
 use crate::plan::{self, Created, Written};
 use crate::sql::{Begin, Dropped, Lock, Statement, TableName};
 use attempts::{Targets, Write, in_own_transaction};
@@ -162,30 +160,6 @@ impl Session {
         self.interrupts.count_from(since);
     }
 
-    /// What is kept of `text`.
-    pub(crate) fn kept(&mut self, text: &str) -> Option<Kept> {
-        self.texts.get(text)
-    }
-
-    /// What is kept of `text`, which is one without its literals, as the setting `plan_cache_mode` has it.
-    pub(crate) fn kept_generic(&mut self, text: &str) -> Kept {
-        match self.settings.plan_cache_mode() {
-            PlanCacheMode::ForceCustom => Kept::Useless,
-            mode => self.texts.get(text).unwrap_or_else(|| match mode {
-                PlanCacheMode::ForceGeneric => Kept::Seen,
-                _ => {
-                    self.texts.put(text, Kept::Seen);
-                    Kept::Useless
-                }
-            }),
-        }
-    }
-
-    /// Keeps `kept` of `text`.
-    pub(crate) fn keep(&mut self, text: &str, kept: Kept) {
-        self.texts.put(text, kept);
-    }
-
     /// Runs one statement.
     pub(crate) fn run(&mut self, statement: Statement) -> Result<Outcome> {
         self.guarded(|session| session.dispatch(statement))
@@ -257,17 +231,20 @@ impl Session {
             | Statement::Truncate(_)) => self.define(definition),
             Statement::Insert(insert) => {
                 let table = Targets::one(&insert.target.table);
-                let written = self.write(table, &mut |env, transaction| plan::insert(env, transaction, &insert))?;
+                let written =
+                    self.write(table, &mut |env, transaction| plan::insert(env, transaction, &insert, None))?;
                 Ok(Outcome::written("INSERT 0", written))
             }
             Statement::Update(update) => {
                 let table = Targets::one(&update.target.table);
-                let written = self.write(table, &mut |env, transaction| plan::update(env, transaction, &update))?;
+                let written =
+                    self.write(table, &mut |env, transaction| plan::update(env, transaction, &update, None))?;
                 Ok(Outcome::written("UPDATE", written))
             }
             Statement::Delete(delete) => {
                 let table = Targets::one(&delete.target.table);
-                let written = self.write(table, &mut |env, transaction| plan::delete(env, transaction, &delete))?;
+                let written =
+                    self.write(table, &mut |env, transaction| plan::delete(env, transaction, &delete, None))?;
                 Ok(Outcome::written("DELETE", written))
             }
             Statement::Copy(copy) => self.copy(copy, &mut Stream::None),

@@ -18,7 +18,7 @@ use mainstem_storage::{Error, Result};
 
 use super::kept_plans::KeptPlans;
 use super::{Outcome, Session};
-use crate::exec::Parameters;
+use crate::exec::{Parameters, SharedStatement};
 use crate::plan::{self, Description};
 use crate::provider::Names;
 use crate::short::{Short, Unplanned};
@@ -37,11 +37,13 @@ pub(crate) struct Prepared {
     pub(super) compiled: Option<Arc<Compiled>>,
     /// Its plans, by the types of values.
     plans: KeptPlans,
+    /// The text that other connections may take it over by.
+    text: Option<Arc<str>>,
 }
 
 impl Prepared {
     fn new(template: Arc<Template>, declared: Vec<DataType>) -> Self {
-        Self { template, declared, described: None, compiled: None, plans: KeptPlans::default() }
+        Self { template, declared, described: None, compiled: None, plans: KeptPlans::default(), text: None }
     }
 
     /// The query of `template`, which has no parameters, unless it is none, or too deep to be kept. What is wrong with
@@ -50,6 +52,31 @@ impl Prepared {
         let is_query = template.with_statement(|statement| Ok(matches!(statement, Statement::Query(_)))).ok()?;
         let fits = is_query && !template.is_deep() && template.parameters() == 0;
         fits.then(|| Self::new(Arc::new(template), Vec::new()))
+    }
+
+    /// It is what all connections make of `text`.
+    pub(super) fn share_as(&mut self, text: &str) {
+        self.text = Some(text.into());
+    }
+
+    /// The text that it is shared by.
+    pub(super) fn shared_as(&self) -> Option<&str> {
+        self.text.as_deref()
+    }
+
+    /// A copy for a connection with `names`: what belongs to other names is left out, and runs begin anew.
+    pub(super) fn adopted_by(&self, names: &Arc<Names>) -> Self {
+        let holds = |catalog: &Catalog, of: &Names| names.mean_the_same(of, catalog);
+        let described = self.described.as_ref().filter(|(catalog, of, _)| holds(catalog, of));
+        let compiled = self.compiled.as_ref().filter(|compiled| holds(&compiled.catalog, &compiled.names));
+        Self {
+            template: self.template.clone(),
+            declared: self.declared.clone(),
+            described: described.map(|(catalog, _, of)| (catalog.clone(), names.clone(), of.clone())),
+            compiled: compiled.map(|of| Arc::new(Compiled { names: names.clone(), ..Compiled::clone(of) })),
+            plans: self.plans.adopted_by(names),
+            text: self.text.clone(),
+        }
     }
 
     pub(super) fn template(&self) -> &Template {
@@ -87,6 +114,23 @@ impl Prepared {
     }
 }
 
+impl SharedStatement for Prepared {
+    fn parameters(&self) -> usize {
+        Self::parameters(self)
+    }
+
+    fn execution(&self) -> Option<&'static str> {
+        match &self.compiled {
+            Some(compiled) if !compiled.is_planned() => Some("compiled"),
+            compiled => match self.plans.are_kept() {
+                Some(true) => Some("kept plan"),
+                Some(false) => Some("planned"),
+                None => compiled.as_ref().map(|_| "planned"),
+            },
+        }
+    }
+}
+
 /// What `statement`, which has `count` parameters, is, if it is short and tells their types plainly: found without a
 /// plan.
 fn described_short(names: &Names, catalog: &Catalog, statement: &Statement, count: usize) -> Option<Description> {
@@ -103,11 +147,11 @@ pub(super) fn schemas_of(names: &Names, catalog: &Catalog, tables: &[TableName])
 }
 
 /// What a statement is under one version of the schema: short, or not.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Compiled {
     pub(super) catalog: Arc<Catalog>,
     pub(super) names: Arc<Names>,
-    pub(super) short: Option<Short>,
+    pub(super) short: Option<Arc<Short>>,
     pub(super) columns: Arc<[ResultColumn]>,
 }
 
@@ -119,7 +163,7 @@ impl Compiled {
 
     /// Whether it draws numbers of identity columns.
     pub(super) fn draws_numbers(&self) -> bool {
-        self.short.as_ref().is_some_and(Short::draws_numbers)
+        self.short.as_ref().is_some_and(|short| short.draws_numbers())
     }
 }
 
@@ -171,10 +215,18 @@ impl Session {
             self.parameters = parameters;
             let outcome = match statement {
                 // A value of a type that its context does not give means what a literal in its place would.
-                Statement::Query(query) if has_types && !template.is_deep() => {
-                    self.kept_query(&mut prepared.plans, query)
+                _ if !has_types || template.is_deep() => Ok(None),
+                statement => {
+                    let made = prepared.plans.made();
+                    let outcome = match statement {
+                        Statement::Query(query) => self.kept_query(&mut prepared.plans, query),
+                        statement => self.kept_write(&mut prepared.plans, statement),
+                    };
+                    if prepared.plans.made() != made {
+                        self.publish(prepared);
+                    }
+                    outcome
                 }
-                _ => Ok(None),
             };
             let outcome = match outcome {
                 Ok(Some(outcome)) => Ok(outcome),

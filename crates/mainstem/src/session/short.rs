@@ -154,9 +154,10 @@ impl Session {
                 Short::compile(statement, &schemas, &description.types, &planner)
             };
             let short = prepared.template().with_statement(|statement| Ok(compile(statement)))?;
-            Ok(Compiled { short, catalog, names, columns })
+            Ok(Compiled { short: short.map(Arc::new), catalog, names, columns })
         })?;
         prepared.compiled = Some(Arc::new(compiled));
+        self.publish(prepared);
         Ok(())
     }
 

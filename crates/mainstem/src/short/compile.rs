@@ -12,7 +12,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use mainstem_postgres::cast::assign;
 use mainstem_storage::ids::{ColumnId, KeyId};
-use mainstem_storage::point::KeyedTable;
+use mainstem_storage::point::PointTable;
 use mainstem_storage::row::{Value, value_of, without_padding};
 use mainstem_storage::schema::{DataType, Identity, TableSchema};
 
@@ -57,21 +57,25 @@ impl Short {
             _ => return None,
         };
         let of_insert = match statement {
+            Statement::Insert(insert) if insert.conflict.is_none() && schema.keys().next().is_none() => {
+                return Self::compile_by(None, &[], false, statement, schema, parameters, planning);
+            }
             Statement::Insert(insert) => Some(key_of(insert, schema)?),
             _ => None,
         };
         let mut keys = schema.keys().filter(|(key, _)| of_insert.is_none_or(|of_insert| of_insert == *key));
-        let by_key = keys
-            .find_map(|(key, columns)| Self::compile_by(key, columns, false, statement, schema, parameters, planning));
+        let by_key = keys.find_map(|(key, columns)| {
+            Self::compile_by(Some(key), columns, false, statement, schema, parameters, planning)
+        });
         by_key.or_else(|| {
             let key = schema.ordered_key().filter(|_| of_insert.is_none())?;
-            Self::compile_by(key, schema.key_columns(key), true, statement, schema, parameters, planning)
+            Self::compile_by(Some(key), schema.key_columns(key), true, statement, schema, parameters, planning)
         })
     }
 
-    /// Compiles it by a key, or by a range of that.
+    /// Compiles it by a key, or by a range of that; by none if the table has none.
     fn compile_by(
-        key: KeyId,
+        key: Option<KeyId>,
         key_columns: &[ColumnId],
         range: bool,
         statement: &Statement,
@@ -119,10 +123,13 @@ impl Short {
             }
             _ => return None,
         };
-        let table = Arc::new(KeyedTable::by(schema, key)?);
+        let table = match key {
+            Some(key) => PointTable::by(schema, key)?,
+            None => PointTable::without_key(schema)?,
+        };
         let checks = plain.checks(&action)?;
         let columns = (0..schema.columns.len()).collect();
-        Some(Self { table, action, output, columns, reads_clock: reads_clock.get(), checks })
+        Some(Self { table: Arc::new(table), action, output, columns, reads_clock: reads_clock.get(), checks })
     }
 }
 

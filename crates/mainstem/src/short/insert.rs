@@ -131,11 +131,12 @@ impl Short {
     pub(super) fn insert_alone(&self, transaction: Transaction, values: &Values, given: Given<'_>) -> Result<Answer> {
         let Some(new) = self.coming(&transaction, values, given)? else { return Ok(Answer::NotShort) };
         let mut key = Vec::with_capacity(16);
-        if !new.rows().next().is_some_and(|row| self.table.encode_key_of(row, &mut key)) {
-            return self.insert_of(transaction, new, true, given);
-        }
+        let has_key = new.rows().next().is_some_and(|row| self.table.encode_key_of(row, &mut key));
         let Some(answer) = self.written(&new, given) else { return Ok(Answer::NotShort) };
         let view = self.view(&transaction)?;
+        if !has_key {
+            return transaction.insert_rows(&self.table, &view, new).map(|_| answer);
+        }
         transaction.check_free(&self.table, &view, &key)?;
         transaction.write_row(&self.table, &view, &key, None, new)?;
         Ok(answer)

@@ -62,7 +62,7 @@ mod tests;
 use std::sync::Arc;
 
 use mainstem_storage::ids::ColumnId;
-use mainstem_storage::point::KeyedTable;
+use mainstem_storage::point::PointTable;
 use mainstem_storage::row::Value;
 use mainstem_storage::schema::DataType;
 
@@ -76,7 +76,7 @@ use select::{JoinSelection, Selection};
 /// A compiled short statement. Belongs to one version of the schema.
 #[derive(Debug)]
 pub(crate) struct Short {
-    table: Arc<KeyedTable>,
+    table: Arc<PointTable>,
     action: Action,
     /// What a SELECT, or RETURNING, gives.
     output: Option<Output>,
@@ -194,7 +194,7 @@ impl Short {
     }
 
     /// The table it reads or writes; of a join the outer one.
-    pub(crate) fn table(&self) -> &Arc<KeyedTable> {
+    pub(crate) fn table(&self) -> &Arc<PointTable> {
         &self.table
     }
 }

@@ -190,3 +190,147 @@ fn joins_of_kept_plans_are_canceled() {
     connection.execute("SET statement_timeout = 0").unwrap();
     assert_eq!(count().unwrap().get::<i64>(0).unwrap(), 0);
 }
+
+/// Queries on `o (u, n, a, t)`, whose key is (u, n), each by a short range of it.
+const BY_KEY: &[(&str, usize)] = &[
+    ("SELECT sum(a), min(n), max(t), count(*) FROM o WHERE u = $1", 1),
+    ("SELECT sum(a) FROM o WHERE u = $1 AND n > $2", 2),
+    ("SELECT count(*), sum(a) FROM o WHERE u = $1 AND n >= $2 AND n < 70", 2),
+    ("SELECT count(*), sum(a) FROM o WHERE u = $1 AND n BETWEEN $2 AND 10000000000", 2),
+    ("SELECT avg(a) FROM o WHERE u = $1 AND n <= $2 AND n <= 40 AND a > 3", 2),
+    ("SELECT n, a FROM o WHERE u = $1 AND t LIKE 't%5' ORDER BY n", 1),
+    ("SELECT n % 3, count(*), sum(a) FROM o WHERE u = $1 AND n IN ($2, 3, 40, 41) GROUP BY n % 3 ORDER BY 1", 2),
+    ("SELECT t, row_number() OVER (ORDER BY a DESC, n) FROM o WHERE u = $1 ORDER BY n LIMIT 7", 1),
+    ("SELECT u, n FROM o WHERE u = $1 AND a IS NOT NULL ORDER BY u, n DESC LIMIT 3", 1),
+    ("SELECT name, sum(a) FROM o JOIN u ON u.id = o.u WHERE o.u = $1 GROUP BY name", 1),
+    ("SELECT x.n, y.n FROM o AS x JOIN o AS y ON x.n = y.n WHERE x.u = $1 AND y.u = $2 ORDER BY 1, 2", 2),
+    ("SELECT name, (SELECT max(a) FROM o WHERE o.u = $1) FROM u ORDER BY id", 1),
+    ("SELECT sum(a) FROM o WHERE u = $1 AND u = $2", 2),
+    ("SELECT sum(a) FROM o WHERE u = $1 AND n = 1 AND n > $2", 2),
+];
+
+#[test]
+fn short_ranges_of_keys_in_large_tables_are_read_by_kept_plans() {
+    let (database, kept) = tables();
+    let planned = database.connect().unwrap();
+    let script = "CREATE TABLE o (u INTEGER, n INTEGER, a DECIMAL(8, 2), t TEXT, PRIMARY KEY (u, n));
+                  INSERT INTO o SELECT x % 101, x / 101, x % 17 + 0.25, 't' || x FROM generate_series(1, 12000) AS g (x)";
+    planned.execute_batch(script).unwrap();
+    kept.execute("SET plan_cache_mode = force_generic_plan").unwrap();
+    planned.execute("SET plan_cache_mode = force_custom_plan").unwrap();
+    let values = [[Some(3), Some(20)], [Some(3), Some(3)], [Some(77), None], [Some(500), Some(-1)], [None, Some(1)]];
+    let compare = |kept: &Connection, planned: &Connection| {
+        for (query, count) in BY_KEY {
+            for values in values {
+                let answers = [kept, planned].map(|connection| answer(connection, query, *count, values));
+                assert_eq!(answers[0], answers[1], "{query} {values:?}");
+            }
+        }
+    };
+    let changes = [
+        "SELECT 1",
+        "UPDATE o SET a = a + 100 WHERE n % 3 = 0 AND u < 50",
+        "CHECKPOINT",
+        "DELETE FROM o WHERE u = 3 AND n BETWEEN 10 AND 20",
+        "INSERT INTO o SELECT 3, x, NULL, NULL FROM generate_series(200, 260) AS g (x)",
+        // More than are found one by one.
+        "INSERT INTO o SELECT 77, x, x, 'many' FROM generate_series(1000, 6000) AS g (x)",
+        "DELETE FROM o WHERE u = 77",
+        "DELETE FROM o WHERE n > 2",
+    ];
+    for change in changes {
+        let before = kept.kept_plan_runs();
+        planned.execute(change).unwrap();
+        compare(&kept, &planned);
+        assert!(kept.kept_plan_runs() - before >= BY_KEY.len() as u64, "{change}");
+    }
+    // What the transaction itself wrote.
+    planned.execute("INSERT INTO o SELECT 90, x, x, 'own' FROM generate_series(1001, 10000) AS g (x)").unwrap();
+    let write = "INSERT INTO o SELECT 3, x, x, 'own' FROM generate_series(5000, 5040) AS g (x)";
+    let query = "SELECT sum(a), count(*) FROM o WHERE u = $1";
+    let outside = answer(&planned, query, 1, [Some(3), None]);
+    for connection in [&kept, &planned] {
+        connection.execute("BEGIN").unwrap();
+        connection.execute(write).unwrap();
+    }
+    let inside = answer(&kept, query, 1, [Some(3), None]);
+    assert_eq!(inside, answer(&planned, query, 1, [Some(3), None]));
+    assert_ne!(inside, outside);
+    planned.execute("ROLLBACK").unwrap();
+    kept.execute("ROLLBACK").unwrap();
+    assert_eq!(answer(&kept, query, 1, [Some(3), None]), outside);
+}
+
+/// Writes whose rows no key names, with as many of two whole numbers as they take.
+const WRITES: &[(&str, usize)] = &[
+    ("UPDATE w SET n = n + $1 WHERE g = $2", 2),
+    ("UPDATE w SET n = $1, t = t || 'x' WHERE n > $2 AND n < 60", 2),
+    ("UPDATE w AS x SET t = upper(x.t), g = DEFAULT WHERE x.n % 7 = $1", 1),
+    ("UPDATE w SET k = k + 1000 WHERE n % 11 = $1", 1),
+    ("UPDATE w SET n = u.id + $1 FROM u WHERE w.g = u.id AND w.k % 5 = $2", 2),
+    ("UPDATE w SET n = (SELECT max(id) FROM u) + $1 WHERE t LIKE 't1%'", 1),
+    ("UPDATE w SET n = 100 / (n - $1)", 1),
+    ("UPDATE w SET n = n * 1000 WHERE n > $1", 1),
+    ("DELETE FROM w WHERE n = $1", 1),
+    ("DELETE FROM w USING u WHERE u.id = w.g AND w.n > $1", 1),
+    ("DELETE FROM w WHERE n < $1 AND g = $2 RETURNING k", 2),
+    ("INSERT INTO w SELECT k + 10000 + $1, n, g, t FROM w WHERE g = $2 AND k < 100", 2),
+    ("INSERT INTO w (k, n) SELECT $1 + max(k), $2 FROM w", 2),
+    ("INSERT INTO w SELECT k, 7, g, t FROM w WHERE n = $1 ON CONFLICT (k) DO UPDATE SET n = excluded.n + w.n", 1),
+    ("INSERT INTO w (k, t) SELECT max(k) + 1, id FROM w, u GROUP BY id HAVING id = $1 RETURNING *", 1),
+    ("UPDATE w SET t = 'again' || n WHERE n >= $1 RETURNING t", 1),
+];
+
+#[test]
+fn kept_writes_write_what_planned_ones_do() {
+    let sides = ["force_generic_plan", "force_custom_plan"].map(|mode| {
+        let (database, connection) = tables();
+        let script = "CREATE TABLE w (k INTEGER PRIMARY KEY, n INTEGER CHECK (n < 20000), g INTEGER DEFAULT 3, t TEXT);
+                      INSERT INTO w SELECT k, n, g, t FROM s";
+        connection.execute_batch(script).unwrap();
+        connection.execute(&format!("SET plan_cache_mode = {mode}")).unwrap();
+        (database, connection)
+    });
+    let before = sides[0].1.kept_plan_runs();
+    let contents = |connection: &Connection| rows(connection, "SELECT * FROM w ORDER BY k");
+    let values = [[Some(3), Some(1)], [Some(40), Some(2)], [None, Some(0)], [Some(20), None], [Some(3), Some(3)]];
+    for round in 0..3 {
+        for (write, count) in WRITES {
+            for (at, values) in values.into_iter().enumerate() {
+                let is_undone = at == 0 && round < 2;
+                let answers = [0, 1].map(|side| {
+                    let connection = &sides[side].1;
+                    if is_undone {
+                        connection.execute("BEGIN").unwrap();
+                    }
+                    let values: Vec<ValueRef<'_>> =
+                        values[..*count].iter().map(|value| value.map_or(ValueRef::Null, ValueRef::Integer)).collect();
+                    let answer = if write.contains("RETURNING") {
+                        let mut rows = answer(
+                            connection,
+                            write,
+                            *count,
+                            [values.first(), values.get(1)].map(|value| match value {
+                                Some(ValueRef::Integer(value)) => Some(*value),
+                                _ => None,
+                            }),
+                        );
+                        rows.sort();
+                        rows.join("; ")
+                    } else {
+                        format!("{:?}", connection.execute_with(write, &values[..]).map_err(|error| error.to_string()))
+                    };
+                    let written = (answer, contents(connection));
+                    if is_undone {
+                        connection.execute("ROLLBACK").unwrap();
+                    }
+                    written
+                });
+                assert_eq!(answers[0], answers[1], "{write} {values:?}");
+            }
+        }
+        let refill = "DELETE FROM w; INSERT INTO w SELECT k, n, g, t FROM s";
+        sides.iter().for_each(|(_, connection)| connection.execute_batch(refill).unwrap());
+    }
+    assert!(sides[0].1.kept_plan_runs() - before > 100, "{}", sides[0].1.kept_plan_runs() - before);
+}

@@ -557,7 +557,8 @@ fn explain_tells_how_a_statement_is_executed() {
         ("SELECT * FROM u WHERE id = 1", "compiled: 1 key of u (id)"),
         ("DELETE FROM u WHERE id IN (1, 2)", "compiled: 2 keys of u (id)"),
         ("SELECT count(*) FROM o WHERE uid = 7", "compiled: range of keys of o (uid, n)"),
-        ("UPDATE o SET n = n WHERE uid = 7", "planned"),
+        ("UPDATE o SET n = n WHERE uid = 7", "kept plan"),
+        ("UPDATE o SET n = n WHERE uid = 7 RETURNING n", "planned"),
         ("INSERT INTO o VALUES (1, 2), (3, 4)", "compiled: 2 rows of VALUES"),
         (
             "SELECT name FROM o JOIN u ON u.id = o.n WHERE o.uid = 1",
@@ -572,4 +573,89 @@ fn explain_tells_how_a_statement_is_executed() {
     connection.execute("SET plan_cache_mode = force_custom_plan; SET point_path = off").unwrap();
     assert_eq!(execution(&connection, "SELECT sum(n) FROM u"), "planned");
     assert_eq!(execution(&connection, "SELECT * FROM u WHERE id = 1"), "planned");
+}
+
+/// The rows of `mainstem.plans` whose texts contain `part`.
+fn shared(connection: &Connection, part: &str) -> Vec<String> {
+    rows(
+        connection,
+        &format!("SELECT execution, parameters, adoptions FROM mainstem.plans WHERE statement LIKE '%-- {part}'"),
+    )
+}
+
+#[test]
+fn connections_share_what_they_make_of_texts() {
+    let (database, first) = users("auto");
+    first.execute("INSERT INTO u (id, name) SELECT x, 'user ' || x FROM generate_series(1, 20) AS g (x)").unwrap();
+    let by_key = "SELECT name FROM u WHERE id = $1 -- shared";
+    let query = "SELECT count(*), min(name) FROM u WHERE name > $1 -- planned";
+    for _ in 0..3 {
+        first.query_row(by_key, [1]).unwrap();
+        first.query_row(query, ["a"]).unwrap();
+    }
+    assert_eq!(shared(&first, "shared"), ["compiled|1|0"]);
+    assert_eq!(shared(&first, "planned"), ["kept plan|1|0"]);
+    let second = database.connect().unwrap();
+    let answer = second.query_row(by_key, [1]).unwrap();
+    assert_eq!(answer.values(), first.query_row(by_key, [1]).unwrap().values());
+    let answer = second.query_row(query, ["a"]).unwrap();
+    assert_eq!(answer.values(), first.query_row(query, ["a"]).unwrap().values());
+    assert_eq!((second.short_statements(), second.kept_plan_runs()), (1, 1), "the first run of each");
+    assert_eq!(shared(&first, "shared"), ["compiled|1|1"]);
+    assert_eq!(shared(&first, "planned"), ["kept plan|1|1"]);
+    // One that does not see them.
+    first.execute("ALTER TABLE u RENAME COLUMN name TO called").unwrap();
+    let third = database.connect().unwrap();
+    for connection in [&third, &second] {
+        assert_eq!(connection.query_row(by_key, [1]).unwrap_err().sqlstate(), "42703");
+        assert_eq!(connection.query_row(query, ["a"]).unwrap_err().sqlstate(), "42703");
+    }
+}
+
+#[test]
+fn what_names_mean_is_not_shared() {
+    let (database, first) = users("auto");
+    first.execute("INSERT INTO u (id, name) SELECT x, 'user ' || x FROM generate_series(1, 20) AS g (x)").unwrap();
+    let texts = ["SELECT name FROM u WHERE id = $1", "SELECT max(name) || 'x' FROM u WHERE name > '' AND id = $1 + 0"];
+    let run = |connection: &Connection| {
+        texts.map(|text| {
+            (0..3).map(|_| format!("{:?}", connection.query_row(text, [1]).unwrap().values())).collect::<Vec<_>>()
+        })
+    };
+    let of_all = run(&first);
+    // A temporary table, and another search path, with and without what others have made of the texts.
+    let script = "CREATE SCHEMA other; CREATE TABLE other.u (id INTEGER PRIMARY KEY, name TEXT);
+                  INSERT INTO other.u VALUES (1, 'other')";
+    first.execute_batch(script).unwrap();
+    for _ in 0..2 {
+        let temporary = database.connect().unwrap();
+        temporary
+            .execute_batch("CREATE TEMP TABLE u (id INTEGER PRIMARY KEY, name TEXT); INSERT INTO u VALUES (1, 'own')")
+            .unwrap();
+        assert!(run(&temporary).iter().flatten().all(|answer| answer.contains("own")));
+        let path = database.connect().unwrap();
+        path.execute("SET search_path = other").unwrap();
+        assert!(run(&path).iter().flatten().all(|answer| answer.contains("other")));
+        assert_eq!(run(&first), of_all);
+        assert_eq!(run(&database.connect().unwrap()), of_all);
+    }
+}
+
+#[test]
+fn connections_run_a_shared_text_at_once() {
+    let (database, first) = users("auto");
+    first.execute("INSERT INTO u (id, name) SELECT x, 'user ' || x FROM generate_series(1, 20) AS g (x)").unwrap();
+    let query = "SELECT count(*), sum(id) FROM u WHERE name <> $1";
+    let expected = format!("{:?}", first.query_row(query, ["nobody"]).unwrap().values());
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let connection = database.connect().unwrap();
+                for _ in 0..200 {
+                    assert_eq!(format!("{:?}", connection.query_row(query, ["nobody"]).unwrap().values()), expected);
+                }
+                assert!(connection.kept_plan_runs() >= 199);
+            });
+        }
+    });
 }

@@ -870,3 +870,41 @@ fn joins_of_many_rows_are_planned() {
     assert_eq!(answer(&short, sql, &[ValueRef::Integer(1)]), "");
     assert_eq!(short.short_statements(), before);
 }
+
+#[test]
+fn rows_of_tables_without_keys_are_inserted_without_a_plan() {
+    let setup = "CREATE TABLE h (n INTEGER, t VARCHAR(9) DEFAULT 'none', d DATE, CHECK (n > 0 OR t = 'low'));
+                 INSERT INTO h VALUES (1, 'x', NULL)";
+    let statements = [
+        "INSERT INTO h VALUES ($1, 'a', '2020-01-02')",
+        "INSERT INTO h VALUES ($1, 'low', '2020-01-02') RETURNING *, n + 1 AS more",
+        "INSERT INTO h (n) VALUES ($1), (7), (8) RETURNING t, n",
+        "INSERT INTO h (t, n) VALUES ('toolong toolong', $1)",
+        "INSERT INTO h SELECT $1, 'low', NULL",
+        "INSERT INTO h (d, n) VALUES (DEFAULT, 3), ('2021-01-01', 4)",
+    ];
+    compare(setup, "h", &statements, &[ValueRef::Integer(5), ValueRef::Integer(-5), ValueRef::Null]);
+    // Inside a transaction, and undone.
+    let [short, plans] = both(setup);
+    let before = short.short_statements();
+    for connection in [&short, &plans] {
+        connection.execute("BEGIN").unwrap();
+        let insert = connection.prepare("INSERT INTO h VALUES ($1, 'own', NULL)").unwrap();
+        for number in 1..4 {
+            insert.execute([number]).unwrap();
+        }
+        let count = |sql: &str| answer(connection, sql, &[]);
+        assert!(count("SELECT count(*) FROM h").contains('4'));
+        connection.execute("ROLLBACK").unwrap();
+        assert!(count("SELECT count(*) FROM h").contains('1'));
+        connection.execute("DELETE FROM h").unwrap();
+        insert.execute([9]).unwrap();
+    }
+    assert_eq!(all_rows(&short, "h"), all_rows(&plans, "h"));
+    assert_eq!((short.short_statements() - before, plans.short_statements()), (4, 0));
+    // No key, no conflict: a plan says so.
+    assert_eq!(
+        answer(&short, "INSERT INTO h VALUES (1) ON CONFLICT DO NOTHING", &[]),
+        answer(&plans, "INSERT INTO h VALUES (1) ON CONFLICT DO NOTHING", &[])
+    );
+}

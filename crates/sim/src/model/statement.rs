@@ -6,7 +6,7 @@ use mainstem_storage::Error;
 use mainstem_storage::database::Database;
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::ids::{RowRef, TableId};
-use mainstem_storage::point::KeyedTable;
+use mainstem_storage::point::PointTable;
 use mainstem_storage::row::Value;
 use mainstem_storage::transaction::Transaction;
 use rand::rngs::StdRng;
@@ -127,7 +127,7 @@ fn execute(
     }
     for ((number, key), uid) in &effect.probes {
         let id = schema.keys().nth(*number).map(|(id, _)| id);
-        let keyed = id.and_then(|id| KeyedTable::by(&schema, id)).ok_or_else(|| Error::internal("a key is missing"))?;
+        let keyed = id.and_then(|id| PointTable::by(&schema, id)).ok_or_else(|| Error::internal("a key is missing"))?;
         let mut encoded = Vec::new();
         keyed.encode(key, &mut encoded)?;
         let found = txn.find_key(&view, keyed.key(), &encoded)?;

@@ -22,7 +22,7 @@ use crate::deletes::DeleteSet;
 use crate::delta_store::DeltaGeneration;
 use crate::error::{Error, Result};
 use crate::ids::{CommitTs, ContainerId, KeyId, RowRef};
-use crate::point::KeyedTable;
+use crate::point::PointTable;
 use crate::row::RowBuffer;
 use crate::row::key::{HashedKey, KeyHashes, RowKeys};
 use crate::schema::TableSchema;
@@ -33,7 +33,7 @@ use crate::wal::{NewRecord, RecordKind};
 /// What a short statement does with one key.
 pub struct RowWrite<'a> {
     /// The table.
-    pub table: &'a KeyedTable,
+    pub table: &'a PointTable,
     /// The key that the table's rows are found by, encoded.
     pub key: &'a [u8],
     /// The row that has the key at the snapshot, and goes.
@@ -47,7 +47,7 @@ pub struct RowWrite<'a> {
 /// What a short statement does with several rows.
 pub struct RowsWrite<'a> {
     /// The table.
-    pub table: &'a KeyedTable,
+    pub table: &'a PointTable,
     /// The rows of the snapshot that go.
     pub deleted: BTreeMap<ContainerId, DeleteSet>,
     /// The rows that come: as many with the same keys, or none, or where none go, new ones.

@@ -18,12 +18,11 @@
 mod fetch;
 mod free;
 mod keys;
-
-mod keyed;
 mod range;
 mod read;
+mod table;
 
-pub use keyed::KeyedTable;
+pub use table::PointTable;
 
 use crate::error::Result;
 use crate::ids::{CommitTs, KeyId, RowRef};

@@ -10,9 +10,12 @@
 //! 2. Select: per piece, predicates are evaluated on codes where the encoding allows, deleted rows are cleared.
 //! 3. Gather: only selected rows are decoded; a piece that is wholly selected is read in place.
 //!
+//! Few rows of a range of keys are found without looking at others ([`by_key`]), for whoever asks for that.
+//!
 //! Invariants: a worker never blocks on a writer or a merge; every live row of the view that satisfies all predicates
 //! appears in exactly one batch. It does not own: aggregation, what a predicate means (`predicate`).
 
+mod by_key;
 mod ordered;
 mod piece;
 mod statistics;
@@ -33,6 +36,7 @@ use crate::row::key::KeyCodec;
 use crate::schema::{Column, TableSchema};
 use crate::version::TableView;
 
+pub use by_key::fixes_key;
 pub use ordered::OrderedScan;
 use piece::Piece;
 pub use statistics::{ColumnStatistics, TableStatistics};

@@ -235,3 +235,23 @@ fn a_scan_in_order_tells_the_keys_that_it_holds() {
     assert_eq!((rows, scan.memory()), (79, 0));
     assert_eq!(LOADS.get() - loads, 2, "and the segment that they stand in the midst of");
 }
+
+/// Rows found by their keys are those of a scan with the same predicates.
+#[test]
+fn a_range_of_keys_gives_what_a_scan_gives() {
+    let t = mixed();
+    t.delete(&[3, 12, 37]);
+    let view = t.view();
+    for (op, value) in [(CompareOp::Eq, 5), (CompareOp::Eq, 3), (CompareOp::Eq, 36), (CompareOp::Eq, 99)] {
+        for more in [None, Some(where_id(CompareOp::Gt, 4)), Some(Predicate::IsNull { column: V })] {
+            let request = request(std::iter::once(where_id(op, value)).chain(more).collect());
+            let rows = view.rows_of_key_range(&request.predicates, 10).unwrap().unwrap();
+            let found = view.scan_rows(&request, &rows).unwrap();
+            assert_eq!(found.num_rows(), ids(&view.scan(&request).unwrap()).len(), "{request:?}");
+        }
+    }
+    // Nothing is fixed, or by a value that the column cannot have.
+    assert!(view.rows_of_key_range(&[where_id(CompareOp::Gt, 5)], 10).unwrap().is_none());
+    let text = Predicate::Compare { column: ID, op: CompareOp::Eq, value: Value::Text("5".into()) };
+    assert!(view.rows_of_key_range(&[text], 10).unwrap().is_none());
+}

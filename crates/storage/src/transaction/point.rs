@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::ids::{CommitTs, ContainerId, RowRef};
 use crate::limits;
 use crate::load::duplicate_key;
-use crate::point::{self, KeyedTable};
+use crate::point::{self, PointTable};
 use crate::row::RowBuffer;
 use crate::transaction::Transaction;
 use crate::version::TableView;
@@ -18,7 +18,7 @@ impl Transaction {
     ///
     /// # Errors
     /// Constraint (23505); Io or Corrupt when key blocks cannot be read.
-    pub fn check_free(&self, table: &KeyedTable, view: &TableView, key: &[u8]) -> Result<()> {
+    pub fn check_free(&self, table: &PointTable, view: &TableView, key: &[u8]) -> Result<()> {
         match point::find(view, table.key(), key, |_| true)? {
             Some(_) => Err(duplicate_key(table.schema(), table.key(), key)),
             None => Ok(()),
@@ -35,7 +35,7 @@ impl Transaction {
     /// Closed as [`Transaction::commit`]. Nothing was written then.
     pub fn write_row(
         self,
-        table: &KeyedTable,
+        table: &PointTable,
         view: &TableView,
         key: &[u8],
         deleted: Option<RowRef>,
@@ -64,7 +64,7 @@ impl Transaction {
     ///
     /// # Errors
     /// Conflict (40001): run the statement again; Full and Closed as [`Transaction::commit`]. Nothing was written then.
-    pub fn update_rows(self, table: &KeyedTable, deleted: &[RowRef], inserted: RowBuffer) -> Result<CommitTs> {
+    pub fn update_rows(self, table: &PointTable, deleted: &[RowRef], inserted: RowBuffer) -> Result<CommitTs> {
         self.check_may_write()?;
         if !self.writes.is_empty() || !(inserted.is_empty() || inserted.len() == deleted.len()) {
             return Err(Error::internal("rows updated behind or beside others"));
@@ -94,7 +94,7 @@ impl Transaction {
     ///
     /// # Errors
     /// Constraint (23505) for a key that another row has; others as [`Transaction::update_rows`].
-    pub fn insert_rows(self, table: &KeyedTable, view: &TableView, rows: RowBuffer) -> Result<CommitTs> {
+    pub fn insert_rows(self, table: &PointTable, view: &TableView, rows: RowBuffer) -> Result<CommitTs> {
         self.check_may_write()?;
         if !self.writes.is_empty() {
             return Err(Error::internal("rows inserted behind others"));
@@ -120,7 +120,7 @@ impl Transaction {
     }
 
     /// Rows that take too long under the lock: as a statement of any size.
-    fn write_large(mut self, table: &KeyedTable, deleted: &[RowRef], inserted: RowBuffer) -> Result<CommitTs> {
+    fn write_large(mut self, table: &PointTable, deleted: &[RowRef], inserted: RowBuffer) -> Result<CommitTs> {
         let mut writes = self.statement();
         writes.delete(table.schema(), deleted)?;
         writes.insert_rows(table, inserted)?;
@@ -130,7 +130,7 @@ impl Transaction {
 }
 
 /// Rows of `table` that may be written under the commit lock.
-fn rows_max(table: &KeyedTable) -> usize {
+fn rows_max(table: &PointTable) -> usize {
     let schema = table.schema();
     limits::commit_rows_max(schema.keys().count(), schema.columns.len())
 }

@@ -11,7 +11,7 @@ use crate::limits;
 use crate::load::{Loader, Waiting};
 use crate::main_store::Run;
 use crate::memory::{Charge, MemoryKind};
-use crate::point::KeyedTable;
+use crate::point::PointTable;
 use crate::row::key::RowKeys;
 use crate::row::{RowBuffer, RowLayout, check_batch};
 use crate::schema::TableSchema;
@@ -155,7 +155,7 @@ impl StatementWrites {
     ///
     /// # Errors
     /// Full or Io when written aside.
-    pub fn insert_rows(&mut self, table: &KeyedTable, rows: RowBuffer) -> Result<()> {
+    pub fn insert_rows(&mut self, table: &PointTable, rows: RowBuffer) -> Result<()> {
         let schema = table.schema();
         self.enter(schema)?;
         let (buffered, bytes) = self.rows.as_ref().map_or((0, 0), |rows| (rows.len(), rows.bytes()));

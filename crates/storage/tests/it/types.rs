@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use mainstem_storage::catalog::{ColumnDefinition, TableDefinition};
 use mainstem_storage::database::Database;
 use mainstem_storage::ids::TableId;
-use mainstem_storage::point::KeyedTable;
+use mainstem_storage::point::PointTable;
 use mainstem_storage::predicate::{CompareOp, Predicate};
 use mainstem_storage::row::{Value, value_of};
 use mainstem_storage::scan::ScanRequest;
@@ -111,7 +111,7 @@ fn rows_are_those_of_a_map_in_every_order() {
         for step in 0..250 {
             let new = row(&mut rng, &key_at);
             let txn = begin_applied(&db);
-            let keyed = KeyedTable::new(txn.catalog().table(t).unwrap()).unwrap();
+            let keyed = PointTable::new(txn.catalog().table(t).unwrap()).unwrap();
             let view = txn.view(t).unwrap();
             let key_values: Vec<Value> = key_at.iter().map(|at| new[*at].clone()).collect();
             let mut key = Vec::new();

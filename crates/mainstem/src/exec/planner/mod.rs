@@ -42,6 +42,7 @@ use self::size::{Size, size_of};
 use super::cancel::{Interruption, cancelable_joins};
 use super::parameters::{Parameters, position_of};
 use super::pg_sleep;
+use super::plan_cache::PlanCache;
 use super::runtime::{Batches, Cancel, Runtime};
 use super::settings::Settings;
 use super::system_tables;
@@ -71,6 +72,8 @@ pub(crate) struct Planner {
 /// What a statement is planned against.
 pub(crate) struct Source<'a> {
     pub(crate) storage: &'a Database,
+    /// What connections keep of texts.
+    pub(crate) plans: &'a PlanCache,
     pub(crate) settings: &'a Settings,
     pub(crate) parameters: &'a Parameters,
     pub(crate) transaction: &'a Transaction,
@@ -188,7 +191,10 @@ impl Planner {
                 Some(SYSTEM) => match SystemTables::names(SYSTEM).into_iter().find(|known| *known == name.name) {
                     Some(name) => {
                         let query_bytes = self.state.runtime_env().memory_pool.reserved() as u64;
-                        let rows = system_tables::rows(name, source.storage, &catalog, source.settings, query_bytes);
+                        let rows = match name {
+                            "plans" => system_tables::plans(source.plans),
+                            _ => system_tables::rows(name, source.storage, &catalog, source.settings, query_bytes),
+                        };
                         system.fill(SYSTEM, name, &rows).map_err(|e| from_datafusion(&e))?;
                     }
                     None => return Err(no_table(statement, &name)),

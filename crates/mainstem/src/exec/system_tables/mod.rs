@@ -14,6 +14,7 @@ use mainstem_storage::recover::LostFile;
 use mainstem_storage::row::{Value, array_of};
 use mainstem_storage::schema::{DataType, Layout, RelationName, TableSchema};
 
+use super::plan_cache::{PlanCache, PlanRow};
 use super::settings::Settings;
 use crate::provider::Cell;
 pub(super) use information::rows as information;
@@ -49,6 +50,19 @@ pub(super) fn rows(
             .collect(),
         _ => Vec::new(),
     }
+}
+
+/// The rows of system table `plans`.
+pub(super) fn plans(cache: &PlanCache) -> Vec<Vec<Cell>> {
+    let row = |row: PlanRow| {
+        vec![
+            row.text.into(),
+            row.execution.map(str::to_owned).into(),
+            (row.parameters as u64).into(),
+            row.adoptions.into(),
+        ]
+    };
+    cache.rows().into_iter().map(row).collect()
 }
 
 /// The tables that the session may know of.

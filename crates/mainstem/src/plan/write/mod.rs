@@ -26,7 +26,7 @@ use mainstem_storage::{Error, Result};
 use super::columns::literal_columns;
 use super::expressions::{Expressions, Source};
 use super::row_wise::check_row_wise;
-use crate::exec::{Environment, Rows, Running};
+use crate::exec::{Environment, KeptPlan, Rows, Running};
 use crate::provider::Names;
 use crate::sql::{DefaultCells, Delete, Insert, Overriding, Statement, TableName, Update, existing_column};
 use assign::{assigned, check_assigned, counted_by};
@@ -128,6 +128,19 @@ fn sources_of_insert(table: &TableSchema, insert: &Insert, given: usize) -> Resu
     Ok(sources)
 }
 
+/// The same, where what `plan` gives may be assigned to the columns.
+fn checked_sources(table: &TableSchema, insert: &Insert, plan: &LogicalPlan) -> Result<Vec<Source>> {
+    let sources = sources_of_insert(table, insert, plan.schema().fields().len())?;
+    let literals = literal_columns(plan);
+    for (column, source) in table.columns.iter().zip(&sources) {
+        if let Some(at) = source.given() {
+            let is_literal = literals.get(at).copied().unwrap_or(false);
+            check_assignment(plan.schema().field(at).data_type(), is_literal, column)?;
+        }
+    }
+    Ok(sources)
+}
+
 fn check_counts(table: &TableSchema, named: &[String], given: usize) -> Result<()> {
     let wanted = if named.is_empty() { table.columns.len() } else { named.len() };
     let message = if given > wanted {
@@ -140,27 +153,34 @@ fn check_counts(table: &TableSchema, named: &[String], given: usize) -> Result<(
     Err(Error::invalid(sqlstate::SYNTAX, message))
 }
 
-/// Runs an INSERT.
+/// Runs an INSERT, by `kept` if its query has a plan that is kept.
 ///
 /// # Errors
 /// Whatever is wrong with it, or with a row; 23505 for a key that is taken.
-pub(crate) fn insert(env: &mut Environment<'_>, transaction: &mut Transaction, insert: &Insert) -> Result<Written> {
+pub(crate) fn insert(
+    env: &mut Environment<'_>,
+    transaction: &mut Transaction,
+    insert: &Insert,
+    kept: Option<&KeptPlan>,
+) -> Result<Written> {
     let table = table_of(env.settings.names(), transaction, &insert.target.table)?;
     let mut conflicts = Conflicts::plan(env, transaction, insert, &table)?;
     let returning = Returning::plan(env, transaction, &insert.target, &table, false)?;
-    let plan = env.plan(transaction, Ast::Query(insert.query(&table)?), None)?;
-    let sources = sources_of_insert(&table, insert, plan.schema().fields().len())?;
-    let literals = literal_columns(&plan);
-    for (column, source) in table.columns.iter().zip(&sources) {
-        if let Some(at) = source.given() {
-            let is_literal = literals.get(at).copied().unwrap_or(false);
-            check_assignment(plan.schema().field(at).data_type(), is_literal, column)?;
+    let (running, sources) = match started(env, transaction, kept)? {
+        Some(running) => {
+            let given = kept.map_or(0, KeptPlan::columns);
+            (running, sources_of_insert(&table, insert, given)?)
         }
-    }
+        None => {
+            let plan = env.plan(transaction, Ast::Query(insert.query(&table)?), None)?;
+            let sources = checked_sources(&table, insert, &plan)?;
+            (start_insert(env, insert, &plan)?, sources)
+        }
+    };
     let takes_default = |at: usize| !matches!(sources.get(at), Some(Source::Given(_)));
     let expressions = Expressions::compile(env, transaction, &table, takes_default)?;
     let mut sink = Sink::new(transaction, expressions, returning);
-    for batch in start_insert(env, insert, &plan)?.batches {
+    for batch in running.batches {
         let batch = batch?;
         env.cancel.check()?;
         let values = sink.expressions.fill(transaction, batch.columns(), &sources, batch.num_rows())?;
@@ -183,6 +203,44 @@ fn start_insert(env: &mut Environment<'_>, insert: &Insert, plan: &LogicalPlan) 
     if insert.defaults.is_empty() { env.start(plan) } else { env.start_in_order(plan) }
 }
 
+/// Starts the query of a write by the plan that is kept of it, if there is one.
+fn started(env: &mut Environment<'_>, transaction: &Transaction, kept: Option<&KeptPlan>) -> Result<Option<Running>> {
+    kept.map_or(Ok(None), |plan| env.start_kept(transaction, plan))
+}
+
+/// The plan of the query of `statement`, a write, to be run again and again; `None` if that would not write the same,
+/// or if it plans more than that query.
+///
+/// # Errors
+/// Whatever is wrong with the statement.
+pub(crate) fn kept_write(
+    env: &mut Environment<'_>,
+    transaction: &Transaction,
+    statement: &Statement,
+) -> Result<Option<KeptPlan>> {
+    match statement {
+        Statement::Insert(insert) if insert.defaults.is_empty() => {
+            let table = table_of(env.settings.names(), transaction, &insert.target.table)?;
+            let query = insert.query(&table)?;
+            env.kept_for_write(transaction, query, None, |plan| checked_sources(&table, insert, plan).map(drop))
+        }
+        Statement::Update(update) if !update.target.gives_rows() => {
+            let table = table_of(env.settings.names(), transaction, &update.target.table)?;
+            let (select, view) = (update.to_select(&table, Vec::new())?, transaction.view(table.id)?);
+            env.kept_for_write(transaction, Box::new(select), Some(view), |plan| {
+                check_row_wise(plan, "UPDATE")?;
+                check_assigned(plan, &table)
+            })
+        }
+        Statement::Delete(delete) if !delete.target.gives_rows() => {
+            let table = table_of(env.settings.names(), transaction, &delete.target.table)?;
+            let (select, view) = (delete.to_select(Vec::new())?, transaction.view(table.id)?);
+            env.kept_for_write(transaction, Box::new(select), Some(view), |plan| check_row_wise(plan, "DELETE"))
+        }
+        _ => Ok(None),
+    }
+}
+
 fn row_refs(batch: &RecordBatch) -> Result<Vec<RowRef>> {
     let refs = batch.columns().first().and_then(|c| c.as_primitive_opt::<UInt64Type>());
     let refs = refs.ok_or_else(|| Error::internal("a write's query gave no row references"))?;
@@ -200,24 +258,35 @@ impl FirstOfEach {
     }
 }
 
-/// Runs an UPDATE. When FROM finds several rows for one of the table, the one with the smallest new values counts.
+/// Runs an UPDATE, by `kept` if its query has a plan that is kept. When FROM finds several rows for one of the table, the one with the smallest new values counts.
 ///
 /// # Errors
 /// Whatever is wrong with it, or with a new row; 23505 for a key that is taken at the end of the statement.
-pub(crate) fn update(env: &mut Environment<'_>, transaction: &mut Transaction, update: &Update) -> Result<Written> {
+pub(crate) fn update(
+    env: &mut Environment<'_>,
+    transaction: &mut Transaction,
+    update: &Update,
+    kept: Option<&KeptPlan>,
+) -> Result<Written> {
     let table = table_of(env.settings.names(), transaction, &update.target.table)?;
     let view = transaction.view(table.id)?;
     let returning = Returning::plan(env, transaction, &update.target, &table, false)?;
     let carried = returning.as_ref().map(Returning::carried).unwrap_or_default();
     let counted = counted_by(&update.assignments, &table)?;
-    let select = update.to_select(&table, carried)?;
-    let plan = env.plan(transaction, Ast::Query(Box::new(select)), Some(view))?;
-    check_row_wise(&plan, "UPDATE")?;
-    check_assigned(&plan, &table)?;
+    let running = match started(env, transaction, kept)? {
+        Some(running) => running,
+        None => {
+            let select = update.to_select(&table, carried)?;
+            let plan = env.plan(transaction, Ast::Query(Box::new(select)), Some(view))?;
+            check_row_wise(&plan, "UPDATE")?;
+            check_assigned(&plan, &table)?;
+            env.start(&plan)?
+        }
+    };
     let expressions = Expressions::compile(env, transaction, &table, |_| false)?;
     let mut sink = Sink::new(transaction, expressions, returning);
     let mut first_of_each = update.target.has_others().then(FirstOfEach::default);
-    for batch in env.start(&plan)?.batches {
+    for batch in running.batches {
         let mut batch = batch?;
         env.cancel.check()?;
         if let Some(first_of_each) = &mut first_of_each {
@@ -242,22 +311,32 @@ pub(crate) fn update(env: &mut Environment<'_>, transaction: &mut Transaction, u
     sink.finish(env, transaction, updated)
 }
 
-/// Runs a DELETE. When USING finds several rows for one of the table, RETURNING shows the one with the smallest values.
+/// Runs a DELETE, by `kept` if its query has a plan that is kept. When USING finds several rows for one of the table, RETURNING shows the one with the smallest values.
 ///
 /// # Errors
 /// Whatever is wrong with it.
-pub(crate) fn delete(env: &mut Environment<'_>, transaction: &mut Transaction, delete: &Delete) -> Result<Written> {
+pub(crate) fn delete(
+    env: &mut Environment<'_>,
+    transaction: &mut Transaction,
+    delete: &Delete,
+    kept: Option<&KeptPlan>,
+) -> Result<Written> {
     let table = table_of(env.settings.names(), transaction, &delete.target.table)?;
     let view = transaction.view(table.id)?;
     let returning = Returning::plan(env, transaction, &delete.target, &table, true)?;
     let carried = returning.as_ref().map(Returning::carried).unwrap_or_default();
-    let select = delete.to_select(carried)?;
-    let plan = env.plan(transaction, Ast::Query(Box::new(select)), Some(view))?;
-    check_row_wise(&plan, "DELETE")?;
+    let running = match started(env, transaction, kept)? {
+        Some(running) => running,
+        None => {
+            let plan = env.plan(transaction, Ast::Query(Box::new(delete.to_select(carried)?)), Some(view))?;
+            check_row_wise(&plan, "DELETE")?;
+            env.start(&plan)?
+        }
+    };
     // Nothing is inserted.
     let mut sink = Sink::new(transaction, Expressions::none(&table), returning);
     let mut first_of_each = (delete.target.has_others() && sink.returning.is_some()).then(FirstOfEach::default);
-    for batch in env.start(&plan)?.batches {
+    for batch in running.batches {
         let mut batch = batch?;
         env.cancel.check()?;
         if let Some(first_of_each) = &mut first_of_each {

@@ -15,7 +15,7 @@ use mainstem_storage::settings::OpenOptions;
 
 use super::super::Session;
 use super::*;
-use crate::exec::{Interrupts, Runtime, Shared, template};
+use crate::exec::{Interrupts, PlanCache, Runtime, Shared, template};
 
 const ROWS: i64 = 4;
 
@@ -44,7 +44,7 @@ fn stage_on(storage: Database) -> (Arc<Shared>, TableId) {
     writes.insert(&schema, &batch((0..ROWS).map(|k| (k, 0)))).unwrap();
     transaction.apply(writes).unwrap();
     transaction.commit().unwrap();
-    (Arc::new(Shared { storage, runtime, template, sessions: AtomicU64::new(0) }), table)
+    (Arc::new(Shared { storage, runtime, template, sessions: AtomicU64::new(0), plans: PlanCache::default() }), table)
 }
 
 fn batch(rows: impl Iterator<Item = (i64, i64)>) -> RecordBatch {

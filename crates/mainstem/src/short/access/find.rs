@@ -5,7 +5,7 @@
 
 use mainstem_storage::Result;
 use mainstem_storage::ids::RowRef;
-use mainstem_storage::point::{self, KeyedTable, RangeRequest};
+use mainstem_storage::point::{self, PointTable, RangeRequest};
 use mainstem_storage::row::Value;
 use mainstem_storage::version::TableView;
 
@@ -40,7 +40,7 @@ pub(in crate::short) enum Sought {
 /// Which rows of a view are asked for.
 #[derive(Clone, Copy)]
 pub(in crate::short) struct Rows<'a> {
-    pub(in crate::short) table: &'a KeyedTable,
+    pub(in crate::short) table: &'a PointTable,
     pub(in crate::short) view: &'a TableView,
     pub(in crate::short) path: &'a Path,
     pub(in crate::short) wanted: Wanted,
@@ -75,7 +75,7 @@ impl Wanted {
 ///
 /// # Errors
 /// Those of encoding it.
-pub(in crate::short) fn sought(table: &KeyedTable, key: &Key, scope: Scope<'_>) -> Result<Sought> {
+pub(in crate::short) fn sought(table: &PointTable, key: &Key, scope: Scope<'_>) -> Result<Sought> {
     let mut values = Vec::with_capacity(key.len());
     for part in key {
         match part.evaluate(scope) {

@@ -16,7 +16,7 @@ mod find;
 mod range;
 
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr};
-use mainstem_storage::point::KeyedTable;
+use mainstem_storage::point::PointTable;
 use mainstem_storage::schema::DataType;
 
 use super::condition::Condition;
@@ -50,7 +50,7 @@ pub(super) enum Path {
 
 impl Path {
     /// Which keys of `table` it looks at: a line for people.
-    pub(super) fn description(&self, table: &KeyedTable) -> String {
+    pub(super) fn description(&self, table: &PointTable) -> String {
         let schema = table.schema();
         let columns = schema.key_columns(table.key()).iter().filter_map(|id| schema.column(*id));
         let names: Vec<&str> = columns.map(|column| column.name.as_str()).collect();

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use datafusion::sql::sqlparser::ast::Expr;
 use mainstem_storage::Result;
 use mainstem_storage::ids::{ColumnId, KeyId, RowRef};
-use mainstem_storage::point::{self, KeyedTable};
+use mainstem_storage::point::{self, PointTable};
 use mainstem_storage::row::Value;
 use mainstem_storage::schema::{DataType, TableSchema};
 use mainstem_storage::transaction::Transaction;
@@ -39,7 +39,7 @@ const INNER_MAX: usize = 4_096;
 #[derive(Debug)]
 pub(in crate::short) struct JoinSelection {
     outer: Path,
-    inner_table: Arc<KeyedTable>,
+    inner_table: Arc<PointTable>,
     inner: Path,
     /// Positions of the columns of the inner table.
     inner_columns: Vec<usize>,
@@ -55,7 +55,7 @@ pub(in crate::short) struct JoinSelection {
 
 impl JoinSelection {
     /// By which access paths rows of `outer`, and then of the other table, are found: a line for people.
-    pub(in crate::short) fn description(&self, outer: &KeyedTable) -> String {
+    pub(in crate::short) fn description(&self, outer: &PointTable) -> String {
         format!("{}, then {}", self.outer.description(outer), self.inner.description(&self.inner_table))
     }
 }
@@ -145,7 +145,7 @@ fn compile_sides(
     let limit = select.rows_wanted(compiler)?;
     let join = JoinSelection {
         outer: outer_path,
-        inner_table: Arc::new(KeyedTable::by(inner.schema, inner_key)?),
+        inner_table: Arc::new(PointTable::by(inner.schema, inner_key)?),
         inner: inner_path,
         inner_columns: (0..inner.schema.columns.len()).collect(),
         on: compiler.all_of(&on)?,
@@ -156,7 +156,7 @@ fn compile_sides(
     };
     let output = compiler.output(&select.select.projection, false)?;
     Some(Short {
-        table: Arc::new(KeyedTable::by(outer.schema, outer_key)?),
+        table: Arc::new(PointTable::by(outer.schema, outer_key)?),
         action: Action::Join(Box::new(join)),
         output: Some(output),
         columns: (0..outer.schema.columns.len()).collect(),
@@ -191,11 +191,11 @@ impl Short {
         join: &JoinSelection,
         given: Given<'_>,
     ) -> Result<Answer> {
-        let view = |table: &KeyedTable| TableView::at(snapshot, table.schema().id);
+        let view = |table: &PointTable| TableView::at(snapshot, table.schema().id);
         let (Some(outer), Some(inner)) = (view(&self.table), view(&join.inner_table)) else {
             return Ok(Answer::NotShort);
         };
-        let find = |view: &TableView, table: &KeyedTable, key: &[u8]| point::find(view, table.key(), key, |_| true);
+        let find = |view: &TableView, table: &PointTable, key: &[u8]| point::find(view, table.key(), key, |_| true);
         self.joined(join, (&outer, &inner), given, find)
     }
 
@@ -207,7 +207,7 @@ impl Short {
         given: Given<'_>,
     ) -> Result<Answer> {
         let (outer, inner) = (self.view(transaction)?, transaction.view(join.inner_table.schema().id)?);
-        let find = |view: &TableView, table: &KeyedTable, key: &[u8]| transaction.find_key(view, table.key(), key);
+        let find = |view: &TableView, table: &PointTable, key: &[u8]| transaction.find_key(view, table.key(), key);
         self.joined(join, (&outer, &inner), given, find)
     }
 
@@ -216,7 +216,7 @@ impl Short {
         join: &JoinSelection,
         (outer, inner): (&TableView, &TableView),
         given: Given<'_>,
-        find: impl Fn(&TableView, &KeyedTable, &[u8]) -> Result<Option<RowRef>>,
+        find: impl Fn(&TableView, &PointTable, &[u8]) -> Result<Option<RowRef>>,
     ) -> Result<Answer> {
         let Some(output) = &self.output else { return Ok(Answer::NotShort) };
         let Some(wanted) = Wanted::rows(join.limit.as_ref(), join.backwards, given) else {

@@ -5,7 +5,7 @@ use std::ops::Bound;
 use proptest::prelude::*;
 
 use super::*;
-use crate::point::{KeyedTable, RangeRequest, rows_between};
+use crate::point::{PointTable, RangeRequest, rows_between};
 use crate::row::Value;
 use crate::transaction::Transaction;
 
@@ -17,8 +17,8 @@ fn within(id: i64, (low, high): Limits) -> bool {
 
 /// What [`rows_between`] gives of `view`, if it looks at no more than `steps_max` rows.
 fn found(view: &TableView, limits: Limits, backwards: bool, limit: usize, steps_max: usize) -> Option<Vec<RowRef>> {
-    let table = KeyedTable::new(view.schema()).unwrap();
-    assert!(table.is_ordered());
+    let table = PointTable::new(view.schema()).unwrap();
+    assert_eq!(view.schema().ordered_key(), Some(table.key()));
     let range = table.range(Vec::new(), limits.0.map(Value::Int), limits.1.map(Value::Int)).unwrap();
     let request = RangeRequest { id: KeyId::PRIMARY, range: &range, backwards, limit, steps_max };
     rows_between(view, request, |row| Ok(Some(row))).unwrap()

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use mainstem_storage::catalog::{ColumnDefinition, TableChange};
-use mainstem_storage::point::KeyedTable;
+use mainstem_storage::point::PointTable;
 use mainstem_storage::schema::{DataType, Identity};
 
 use super::*;
@@ -222,7 +222,7 @@ fn a_single_row_with_a_number_from_before_counting_began_anew_is_a_conflict() {
     let definition = TableDefinition { primary_key: vec!["id".into()], ..numbered(DataType::BigInt, 1, 1) };
     let stage = Stage::new(definition, Placement::Delta);
     let t = stage.t;
-    let keyed = KeyedTable::new(stage.begin().catalog().table(t).unwrap()).unwrap();
+    let keyed = PointTable::new(stage.begin().catalog().table(t).unwrap()).unwrap();
     let write = |txn: Transaction, id: i64| {
         let (mut rows, mut key) = (keyed.new_rows(), Vec::new());
         rows.push_values(&[int(id), int(1)]).unwrap();

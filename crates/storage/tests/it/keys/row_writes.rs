@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use mainstem_storage::database::Database;
 use mainstem_storage::ids::{CommitTs, TableId};
-use mainstem_storage::point::KeyedTable;
+use mainstem_storage::point::PointTable;
 use mainstem_storage::row::Value;
 use mainstem_storage::settings::OpenOptions;
 use mainstem_storage::transaction::Transaction;
@@ -16,9 +16,9 @@ use rand::{Rng, SeedableRng};
 
 use crate::support::*;
 
-fn keyed(db: &Database, table: TableId) -> KeyedTable {
+fn keyed(db: &Database, table: TableId) -> PointTable {
     let schema = begin(db).catalog().table(table).unwrap().clone();
-    KeyedTable::by(&schema, id_key(&schema)).unwrap()
+    PointTable::by(&schema, id_key(&schema)).unwrap()
 }
 
 fn values((id, v, s): &Row) -> Vec<Value> {
@@ -35,7 +35,7 @@ enum Act {
 }
 
 /// Does it in `write_set`, with `row`; `None` if there is no row to update or delete.
-fn act(txn: Transaction, table: &KeyedTable, act: Act, row: &Row) -> Result<Option<CommitTs>> {
+fn act(txn: Transaction, table: &PointTable, act: Act, row: &Row) -> Result<Option<CommitTs>> {
     let view = txn.view(table.schema().id)?;
     let mut key = Vec::new();
     table.encode(&[Value::Int(row.0)], &mut key)?;
@@ -57,7 +57,7 @@ fn act(txn: Transaction, table: &KeyedTable, act: Act, row: &Row) -> Result<Opti
 }
 
 /// As a session does it: again while something comes in between.
-fn act_until_done(db: &Database, table: &KeyedTable, what: Act, row: &Row) -> Result<Option<CommitTs>> {
+fn act_until_done(db: &Database, table: &PointTable, what: Act, row: &Row) -> Result<Option<CommitTs>> {
     loop {
         match act(begin_applied(db), table, what, row) {
             Err(e) if e.kind() == ErrorKind::Conflict => {}
@@ -118,7 +118,7 @@ fn rows_are_those_of_a_map() {
 }
 
 /// Updates the rows with these `ids` as one commit, to `v`, or deletes them; how many there were.
-fn act_on_rows(txn: Transaction, table: &KeyedTable, ids: &[i64], v: Option<i32>) -> Result<usize> {
+fn act_on_rows(txn: Transaction, table: &PointTable, ids: &[i64], v: Option<i32>) -> Result<usize> {
     let view = txn.view(table.schema().id)?;
     let (mut found, mut new) = (Vec::new(), table.new_rows());
     for id in ids {
@@ -138,7 +138,7 @@ fn act_on_rows(txn: Transaction, table: &KeyedTable, ids: &[i64], v: Option<i32>
 }
 
 /// Inserts rows with these `ids`, which may repeat, as one commit.
-fn insert_rows(txn: Transaction, table: &KeyedTable, ids: &[i64], v: i32) -> Result<CommitTs> {
+fn insert_rows(txn: Transaction, table: &PointTable, ids: &[i64], v: i32) -> Result<CommitTs> {
     let view = txn.view(table.schema().id)?;
     let mut new = table.new_rows();
     for id in ids {

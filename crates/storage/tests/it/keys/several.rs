@@ -8,7 +8,7 @@ use mainstem_storage::database::Database;
 use mainstem_storage::disk::{Disk, MemDisk};
 use mainstem_storage::ids::{KeyId, TableId};
 use mainstem_storage::limits;
-use mainstem_storage::point::KeyedTable;
+use mainstem_storage::point::PointTable;
 use mainstem_storage::row::Value;
 use mainstem_storage::schema::Layout;
 use mainstem_storage::transaction::Transaction;
@@ -182,7 +182,7 @@ fn check_probes(case: &Case, txn: &Transaction, table: TableId, random: &mut Std
     assert_eq!(ids.len(), case.keys.len());
     let found = select(txn, table, |row| row.0 % 50 == 0 || row.0 < 40).unwrap();
     for (id, columns) in ids.into_iter().zip(&case.keys) {
-        let keyed = KeyedTable::by(view.schema(), id).unwrap();
+        let keyed = PointTable::by(view.schema(), id).unwrap();
         let find = |key: &[Value]| {
             let mut bytes = Vec::new();
             keyed.encode(key, &mut bytes).unwrap();
@@ -384,7 +384,7 @@ fn one_row_by_any_key() {
             let db = memory();
             let table = create_as(&db, case.definition.clone());
             let schema = begin(&db).catalog().table(table).unwrap().clone();
-            let keyed = KeyedTable::by(&schema, schema.keys().nth(number).unwrap().0).unwrap();
+            let keyed = PointTable::by(&schema, schema.keys().nth(number).unwrap().0).unwrap();
             let row = |n: i64| (n, n as i32, Some(format!("text {n}")));
             let write = |txn: Transaction, old: Option<&Row>, new: Option<&Row>| -> Result<()> {
                 let view = txn.view(table)?;

@@ -25,6 +25,7 @@ use mainstem_storage::ids::TableId;
 use mainstem_storage::version::TableView;
 
 use super::parameters::{depends, has_parameter};
+use super::reads::KeptScan;
 use crate::exec::parameters::{Parameter, Parameters, position_of};
 use crate::optimize::simplified;
 use crate::provider::UserTable;
@@ -55,25 +56,30 @@ fn of_users(scan: &TableScan) -> Result<bool> {
     let provider = source_as_provider(&scan.source)?;
     match provider.downcast_ref::<ViewTable>() {
         Some(view) => may_be_kept(view.logical_plan()),
-        None => Ok(provider.downcast_ref::<UserTable>().is_some_and(|table| !table.has_row_refs())),
+        None => Ok(provider.is::<UserTable>()),
     }
 }
 
-/// `plan`, optimised, without the snapshots of its tables, and those tables, one for each scan; `None` if it reads what
-/// has none.
+/// `plan`, optimised, without the snapshots of its tables, and its scans in the order in which
+/// [`LogicalPlan::transform_up_with_subqueries`] comes to them; `None` if it reads what has no snapshots.
 ///
 /// # Errors
 /// Internal.
-pub(super) fn without_views(plan: LogicalPlan) -> Result<Option<(LogicalPlan, Vec<TableId>)>> {
-    let (mut only_users, mut tables) = (true, Vec::new());
+pub(super) fn without_views(plan: LogicalPlan) -> Result<Option<(LogicalPlan, Vec<KeptScan>)>> {
+    let (mut only_users, mut scans) = (true, Vec::new());
     let plan = plan.transform_up_with_subqueries(|node| {
-        with_table(node, &mut |table| {
-            only_users &= table.is_some();
-            tables.extend(table.map(UserTable::id));
-            Ok(table.map(UserTable::without_view))
-        })
+        if let LogicalPlan::TableScan(scan) = &node {
+            let provider = source_as_provider(&scan.source)?;
+            match provider.downcast_ref::<UserTable>() {
+                Some(table) => {
+                    scans.push(KeptScan::new(table.without_view(), schema_of(scan)?, scan.filters.clone()));
+                }
+                None => only_users = false,
+            }
+        }
+        with_table(node, &mut |table| Ok(table.map(UserTable::without_view)))
     })?;
-    Ok(only_users.then_some((plan.data, tables)))
+    Ok(only_users.then_some((plan.data, scans)))
 }
 
 /// What `plan` is for a run: over the snapshots that `views` gives, with the values of `parameters`.
@@ -154,7 +160,7 @@ fn with_values(
 ///
 /// # Errors
 /// Internal.
-pub(super) fn schema_of(scan: &TableScan) -> Result<Arc<DFSchema>> {
+fn schema_of(scan: &TableScan) -> Result<Arc<DFSchema>> {
     DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema()).map(Arc::new)
 }
 

@@ -2,24 +2,29 @@
 //!
 //! Comes in: a query whose parameters have types, and later, for each run, values and snapshots. Goes out: running
 //! queries. Steps: [`parameters`] says which parameters may stand in a plan; [`logical`] keeps what the optimizer made
-//! of it, and puts values and snapshots in; [`physical`] keeps what runs of few rows need no more than to be bound to,
-//! whose parameters are [`slot`]s.
+//! of it, and puts values and snapshots in; [`reads`] says what its scans read in a run; [`physical`] keeps what runs
+//! of few rows need no more than to be bound to, whose parameters are [`slot`]s.
 //!
 //! It does not own: what else must be as it was when a plan was made (`session::kept_plans`).
 
 mod logical;
 mod parameters;
 mod physical;
+mod reads;
 mod slot;
+
+use std::sync::Arc;
 
 use datafusion::common::DataFusionError;
 use datafusion::logical_expr::LogicalPlan;
 use mainstem_storage::Result;
 use mainstem_storage::ids::TableId;
+use mainstem_storage::version::TableView;
 use parking_lot::Mutex;
 
-use self::physical::{Bound, PhysicalPlan, Run, Snapshot};
-use super::size::{Size, are_tiny, size_of};
+use self::physical::{Bound, PhysicalPlan, Run};
+use self::reads::{KeptScan, Read, Reads, reads};
+use super::size::{Size, size_of};
 use super::{Planner, Running, Source};
 use crate::error::from_datafusion;
 use crate::exec::cancel::cancelable_joins;
@@ -32,8 +37,8 @@ const TRIES_MAX: u32 = 4;
 #[derive(Debug)]
 pub(crate) struct KeptPlan {
     logical: LogicalPlan,
-    /// Which tables it reads, one for each scan.
-    tables: Vec<TableId>,
+    /// Its scans, in the order of [`LogicalPlan::transform_up_with_subqueries`].
+    scans: Vec<KeptScan>,
     physical: Mutex<Physical>,
 }
 
@@ -46,6 +51,19 @@ enum Physical {
     Made(PhysicalPlan),
     /// None is to be kept.
     Unfit,
+}
+
+impl KeptPlan {
+    /// How many columns its rows have.
+    pub(crate) fn columns(&self) -> usize {
+        self.logical.schema().fields().len()
+    }
+
+    /// The same plan, whose runs do not take turns with those of this one.
+    pub(crate) fn with_own_runs(&self) -> Self {
+        let physical = Mutex::new(Physical::Unmade(0));
+        Self { logical: self.logical.clone(), scans: self.scans.clone(), physical }
+    }
 }
 
 impl Planner {
@@ -68,7 +86,7 @@ impl Planner {
         self.interruption.watch(cancel);
         let kept = logical::without_views(self.optimized(plan)?).map_err(|e| from_datafusion(&e))?;
         let physical = Mutex::new(Physical::Unmade(0));
-        Ok(kept.map(|(logical, tables)| KeptPlan { logical, tables, physical }))
+        Ok(kept.map(|(logical, scans)| KeptPlan { logical, scans, physical }))
     }
 
     /// Starts `kept`, which [`Planner::kept`] gave, over what `transaction` sees, with the values of `parameters`.
@@ -95,7 +113,7 @@ impl Planner {
             }
             return Ok(Running { schema, batches });
         }
-        let views = |table| source.transaction.view(table).map_err(|e| DataFusionError::External(Box::new(e)));
+        let views = |table| view_of(source, table);
         let options = self.state.config_options();
         let plan = logical::bound(&kept.logical, source.parameters, &views, options);
         self.start_optimized(runtime, &plan.map_err(|e| from_datafusion(&e))?, source.settings.threads(), cancel)
@@ -113,27 +131,30 @@ impl Planner {
         if matches!(physical, Physical::Unfit) || physical::has_typed_null(source.parameters) {
             return Ok(None);
         }
-        let snapshot = |table: &TableId| {
-            let view = source.transaction.view(*table)?;
-            let rows = view.statistics_of(&[]).rows;
-            Ok((view, rows))
+        let (views, options) = (|table| view_of(source, table), self.state.config_options());
+        let read = reads(&kept.scans, source.parameters, &views, options).map_err(|e| from_datafusion(&e))?;
+        let mut reads = match read {
+            Reads::Few(reads) => reads,
+            Reads::Many => return Ok(None),
+            Reads::Unfit => {
+                give_up_by_and_by(physical);
+                return Ok(None);
+            }
         };
-        let snapshots = kept.tables.iter().map(snapshot).collect::<Result<Vec<Snapshot>>>()?;
-        if !are_tiny(snapshots.iter().map(|(_, rows)| *rows)) {
-            return Ok(None);
-        }
         if let Physical::Made(plan) = physical {
-            let bound = plan.bind(source.parameters, &snapshots, self.state.config_options());
-            match bound.map_err(|e| from_datafusion(&e))? {
+            match plan.bind(source.parameters, reads).map_err(|e| from_datafusion(&e))? {
                 Bound::Run(run) => {
                     self.set_partitions(1);
                     return Ok(Some(run));
                 }
                 Bound::Unfit => return Ok(None),
-                Bound::Outgrown => *physical = Physical::Unmade(0),
+                Bound::Outgrown(unbound) => {
+                    reads = unbound;
+                    *physical = Physical::Unmade(0);
+                }
             }
         }
-        self.make_physical(runtime, kept, physical, source, (&snapshots, cancel))
+        self.make_physical(runtime, kept, physical, source, (reads, cancel))
     }
 
     /// Makes a physical plan for `kept`, and binds it to this run.
@@ -143,15 +164,11 @@ impl Planner {
         kept: &KeptPlan,
         physical: &mut Physical,
         source: &Source<'_>,
-        (snapshots, cancel): (&[Snapshot], &Cancel),
+        (reads, cancel): (Vec<Read>, &Cancel),
     ) -> Result<Option<Run>> {
-        let options = self.state.config_options();
-        let slotted = physical::slotted(&kept.logical, source.parameters, snapshots, options);
+        let slotted = physical::slotted(&kept.logical, source.parameters, reads);
         let Some(slotted) = slotted.map_err(|e| from_datafusion(&e))? else {
-            *physical = match physical {
-                Physical::Unmade(tries) if *tries < TRIES_MAX => Physical::Unmade(*tries + 1),
-                _ => Physical::Unfit,
-            };
+            give_up_by_and_by(physical);
             return Ok(None);
         };
         let tries = match physical {
@@ -179,4 +196,19 @@ impl Planner {
             run
         }))
     }
+}
+
+/// Counts a run that no physical plan could be made for; after a few of them that is given up. One that is made for
+/// other values stays.
+fn give_up_by_and_by(physical: &mut Physical) {
+    *physical = match std::mem::replace(physical, Physical::Unfit) {
+        Physical::Unmade(tries) if tries < TRIES_MAX => Physical::Unmade(tries + 1),
+        Physical::Made(plan) => Physical::Made(plan),
+        Physical::Unmade(_) | Physical::Unfit => Physical::Unfit,
+    };
+}
+
+/// The snapshot of a table that a run reads.
+fn view_of(source: &Source<'_>, table: TableId) -> datafusion::common::Result<Arc<TableView>> {
+    source.transaction.view(table).map_err(|e| DataFusionError::External(Box::new(e)))
 }

@@ -3,8 +3,8 @@
 //! Comes in: a kept logical plan, and what its first run reads. Goes out: a physical plan with slots for the values of
 //! parameters and for what its scans read, run again and again on the caller's thread, one run at a time.
 //!
-//! 1. Filters of scans become predicates of the store, with the values of the run; the scans are given
-//!    [slots](ScanSlot). Other parameters become [slots](super::slot).
+//! 1. Filters of scans are predicates of the store, with the values of the run ([`reads`](super::reads)); the scans are
+//!    given [slots](ScanSlot). Other parameters become [slots](super::slot).
 //! 2. The plan is made once, for one partition. It knows no values, and no exact statistics: answers must not follow
 //!    from them.
 //! 3. A run binds values, snapshots and predicates, takes the plan without what the run before has left in it, and
@@ -16,9 +16,8 @@
 
 use std::sync::Arc;
 
-use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, Result, ScalarValue, internal_datafusion_err};
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{Result, ScalarValue, internal_datafusion_err};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
@@ -39,11 +38,9 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
-use mainstem_storage::predicate::Predicate;
-use mainstem_storage::version::TableView;
 
-use super::logical::{schema_of, with_constants, with_literals};
 use super::parameters::has_parameter;
+use super::reads::Read;
 use super::slot::Values;
 use crate::exec::parameters::{Parameter, Parameters, position_of};
 use crate::provider::{ScanSlot, UserTable};
@@ -65,14 +62,9 @@ pub(super) struct PhysicalPlan {
 /// A scan of a plan.
 #[derive(Debug)]
 struct Scan {
-    table: UserTable,
-    /// What its filters name.
-    schema: Arc<DFSchema>,
-    /// With parameters in them.
-    filters: Vec<Expr>,
     slot: Arc<ScanSlot>,
-    /// Rows of the table when the plan was made.
-    rows: u64,
+    /// Rows of the table when the plan was made; `None` if few of them were found.
+    rows: Option<u64>,
 }
 
 /// A logical plan with slots, whose scans are bound to the first run. Its values are bound once the plan is made: what
@@ -84,16 +76,13 @@ pub(super) struct Slotted {
     scans: Vec<Scan>,
 }
 
-/// A snapshot of a table, and its rows.
-pub(super) type Snapshot = (Arc<TableView>, u64);
-
 /// What binding a plan to a run comes to.
 pub(super) enum Bound {
     Run(Run),
     /// It was made for predicates of other kinds.
     Unfit,
-    /// It was made for tables of other sizes.
-    Outgrown,
+    /// It was made for tables of other sizes; another one is to be made for what it was to read.
+    Outgrown(Vec<Read>),
 }
 
 /// A plan that is bound. At its end it lets go of what it was bound to.
@@ -110,36 +99,26 @@ impl Drop for Run {
     }
 }
 
-/// `plan`, a kept logical plan whose scans read `snapshots`, with slots; `None` if it cannot have them for these
-/// values.
+/// `plan`, a kept logical plan whose scans read `reads`, with slots; `None` if it cannot have them for these values.
 ///
 /// # Errors
-/// Internal; of constants that cannot be computed.
-pub(super) fn slotted(
-    plan: &LogicalPlan,
-    parameters: &Parameters,
-    snapshots: &[Snapshot],
-    options: &Arc<ConfigOptions>,
-) -> Result<Option<Slotted>> {
+/// Internal.
+pub(super) fn slotted(plan: &LogicalPlan, parameters: &Parameters, reads: Vec<Read>) -> Result<Option<Slotted>> {
     let Some(first) = scalars(parameters) else { return Ok(None) };
     let (values, mut scans, mut fits) = (Values::default(), Vec::new(), true);
-    let mut snapshots = snapshots.iter();
+    let mut reads = reads.into_iter();
     let slotted = plan.clone().transform_up_with_subqueries(|node| {
         let node = match node {
             LogicalPlan::TableScan(scan) => {
-                let (view, rows) =
-                    snapshots.next().ok_or_else(|| internal_datafusion_err!("a scan without a snapshot"))?;
+                let Read { input, rows } =
+                    reads.next().ok_or_else(|| internal_datafusion_err!("a scan that reads nothing"))?;
                 let provider = source_as_provider(&scan.source)?;
                 let table = provider.downcast_ref::<UserTable>();
                 let table = table.ok_or_else(|| internal_datafusion_err!("a kept plan over what is no table"))?;
-                let (schema, filters) = (schema_of(&scan)?, scan.filters.clone());
-                let Some(predicates) = predicates(table, &schema, &filters, parameters, options)? else {
-                    fits = false;
-                    return Ok(Transformed::new(LogicalPlan::TableScan(scan), false, TreeNodeRecursion::Stop));
-                };
-                let slot = Arc::new(ScanSlot::new(view.clone(), predicates));
-                scans.push(Scan { table: table.clone(), schema, filters, slot: slot.clone(), rows: *rows });
-                let source = provider_as_source(Arc::new(table.at(view.clone()).in_slot(slot)));
+                let view = input.view.clone();
+                let slot = Arc::new(ScanSlot::new(input));
+                scans.push(Scan { slot: slot.clone(), rows });
+                let source = provider_as_source(Arc::new(table.at(view).in_slot(slot)));
                 LogicalPlan::TableScan(TableScan { source, filters: Vec::new(), ..scan })
             }
             // A physical plan has numbers of rows, and no expressions for them.
@@ -192,34 +171,6 @@ fn scalars(parameters: &Parameters) -> Option<Vec<ScalarValue>> {
     parameters.0.iter().map(value).collect()
 }
 
-/// What `filters` ask of the store with the values of a run; `None` if the store cannot be asked for it.
-fn predicates(
-    table: &UserTable,
-    schema: &Arc<DFSchema>,
-    filters: &[Expr],
-    parameters: &Parameters,
-    options: &Arc<ConfigOptions>,
-) -> Result<Option<Vec<Predicate>>> {
-    let mut all = Vec::new();
-    for filter in filters {
-        let translated = if has_parameter(filter) {
-            let filter = with_literals(filter.clone(), parameters)?;
-            let is_null = |expr: &Expr| matches!(expr, Expr::Literal(value, _) if value.is_null());
-            // Most are a column beside a value already.
-            let plain = if filter.exists(|expr| Ok(is_null(expr)))? { None } else { table.predicates(&filter) };
-            match plain {
-                Some(plain) => Some(plain),
-                None => table.predicates(&with_constants(filter, schema, options)?),
-            }
-        } else {
-            table.predicates(filter)
-        };
-        let Some(translated) = translated else { return Ok(None) };
-        all.extend(translated);
-    }
-    Ok(Some(all))
-}
-
 impl Slotted {
     /// The plan to be kept, and its first run; `None` if `plan`, which was made of the logical one, must not be kept.
     /// What is kept is never run itself: a run leaves rows, and what it has reserved for them, in its operators.
@@ -242,28 +193,23 @@ fn slots(scans: &[Scan]) -> Vec<Arc<ScanSlot>> {
 }
 
 impl PhysicalPlan {
-    /// The plan for the values of `parameters`, over `snapshots`, one for each scan.
+    /// The plan for the values of `parameters`, whose scans read `reads`.
     ///
     /// # Errors
-    /// Internal; of constants that cannot be computed.
-    pub(super) fn bind(
-        &self,
-        parameters: &Parameters,
-        snapshots: &[Snapshot],
-        options: &Arc<ConfigOptions>,
-    ) -> Result<Bound> {
+    /// Internal.
+    pub(super) fn bind(&self, parameters: &Parameters, reads: Vec<Read>) -> Result<Bound> {
         let has_grown = |before: u64, now: u64| now.max(ROWS_MIN) > before.max(ROWS_MIN).saturating_mul(GROWTH);
-        let mut pairs = self.scans.iter().zip(snapshots);
-        if pairs.any(|(scan, (_, rows))| has_grown(scan.rows, *rows) || has_grown(*rows, scan.rows)) {
-            return Ok(Bound::Outgrown);
+        let is_other = |(scan, read): (&Scan, &Read)| match (scan.rows, read.rows) {
+            (Some(before), Some(now)) => has_grown(before, now) || has_grown(now, before),
+            _ => false,
+        };
+        if self.scans.iter().zip(&reads).any(is_other) {
+            return Ok(Bound::Outgrown(reads));
         }
         // Whatever comes of it, nothing stays bound.
         let mut run = Run { plan: self.plan.clone(), values: self.values.clone(), slots: slots(&self.scans) };
-        for (scan, (view, _)) in self.scans.iter().zip(snapshots) {
-            let predicates = predicates(&scan.table, &scan.schema, &scan.filters, parameters, options)?;
-            if !predicates.is_some_and(|predicates| scan.slot.bind(view.clone(), predicates)) {
-                return Ok(Bound::Unfit);
-            }
+        if !self.scans.iter().zip(reads).all(|(scan, read)| scan.slot.bind(read.input)) {
+            return Ok(Bound::Unfit);
         }
         let Some(values) = scalars(parameters) else { return Ok(Bound::Unfit) };
         run.plan = reset_plan_states(run.plan.clone())?;

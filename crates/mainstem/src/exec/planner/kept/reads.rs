@@ -1,0 +1,129 @@
+//! What the scans of a kept plan read in one run.
+//!
+//! Comes in: the scans of the plan, and for each run values and snapshots. Goes out: predicates of the store with the
+//! values of the run, and the rows themselves where the predicates leave a short range of keys: they are found here,
+//! and make a query small however large its table is.
+
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::TreeNode;
+use datafusion::common::{DFSchema, DataFusionError, Result};
+use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
+use mainstem_storage::ids::TableId;
+use mainstem_storage::predicate::Predicate;
+use mainstem_storage::scan::fixes_key;
+
+use super::logical::{Views, with_constants, with_literals};
+use super::parameters::has_parameter;
+use crate::exec::parameters::Parameters;
+use crate::exec::planner::size::are_tiny;
+use crate::provider::{ScanInput, UserTable};
+
+/// Most rows of a range of keys that are found one by one.
+const FOUND_MAX: usize = 4_096;
+
+/// A scan of a kept plan.
+#[derive(Clone, Debug)]
+pub(super) struct KeptScan {
+    pub(super) table: UserTable,
+    /// What its filters name.
+    schema: Arc<DFSchema>,
+    /// With parameters in them.
+    filters: Vec<Expr>,
+    /// Whether they may leave a short range of keys.
+    fixes_key: bool,
+}
+
+impl KeptScan {
+    /// The scan of `table`, which has no snapshot, with `filters` over `schema`.
+    pub(super) fn new(table: UserTable, schema: Arc<DFSchema>, filters: Vec<Expr>) -> Self {
+        let is_column = |expr: &Expr, name: &str| matches!(expr, Expr::Column(column) if column.name == name);
+        let equals = |name: &str| {
+            filters.iter().any(|filter| {
+                matches!(filter, Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right })
+                    if is_column(left, name) || is_column(right, name))
+            })
+        };
+        let of = table.table();
+        let fixes_key = fixes_key(of, |id| of.column(id).is_some_and(|column| equals(&column.name)));
+        Self { table, schema, filters, fixes_key }
+    }
+
+    /// What its filters ask of the store with the values of a run; `None` if the store cannot be asked for it.
+    fn predicates(&self, parameters: &Parameters, options: &Arc<ConfigOptions>) -> Result<Option<Vec<Predicate>>> {
+        let Self { table, schema, filters, .. } = self;
+        let mut all = Vec::new();
+        for filter in filters {
+            let translated = if has_parameter(filter) {
+                let filter = with_literals(filter.clone(), parameters)?;
+                let is_null = |expr: &Expr| matches!(expr, Expr::Literal(value, _) if value.is_null());
+                // Most are a column beside a value already.
+                let plain = if filter.exists(|expr| Ok(is_null(expr)))? { None } else { table.predicates(&filter) };
+                match plain {
+                    Some(plain) => Some(plain),
+                    None => table.predicates(&with_constants(filter, schema, options)?),
+                }
+            } else {
+                table.predicates(filter)
+            };
+            let Some(translated) = translated else { return Ok(None) };
+            all.extend(translated);
+        }
+        Ok(Some(all))
+    }
+
+    pub(super) fn table_id(&self) -> TableId {
+        self.table.id()
+    }
+}
+
+/// What one scan reads.
+pub(super) struct Read {
+    pub(super) input: ScanInput,
+    /// Rows of its table; `None` if those that it reads were found already.
+    pub(super) rows: Option<u64>,
+}
+
+/// What the scans of a plan read in a run.
+pub(super) enum Reads {
+    Few(Vec<Read>),
+    /// More than one thread, the caller's, should look at.
+    Many,
+    /// Not known from predicates alone.
+    Unfit,
+}
+
+/// What `scans` read with the values of `parameters`, over the snapshots that `views` gives.
+///
+/// # Errors
+/// Those of snapshots; Io or Corrupt when key blocks cannot be read; of constants that cannot be computed.
+pub(super) fn reads(
+    scans: &[KeptScan],
+    parameters: &Parameters,
+    views: &Views<'_>,
+    options: &Arc<ConfigOptions>,
+) -> Result<Reads> {
+    let (mut reads, mut sizes) = (Vec::with_capacity(scans.len()), Vec::with_capacity(scans.len()));
+    for scan in scans {
+        let view = views(scan.table_id())?;
+        let count = || view.statistics_of(&[]).rows;
+        // Nothing is computed for a table that is large anyway.
+        let mut rows = (!scan.fixes_key).then(count);
+        if rows.is_some_and(|rows| !are_tiny([rows].into_iter())) {
+            return Ok(Reads::Many);
+        }
+        let Some(predicates) = scan.predicates(parameters, options)? else { return Ok(Reads::Unfit) };
+        let mut found = None;
+        if scan.fixes_key {
+            found =
+                view.rows_of_key_range(&predicates, FOUND_MAX).map_err(|e| DataFusionError::External(Box::new(e)))?;
+        }
+        if found.is_none() {
+            rows = rows.or_else(|| Some(count()));
+        }
+        sizes.push(found.as_ref().map_or(rows.unwrap_or(0), |found| found.len() as u64));
+        reads.push(Read { input: ScanInput { view, predicates, found: found.map(Arc::from) }, rows });
+    }
+    Ok(if are_tiny(sizes.into_iter()) { Reads::Few(reads) } else { Reads::Many })
+}

@@ -1,0 +1,127 @@
+//! A few rows of a scan, found by their keys: those whose predicates are a short range of the key that main is in the
+//! order of.
+//!
+//! Comes in: predicates; then a request with them, and the rows that were found. Goes out: row references, as
+//! [`rows_between`] finds them; then one batch of the rows that fulfil all predicates, in key order.
+//!
+//! 1. [`TableView::rows_of_key_range`]: predicates that fix the first columns of the key, and those that bound the next
+//!    one, are the range. Others do not count yet.
+//! 2. [`TableView::scan_rows`]: reads the columns of the rows, and evaluates all predicates on them.
+//!
+//! Invariant: both steps together give what [`TableView::scan`] gives for the same request. It does not own: ranges of
+//! so many rows that a scan is as fast.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt64Array};
+use arrow_buffer::{BooleanBuffer, Buffer};
+use arrow_select::filter::filter_record_batch;
+use mainstem_kernels::bitmap;
+
+use super::{ScanRequest, resolve};
+use crate::error::Result;
+use crate::ids::{ColumnId, RowRef};
+use crate::point::{RangeRequest, rows_between};
+use crate::predicate::{CompareOp, Predicate};
+use crate::row::Value;
+use crate::row::key::{KeyCodec, KeyRange};
+use crate::schema::{DataType, TableSchema};
+use crate::version::TableView;
+
+/// Whether predicates that compare these columns for equality fix at least the first column of the key that main is in
+/// the order of: only then may [`TableView::rows_of_key_range`] find rows.
+#[must_use]
+pub fn fixes_key(schema: &TableSchema, mut equals: impl FnMut(ColumnId) -> bool) -> bool {
+    let key = schema.ordered_key().map(|id| schema.key_columns(id)).unwrap_or_default();
+    key.first().is_some_and(|first| is_exact(schema, *first) && equals(*first))
+}
+
+/// Whether keys of the column are in the order that predicates compare its values in.
+fn is_exact(schema: &TableSchema, column: ColumnId) -> bool {
+    let data_type = schema.column(column).map(|column| column.data_type);
+    data_type.is_some_and(|of| !matches!(of, DataType::Real | DataType::Double | DataType::Char { .. }))
+}
+
+impl TableView {
+    /// The live rows in the range of keys that `predicates` leave, in key order; whether a row fulfils the other
+    /// predicates is not looked at. `None` if there is no such range, or more than `rows_max` rows to look at in it.
+    ///
+    /// # Errors
+    /// Io or Corrupt when key blocks cannot be read.
+    pub fn rows_of_key_range(&self, predicates: &[Predicate], rows_max: usize) -> Result<Option<Vec<RowRef>>> {
+        let Some(id) = self.schema().ordered_key() else { return Ok(None) };
+        let Some(range) = range_of(self.schema(), self.schema().key_columns(id), predicates) else { return Ok(None) };
+        let request = RangeRequest { id, range: &range, backwards: false, limit: usize::MAX, steps_max: rows_max };
+        rows_between(self, request, |row| Ok(Some(row)))
+    }
+
+    /// What a scan of `request` gives, whose rows are among `rows`, those that [`TableView::rows_of_key_range`] found
+    /// for its predicates.
+    ///
+    /// # Errors
+    /// Internal when the request names a column the table does not have; Io or Corrupt when blocks cannot be read.
+    pub fn scan_rows(&self, request: &ScanRequest, rows: &[RowRef]) -> Result<RecordBatch> {
+        let (columns, predicates, schema) = resolve(self, request)?;
+        let mut read: Vec<ColumnId> = columns.iter().map(|column| column.id).collect();
+        for (_, column) in &predicates {
+            if !read.contains(&column.id) {
+                read.push(column.id);
+            }
+        }
+        let arrays = self.fetch(&read, rows)?;
+        let mut selected = bitmap::full(rows.len());
+        for (predicate, column) in &predicates {
+            let at = read.iter().position(|id| *id == column.id);
+            if let Some(array) = at.and_then(|at| arrays.get(at)) {
+                bitmap::and_in_place(&mut selected, &predicate.evaluate(array, column.data_type)?);
+            }
+        }
+        let mut arrays: Vec<ArrayRef> = arrays.into_iter().take(columns.len()).collect();
+        if request.row_refs {
+            arrays.push(Arc::new(UInt64Array::from_iter_values(rows.iter().map(|row| row.to_bits()))));
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+        let batch = RecordBatch::try_new_with_options(schema, arrays, &options)?;
+        let selected = BooleanBuffer::new(Buffer::from_vec(selected), 0, rows.len());
+        let batch = match selected.count_set_bits() == rows.len() {
+            true => batch,
+            false => filter_record_batch(&batch, &BooleanArray::new(selected, None))?,
+        };
+        let limit = request.limit.unwrap_or(usize::MAX);
+        Ok(if batch.num_rows() > limit { batch.slice(0, limit) } else { batch })
+    }
+}
+
+/// The range of keys of `columns` that `predicates` leave; `None` if they do not fix the first one.
+fn range_of(schema: &TableSchema, columns: &[ColumnId], predicates: &[Predicate]) -> Option<KeyRange> {
+    let compared = |id: ColumnId| {
+        let is_exact = is_exact(schema, id);
+        predicates.iter().filter_map(move |predicate| match predicate {
+            Predicate::Compare { column, op, value } if *column == id && is_exact && !value.is_null() => {
+                Some((*op, value))
+            }
+            _ => None,
+        })
+    };
+    let equal: Vec<Value> = columns
+        .iter()
+        .map_while(|id| compared(*id).find(|(op, _)| *op == CompareOp::Eq).map(|(_, value)| value.clone()))
+        .collect();
+    if equal.is_empty() {
+        return None;
+    }
+    let (mut low, mut high) = (Bound::Unbounded, Bound::Unbounded);
+    // Any one of several bounds will do: all of them are evaluated in the end.
+    for (op, value) in columns.get(equal.len()).into_iter().flat_map(|id| compared(*id)) {
+        match op {
+            CompareOp::Gt => low = Bound::Excluded(value.clone()),
+            CompareOp::GtEq => low = Bound::Included(value.clone()),
+            CompareOp::Lt => high = Bound::Excluded(value.clone()),
+            CompareOp::LtEq => high = Bound::Included(value.clone()),
+            CompareOp::Eq | CompareOp::NotEq => {}
+        }
+    }
+    // A value that the column cannot have is no key: a scan knows what comes of it.
+    KeyRange::new(&KeyCodec::of_values(schema, columns), equal, low, high).ok()
+}
