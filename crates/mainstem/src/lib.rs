@@ -39,6 +39,7 @@ mod error;
 mod sql;
 mod names;
 mod value;
+mod walk;
 
 pub use api::{
     Appender, AsyncAppender, AsyncConnection, AsyncQueryResult, AsyncRows, AsyncStatement, AsyncTransaction,

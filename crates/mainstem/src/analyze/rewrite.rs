@@ -27,18 +27,19 @@
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{Expr, Query, Select, SelectItem, Statement, TableFactor, VisitMut, VisitorMut};
+use datafusion::sql::sqlparser::ast::{Expr, Query, Select, SelectItem, Statement, TableFactor, VisitorMut};
 
 use super::ast::{lag_lead, normalize, patterns, positions, row_comparisons, set_returning};
 use super::names::resolution::with_queries;
 use super::names::{BesideStar, column_names};
+use crate::walk::walk_mut;
 
 /// See the module. Whether columns were named that may have the name of one that is not known here;
 /// [`BesideStar::Mentioned`] leaves them.
 pub(crate) fn rewrite(statement: &mut Statement, beside: BesideStar) -> bool {
     with_queries::rename_with_queries(statement);
     let guessed = column_names::name_columns(statement, beside);
-    let ControlFlow::Continue(()) = statement.visit(&mut Rewriter);
+    let ControlFlow::Continue(()) = walk_mut(statement, &mut Rewriter);
     guessed
 }
 

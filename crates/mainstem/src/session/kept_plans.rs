@@ -1,7 +1,7 @@
 //! Plans of a prepared query, or of the query of a write, kept from one run to the next.
 //!
-//! Comes in: the statement, and the parameters of a run. Goes out: its outcome, by a plan that is kept, if it has one. A
-//! plan is of one version of the schema, of what names mean in the session, and of the types of the values; what else
+//! Comes in: the statement, and the parameters of a run. Goes out: its outcome, by a plan that is kept, if it has one.
+//! A plan is of one version of the schema, of what names mean in the session, and of the types of the values; what else
 //! it depends on, `exec::planner` keeps out of it. The first run is planned as any other: a statement that is prepared
 //! to be run once costs no more.
 
@@ -16,7 +16,7 @@ use mainstem_storage::{Error, Result};
 use super::attempts::Targets;
 use super::{Current, Outcome, Session};
 use crate::exec::{Environment, KeptPlan, PlanCacheMode, Rows, is_of_run};
-use crate::plan;
+use crate::plan::{self, KeptQuery};
 use crate::provider::Names;
 use crate::sql::Statement;
 
@@ -28,7 +28,7 @@ const PLANS_MAX: usize = 4;
 pub(super) struct KeptPlans {
     /// Runs so far.
     runs: u64,
-    /// Plans so far, those that are not to be kept included.
+    /// Plans so far that took no other's place, those that are not to be kept included.
     made: u64,
     plans: Vec<Entry>,
 }
@@ -55,17 +55,17 @@ impl KeptPlans {
     }
 
     /// A copy for a connection with `names`.
-    pub(super) fn adopted_by(&self, names: &Arc<Names>) -> Self {
+    pub(super) fn copy_for(&self, names: &Arc<Names>) -> Self {
         let holds = |entry: &&Entry| names.mean_the_same(&entry.names, &entry.catalog);
-        let adopted = |entry: &Entry| Entry {
+        let copy = |entry: &Entry| Entry {
             names: names.clone(),
             plan: entry.plan.as_ref().map(|plan| Arc::new(plan.with_own_runs())),
             ..entry.clone()
         };
-        Self { runs: self.runs, made: self.made, plans: self.plans.iter().filter(holds).map(adopted).collect() }
+        Self { runs: self.runs, made: self.made, plans: self.plans.iter().filter(holds).map(copy).collect() }
     }
 
-    /// How many have been made, those that are not to be kept included.
+    /// How many have been made that took no other's place: more than before, others may want to know of it.
     pub(super) fn made(&self) -> u64 {
         self.made
     }
@@ -76,9 +76,10 @@ impl KeptPlans {
     }
 
     fn put(&mut self, kept: Entry) {
-        self.made += 1;
         if self.plans.len() >= PLANS_MAX {
             self.plans.remove(0);
+        } else {
+            self.made += 1;
         }
         self.plans.push(kept);
     }
@@ -152,13 +153,15 @@ impl Session {
         let written = self.write(Targets::one(&target.table), &mut |env, transaction| {
             let make = |env: &mut Environment<'_>| plan::kept_write(env, transaction, statement);
             let kept = plans.of_run(env, transaction, make)?;
-            is_kept = kept.is_some();
-            match statement {
-                Statement::Insert(insert) => plan::insert(env, transaction, insert, kept.as_deref()),
-                Statement::Update(update) => plan::update(env, transaction, update, kept.as_deref()),
-                Statement::Delete(delete) => plan::delete(env, transaction, delete, kept.as_deref()),
+            let kept = kept.as_deref().map(KeptQuery::new);
+            let written = match statement {
+                Statement::Insert(insert) => plan::insert(env, transaction, insert, kept.as_ref()),
+                Statement::Update(update) => plan::update(env, transaction, update, kept.as_ref()),
+                Statement::Delete(delete) => plan::delete(env, transaction, delete, kept.as_ref()),
                 _ => Err(Error::internal("a write of nothing")),
-            }
+            };
+            is_kept = kept.is_some_and(|kept| kept.has_run());
+            written
         })?;
         self.kept_runs += u64::from(is_kept);
         Ok(Some(Outcome::written(tag, written)))

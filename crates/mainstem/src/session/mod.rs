@@ -113,7 +113,7 @@ pub(crate) struct Session {
     temporary: Temporary,
     /// Statements that ran without a plan.
     short_statements: u64,
-    /// Queries that ran by a kept plan.
+    /// Queries, of writes too, that ran by a kept plan.
     kept_runs: u64,
 }
 

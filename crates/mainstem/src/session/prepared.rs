@@ -64,8 +64,15 @@ impl Prepared {
         self.text.as_deref()
     }
 
-    /// A copy for a connection with `names`: what belongs to other names is left out, and runs begin anew.
-    pub(super) fn adopted_by(&self, names: &Arc<Names>) -> Self {
+    /// Whether what it is was found under `catalog`, and not under another version of the schema.
+    pub(super) fn is_of(&self, catalog: &Arc<Catalog>) -> bool {
+        let described = self.described.iter().map(|(of, ..)| of);
+        let mut versions = described.chain(self.compiled.iter().map(|compiled| &compiled.catalog));
+        versions.all(|of| Arc::ptr_eq(of, catalog))
+    }
+
+    /// A copy for a connection with `names`, whose plans run apart from these: what belongs to other names is left out.
+    pub(super) fn copy_for(&self, names: &Arc<Names>) -> Self {
         let holds = |catalog: &Catalog, of: &Names| names.mean_the_same(of, catalog);
         let described = self.described.as_ref().filter(|(catalog, of, _)| holds(catalog, of));
         let compiled = self.compiled.as_ref().filter(|compiled| holds(&compiled.catalog, &compiled.names));
@@ -74,7 +81,7 @@ impl Prepared {
             declared: self.declared.clone(),
             described: described.map(|(catalog, _, of)| (catalog.clone(), names.clone(), of.clone())),
             compiled: compiled.map(|of| Arc::new(Compiled { names: names.clone(), ..Compiled::clone(of) })),
-            plans: self.plans.adopted_by(names),
+            plans: self.plans.copy_for(names),
             text: self.text.clone(),
         }
     }
@@ -223,7 +230,7 @@ impl Session {
                         statement => self.kept_write(&mut prepared.plans, statement),
                     };
                     if prepared.plans.made() != made {
-                        self.publish(prepared);
+                        self.share(prepared);
                     }
                     outcome
                 }

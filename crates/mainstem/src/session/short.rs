@@ -157,7 +157,7 @@ impl Session {
             Ok(Compiled { short: short.map(Arc::new), catalog, names, columns })
         })?;
         prepared.compiled = Some(Arc::new(compiled));
-        self.publish(prepared);
+        self.share(prepared);
         Ok(())
     }
 

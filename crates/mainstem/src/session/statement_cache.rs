@@ -41,9 +41,9 @@ impl Session {
     /// What is kept of `text`, by this connection or by another one.
     pub(crate) fn kept(&mut self, text: &str) -> Option<Kept> {
         if let Some(kept) = self.texts.0.get(text) {
-            return Some(kept);
+            return Some(kept.clone());
         }
-        let prepared = self.adopted(text)?;
+        let prepared = self.taken(text)?;
         let kept = Kept::Prepared(Arc::new(Mutex::new(prepared)));
         self.texts.0.put(text, kept.clone());
         Some(kept)
@@ -66,7 +66,7 @@ impl Session {
     /// Keeps `prepared` of `text`, for other connections too.
     pub(crate) fn keep(&mut self, text: &str, mut prepared: Prepared) -> Arc<Mutex<Prepared>> {
         prepared.share_as(text);
-        self.publish(&prepared);
+        self.share(&prepared);
         let prepared = Arc::new(Mutex::new(prepared));
         self.texts.0.put(text, Kept::Prepared(prepared.clone()));
         prepared
@@ -77,17 +77,23 @@ impl Session {
         self.texts.0.put(text, Kept::Useless);
     }
 
-    /// Tells other connections what is known of `prepared` now.
-    pub(super) fn publish(&self, prepared: &Prepared) {
-        if let Some(text) = prepared.shared_as() {
-            self.shared.plans.publish(text, Arc::new(prepared.clone()));
+    /// Tells other connections what is known of `prepared` now: what the text of a session with the names of all means
+    /// under the present schema.
+    pub(super) fn share(&self, prepared: &Prepared) {
+        let catalog = self.shared.storage.catalog();
+        if let Some(text) = prepared.shared_as()
+            && prepared.is_of(&catalog)
+            && self.settings.names().are_of_all(&catalog)
+        {
+            self.shared.plans.share(text, &catalog, Arc::new(prepared.copy_for(self.settings.names())));
         }
     }
 
     /// What other connections have made of `text`, as far as it holds for this one.
-    fn adopted(&self, text: &str) -> Option<Prepared> {
-        let shared: Arc<dyn std::any::Any + Send + Sync> = self.shared.plans.adopt(text)?;
+    fn taken(&self, text: &str) -> Option<Prepared> {
+        let catalog = self.shared.storage.catalog();
+        let shared: Arc<dyn std::any::Any + Send + Sync> = self.shared.plans.take(text, &catalog)?;
         let prepared = shared.downcast::<Prepared>().ok()?;
-        Some(prepared.adopted_by(self.settings.names()))
+        Some(prepared.copy_for(self.settings.names()))
     }
 }

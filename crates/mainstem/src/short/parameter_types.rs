@@ -7,15 +7,14 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, LimitClause, Query, SetExpr, Value as Literal, Visit, visit_expressions,
-};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, LimitClause, Query, SetExpr, Value as Literal, Visit};
 use mainstem_storage::schema::{DataType, TableSchema};
 
 use super::Short;
 use super::planning::unnested;
 use crate::exec::parameter_of;
 use crate::sql::{Assignments, Insert, Statement, Target, fold};
+use crate::walk::walk_expressions;
 
 impl Short {
     /// The types of the `count` parameters of `statement`, which is on the tables of `schemas`; `None` if not all of
@@ -98,7 +97,7 @@ impl Places<'_> {
     }
 
     fn visit(&mut self, tree: &impl Visit) {
-        let _: ControlFlow<()> = visit_expressions(tree, |expr| {
+        let _: ControlFlow<()> = walk_expressions(tree, |expr| {
             match expr {
                 Expr::Value(value) if matches!(value.value, Literal::Placeholder(_)) => self.all += 1,
                 Expr::BinaryOp { left, op, right } if is_comparison(op) => {

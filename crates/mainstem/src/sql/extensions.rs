@@ -6,6 +6,7 @@
 
 use std::ops::ControlFlow;
 
+use crate::walk::walk_mut;
 use datafusion::sql::sqlparser::ast::{
     Expr, OrderByExpr, OrderByKind, Query, Select, SelectFlavor, SelectItem, SetExpr, Value, VisitMut, VisitorMut,
     WildcardAdditionalOptions,
@@ -17,7 +18,7 @@ use mainstem_storage::{Error, Result};
 /// # Errors
 /// 0A000 for `ORDER BY ALL` of a set operation over `*`.
 pub(super) fn rewrite_extensions(tree: &mut impl VisitMut) -> Result<()> {
-    tree.visit(&mut Extensions).break_value().map_or(Ok(()), Err)
+    walk_mut(tree, &mut Extensions).break_value().map_or(Ok(()), Err)
 }
 
 struct Extensions;

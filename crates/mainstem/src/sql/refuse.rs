@@ -13,6 +13,7 @@ use mainstem_storage::error::sqlstate;
 use mainstem_storage::{Error, Result};
 
 use super::{fold, state};
+use crate::walk::walk;
 
 /// Tables and SELECTs of one statement. Planning walks them by recursion, in time that grows with the square.
 pub(crate) const RELATIONS_MAX: usize = 1_000;
@@ -38,13 +39,13 @@ pub(super) fn refuse(refusals: &[(bool, &str)]) -> Result<()> {
 /// 0A000 that names the clause; 42601 and 42P10 for constants in ORDER BY and GROUP BY that are no positions; 54001 for
 /// too many tables.
 pub(crate) fn check_query<T: Visit>(query: &T) -> Result<()> {
-    if let ControlFlow::Break(what) = query.visit(&mut Refusals) {
+    if let ControlFlow::Break(what) = walk(query, &mut Refusals) {
         return Err(Error::unsupported(what));
     }
-    if let ControlFlow::Break(error) = query.visit(&mut Positions) {
+    if let ControlFlow::Break(error) = walk(query, &mut Positions) {
         return Err(error);
     }
-    let size = query.visit(&mut Size::default()).break_value();
+    let size = walk(query, &mut Size::default()).break_value();
     size.map_or(Ok(()), |what| Err(Error::invalid(state::TOO_COMPLEX, format!("the statement has more than {what}"))))
 }
 

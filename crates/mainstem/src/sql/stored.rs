@@ -6,13 +6,14 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{Expr, Ident, Query, Visit, Visitor, visit_expressions, visit_expressions_mut};
+use datafusion::sql::sqlparser::ast::{Expr, Ident, Query, Visit, Visitor};
 use datafusion::sql::sqlparser::parser::Parser;
 use mainstem_storage::error::{NamedObject, ObjectKind, sqlstate};
 use mainstem_storage::{Error, ErrorKind, Result};
 
 use super::dialect::{MainstemDialect, STORED_NESTING_MAX, on_stack, syntax};
 use super::{check_query, fold, state};
+use crate::walk::{walk, walk_expressions, walk_expressions_mut};
 
 /// Bytes of a text from which its tree may need a stack of its own.
 const TEXT_OF_SMALL: usize = 200;
@@ -50,7 +51,7 @@ pub(super) fn default_text(expr: &Expr) -> Result<String> {
 pub(super) fn check_text(expr: &Expr, table: &str) -> Result<String> {
     refuse_queries(expr, "check constraint")?;
     let mut expr = expr.clone();
-    let other = visit_expressions_mut(&mut expr, |expr| {
+    let other = walk_expressions_mut(&mut expr, |expr| {
         if let Expr::CompoundIdentifier(idents) = expr {
             match idents.as_slice() {
                 [of, column] if fold(of) == table => *expr = Expr::Identifier(column.clone()),
@@ -102,7 +103,7 @@ fn refuse_queries(expr: &Expr, place: &str) -> Result<()> {
 
 /// Whether there is a subquery in `tree`.
 pub(crate) fn has_query(tree: &impl Visit) -> bool {
-    Visit::visit(tree, &mut Queries).is_break()
+    walk(tree, &mut Queries).is_break()
 }
 
 /// Stops at a subquery.
@@ -119,7 +120,7 @@ impl Visitor for Queries {
 /// The columns that `expr` names, without their tables.
 pub(crate) fn columns_in(expr: &Expr) -> BTreeSet<String> {
     let mut columns = BTreeSet::new();
-    let _ = visit_expressions(expr, |expr| {
+    let _ = walk_expressions(expr, |expr| {
         match expr {
             Expr::Identifier(ident) => columns.extend([fold(ident)]),
             Expr::CompoundIdentifier(idents) => columns.extend(idents.last().map(fold)),
@@ -136,7 +137,7 @@ pub(crate) fn columns_in(expr: &Expr) -> BTreeSet<String> {
 /// Internal.
 pub(crate) fn renamed_in(text: &str, old: &str, new: &str) -> Result<String> {
     let mut expr = expression_of(text)?;
-    let _ = visit_expressions_mut(&mut expr, |expr| {
+    let _ = walk_expressions_mut(&mut expr, |expr| {
         if let Expr::Identifier(ident) = expr
             && fold(ident) == old
         {

@@ -334,3 +334,45 @@ fn kept_writes_write_what_planned_ones_do() {
     }
     assert!(sides[0].1.kept_plan_runs() - before > 100, "{}", sides[0].1.kept_plan_runs() - before);
 }
+
+/// A constant that is no value of its column is wrong, whether or not a row gets it.
+#[test]
+fn kept_writes_refuse_values_that_no_row_gets() {
+    let (_database, connection) = tables();
+    let script = "CREATE TABLE v (k INTEGER PRIMARY KEY, g INTEGER, d DECIMAL(4, 2), t VARCHAR(3));
+                  PREPARE p (BIGINT) AS UPDATE v SET g = $1 WHERE d > 99";
+    connection.execute_batch(script).unwrap();
+    let told = |result: mainstem::Result<u64>| result.map_err(|error| error.to_string());
+    let decimal = |value: &str| told(connection.execute_with("UPDATE v SET d = $1 WHERE g = $2", (value, -1)));
+    let text = |value: &str| told(connection.execute_with("UPDATE v SET t = $1 WHERE g = $2", (value, -1)));
+    let declared = |value: &str| told(connection.execute(&format!("EXECUTE p ({value})")));
+    let all = || [decimal("12345.6"), decimal("1.6"), text("abcd"), text("abc"), declared("3000000000"), declared("3")];
+    connection.execute("SET plan_cache_mode = force_custom_plan").unwrap();
+    let planned = all();
+    assert!(planned[0].is_err() && planned[1] == Ok(0), "{planned:?}");
+    connection.execute("SET plan_cache_mode = auto").unwrap();
+    for _ in 0..4 {
+        assert_eq!(all(), planned);
+    }
+    assert!(connection.kept_plan_runs() > 6);
+}
+
+/// Writers by kept plans that meet one another lose nothing.
+#[test]
+fn kept_writes_run_again_after_conflicts() {
+    let (database, connection) = tables();
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                let connection = database.connect().unwrap();
+                let update = connection.prepare("UPDATE s SET n = n + $1 WHERE g = $2").unwrap();
+                for round in 0..40 {
+                    assert_eq!(update.execute((1, round % 5)).unwrap(), 12);
+                }
+                assert!(connection.kept_plan_runs() > 30);
+            });
+        }
+    });
+    let before: i64 = (1..=60).map(|x| x % 50).sum();
+    assert_eq!(rows(&connection, "SELECT sum(n) FROM s"), [(before + 3 * 40 * 12).to_string()]);
+}

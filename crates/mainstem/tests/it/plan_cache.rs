@@ -557,7 +557,7 @@ fn explain_tells_how_a_statement_is_executed() {
         ("SELECT * FROM u WHERE id = 1", "compiled: 1 key of u (id)"),
         ("DELETE FROM u WHERE id IN (1, 2)", "compiled: 2 keys of u (id)"),
         ("SELECT count(*) FROM o WHERE uid = 7", "compiled: range of keys of o (uid, n)"),
-        ("UPDATE o SET n = n WHERE uid = 7", "kept plan"),
+        ("UPDATE o SET n = n WHERE uid = 7", "planned; prepared: kept plan"),
         ("UPDATE o SET n = n WHERE uid = 7 RETURNING n", "planned"),
         ("INSERT INTO o VALUES (1, 2), (3, 4)", "compiled: 2 rows of VALUES"),
         (
@@ -579,7 +579,7 @@ fn explain_tells_how_a_statement_is_executed() {
 fn shared(connection: &Connection, part: &str) -> Vec<String> {
     rows(
         connection,
-        &format!("SELECT execution, parameters, adoptions FROM mainstem.plans WHERE statement LIKE '%-- {part}'"),
+        &format!("SELECT execution, parameters, reuses FROM mainstem.plans WHERE statement LIKE '%-- {part}'"),
     )
 }
 
@@ -658,4 +658,29 @@ fn connections_run_a_shared_text_at_once() {
             });
         }
     });
+}
+
+/// A session whose names mean something else leaves what others share as it is.
+#[test]
+fn sessions_with_names_of_their_own_share_nothing() {
+    let (database, first) = users("auto");
+    let query = "SELECT max(name) FROM u WHERE name > $1 -- names";
+    let run = |connection: &Connection| format!("{:?}", connection.query_row(query, [""]).unwrap().values());
+    let temporary = database.connect().unwrap();
+    temporary.execute("CREATE TEMP TABLE other (a INTEGER)").unwrap();
+    let path = database.connect().unwrap();
+    path.execute("SET search_path = pg_temp, public").unwrap();
+    (0..3).for_each(|_| drop(run(&first)));
+    (0..3).for_each(|_| assert_eq!(run(&temporary), run(&path)));
+    let late = database.connect().unwrap();
+    assert_eq!(run(&late), run(&first));
+    assert_eq!(late.kept_plan_runs(), 1, "the plan of the first");
+    // Nothing is shared of another version of the schema, or of one that nobody else sees.
+    late.execute("BEGIN").unwrap();
+    late.execute("CREATE TABLE v (a INTEGER)").unwrap();
+    (0..3).for_each(|_| drop(run(&late)));
+    late.execute("ROLLBACK").unwrap();
+    assert_eq!(shared(&first, "names"), ["kept plan|1|3"]);
+    first.execute("CREATE TABLE v (a INTEGER)").unwrap();
+    assert_eq!(shared(&first, "names").len(), 0);
 }

@@ -52,6 +52,8 @@ pub struct Config {
     pub after_statement: Vec<Action>,
     /// What each session begins with.
     pub session: Vec<String>,
+    /// Whether a query is run twice, and the second answer counts: that of what the first run has kept.
+    pub repeat_queries: bool,
 }
 
 impl Config {
@@ -59,7 +61,7 @@ impl Config {
     pub fn named(name: &str) -> Self {
         let path = slt_folder().join("configs").join(format!("{name}.json"));
         let json: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-        let known = ["name", "description", "settings", "create_table", "after_statement", "session"];
+        let known = ["name", "description", "settings", "create_table", "after_statement", "session", "repeat_queries"];
         for field in json.as_object().unwrap().keys() {
             assert!(known.contains(&field.as_str()), "{name}: unknown field {field}");
         }
@@ -76,6 +78,7 @@ impl Config {
             session: json.get("session").map_or_else(Vec::new, |statements| {
                 statements.as_array().unwrap().iter().map(|sql| sql.as_str().unwrap().into()).collect()
             }),
+            repeat_queries: json.get("repeat_queries").is_some_and(|repeat| repeat.as_bool().unwrap()),
         }
     }
 
@@ -176,6 +179,13 @@ pub struct Stage {
     lost: BTreeMap<String, Vec<String>>,
 }
 
+/// Whether `sql` is a query, which changes nothing.
+fn is_query(sql: &str) -> bool {
+    let upper = sql.trim_start().to_ascii_uppercase();
+    ["SELECT", "VALUES", "WITH", "("].iter().any(|word| upper.starts_with(word))
+        && !["RETURNING", "FOR UPDATE", "FOR SHARE"].iter().any(|word| upper.contains(word))
+}
+
 /// Whether `sql` changes only what a session ends with.
 fn is_of_session(sql: &str) -> bool {
     let mut words = sql.split_whitespace().map(str::to_ascii_uppercase);
@@ -211,6 +221,11 @@ impl Stage {
                 let _ = session.execute(statement);
             }
             self.sessions.insert(name.into(), session);
+        }
+        if self.config.repeat_queries && is_query(sql) {
+            // What is wrong with it, it says again.
+            let _: Result<()> =
+                self.sessions[name].query(sql).and_then(|mut rows| rows.try_for_each(|batch| batch.map(drop)));
         }
         let outcomes: Vec<StatementOutcome> = self.sessions[name].run(sql)?.collect::<Result<_>>()?;
         // A transaction may take it back, and does in most tests that have one around it.

@@ -6,7 +6,7 @@
 //!
 //! 1. [`TableView::rows_of_key_range`]: predicates that fix the first columns of the key, and those that bound the next
 //!    one, are the range. Others do not count yet.
-//! 2. [`TableView::scan_rows`]: reads the columns of the rows, and evaluates all predicates on them.
+//! 2. [`TableView::scan_rows`]: evaluates all predicates on the rows, and reads the columns of those that are left.
 //!
 //! Invariant: both steps together give what [`TableView::scan`] gives for the same request. It does not own: ranges of
 //! so many rows that a scan is as fast.
@@ -14,9 +14,8 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt64Array};
+use arrow_array::{RecordBatch, RecordBatchOptions, UInt64Array};
 use arrow_buffer::{BooleanBuffer, Buffer};
-use arrow_select::filter::filter_record_batch;
 use mainstem_kernels::bitmap;
 
 use super::{ScanRequest, resolve};
@@ -63,33 +62,23 @@ impl TableView {
     /// Internal when the request names a column the table does not have; Io or Corrupt when blocks cannot be read.
     pub fn scan_rows(&self, request: &ScanRequest, rows: &[RowRef]) -> Result<RecordBatch> {
         let (columns, predicates, schema) = resolve(self, request)?;
-        let mut read: Vec<ColumnId> = columns.iter().map(|column| column.id).collect();
-        for (_, column) in &predicates {
-            if !read.contains(&column.id) {
-                read.push(column.id);
-            }
-        }
-        let arrays = self.fetch(&read, rows)?;
         let mut selected = bitmap::full(rows.len());
         for (predicate, column) in &predicates {
-            let at = read.iter().position(|id| *id == column.id);
-            if let Some(array) = at.and_then(|at| arrays.get(at)) {
-                bitmap::and_in_place(&mut selected, &predicate.evaluate(array, column.data_type)?);
+            for array in self.fetch(&[column.id], rows)? {
+                bitmap::and_in_place(&mut selected, &predicate.evaluate(&array, column.data_type)?);
             }
         }
-        let mut arrays: Vec<ArrayRef> = arrays.into_iter().take(columns.len()).collect();
+        // Other columns are read of no row that does not count.
+        let selected = BooleanBuffer::new(Buffer::from_vec(selected), 0, rows.len());
+        let limit = request.limit.unwrap_or(usize::MAX);
+        let rows: Vec<RowRef> = selected.set_indices().filter_map(|at| rows.get(at).copied()).take(limit).collect();
+        let columns: Vec<ColumnId> = columns.iter().map(|column| column.id).collect();
+        let mut arrays = self.fetch(&columns, &rows)?;
         if request.row_refs {
             arrays.push(Arc::new(UInt64Array::from_iter_values(rows.iter().map(|row| row.to_bits()))));
         }
         let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
-        let batch = RecordBatch::try_new_with_options(schema, arrays, &options)?;
-        let selected = BooleanBuffer::new(Buffer::from_vec(selected), 0, rows.len());
-        let batch = match selected.count_set_bits() == rows.len() {
-            true => batch,
-            false => filter_record_batch(&batch, &BooleanArray::new(selected, None))?,
-        };
-        let limit = request.limit.unwrap_or(usize::MAX);
-        Ok(if batch.num_rows() > limit { batch.slice(0, limit) } else { batch })
+        Ok(RecordBatch::try_new_with_options(schema, arrays, &options)?)
     }
 }
 

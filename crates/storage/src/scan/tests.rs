@@ -236,22 +236,69 @@ fn a_scan_in_order_tells_the_keys_that_it_holds() {
     assert_eq!(LOADS.get() - loads, 2, "and the segment that they stand in the midst of");
 }
 
-/// Rows found by their keys are those of a scan with the same predicates.
+/// Rows found by their keys are those of a scan with the same predicates, in key order.
 #[test]
 fn a_range_of_keys_gives_what_a_scan_gives() {
-    let t = mixed();
-    t.delete(&[3, 12, 37]);
-    let view = t.view();
-    for (op, value) in [(CompareOp::Eq, 5), (CompareOp::Eq, 3), (CompareOp::Eq, 36), (CompareOp::Eq, 99)] {
-        for more in [None, Some(where_id(CompareOp::Gt, 4)), Some(Predicate::IsNull { column: V })] {
-            let request = request(std::iter::once(where_id(op, value)).chain(more).collect());
-            let rows = view.rows_of_key_range(&request.predicates, 10).unwrap().unwrap();
-            let found = view.scan_rows(&request, &rows).unwrap();
-            assert_eq!(found.num_rows(), ids(&view.scan(&request).unwrap()).len(), "{request:?}");
+    let db = crate::database::Database::in_memory(crate::database::testing::options()).unwrap();
+    let mut definition = crate::database::testing::definition("t");
+    definition.options.segment_rows = 7;
+    definition.columns[1].nullable = false;
+    definition.primary_key = vec!["v".into(), "id".into()];
+    let mut txn = db.begin(crate::transaction::TransactionMode::default()).unwrap();
+    let id = txn.create_table(definition).unwrap();
+    txn.commit().unwrap();
+    let t = Table { db, id };
+    for start in [0, 40, 80] {
+        let rows: Vec<_> = (start..start + 40).map(|id| (id, Some(id % 5))).collect();
+        let mut txn = t.begin();
+        t.write_in(&mut txn, &[], &rows).unwrap();
+        txn.commit().unwrap();
+        if start < 80 {
+            t.flush();
         }
     }
-    // Nothing is fixed, or by a value that the column cannot have.
-    assert!(view.rows_of_key_range(&[where_id(CompareOp::Gt, 5)], 10).unwrap().is_none());
-    let text = Predicate::Compare { column: ID, op: CompareOp::Eq, value: Value::Text("5".into()) };
-    assert!(view.rows_of_key_range(&[text], 10).unwrap().is_none());
+    t.delete(&[3, 13, 58, 83, 98]);
+    let compare = |column, op, value| Predicate::Compare { column, op, value: Value::Int(value) };
+    let view = t.view();
+    let ops = [CompareOp::Eq, CompareOp::NotEq, CompareOp::Lt, CompareOp::LtEq, CompareOp::Gt, CompareOp::GtEq];
+    let mut found_rows = 0;
+    for v in [3, 4, 9] {
+        let on_second = ops.iter().flat_map(|op| [8, 58, 83].map(|value| compare(ID, *op, value)));
+        for more in std::iter::once(None).chain(on_second.map(Some)) {
+            for last in [None, Some(compare(ID, CompareOp::Lt, 90)), Some(compare(V, CompareOp::Gt, 3))] {
+                for limit in [None, Some(2)] {
+                    let predicates =
+                        [Some(compare(V, CompareOp::Eq, v)), more.clone(), last.clone()].into_iter().flatten();
+                    let request = ScanRequest { row_refs: true, limit, ..request(predicates.collect()) };
+                    let rows = view.rows_of_key_range(&request.predicates, 100).unwrap().unwrap();
+                    let found = view.scan_rows(&request, &rows).unwrap();
+                    let whole = view.scan(&ScanRequest { limit: None, ..request.clone() }).unwrap();
+                    let mut expected: Vec<Vec<i64>> =
+                        whole.worker().flat_map(|batch| rows_in(&batch.unwrap())).collect();
+                    expected.sort_unstable();
+                    expected.truncate(limit.unwrap_or(usize::MAX));
+                    assert_eq!(rows_in(&found), expected, "{request:?}");
+                    found_rows += found.num_rows();
+                }
+            }
+        }
+    }
+    assert!(found_rows > 500, "{found_rows}");
+    // Nothing is fixed, or by a value that the column cannot have; too many.
+    assert!(view.rows_of_key_range(&[compare(ID, CompareOp::Eq, 5)], 100).unwrap().is_none());
+    assert!(view.rows_of_key_range(&[compare(V, CompareOp::Gt, 3)], 100).unwrap().is_none());
+    let text = Predicate::Compare { column: V, op: CompareOp::Eq, value: Value::Text("5".into()) };
+    assert!(view.rows_of_key_range(&[text], 100).unwrap().is_none());
+    assert!(view.rows_of_key_range(&[compare(V, CompareOp::Eq, 4)], 10).unwrap().is_none());
+}
+
+/// The rows of a batch of numbers, the reference of each behind its values.
+fn rows_in(batch: &arrow_array::RecordBatch) -> Vec<Vec<i64>> {
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::{Int64Type, UInt64Type};
+    let value = |row: usize, column: &arrow_array::ArrayRef| match column.as_primitive_opt::<Int64Type>() {
+        Some(numbers) => numbers.value(row),
+        None => column.as_primitive::<UInt64Type>().value(row) as i64,
+    };
+    (0..batch.num_rows()).map(|row| batch.columns().iter().map(|column| value(row, column)).collect()).collect()
 }

@@ -8,14 +8,16 @@
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Statement, Value, VisitMut, VisitorMut};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Statement, Value, VisitorMut};
+
+use crate::walk::walk_mut;
 
 /// Chains of fewer operands stay as they are written.
 const OPERANDS_MIN: usize = 16;
 
 /// Regroups the chains of `statement`.
 pub(crate) fn balance(statement: &mut Statement) {
-    let ControlFlow::Continue(()) = statement.visit(&mut Chains);
+    let ControlFlow::Continue(()) = walk_mut(statement, &mut Chains);
 }
 
 struct Chains;

@@ -12,18 +12,19 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Statement, UnaryOperator, visit_expressions};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Statement, UnaryOperator};
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::{Error, Result};
 
 use super::expr::{bare, binary, called};
+use crate::walk::walk_expressions;
 
 /// Checks that rows that are compared in `statement` have as many parts.
 ///
 /// # Errors
 /// 42601, 0A000 for rows without parts.
 pub(crate) fn check_rows(statement: &Statement) -> Result<()> {
-    let checked = visit_expressions(statement, |expr| {
+    let checked = walk_expressions(statement, |expr| {
         let check = |left: &Expr, right: &Expr| match (parts(left), parts(right)) {
             (Some(left), Some(right)) if left.len() != right.len() => {
                 ControlFlow::Break(Error::invalid(sqlstate::SYNTAX, "unequal number of entries in row expressions"))

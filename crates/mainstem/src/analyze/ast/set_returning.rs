@@ -7,11 +7,12 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, ObjectName,
-    ObjectNamePart, Select, SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, Visit, Visitor,
+    ObjectNamePart, Select, SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, Visitor,
 };
 
 use super::expr::{call, called};
 use crate::sql::{fold, stored_query};
+use crate::walk::walk;
 
 /// The function whose rows are the values of the array that a function of this name gives.
 const SERIES: &str = "generate_series";
@@ -142,5 +143,5 @@ pub(crate) fn reads_columns(expr: &Expr) -> bool {
             }
         }
     }
-    Visit::visit(expr, &mut Columns).is_break()
+    walk(expr, &mut Columns).is_break()
 }

@@ -6,19 +6,20 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, ObjectNamePart, Statement,
-    Value, ValueWithSpan, visit_expressions_mut,
+    Value, ValueWithSpan,
 };
 use mainstem_postgres::function::{CURRENT_SETTING, SETTING_VALUE};
 use mainstem_storage::{Error, Result};
 
 use crate::sql::fold;
+use crate::walk::walk_expressions_mut;
 
 /// Writes the settings' values into the calls of `statement`. `show` gives them.
 ///
 /// # Errors
 /// Those of `show`; 0A000 for a name that is computed.
 pub(crate) fn with_settings(statement: &mut Statement, show: &dyn Fn(&str) -> Result<String>) -> Result<()> {
-    let read = visit_expressions_mut(statement, |expr| {
+    let read = walk_expressions_mut(statement, |expr| {
         let Expr::Function(Function { name, args: FunctionArguments::List(list), .. }) = expr else {
             return ControlFlow::Continue(());
         };

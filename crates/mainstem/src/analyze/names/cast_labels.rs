@@ -17,10 +17,11 @@ use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
     self, ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
-use datafusion::sql::sqlparser::ast::{Expr, GroupByExpr, Query, SetExpr, Value, Visit, VisitMut, Visitor, VisitorMut};
+use datafusion::sql::sqlparser::ast::{Expr, GroupByExpr, Query, SetExpr, Value, Visitor, VisitorMut};
 
 use super::same_name::plain;
 use crate::analyze::ast::expr::{bare, call};
+use crate::walk::{walk, walk_mut};
 
 /// The function, `"cast to"(value, 'TYPE')`: its value.
 const CAST_LABEL: &str = "cast to";
@@ -30,11 +31,11 @@ pub(crate) fn label_casts(query: &mut Query) {
     let Query { body, order_by, .. } = query;
     let SetExpr::Select(select) = &mut **body else { return };
     let mut calls = Calls::default();
-    let ControlFlow::Continue(()) = Visit::visit(&select.projection, &mut calls);
-    let ControlFlow::Continue(()) = Visit::visit(&select.having, &mut calls);
-    let ControlFlow::Continue(()) = Visit::visit(&select.qualify, &mut calls);
-    let ControlFlow::Continue(()) = Visit::visit(&select.named_window, &mut calls);
-    let ControlFlow::Continue(()) = Visit::visit(order_by, &mut calls);
+    let ControlFlow::Continue(()) = walk(&select.projection, &mut calls);
+    let ControlFlow::Continue(()) = walk(&select.having, &mut calls);
+    let ControlFlow::Continue(()) = walk(&select.qualify, &mut calls);
+    let ControlFlow::Continue(()) = walk(&select.named_window, &mut calls);
+    let ControlFlow::Continue(()) = walk(order_by, &mut calls);
     let mut groups = Calls::default();
     if let GroupByExpr::Expressions(exprs, _) = &select.group_by {
         exprs.iter().for_each(|expr| groups.add_groups(expr));
@@ -43,12 +44,12 @@ pub(crate) fn label_casts(query: &mut Query) {
         return;
     }
     let mut label = CastLabel { queries: 0 };
-    let ControlFlow::Continue(()) = VisitMut::visit(&mut select.projection, &mut label);
-    let ControlFlow::Continue(()) = VisitMut::visit(&mut select.group_by, &mut label);
-    let ControlFlow::Continue(()) = VisitMut::visit(&mut select.having, &mut label);
-    let ControlFlow::Continue(()) = VisitMut::visit(&mut select.qualify, &mut label);
-    let ControlFlow::Continue(()) = VisitMut::visit(&mut select.named_window, &mut label);
-    let ControlFlow::Continue(()) = VisitMut::visit(order_by, &mut label);
+    let ControlFlow::Continue(()) = walk_mut(&mut select.projection, &mut label);
+    let ControlFlow::Continue(()) = walk_mut(&mut select.group_by, &mut label);
+    let ControlFlow::Continue(()) = walk_mut(&mut select.having, &mut label);
+    let ControlFlow::Continue(()) = walk_mut(&mut select.qualify, &mut label);
+    let ControlFlow::Continue(()) = walk_mut(&mut select.named_window, &mut label);
+    let ControlFlow::Continue(()) = walk_mut(order_by, &mut label);
 }
 
 /// Calls, or groups, by the text that [`plain`] has for them.

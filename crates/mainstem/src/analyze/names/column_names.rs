@@ -21,12 +21,13 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     Expr, GroupByExpr, Ident, OrderByKind, Query, Select, SelectItem, SetExpr, Statement, TableFactor, TableWithJoins,
-    Visit, VisitMut, VisitorMut, visit_expressions,
+    Visit, VisitorMut,
 };
 
 use super::output_names::item_name;
 use crate::analyze::ast::expr::{bare, first_select};
 use crate::sql::fold;
+use crate::walk::{walk_expressions, walk_mut};
 
 /// Which items beside a `*` are named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +42,7 @@ pub(crate) enum BesideStar {
 /// not mentioned.
 pub(crate) fn name_columns(statement: &mut Statement, beside: BesideStar) -> bool {
     let mut named = Named { mentioned: mentioned(statement), beside, guessed: false, queries: 0 };
-    let ControlFlow::Continue(()) = VisitMut::visit(statement, &mut named);
+    let ControlFlow::Continue(()) = walk_mut(statement, &mut named);
     named.guessed
 }
 
@@ -259,7 +260,7 @@ fn keys(query: &Query) -> HashSet<String> {
 /// All names of columns in `tree`.
 pub(crate) fn mentioned(tree: &impl Visit) -> HashSet<String> {
     let mut found = HashSet::new();
-    let _ = visit_expressions(tree, |expr| {
+    let _ = walk_expressions(tree, |expr| {
         found.extend(name_of(expr));
         ControlFlow::<()>::Continue(())
     });

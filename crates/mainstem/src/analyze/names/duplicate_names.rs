@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     Expr, Ident, ObjectNamePart, OrderByKind, Query, Select, SelectItem, SetExpr, Statement, TableAlias,
-    TableAliasColumnDef, TableFactor, VisitMut, VisitorMut, visit_expressions,
+    TableAliasColumnDef, TableFactor, VisitorMut,
 };
 use mainstem_storage::{Error, Result};
 
@@ -23,6 +23,7 @@ use super::same_name::plain;
 use crate::analyze::ast::expr::{alias, bare, first_select, is_star};
 use crate::names::MARK;
 use crate::sql::{fold, state};
+use crate::walk::{walk_expressions, walk_mut};
 
 /// Gives a name to columns of functions in FROM, and to each select item of `statement` that repeats the name of an
 /// earlier one: `a_2` for a second `a`, `?column?_3` for a third item that has no name.
@@ -30,7 +31,7 @@ use crate::sql::{fold, state};
 /// # Errors
 /// 42702 for an ORDER BY that may mean two items.
 pub(crate) fn name_duplicates(statement: &mut Statement) -> Result<()> {
-    VisitMut::visit(statement, &mut Duplicates).break_value().map_or(Ok(()), Err)
+    walk_mut(statement, &mut Duplicates).break_value().map_or(Ok(()), Err)
 }
 
 /// Whether a `*` of `items` has others beside it, which may have the name of one of its columns.
@@ -177,7 +178,7 @@ fn name_repeated_beside(items: &mut [SelectItem], starred: &HashSet<String>, rea
 /// when it has rewritten them, and a scalar subquery like its column.
 fn holds_query(expr: &Expr) -> bool {
     let is_query = |expr: &Expr| matches!(expr, Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. });
-    visit_expressions(expr, |expr| if is_query(expr) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    walk_expressions(expr, |expr| if is_query(expr) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         .is_break()
 }
 

@@ -13,20 +13,21 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, GroupByExpr, Ident, ObjectName, ObjectNamePart, OrderByKind, Query, Select, SelectItem,
-    SelectItemQualifiedWildcardKind, SetExpr, Statement, TableFactor, Value, Visit, VisitMut, Visitor, VisitorMut,
+    SelectItemQualifiedWildcardKind, SetExpr, Statement, TableFactor, Value, Visitor, VisitorMut,
 };
 use mainstem_postgres::registry;
 
 use super::KnownTable;
 use crate::analyze::ast::expr::{bare, is_star};
 use crate::sql::{TableName, fold, table_name};
+use crate::walk::{walk, walk_mut};
 
 /// See the module.
 pub(crate) fn add_dependent_columns(statement: &mut Statement, known: &dyn Fn(&TableName) -> Option<KnownTable>) {
     let mut of_with = OfWith::default();
-    let ControlFlow::Continue(()) = Visit::visit(statement, &mut of_with);
+    let ControlFlow::Continue(()) = walk(statement, &mut of_with);
     if of_with.groups {
-        let ControlFlow::Continue(()) = VisitMut::visit(statement, &mut Grouped { known, of_with: of_with.names });
+        let ControlFlow::Continue(()) = walk_mut(statement, &mut Grouped { known, of_with: of_with.names });
     }
 }
 
@@ -64,7 +65,7 @@ impl VisitorMut for Grouped<'_> {
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Infallible> {
         let mut keys = Mentioned::default();
         if let Some(OrderByKind::Expressions(by)) = query.order_by.as_ref().map(|order_by| &order_by.kind) {
-            let ControlFlow::Continue(()) = Visit::visit(by, &mut keys);
+            let ControlFlow::Continue(()) = walk(by, &mut keys);
         }
         self.selects(&mut query.body, &keys);
         ControlFlow::Continue(())
@@ -105,10 +106,10 @@ impl Grouped<'_> {
         let grouped: HashSet<(usize, String)> =
             by.iter().filter_map(|expr| find(expr).or_else(|| find(item_of(expr, &select.projection)?))).collect();
         let mut read = Mentioned::default();
-        let ControlFlow::Continue(()) = Visit::visit(&select.projection, &mut read);
-        let ControlFlow::Continue(()) = Visit::visit(&select.having, &mut read);
-        let ControlFlow::Continue(()) = Visit::visit(&select.distinct, &mut read);
-        let ControlFlow::Continue(()) = Visit::visit(&select.named_window, &mut read);
+        let ControlFlow::Continue(()) = walk(&select.projection, &mut read);
+        let ControlFlow::Continue(()) = walk(&select.having, &mut read);
+        let ControlFlow::Continue(()) = walk(&select.distinct, &mut read);
+        let ControlFlow::Continue(()) = walk(&select.named_window, &mut read);
         let mut added = Vec::new();
         for (at, source) in sources.iter().enumerate() {
             let has_key = !source.table.key.is_empty()

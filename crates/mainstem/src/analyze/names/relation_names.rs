@@ -13,12 +13,13 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, AsArray, RecordBatch, StringArray};
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, Expr, Ident, ObjectName, ObjectNamePart, Select, SelectItem, SelectItemQualifiedWildcardKind,
-    Statement, TableAlias, TableFactor, Visit, VisitMut, Visitor, VisitorMut,
+    Statement, TableAlias, TableFactor, Visitor, VisitorMut,
 };
 
 use super::KnownTable;
 use crate::names::{MARK, without_marks};
 use crate::sql::{EXCLUDED, TableName, fold, table_name};
+use crate::walk::{walk, walk_mut};
 
 /// `batch`, whose texts have all names of tables as the statement says them.
 pub(crate) fn rows_without_marks(batch: RecordBatch) -> RecordBatch {
@@ -35,7 +36,7 @@ pub(crate) fn rows_without_marks(batch: RecordBatch) -> RecordBatch {
 /// See the module.
 pub(crate) fn mark_relations(statement: &mut Statement, known: &dyn Fn(&TableName) -> Option<KnownTable>) {
     let mut found = Found::default();
-    let ControlFlow::Continue(()) = Visit::visit(statement, &mut found);
+    let ControlFlow::Continue(()) = walk(statement, &mut found);
     if found.qualifiers.is_empty() {
         return;
     }
@@ -45,7 +46,7 @@ pub(crate) fn mark_relations(statement: &mut Statement, known: &dyn Fn(&TableNam
     let of_column = |name: &&String| found.columns.contains(*name) && *name != EXCLUDED;
     let names: HashSet<String> = found.qualifiers.iter().filter(of_column).cloned().collect();
     if !names.is_empty() {
-        let ControlFlow::Continue(()) = VisitMut::visit(statement, &mut Renamed { names });
+        let ControlFlow::Continue(()) = walk_mut(statement, &mut Renamed { names });
     }
 }
 

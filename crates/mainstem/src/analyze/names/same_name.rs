@@ -5,11 +5,12 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CeilFloorKind, DateTimeField, Expr, Ident, ObjectNamePart, TrimWhereField, UnaryOperator, Value,
-    VisitMut, VisitorMut,
+    VisitorMut,
 };
 use mainstem_postgres::registry::own_name;
 
 use crate::sql::fold;
+use crate::walk::walk_mut;
 
 /// The text of `expr` in which what DataFusion may give one name is the same. So are casts and what is cast, numbers
 /// and texts of their digits, names in and without quotes, with and without the table's name. So are functions by each
@@ -72,7 +73,7 @@ pub(super) fn plain(expr: &Expr) -> String {
         }
     }
     let mut expr = expr.clone();
-    let ControlFlow::Continue(()) = VisitMut::visit(&mut expr, &mut Plain);
+    let ControlFlow::Continue(()) = walk_mut(&mut expr, &mut Plain);
     expr.to_string()
 }
 

@@ -39,8 +39,7 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator};
 use datafusion::sql::sqlparser::ast::{
     Array, BinaryOperator, CharacterLength, DataType as SqlType, ExactNumberInfo, Expr as SqlExpr, Query, SetExpr,
-    Statement, TimezoneInfo, TypedString, UnaryOperator, Value, ValueWithSpan, Values as SqlValues, VisitMut,
-    VisitorMut,
+    Statement, TimezoneInfo, TypedString, UnaryOperator, Value, ValueWithSpan, Values as SqlValues, VisitorMut,
 };
 use mainstem_postgres::types::{is_datetime, without_exponent};
 use mainstem_storage::schema::DataType as ColumnType;
@@ -52,6 +51,7 @@ use super::shared_type::{MAKE_ARRAY, Purpose, cast_to_common, changes, common, i
 use crate::analyze::ast::expr::{bare, call, cast};
 use crate::analyze::ast::set_returning::reads_columns;
 use crate::analyze::plan_walk::{rewrite_inputs, rewrite_node};
+use crate::walk::walk_mut;
 
 /// Most characters of a VARCHAR(n).
 const VARCHAR_CHARS_MAX: u64 = 10_485_760;
@@ -60,7 +60,7 @@ const DECIMAL_DIGITS_MAX: i64 = 38;
 
 /// Gives literals and casts of `statement` that DataFusion types otherwise the types that SQL gives them.
 pub(crate) fn type_literals(statement: &mut Statement) {
-    let ControlFlow::Continue(()) = statement.visit(&mut Literals { queries: 0 });
+    let ControlFlow::Continue(()) = walk_mut(statement, &mut Literals { queries: 0 });
 }
 
 struct Literals {

@@ -7,20 +7,20 @@ use std::ops::ControlFlow;
 use datafusion::execution::SessionState;
 use datafusion::sql::sqlparser::ast::{
     DuplicateTreatment, Expr, Function, FunctionArgumentClause, FunctionArguments, ObjectNamePart, Statement,
-    visit_expressions,
 };
 use mainstem_storage::error::{NamedObject, ObjectKind, sqlstate};
 use mainstem_storage::{Error, Result};
 
 use crate::names::{did_you_mean, similar};
 use crate::sql::fold;
+use crate::walk::walk_expressions;
 
 /// Refuses what `statement` puts beside the arguments of plain functions.
 ///
 /// # Errors
 /// 42809 that names it.
 pub(super) fn check_calls(statement: &Statement, state: &SessionState) -> Result<()> {
-    let checked = visit_expressions(statement, |expr| {
+    let checked = walk_expressions(statement, |expr| {
         let Expr::Function(call) = expr else { return ControlFlow::Continue(()) };
         let [ObjectNamePart::Identifier(name)] = call.name.0.as_slice() else { return ControlFlow::Continue(()) };
         let name = fold(name);

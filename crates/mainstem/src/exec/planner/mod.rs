@@ -192,7 +192,7 @@ impl Planner {
                     Some(name) => {
                         let query_bytes = self.state.runtime_env().memory_pool.reserved() as u64;
                         let rows = match name {
-                            "plans" => system_tables::plans(source.plans),
+                            "plans" => system_tables::plans(source.plans, &catalog),
                             _ => system_tables::rows(name, source.storage, &catalog, source.settings, query_bytes),
                         };
                         system.fill(SYSTEM, name, &rows).map_err(|e| from_datafusion(&e))?;

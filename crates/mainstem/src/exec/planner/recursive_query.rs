@@ -15,8 +15,8 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::logical_plan::RecursiveQuery;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 use datafusion::sql::sqlparser::ast::{
-    DataType as SqlType, Expr as SqlExpr, Query, SelectItem, SetExpr, SetOperator, Statement, Value, Visit, VisitMut,
-    Visitor, VisitorMut,
+    DataType as SqlType, Expr as SqlExpr, Query, SelectItem, SetExpr, SetOperator, Statement, Value, Visitor,
+    VisitorMut,
 };
 use mainstem_postgres::types::{sql_name, sql_type};
 use mainstem_storage::error::sqlstate;
@@ -26,6 +26,7 @@ use mainstem_storage::{Error, Result};
 use crate::analyze::cast;
 use crate::error::from_datafusion;
 use crate::sql::{fold, state};
+use crate::walk::{walk, walk_mut};
 
 const DIGITS: u8 = 38;
 
@@ -38,11 +39,11 @@ pub(super) fn planned(
     plan: impl FnOnce(Statement) -> Result<LogicalPlan>,
 ) -> Result<LogicalPlan> {
     let mut seen = Recursive::default();
-    let ControlFlow::Continue(()) = Visit::visit(&statement, &mut seen);
+    let ControlFlow::Continue(()) = walk(&statement, &mut seen);
     if seen.0.is_empty() {
         return plan(statement);
     }
-    let ControlFlow::Continue(()) = VisitMut::visit(&mut statement, &mut TypedNulls);
+    let ControlFlow::Continue(()) = walk_mut(&mut statement, &mut TypedNulls);
     let made = plan(statement)?;
     check(&made, &seen)?;
     Ok(made)

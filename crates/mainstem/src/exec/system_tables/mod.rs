@@ -53,16 +53,16 @@ pub(super) fn rows(
 }
 
 /// The rows of system table `plans`.
-pub(super) fn plans(cache: &PlanCache) -> Vec<Vec<Cell>> {
+pub(super) fn plans(cache: &PlanCache, catalog: &Arc<Catalog>) -> Vec<Vec<Cell>> {
     let row = |row: PlanRow| {
         vec![
             row.text.into(),
             row.execution.map(str::to_owned).into(),
             (row.parameters as u64).into(),
-            row.adoptions.into(),
+            row.reuses.into(),
         ]
     };
-    cache.rows().into_iter().map(row).collect()
+    cache.rows(catalog).into_iter().map(row).collect()
 }
 
 /// The tables that the session may know of.

@@ -9,6 +9,7 @@ use mainstem_storage::schema::{Identity, TableSchema};
 use mainstem_storage::{Error, Result};
 
 use crate::error::from_datafusion;
+use crate::exec::{Parameter, Parameters, parameter_of};
 use crate::plan::columns::literal_columns;
 use crate::sql::{Assignments, is_default};
 
@@ -21,6 +22,19 @@ pub(super) fn check_assigned(plan: &LogicalPlan, table: &TableSchema) -> Result<
         // A constant that is no value of the column's type is wrong, whether or not a row gets it.
         if let Some(constant) = constant_of(plan, at) {
             assign(&constant.to_array().map_err(|e| from_datafusion(&e))?, column)?;
+        }
+    }
+    Ok(())
+}
+
+/// The same of the values that `assignments` give as they are, where a plan has parameters in their places.
+pub(super) fn check_parameters(assignments: &Assignments, table: &TableSchema, parameters: &Parameters) -> Result<()> {
+    for (name, value) in assignments.iter() {
+        let column = table.columns.iter().find(|column| column.name == *name);
+        if let (Some(column), Some(at)) = (column, parameter_of(value))
+            && let Some(Parameter::Bound(_, value)) = parameters.0.get(at)
+        {
+            assign(&value.to_array().map_err(|e| from_datafusion(&e))?, column)?;
         }
     }
     Ok(())

@@ -9,6 +9,7 @@ mod lock;
 mod returning;
 mod stand_in;
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, BooleanArray, RecordBatch};
@@ -29,7 +30,7 @@ use super::row_wise::check_row_wise;
 use crate::exec::{Environment, KeptPlan, Rows, Running};
 use crate::provider::Names;
 use crate::sql::{DefaultCells, Delete, Insert, Overriding, Statement, TableName, Update, existing_column};
-use assign::{assigned, check_assigned, counted_by};
+use assign::{assigned, check_assigned, check_parameters, counted_by};
 use conflict::{Conflicts, Settled};
 pub(crate) use lock::{lock, unlocked};
 use mainstem_postgres::cast::check_assignment;
@@ -40,6 +41,23 @@ use returning::Returning;
 pub(crate) struct Written {
     pub(crate) rows: u64,
     pub(crate) returned: Option<Rows>,
+}
+
+/// The kept plan of a write's query, and whether the write has run by it.
+#[derive(Debug)]
+pub(crate) struct KeptQuery<'a> {
+    plan: &'a KeptPlan,
+    has_run: Cell<bool>,
+}
+
+impl<'a> KeptQuery<'a> {
+    pub(crate) fn new(plan: &'a KeptPlan) -> Self {
+        Self { plan, has_run: Cell::new(false) }
+    }
+
+    pub(crate) fn has_run(&self) -> bool {
+        self.has_run.get()
+    }
 }
 
 /// Where the rows of a running statement go.
@@ -161,14 +179,14 @@ pub(crate) fn insert(
     env: &mut Environment<'_>,
     transaction: &mut Transaction,
     insert: &Insert,
-    kept: Option<&KeptPlan>,
+    kept: Option<&KeptQuery<'_>>,
 ) -> Result<Written> {
     let table = table_of(env.settings.names(), transaction, &insert.target.table)?;
     let mut conflicts = Conflicts::plan(env, transaction, insert, &table)?;
     let returning = Returning::plan(env, transaction, &insert.target, &table, false)?;
     let (running, sources) = match started(env, transaction, kept)? {
         Some(running) => {
-            let given = kept.map_or(0, KeptPlan::columns);
+            let given = kept.map_or(0, |kept| kept.plan.columns());
             (running, sources_of_insert(&table, insert, given)?)
         }
         None => {
@@ -204,8 +222,15 @@ fn start_insert(env: &mut Environment<'_>, insert: &Insert, plan: &LogicalPlan) 
 }
 
 /// Starts the query of a write by the plan that is kept of it, if there is one.
-fn started(env: &mut Environment<'_>, transaction: &Transaction, kept: Option<&KeptPlan>) -> Result<Option<Running>> {
-    kept.map_or(Ok(None), |plan| env.start_kept(transaction, plan))
+fn started(
+    env: &mut Environment<'_>,
+    transaction: &Transaction,
+    kept: Option<&KeptQuery<'_>>,
+) -> Result<Option<Running>> {
+    let Some(kept) = kept else { return Ok(None) };
+    let running = env.start_kept(transaction, kept.plan)?;
+    kept.has_run.set(running.is_some());
+    Ok(running)
 }
 
 /// The plan of the query of `statement`, a write, to be run again and again; `None` if that would not write the same,
@@ -258,7 +283,8 @@ impl FirstOfEach {
     }
 }
 
-/// Runs an UPDATE, by `kept` if its query has a plan that is kept. When FROM finds several rows for one of the table, the one with the smallest new values counts.
+/// Runs an UPDATE, by `kept` if its query has a plan that is kept. When FROM finds several rows for one of the table,
+/// the one with the smallest new values counts.
 ///
 /// # Errors
 /// Whatever is wrong with it, or with a new row; 23505 for a key that is taken at the end of the statement.
@@ -266,7 +292,7 @@ pub(crate) fn update(
     env: &mut Environment<'_>,
     transaction: &mut Transaction,
     update: &Update,
-    kept: Option<&KeptPlan>,
+    kept: Option<&KeptQuery<'_>>,
 ) -> Result<Written> {
     let table = table_of(env.settings.names(), transaction, &update.target.table)?;
     let view = transaction.view(table.id)?;
@@ -274,7 +300,10 @@ pub(crate) fn update(
     let carried = returning.as_ref().map(Returning::carried).unwrap_or_default();
     let counted = counted_by(&update.assignments, &table)?;
     let running = match started(env, transaction, kept)? {
-        Some(running) => running,
+        Some(running) => {
+            check_parameters(&update.assignments, &table, env.parameters)?;
+            running
+        }
         None => {
             let select = update.to_select(&table, carried)?;
             let plan = env.plan(transaction, Ast::Query(Box::new(select)), Some(view))?;
@@ -311,7 +340,8 @@ pub(crate) fn update(
     sink.finish(env, transaction, updated)
 }
 
-/// Runs a DELETE, by `kept` if its query has a plan that is kept. When USING finds several rows for one of the table, RETURNING shows the one with the smallest values.
+/// Runs a DELETE, by `kept` if its query has a plan that is kept. When USING finds several rows for one of the table,
+/// RETURNING shows the one with the smallest values.
 ///
 /// # Errors
 /// Whatever is wrong with it.
@@ -319,7 +349,7 @@ pub(crate) fn delete(
     env: &mut Environment<'_>,
     transaction: &mut Transaction,
     delete: &Delete,
-    kept: Option<&KeptPlan>,
+    kept: Option<&KeptQuery<'_>>,
 ) -> Result<Written> {
     let table = table_of(env.settings.names(), transaction, &delete.target.table)?;
     let view = transaction.view(table.id)?;

@@ -8,7 +8,6 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     Expr, Ident, ObjectName, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, VisitMut, VisitorMut,
-    visit_relations,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 use mainstem_storage::schema::RelationName;
@@ -17,6 +16,7 @@ use mainstem_storage::{Error, Result};
 use super::super::dialect::{MainstemDialect, STORED_NESTING_MAX, syntax};
 use super::super::{TableName, fold, table_name};
 use super::objects::quoted;
+use crate::walk::{walk_mut, walk_relations};
 
 /// The names of a WITH that are seen where a walk stands.
 struct Scope {
@@ -74,7 +74,7 @@ impl VisitorMut for Qualify<'_> {
 
 /// Gives the tables of `tree`, a query or a statement, the full names that `resolve` knows.
 pub(crate) fn qualify(tree: &mut impl VisitMut, resolve: &dyn Fn(&TableName) -> Option<RelationName>) {
-    let _: ControlFlow<()> = VisitMut::visit(tree, &mut Qualify { resolve, scopes: Vec::new() });
+    let _: ControlFlow<()> = walk_mut(tree, &mut Qualify { resolve, scopes: Vec::new() });
 }
 
 /// The full names in the stored query `text`: what a view reads, system tables aside.
@@ -83,7 +83,7 @@ pub(crate) fn qualify(tree: &mut impl VisitMut, resolve: &dyn Fn(&TableName) -> 
 /// Internal.
 pub(crate) fn read_by(text: &str) -> Result<BTreeSet<RelationName>> {
     let mut read = BTreeSet::new();
-    let _ = visit_relations(&stored_query(text)?, |relation| {
+    let _ = walk_relations(&stored_query(text)?, |relation| {
         if let Ok(TableName { schema: Some(schema), name }) = table_name(relation) {
             read.insert(RelationName::new(schema, name));
         }

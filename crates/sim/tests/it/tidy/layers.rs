@@ -77,7 +77,7 @@ const POSTGRES: Layers = Layers {
 const SQL: Layers = Layers {
     src: "crates/mainstem/src/",
     ranks: &[
-        &["names", "value"],
+        &["names", "value", "walk"],
         &["sql"],
         &["error"],
         &["provider"],

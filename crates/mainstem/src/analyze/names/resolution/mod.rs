@@ -35,7 +35,7 @@ use std::ops::ControlFlow;
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, Distinct, Expr, GroupByExpr, Ident, Join, JoinConstraint, NamedWindowDefinition, ObjectName,
     OrderByKind, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Statement, TableAlias,
-    TableFactor, TableWithJoins, Visit, VisitMut, VisitorMut,
+    TableFactor, TableWithJoins, VisitMut, VisitorMut,
 };
 use mainstem_storage::{Error, Result};
 
@@ -53,6 +53,7 @@ use super::duplicate_names::{beside_star, name_repeated};
 use crate::analyze::ast::expr::bare;
 use crate::names::without_mark;
 use crate::sql::{TableName, fold, query_of};
+use crate::walk::{walk, walk_mut};
 
 /// See the module.
 ///
@@ -61,7 +62,7 @@ use crate::sql::{TableName, fold, query_of};
 /// columns that a name could mean are not known.
 pub(crate) fn resolve_names(statement: &mut Statement, known: &dyn Fn(&TableName) -> Option<KnownTable>) -> Result<()> {
     let mut found = Needs::default();
-    let ControlFlow::Continue(()) = Visit::visit(statement, &mut found);
+    let ControlFlow::Continue(()) = walk(statement, &mut found);
     if !found.any && found.several.is_empty() {
         return Ok(());
     }
@@ -117,7 +118,7 @@ struct Scopes<'a> {
 impl Scopes<'_> {
     /// Looks through the queries and names in `tree`.
     fn expressions(&mut self, tree: &mut impl VisitMut) -> Found<()> {
-        tree.visit(&mut Names { scopes: self, queries: 0, tables: 0 }).break_value().map_or(Ok(()), Err)
+        walk_mut(tree, &mut Names { scopes: self, queries: 0, tables: 0 }).break_value().map_or(Ok(()), Err)
     }
 
     /// Looks through `query`. If others can name its columns, each of them gets a name.

@@ -11,20 +11,20 @@ use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Cte, Ident, ObjectName, ObjectNamePart, Query, Statement, TableAlias, TableFactor, Visit, VisitMut, Visitor,
-    VisitorMut, With,
+    Cte, Ident, ObjectName, ObjectNamePart, Query, Statement, TableAlias, TableFactor, Visitor, VisitorMut, With,
 };
 
 use crate::names::MARK;
 use crate::sql::fold;
+use crate::walk::{walk, walk_mut};
 
 /// See the module.
 pub(crate) fn rename_with_queries(statement: &mut Statement) {
     let mut found = Found::default();
-    let ControlFlow::Continue(()) = Visit::visit(statement, &mut found);
+    let ControlFlow::Continue(()) = walk(statement, &mut found);
     found.counts.retain(|_, count| *count > 1);
     if !found.counts.is_empty() {
-        let ControlFlow::Continue(()) = VisitMut::visit(statement, &mut Renamer { left: found.counts });
+        let ControlFlow::Continue(()) = walk_mut(statement, &mut Renamer { left: found.counts });
     }
 }
 
@@ -83,10 +83,10 @@ fn rename(with: &mut With, at: usize, renamed: &Renamed, query: &mut Query) {
             cte.alias.name = renamed.own.clone();
         }
         if place > at || is_recursive && place == at {
-            let ControlFlow::Continue(()) = VisitMut::visit(&mut cte.query, &mut renamed.clone());
+            let ControlFlow::Continue(()) = walk_mut(&mut cte.query, &mut renamed.clone());
         }
     }
-    let ControlFlow::Continue(()) = VisitMut::visit(query, &mut renamed.clone());
+    let ControlFlow::Continue(()) = walk_mut(query, &mut renamed.clone());
 }
 
 #[derive(Clone)]

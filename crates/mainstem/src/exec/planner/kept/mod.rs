@@ -14,6 +14,7 @@ mod reads;
 mod slot;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use datafusion::common::DataFusionError;
 use datafusion::logical_expr::LogicalPlan;
@@ -40,6 +41,33 @@ pub(crate) struct KeptPlan {
     /// Its scans, in the order of [`LogicalPlan::transform_up_with_subqueries`].
     scans: Vec<KeptScan>,
     physical: Mutex<Physical>,
+    large: LargeRuns,
+}
+
+/// Runs one after the other that were found to read much: the next ones are not looked at, the more of them the longer.
+#[derive(Debug, Default)]
+struct LargeRuns {
+    runs: AtomicU32,
+    /// How many more are not looked at.
+    left_out: AtomicU32,
+}
+
+impl LargeRuns {
+    /// Runs that are left out at most.
+    const LEFT_OUT_MAX: u32 = 62;
+
+    /// Whether the run that begins is one that is not looked at.
+    fn leaves_out(&self) -> bool {
+        self.left_out.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
+    }
+
+    /// Counts one that reads much, or ends the series.
+    fn count(&self, is_large: bool) {
+        let runs = if is_large { self.runs.load(Ordering::Relaxed).saturating_add(1) } else { 0 };
+        self.runs.store(runs, Ordering::Relaxed);
+        let left_out = 2_u32.saturating_pow(runs).saturating_sub(2).min(Self::LEFT_OUT_MAX);
+        self.left_out.store(if runs == 0 { 0 } else { left_out }, Ordering::Relaxed);
+    }
 }
 
 /// What is kept of a physical plan. Its runs take turns; whoever comes in the middle of another runs by the logical
@@ -62,7 +90,7 @@ impl KeptPlan {
     /// The same plan, whose runs do not take turns with those of this one.
     pub(crate) fn with_own_runs(&self) -> Self {
         let physical = Mutex::new(Physical::Unmade(0));
-        Self { logical: self.logical.clone(), scans: self.scans.clone(), physical }
+        Self { logical: self.logical.clone(), scans: self.scans.clone(), physical, large: LargeRuns::default() }
     }
 }
 
@@ -86,7 +114,7 @@ impl Planner {
         self.interruption.watch(cancel);
         let kept = logical::without_views(self.optimized(plan)?).map_err(|e| from_datafusion(&e))?;
         let physical = Mutex::new(Physical::Unmade(0));
-        Ok(kept.map(|(logical, scans)| KeptPlan { logical, scans, physical }))
+        Ok(kept.map(|(logical, scans)| KeptPlan { logical, scans, physical, large: LargeRuns::default() }))
     }
 
     /// Starts `kept`, which [`Planner::kept`] gave, over what `transaction` sees, with the values of `parameters`.
@@ -128,11 +156,13 @@ impl Planner {
         source: &Source<'_>,
         cancel: &Cancel,
     ) -> Result<Option<Run>> {
-        if matches!(physical, Physical::Unfit) || physical::has_typed_null(source.parameters) {
+        if matches!(physical, Physical::Unfit) || physical::has_typed_null(source.parameters) || kept.large.leaves_out()
+        {
             return Ok(None);
         }
         let (views, options) = (|table| view_of(source, table), self.state.config_options());
         let read = reads(&kept.scans, source.parameters, &views, options).map_err(|e| from_datafusion(&e))?;
+        kept.large.count(matches!(read, Reads::Many));
         let mut reads = match read {
             Reads::Few(reads) => reads,
             Reads::Many => return Ok(None),

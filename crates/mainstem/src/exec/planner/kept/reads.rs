@@ -13,6 +13,7 @@ use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use mainstem_storage::ids::TableId;
 use mainstem_storage::predicate::Predicate;
 use mainstem_storage::scan::fixes_key;
+use mainstem_storage::version::TableView;
 
 use super::logical::{Views, with_constants, with_literals};
 use super::parameters::has_parameter;
@@ -104,26 +105,33 @@ pub(super) fn reads(
     views: &Views<'_>,
     options: &Arc<ConfigOptions>,
 ) -> Result<Reads> {
-    let (mut reads, mut sizes) = (Vec::with_capacity(scans.len()), Vec::with_capacity(scans.len()));
+    let count = |view: &Arc<TableView>| view.statistics_of(&[]).rows;
+    let mut inputs = Vec::with_capacity(scans.len());
     for scan in scans {
         let view = views(scan.table_id())?;
-        let count = || view.statistics_of(&[]).rows;
-        // Nothing is computed for a table that is large anyway.
-        let mut rows = (!scan.fixes_key).then(count);
-        if rows.is_some_and(|rows| !are_tiny([rows].into_iter())) {
-            return Ok(Reads::Many);
-        }
+        let rows = (!scan.fixes_key).then(|| count(&view));
+        inputs.push((scan, view, rows));
+    }
+    // Nothing is looked for beside a table that is large anyway.
+    let known = inputs.iter().map(|(_, _, rows)| rows.unwrap_or(0));
+    if !are_tiny(known) {
+        return Ok(Reads::Many);
+    }
+    let mut reads = Vec::with_capacity(scans.len());
+    for (scan, view, rows) in inputs {
         let Some(predicates) = scan.predicates(parameters, options)? else { return Ok(Reads::Unfit) };
-        let mut found = None;
-        if scan.fixes_key {
-            found =
-                view.rows_of_key_range(&predicates, FOUND_MAX).map_err(|e| DataFusionError::External(Box::new(e)))?;
+        reads.push(Read { input: ScanInput { view, predicates, found: None }, rows });
+    }
+    let mut sizes = Vec::with_capacity(scans.len());
+    for Read { input, rows } in &mut reads {
+        if rows.is_none() {
+            let found = input.view.rows_of_key_range(&input.predicates, FOUND_MAX);
+            input.found = found.map_err(|e| DataFusionError::External(Box::new(e)))?.map(Arc::from);
+            if input.found.is_none() {
+                *rows = Some(count(&input.view));
+            }
         }
-        if found.is_none() {
-            rows = rows.or_else(|| Some(count()));
-        }
-        sizes.push(found.as_ref().map_or(rows.unwrap_or(0), |found| found.len() as u64));
-        reads.push(Read { input: ScanInput { view, predicates, found: found.map(Arc::from) }, rows });
+        sizes.push(input.found.as_ref().map_or(rows.unwrap_or(0), |found| found.len() as u64));
     }
     Ok(if are_tiny(sizes.into_iter()) { Reads::Few(reads) } else { Reads::Many })
 }
