@@ -684,3 +684,34 @@ fn sessions_with_names_of_their_own_share_nothing() {
     first.execute("CREATE TABLE v (a INTEGER)").unwrap();
     assert_eq!(shared(&first, "names").len(), 0);
 }
+
+/// Whatever column a date with its type in front is for.
+#[test]
+fn dates_with_their_type_are_lifted_out_of_texts() {
+    let (_database, connection) = users("auto");
+    let tables = ["texts", "none"].map(|name| {
+        connection
+            .execute(&format!("CREATE TABLE {name} (k INTEGER PRIMARY KEY, d DATE, s TIMESTAMP, t TEXT)"))
+            .unwrap();
+        name
+    });
+    let run = |table: &str, number: i32| {
+        let day = number % 28 + 1;
+        [
+            format!("INSERT INTO {table} VALUES ({number}, DATE '2024-03-{day:02}', NULL, 'x'), ({number} + 100, NULL, NULL, 'y')"),
+            format!("INSERT INTO {table} (k, s) VALUES ({number} + 200, DATE '2024-03-{day:02}')"),
+            format!("INSERT INTO {table} (k, t) VALUES ({number} + 300, date '2024-03-{day:02}')"),
+            format!("INSERT INTO {table} (k, d) VALUES ({number} + 400, DATE '2024-02-{number}')"),
+            format!("UPDATE {table} SET d = DATE '2023-01-{day:02}' WHERE k = {number} + 100"),
+            format!("UPDATE {table} SET t = 'found' WHERE k = {number} AND d = DATE '2024-03-{day:02}'"),
+        ]
+        .map(|sql| connection.execute(&sql).map_err(|error| error.to_string()))
+    };
+    let lifted: Vec<_> = (10..40).map(|number| run("texts", number)).collect();
+    connection.execute("SET plan_cache_mode = force_custom_plan; SET point_path = off").unwrap();
+    let planned: Vec<_> = (10..40).map(|number| run("none", number)).collect();
+    assert_eq!(lifted, planned);
+    let contents = tables.map(|table| rows(&connection, &format!("SELECT * FROM {table} ORDER BY k")));
+    assert_eq!(contents[0], contents[1]);
+    assert!(contents[0].iter().any(|row| row.contains("found")), "{contents:?}");
+}

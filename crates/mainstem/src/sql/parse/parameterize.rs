@@ -6,17 +6,19 @@
 //!
 //! A literal becomes a parameter only where both mean the same:
 //!
-//! - a whole cell of VALUES, behind `(` or `,` and in front of `,` or `)`, is stored into a column by both;
+//! - a whole cell of VALUES, behind `(` or `,` and in front of `,` or `)`, is stored into a column by both; so is
+//!   `DATE '2020-01-02'`, for which only a column of type DATE is taken by what is kept;
 //! - what stands behind `=` in the WHERE of SELECT, UPDATE and DELETE, and in SET, and ends at a word, a comma or the
 //!   text's end, is compared with a column, or stored.
 //!
 //! That what is kept is a short statement, whose parameters have the types of their columns, sees to the rest.
 
 use std::fmt::Write as _;
+use std::ops::Range;
 
 use mainstem_storage::Error;
 
-use crate::value::{Decimal, ValueRef};
+use crate::value::{Date, Decimal, ValueRef};
 
 /// Longest text that is looked at.
 const TEXT_BYTES_MAX: usize = 16 << 10;
@@ -35,6 +37,7 @@ enum Literal {
     Whole(i64),
     Decimal(Decimal),
     Text(String),
+    Date(Date),
 }
 
 impl Parameterized {
@@ -44,6 +47,7 @@ impl Parameterized {
             Literal::Whole(number) => ValueRef::BigInt(*number),
             Literal::Decimal(number) => ValueRef::Decimal(*number),
             Literal::Text(text) => ValueRef::Text(text),
+            Literal::Date(date) => ValueRef::Date(*date),
         });
         values.collect()
     }
@@ -124,14 +128,17 @@ impl Scanner<'_> {
                     if self.is_whole(before)
                         && let Some(literal) = literal
                     {
-                        self.text.push_str(sql.get(copied..start)?);
-                        self.literals.push(literal);
-                        if self.literals.len() > LITERALS_MAX {
-                            return None;
-                        }
-                        write!(self.text, "${}", self.literals.len()).ok()?;
+                        self.take(sql.get(copied..start)?, literal)?;
                         copied = self.at;
                     }
+                }
+                b'd' | b'D' if self.is_date() => {
+                    let literal = self.date()?;
+                    if !self.is_whole(before) {
+                        return None;
+                    }
+                    self.take(sql.get(copied..start)?, literal)?;
+                    copied = self.at;
                 }
                 b'a'..=b'z' | b'A'..=b'Z' | b'_' => self.word(sql)?,
                 b'(' | b')' | b',' | b'=' | b'.' | b'+' | b'*' | b'/' | b'<' | b'>' | b'%' | b'!' => {
@@ -157,6 +164,34 @@ impl Scanner<'_> {
         }
         self.text.push_str(sql.get(copied..)?);
         Some(Parameterized { text: self.text, literals: self.literals })
+    }
+
+    /// Puts a parameter in the place of `literal`, which stands behind `text`.
+    fn take(&mut self, text: &str, literal: Literal) -> Option<()> {
+        self.text.push_str(text);
+        self.literals.push(literal);
+        if self.literals.len() > LITERALS_MAX {
+            return None;
+        }
+        write!(self.text, "${}", self.literals.len()).ok()
+    }
+
+    /// Whether a literal `DATE '...'` begins here.
+    fn is_date(&self) -> bool {
+        let (word, rest) = self.sql.get(self.at..).unwrap_or_default().split_at_checked(4).unwrap_or_default();
+        word.eq_ignore_ascii_case(b"date") && rest.trim_ascii_start().first() == Some(&b'\'')
+    }
+
+    /// Passes it, if it is a day of the years 1700 to 2199 in the plain form.
+    fn date(&mut self) -> Option<Literal> {
+        self.at += self.sql.get(self.at..)?.iter().position(|byte| *byte == b'\'')?;
+        let Literal::Text(text) = self.quoted()? else { return None };
+        let is_plain = text.len() == 10
+            && text.bytes().enumerate().all(|(at, b)| if matches!(at, 4 | 7) { b == b'-' } else { b.is_ascii_digit() })
+            && ("17".."22").contains(&text.get(..2)?);
+        let number = |range: Range<usize>| text.get(range)?.parse::<u32>().ok();
+        let year = i32::try_from(number(0..4).filter(|_| is_plain)?).ok()?;
+        Date::new(year, number(5..7)?, number(8..10)?).ok().map(Literal::Date)
     }
 
     /// Whether what ends here is all that stands behind `before`.
@@ -278,7 +313,7 @@ impl Scanner<'_> {
 #[cfg(test)]
 mod tests {
     use super::{Literal, parameterize};
-    use crate::value::Decimal;
+    use crate::value::{Date, Decimal};
 
     fn of(sql: &str) -> Option<(String, Vec<Literal>)> {
         parameterize(sql).map(|found| (found.text, found.literals))
@@ -295,8 +330,10 @@ mod tests {
         let found = of("INSERT INTO t (a, b) VALUES (1, 'it''s', -0.50) ON CONFLICT (a) DO UPDATE SET b = 5;");
         let kept = "INSERT INTO t (a, b) VALUES ($1, $2, $3) ON CONFLICT (a) DO UPDATE SET b = 5";
         assert_eq!(found, Some((kept.to_owned(), expected)));
-        let found = of("insert into t values (1+2, 3, NULL), (-4, f(5), date '2024-01-01')");
-        assert_eq!(found, None, "a literal of a type is left alone");
+        let found = of("insert into t values (1+2, 3, NULL), (-4, f(5), date '2024-01-31')");
+        let kept = "insert into t values (1+2, $1, NULL), ($2, f(5), $3)";
+        let date = Literal::Date(Date::new(2024, 1, 31).unwrap());
+        assert_eq!(found, Some((kept.to_owned(), vec![Literal::Whole(3), Literal::Whole(-4), date])));
         let found = of("insert into t values (1+2, 3, NULL), (-4, f(5), '')");
         let kept = "insert into t values (1+2, $1, NULL), ($2, f(5), $3)";
         assert_eq!(found, Some((kept.to_owned(), vec![Literal::Whole(3), Literal::Whole(-4), text("")])));
@@ -324,6 +361,11 @@ mod tests {
             "INSERT INTO t VALUES (1); DELETE FROM t",
             "INSERT INTO t VALUES (1e5)",
             "INSERT INTO t VALUES (0x10)",
+            "INSERT INTO t VALUES (DATE '2024-02-30')",
+            "INSERT INTO t VALUES (DATE '24-02-20')",
+            "INSERT INTO t VALUES (DATE 'today')",
+            "INSERT INTO t VALUES (1, DATE '2024-02-20' + 1)",
+            "INSERT INTO t VALUES (1, TIME '10:00')",
             "INSERT INTO t VALUES ('a'::text)",
             "INSERT INTO t VALUES ('a",
             "DROP TABLE t",
