@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::sqlparser::ast::{DescribeAlias, Query, Statement as Ast};
 use mainstem_storage::Result;
 use mainstem_storage::transaction::Transaction;
@@ -16,7 +17,7 @@ use super::prepared::schemas_of;
 use super::short::ByPlanner;
 use super::{Outcome, Session};
 use crate::analyze::rows_without_marks;
-use crate::exec::{Environment, PlanCacheMode, Rows};
+use crate::exec::{Environment, PlanCacheMode, Planner, Rows};
 use crate::plan;
 use crate::short::Short;
 use crate::sql::Statement;
@@ -26,8 +27,8 @@ impl Session {
         let (running, execution) = self.read(|env, transaction| {
             let (query, target) = plan::explained(env.settings.names(), transaction, statement)?;
             let target = target.map(|table| transaction.view(table.id)).transpose()?;
-            let execution = if analyze { None } else { Some(execution(env, transaction, statement)) };
             let plan = env.plan(transaction, explain_of(query, analyze, verbose), target)?;
+            let execution = (!analyze).then(|| execution(env, transaction, statement, &plan));
             Ok((env.start(&plan)?, execution))
         })?;
         let mut batches = Vec::new();
@@ -42,8 +43,14 @@ impl Session {
     }
 }
 
-/// How `statement` is executed, with parameters of the types of the ones at hand.
-fn execution(env: &mut Environment<'_>, transaction: &Transaction, statement: &Statement) -> String {
+/// How `statement`, of whose explanation `plan` is the plan, is executed, with parameters of the types of the ones at
+/// hand.
+fn execution(
+    env: &mut Environment<'_>,
+    transaction: &Transaction,
+    statement: &Statement,
+    plan: &LogicalPlan,
+) -> String {
     let types = env.parameters.types();
     if env.settings.point_path()
         && let Some(tables) = Short::tables_of(statement)
@@ -57,10 +64,14 @@ fn execution(env: &mut Environment<'_>, transaction: &Transaction, statement: &S
         return "planned".to_owned();
     }
     let told = match statement {
-        Statement::Query(query) if env.may_be_kept(transaction, Ast::Query(query.clone())).unwrap_or_default() => {
-            "kept plan"
+        Statement::Query(query) => {
+            let may_be_kept = match plan {
+                // The plan of the query itself. With parameters it has their values in it.
+                LogicalPlan::Explain(of) if env.parameters.is_empty() => Planner::may_be_kept(&of.plan),
+                _ => env.may_be_kept(transaction, Ast::Query(query.clone())),
+            };
+            if may_be_kept.unwrap_or_default() { "kept plan" } else { "planned" }
         }
-        Statement::Query(_) => "planned",
         // The text of a write is not kept, but for its parameters.
         write if plan::kept_write(env, transaction, write).is_ok_and(|kept| kept.is_some()) => {
             "planned; prepared: kept plan"
