@@ -632,6 +632,8 @@ fn what_names_mean_is_not_shared() {
         temporary
             .execute_batch("CREATE TEMP TABLE u (id INTEGER PRIMARY KEY, name TEXT); INSERT INTO u VALUES (1, 'own')")
             .unwrap();
+        // The first session shares what the texts mean to it, under the schema that has the temporary table, too.
+        assert_eq!(run(&first), of_all);
         assert!(run(&temporary).iter().flatten().all(|answer| answer.contains("own")));
         let path = database.connect().unwrap();
         path.execute("SET search_path = other").unwrap();
