@@ -3,8 +3,8 @@
 //! Comes in: texts, as programs give them or with parameters in the places of their literals, with what is kept of
 //! them. Goes out: the same, as long as there is room for it.
 //!
-//! There are two generations, which take so many new texts and bytes of them each. When the young one is full it becomes
-//! the old one, whose texts are forgotten but for those that were used since.
+//! There are two generations, which take so many new texts and bytes of them each. When the young one is full it
+//! becomes the old one, whose texts are forgotten but for those that were used since.
 
 use std::collections::HashMap;
 
