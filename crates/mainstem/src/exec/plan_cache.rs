@@ -32,7 +32,7 @@ pub(crate) trait SharedStatement: Any + Debug + Send + Sync {
     fn execution(&self) -> Option<&'static str>;
 }
 
-/// What is kept of a text, and how many connections have taken it.
+/// What is kept of a text, and how many connections have copied it.
 #[derive(Debug)]
 struct Entry {
     statement: Arc<dyn SharedStatement>,
@@ -66,8 +66,8 @@ impl Texts {
 pub(crate) struct PlanCache(Mutex<Option<Texts>>);
 
 impl PlanCache {
-    /// What is kept of `text` under `catalog`, for a connection that takes it.
-    pub(crate) fn take(&self, text: &str, catalog: &Arc<Catalog>) -> Option<Arc<dyn SharedStatement>> {
+    /// What is kept of `text` under `catalog`, for a connection that makes a copy of it.
+    pub(crate) fn get(&self, text: &str, catalog: &Arc<Catalog>) -> Option<Arc<dyn SharedStatement>> {
         let mut cache = self.0.lock();
         let entry = cache.as_mut().filter(|texts| Arc::ptr_eq(&texts.catalog, catalog))?.texts.get(text)?;
         entry.reuses += 1;

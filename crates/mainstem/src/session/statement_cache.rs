@@ -43,7 +43,7 @@ impl Session {
         if let Some(kept) = self.texts.0.get(text) {
             return Some(kept.clone());
         }
-        let prepared = self.taken(text)?;
+        let prepared = self.copy_of_shared(text)?;
         let kept = Kept::Prepared(Arc::new(Mutex::new(prepared)));
         self.texts.0.put(text, kept.clone());
         Some(kept)
@@ -90,9 +90,9 @@ impl Session {
     }
 
     /// What other connections have made of `text`, as far as it holds for this one.
-    fn taken(&self, text: &str) -> Option<Prepared> {
+    fn copy_of_shared(&self, text: &str) -> Option<Prepared> {
         let catalog = self.shared.storage.catalog();
-        let shared: Arc<dyn std::any::Any + Send + Sync> = self.shared.plans.take(text, &catalog)?;
+        let shared: Arc<dyn std::any::Any + Send + Sync> = self.shared.plans.get(text, &catalog)?;
         let prepared = shared.downcast::<Prepared>().ok()?;
         Some(prepared.copy_for(self.settings.names()))
     }

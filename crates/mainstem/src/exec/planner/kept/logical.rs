@@ -1,8 +1,7 @@
 //! Optimised plans that are kept, with parameters in them, to be run again and again.
 //!
-//! Comes in: a plan whose parameters have types but no values. Goes out: the same plan, optimised, without the
-//! snapshots of its tables, if it is one that may be kept; and later, for the values and the snapshot of a run, the
-//! plan that is run.
+//! Comes in: a plan whose parameters have types but no values. Goes out: whether it may be kept; and later, for the
+//! values and the snapshot of a run, the plan that is run.
 //!
 //! A plan is kept if it has the same answer whenever it is optimised: no function in it is stable or volatile (`now()`
 //! is computed by the optimizer), all of its tables are users' tables, and no parameter stands where
@@ -25,7 +24,6 @@ use mainstem_storage::ids::TableId;
 use mainstem_storage::version::TableView;
 
 use super::parameters::{depends, has_parameter};
-use super::reads::KeptScan;
 use crate::exec::parameters::{Parameter, Parameters, position_of};
 use crate::optimize::simplified;
 use crate::provider::UserTable;
@@ -60,28 +58,6 @@ fn of_users(scan: &TableScan) -> Result<bool> {
     }
 }
 
-/// `plan`, optimised, without the snapshots of its tables, and its scans in the order in which
-/// [`LogicalPlan::transform_up_with_subqueries`] comes to them; `None` if it reads what has no snapshots.
-///
-/// # Errors
-/// Internal.
-pub(super) fn without_views(plan: LogicalPlan) -> Result<Option<(LogicalPlan, Vec<KeptScan>)>> {
-    let (mut only_users, mut scans) = (true, Vec::new());
-    let plan = plan.transform_up_with_subqueries(|node| {
-        if let LogicalPlan::TableScan(scan) = &node {
-            let provider = source_as_provider(&scan.source)?;
-            match provider.downcast_ref::<UserTable>() {
-                Some(table) => {
-                    scans.push(KeptScan::new(table.without_view(), schema_of(scan)?, scan.filters.clone()));
-                }
-                None => only_users = false,
-            }
-        }
-        with_table(node, &mut |table| Ok(table.map(UserTable::without_view)))
-    })?;
-    Ok(only_users.then_some((plan.data, scans)))
-}
-
 /// What `plan` is for a run: over the snapshots that `views` gives, with the values of `parameters`.
 ///
 /// # Errors
@@ -106,7 +82,7 @@ pub(super) fn bound(
 }
 
 /// `node` with what `change` makes of its table, if it reads one.
-fn with_table(
+pub(super) fn with_table(
     node: LogicalPlan,
     change: &mut dyn FnMut(Option<&UserTable>) -> Result<Option<UserTable>>,
 ) -> Result<Transformed<LogicalPlan>> {
@@ -160,7 +136,7 @@ fn with_values(
 ///
 /// # Errors
 /// Internal.
-fn schema_of(scan: &TableScan) -> Result<Arc<DFSchema>> {
+pub(super) fn schema_of(scan: &TableScan) -> Result<Arc<DFSchema>> {
     DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema()).map(Arc::new)
 }
 

@@ -112,7 +112,7 @@ impl Planner {
             return Ok(None);
         }
         self.interruption.watch(cancel);
-        let kept = logical::without_views(self.optimized(plan)?).map_err(|e| from_datafusion(&e))?;
+        let kept = reads::without_views(self.optimized(plan)?).map_err(|e| from_datafusion(&e))?;
         let physical = Mutex::new(Physical::Unmade(0));
         Ok(kept.map(|(logical, scans)| KeptPlan { logical, scans, physical, large: LargeRuns::default() }))
     }

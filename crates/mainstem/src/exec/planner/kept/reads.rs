@@ -1,21 +1,22 @@
 //! What the scans of a kept plan read in one run.
 //!
-//! Comes in: the scans of the plan, and for each run values and snapshots. Goes out: predicates of the store with the
-//! values of the run, and the rows themselves where the predicates leave a short range of keys: they are found here,
-//! and make a query small however large its table is.
+//! Comes in: an optimised plan, and for each run values and snapshots. Goes out: the plan without snapshots, and its
+//! scans; for each run predicates of the store with its values, and the rows themselves where the predicates leave a
+//! short range of keys: they are found here, and make a query small however large its table is.
 
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, DataFusionError, Result};
-use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
+use datafusion::datasource::source_as_provider;
+use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator};
 use mainstem_storage::ids::TableId;
 use mainstem_storage::predicate::Predicate;
 use mainstem_storage::scan::fixes_key;
 use mainstem_storage::version::TableView;
 
-use super::logical::{Views, with_constants, with_literals};
+use super::logical::{Views, schema_of, with_constants, with_literals, with_table};
 use super::parameters::has_parameter;
 use crate::exec::parameters::Parameters;
 use crate::exec::planner::size::are_tiny;
@@ -27,7 +28,7 @@ const FOUND_MAX: usize = 4_096;
 /// A scan of a kept plan.
 #[derive(Clone, Debug)]
 pub(super) struct KeptScan {
-    pub(super) table: UserTable,
+    table: UserTable,
     /// What its filters name.
     schema: Arc<DFSchema>,
     /// With parameters in them.
@@ -77,6 +78,28 @@ impl KeptScan {
     pub(super) fn table_id(&self) -> TableId {
         self.table.id()
     }
+}
+
+/// `plan`, optimised, without the snapshots of its tables, and its scans in the order in which
+/// [`LogicalPlan::transform_up_with_subqueries`] comes to them; `None` if it reads what has no snapshots.
+///
+/// # Errors
+/// Internal.
+pub(super) fn without_views(plan: LogicalPlan) -> Result<Option<(LogicalPlan, Vec<KeptScan>)>> {
+    let (mut only_users, mut scans) = (true, Vec::new());
+    let plan = plan.transform_up_with_subqueries(|node| {
+        if let LogicalPlan::TableScan(scan) = &node {
+            let provider = source_as_provider(&scan.source)?;
+            match provider.downcast_ref::<UserTable>() {
+                Some(table) => {
+                    scans.push(KeptScan::new(table.without_view(), schema_of(scan)?, scan.filters.clone()));
+                }
+                None => only_users = false,
+            }
+        }
+        with_table(node, &mut |table| Ok(table.map(UserTable::without_view)))
+    })?;
+    Ok(only_users.then_some((plan.data, scans)))
 }
 
 /// What one scan reads.
