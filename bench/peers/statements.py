@@ -69,6 +69,8 @@ class Statement:
 class Work:
     """A loaded engine and the statements it was told."""
 
+    statement = Statement
+
     def __init__(self, rows, directory, script):
         self.engine = engines.DuckDb()
         self.random = numpy.random.default_rng(1)
@@ -79,7 +81,7 @@ class Work:
 
     def tell(self, statement, values):
         case = statement.pop("case")
-        told = self.cases[case] = Statement(self, **statement)
+        told = self.cases[case] = self.statement(self, **statement)
         return {"answers": [told.answer(value) for value in values]}
 
     def run(self, case, seconds):

@@ -12,6 +12,8 @@ pub fn all() -> &'static [Experiment] {
         crate::statements::EXPERIMENT,
         #[cfg(feature = "sql")]
         crate::transactions::EXPERIMENT,
+        #[cfg(feature = "sql")]
+        crate::tpch::EXPERIMENT,
     ]
 }
 

@@ -31,5 +31,7 @@ pub mod hybrid;
 pub mod statements;
 #[cfg(feature = "sql")]
 pub mod transactions;
+#[cfg(feature = "sql")]
+pub mod tpch;
 
 pub mod experiments;

@@ -51,6 +51,8 @@ pub enum Reach {
     AtMost(f64),
     /// This share of the yardstick, or more.
     OfYardstick(f64),
+    /// This many times the yardstick, or less.
+    AtMostOfYardstick(f64),
 }
 
 /// What a figure is compared with.
@@ -114,7 +116,9 @@ impl Figure {
     pub fn bound(&self) -> Option<f64> {
         match self.reach? {
             Reach::AtLeast(bound) | Reach::AtMost(bound) => Some(bound),
-            Reach::OfYardstick(share) => self.yardstick.as_ref().map(|y| y.value * share),
+            Reach::OfYardstick(share) | Reach::AtMostOfYardstick(share) => {
+                self.yardstick.as_ref().map(|y| y.value * share)
+            }
         }
     }
 
@@ -123,7 +127,7 @@ impl Figure {
     pub fn met(&self) -> Option<bool> {
         let bound = self.bound()?;
         Some(match self.reach? {
-            Reach::AtMost(_) => self.value <= bound,
+            Reach::AtMost(_) | Reach::AtMostOfYardstick(_) => self.value <= bound,
             Reach::AtLeast(_) | Reach::OfYardstick(_) => self.value >= bound,
         })
     }

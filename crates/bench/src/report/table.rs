@@ -64,6 +64,7 @@ fn row(figure: &Figure) -> [String; 8] {
         Reach::AtLeast(bound) => format!("at least {}", shown(bound)),
         Reach::AtMost(bound) => format!("at most {}", shown(bound)),
         Reach::OfYardstick(share) => format!("at least {share} x yardstick"),
+        Reach::AtMostOfYardstick(share) => format!("at most {share} x yardstick"),
     });
     let met = figure.met().map(|met| if met { "yes" } else { "NO" });
     let (low, high) = figure.spread;

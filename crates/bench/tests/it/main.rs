@@ -11,4 +11,6 @@ mod statements;
 #[cfg(feature = "sql")]
 mod tiny;
 #[cfg(feature = "sql")]
+mod tpch;
+#[cfg(feature = "sql")]
 mod transactions;

@@ -1,0 +1,42 @@
+#!/usr/bin/env python3
+"""Run the queries of experiment `tpch` on a peer: a process that lives as long as the experiment.
+
+    tpch.py duckdb-memory
+
+The conversation is that of statements.py; the sum of an answer is that of all numbers in hundredths, where a text counts its bytes and a
+date its days.
+"""
+
+import datetime
+import decimal
+
+import peer
+import statements
+
+EPOCH = datetime.date(1970, 1, 1)
+
+
+def number(cell):
+    if isinstance(cell, str):
+        return len(cell.encode())
+    if isinstance(cell, datetime.date):
+        return (cell - EPOCH).days
+    return float(cell) if isinstance(cell, (int, float, decimal.Decimal)) else 0
+
+
+class Query(statements.Statement):
+    """A query, ready to be run."""
+
+    def answer(self, value):
+        rows = self.run(self.arguments(value))
+        return {"rows": len(rows), "sum": round(100 * sum(number(cell) for row in rows for cell in row))}
+
+
+class Work(statements.Work):
+    """A loaded engine and the queries it was told."""
+
+    statement = Query
+
+
+if __name__ == "__main__":
+    peer.serve(__doc__, {"duckdb-memory": Work})

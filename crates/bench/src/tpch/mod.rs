@@ -1,0 +1,302 @@
+//! Experiment `tpch`: the 22 queries of TPC-H beside DuckDB in memory, and beside plain DataFusion over Arrow batches in
+//! the same process. Issue "Scans at DuckDB's speed", section Figures.
+//!
+//! Comes in: the scale. Goes out: the time of each query, and of all of them.
+//!
+//! 1. `tables` writes the rows of tpchgen as CSV files;
+//! 2. each engine loads them; ours and DuckDB into the tables of `slt/tpch/schema.sql`, with or without their keys;
+//! 3. every query is answered once by each, and the answers are compared;
+//! 4. rounds of each query, the engines in turn.
+//!
+//! Invariants: all read the same rows; the clock runs from the text of a query to its last row. It does not own: the
+//! answers at scale factor 0.01, which tests hold to recorded ones.
+
+mod arrow_peer;
+mod tables;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use mainstem::{Connection, Database, OpenOptions};
+
+use crate::duel::{Duel, Sample};
+use crate::experiment::{Experiment, Failure, Scale, Settings};
+use crate::peers::{Answer, Call, Engine, Load, Peers, Told};
+use crate::report::{Figure, Reach, Report, Unit};
+use arrow_peer::ArrowPeer;
+pub use tables::write as write_tables;
+
+/// The entry in the list of experiments.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "tpch",
+    about: "the 22 queries of TPC-H, beside DuckDB and beside plain DataFusion",
+    parts: &[("keys", "tables with their primary keys"), ("no-keys", "tables without keys")],
+    run: |settings, report| run(Plan::of(settings.scale), settings, report),
+};
+
+const PEERS: [Engine; 1] = [Engine::DuckDbMemory];
+/// Quotients and averages have engines' own types: sums of hundredths may differ by this share of the larger one.
+const TOLERANCE: f64 = 1e-6;
+/// Tables that stay as they are for this long are taken to be merged.
+const SETTLED_AFTER: Duration = Duration::from_millis(500);
+/// The longest wait for that.
+const SETTLED_AT_LAST: Duration = Duration::from_secs(60);
+
+macro_rules! queries {
+    ($($number:literal)*) => { [$((concat!("Q", $number), include_str!(concat!("../../../../slt/tpch/q", $number, ".sql")))),*] };
+}
+
+/// The queries, by name.
+const QUERIES: [(&str, &str); 22] = queries!("01" "02" "03" "04" "05" "06" "07" "08" "09" "10" "11" "12" "13" "14" "15" "16" "17" "18" "19" "20" "21" "22");
+const SCHEMA: &str = include_str!("../../../../slt/tpch/schema.sql");
+
+/// Sizes and times.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// TPC-H's scale factor.
+    pub factor: f64,
+    /// Rounds of each query.
+    pub rounds: u32,
+    /// A round: a query is run until it took this long, once at least.
+    pub time: Duration,
+}
+
+impl Plan {
+    /// The plan of that scale. There is no paper to repeat.
+    #[must_use]
+    pub fn of(scale: Scale) -> Self {
+        match scale {
+            Scale::Quick => Self { factor: 0.1, rounds: 3, time: Duration::from_millis(50) },
+            Scale::Full | Scale::Paper => Self { factor: 1.0, rounds: 5, time: Duration::from_millis(200) },
+        }
+    }
+
+    /// Just enough to see every query work.
+    #[must_use]
+    pub fn tiny() -> Self {
+        Self { factor: 0.001, rounds: 1, time: Duration::ZERO }
+    }
+}
+
+/// Runs the parts that `settings` name, as `plan` says.
+///
+/// # Errors
+/// When there is no place for the files, or they cannot be loaded; what is wrong with single queries stands in the
+/// report.
+pub fn run(plan: Plan, settings: &Settings, report: &mut Report) -> Result<(), Failure> {
+    let directory = settings.scratch()?;
+    report.progress(format_args!("writing the tables of scale factor {}", plan.factor));
+    tables::write(plan.factor, directory.path())?;
+    let arrow = match settings.peers {
+        Some(_) => Some(ArrowPeer::load(plan.factor)?),
+        None => None,
+    };
+    for (part, script) in
+        [("keys", script(SCHEMA, directory.path())), ("no-keys", script(&without_keys(SCHEMA), directory.path()))]
+    {
+        if settings.wants(part) {
+            measure_all(part, &script, plan, settings, arrow.as_ref(), report)?;
+        }
+    }
+    Ok(())
+}
+
+/// The statements that make the tables of `schema` and fill them from the files in `directory`.
+fn script(schema: &str, directory: &Path) -> Vec<String> {
+    let create = schema.split(';').filter(|statement| statement.contains("CREATE")).map(|s| s.trim().to_owned());
+    let copy = tables::NAMES.iter().map(|name| {
+        let file = directory.join(name).with_extension("csv");
+        format!("COPY {name} FROM '{}' (FORMAT csv, HEADER true)", file.display().to_string().replace('\'', "''"))
+    });
+    create.chain(copy).collect()
+}
+
+/// `schema` without its primary keys.
+fn without_keys(schema: &str) -> String {
+    let mut left = schema;
+    let mut all = String::new();
+    while let Some((before, after)) = left.split_once("PRIMARY KEY (") {
+        all.push_str(before.trim_end().trim_end_matches(','));
+        left = after.split_once(')').map_or("", |(_, rest)| rest);
+    }
+    all + left
+}
+
+/// Loads the engines and measures every query.
+fn measure_all(
+    part: &str,
+    script: &[String],
+    plan: Plan,
+    settings: &Settings,
+    arrow: Option<&ArrowPeer>,
+    report: &mut Report,
+) -> Result<(), Failure> {
+    let directory = settings.scratch()?;
+    let options = OpenOptions::new().synchronous("off".parse()?);
+    let database = Database::open_with(directory.path().join("db"), options)?;
+    report.progress(format_args!("{part}: loading"));
+    let peers = match &settings.peers {
+        Some(folder) => {
+            let load = Load { rows: 0, directory: directory.path(), script };
+            Peers::start(folder, "tpch.py", &PEERS, &load)
+        }
+        None => Peers::none(),
+    };
+    let connection = database.connect()?;
+    script.iter().try_for_each(|sql| connection.execute(sql).map(drop))?;
+    settle(&database);
+    let mut bench = Bench { plan, connection: &connection, arrow, peers, report, times: Vec::new() };
+    for (name, sql) in QUERIES {
+        bench.report.progress(format_args!("{part}: {name}"));
+        match bench.measure(&format!("{part} {name}"), sql) {
+            Err(Failure::Wrong(what)) => bench.report.wrong(format!("{part} {name}: {what}")),
+            Err(Failure::Refused(why)) => bench.report.note(format!("{part} {name}: refused, not measured: {why}")),
+            other => other?,
+        }
+    }
+    bench.sum_up(part)?;
+    for note in bench.peers.notes() {
+        bench.report.note(note);
+    }
+    drop(connection);
+    database.close()?;
+    Ok(())
+}
+
+/// Waits until what loading has left to merges is done, which would be held against the first queries.
+fn settle(database: &Database) {
+    let look = || database.storage().containers().iter().map(|container| container.rows).collect::<Vec<_>>();
+    let begun = Instant::now();
+    let mut before = look();
+    while begun.elapsed() < SETTLED_AT_LAST {
+        std::thread::sleep(SETTLED_AFTER);
+        let now = look();
+        if now == before {
+            break;
+        }
+        before = now;
+    }
+}
+
+/// The part while it runs.
+struct Bench<'a> {
+    plan: Plan,
+    connection: &'a Connection,
+    arrow: Option<&'a ArrowPeer>,
+    peers: Peers,
+    report: &'a mut Report,
+    /// Medians of each query so far, in milliseconds: ours, and others' by name.
+    times: Vec<(f64, Vec<(String, f64)>)>,
+}
+
+impl Bench<'_> {
+    fn measure(&mut self, case: &str, sql: &str) -> Result<(), Failure> {
+        let found = digest(&self.connection.query(sql)?.collect_batches()?);
+        let told = Told { case, sql, call: Call::Text, values: None };
+        let mut answers: Vec<(String, Answer)> = Vec::new();
+        if let Some(arrow) = self.arrow {
+            answers.push((arrow_peer::NAME.into(), digest(&arrow.query(sql)?)));
+        }
+        let theirs = self.peers.tell(&told, &[None]);
+        answers.extend(theirs.into_iter().filter_map(|(who, answers)| Some((who, *answers.first()?))));
+        for (who, expected) in answers {
+            let is_near = (found.sum - expected.sum).abs() as f64 <= 1.0 + TOLERANCE * expected.sum.abs() as f64;
+            if found.rows != expected.rows || !is_near {
+                return Err(Failure::Wrong(format!("{found:?}, {who} answers {expected:?}")));
+            }
+        }
+        let mut duel = Duel::default();
+        for _ in 0..self.plan.rounds {
+            let run = |()| self.connection.query(sql)?.collect_batches().map(drop);
+            duel.ours(Sample::timed(self.plan.time, || (), run)?);
+            self.peers.round(case, self.plan.time, &PEERS, &mut duel);
+            if let Some(arrow) = self.arrow {
+                duel.other(arrow_peer::NAME, Sample::timed(self.plan.time, || (), |()| arrow.query(sql).map(drop))?);
+            }
+        }
+        let milliseconds = |sample: &Sample| 1e3 / sample.rate.max(1e-9);
+        let theirs = duel.yardsticks(milliseconds);
+        let Some(figure) = Figure::of(case, "time", Unit::Milliseconds, &duel.series(milliseconds)) else {
+            return Ok(());
+        };
+        self.times.push((figure.value, theirs.clone()));
+        self.add(figure, theirs, 2.5)
+    }
+
+    /// Adds `figure` beside each of `theirs`: at most `share` times the first of them.
+    fn add(&mut self, figure: Figure, theirs: Vec<(String, f64)>, share: f64) -> Result<(), Failure> {
+        if theirs.is_empty() {
+            return Ok(self.report.add(figure)?);
+        }
+        for (at, (name, value)) in theirs.into_iter().enumerate() {
+            let compared = figure.clone().beside(&name, value);
+            let is_promised = at == 0 && name != arrow_peer::NAME;
+            self.report.add(if is_promised { compared.to_reach(Reach::AtMostOfYardstick(share)) } else { compared })?;
+        }
+        Ok(())
+    }
+
+    /// The sum of all queries' medians, and the geometric mean of their ratios.
+    fn sum_up(&mut self, part: &str) -> Result<(), Failure> {
+        let ours: f64 = self.times.iter().map(|(ours, _)| ours).sum();
+        let mut names: Vec<String> = Vec::new();
+        for name in self.times.iter().flat_map(|(_, theirs)| theirs).map(|(name, _)| name) {
+            if !names.contains(name) {
+                names.push(name.clone());
+            }
+        }
+        let sums = names.into_iter().filter_map(|name| {
+            let of = |theirs: &[(String, f64)]| theirs.iter().find(|(n, _)| *n == name).map(|(_, time)| *time);
+            let sum: Option<f64> = self.times.iter().map(|(_, theirs)| of(theirs)).sum();
+            Some((name.clone(), sum?))
+        });
+        let sums: Vec<_> = sums.collect();
+        let figure = Figure::once(&format!("{part}, all"), "time", Unit::Milliseconds, ours);
+        let share = if part == "keys" { 1.2 } else { 1.4 };
+        self.add(figure, sums, share)
+    }
+}
+
+/// Rows, and the sum of all numbers in hundredths; a text counts its bytes, a date its days.
+fn digest(batches: &[mainstem::arrow::array::RecordBatch]) -> Answer {
+    use mainstem::arrow::array::{Array, AsArray};
+    use mainstem::arrow::compute::cast;
+    use mainstem::arrow::datatypes::{DataType, Date32Type, Float64Type};
+    let mut answer = Answer::default();
+    let mut sum = 0.0;
+    for batch in batches {
+        answer.rows += batch.num_rows() as u64;
+        for column in batch.columns() {
+            sum += match column.data_type() {
+                DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8 => {
+                    let texts = cast(column, &DataType::Utf8).ok();
+                    let bytes = |text: &str| text.len() as f64;
+                    texts.iter().flat_map(|texts| texts.as_string::<i32>().iter().flatten()).map(bytes).sum()
+                }
+                DataType::Date32 => column.as_primitive::<Date32Type>().iter().flatten().map(f64::from).sum(),
+                _ => {
+                    let numbers = cast(column, &DataType::Float64).ok();
+                    let of = |numbers: &std::sync::Arc<dyn Array>| -> f64 {
+                        numbers.as_primitive::<Float64Type>().iter().flatten().sum()
+                    };
+                    numbers.as_ref().map_or(0.0, of)
+                }
+            };
+        }
+    }
+    answer.sum = (sum * 100.0).round() as i64;
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_taken_out_of_the_schema() {
+        let schema = without_keys(SCHEMA);
+        assert!(!schema.contains("PRIMARY"), "{schema}");
+        assert!(schema.contains("n_comment VARCHAR(152) NOT NULL);"), "{schema}");
+        assert_eq!(script(&schema, Path::new("d")).len(), 16);
+    }
+}
