@@ -7,6 +7,7 @@
 //! It does not own: what statements do to a transaction (`plan`), a connection's state (`session`).
 
 mod cancel;
+mod dynamic_filters;
 mod environment;
 mod generate_series;
 mod memory_pool;

@@ -13,7 +13,9 @@
 //! | rules behind it | [`BEHIND_TYPE_COERCION`] | equal types on both sides of an operator |
 //! | DataFusion's optimizer, some of its rules guarded | [`guarded_optimizers`] | no subquery that it decorrelates wrongly |
 //! | computed keys as columns, short circuits | `optimize`, called by `planner` | filters where they belong, no rule behind them |
-//! | the physical plan, made to be canceled | `cancel` | |
+//! | the physical plan, by DataFusion's rules | DataFusion | |
+//! | scans that use the keys of joins | `dynamic_filters` | no rule behind it that moves operators |
+//! | joins made to be canceled | `cancel` | |
 //!
 //! Rules of the analyzer and the optimizer that a plan gives nothing to do are left out (`planner::triggers`).
 
@@ -36,6 +38,7 @@ use mainstem_storage::Result;
 use mainstem_storage::database::Database;
 
 use super::cancel::interruptible;
+use super::dynamic_filters::DynamicFilters;
 use super::generate_series::GenerateSeries;
 use super::memory_pool::QueryPool;
 use super::pg_sleep::pg_sleep;
@@ -135,6 +138,10 @@ pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionStat
     // It fails for UNION of columns of which the optimizer has learned that they are never NULL, and tells no
     // difference.
     config.options_mut().execution.skip_physical_aggregate_schema_check = true;
+    // Repartitions of the probe side cost more than building on one thread.
+    let optimizer = &mut config.options_mut().optimizer;
+    optimizer.hash_join_single_partition_threshold = 32 << 20;
+    optimizer.hash_join_single_partition_threshold_rows = 1 << 20;
     let pool = Arc::new(QueryPool::new(storage.query_memory()));
     let environment = RuntimeEnvBuilder::new().with_memory_pool(pool).build_arc().map_err(|e| from_datafusion(&e))?;
     let analyzers = shared(BEFORE_TYPE_COERCION).chain(Analyzer::new().rules).chain(shared(BEHIND_TYPE_COERCION));
@@ -148,7 +155,11 @@ pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionStat
         .with_analyzer_rules(analyzers.collect())
         .build();
     let optimizers = guarded_optimizers(&state);
-    state = SessionStateBuilder::new_from_existing(state).with_optimizer_rules(optimizers).build();
+    state = SessionStateBuilder::new_from_existing(state)
+        .with_optimizer_rules(optimizers)
+        // Behind all rules that move operators.
+        .with_physical_optimizer_rule(Arc::new(DynamicFilters))
+        .build();
     register(&mut state)?;
     Ok(interruptible(state))
 }

@@ -23,6 +23,7 @@ pub(crate) use catalog::{CATALOG, SEARCHED, StatementCatalog, StatementTables};
 pub(crate) use missing::{Wanted, undefined_schema, undefined_table};
 pub(crate) use names::{Names, TEMPORARY};
 pub(crate) use scan_slot::{ScanInput, ScanSlot};
+pub(crate) use source::StoreSource;
 pub(crate) use system::{Cell, SystemTables};
 pub(crate) use table::UserTable;
 pub(crate) use values::to_scalar;

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::compute::concat_batches;
 use arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -32,7 +33,9 @@ use datafusion::physical_plan::{DisplayFormatType, SortOrderPushdownResult};
 use futures::Stream;
 use mainstem_storage::ids::ColumnId;
 use mainstem_storage::predicate::{CompareOp, Predicate};
-use mainstem_storage::scan::{EmittedRows, OrderedScan, ROW_REF_COLUMN, Scan, ScanCounts, ScanRequest, ScanWorker};
+use mainstem_storage::scan::{
+    DynamicFilter, EmittedRows, OrderedScan, ROW_REF_COLUMN, Scan, ScanCounts, ScanRequest, ScanWorker,
+};
 use mainstem_storage::schema::TableSchema;
 use mainstem_storage::version::TableView;
 use parking_lot::Mutex;
@@ -41,6 +44,10 @@ use super::scan_slot::{ScanInput, ScanSlot};
 
 /// Rows that make a second partition worth its overhead.
 const ROWS_PER_PARTITION_MIN: usize = 32_768;
+/// Rows of a batch below which those of other places are added: each batch costs every operator something.
+const ROWS_OF_BATCH_MIN: usize = 4_096;
+/// Places whose rows are put together at most, so that whoever needs only a few rows does not wait for many.
+const BATCHES_TOGETHER_MAX: usize = 32;
 
 /// Which rows a source reads.
 #[derive(Clone, Debug)]
@@ -58,7 +65,7 @@ impl Snapshot {
 
 /// A scan request against a view: a plain description until it is opened.
 #[derive(Clone, Debug)]
-pub(super) struct StoreSource {
+pub(crate) struct StoreSource {
     table: Arc<TableSchema>,
     snapshot: Snapshot,
     request: ScanRequest,
@@ -69,6 +76,8 @@ pub(super) struct StoreSource {
     partitions: usize,
     /// What its rows are sorted by, if they are.
     order: Option<Vec<PhysicalSortExpr>>,
+    /// Keys that rows must have, as far as they become known while the plan runs.
+    filters: Vec<(ColumnId, Arc<DynamicFilter>)>,
     metrics: ExecutionPlanMetricsSet,
 }
 
@@ -104,8 +113,27 @@ impl StoreSource {
             statistics: Arc::new(statistics),
             partitions,
             order: None,
+            filters: Vec::new(),
             metrics: ExecutionPlanMetricsSet::new(),
         }
+    }
+
+    /// The same, whose rows have one of the keys of `filter` in output column `at` as soon as they are known; None where
+    /// it cannot be: the keys are integers, and a limit or a kept plan's runs are not to be told of other rows.
+    pub(crate) fn with_dynamic_filter(&self, at: usize, filter: &Arc<DynamicFilter>) -> Option<Self> {
+        if self.snapshot.is_slot() || self.order.is_some() || self.request.limit.is_some() {
+            return None;
+        }
+        let id = self.column_at(at)?;
+        self.table.column(id).filter(|column| column.data_type.is_whole())?;
+        let mut source = self.clone();
+        source.filters.push((id, filter.clone()));
+        Some(source)
+    }
+
+    /// Whether it reads all rows of its table.
+    pub(crate) fn reads_all(&self) -> bool {
+        self.request.predicates.is_empty() && self.request.limit.is_none() && self.filters.is_empty()
     }
 
     /// The same with the row references as output column `at` instead of the last.
@@ -151,7 +179,7 @@ impl StoreSource {
 
     fn scan(&self) -> Result<Arc<Scan>> {
         let (view, request) = self.reads()?;
-        let scan = view.scan(&request).map_err(|e| DataFusionError::External(Box::new(e)))?;
+        let scan = view.filtered_scan(&request, &self.filters).map_err(|e| DataFusionError::External(Box::new(e)))?;
         self.count(scan.counts());
         Ok(scan)
     }
@@ -304,6 +332,10 @@ impl DataSource for StoreSource {
         if let Some(limit) = self.request.limit {
             write!(f, ", limit={limit}")?;
         }
+        if !self.filters.is_empty() {
+            let name = |(id, _): &(ColumnId, _)| self.table.column(*id).map_or("?", |column| column.name.as_str());
+            write!(f, ", dynamic_filters=[{}]", self.filters.iter().map(name).collect::<Vec<_>>().join(", "))?;
+        }
         if let Some(order) = &self.order {
             let names: Vec<String> = order.iter().map(|sort| sort.expr.to_string()).collect();
             write!(f, ", order=[{}]", names.join(", "))?;
@@ -426,6 +458,30 @@ impl StoreRows {
         }
     }
 
+    /// The next batch; of a scan that finds few rows in a place, those of several places together.
+    fn next_filled(&mut self) -> Option<Result<RecordBatch>> {
+        let first = match self.next()? {
+            Ok(batch) if matches!(self, Self::AsTheyCome(_)) && batch.num_rows() < ROWS_OF_BATCH_MIN => batch,
+            other => return Some(other),
+        };
+        let (schema, mut rows) = (first.schema(), first.num_rows());
+        let mut batches = vec![first];
+        while rows < ROWS_OF_BATCH_MIN && batches.len() < BATCHES_TOGETHER_MAX {
+            match self.next() {
+                Some(Ok(batch)) => {
+                    rows += batch.num_rows();
+                    batches.push(batch);
+                }
+                Some(Err(e)) => return Some(Err(e)),
+                None => break,
+            }
+        }
+        match batches.as_slice() {
+            [_] => batches.pop().map(Ok),
+            _ => Some(concat_batches(&schema, &batches).map_err(DataFusionError::from)),
+        }
+    }
+
     fn emitted(&self) -> EmittedRows {
         match self {
             Self::AsTheyCome(worker) => worker.emitted(),
@@ -471,7 +527,7 @@ impl StoreStream {
             return None;
         }
         let timer = self.metrics.elapsed_compute().timer();
-        let batch = match self.rows.next()? {
+        let batch = match self.rows.next_filled()? {
             Ok(batch) => batch,
             Err(e) => return Some(Err(e)),
         };

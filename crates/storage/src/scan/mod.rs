@@ -7,7 +7,8 @@
 //! 1. Plan: each segment is pruned by its zone maps (MemSQL section III: elimination and full enclosure); what is left,
 //!    the delta blocks and the transaction's own rows are cut into pieces on one shared queue, so that cores finish
 //!    together.
-//! 2. Select: per piece, predicates are evaluated on codes where the encoding allows, deleted rows are cleared.
+//! 2. Select: per piece, predicates are evaluated on codes where the encoding allows, deleted rows are cleared, and what
+//!    has become known meanwhile ([`DynamicFilter`]) drops further rows.
 //! 3. Gather: only selected rows are decoded; a piece that is wholly selected is read in place.
 //!
 //! Few rows of a range of keys are found without looking at others ([`by_key`]), for whoever asks for that.
@@ -16,13 +17,14 @@
 //! appears in exactly one batch. It does not own: aggregation, what a predicate means (`predicate`).
 
 mod by_key;
+mod dynamic_filter;
 mod ordered;
 mod piece;
 mod statistics;
 mod worker;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use arrow_schema::{DataType as ArrowType, Field, Schema, SchemaRef};
 
@@ -37,6 +39,8 @@ use crate::schema::{Column, TableSchema};
 use crate::version::TableView;
 
 pub use by_key::fixes_key;
+use dynamic_filter::ColumnFilter;
+pub use dynamic_filter::{DynamicFilter, KeySet};
 pub use ordered::OrderedScan;
 use piece::Piece;
 pub use statistics::{ColumnStatistics, TableStatistics};
@@ -102,6 +106,8 @@ pub struct Scan {
     /// Rows that may still be returned.
     left: AtomicUsize,
     counts: ScanCounts,
+    filters: Vec<ColumnFilter>,
+    dropped: AtomicU64,
 }
 
 impl TableView {
@@ -110,7 +116,21 @@ impl TableView {
     /// # Errors
     /// Internal when the request names a column the table does not have; Io or Corrupt when metadata cannot be read.
     pub fn scan(self: &Arc<Self>, request: &ScanRequest) -> Result<Arc<Scan>> {
+        self.filtered_scan(request, &[])
+    }
+
+    /// Plans a scan that leaves out rows whose values of integer columns are not among the keys of `filters`, as far as
+    /// those become known before the rows are read. A limit counts what is left.
+    ///
+    /// # Errors
+    /// As [`TableView::scan`].
+    pub fn filtered_scan(
+        self: &Arc<Self>,
+        request: &ScanRequest,
+        filters: &[(ColumnId, Arc<DynamicFilter>)],
+    ) -> Result<Arc<Scan>> {
         let (columns, predicates, schema) = resolve(self, request)?;
+        let filters = filters.iter().map(|(id, filter)| Ok(ColumnFilter::new(filter.clone(), column(self, *id)?)));
         let mut scan = Scan {
             view: self.clone(),
             columns,
@@ -122,20 +142,24 @@ impl TableView {
             next: AtomicUsize::new(0),
             left: AtomicUsize::new(request.limit.unwrap_or(usize::MAX)),
             counts: ScanCounts::default(),
+            filters: filters.collect::<Result<_>>()?,
+            dropped: AtomicU64::new(0),
         };
         scan.plan();
         Ok(Arc::new(scan))
     }
 }
 
+/// The column `id` of a scan.
+fn column(view: &TableView, id: ColumnId) -> Result<Column> {
+    view.schema().column(id).cloned().ok_or_else(|| Error::internal(format!("scan of unknown column {id}")))
+}
+
 /// The columns and the conditions of `request` with their columns, and the schema of its batches.
 fn resolve(view: &TableView, request: &ScanRequest) -> Result<Resolved> {
-    let column = |id: ColumnId| {
-        view.schema().column(id).cloned().ok_or_else(|| Error::internal(format!("scan of unknown column {id}")))
-    };
-    let columns = request.columns.iter().map(|&id| column(id)).collect::<Result<Vec<_>>>()?;
-    let predicates =
-        request.predicates.iter().map(|p| Ok((p.clone(), column(p.column())?))).collect::<Result<Vec<_>>>()?;
+    let columns = request.columns.iter().map(|&id| column(view, id)).collect::<Result<Vec<_>>>()?;
+    let predicates = request.predicates.iter().map(|p| Ok((p.clone(), column(view, p.column())?)));
+    let predicates = predicates.collect::<Result<Vec<_>>>()?;
     let mut fields: Vec<Field> = columns.iter().map(|c| Field::new(&c.name, c.data_type.arrow(), c.nullable)).collect();
     if request.row_refs {
         fields.push(Field::new(ROW_REF_COLUMN, ArrowType::UInt64, false));
@@ -156,6 +180,12 @@ impl Scan {
     #[must_use]
     pub fn counts(&self) -> ScanCounts {
         self.counts
+    }
+
+    /// Rows that dynamic filters have dropped so far.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
     }
 
     /// A worker on the shared queue. Any number may run, on any threads.

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use arrow_array::{Array, ArrayRef, UInt64Array};
 use mainstem_kernels::bitmap;
@@ -11,7 +12,7 @@ use crate::error::Result;
 use crate::ids::{ContainerId, RowRef};
 use crate::limits;
 use crate::main_store::RunSegment;
-use crate::predicate::Predicate;
+use crate::predicate::{Predicate, Prune};
 use crate::scan::Scan;
 use crate::schema::Column;
 use crate::segment::Segment;
@@ -19,6 +20,8 @@ use crate::write_set::OwnChunk;
 
 /// Rows of a segment a worker takes at once: a multiple of a batch, small enough that two cores finish together.
 const PIECE_ROWS: u32 = 4 * limits::BATCH_ROWS as u32;
+/// One row in so many, selected, makes reading all of a piece cheaper than reading those rows.
+const DENSE_OF: usize = 4;
 
 /// Rows of one container.
 #[derive(Debug)]
@@ -82,7 +85,77 @@ impl Piece {
             }
         }
         self.clear_deleted(scan, &mut selection);
+        if !scan.filters.is_empty() {
+            let before = self.count(selection.as_deref());
+            if self.narrow(scan, &mut selection)? {
+                self.ask(scan, &mut selection)?;
+            }
+            let dropped = before.saturating_sub(self.count(selection.as_deref()));
+            scan.dropped.fetch_add(dropped as u64, Ordering::Relaxed);
+        }
         Ok(selection)
+    }
+
+    /// Rows that are selected; all of them without a selection.
+    fn count(&self, selection: Option<&[u64]>) -> usize {
+        selection.map_or(self.rows().len(), bitmap::count_ones)
+    }
+
+    /// Drops rows outside the bounds of dynamic filters; false when none is left.
+    fn narrow(&self, scan: &Scan, selection: &mut Option<Vec<u64>>) -> Result<bool> {
+        for filter in &scan.filters {
+            let Some(predicates) = filter.predicates() else { continue };
+            let prune = match self {
+                Self::Segment { segment, .. } => segment.prune(predicates),
+                Self::Delta { .. } | Self::Own { .. } => Prune::Some,
+            };
+            match prune {
+                Prune::All => continue,
+                Prune::None => *selection = Some(vec![0; bitmap::words(self.rows().len())]),
+                Prune::Some => {
+                    for predicate in predicates {
+                        let selected = self.evaluate(predicate, &filter.column)?;
+                        match selection.as_mut() {
+                            Some(all) => bitmap::and_in_place(all, &selected),
+                            None => *selection = Some(selected),
+                        }
+                    }
+                }
+            }
+            if selection.as_ref().is_some_and(|selection| bitmap::is_empty(selection)) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Drops rows whose values are not among the keys of dynamic filters.
+    fn ask(&self, scan: &Scan, selection: &mut Option<Vec<u64>>) -> Result<()> {
+        for filter in scan.filters.iter().filter(|filter| filter.is_worth_asking()) {
+            let (rows, before) = (self.rows(), self.count(selection.as_deref()));
+            if before == 0 {
+                return Ok(());
+            }
+            if before >= rows.len() / DENSE_OF {
+                let Some(selected) = filter.select(&*self.read(&filter.column, rows)?)? else { continue };
+                match selection.as_mut() {
+                    Some(all) => bitmap::and_in_place(all, &selected),
+                    None => *selection = Some(selected),
+                }
+            } else if let Some(selection) = selection.as_mut() {
+                let mut offsets = Vec::with_capacity(before);
+                bitmap::indices(selection, &mut offsets);
+                offsets.iter_mut().for_each(|offset| *offset += rows.start);
+                let Some(selected) = filter.select(&*self.gather(&filter.column, &offsets)?)? else { continue };
+                for (at, offset) in offsets.iter().enumerate() {
+                    if !bitmap::get(&selected, at) {
+                        bitmap::clear(selection, (offset - rows.start) as usize);
+                    }
+                }
+            }
+            filter.count(before, self.count(selection.as_deref()));
+        }
+        Ok(())
     }
 
     fn evaluate(&self, predicate: &Predicate, column: &Column) -> Result<Vec<u64>> {

@@ -1,0 +1,182 @@
+//! Passes the rows of a join's build side on, and publishes their keys when all of them have come.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use arrow::buffer::ScalarBuffer;
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Int64Type, SchemaRef};
+use datafusion::common::Result;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties};
+use futures::{Stream, StreamExt};
+use mainstem_storage::scan::{DynamicFilter, KeySet};
+use parking_lot::Mutex;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct KeyCollector {
+    input: Arc<dyn ExecutionPlan>,
+    /// Columns of integers, with what becomes of their values.
+    keys: Vec<(usize, Arc<DynamicFilter>)>,
+    collected: Arc<Mutex<Collected>>,
+}
+
+/// Keys of one partition: a list of slices for each column.
+type Keys = Vec<Vec<ScalarBuffer<i64>>>;
+
+/// What came so far.
+#[derive(Debug, Default)]
+struct Collected {
+    /// Keys of each partition, once it has ended.
+    partitions: Vec<Option<Keys>>,
+    /// Room for the sets.
+    memory: Option<MemoryReservation>,
+}
+
+impl KeyCollector {
+    pub(super) fn new(input: Arc<dyn ExecutionPlan>, keys: Vec<(usize, Arc<DynamicFilter>)>) -> Self {
+        let partitions = vec![None; input.output_partitioning().partition_count()];
+        Self { input, keys, collected: Arc::new(Mutex::new(Collected { partitions, memory: None })) }
+    }
+}
+
+impl DisplayAs for KeyCollector {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let schema = self.input.schema();
+        let names: Vec<&str> = self.keys.iter().map(|(at, _)| schema.field(*at).name().as_str()).collect();
+        write!(f, "KeyCollector: dynamic_filters=[{}]", names.join(", "))
+    }
+}
+
+impl ExecutionPlan for KeyCollector {
+    fn name(&self) -> &str {
+        "KeyCollector"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.input.properties()
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true]
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(self: Arc<Self>, mut children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        let input = children.pop().unwrap_or_else(|| self.input.clone());
+        Ok(Arc::new(Self::new(input, self.keys.clone())))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let memory = MemoryConsumer::new("keys of a join").register(context.memory_pool());
+        let input = self.input.execute(partition, context)?;
+        let keys = vec![Vec::new(); self.keys.len()];
+        let (filters, collected) = (self.keys.clone(), self.collected.clone());
+        Ok(Box::pin(Collecting { input, partition, filters, keys, memory, collected, is_complete: true }))
+    }
+}
+
+/// Batches of one partition.
+struct Collecting {
+    input: SendableRecordBatchStream,
+    partition: usize,
+    filters: Vec<(usize, Arc<DynamicFilter>)>,
+    keys: Keys,
+    memory: MemoryReservation,
+    collected: Arc<Mutex<Collected>>,
+    /// Whether the keys of all batches are in `keys`.
+    is_complete: bool,
+}
+
+impl Collecting {
+    /// Remembers the keys of `batch`, as long as there is memory.
+    fn remember(&mut self, batch: &RecordBatch) -> Result<()> {
+        for ((at, _), keys) in self.filters.iter().zip(&mut self.keys) {
+            let values = integers(batch.column(*at))?;
+            if self.memory.try_grow(values.len() * size_of::<i64>()).is_err() {
+                self.is_complete = false;
+                self.keys.clear();
+                self.memory.free();
+                return Ok(());
+            }
+            keys.push(values);
+        }
+        Ok(())
+    }
+
+    /// Hands over what was remembered; the last partition publishes it.
+    fn end(&mut self) {
+        if !std::mem::take(&mut self.is_complete) {
+            return;
+        }
+        let mut collected = self.collected.lock();
+        if let Some(partition) = collected.partitions.get_mut(self.partition) {
+            *partition = Some(std::mem::take(&mut self.keys));
+        }
+        let Some(partitions) = collected.partitions.iter().map(Option::as_ref).collect::<Option<Vec<_>>>() else {
+            return;
+        };
+        self.memory.free();
+        for (at, (_, filter)) in self.filters.iter().enumerate() {
+            let slices: Vec<&ScalarBuffer<i64>> = partitions.iter().filter_map(|keys| keys.get(at)).flatten().collect();
+            filter.publish(KeySet::of(&slices, |bytes| self.memory.try_grow(bytes).is_ok()));
+        }
+        collected.partitions.iter_mut().for_each(|partition| *partition = None);
+        collected.memory = Some(self.memory.take());
+    }
+}
+
+/// The values of `array`, of a type of [`super::integer_columns`], that are not NULL.
+fn integers(array: &ArrayRef) -> Result<ScalarBuffer<i64>> {
+    let integers = match array.data_type() {
+        DataType::Date32 => cast(&cast(array, &DataType::Int32)?, &DataType::Int64)?,
+        _ => cast(array, &DataType::Int64)?,
+    };
+    let integers = integers.as_primitive::<Int64Type>();
+    Ok(match integers.null_count() {
+        0 => integers.values().clone(),
+        _ => integers.iter().flatten().collect(),
+    })
+}
+
+impl Stream for Collecting {
+    type Item = Result<RecordBatch>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let next = ready!(self.input.poll_next_unpin(context));
+        match &next {
+            Some(Ok(batch)) if self.is_complete => self.remember(batch)?,
+            Some(Ok(_)) => {}
+            Some(Err(_)) => self.is_complete = false,
+            None => self.end(),
+        }
+        Poll::Ready(next)
+    }
+}
+
+impl RecordBatchStream for Collecting {
+    fn schema(&self) -> SchemaRef {
+        self.input.schema()
+    }
+}

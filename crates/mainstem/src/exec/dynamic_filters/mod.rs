@@ -1,0 +1,134 @@
+//! Scans of the probe side of a join leave out rows whose keys the build side does not have.
+//!
+//! Comes in: a physical plan. Goes out: the same plan, whose hash joins tell scans of ours what they found.
+//!
+//! 1. A hash join reads all of its build side before it asks for the first row of its probe side. Rows of the probe side
+//!    without a partner are dropped by joins of [`drops_probe_rows`].
+//! 2. [`push_down`] follows each integer key of the probe side by its position, through operators that keep or drop whole
+//!    rows or groups, to the scans that it comes from. DataFusion 55.2 has rules that do this by the names of columns,
+//!    and take one for another where two are called the same; they are left out (`optimize::upstream`).
+//! 3. [`KeyCollector`] above the build side passes batches on, remembers their keys, and publishes them at the end.
+//!
+//! Invariants: a filter drops only rows that no row of the answer needs; a scan never waits for one, it reads everything
+//! until the keys are there. It does not own: how a scan uses keys (`storage::scan::DynamicFilter`).
+
+mod key_collector;
+mod push_down;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, TimeUnit};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{JoinType, NullEquality, Result};
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::joins::HashJoinExec;
+use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
+use datafusion::physical_plan::{ExecutionPlan, replace_children_if_necessary};
+use mainstem_storage::scan::DynamicFilter;
+
+use self::key_collector::KeyCollector;
+use self::push_down::push_down;
+use crate::provider::StoreSource;
+
+/// The rule; see the module.
+#[derive(Debug)]
+pub(super) struct DynamicFilters;
+
+impl PhysicalOptimizerRule for DynamicFilters {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        // Each round of a recursive query runs the same operators on other rows.
+        if plan.exists(|node| Ok(node.is::<RecursiveQueryExec>()))? {
+            return Ok(plan);
+        }
+        plan.transform_up(filtered).data()
+    }
+
+    fn name(&self) -> &'static str {
+        "dynamic_filters"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// `node`, whose build side tells its keys to scans of its probe side, if it is a join that has such.
+fn filtered(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+    let Some(join) = node.downcast_ref::<HashJoinExec>().filter(|join| drops_probe_rows(join)) else {
+        return Ok(Transformed::no(node));
+    };
+    if !may_lack_keys(join.left())? {
+        return Ok(Transformed::no(node));
+    }
+    let mut probe = join.right().clone();
+    let mut collected = Vec::new();
+    for (build_key, probe_key) in join.on() {
+        let Some((build_at, probe_at)) = integer_columns(join, build_key, probe_key)? else { continue };
+        let filter = Arc::new(DynamicFilter::default());
+        if let Some(filtered) = push_down(&probe, probe_at, &filter)? {
+            probe = filtered;
+            collected.push((build_at, filter));
+        }
+    }
+    if collected.is_empty() {
+        return Ok(Transformed::no(node));
+    }
+    let build = Arc::new(KeyCollector::new(join.left().clone(), collected));
+    Ok(Transformed::yes(replace_children_if_necessary(node, vec![build, probe])?))
+}
+
+/// Whether rows of the probe side that have no partner change nothing.
+fn drops_probe_rows(join: &HashJoinExec) -> bool {
+    use JoinType::{Inner, Left, LeftAnti, LeftMark, LeftSemi};
+    // NOT IN asks whether the probe side has a NULL, or any row.
+    !join.null_aware
+        && join.null_equality() == NullEquality::NullEqualsNothing
+        && matches!(join.join_type(), Inner | Left | LeftSemi | LeftAnti | LeftMark)
+}
+
+/// The columns that a pair of keys is, if they are integers of one type.
+fn integer_columns(
+    join: &HashJoinExec,
+    build: &Arc<dyn PhysicalExpr>,
+    probe: &Arc<dyn PhysicalExpr>,
+) -> Result<Option<(usize, usize)>> {
+    let (Some(build_at), Some(probe_at)) = (build.downcast_ref::<Column>(), probe.downcast_ref::<Column>()) else {
+        return Ok(None);
+    };
+    let (build_type, probe_type) = (build.data_type(&join.left().schema())?, probe.data_type(&join.right().schema())?);
+    let is_integer = matches!(
+        build_type,
+        DataType::Int16
+            | DataType::Int32
+            | DataType::Int64
+            | DataType::Date32
+            | DataType::Time64(TimeUnit::Microsecond)
+            | DataType::Timestamp(TimeUnit::Microsecond, _)
+    );
+    Ok((is_integer && build_type == probe_type).then(|| (build_at.index(), probe_at.index())))
+}
+
+/// Whether `plan` may have fewer keys than the tables that it reads: a filter of all keys would drop nothing.
+fn may_lack_keys(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
+    let mut may = false;
+    plan.apply(|node| {
+        may = if let Some(scan) = node.downcast_ref::<DataSourceExec>() {
+            !scan.data_source().downcast_ref::<StoreSource>().is_some_and(StoreSource::reads_all)
+        } else if let Some(join) = node.downcast_ref::<HashJoinExec>() {
+            use JoinType::{LeftAnti, LeftSemi, RightAnti, RightSemi};
+            matches!(join.join_type(), LeftSemi | LeftAnti | RightSemi | RightAnti)
+        } else {
+            node.is::<FilterExec>() || node.fetch().is_some() || node.children().is_empty()
+        };
+        Ok(if may { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(may)
+}

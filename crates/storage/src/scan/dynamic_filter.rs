@@ -1,0 +1,230 @@
+//! Conditions that become known while a scan runs: the keys that the other side of a join has.
+//!
+//! Comes in: integers, from whoever reads the other side, and at some moment the word that these were all. Goes out: to
+//! the scan, bounds for zone maps and codes, and which rows have one of the keys.
+//!
+//! 1. [`KeySet::of`] takes the keys: their bounds, and one bit for each number between them where those are not too many.
+//! 2. [`DynamicFilter::publish`] hands the set to the scans that hold the filter. Until then they read everything.
+//! 3. A scan asks for each piece: bounds first, by zone map and on codes; then the bits, of the rows that are left, for
+//!    as long as that drops a share of rows worth its cost.
+//!
+//! Invariants: a row that has one of the keys passes; a NULL never does. A scan's request stays plain data (contract 5):
+//! filters stand beside it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use arrow_array::Array;
+use mainstem_kernels::bitmap;
+
+use crate::error::Result;
+use crate::ids::ColumnId;
+use crate::predicate::{CompareOp, Predicate};
+use crate::row::{TypedValues, Value};
+use crate::schema::Column;
+
+/// Bits that a set may take whatever its number of keys: 128 KiB stay in the second-level cache.
+const BITS_ALWAYS: u64 = 1 << 20;
+/// Bits for each key above that.
+const BITS_PER_KEY: u64 = 64;
+/// Bits of a set at most: 16 MiB.
+const BITS_MAX: u64 = 1 << 27;
+/// Rows after which a filter that drops few is not asked any more.
+const ROWS_TRIED: u64 = 1 << 16;
+/// Rows that have to be dropped, of so many, for asking to be worth it.
+const DROPPED_OF: u64 = 8;
+
+/// The keys of one side of a join.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeySet {
+    /// Least and greatest; none without any key.
+    bounds: Option<(i64, i64)>,
+    /// Bit `k - least` of each key `k`; none where that would take too much room.
+    members: Option<Vec<u64>>,
+}
+
+impl KeySet {
+    /// The set of `keys`, in slices as they came. `room` is asked before bytes are taken.
+    #[must_use]
+    pub fn of(keys: &[impl AsRef<[i64]>], room: impl FnOnce(usize) -> bool) -> Self {
+        let slices = || keys.iter().map(AsRef::as_ref).filter(|keys| !keys.is_empty());
+        let least = slices().filter_map(|keys| keys.iter().min()).min();
+        let greatest = slices().filter_map(|keys| keys.iter().max()).max();
+        let (Some(&least), Some(&greatest)) = (least, greatest) else { return Self::default() };
+        let bounds = Some((least, greatest));
+        let count = slices().map(|keys| keys.len() as u64).sum::<u64>();
+        let most = count.saturating_mul(BITS_PER_KEY).clamp(BITS_ALWAYS, BITS_MAX);
+        let Some(bits) = greatest.abs_diff(least).checked_add(1).filter(|bits| *bits <= most) else {
+            return Self { bounds, members: None };
+        };
+        let words = bitmap::words(bits as usize);
+        if !room(words * size_of::<u64>()) {
+            return Self { bounds, members: None };
+        }
+        let mut members = vec![0; words];
+        for key in slices().flatten() {
+            bitmap::set(&mut members, key.abs_diff(least) as usize);
+        }
+        Self { bounds, members: Some(members) }
+    }
+
+    /// Conditions on `column` that each key meets.
+    fn predicates(&self, column: ColumnId) -> Vec<Predicate> {
+        let Some((least, greatest)) = self.bounds else {
+            return vec![Predicate::In { column, values: Vec::new() }];
+        };
+        let bound = |op, key| Predicate::Compare { column, op, value: Value::Int(key) };
+        match least == greatest {
+            true => vec![bound(CompareOp::Eq, least)],
+            false => vec![bound(CompareOp::GtEq, least), bound(CompareOp::LtEq, greatest)],
+        }
+    }
+
+    /// Which rows of `array`, of type `column.data_type.arrow()`, have one of the keys; `None` where only the bounds are
+    /// known.
+    fn select(&self, array: &dyn Array, column: &Column) -> Result<Option<Vec<u64>>> {
+        let (Some((least, _)), Some(members)) = (self.bounds, &self.members) else { return Ok(None) };
+        let mut selection = match TypedValues::of(array, column.data_type)? {
+            TypedValues::Int16(values) => select(values, least, members),
+            TypedValues::Int32(values) => select(values, least, members),
+            TypedValues::Int64(values) => select(values, least, members),
+            _ => return Ok(None),
+        };
+        if let Some(nulls) = array.nulls().filter(|nulls| nulls.null_count() > 0) {
+            for (row, is_valid) in nulls.iter().enumerate() {
+                if !is_valid {
+                    bitmap::clear(&mut selection, row);
+                }
+            }
+        }
+        Ok(Some(selection))
+    }
+}
+
+/// The bitmap of the `values` whose bit behind `least` is set.
+fn select<T: Copy + Into<i64>>(values: &[T], least: i64, members: &[u64]) -> Vec<u64> {
+    values
+        .chunks(64)
+        .map(|values| {
+            let mut word = 0;
+            for (at, value) in values.iter().enumerate() {
+                // What is below the least key wraps to beyond the last word.
+                let bit = (*value).into().wrapping_sub(least) as u64;
+                let is_member = members.get((bit >> 6) as usize).map_or(0, |word| (word >> (bit & 63)) & 1);
+                word |= is_member << at;
+            }
+            word
+        })
+        .collect()
+}
+
+/// The keys that a column's rows must be among, once they are known. Shared by whoever finds them out and the scans that
+/// use them.
+#[derive(Debug, Default)]
+pub struct DynamicFilter {
+    keys: OnceLock<KeySet>,
+}
+
+impl DynamicFilter {
+    /// Tells the keys, all of them. Only the first time counts.
+    pub fn publish(&self, keys: KeySet) {
+        let _ = self.keys.set(keys);
+    }
+}
+
+/// A filter on a column of a scan.
+#[derive(Debug)]
+pub(super) struct ColumnFilter {
+    filter: Arc<DynamicFilter>,
+    pub(super) column: Column,
+    predicates: OnceLock<Vec<Predicate>>,
+    /// Rows that the bits were asked for, and those that they left.
+    asked: AtomicU64,
+    kept: AtomicU64,
+}
+
+impl ColumnFilter {
+    pub(super) fn new(filter: Arc<DynamicFilter>, column: Column) -> Self {
+        let (asked, kept) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { filter, column, predicates: OnceLock::new(), asked, kept }
+    }
+
+    /// What every row must meet, as far as it is known.
+    pub(super) fn predicates(&self) -> Option<&[Predicate]> {
+        let keys = self.filter.keys.get()?;
+        Some(self.predicates.get_or_init(|| keys.predicates(self.column.id)))
+    }
+
+    /// Whether the bits drop enough rows, as far as was seen.
+    pub(super) fn is_worth_asking(&self) -> bool {
+        let has_bits = self.filter.keys.get().is_some_and(|keys| keys.members.is_some());
+        let (asked, kept) = (self.asked.load(Ordering::Relaxed), self.kept.load(Ordering::Relaxed));
+        has_bits && (asked < ROWS_TRIED || asked.saturating_sub(kept) >= asked / DROPPED_OF)
+    }
+
+    /// Which rows of `array` pass; `None` if nothing is known of them.
+    pub(super) fn select(&self, array: &dyn Array) -> Result<Option<Vec<u64>>> {
+        let Some(keys) = self.filter.keys.get() else { return Ok(None) };
+        keys.select(array, &self.column)
+    }
+
+    /// Counts what the bits were asked for, and what they left.
+    pub(super) fn count(&self, asked: usize, kept: usize) {
+        self.asked.fetch_add(asked as u64, Ordering::Relaxed);
+        self.kept.fetch_add(kept as u64, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::{Int16Array, Int64Array};
+
+    use super::*;
+    use crate::schema::DataType;
+
+    fn column(data_type: DataType) -> Column {
+        Column::new(ColumnId(1), "c", data_type, true)
+    }
+
+    #[test]
+    fn a_set_has_its_keys_and_no_other() {
+        let keys = [vec![5_i64, -3], vec![], vec![70, 5]];
+        let set = KeySet::of(&keys, |_| true);
+        let values =
+            Int64Array::from(vec![Some(-3), Some(-4), None, Some(5), Some(70), Some(71), Some(i64::MIN), Some(6)]);
+        let selection = set.select(&values, &column(DataType::BigInt)).unwrap().unwrap();
+        assert_eq!(selection, [0b1_1001]);
+        let narrow = Int16Array::from(vec![70, -3, 0]);
+        assert_eq!(set.select(&narrow, &column(DataType::SmallInt)).unwrap().unwrap(), [0b11]);
+        let at = ColumnId(1);
+        let bound = |op, key| Predicate::Compare { column: at, op, value: Value::Int(key) };
+        assert_eq!(set.predicates(at), [bound(CompareOp::GtEq, -3), bound(CompareOp::LtEq, 70)]);
+    }
+
+    #[test]
+    fn wide_sets_and_those_without_room_have_bounds_alone() {
+        let far = [[i64::MIN, i64::MAX]];
+        assert_eq!(KeySet::of(&far, |_| true).members, None);
+        assert_eq!(KeySet::of(&[[1, 1 << 21]], |_| true).members, None);
+        assert_eq!(KeySet::of(&[[1, 2]], |_| false).bounds, Some((1, 2)));
+        assert_eq!(KeySet::of(&[[1, 2]], |_| false).members, None);
+        let none: [[i64; 0]; 1] = [[]];
+        let empty = KeySet::of(&none, |_| true);
+        assert_eq!(empty.predicates(ColumnId(1)), [Predicate::In { column: ColumnId(1), values: vec![] }]);
+    }
+
+    #[test]
+    fn a_filter_that_drops_little_is_not_asked_for_long() {
+        let filter = Arc::new(DynamicFilter::default());
+        let of_column = ColumnFilter::new(filter.clone(), column(DataType::BigInt));
+        assert!(of_column.predicates().is_none() && !of_column.is_worth_asking());
+        filter.publish(KeySet::of(&[[1, 2]], |_| true));
+        filter.publish(KeySet::default());
+        assert_eq!(of_column.predicates().map(<[_]>::len), Some(2));
+        assert!(of_column.is_worth_asking());
+        of_column.count(ROWS_TRIED as usize, ROWS_TRIED as usize - 1);
+        assert!(!of_column.is_worth_asking());
+        of_column.count(ROWS_TRIED as usize, 0);
+        assert!(of_column.is_worth_asking());
+    }
+}
