@@ -10,6 +10,7 @@
 
 mod catalog;
 mod filter;
+mod join_keys;
 mod missing;
 mod names;
 mod scan_slot;
@@ -20,6 +21,7 @@ mod table;
 mod values;
 
 pub(crate) use catalog::{CATALOG, SEARCHED, StatementCatalog, StatementTables};
+pub(crate) use join_keys::JoinKeys;
 pub(crate) use missing::{Wanted, undefined_schema, undefined_table};
 pub(crate) use names::{Names, TEMPORARY};
 pub(crate) use scan_slot::{ScanInput, ScanSlot};

@@ -14,7 +14,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::compute::concat_batches;
@@ -30,20 +30,22 @@ use datafusion::physical_expr::projection::ProjectionExprs;
 use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder};
 use datafusion::physical_plan::{DisplayFormatType, SortOrderPushdownResult};
-use futures::Stream;
+use futures::future::BoxFuture;
+use futures::{FutureExt, Stream};
 use mainstem_storage::ids::ColumnId;
 use mainstem_storage::predicate::{CompareOp, Predicate};
-use mainstem_storage::scan::{
-    DynamicFilter, EmittedRows, OrderedScan, ROW_REF_COLUMN, Scan, ScanCounts, ScanRequest, ScanWorker,
-};
+use mainstem_storage::scan::{EmittedRows, OrderedScan, ROW_REF_COLUMN, Scan, ScanCounts, ScanRequest, ScanWorker};
 use mainstem_storage::schema::TableSchema;
 use mainstem_storage::version::TableView;
 use parking_lot::Mutex;
 
+use super::join_keys::JoinKeys;
 use super::scan_slot::{ScanInput, ScanSlot};
 
 /// Rows that make a second partition worth its overhead.
 const ROWS_PER_PARTITION_MIN: usize = 32_768;
+/// Rows of a table that are worth waiting for the keys of a join.
+const ROWS_FILTERED_MIN: u64 = 16_384;
 /// Rows of a batch below which those of other places are added: each batch costs every operator something.
 const ROWS_OF_BATCH_MIN: usize = 4_096;
 /// Places whose rows are put together at most, so that whoever needs only a few rows does not wait for many.
@@ -77,7 +79,7 @@ pub(crate) struct StoreSource {
     /// What its rows are sorted by, if they are.
     order: Option<Vec<PhysicalSortExpr>>,
     /// Keys that rows must have, as far as they become known while the plan runs.
-    filters: Vec<(ColumnId, Arc<DynamicFilter>)>,
+    filters: Vec<(ColumnId, Arc<JoinKeys>)>,
     metrics: ExecutionPlanMetricsSet,
 }
 
@@ -118,16 +120,18 @@ impl StoreSource {
         }
     }
 
-    /// The same, whose rows have one of the keys of `filter` in output column `at` as soon as they are known; None where
+    /// The same, whose rows have one of `keys` in output column `at` as soon as they are known; None where
     /// it cannot be: the keys are integers, and a limit or a kept plan's runs are not to be told of other rows.
-    pub(crate) fn with_dynamic_filter(&self, at: usize, filter: &Arc<DynamicFilter>) -> Option<Self> {
-        if self.snapshot.is_slot() || self.order.is_some() || self.request.limit.is_some() {
+    pub(crate) fn with_dynamic_filter(&self, at: usize, keys: &Arc<JoinKeys>) -> Option<Self> {
+        let Snapshot::Of(view) = &self.snapshot else { return None };
+        let is_small = view.statistics_of(&[]).rows < ROWS_FILTERED_MIN;
+        if is_small || self.order.is_some() || self.request.limit.is_some() {
             return None;
         }
         let id = self.column_at(at)?;
         self.table.column(id).filter(|column| column.data_type.is_whole())?;
         let mut source = self.clone();
-        source.filters.push((id, filter.clone()));
+        source.filters.push((id, keys.clone()));
         Some(source)
     }
 
@@ -179,7 +183,8 @@ impl StoreSource {
 
     fn scan(&self) -> Result<Arc<Scan>> {
         let (view, request) = self.reads()?;
-        let scan = view.filtered_scan(&request, &self.filters).map_err(|e| DataFusionError::External(Box::new(e)))?;
+        let filters: Vec<_> = self.filters.iter().map(|(id, keys)| (*id, keys.filter().clone())).collect();
+        let scan = view.filtered_scan(&request, &filters).map_err(|e| DataFusionError::External(Box::new(e)))?;
         self.count(scan.counts());
         Ok(scan)
     }
@@ -308,7 +313,10 @@ impl DataSource for StoreSource {
             _ => return Err(DataFusionError::Internal("a shared scan was opened without its state".into())),
         };
         let metrics = self.metrics();
+        let keys = self.filters.iter().map(|(_, keys)| keys.clone().wait());
+        let waits = (!self.filters.is_empty()).then(|| futures::future::join_all(keys).map(drop).boxed());
         Ok(Box::pin(StoreStream {
+            waits,
             rows,
             schema: self.schema.clone(),
             row_ref_at: self.row_ref_at,
@@ -428,6 +436,8 @@ fn describe(name: &str, predicate: &Predicate) -> String {
 
 /// Batches of one partition.
 struct StoreStream {
+    /// For the keys that its rows are to have.
+    waits: Option<BoxFuture<'static, ()>>,
     rows: StoreRows,
     schema: SchemaRef,
     row_ref_at: Option<usize>,
@@ -555,7 +565,11 @@ impl StoreStream {
 impl Stream for StoreStream {
     type Item = Result<RecordBatch>;
 
-    fn poll_next(mut self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if let Some(waits) = &mut self.waits {
+            ready!(waits.poll_unpin(context));
+            self.waits = None;
+        }
         let batch = self.next_batch();
         self.metrics.record_poll(Poll::Ready(batch))
     }

@@ -3,7 +3,8 @@
 //! Comes in: integers, from whoever reads the other side, and at some moment the word that these were all. Goes out: to
 //! the scan, bounds for zone maps and codes, and which rows have one of the keys.
 //!
-//! 1. [`KeySet::of`] takes the keys: their bounds, and one bit for each number between them where those are not too many.
+//! 1. [`KeySet::of`] takes the keys: their bounds, and one bit for each number between them where those are not too many;
+//!    few keys far from one another are hashed.
 //! 2. [`DynamicFilter::publish`] hands the set to the scans that hold the filter. Until then they read everything.
 //! 3. A scan asks for each piece: bounds first, by zone map and on codes; then the bits, of the rows that are left, for
 //!    as long as that drops a share of rows worth its cost.
@@ -15,6 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use arrow_array::Array;
+use hashbrown::HashSet;
 use mainstem_kernels::bitmap;
 
 use crate::error::Result;
@@ -23,12 +25,16 @@ use crate::predicate::{CompareOp, Predicate};
 use crate::row::{TypedValues, Value};
 use crate::schema::Column;
 
-/// Bits that a set may take whatever its number of keys: 128 KiB stay in the second-level cache.
-const BITS_ALWAYS: u64 = 1 << 20;
+/// Bits that a set may take whatever its number of keys, 2 MiB: they are cleared in the time of a few batches.
+const BITS_ALWAYS: u64 = 1 << 24;
 /// Bits for each key above that.
 const BITS_PER_KEY: u64 = 64;
 /// Bits of a set at most: 16 MiB.
 const BITS_MAX: u64 = 1 << 27;
+/// Keys of a hash table at most; one with more costs a miss of the cache for each row.
+const HASHED_MAX: usize = 1 << 16;
+/// Bytes of a hash table for each key, about.
+const HASHED_BYTES: usize = 2 * size_of::<i64>();
 /// Rows after which a filter that drops few is not asked any more.
 const ROWS_TRIED: u64 = 1 << 16;
 /// Rows that have to be dropped, of so many, for asking to be worth it.
@@ -39,14 +45,23 @@ const DROPPED_OF: u64 = 8;
 pub struct KeySet {
     /// Least and greatest; none without any key.
     bounds: Option<(i64, i64)>,
-    /// Bit `k - least` of each key `k`; none where that would take too much room.
-    members: Option<Vec<u64>>,
+    /// None where that would take too much room.
+    members: Option<Members>,
+}
+
+/// Which numbers between the bounds are keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Members {
+    /// Bit `k - least` of each key `k`.
+    Bits(Vec<u64>),
+    /// Few keys far from one another.
+    Hashed(HashSet<i64>),
 }
 
 impl KeySet {
     /// The set of `keys`, in slices as they came. `room` is asked before bytes are taken.
     #[must_use]
-    pub fn of(keys: &[impl AsRef<[i64]>], room: impl FnOnce(usize) -> bool) -> Self {
+    pub fn of(keys: &[impl AsRef<[i64]>], room: impl Fn(usize) -> bool) -> Self {
         let slices = || keys.iter().map(AsRef::as_ref).filter(|keys| !keys.is_empty());
         let least = slices().filter_map(|keys| keys.iter().min()).min();
         let greatest = slices().filter_map(|keys| keys.iter().max()).max();
@@ -54,18 +69,21 @@ impl KeySet {
         let bounds = Some((least, greatest));
         let count = slices().map(|keys| keys.len() as u64).sum::<u64>();
         let most = count.saturating_mul(BITS_PER_KEY).clamp(BITS_ALWAYS, BITS_MAX);
-        let Some(bits) = greatest.abs_diff(least).checked_add(1).filter(|bits| *bits <= most) else {
-            return Self { bounds, members: None };
+        let bits = greatest.abs_diff(least).checked_add(1).filter(|bits| *bits <= most);
+        let members = match bits.map(|bits| bitmap::words(bits as usize)) {
+            Some(words) if room(words * size_of::<u64>()) => {
+                let mut bits = vec![0; words];
+                for key in slices().flatten() {
+                    bitmap::set(&mut bits, key.abs_diff(least) as usize);
+                }
+                Some(Members::Bits(bits))
+            }
+            None if count as usize <= HASHED_MAX && room(count as usize * HASHED_BYTES) => {
+                Some(Members::Hashed(slices().flatten().copied().collect()))
+            }
+            _ => None,
         };
-        let words = bitmap::words(bits as usize);
-        if !room(words * size_of::<u64>()) {
-            return Self { bounds, members: None };
-        }
-        let mut members = vec![0; words];
-        for key in slices().flatten() {
-            bitmap::set(&mut members, key.abs_diff(least) as usize);
-        }
-        Self { bounds, members: Some(members) }
+        Self { bounds, members }
     }
 
     /// Conditions on `column` that each key meets.
@@ -85,9 +103,9 @@ impl KeySet {
     fn select(&self, array: &dyn Array, column: &Column) -> Result<Option<Vec<u64>>> {
         let (Some((least, _)), Some(members)) = (self.bounds, &self.members) else { return Ok(None) };
         let mut selection = match TypedValues::of(array, column.data_type)? {
-            TypedValues::Int16(values) => select(values, least, members),
-            TypedValues::Int32(values) => select(values, least, members),
-            TypedValues::Int64(values) => select(values, least, members),
+            TypedValues::Int16(values) => members.select(values, least),
+            TypedValues::Int32(values) => members.select(values, least),
+            TypedValues::Int64(values) => members.select(values, least),
             _ => return Ok(None),
         };
         if let Some(nulls) = array.nulls().filter(|nulls| nulls.null_count() > 0) {
@@ -101,21 +119,24 @@ impl KeySet {
     }
 }
 
-/// The bitmap of the `values` whose bit behind `least` is set.
-fn select<T: Copy + Into<i64>>(values: &[T], least: i64, members: &[u64]) -> Vec<u64> {
-    values
-        .chunks(64)
-        .map(|values| {
-            let mut word = 0;
-            for (at, value) in values.iter().enumerate() {
+impl Members {
+    /// The bitmap of the `values` that are keys.
+    fn select<T: Copy + Into<i64>>(&self, values: &[T], least: i64) -> Vec<u64> {
+        match self {
+            Self::Bits(bits) => words_of(values, |value| {
                 // What is below the least key wraps to beyond the last word.
-                let bit = (*value).into().wrapping_sub(least) as u64;
-                let is_member = members.get((bit >> 6) as usize).map_or(0, |word| (word >> (bit & 63)) & 1);
-                word |= is_member << at;
-            }
-            word
-        })
-        .collect()
+                let bit = value.wrapping_sub(least) as u64;
+                bits.get((bit >> 6) as usize).map_or(0, |word| (word >> (bit & 63)) & 1)
+            }),
+            Self::Hashed(keys) => words_of(values, |value| u64::from(keys.contains(&value))),
+        }
+    }
+}
+
+/// The bitmap of what `bit` says of each value: 0 or 1.
+fn words_of<T: Copy + Into<i64>>(values: &[T], bit: impl Fn(i64) -> u64) -> Vec<u64> {
+    let word = |values: &[T]| values.iter().enumerate().fold(0, |word, (at, value)| word | bit((*value).into()) << at);
+    values.chunks(64).map(word).collect()
 }
 
 /// The keys that a column's rows must be among, once they are known. Shared by whoever finds them out and the scans that
@@ -202,10 +223,14 @@ mod tests {
     }
 
     #[test]
-    fn wide_sets_and_those_without_room_have_bounds_alone() {
+    fn wide_sets_are_hashed_and_those_without_room_have_bounds_alone() {
         let far = [[i64::MIN, i64::MAX]];
-        assert_eq!(KeySet::of(&far, |_| true).members, None);
-        assert_eq!(KeySet::of(&[[1, 1 << 21]], |_| true).members, None);
+        let hashed = KeySet::of(&far, |_| true);
+        assert!(matches!(hashed.members, Some(Members::Hashed(_))));
+        let values = Int64Array::from(vec![i64::MAX, 0, i64::MIN]);
+        assert_eq!(hashed.select(&values, &column(DataType::BigInt)).unwrap().unwrap(), [0b101]);
+        let many: Vec<i64> = (0..=HASHED_MAX as i64).map(|key| key << 32).collect();
+        assert_eq!(KeySet::of(&[many], |_| true).members, None);
         assert_eq!(KeySet::of(&[[1, 2]], |_| false).bounds, Some((1, 2)));
         assert_eq!(KeySet::of(&[[1, 2]], |_| false).members, None);
         let none: [[i64; 0]; 1] = [[]];

@@ -1,14 +1,20 @@
 //! One worker of a scan: takes pieces off the shared queue and turns them into batches.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow_buffer::{BooleanBuffer, Buffer};
+use arrow_select::filter::filter;
 use mainstem_kernels::bitmap;
 
 use crate::error::Result;
 use crate::scan::Scan;
 use crate::scan::piece::Piece;
 use crate::version::Work;
+
+/// Tenths of the rows of a range that are selected, from which on the range is read as a whole.
+const DENSE_TENTHS: usize = 7;
 
 /// Iterator over batches; `None` when the queue is empty or the limit is reached.
 #[derive(Debug)]
@@ -115,8 +121,17 @@ fn emit(scan: &Scan, piece: &Piece, rows: &mut Rows) -> Result<Option<RecordBatc
                 return Ok(None);
             };
             *next += count;
-            for column in &scan.columns {
-                columns.push(piece.gather(column, chunk)?);
+            match dense(chunk) {
+                Some((range, selected)) => {
+                    for column in &scan.columns {
+                        columns.push(filter(&piece.read(column, range.clone())?, &selected)?);
+                    }
+                }
+                None => {
+                    for column in &scan.columns {
+                        columns.push(piece.gather(column, chunk)?);
+                    }
+                }
             }
             if scan.row_refs {
                 columns.push(piece.row_refs(chunk.iter().copied()));
@@ -126,6 +141,19 @@ fn emit(scan: &Scan, piece: &Piece, rows: &mut Rows) -> Result<Option<RecordBatc
     };
     let options = RecordBatchOptions::new().with_row_count(Some(count));
     Ok(Some(RecordBatch::try_new_with_options(scan.schema.clone(), columns, &options)?))
+}
+
+/// The range that `offsets`, ascending, lie in, and which of its rows they are, where they are so many of them that
+/// reading all and leaving some out costs less than going from one to the next.
+fn dense(offsets: &[u32]) -> Option<(Range<u32>, BooleanArray)> {
+    let range = *offsets.first()?..offsets.last()?.checked_add(1)?;
+    if offsets.len() < range.len() / 10 * DENSE_TENTHS {
+        return None;
+    }
+    let mut words = vec![0; bitmap::words(range.len())];
+    offsets.iter().for_each(|offset| bitmap::set(&mut words, (offset - range.start) as usize));
+    let selected = BooleanBuffer::new(Buffer::from_vec(words), 0, range.len());
+    Some((range, BooleanArray::new(selected, None)))
 }
 
 impl Iterator for ScanWorker {

@@ -16,15 +16,17 @@ use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskCo
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties};
 use futures::{Stream, StreamExt};
-use mainstem_storage::scan::{DynamicFilter, KeySet};
+use mainstem_storage::scan::KeySet;
 use parking_lot::Mutex;
+
+use crate::provider::JoinKeys;
 
 /// See the module.
 #[derive(Debug)]
 pub(super) struct KeyCollector {
     input: Arc<dyn ExecutionPlan>,
     /// Columns of integers, with what becomes of their values.
-    keys: Vec<(usize, Arc<DynamicFilter>)>,
+    keys: Vec<(usize, Arc<JoinKeys>)>,
     collected: Arc<Mutex<Collected>>,
 }
 
@@ -41,7 +43,7 @@ struct Collected {
 }
 
 impl KeyCollector {
-    pub(super) fn new(input: Arc<dyn ExecutionPlan>, keys: Vec<(usize, Arc<DynamicFilter>)>) -> Self {
+    pub(super) fn new(input: Arc<dyn ExecutionPlan>, keys: Vec<(usize, Arc<JoinKeys>)>) -> Self {
         let partitions = vec![None; input.output_partitioning().partition_count()];
         Self { input, keys, collected: Arc::new(Mutex::new(Collected { partitions, memory: None })) }
     }
@@ -101,7 +103,7 @@ impl ExecutionPlan for KeyCollector {
 struct Collecting {
     input: SendableRecordBatchStream,
     partition: usize,
-    filters: Vec<(usize, Arc<DynamicFilter>)>,
+    filters: Vec<(usize, Arc<JoinKeys>)>,
     keys: Keys,
     memory: MemoryReservation,
     collected: Arc<Mutex<Collected>>,
@@ -115,14 +117,20 @@ impl Collecting {
         for ((at, _), keys) in self.filters.iter().zip(&mut self.keys) {
             let values = integers(batch.column(*at))?;
             if self.memory.try_grow(values.len() * size_of::<i64>()).is_err() {
-                self.is_complete = false;
-                self.keys.clear();
-                self.memory.free();
+                self.give_up();
                 return Ok(());
             }
             keys.push(values);
         }
         Ok(())
+    }
+
+    /// Tells the scans that the keys will not come.
+    fn give_up(&mut self) {
+        self.is_complete = false;
+        self.keys.clear();
+        self.memory.free();
+        self.filters.iter().for_each(|(_, keys)| keys.settle());
     }
 
     /// Hands over what was remembered; the last partition publishes it.
@@ -160,6 +168,15 @@ fn integers(array: &ArrayRef) -> Result<ScalarBuffer<i64>> {
     })
 }
 
+impl Drop for Collecting {
+    fn drop(&mut self) {
+        // Its join was not interested in the rest.
+        if self.is_complete {
+            self.give_up();
+        }
+    }
+}
+
 impl Stream for Collecting {
     type Item = Result<RecordBatch>;
 
@@ -168,7 +185,7 @@ impl Stream for Collecting {
         match &next {
             Some(Ok(batch)) if self.is_complete => self.remember(batch)?,
             Some(Ok(_)) => {}
-            Some(Err(_)) => self.is_complete = false,
+            Some(Err(_)) => self.give_up(),
             None => self.end(),
         }
         Poll::Ready(next)

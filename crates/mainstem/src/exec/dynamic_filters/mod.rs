@@ -9,8 +9,8 @@
 //!    and take one for another where two are called the same; they are left out (`optimize::upstream`).
 //! 3. [`KeyCollector`] above the build side passes batches on, remembers their keys, and publishes them at the end.
 //!
-//! Invariants: a filter drops only rows that no row of the answer needs; a scan never waits for one, it reads everything
-//! until the keys are there. It does not own: how a scan uses keys (`storage::scan::DynamicFilter`).
+//! Invariants: a filter drops only rows that no row of the answer needs; scans wait for keys, and no build side waits for
+//! its own probe side. It does not own: how a scan uses keys (`storage::scan::DynamicFilter`).
 
 mod key_collector;
 mod push_down;
@@ -32,11 +32,10 @@ use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
 use datafusion::physical_plan::{ExecutionPlan, replace_children_if_necessary};
-use mainstem_storage::scan::DynamicFilter;
 
 use self::key_collector::KeyCollector;
 use self::push_down::push_down;
-use crate::provider::StoreSource;
+use crate::provider::{JoinKeys, StoreSource};
 
 /// The rule; see the module.
 #[derive(Debug)]
@@ -72,10 +71,10 @@ fn filtered(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn Executio
     let mut collected = Vec::new();
     for (build_key, probe_key) in join.on() {
         let Some((build_at, probe_at)) = integer_columns(join, build_key, probe_key)? else { continue };
-        let filter = Arc::new(DynamicFilter::default());
-        if let Some(filtered) = push_down(&probe, probe_at, &filter)? {
+        let keys = JoinKeys::unknown();
+        if let Some(filtered) = push_down(&probe, probe_at, &keys)? {
             probe = filtered;
-            collected.push((build_at, filter));
+            collected.push((build_at, keys));
         }
     }
     if collected.is_empty() {
@@ -87,11 +86,11 @@ fn filtered(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn Executio
 
 /// Whether rows of the probe side that have no partner change nothing.
 fn drops_probe_rows(join: &HashJoinExec) -> bool {
-    use JoinType::{Inner, Left, LeftAnti, LeftMark, LeftSemi};
+    use JoinType::{Inner, Left, LeftAnti, LeftMark, LeftSemi, RightSemi};
     // NOT IN asks whether the probe side has a NULL, or any row.
     !join.null_aware
         && join.null_equality() == NullEquality::NullEqualsNothing
-        && matches!(join.join_type(), Inner | Left | LeftSemi | LeftAnti | LeftMark)
+        && matches!(join.join_type(), Inner | Left | LeftSemi | LeftAnti | LeftMark | RightSemi)
 }
 
 /// The columns that a pair of keys is, if they are integers of one type.

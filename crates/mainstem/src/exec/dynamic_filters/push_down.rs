@@ -22,21 +22,20 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{ExecutionPlan, replace_children_if_necessary};
-use mainstem_storage::scan::DynamicFilter;
 
 use super::key_collector::KeyCollector;
-use crate::provider::StoreSource;
+use crate::provider::{JoinKeys, StoreSource};
 
 type Plan = Arc<dyn ExecutionPlan>;
 
-/// `plan`, whose scans that column `at` comes from have `filter`; None when it reaches none.
+/// `plan`, whose scans that column `at` comes from read rows with `keys` alone; None when it comes from none.
 ///
 /// # Errors
 /// Internal.
-pub(super) fn push_down(plan: &Plan, at: usize, filter: &Arc<DynamicFilter>) -> Result<Option<Plan>> {
+pub(super) fn push_down(plan: &Plan, at: usize, keys: &Arc<JoinKeys>) -> Result<Option<Plan>> {
     if let Some(scan) = plan.downcast_ref::<DataSourceExec>() {
         let source = scan.data_source().downcast_ref::<StoreSource>();
-        let filtered = source.and_then(|source| source.with_dynamic_filter(at, filter));
+        let filtered = source.and_then(|source| source.with_dynamic_filter(at, keys));
         return Ok(filtered.map(|source| DataSourceExec::from_data_source(source) as Plan));
     }
     // Which rows a limit takes is not to depend on the filter.
@@ -48,7 +47,7 @@ pub(super) fn push_down(plan: &Plan, at: usize, filter: &Arc<DynamicFilter>) -> 
     let mut is_taken = false;
     for (child, at) in children.iter_mut().zip(inputs) {
         let Some(at) = at else { continue };
-        if let Some(filtered) = push_down(child, at, filter)? {
+        if let Some(filtered) = push_down(child, at, keys)? {
             *child = filtered;
             is_taken = true;
         }
