@@ -40,6 +40,9 @@ pub const GATHER_PAGES_MAX: usize = 16;
 /// Rows of a scan's Arrow batch (contract 5).
 pub const BATCH_ROWS: usize = 8_192;
 
+/// Rows of a table that are worth waiting for the keys of a join, unless a session sets another number.
+pub const DYNAMIC_FILTER_MIN_ROWS: u32 = 16_384;
+
 /// Rows of a block of a delta generation: a permutation inside a block fits `u16`, and a column of 8-byte values is 32
 /// KiB, the size of a first-level cache.
 pub const DELTA_BLOCK_ROWS: u32 = 4_096;

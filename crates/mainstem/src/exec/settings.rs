@@ -54,6 +54,7 @@ struct Values {
     statement_timeout: Option<Duration>,
     point_path: bool,
     plan_cache_mode: PlanCacheMode,
+    dynamic_filter_min_rows: u32,
     application_name: Arc<str>,
     names: Arc<Names>,
 }
@@ -63,6 +64,9 @@ const MEMORY_LIMIT: &str = "memory_limit";
 
 /// The setting that says when statements are kept by their texts without literals.
 const PLAN_CACHE_MODE: &str = "plan_cache_mode";
+
+/// The setting that says which scans wait for the keys of joins.
+const DYNAMIC_FILTER_MIN_ROWS: &str = "dynamic_filter_min_rows";
 
 /// When a text without its literals is prepared and kept (the setting `plan_cache_mode`, as in PostgreSQL).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -101,6 +105,10 @@ const DESCRIPTIONS: &[(&str, &str)] = &[
     ("background", "Whether merges and checkpoints run by themselves; set when the database is opened."),
     ("checkpoint_bytes", "Log bytes after which a checkpoint is made; set when the database is opened."),
     ("delta_rows", "Rows at which the delta of a new table is frozen."),
+    (
+        DYNAMIC_FILTER_MIN_ROWS,
+        "Rows of a table from which on its scans wait for the keys of joins, and leave out rows without them.",
+    ),
     (
         "log_tail_bytes_max",
         "Log bytes that a restart may have to replay: near it writers wait; set when the database is opened.",
@@ -221,6 +229,11 @@ impl Settings {
         self.current.plan_cache_mode
     }
 
+    /// Rows of a table from which on its scans wait for the keys of joins.
+    pub(crate) fn dynamic_filter_min_rows(&self) -> u32 {
+        self.current.dynamic_filter_min_rows
+    }
+
     /// Which tables names mean. The same pointer as long as nothing changes.
     pub(crate) fn names(&self) -> &Arc<Names> {
         &self.current.names
@@ -290,6 +303,7 @@ impl Settings {
             "background" => self.options.background.to_string(),
             "checkpoint_bytes" => self.options.checkpoint_bytes.to_string(),
             "delta_rows" => self.current.delta_rows.to_string(),
+            DYNAMIC_FILTER_MIN_ROWS => self.current.dynamic_filter_min_rows.to_string(),
             "log_tail_bytes_max" => self.options.log_tail_bytes_max.to_string(),
             MEMORY_LIMIT => self.storage.memory_limit().to_string(),
             PLAN_CACHE_MODE => self.current.plan_cache_mode.name().into(),
@@ -328,6 +342,7 @@ impl Values {
             statement_timeout: None,
             point_path: true,
             plan_cache_mode: PlanCacheMode::default(),
+            dynamic_filter_min_rows: limits::DYNAMIC_FILTER_MIN_ROWS,
             application_name: Arc::from(""),
             names: names.clone(),
         }
@@ -346,6 +361,10 @@ impl Values {
             }
             "threads" => {
                 self.threads = number(name, value, 256)?.map_or(default.threads, |n| n as usize);
+            }
+            DYNAMIC_FILTER_MIN_ROWS => {
+                let rows = number(name, value, u32::MAX)?;
+                self.dynamic_filter_min_rows = rows.unwrap_or(default.dynamic_filter_min_rows);
             }
             "statement_timeout" => {
                 self.statement_timeout = match value {

@@ -44,8 +44,6 @@ use super::scan_slot::{ScanInput, ScanSlot};
 
 /// Rows that make a second partition worth its overhead.
 const ROWS_PER_PARTITION_MIN: usize = 32_768;
-/// Rows of a table that are worth waiting for the keys of a join.
-const ROWS_FILTERED_MIN: u64 = 16_384;
 /// Rows of a batch below which those of other places are added: each batch costs every operator something.
 const ROWS_OF_BATCH_MIN: usize = 4_096;
 /// Places whose rows are put together at most, so that whoever needs only a few rows does not wait for many.
@@ -121,10 +119,11 @@ impl StoreSource {
     }
 
     /// The same, whose rows have one of `keys` in output column `at` as soon as they are known; None where
-    /// it cannot be: the keys are integers, and a limit or a kept plan's runs are not to be told of other rows.
-    pub(crate) fn with_dynamic_filter(&self, at: usize, keys: &Arc<JoinKeys>) -> Option<Self> {
+    /// it cannot be: keys are integers; a limit, or a kept plan, is not of certain rows; tables of less than `min_rows` are
+    /// read at once.
+    pub(crate) fn with_dynamic_filter(&self, at: usize, keys: &Arc<JoinKeys>, min_rows: u64) -> Option<Self> {
         let Snapshot::Of(view) = &self.snapshot else { return None };
-        let is_small = view.statistics_of(&[]).rows < ROWS_FILTERED_MIN;
+        let is_small = view.statistics_of(&[]).rows < min_rows;
         if is_small || self.order.is_some() || self.request.limit.is_some() {
             return None;
         }
@@ -322,7 +321,7 @@ impl DataSource for StoreSource {
             row_ref_at: self.row_ref_at,
             left: self.request.limit.unwrap_or(usize::MAX),
             metrics: BaselineMetrics::new(&metrics, args.partition),
-            origins: Origins::new(&metrics, args.partition),
+            origins: Origins::new(&metrics, args.partition, !self.filters.is_empty()),
         }))
     }
 
@@ -508,15 +507,18 @@ struct Origins {
     /// Of the transaction itself, not committed yet.
     own: Count,
     counted: EmittedRows,
+    /// Left out for the keys of joins.
+    dropped: Option<Count>,
 }
 
 impl Origins {
-    fn new(metrics: &ExecutionPlanMetricsSet, partition: usize) -> Self {
+    fn new(metrics: &ExecutionPlanMetricsSet, partition: usize, is_filtered: bool) -> Self {
         let counter = |name| MetricBuilder::new(metrics).counter(name, partition);
         Self {
             main: counter("rows_from_main"),
             delta: counter("rows_from_delta"),
             own: counter("rows_from_own_writes"),
+            dropped: is_filtered.then(|| counter("rows_dropped_by_keys")),
             counted: EmittedRows::default(),
         }
     }
@@ -528,6 +530,9 @@ impl Origins {
         self.main.add(more(emitted.main, before.main));
         self.delta.add(more(emitted.delta, before.delta));
         self.own.add(more(emitted.own, before.own));
+        if let Some(dropped) = &self.dropped {
+            dropped.add(more(emitted.dropped, before.dropped));
+        }
     }
 }
 
@@ -537,12 +542,13 @@ impl StoreStream {
             return None;
         }
         let timer = self.metrics.elapsed_compute().timer();
-        let batch = match self.rows.next_filled()? {
+        let batch = self.rows.next_filled();
+        timer.done();
+        self.origins.count(self.rows.emitted());
+        let batch = match batch? {
             Ok(batch) => batch,
             Err(e) => return Some(Err(e)),
         };
-        timer.done();
-        self.origins.count(self.rows.emitted());
         let batch = if batch.num_rows() > self.left { batch.slice(0, self.left) } else { batch };
         self.left -= batch.num_rows();
         Some(self.arrange(batch))

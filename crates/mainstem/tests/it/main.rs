@@ -7,6 +7,7 @@ mod asynchronous;
 mod basics;
 mod concurrency;
 mod copy;
+mod dynamic_filters;
 mod errors;
 mod hermitage;
 mod library;

@@ -24,7 +24,7 @@ mod statistics;
 mod worker;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arrow_schema::{DataType as ArrowType, Field, Schema, SchemaRef};
 
@@ -107,7 +107,6 @@ pub struct Scan {
     left: AtomicUsize,
     counts: ScanCounts,
     filters: Vec<ColumnFilter>,
-    dropped: AtomicU64,
 }
 
 impl TableView {
@@ -143,7 +142,6 @@ impl TableView {
             left: AtomicUsize::new(request.limit.unwrap_or(usize::MAX)),
             counts: ScanCounts::default(),
             filters: filters.collect::<Result<_>>()?,
-            dropped: AtomicU64::new(0),
         };
         scan.plan();
         Ok(Arc::new(scan))
@@ -180,12 +178,6 @@ impl Scan {
     #[must_use]
     pub fn counts(&self) -> ScanCounts {
         self.counts
-    }
-
-    /// Rows that dynamic filters have dropped so far.
-    #[must_use]
-    pub fn dropped(&self) -> u64 {
-        self.dropped.load(Ordering::Relaxed)
     }
 
     /// A worker on the shared queue. Any number may run, on any threads.

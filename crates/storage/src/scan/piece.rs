@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use arrow_array::{Array, ArrayRef, UInt64Array};
 use mainstem_kernels::bitmap;
@@ -68,8 +67,9 @@ impl Piece {
         }
     }
 
-    /// Which rows are selected: a bitmap over the piece, or `None` for all of them.
-    pub(super) fn select(&self, scan: &Scan) -> Result<Option<Vec<u64>>> {
+    /// Which rows are selected: a bitmap over the piece, or `None` for all of them; and how many more there were without
+    /// dynamic filters.
+    pub(super) fn select(&self, scan: &Scan) -> Result<(Option<Vec<u64>>, usize)> {
         let mut selection: Option<Vec<u64>> = None;
         let enclosed = matches!(self, Self::Segment { enclosed: true, .. });
         if !enclosed {
@@ -80,20 +80,20 @@ impl Piece {
                     None => selection = Some(selected),
                 }
                 if selection.as_ref().is_some_and(|all| bitmap::count_ones(all) == 0) {
-                    return Ok(selection);
+                    return Ok((selection, 0));
                 }
             }
         }
         self.clear_deleted(scan, &mut selection);
-        if !scan.filters.is_empty() {
-            let before = self.count(selection.as_deref());
-            if self.narrow(scan, &mut selection)? {
-                self.ask(scan, &mut selection)?;
-            }
-            let dropped = before.saturating_sub(self.count(selection.as_deref()));
-            scan.dropped.fetch_add(dropped as u64, Ordering::Relaxed);
+        if scan.filters.is_empty() {
+            return Ok((selection, 0));
         }
-        Ok(selection)
+        let before = self.count(selection.as_deref());
+        if self.narrow(scan, &mut selection)? {
+            self.ask(scan, &mut selection)?;
+        }
+        let dropped = before.saturating_sub(self.count(selection.as_deref()));
+        Ok((selection, dropped))
     }
 
     /// Rows that are selected; all of them without a selection.

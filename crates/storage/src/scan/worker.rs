@@ -33,6 +33,8 @@ pub struct EmittedRows {
     pub delta: u64,
     /// In the transaction's own buffer.
     pub own: u64,
+    /// Not returned for dynamic filters, wherever they live.
+    pub dropped: u64,
 }
 
 /// The piece being emitted.
@@ -79,7 +81,9 @@ impl ScanWorker {
             let Some(index) = self.scan.next_index() else { return Ok(None) };
             let Some(piece) = self.scan.pieces.get(index) else { return Ok(None) };
             let rows = piece.rows();
-            let rows = match piece.select(&self.scan)? {
+            let (selection, dropped) = piece.select(&self.scan)?;
+            self.emitted.dropped += dropped as u64;
+            let rows = match selection {
                 None => Rows::Whole { next: rows.start, end: rows.end },
                 Some(selection) if bitmap::count_ones(&selection) == rows.len() => {
                     Rows::Whole { next: rows.start, end: rows.end }

@@ -15,10 +15,8 @@
 mod key_collector;
 mod push_down;
 
-#[cfg(test)]
-mod tests;
-
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::config::ConfigOptions;
@@ -32,6 +30,8 @@ use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
 use datafusion::physical_plan::{ExecutionPlan, replace_children_if_necessary};
+use mainstem_postgres::function::{Carried, Named};
+use mainstem_storage::limits::DYNAMIC_FILTER_MIN_ROWS;
 
 use self::key_collector::KeyCollector;
 use self::push_down::push_down;
@@ -42,12 +42,16 @@ use crate::provider::{JoinKeys, StoreSource};
 pub(super) struct DynamicFilters;
 
 impl PhysicalOptimizerRule for DynamicFilters {
-    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         // Each round of a recursive query runs the same operators on other rows.
         if plan.exists(|node| Ok(node.is::<RecursiveQueryExec>()))? {
             return Ok(plan);
         }
-        plan.transform_up(filtered).data()
+        let min_rows = match config.extensions.get() {
+            Some(Carried(MinRows(rows))) => u64::from(rows.load(Ordering::Relaxed)),
+            None => u64::from(DYNAMIC_FILTER_MIN_ROWS),
+        };
+        plan.transform_up(|node| filtered(node, min_rows)).data()
     }
 
     fn name(&self) -> &'static str {
@@ -59,12 +63,28 @@ impl PhysicalOptimizerRule for DynamicFilters {
     }
 }
 
+/// The session's `dynamic_filter_min_rows` for the statement that is planned.
+#[derive(Clone, Debug, Default)]
+pub(super) struct MinRows(Arc<AtomicU32>);
+
+impl MinRows {
+    /// What the next plans go by.
+    pub(super) fn set(&self, rows: u32) {
+        self.0.store(rows, Ordering::Relaxed);
+    }
+}
+
+impl Named for MinRows {
+    const NAME: &'static str = "mainstem_dynamic_filter_min_rows";
+}
+
 /// `node`, whose build side tells its keys to scans of its probe side, if it is a join that has such.
-fn filtered(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+fn filtered(node: Arc<dyn ExecutionPlan>, min_rows: u64) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
     let Some(join) = node.downcast_ref::<HashJoinExec>().filter(|join| drops_probe_rows(join)) else {
         return Ok(Transformed::no(node));
     };
-    if !may_lack_keys(join.left())? {
+    // Whoever wants filters on every table wants them of all keys, too.
+    if min_rows > 1 && !may_lack_keys(join.left())? {
         return Ok(Transformed::no(node));
     }
     let mut probe = join.right().clone();
@@ -72,7 +92,7 @@ fn filtered(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn Executio
     for (build_key, probe_key) in join.on() {
         let Some((build_at, probe_at)) = integer_columns(join, build_key, probe_key)? else { continue };
         let keys = JoinKeys::unknown();
-        if let Some(filtered) = push_down(&probe, probe_at, &keys)? {
+        if let Some(filtered) = push_down(&probe, probe_at, &keys, min_rows)? {
             probe = filtered;
             collected.push((build_at, keys));
         }

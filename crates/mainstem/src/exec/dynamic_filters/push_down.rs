@@ -32,10 +32,10 @@ type Plan = Arc<dyn ExecutionPlan>;
 ///
 /// # Errors
 /// Internal.
-pub(super) fn push_down(plan: &Plan, at: usize, keys: &Arc<JoinKeys>) -> Result<Option<Plan>> {
+pub(super) fn push_down(plan: &Plan, at: usize, keys: &Arc<JoinKeys>, min_rows: u64) -> Result<Option<Plan>> {
     if let Some(scan) = plan.downcast_ref::<DataSourceExec>() {
         let source = scan.data_source().downcast_ref::<StoreSource>();
-        let filtered = source.and_then(|source| source.with_dynamic_filter(at, keys));
+        let filtered = source.and_then(|source| source.with_dynamic_filter(at, keys, min_rows));
         return Ok(filtered.map(|source| DataSourceExec::from_data_source(source) as Plan));
     }
     // Which rows a limit takes is not to depend on the filter.
@@ -47,7 +47,7 @@ pub(super) fn push_down(plan: &Plan, at: usize, keys: &Arc<JoinKeys>) -> Result<
     let mut is_taken = false;
     for (child, at) in children.iter_mut().zip(inputs) {
         let Some(at) = at else { continue };
-        if let Some(filtered) = push_down(child, at, keys)? {
+        if let Some(filtered) = push_down(child, at, keys, min_rows)? {
             *child = filtered;
             is_taken = true;
         }

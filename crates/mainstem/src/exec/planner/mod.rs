@@ -40,6 +40,7 @@ use self::function_names::{check_calls, with_similar_functions};
 pub(crate) use self::kept::KeptPlan;
 use self::size::{Size, size_of};
 use super::cancel::{Interruption, cancelable_joins};
+use super::dynamic_filters::MinRows;
 use super::parameters::{Parameters, position_of};
 use super::pg_sleep;
 use super::plan_cache::PlanCache;
@@ -67,6 +68,7 @@ pub(crate) struct Planner {
     state: SessionState,
     catalog: Arc<StatementCatalog>,
     interruption: Interruption,
+    dynamic_filters: MinRows,
 }
 
 /// What a statement is planned against.
@@ -97,8 +99,10 @@ impl Planner {
         let interruption = Interruption::default();
         let extensions = &mut state.config_mut().options_mut().extensions;
         extensions.insert(Carried(interruption.clone()));
+        let dynamic_filters = MinRows::default();
+        extensions.insert(Carried(dynamic_filters.clone()));
         extensions.insert(Carried(SessionSearchPath(catalog.clone())));
-        Self { state, catalog, interruption }
+        Self { state, catalog, interruption, dynamic_filters }
     }
 
     /// Plans `statement`, a query or an EXPLAIN of one.
@@ -114,6 +118,7 @@ impl Planner {
     ) -> Result<LogicalPlan> {
         cancel.check()?;
         self.state.mark_start_execution();
+        self.dynamic_filters.set(source.settings.dynamic_filter_min_rows());
         check_calls(&statement, &self.state)?;
         check_rows(&statement)?;
         let names_of_items = OutputNames::of(&statement);

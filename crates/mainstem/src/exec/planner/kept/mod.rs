@@ -129,6 +129,7 @@ impl Planner {
         cancel: Cancel,
     ) -> Result<Running> {
         self.interruption.watch(&cancel);
+        self.dynamic_filters.set(source.settings.dynamic_filter_min_rows());
         if let Some(mut physical) = kept.physical.try_lock()
             && let Some(run) = self.physical_run(runtime, kept, &mut physical, source, &cancel)?
         {

@@ -1,0 +1,205 @@
+//! Scans that wait for the keys of joins answer as scans that do not.
+
+use std::time::{Duration, Instant};
+
+use mainstem::{Connection, Database};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+use super::printing::printed;
+use super::support::quiet;
+
+/// Tables `a`, `b` and `c` with columns of the same names, NULLs and repeated keys, in segments and in a delta.
+fn tables(database: &Database) -> Connection {
+    let connection = database.connect().unwrap();
+    for (name, rows) in [("a", 60), ("b", 90), ("c", 40)] {
+        let create = format!("CREATE TABLE {name} (id INTEGER, k INTEGER, n BIGINT, d DATE, t TEXT)");
+        connection.execute(&create).unwrap();
+        let row = |i: i32| {
+            let k = if i % 7 == 3 { "NULL".to_owned() } else { (i * 5 % 23).to_string() };
+            let day = 1 + i % 28;
+            format!("({i}, {k}, {}, DATE '2024-01-{day:02}', 't{}')", i64::from(i % 11) - 5, i % 4)
+        };
+        let insert = |ids: std::ops::Range<i32>| {
+            let rows: Vec<String> = ids.map(row).collect();
+            connection.execute(&format!("INSERT INTO {name} VALUES {}", rows.join(", "))).unwrap();
+        };
+        insert(0..rows / 2);
+        merge(database, name);
+        insert(rows / 2..rows);
+    }
+    connection
+}
+
+fn merge(database: &Database, table: &str) {
+    let look = database.storage().begin(mainstem_storage::transaction::TransactionMode::default()).unwrap();
+    let id = look.catalog().tables().find(|t| t.name == table).unwrap().id;
+    drop(look);
+    database.storage().merge(id).unwrap();
+}
+
+/// The rows of `sql`, sorted.
+fn rows(connection: &Connection, sql: &str) -> Vec<String> {
+    let batches = connection.query(sql).and_then(|rows| rows.collect_batches());
+    let batches = batches.unwrap_or_else(|e| panic!("{sql}: {e:?}"));
+    let mut rows: Vec<String> = batches.iter().flat_map(printed).map(|row| row.join("|")).collect();
+    rows.sort();
+    rows
+}
+
+/// With filters on every scan, and with none.
+fn both(connection: &Connection, sql: &str) -> [Vec<String>; 2] {
+    [1, 1_000_000].map(|min_rows| {
+        connection.execute(&format!("SET dynamic_filter_min_rows = {min_rows}")).unwrap();
+        rows(connection, sql)
+    })
+}
+
+/// The scans of `sql` that have a filter, as EXPLAIN shows them: table, and columns filtered by.
+fn filtered(connection: &Connection, sql: &str) -> Vec<String> {
+    connection.execute("SET dynamic_filter_min_rows = 1").unwrap();
+    let plan = rows(connection, &format!("EXPLAIN {sql}")).join("\n");
+    let scans = plan.split("\\n").filter_map(|line| line.split_once("table="));
+    let filtered = scans.filter_map(|(_, scan)| {
+        let (table, rest) = scan.split_once(',')?;
+        let (_, columns) = rest.split_once("dynamic_filters=[")?;
+        Some(format!("{table}: {}", columns.split_once(']')?.0))
+    });
+    filtered.collect()
+}
+
+#[test]
+fn keys_are_followed_by_position() {
+    let database = quiet();
+    let connection = tables(&database);
+    for (sql, expected) in [
+        // Both tables have a column k, and the query another of that name.
+        ("SELECT * FROM a JOIN b ON a.k = b.k WHERE a.id < 5", &["b: k"][..]),
+        ("SELECT count(*) FROM (SELECT id AS k, k AS id FROM b) x JOIN a ON a.k = x.k WHERE a.id < 5", &["b: id"]),
+        ("SELECT * FROM a JOIN b ON a.k = b.k JOIN c ON c.k = b.k AND c.id < 3", &["a: k", "b: k"]),
+        // Through groups, to what is summed.
+        ("SELECT * FROM a JOIN (SELECT k, sum(n) FROM b GROUP BY k) s ON s.k = a.k WHERE a.id < 5", &["b: k"]),
+        ("SELECT * FROM b WHERE k IN (SELECT k FROM a WHERE id < 5)", &["b: k"]),
+        ("SELECT * FROM a JOIN b ON a.d = b.d WHERE a.id < 2", &["b: d"]),
+        // Not of integers, of a limit, of an aggregate's result, of a side whose rows stay without a partner.
+        ("SELECT * FROM a JOIN b ON a.t = b.t WHERE a.id < 5", &[]),
+        ("SELECT * FROM a JOIN (SELECT k FROM b LIMIT 7) s ON s.k = a.k WHERE a.id < 5", &[]),
+        ("SELECT * FROM a JOIN (SELECT max(n) AS n FROM b GROUP BY k) s ON s.n = a.n WHERE a.id < 5", &[]),
+        ("SELECT * FROM b WHERE k NOT IN (SELECT k FROM a WHERE id < 5)", &[]),
+    ] {
+        let mut found = filtered(&connection, sql);
+        found.sort();
+        assert_eq!(found, expected, "{sql}\n{}", rows(&connection, &format!("EXPLAIN {sql}")).join("\n"));
+        let [with, without] = both(&connection, sql);
+        if !sql.contains("LIMIT") {
+            assert_eq!(with, without, "{sql}");
+        }
+    }
+}
+
+#[test]
+fn every_kind_of_join_answers_the_same() {
+    let database = quiet();
+    let connection = tables(&database);
+    for join in ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"] {
+        for second in ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"] {
+            let sql = format!(
+                "SELECT a.id, b.id, c.id FROM (SELECT * FROM a WHERE id < 9) a {join} b ON a.k = b.k \
+                 {second} (SELECT * FROM c WHERE n > 2) c ON c.n = b.n"
+            );
+            let [with, without] = both(&connection, &sql);
+            assert_eq!(with, without, "{sql}");
+        }
+    }
+    for condition in ["IN", "NOT IN"] {
+        for nulls in ["", "WHERE k IS NOT NULL"] {
+            let sql = format!(
+                "SELECT b.id FROM b JOIN c ON b.n = c.n WHERE c.id < 4 AND b.k {condition} (SELECT k FROM a {nulls})"
+            );
+            let [with, without] = both(&connection, &sql);
+            assert_eq!(with, without, "{sql}");
+        }
+    }
+}
+
+/// Joins of three tables, with conditions, groups and subqueries drawn at random.
+#[test]
+fn random_joins_answer_the_same() {
+    let database = quiet();
+    let connection = tables(&database);
+    let mut random = StdRng::seed_from_u64(7);
+    let mut pick = |of: &[&str]| of[random.random_range(0..of.len())].to_owned();
+    let mut some = 0;
+    for _ in 0..120 {
+        let (joins, keys) = (["JOIN", "LEFT JOIN", "RIGHT JOIN"], ["k", "n", "id", "d"]);
+        let condition = ["a.id < 7", "b.n = 3", "c.k > 15", "a.k = 10", "b.id BETWEEN 20 AND 40", "c.id IN (1, 5, 9)"];
+        let inner = [
+            "b",
+            "(SELECT k, n, min(id) AS id, max(d) AS d FROM b GROUP BY k, n)",
+            "(SELECT * FROM b WHERE n IN (SELECT n FROM c WHERE id < 6))",
+            "(SELECT * FROM b UNION ALL SELECT * FROM c)",
+            "(SELECT n AS k, k::bigint AS n, id, d FROM b)",
+        ];
+        let (first, second) = (pick(&keys), pick(&keys));
+        let sql = format!(
+            "SELECT a.id, b.n, c.id FROM a {} {} b ON a.{first} = b.{first} {} c ON c.{second} = {}.{second} WHERE {}",
+            pick(&joins),
+            pick(&inner),
+            pick(&joins),
+            pick(&["a", "b"]),
+            pick(&condition),
+        );
+        let [with, without] = both(&connection, &sql);
+        assert_eq!(with, without, "{sql}");
+        some += usize::from(!with.is_empty());
+    }
+    assert!(some > 60, "{some} of the queries have rows");
+}
+
+#[test]
+fn changes_of_the_transaction_itself_are_filtered_too() {
+    let database = quiet();
+    let connection = tables(&database);
+    connection.execute("SET dynamic_filter_min_rows = 1").unwrap();
+    connection.execute("BEGIN").unwrap();
+    connection.execute("INSERT INTO b VALUES (1000, 4, 0, NULL, 'new'), (1001, 99, 0, NULL, 'new')").unwrap();
+    connection.execute("DELETE FROM b WHERE id < 80").unwrap();
+    let sql = "SELECT b.id FROM a JOIN b ON a.k = b.k WHERE a.id = 10";
+    assert_eq!(rows(&connection, sql), rows(&connection, "SELECT id FROM b WHERE k = (SELECT k FROM a WHERE id = 10)"));
+    connection.execute("ROLLBACK").unwrap();
+    connection.execute("DELETE FROM a").unwrap();
+    assert_eq!(rows(&connection, sql), [""; 0]);
+}
+
+/// A build side that fails, or whose rows nobody wants, leaves no scan waiting.
+#[test]
+fn nobody_waits_for_keys_that_do_not_come() {
+    let database = quiet();
+    let connection = tables(&database);
+    connection.execute("CREATE TABLE large AS SELECT v AS k, v AS w FROM generate_series(1, 200000) AS g(v)").unwrap();
+    connection.execute("SET dynamic_filter_min_rows = 1").unwrap();
+    let begun = Instant::now();
+    let failing =
+        "SELECT count(*) FROM large JOIN (SELECT k, 10 / (id - 5) AS q FROM a) a ON a.k = large.k AND a.q > 0";
+    let error = connection.query(failing).and_then(|rows| rows.collect_batches()).unwrap_err();
+    assert_eq!(error.sqlstate(), "22012", "{error:?}");
+    let sql = "SELECT l.w FROM large l JOIN large m ON l.k = m.w JOIN a ON a.k = m.k WHERE m.k < 50 LIMIT 3";
+    assert_eq!(rows(&connection, sql).len(), 3);
+    let sql = "WITH RECURSIVE r(k) AS (SELECT 1 UNION SELECT l.k + 1 FROM r JOIN large l ON l.k = r.k WHERE l.k < 30) \
+               SELECT count(*) FROM r";
+    assert_eq!(rows(&connection, sql), ["30"]);
+    assert!(begun.elapsed() < Duration::from_secs(9), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn small_tables_are_read_at_once_and_large_ones_say_what_was_left_out() {
+    let database = quiet();
+    let connection = tables(&database);
+    connection.execute("CREATE TABLE large AS SELECT v AS k, v AS w FROM generate_series(1, 200000) AS g(v)").unwrap();
+    let sql = "SELECT sum(w) FROM large JOIN a ON a.k = large.k WHERE a.id < 5";
+    let plan = rows(&connection, &format!("EXPLAIN ANALYZE {sql}")).join("\n");
+    assert!(plan.contains("table=large, columns=[k, w], dynamic_filters=[k]"), "{plan}");
+    assert!(plan.contains("rows_dropped_by_keys="), "{plan}");
+    let small = rows(&connection, "EXPLAIN SELECT count(*) FROM b JOIN a ON a.k = b.k WHERE a.id < 5").join("\n");
+    assert!(!small.contains("dynamic_filters"), "{small}");
+}
