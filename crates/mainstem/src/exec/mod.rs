@@ -19,6 +19,7 @@ mod planner;
 mod recent_texts;
 mod runtime;
 mod settings;
+mod streaming_aggregates;
 mod system_tables;
 
 pub use environment::Notice;

@@ -15,6 +15,7 @@
 //! | computed keys as columns, short circuits | `optimize`, called by `planner` | filters where they belong, no rule behind them |
 //! | the physical plan, by DataFusion's rules | DataFusion | |
 //! | scans that use the keys of joins | `dynamic_filters` | no rule behind it that moves operators |
+//! | aggregation in the order of sort keys | `streaming_aggregates` | filters where they are: a filtered scan has no order |
 //! | joins made to be canceled | `cancel` | |
 //!
 //! Rules of the analyzer and the optimizer that a plan gives nothing to do are left out (`planner::triggers`).
@@ -42,6 +43,7 @@ use super::dynamic_filters::DynamicFilters;
 use super::generate_series::GenerateSeries;
 use super::memory_pool::QueryPool;
 use super::pg_sleep::pg_sleep;
+use super::streaming_aggregates::StreamingAggregates;
 use crate::analyze::{
     DecimalOperators, ExtractPlanner, RealOperators, TypedLiterals, bpchar, cast_label, checked_arithmetic,
     coerced_types, decimal_operators, multiset_operations, rounded_decimals, sql_casts, typed_literals, window_frames,
@@ -159,6 +161,7 @@ pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionStat
         .with_optimizer_rules(optimizers)
         // Behind all rules that move operators.
         .with_physical_optimizer_rule(Arc::new(DynamicFilters))
+        .with_physical_optimizer_rule(Arc::new(StreamingAggregates))
         .build();
     register(&mut state)?;
     Ok(interruptible(state))

@@ -10,7 +10,6 @@
 
 mod catalog;
 mod filter;
-mod join_keys;
 mod missing;
 mod names;
 mod scan_slot;
@@ -21,11 +20,10 @@ mod table;
 mod values;
 
 pub(crate) use catalog::{CATALOG, SEARCHED, StatementCatalog, StatementTables};
-pub(crate) use join_keys::JoinKeys;
 pub(crate) use missing::{Wanted, undefined_schema, undefined_table};
 pub(crate) use names::{Names, TEMPORARY};
 pub(crate) use scan_slot::{ScanInput, ScanSlot};
-pub(crate) use source::StoreSource;
+pub(crate) use source::{JoinKeys, StoreSource};
 pub(crate) use system::{Cell, SystemTables};
 pub(crate) use table::UserTable;
 pub(crate) use values::to_scalar;

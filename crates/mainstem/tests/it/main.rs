@@ -27,6 +27,7 @@ mod settings;
 mod slt;
 mod stage;
 mod statements;
+mod streaming_aggregates;
 mod support;
 mod tpch;
 mod types;

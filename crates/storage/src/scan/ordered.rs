@@ -31,6 +31,7 @@ use crate::ids::{ContainerId, RowRef};
 use crate::main_store::{Run, RunSegment};
 use crate::order::{Cursor, Gather, KeyReader, Part, PartRows, Pick, Stop};
 use crate::predicate::{Predicate, Prune};
+use crate::row::Value;
 use crate::schema::Column;
 use crate::version::{TableView, Work};
 
@@ -106,6 +107,32 @@ impl TableView {
             counts,
             emitted: EmittedRows::default(),
         }))
+    }
+
+    /// Values of the first column of the sort key, ascending, that cut the rows of all runs into at most `parts` parts of
+    /// about as many rows each. None where that column is no integer, or all rows stand in deltas.
+    #[must_use]
+    pub fn cuts_of_sort_key(&self, parts: usize) -> Vec<i64> {
+        let Some(&first) = self.schema().sort_key.first() else { return Vec::new() };
+        let starts = self.version().runs.iter().flat_map(|run| run.segments()).filter_map(|part| {
+            match part.segment.zone_map(first)?.min {
+                Value::Int(least) => Some((least, u64::from(part.rows()))),
+                _ => None,
+            }
+        });
+        let mut starts: Vec<(i64, u64)> = starts.collect();
+        starts.sort_unstable();
+        let total: u64 = starts.iter().map(|(_, rows)| rows).sum();
+        let (mut cuts, mut before): (Vec<i64>, u64) = (Vec::new(), 0);
+        for (least, rows) in starts {
+            let wanted = total * (cuts.len() as u64 + 1) / parts.max(1) as u64;
+            let is_above = cuts.last().is_none_or(|last| *last < least);
+            if before > 0 && before >= wanted && is_above && cuts.len() + 1 < parts {
+                cuts.push(least);
+            }
+            before += rows;
+        }
+        cuts
     }
 
     /// The segments of `run` that can have rows for `predicates`.

@@ -9,45 +9,43 @@
 //!
 //! The source of a physical plan that is kept has a [`ScanSlot`] instead of a view, and counts nothing.
 
+mod join_keys;
+mod stream;
+
 use std::any::Any;
 use std::borrow::Cow;
 use std::fmt;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 
-use arrow::array::{RecordBatch, RecordBatchOptions};
-use arrow::compute::concat_batches;
+use arrow::array::RecordBatch;
+use arrow::compute::SortOptions;
 use arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, Result, Statistics};
 use datafusion::datasource::source::{DataSource, OpenArgs};
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
-use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
+use datafusion::execution::memory_pool::MemoryConsumer;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::projection::ProjectionExprs;
 use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr, PhysicalSortExpr};
-use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder};
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricBuilder};
 use datafusion::physical_plan::{DisplayFormatType, SortOrderPushdownResult};
-use futures::future::BoxFuture;
-use futures::{FutureExt, Stream};
+use futures::FutureExt;
 use mainstem_storage::ids::ColumnId;
 use mainstem_storage::predicate::{CompareOp, Predicate};
-use mainstem_storage::scan::{EmittedRows, OrderedScan, ROW_REF_COLUMN, Scan, ScanCounts, ScanRequest, ScanWorker};
+use mainstem_storage::row::Value;
+use mainstem_storage::scan::{OrderedScan, ROW_REF_COLUMN, Scan, ScanCounts, ScanRequest};
 use mainstem_storage::schema::TableSchema;
 use mainstem_storage::version::TableView;
 use parking_lot::Mutex;
 
-use super::join_keys::JoinKeys;
+pub(crate) use self::join_keys::JoinKeys;
+use self::stream::{Origins, StoreRows, StoreStream};
 use super::scan_slot::{ScanInput, ScanSlot};
 
 /// Rows that make a second partition worth its overhead.
 const ROWS_PER_PARTITION_MIN: usize = 32_768;
-/// Rows of a batch below which those of other places are added: each batch costs every operator something.
-const ROWS_OF_BATCH_MIN: usize = 4_096;
-/// Places whose rows are put together at most, so that whoever needs only a few rows does not wait for many.
-const BATCHES_TOGETHER_MAX: usize = 32;
 
 /// Which rows a source reads.
 #[derive(Clone, Debug)]
@@ -76,6 +74,8 @@ pub(crate) struct StoreSource {
     partitions: usize,
     /// What its rows are sorted by, if they are.
     order: Option<Vec<PhysicalSortExpr>>,
+    /// Of a scan in order from several partitions: the first column of the sort key, and where the next one begins.
+    cuts: Option<(ColumnId, Vec<i64>)>,
     /// Keys that rows must have, as far as they become known while the plan runs.
     filters: Vec<(ColumnId, Arc<JoinKeys>)>,
     metrics: ExecutionPlanMetricsSet,
@@ -113,6 +113,7 @@ impl StoreSource {
             statistics: Arc::new(statistics),
             partitions,
             order: None,
+            cuts: None,
             filters: Vec::new(),
             metrics: ExecutionPlanMetricsSet::new(),
         }
@@ -188,8 +189,36 @@ impl StoreSource {
         Ok(scan)
     }
 
-    fn ordered_scan(&self) -> Result<OrderedScan> {
-        let (view, request) = self.reads()?;
+    /// The same in the order of output column `at`, each partition with values that no other has: the column leads the
+    /// sort key, is an integer and never NULL. None where rows have no order, or all are to come from one partition.
+    pub(crate) fn in_disjoint_ranges(&self, at: usize) -> Option<Self> {
+        let Snapshot::Of(view) = &self.snapshot else { return None };
+        let id = self.column_at(at).filter(|id| self.table.sort_key.first() == Some(id))?;
+        let column = self.table.column(id).filter(|column| column.data_type.is_whole() && !column.nullable)?;
+        let by_column = Arc::new(Column::new(&column.name, at)) as Arc<dyn PhysicalExpr>;
+        let order = vec![PhysicalSortExpr::new(by_column, SortOptions { descending: false, nulls_first: false })];
+        let is_plain = self.order.is_none() && self.request.limit.is_none() && self.filters.is_empty();
+        if !is_plain || self.partitions == 1 || !self.has_order(&order) {
+            return None;
+        }
+        let cuts = view.cuts_of_sort_key(self.partitions);
+        (cuts.len() + 1 == self.partitions).then(|| Self { order: Some(order), cuts: Some((id, cuts)), ..self.clone() })
+    }
+
+    /// What partition `partition` of a scan in disjoint ranges reads of them.
+    fn range_of(&self, partition: usize) -> Vec<Predicate> {
+        let Some((column, cuts)) = &self.cuts else { return Vec::new() };
+        let bound = |op, cut: &i64| Predicate::Compare { column: *column, op, value: Value::Int(*cut) };
+        let from = partition.checked_sub(1).and_then(|before| cuts.get(before)).map(|cut| bound(CompareOp::GtEq, cut));
+        let to = cuts.get(partition).map(|cut| bound(CompareOp::Lt, cut));
+        from.into_iter().chain(to).collect()
+    }
+
+    fn ordered_scan(&self, partition: usize) -> Result<OrderedScan> {
+        let (view, mut request) = self.reads()?;
+        if self.cuts.is_some() {
+            request.to_mut().predicates.extend(self.range_of(partition));
+        }
         let scan = view.scan_in_order(&request).map_err(|e| DataFusionError::External(Box::new(e)))?;
         let scan = scan.ok_or_else(|| DataFusionError::Internal("a view has lost its order".into()))?;
         self.count(scan.counts());
@@ -303,7 +332,7 @@ impl DataSource for StoreSource {
             (Some(batch), ..) => StoreRows::Found(Some(batch)),
             (None, Some(_), ..) => {
                 let memory = MemoryConsumer::new("keys of a scan in key order").register(args.context.memory_pool());
-                let scan = self.ordered_scan()?;
+                let scan = self.ordered_scan(args.partition)?;
                 memory.try_resize(scan.memory())?;
                 StoreRows::InOrder(Box::new(scan), memory)
             }
@@ -346,6 +375,9 @@ impl DataSource for StoreSource {
         if let Some(order) = &self.order {
             let names: Vec<String> = order.iter().map(|sort| sort.expr.to_string()).collect();
             write!(f, ", order=[{}]", names.join(", "))?;
+        }
+        if let Some((_, cuts)) = &self.cuts {
+            write!(f, ", cuts={cuts:?}")?;
         }
         write!(f, ", partitions={}", self.partitions)
     }
@@ -430,159 +462,5 @@ fn describe(name: &str, predicate: &Predicate) -> String {
         Predicate::In { values, .. } => format!("{name} IN {} values", values.len()),
         Predicate::IsNull { .. } => format!("{name} IS NULL"),
         Predicate::IsNotNull { .. } => format!("{name} IS NOT NULL"),
-    }
-}
-
-/// Batches of one partition.
-struct StoreStream {
-    /// For the keys that its rows are to have.
-    waits: Option<BoxFuture<'static, ()>>,
-    rows: StoreRows,
-    schema: SchemaRef,
-    row_ref_at: Option<usize>,
-    left: usize,
-    metrics: BaselineMetrics,
-    origins: Origins,
-}
-
-/// Where the batches come from.
-enum StoreRows {
-    AsTheyCome(ScanWorker),
-    /// With room for the keys that the scan holds.
-    InOrder(Box<OrderedScan>, MemoryReservation),
-    /// By their keys, before the scan was opened.
-    Found(Option<RecordBatch>),
-}
-
-impl StoreRows {
-    fn next(&mut self) -> Option<Result<RecordBatch>> {
-        let external = |e| DataFusionError::External(Box::new(e));
-        match self {
-            Self::AsTheyCome(worker) => worker.next().map(|batch| batch.map_err(external)),
-            Self::InOrder(scan, memory) => {
-                let batch = scan.next()?.map_err(external);
-                Some(batch.and_then(|batch| memory.try_resize(scan.memory()).map(|()| batch)))
-            }
-            Self::Found(batch) => batch.take().map(Ok),
-        }
-    }
-
-    /// The next batch; of a scan that finds few rows in a place, those of several places together.
-    fn next_filled(&mut self) -> Option<Result<RecordBatch>> {
-        let first = match self.next()? {
-            Ok(batch) if matches!(self, Self::AsTheyCome(_)) && batch.num_rows() < ROWS_OF_BATCH_MIN => batch,
-            other => return Some(other),
-        };
-        let (schema, mut rows) = (first.schema(), first.num_rows());
-        let mut batches = vec![first];
-        while rows < ROWS_OF_BATCH_MIN && batches.len() < BATCHES_TOGETHER_MAX {
-            match self.next() {
-                Some(Ok(batch)) => {
-                    rows += batch.num_rows();
-                    batches.push(batch);
-                }
-                Some(Err(e)) => return Some(Err(e)),
-                None => break,
-            }
-        }
-        match batches.as_slice() {
-            [_] => batches.pop().map(Ok),
-            _ => Some(concat_batches(&schema, &batches).map_err(DataFusionError::from)),
-        }
-    }
-
-    fn emitted(&self) -> EmittedRows {
-        match self {
-            Self::AsTheyCome(worker) => worker.emitted(),
-            Self::InOrder(scan, _) => scan.emitted(),
-            Self::Found(_) => EmittedRows::default(),
-        }
-    }
-}
-
-/// Rows by where they live, as EXPLAIN ANALYZE shows them.
-struct Origins {
-    main: Count,
-    delta: Count,
-    /// Of the transaction itself, not committed yet.
-    own: Count,
-    counted: EmittedRows,
-    /// Left out for the keys of joins.
-    dropped: Option<Count>,
-}
-
-impl Origins {
-    fn new(metrics: &ExecutionPlanMetricsSet, partition: usize, is_filtered: bool) -> Self {
-        let counter = |name| MetricBuilder::new(metrics).counter(name, partition);
-        Self {
-            main: counter("rows_from_main"),
-            delta: counter("rows_from_delta"),
-            own: counter("rows_from_own_writes"),
-            dropped: is_filtered.then(|| counter("rows_dropped_by_keys")),
-            counted: EmittedRows::default(),
-        }
-    }
-
-    /// Counts what came since the last time.
-    fn count(&mut self, emitted: EmittedRows) {
-        let before = std::mem::replace(&mut self.counted, emitted);
-        let more = |now: u64, before: u64| usize::try_from(now.saturating_sub(before)).unwrap_or(usize::MAX);
-        self.main.add(more(emitted.main, before.main));
-        self.delta.add(more(emitted.delta, before.delta));
-        self.own.add(more(emitted.own, before.own));
-        if let Some(dropped) = &self.dropped {
-            dropped.add(more(emitted.dropped, before.dropped));
-        }
-    }
-}
-
-impl StoreStream {
-    fn next_batch(&mut self) -> Option<Result<RecordBatch>> {
-        if self.left == 0 {
-            return None;
-        }
-        let timer = self.metrics.elapsed_compute().timer();
-        let batch = self.rows.next_filled();
-        timer.done();
-        self.origins.count(self.rows.emitted());
-        let batch = match batch? {
-            Ok(batch) => batch,
-            Err(e) => return Some(Err(e)),
-        };
-        let batch = if batch.num_rows() > self.left { batch.slice(0, self.left) } else { batch };
-        self.left -= batch.num_rows();
-        Some(self.arrange(batch))
-    }
-
-    /// `batch` as the plan knows its columns.
-    fn arrange(&self, batch: RecordBatch) -> Result<RecordBatch> {
-        let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        let (_, mut columns, _) = batch.into_parts();
-        if let Some(at) = self.row_ref_at
-            && let Some(refs) = columns.pop()
-        {
-            columns.insert(at.min(columns.len()), refs);
-        }
-        // Functions ask the fields of a batch for CHAR(n), of which the store's know nothing.
-        Ok(RecordBatch::try_new_with_options(self.schema.clone(), columns, &rows)?)
-    }
-}
-
-impl Stream for StoreStream {
-    type Item = Result<RecordBatch>;
-
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        if let Some(waits) = &mut self.waits {
-            ready!(waits.poll_unpin(context));
-            self.waits = None;
-        }
-        let batch = self.next_batch();
-        self.metrics.record_poll(Poll::Ready(batch))
-    }
-}
-
-impl RecordBatchStream for StoreStream {
-    fn schema(&self) -> SchemaRef {
-        self.schema.clone()
     }
 }
