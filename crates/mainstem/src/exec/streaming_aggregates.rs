@@ -14,8 +14,8 @@ use std::sync::Arc;
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
 use datafusion::datasource::source::DataSourceExec;
-use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{Partitioning, PhysicalExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::combine_partial_final_agg::CombinePartialFinalAggregate;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
@@ -110,6 +110,13 @@ fn in_disjoint_ranges(plan: &Plan, at: usize) -> Result<Option<Plan>> {
         let source = scan.data_source().downcast_ref::<StoreSource>();
         let cut = source.and_then(|source| source.in_disjoint_ranges(at));
         return Ok(cut.map(|source| DataSourceExec::from_data_source(source) as Plan));
+    }
+    if let Some(exchange) = plan.downcast_ref::<RepartitionExec>() {
+        // Made for cores that have no partition: it would mix the ranges.
+        return match exchange.partitioning() {
+            Partitioning::RoundRobinBatch(_) => in_disjoint_ranges(exchange.input(), at),
+            _ => Ok(None),
+        };
     }
     let (input, at) = if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
         (projection.input(), projection.expr().get(at).and_then(|item| index_of(&item.expr)))
