@@ -92,6 +92,9 @@ fn groups_of_a_sort_key_are_those_of_any_key() {
     connection.execute("BEGIN").unwrap();
     connection.execute("INSERT INTO lines VALUES (5, 100, 1, 'own')").unwrap();
     assert!(!streams(&connection, "SELECT o, count(*) FROM lines GROUP BY o"), "its own rows have no order");
-    assert_eq!(rows(&connection, "SELECT o, count(*) FROM lines GROUP BY o HAVING count(*) > 6"), ["5|7"]);
+    assert_eq!(
+        rows(&connection, "SELECT o, count(*) FROM lines GROUP BY o HAVING count(*) > 6 AND o < 14000"),
+        ["5|7"]
+    );
     connection.execute("ROLLBACK").unwrap();
 }
