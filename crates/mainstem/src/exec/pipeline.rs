@@ -16,6 +16,7 @@
 //! | the physical plan, by DataFusion's rules | DataFusion | |
 //! | scans that use the keys of joins | `dynamic_filters` | no rule behind it that moves operators |
 //! | aggregation in the order of sort keys | `streaming_aggregates` | filters where they are: a filtered scan has no order |
+//! | sorts for large limits | `optimize::upstream` | limits where they are |
 //! | joins made to be canceled | `cancel` | |
 //!
 //! Rules of the analyzer and the optimizer that a plan gives nothing to do are left out (`planner::triggers`).
@@ -50,7 +51,7 @@ use crate::analyze::{
 };
 use crate::decorrelate::{decorrelated, null_aware_in, nullable_subqueries, subqueries_in_values};
 use crate::error::from_datafusion;
-use crate::optimize::{guarded, null_safe_simplification};
+use crate::optimize::{LargeLimits, guarded, null_safe_simplification};
 use crate::provider::{CATALOG, SEARCHED, StatementCatalog};
 use crate::sql::CastTypes;
 
@@ -162,6 +163,7 @@ pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionStat
         // Behind all rules that move operators.
         .with_physical_optimizer_rule(Arc::new(DynamicFilters))
         .with_physical_optimizer_rule(Arc::new(StreamingAggregates))
+        .with_physical_optimizer_rule(Arc::new(LargeLimits))
         .build();
     register(&mut state)?;
     Ok(interruptible(state))

@@ -6,5 +6,6 @@ pub(crate) mod upstream;
 
 pub(crate) use short_circuit::{short_circuit_expression, short_circuit_plan};
 pub(crate) use upstream::{
-    computed_keys_as_columns, guarded, null_safe_simplification, pushes_by_name, safe_group_limits, simplified,
+    LargeLimits, computed_keys_as_columns, guarded, null_safe_simplification, pushes_by_name, safe_group_limits,
+    simplified,
 };

@@ -1,17 +1,19 @@
 //! What DataFusion 55.2 does wrong, each mended in a file of its own around the rule that does it.
 //!
 //! Comes in: DataFusion's own rules, one by one, found by their names. Goes out: the same rules, kept from what they do
-//! wrong. Each file says which version and public issue it is about; its tests have a canary that fails once DataFusion
+//! wrong, and rules of ours that mend what they made. Each file says which version and public issue it is about; its tests have a canary that fails once DataFusion
 //! is right without it.
 
 mod computed_keys;
 mod filter_pushdown;
 mod group_limits;
+mod large_limits;
 mod null_simplification;
 
 pub(crate) use computed_keys::computed_keys_as_columns;
 pub(crate) use filter_pushdown::{guarded, pushes_by_name};
 pub(crate) use group_limits::safe_group_limits;
+pub(crate) use large_limits::LargeLimits;
 pub(crate) use null_simplification::{null_safe_simplification, simplified};
 
 #[cfg(test)]
