@@ -9,6 +9,7 @@ mod concurrency;
 mod copy;
 mod errors;
 mod hermitage;
+mod join_orders;
 mod library;
 mod mangled;
 mod names;
