@@ -12,6 +12,7 @@
 //! | type coercion, and DataFusion's other analyzer rules | DataFusion | literals and decimals that have SQL's types |
 //! | rules behind it | [`BEHIND_TYPE_COERCION`] | equal types on both sides of an operator |
 //! | DataFusion's optimizer, some of its rules guarded | [`guarded_optimizers`] | no subquery that it decorrelates wrongly |
+//! | the order of joins | `optimize`, called by `planner` | keys and filters where they belong |
 //! | computed keys as columns, short circuits | `optimize`, called by `planner` | filters where they belong, no rule behind them |
 //! | the physical plan, by DataFusion's rules | DataFusion | |
 //! | scans that use the keys of joins | `dynamic_filters` | no rule behind it that moves operators |
@@ -59,6 +60,11 @@ use crate::sql::CastTypes;
 fn expression_planners() -> Vec<Arc<dyn ExprPlanner>> {
     vec![Arc::new(TypedLiterals), Arc::new(DecimalOperators), Arc::new(RealOperators), Arc::new(ExtractPlanner)]
 }
+
+/// Bytes of a join's build side, where they are estimated, up to which all partitions of the probe side share it.
+const BUILD_BYTES_MAX: usize = 32 << 20;
+/// Rows of such a build side whose bytes are not known.
+const BUILD_ROWS_MAX: usize = 1 << 20;
 
 /// A function of plans as a rule, with its name.
 #[derive(Debug)]
@@ -141,10 +147,9 @@ pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionStat
     // It fails for UNION of columns of which the optimizer has learned that they are never NULL, and tells no
     // difference.
     config.options_mut().execution.skip_physical_aggregate_schema_check = true;
-    // Repartitions of the probe side cost more than building on one thread.
-    let optimizer = &mut config.options_mut().optimizer;
-    optimizer.hash_join_single_partition_threshold = 32 << 20;
-    optimizer.hash_join_single_partition_threshold_rows = 1 << 20;
+    // A build side of so much is made once rather than in parts: its probe side need not be repartitioned then.
+    config.options_mut().optimizer.hash_join_single_partition_threshold = BUILD_BYTES_MAX;
+    config.options_mut().optimizer.hash_join_single_partition_threshold_rows = BUILD_ROWS_MAX;
     let pool = Arc::new(QueryPool::new(storage.query_memory()));
     let environment = RuntimeEnvBuilder::new().with_memory_pool(pool).build_arc().map_err(|e| from_datafusion(&e))?;
     let analyzers = shared(BEFORE_TYPE_COERCION).chain(Analyzer::new().rules).chain(shared(BEHIND_TYPE_COERCION));

@@ -1,9 +1,11 @@
-//! Rules over plans that are typed: which rows an expression is asked about, what DataFusion does wrong, and the order
-//! of all rules.
+//! Rules over plans that are typed: which rows an expression is asked about, what DataFusion does wrong, the order of
+//! joins, and the order of all rules.
 
+mod join_order;
 mod short_circuit;
 pub(crate) mod upstream;
 
+pub(crate) use join_order::ordered_joins;
 pub(crate) use short_circuit::{short_circuit_expression, short_circuit_plan};
 pub(crate) use upstream::{
     LargeLimits, computed_keys_as_columns, guarded, null_safe_simplification, pushes_by_name, safe_group_limits,

@@ -5,10 +5,11 @@
 //! partitions. Steps: [`StatementCatalog`] holds the tables of the running statement; [`Names`] says which one a name
 //! means; [`UserTable`] says which filters the store evaluates itself; `StoreSource` runs it; `system` builds the
 //! tables of schema `mainstem`. Invariants: filters are called exact only when the store's predicates mean the same;
-//! statistics are exact only when so for this very view; no constraint is told, and the DML hooks stay closed (contract
-//! 6). It does not own: snapshots.
+//! statistics are exact only when so for this very view, others are estimates (`estimate`); no constraint is told, and
+//! the DML hooks stay closed (contract 6). It does not own: snapshots.
 
 mod catalog;
+mod estimate;
 mod filter;
 mod missing;
 mod names;

@@ -20,9 +20,10 @@ use mainstem_storage::scan::ScanRequest;
 use mainstem_storage::schema::TableSchema;
 use mainstem_storage::version::TableView;
 
+use super::estimate::Estimates;
 use super::filter::translate;
 use super::scan_slot::ScanSlot;
-use super::source::{Snapshot, StoreSource};
+use super::source::{Snapshot, StoreSource, partitions};
 use super::statistics::{some_rows, statistics};
 use crate::sql::ROW_REF;
 
@@ -87,6 +88,25 @@ impl UserTable {
     /// The predicates of the store that mean what `filter` does, if there are.
     pub(crate) fn predicates(&self, filter: &Expr) -> Option<Vec<Predicate>> {
         translate(filter, &self.table)
+    }
+
+    /// What those of `filters` leave that the store evaluates, with estimates of `columns`, and the other filters;
+    /// `None` without a snapshot.
+    pub(crate) fn estimates<'a>(
+        &self,
+        columns: &[ColumnId],
+        filters: &'a [Expr],
+    ) -> Option<(Estimates, Vec<&'a Expr>)> {
+        let view = self.view.as_ref()?;
+        let (mut predicates, mut others) = (Vec::new(), Vec::new());
+        for filter in filters {
+            match translate(filter, &self.table) {
+                Some(translated) => predicates.extend(translated),
+                None => others.push(filter),
+            }
+        }
+        let known = view.statistics_of(&with_columns_of(columns, &predicates));
+        Some((Estimates::of(&self.table, &known, &predicates), others))
     }
 }
 
@@ -186,21 +206,24 @@ impl UserTable {
             .filter_map(|at| self.table.columns.get(*at).map(|c| c.id))
             .collect::<Vec<_>>();
         let found = self.slot.as_ref().and_then(|slot| slot.found());
-        let stored = if names_one_row(&self.table, &predicates) {
+        let width = columns.len() + usize::from(row_refs);
+        let (stored, rows) = if names_one_row(&self.table, &predicates) {
             // Asked for nothing else: counting the rows of a large table costs more than finding one.
-            some_rows(1, columns.len() + usize::from(row_refs))
+            (some_rows(1, width), 1)
         } else if let Some(found) = found {
-            some_rows(found, columns.len() + usize::from(row_refs))
+            (some_rows(found, width), found)
         } else {
-            statistics(&self.table, &view.statistics_of(&columns), &columns, row_refs)
+            let known = view.statistics_of(&with_columns_of(&columns, &predicates));
+            let rows = usize::try_from(known.rows).unwrap_or(usize::MAX);
+            (statistics(&self.table, &known, &columns, &predicates, row_refs), rows)
         };
         let request = ScanRequest { columns, predicates, limit, row_refs, batch_rows: state.config().batch_size() };
         let snapshot = match &self.slot {
             Some(slot) => Snapshot::Slot(slot.clone()),
             None => Snapshot::Of(view),
         };
-        let source =
-            StoreSource::new(self.table.clone(), snapshot, request, stored, state.config().target_partitions());
+        let partitions = partitions(rows, state.config().target_partitions());
+        let source = StoreSource::new(self.table.clone(), snapshot, request, stored, partitions);
         let row_ref_out = projection.iter().position(|at| *at == row_ref_at).filter(|_| row_refs);
         let source = match row_ref_out {
             Some(at) if at + 1 != projection.len() => source.with_row_ref_at(at),
@@ -208,6 +231,17 @@ impl UserTable {
         };
         Ok(DataSourceExec::from_data_source(source))
     }
+}
+
+/// `columns`, and those that `predicates` are about.
+fn with_columns_of(columns: &[ColumnId], predicates: &[Predicate]) -> Vec<ColumnId> {
+    let mut all = columns.to_vec();
+    for predicate in predicates {
+        if !all.contains(&predicate.column()) {
+            all.push(predicate.column());
+        }
+    }
+    all
 }
 
 fn has_parameter(filter: &Expr) -> bool {

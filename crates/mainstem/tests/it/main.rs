@@ -10,6 +10,7 @@ mod copy;
 mod dynamic_filters;
 mod errors;
 mod hermitage;
+mod join_orders;
 mod library;
 mod mangled;
 mod names;

@@ -52,7 +52,9 @@ use crate::analyze::{
     resolve_names, resolve_types, rewrite, type_literals, with_settings,
 };
 use crate::error::from_datafusion;
-use crate::optimize::{computed_keys_as_columns, short_circuit_expression, short_circuit_plan, simplified};
+use crate::optimize::{
+    computed_keys_as_columns, ordered_joins, short_circuit_expression, short_circuit_plan, simplified,
+};
 use crate::provider::{
     CATALOG, StatementCatalog, StatementTables, SystemTables, Wanted, undefined_schema, undefined_table,
 };
@@ -346,8 +348,10 @@ impl Planner {
     }
 
     fn optimized(&self, plan: &LogicalPlan) -> Result<LogicalPlan> {
-        let optimized =
-            triggers::optimized(plan, &self.state).and_then(computed_keys_as_columns).and_then(short_circuit_plan);
+        let optimized = triggers::optimized(plan, &self.state)
+            .and_then(|plan| ordered_joins(plan, &self.state))
+            .and_then(computed_keys_as_columns)
+            .and_then(short_circuit_plan);
         optimized.map_err(|e| unplanned(&e))
     }
 

@@ -43,9 +43,15 @@ use parking_lot::Mutex;
 pub(crate) use self::join_keys::JoinKeys;
 use self::stream::{Origins, StoreRows, StoreStream};
 use super::scan_slot::{ScanInput, ScanSlot};
+use super::statistics::of_any_run;
 
 /// Rows that make a second partition worth its overhead.
 const ROWS_PER_PARTITION_MIN: usize = 32_768;
+
+/// Partitions of a scan that looks at `rows` rows.
+pub(super) fn partitions(rows: usize, cores: usize) -> usize {
+    cores.clamp(1, (rows / ROWS_PER_PARTITION_MIN).max(1))
+}
 
 /// Which rows a source reads.
 #[derive(Clone, Debug)]
@@ -82,19 +88,18 @@ pub(crate) struct StoreSource {
 }
 
 impl StoreSource {
-    /// A source for `request`. `statistics` are those of the table without predicates and limit.
+    /// A source for `request` of so many partitions. `statistics` are those of the table with the predicates of
+    /// `request`, without its limit.
     pub(super) fn new(
         table: Arc<TableSchema>,
         snapshot: Snapshot,
         request: ScanRequest,
         statistics: Statistics,
-        cores: usize,
+        partitions: usize,
     ) -> Self {
-        let rows = statistics.num_rows.get_value().copied().unwrap_or(usize::MAX);
-        let partitions = cores.clamp(1, (rows / ROWS_PER_PARTITION_MIN).max(1));
         let statistics = if snapshot.is_slot() {
             // Another run reads other rows.
-            statistics.to_inexact()
+            of_any_run(statistics)
         } else if request.predicates.is_empty() && request.limit.is_none() {
             statistics
         } else {
