@@ -120,6 +120,29 @@ fn kept_plans_answer_as_plans_of_each_run() {
     assert!(runs > (QUERIES.len() * changes.len()) as u64, "{runs} runs by kept plans");
 }
 
+/// Bounds of the columns make `x` and `y` constants where the plan is made, but not later.
+#[test]
+fn bounds_hold_for_the_run_that_found_them() {
+    let (database, connection) = tables();
+    connection.execute("CREATE TABLE b (x INTEGER NOT NULL, y INTEGER NOT NULL)").unwrap();
+    connection.execute("INSERT INTO b VALUES (1, 7), (7, 7), (3, 9), (7, 8)").unwrap();
+    let look = database.storage().begin(mainstem_storage::transaction::TransactionMode::default()).unwrap();
+    for table in look.catalog().tables().filter(|table| table.name == "b") {
+        database.storage().merge(table.id).unwrap();
+    }
+    connection.execute("SET plan_cache_mode = force_generic_plan").unwrap();
+    let queries = ["SELECT x, y FROM b WHERE x >= y ORDER BY x", "SELECT min(x), max(x), max(y) FROM b WHERE x >= y"];
+    let answers = |connection: &Connection| queries.map(|query| rows(connection, query));
+    for _ in 0..4 {
+        assert_eq!(answers(&connection), [vec!["7|7".to_owned()], vec!["7|7|7".to_owned()]]);
+    }
+    connection.execute("INSERT INTO b VALUES (9, 8), (8, 8), (20, 2)").unwrap();
+    let sorted: Vec<String> = ["7|7", "8|8", "9|8", "20|2"].map(str::to_owned).into();
+    let expected = [sorted, vec!["7|20|8".to_owned()]];
+    assert_eq!(answers(&connection), expected);
+    assert_eq!(answers(&database.connect().unwrap()), expected);
+}
+
 #[test]
 fn kept_plans_see_what_their_transaction_wrote() {
     let (database, kept) = tables();

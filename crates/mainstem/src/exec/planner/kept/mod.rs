@@ -30,6 +30,7 @@ use super::{Planner, Running, Source};
 use crate::error::from_datafusion;
 use crate::exec::cancel::cancelable_joins;
 use crate::exec::runtime::{Cancel, Runtime};
+use crate::optimize::ordered_joins;
 
 /// Runs whose values a physical plan cannot have slots for, before that is given up.
 const TRIES_MAX: u32 = 4;
@@ -144,7 +145,9 @@ impl Planner {
         }
         let views = |table| view_of(source, table);
         let options = self.state.config_options();
-        let plan = logical::bound(&kept.logical, source.parameters, &views, options);
+        // Tables have other sizes by now, and parameters values.
+        let plan = logical::bound(&kept.logical, source.parameters, &views, options)
+            .and_then(|plan| ordered_joins(plan, &self.state));
         self.start_optimized(runtime, &plan.map_err(|e| from_datafusion(&e))?, source.settings.threads(), cancel)
     }
 
