@@ -1,5 +1,5 @@
-//! Experiment `tpch`: the 22 queries of TPC-H beside DuckDB in memory, and beside plain DataFusion over Arrow batches in
-//! the same process. Issue "Scans at DuckDB's speed", section Figures.
+//! Experiment `tpch`: the 22 queries of TPC-H beside DuckDB in memory, and beside plain DataFusion over Arrow batches
+//! in the same process. Issue "Scans at DuckDB's speed", section Figures.
 //!
 //! Comes in: the scale. Goes out: the time of each query, and of all of them.
 //!

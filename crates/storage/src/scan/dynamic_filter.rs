@@ -3,14 +3,14 @@
 //! Comes in: integers, from whoever reads the other side, and at some moment the word that these were all. Goes out: to
 //! the scan, bounds for zone maps and codes, and which rows have one of the keys.
 //!
-//! 1. [`KeySet::of`] takes the keys: their bounds, and one bit for each number between them where those are not too many;
-//!    few keys far from one another are hashed.
+//! 1. [`KeySet::of`] takes the keys: their bounds, and one bit for each number between them where those are not too
+//!    many; few keys far from one another are hashed.
 //! 2. [`DynamicFilter::publish`] hands the set to the scans that hold the filter. Until then they read everything.
 //! 3. A scan asks for each piece: bounds first, by zone map and on codes; then the bits, of the rows that are left, for
 //!    as long as that drops a share of rows worth its cost.
 //!
-//! Invariants: a row that has one of the keys passes; a NULL never does. A scan's request stays plain data (contract 5):
-//! filters stand beside it.
+//! Invariants: a row that has one of the keys passes; a NULL never does. A scan's request stays plain data (contract
+//! 5): filters stand beside it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -98,8 +98,8 @@ impl KeySet {
         }
     }
 
-    /// Which rows of `array`, of type `column.data_type.arrow()`, have one of the keys; `None` where only the bounds are
-    /// known.
+    /// Which rows of `array`, of type `column.data_type.arrow()`, have one of the keys; `None` where only the bounds
+    /// are known.
     fn select(&self, array: &dyn Array, column: &Column) -> Result<Option<Vec<u64>>> {
         let (Some((least, _)), Some(members)) = (self.bounds, &self.members) else { return Ok(None) };
         let mut selection = match TypedValues::of(array, column.data_type)? {
@@ -139,8 +139,8 @@ fn words_of<T: Copy + Into<i64>>(values: &[T], bit: impl Fn(i64) -> u64) -> Vec<
     values.chunks(64).map(word).collect()
 }
 
-/// The keys that a column's rows must be among, once they are known. Shared by whoever finds them out and the scans that
-/// use them.
+/// The keys that a column's rows must be among, once they are known. Shared by whoever finds them out and the scans
+/// that use them.
 #[derive(Debug, Default)]
 pub struct DynamicFilter {
     keys: OnceLock<KeySet>,

@@ -7,8 +7,8 @@
 //! 1. Plan: each segment is pruned by its zone maps (MemSQL section III: elimination and full enclosure); what is left,
 //!    the delta blocks and the transaction's own rows are cut into pieces on one shared queue, so that cores finish
 //!    together.
-//! 2. Select: per piece, predicates are evaluated on codes where the encoding allows, deleted rows are cleared, and what
-//!    has become known meanwhile ([`DynamicFilter`]) drops further rows.
+//! 2. Select: per piece, predicates are evaluated on codes where the encoding allows, deleted rows are cleared, and
+//!    what has become known meanwhile ([`DynamicFilter`]) drops further rows.
 //! 3. Gather: only selected rows are decoded; a piece that is wholly selected is read in place.
 //!
 //! Few rows of a range of keys are found without looking at others ([`by_key`]), for whoever asks for that.

@@ -109,8 +109,8 @@ impl TableView {
         }))
     }
 
-    /// Values of the first column of the sort key, ascending, that cut the rows of all runs into at most `parts` parts of
-    /// about as many rows each. None where that column is no integer, or all rows stand in deltas.
+    /// Values of the first column of the sort key, ascending, that cut the rows of all runs into at most `parts` parts
+    /// of about as many rows each. None where that column is no integer, or all rows stand in deltas.
     #[must_use]
     pub fn cuts_of_sort_key(&self, parts: usize) -> Vec<i64> {
         let Some(&first) = self.schema().sort_key.first() else { return Vec::new() };

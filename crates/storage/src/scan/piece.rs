@@ -67,8 +67,8 @@ impl Piece {
         }
     }
 
-    /// Which rows are selected: a bitmap over the piece, or `None` for all of them; and how many more there were without
-    /// dynamic filters.
+    /// Which rows are selected: a bitmap over the piece, or `None` for all of them; and how many more there were
+    /// without dynamic filters.
     pub(super) fn select(&self, scan: &Scan) -> Result<(Option<Vec<u64>>, usize)> {
         let mut selection: Option<Vec<u64>> = None;
         let enclosed = matches!(self, Self::Segment { enclosed: true, .. });

@@ -2,15 +2,15 @@
 //!
 //! Comes in: a physical plan. Goes out: the same plan, whose hash joins tell scans of ours what they found.
 //!
-//! 1. A hash join reads all of its build side before it asks for the first row of its probe side. Rows of the probe side
-//!    without a partner are dropped by joins of [`drops_probe_rows`].
-//! 2. [`push_down`] follows each integer key of the probe side by its position, through operators that keep or drop whole
-//!    rows or groups, to the scans that it comes from. DataFusion 55.2 has rules that do this by the names of columns,
-//!    and take one for another where two are called the same; they are left out (`optimize::upstream`).
+//! 1. A hash join reads all of its build side before it asks for the first row of its probe side. Rows of the probe
+//!    side without a partner are dropped by joins of [`drops_probe_rows`].
+//! 2. [`push_down`] follows each integer key of the probe side by its position, through operators that keep or drop
+//!    whole rows or groups, to the scans that it comes from. DataFusion 55.2 has rules that do this by the names of
+//!    columns, and take one for another where two are called the same; they are left out (`optimize::upstream`).
 //! 3. [`KeyCollector`] above the build side passes batches on, remembers their keys, and publishes them at the end.
 //!
-//! Invariants: a filter drops only rows that no row of the answer needs; scans wait for keys, and no build side waits for
-//! its own probe side. It does not own: how a scan uses keys (`storage::scan::DynamicFilter`).
+//! Invariants: a filter drops only rows that no row of the answer needs; scans wait for keys, and no build side waits
+//! for its own probe side. It does not own: how a scan uses keys (`storage::scan::DynamicFilter`).
 
 mod key_collector;
 mod push_down;

@@ -1,7 +1,7 @@
 //! `ORDER BY ... LIMIT n` with a large n sorts all rows and takes the first.
 //!
-//! DataFusion 55.2 keeps the n best rows seen so far in a heap, whatever n is. From some ten thousand on that takes many
-//! times the time of a sort, and memory that cannot be spilled.
+//! DataFusion 55.2 keeps the n best rows seen so far in a heap, whatever n is. From some ten thousand on that takes
+//! many times the time of a sort, and memory that cannot be spilled.
 //!
 //! Comes in: a physical plan. Goes out: the same plan with a sort and a limit in the place of such heaps. It does not
 //! own: where a limit stands.

@@ -1,8 +1,8 @@
 //! What DataFusion 55.2 does wrong, each mended in a file of its own around the rule that does it.
 //!
 //! Comes in: DataFusion's own rules, one by one, found by their names. Goes out: the same rules, kept from what they do
-//! wrong, and rules of ours that mend what they made. Each file says which version and public issue it is about; its tests have a canary that fails once DataFusion
-//! is right without it.
+//! wrong, and rules of ours that mend what they made. Each file says which version and public issue it is about; its
+//! tests have a canary that fails once DataFusion is right without it.
 
 mod computed_keys;
 mod filter_pushdown;

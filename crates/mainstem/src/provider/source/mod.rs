@@ -124,9 +124,9 @@ impl StoreSource {
         }
     }
 
-    /// The same, whose rows have one of `keys` in output column `at` as soon as they are known; None where
-    /// it cannot be: keys are integers; a limit, or a kept plan, is not of certain rows; tables of less than `min_rows` are
-    /// read at once.
+    /// The same, whose rows have one of `keys` in output column `at` as soon as they are known; None where it cannot
+    /// be: keys are integers; a limit, or a kept plan, is not of certain rows; tables of less than `min_rows` are read
+    /// at once.
     pub(crate) fn with_dynamic_filter(&self, at: usize, keys: &Arc<JoinKeys>, min_rows: u64) -> Option<Self> {
         let Snapshot::Of(view) = &self.snapshot else { return None };
         let is_small = view.statistics_of(&[]).rows < min_rows;
