@@ -78,7 +78,7 @@ fn keys_are_followed_by_position() {
         ("SELECT count(*) FROM (SELECT id AS k, k AS id FROM b) x JOIN a ON a.k = x.k WHERE a.id < 5", &["b: id"]),
         ("SELECT * FROM a JOIN b ON a.k = b.k JOIN c ON c.k = b.k AND c.id < 3", &["a: k", "b: k"]),
         // Through groups, to what is summed.
-        ("SELECT * FROM a JOIN (SELECT k, sum(n) FROM b GROUP BY k) s ON s.k = a.k WHERE a.id < 5", &["b: k"]),
+        ("SELECT * FROM a JOIN (SELECT id, sum(n) FROM b GROUP BY id) s ON s.id = a.id WHERE a.n = 3", &["b: id"]),
         ("SELECT * FROM b WHERE k IN (SELECT k FROM a WHERE id < 5)", &["b: k"]),
         ("SELECT * FROM a JOIN b ON a.d = b.d WHERE a.id < 2", &["b: d"]),
         // Not of integers, of a limit, of an aggregate's result, of a side whose rows stay without a partner.
