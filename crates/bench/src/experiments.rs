@@ -14,6 +14,8 @@ pub fn all() -> &'static [Experiment] {
         crate::transactions::EXPERIMENT,
         #[cfg(feature = "sql")]
         crate::tpch::EXPERIMENT,
+        #[cfg(feature = "sql")]
+        crate::tpch::SHAPES,
     ]
 }
 

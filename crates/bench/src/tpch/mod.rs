@@ -12,6 +12,7 @@
 //! answers at scale factor 0.01, which tests hold to recorded ones.
 
 mod arrow_peer;
+mod queries;
 mod tables;
 
 use std::path::Path;
@@ -24,6 +25,7 @@ use crate::experiment::{Experiment, Failure, Scale, Settings};
 use crate::peers::{Answer, Call, Engine, Load, Peers, Told};
 use crate::report::{Figure, Reach, Report, Unit};
 use arrow_peer::ArrowPeer;
+use queries::{Query, SCHEMA};
 pub use tables::write as write_tables;
 
 /// The entry in the list of experiments.
@@ -34,21 +36,23 @@ pub const EXPERIMENT: Experiment = Experiment {
     run: |settings, report| run(Plan::of(settings.scale), settings, report),
 };
 
+/// The same tables, other queries.
+pub const SHAPES: Experiment = Experiment {
+    name: "shapes",
+    about: "shapes of queries that TPC-H lacks, over its line items: large limits, self-joins, wide groups, windows",
+    parts: &[("shapes", "all of them")],
+    run: |settings, report| run_shapes(Plan::of(settings.scale), settings, report),
+};
+
 const PEERS: [Engine; 1] = [Engine::DuckDbMemory];
+/// What a query may take of the first peer's time.
+const QUERY_SHARE: f64 = 2.5;
 /// Quotients and averages have engines' own types: sums of hundredths may differ by this share of the larger one.
 const TOLERANCE: f64 = 1e-6;
 /// Tables that stay as they are for this long are taken to be merged.
 const SETTLED_AFTER: Duration = Duration::from_millis(500);
 /// The longest wait for that.
 const SETTLED_AT_LAST: Duration = Duration::from_secs(60);
-
-macro_rules! queries {
-    ($($number:literal)*) => { [$((concat!("Q", $number), include_str!(concat!("../../../../slt/tpch/q", $number, ".sql")))),*] };
-}
-
-/// The queries, by name.
-const QUERIES: [(&str, &str); 22] = queries!("01" "02" "03" "04" "05" "06" "07" "08" "09" "10" "11" "12" "13" "14" "15" "16" "17" "18" "19" "20" "21" "22");
-const SCHEMA: &str = include_str!("../../../../slt/tpch/schema.sql");
 
 /// Sizes and times.
 #[derive(Clone, Copy, Debug)]
@@ -84,6 +88,30 @@ impl Plan {
 /// When there is no place for the files, or they cannot be loaded; what is wrong with single queries stands in the
 /// report.
 pub fn run(plan: Plan, settings: &Settings, report: &mut Report) -> Result<(), Failure> {
+    let parts = [("keys", SCHEMA.to_owned(), 1.2), ("no-keys", without_keys(SCHEMA), 1.4)];
+    let suites = parts.map(|(part, schema, share)| Suite { part, schema, queries: &queries::TPCH, share });
+    run_suites(&suites, plan, settings, report)
+}
+
+/// Runs the shapes; as [`run`].
+///
+/// # Errors
+/// As [`run`].
+pub fn run_shapes(plan: Plan, settings: &Settings, report: &mut Report) -> Result<(), Failure> {
+    let suite = Suite { part: "shapes", schema: SCHEMA.to_owned(), queries: &queries::SHAPES, share: QUERY_SHARE };
+    run_suites(&[suite], plan, settings, report)
+}
+
+/// Queries over tables of one schema.
+struct Suite {
+    part: &'static str,
+    schema: String,
+    queries: &'static [Query],
+    /// What all of them together may take of the first peer's time.
+    share: f64,
+}
+
+fn run_suites(suites: &[Suite], plan: Plan, settings: &Settings, report: &mut Report) -> Result<(), Failure> {
     let directory = settings.scratch()?;
     report.progress(format_args!("writing the tables of scale factor {}", plan.factor));
     tables::write(plan.factor, directory.path())?;
@@ -91,12 +119,8 @@ pub fn run(plan: Plan, settings: &Settings, report: &mut Report) -> Result<(), F
         Some(_) => Some(ArrowPeer::load(plan.factor)?),
         None => None,
     };
-    for (part, script) in
-        [("keys", script(SCHEMA, directory.path())), ("no-keys", script(&without_keys(SCHEMA), directory.path()))]
-    {
-        if settings.wants(part) {
-            measure_all(part, &script, plan, settings, arrow.as_ref(), report)?;
-        }
+    for suite in suites.iter().filter(|suite| settings.wants(suite.part)) {
+        measure_all(suite, &script(&suite.schema, directory.path()), plan, settings, arrow.as_ref(), report)?;
     }
     Ok(())
 }
@@ -124,14 +148,14 @@ fn without_keys(schema: &str) -> String {
 
 /// Loads the engines and measures every query.
 fn measure_all(
-    part: &str,
+    suite: &Suite,
     script: &[String],
     plan: Plan,
     settings: &Settings,
     arrow: Option<&ArrowPeer>,
     report: &mut Report,
 ) -> Result<(), Failure> {
-    let directory = settings.scratch()?;
+    let (part, directory) = (suite.part, settings.scratch()?);
     let options = OpenOptions::new().synchronous("off".parse()?);
     let database = Database::open_with(directory.path().join("db"), options)?;
     report.progress(format_args!("{part}: loading"));
@@ -146,7 +170,7 @@ fn measure_all(
     script.iter().try_for_each(|sql| connection.execute(sql).map(drop))?;
     settle(&database);
     let mut bench = Bench { plan, connection: &connection, arrow, peers, report, times: Vec::new() };
-    for (name, sql) in QUERIES {
+    for &(name, sql) in suite.queries {
         bench.report.progress(format_args!("{part}: {name}"));
         match bench.measure(&format!("{part} {name}"), sql) {
             Err(Failure::Wrong(what)) => bench.report.wrong(format!("{part} {name}: {what}")),
@@ -154,7 +178,7 @@ fn measure_all(
             other => other?,
         }
     }
-    bench.sum_up(part)?;
+    bench.sum_up(suite)?;
     for note in bench.peers.notes() {
         bench.report.note(note);
     }
@@ -220,7 +244,7 @@ impl Bench<'_> {
             return Ok(());
         };
         self.times.push((figure.value, theirs.clone()));
-        self.add(figure, theirs, 2.5)
+        self.add(figure, theirs, QUERY_SHARE)
     }
 
     /// Adds `figure` beside each of `theirs`: at most `share` times the first of them.
@@ -236,8 +260,8 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// The sum of all queries' medians, and the geometric mean of their ratios.
-    fn sum_up(&mut self, part: &str) -> Result<(), Failure> {
+    /// The sum of all queries' medians.
+    fn sum_up(&mut self, suite: &Suite) -> Result<(), Failure> {
         let ours: f64 = self.times.iter().map(|(ours, _)| ours).sum();
         let mut names: Vec<String> = Vec::new();
         for name in self.times.iter().flat_map(|(_, theirs)| theirs).map(|(name, _)| name) {
@@ -251,9 +275,8 @@ impl Bench<'_> {
             Some((name.clone(), sum?))
         });
         let sums: Vec<_> = sums.collect();
-        let figure = Figure::once(&format!("{part}, all"), "time", Unit::Milliseconds, ours);
-        let share = if part == "keys" { 1.2 } else { 1.4 };
-        self.add(figure, sums, share)
+        let figure = Figure::once(&format!("{}, all", suite.part), "time", Unit::Milliseconds, ours);
+        self.add(figure, sums, suite.share)
     }
 }
 
