@@ -52,7 +52,7 @@ use crate::analyze::{
 };
 use crate::decorrelate::{decorrelated, null_aware_in, nullable_subqueries, subqueries_in_values};
 use crate::error::from_datafusion;
-use crate::optimize::{LargeLimits, guarded, null_safe_simplification};
+use crate::optimize::{LargeLimits, guarded, null_safe_joins, null_safe_simplification};
 use crate::provider::{CATALOG, SEARCHED, StatementCatalog};
 use crate::sql::CastTypes;
 
@@ -119,7 +119,7 @@ fn shared<const N: usize>(rules: [Rule; N]) -> impl Iterator<Item = Arc<dyn Anal
 
 /// DataFusion's optimizer rules, with guards around those that are wrong in 55.2 (`optimize::upstream`).
 fn guarded_optimizers(state: &SessionState) -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
-    state.optimizers().iter().cloned().map(guarded).map(null_safe_simplification).collect()
+    state.optimizers().iter().cloned().map(guarded).map(null_safe_joins).map(null_safe_simplification).collect()
 }
 
 /// What all connections of a database start from: functions, rules, memory for queries.

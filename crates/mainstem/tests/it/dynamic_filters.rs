@@ -129,7 +129,7 @@ fn random_joins_answer_the_same() {
     let connection = tables(&database);
     let mut random = StdRng::seed_from_u64(7);
     let mut pick = |of: &[&str]| of[random.random_range(0..of.len())].to_owned();
-    let mut some = 0;
+    let (mut some, mut with_filters) = (0, 0);
     for _ in 0..120 {
         let (joins, keys) = (["JOIN", "LEFT JOIN", "RIGHT JOIN"], ["k", "n", "id", "d"]);
         let condition = ["a.id < 7", "b.n = 3", "c.k > 15", "a.k = 10", "b.id BETWEEN 20 AND 40", "c.id IN (1, 5, 9)"];
@@ -152,8 +152,9 @@ fn random_joins_answer_the_same() {
         let [with, without] = both(&connection, &sql);
         assert_eq!(with, without, "{sql}");
         some += usize::from(!with.is_empty());
+        with_filters += usize::from(!filtered(&connection, &sql).is_empty());
     }
-    assert!(some > 60, "{some} of the queries have rows");
+    assert!(some > 60 && with_filters > 60, "{some} of the queries have rows, {with_filters} filters");
 }
 
 #[test]

@@ -147,6 +147,12 @@ pub struct DynamicFilter {
 }
 
 impl DynamicFilter {
+    /// Whether the keys were told.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        self.keys.get().is_some()
+    }
+
     /// Tells the keys, all of them. Only the first time counts.
     pub fn publish(&self, keys: KeySet) {
         let _ = self.keys.set(keys);

@@ -11,7 +11,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type, SchemaRef};
 use datafusion::common::Result;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
 use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties};
@@ -20,6 +20,11 @@ use mainstem_storage::scan::KeySet;
 use parking_lot::Mutex;
 
 use crate::provider::JoinKeys;
+
+/// Of what queries may take: the part that the keys of one partition may.
+const SHARE_OF_KEYS: usize = 16;
+/// Of what queries may take: the part up to which keys take some.
+const SHARE_OF_ALL: usize = 2;
 
 /// See the module.
 #[derive(Debug)]
@@ -36,16 +41,18 @@ type Keys = Vec<Vec<ScalarBuffer<i64>>>;
 /// What came so far.
 #[derive(Debug, Default)]
 struct Collected {
-    /// Keys of each partition, once it has ended.
-    partitions: Vec<Option<Keys>>,
+    /// Keys of each partition, once it has ended, with the memory that they take.
+    partitions: Vec<Option<(Keys, MemoryReservation)>>,
+    /// Of a partition not all keys will come: nothing is published.
+    is_given_up: bool,
     /// Room for the sets.
     memory: Option<MemoryReservation>,
 }
 
 impl KeyCollector {
     pub(super) fn new(input: Arc<dyn ExecutionPlan>, keys: Vec<(usize, Arc<JoinKeys>)>) -> Self {
-        let partitions = vec![None; input.output_partitioning().partition_count()];
-        Self { input, keys, collected: Arc::new(Mutex::new(Collected { partitions, memory: None })) }
+        let partitions = (0..input.output_partitioning().partition_count()).map(|_| None).collect();
+        Self { input, keys, collected: Arc::new(Mutex::new(Collected { partitions, ..Collected::default() })) }
     }
 }
 
@@ -92,10 +99,30 @@ impl ExecutionPlan for KeyCollector {
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let memory = MemoryConsumer::new("keys of a join").register(context.memory_pool());
+        let room = Room { pool: context.memory_pool().clone() };
         let input = self.input.execute(partition, context)?;
         let keys = vec![Vec::new(); self.keys.len()];
         let (filters, collected) = (self.keys.clone(), self.collected.clone());
-        Ok(Box::pin(Collecting { input, partition, filters, keys, memory, collected, is_complete: true }))
+        Ok(Box::pin(Collecting { input, partition, filters, keys, memory, room, collected, is_complete: true }))
+    }
+}
+
+/// How much keys may take: a filter saves time, and what it takes is missed by joins, which cannot spill.
+struct Room {
+    pool: Arc<dyn MemoryPool>,
+}
+
+impl Room {
+    /// Takes `bytes` for `memory`, if that leaves most to others.
+    fn take(&self, memory: &MemoryReservation, bytes: usize) -> bool {
+        let is_small = match self.pool.memory_limit() {
+            MemoryLimit::Finite(limit) => {
+                memory.size().saturating_add(bytes) <= limit / SHARE_OF_KEYS
+                    && self.pool.reserved().saturating_add(bytes) <= limit / SHARE_OF_ALL
+            }
+            _ => true,
+        };
+        is_small && memory.try_grow(bytes).is_ok()
     }
 }
 
@@ -106,6 +133,7 @@ struct Collecting {
     filters: Vec<(usize, Arc<JoinKeys>)>,
     keys: Keys,
     memory: MemoryReservation,
+    room: Room,
     collected: Arc<Mutex<Collected>>,
     /// Whether the keys of all batches are in `keys`.
     is_complete: bool,
@@ -114,22 +142,34 @@ struct Collecting {
 impl Collecting {
     /// Remembers the keys of `batch`, as long as there is memory.
     fn remember(&mut self, batch: &RecordBatch) -> Result<()> {
-        for ((at, _), keys) in self.filters.iter().zip(&mut self.keys) {
-            let values = integers(batch.column(*at))?;
-            if self.memory.try_grow(values.len() * size_of::<i64>()).is_err() {
+        if self.collected.lock().is_given_up {
+            self.give_up();
+            return Ok(());
+        }
+        for at in 0..self.filters.len() {
+            let Some((column, _)) = self.filters.get(at) else { continue };
+            let column = batch.column(*column);
+            let (values, is_shared) = integers(column)?;
+            // The join holds the batch as long as these are needed.
+            if !is_shared && !self.room.take(&self.memory, values.len() * size_of::<i64>()) {
                 self.give_up();
                 return Ok(());
             }
-            keys.push(values);
+            if let Some(keys) = self.keys.get_mut(at) {
+                keys.push(values);
+            }
         }
         Ok(())
     }
 
-    /// Tells the scans that the keys will not come.
+    /// Tells the scans, and other partitions, that not all keys will come.
     fn give_up(&mut self) {
         self.is_complete = false;
         self.keys.clear();
         self.memory.free();
+        let mut collected = self.collected.lock();
+        collected.is_given_up = true;
+        collected.partitions.clear();
         self.filters.iter().for_each(|(_, keys)| keys.settle());
     }
 
@@ -140,31 +180,31 @@ impl Collecting {
         }
         let mut collected = self.collected.lock();
         if let Some(partition) = collected.partitions.get_mut(self.partition) {
-            *partition = Some(std::mem::take(&mut self.keys));
+            *partition = Some((std::mem::take(&mut self.keys), self.memory.take()));
         }
-        let Some(partitions) = collected.partitions.iter().map(Option::as_ref).collect::<Option<Vec<_>>>() else {
-            return;
-        };
-        self.memory.free();
+        let all = collected.partitions.iter().map(Option::as_ref).collect::<Option<Vec<_>>>();
+        let Some(partitions) = all.filter(|all| !all.is_empty()) else { return };
         for (at, (_, filter)) in self.filters.iter().enumerate() {
-            let slices: Vec<&ScalarBuffer<i64>> = partitions.iter().filter_map(|keys| keys.get(at)).flatten().collect();
-            filter.publish(KeySet::of(&slices, |bytes| self.memory.try_grow(bytes).is_ok()));
+            let keys = partitions.iter().filter_map(|(keys, _)| keys.get(at));
+            let slices: Vec<&ScalarBuffer<i64>> = keys.flatten().collect();
+            filter.publish(KeySet::of(&slices, |bytes| self.room.take(&self.memory, bytes)));
         }
-        collected.partitions.iter_mut().for_each(|partition| *partition = None);
+        collected.partitions.clear();
         collected.memory = Some(self.memory.take());
     }
 }
 
-/// The values of `array`, of a type of [`super::integer_columns`], that are not NULL.
-fn integers(array: &ArrayRef) -> Result<ScalarBuffer<i64>> {
+/// The values of `array`, of a type of [`super::integer_columns`], that are not NULL, and whether they stand where those
+/// of `array` do.
+fn integers(array: &ArrayRef) -> Result<(ScalarBuffer<i64>, bool)> {
     let integers = match array.data_type() {
         DataType::Date32 => cast(&cast(array, &DataType::Int32)?, &DataType::Int64)?,
         _ => cast(array, &DataType::Int64)?,
     };
     let integers = integers.as_primitive::<Int64Type>();
     Ok(match integers.null_count() {
-        0 => integers.values().clone(),
-        _ => integers.iter().flatten().collect(),
+        0 => (integers.values().clone(), array.data_type().primitive_width() == Some(size_of::<i64>())),
+        _ => (integers.iter().flatten().collect(), false),
     })
 }
 

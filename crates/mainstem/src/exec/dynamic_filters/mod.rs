@@ -15,6 +15,9 @@
 mod key_collector;
 mod push_down;
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 

@@ -16,7 +16,9 @@ use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::{ExecutionPlan, displayable};
 use datafusion::prelude::SessionContext;
 
-use super::{LargeLimits, guarded, null_safe_simplification, pushes_by_name, safe_group_limits, simplified};
+use super::{
+    LargeLimits, guarded, null_safe_joins, null_safe_simplification, pushes_by_name, safe_group_limits, simplified,
+};
 
 fn simplifier() -> ExprSimplifier {
     let field = |name: &str| (None, Arc::new(Field::new(name, DataType::Int32, true)));
@@ -159,13 +161,31 @@ fn canary_large_limits_are_heaps() {
     assert!(!shown(&*sorted).contains("TopK") && shown(&*sorted).contains("LocalLimitExec: fetch=1000000"));
 }
 
+/// `null_equal_joins`.
+#[test]
+fn canary_null_equality_of_one_join_is_that_of_all() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let context = SessionContext::new();
+    let of = |name: &str| format!("(VALUES (1), (NULL)) AS {name}(k)");
+    let sql = format!(
+        "SELECT a.k FROM {} JOIN {} ON a.k = b.k JOIN {} ON b.k IS NOT DISTINCT FROM c.k",
+        of("a"),
+        of("b"),
+        of("c")
+    );
+    let batches = runtime.block_on(async { context.sql(&sql).await?.collect().await }).unwrap();
+    let rows: usize = batches.iter().map(|batch| batch.num_rows()).sum();
+    assert_eq!(rows, 2, "one row, as it should be: the file may go");
+}
+
 /// The rules that this folder stands around are found by their names.
 #[test]
 fn rules_are_there() {
     let names = |rule: &dyn std::fmt::Debug| format!("{rule:?}");
     for rule in Optimizer::new().rules {
-        let (before, is_ours) = (names(&rule), ["push_down_filter", "simplify_expressions"].contains(&rule.name()));
-        let after = names(&null_safe_simplification(guarded(rule)));
+        let (before, is_ours) =
+            (names(&rule), ["push_down_filter", "simplify_expressions", "eliminate_cross_join"].contains(&rule.name()));
+        let after = names(&null_safe_simplification(null_safe_joins(guarded(rule))));
         assert_eq!(before != after, is_ours, "{before}");
     }
     let physical = PhysicalOptimizer::new().rules;

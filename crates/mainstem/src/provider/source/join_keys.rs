@@ -4,7 +4,7 @@
 //! side is there. A scan that began at once would read most of its rows without the filter.
 //!
 //! Invariant: who waits is woken: by the keys, by the word that none will come, or by time. The build side never waits
-//! for its own probe side, so the last is for defects alone.
+//! for its own probe side, so time is for build sides that take long: their keys are used when they come.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,6 +42,12 @@ impl JoinKeys {
     /// What storage filters by.
     pub(super) fn filter(&self) -> &Arc<DynamicFilter> {
         &self.filter
+    }
+
+    /// Whether nobody need wait any more, and whether the keys are known.
+    #[cfg(test)]
+    pub(crate) fn state(&self) -> (bool, bool) {
+        (*self.is_settled.borrow(), self.filter.is_known())
     }
 
     /// Ends when the keys are known or will not come.
