@@ -194,8 +194,8 @@ impl Collecting {
     }
 }
 
-/// The values of `array`, of a type of [`super::integer_columns`], that are not NULL, and whether they stand where those
-/// of `array` do.
+/// The values of `array`, of a type of [`super::integer_columns`], that are not NULL, and whether they stand where
+/// those of `array` do.
 fn integers(array: &ArrayRef) -> Result<(ScalarBuffer<i64>, bool)> {
     let integers = match array.data_type() {
         DataType::Date32 => cast(&cast(array, &DataType::Int32)?, &DataType::Int64)?,

@@ -1,8 +1,8 @@
 //! Inner joins of which some take NULLs as equal (`IS NOT DISTINCT FROM`) and others do not.
 //!
-//! DataFusion 55.2's `eliminate_cross_join` takes a tree of inner joins apart and makes all of them anew as its root was:
-//! in `a JOIN b ON a.k = b.k JOIN c ON b.k IS NOT DISTINCT FROM c.k` NULLs of `a` and `b` join, too, and the other way
-//! round some that should are lost.
+//! DataFusion 55.2's `eliminate_cross_join` takes a tree of inner joins apart and makes all of them anew as its root
+//! was: in `a JOIN b ON a.k = b.k JOIN c ON b.k IS NOT DISTINCT FROM c.k` NULLs of `a` and `b` join, too, and the other
+//! way round some that should are lost.
 //!
 //! Comes in: that rule. Goes out: one that leaves plans alone in which an inner join takes NULLs as equal. It does not
 //! own: which joins do.
