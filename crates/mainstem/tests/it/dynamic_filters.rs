@@ -84,6 +84,7 @@ fn keys_are_followed_by_position() {
         // Not of integers, of a limit, of an aggregate's result, of a side whose rows stay without a partner.
         ("SELECT count(*) FROM a JOIN b ON a.t = b.t WHERE a.id = 7", &[]),
         ("SELECT count(*) FROM a JOIN (SELECT k FROM b LIMIT 70) s ON s.k = a.k WHERE a.id = 7", &[]),
+        ("SELECT count(*) FROM a JOIN (SELECT k FROM b ORDER BY n LIMIT 70) s ON s.k = a.k WHERE a.id = 7", &[]),
         ("SELECT count(*) FROM a JOIN (SELECT max(n) AS n FROM b GROUP BY id) s ON s.n = a.n WHERE a.id = 7", &[]),
         ("SELECT * FROM b WHERE k NOT IN (SELECT k FROM a WHERE id < 5)", &[]),
     ] {
@@ -101,16 +102,20 @@ fn keys_are_followed_by_position() {
 fn every_kind_of_join_answers_the_same() {
     let database = quiet();
     let connection = tables(&database);
-    for join in ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"] {
-        for second in ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"] {
+    let joins = ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"];
+    let mut with_filters = 0;
+    for (join, second) in joins.into_iter().flat_map(|join| joins.map(|second| (join, second))) {
+        // By a key of the first join from either side of it, and by other columns.
+        for condition in ["c.k = a.k", "c.k = b.k", "c.n = a.n", "c.n = b.n"] {
             let sql = format!(
-                "SELECT a.id, b.id, c.id FROM (SELECT * FROM a WHERE id < 9) a {join} b ON a.k = b.k \
-                 {second} (SELECT * FROM c WHERE n > 2) c ON c.n = b.n"
+                "SELECT a.id, b.id, c.id FROM a {join} b ON a.k = b.k {second} (SELECT * FROM c WHERE id < 2) c ON {condition}"
             );
             let [with, without] = both(&connection, &sql);
             assert_eq!(with, without, "{sql}");
+            with_filters += usize::from(!filtered(&connection, &sql).is_empty());
         }
     }
+    assert!(with_filters > 20, "{with_filters} have filters");
     for condition in ["IN", "NOT IN"] {
         for nulls in ["", "WHERE k IS NOT NULL"] {
             let sql = format!(
