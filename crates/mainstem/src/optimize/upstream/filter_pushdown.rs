@@ -13,17 +13,22 @@
 use std::sync::Arc;
 
 use datafusion::common::Result;
-use datafusion::common::tree_node::Transformed;
 use datafusion::logical_expr::{Expr, GroupingSet, LogicalPlan};
-use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use datafusion::optimizer::OptimizerRule;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
+
+use super::excepted::Excepted;
 
 /// What the names of the rules over physical plans begin with that push filters.
 const PHYSICAL_RULES: &str = "FilterPushdown";
 
 /// DataFusion's `rule`, if it pushes filters with the exception of the module; others as they are.
 pub(crate) fn guarded(rule: Arc<dyn OptimizerRule + Send + Sync>) -> Arc<dyn OptimizerRule + Send + Sync> {
-    if rule.name() == "push_down_filter" { Arc::new(Guarded(rule)) } else { rule }
+    if rule.name() == "push_down_filter" {
+        Arc::new(Excepted { rule, leaves_alone: filters_row_of_nothing })
+    } else {
+        rule
+    }
 }
 
 /// Whether `rule` is one of those over physical plans that are left out; see the module.
@@ -31,27 +36,10 @@ pub(crate) fn pushes_by_name(rule: &(dyn PhysicalOptimizerRule + Send + Sync)) -
     rule.name().starts_with(PHYSICAL_RULES)
 }
 
-#[derive(Debug)]
-struct Guarded(Arc<dyn OptimizerRule + Send + Sync>);
-
-impl OptimizerRule for Guarded {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        self.0.apply_order()
-    }
-
-    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        if let LogicalPlan::Filter(filter) = &plan
-            && let LogicalPlan::Aggregate(aggregate) = &*filter.input
-            && has_row_of_nothing(&aggregate.group_expr)
-        {
-            return Ok(Transformed::no(plan));
-        }
-        self.0.rewrite(plan, config)
-    }
+/// Whether `plan` is a filter above an aggregate that has a row of nothing.
+fn filters_row_of_nothing(plan: &LogicalPlan) -> Result<bool> {
+    let LogicalPlan::Filter(filter) = plan else { return Ok(false) };
+    Ok(matches!(&*filter.input, LogicalPlan::Aggregate(aggregate) if has_row_of_nothing(&aggregate.group_expr)))
 }
 
 /// Whether an aggregate grouped by `groups` has a row where its input has none.

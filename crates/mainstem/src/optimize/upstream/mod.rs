@@ -5,6 +5,7 @@
 //! tests have a canary that fails once DataFusion is right without it.
 
 mod computed_keys;
+mod excepted;
 mod filter_pushdown;
 mod group_limits;
 mod large_limits;

@@ -9,10 +9,12 @@
 
 use std::sync::Arc;
 
-use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{JoinType, NullEquality, Result};
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use datafusion::optimizer::OptimizerRule;
+
+use super::excepted::Excepted;
 
 /// The name of DataFusion's rule.
 const RULE: &str = "eliminate_cross_join";
@@ -21,28 +23,16 @@ type Rule = Arc<dyn OptimizerRule + Send + Sync>;
 
 /// `rule` with the exception of the module, if it is that one; others are returned as they are.
 pub(crate) fn null_safe_joins(rule: Rule) -> Rule {
-    if rule.name() == RULE { Arc::new(NullSafe(rule)) } else { rule }
+    if rule.name() == RULE { Arc::new(Excepted { rule, leaves_alone: has_equal_nulls }) } else { rule }
 }
 
-#[derive(Debug)]
-struct NullSafe(Rule);
-
-impl OptimizerRule for NullSafe {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        self.0.apply_order()
-    }
-
-    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        let mut has_equal_nulls = false;
-        plan.apply_with_subqueries(|node| {
-            has_equal_nulls |= matches!(node, LogicalPlan::Join(join)
-                if join.join_type == JoinType::Inner && join.null_equality == NullEquality::NullEqualsNull);
-            Ok(if has_equal_nulls { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-        })?;
-        if has_equal_nulls { Ok(Transformed::no(plan)) } else { self.0.rewrite(plan, config) }
-    }
+/// Whether an inner join in `plan` takes NULLs as equal.
+fn has_equal_nulls(plan: &LogicalPlan) -> Result<bool> {
+    let mut has = false;
+    plan.apply_with_subqueries(|node| {
+        has |= matches!(node, LogicalPlan::Join(join)
+            if join.join_type == JoinType::Inner && join.null_equality == NullEquality::NullEqualsNull);
+        Ok(if has { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(has)
 }

@@ -5,7 +5,9 @@
 //!
 //! A sort by the table's sort key, or by a part of it that the conditions leave, becomes a scan in key order, from one
 //! partition. The view must have that order, and every condition must be one that zone maps know of. Such a scan
-//! evaluates conditions late.
+//! evaluates conditions late. For aggregation it comes from several partitions, each with a range of the key.
+//!
+//! Scans may be told keys that joins find while the plan runs (`join_keys`), for which their streams wait (`stream`).
 //!
 //! The source of a physical plan that is kept has a [`ScanSlot`] instead of a view, and counts nothing.
 
