@@ -10,6 +10,7 @@
 //! 6. [`append_buffer`] holds recent rows: one writer, many readers, a published prefix.
 //! 7. [`cast`] reinterprets plain numbers as bytes and back.
 //! 8. [`sum`] adds integers, exactly.
+//! 9. [`sort`] orders rows by words, digit by digit.
 //!
 //! Invariants:
 //! - Each kernel has a scalar twin, `pub` under its module's `scalar`; both give the same answer for every input. The
@@ -36,5 +37,6 @@ pub mod hash;
 pub mod append_buffer;
 pub mod cast;
 pub mod sum;
+pub mod sort;
 
 mod dispatch;

@@ -212,7 +212,7 @@ pub const WAL_SYNC_AHEAD_BYTES: u64 = 4 << 20;
 /// Milliseconds within which `synchronous = off` commits are handed to the operating system.
 pub const WAL_OFF_WRITE_MS: u64 = 10;
 
-/// Default of `memory_limit`, in bytes.
+/// Default of `memory_limit`, in bytes, where the memory of the machine is not known.
 pub const MEMORY_LIMIT_DEFAULT: u64 = 4 << 30;
 /// Least that `memory_limit` can be set to while the database is open: the smallest share then is half a MiB, a batch
 /// of eight columns of 8-byte values, and queries have ten times that.

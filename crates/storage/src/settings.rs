@@ -4,6 +4,7 @@ use std::str::FromStr;
 
 use crate::error::{Error, Result, sqlstate};
 use crate::limits;
+use crate::memory::memory_limit_default;
 
 /// When a commit returns (contract 4). Modes may differ by session; whatever is lost is a suffix in commit order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -51,7 +52,8 @@ pub struct OpenOptions {
     pub create: bool,
     /// Replay in memory and write nothing; any number of processes may (contract 4).
     pub read_only: bool,
-    /// Bytes for buffers, deltas, write sets, forwarding and query memory (contract 8).
+    /// Bytes for buffers, deltas, write sets, forwarding and query memory (contract 8). By default half of the memory
+    /// of the machine, or of the container; 4 GiB where that is not known.
     pub memory_limit: u64,
     /// Default durability of its transactions.
     pub synchronous: Synchronous,
@@ -78,7 +80,7 @@ impl Default for OpenOptions {
         Self {
             create: true,
             read_only: false,
-            memory_limit: limits::MEMORY_LIMIT_DEFAULT,
+            memory_limit: memory_limit_default(),
             synchronous: Synchronous::Full,
             background: true,
             segment_rows: limits::SEGMENT_ROWS_DEFAULT,

@@ -19,7 +19,8 @@ mod planner;
 mod recent_texts;
 mod runtime;
 mod settings;
-mod streaming_aggregates;
+mod sort;
+mod streaming;
 mod system_tables;
 
 pub use environment::Notice;

@@ -16,8 +16,9 @@
 //! | computed keys as columns, short circuits | `optimize`, called by `planner` | filters where they belong, no rule behind them |
 //! | the physical plan, by DataFusion's rules | DataFusion | |
 //! | scans that use the keys of joins | `dynamic_filters` | no rule behind it that moves operators |
-//! | aggregation in the order of sort keys | `streaming_aggregates` | filters where they are: a filtered scan has no order |
-//! | sorts for large limits | `optimize::upstream` | limits where they are |
+//! | aggregation in the order of sort keys | `streaming` | filters where they are: a filtered scan has no order |
+//! | rankings in the order of rows | `streaming` | windows with their sorts below them |
+//! | sorts in memory | `sort` | limits where they are, and the order of scans |
 //! | joins made to be canceled | `cancel` | |
 //!
 //! Rules of the analyzer and the optimizer that a plan gives nothing to do are left out (`planner::triggers`).
@@ -45,14 +46,15 @@ use super::dynamic_filters::DynamicFilters;
 use super::generate_series::GenerateSeries;
 use super::memory_pool::QueryPool;
 use super::pg_sleep::pg_sleep;
-use super::streaming_aggregates::StreamingAggregates;
+use super::sort::RadixSorts;
+use super::streaming::{RankingWindows, StreamingAggregates};
 use crate::analyze::{
     DecimalOperators, ExtractPlanner, RealOperators, TypedLiterals, bpchar, cast_label, checked_arithmetic,
     coerced_types, decimal_operators, multiset_operations, rounded_decimals, sql_casts, typed_literals, window_frames,
 };
 use crate::decorrelate::{decorrelated, null_aware_in, nullable_subqueries, subqueries_in_values};
 use crate::error::from_datafusion;
-use crate::optimize::{LargeLimits, guarded, null_safe_joins, null_safe_simplification};
+use crate::optimize::{guarded, null_safe_joins, null_safe_simplification};
 use crate::provider::{CATALOG, SEARCHED, StatementCatalog};
 use crate::sql::CastTypes;
 
@@ -168,7 +170,8 @@ pub(crate) fn template(storage: &Database, threads: usize) -> Result<SessionStat
         // Behind all rules that move operators.
         .with_physical_optimizer_rule(Arc::new(DynamicFilters))
         .with_physical_optimizer_rule(Arc::new(StreamingAggregates))
-        .with_physical_optimizer_rule(Arc::new(LargeLimits))
+        .with_physical_optimizer_rule(Arc::new(RankingWindows))
+        .with_physical_optimizer_rule(Arc::new(RadixSorts))
         .build();
     register(&mut state)?;
     Ok(interruptible(state))

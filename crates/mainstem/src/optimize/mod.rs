@@ -8,6 +8,6 @@ pub(crate) mod upstream;
 pub(crate) use join_order::ordered_joins;
 pub(crate) use short_circuit::{short_circuit_expression, short_circuit_plan};
 pub(crate) use upstream::{
-    LargeLimits, computed_keys_as_columns, guarded, null_safe_joins, null_safe_simplification, pushes_by_name,
-    safe_group_limits, simplified,
+    computed_keys_as_columns, guarded, null_safe_joins, null_safe_simplification, pushes_by_name, safe_group_limits,
+    simplified,
 };

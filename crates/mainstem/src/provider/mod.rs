@@ -24,7 +24,7 @@ pub(crate) use catalog::{CATALOG, SEARCHED, StatementCatalog, StatementTables};
 pub(crate) use missing::{Wanted, undefined_schema, undefined_table};
 pub(crate) use names::{Names, TEMPORARY};
 pub(crate) use scan_slot::{ScanInput, ScanSlot};
-pub(crate) use source::{JoinKeys, StoreSource};
+pub(crate) use source::{RuntimeFilter, StoreSource};
 pub(crate) use system::{Cell, SystemTables};
 pub(crate) use table::UserTable;
 pub(crate) use values::to_scalar;

@@ -17,8 +17,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::limits;
 
+mod machine;
+
 #[cfg(test)]
 mod tests;
+
+pub use machine::memory_limit_default;
 
 /// What memory is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

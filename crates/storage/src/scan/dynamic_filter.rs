@@ -1,4 +1,5 @@
-//! Conditions that become known while a scan runs: the keys that the other side of a join has.
+//! Conditions that become known while a scan runs: the keys that the other side of a join has, and the bound of the
+//! rows that a limit keeps.
 //!
 //! Comes in: integers, from whoever reads the other side, and at some moment the word that these were all. Goes out: to
 //! the scan, bounds for zone maps and codes, and which rows have one of the keys.
@@ -9,10 +10,14 @@
 //! 3. A scan asks for each piece: bounds first, by zone map and on codes; then the bits, of the rows that are left, for
 //!    as long as that drops a share of rows worth its cost.
 //!
-//! Invariants: a row that has one of the keys passes; a NULL never does. A scan's request stays plain data (contract
-//! 5): filters stand beside it.
+//! A limit's bound tightens while rows are read ([`DynamicFilter::tighten`]); each piece meets the bound of its moment,
+//! and those whose zone maps promise the first rows are read first.
+//!
+//! Invariants: a row that has one of the keys passes; a NULL never does, unless it comes first. A scan's request stays
+//! plain data (contract 5): filters stand beside it.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::borrow::Cow;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use arrow_array::Array;
@@ -23,7 +28,7 @@ use crate::error::Result;
 use crate::ids::ColumnId;
 use crate::predicate::{CompareOp, Predicate};
 use crate::row::{TypedValues, Value};
-use crate::schema::Column;
+use crate::schema::{Column, DataType};
 
 /// Bits that a set may take whatever its number of keys, 2 MiB: they are cleared in the time of a few batches.
 const BITS_ALWAYS: u64 = 1 << 24;
@@ -139,14 +144,52 @@ fn words_of<T: Copy + Into<i64>>(values: &[T], bit: impl Fn(i64) -> u64) -> Vec<
     values.chunks(64).map(word).collect()
 }
 
-/// The keys that a column's rows must be among, once they are known. Shared by whoever finds them out and the scans
-/// that use them.
+/// Which rows of an order are wanted first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FirstRows {
+    /// Those of the greatest values.
+    pub descending: bool,
+    /// NULLs come before all values.
+    pub nulls_first: bool,
+}
+
+/// The keys that a column's rows must be among, once they are known, or the bound of the first rows. Shared by whoever
+/// finds them out and the scans that use them.
 #[derive(Debug, Default)]
 pub struct DynamicFilter {
     keys: OnceLock<KeySet>,
+    first_rows: Option<FirstRows>,
+    /// How far the bound is from the first value there can be: ascending, the bound itself.
+    bound: OnceLock<AtomicI64>,
 }
 
 impl DynamicFilter {
+    /// A filter that leaves out rows behind a bound that tightens.
+    #[must_use]
+    pub fn of_first_rows(first_rows: FirstRows) -> Self {
+        Self { first_rows: Some(first_rows), ..Self::default() }
+    }
+
+    /// Tells that rows whose values come behind `value` are not needed. Bounds that are wider than others before count
+    /// for nothing.
+    pub fn tighten(&self, value: i64) {
+        let Some(first_rows) = self.first_rows else { return };
+        let bound = first_rows.rank(value);
+        self.bound.get_or_init(|| AtomicI64::new(bound)).fetch_min(bound, Ordering::Relaxed);
+    }
+
+    /// The condition that rows must meet as of now.
+    fn bound(&self, column: &Column) -> Option<Predicate> {
+        let first_rows = self.first_rows?;
+        let bound = first_rows.rank(self.bound.get()?.load(Ordering::Relaxed));
+        let op = if first_rows.descending { CompareOp::GtEq } else { CompareOp::LtEq };
+        let value = match column.data_type {
+            DataType::Decimal { .. } => Value::Decimal(bound.into()),
+            _ => Value::Int(bound),
+        };
+        Some(Predicate::Compare { column: column.id, op, value })
+    }
+
     /// Whether the keys were told.
     #[must_use]
     pub fn is_known(&self) -> bool {
@@ -156,6 +199,13 @@ impl DynamicFilter {
     /// Tells the keys, all of them. Only the first time counts.
     pub fn publish(&self, keys: KeySet) {
         let _ = self.keys.set(keys);
+    }
+}
+
+impl FirstRows {
+    /// A number that is smaller for a value that comes earlier; and back.
+    fn rank(self, value: i64) -> i64 {
+        if self.descending { !value } else { value }
     }
 }
 
@@ -177,9 +227,31 @@ impl ColumnFilter {
     }
 
     /// What every row must meet, as far as it is known.
-    pub(super) fn predicates(&self) -> Option<&[Predicate]> {
-        let keys = self.filter.keys.get()?;
-        Some(self.predicates.get_or_init(|| keys.predicates(self.column.id)))
+    pub(super) fn predicates(&self) -> Option<Cow<'_, [Predicate]>> {
+        match self.filter.keys.get() {
+            Some(keys) => Some(Cow::Borrowed(self.predicates.get_or_init(|| keys.predicates(self.column.id)))),
+            None => Some(Cow::Owned(vec![self.filter.bound(&self.column)?])),
+        }
+    }
+
+    /// Whether rows that are NULL pass, whatever the predicates say.
+    pub(super) fn keeps_nulls(&self) -> bool {
+        self.filter.first_rows.is_some_and(|first_rows| first_rows.nulls_first)
+    }
+
+    /// Of rows that a limit wants first: how early the first of those with values between `min` and `max` comes.
+    pub(super) fn rank_of(&self, min: &Value, max: &Value) -> Option<i64> {
+        let first_rows = self.filter.first_rows?;
+        match if first_rows.descending { max } else { min } {
+            Value::Int(value) => Some(first_rows.rank(*value)),
+            Value::Decimal(value) => i64::try_from(*value).ok().map(|value| first_rows.rank(value)),
+            _ => None,
+        }
+    }
+
+    /// Whether it is of rows that a limit wants first.
+    pub(super) fn is_of_first_rows(&self) -> bool {
+        self.filter.first_rows.is_some()
     }
 
     /// Whether the bits drop enough rows, as far as was seen.
@@ -207,7 +279,6 @@ mod tests {
     use arrow_array::{Int16Array, Int64Array};
 
     use super::*;
-    use crate::schema::DataType;
 
     fn column(data_type: DataType) -> Column {
         Column::new(ColumnId(1), "c", data_type, true)
@@ -245,13 +316,34 @@ mod tests {
     }
 
     #[test]
+    fn a_bound_only_tightens() {
+        let at = ColumnId(1);
+        for (descending, wider, narrower, op) in [(false, 9, 5, CompareOp::LtEq), (true, -5, 3, CompareOp::GtEq)] {
+            let filter = Arc::new(DynamicFilter::of_first_rows(FirstRows { descending, nulls_first: false }));
+            let of_column = ColumnFilter::new(filter.clone(), column(DataType::BigInt));
+            assert!(of_column.predicates().is_none() && !of_column.is_worth_asking());
+            for bound in [wider, narrower, wider] {
+                filter.tighten(bound);
+            }
+            let bound = Predicate::Compare { column: at, op, value: Value::Int(narrower) };
+            assert_eq!(of_column.predicates().as_deref(), Some([bound].as_slice()));
+            // What comes earlier has the smaller rank.
+            let rank = |min, max| of_column.rank_of(&Value::Int(min), &Value::Decimal(max)).unwrap();
+            assert!(rank(0, 9) < rank(5, 8));
+        }
+        let keys = DynamicFilter::default();
+        keys.tighten(1);
+        assert!(keys.bound.get().is_none(), "there are no first rows of a join");
+    }
+
+    #[test]
     fn a_filter_that_drops_little_is_not_asked_for_long() {
         let filter = Arc::new(DynamicFilter::default());
         let of_column = ColumnFilter::new(filter.clone(), column(DataType::BigInt));
         assert!(of_column.predicates().is_none() && !of_column.is_worth_asking());
         filter.publish(KeySet::of(&[[1, 2]], |_| true));
         filter.publish(KeySet::default());
-        assert_eq!(of_column.predicates().map(<[_]>::len), Some(2));
+        assert_eq!(of_column.predicates().map(|predicates| predicates.len()), Some(2));
         assert!(of_column.is_worth_asking());
         of_column.count(ROWS_TRIED as usize, ROWS_TRIED as usize - 1);
         assert!(!of_column.is_worth_asking());

@@ -40,7 +40,7 @@ use crate::version::TableView;
 
 pub use by_key::fixes_key;
 use dynamic_filter::ColumnFilter;
-pub use dynamic_filter::{DynamicFilter, KeySet};
+pub use dynamic_filter::{DynamicFilter, FirstRows, KeySet};
 pub use ordered::OrderedScan;
 use piece::Piece;
 pub use statistics::{ColumnStatistics, TableStatistics};
@@ -220,6 +220,10 @@ impl Scan {
         }
         if let Some(own) = view.own() {
             self.pieces.extend(own.rows().chunks().flat_map(|chunk| Piece::of_own_rows(own.rows().id(), chunk)));
+        }
+        // The earlier a limit finds rows that it keeps, the more of the others it leaves out.
+        if let Some(filter) = self.filters.iter().find(|filter| filter.is_of_first_rows()) {
+            self.pieces.sort_by_cached_key(|piece| piece.rank(filter));
         }
     }
 

@@ -13,6 +13,7 @@ use crate::limits;
 use crate::main_store::RunSegment;
 use crate::predicate::{Predicate, Prune};
 use crate::scan::Scan;
+use crate::scan::dynamic_filter::ColumnFilter;
 use crate::schema::Column;
 use crate::segment::Segment;
 use crate::write_set::OwnChunk;
@@ -71,6 +72,13 @@ impl Piece {
     /// without dynamic filters.
     pub(super) fn select(&self, scan: &Scan) -> Result<(Option<Vec<u64>>, usize)> {
         let mut selection: Option<Vec<u64>> = None;
+        // Bounds of dynamic filters cost least where they leave nothing.
+        let is_outside = |filter: &ColumnFilter| {
+            filter.predicates().is_some_and(|predicates| self.prune(filter, &predicates) == Prune::None)
+        };
+        if scan.filters.iter().any(is_outside) {
+            return Ok((Some(vec![0; bitmap::words(self.rows().len())]), self.rows().len()));
+        }
         let enclosed = matches!(self, Self::Segment { enclosed: true, .. });
         if !enclosed {
             for (predicate, column) in &scan.predicates {
@@ -105,15 +113,11 @@ impl Piece {
     fn narrow(&self, scan: &Scan, selection: &mut Option<Vec<u64>>) -> Result<bool> {
         for filter in &scan.filters {
             let Some(predicates) = filter.predicates() else { continue };
-            let prune = match self {
-                Self::Segment { segment, .. } => segment.prune(predicates),
-                Self::Delta { .. } | Self::Own { .. } => Prune::Some,
-            };
-            match prune {
+            match self.prune(filter, &predicates) {
                 Prune::All => continue,
                 Prune::None => *selection = Some(vec![0; bitmap::words(self.rows().len())]),
                 Prune::Some => {
-                    for predicate in predicates {
+                    for predicate in predicates.iter() {
                         let selected = self.evaluate(predicate, &filter.column)?;
                         match selection.as_mut() {
                             Some(all) => bitmap::and_in_place(all, &selected),
@@ -127,6 +131,28 @@ impl Piece {
             }
         }
         Ok(true)
+    }
+
+    /// What `predicates`, which `filter` says, leave of the piece.
+    fn prune(&self, filter: &ColumnFilter, predicates: &[Predicate]) -> Prune {
+        let range = match self {
+            Self::Segment { segment, .. } => segment.zone_map(filter.column.id),
+            Self::Delta { .. } | Self::Own { .. } => None,
+        };
+        if filter.keeps_nulls() && range.is_none_or(|range| range.has_nulls) {
+            return Prune::All;
+        }
+        match self {
+            Self::Segment { segment, .. } => segment.prune(predicates),
+            Self::Delta { .. } | Self::Own { .. } => Prune::Some,
+        }
+    }
+
+    /// When the piece is read, if `filter` wants some rows first: those first of which nothing is known.
+    pub(super) fn rank(&self, filter: &ColumnFilter) -> Option<i64> {
+        let Self::Segment { segment, .. } = self else { return None };
+        let range = segment.zone_map(filter.column.id)?;
+        filter.rank_of(&range.min, &range.max)
     }
 
     /// Drops rows whose values are not among the keys of dynamic filters.

@@ -19,7 +19,7 @@ use futures::{Stream, StreamExt};
 use mainstem_storage::scan::KeySet;
 use parking_lot::Mutex;
 
-use crate::provider::JoinKeys;
+use crate::provider::RuntimeFilter;
 
 /// Of what queries may take: the part that the keys of one partition may.
 const SHARE_OF_KEYS: usize = 16;
@@ -31,7 +31,7 @@ const SHARE_OF_ALL: usize = 2;
 pub(super) struct KeyCollector {
     input: Arc<dyn ExecutionPlan>,
     /// Columns of integers, with what becomes of their values.
-    keys: Vec<(usize, Arc<JoinKeys>)>,
+    keys: Vec<(usize, Arc<RuntimeFilter>)>,
     collected: Arc<Mutex<Collected>>,
 }
 
@@ -50,7 +50,7 @@ struct Collected {
 }
 
 impl KeyCollector {
-    pub(super) fn new(input: Arc<dyn ExecutionPlan>, keys: Vec<(usize, Arc<JoinKeys>)>) -> Self {
+    pub(super) fn new(input: Arc<dyn ExecutionPlan>, keys: Vec<(usize, Arc<RuntimeFilter>)>) -> Self {
         let partitions = (0..input.output_partitioning().partition_count()).map(|_| None).collect();
         Self { input, keys, collected: Arc::new(Mutex::new(Collected { partitions, ..Collected::default() })) }
     }
@@ -130,7 +130,7 @@ impl Room {
 struct Collecting {
     input: SendableRecordBatchStream,
     partition: usize,
-    filters: Vec<(usize, Arc<JoinKeys>)>,
+    filters: Vec<(usize, Arc<RuntimeFilter>)>,
     keys: Keys,
     memory: MemoryReservation,
     room: Room,

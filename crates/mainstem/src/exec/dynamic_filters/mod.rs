@@ -1,4 +1,5 @@
-//! Scans of the probe side of a join leave out rows whose keys the build side does not have.
+//! Scans leave out rows that operators above them turn out not to need: those whose keys the build side of a join does
+//! not have, and those behind the rows that a limit keeps.
 //!
 //! Comes in: a physical plan. Goes out: the same plan, whose hash joins tell scans of ours what they found.
 //!
@@ -8,6 +9,8 @@
 //!    whole rows or groups, to the scans that it comes from. DataFusion 55.2 has rules that do this by the names of
 //!    columns, and take one for another where two are called the same; they are left out (`optimize::upstream`).
 //! 3. [`KeyCollector`] above the build side passes batches on, remembers their keys, and publishes them at the end.
+//!
+//! Sorts with a limit push a filter down to scans in the same way ([`push_first_rows`]), and tighten it.
 //!
 //! Invariants: a filter drops only rows that no row of the answer needs; scans wait for keys, and no build side waits
 //! for its own probe side. It does not own: how a scan uses keys (`storage::scan::DynamicFilter`).
@@ -35,10 +38,11 @@ use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
 use datafusion::physical_plan::{ExecutionPlan, replace_children_if_necessary};
 use mainstem_postgres::function::{Carried, Named};
 use mainstem_storage::limits::DYNAMIC_FILTER_MIN_ROWS;
+use mainstem_storage::scan::FirstRows;
 
 use self::key_collector::KeyCollector;
 use self::push_down::push_down;
-use crate::provider::{JoinKeys, StoreSource};
+use crate::provider::{RuntimeFilter, StoreSource};
 
 /// The rule; see the module.
 #[derive(Debug)]
@@ -50,10 +54,7 @@ impl PhysicalOptimizerRule for DynamicFilters {
         if plan.exists(|node| Ok(node.is::<RecursiveQueryExec>()))? {
             return Ok(plan);
         }
-        let min_rows = match config.extensions.get() {
-            Some(Carried(MinRows(rows))) => u64::from(rows.load(Ordering::Relaxed)),
-            None => u64::from(DYNAMIC_FILTER_MIN_ROWS),
-        };
+        let min_rows = min_rows(config);
         plan.transform_up(|node| filtered(node, min_rows)).data()
     }
 
@@ -64,6 +65,32 @@ impl PhysicalOptimizerRule for DynamicFilters {
     fn schema_check(&self) -> bool {
         true
     }
+}
+
+fn min_rows(config: &ConfigOptions) -> u64 {
+    match config.extensions.get() {
+        Some(Carried(MinRows(rows))) => rows.load(Ordering::Relaxed).into(),
+        None => DYNAMIC_FILTER_MIN_ROWS.into(),
+    }
+}
+
+/// A plan, and the filter that its scans go by.
+pub(super) type Bounded = (Arc<dyn ExecutionPlan>, Arc<RuntimeFilter>);
+
+/// `input` of a sort with a limit, whose scans leave out rows that come behind the filter's bound in column `at`, and
+/// the filter; None when the column comes from no scan that can.
+///
+/// # Errors
+/// Internal.
+pub(super) fn push_first_rows(
+    input: &Arc<dyn ExecutionPlan>,
+    at: usize,
+    first_rows: FirstRows,
+    config: &ConfigOptions,
+) -> Result<Option<Bounded>> {
+    let filter = RuntimeFilter::of_first_rows(first_rows);
+    let filtered = push_down(input, at, &filter, min_rows(config))?;
+    Ok(filtered.map(|input| (input, filter)))
 }
 
 /// The session's `dynamic_filter_min_rows` for the statement that is planned.
@@ -94,7 +121,7 @@ fn filtered(node: Arc<dyn ExecutionPlan>, min_rows: u64) -> Result<Transformed<A
     let mut collected = Vec::new();
     for (build_key, probe_key) in join.on() {
         let Some((build_at, probe_at)) = integer_columns(join, build_key, probe_key)? else { continue };
-        let keys = JoinKeys::unknown();
+        let keys = RuntimeFilter::of_join();
         if let Some(filtered) = push_down(&probe, probe_at, &keys, min_rows)? {
             probe = filtered;
             collected.push((build_at, keys));

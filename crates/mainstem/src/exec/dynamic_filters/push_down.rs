@@ -24,7 +24,7 @@ use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{ExecutionPlan, replace_children_if_necessary};
 
 use super::key_collector::KeyCollector;
-use crate::provider::{JoinKeys, StoreSource};
+use crate::provider::{RuntimeFilter, StoreSource};
 
 type Plan = Arc<dyn ExecutionPlan>;
 
@@ -32,7 +32,7 @@ type Plan = Arc<dyn ExecutionPlan>;
 ///
 /// # Errors
 /// Internal.
-pub(super) fn push_down(plan: &Plan, at: usize, keys: &Arc<JoinKeys>, min_rows: u64) -> Result<Option<Plan>> {
+pub(super) fn push_down(plan: &Plan, at: usize, keys: &Arc<RuntimeFilter>, min_rows: u64) -> Result<Option<Plan>> {
     if let Some(scan) = plan.downcast_ref::<DataSourceExec>() {
         let source = scan.data_source().downcast_ref::<StoreSource>();
         let filtered = source.and_then(|source| source.with_dynamic_filter(at, keys, min_rows));

@@ -11,18 +11,18 @@ use datafusion::physical_plan::ExecutionPlan;
 use futures::StreamExt;
 
 use super::KeyCollector;
-use crate::provider::JoinKeys;
+use crate::provider::RuntimeFilter;
 
 const UNKNOWN: (bool, bool) = (false, false);
 const KNOWN: (bool, bool) = (true, true);
 const GIVEN_UP: (bool, bool) = (true, false);
 
 /// A collector of the keys of two partitions of two batches each.
-fn collector(keys: ArrayRef) -> (Arc<dyn ExecutionPlan>, Arc<JoinKeys>) {
+fn collector(keys: ArrayRef) -> (Arc<dyn ExecutionPlan>, Arc<RuntimeFilter>) {
     let batch = RecordBatch::try_from_iter([("k", keys)]).unwrap();
     let partitions = vec![vec![batch.clone(), batch.clone()]; 2];
     let input = MemorySourceConfig::try_new_exec(&partitions, batch.schema(), None).unwrap();
-    let keys = JoinKeys::unknown();
+    let keys = RuntimeFilter::of_join();
     (Arc::new(KeyCollector::new(input, vec![(0, keys.clone())])), keys)
 }
 

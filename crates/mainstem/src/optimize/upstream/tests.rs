@@ -5,20 +5,15 @@ use std::ops::Not as _;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field};
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator, col, lit};
 use datafusion::optimizer::Optimizer;
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
-use datafusion::physical_plan::{ExecutionPlan, displayable};
 use datafusion::prelude::SessionContext;
 
-use super::{
-    LargeLimits, guarded, null_safe_joins, null_safe_simplification, pushes_by_name, safe_group_limits, simplified,
-};
+use super::{guarded, null_safe_joins, null_safe_simplification, pushes_by_name, safe_group_limits, simplified};
 
 fn simplifier() -> ExprSimplifier {
     let field = |name: &str| (None, Arc::new(Field::new(name, DataType::Int32, true)));
@@ -146,19 +141,6 @@ fn canary_computed_keys_are_not_seen_to_be_sorted() {
         let error = planned.expect_err("such a plan passes the check now").to_string();
         assert!(error.contains("does not satisfy order requirements"), "{query}: {error}");
     }
-}
-
-/// `large_limits`.
-#[test]
-fn canary_large_limits_are_heaps() {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let context = SessionContext::new();
-    let sql = "SELECT s FROM (VALUES ('a'), ('b')) AS t(s) ORDER BY s LIMIT 1000000";
-    let plan = runtime.block_on(async { context.sql(sql).await?.create_physical_plan().await }).unwrap();
-    let shown = |plan: &dyn ExecutionPlan| displayable(plan).indent(false).to_string();
-    assert!(shown(&*plan).contains("TopK(fetch=1000000)"), "large limits are sorts now\n{}", shown(&*plan));
-    let sorted = LargeLimits.optimize(plan, &ConfigOptions::new()).unwrap();
-    assert!(!shown(&*sorted).contains("TopK") && shown(&*sorted).contains("LocalLimitExec: fetch=1000000"));
 }
 
 /// `null_equal_joins`.

@@ -7,11 +7,12 @@
 //! partition. The view must have that order, and every condition must be one that zone maps know of. Such a scan
 //! evaluates conditions late. For aggregation it comes from several partitions, each with a range of the key.
 //!
-//! Scans may be told keys that joins find while the plan runs (`join_keys`), for which their streams wait (`stream`).
+//! Scans may be told keys that joins find while the plan runs (`runtime_filter`), for which their streams wait
+//! (`stream`).
 //!
 //! The source of a physical plan that is kept has a [`ScanSlot`] instead of a view, and counts nothing.
 
-mod join_keys;
+mod runtime_filter;
 mod stream;
 
 use std::any::Any;
@@ -38,11 +39,11 @@ use mainstem_storage::ids::ColumnId;
 use mainstem_storage::predicate::{CompareOp, Predicate};
 use mainstem_storage::row::Value;
 use mainstem_storage::scan::{OrderedScan, ROW_REF_COLUMN, Scan, ScanCounts, ScanRequest};
-use mainstem_storage::schema::TableSchema;
+use mainstem_storage::schema::{DataType as ColumnType, TableSchema};
 use mainstem_storage::version::TableView;
 use parking_lot::Mutex;
 
-pub(crate) use self::join_keys::JoinKeys;
+pub(crate) use self::runtime_filter::RuntimeFilter;
 use self::stream::{Origins, StoreRows, StoreStream};
 use super::scan_slot::{ScanInput, ScanSlot};
 use super::statistics::of_any_run;
@@ -85,7 +86,7 @@ pub(crate) struct StoreSource {
     /// Of a scan in order from several partitions: the first column of the sort key, and where the next one begins.
     cuts: Option<(ColumnId, Vec<i64>)>,
     /// Keys that rows must have, as far as they become known while the plan runs.
-    filters: Vec<(ColumnId, Arc<JoinKeys>)>,
+    filters: Vec<(ColumnId, Arc<RuntimeFilter>)>,
     metrics: ExecutionPlanMetricsSet,
 }
 
@@ -129,14 +130,14 @@ impl StoreSource {
     /// The same, whose rows have one of `keys` in output column `at` as soon as they are known; None where it cannot
     /// be: keys are integers; a limit, or a kept plan, is not of certain rows; tables of less than `min_rows` are read
     /// at once.
-    pub(crate) fn with_dynamic_filter(&self, at: usize, keys: &Arc<JoinKeys>, min_rows: u64) -> Option<Self> {
+    pub(crate) fn with_dynamic_filter(&self, at: usize, keys: &Arc<RuntimeFilter>, min_rows: u64) -> Option<Self> {
         let Snapshot::Of(view) = &self.snapshot else { return None };
         let is_small = view.statistics_of(&[]).rows < min_rows;
         if is_small || self.order.is_some() || self.request.limit.is_some() {
             return None;
         }
         let id = self.column_at(at)?;
-        self.table.column(id).filter(|column| column.data_type.is_whole())?;
+        self.table.column(id).filter(|column| has_narrow_integers(column.data_type))?;
         let mut source = self.clone();
         source.filters.push((id, keys.clone()));
         Some(source)
@@ -470,4 +471,10 @@ fn describe(name: &str, predicate: &Predicate) -> String {
         Predicate::IsNull { .. } => format!("{name} IS NULL"),
         Predicate::IsNotNull { .. } => format!("{name} IS NOT NULL"),
     }
+}
+
+/// Whether values are integers of at most 64 bits, or such with a point.
+fn has_narrow_integers(data_type: ColumnType) -> bool {
+    const DIGITS_MAX: u8 = 18;
+    data_type.is_whole() || matches!(data_type, ColumnType::Decimal { precision, .. } if precision <= DIGITS_MAX)
 }

@@ -43,6 +43,8 @@ use super::parameters::has_parameter;
 use super::reads::Read;
 use super::slot::Values;
 use crate::exec::parameters::{Parameter, Parameters, position_of};
+use crate::exec::sort::RadixSort;
+use crate::exec::streaming::RankingWindow;
 use crate::provider::{ScanSlot, UserTable};
 
 /// Times as many rows, or as few, that a table may have before a plan is made anew.
@@ -233,6 +235,8 @@ fn starts_anew(plan: &Arc<dyn ExecutionPlan>) -> bool {
         || plan.is::<ProjectionExec>()
         || plan.is::<AggregateExec>()
         || plan.is::<SortExec>()
+        || plan.downcast_ref::<RadixSort>().is_some_and(|sort| !sort.tightens())
+        || plan.is::<RankingWindow>()
         || plan.is::<GlobalLimitExec>()
         || plan.is::<LocalLimitExec>()
         || plan.is::<HashJoinExec>()

@@ -1,4 +1,5 @@
-//! The keys of a join's build side on their way to scans of its probe side, which wait for them.
+//! What becomes known of a column while a plan runs, on its way to scans: the keys of a join's build side, for which
+//! scans of its probe side wait, and the bound of the rows that a limit keeps, which tightens.
 //!
 //! Operators that move rows between threads begin to read before the join asks for the first row, and before its build
 //! side is there. A scan that began at once would read most of its rows without the filter.
@@ -9,23 +10,34 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mainstem_storage::scan::{DynamicFilter, KeySet};
+use mainstem_storage::scan::{DynamicFilter, FirstRows, KeySet};
 use tokio::sync::watch;
 
 /// The longest wait of a scan. One that goes on without the keys uses them when they come.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// Keys that become known while a plan runs; see the module.
+/// See the module.
 #[derive(Debug)]
-pub(crate) struct JoinKeys {
+pub(crate) struct RuntimeFilter {
     filter: Arc<DynamicFilter>,
     is_settled: watch::Sender<bool>,
 }
 
-impl JoinKeys {
-    /// Keys that nobody knows yet.
-    pub(crate) fn unknown() -> Arc<Self> {
+impl RuntimeFilter {
+    /// Keys of a join that nobody knows yet.
+    pub(crate) fn of_join() -> Arc<Self> {
         Arc::new(Self { filter: Arc::default(), is_settled: watch::Sender::new(false) })
+    }
+
+    /// The first rows of an order, of which nobody knows yet how far they reach. Nobody waits for it.
+    pub(crate) fn of_first_rows(first_rows: FirstRows) -> Arc<Self> {
+        let filter = Arc::new(DynamicFilter::of_first_rows(first_rows));
+        Arc::new(Self { filter, is_settled: watch::Sender::new(true) })
+    }
+
+    /// Tells that rows behind `value` are not needed.
+    pub(crate) fn tighten(&self, value: i64) {
+        self.filter.tighten(value);
     }
 
     /// Tells all keys.

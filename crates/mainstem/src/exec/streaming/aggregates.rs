@@ -36,7 +36,7 @@ type Plan = Arc<dyn ExecutionPlan>;
 
 /// The rule; see the module.
 #[derive(Debug)]
-pub(super) struct StreamingAggregates;
+pub(in crate::exec) struct StreamingAggregates;
 
 impl PhysicalOptimizerRule for StreamingAggregates {
     fn optimize(&self, plan: Plan, config: &ConfigOptions) -> Result<Plan> {

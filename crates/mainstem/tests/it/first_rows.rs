@@ -1,0 +1,140 @@
+//! `ORDER BY ... LIMIT` over scans that leave out rows behind those that are kept answers as without that.
+
+use mainstem::{Connection, Database, OpenOptions, Value};
+use mainstem_storage::transaction::TransactionMode;
+
+use super::support::rows;
+
+const ROWS: i64 = 120_000;
+
+/// Rows in segments, some of them deleted or changed, and new ones in a delta: with values above and below all others.
+fn events() -> Database {
+    let options = OpenOptions::new().background(false).segment_rows(8_192);
+    let database = Database::in_memory_with(options).unwrap();
+    let connection = database.connect().unwrap();
+    connection
+        .execute_batch(
+            "CREATE TABLE e (id BIGINT PRIMARY KEY, at TIMESTAMP NOT NULL, day DATE, n SMALLINT, amount DECIMAL(12, 2), \
+             wide DECIMAL(30, 2), t TEXT); CREATE TABLE few (n SMALLINT PRIMARY KEY, name TEXT)",
+        )
+        .unwrap();
+    let insert = "INSERT INTO e SELECT g, TIMESTAMP '2020-01-01' + g * INTERVAL '1 minute', \
+        CASE WHEN g % 977 = 0 THEN NULL ELSE DATE '2020-01-01' + (g * 7919 % 3001)::integer END, (g % 100)::smallint, \
+        (g * 31 % 100003)::decimal(12, 2) / 100, (g * 31 % 100003)::decimal(30, 2) * 1000000000000, 't' || g % 7 FROM";
+    connection.execute(&format!("{insert} generate_series(1, {ROWS}) AS x(g)")).unwrap();
+    connection.execute("INSERT INTO few SELECT g, 'name ' || g FROM generate_series(0, 50, 7) AS x(g)").unwrap();
+    merge(&database);
+    connection.execute("DELETE FROM e WHERE id > 119000 OR id < 50 OR n = 99").unwrap();
+    connection.execute("UPDATE e SET amount = -amount, day = NULL WHERE id % 4001 = 3").unwrap();
+    connection.execute(&format!("{insert} generate_series({}, {}) AS x(g)", ROWS + 1, ROWS + 300)).unwrap();
+    connection.execute("INSERT INTO e VALUES (-1, '1999-01-01', NULL, -5, -99999, 0, 'old')").unwrap();
+    drop(connection);
+    database
+}
+
+fn merge(database: &Database) {
+    let look = database.storage().begin(TransactionMode::default()).unwrap();
+    let tables: Vec<_> = look.catalog().tables().map(|table| table.id).collect();
+    drop(look);
+    tables.into_iter().for_each(|id| drop(database.storage().merge(id).unwrap()));
+}
+
+/// The answers with filters on every scan, and without any.
+fn check(connection: &Connection, sql: &str) {
+    let answers = [1_u32, u32::MAX].map(|min_rows| {
+        connection.execute(&format!("SET dynamic_filter_min_rows = {min_rows}")).unwrap();
+        rows(connection, sql)
+    });
+    assert_eq!(answers[0], answers[1], "{sql}");
+    assert!(!answers[0].is_empty(), "{sql}");
+}
+
+#[test]
+fn answers_are_those_without_filters() {
+    let database = events();
+    let connection = database.connect().unwrap();
+    let orders = [
+        "at DESC",
+        "at",
+        "day DESC, id",
+        "day, id",
+        "day NULLS FIRST, id",
+        "day DESC NULLS LAST, id",
+        "n, id DESC",
+        "n DESC, amount, id",
+        "amount DESC, id",
+        "amount, id",
+        "wide DESC, id",
+        "t, amount, id",
+        "-amount, id",
+    ];
+    for threads in [1, 2] {
+        connection.execute(&format!("SET threads = {threads}")).unwrap();
+        for order in orders {
+            for limit in ["1", "10", "1000 OFFSET 17", "20000"] {
+                let sql = format!("SELECT id, at, day, n, amount, wide, t FROM e ORDER BY {order} LIMIT {limit}");
+                check(&connection, &sql);
+            }
+            let filtered = "SELECT id, day FROM e WHERE n % 3 = 1 AND day > DATE '2021-01-01' ORDER BY";
+            check(&connection, &format!("{filtered} {order} LIMIT 25"));
+        }
+    }
+}
+
+#[test]
+fn filters_pass_operators_that_keep_or_drop_whole_rows() {
+    let database = events();
+    let connection = database.connect().unwrap();
+    for sql in [
+        "SELECT n, count(*), sum(amount) FROM e GROUP BY n ORDER BY n DESC LIMIT 3",
+        "SELECT day, max(id) FROM e GROUP BY day ORDER BY day LIMIT 40",
+        "SELECT e.id, name FROM e JOIN few ON e.n = few.n ORDER BY at DESC LIMIT 30",
+        "SELECT e.id, name FROM e LEFT JOIN few ON e.n = few.n ORDER BY at DESC, name LIMIT 30",
+        "SELECT few.n, e.id FROM few LEFT JOIN e ON e.n = few.n ORDER BY e.day DESC NULLS LAST, e.id LIMIT 30",
+        "SELECT few.n, e.id FROM e RIGHT JOIN few ON e.n = few.n ORDER BY few.n DESC, e.id LIMIT 30",
+        "SELECT id, at FROM (SELECT id, at FROM e UNION ALL SELECT -id, at FROM e WHERE n = 5) u ORDER BY at DESC, id LIMIT 30",
+        "SELECT * FROM (SELECT id, day, row_number() OVER (ORDER BY id) AS r FROM e) x ORDER BY day DESC, id LIMIT 9",
+        "SELECT count(*), sum(id) FROM (SELECT id FROM e ORDER BY amount DESC, id LIMIT 500) x",
+        "SELECT id FROM (SELECT id, amount FROM e ORDER BY at LIMIT 20000) x ORDER BY amount, id LIMIT 5",
+        "SELECT id FROM e WHERE n IN (SELECT n FROM few) ORDER BY amount DESC, id LIMIT 7",
+        "SELECT id FROM e WHERE amount < (SELECT max(amount) FROM (SELECT amount FROM e ORDER BY id LIMIT 20000) x) \
+         ORDER BY amount DESC, id LIMIT 7",
+    ] {
+        check(&connection, sql);
+    }
+}
+
+#[test]
+fn rows_of_an_open_transaction_come_first_and_kept_plans_begin_anew() {
+    let database = events();
+    let connection = database.connect().unwrap();
+    connection.execute("SET dynamic_filter_min_rows = 1").unwrap();
+    let latest = connection.prepare("SELECT id FROM e WHERE n > $1 ORDER BY at DESC LIMIT 2").unwrap();
+    let ids = |n: i16| -> Vec<Value> {
+        let rows = latest.query([n]).unwrap();
+        rows.flat_map(|row| row.unwrap().values().to_vec()).collect()
+    };
+    let big = |ids: [i64; 2]| ids.map(Value::Int).to_vec();
+    for _ in 0..4 {
+        assert_eq!(ids(97), big([120_299, 120_298]));
+        assert_eq!(ids(-50), big([120_300, 120_299]));
+    }
+    connection.execute_batch("BEGIN; DELETE FROM e WHERE id = 120300").unwrap();
+    connection.execute("INSERT INTO e (id, at, n) VALUES (-7, '2030-01-01', 1)").unwrap();
+    assert_eq!(ids(-50), big([-7, 120_299]));
+    connection.execute("ROLLBACK").unwrap();
+    assert_eq!(ids(-50), big([120_300, 120_299]));
+}
+
+#[test]
+fn the_latest_rows_are_read_first_and_most_others_not_at_all() {
+    let database = events();
+    let connection = database.connect().unwrap();
+    connection.execute("SET threads = 1").unwrap();
+    let plan = rows(&connection, "EXPLAIN ANALYZE SELECT id, t FROM e ORDER BY at DESC LIMIT 10").concat();
+    let (_, dropped) = plan.split_once("rows_dropped_by_keys=").unwrap();
+    let dropped: String = dropped.chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
+    assert!(plan.contains("dynamic_filters=[at]"), "{plan}");
+    // Three quarters of the rows stand in segments that a limit of ten has no use for.
+    assert!(dropped.parse::<f64>().unwrap() > 80.0, "{plan}");
+}
