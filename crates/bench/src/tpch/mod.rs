@@ -8,10 +8,13 @@
 //! 3. every query is answered once by each, and the answers are compared;
 //! 4. rounds of each query, the engines in turn.
 //!
+//! What changes to the tables cost is a part of its own (`changed`), of our own engine alone.
+//!
 //! Invariants: all read the same rows; the clock runs from the text of a query to its last row. It does not own: the
 //! answers at scale factor 0.01, which tests hold to recorded ones.
 
 mod arrow_peer;
+mod changed;
 mod queries;
 mod tables;
 
@@ -32,7 +35,11 @@ pub use tables::write as write_tables;
 pub const EXPERIMENT: Experiment = Experiment {
     name: "tpch",
     about: "the 22 queries of TPC-H, beside DuckDB and beside plain DataFusion",
-    parts: &[("keys", "tables with their primary keys"), ("no-keys", "tables without keys")],
+    parts: &[
+        ("keys", "tables with their primary keys"),
+        ("no-keys", "tables without keys"),
+        ("changed", "tables with changes: before and after a merge, and beside a writer"),
+    ],
     run: |settings, report| run(Plan::of(settings.scale), settings, report),
 };
 
@@ -90,7 +97,15 @@ impl Plan {
 pub fn run(plan: Plan, settings: &Settings, report: &mut Report) -> Result<(), Failure> {
     let parts = [("keys", SCHEMA.to_owned(), 1.2), ("no-keys", without_keys(SCHEMA), 1.4)];
     let suites = parts.map(|(part, schema, share)| Suite { part, schema, queries: &queries::TPCH, share });
-    run_suites(&suites, plan, settings, report)
+    if ["keys", "no-keys"].into_iter().any(|part| settings.wants(part)) {
+        run_suites(&suites, plan, settings, report)?;
+    }
+    if settings.wants("changed") {
+        let directory = settings.scratch()?;
+        tables::write(plan.factor, directory.path())?;
+        changed::run(&script(SCHEMA, directory.path()), plan, settings, report)?;
+    }
+    Ok(())
 }
 
 /// Runs the shapes; as [`run`].

@@ -15,3 +15,12 @@ fn every_shape_is_answered_as_by_datafusion() {
     let report = run_tiny("shapes", &[], true, |settings, report| run_shapes(Plan::tiny(), settings, report));
     has(&report, &[("shapes text search", "time"), ("shapes, all", "time")]);
 }
+
+#[test]
+fn changes_and_their_merge_leave_answers_alone() {
+    let report = run_tiny("tpch", &["changed"], false, |settings, report| run(Plan::tiny(), settings, report));
+    let cases = ["before a merge", "after a merge", "beside 5,000 updates a second"];
+    for case in cases {
+        has(&report, &[(&format!("changed {case}, all"), "time"), (&format!("changed Q18 {case}"), "time")]);
+    }
+}

@@ -36,7 +36,7 @@ fn merge(database: &Database) {
     let look = database.storage().begin(TransactionMode::default()).unwrap();
     let tables: Vec<_> = look.catalog().tables().map(|table| table.id).collect();
     drop(look);
-    tables.into_iter().for_each(|id| drop(database.storage().merge(id).unwrap()));
+    tables.into_iter().for_each(|id| database.storage().merge(id).unwrap());
 }
 
 /// The answers with filters on every scan, and without any.
