@@ -216,16 +216,29 @@ impl Cursor {
     /// Takes rows of the winner for as long as they go before the challenger's, and stay in the part at hand.
     fn take_streak(&mut self, stream: usize, end: usize, picks: &mut Vec<Pick>) -> Result<()> {
         let challenger = self.tree.challenger(|a, b| self.less(a, b));
-        let part = self.heads[stream].part;
-        while picks.len() < end {
-            picks.push(self.pick(stream));
-            self.advance(stream)?;
-            let moved = self.heads[stream].part != part;
-            if moved || challenger.is_some_and(|challenger| !self.less(stream, challenger)) {
+        let challenger = challenger.filter(|other| !matches!(self.heads[*other].state, State::Done));
+        let head = &self.heads[stream];
+        let State::Rows(rows) = &head.state else { return Ok(()) };
+        let until = match challenger.filter(|_| self.reader.codec().is_some()) {
+            None => rows.len,
+            // Of equal keys that of the first stream goes first.
+            Some(other) if stream < other => rows.seek_behind(head.position, self.key(other)),
+            Some(other) => rows.seek(head.position, self.key(other)),
+        };
+        let (part, index) = (&self.parts[head.part], head.part as u32);
+        let mut position = head.position;
+        loop {
+            let offset = rows.offset(position);
+            if part.dead.is_none() || !part.is_dead(offset) {
+                picks.push(Pick { part: index, offset });
+            }
+            position += 1;
+            if position >= until || picks.len() >= end {
                 break;
             }
         }
-        Ok(())
+        self.heads[stream].position = position - 1;
+        self.advance(stream)
     }
 
     fn replay(&mut self, before: usize) {

@@ -1,8 +1,11 @@
-//! Picks to arrays: one column at a time, so that only one column of the inputs is decoded at once.
+//! Picks to arrays: one column at a time, so that only one column of the inputs is decoded at once. Rows that follow
+//! one another are copied together: where few rows were changed, nearly all do.
 
 use std::ops::Range;
 
-use arrow_array::{Array, ArrayRef, new_empty_array};
+use arrow_array::{Array, ArrayRef, make_array, new_empty_array};
+use arrow_data::ArrayData;
+use arrow_data::transform::MutableArrayData;
 use arrow_select::interleave::interleave;
 use hashbrown::HashMap;
 
@@ -12,12 +15,24 @@ use crate::schema::Column;
 use super::cursor::Pick;
 use super::part::{Part, PartRows};
 
+/// Stretches of this many rows on average are copied as such, shorter ones row by row.
+const STRETCH_ROWS_MIN: usize = 8;
+
 /// Where the values of some picks come from.
 #[derive(Debug)]
 pub struct Gather {
     sources: Vec<Source>,
-    /// For each pick, its source and its row in the source's array.
-    indices: Vec<(usize, usize)>,
+    stretches: Vec<Stretch>,
+    rows: usize,
+}
+
+/// Picks that follow one another in their source, too.
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    source: usize,
+    /// The first row in the source's array, and how many there are.
+    first: usize,
+    rows: usize,
 }
 
 #[derive(Debug)]
@@ -42,8 +57,8 @@ impl Gather {
     pub fn new(parts: &[Part], picks: &[Pick]) -> Result<Self> {
         let mut sources: Vec<Source> = Vec::new();
         let mut by_part: HashMap<u32, usize> = HashMap::new();
+        let mut stretches: Vec<Stretch> = Vec::new();
         let mut last = (u32::MAX, 0);
-        let mut indices = Vec::with_capacity(picks.len());
         for pick in picks {
             if last.0 != pick.part {
                 let source = *by_part.entry(pick.part).or_insert(sources.len());
@@ -52,16 +67,28 @@ impl Gather {
                 }
                 last = (pick.part, source);
             }
-            let row = sources.get_mut(last.1).map_or(0, |source| source.add(pick.offset));
-            indices.push((last.1, row));
-        }
-        // Segment rows were numbered by offset; now that the first is known, they count from there.
-        for (source, row) in &mut indices {
-            if let Some(Source { rows: Rows::Range(range), .. }) = sources.get(*source) {
-                *row -= range.start as usize;
+            let source = last.1;
+            let row = sources.get_mut(source).map_or(0, |source| source.add(pick.offset));
+            match stretches.last_mut() {
+                Some(stretch) if stretch.source == source && stretch.first + stretch.rows == row => stretch.rows += 1,
+                _ => stretches.push(Stretch { source, first: row, rows: 1 }),
             }
         }
-        Ok(Self { sources, indices })
+        // Segment rows were numbered by offset; now that the first is known, they count from there.
+        for stretch in &mut stretches {
+            if let Some(Source { rows: Rows::Range(range), .. }) = sources.get(stretch.source) {
+                stretch.first -= range.start as usize;
+            }
+        }
+        Ok(Self { sources, stretches, rows: picks.len() })
+    }
+
+    /// How many of the picks are of parts that `is_counted`.
+    #[must_use]
+    pub fn count(&self, is_counted: impl Fn(u32) -> bool) -> usize {
+        let counted: Vec<bool> = self.sources.iter().map(|source| is_counted(source.part)).collect();
+        let of = |stretch: &Stretch| if counted[stretch.source] { stretch.rows } else { 0 };
+        self.stretches.iter().map(of).sum()
     }
 
     /// The values of `column`, in the order of the picks.
@@ -69,18 +96,28 @@ impl Gather {
     /// # Errors
     /// Io or Corrupt.
     pub fn column(&self, parts: &[Part], column: &Column) -> Result<ArrayRef> {
-        if self.indices.is_empty() {
+        if self.rows == 0 {
             return Ok(new_empty_array(&column.data_type.arrow()));
         }
         let arrays = self.sources.iter().map(|source| source.read(parts, column)).collect::<Result<Vec<_>>>()?;
-        if let [only] = arrays.as_slice()
-            && only.len() == self.indices.len()
-            && self.indices.iter().enumerate().all(|(at, (_, row))| at == *row)
-        {
-            return Ok(only.clone());
+        if let ([only], [stretch]) = (arrays.as_slice(), self.stretches.as_slice()) {
+            return Ok(only.slice(stretch.first, stretch.rows));
+        }
+        if self.stretches.len() * STRETCH_ROWS_MIN <= self.rows {
+            let arrays: Vec<ArrayData> = arrays.iter().map(|array| array.to_data()).collect();
+            let mut copied = MutableArrayData::new(arrays.iter().collect(), false, self.rows);
+            for stretch in &self.stretches {
+                copied.try_extend(stretch.source, stretch.first, stretch.first + stretch.rows)?;
+            }
+            return Ok(make_array(copied.freeze()));
         }
         let arrays: Vec<&dyn Array> = arrays.iter().map(|array| array.as_ref()).collect();
-        Ok(interleave(&arrays, &self.indices)?)
+        let row = |stretch: &Stretch| {
+            let source = stretch.source;
+            (stretch.first..stretch.first + stretch.rows).map(move |row| (source, row))
+        };
+        let indices: Vec<(usize, usize)> = self.stretches.iter().flat_map(row).collect();
+        Ok(interleave(&arrays, &indices)?)
     }
 }
 

@@ -232,8 +232,7 @@ impl OrderedScan {
         let refs = rows.clone().map(|offset| source.row_ref(offset));
         let read = |column: &Column| source.read(column, rows.clone());
         let batch = self.batch(count, read, refs)?;
-        self.count(&batch, |_| Some(part));
-        Ok(batch.map(|(batch, _)| batch))
+        Ok(batch.map(|(batch, _)| self.emit(batch, 0)))
     }
 
     /// The rows picked.
@@ -243,8 +242,16 @@ impl OrderedScan {
         let gather = Gather::new(parts, &picks)?;
         let refs = picks.iter().filter_map(|pick| Some(parts.get(pick.part as usize)?.row_ref(pick.offset)));
         let batch = self.batch(picks.len(), |column| gather.column(parts, column), refs)?;
-        self.count(&batch, |row| picks.get(row).map(|pick| pick.part));
-        Ok(batch.map(|(batch, _)| batch))
+        let is_of_delta =
+            |part: u32| matches!(parts.get(part as usize).map(|part| &part.rows), Some(PartRows::Delta(..)));
+        let from_delta = match &batch {
+            Some((batch, Some(passed))) => {
+                let rows = passed.set_indices().take(batch.num_rows());
+                rows.filter(|row| picks.get(*row).is_some_and(|pick| is_of_delta(pick.part))).count()
+            }
+            _ => gather.count(is_of_delta),
+        };
+        Ok(batch.map(|(batch, _)| self.emit(batch, from_delta)))
     }
 
     /// A batch of `count` rows, and which of them it has (all, without a bitmap); `None` if that is none.
@@ -281,22 +288,12 @@ impl OrderedScan {
         Ok(Some((batch.slice(0, kept), passed)))
     }
 
-    /// Counts the rows of a batch by where they live; `part_of` a row of what it was made of.
-    fn count(&mut self, batch: &Option<Batch>, part_of: impl Fn(usize) -> Option<u32>) {
-        let Some((batch, passed)) = batch else { return };
+    /// Counts the rows of `batch` by where they live.
+    fn emit(&mut self, batch: RecordBatch, from_delta: usize) -> RecordBatch {
         self.left -= batch.num_rows();
-        let parts = self.cursor.parts();
-        let mut count = |row: usize| {
-            let part = part_of(row).and_then(|part| parts.get(part as usize));
-            match part.map(|part| &part.rows) {
-                Some(PartRows::Delta(..)) => self.emitted.delta += 1,
-                _ => self.emitted.main += 1,
-            }
-        };
-        match passed {
-            Some(passed) => passed.set_indices().take(batch.num_rows()).for_each(&mut count),
-            None => (0..batch.num_rows()).for_each(&mut count),
-        }
+        self.emitted.delta += from_delta as u64;
+        self.emitted.main += (batch.num_rows() - from_delta) as u64;
+        batch
     }
 }
 
