@@ -107,7 +107,7 @@ const DESCRIPTIONS: &[(&str, &str)] = &[
     ("delta_rows", "Rows at which the delta of a new table is frozen."),
     (
         DYNAMIC_FILTER_MIN_ROWS,
-        "Rows of a table from which on its scans wait for the keys of joins, and leave out rows without them.",
+        "Rows of a table from which on its scans leave out what joins and limits above them do not need.",
     ),
     (
         "log_tail_bytes_max",

@@ -104,6 +104,30 @@ fn filters_pass_operators_that_keep_or_drop_whole_rows() {
     }
 }
 
+/// A limit above a window is that of each partition of the sort below it, which nothing merges.
+#[test]
+fn limits_above_windows_leave_frames_whole() {
+    let connection = Database::in_memory().unwrap().connect().unwrap();
+    connection
+        .execute_batch(
+            "CREATE TABLE t (id BIGINT PRIMARY KEY, p INTEGER NOT NULL, o INTEGER, x INTEGER); \
+             INSERT INTO t SELECT g, (g * 7919 % 5021)::integer, (g * 31 % 10007)::integer, 1 \
+             FROM generate_series(1, 300000) x(g); SET threads = 2; SET dynamic_filter_min_rows = 1",
+        )
+        .unwrap();
+    let window = "(PARTITION BY p ORDER BY o, id ROWS UNBOUNDED PRECEDING)";
+    let limited = format!("SELECT id, sum(x) OVER {window} AS r FROM t LIMIT 600");
+    let plan = rows(&connection, &format!("EXPLAIN {limited}")).concat();
+    assert!(plan.contains("TopK(fetch=600)") && !plan.contains("dynamic_filters="), "{plan}");
+    let wrong = format!(
+        "SELECT count(*) FROM ({limited}) q JOIN (SELECT id, row_number() OVER (PARTITION BY p ORDER BY o, id) AS n \
+         FROM t) truth ON truth.id = q.id WHERE q.r <> n"
+    );
+    for _ in 0..5 {
+        assert_eq!(rows(&connection, &wrong), ["0"]);
+    }
+}
+
 #[test]
 fn rows_of_an_open_transaction_come_first_and_kept_plans_begin_anew() {
     let database = events();

@@ -14,7 +14,8 @@
 //! Few rows of a range of keys are found without looking at others ([`by_key`]), for whoever asks for that.
 //!
 //! Invariants: a worker never blocks on a writer or a merge; every live row of the view that satisfies all predicates
-//! appears in exactly one batch. It does not own: aggregation, what a predicate means (`predicate`).
+//! appears in exactly one batch, unless a dynamic filter says that nobody needs it. It does not own: aggregation, what
+//! a predicate means (`predicate`).
 
 mod by_key;
 mod dynamic_filter;

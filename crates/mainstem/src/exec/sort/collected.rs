@@ -20,8 +20,8 @@ use super::key::KeyColumn;
 use super::order::ordered;
 use super::threshold::Threshold;
 
-/// Bytes that putting in order takes for each row: words and numbers of rows, twice.
-const BYTES_OF_ORDER: usize = 32;
+/// Bytes that putting in order takes for each row: its word and number, and those moved, twice.
+const BYTES_OF_ORDER: usize = 44;
 
 /// Rows without order; see the module.
 #[derive(Debug)]
@@ -122,7 +122,8 @@ impl Collected {
     /// Internal.
     pub(super) fn keep(&mut self, limit: usize) -> Result<Option<Threshold>, ArrowError> {
         let sorted = self.sort(limit)?;
-        let last = sorted.order.get(limit.saturating_sub(1)).map(|row| Threshold::of(&sorted.key, *row as usize));
+        let last = sorted.order.get(limit.saturating_sub(1));
+        let last = last.map(|row| Threshold::of(&sorted.key, *row)).transpose()?;
         for (arrays, column) in self.columns.iter_mut().zip(&sorted.columns) {
             let array = gather(column, &sorted.order)?;
             self.bytes += bytes_of(&*array, &mut self.counted);
@@ -187,7 +188,7 @@ fn whole(mut arrays: Vec<ArrayRef>) -> Result<ArrayRef, ArrowError> {
 }
 
 /// The values of `rows`. Texts are copied: rows that were far from one another would keep all of the memory of all.
-fn gather(values: &ArrayRef, rows: &ScalarBuffer<u32>) -> Result<ArrayRef, ArrowError> {
+pub(super) fn gather(values: &ArrayRef, rows: &ScalarBuffer<u32>) -> Result<ArrayRef, ArrowError> {
     match values.data_type() {
         DataType::Utf8View if !values.as_string_view().data_buffers().is_empty() => {
             Ok(Arc::new(copied(values.as_byte_view::<StringViewType>(), rows)))

@@ -37,7 +37,8 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::limit::LocalLimitExec;
 use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
-use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, replace_children_if_necessary};
 use mainstem_storage::scan::FirstRows;
 
 pub(super) use self::key::is_sortable;
@@ -57,12 +58,22 @@ impl PhysicalOptimizerRule for RadixSorts {
         // Each round of a recursive query runs the same operators on other rows.
         let runs_once = !plan.exists(|node| Ok(node.is::<RecursiveQueryExec>()))?;
         plan.transform_up(|node| {
+            if let Some(merge) = node.downcast_ref::<SortPreservingMergeExec>().filter(|_| runs_once) {
+                let sort =
+                    merge.input().downcast_ref::<RadixSort>().filter(|sort| takes_first_rows(merge, sort.sort()));
+                return Ok(match sort.map(|sort| sort.bounded(config)).transpose()?.flatten() {
+                    Some(sort) => Transformed::yes(replace_children_if_necessary(node, vec![Arc::new(sort)])?),
+                    None => Transformed::no(node),
+                });
+            }
             let Some(sort) = node.downcast_ref::<SortExec>() else { return Ok(Transformed::no(node)) };
             let replaced: Arc<dyn ExecutionPlan> = match sort.fetch() {
-                _ if is_replaced(sort)? => Arc::new(match bounded(sort, config)?.filter(|_| runs_once) {
-                    Some((sort, bound)) => RadixSort::new(&sort, Some(bound)),
-                    None => RadixSort::new(sort, None),
-                }),
+                _ if is_replaced(sort)? => {
+                    let radix = RadixSort::new(sort, None);
+                    let is_one = sort.properties().output_partitioning().partition_count() == 1;
+                    let bounded = if is_one && runs_once { radix.bounded(config)? } else { None };
+                    Arc::new(bounded.unwrap_or(radix))
+                }
                 Some(rows) if rows > HEAP_ROWS_MAX => {
                     Arc::new(LocalLimitExec::new(Arc::new(sort.with_fetch(None)), rows))
                 }
@@ -86,7 +97,8 @@ impl PhysicalOptimizerRule for RadixSorts {
 fn is_replaced(sort: &SortExec) -> Result<bool> {
     let input = sort.input();
     for part in sort.expr() {
-        if !key::is_sortable(&part.expr.data_type(&input.schema())?) {
+        let data_type = part.expr.data_type(&input.schema())?;
+        if !key::is_sortable(&data_type) || !has_no_offsets(&data_type) {
             return Ok(false);
         }
     }
@@ -96,6 +108,11 @@ fn is_replaced(sort: &SortExec) -> Result<bool> {
     }
     let (prefix, is_there) = input.equivalence_properties().extract_common_sort_prefix(sort.expr().clone())?;
     Ok(!is_there && (sort.fetch().is_none() || prefix.is_empty()))
+}
+
+/// Whether `merge` takes no rows of the partitions of `sort` but the first of all, as many as the sort keeps of each.
+fn takes_first_rows(merge: &SortPreservingMergeExec, sort: &SortExec) -> bool {
+    merge.fetch().is_some() && merge.fetch() == sort.fetch() && merge.expr() == sort.expr()
 }
 
 /// `sort` with scans that leave out rows that its limit does not keep, if it has a limit and they can.

@@ -2,9 +2,11 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::task::Poll;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
@@ -22,6 +24,7 @@ use datafusion::physical_plan::{
 use futures::stream::{self, StreamExt, TryStreamExt};
 use parking_lot::Mutex;
 
+use super::bounded;
 use super::collected::{Collected, Sorted};
 use super::threshold::Threshold;
 use crate::provider::RuntimeFilter;
@@ -43,6 +46,21 @@ impl RadixSort {
     /// The operator in the place of `sort`, whose limit tightens `bound`.
     pub(super) fn new(sort: &SortExec, bound: Option<Arc<RuntimeFilter>>) -> Self {
         Self { external: sort.clone(), bound, metrics: ExecutionPlanMetricsSet::new() }
+    }
+
+    /// The same, with scans of its input that learn where the limit ends. The rows that they leave out must be needed
+    /// by no partition: there is one, or a merge of all takes the first rows.
+    ///
+    /// # Errors
+    /// Internal.
+    pub(super) fn bounded(&self, config: &ConfigOptions) -> Result<Option<Self>> {
+        let bounded = bounded(&self.external, config)?;
+        Ok(bounded.map(|(sort, bound)| Self::new(&sort, Some(bound))))
+    }
+
+    /// The sort that it stands for.
+    pub(super) fn sort(&self) -> &SortExec {
+        &self.external
     }
 
     /// Whether a run leaves a bound behind that is not that of the next one.
@@ -144,7 +162,7 @@ impl Sort {
             let timer = timer.timer();
             self.add(&batch)?;
             timer.done();
-            if self.memory.try_resize(self.rows.bytes()).is_err() {
+            if !self.has_room()? {
                 return self.sort_externally(input);
             }
         }
@@ -160,6 +178,30 @@ impl Sort {
         Ok(self.emit(sorted))
     }
 
+    /// Whether there is memory for the rows, without those behind the limit if need be.
+    fn has_room(&mut self) -> Result<bool> {
+        if self.rows.rows() > u32::MAX as usize {
+            return Ok(false);
+        }
+        if self.memory.try_resize(self.rows.bytes()).is_ok() {
+            return Ok(true);
+        }
+        if self.rows.rows() <= self.limit {
+            return Ok(false);
+        }
+        self.keep()?;
+        Ok(self.memory.try_resize(self.rows.bytes()).is_ok())
+    }
+
+    /// Drops all rows behind the limit, and tells scans where it ends.
+    fn keep(&mut self) -> Result<()> {
+        self.threshold = self.rows.keep(self.limit)?;
+        if let (Some(bound), Some(last)) = (&self.bound, self.threshold.as_ref().and_then(Threshold::leading)) {
+            bound.tighten(last);
+        }
+        Ok(())
+    }
+
     /// Adds the rows of `batch` that are within the limit as far as is known.
     fn add(&mut self, batch: &RecordBatch) -> Result<()> {
         let key = self.rows.key_of(batch)?;
@@ -172,10 +214,7 @@ impl Sort {
         };
         self.rows.push(batch, &key, wanted)?;
         if self.rows.rows() >= self.limit.saturating_add(self.limit.max(ROWS_BEYOND_LIMIT)) {
-            self.threshold = self.rows.keep(self.limit)?;
-            if let (Some(bound), Some(last)) = (&self.bound, self.threshold.as_ref().and_then(Threshold::leading)) {
-                bound.tighten(last);
-            }
+            self.keep()?;
         }
         Ok(())
     }
@@ -190,10 +229,10 @@ impl Sort {
             let timer = metrics.elapsed_compute().timer();
             let batch = sorted.batch(start..sorted.rows().min(start + size)).map_err(DataFusionError::from);
             timer.done();
-            if let Ok(batch) = &batch {
-                metrics.record_output(batch.num_rows());
+            match metrics.record_poll(Poll::Ready(Some(batch))) {
+                Poll::Ready(Some(batch)) => batch,
+                _ => Err(DataFusionError::Internal("a batch is not passed on".into())),
             }
-            batch
         });
         Box::pin(RecordBatchStreamAdapter::new(external.schema(), stream::iter(batches)))
     }

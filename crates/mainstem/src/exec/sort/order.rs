@@ -4,7 +4,8 @@
 //!
 //! 1. Rows are sorted by their words (`key`), digit by digit (`mainstem_kernels::sort`).
 //! 2. Rows of one word that are not known to be equal are sorted again, from the column on that the word did not tell
-//!    in full: many of them by words of their own, a few by comparing them.
+//!    in full: many of them by words of their own, a few by comparing them, and so are those that words cannot tell
+//!    apart.
 //!
 //! Invariant: each time rows are sorted again, their words tell more of the key, or there are fewer of them, so it
 //! ends.
@@ -35,20 +36,21 @@ pub(super) fn ordered(columns: &[KeyColumn], rows: usize, limit: usize) -> Resul
             continue;
         }
         let Some(part) = order.get_mut(range.clone()) else { continue };
-        if part.len() <= COMPARED_MAX {
-            let comparators = match &mut comparators {
-                Some(made) => made,
-                none => none.insert(comparators_of(columns)?),
-            };
-            let by_key = |a: &u32, b: &u32| compare(comparators, first, *a, *b);
-            part.sort_unstable_by(by_key);
-            continue;
+        if part.len() > COMPARED_MAX {
+            let mut made = words_of(columns, first, part);
+            sort_by_words(&mut made.words, part, made.bits);
+            let Some(reached) = made.reached else { continue };
+            if reached > first || made.words.first() != made.words.last() {
+                unsorted.extend(runs(&made.words, range.start).map(|run| (run, reached)));
+                continue;
+            }
+            // Texts that differ in zeros at their ends alone have one word, however often it is made.
         }
-        let mut made = words_of(columns, first, part);
-        sort_by_words(&mut made.words, part, made.bits);
-        if let Some(reached) = made.reached {
-            unsorted.extend(runs(&made.words, range.start).map(|run| (run, reached)));
-        }
+        let comparators = match &mut comparators {
+            Some(made) => made,
+            none => none.insert(comparators_of(columns)?),
+        };
+        part.sort_unstable_by(|a, b| compare(comparators, first, *a, *b));
     }
     order.truncate(limit);
     Ok(order)

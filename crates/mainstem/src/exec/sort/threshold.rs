@@ -1,7 +1,7 @@
 //! The last row that a limit keeps so far: which of other rows come before it.
 
 use arrow::array::{Array, ArrayRef, AsArray, Datum, Scalar};
-use arrow::buffer::BooleanBuffer;
+use arrow::buffer::{BooleanBuffer, ScalarBuffer};
 use arrow::compute::SortOptions;
 use arrow::compute::kernels::cmp::{eq, gt, lt};
 use arrow::datatypes::{
@@ -10,6 +10,7 @@ use arrow::datatypes::{
 };
 use arrow::error::ArrowError;
 
+use super::collected::gather;
 use super::key::KeyColumn;
 
 /// A row's key.
@@ -17,10 +18,14 @@ use super::key::KeyColumn;
 pub(super) struct Threshold(Vec<(Scalar<ArrayRef>, SortOptions)>);
 
 impl Threshold {
-    /// The key of row `at`.
-    pub(super) fn of(columns: &[KeyColumn], at: usize) -> Self {
-        let value = |column: &KeyColumn| (Scalar::new(column.values.slice(at, 1)), column.options);
-        Self(columns.iter().map(value).collect())
+    /// The key of row `at`, which keeps nothing of the others in memory.
+    ///
+    /// # Errors
+    /// Internal.
+    pub(super) fn of(columns: &[KeyColumn], at: u32) -> Result<Self, ArrowError> {
+        let at = ScalarBuffer::from(vec![at]);
+        let value = |column: &KeyColumn| Ok((Scalar::new(gather(&column.values, &at)?), column.options));
+        Ok(Self(columns.iter().map(value).collect::<Result<_, ArrowError>>()?))
     }
 
     /// The value of the first column, if it is an integer.

@@ -11,7 +11,8 @@ use datafusion::logical_expr::{BinaryExpr, Expr, Operator, col, lit};
 use datafusion::optimizer::Optimizer;
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
-use datafusion::prelude::SessionContext;
+use datafusion::physical_plan::displayable;
+use datafusion::prelude::{SessionConfig, SessionContext};
 
 use super::{guarded, null_safe_joins, null_safe_simplification, pushes_by_name, safe_group_limits, simplified};
 
@@ -141,6 +142,25 @@ fn canary_computed_keys_are_not_seen_to_be_sorted() {
         let error = planned.expect_err("such a plan passes the check now").to_string();
         assert!(error.contains("does not satisfy order requirements"), "{query}: {error}");
     }
+}
+
+/// `enable_topk_repartition`, turned off in `exec::pipeline`.
+#[test]
+fn canary_first_rows_are_kept_of_each_input_of_a_repartition() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let sql = "SELECT sum(x) OVER (PARTITION BY p ORDER BY x ROWS UNBOUNDED PRECEDING) FROM \
+        (SELECT value AS x, value % 7 AS p FROM generate_series(1, 100)) t LIMIT 5";
+    let planned = |is_on: bool| {
+        let mut config = SessionConfig::new().with_target_partitions(2);
+        config.options_mut().optimizer.enable_topk_repartition = is_on;
+        let context = SessionContext::new_with_config(config);
+        let plan = runtime.block_on(async { context.sql(sql).await?.create_physical_plan().await }).unwrap();
+        displayable(&*plan).indent(false).to_string()
+    };
+    let sorts = |plan: &str| plan.matches("TopK(fetch=5)").count();
+    let (on, off) = (planned(true), planned(false));
+    assert!(!on.contains("SortPreservingMergeExec"), "rows are merged in order now\n{on}");
+    assert_eq!((sorts(&on), sorts(&off)), (2, 1), "{on}\n{off}");
 }
 
 /// `null_equal_joins`.
