@@ -11,6 +11,7 @@
 //! 7. [`cast`] reinterprets plain numbers as bytes and back.
 //! 8. [`sum`] adds integers, exactly.
 //! 9. [`sort`] orders rows by words, digit by digit.
+//! 10. [`fsst`] decodes texts that are codes of symbols; [`alp`] makes integers of decimal floats, and back.
 //!
 //! Invariants:
 //! - Each kernel has a scalar twin, `pub` under its module's `scalar`; both give the same answer for every input. The
@@ -38,5 +39,7 @@ pub mod append_buffer;
 pub mod cast;
 pub mod sum;
 pub mod sort;
+pub mod fsst;
+pub mod alp;
 
 mod dispatch;

@@ -59,5 +59,5 @@ pub use arrow;
 pub use mainstem_storage::error::{NamedObject, ObjectKind, sqlstate};
 pub use mainstem_storage::row::Value;
 pub use mainstem_storage::schema::{Column, DataType, TableSchema};
-pub use mainstem_storage::settings::{OpenOptions, Synchronous};
+pub use mainstem_storage::settings::{Encodings, OpenOptions, Synchronous};
 pub use mainstem_storage::{Error, ErrorKind, Result};

@@ -44,6 +44,19 @@ impl std::fmt::Display for Synchronous {
     }
 }
 
+/// Which encodings columns get. The answers of a database are the same whatever they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Encodings {
+    /// The smallest ones.
+    #[default]
+    Smallest,
+    /// Symbols of texts, frames by vector and scaled floats wherever a column can have them. For tests.
+    Decoded,
+    /// The same, and dictionaries of symbols for texts. For tests.
+    DecodedDictionaries,
+}
+
 /// How a database is opened. Later versions may have more options: they are set by name, and begin with their defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -70,6 +83,8 @@ pub struct OpenOptions {
     pub inline_delete_bytes: usize,
     /// Encoded bytes of runs that a log record holds itself; more are written aside as a file. Tests lower it.
     pub inline_run_bytes: usize,
+    /// How the columns of segments are encoded. Tests change it.
+    pub encodings: Encodings,
     /// Log bytes that a restart may have to replay: near it writers wait for the background to shorten the log's tail
     /// (contract 4). Only with `background`.
     pub log_tail_bytes_max: u64,
@@ -88,6 +103,7 @@ impl Default for OpenOptions {
             checkpoint_bytes: limits::WAL_CHECKPOINT_BYTES,
             inline_delete_bytes: limits::INLINE_DELETE_BYTES,
             inline_run_bytes: limits::INLINE_RUN_BYTES,
+            encodings: Encodings::Smallest,
             log_tail_bytes_max: limits::WAL_TAIL_BYTES_MAX,
         }
     }
@@ -124,6 +140,7 @@ impl OpenOptions {
         checkpoint_bytes: u64,
         inline_delete_bytes: usize,
         inline_run_bytes: usize,
+        encodings: Encodings,
         log_tail_bytes_max: u64,
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use mainstem::{Connection, Database, Error, OpenOptions, Result, StatementOutcome, TransactionStatus};
+use mainstem::{Connection, Database, Encodings, Error, OpenOptions, Result, StatementOutcome, TransactionStatus};
 use mainstem_storage::ids::TableId;
 use mainstem_storage::transaction::TransactionMode;
 
@@ -143,6 +143,7 @@ fn options(settings: &serde_json::Value) -> OpenOptions {
             ("background", "off") => options.background = false,
             ("background", "on") => options.background = true,
             ("segment_rows", number) => options.segment_rows = number.parse().unwrap(),
+            ("encodings", "decoded") => options.encodings = Encodings::Decoded,
             ("delta_rows", number) => options.delta_rows = number.parse().unwrap(),
             (other, value) => panic!("unknown setting {other} = {value}"),
         }

@@ -19,14 +19,28 @@ use crate::schema::{TableSchema, View};
 #[cfg(test)]
 mod tests;
 
+/// Whether the header of `bytes` matches its checksum, if its version is `version`.
+fn is_header(bytes: &[u8], version: u32) -> bool {
+    let Some((header, checksum)) = bytes.get(..HEADER_BYTES).map(|header| header.split_at(HEADER_CHECKED)) else {
+        return false;
+    };
+    let (magic, rest) = header.split_at(MAGIC.len());
+    let (_, rest) = rest.split_at(size_of::<u32>());
+    let sum = crc32c::crc32c_append(crc32c::crc32c(magic), &version.to_le_bytes());
+    crc32c::crc32c_append(sum, rest).to_le_bytes() == checksum
+}
+
 /// Name of the manifest in the database directory.
 pub const MANIFEST_FILE: &str = "MANIFEST";
 /// Name it has while it is written.
 pub const MANIFEST_ASIDE: &str = "MANIFEST.tmp";
 /// First bytes of a manifest.
 const MAGIC: &[u8; 8] = b"MAINSTEM";
-/// Version of the database's file formats. An older program refuses a newer one.
-pub const FORMAT_VERSION: u32 = 4;
+/// Version of the database's file formats. An older program refuses a newer one. Since version 5 the metadata of a segment
+/// may say its own version.
+pub const FORMAT_VERSION: u32 = 5;
+/// The oldest version that is read.
+const OLDEST_VERSION: u32 = 4;
 /// The first version whose header has a checksum, which stands at the same place in every later one.
 const FIRST_CHECKED_VERSION: u32 = 4;
 /// Magic, version, payload length, payload checksum, checksum of these.
@@ -139,18 +153,19 @@ impl Manifest {
         }
         let version = header.u32()?;
         // Before a version is believed: a flipped bit must not send anybody to look for another program.
-        if version == 0 || version >= FIRST_CHECKED_VERSION {
-            let checked = bytes.get(..HEADER_CHECKED).map(|header| crc32c::crc32c(header).to_le_bytes());
-            if checked.as_ref().map(<[u8; 4]>::as_slice) != bytes.get(HEADER_CHECKED..HEADER_BYTES) {
-                return Err(Error::corrupt(MANIFEST_FILE, 0, "the header does not match its checksum"));
-            }
+        let is_checked = version == 0 || version >= FIRST_CHECKED_VERSION;
+        // An older version whose header would be right with a checked one is a flipped bit, too.
+        let is_flipped = || (FIRST_CHECKED_VERSION..=FORMAT_VERSION).any(|version| is_header(bytes, version));
+        let is_damaged = if is_checked { !is_header(bytes, version) } else { is_flipped() };
+        if is_damaged {
+            return Err(Error::corrupt(MANIFEST_FILE, 0, "the header does not match its checksum"));
         }
         if version == 0 {
             return Err(Error::corrupt(MANIFEST_FILE, 8, "there is no format version 0"));
         }
-        if version < FORMAT_VERSION {
+        if version < OLDEST_VERSION {
             let message = format!(
-                "the database has format version {version}, this program reads {FORMAT_VERSION}: copy its tables out with the program that wrote it"
+                "the database has format version {version}, this program reads {OLDEST_VERSION} to {FORMAT_VERSION}: copy its tables out with the program that wrote it"
             );
             return Err(Error::new(ErrorKind::Invalid, sqlstate::FEATURE_NOT_SUPPORTED, message));
         }

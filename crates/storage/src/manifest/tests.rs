@@ -125,9 +125,10 @@ fn another_version_is_refused_as_such() {
         assert_eq!(refused(newer, true), (sqlstate::FEATURE_NOT_SUPPORTED, true));
         assert_eq!(refused(newer, false), (sqlstate::CORRUPT, false), "a newer program would have sealed it");
     }
-    // Their headers had no checksum.
+    // Their headers had no checksum: what stands in its place is not that of a newer one.
     for older in 1..FIRST_CHECKED_VERSION {
-        assert_eq!(refused(older, false), (sqlstate::FEATURE_NOT_SUPPORTED, false));
+        assert_eq!(refused(older, true), (sqlstate::FEATURE_NOT_SUPPORTED, false));
+        assert_eq!(refused(older, false), (sqlstate::CORRUPT, false), "a flipped bit");
     }
     assert_eq!(refused(0, true), (sqlstate::CORRUPT, false));
 }

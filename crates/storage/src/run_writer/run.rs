@@ -77,8 +77,9 @@ impl RunWriter {
             let fit = rows_that_fit(&rest);
             let head: Vec<ArrayRef> = rest.iter().map(|column| column.slice(0, fit)).collect();
             rest = rest.iter().map(|column| column.slice(fit, column.len() - fit)).collect();
-            let SegmentTarget { disk, cache, ids, .. } = &self.target;
-            let place = SegmentPlace { disk, id: ids.next_container(), file: ids.next_file(), threads: self.threads };
+            let SegmentTarget { disk, cache, encodings, ids, .. } = &self.target;
+            let (id, file) = (ids.next_container(), ids.next_file());
+            let place = SegmentPlace { disk, id, file, threads: self.threads, encodings: *encodings };
             let segment = create_segment(place, cache, &self.schema, &head, kept_bytes)?;
             for index in &mut self.indexes {
                 index.add(segment.id(), &head, go_on)?;

@@ -7,6 +7,7 @@ use crate::disk::Disk;
 use crate::ids::{ContainerId, FileId, RunId};
 use crate::memory::MemoryBudget;
 use crate::segment::BlockCache;
+use crate::settings::Encodings;
 
 /// Where new ids come from. None is given out twice, also not after a crash once something that is logged names it.
 pub trait IdSource: Send + Sync + Debug {
@@ -25,6 +26,8 @@ pub struct SegmentTarget {
     pub disk: Arc<dyn Disk>,
     /// The cache that the new segments are read through.
     pub cache: Arc<BlockCache>,
+    /// How their columns are encoded.
+    pub encodings: Encodings,
     /// Ids.
     pub ids: Arc<dyn IdSource>,
     /// Entries of key indexes that a run's writer sorts in memory at once.

@@ -18,6 +18,7 @@ use crate::predicate::compare_values;
 use crate::row::{RowBuffer, RowLayout, Value, testing, value_of};
 use crate::schema::{DataType, Layout, TableSchema};
 use crate::segment::BlockCache;
+use crate::settings::Encodings;
 
 pub(crate) type Row = Vec<Value>;
 
@@ -51,7 +52,7 @@ pub(crate) fn target() -> SegmentTarget {
     disk.create_dir(DATA_DIR).unwrap();
     let memory = MemoryBudget::new(1 << 30);
     let (cache, ids) = (BlockCache::new(64 << 20), Arc::new(Ids::default()));
-    SegmentTarget { disk, cache, ids, sort_entries: usize::MAX, memory }
+    SegmentTarget { disk, cache, encodings: Encodings::Smallest, ids, sort_entries: usize::MAX, memory }
 }
 
 /// Files that stand in the folder of segments.

@@ -8,7 +8,7 @@ use crate::main_store::ColumnBounds;
 use crate::predicate::ValueRange;
 use crate::row::Value;
 use crate::schema::DataType;
-use crate::segment::ColumnMeta;
+use crate::segment::{ColumnMeta, DistinctSketch};
 use crate::version::TableView;
 
 /// Statistics of one view.
@@ -151,17 +151,28 @@ fn width(range: &ValueRange) -> Option<u64> {
     Some(u64::try_from(width).unwrap_or(u64::MAX).saturating_add(1))
 }
 
-/// About how many values the segments together have, if each of them knows: as many as the one with the most, and more
-/// where a segment begins behind the last one's end, as in a clustered column.
+/// About how many values the segments together have, if each of them knows: what their sketches together say. Where some
+/// have counted instead: as many as the one with the most, and more where a segment begins behind the last one's end, as
+/// in a clustered column.
 fn distinct_of<'a>(segments: impl Iterator<Item = Option<&'a ColumnMeta>>) -> Option<u64> {
+    let mut columns = segments.collect::<Option<Vec<_>>>()?;
+    columns.retain(|column| !column.zone.min.is_null());
+    let mut sketch = DistinctSketch::default();
+    columns.iter().filter_map(|column| column.sketch.as_ref()).for_each(|here| sketch.merge(here));
+    let mut all = sketch.estimate();
+    if columns.iter().any(|column| column.sketch.is_none()) {
+        all = all.max(counted_of(&columns)?);
+    }
+    Some(all).filter(|distinct| *distinct > 0)
+}
+
+/// The same, from what each segment says alone.
+fn counted_of(columns: &[&ColumnMeta]) -> Option<u64> {
     let mut all = 0;
     let (mut here, mut end) = (0, None::<&Value>);
-    for column in segments {
-        let column = column?;
-        let distinct = u64::from(column.distinct?);
-        if column.zone.min.is_null() {
-            continue;
-        }
+    for column in columns {
+        let of_sketch = || column.sketch.as_ref().map(DistinctSketch::estimate);
+        let distinct = column.distinct.map(u64::from).or_else(of_sketch)?;
         if end.is_some_and(|end| column.zone.min > *end) {
             all += here;
             here = 0;
@@ -169,11 +180,13 @@ fn distinct_of<'a>(segments: impl Iterator<Item = Option<&'a ColumnMeta>>) -> Op
         here = here.max(distinct);
         end = end.max(Some(&column.zone.max));
     }
-    Some(all + here).filter(|distinct| *distinct > 0)
+    Some(all + here)
 }
 
 #[cfg(test)]
 mod tests {
+    use mainstem_kernels::hash::hash_u64;
+
     use super::*;
     use crate::segment::{Encoding, ZoneMap};
 
@@ -182,7 +195,8 @@ mod tests {
         let zone = ZoneMap { min: Value::Int(min), max: Value::Int(max), min_exact: true, max_exact: true };
         let encoding = Encoding::Plain { length_width: 0 };
         let data_type = DataType::BigInt;
-        ColumnMeta { id: ColumnId(0), data_type, encoding, block: None, null_count: 0, zone, distinct, sum: None }
+        let (block, sum, sketch) = (None, None, None);
+        ColumnMeta { id: ColumnId(0), data_type, encoding, block, null_count: 0, zone, distinct, sum, sketch }
     }
 
     #[test]
@@ -198,6 +212,26 @@ mod tests {
             assert_eq!(distinct_of(segments.iter().map(Some)), expected, "{segments:?}");
         }
         assert_eq!(distinct_of([Some(&column(Some(1), 1, 1)), None].into_iter()), None, "written before the column");
+    }
+
+    /// A segment's column with so many values from `from` on, which nobody counted.
+    fn sketched(from: i64, count: i64) -> ColumnMeta {
+        let hashes = (from..from + count).map(|value| hash_u64(value.cast_unsigned()));
+        ColumnMeta { sketch: Some(DistinctSketch::of(hashes)), ..column(None, from, from + count - 1) }
+    }
+
+    #[test]
+    fn sketches_tell_what_segments_have_in_common() {
+        let near = |segments: &[ColumnMeta], expected: u64| {
+            let found = distinct_of(segments.iter().map(Some)).unwrap();
+            assert!(found.abs_diff(expected) <= expected / 5, "{found} for {expected}");
+        };
+        near(&[sketched(0, 5_000), sketched(0, 5_000), sketched(0, 5_000)], 5_000);
+        near(&[sketched(0, 5_000), sketched(2_000, 5_000), sketched(4_000, 5_000)], 9_000);
+        near(&[sketched(0, 5_000), column(Some(3), 0, 10)], 5_000);
+        near(&[column(Some(300), 0, 9_999), sketched(10_000, 1_000)], 1_300);
+        let null = ColumnMeta { sketch: None, ..column(None, 1, 9) };
+        assert_eq!(distinct_of([Some(&sketched(0, 9)), Some(&null)].into_iter()), None, "of format version 1");
     }
 
     #[test]

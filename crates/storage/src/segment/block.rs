@@ -60,6 +60,8 @@ impl ColumnBlock {
                 if bitmap::count_ones(words) != rows - n || bitmap::count_range(words, 0..rows) != rows - n {
                     return Err(Damage::new(0, "the NULL bitmap disagrees with the count of NULLs"));
                 }
+                // Bytes that are of no use any more are not kept for them.
+                let bits = if encoding.is_read_in_place() { bits } else { Buffer::from(bits.as_slice()) };
                 Nulls::Some(NullBuffer::new(BooleanBuffer::new(bits, 0, rows)))
             }
         };
@@ -69,7 +71,12 @@ impl ColumnBlock {
         }
         let some = if let Nulls::Some(nulls) = &nulls { Some(nulls) } else { None };
         let values = EncodedValues::open(data_type, encoding, sections, rows, some)?;
-        let memory = size_of::<Self>() + body_bytes + values.memory();
+        let kept_bytes = match &nulls {
+            _ if encoding.is_read_in_place() => body_bytes,
+            Nulls::Some(nulls) => nulls.buffer().len(),
+            Nulls::None | Nulls::All => 0,
+        };
+        let memory = size_of::<Self>() + kept_bytes + values.memory(encoding);
         Ok(Self { data_type, rows, nulls, values, is_whole: data_type.is_whole(), memory })
     }
 

@@ -44,7 +44,7 @@ pub(crate) enum OpenBlock {
 }
 
 impl OpenBlock {
-    fn memory(&self) -> u64 {
+    pub fn memory(&self) -> u64 {
         /// Of the entry in the clock.
         const ENTRY_BYTES: usize = 48;
         let bytes = match self {

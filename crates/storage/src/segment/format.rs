@@ -14,11 +14,15 @@ use crate::row::Value;
 use crate::schema::DataType;
 
 use super::encoding::Encoding;
+use super::sketch::DistinctSketch;
 
 /// First bytes of a segment file.
 pub(crate) const MAGIC: [u8; 8] = *b"MSTMSEG1";
-/// Version of the format.
-pub(crate) const FORMAT_VERSION: u32 = 1;
+/// Version of the format. Segments of version 1 are read: they lack some encodings.
+pub(crate) const FORMAT_VERSION: u32 = 2;
+/// What the metadata begins with, and its version behind it. That of version 1 begins with the container, which is never
+/// 0.
+const VERSION_FOLLOWS: u64 = 0;
 /// Bytes of the header.
 pub(crate) const HEADER_BYTES: usize = 32;
 /// Bytes behind the footer: its length, its checksum, the magic again.
@@ -85,6 +89,8 @@ pub struct ColumnMeta {
     pub distinct: Option<u32>,
     /// Sum of the values, of integers and decimals (unscaled), unless it overflows 128 bits.
     pub sum: Option<i128>,
+    /// A sketch of the distinct values, where nobody counted them; none in segments of format version 1.
+    pub sketch: Option<DistinctSketch>,
 }
 
 /// A bound of the keys of a segment.
@@ -155,6 +161,8 @@ impl SegmentMeta {
 
     /// Appends it to a record.
     pub fn encode(&self, e: &mut Encoder) {
+        e.varint(VERSION_FOLLOWS);
+        e.varint(u64::from(FORMAT_VERSION));
         e.varint(self.id.0);
         e.varint(u64::from(self.rows));
         e.varint(self.schema_version.0);
@@ -169,15 +177,25 @@ impl SegmentMeta {
     /// Takes it from a record.
     ///
     /// # Errors
-    /// Corrupt.
+    /// Corrupt; Invalid (0A000) for a format version that this program does not know.
     pub fn decode(d: &mut Decoder<'_>) -> Result<Self> {
-        let id = ContainerId(d.varint()?);
+        let (mut version, mut id) = (1, d.varint()?);
+        if id == VERSION_FOLLOWS {
+            (version, id) = (d.varint_u32()?, d.varint()?);
+            if version > FORMAT_VERSION {
+                return Err(newer("the metadata of a segment", version));
+            }
+            if version < 2 {
+                return Err(d.corrupt(format_args!("metadata of a segment that says it has format version {version}")));
+            }
+        }
+        let id = ContainerId(id);
         let rows = d.varint_u32()?;
         if id > ContainerId::MAX || rows == 0 || rows > limits::SEGMENT_ROWS_MAX {
             return Err(d.corrupt(format_args!("a segment {id} of {rows} rows")));
         }
         let schema_version = SchemaVersion(d.varint()?);
-        let columns = d.list(|d| ColumnMeta::decode(d, rows))?;
+        let columns = d.list(|d| ColumnMeta::decode(d, rows, version))?;
         for (i, column) in columns.iter().enumerate() {
             if columns.iter().take(i).any(|other| other.id == column.id) {
                 return Err(d.corrupt(format_args!("column {} twice", column.id)));
@@ -225,12 +243,13 @@ impl ColumnMeta {
         e.u8(u8::from(self.zone.min_exact) | u8::from(self.zone.max_exact) << 1);
         e.option(self.distinct, |e, n| e.varint(u64::from(n)));
         e.option(self.sum, Encoder::i128);
+        e.option(self.sketch.as_ref(), |e, sketch| sketch.encode(e));
     }
 
-    fn decode(d: &mut Decoder<'_>, rows: u32) -> Result<Self> {
+    fn decode(d: &mut Decoder<'_>, rows: u32, version: u32) -> Result<Self> {
         let id = ColumnId(d.varint_u32()?);
         let data_type = decode_type(d)?;
-        let encoding = decode_encoding(d)?;
+        let encoding = decode_encoding(d, version)?;
         let block = d.option(BlockRef::decode)?;
         let null_count = d.varint_u32()?;
         let (min, max) = (decode_value(d)?, decode_value(d)?);
@@ -238,6 +257,7 @@ impl ColumnMeta {
         let zone = ZoneMap { min, max, min_exact: exact & 1 != 0, max_exact: exact & 2 != 0 };
         let distinct = d.option(Decoder::varint_u32)?;
         let sum = d.option(Decoder::i128)?;
+        let sketch = if version == 1 { None } else { d.option(DistinctSketch::decode)? };
         let all_null = null_count == rows;
         if null_count > rows || exact > 3 || zone.min.is_null() != all_null || zone.max.is_null() != all_null {
             return Err(d.corrupt(format_args!("column {id}: {null_count} NULLs in {rows} rows, or bad bounds")));
@@ -249,7 +269,7 @@ impl ColumnMeta {
         if needs_block != block.is_some() {
             return Err(d.corrupt(format_args!("column {id}: a block too many or too few")));
         }
-        Ok(Self { id, data_type, encoding, block, null_count, zone, distinct, sum })
+        Ok(Self { id, data_type, encoding, block, null_count, zone, distinct, sum, sketch })
     }
 }
 
@@ -259,11 +279,14 @@ fn encode_encoding(encoding: &Encoding, e: &mut Encoder) {
             e.u8(0);
             encode_value(e, value);
         }
-        Encoding::Dictionary { distinct, width, length_width } => {
-            e.u8(1);
+        Encoding::Dictionary { distinct, width, length_width, symbol_bytes } => {
+            e.u8(if *symbol_bytes == 0 { 1 } else { 5 });
             e.varint(u64::from(*distinct));
             e.u8(*width);
             e.u8(*length_width);
+            if *symbol_bytes > 0 {
+                e.u16(*symbol_bytes);
+            }
         }
         Encoding::FrameOfReference { reference, width } => {
             e.u8(2);
@@ -274,15 +297,43 @@ fn encode_encoding(encoding: &Encoding, e: &mut Encoder) {
             e.u8(3);
             e.u8(*length_width);
         }
+        Encoding::Symbols { length_width, symbol_bytes } => {
+            e.u8(4);
+            e.u8(*length_width);
+            e.u16(*symbol_bytes);
+        }
+        Encoding::VectorFrames { reference, code_bytes } => {
+            e.u8(6);
+            e.i128(*reference);
+            e.varint(u64::from(*code_bytes));
+        }
+        Encoding::ScaledFloats { code_bytes, exceptions } => {
+            e.u8(7);
+            e.varint(u64::from(*code_bytes));
+            e.varint(u64::from(*exceptions));
+        }
     }
 }
 
-fn decode_encoding(d: &mut Decoder<'_>) -> Result<Encoding> {
-    Ok(match d.u8()? {
+/// Takes an encoding from a record of format `version`.
+fn decode_encoding(d: &mut Decoder<'_>, version: u32) -> Result<Encoding> {
+    let tag = d.u8()?;
+    if version == 1 && tag > 3 {
+        return Err(d.corrupt(format_args!("encoding {tag} is unknown in format version 1")));
+    }
+    Ok(match tag {
         0 => Encoding::Constant { value: decode_value(d)? },
-        1 => Encoding::Dictionary { distinct: d.varint_u32()?, width: d.u8()?, length_width: d.u8()? },
+        1 | 5 => Encoding::Dictionary {
+            distinct: d.varint_u32()?,
+            width: d.u8()?,
+            length_width: d.u8()?,
+            symbol_bytes: if tag == 5 { d.u16()? } else { 0 },
+        },
         2 => Encoding::FrameOfReference { reference: d.i128()?, width: d.u8()? },
         3 => Encoding::Plain { length_width: d.u8()? },
+        4 => Encoding::Symbols { length_width: d.u8()?, symbol_bytes: d.u16()? },
+        6 => Encoding::VectorFrames { reference: d.i128()?, code_bytes: d.varint_u32()? },
+        7 => Encoding::ScaledFloats { code_bytes: d.varint_u32()?, exceptions: d.varint_u32()? },
         tag => return Err(d.corrupt(format_args!("encoding {tag} is unknown"))),
     })
 }
@@ -299,6 +350,14 @@ pub(crate) fn header(file: FileId, id: ContainerId) -> Vec<u8> {
     e.finish()
 }
 
+/// The error for `what` of a newer format.
+fn newer(what: impl std::fmt::Display, version: u32) -> Error {
+    let message = format!(
+        "{what} has format version {version}, this program knows up to {FORMAT_VERSION}: open it with a newer Mainstem"
+    );
+    Error::invalid(sqlstate::FEATURE_NOT_SUPPORTED, message)
+}
+
 /// Checks a header and returns the container the file was written for.
 pub(crate) fn check_header(bytes: &[u8], file: FileId, name: &str) -> Result<ContainerId> {
     let mut d = Decoder::new(bytes, name, 0);
@@ -312,10 +371,7 @@ pub(crate) fn check_header(bytes: &[u8], file: FileId, name: &str) -> Result<Con
         return Err(Error::corrupt(name, 0, "the header does not match its checksum"));
     }
     if version > FORMAT_VERSION {
-        let message = format!(
-            "file {name} has format version {version}, this program knows up to {FORMAT_VERSION}: open it with a newer Mainstem"
-        );
-        return Err(Error::invalid(sqlstate::FEATURE_NOT_SUPPORTED, message));
+        return Err(newer(format_args!("file {name}"), version));
     }
     if version == 0 {
         return Err(Error::corrupt(name, 8, "there is no format version 0"));

@@ -4,7 +4,7 @@
 //! Comes in: arrays in the order of the table's sort key, or metadata from the manifest or a log record. Goes out:
 //! Arrow arrays, selection bitmaps, rows found by key.
 //!
-//! 1. [`write_segment`] encodes each column the way that takes the fewest bytes, and writes one file;
+//! 1. [`write_segment`] encodes each column the way that takes the fewest bytes ([`crate::settings::Encodings`]), and writes one file;
 //!    [`create_segment`] keeps it open.
 //! 2. [`SegmentMeta`] travels in records; [`Segment::open`] makes a container of it without reading.
 //! 3. Pruning asks the zone maps ([`Segment::prune`]), selecting works on codes ([`Segment::select`]), reading decodes
@@ -25,6 +25,7 @@
 mod encoding;
 mod format;
 mod zone;
+mod sketch;
 mod writer;
 mod file;
 mod cache;
@@ -44,4 +45,5 @@ pub use file::{container_of, parse_segment_name, segment_path};
 pub use format::{BlockRef, ColumnMeta, KeyBounds, SegmentMeta, ZoneMap};
 pub use probe::OpenKeyFilter;
 pub use reader::Segment;
+pub use sketch::DistinctSketch;
 pub use writer::{SegmentPlace, create_segment, encoded_at_once, rows_that_fit, write_segment};

@@ -258,6 +258,10 @@ impl Segment {
                 }
                 Place::Filter => OpenBlock::Filter(Arc::new(self.open_filter(at, &body)?)),
             };
+            // Texts weigh more than their block when they are open.
+            if block.memory() > self.cache.room() {
+                return Ok(());
+            }
             self.cache.put(&self.open, place, block);
         }
         Ok(())

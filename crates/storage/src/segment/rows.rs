@@ -98,11 +98,6 @@ impl Segment {
 
     /// What there is to know of `column` for reading single rows of it.
     pub(super) fn single_rows<'a>(&self, column: &'a ColumnMeta) -> SingleRows<'a> {
-        SingleRows {
-            data_type: column.data_type,
-            rows: self.rows() as usize,
-            null_count: column.null_count as usize,
-            encoding: &column.encoding,
-        }
+        SingleRows::new(column.data_type, self.rows() as usize, column.null_count as usize, &column.encoding)
     }
 }

@@ -29,10 +29,10 @@ use crate::ids::{ColumnId, ContainerId, FileId};
 use crate::limits;
 use crate::row::key::{KeyCodec, Keys, hash_key};
 use crate::schema::{Column, TableSchema};
+use crate::settings::Encodings;
 use crate::threads::in_parallel;
 
-/// Writes `columns`, one array per column of `schema` in its order and in sort-key order, as segment `id` into file
-/// `file`.
+/// Writes `columns`, one array per column of `schema` in its order and in sort-key order, as a segment at `place`.
 ///
 /// The file stands under its final name and its bytes are synced when this returns; its name is durable only after
 /// `disk.sync_dir(DATA_DIR)`, which the caller does once for all files of an install. The folder must exist. After an
@@ -41,17 +41,10 @@ use crate::threads::in_parallel;
 ///
 /// # Errors
 /// Internal when arrays and schema disagree, rows are out of order or too many; Full or Io.
-pub fn write_segment(
-    disk: &Arc<dyn Disk>,
-    id: ContainerId,
-    file: FileId,
-    schema: &TableSchema,
-    columns: &[ArrayRef],
-) -> Result<SegmentMeta> {
-    let place = SegmentPlace { disk, id, file, threads: 1 };
+pub fn write_segment(place: SegmentPlace<'_>, schema: &TableSchema, columns: &[ArrayRef]) -> Result<SegmentMeta> {
     let (meta, _) = write_aside(place, schema, columns, 0)?;
     if !meta.files().is_empty() {
-        disk.rename(&temporary_path(file), &segment_path(file))?;
+        place.disk.rename(&temporary_path(place.file), &segment_path(place.file))?;
     }
     Ok(meta)
 }
@@ -67,6 +60,8 @@ pub struct SegmentPlace<'a> {
     pub file: FileId,
     /// Threads that encode columns; with one, no two of its blocks need be in memory together.
     pub threads: usize,
+    /// How columns are encoded.
+    pub encodings: Encodings,
 }
 
 /// As [`write_segment`] at `place`, and opens the segment, whose file has a temporary name until
@@ -100,11 +95,11 @@ fn write_aside(
     kept_bytes: usize,
 ) -> Result<(SegmentMeta, Vec<Vec<u8>>)> {
     let rows = check(schema, columns)?;
-    let SegmentPlace { disk, id, file, threads } = place;
+    let SegmentPlace { disk, id, file, .. } = place;
     let unfinished = temporary_path(file);
     let mut out =
         Output { disk, path: &unfinished, id: file, container: id, file: None, at: 0, blocks: Vec::new(), kept_bytes };
-    let written = write_blocks(&mut out, schema, columns, rows, threads).and_then(|meta| {
+    let written = write_blocks(&mut out, schema, columns, rows, place).and_then(|meta| {
         out.finish(&meta)?;
         Ok(meta)
     });
@@ -172,7 +167,7 @@ fn write_blocks(
     schema: &TableSchema,
     columns: &[ArrayRef],
     rows: u32,
-    threads: usize,
+    SegmentPlace { threads, encodings, .. }: SegmentPlace<'_>,
 ) -> Result<SegmentMeta> {
     let sort_keys = keys(schema, &schema.sort_key, columns)?;
     if sort_keys.as_ref().is_some_and(|keys| !keys.is_sorted()) {
@@ -186,7 +181,7 @@ fn write_blocks(
     let at_once = encoded_at_once(threads);
     for first in (0..columns.len()).step_by(at_once) {
         let encode = |number: usize| match (schema.columns.get(first + number), columns.get(first + number)) {
-            (Some(column), Some(array)) => encode_column(column, array),
+            (Some(column), Some(array)) => encode_column(column, array, encodings),
             _ => Err(Error::internal("a column without an array")),
         };
         for column in in_parallel(threads, at_once.min(columns.len() - first), encode)? {
@@ -232,8 +227,8 @@ impl Sealed {
 }
 
 /// What the metadata says of a column, and its block, if it has one.
-fn encode_column(column: &Column, array: &ArrayRef) -> Result<(ColumnMeta, Option<Sealed>)> {
-    let encoded = encode(column.data_type, array)?;
+fn encode_column(column: &Column, array: &ArrayRef, encodings: Encodings) -> Result<(ColumnMeta, Option<Sealed>)> {
+    let encoded = encode(column.data_type, array, encodings)?;
     let (min, max) = encoded.bounds;
     let block = if encoded.body.is_empty() { None } else { Some(Sealed::of(encoded.body)) };
     let meta = ColumnMeta {
@@ -245,6 +240,7 @@ fn encode_column(column: &Column, array: &ArrayRef) -> Result<(ColumnMeta, Optio
         zone: zone::zone_map(min, max),
         distinct: encoded.distinct,
         sum: encoded.sum,
+        sketch: encoded.sketch,
     };
     Ok((meta, block))
 }

@@ -31,7 +31,8 @@ pub(super) const ROOM_BEHIND_BYTES: u64 = FILE_END_BYTES_MAX + WAL_ROOM_KEPT_BYT
 
 const MAGIC: &[u8; 8] = b"MSTEMWAL";
 const FILE_FORMAT_VERSION: u32 = 2;
-const RECORD_FORMAT_VERSION: u8 = 1;
+/// Since version 2 the metadata of a segment may say its own version.
+const RECORD_FORMAT_VERSION: u8 = 2;
 /// Where the header's checksum stands, in every format version.
 const HEADER_CRC_AT: usize = 60;
 
@@ -147,7 +148,7 @@ impl RecordHeader {
     /// Corrupt; Invalid (0A000) for a format version this build does not know.
     pub(super) fn decode(d: &mut Decoder<'_>, path: &str) -> Result<Self> {
         let (version, kind, _reserved) = (d.u8()?, d.u8()?, d.u16()?);
-        if version != RECORD_FORMAT_VERSION {
+        if !(1..=RECORD_FORMAT_VERSION).contains(&version) {
             return Err(newer(path, format_args!("a record of format version {version}")));
         }
         let payload_bytes = d.u32()?;

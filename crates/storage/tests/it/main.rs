@@ -4,6 +4,7 @@
 
 mod aside;
 mod ddl;
+mod formats;
 mod gates;
 mod held_disk;
 mod isolation;

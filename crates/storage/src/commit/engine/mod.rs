@@ -294,6 +294,7 @@ impl Engine {
         LoadTarget {
             disk: self.disk.clone(),
             cache: self.cache.clone(),
+            encodings: self.options.encodings,
             ids: self.ids.clone(),
             sort_entries: usize::try_from(sort_entries).unwrap_or(usize::MAX),
             memory: self.memory.clone(),

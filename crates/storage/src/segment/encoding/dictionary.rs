@@ -1,7 +1,7 @@
 //! Dictionary: the distinct values, ascending, and for each row the position of its value in `ceil(log2(distinct))`
 //! bits (HYRISE section 3). Because it is ordered, every comparison becomes one on codes.
 //!
-//! Sections: packed codes, then the values in plain form. NULL slots hold code 0.
+//! Sections: packed codes, then the values in plain form, with or without symbols. NULL slots hold code 0.
 
 use std::cmp::Ordering;
 use std::hash::Hash;
@@ -16,7 +16,7 @@ use mainstem_kernels::{bitpack, gather};
 use super::condition::{on_dictionary, select_codes};
 use super::frame::codes_upto;
 use super::native::Native;
-use super::plain::{self, Plain, partition};
+use super::plain::{self, Plain, TextForm, partition};
 use super::sections::{Damage, Sections, begin_section, padded};
 use crate::error::Result;
 use crate::predicate::Predicate;
@@ -170,7 +170,7 @@ impl Dictionary {
         rows: usize,
         distinct: u32,
         width: u8,
-        length_width: u8,
+        form: TextForm,
     ) -> Result<Self, Damage> {
         let (distinct, width) = (distinct as usize, u32::from(width));
         if distinct == 0 || distinct > rows || width != code_width(distinct) {
@@ -182,7 +182,7 @@ impl Dictionary {
             return Err(Damage::new(at, "a code outside the dictionary"));
         }
         let at = sections.position();
-        let values = Plain::open(data_type, sections, distinct, length_width, None)?;
+        let values = Plain::open(data_type, sections, distinct, form, None)?;
         if !values.is_strictly_ascending() {
             return Err(Damage::new(at, "a dictionary out of order"));
         }
@@ -197,6 +197,11 @@ impl Dictionary {
     /// Bytes of memory beside the block's own buffer.
     pub fn memory(&self) -> usize {
         self.values.memory()
+    }
+
+    /// Bytes of the values, where they are not those of the block.
+    pub fn value_bytes(&self) -> usize {
+        self.values.value_bytes()
     }
 
     /// Rows `rows` as an Arrow array; text as views onto the dictionary.

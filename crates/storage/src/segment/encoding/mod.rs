@@ -3,10 +3,15 @@
 //! Comes in: an Arrow array when written, the bytes of a block when opened. Goes out: bytes with an [`Encoding`], or
 //! Arrow arrays, selections and single values.
 //!
-//! 1. [`choose::encode`] looks at the values and takes the smallest of the four encodings by computed size.
+//! 1. [`choose::encode`] looks at the values and takes the smallest encoding by computed size, unless a test says which
+//!    ([`crate::settings::Encodings`]).
 //! 2. [`EncodedValues::open`] takes the bytes back and proves everything that reading relies on.
 //! 3. Reading a range, gathering, selecting and searching are one call into the encoding, each over slices; the choice
 //!    among the encodings, and among the types, is made once per call.
+//!
+//! Encodings that are read in place: constant, dictionary, frame of reference, one or by vector, plain. Those that are
+//! decoded when the block is opened, and are plain from then on: symbols of texts, scaled floats. All of them give a
+//! single row without the others.
 //!
 //! One file per encoding, all of one shape: `open`, `read`, `gather`, `value`, `equal_range`, `select`, and functions
 //! that give the encoded size and encode. `native` has the number types, `condition` translates predicates, `single`
@@ -24,6 +29,8 @@ mod plain;
 mod constant;
 mod frame;
 mod dictionary;
+mod fsst;
+mod alp;
 mod choose;
 mod single;
 
@@ -32,6 +39,7 @@ use std::ops::Range;
 use arrow_array::ArrayRef;
 use arrow_buffer::NullBuffer;
 
+use self::plain::TextForm;
 use crate::error::Result;
 use crate::predicate::Predicate;
 use crate::row::Value;
@@ -58,6 +66,8 @@ pub enum Encoding {
         width: u8,
         /// Bits of the length of a text or of bytes; 0 for other types.
         length_width: u8,
+        /// Bytes of the table of symbols that values are codes of; 0 where they are not.
+        symbol_bytes: u16,
     },
     /// Bit-packed differences from the least value.
     FrameOfReference {
@@ -71,6 +81,27 @@ pub enum Encoding {
         /// Bits of the length of a text or of bytes; 0 for other types.
         length_width: u8,
     },
+    /// Texts as codes of symbols (FSST).
+    Symbols {
+        /// Bits of the length of a text's codes.
+        length_width: u8,
+        /// Bytes of the table of symbols.
+        symbol_bytes: u16,
+    },
+    /// Bit-packed differences from the least value of each vector of rows.
+    VectorFrames {
+        /// The least value.
+        reference: i128,
+        /// Bytes of the packed codes.
+        code_bytes: u32,
+    },
+    /// Floats as scaled integers, in frames of reference by vector (ALP).
+    ScaledFloats {
+        /// Bytes of the packed codes.
+        code_bytes: u32,
+        /// Floats that are no scaled integers.
+        exceptions: u32,
+    },
 }
 
 impl Encoding {
@@ -82,7 +113,15 @@ impl Encoding {
             Self::Dictionary { .. } => "dictionary",
             Self::FrameOfReference { .. } => "frame of reference",
             Self::Plain { .. } => "plain",
+            Self::Symbols { .. } => "symbols",
+            Self::VectorFrames { .. } => "frames by vector",
+            Self::ScaledFloats { .. } => "scaled floats",
         }
+    }
+
+    /// Whether an open block needs the bytes of its body, besides its NULLs.
+    pub(crate) fn is_read_in_place(&self) -> bool {
+        !matches!(self, Self::Symbols { .. } | Self::ScaledFloats { .. })
     }
 }
 
@@ -92,6 +131,8 @@ pub(crate) enum EncodedValues {
     Constant(constant::Constant),
     Dictionary(dictionary::Dictionary),
     Frame(frame::Frame),
+    VectorFrames(frame::VectorFrames),
+    /// Of encodings that are decoded when the block is opened, too.
     Plain(plain::Plain),
 }
 
@@ -104,29 +145,49 @@ impl EncodedValues {
         rows: usize,
         nulls: Option<&NullBuffer>,
     ) -> Result<Self, Damage> {
-        let values =
-            match encoding {
-                Encoding::Constant { value } => Self::Constant(constant::Constant::open(data_type, value)?),
-                Encoding::Dictionary { distinct, width, length_width } => Self::Dictionary(
-                    dictionary::Dictionary::open(data_type, &mut sections, rows, *distinct, *width, *length_width)?,
-                ),
-                Encoding::FrameOfReference { reference, width } => {
-                    Self::Frame(frame::Frame::open(data_type, &mut sections, rows, *reference, *width)?)
+        let values = match encoding {
+            Encoding::Constant { value } => Self::Constant(constant::Constant::open(data_type, value)?),
+            Encoding::Dictionary { distinct, width, length_width, symbol_bytes } => {
+                let form = TextForm { length_width: *length_width, symbol_bytes: *symbol_bytes };
+                let distinct = *distinct;
+                Self::Dictionary(dictionary::Dictionary::open(data_type, &mut sections, rows, distinct, *width, form)?)
+            }
+            Encoding::FrameOfReference { reference, width } => {
+                Self::Frame(frame::Frame::open(data_type, &mut sections, rows, *reference, *width)?)
+            }
+            Encoding::Plain { length_width } => {
+                let form = TextForm { length_width: *length_width, symbol_bytes: 0 };
+                Self::Plain(plain::Plain::open(data_type, &mut sections, rows, form, nulls)?)
+            }
+            Encoding::Symbols { length_width, symbol_bytes } => {
+                let form = TextForm { length_width: *length_width, symbol_bytes: *symbol_bytes };
+                if form.symbol_bytes == 0 {
+                    return Err(Damage::new(0, "symbols without a table"));
                 }
-                Encoding::Plain { length_width } => {
-                    Self::Plain(plain::Plain::open(data_type, &mut sections, rows, *length_width, nulls)?)
-                }
-            };
+                Self::Plain(plain::Plain::open(data_type, &mut sections, rows, form, nulls)?)
+            }
+            Encoding::VectorFrames { reference, code_bytes } => {
+                Self::VectorFrames(frame::VectorFrames::open(data_type, &mut sections, rows, *reference, *code_bytes)?)
+            }
+            Encoding::ScaledFloats { code_bytes, exceptions } => {
+                Self::Plain(plain::Plain::open_scaled(data_type, &mut sections, rows, *code_bytes, *exceptions)?)
+            }
+        };
         sections.finish()?;
         Ok(values)
     }
 
-    /// Bytes of memory beside the block's own buffer.
-    pub fn memory(&self) -> usize {
+    /// Bytes of memory beside the block's own buffer, when it was opened from `encoding`.
+    pub fn memory(&self, encoding: &Encoding) -> usize {
         match self {
             Self::Constant(_) | Self::Frame(_) => 0,
-            Self::Dictionary(dictionary) => dictionary.memory(),
-            Self::Plain(plain) => plain.memory(),
+            Self::VectorFrames(frames) => frames.memory(),
+            Self::Dictionary(dictionary) => match encoding {
+                Encoding::Dictionary { symbol_bytes: 1.., .. } => dictionary.memory() + dictionary.value_bytes(),
+                _ => dictionary.memory(),
+            },
+            Self::Plain(plain) if encoding.is_read_in_place() => plain.memory(),
+            Self::Plain(plain) => plain.memory() + plain.value_bytes(),
         }
     }
 
@@ -136,6 +197,7 @@ impl EncodedValues {
             Self::Constant(constant) => constant.read(data_type, rows.len(), nulls),
             Self::Dictionary(dictionary) => dictionary.read(data_type, rows, nulls),
             Self::Frame(frame) => frame.read(data_type, rows, nulls),
+            Self::VectorFrames(frames) => frames.read(data_type, rows, nulls),
             Self::Plain(plain) => plain.read(data_type, rows, nulls),
         }
     }
@@ -146,6 +208,7 @@ impl EncodedValues {
             Self::Constant(constant) => constant.read(data_type, offsets.len(), nulls),
             Self::Dictionary(dictionary) => dictionary.gather(data_type, offsets, nulls),
             Self::Frame(frame) => frame.gather(data_type, offsets, nulls),
+            Self::VectorFrames(frames) => frames.gather(data_type, offsets, nulls),
             Self::Plain(plain) => plain.take(data_type, offsets.to_vec(), nulls),
         }
     }
@@ -156,6 +219,7 @@ impl EncodedValues {
             Self::Constant(constant) => Ok(constant.value().clone()),
             Self::Dictionary(dictionary) => dictionary.value(i),
             Self::Frame(frame) => Ok(frame.value(data_type, i)),
+            Self::VectorFrames(frames) => Ok(frames.value(data_type, i)),
             Self::Plain(plain) => plain.value(i),
         }
     }
@@ -167,6 +231,7 @@ impl EncodedValues {
             Self::Constant(constant) => constant.whole(),
             Self::Dictionary(dictionary) => dictionary.whole(i),
             Self::Frame(frame) => Some(frame.whole(i)),
+            Self::VectorFrames(frames) => Some(frames.whole(i)),
             Self::Plain(plain) => plain.whole(i),
         }
     }
@@ -180,6 +245,7 @@ impl EncodedValues {
             Self::Constant(constant) => Ok(constant.equal_range(value, rows)),
             Self::Dictionary(dictionary) => dictionary.equal_range(value, rows),
             Self::Frame(frame) => frame.equal_range(value, rows),
+            Self::VectorFrames(frames) => frames.equal_range(value, rows),
             Self::Plain(plain) => plain.equal_range(value, rows),
         }
     }
@@ -191,6 +257,7 @@ impl EncodedValues {
             Self::Constant(constant) => Ok(constant.select(predicate, rows.len())),
             Self::Dictionary(dictionary) => dictionary.select(predicate, rows),
             Self::Frame(frame) => frame.select(data_type, predicate, rows),
+            Self::VectorFrames(frames) => frames.select(data_type, predicate, rows),
             Self::Plain(plain) => plain.select(predicate, rows),
         }
     }
@@ -200,7 +267,7 @@ impl EncodedValues {
         match self {
             Self::Constant(constant) => Some(usize::from(!constant.value().is_null())),
             Self::Dictionary(dictionary) => Some(dictionary.distinct()),
-            Self::Frame(_) | Self::Plain(_) => None,
+            Self::Frame(_) | Self::VectorFrames(_) | Self::Plain(_) => None,
         }
     }
 }

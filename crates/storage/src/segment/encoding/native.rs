@@ -13,6 +13,7 @@ use arrow_buffer::{ArrowNativeType, NullBuffer, ScalarBuffer};
 use mainstem_kernels::bitpack;
 use mainstem_kernels::cast::Pod;
 use mainstem_kernels::compare::Plain as Comparable;
+use mainstem_kernels::hash::{hash_combine, hash_u64};
 
 use crate::error::{Error, Result};
 use crate::row::{Value, uuid_array, uuid_at};
@@ -53,6 +54,18 @@ pub(crate) trait Native: Pod + Comparable + ArrowNativeType {
     /// Widened, if this is an integer.
     #[inline]
     fn integer(self) -> Option<i128> {
+        None
+    }
+    /// A hash that mixes well, of equal values the same.
+    fn hash(self) -> u64;
+    /// Itself, if this is a REAL.
+    #[inline]
+    fn real(self) -> Option<f32> {
+        None
+    }
+    /// Itself, if this is a DOUBLE PRECISION.
+    #[inline]
+    fn double(self) -> Option<f64> {
         None
     }
     /// As a value of a row.
@@ -134,6 +147,12 @@ macro_rules! integer {
             fn integer(self) -> Option<i128> {
                 Some(i128::from(self))
             }
+            #[inline]
+            fn hash(self) -> u64 {
+                // Decimals mostly fit 64 bits.
+                let wide = i128::from(self);
+                hash_u64(wide as u64 ^ ((wide >> 64) ^ (wide >> 63)) as u64)
+            }
             fn value(self) -> Value {
                 $value(self)
             }
@@ -205,6 +224,10 @@ impl Native for u128 {
     fn key(self) -> Self {
         self
     }
+    #[inline]
+    fn hash(self) -> u64 {
+        hash_combine(hash_u64(self as u64), (self >> 64) as u64)
+    }
     fn value(self) -> Value {
         Value::Uuid(self)
     }
@@ -227,7 +250,7 @@ impl Native for u128 {
 }
 
 macro_rules! float {
-    ($t:ty, $bits:ty, $variant:ident, $arrow:ty) => {
+    ($t:ty, $bits:ty, $variant:ident, $own:ident, $arrow:ty) => {
         impl Native for $t {
             const LEAST: Self = <$t>::NEG_INFINITY;
             const GREATEST: Self = <$t>::NAN;
@@ -263,6 +286,14 @@ macro_rules! float {
             fn key(self) -> $bits {
                 self.normalised().to_bits()
             }
+            #[inline]
+            fn $own(self) -> Option<$t> {
+                Some(self)
+            }
+            #[inline]
+            fn hash(self) -> u64 {
+                hash_u64(self.key().into())
+            }
             fn value(self) -> Value {
                 Value::$variant(self)
             }
@@ -285,8 +316,8 @@ macro_rules! float {
     };
 }
 
-float!(f32, u32, Real, Float32Type);
-float!(f64, u64, Double, Float64Type);
+float!(f32, u32, Real, real, Float32Type);
+float!(f64, u64, Double, double, Float64Type);
 
 /// Runs one expression for the number type behind a [`DataType`], another for BOOLEAN, a third for text and bytes.
 macro_rules! dispatch {

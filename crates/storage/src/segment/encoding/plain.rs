@@ -4,6 +4,9 @@
 //! of [`GROUP`] values but the first begins, heap. NULL slots hold 0 or nothing. In memory text and bytes are Arrow
 //! view arrays onto the heap, made once when the block is opened; reading a range is a slice. A dictionary keeps its
 //! values in this form too.
+//!
+//! With a table of symbols ([`super::fsst`]), in a section of its own before the heap, lengths and heap are those of
+//! codes. They are decoded when the block is opened.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,9 +15,11 @@ use arrow_array::types::ByteViewType;
 use arrow_array::{
     Array, ArrayRef, BinaryArray, BinaryViewArray, GenericByteViewArray, StringArray, StringViewArray, UInt32Array,
 };
-use arrow_buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use mainstem_kernels::fsst::Symbols;
 use mainstem_kernels::{bitmap, bitpack, cast, gather};
 
+use super::alp;
 use super::condition::{Condition, wrong_constant};
 use super::native::{Native, Place};
 use super::sections::{Damage, Sections, begin_section, padded};
@@ -81,24 +86,55 @@ pub(crate) fn encode_numbers<N: Native>(values: &[N], body: &mut Vec<u8>) {
     cast::to_le_bytes(values, body);
 }
 
-/// Appends the sections of `values` and returns the width of a length.
-pub(crate) fn encode_texts(values: &[&[u8]], body: &mut Vec<u8>) -> u8 {
-    let lengths: Vec<u64> = values.iter().map(|v| v.len() as u64).collect();
+/// How texts are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TextForm {
+    /// Bits of the length of a text, or of its codes.
+    pub length_width: u8,
+    /// Bytes of the table of symbols; 0 where bytes stand for themselves.
+    pub symbol_bytes: u16,
+}
+
+impl TextForm {
+    /// What numbers have.
+    const NUMBERS: Self = Self { length_width: 0, symbol_bytes: 0 };
+
+    /// Proves that `data_type` may have it, in the section at byte `at`.
+    pub fn check(self, data_type: DataType, at: usize) -> Result<(), Damage> {
+        if !data_type.is_text() && data_type != DataType::Bytea && self != Self::NUMBERS {
+            return Err(Damage::new(at, "numbers with a width of lengths, or symbols"));
+        }
+        if self.length_width > 31 {
+            return Err(Damage::new(at, "lengths of more than 31 bits"));
+        }
+        Ok(())
+    }
+}
+
+/// Appends the sections of `lengths` and of the beginnings of groups, and returns the width of a length.
+pub(crate) fn write_lengths(lengths: &[u64], body: &mut Vec<u8>) -> u8 {
     let width = bitpack::bits_needed(lengths.iter().copied().max().unwrap_or(0));
     begin_section(body);
-    bitpack::pack(&lengths, width, body);
+    bitpack::pack(lengths, width, body);
     begin_section(body);
     let mut begin = 0;
     for group in lengths.chunks(GROUP).take(groups_after_first(lengths.len())) {
         begin += group.iter().sum::<u64>();
         body.extend_from_slice(&(begin as u32).to_le_bytes());
     }
+    width as u8
+}
+
+/// Appends the sections of `values` and returns the width of a length.
+pub(crate) fn encode_texts(values: &[&[u8]], body: &mut Vec<u8>) -> u8 {
+    let lengths: Vec<u64> = values.iter().map(|v| v.len() as u64).collect();
+    let width = write_lengths(&lengths, body);
     begin_section(body);
     body.reserve(values.iter().map(|v| v.len()).sum());
     for value in values {
         body.extend_from_slice(value);
     }
-    width as u8
+    width
 }
 
 impl Plain {
@@ -107,12 +143,10 @@ impl Plain {
         data_type: DataType,
         sections: &mut Sections,
         count: usize,
-        length_width: u8,
+        form: TextForm,
         nulls: Option<&NullBuffer>,
     ) -> Result<Self, Damage> {
-        if !data_type.is_text() && data_type != DataType::Bytea && length_width != 0 {
-            return Err(Damage::new(sections.position(), "numbers with a width of lengths"));
-        }
+        form.check(data_type, sections.position())?;
         macro_rules! numbers {
             ($variant:ident, $t:ty) => {
                 Self::$variant(ScalarBuffer::new(sections.take(count * size_of::<$t>())?, 0, count))
@@ -128,32 +162,52 @@ impl Plain {
             DataType::Double => numbers!(Double, f64),
             DataType::Uuid => numbers!(Uuid, u128),
             DataType::Text { .. } | DataType::Char { .. } | DataType::Bytea => {
-                Self::open_views(data_type, sections, count, u32::from(length_width), nulls.cloned())?
+                Self::open_views(data_type, sections, count, form, nulls.cloned())?
             }
         })
+    }
+
+    /// Opens the sections of `count` scaled floats.
+    pub fn open_scaled(
+        data_type: DataType,
+        sections: &mut Sections,
+        count: usize,
+        code_bytes: u32,
+        exceptions: u32,
+    ) -> Result<Self, Damage> {
+        match data_type {
+            DataType::Real => Ok(Self::Real(alp::open(sections, count, code_bytes, exceptions)?.into())),
+            DataType::Double => Ok(Self::Double(alp::open(sections, count, code_bytes, exceptions)?.into())),
+            _ => Err(Damage::new(sections.position(), "scaled floats that are none")),
+        }
     }
 
     fn open_views(
         data_type: DataType,
         sections: &mut Sections,
         count: usize,
-        width: u32,
+        form: TextForm,
         nulls: Option<NullBuffer>,
     ) -> Result<Self, Damage> {
-        if width > 31 {
-            return Err(Damage::new(sections.position(), "lengths of more than 31 bits"));
-        }
+        let width = u32::from(form.length_width);
         let packed = sections.take(bitpack::packed_bytes(count, width))?;
         let mut lengths = vec![0u32; count];
         bitpack::unpack_u32(&packed, width, 0, &mut lengths);
         let at = sections.position();
         let groups = sections.take(groups_after_first(count) * size_of::<u32>())?;
-        let heap = sections.rest();
+        let symbols = match usize::from(form.symbol_bytes) {
+            0 => None,
+            bytes => {
+                let table = Symbols::from_bytes(&sections.take(bytes)?);
+                Some(table.ok_or_else(|| Damage::new(at, "a table of symbols that is none"))?)
+            }
+        };
+        let mut heap = sections.rest();
         let mut offsets = Vec::with_capacity(count + 1);
         let mut end = 0u64;
         offsets.push(0i32);
-        for length in lengths {
-            end += u64::from(length);
+        for length in &lengths {
+            end += u64::from(*length);
             offsets.push(i32::try_from(end).map_err(|_| Damage::new(at, "lengths of more than 2 GiB"))?);
         }
         if end != heap.len() as u64 {
@@ -162,6 +216,15 @@ impl Plain {
         let begins = offsets.iter().skip(GROUP).step_by(GROUP).map(|begin| begin.cast_unsigned().to_le_bytes());
         if !groups.as_chunks().0.iter().copied().eq(begins.take(groups_after_first(count))) {
             return Err(Damage::new(at, "the beginnings of groups disagree with the lengths"));
+        }
+        if let Some(symbols) = symbols {
+            let mut texts = Vec::with_capacity(heap.len() * 3);
+            offsets.truncate(1);
+            if !symbols.decode_all(&heap, &lengths, &mut texts, &mut offsets) {
+                return Err(Damage::new(at, "codes of texts that have no symbols, or of more than 2 GiB"));
+            }
+            texts.shrink_to_fit();
+            heap = Buffer::from_vec(texts);
         }
         let offsets = OffsetBuffer::new(offsets.into());
         let damaged = |e: arrow_schema::ArrowError| Damage::new(at, e.to_string());
@@ -177,9 +240,16 @@ impl Plain {
         each!(self, numbers => numbers.len(), views => views.len())
     }
 
-    /// Bytes of memory beside the block's own buffer.
+    /// Bytes of memory beside the values' own bytes.
     pub fn memory(&self) -> usize {
         each!(self, _numbers => 0, views => views.views().inner().len())
+    }
+
+    /// Bytes of the values, where they are not those of the block.
+    pub fn value_bytes(&self) -> usize {
+        each!(self,
+            numbers => numbers.inner().len(),
+            views => views.data_buffers().iter().map(Buffer::len).sum())
     }
 
     /// Rows `rows` as an Arrow array, in place. `nulls` are theirs.

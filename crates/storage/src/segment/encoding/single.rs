@@ -4,16 +4,24 @@
 //! one row, the same that the open block gives. It asks for the bytes where the row's NULL bit, code and value lie, and
 //! for no others.
 //!
+//! What serves all rows, a table of symbols or the frames of all vectors, is kept for the next row that is asked for, if
+//! it is small.
+//!
 //! What opening a block proves of all rows is proved here of the one: damage is told, never followed.
 
+use std::cell::OnceCell;
 use std::ops::Range;
 
+use mainstem_kernels::alp::Float;
+use mainstem_kernels::fsst::Symbols;
 use mainstem_kernels::{bitmap, bitpack, cast};
 
 use super::constant::Constant;
+use super::frame::{self, VECTOR_ROWS, vectors};
 use super::native::{Native, dispatch};
+use super::plain::TextForm;
 use super::sections::{Damage, padded};
-use super::{Encoding, dictionary, frame, plain};
+use super::{Encoding, alp, dictionary, plain};
 use crate::error::{Error, Result};
 use crate::row::Value;
 use crate::schema::DataType;
@@ -30,16 +38,37 @@ pub(crate) trait Source {
     fn damage(&self, damage: Damage) -> Error;
 }
 
+/// Bytes of the entries of all vectors up to which they are read together, and kept: a page of them.
+const ENTRIES_KEPT_BYTES: usize = 4096;
+
 /// A column, as its metadata describes it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct SingleRows<'a> {
-    pub data_type: DataType,
-    pub rows: usize,
-    pub null_count: usize,
-    pub encoding: &'a Encoding,
+    data_type: DataType,
+    rows: usize,
+    null_count: usize,
+    encoding: &'a Encoding,
+    symbols: OnceCell<Symbols>,
+    entries: OnceCell<Vec<u8>>,
 }
 
-impl SingleRows<'_> {
+/// A part of a block in plain form.
+#[derive(Clone, Copy)]
+struct PlainPart {
+    data_type: DataType,
+    /// Where its sections begin.
+    start: usize,
+    /// Values.
+    count: usize,
+    form: TextForm,
+}
+
+impl<'a> SingleRows<'a> {
+    /// A column of `rows` rows, of which `null_count` are NULL.
+    pub fn new(data_type: DataType, rows: usize, null_count: usize, encoding: &'a Encoding) -> Self {
+        Self { data_type, rows, null_count, encoding, symbols: OnceCell::new(), entries: OnceCell::new() }
+    }
+
     /// Row `row` of the block that `source` gives the body of.
     ///
     /// # Errors
@@ -68,7 +97,18 @@ impl SingleRows<'_> {
                 let code = code_at(source, start, u32::from(*width), row)?;
                 frame::value_of(self.data_type, *reference, u32::from(*width), code, start)
             }
-            Encoding::Dictionary { distinct, width, length_width } => {
+            Encoding::VectorFrames { reference, code_bytes } => {
+                return self.vector_value(source, start, row, *reference, *code_bytes as usize);
+            }
+            Encoding::ScaledFloats { code_bytes, exceptions } => {
+                let (code_bytes, exceptions) = (*code_bytes as usize, *exceptions as usize);
+                return match self.data_type {
+                    DataType::Real => self.scaled_value::<f32>(source, start, row, code_bytes, exceptions),
+                    DataType::Double => self.scaled_value::<f64>(source, start, row, code_bytes, exceptions),
+                    _ => Err(source.damage(Damage::new(start, "scaled floats that are none"))),
+                };
+            }
+            Encoding::Dictionary { distinct, width, length_width, symbol_bytes } => {
                 let (distinct, width) = (*distinct as usize, u32::from(*width));
                 if distinct == 0 || distinct > self.rows || width != dictionary::code_width(distinct) {
                     let what = format!("{distinct} distinct values with codes of {width} bits");
@@ -78,57 +118,163 @@ impl SingleRows<'_> {
                 if code >= distinct {
                     return Err(source.damage(Damage::new(start, "a code outside the dictionary")));
                 }
-                let values = padded(start + bitpack::packed_bytes(self.rows, width));
-                return plain_value(self.data_type, source, values, distinct, *length_width, code);
+                let start = padded(start + bitpack::packed_bytes(self.rows, width));
+                let form = TextForm { length_width: *length_width, symbol_bytes: *symbol_bytes };
+                let part = PlainPart { data_type: self.data_type, start, count: distinct, form };
+                return self.plain_value(source, part, code);
             }
-            Encoding::Plain { length_width } => {
-                return plain_value(self.data_type, source, start, self.rows, *length_width, row);
+            Encoding::Plain { length_width } | Encoding::Symbols { length_width, .. } => {
+                let symbol_bytes = if let Encoding::Symbols { symbol_bytes, .. } = self.encoding {
+                    if *symbol_bytes == 0 {
+                        return Err(source.damage(Damage::new(start, "symbols without a table")));
+                    }
+                    *symbol_bytes
+                } else {
+                    0
+                };
+                let form = TextForm { length_width: *length_width, symbol_bytes };
+                let part = PlainPart { data_type: self.data_type, start, count: self.rows, form };
+                return self.plain_value(source, part, row);
             }
         };
         found.map_err(|damage| source.damage(damage))
     }
+
+    /// Value `at` of `part`.
+    fn plain_value(&self, source: &mut impl Source, part: PlainPart, at: usize) -> Result<Value> {
+        fn number<N: Native>(source: &mut impl Source, start: usize, at: usize) -> Result<Option<Value>> {
+            let start = start + at * size_of::<N>();
+            let values = cast::from_le_bytes::<N>(source.bytes(start..start + size_of::<N>())?);
+            Ok(values.first().map(|value| value.value()))
+        }
+        part.form.check(part.data_type, part.start).map_err(|damage| source.damage(damage))?;
+        let value = dispatch!(part.data_type,
+            N => number::<N>(source, part.start, at)?,
+            boolean => None,
+            bytes => Some(self.text(source, part, at)?));
+        value.ok_or_else(|| source.damage(Damage::new(part.start, "plain booleans")))
+    }
+
+    /// Text or bytes `at`: the lengths of its group say where in the heap it is.
+    fn text(&self, source: &mut impl Source, part: PlainPart, at: usize) -> Result<Value> {
+        let PlainPart { data_type, start, count, form } = part;
+        let symbols = padded(
+            padded(start + bitpack::packed_bytes(count, u32::from(form.length_width)))
+                + plain::groups_after_first(count) * 4,
+        );
+        let table = match usize::from(form.symbol_bytes) {
+            0 => None,
+            bytes => Some(self.symbols(source, symbols..symbols + bytes)?),
+        };
+        let heap = padded(symbols + usize::from(form.symbol_bytes));
+        let stored = stored_text(source, part, heap, at)?;
+        let mut decoded = Vec::new();
+        let bytes = match table {
+            None => source.bytes(stored.clone())?,
+            Some(table) => {
+                if !table.decode(source.bytes(stored.clone())?, &mut decoded) {
+                    return Err(source.damage(Damage::new(stored.start, "codes of a text that have no symbols")));
+                }
+                decoded.as_slice()
+            }
+        };
+        if data_type == DataType::Bytea {
+            return Ok(Value::Bytes(bytes.into()));
+        }
+        match std::str::from_utf8(bytes) {
+            Ok(text) => Ok(Value::Text(text.into())),
+            Err(_) => Err(source.damage(Damage::new(stored.start, "text that is not UTF-8"))),
+        }
+    }
+
+    /// The table of symbols in `range`.
+    fn symbols(&self, source: &mut impl Source, range: Range<usize>) -> Result<&Symbols> {
+        if let Some(symbols) = self.symbols.get() {
+            return Ok(symbols);
+        }
+        let at = range.start;
+        let found = Symbols::from_bytes(source.bytes(range)?);
+        let found = found.ok_or_else(|| source.damage(Damage::new(at, "a table of symbols that is none")))?;
+        Ok(self.symbols.get_or_init(|| found))
+    }
+
+    /// The entry, of `bytes` bytes, of vector `number`, of those that begin at `start`.
+    fn entry(&self, source: &mut impl Source, start: usize, number: usize, bytes: usize) -> Result<Vec<u8>> {
+        let all = frame::vectors_of(self.rows) * bytes;
+        let here = number * bytes..(number + 1) * bytes;
+        if all > ENTRIES_KEPT_BYTES {
+            return Ok(source.bytes(start + here.start..start + here.end)?.to_vec());
+        }
+        if self.entries.get().is_none() {
+            let entries = source.bytes(start..start + all)?.to_vec();
+            self.entries.get_or_init(|| entries);
+        }
+        Ok(self.entries.get().and_then(|entries| entries.get(here)).unwrap_or_default().to_vec())
+    }
+
+    /// Row `row` of frames by vector, whose sections begin at `start`.
+    fn vector_value(
+        &self,
+        source: &mut impl Source,
+        start: usize,
+        row: usize,
+        reference: i128,
+        code_bytes: usize,
+    ) -> Result<Value> {
+        let number = row / VECTOR_ROWS;
+        let entry = self.entry(source, start, number, vectors::ENTRY_BYTES)?;
+        let vector = vectors::room_above(self.data_type, reference)
+            .and_then(|room| vectors::Vector::of_entry(&entry, number, self.rows, code_bytes, room));
+        let vector = vector.map_err(|what| source.damage(Damage::new(start, what)))?;
+        let (at, width) = vector.codes();
+        let codes = padded(start + frame::vectors_of(self.rows) * vectors::ENTRY_BYTES) + at;
+        let above = vector.above_least(code_at(source, codes, width, row % VECTOR_ROWS)?);
+        let above = above.ok_or_else(|| source.damage(Damage::new(codes, "a code beyond the frame of its vector")))?;
+        Ok(vectors::value_above(self.data_type, reference, above))
+    }
+
+    /// Row `row` of scaled floats, whose sections begin at `start`.
+    fn scaled_value<N: Native + Float>(
+        &self,
+        source: &mut impl Source,
+        start: usize,
+        row: usize,
+        code_bytes: usize,
+        exceptions: usize,
+    ) -> Result<Value> {
+        let (number, place) = (row / VECTOR_ROWS, (row % VECTOR_ROWS) as u16);
+        let mut vector = |number| -> Result<alp::Vector> {
+            let entry = self.entry(source, start, number, alp::ENTRY_BYTES)?;
+            let vector = alp::Vector::of_entry(&entry, number, self.rows, code_bytes, exceptions);
+            vector.map_err(|what| source.damage(Damage::new(start, what)))
+        };
+        let own = vector(number)?;
+        let is_last = number + 1 >= frame::vectors_of(self.rows);
+        let end = if is_last { exceptions } else { vector(number + 1)?.exception() };
+        let places = alp::Places::of(start, self.rows, code_bytes, exceptions);
+        let first = own.exception();
+        if first > end {
+            return Err(source.damage(Damage::new(start, "exceptions out of order")));
+        }
+        let own_places =
+            if first == end { &[] } else { source.bytes(places.places + first * 2..places.places + end * 2)? };
+        if let Ok(found) = cast::from_le_bytes::<u16>(own_places).binary_search(&place) {
+            let at = places.values + (first + found) * size_of::<N>();
+            let values = cast::from_le_bytes::<N>(source.bytes(at..at + size_of::<N>())?);
+            return values.first().map(|value| value.value()).ok_or_else(|| Error::internal("a float without bytes"));
+        }
+        let (at, width) = own.codes();
+        let code = code_at(source, places.codes + at, width, usize::from(place))?;
+        Ok(own.value::<N>(code).value())
+    }
 }
 
-/// Value `at` of `count` in plain form, whose sections begin at `start`.
-fn plain_value(
-    data_type: DataType,
-    source: &mut impl Source,
-    start: usize,
-    count: usize,
-    length_width: u8,
-    at: usize,
-) -> Result<Value> {
-    fn number<N: Native>(source: &mut impl Source, start: usize, at: usize) -> Result<Option<Value>> {
-        let start = start + at * size_of::<N>();
-        let values = cast::from_le_bytes::<N>(source.bytes(start..start + size_of::<N>())?);
-        Ok(values.first().map(|value| value.value()))
-    }
-    let is_text = data_type.is_text() || data_type == DataType::Bytea;
-    if !is_text && length_width != 0 {
-        return Err(source.damage(Damage::new(start, "numbers with a width of lengths")));
-    }
-    let value = dispatch!(data_type,
-        N => number::<N>(source, start, at)?,
-        boolean => None,
-        bytes => Some(text(data_type, source, start, count, u32::from(length_width), at)?));
-    value.ok_or_else(|| source.damage(Damage::new(start, "plain booleans")))
-}
-
-/// Text or bytes `at`: the lengths of its group say where in the heap it is.
-fn text(
-    data_type: DataType,
-    source: &mut impl Source,
-    start: usize,
-    count: usize,
-    width: u32,
-    at: usize,
-) -> Result<Value> {
-    if width > 31 {
-        return Err(source.damage(Damage::new(start, "lengths of more than 31 bits")));
-    }
+/// Where text or bytes `at` of `part` are, in the heap at `heap`.
+fn stored_text(source: &mut impl Source, part: PlainPart, heap: usize, at: usize) -> Result<Range<usize>> {
+    let PlainPart { start, count, form, .. } = part;
+    let width = u32::from(form.length_width);
     let group = at / plain::GROUP;
     let begins = padded(start + bitpack::packed_bytes(count, width));
-    let heap = padded(begins + plain::groups_after_first(count) * 4);
     let mut from = 0;
     if let Some(earlier) = group.checked_sub(1) {
         let begin = begins + earlier * 4;
@@ -141,15 +287,7 @@ fn text(
     let packed = source.bytes(lengths..lengths + bitpack::packed_bytes(before + 1, width))?;
     let length = |i| bitpack::get(packed, width, i) as usize;
     from = heap + from + (0..before).map(length).sum::<usize>();
-    let to = from + length(before);
-    let bytes = source.bytes(from..to)?;
-    if data_type == DataType::Bytea {
-        return Ok(Value::Bytes(bytes.into()));
-    }
-    match std::str::from_utf8(bytes) {
-        Ok(text) => Ok(Value::Text(text.into())),
-        Err(_) => Err(source.damage(Damage::new(from, "text that is not UTF-8"))),
-    }
+    Ok(from..from + length(before))
 }
 
 /// Code `at` of those of `width` bits that begin at `start`.

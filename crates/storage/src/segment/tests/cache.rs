@@ -16,6 +16,7 @@ use crate::row::Value;
 use crate::schema::{DataType, TableSchema};
 use crate::segment::cache::{OpenBlock, Place};
 use crate::segment::{BlockCache, Segment, SegmentPlace, create_segment};
+use crate::settings::Encodings;
 
 /// Numbers of which no two are alike, in `columns` columns of `rows` rows.
 fn numbers(columns: usize, rows: u32) -> (TableSchema, Vec<Vec<Value>>) {
@@ -166,7 +167,7 @@ fn what_does_not_fit_when_open_is_read_in_pages() {
         cache.stats().blocks_read
     };
     assert_eq!(read(3_000), 1);
-    cache.resize(4 * len);
+    cache.resize(12 * len);
     assert_eq!(read(3_000), 2);
     assert!(cache.stats().bytes > len + len / 2);
 }
@@ -178,7 +179,8 @@ fn blocks_kept_from_writing_are_no_larger_than_they_are_counted() {
     let (_memory, disk) = disk();
     let cache = BlockCache::new(64 << 20);
     let arrays = arrays(&schema, &columns);
-    let place = SegmentPlace { disk: &disk, id: ContainerId(1), file: FileId(1), threads: 1 };
+    let place =
+        SegmentPlace { disk: &disk, id: ContainerId(1), file: FileId(1), threads: 1, encodings: Encodings::Smallest };
     let made = create_segment(place, &cache, &schema, &arrays, 32 << 20).unwrap();
     made.keep();
     let stats = cache.stats();

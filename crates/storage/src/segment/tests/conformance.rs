@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex};
 use arrow_array::Array;
 use proptest::prelude::*;
 
-use super::{disk, schema, segment};
+use super::{ENCODINGS, disk, schema, segment, write_with};
 use crate::ids::{ColumnId, SchemaVersion};
 use crate::predicate::{CompareOp, Predicate, Prune};
 use crate::row::{Value, array_of};
 use crate::schema::DataType;
-use crate::segment::{Encoding, Segment};
+use crate::segment::{BlockCache, Encoding, Segment};
+use crate::settings::Encodings;
 
 const TYPES: [DataType; 17] = [
     DataType::Boolean,
@@ -147,11 +148,16 @@ fn predicates(constants: &[Value]) -> Vec<Predicate> {
 /// Encodings met by [`check`], so that the battery can prove that it met all.
 static MET: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
 
-fn check(data_type: DataType, values: &[Value], constants: &[Value]) {
+pub(super) fn check(data_type: DataType, values: &[Value], constants: &[Value]) {
+    ENCODINGS.into_iter().for_each(|encodings| check_with(encodings, data_type, values, constants));
+}
+
+fn check_with(encodings: Encodings, data_type: DataType, values: &[Value], constants: &[Value]) {
     let schema = schema(&[data_type], 0);
     let column = &schema.columns[0];
     let (_memory, disk) = disk();
-    let segment = segment(&disk, 3, &schema, &[values.to_vec()]);
+    let meta = write_with(encodings, &disk, 3, &schema, &[values.to_vec()]);
+    let segment = Segment::open(meta, Arc::clone(&disk), BlockCache::new(64 << 20));
     MET.lock().unwrap().insert(segment.meta().columns[0].encoding.name());
     segment.verify(&schema).unwrap();
     let rows = values.len() as u32;
@@ -249,8 +255,14 @@ fn all_encodings_are_met() {
     check(big, &ints(&|i| (i % 3) * 1_000_000_000_000), &constants);
     check(big, &ints(&|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15_u64 as i64)), &constants);
     check(big, &ints(&|i| if i == 9 { i64::MIN } else { i64::MAX - i }), &constants);
+    let texts: Vec<Value> = (0..200).map(|i| Value::Text(format!("text {i}").into())).collect();
+    check(DataType::Text { max_chars: None }, &texts, &[Value::Text("text 7".into())]);
+    let floats: Vec<Value> = (0..200).map(|i| Value::Double(f64::from(i) / 100.0)).collect();
+    check(DataType::Double, &floats, &[Value::Double(0.07), Value::Double(1e300)]);
     let met = MET.lock().unwrap();
-    for name in ["constant", "dictionary", "frame of reference", "plain"] {
+    for name in
+        ["constant", "dictionary", "frame of reference", "plain", "symbols", "frames by vector", "scaled floats"]
+    {
         assert!(met.contains(name), "{name} was never chosen");
     }
 }
@@ -267,13 +279,13 @@ fn the_smallest_encoding_is_chosen() {
     assert_eq!(encoding(text, texts(&|_| "same".into())), Encoding::Constant { value: Value::Text("same".into()) });
     assert_eq!(
         encoding(text, texts(&|i| ["AIR", "MAIL", "RAIL", "SHIP", "TRUCK"][i % 5].into())),
-        Encoding::Dictionary { distinct: 5, width: 3, length_width: 3 }
+        Encoding::Dictionary { distinct: 5, width: 3, length_width: 3, symbol_bytes: 0 }
     );
-    assert_eq!(encoding(text, texts(&|i| format!("value {i}"))), Encoding::Plain { length_width: 4 });
+    assert_eq!(encoding(text, texts(&|i| format!("value {i}")[i % 3..].into())), Encoding::Plain { length_width: 4 });
     // A long constant does not stand in the metadata.
     assert_eq!(
         encoding(text, texts(&|_| "x".repeat(100))),
-        Encoding::Dictionary { distinct: 1, width: 0, length_width: 7 }
+        Encoding::Dictionary { distinct: 1, width: 0, length_width: 7, symbol_bytes: 0 }
     );
     let ints = |f: &dyn Fn(i64) -> i64| (0..1000).map(|i| Value::Int(f(i))).collect::<Vec<_>>();
     assert_eq!(
@@ -282,7 +294,7 @@ fn the_smallest_encoding_is_chosen() {
     );
     assert_eq!(
         encoding(DataType::Integer, ints(&|i| (i % 4) * 100_000)),
-        Encoding::Dictionary { distinct: 4, width: 2, length_width: 0 }
+        Encoding::Dictionary { distinct: 4, width: 2, length_width: 0, symbol_bytes: 0 }
     );
     let doubles = (0..1000).map(|i| Value::Double(f64::from(i) / 7.0)).collect();
     assert_eq!(encoding(DataType::Double, doubles), Encoding::Plain { length_width: 0 });

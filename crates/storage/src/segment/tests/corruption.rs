@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::Array;
 
-use super::{disk, schema, write};
+use super::{ENCODINGS, disk, schema, write, write_with};
 use crate::disk::{Disk, MemDisk};
 use crate::error::{ErrorKind, Result, sqlstate};
 use crate::predicate::{CompareOp, Predicate};
@@ -16,6 +16,7 @@ use crate::segment::format::body_bytes;
 use crate::segment::pages::PagedBlock;
 use crate::segment::pages::sums::seal;
 use crate::segment::{BlockCache, Encoding, Segment, SegmentMeta};
+use crate::settings::Encodings;
 
 const PATH: &str = "data/0000000005.seg";
 const HEADER_BYTES: usize = crate::segment::format::HEADER_BYTES;
@@ -84,9 +85,13 @@ fn open(memory: &MemDisk, meta: &SegmentMeta) -> Arc<Segment> {
 
 #[test]
 fn damaged_bytes_are_found() {
+    ENCODINGS.into_iter().for_each(damaged_bytes_are_found_in);
+}
+
+fn damaged_bytes_are_found_in(encodings: Encodings) {
     let (schema, columns) = table();
     let (memory, disk) = disk();
-    let meta = write(&disk, 5, &schema, &columns);
+    let meta = write_with(encodings, &disk, 5, &schema, &columns);
     let whole = memory.get(PATH).unwrap();
     let footer_start = (meta.blocks().map(|b| b.offset + b.len).max().unwrap() as usize).next_multiple_of(16);
     use_all(&open(&memory, &meta), &schema, &columns).unwrap();
@@ -175,9 +180,13 @@ fn cut_and_zeroed_files_are_found() {
 /// Bytes that make no sense under a right checksum: every byte of every block is changed, and the checksums with it.
 #[test]
 fn nonsense_with_a_right_checksum_never_panics() {
+    ENCODINGS.into_iter().for_each(nonsense_never_panics_in);
+}
+
+fn nonsense_never_panics_in(encodings: Encodings) {
     let (schema, columns) = table();
     let (memory, disk) = disk();
-    let meta = write(&disk, 5, &schema, &columns);
+    let meta = write_with(encodings, &disk, 5, &schema, &columns);
     let whole = memory.get(PATH).unwrap();
     let mut refused = 0;
     for (c, column) in schema.columns.iter().enumerate() {
@@ -226,15 +235,19 @@ fn nonsense_with_a_right_checksum_never_panics() {
 /// Metadata that disagrees with its block.
 #[test]
 fn wrong_parameters_never_panic() {
+    ENCODINGS.into_iter().for_each(wrong_parameters_never_panic_in);
+}
+
+fn wrong_parameters_never_panic_in(encodings: Encodings) {
     let (schema, columns) = table();
     let (memory, disk) = disk();
-    let meta = write(&disk, 5, &schema, &columns);
+    let meta = write_with(encodings, &disk, 5, &schema, &columns);
     let parameters = [
         Encoding::Constant { value: Value::Null },
         Encoding::Constant { value: Value::Int(i64::MAX) },
-        Encoding::Dictionary { distinct: 0, width: 0, length_width: 0 },
-        Encoding::Dictionary { distinct: 3, width: 2, length_width: 5 },
-        Encoding::Dictionary { distinct: u32::MAX, width: 32, length_width: 31 },
+        Encoding::Dictionary { distinct: 0, width: 0, length_width: 0, symbol_bytes: 0 },
+        Encoding::Dictionary { distinct: 3, width: 2, length_width: 5, symbol_bytes: 0 },
+        Encoding::Dictionary { distinct: u32::MAX, width: 32, length_width: 31, symbol_bytes: 0 },
         Encoding::FrameOfReference { reference: i128::MAX, width: 3 },
         Encoding::FrameOfReference { reference: i128::MIN, width: 64 },
         Encoding::FrameOfReference { reference: i64::MAX.into(), width: 1 },
@@ -243,6 +256,16 @@ fn wrong_parameters_never_panic() {
         Encoding::Plain { length_width: 0 },
         Encoding::Plain { length_width: 255 },
         Encoding::Plain { length_width: 5 },
+        Encoding::Symbols { length_width: 5, symbol_bytes: 0 },
+        Encoding::Symbols { length_width: 5, symbol_bytes: 7 },
+        Encoding::Symbols { length_width: 32, symbol_bytes: u16::MAX },
+        Encoding::Dictionary { distinct: 3, width: 2, length_width: 5, symbol_bytes: 9 },
+        Encoding::VectorFrames { reference: 0, code_bytes: 0 },
+        Encoding::VectorFrames { reference: i128::MAX, code_bytes: 8 },
+        Encoding::VectorFrames { reference: -5, code_bytes: u32::MAX },
+        Encoding::ScaledFloats { code_bytes: 0, exceptions: 0 },
+        Encoding::ScaledFloats { code_bytes: 80, exceptions: u32::MAX },
+        Encoding::ScaledFloats { code_bytes: u32::MAX, exceptions: 1 },
     ];
     for (c, column) in schema.columns.iter().enumerate() {
         for encoding in &parameters {

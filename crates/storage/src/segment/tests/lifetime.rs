@@ -9,7 +9,10 @@ use crate::disk::DATA_DIR;
 use crate::ids::{ColumnId, ContainerId, FileId};
 use crate::row::Value;
 use crate::schema::DataType;
-use crate::segment::{BlockCache, Segment, SegmentMeta, parse_segment_name, rows_that_fit, write_segment};
+use crate::segment::{
+    BlockCache, Segment, SegmentMeta, SegmentPlace, parse_segment_name, rows_that_fit, write_segment,
+};
+use crate::settings::Encodings;
 
 #[test]
 fn a_file_goes_with_its_last_reader_once_dropped() {
@@ -181,7 +184,8 @@ fn wrong_rows_are_refused_and_leave_no_file() {
     let (_memory, disk) = disk();
     let attempt = |columns: &[Vec<Value>]| {
         let arrays = super::arrays(&schema, columns);
-        write_segment(&disk, ContainerId(1), FileId(1), &schema, &arrays).unwrap_err()
+        let (id, file, encodings) = (ContainerId(1), FileId(1), Encodings::Smallest);
+        write_segment(SegmentPlace { disk: &disk, id, file, threads: 1, encodings }, &schema, &arrays).unwrap_err()
     };
     attempt(&[vec![Value::Int(2), Value::Int(1)], vec![Value::Int(0); 2]]);
     attempt(&[vec![Value::Int(2)], vec![Value::Int(0); 2]]);

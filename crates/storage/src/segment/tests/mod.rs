@@ -3,19 +3,22 @@
 mod cache;
 mod conformance;
 mod corruption;
+mod encodings;
 mod keys;
 mod lifetime;
 mod pages;
+mod versions;
 
 use std::sync::Arc;
 
 use arrow_array::ArrayRef;
 
-use super::{BlockCache, Segment, SegmentMeta, write_segment};
+use super::{BlockCache, Segment, SegmentMeta, SegmentPlace, write_segment};
 use crate::disk::{DATA_DIR, Disk, MemDisk};
 use crate::ids::{ColumnId, ContainerId, FileId, TableId};
 use crate::row::{Value, array_of};
 use crate::schema::{Column, DataType, Layout, TableSchema};
+use crate::settings::Encodings;
 
 /// A table of `types`, columns 1, 2, ..., with the first `key` of them as primary and sort key.
 pub(crate) fn schema(types: &[DataType], key: usize) -> TableSchema {
@@ -44,9 +47,24 @@ pub(crate) fn arrays(schema: &TableSchema, columns: &[Vec<Value>]) -> Vec<ArrayR
     schema.columns.iter().zip(columns).map(|(c, values)| array_of(values.iter(), c.data_type).unwrap()).collect()
 }
 
+/// All that segments may be written with.
+pub(crate) const ENCODINGS: [Encodings; 3] = [Encodings::Smallest, Encodings::Decoded, Encodings::DecodedDictionaries];
+
 /// Writes `columns` as segment and file `id`.
 pub(crate) fn write(disk: &Arc<dyn Disk>, id: u64, schema: &TableSchema, columns: &[Vec<Value>]) -> SegmentMeta {
-    write_segment(disk, ContainerId(id), FileId(id), schema, &arrays(schema, columns)).unwrap()
+    write_with(Encodings::Smallest, disk, id, schema, columns)
+}
+
+/// The same with certain encodings.
+pub(crate) fn write_with(
+    encodings: Encodings,
+    disk: &Arc<dyn Disk>,
+    id: u64,
+    schema: &TableSchema,
+    columns: &[Vec<Value>],
+) -> SegmentMeta {
+    let place = SegmentPlace { disk, id: ContainerId(id), file: FileId(id), threads: 1, encodings };
+    write_segment(place, schema, &arrays(schema, columns)).unwrap()
 }
 
 /// Writes and opens.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{disk, schema, write};
+use super::{ENCODINGS, disk, schema, write, write_with};
 use crate::disk::Disk;
 use crate::error::ErrorKind;
 use crate::ids::{ContainerId, FileId};
@@ -15,6 +15,7 @@ use crate::segment::format::{PAGE_BYTES, body_bytes};
 use crate::segment::pages::PagedBlock;
 use crate::segment::pages::sums::seal;
 use crate::segment::{BlockCache, Segment, SegmentMeta, SegmentPlace, create_segment};
+use crate::settings::Encodings;
 
 /// Opens `meta` over a cache of `bytes`.
 fn open(disk: &Arc<dyn Disk>, meta: &SegmentMeta, bytes: u64) -> Arc<Segment> {
@@ -56,8 +57,10 @@ fn codes_of_every_width_across_pages() {
             let values: Vec<Value> = (0..rows / (bits / 8 + 1)).map(value).collect();
             let schema = schema(&[DataType::BigInt], 0);
             let (_memory, disk) = disk();
-            let meta = write(&disk, 1, &schema, std::slice::from_ref(&values));
-            check_pages(&open(&disk, &meta, 0), 0, &values);
+            for encodings in ENCODINGS {
+                let meta = write_with(encodings, &disk, 1, &schema, std::slice::from_ref(&values));
+                check_pages(&open(&disk, &meta, 0), 0, &values);
+            }
         }
     }
 }
@@ -97,8 +100,10 @@ fn values_of_every_type_across_pages() {
             }
             let schema = schema(&[data_type], 0);
             let (_memory, disk) = disk();
-            let meta = write(&disk, 1, &schema, std::slice::from_ref(&values));
-            check_pages(&open(&disk, &meta, 0), 0, &values);
+            for encodings in ENCODINGS {
+                let meta = write_with(encodings, &disk, 1, &schema, std::slice::from_ref(&values));
+                check_pages(&open(&disk, &meta, 0), 0, &values);
+            }
         }
     }
 }
@@ -106,7 +111,9 @@ fn values_of_every_type_across_pages() {
 /// A table of a key and seven numbers, `rows` rows.
 fn wide(rows: i64) -> (TableSchema, Vec<Vec<Value>>) {
     let types = [[DataType::BigInt].as_slice(), &[DataType::Double; 7]].concat();
-    let mut columns = vec![(0..rows).map(|i| Value::Int(i * 5 + (mixed(i as usize) % 5) as i64)).collect::<Vec<_>>()];
+    // Nearly as far apart within a few rows as all together: one frame of reference.
+    let key = |i: i64| Value::Int((i << 40) + (mixed(i as usize) >> 24) as i64);
+    let mut columns = vec![(0..rows).map(key).collect::<Vec<_>>()];
     columns.extend((1..8).map(|c| (0..rows).map(|i| Value::Double((i * 8 + c) as f64 / 7.0)).collect()));
     (schema(&types, 1), columns)
 }
@@ -159,7 +166,7 @@ fn blocks_are_opened_when_they_are_worth_it() {
         assert!(cache.stats().bytes <= cache.stats().bytes_max);
     }
     let pages = block * limits::PAGES_BEFORE_EVICTING / PAGE_BYTES as u64;
-    // The key's block is about half as large.
+    // The key's block is a little smaller.
     assert!((pages / 4..=pages + 2).contains(&(rows_before as u64)), "{rows_before} rows for {pages} pages");
 
     let nothing = open(&disk, &meta, 1_000);
@@ -207,7 +214,8 @@ fn keys_are_found_by_pages() {
             Box::new(|i| vec![Value::Int(i / 5_000), Value::Int(i % 5_000 * 3)]),
             40,
         ),
-        (&[DataType::Double], Box::new(|i| vec![Value::Double(i as f64 / 3.0)]), 14),
+        // Scaled floats with exceptions, which are looked for before the code.
+        (&[DataType::Double], Box::new(|i| vec![Value::Double(i as f64 / 3.0)]), 42),
     ];
     for (types, key, reads_max) in tables {
         let mut all_types = types.to_vec();
@@ -243,9 +251,11 @@ fn keys_are_found_by_pages() {
             }
         }
         let stats = cold.cache().stats();
-        assert_eq!(stats.blocks_read, 0);
+        // Blocks of few pages are read whole, and not kept.
+        let small = meta.blocks().all(|block| block.len > limits::SMALL_BLOCK_BYTES);
+        assert_eq!(stats.blocks_read == 0, small, "{types:?}");
         // `find_key`, the filter, and `probe_key`, which is both.
-        let reads = stats.page_reads / looks as u64;
+        let reads = (stats.page_reads + stats.blocks_read) / looks as u64;
         assert!(reads <= 2 * reads_max + 2, "{reads} reads of pages a look: {types:?}");
     }
 }
@@ -349,7 +359,8 @@ fn a_written_segment_is_open() {
     for room in [64 << 20, whole / 2, 0] {
         let (_memory, disk) = disk();
         let cache = BlockCache::new(room);
-        let place = SegmentPlace { disk: &disk, id: ContainerId(1), file: FileId(1), threads: 1 };
+        let (id, file, encodings) = (ContainerId(1), FileId(1), Encodings::Smallest);
+        let place = SegmentPlace { disk: &disk, id, file, threads: 1, encodings };
         let made = create_segment(place, &cache, &schema, &arrays, 32 << 20).unwrap();
         made.keep();
         let bytes = cache.stats().bytes;

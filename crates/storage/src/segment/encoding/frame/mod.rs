@@ -2,7 +2,10 @@
 //! needs. For integers, dates, timestamps, decimals whose spread fits 64 bits, and booleans (reference 0, width 1: an
 //! Arrow bitmap).
 //!
-//! Section: the packed codes. NULL slots hold code 0.
+//! Section: the packed codes. NULL slots hold code 0. Where rows near each other are alike, each vector of rows has its
+//! own frame: [`vectors`].
+
+pub(crate) mod vectors;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,6 +22,8 @@ use crate::error::Result;
 use crate::predicate::Predicate;
 use crate::row::Value;
 use crate::schema::DataType;
+
+pub(crate) use vectors::{VECTOR_ROWS, VectorFrames, rows_of_vector, vectors_of};
 
 /// Packed differences from a reference.
 #[derive(Debug)]

@@ -1,28 +1,40 @@
 //! The choice of an encoding: the smallest by computed size. What is only a little larger but cheaper to read wins
-//! ties: constant, frame of reference, plain, dictionary.
+//! ties: constant, frame of reference, plain, dictionary. What has to be decoded, or takes more steps to read, has to
+//! save an eighth or more.
 //!
-//! 1. One pass over the valid values finds least, greatest and sum.
-//! 2. The sizes of constant, frame of reference and plain follow from them.
+//! 1. One pass over the valid values finds least and greatest of each vector of rows, and the sum.
+//! 2. The sizes of constant, frame of reference, frames by vector and plain follow from them, that of scaled floats from
+//!    encoding them.
 //! 3. Distinct values are collected only as long as a dictionary of them would still be smaller, and only if a sample
 //!    of the rows does not say that there will be more.
+//! 4. [`texts`] has the choice for texts and bytes, whose sizes are estimated from samples.
+
+mod texts;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 use arrow_buffer::NullBuffer;
+use mainstem_kernels::alp::Float;
 use mainstem_kernels::{bitmap, bitpack};
 
+use super::super::sketch::DistinctSketch;
+use super::frame::VECTOR_ROWS;
+use super::frame::vectors::Plan;
 use super::native::{Native, dispatch, wrong_type};
 use super::sections::begin_section;
-use super::{Encoding, constant, dictionary, frame, plain};
-use crate::error::{Error, ErrorKind, Result, sqlstate};
+use super::{Encoding, alp, dictionary, frame, plain};
+use crate::error::Result;
 use crate::limits;
 use crate::row::Value;
 use crate::schema::DataType;
-
-/// Most bytes of text in one block: views have 31-bit offsets.
-const HEAP_BYTES_MAX: usize = i32::MAX as usize;
+use crate::settings::Encodings;
 
 const _: () = assert!(limits::SEGMENT_ROWS_MAX <= 1 << 31, "the sum of a segment's 32-bit integers fits 64 bits");
+
+/// Whether `bytes` are so much less than `others` that it is worth to take more steps to read them.
+fn is_worth(bytes: usize, others: usize) -> bool {
+    bytes <= others / 8 * 7
+}
 
 /// A column, encoded.
 #[derive(Debug)]
@@ -40,13 +52,15 @@ pub(crate) struct Encoded {
     pub distinct: Option<u32>,
     /// The sum of the values, of integers and unscaled decimals, unless it overflows.
     pub sum: Option<i128>,
+    /// A sketch of the distinct values, where the encoding does not know them.
+    pub sketch: Option<DistinctSketch>,
 }
 
 /// Encodes `array`, of type `data_type.arrow()`.
 ///
 /// # Errors
 /// Internal for another type; Full when texts exceed 2 GiB.
-pub(crate) fn encode(data_type: DataType, array: &ArrayRef) -> Result<Encoded> {
+pub(crate) fn encode(data_type: DataType, array: &ArrayRef, encodings: Encodings) -> Result<Encoded> {
     if *array.data_type() != data_type.arrow() {
         return Err(wrong_type(data_type, &array.data_type().to_string()));
     }
@@ -63,6 +77,7 @@ pub(crate) fn encode(data_type: DataType, array: &ArrayRef) -> Result<Encoded> {
         bounds: (Value::Null, Value::Null),
         distinct: Some(0),
         sum: None,
+        sketch: None,
     };
     if null_count == array.len() {
         return Ok(encoded);
@@ -70,10 +85,10 @@ pub(crate) fn encode(data_type: DataType, array: &ArrayRef) -> Result<Encoded> {
     dispatch!(data_type,
     N => {
         let values = N::values_of(array.as_ref()).ok_or_else(|| wrong_type(data_type, "numbers"))?;
-        encode_numbers::<N>(data_type, &values, nulls, &mut encoded);
+        encode_numbers::<N>(data_type, &values, nulls, encodings, &mut encoded);
     },
     boolean => encode_booleans(array, nulls, &mut encoded),
-    bytes => encode_texts(data_type, &texts_of(data_type, array), nulls, &mut encoded)?);
+    bytes => texts::encode(data_type, &texts_of(data_type, array), nulls, encodings, &mut encoded)?);
     Ok(encoded)
 }
 
@@ -116,44 +131,59 @@ fn encode_booleans(array: &ArrayRef, nulls: Option<&NullBuffer>, encoded: &mut E
     }
 }
 
-fn encode_numbers<N: Native>(data_type: DataType, values: &[N], nulls: Option<&NullBuffer>, encoded: &mut Encoded) {
+fn encode_numbers<N: Native>(
+    data_type: DataType,
+    values: &[N],
+    nulls: Option<&NullBuffer>,
+    encodings: Encodings,
+    encoded: &mut Encoded,
+) {
     let valid = |i: usize| nulls.is_none_or(|n| n.is_valid(i));
     // One form for equal values, 0 for NULL.
     let values: Vec<N> =
         values.iter().enumerate().map(|(i, v)| if valid(i) { v.normalised() } else { N::default() }).collect();
-    let extremes = match nulls {
-        None => extremes_of_all(&values),
-        Some(_) => extremes(&values, valid),
+    let bounds: Vec<Option<(N, N)>> = match nulls {
+        None => values.chunks(VECTOR_ROWS).map(extremes_of_all).collect(),
+        Some(_) => {
+            let vectors = values.chunks(VECTOR_ROWS).enumerate();
+            vectors.map(|(number, vector)| extremes(vector, |row| valid(number * VECTOR_ROWS + row))).collect()
+        }
     };
-    let Some((least, greatest)) = extremes else { return };
+    let Some((least, greatest)) = bounds.iter().flatten().copied().reduce(wider) else { return };
     encoded.bounds = (least.value(), greatest.value());
     encoded.sum = sum_of(data_type, &values);
-    if least.order(greatest).is_eq() {
+    let plan = Plan::of(&bounds, least, values.len());
+    let is_forced =
+        encodings != Encodings::Smallest && (plan.is_some() || matches!(data_type, DataType::Real | DataType::Double));
+    if least.order(greatest).is_eq() && !is_forced {
         encoded.encoding = Encoding::Constant { value: least.value() };
         encoded.distinct = Some(1);
         return;
     }
     let plain_bytes = plain::number_bytes::<N>(values.len());
-    let width = frame::width_of(least, greatest);
-    let packed = width.map(|width| bitpack::packed_bytes(values.len(), width));
-    let budget = packed.map_or(plain_bytes, |packed| packed.min(plain_bytes));
-    let distinct_max = dictionary::distinct_max(values.len(), size_of::<N>(), budget);
-    if distinct_max > 1
-        && dictionary::may_be_few(&values, valid, distinct_max)
-        && let Some(found) = dictionary::distinct_numbers(present(&values, nulls), distinct_max)
-        && dictionary::code_bytes(values.len(), found.values.len()) + plain::number_bytes::<N>(found.values.len())
-            < budget
-    {
-        let distinct = found.values.len();
-        let width = dictionary::encode_codes(&found.codes, distinct, &mut encoded.body);
-        plain::encode_numbers(&found.values, &mut encoded.body);
-        encoded.distinct = Some(distinct as u32);
-        encoded.encoding = Encoding::Dictionary { distinct: distinct as u32, width, length_width: 0 };
+    let packed = frame::width_of(least, greatest).map(|width| (width, bitpack::packed_bytes(values.len(), width)));
+    let in_place = packed.map_or(plain_bytes, |(_, packed)| packed.min(plain_bytes));
+    let by_vector = plan.filter(|plan| is_forced || is_worth(plan.bytes(), in_place));
+    let scaled = scaled_floats(data_type, &values, valid, is_forced)
+        .filter(|scaled| is_forced || is_worth(scaled.bytes(), in_place));
+    let budget = in_place
+        .min(by_vector.as_ref().map_or(usize::MAX, Plan::bytes))
+        .min(scaled.as_ref().map_or(usize::MAX, Scaled::bytes));
+    if !is_forced && encode_dictionary(&values, nulls, budget, encoded) {
         return;
     }
     encoded.distinct = None;
-    match (least.integer(), width) {
-        (Some(reference), Some(width)) if packed.is_some_and(|packed| packed < plain_bytes) => {
+    encoded.sketch = Some(DistinctSketch::of(present(&values, nulls).flatten().map(N::hash)));
+    match (least.integer(), packed, by_vector, scaled) {
+        (_, _, _, Some(scaled)) => {
+            let (code_bytes, exceptions) = scaled.write(&mut encoded.body);
+            encoded.encoding = Encoding::ScaledFloats { code_bytes, exceptions };
+        }
+        (Some(reference), _, Some(plan), _) => {
+            let code_bytes = plan.write(&values, valid, reference, &mut encoded.body);
+            encoded.encoding = Encoding::VectorFrames { reference, code_bytes };
+        }
+        (Some(reference), Some((width, packed)), _, _) if packed < plain_bytes => {
             frame::encode(&values, valid, reference, width, &mut encoded.body);
             encoded.encoding = Encoding::FrameOfReference { reference, width: width as u8 };
         }
@@ -162,6 +192,82 @@ fn encode_numbers<N: Native>(data_type: DataType, values: &[N], nulls: Option<&N
             encoded.encoding = Encoding::Plain { length_width: 0 };
         }
     }
+}
+
+/// Encodes `values` as a dictionary, if that takes less than `budget` bytes; says whether it did.
+fn encode_dictionary<N: Native>(
+    values: &[N],
+    nulls: Option<&NullBuffer>,
+    budget: usize,
+    encoded: &mut Encoded,
+) -> bool {
+    let valid = |i: usize| nulls.is_none_or(|n| n.is_valid(i));
+    let distinct_max = dictionary::distinct_max(values.len(), size_of::<N>(), budget);
+    if distinct_max <= 1 || !dictionary::may_be_few(values, valid, distinct_max) {
+        return false;
+    }
+    let Some(found) = dictionary::distinct_numbers(present(values, nulls), distinct_max) else { return false };
+    let distinct = found.values.len();
+    if dictionary::code_bytes(values.len(), distinct) + plain::number_bytes::<N>(distinct) >= budget {
+        return false;
+    }
+    let width = dictionary::encode_codes(&found.codes, distinct, &mut encoded.body);
+    plain::encode_numbers(&found.values, &mut encoded.body);
+    encoded.distinct = Some(distinct as u32);
+    encoded.encoding = Encoding::Dictionary { distinct: distinct as u32, width, length_width: 0, symbol_bytes: 0 };
+    true
+}
+
+/// Scaled floats of either width.
+enum Scaled {
+    Real(alp::Coded<f32>),
+    Double(alp::Coded<f64>),
+}
+
+impl Scaled {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Real(coded) => coded.bytes(),
+            Self::Double(coded) => coded.bytes(),
+        }
+    }
+
+    fn write(&self, body: &mut Vec<u8>) -> (u32, u32) {
+        match self {
+            Self::Real(coded) => coded.write(body),
+            Self::Double(coded) => coded.write(body),
+        }
+    }
+}
+
+/// `values` as scaled floats, if they are floats, and a sample says that most are decimals or `is_forced`.
+fn scaled_floats<N: Native>(
+    data_type: DataType,
+    values: &[N],
+    valid: impl Fn(usize) -> bool,
+    is_forced: bool,
+) -> Option<Scaled> {
+    fn of<F: Native + Float>(values: &[F], valid: impl Fn(usize) -> bool, is_forced: bool) -> Option<alp::Coded<F>> {
+        let candidates = alp::candidates(values);
+        let is_tried = is_forced || alp::is_promising(values, &candidates);
+        is_tried.then(|| alp::Coded::of(values, valid, &candidates))
+    }
+    match data_type {
+        DataType::Real => {
+            of(&values.iter().map(|v| v.real()).collect::<Option<Vec<f32>>>()?, valid, is_forced).map(Scaled::Real)
+        }
+        DataType::Double => {
+            of(&values.iter().map(|v| v.double()).collect::<Option<Vec<f64>>>()?, valid, is_forced).map(Scaled::Double)
+        }
+        _ => None,
+    }
+}
+
+/// Bounds of the values within both.
+fn wider<N: Native>(a: (N, N), b: (N, N)) -> (N, N) {
+    let least = if b.0.order(a.0).is_lt() { b.0 } else { a.0 };
+    let greatest = if b.1.order(a.1).is_gt() { b.1 } else { a.1 };
+    (least, greatest)
 }
 
 /// The values with `None` for NULL.
@@ -207,50 +313,4 @@ fn sum_of<N: Native>(data_type: DataType, values: &[N]) -> Option<i128> {
         _ => {}
     }
     values.iter().try_fold(0i128, |sum, value| sum.checked_add(value.integer()?))
-}
-
-fn encode_texts(data_type: DataType, texts: &[&[u8]], nulls: Option<&NullBuffer>, encoded: &mut Encoded) -> Result<()> {
-    let all = || present(texts, nulls).flatten();
-    let (Some(least), Some(greatest)) = (all().min(), all().max()) else { return Ok(()) };
-    let value = |text: &[u8]| match data_type {
-        DataType::Text { .. } | DataType::Char { .. } => {
-            std::str::from_utf8(text).map(|t| Value::Text(t.into())).map_err(|e| Error::internal(e.to_string()))
-        }
-        _ => Ok(Value::Bytes(text.into())),
-    };
-    encoded.bounds = (value(least)?, value(greatest)?);
-    if least == greatest && least.len() <= constant::CONSTANT_BYTES_MAX {
-        encoded.encoding = Encoding::Constant { value: value(least)? };
-        encoded.distinct = Some(1);
-        return Ok(());
-    }
-    let heap: usize = texts.iter().map(|t| t.len()).sum();
-    let length_max = texts.iter().map(|t| t.len()).max().unwrap_or(0);
-    let budget = plain::text_bytes(texts.len(), length_max, heap);
-    if let Some(found) = dictionary::distinct_texts(present(texts, nulls), budget)
-        && dictionary::text_bytes(texts.len(), &found.values) < budget
-    {
-        check_heap(found.values.iter().map(|t| t.len()).sum())?;
-        let distinct = found.values.len();
-        let width = dictionary::encode_codes(&found.codes, distinct, &mut encoded.body);
-        let length_width = plain::encode_texts(&found.values, &mut encoded.body);
-        encoded.distinct = Some(distinct as u32);
-        encoded.encoding = Encoding::Dictionary { distinct: distinct as u32, width, length_width };
-        return Ok(());
-    }
-    check_heap(heap)?;
-    encoded.distinct = None;
-    encoded.encoding = Encoding::Plain { length_width: plain::encode_texts(texts, &mut encoded.body) };
-    Ok(())
-}
-
-fn check_heap(bytes: usize) -> Result<()> {
-    if bytes <= HEAP_BYTES_MAX {
-        return Ok(());
-    }
-    Err(Error::new(
-        ErrorKind::Full,
-        sqlstate::OUT_OF_MEMORY,
-        format!("{bytes} bytes of text do not fit one segment; write fewer rows to a segment"),
-    ))
 }

@@ -1,0 +1,153 @@
+//! The choice for texts and bytes: plain or a dictionary, with symbols or without.
+//!
+//! 1. Where a sample says that most texts are different, symbols are looked for first, and a dictionary only if they
+//!    save too little.
+//! 2. Otherwise distinct texts are collected as long as a dictionary of them would be smaller than plain. Its texts may
+//!    be codes of symbols too.
+
+use arrow_buffer::NullBuffer;
+use hashbrown::HashMap;
+use mainstem_kernels::hash::hash_u64;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::super::super::sketch::DistinctSketch;
+use super::super::dictionary::Distinct;
+use super::super::fsst::{Coded, Encoder, TEXT_BYTES_MIN};
+use super::super::{Encoding, constant, dictionary, plain};
+use super::{Encoded, is_worth, present};
+use crate::error::{Error, ErrorKind, Result, sqlstate};
+use crate::row::Value;
+use crate::schema::DataType;
+use crate::settings::Encodings;
+
+/// Most bytes of text in one block: views have 31-bit offsets.
+const HEAP_BYTES_MAX: usize = i32::MAX as usize;
+/// Rows that [`repeat`] looks at; with fewer there is nothing to be saved by looking at some.
+const SAMPLE_ROWS: usize = 4096;
+
+pub(super) fn encode(
+    data_type: DataType,
+    texts: &[&[u8]],
+    nulls: Option<&NullBuffer>,
+    encodings: Encodings,
+    encoded: &mut Encoded,
+) -> Result<()> {
+    let all = || present(texts, nulls).flatten();
+    let (Some(least), Some(greatest)) = (all().min(), all().max()) else { return Ok(()) };
+    let value = |text: &[u8]| match data_type {
+        DataType::Text { .. } | DataType::Char { .. } => {
+            std::str::from_utf8(text).map(|t| Value::Text(t.into())).map_err(|e| Error::internal(e.to_string()))
+        }
+        _ => Ok(Value::Bytes(text.into())),
+    };
+    encoded.bounds = (value(least)?, value(greatest)?);
+    encoded.distinct = None;
+    let is_forced = encodings != Encodings::Smallest;
+    if least == greatest && least.len() <= constant::CONSTANT_BYTES_MAX && !is_forced {
+        encoded.encoding = Encoding::Constant { value: value(least)? };
+        encoded.distinct = Some(1);
+        return Ok(());
+    }
+    let heap: usize = texts.iter().map(|t| t.len()).sum();
+    let length_max = texts.iter().map(|t| t.len()).max().unwrap_or(0);
+    let plain_bytes = plain::text_bytes(texts.len(), length_max, heap);
+    let has_symbols_first = match encodings {
+        Encodings::Smallest => heap >= TEXT_BYTES_MIN && !repeat(texts),
+        Encodings::Decoded => true,
+        Encodings::DecodedDictionaries => false,
+    };
+    let sketch = || Some(DistinctSketch::of(all().map(xxh3_64)));
+    if has_symbols_first && write_symbols(texts, heap, plain_bytes, is_forced, encoded)? {
+        encoded.sketch = sketch();
+        return Ok(());
+    }
+    let budget = if is_forced { usize::MAX } else { plain_bytes };
+    if let Some(found) = dictionary::distinct_texts(present(texts, nulls), budget)
+        && dictionary::text_bytes(texts.len(), &found.values) < budget
+    {
+        return write_dictionary(&found, is_forced, encoded);
+    }
+    encoded.sketch = sketch();
+    if !has_symbols_first && heap >= TEXT_BYTES_MIN && write_symbols(texts, heap, plain_bytes, false, encoded)? {
+        return Ok(());
+    }
+    check_heap(heap)?;
+    encoded.encoding = Encoding::Plain { length_width: plain::encode_texts(texts, &mut encoded.body) };
+    Ok(())
+}
+
+/// Whether a sample of `texts` says that there are at most half as many different ones as rows: of rows taken at random
+/// then so many pairs are equal on average.
+fn repeat(texts: &[&[u8]]) -> bool {
+    if texts.len() <= SAMPLE_ROWS {
+        return true;
+    }
+    let mut seen: HashMap<u64, usize> = HashMap::with_capacity(SAMPLE_ROWS);
+    let mut repeated = 0;
+    for number in 0..SAMPLE_ROWS as u64 {
+        let row = (hash_u64(number) % texts.len() as u64) as usize;
+        if let Some(text) = texts.get(row) {
+            // One row twice says nothing.
+            repeated += usize::from(*seen.entry(xxh3_64(text)).or_insert(row) != row);
+        }
+    }
+    repeated >= SAMPLE_ROWS * SAMPLE_ROWS / 2 / texts.len()
+}
+
+/// Encodes `texts`, of `heap` bytes, as codes of symbols if that is worth it beside `plain_bytes`, or `is_forced`; says
+/// whether it did.
+fn write_symbols(
+    texts: &[&[u8]],
+    heap: usize,
+    plain_bytes: usize,
+    is_forced: bool,
+    encoded: &mut Encoded,
+) -> Result<bool> {
+    let Some((encoder, coded)) = symbols_of(texts, heap, plain_bytes, is_forced) else { return Ok(false) };
+    check_heap(heap)?;
+    let (length_width, symbol_bytes) = encoder.write(&coded, &mut encoded.body);
+    encoded.encoding = Encoding::Symbols { length_width, symbol_bytes };
+    Ok(true)
+}
+
+/// Symbols for `texts`, of `heap` bytes, and their codes, if they are worth it in place of `plain_bytes`, or
+/// `is_forced`.
+fn symbols_of(texts: &[&[u8]], heap: usize, plain_bytes: usize, is_forced: bool) -> Option<(Encoder, Coded)> {
+    let encoder = Encoder::of(texts)?;
+    if !is_forced && !is_worth(encoder.estimate(texts, heap), plain_bytes) {
+        return None;
+    }
+    let coded = encoder.encode(texts);
+    (is_forced || is_worth(encoder.coded_bytes(&coded), plain_bytes)).then_some((encoder, coded))
+}
+
+fn write_dictionary(found: &Distinct<&[u8]>, is_forced: bool, encoded: &mut Encoded) -> Result<()> {
+    let heap = found.values.iter().map(|t| t.len()).sum();
+    check_heap(heap)?;
+    let distinct = found.values.len();
+    let width = dictionary::encode_codes(&found.codes, distinct, &mut encoded.body);
+    let length_max = found.values.iter().map(|t| t.len()).max().unwrap_or(0);
+    let plain_bytes = plain::text_bytes(distinct, length_max, heap);
+    let symbols = match is_forced || heap >= TEXT_BYTES_MIN {
+        true => symbols_of(&found.values, heap, plain_bytes, is_forced),
+        false => None,
+    };
+    let (length_width, symbol_bytes) = match symbols {
+        Some((encoder, coded)) => encoder.write(&coded, &mut encoded.body),
+        None => (plain::encode_texts(&found.values, &mut encoded.body), 0),
+    };
+    encoded.distinct = Some(distinct as u32);
+    encoded.encoding = Encoding::Dictionary { distinct: distinct as u32, width, length_width, symbol_bytes };
+    Ok(())
+}
+
+fn check_heap(bytes: usize) -> Result<()> {
+    if bytes <= HEAP_BYTES_MAX {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::Full,
+        sqlstate::OUT_OF_MEMORY,
+        format!("{bytes} bytes of text do not fit one segment; write fewer rows to a segment"),
+    ))
+}

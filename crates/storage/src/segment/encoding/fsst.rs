@@ -1,0 +1,93 @@
+//! Texts as codes of symbols (Boncz, Neumann and Leis, "FSST: Fast Random Access String Compression", VLDB 2020).
+//!
+//! Comes in: texts when written, sections when opened. Goes out: the sections of plain texts with codes in the place of
+//! bytes and the table of symbols before them, or the texts themselves: who opens a block decodes it once, who wants
+//! one text decodes that one.
+
+use fsst::Compressor;
+use mainstem_kernels::fsst::Symbols;
+
+use super::plain;
+use super::sections::{begin_section, padded};
+
+/// Bytes of texts from which on a table of symbols, up to 2.3 KB, may be worth its place.
+pub(crate) const TEXT_BYTES_MIN: usize = 8 << 10;
+/// Bytes of texts that are encoded to learn how many bytes all take.
+const ESTIMATE_BYTES: usize = 32 << 10;
+/// Texts that are encoded at once: the encoder asks for twice their bytes.
+const TEXTS_AT_ONCE: usize = 4096;
+
+/// What finds the codes of texts.
+pub(crate) struct Encoder {
+    compressor: Compressor,
+    /// The table as it is stored.
+    symbols: Vec<u8>,
+}
+
+/// Codes of texts, one behind another.
+pub(crate) struct Coded {
+    codes: Vec<u8>,
+    lengths: Vec<u64>,
+}
+
+impl Encoder {
+    /// Symbols that are frequent in a sample of `texts`: 16 KB of them.
+    pub fn of(texts: &[&[u8]]) -> Option<Self> {
+        let texts = texts.to_vec();
+        let compressor = Compressor::train(&texts);
+        let lengths = compressor.symbol_lengths();
+        let words: Vec<[u8; 8]> =
+            compressor.symbol_table().iter().map(|symbol| symbol.to_u64().to_le_bytes()).collect();
+        let symbols = words.iter().zip(lengths).filter_map(|(word, length)| word.get(..usize::from(*length)));
+        let mut bytes = Vec::new();
+        Symbols::new(symbols)?.to_bytes(&mut bytes);
+        Some(Self { compressor, symbols: bytes })
+    }
+
+    /// About how many bytes `texts` take with their table, judged by some of them.
+    pub fn estimate(&self, texts: &[&[u8]], text_bytes: usize) -> usize {
+        let step = text_bytes.div_ceil(ESTIMATE_BYTES).max(1);
+        let some: Vec<&[u8]> = texts.iter().step_by(step).copied().collect();
+        let some_bytes: usize = some.iter().map(|text| text.len()).sum();
+        let coded = self.encode(&some);
+        let length_max = coded.lengths.iter().copied().max().unwrap_or(0);
+        let share = coded.codes.len() as f64 / some_bytes.max(1) as f64;
+        self.bytes(texts.len(), length_max as usize, (text_bytes as f64 * share) as usize)
+    }
+
+    /// The codes of `texts`.
+    pub fn encode(&self, texts: &[&[u8]]) -> Coded {
+        let (mut codes, mut ends) = (Vec::new(), Vec::with_capacity(texts.len()));
+        for texts in texts.chunks(TEXTS_AT_ONCE) {
+            self.compressor.compress_bulk_into::<{ Compressor::DEFAULT_BULK_LANES }>(texts, &mut codes, &mut ends);
+        }
+        // Ends become lengths.
+        let mut before = 0;
+        ends.iter_mut().for_each(|end| {
+            let length = *end - before;
+            before = *end;
+            *end = length;
+        });
+        Coded { codes, lengths: ends }
+    }
+
+    /// Bytes that the sections of `coded` take.
+    pub fn coded_bytes(&self, coded: &Coded) -> usize {
+        let length_max = coded.lengths.iter().copied().max().unwrap_or(0);
+        self.bytes(coded.lengths.len(), length_max as usize, coded.codes.len())
+    }
+
+    fn bytes(&self, count: usize, length_max: usize, codes: usize) -> usize {
+        plain::text_bytes(count, length_max, codes) + padded(self.symbols.len())
+    }
+
+    /// Appends the sections of `coded`, and returns the width of a length and the bytes of the table.
+    pub fn write(&self, coded: &Coded, body: &mut Vec<u8>) -> (u8, u16) {
+        let width = plain::write_lengths(&coded.lengths, body);
+        begin_section(body);
+        body.extend_from_slice(&self.symbols);
+        begin_section(body);
+        body.extend_from_slice(&coded.codes);
+        (width, self.symbols.len() as u16)
+    }
+}
