@@ -368,7 +368,7 @@ fn another_format_is_refused_by_name() {
     let manifest = path.join("MANIFEST");
     let mut bytes = fs::read(&manifest).unwrap();
     let ours = u32::from_le_bytes(bytes[8..12].try_into().unwrap());
-    for (version, program) in [(ours + 1, "newer"), (ours - 1, "the program that wrote it")] {
+    for (version, program) in [(ours + 1, "newer"), (ours - 2, "the program that wrote it")] {
         bytes[8..12].copy_from_slice(&version.to_le_bytes());
         // The header is sealed, or it is damage.
         let seal = crc32c(&bytes[..24]).to_le_bytes();

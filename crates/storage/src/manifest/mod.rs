@@ -36,8 +36,8 @@ pub const MANIFEST_FILE: &str = "MANIFEST";
 pub const MANIFEST_ASIDE: &str = "MANIFEST.tmp";
 /// First bytes of a manifest.
 const MAGIC: &[u8; 8] = b"MAINSTEM";
-/// Version of the database's file formats. An older program refuses a newer one. Since version 5 the metadata of a segment
-/// may say its own version.
+/// Version of the database's file formats. An older program refuses a newer one. Since version 5 the metadata of a
+/// segment may say its own version.
 pub const FORMAT_VERSION: u32 = 5;
 /// The oldest version that is read.
 const OLDEST_VERSION: u32 = 4;

@@ -151,9 +151,9 @@ fn width(range: &ValueRange) -> Option<u64> {
     Some(u64::try_from(width).unwrap_or(u64::MAX).saturating_add(1))
 }
 
-/// About how many values the segments together have, if each of them knows: what their sketches together say. Where some
-/// have counted instead: as many as the one with the most, and more where a segment begins behind the last one's end, as
-/// in a clustered column.
+/// About how many values the segments together have, if each of them knows: what their sketches together say. Where
+/// some have counted instead: as many as the one with the most, and more where a segment begins behind the last one's
+/// end, as in a clustered column.
 fn distinct_of<'a>(segments: impl Iterator<Item = Option<&'a ColumnMeta>>) -> Option<u64> {
     let mut columns = segments.collect::<Option<Vec<_>>>()?;
     columns.retain(|column| !column.zone.min.is_null());

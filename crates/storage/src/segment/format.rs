@@ -20,8 +20,8 @@ use super::sketch::DistinctSketch;
 pub(crate) const MAGIC: [u8; 8] = *b"MSTMSEG1";
 /// Version of the format. Segments of version 1 are read: they lack some encodings.
 pub(crate) const FORMAT_VERSION: u32 = 2;
-/// What the metadata begins with, and its version behind it. That of version 1 begins with the container, which is never
-/// 0.
+/// What the metadata begins with, and its version behind it. That of version 1 begins with the container, which is
+/// never 0.
 const VERSION_FOLLOWS: u64 = 0;
 /// Bytes of the header.
 pub(crate) const HEADER_BYTES: usize = 32;

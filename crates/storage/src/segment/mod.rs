@@ -4,8 +4,8 @@
 //! Comes in: arrays in the order of the table's sort key, or metadata from the manifest or a log record. Goes out:
 //! Arrow arrays, selection bitmaps, rows found by key.
 //!
-//! 1. [`write_segment`] encodes each column the way that takes the fewest bytes ([`crate::settings::Encodings`]), and writes one file;
-//!    [`create_segment`] keeps it open.
+//! 1. [`write_segment`] encodes each column the way that takes the fewest bytes, unless a test says how
+//!    ([`crate::settings::Encodings`]), and writes one file; [`create_segment`] keeps it open.
 //! 2. [`SegmentMeta`] travels in records; [`Segment::open`] makes a container of it without reading.
 //! 3. Pruning asks the zone maps ([`Segment::prune`]), selecting works on codes ([`Segment::select`]), reading decodes
 //!    ranges ([`Segment::read`]) or lists of rows ([`Segment::gather`]).

@@ -4,8 +4,8 @@
 //! one row, the same that the open block gives. It asks for the bytes where the row's NULL bit, code and value lie, and
 //! for no others.
 //!
-//! What serves all rows, a table of symbols or the frames of all vectors, is kept for the next row that is asked for, if
-//! it is small.
+//! What serves all rows, a table of symbols or the frames of all vectors, is kept for the next row that is asked for,
+//! if it is small.
 //!
 //! What opening a block proves of all rows is proved here of the one: damage is told, never followed.
 

@@ -3,8 +3,8 @@
 //! save an eighth or more.
 //!
 //! 1. One pass over the valid values finds least and greatest of each vector of rows, and the sum.
-//! 2. The sizes of constant, frame of reference, frames by vector and plain follow from them, that of scaled floats from
-//!    encoding them.
+//! 2. The sizes of constant, frame of reference, frames by vector and plain follow from them, that of scaled floats
+//!    from encoding them.
 //! 3. Distinct values are collected only as long as a dictionary of them would still be smaller, and only if a sample
 //!    of the rows does not say that there will be more.
 //! 4. [`texts`] has the choice for texts and bytes, whose sizes are estimated from samples.

@@ -73,8 +73,8 @@ impl Plan {
         padded(self.vectors.len() * ENTRY_BYTES) + self.code_bytes
     }
 
-    /// Appends the sections of `values`, and returns the bytes of all codes; values of NULL slots, which `valid` denies,
-    /// become code 0.
+    /// Appends the sections of `values`, and returns the bytes of all codes; values of NULL slots, which `valid`
+    /// denies, become code 0.
     pub fn write<N: Native>(
         &self,
         values: &[N],
