@@ -33,7 +33,7 @@ fn main() {
         |value: &dyn Fn(i64) -> i64| -> ArrayRef { Arc::new((0..ROWS as i64).map(value).collect::<Int64Array>()) };
     columns.push(("keys that ascend", DataType::BigInt, ints(&|i| i * 3)));
     columns.push(("numbers of 18 bits", DataType::BigInt, ints(&|i| (mixed(i) % 200_000) as i64)));
-    columns.push(("clusters of 12 bits", DataType::BigInt, ints(&|i| (i / 1_024 << 20) + (mixed(i) % 4_096) as i64)));
+    columns.push(("clusters of 12 bits", DataType::BigInt, ints(&|i| ((i / 1_024) << 20) + (mixed(i) % 4_096) as i64)));
     let prices: Decimal128Array = (0..ROWS as i64).map(|i| i128::from(mixed(i) % 10_000_000)).collect();
     let prices = prices.with_precision_and_scale(15, 2).unwrap();
     columns.push(("decimals of 24 bits", DataType::Decimal { precision: 15, scale: 2 }, Arc::new(prices)));

@@ -99,13 +99,32 @@ fn ascending_vectors_are_searched() {
         let (_, segment) = of(DataType::BigInt, &column, encodings);
         let block = segment.block(0).unwrap();
         for sought in values.iter().step_by(13).flat_map(|v| [v - 1, *v, v + 1]).chain([i64::MIN, i64::MAX]) {
-            for rows in [0..5_000, 1_000..3_000, 1_024..2_048, 7..7] {
+            for rows in [0..5_000, 1_000..3_000, 1_024..2_048, 1_024..4_096, 700..5_000, 0..4_999, 7..7] {
                 let part = &values[rows.clone()];
                 let first = rows.start + part.partition_point(|v| *v < sought);
                 let end = rows.start + part.partition_point(|v| *v <= sought);
                 let found = block.equal_range(&Value::Int(sought), rows.clone()).unwrap();
                 assert_eq!(found, first..end, "{sought} in {rows:?}");
             }
+        }
+    }
+}
+
+/// Rows that ascend among others that do not, as those of a key's second column do.
+#[test]
+fn ascending_rows_among_others_are_searched() {
+    let values: Vec<i64> =
+        (0..9_000i64).map(|i| if (1_500..6_500).contains(&i) { i * 3 } else { i * 7_919 % 40_000 }).collect();
+    let column: Vec<Value> = values.iter().map(|v| Value::Int(*v)).collect();
+    let (_, segment) = of(DataType::BigInt, &column, Encodings::Decoded);
+    let block = segment.block(0).unwrap();
+    for rows in [1_500..6_500, 1_501..2_049, 2_048..6_144, 3_000..3_001] {
+        for sought in (4_000..20_000).step_by(7) {
+            let part = &values[rows.clone()];
+            let first = rows.start + part.partition_point(|v| *v < sought);
+            let end = rows.start + part.partition_point(|v| *v <= sought);
+            let found = block.equal_range(&Value::Int(sought), rows.clone()).unwrap();
+            assert_eq!((found.start, found.len()), (first, end - first), "{sought} in {rows:?}");
         }
     }
 }

@@ -151,6 +151,7 @@ impl Vector {
 pub(crate) struct VectorFrames {
     packed: Buffer,
     reference: i128,
+    rows: usize,
     vectors: Vec<Vector>,
 }
 
@@ -187,7 +188,7 @@ impl VectorFrames {
         if next != code_bytes {
             return Err(Damage::new(start, "bytes behind the codes of all vectors"));
         }
-        Ok(Self { packed, reference, vectors })
+        Ok(Self { packed, reference, rows, vectors })
     }
 
     /// Bytes of memory beside the block's own buffer.
@@ -296,10 +297,36 @@ impl VectorFrames {
         }
         let Ok(sought) = u64::try_from(sought) else { return Ok((rows.end, rows.end)) };
         let code = |i: usize| self.code(i);
-        let near = guess(sought, &rows, code);
-        let first = partition(near_to(rows.clone(), near, |i| code(i) < sought), |i| code(i) < sought);
+        let part = self.part_of(sought, &rows);
+        let near = guess(sought, &part, code);
+        let first = partition(near_to(part, near, |i| code(i) < sought), |i| code(i) < sought);
         let equal = near_to(first..rows.end, first, |i| code(i) == sought);
         Ok((first, partition(equal, |i| code(i) == sought)))
+    }
+
+    /// A part of the ascending rows `rows` in which the first code that is not below `sought` stands, or before which
+    /// or behind which it does: a vector, where the frames tell. What a vector has outside of `rows` is in no order with
+    /// them, so only those within tell.
+    fn part_of(&self, sought: u64, rows: &Range<usize>) -> Range<usize> {
+        let first = rows.start.div_ceil(VECTOR_ROWS);
+        let end = if rows.end == self.rows { self.vectors.len() } else { rows.end / VECTOR_ROWS };
+        let Some(within) = self.vectors.get(first..end).filter(|within| within.len() > 1) else { return rows.clone() };
+        let (head, tail) = (rows.start..first * VECTOR_ROWS, (end * VECTOR_ROWS).min(rows.end)..rows.end);
+        if !head.is_empty() && self.code(head.end - 1) >= sought {
+            return head;
+        }
+        let base = |at: usize| within.get(at).map_or(u64::MAX, |vector| vector.base);
+        let is_below = |at: usize| within.get(at).is_some_and(|vector| vector.base + vector.greatest < sought);
+        let near = guess(sought, &(0..within.len()), base);
+        let at = match is_below(near) {
+            false if near == 0 || is_below(near - 1) => near,
+            _ => partition(near_to(0..within.len(), near, is_below), is_below),
+        };
+        if at == within.len() {
+            return tail;
+        }
+        let start = (first + at) * VECTOR_ROWS;
+        start..(start + VECTOR_ROWS).min(rows.end)
     }
 
     /// Rows of `rows` that meet `predicate`, decided on frames, and on codes where those do not tell; NULL slots come
