@@ -305,8 +305,8 @@ impl VectorFrames {
     }
 
     /// A part of the ascending rows `rows` in which the first code that is not below `sought` stands, or before which
-    /// or behind which it does: a vector, where the frames tell. What a vector has outside of `rows` is in no order with
-    /// them, so only those within tell.
+    /// or behind which it does: a vector, where the frames tell. What a vector has outside of `rows` is in no order
+    /// with them, so only those within tell.
     fn part_of(&self, sought: u64, rows: &Range<usize>) -> Range<usize> {
         let first = rows.start.div_ceil(VECTOR_ROWS);
         let end = if rows.end == self.rows { self.vectors.len() } else { rows.end / VECTOR_ROWS };
