@@ -181,7 +181,9 @@ fn write_blocks(
     let at_once = encoded_at_once(threads);
     for first in (0..columns.len()).step_by(at_once) {
         let encode = |number: usize| match (schema.columns.get(first + number), columns.get(first + number)) {
-            (Some(column), Some(array)) => encode_column(column, array, encodings),
+            (Some(column), Some(array)) => {
+                encode_column(column, array, encodings, schema.sort_key.contains(&column.id))
+            }
             _ => Err(Error::internal("a column without an array")),
         };
         for column in in_parallel(threads, at_once.min(columns.len() - first), encode)? {
@@ -227,8 +229,13 @@ impl Sealed {
 }
 
 /// What the metadata says of a column, and its block, if it has one.
-fn encode_column(column: &Column, array: &ArrayRef, encodings: Encodings) -> Result<(ColumnMeta, Option<Sealed>)> {
-    let encoded = encode(column.data_type, array, encodings)?;
+fn encode_column(
+    column: &Column,
+    array: &ArrayRef,
+    encodings: Encodings,
+    is_searched: bool,
+) -> Result<(ColumnMeta, Option<Sealed>)> {
+    let encoded = encode(column.data_type, array, encodings, is_searched)?;
     let (min, max) = encoded.bounds;
     let block = if encoded.body.is_empty() { None } else { Some(Sealed::of(encoded.body)) };
     let meta = ColumnMeta {

@@ -1,6 +1,6 @@
 //! The choice of an encoding: the smallest by computed size. What is only a little larger but cheaper to read wins
 //! ties: constant, frame of reference, plain, dictionary. What has to be decoded, or takes more steps to read, has to
-//! save an eighth or more.
+//! save an eighth or more, and half where the column is searched: a search pays for each step at every row it looks at.
 //!
 //! 1. One pass over the valid values finds least and greatest of each vector of rows, and the sum.
 //! 2. The sizes of constant, frame of reference, frames by vector and plain follow from them, that of scaled floats
@@ -56,11 +56,17 @@ pub(crate) struct Encoded {
     pub sketch: Option<DistinctSketch>,
 }
 
-/// Encodes `array`, of type `data_type.arrow()`.
+/// Encodes `array`, of type `data_type.arrow()`. `is_searched` says that its rows are found by its values, as those of a
+/// sort key are.
 ///
 /// # Errors
 /// Internal for another type; Full when texts exceed 2 GiB.
-pub(crate) fn encode(data_type: DataType, array: &ArrayRef, encodings: Encodings) -> Result<Encoded> {
+pub(crate) fn encode(
+    data_type: DataType,
+    array: &ArrayRef,
+    encodings: Encodings,
+    is_searched: bool,
+) -> Result<Encoded> {
     if *array.data_type() != data_type.arrow() {
         return Err(wrong_type(data_type, &array.data_type().to_string()));
     }
@@ -85,7 +91,7 @@ pub(crate) fn encode(data_type: DataType, array: &ArrayRef, encodings: Encodings
     dispatch!(data_type,
     N => {
         let values = N::values_of(array.as_ref()).ok_or_else(|| wrong_type(data_type, "numbers"))?;
-        encode_numbers::<N>(data_type, &values, nulls, encodings, &mut encoded);
+        encode_numbers::<N>(data_type, &values, nulls, (encodings, is_searched), &mut encoded);
     },
     boolean => encode_booleans(array, nulls, &mut encoded),
     bytes => texts::encode(data_type, &texts_of(data_type, array), nulls, encodings, &mut encoded)?);
@@ -135,7 +141,7 @@ fn encode_numbers<N: Native>(
     data_type: DataType,
     values: &[N],
     nulls: Option<&NullBuffer>,
-    encodings: Encodings,
+    (encodings, is_searched): (Encodings, bool),
     encoded: &mut Encoded,
 ) {
     let valid = |i: usize| nulls.is_none_or(|n| n.is_valid(i));
@@ -163,7 +169,10 @@ fn encode_numbers<N: Native>(
     let plain_bytes = plain::number_bytes::<N>(values.len());
     let packed = frame::width_of(least, greatest).map(|width| (width, bitpack::packed_bytes(values.len(), width)));
     let in_place = packed.map_or(plain_bytes, |(_, packed)| packed.min(plain_bytes));
-    let by_vector = plan.filter(|plan| is_forced || is_worth(plan.bytes(), in_place));
+    let by_vector = plan.filter(|plan| {
+        let most = if is_searched { in_place / 2 } else { usize::MAX };
+        is_forced || (is_worth(plan.bytes(), in_place) && plan.bytes() <= most)
+    });
     let scaled = scaled_floats(data_type, &values, valid, is_forced)
         .filter(|scaled| is_forced || is_worth(scaled.bytes(), in_place));
     let budget = in_place
