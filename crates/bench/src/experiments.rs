@@ -16,6 +16,8 @@ pub fn all() -> &'static [Experiment] {
         crate::tpch::EXPERIMENT,
         #[cfg(feature = "sql")]
         crate::tpch::SHAPES,
+        #[cfg(feature = "sql")]
+        crate::tpch::LARGE,
     ]
 }
 

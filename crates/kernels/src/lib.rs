@@ -14,14 +14,14 @@
 //! 10. [`fsst`] decodes texts that are codes of symbols; [`alp`] makes integers of decimal floats, and back.
 //!
 //! Invariants:
-//! - Each kernel has a scalar twin, `pub` under its module's `scalar`; both give the same answer for every input. The
-//!   fast one is chosen at run time (see `dispatch`), so one binary runs anywhere.
+//! - Each kernel with a fast twin has a scalar one, `pub` under its module's `scalar`; both give the same answer for
+//!   every input. The fast one is chosen at run time (see `dispatch`), so one binary runs anywhere.
 //! - No kernel reads or writes outside the slices it was given. Lengths that do not fit are a panic with a clear
 //!   message: callers check data from outside before they come here.
 //! - Byte layouts are little-endian on every machine.
 //!
-//! Beyond the tests: `cargo +nightly miri test -p mainstem-kernels --lib -- without_padding packed_rows append_buffer`
-//! looks for reads outside a slice and for races, with `RUSTFLAGS="-Ctarget-feature=+avx2,+bmi1,+bmi2,+popcnt"` in the
+//! Beyond the tests: `cargo +nightly miri test -p mainstem-kernels --lib -- without_padding packed_rows append_buffer
+//! fsst` looks for reads outside a slice and for races, with `RUSTFLAGS="-Ctarget-feature=+avx2,+bmi1,+bmi2,+popcnt"` in the
 //! fast twins. Times: `cargo run --release -p mainstem-kernels --example kernels`.
 //!
 //! It does not own: formats, checksums, types, nulls.

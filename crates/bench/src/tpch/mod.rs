@@ -51,11 +51,21 @@ pub const SHAPES: Experiment = Experiment {
     run: |settings, report| run_shapes(Plan::of(settings.scale), settings, report),
 };
 
+/// The same queries over more rows than memory holds.
+pub const LARGE: Experiment = Experiment {
+    name: "tpch-large",
+    about: "the 22 queries of TPC-H at ten times the scale, on disk under a memory limit of 4 GiB, beside DuckDB's",
+    parts: &[("large", "tables with their primary keys")],
+    run: |settings, report| run_large(Plan::large(settings.scale), settings, report),
+};
+
 const PEERS: [Engine; 1] = [Engine::DuckDbMemory];
 /// What a query may take of the first peer's time.
 const QUERY_SHARE: f64 = 2.5;
 /// Quotients and averages have engines' own types: sums of hundredths may differ by this share of the larger one.
 const TOLERANCE: f64 = 1e-6;
+/// The memory limit of `tpch-large`, in GiB, of each engine.
+const LARGE_MEMORY_GIB: u64 = 4;
 /// Tables that stay as they are for this long are taken to be merged.
 const SETTLED_AFTER: Duration = Duration::from_millis(500);
 /// The longest wait for that.
@@ -82,6 +92,15 @@ impl Plan {
         }
     }
 
+    /// The plan of `tpch-large`..
+    #[must_use]
+    pub fn large(scale: Scale) -> Self {
+        match scale {
+            Scale::Quick => Self { factor: 0.2, rounds: 1, time: Duration::ZERO },
+            Scale::Full | Scale::Paper => Self { factor: 10.0, rounds: 3, time: Duration::ZERO },
+        }
+    }
+
     /// Just enough to see every query work; with fewer suppliers `partsupp` repeats its keys.
     #[must_use]
     pub fn tiny() -> Self {
@@ -96,7 +115,8 @@ impl Plan {
 /// report.
 pub fn run(plan: Plan, settings: &Settings, report: &mut Report) -> Result<(), Failure> {
     let parts = [("keys", SCHEMA.to_owned(), 1.2), ("no-keys", without_keys(SCHEMA), 1.4)];
-    let suites = parts.map(|(part, schema, share)| Suite { part, schema, queries: &queries::TPCH, share });
+    let suites =
+        parts.map(|(part, schema, share)| Suite { part, schema, queries: &queries::TPCH, share, memory_gib: None });
     if ["keys", "no-keys"].into_iter().any(|part| settings.wants(part)) {
         run_suites(&suites, plan, settings, report)?;
     }
@@ -113,7 +133,18 @@ pub fn run(plan: Plan, settings: &Settings, report: &mut Report) -> Result<(), F
 /// # Errors
 /// As [`run`].
 pub fn run_shapes(plan: Plan, settings: &Settings, report: &mut Report) -> Result<(), Failure> {
-    let suite = Suite { part: "shapes", schema: SCHEMA.to_owned(), queries: &queries::SHAPES, share: QUERY_SHARE };
+    let (schema, queries) = (SCHEMA.to_owned(), &queries::SHAPES);
+    let suite = Suite { part: "shapes", schema, queries, share: QUERY_SHARE, memory_gib: None };
+    run_suites(&[suite], plan, settings, report)
+}
+
+/// Runs the queries over tables on disk under a memory limit; as [`run`].
+///
+/// # Errors
+/// As [`run`].
+pub fn run_large(plan: Plan, settings: &Settings, report: &mut Report) -> Result<(), Failure> {
+    let (schema, queries) = (SCHEMA.to_owned(), &queries::TPCH);
+    let suite = Suite { part: "large", schema, queries, share: 1.2, memory_gib: Some(LARGE_MEMORY_GIB) };
     run_suites(&[suite], plan, settings, report)
 }
 
@@ -124,15 +155,34 @@ struct Suite {
     queries: &'static [Query],
     /// What all of them together may take of the first peer's time.
     share: f64,
+    /// What each engine may use; without one, all are as they are by default, and peers are in memory.
+    memory_gib: Option<u64>,
+}
+
+impl Suite {
+    /// What DuckDB does before `script`, to hold the tables in a file of `directory`, if memory is limited.
+    fn script_of_peers(&self, script: &[String], directory: &Path) -> Vec<String> {
+        let Some(memory_gib) = self.memory_gib else { return script.to_vec() };
+        let file = |name: &str| directory.join(name).display().to_string().replace('\'', "''");
+        let first = [
+            format!("SET memory_limit = '{memory_gib}GiB'"),
+            format!("SET temp_directory = '{}'", file("duckdb-spilled")),
+            format!("ATTACH '{}' AS disk", file("duckdb")),
+            "USE disk".to_owned(),
+        ];
+        first.into_iter().chain(script.iter().cloned()).chain(["CHECKPOINT".to_owned()]).collect()
+    }
 }
 
 fn run_suites(suites: &[Suite], plan: Plan, settings: &Settings, report: &mut Report) -> Result<(), Failure> {
     let directory = settings.scratch()?;
     report.progress(format_args!("writing the tables of scale factor {}", plan.factor));
     tables::write(plan.factor, directory.path())?;
+    // DataFusion's tables would be all in memory.
+    let is_limited = suites.iter().any(|suite| suite.memory_gib.is_some());
     let arrow = match settings.peers {
-        Some(_) => Some(ArrowPeer::load(plan.factor)?),
-        None => None,
+        Some(_) if !is_limited => Some(ArrowPeer::load(plan.factor)?),
+        _ => None,
     };
     for suite in suites.iter().filter(|suite| settings.wants(suite.part)) {
         measure_all(suite, &script(&suite.schema, directory.path()), plan, settings, arrow.as_ref(), report)?;
@@ -171,12 +221,16 @@ fn measure_all(
     report: &mut Report,
 ) -> Result<(), Failure> {
     let (part, directory) = (suite.part, settings.scratch()?);
-    let options = OpenOptions::new().synchronous("off".parse()?);
+    let mut options = OpenOptions::new().synchronous("off".parse()?);
+    if let Some(memory_gib) = suite.memory_gib {
+        options = options.memory_limit(memory_gib << 30);
+    }
     let database = Database::open_with(directory.path().join("db"), options)?;
     report.progress(format_args!("{part}: loading"));
     let peers = match &settings.peers {
         Some(folder) => {
-            let load = Load { rows: 0, directory: directory.path(), script };
+            let script = suite.script_of_peers(script, directory.path());
+            let load = Load { rows: 0, directory: directory.path(), script: &script };
             Peers::start(folder, "tpch.py", &PEERS, &load)
         }
         None => Peers::none(),

@@ -1,6 +1,6 @@
-//! Experiments `tpch` and `shapes`, very small.
+//! Experiments `tpch`, `shapes` and `tpch-large`, very small.
 
-use mainstem_bench::tpch::{Plan, run, run_shapes};
+use mainstem_bench::tpch::{Plan, run, run_large, run_shapes};
 
 use crate::tiny::{has, run as run_tiny};
 
@@ -23,4 +23,10 @@ fn changes_and_their_merge_leave_answers_alone() {
     for case in cases {
         has(&report, &[(&format!("changed {case}, all"), "time"), (&format!("changed Q18 {case}"), "time")]);
     }
+}
+
+#[test]
+fn every_query_is_answered_under_a_memory_limit() {
+    let report = run_tiny("tpch-large", &[], false, |settings, report| run_large(Plan::tiny(), settings, report));
+    has(&report, &[("large Q09", "time"), ("large, all", "time")]);
 }

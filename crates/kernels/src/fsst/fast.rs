@@ -1,7 +1,7 @@
 //! The fast twin of decoding many texts: each symbol is written as a whole word, and the place for the next one moves
 //! on by the symbol's length (section 4.1 of the paper).
 
-use super::{ESCAPE, SYMBOL_BYTES_MAX, Symbols};
+use super::{ESCAPE, SYMBOL_BYTES_MAX, Symbols, TEXT_BYTES_MAX};
 
 /// Codes whose symbols there is made room for at once.
 const CODES_AT_ONCE: usize = 4096;
@@ -25,7 +25,8 @@ pub(super) fn decode_all(
             if head < one.len() && ends_in_escape(&one[..head]) {
                 head -= 1;
             }
-            if !decode(symbols, &one[..head], out) {
+            // Damaged codes must not fill the memory before their end is looked at.
+            if !decode(symbols, &one[..head], out) || out.len() > TEXT_BYTES_MAX {
                 return false;
             }
             one = &one[head..];
@@ -33,8 +34,7 @@ pub(super) fn decode_all(
                 break;
             }
         }
-        let Ok(end) = i32::try_from(out.len()) else { return false };
-        ends.push(end);
+        ends.push(out.len() as i32);
         rest = behind;
     }
     rest.is_empty()

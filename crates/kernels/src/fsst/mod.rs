@@ -16,6 +16,8 @@ mod tests;
 pub const SYMBOLS_MAX: usize = 255;
 /// Most bytes of a symbol.
 pub const SYMBOL_BYTES_MAX: usize = 8;
+/// Most bytes of all texts that are decoded at once: what 31 bits count.
+pub const TEXT_BYTES_MAX: usize = i32::MAX as usize;
 /// The code in front of a byte that stands for itself.
 pub const ESCAPE: u8 = 255;
 
@@ -75,14 +77,15 @@ impl Symbols {
         }
     }
 
-    /// Appends the text of `codes` to `out`; false if they are damaged, with something or nothing appended.
+    /// Appends the text of `codes` to `out`; false if they are damaged or
+    /// `out` becomes longer than [`TEXT_BYTES_MAX`], with something or nothing appended.
     pub fn decode(&self, codes: &[u8], out: &mut Vec<u8>) -> bool {
         scalar::decode(self, codes, out)
     }
 
     /// Decodes texts that stand one behind another in `codes`: the first has the first one of `lengths` bytes there,
     /// and so on. Appends the texts to `out`, and the length of `out` behind each to `ends`. False if `lengths` are
-    /// not those of `codes`, codes are damaged, or an end exceeds 31 bits, with something or nothing appended.
+    /// not those of `codes`, codes are damaged, or an end exceeds [`TEXT_BYTES_MAX`], with something or nothing appended.
     pub fn decode_all(&self, codes: &[u8], lengths: &[u32], out: &mut Vec<u8>, ends: &mut Vec<i32>) -> bool {
         fast::decode_all(self, codes, lengths, out, ends)
     }

@@ -1,11 +1,14 @@
 //! The scalar twins: what codes mean.
 
-use super::{ESCAPE, Symbols};
+use super::{ESCAPE, Symbols, TEXT_BYTES_MAX};
 
 /// See [`Symbols::decode`].
 pub fn decode(symbols: &Symbols, codes: &[u8], out: &mut Vec<u8>) -> bool {
     let mut codes = codes.iter();
     while let Some(code) = codes.next() {
+        if out.len() > TEXT_BYTES_MAX {
+            return false;
+        }
         if *code == ESCAPE {
             let Some(byte) = codes.next() else { return false };
             out.push(*byte);
@@ -17,7 +20,7 @@ pub fn decode(symbols: &Symbols, codes: &[u8], out: &mut Vec<u8>) -> bool {
         }
         out.extend_from_slice(&symbols.words[usize::from(*code)].to_le_bytes()[..length]);
     }
-    true
+    out.len() <= TEXT_BYTES_MAX
 }
 
 /// See [`Symbols::decode_all`].
@@ -28,8 +31,7 @@ pub fn decode_all(symbols: &Symbols, codes: &[u8], lengths: &[u32], out: &mut Ve
         if !decode(symbols, one, out) {
             return false;
         }
-        let Ok(end) = i32::try_from(out.len()) else { return false };
-        ends.push(end);
+        ends.push(out.len() as i32);
         rest = behind;
     }
     rest.is_empty()

@@ -168,19 +168,19 @@ fn distinct_of<'a>(segments: impl Iterator<Item = Option<&'a ColumnMeta>>) -> Op
 
 /// The same, from what each segment says alone.
 fn counted_of(columns: &[&ColumnMeta]) -> Option<u64> {
-    let mut all = 0;
-    let (mut here, mut end) = (0, None::<&Value>);
+    let mut all = 0u64;
+    let (mut here, mut end) = (0u64, None::<&Value>);
     for column in columns {
         let of_sketch = || column.sketch.as_ref().map(DistinctSketch::estimate);
         let distinct = column.distinct.map(u64::from).or_else(of_sketch)?;
         if end.is_some_and(|end| column.zone.min > *end) {
-            all += here;
+            all = here.saturating_add(all);
             here = 0;
         }
         here = here.max(distinct);
         end = end.max(Some(&column.zone.max));
     }
-    Some(all + here)
+    Some(here.saturating_add(all))
 }
 
 #[cfg(test)]

@@ -13,8 +13,10 @@ use crate::error::Result;
 const REGISTERS: usize = 128;
 /// Bits of a hash that choose the register.
 const INDEX_BITS: u32 = REGISTERS.ilog2();
-/// Bits of a register, which holds at most 58.
+/// Bits of a register.
 const REGISTER_BITS: u32 = 6;
+/// The most that a register holds: all bits of a hash that choose no register are zeros.
+const REGISTER_MAX: u32 = u64::BITS - INDEX_BITS + 1;
 /// Bytes of a sketch in metadata.
 const SKETCH_BYTES: usize = REGISTERS * REGISTER_BITS as usize / 8;
 
@@ -83,6 +85,9 @@ impl DistinctSketch {
         let packed = d.raw(SKETCH_BYTES)?;
         let mut registers = [0; REGISTERS];
         bitpack::unpack_u8(packed, REGISTER_BITS, 0, &mut registers);
+        if registers.iter().any(|register| u32::from(*register) > REGISTER_MAX) {
+            return Err(d.corrupt("a sketch of distinct values that none has"));
+        }
         Ok(Self { registers: Box::new(registers) })
     }
 }
@@ -118,5 +123,7 @@ mod tests {
         let mut d = Decoder::new(&bytes, "manifest", 0);
         assert_eq!(DistinctSketch::decode(&mut d).unwrap(), sketch);
         DistinctSketch::decode(&mut Decoder::new(&bytes[1..], "manifest", 0)).unwrap_err();
+        let error = DistinctSketch::decode(&mut Decoder::new(&[0xff; SKETCH_BYTES], "manifest", 0)).unwrap_err();
+        assert!(error.to_string().contains("a sketch of distinct values that none has"), "{error}");
     }
 }

@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt64Type;
 use mainstem_storage::database::Database;
-use mainstem_storage::disk::MemDisk;
+use mainstem_storage::disk::{Disk, MemDisk};
+use mainstem_storage::ids::{RowRef, TableId};
 use mainstem_storage::row::{Value, value_of};
 use mainstem_storage::scan::ScanRequest;
 
@@ -43,6 +46,7 @@ fn rows(db: &Database, name: &str) -> Vec<String> {
 #[test]
 fn a_database_of_version_4_is_opened_and_written() {
     let disk = MemDisk::new();
+    ["data", "wal"].into_iter().for_each(|folder| disk.create_dir(folder).unwrap());
     for (path, bytes) in VERSION_4 {
         disk.put(path, bytes.to_vec());
     }
@@ -55,18 +59,45 @@ fn a_database_of_version_4_is_opened_and_written() {
     assert!(db.verify().is_empty());
     db.close().unwrap();
     drop(db);
-    // What is written from now on is of this version, beside segments of the old one, which go when they are merged.
-    for merge in [false, true] {
-        let db = Database::open_on(Arc::new(disk.clone()), options()).unwrap();
-        assert_eq!([rows(&db, "t"), rows(&db, "u")], before);
-        if merge {
-            let tables: Vec<_> = begin(&db).catalog().tables().map(|table| table.id).collect();
-            tables.into_iter().for_each(|table| db.merge(table).unwrap());
-        }
-        db.checkpoint().unwrap();
-        assert_eq!([rows(&db, "t"), rows(&db, "u")], before);
-        assert!(db.verify().is_empty());
-        db.close().unwrap();
-        assert_eq!(disk.get("MANIFEST").unwrap()[8], 5);
-    }
+    // What is written from now on is of this version, beside segments of the old one, which merges rewrite.
+    let db = Database::open_on(Arc::new(disk.clone()), options()).unwrap();
+    db.checkpoint().unwrap();
+    assert_eq!([rows(&db, "t"), rows(&db, "u")], before);
+    assert_eq!(disk.get("MANIFEST").unwrap()[8], 5);
+    assert_eq!(segment_versions(&disk), [1, 1]);
+    let after = ["t", "u"].map(|name| {
+        db.merge(delete_one(&db, name)).unwrap();
+        rows(&db, name)
+    });
+    assert_eq!(after.each_ref().map(Vec::len), [99, 4_999]);
+    assert!(after.iter().zip(&before).all(|(after, before)| after.iter().all(|row| before.contains(row))));
+    db.checkpoint().unwrap();
+    db.close().unwrap();
+    drop(db);
+    assert_eq!(segment_versions(&disk), [2, 2]);
+    let db = Database::open_on(Arc::new(disk), options()).unwrap();
+    assert_eq!([rows(&db, "t"), rows(&db, "u")], after);
+    assert!(db.verify().is_empty());
+}
+
+/// The format versions of all segments that there are.
+fn segment_versions(disk: &MemDisk) -> Vec<u8> {
+    let mut paths: Vec<String> = disk.list("data").unwrap().into_iter().map(|name| format!("data/{name}")).collect();
+    paths.sort();
+    paths.iter().map(|path| disk.get(path).unwrap()[8]).collect()
+}
+
+/// Deletes a row of table `name`, so that a merge has work.
+fn delete_one(db: &Database, name: &str) -> TableId {
+    let mut txn = begin(db);
+    let schema = txn.catalog().tables().find(|table| table.name == name).unwrap().clone();
+    let view = txn.view(schema.id).unwrap();
+    let scan = view.scan(&ScanRequest { row_refs: true, ..ScanRequest::all(Vec::new()) }).unwrap();
+    let batch = scan.worker().next().unwrap().unwrap();
+    let row = RowRef::from_bits(batch.column(0).as_primitive::<UInt64Type>().value(0));
+    let mut statement = txn.statement();
+    statement.delete(&schema, &[row]).unwrap();
+    txn.apply(statement).unwrap();
+    txn.commit().unwrap();
+    schema.id
 }

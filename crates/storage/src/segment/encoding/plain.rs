@@ -16,7 +16,7 @@ use arrow_array::{
     Array, ArrayRef, BinaryArray, BinaryViewArray, GenericByteViewArray, StringArray, StringViewArray, UInt32Array,
 };
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
-use mainstem_kernels::fsst::Symbols;
+use mainstem_kernels::fsst::{Symbols, TEXT_BYTES_MAX};
 use mainstem_kernels::{bitmap, bitpack, cast, gather};
 
 use super::alp;
@@ -218,7 +218,7 @@ impl Plain {
             return Err(Damage::new(at, "the beginnings of groups disagree with the lengths"));
         }
         if let Some(symbols) = symbols {
-            let mut texts = Vec::with_capacity(heap.len() * 3);
+            let mut texts = Vec::with_capacity((heap.len() * 3).min(TEXT_BYTES_MAX));
             offsets.truncate(1);
             if !symbols.decode_all(&heap, &lengths, &mut texts, &mut offsets) {
                 return Err(Damage::new(at, "codes of texts that have no symbols, or of more than 2 GiB"));

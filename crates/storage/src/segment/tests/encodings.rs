@@ -72,6 +72,47 @@ fn vectors_of_every_kind() {
     check(DataType::Decimal { precision: 38, scale: 2 }, &wide, &constants);
 }
 
+/// Decimals of which one vector ends more than 64 bits above the least value, though it begins within, and the same
+/// with one that ends just there.
+#[test]
+fn vectors_that_end_beyond_64_bits() {
+    let least = -9_900_000_000_000_000_000i128;
+    for (end, is_framed) in [(i128::from(u64::MAX), true), (i128::from(u64::MAX) + 1, false)] {
+        let value = |i: usize| match i {
+            0..1024 => least + (mixed(i) % 5) as i128 * i128::from(i != 0),
+            2047 => least + end,
+            _ => least + end - i128::from(mixed(i) >> 1),
+        };
+        let values: Vec<Value> = (0..2_048).map(|i| Value::Decimal(value(i))).collect();
+        let data_type = DataType::Decimal { precision: 20, scale: 0 };
+        check(data_type, &values, &[Value::Decimal(least), Value::Decimal(least + end), Value::Decimal(0)]);
+        let (meta, _) = of(data_type, &values, Encodings::Smallest);
+        let encoding = &meta.columns[0].encoding;
+        assert_eq!(matches!(encoding, Encoding::VectorFrames { .. }), is_framed, "{encoding:?}");
+    }
+}
+
+/// Equal keys over several vectors.
+#[test]
+fn equal_keys_across_vectors_are_found() {
+    let values: Vec<i64> = (0..6_000i64).map(|i| i / 2_500 * 1_000_000 + i64::from(i >= 5_990)).collect();
+    let column: Vec<Value> = values.iter().map(|v| Value::Int(*v)).collect();
+    let (_, segment) = of(DataType::BigInt, &column, Encodings::Decoded);
+    let block = segment.block(0).unwrap();
+    for sought in [-1, 0, 1, 1_000_000, 1_999_999, 2_000_000, 2_000_001, 2_000_002] {
+        for rows in [0..6_000, 100..5_995, 2_400..2_600, 1_024..4_096] {
+            let part = &values[rows.clone()];
+            let first = rows.start + part.partition_point(|v| *v < sought);
+            let end = rows.start + part.partition_point(|v| *v <= sought);
+            assert_eq!(
+                block.equal_range(&Value::Int(sought), rows.clone()).unwrap(),
+                first..end,
+                "{sought} in {rows:?}"
+            );
+        }
+    }
+}
+
 /// The ends of each integer type, in vectors of their own and beside each other.
 #[test]
 fn vectors_at_the_ends_of_types() {

@@ -11,7 +11,7 @@ use crate::row::Value;
 use crate::schema::{Column, DataType};
 use crate::segment::{BlockCache, Segment, SegmentMeta};
 
-/// A segment of version 1, of a table with every type that there was.
+/// A segment of version 1, of a table with all types but TIME and TIMESTAMPTZ.
 const VERSION_1: &[u8] = include_bytes!("../../../../../compat/4/data/0000000001.seg");
 
 const TYPES: [DataType; 15] = [

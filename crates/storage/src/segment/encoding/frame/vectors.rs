@@ -56,10 +56,12 @@ impl Plan {
         let reference = least.integer()?;
         let mut plan = Self { vectors: Vec::with_capacity(bounds.len()), code_bytes: 0 };
         for (number, bounds) in bounds.iter().enumerate() {
-            let (mut base, mut greatest) = (0, 0);
+            let (mut base, mut greatest) = (0u64, 0u64);
             if let Some((low, high)) = bounds {
                 base = u64::try_from(low.integer()?.checked_sub(reference)?).ok()?;
                 greatest = u64::try_from(high.integer()?.checked_sub(low.integer()?)?).ok()?;
+                // A frame ends within 64 bits above the least value, as its readers ask.
+                base.checked_add(greatest)?;
             }
             let width = bitpack::bits_needed(greatest);
             plan.vectors.push(Vector { base, greatest, at: plan.code_bytes, width });
