@@ -21,8 +21,8 @@
 //! - Byte layouts are little-endian on every machine.
 //!
 //! Beyond the tests: `cargo +nightly miri test -p mainstem-kernels --lib -- without_padding packed_rows append_buffer
-//! fsst` looks for reads outside a slice and for races, with `RUSTFLAGS="-Ctarget-feature=+avx2,+bmi1,+bmi2,+popcnt"` in the
-//! fast twins. Times: `cargo run --release -p mainstem-kernels --example kernels`.
+//! fsst` looks for reads outside a slice and for races, with `RUSTFLAGS="-Ctarget-feature=+avx2,+bmi1,+bmi2,+popcnt"`
+//! in the fast twins. Times: `cargo run --release -p mainstem-kernels --example kernels`.
 //!
 //! It does not own: formats, checksums, types, nulls.
 

@@ -84,8 +84,8 @@ impl Symbols {
     }
 
     /// Decodes texts that stand one behind another in `codes`: the first has the first one of `lengths` bytes there,
-    /// and so on. Appends the texts to `out`, and the length of `out` behind each to `ends`. False if `lengths` are
-    /// not those of `codes`, codes are damaged, or an end exceeds [`TEXT_BYTES_MAX`], with something or nothing appended.
+    /// and so on. Appends the texts to `out`, and the length of `out` behind each to `ends`. False if `lengths` are not
+    /// those of `codes`, codes are damaged, or an end exceeds [`TEXT_BYTES_MAX`], with something or nothing appended.
     pub fn decode_all(&self, codes: &[u8], lengths: &[u32], out: &mut Vec<u8>, ends: &mut Vec<i32>) -> bool {
         fast::decode_all(self, codes, lengths, out, ends)
     }

@@ -56,8 +56,8 @@ pub(crate) struct Encoded {
     pub sketch: Option<DistinctSketch>,
 }
 
-/// Encodes `array`, of type `data_type.arrow()`. `is_searched` says that its rows are found by its values, as those of a
-/// sort key are.
+/// Encodes `array`, of type `data_type.arrow()`. `is_searched` says that its rows are found by its values, as those of
+/// a sort key are.
 ///
 /// # Errors
 /// Internal for another type; Full when texts exceed 2 GiB.
