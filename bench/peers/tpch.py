@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Run the queries of experiment `tpch` on a peer: a process that lives as long as the experiment.
 
-    tpch.py duckdb-memory
+    tpch.py duckdb-memory | duckdb-disk
 
 The conversation is that of statements.py; the sum of an answer is that of all numbers in hundredths, where a text counts its bytes and a
 date its days.
@@ -39,4 +39,5 @@ class Work(statements.Work):
 
 
 if __name__ == "__main__":
-    peer.serve(__doc__, {"duckdb-memory": Work})
+    # On disk, the experiment's own statements attach the file.
+    peer.serve(__doc__, {"duckdb-memory": Work, "duckdb-disk": Work})

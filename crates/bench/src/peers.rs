@@ -23,6 +23,8 @@ pub enum Engine {
     SqliteDisk,
     /// DuckDB in memory.
     DuckDbMemory,
+    /// DuckDB on a file.
+    DuckDbDisk,
 }
 
 impl Engine {
@@ -32,6 +34,7 @@ impl Engine {
             Self::SqliteMemory => "sqlite-memory",
             Self::SqliteDisk => "sqlite-disk",
             Self::DuckDbMemory => "duckdb-memory",
+            Self::DuckDbDisk => "duckdb-disk",
         }
     }
 
@@ -40,6 +43,7 @@ impl Engine {
         match self {
             Self::SqliteMemory | Self::DuckDbMemory => "in memory",
             Self::SqliteDisk => "on disk, fsync",
+            Self::DuckDbDisk => "on disk",
         }
     }
 }

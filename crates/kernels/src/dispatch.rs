@@ -1,7 +1,7 @@
 //! Which instruction set this processor offers, asked once.
 //!
-//! All fast twins need the same set (AVX2, BMI1, BMI2, POPCNT: every x86-64 server since 2013), so there is one
-//! question and one answer. On other architectures the answer is a constant `false`, and the fast twins are not
+//! Nearly all fast twins need the same set (AVX2, BMI1, BMI2, POPCNT: every x86-64 server since 2013), so there is one
+//! question and one answer; what moves bytes about asks for AVX-512 with VBMI2 besides (servers since 2019). On other architectures the answer is a constant `false`, and the fast twins are not
 //! compiled.
 
 /// Whether the AVX2 twins may run. Costs one relaxed load after the first call.
@@ -29,4 +29,18 @@ pub(crate) fn avx2() -> bool {
         NO => false,
         _ => detect(),
     }
+}
+
+/// Whether the AVX-512 twins may run, too. Costs one relaxed load after the first call.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+pub(crate) fn avx512() -> bool {
+    use std::sync::OnceLock;
+    static FOUND: OnceLock<bool> = OnceLock::new();
+    *FOUND.get_or_init(|| {
+        avx2()
+            && std::is_x86_feature_detected!("avx512f")
+            && std::is_x86_feature_detected!("avx512bw")
+            && std::is_x86_feature_detected!("avx512vbmi2")
+    })
 }

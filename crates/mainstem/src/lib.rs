@@ -24,7 +24,7 @@
 //! The module lines stand from the top down, each using those below: `api` takes a statement, `session` runs it in a
 //! transaction, `short` without a plan where it can; `plan` turns it into rows read and written, `exec` plans and runs
 //! queries. `analyze`, `decorrelate` and `optimize` make DataFusion's plans mean what SQL means, `provider` lets it
-//! read our tables, `sql` reads text.
+//! read our tables, `csv` reads and writes files of COPY, `sql` reads statements.
 
 mod api;
 mod session;
@@ -35,6 +35,7 @@ mod optimize;
 mod decorrelate;
 mod analyze;
 mod provider;
+mod csv;
 mod error;
 mod sql;
 mod names;

@@ -3,7 +3,7 @@
 //! Reading streams: a batch of rows is in memory at a time, and storage writes large statements aside. Writing goes to
 //! a file beside the target, which gets the target's name when it is whole and fsynced.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use datafusion::parquet::basic::{Compression, ZstdLevel};
 use datafusion::parquet::file::properties::WriterProperties;
 use datafusion::sql::sqlparser::ast::{Ident, Statement as Ast};
 use datafusion::sql::sqlparser::parser::Parser;
-use mainstem_postgres::cast::{assign, check_assignment};
+use mainstem_postgres::cast::check_assignment;
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::limits;
 use mainstem_storage::schema::{Column, TableSchema};
@@ -24,15 +24,16 @@ use mainstem_storage::transaction::{StatementWrites, Transaction};
 use mainstem_storage::{Error, ErrorKind, Result};
 
 use super::columns::nullable_schema;
-use super::csv::{CsvReader, LineFormat, LineWriter, TextBatch, TextReader};
 use super::expressions::{Expressions, Source};
 use super::parquet::ParquetFile;
 use super::shown;
 use super::write::{sources_of, table_of};
+use crate::csv::parallel::{self, FileRows};
+use crate::csv::{CsvReader, LineFormat, LineWriter, TextBatch, TextReader};
 use crate::error::from_parquet;
 use crate::exec::{Environment, Running};
 use crate::provider::Names;
-use crate::sql::{CopyFormat, CopyOptions, CopyPlace, CopySource, TableName};
+use crate::sql::{CopyFormat, CopyOptions, CopyPlace, CopySource, CsvOptions, TableName};
 
 /// Runs a COPY FROM; returns the rows read.
 ///
@@ -61,7 +62,15 @@ pub(crate) fn copy_from(
     let open = |path: &str| File::open(path).map_err(|e| Error::io("open", format_args!("\"{path}\""), e));
     let read = match (&options.place, &options.format, client) {
         (CopyPlace::File(path), CopyFormat::Parquet, _) => input.parquet(ParquetFile::open(path)?),
-        (CopyPlace::File(path), format, _) => input.lines(&mut open(path)?, format),
+        (CopyPlace::File(path), format, _) => {
+            let mut file = open(path)?;
+            match (format, file.metadata().ok().filter(Metadata::is_file)) {
+                (CopyFormat::Csv(options), Some(found)) if parallel::can_be_cut(options) => {
+                    input.file(&file, found.len(), options)
+                }
+                _ => input.lines(&mut file, format),
+            }
+        }
         (CopyPlace::Client, format, Some(stream)) => input.lines(stream, format),
         (CopyPlace::Client, _, None) => return Err(no_stream("STDIN", "copy_in")),
     };
@@ -126,23 +135,29 @@ impl CopyIn<'_, '_> {
         let mut lines = Lines::new(input, format, names)?;
         while let Some(batch) = lines.next_batch()? {
             self.env.cancel.check()?;
-            let typed = columns
-                .iter()
-                .zip(&batch.columns)
-                .map(|(column, text)| assign(text, column).map_err(|e| at_line(&e, column, text, &batch)))
-                .collect::<Result<Vec<_>>>()?;
-            let values = self.expressions.fill(self.transaction, &typed, &self.sources, batch.lines.len())?;
-            let rows = RecordBatch::try_new(nullable_schema(&self.table), values)?;
-            if let Err(e) = self.insert(&rows) {
-                return Err(self.locate(&e, &rows, &batch.lines));
-            }
+            self.insert(&parallel::typed(&columns, &batch)?, batch.lines.len(), || batch.lines.clone())?;
         }
         Ok(())
     }
 
-    fn insert(&mut self, rows: &RecordBatch) -> Result<()> {
-        let rows = self.expressions.checked(rows.columns().to_vec())?;
-        self.writes.insert(&self.table, &rows)
+    /// The rows of a file that can be read in several places at once.
+    fn file(&mut self, file: &File, bytes: u64, options: &CsvOptions) -> Result<()> {
+        let columns = file_columns(&self.table, self.columns);
+        let rows = FileRows::new(file, bytes, options, &columns);
+        let threads = self.env.settings.threads();
+        rows.read(threads, |part| {
+            self.env.cancel.check()?;
+            self.insert(&part.columns, part.count, || rows.lines(&part))
+        })
+    }
+
+    /// Inserts `count` rows, whose columns of the file are `columns`; `lines` tells where each begins.
+    fn insert(&mut self, columns: &[ArrayRef], count: usize, lines: impl FnOnce() -> Vec<u64>) -> Result<()> {
+        let values = self.expressions.fill(self.transaction, columns, &self.sources, count)?;
+        let rows = RecordBatch::try_new(nullable_schema(&self.table), values)?;
+        let checked = self.expressions.checked(rows.columns().to_vec());
+        let inserted = checked.and_then(|rows| self.writes.insert(&self.table, &rows));
+        inserted.map_err(|error| self.locate(&error, &rows, &lines()))
     }
 
     /// Names the line of the row that was refused.
@@ -188,26 +203,6 @@ impl CopyIn<'_, '_> {
             self.writes.insert(&self.table, &rows)?;
         }
         Ok(())
-    }
-}
-
-/// Names the line of the first value of a column that cannot be assigned.
-fn at_line(error: &Error, column: &Column, text: &ArrayRef, batch: &TextBatch) -> Error {
-    let fails = |rows: usize| assign(&text.slice(0, rows), column).is_err();
-    let (mut good, mut bad) = (0, text.len());
-    while bad - good > 1 {
-        let middle = good.midpoint(bad);
-        if fails(middle) {
-            bad = middle;
-        } else {
-            good = middle;
-        }
-    }
-    // Said again for the one value, so that the message names that.
-    let error = assign(&text.slice(bad.saturating_sub(1), 1), column).err().unwrap_or_else(|| error.clone());
-    match batch.lines.get(bad.saturating_sub(1)) {
-        Some(line) => error.context(format_args!("line {line}")),
-        None => error,
     }
 }
 

@@ -11,7 +11,6 @@ mod row_wise;
 mod expressions;
 mod write;
 mod copy;
-mod csv;
 mod parquet;
 mod define;
 mod parameters;

@@ -80,6 +80,7 @@ const SQL: Layers = Layers {
         &["names", "value", "walk"],
         &["sql"],
         &["error"],
+        &["csv"],
         &["provider"],
         &["analyze"],
         &["optimize"],

@@ -77,6 +77,13 @@ impl<R: Read> CsvReader<R> {
         Self { input, options, names, chunk, at: 0, end: 0, eof: false, line: 1, header_pending }
     }
 
+    /// The same, of an input that begins with a row on line `line` of a file.
+    pub(super) fn at_line(mut self, line: u64) -> Self {
+        self.line = line;
+        self.header_pending = false;
+        self
+    }
+
     /// Up to `rows` more rows; None at the end.
     ///
     /// # Errors

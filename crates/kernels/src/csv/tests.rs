@@ -1,0 +1,215 @@
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::*;
+
+const MARKS: Marks = Marks { delimiter: b',', quote: b'"' };
+
+type Twin = fn(&[u8], Marks, bool, &mut Vec<u32>) -> Structure;
+
+/// Those that this processor can run.
+fn twins() -> Vec<Twin> {
+    let mut all: Vec<Twin> = vec![scalar::find_separators, find_separators];
+    #[cfg(target_arch = "x86_64")]
+    if crate::dispatch::avx2() {
+        // SAFETY: the processor has AVX2.
+        all.push(|bytes, marks, in_quotes, out| unsafe { avx2::find_separators(bytes, marks, in_quotes, out) });
+    }
+    all
+}
+
+/// Mostly marks.
+fn files(len: usize) -> impl Strategy<Value = Vec<u8>> {
+    let byte = prop_oneof![Just(b','), Just(b'"'), Just(b'\n'), Just(b'\r'), Just(b'a'), any::<u8>()];
+    let rare = prop_oneof![1 => Just(b','), 1 => Just(b'\n'), 1 => Just(b'"'), 40 => Just(b'x')];
+    prop_oneof![vec(byte, 0..len), vec(rare, 0..len)]
+}
+
+proptest! {
+    /// All twins say the same, also of a text in two pieces, the second begun in the state that the quotes of the first
+    /// tell.
+    #[test]
+    fn separators_are_found_by_all_twins(text in files(400), in_quotes: bool, cut in 0..400usize) {
+        let cut = cut.min(text.len());
+        let mut expected = vec![7];
+        let whole = scalar::find_separators(&text, MARKS, in_quotes, &mut expected);
+        let odd = summarise(&text, MARKS.quote).quotes % 2 == 1;
+        prop_assert_eq!(whole.in_quotes, in_quotes ^ odd);
+        prop_assert_eq!(summarise(&text, MARKS.quote), scalar::summarise(&text, MARKS.quote));
+        for twin in twins() {
+            let mut found = vec![7];
+            prop_assert_eq!(twin(&text, MARKS, in_quotes, &mut found), whole);
+            prop_assert_eq!(&found, &expected);
+            let (head, tail) = text.split_at(cut);
+            let (mut found, mut behind) = (vec![7], Vec::new());
+            let first = twin(head, MARKS, in_quotes, &mut found);
+            let second = twin(tail, MARKS, in_quotes ^ (summarise(head, MARKS.quote).quotes % 2 == 1), &mut behind);
+            found.extend(behind.iter().map(|at| at + cut as u32));
+            prop_assert_eq!(&found, &expected);
+            prop_assert_eq!(first.line_feeds + second.line_feeds, whole.line_feeds);
+            prop_assert_eq!(first.carriage_returns + second.carriage_returns, whole.carriage_returns);
+        }
+    }
+
+    /// Numbers are those that the standard library reads, wherever they stand.
+    #[test]
+    fn whole_numbers_are_read(rows in vec(prop_oneof![any::<i64>(), -1_000i64..1_000, Just(0)], 1..40)) {
+        let column: Vec<String> = rows.iter().map(ToString::to_string).collect();
+        let short = rows.iter().all(|row| row.unsigned_abs() < 1_000_000_000_000_000_000);
+        let (found, nulls) = read(&column, "", |fields, quoting, values: &mut Vec<i64>, nulls| {
+            integers(fields, quoting, values, nulls)
+        });
+        prop_assert_eq!(found.is_some(), short);
+        prop_assert!(nulls.is_empty());
+        prop_assert!(found.is_none_or(|found| found == rows));
+    }
+
+    /// Of any text, what is read is what it says.
+    #[test]
+    fn only_digits_are_numbers(text in "[-+ 0-9.e:/a]{0,20}") {
+        let (found, nulls) = read(std::slice::from_ref(&text), "", |fields, quoting, values: &mut Vec<i64>, nulls| {
+            integers(fields, quoting, values, nulls)
+        });
+        let is_plain = !text.starts_with('+') && text.trim_start_matches('-').len() <= 18;
+        let expected = text.parse::<i64>().ok().filter(|_| is_plain).or(text.is_empty().then_some(0));
+        prop_assert_eq!(found, expected.map(|value| vec![value]));
+        prop_assert_eq!(nulls.len(), usize::from(text.is_empty()));
+    }
+
+    #[test]
+    fn decimals_are_read(value in -10i128.pow(15)..10i128.pow(15), scale in 0u8..8, shown in 0u8..8) {
+        let factor = 10i128.pow(u32::from(shown));
+        let sign = if value < 0 { "-" } else { "" };
+        let (whole, part) = (value.unsigned_abs() / factor.unsigned_abs(), value.unsigned_abs() % factor.unsigned_abs());
+        let text = match shown {
+            0 => format!("{sign}{whole}"),
+            _ => format!("{sign}{whole}.{part:0width$}", width = usize::from(shown)),
+        };
+        let fits = shown <= scale && whole.to_string().len() + usize::from(scale) <= 18;
+        let (found, _) = read(&[text, "".into()], "", |fields, quoting, values, nulls| {
+            decimals(fields, quoting, (38, scale), values, nulls)
+        });
+        let expected = fits.then(|| vec![value * 10i128.pow(u32::from(scale - shown)), 0]);
+        prop_assert_eq!(found, expected);
+    }
+}
+
+/// A file of two columns, `column` between others, and what `parse` reads of it: its values, unless there is one that
+/// it does not take, and the rows of NULLs.
+fn read<T>(
+    column: &[String],
+    null: &str,
+    mut parse: impl FnMut(Fields<'_>, Quoting<'_>, &mut Vec<T>, &mut Vec<u32>) -> bool,
+) -> (Option<Vec<T>>, Vec<u32>) {
+    let text: String = column.iter().map(|field| format!("left,{field},\"right\"\r\n")).collect();
+    let mut ends = Vec::new();
+    find_separators(text.as_bytes(), MARKS, false, &mut ends);
+    let (mut values, mut nulls) = (Vec::new(), Vec::new());
+    let fields = Fields::new(text.as_bytes(), &ends, 0, (3, 1), true);
+    assert_eq!(fields.len(), column.len());
+    let done = parse(fields, Quoting { quote: b'"', null: null.as_bytes() }, &mut values, &mut nulls);
+    (done.then_some(values), nulls)
+}
+
+fn dates_of(column: &[&str]) -> Option<Vec<i32>> {
+    let column: Vec<String> = column.iter().map(ToString::to_string).collect();
+    read(&column, "", dates).0
+}
+
+#[test]
+fn decimals_beyond_their_type_are_left_alone() {
+    let of = |text: &str, precision, scale| {
+        read(&[text.to_owned()], "", |fields, quoting, values, nulls| {
+            decimals(fields, quoting, (precision, scale), values, nulls)
+        })
+        .0
+    };
+    assert_eq!(of("123.45", 5, 2), Some(vec![12_345]));
+    assert_eq!(of("1234.5", 5, 2), None);
+    assert_eq!(of("1234", 5, 2), None);
+    for left in ["1.234", ".5", "5.", "1.2.3", "--1", "1e3", "+1", " 1", "1 ", "-", ".", "-.5", "NaN"] {
+        assert_eq!(of(left, 15, 2), None, "{left}");
+    }
+    assert_eq!(of("7", 3, 3), None);
+    assert_eq!(of("1", 38, 30), None);
+}
+
+#[test]
+fn nulls_and_quotes_are_told_apart() {
+    let numbers = |column: &[&str], null: &str| {
+        let column: Vec<String> = column.iter().map(ToString::to_string).collect();
+        read(&column, null, |fields, quoting, values: &mut Vec<i32>, nulls| integers(fields, quoting, values, nulls))
+    };
+    assert_eq!(numbers(&["1", "", "\"3\""], ""), (Some(vec![1, 0, 3]), vec![1]));
+    // What is in quotes is no NULL, and no number either.
+    assert_eq!(numbers(&["1", "\"\""], "").0, None);
+    assert_eq!(numbers(&["0", "\"0\"", "1"], "0"), (Some(vec![0, 0, 1]), vec![0]));
+    assert_eq!(numbers(&["1", ""], "\\N").0, None);
+    for left in ["1\"2\"", "\"1\"2", "\"1\"\"2\"", "\"\"\"\"", "2147483648"] {
+        assert_eq!(numbers(&[left], "").0, None, "{left}");
+    }
+}
+
+#[test]
+fn dates_are_those_of_the_calendar() {
+    let mut expected = -719_162;
+    for year in 1..=9_999i64 {
+        for month in 1..=12 {
+            let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+            let days = [31, 28 + i64::from(leap), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month - 1];
+            let text = |day: i64| format!("{year:04}-{month:02}-{day:02}");
+            assert_eq!(dates_of(&[&text(1), &text(days)]), Some(vec![expected, expected + days as i32 - 1]));
+            expected += days as i32;
+            if year % 25 == 0 {
+                assert_eq!(dates_of(&[&text(days + 1)]), None);
+            }
+        }
+    }
+    assert_eq!(dates_of(&["1970-01-01", ""]), Some(vec![0, 0]));
+    for left in ["0000-01-01", "1970-00-01", "1970-13-01", "1970-01-00", "1970-1-1", "1970/01/01", "19700101", "x"] {
+        assert_eq!(dates_of(&[left]), None, "{left}");
+    }
+}
+
+#[test]
+fn timestamps_have_a_date_and_a_time() {
+    let of = |text: &str| read(&[text.to_owned()], "", timestamps).0.map(|values| values[0]);
+    assert_eq!(of("1970-01-01 00:00:00"), Some(0));
+    assert_eq!(of("1970-01-02T01:02:03.5"), Some(90_123_500_000));
+    assert_eq!(of("1969-12-31 23:59:59.999999"), Some(-1));
+    for left in [
+        "1970-01-01",
+        "1970-01-01 24:00:00",
+        "1970-01-01 00:60:00",
+        "1970-01-01 00:00:60",
+        "1970-01-01 00:00:00.",
+        "1970-01-01 00:00:00.1234567",
+        "1970-01-01 00:00:00+01",
+        "1970-01-01_00:00:00",
+        "1970-01-01 00-00-00",
+        "1970-02-30 00:00:00",
+    ] {
+        assert_eq!(of(left), None, "{left}");
+    }
+}
+
+#[test]
+fn texts_lose_their_quotes() {
+    let rows =
+        ["plain", "", "\"\"", "\"a,b\"", "\"say \"\"hi\"\"\"", "a\"b,\"\"c\"d", "\"two\nlines\"", "\"\"\"\"", "NULL"];
+    let column: Vec<String> = rows.iter().map(ToString::to_string).collect();
+    let of = |null: &str| {
+        let (mut heap, mut ends) = (Vec::new(), Vec::new());
+        let (_, nulls) = read(&column, null, |fields, quoting, _: &mut Vec<u8>, nulls| {
+            texts(fields, quoting, true, &mut heap, &mut ends, nulls)
+        });
+        let begins = std::iter::once(0).chain(ends.iter().copied());
+        let texts = begins.zip(&ends).map(|(begin, end)| heap[begin as usize..*end as usize].to_vec());
+        (texts.map(|text| String::from_utf8(text).unwrap()).collect::<Vec<_>>(), nulls)
+    };
+    let expected = ["plain", "", "", "a,b", "say \"hi\"", "ab,\"cd", "two\nlines", "\"", "NULL"];
+    assert_eq!(of(""), (expected.map(str::to_owned).to_vec(), vec![1]));
+    let mut without_null = expected.map(str::to_owned).to_vec();
+    without_null[8].clear();
+    assert_eq!(of("NULL"), (without_null, vec![8]));
+}

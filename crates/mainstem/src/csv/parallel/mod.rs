@@ -1,0 +1,372 @@
+//! The rows of a CSV file by several threads, in the order of the file (Muehlbauer et al., "Instant Loading for Main
+//! Memory Databases", VLDB 2013, sections 3.2 to 3.4).
+//!
+//! Comes in: a file, and the columns that its fields are for. Goes out: batches of those columns' types, to the calling
+//! thread.
+//!
+//! 1. The file is cut into pieces of equal length, wherever that is in a row. A thread takes the next piece, reads it
+//!    and counts its quotes.
+//! 2. The quotes of all pieces before it tell whether it begins in quotes: exact, and no pass over the file (the
+//!    paper's safe mode has one, its fast mode guesses).
+//! 3. `piece` finds the rows that begin in it, the paper's orphan before them left to the piece before, the widow at
+//!    its end read on to its end.
+//! 4. `columns` makes a column at a time of their fields.
+//!
+//! What is not plain goes another way, which knows more: a column with a field of some other form by way of texts and
+//! [`assign`](mainstem_postgres::cast::assign), a piece with malformed rows by way of the [`CsvReader`], which tells
+//! what is wrong and where. So both ways give the same rows and the same errors.
+//!
+//! Invariants: few pieces wait to be taken, whatever the length of the file. No thread outlives the call. An error is
+//! that of the first row in the file that has one.
+//!
+//! It does not own: streams, which cannot be read in several places at once; defaults, constraints and the table.
+
+mod columns;
+mod piece;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+
+use arrow::array::ArrayRef;
+use mainstem_kernels::csv::Summary;
+use mainstem_postgres::cast::assign;
+use mainstem_storage::schema::Column;
+use mainstem_storage::{Error, Result};
+use parking_lot::{Condvar, Mutex};
+
+use super::{CsvReader, TextBatch};
+use crate::sql::CsvOptions;
+
+/// Bytes of a piece: within a core's share of the caches, and enough rows for a batch (section 3.3 of the paper, figure
+/// 13).
+pub(crate) const PIECE_BYTES: u64 = 1 << 20;
+/// Pieces for each thread that are read or wait to be taken.
+const PIECES_AHEAD: usize = 3;
+/// Rows of a batch that is read by way of texts.
+const TEXT_ROWS: usize = 8_192;
+
+/// What can be read at any place by any thread.
+pub(crate) trait ReadAt: Sync {
+    /// Reads some bytes at `offset` into `buffer`, none at the end.
+    ///
+    /// # Errors
+    /// Io.
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
+}
+
+impl ReadAt for File {
+    #[cfg(unix)]
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        std::os::unix::fs::FileExt::read_at(self, buffer, offset)
+    }
+
+    #[cfg(windows)]
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        std::os::windows::fs::FileExt::seek_read(self, buffer, offset)
+    }
+}
+
+/// A file of rows.
+pub(crate) struct FileRows<'a> {
+    file: &'a dyn ReadAt,
+    /// Its length, as far as is known: what is behind is of the last piece.
+    bytes: u64,
+    options: &'a CsvOptions,
+    columns: &'a [Column],
+    names: Vec<String>,
+    piece_bytes: u64,
+}
+
+/// Some rows of the file.
+pub(crate) struct Rows {
+    /// An array for each column, of its type.
+    pub(crate) columns: Vec<ArrayRef>,
+    /// How many they are.
+    pub(crate) count: usize,
+    lines: Lines,
+}
+
+/// On which lines rows begin.
+enum Lines {
+    Known(Vec<u64>),
+    /// They begin in the file at `from`, on line `line`, and end before `to`.
+    Within {
+        from: u64,
+        to: u64,
+        line: u64,
+    },
+}
+
+/// What is known of the file before a piece.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Before {
+    in_quotes: bool,
+    line_feeds: u64,
+}
+
+/// Whether the rows of a file that looks like `options` can be told apart at any place: a quote that stands behind an
+/// escape would toggle nothing.
+pub(crate) fn can_be_cut(options: &CsvOptions) -> bool {
+    let CsvOptions { delimiter, quote, escape, null, .. } = options;
+    let is_mark = |byte: u8| byte == *quote || byte == *delimiter || byte == b'\n' || byte == b'\r';
+    let marks = [*delimiter, *quote];
+    escape == quote
+        && delimiter != quote
+        && marks.iter().all(|mark| mark.is_ascii() && *mark != b'\n' && *mark != b'\r')
+        && !null.bytes().any(is_mark)
+}
+
+impl<'a> FileRows<'a> {
+    /// The rows of `file`, of `bytes` bytes, which looks like `options`, for `columns`.
+    pub(crate) fn new(file: &'a dyn ReadAt, bytes: u64, options: &'a CsvOptions, columns: &'a [Column]) -> Self {
+        let names = columns.iter().map(|column| column.name.clone()).collect();
+        Self { file, bytes, options, columns, names, piece_bytes: PIECE_BYTES }
+    }
+
+    #[cfg(test)]
+    fn with_pieces(mut self, bytes: u64) -> Self {
+        self.piece_bytes = bytes;
+        self
+    }
+
+    fn pieces(&self) -> usize {
+        self.bytes.div_ceil(self.piece_bytes).max(1) as usize
+    }
+
+    /// Hands all rows to `take`, which this thread runs, in their order; `threads` others read them.
+    ///
+    /// # Errors
+    /// Of the file, of its rows (22P04, 22021 and those of types, with line and column), and of `take`.
+    pub(crate) fn read(&self, threads: usize, mut take: impl FnMut(Rows) -> Result<()>) -> Result<()> {
+        let pieces = self.pieces();
+        if pieces == 1 {
+            let piece = piece::Piece::read(self, 0, Vec::new())?;
+            return self.rows_of(piece, Before::default())?.0.into_iter().try_for_each(take);
+        }
+        let threads = threads.clamp(1, pieces);
+        let line = Line { state: Mutex::default(), changed: Condvar::new(), pieces, ahead: PIECES_AHEAD * threads };
+        std::thread::scope(|scope| {
+            let _stop = StopAtEnd(&line);
+            let worker = || {
+                // A panic must not leave others waiting.
+                let _stop = StopAtPanic(&line);
+                self.work(&line);
+            };
+            for number in 0..threads {
+                let started = std::thread::Builder::new().name("mainstem csv".into()).spawn_scoped(scope, worker);
+                if let Err(e) = started
+                    && number == 0
+                {
+                    return Err(Error::io("start", "a thread", e));
+                }
+            }
+            (0..pieces).try_for_each(|number| line.take(number)?.into_iter().try_for_each(&mut take))
+        })
+    }
+
+    /// Reads pieces until there are no more.
+    fn work(&self, line: &Line) {
+        let mut buffer = Vec::new();
+        while let Some(number) = line.claim() {
+            let read = piece::Piece::read(self, number, std::mem::take(&mut buffer));
+            let done = read.and_then(|piece| {
+                let Some(before) = line.pass(number, piece.summary()) else { return Ok(Vec::new()) };
+                let (rows, used) = self.rows_of(piece, before)?;
+                buffer = used;
+                Ok(rows)
+            });
+            line.deliver(number, done);
+        }
+    }
+
+    /// The rows that begin in `piece`; gives its buffer back.
+    fn rows_of(&self, mut piece: piece::Piece, before: Before) -> Result<(Vec<Rows>, Vec<u8>)> {
+        let Some(found) = piece.find_rows(self, before)? else { return Ok((Vec::new(), piece.into_buffer())) };
+        let rows = match columns::columns_of(self, &piece, &found) {
+            Some(columns) => {
+                let (from, to) = piece.range_of(&found);
+                vec![Rows { columns, count: found.count(), lines: Lines::Within { from, to, line: found.line } }]
+            }
+            None => self.by_text(piece.bytes_of(&found), found.line, found.has_header)?,
+        };
+        Ok((rows, piece.into_buffer()))
+    }
+
+    /// The rows of `bytes`, the first of which begins on line `line`, by way of texts; the first line of all may be a
+    /// header.
+    fn by_text(&self, bytes: &[u8], line: u64, has_header: bool) -> Result<Vec<Rows>> {
+        let mut reader = CsvReader::new(bytes, self.options.clone(), self.names.clone());
+        if !has_header {
+            reader = reader.at_line(line);
+        }
+        let mut all = Vec::new();
+        while let Some(batch) = reader.next_batch(TEXT_ROWS)? {
+            let columns = typed(self.columns, &batch)?;
+            all.push(Rows { columns, count: batch.lines.len(), lines: Lines::Known(batch.lines) });
+        }
+        Ok(all)
+    }
+
+    /// The line on which each of `rows` begins, as far as the file still tells.
+    pub(crate) fn lines(&self, rows: &Rows) -> Vec<u64> {
+        let (from, to, line) = match &rows.lines {
+            Lines::Known(lines) => return lines.clone(),
+            Lines::Within { from, to, line } => (*from, *to, *line),
+        };
+        let mut bytes = vec![0; (to - from) as usize];
+        let read = piece::read_full(self.file, &mut bytes, from).unwrap_or(0);
+        bytes.truncate(read);
+        let mut reader = CsvReader::new(bytes.as_slice(), self.options.clone(), self.names.clone()).at_line(line);
+        let mut lines = Vec::with_capacity(rows.count);
+        while let Ok(Some(batch)) = reader.next_batch(TEXT_ROWS) {
+            lines.extend(batch.lines);
+        }
+        lines
+    }
+}
+
+/// The texts of `batch` as values of `columns`.
+///
+/// # Errors
+/// Those of assignment, with the line.
+pub(crate) fn typed(columns: &[Column], batch: &TextBatch) -> Result<Vec<ArrayRef>> {
+    let assigned = columns
+        .iter()
+        .zip(&batch.columns)
+        .map(|(column, text)| assign(text, column).map_err(|error| at_line(&error, column, text, batch)));
+    assigned.collect()
+}
+
+/// Names the line of the first value of a column that cannot be assigned.
+fn at_line(error: &Error, column: &Column, text: &ArrayRef, batch: &TextBatch) -> Error {
+    let fails = |rows: usize| assign(&text.slice(0, rows), column).is_err();
+    let (mut good, mut bad) = (0, text.len());
+    while bad - good > 1 {
+        let middle = good.midpoint(bad);
+        if fails(middle) {
+            bad = middle;
+        } else {
+            good = middle;
+        }
+    }
+    // Said again for the one value, so that the message names that.
+    let error = assign(&text.slice(bad.saturating_sub(1), 1), column).err().unwrap_or_else(|| error.clone());
+    match batch.lines.get(bad.saturating_sub(1)) {
+        Some(line) => error.context(format_args!("line {line}")),
+        None => error,
+    }
+}
+
+/// Where threads meet.
+struct Line {
+    state: Mutex<State>,
+    changed: Condvar,
+    pieces: usize,
+    /// Pieces that may be claimed beyond those taken.
+    ahead: usize,
+}
+
+#[derive(Default)]
+struct State {
+    claimed: usize,
+    taken: usize,
+    /// Of the file before each piece, as far as all pieces before it were counted.
+    before: Vec<Before>,
+    /// Of pieces behind them.
+    counted: BTreeMap<usize, Summary>,
+    done: BTreeMap<usize, Result<Vec<Rows>>>,
+    stopped: bool,
+}
+
+impl Line {
+    /// The next piece to read, when there is room for it; none when there are no more.
+    fn claim(&self) -> Option<usize> {
+        let mut state = self.state.lock();
+        while !state.stopped && state.claimed < self.pieces && state.claimed >= state.taken + self.ahead {
+            self.changed.wait(&mut state);
+        }
+        if state.stopped || state.claimed == self.pieces {
+            return None;
+        }
+        state.claimed += 1;
+        Some(state.claimed - 1)
+    }
+
+    /// Tells the `summary` of piece `number`, and waits for those of all before it, which their threads tell without
+    /// waiting for anything but their own reads. None if that is of no use any more.
+    fn pass(&self, number: usize, summary: Summary) -> Option<Before> {
+        let mut state = self.state.lock();
+        state.counted.insert(number, summary);
+        if state.before.is_empty() {
+            state.before.push(Before::default());
+        }
+        loop {
+            let next = state.before.len() - 1;
+            let (Some(summary), Some(before)) = (state.counted.remove(&next), state.before.last().copied()) else {
+                break;
+            };
+            state.before.push(Before {
+                in_quotes: before.in_quotes ^ (summary.quotes % 2 == 1),
+                line_feeds: before.line_feeds + summary.line_feeds,
+            });
+        }
+        self.changed.notify_all();
+        loop {
+            if state.stopped || state.done.range(..number).any(|(_, done)| done.is_err()) {
+                return None;
+            }
+            if let Some(before) = state.before.get(number) {
+                return Some(*before);
+            }
+            self.changed.wait(&mut state);
+        }
+    }
+
+    fn deliver(&self, number: usize, done: Result<Vec<Rows>>) {
+        self.state.lock().done.insert(number, done);
+        self.changed.notify_all();
+    }
+
+    /// The rows of piece `number`, the next in order.
+    fn take(&self, number: usize) -> Result<Vec<Rows>> {
+        let mut state = self.state.lock();
+        loop {
+            if let Some(done) = state.done.remove(&number) {
+                state.taken = number + 1;
+                self.changed.notify_all();
+                return done;
+            }
+            if state.stopped {
+                return Err(Error::internal("a thread that reads a file has panicked"));
+            }
+            self.changed.wait(&mut state);
+        }
+    }
+
+    fn stop(&self) {
+        self.state.lock().stopped = true;
+        self.changed.notify_all();
+    }
+}
+
+struct StopAtEnd<'a>(&'a Line);
+
+impl Drop for StopAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+struct StopAtPanic<'a>(&'a Line);
+
+impl Drop for StopAtPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.stop();
+        }
+    }
+}

@@ -1,0 +1,274 @@
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use arrow::array::{Array, ArrayRef, RecordBatch};
+use arrow::compute::concat;
+use mainstem_storage::ids::ColumnId;
+use mainstem_storage::schema::DataType;
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::*;
+
+impl ReadAt for Vec<u8> {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let rest = self.get(offset as usize..).unwrap_or_default();
+        // Some at a time, as a file may.
+        let count = rest.len().min(buffer.len()).min(1_000);
+        buffer[..count].copy_from_slice(&rest[..count]);
+        Ok(count)
+    }
+}
+
+const TEXT: DataType = DataType::Text { max_chars: None };
+
+fn columns(types: &[DataType]) -> Vec<Column> {
+    types.iter().enumerate().map(|(at, t)| Column::new(ColumnId(at as u32), format!("c{at}"), *t, true)).collect()
+}
+
+/// What a reading gave: all columns and lines, or the error, as it would be shown.
+type Outcome = Result<(Vec<ArrayRef>, Vec<u64>), String>;
+
+fn joined(parts: Vec<Vec<ArrayRef>>, columns: &[Column]) -> Vec<ArrayRef> {
+    let of_column = |at: usize| {
+        let arrays: Vec<&dyn Array> = parts.iter().map(|part| part[at].as_ref()).collect();
+        match arrays.as_slice() {
+            [] => arrow::array::new_empty_array(&columns[at].data_type.arrow()),
+            arrays => concat(arrays).unwrap(),
+        }
+    };
+    (0..columns.len()).map(of_column).collect()
+}
+
+/// By one reader, a byte after the other: what has to come out.
+fn serially(text: &[u8], options: &CsvOptions, columns: &[Column]) -> Outcome {
+    let names = columns.iter().map(|column| column.name.clone()).collect();
+    let mut reader = CsvReader::new(text, options.clone(), names);
+    let (mut parts, mut lines) = (Vec::new(), Vec::new());
+    while let Some(batch) = reader.next_batch(TEXT_ROWS).map_err(|e| e.to_string())? {
+        parts.push(typed(columns, &batch).map_err(|e| e.to_string())?);
+        lines.extend(batch.lines);
+    }
+    Ok((joined(parts, columns), lines))
+}
+
+fn in_pieces(text: &[u8], options: &CsvOptions, columns: &[Column], piece_bytes: u64) -> Outcome {
+    let file = text.to_vec();
+    let rows = FileRows::new(&file, text.len() as u64, options, columns).with_pieces(piece_bytes);
+    let (mut parts, mut lines) = (Vec::new(), Vec::new());
+    let read = rows.read(3, |part| {
+        lines.extend(rows.lines(&part));
+        assert!(part.columns.iter().all(|column| column.len() == part.count));
+        parts.push(part.columns);
+        Ok(())
+    });
+    read.map_err(|e| e.to_string())?;
+    Ok((joined(parts, columns), lines))
+}
+
+/// Of several errors, that of the first piece is told, where one reader tells that of the first batch of rows.
+fn same(found: &Outcome, expected: &Outcome, is_one_piece: bool) -> bool {
+    match (found, expected) {
+        (Ok(found), Ok(expected)) => found == expected,
+        (Err(found), Err(expected)) => found == expected || !is_one_piece,
+        _ => false,
+    }
+}
+
+fn check(text: &[u8], options: &CsvOptions, columns: &[Column], pieces: impl IntoIterator<Item = u64>) {
+    let expected = serially(text, options, columns);
+    for piece_bytes in pieces.into_iter().chain([u64::MAX]) {
+        let found = in_pieces(text, options, columns, piece_bytes);
+        let shown = String::from_utf8_lossy(text);
+        assert!(
+            same(&found, &expected, piece_bytes == u64::MAX),
+            "{shown:?} in pieces of {piece_bytes}: {found:?} instead of {expected:?}"
+        );
+    }
+}
+
+const TYPES: [DataType; 13] = [
+    DataType::Integer,
+    TEXT,
+    DataType::Decimal { precision: 12, scale: 2 },
+    DataType::Date,
+    DataType::Double,
+    DataType::BigInt,
+    DataType::SmallInt,
+    DataType::Real,
+    DataType::Timestamp,
+    DataType::Boolean,
+    DataType::Char { chars: 5 },
+    DataType::Bytea,
+    DataType::Time,
+];
+
+/// A field of a value of some type, in quotes or not, or of some other form.
+fn fields() -> impl Strategy<Value = String> {
+    let plain = prop_oneof![
+        any::<i32>().prop_map(|v| v.to_string()),
+        (-99_999i64..99_999).prop_map(|v| format!("{}.{:02}", v / 100, (v % 100).abs())),
+        (1i32..3_000, 0u32..14, 0u32..33).prop_map(|(y, m, d)| format!("{y:04}-{m:02}-{d:02}")),
+        any::<f64>().prop_map(|v| v.to_string()),
+        any::<f32>().prop_map(|v| format!("{v:e}")),
+        Just("2024-02-29 12:34:56.5".to_owned()),
+        "[-+ 0-9a-z.é\\\\]{0,6}",
+        Just(String::new()),
+        Just("NULL".to_owned()),
+    ];
+    let quoted = "[a-z,\n\r0-9é]{0,6}".prop_map(|text| format!("\"{text}\""));
+    let escaped = "[a-z,\n0-9]{0,3}".prop_map(|text| format!("a\"{text}\"\"{text}\"b"));
+    prop_oneof![12 => plain.clone(), 3 => plain.prop_map(|text| format!("\"{text}\"")), 1 => quoted, 1 => escaped]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// Of any bytes.
+    #[test]
+    fn any_bytes_are_read_alike(
+        text in vec(prop_oneof![Just(b','), Just(b'"'), Just(b'\n'), Just(b'\r'), Just(b'1'), Just(0xC3), Just(0xA9)], 0..60),
+        header: bool, width in 1usize..4, pieces in vec(1u64..20, 3),
+    ) {
+        let options = CsvOptions { header, ..CsvOptions::default() };
+        check(&text, &options, &columns(&vec![TEXT; width]), pieces.clone());
+        check(&text, &options, &columns(&vec![DataType::Integer; width]), pieces);
+    }
+
+    /// Of rows with as many fields as there are columns.
+    #[test]
+    fn rows_are_read_alike(
+        rows in vec(vec(fields(), 13), 1..12),
+        width in 1usize..=13, first in 0usize..13, header: bool, returns: bool, ended: bool, mark: bool,
+        pieces in vec(1u64..200, 4), null in prop_oneof![Just(String::new()), Just("NULL".to_owned()), Just("1".to_owned())],
+    ) {
+        let types: Vec<DataType> = TYPES.iter().cycle().skip(first).take(width).copied().collect();
+        let end = if returns { "\r\n" } else { "\n" };
+        let lines: Vec<String> = rows.iter().map(|row| row[..width].join(",")).collect();
+        let mut text = if mark { "\u{FEFF}" } else { "" }.to_owned() + if header { "some,\"na\nmes\"" } else { "" };
+        text += if header { end } else { "" };
+        text += &lines.join(end);
+        text += if ended { end } else { "" };
+        check(text.as_bytes(), &CsvOptions { header, null, ..CsvOptions::default() }, &columns(&types), pieces);
+    }
+
+    /// Of one type, in its plainest form and in others that it has.
+    #[test]
+    fn columns_of_one_type_are_read_alike(which in 0usize..13, rows in vec(fields(), 1..4), plain in 0i64..1_000) {
+        let mut rows = rows;
+        rows.push(plain.to_string());
+        let text: String = rows.iter().map(|row| format!("{row}\n")).collect();
+        check(text.as_bytes(), &CsvOptions::default(), &columns(&[TYPES[which]]), [1, 5, 1_000]);
+    }
+}
+
+/// A border of pieces at each byte.
+#[test]
+fn every_border_is_met() {
+    let text = b"\xEF\xBB\xBFid,\"a \"\"long\"\"\nname\"\r\n1,\"x\ny\"\r\n2,\"say \"\"hi\"\"\"\r\n3,\r\n4,\"\"\r\n5,a\"b,c\"d\r\n6,end";
+    let options = CsvOptions { header: true, ..CsvOptions::default() };
+    let columns = columns(&[DataType::Integer, TEXT]);
+    let (arrays, lines) = serially(text, &options, &columns).unwrap();
+    assert_eq!((arrays[0].len(), lines.as_slice()), (6, &[3, 5, 6, 7, 8, 9][..]));
+    check(text, &options, &columns, 1..=text.len() as u64 + 1);
+}
+
+#[test]
+fn what_is_wrong_is_told_with_its_line() {
+    let columns = columns(&[DataType::Integer, TEXT]);
+    for (row, code, says) in [
+        ("3", "22P04", "line 900: missing data for column \"c1\""),
+        ("3,a,b", "22P04", "line 900: extra data"),
+        ("3,\"never closed", "22P04", "line 900: unterminated quoted field"),
+        ("x,a", "22P02", "line 900"),
+        ("99999999999,a", "22003", "line 900"),
+        ("3,a\rb", "22P04", "line 900: unquoted carriage return"),
+    ] {
+        let mut text: String = (0..450).map(|row| format!("{row},\"a\nb\"\n")).collect();
+        text.truncate(text.rfind("449").unwrap());
+        text += "0,a\n";
+        text += row;
+        text += "\n1,c\n";
+        let file = text.clone().into_bytes();
+        let options = CsvOptions::default();
+        let rows = FileRows::new(&file, file.len() as u64, &options, &columns).with_pieces(100);
+        let error = rows.read(2, |_| Ok(())).unwrap_err();
+        assert_eq!(error.sqlstate(), code, "{row}: {error}");
+        assert!(error.to_string().contains(says), "{row}: {error}");
+        check(text.as_bytes(), &options, &columns, [37, 100, 1 << 20]);
+    }
+}
+
+/// Who takes the rows may refuse them; the threads end.
+#[test]
+fn a_refusal_ends_the_reading() {
+    let text: Vec<u8> = (0..5_000).flat_map(|row| format!("{row},x\n").into_bytes()).collect();
+    let (options, columns) = (CsvOptions::default(), columns(&[DataType::Integer, TEXT]));
+    let rows = FileRows::new(&text, text.len() as u64, &options, &columns).with_pieces(64);
+    let mut taken = 0;
+    let refused = rows.read(4, |part| {
+        taken += part.count;
+        if taken > 100 { Err(Error::internal("enough")) } else { Ok(()) }
+    });
+    assert!(refused.unwrap_err().to_string().contains("enough"));
+    assert!(taken < 200, "{taken}");
+}
+
+/// A file whose end is gone when it is read.
+struct Shrinks(Vec<u8>, AtomicBool);
+
+impl ReadAt for Shrinks {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let len = if self.1.swap(true, Ordering::AcqRel) { self.0.len() / 2 } else { self.0.len() };
+        self.0[..len].to_vec().read_at(buffer, offset)
+    }
+}
+
+#[test]
+fn files_that_change_are_told_or_read_to_their_end() {
+    let text: Vec<u8> = (0..500).flat_map(|row| format!("{row},x\n").into_bytes()).collect();
+    let (options, columns) = (CsvOptions::default(), columns(&[DataType::Integer, TEXT]));
+    let bytes = text.len() as u64;
+    let file = Shrinks(text.clone(), AtomicBool::new(false));
+    let rows = FileRows::new(&file, bytes, &options, &columns).with_pieces(200);
+    let error = rows.read(2, |_| Ok(())).unwrap_err();
+    assert!(error.to_string().contains("shorter"), "{error}");
+    // One that has grown: its length was that of half of it.
+    let mut count = 0;
+    let rows = FileRows::new(&text, bytes / 2, &options, &columns).with_pieces(200);
+    rows.read(2, |part| {
+        count += part.count;
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(count, 500);
+}
+
+#[test]
+fn only_files_whose_quotes_toggle_are_cut() {
+    let of = |change: &dyn Fn(&mut CsvOptions)| {
+        let mut options = CsvOptions::default();
+        change(&mut options);
+        can_be_cut(&options)
+    };
+    assert!(of(&|_| {}) && of(&|o| o.delimiter = b'\t') && of(&|o| o.null = "\\N".into()));
+    assert!(!of(&|o| o.escape = b'\\') && !of(&|o| o.delimiter = b'"') && !of(&|o| o.null = "a,b".into()));
+    assert!(!of(&|o| o.delimiter = 0xE9));
+}
+
+/// Batches are those of the columns' types, without a copy in between.
+#[test]
+fn rows_make_a_batch() {
+    let (options, columns) = (CsvOptions::default(), columns(&TYPES));
+    let text = b"1,a,1.5,2024-02-29,1e3,2,3,4.5,2024-01-01 00:00:00,t,abc,\\x00ff,12:00:00\n".to_vec();
+    let rows = FileRows::new(&text, text.len() as u64, &options, &columns);
+    rows.read(1, |part| {
+        for (array, column) in part.columns.iter().zip(&columns) {
+            assert_eq!(*array.data_type(), column.data_type.arrow());
+        }
+        assert_eq!(RecordBatch::try_from_iter(part.columns.iter().map(|c| ("c", c.clone()))).unwrap().num_rows(), 1);
+        Ok(())
+    })
+    .unwrap();
+}
