@@ -1,7 +1,7 @@
 //! Dates and timestamps as ISO 8601 writes them.
 
 use super::fields::{Fields, Quoting, each};
-use super::number::digits;
+use super::number::{digits, number_of_word};
 
 const MICROS_PER_SECOND: i64 = 1_000_000;
 const SECONDS_PER_DAY: i64 = 86_400;
@@ -55,12 +55,9 @@ fn fraction(bytes: &[u8], start: usize, end: usize) -> Option<i64> {
 /// The days since 1970-01-01 of the date at `bytes[start..]`, of which ten bytes are there.
 #[inline(always)]
 fn date(bytes: &[u8], start: usize) -> Option<i32> {
-    let text = bytes[start..].first_chunk::<DATE_LEN>()?;
-    if text[4] != b'-' || text[7] != b'-' {
-        return None;
-    }
-    let (year, month, day) =
-        (digits(bytes, start, start + 4)?, digits(bytes, start + 5, start + 7)?, digits(bytes, start + 8, start + 10)?);
+    let [y0, y1, y2, y3, b'-', m0, m1, b'-', d0, d1] = *bytes[start..].first_chunk::<DATE_LEN>()? else { return None };
+    let all = number_of_word(u64::from_le_bytes([y0, y1, y2, y3, m0, m1, d0, d1]))?;
+    let (year, month, day) = (all / 10_000, all / 100 % 100, all % 100);
     // The proleptic Gregorian calendar has no year 0 in SQL.
     if year == 0 || !(1..=12).contains(&month) || day < 1 || day > days_of_month(year, month) {
         return None;

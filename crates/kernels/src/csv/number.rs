@@ -122,7 +122,7 @@ fn word(bytes: &[u8], start: usize, end: usize) -> Option<i64> {
 /// The number whose eight digits are the bytes of `word`, the first one lowest (Lemire, "Quickly parsing eight
 /// digits", 2018).
 #[inline(always)]
-fn number_of_word(word: u64) -> Option<i64> {
+pub(super) fn number_of_word(word: u64) -> Option<i64> {
     const HIGH: u64 = 0xF0F0_F0F0_F0F0_F0F0;
     let is_digits = word & HIGH | (word.wrapping_add(0x0606_0606_0606_0606) & HIGH) >> 4;
     if is_digits != 0x3333_3333_3333_3333 {

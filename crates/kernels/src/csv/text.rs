@@ -19,16 +19,16 @@ pub fn texts(
     ends.reserve(fields.len());
     for row in 0..fields.len() {
         let field = fields.get(row);
-        if !has_quotes || !field.contains(&quoting.quote) {
-            if field == quoting.null {
-                nulls.push(row as u32);
-            } else {
-                heap.extend_from_slice(field);
-            }
-        } else if let Some(inner) = quoting.inner(field) {
-            heap.extend_from_slice(inner);
-        } else {
+        let begins_in_quotes = has_quotes && field.first() == Some(&quoting.quote);
+        let inner = if begins_in_quotes { quoting.inner(field) } else { None };
+        if let Some(inner) = inner {
+            append(inner, heap);
+        } else if begins_in_quotes || has_quotes && field.contains(&quoting.quote) {
             unquote(field, quoting.quote, heap);
+        } else if field == quoting.null {
+            nulls.push(row as u32);
+        } else {
+            append(field, heap);
         }
         if heap.len() > HEAP_BYTES_MAX {
             return false;
@@ -36,6 +36,24 @@ pub fn texts(
         ends.push(heap.len() as i32);
     }
     true
+}
+
+/// Appends `text`, mostly a short one, for which a call that copies costs more than the copy.
+#[inline(always)]
+fn append(text: &[u8], heap: &mut Vec<u8>) {
+    const WORD: usize = size_of::<u64>();
+    match text.len() {
+        1..WORD => text.iter().for_each(|byte| heap.push(*byte)),
+        WORD..=16 => {
+            // Two words that overlap.
+            let (Some(first), Some(last)) = (text.first_chunk::<WORD>(), text.last_chunk::<WORD>()) else { return };
+            let end = heap.len() + text.len();
+            heap.extend_from_slice(first);
+            heap.truncate(end - WORD);
+            heap.extend_from_slice(last);
+        }
+        _ => heap.extend_from_slice(text),
+    }
 }
 
 /// Appends `field` without its quotes; two of them in quotes are one.

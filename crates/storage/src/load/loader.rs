@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::{Array, RecordBatch, cast::AsArray};
+use arrow_array::{Array, ArrayRef, RecordBatch, cast::AsArray};
 
 use crate::error::{Error, Result};
 use crate::ids::KeyId;
@@ -43,6 +43,10 @@ pub struct Loader {
     bytes: usize,
     /// What it may collect beside other loads.
     turn: Option<LoadTurn>,
+    /// Whether all rows so far came in the order of their keys.
+    comes_in_order: bool,
+    /// The key of the last one, as long as they do.
+    last_key: Vec<u8>,
     /// The run being written, and its last key.
     current: Option<(RunWriter, Vec<u8>)>,
     runs: Vec<Arc<Run>>,
@@ -73,6 +77,8 @@ impl Loader {
             rows: 0,
             bytes: 0,
             turn: None,
+            comes_in_order: true,
+            last_key: Vec::new(),
             current: None,
             runs,
         }
@@ -173,15 +179,33 @@ impl Loader {
             let bytes = self.make_room(&head)?;
             self.rows += take;
             self.bytes += bytes;
+            self.comes_in_order = self.comes_in_order && self.follows(&head)?;
             self.buffer.push(head);
+            let whole = self.rows / self.segment_rows * self.segment_rows;
             if self.rows == self.sort_rows {
                 self.write(self.rows)?;
+            } else if self.comes_in_order && whole > 0 {
+                // There is nothing to be sorted, and what is written early needs no more memory.
+                self.write(whole)?;
             } else if self.bytes >= self.sort_bytes {
-                let whole = self.rows / self.segment_rows * self.segment_rows;
                 self.write(if whole == 0 { self.rows } else { whole })?;
             }
         }
         Ok(())
+    }
+
+    /// Whether the rows of `batch` are in the order of their keys, behind those before them.
+    fn follows(&mut self, batch: &RecordBatch) -> Result<bool> {
+        let Some(codec) = self.reader.codec() else { return Ok(true) };
+        let arrays: Vec<ArrayRef> =
+            self.reader.positions().iter().filter_map(|at| batch.columns().get(*at).cloned()).collect();
+        let keys = codec.encode_arrays(&arrays)?;
+        if !keys.is_sorted() || self.last_key.as_slice() > keys.get(0) {
+            return Ok(false);
+        }
+        self.last_key.clear();
+        self.last_key.extend_from_slice(keys.get(batch.num_rows() - 1));
+        Ok(true)
     }
 
     /// Sorts and writes the first `rows` rows of the buffer.

@@ -48,8 +48,12 @@ fn check_array(schema: &TableSchema, column: &Column, array: &ArrayRef) -> Resul
         DataType::Double => {
             Ok(normalised::<Float64Type>(array, |v| normal_f64(v).to_bits() == v.to_bits(), normal_f64))
         }
-        DataType::Decimal { .. } => {
+        DataType::Decimal { precision, .. } => {
             let values = array.as_primitive::<Decimal128Type>();
+            let limit = decimal_limit(precision).unsigned_abs();
+            if values.values().iter().all(|value| value.unsigned_abs() < limit) {
+                return Ok(array);
+            }
             for (row, value) in values.values().iter().enumerate() {
                 if values.is_valid(row) {
                     decimal(schema, column, *value)?;

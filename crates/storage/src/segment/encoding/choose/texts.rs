@@ -32,22 +32,13 @@ pub(super) fn encode(
     encodings: Encodings,
     encoded: &mut Encoded,
 ) -> Result<()> {
-    let all = || present(texts, nulls).flatten();
-    let (Some(least), Some(greatest)) = (all().min(), all().max()) else { return Ok(()) };
     let value = |text: &[u8]| match data_type {
         DataType::Text { .. } | DataType::Char { .. } => {
             std::str::from_utf8(text).map(|t| Value::Text(t.into())).map_err(|e| Error::internal(e.to_string()))
         }
         _ => Ok(Value::Bytes(text.into())),
     };
-    encoded.bounds = (value(least)?, value(greatest)?);
-    encoded.distinct = None;
     let is_forced = encodings != Encodings::Smallest;
-    if least == greatest && least.len() <= constant::CONSTANT_BYTES_MAX && !is_forced {
-        encoded.encoding = Encoding::Constant { value: value(least)? };
-        encoded.distinct = Some(1);
-        return Ok(());
-    }
     let heap: usize = texts.iter().map(|t| t.len()).sum();
     let length_max = texts.iter().map(|t| t.len()).max().unwrap_or(0);
     let plain_bytes = plain::text_bytes(texts.len(), length_max, heap);
@@ -56,13 +47,28 @@ pub(super) fn encode(
         Encodings::Decoded => true,
         Encodings::DecodedDictionaries => false,
     };
+    let budget = if is_forced { usize::MAX } else { plain_bytes };
+    let find_distinct = || dictionary::distinct_texts(present(texts, nulls), budget);
+    let found = if has_symbols_first { None } else { find_distinct() };
+    let all = || present(texts, nulls).flatten();
+    let bounds = match &found {
+        Some(found) => (found.values.first().copied(), found.values.last().copied()),
+        None => (all().min(), all().max()),
+    };
+    let (Some(least), Some(greatest)) = bounds else { return Ok(()) };
+    encoded.bounds = (value(least)?, value(greatest)?);
+    encoded.distinct = None;
+    if least == greatest && least.len() <= constant::CONSTANT_BYTES_MAX && !is_forced {
+        encoded.encoding = Encoding::Constant { value: value(least)? };
+        encoded.distinct = Some(1);
+        return Ok(());
+    }
     let sketch = || Some(DistinctSketch::of(all().map(xxh3_64)));
     if has_symbols_first && write_symbols(texts, heap, plain_bytes, is_forced, encoded)? {
         encoded.sketch = sketch();
         return Ok(());
     }
-    let budget = if is_forced { usize::MAX } else { plain_bytes };
-    if let Some(found) = dictionary::distinct_texts(present(texts, nulls), budget)
+    if let Some(found) = found.or_else(|| if has_symbols_first { find_distinct() } else { None })
         && dictionary::text_bytes(texts.len(), &found.values) < budget
     {
         return write_dictionary(&found, is_forced, encoded);
