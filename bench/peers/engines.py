@@ -10,6 +10,7 @@ import apsw
 import duckdb
 import numpy
 
+import arrow_stream
 import rows
 
 INTEGERS = ", ".join(f"c{column} INTEGER" for column in range(1, rows.COLUMNS + 1))
@@ -93,6 +94,10 @@ class DuckDb:
 
     def rows(self, sql, values=None):
         return self.connection.execute(sql, values).fetchall()
+
+    def stream(self, sql, values=None):
+        """Fetches the rows as Arrow batches; how many there were."""
+        return arrow_stream.count_rows(self.connection.sql(sql))
 
     def query(self, sql):
         return self.rows(sql)[0]

@@ -6,12 +6,12 @@
 The conversation is that of peer.py. The experiment tells the tables and the statements, so that they are written once:
 
     load    also takes "script": statements that make and fill the tables
-    {"do": "tell", "statement": {"case": C, "sql": S, "call": "prepared" | "one-shot" | "text",
+    {"do": "tell", "statement": {"case": C, "sql": S, "call": "prepared" | "one-shot" | "text" | "arrow",
                                  "values": null | {"below": N} | {"always": N} | {"from": N}}, "values": [...]}
             ->  {"answers": [{"rows": N, "sum": N}, ...]}, one for each of these values; the case can be run from then on
 
 In a text `$1` stands for the value and `@` for a number that is new in each run. Texts are made before the clock starts. A prepared
-statement is one of PREPARE, run by EXECUTE with its value as a literal.
+statement is one of PREPARE, run by EXECUTE with its value as a literal. Rows of "arrow" are fetched as Arrow batches.
 """
 
 import itertools
@@ -56,7 +56,8 @@ class Statement:
         return [self.always] * peer.CHUNK
 
     def run(self, arguments):
-        return self.work.engine.rows(*arguments)
+        engine = self.work.engine
+        return engine.stream(*arguments) if self.call == "arrow" else engine.rows(*arguments)
 
     def answer(self, value):
         rows = self.run(self.arguments(value))

@@ -7,7 +7,8 @@
 //! 1. `experiment` says what one is: it runs its cases in rounds, ours and the peers' in turn; `experiments` lists all;
 //! 2. `keys` and `latency` are what they are made of: random keys and numbers, durations and their quantiles; `duel`
 //!    makes rounds and holds what they gave; `sessions` connects threads to a database of ours;
-//! 3. `peers` drives other engines as processes, `fsync` measures what the disk alone allows;
+//! 3. `peers` drives other engines as processes, `fsync` measures what the disk alone allows; `suite` runs queries over
+//!    the same tables in all of them;
 //! 4. `report` compares, prints, writes.
 //!
 //! Invariants: a wrong answer makes the run fail, a missed figure never does; what an operation needs is made before
@@ -25,6 +26,8 @@ pub mod report;
 
 #[cfg(feature = "sql")]
 mod sessions;
+#[cfg(feature = "sql")]
+pub mod suite;
 #[cfg(feature = "sql")]
 pub mod hybrid;
 #[cfg(feature = "sql")]

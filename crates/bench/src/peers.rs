@@ -83,6 +83,8 @@ pub enum Call {
     OneShot,
     /// A text with literals in the places of `$1`.
     Text,
+    /// The same, whose rows come as Arrow batches.
+    Arrow,
 }
 
 /// Values of a parameter.

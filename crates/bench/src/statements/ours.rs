@@ -19,7 +19,7 @@ impl<'a> Ours<'a> {
     pub(super) fn new(connection: &'a Connection, case: Case) -> Result<Self, Failure> {
         let prepared = match case.call {
             Call::Prepared => Some(connection.prepare(case.sql)?),
-            Call::OneShot | Call::Text => None,
+            Call::OneShot | Call::Text | Call::Arrow => None,
         };
         Ok(Self { connection, case, prepared })
     }

@@ -29,7 +29,7 @@ impl Sqlite {
                 cached = self.0.prepare_cached(case.sql)?;
                 &mut cached
             }
-            Call::OneShot | Call::Text => {
+            Call::OneShot | Call::Text | Call::Arrow => {
                 fresh = self.0.prepare(&operation.text)?;
                 &mut fresh
             }

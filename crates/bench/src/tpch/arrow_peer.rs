@@ -16,6 +16,7 @@ use tpchgen_arrow::{
 };
 
 use crate::experiment::Failure;
+use crate::suite::Local;
 
 /// As the report names it.
 pub const NAME: &str = "DataFusion over Arrow";
@@ -61,12 +62,14 @@ impl ArrowPeer {
         table!("lineitem", LineItemArrow, LineItemGenerator);
         Ok(Self { runtime, context })
     }
+}
 
-    /// The answer to `sql`.
-    ///
-    /// # Errors
-    /// When DataFusion fails.
-    pub fn query(&self, sql: &str) -> Result<Vec<RecordBatch>, Failure> {
+impl Local for ArrowPeer {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn query(&self, sql: &str) -> Result<Vec<RecordBatch>, Failure> {
         let answer = async { self.context.sql(sql).await?.collect().await };
         self.runtime.block_on(answer).map_err(broken)
     }

@@ -16,11 +16,12 @@ use std::time::{Duration, Instant};
 
 use mainstem::{Connection, Database, OpenOptions, Synchronous};
 
-use super::{Plan, digest, queries, settle};
+use super::{Plan, queries};
 use crate::duel::{Duel, Sample};
 use crate::experiment::{Failure, Settings};
 use crate::peers::Answer;
 use crate::report::{Figure, Reach, Report, Unit};
+use crate::suite::{digest, milliseconds, settle};
 
 /// What all queries together may take of their time over clean tables.
 const UNMERGED_SHARE: f64 = 1.05;
@@ -150,7 +151,6 @@ impl Bench<'_> {
                 duel.ours(beside(changed, written, || Sample::timed(self.plan.time, || (), |()| run(&connection)))?);
                 duel.other("clean tables", Sample::timed(self.plan.time, || (), |()| run(&self.clean))?);
             }
-            let milliseconds = |sample: &Sample| 1e3 / sample.rate.max(1e-9);
             let yardsticks = duel.yardsticks(milliseconds);
             let case = format!("changed {name} {case}");
             let Some(figure) = Figure::of(&case, "time", Unit::Milliseconds, &duel.series(milliseconds)) else {

@@ -5,13 +5,12 @@
 //!
 //! 1. `tables` writes the rows of tpchgen as CSV files;
 //! 2. each engine loads them; ours and DuckDB into the tables of `slt/tpch/schema.sql`, with or without their keys;
-//! 3. every query is answered once by each, and the answers are compared;
-//! 4. rounds of each query, the engines in turn.
+//! 3. every query is compared and measured as those of any suite (`crate::suite`).
 //!
 //! What changes to the tables cost is a part of its own (`changed`), of our own engine alone.
 //!
-//! Invariants: all read the same rows; the clock runs from the text of a query to its last row. It does not own: the
-//! answers at scale factor 0.01, which tests hold to recorded ones.
+//! Invariant: all read the same rows. It does not own: the answers at scale factor 0.01, which tests hold to recorded
+//! ones.
 
 mod arrow_peer;
 mod changed;
@@ -19,14 +18,13 @@ mod queries;
 mod tables;
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use mainstem::{Connection, Database, OpenOptions};
+use mainstem::{Database, OpenOptions};
 
-use crate::duel::{Duel, Sample};
 use crate::experiment::{Experiment, Failure, Scale, Settings};
-use crate::peers::{Answer, Call, Engine, Load, Peers, Told};
 use crate::report::{Figure, Reach, Report, Unit};
+use crate::suite::{self, Engines, Local, Rounds, milliseconds, settle};
 use arrow_peer::ArrowPeer;
 use queries::{Query, SCHEMA};
 pub use tables::write as write_tables;
@@ -61,16 +59,10 @@ pub const LARGE: Experiment = Experiment {
 
 /// What a query may take of the first peer's time.
 const QUERY_SHARE: f64 = 2.5;
-/// Quotients and averages have engines' own types: sums of hundredths may differ by this share of the larger one.
-const TOLERANCE: f64 = 1e-6;
 /// So short that a query is run once; peers run none in no time.
 const ONCE: Duration = Duration::from_micros(1);
 /// The memory limit of `tpch-large`, in GiB, of each engine.
 const LARGE_MEMORY_GIB: u64 = 4;
-/// Tables that stay as they are for this long are taken to be merged.
-const SETTLED_AFTER: Duration = Duration::from_millis(500);
-/// The longest wait for that.
-const SETTLED_AT_LAST: Duration = Duration::from_secs(60);
 
 /// Sizes and times.
 #[derive(Clone, Copy, Debug)]
@@ -93,13 +85,17 @@ impl Plan {
         }
     }
 
-    /// The plan of `tpch-large`..
+    /// The plan of `tpch-large`.
     #[must_use]
     pub fn large(scale: Scale) -> Self {
         match scale {
             Scale::Quick => Self { factor: 0.2, rounds: 1, time: ONCE },
             Scale::Full | Scale::Paper => Self { factor: 10.0, rounds: 3, time: ONCE },
         }
+    }
+
+    fn rounds(self) -> Rounds {
+        Rounds { count: self.rounds, time: self.time }
     }
 
     /// Just enough to see every query work; with fewer suppliers `partsupp` repeats its keys.
@@ -161,8 +157,8 @@ struct Suite {
 }
 
 impl Suite {
-    fn engines(&self) -> &'static [Engine] {
-        if self.memory_gib.is_some() { &[Engine::DuckDbDisk] } else { &[Engine::DuckDbMemory] }
+    fn engine(&self) -> Engine {
+        if self.memory_gib.is_some() { Engine::DuckDbDisk } else { Engine::DuckDbMemory }
     }
 
     /// What DuckDB does before `script`, to hold the tables in a file of `directory`, if memory is limited.
@@ -232,19 +228,12 @@ fn measure_all(
     }
     let database = Database::open_with(directory.path().join("db"), options)?;
     report.progress(format_args!("{part}: loading"));
-    let peers = match &settings.peers {
-        Some(folder) => {
-            let script = suite.script_of_peers(script, directory.path());
-            let load = Load { rows: 0, directory: directory.path(), script: &script };
-            Peers::start(folder, "tpch.py", suite.engines(), &load)
-        }
-        None => Peers::none(),
-    };
+    let peers = suite::start_peers(settings, suite.engine(), &suite.script_of_peers(script, directory.path()), directory.path());
     let connection = database.connect()?;
     script.iter().try_for_each(|sql| connection.execute(sql).map(drop))?;
     settle(&database);
-    let engines = suite.engines();
-    let mut bench = Bench { plan, connection: &connection, arrow, peers, engines, report, times: Vec::new() };
+    let engines = Engines { connection: &connection, local: arrow.map(|arrow| arrow as &dyn Local), peers };
+    let mut bench = Bench { plan, engines, report, times: Vec::new() };
     for &(name, sql) in suite.queries {
         bench.report.progress(format_args!("{part}: {name}"));
         match bench.measure(&format!("{part} {name}"), sql) {
@@ -254,7 +243,7 @@ fn measure_all(
         }
     }
     bench.sum_up(suite)?;
-    for note in bench.peers.notes() {
+    for note in bench.engines.peers.notes() {
         bench.report.note(note);
     }
     drop(connection);
@@ -262,28 +251,10 @@ fn measure_all(
     Ok(())
 }
 
-/// Waits until what loading has left to merges is done, which would be held against the first queries.
-fn settle(database: &Database) {
-    let look = || database.storage().containers().iter().map(|container| container.rows).collect::<Vec<_>>();
-    let begun = Instant::now();
-    let mut before = look();
-    while begun.elapsed() < SETTLED_AT_LAST {
-        std::thread::sleep(SETTLED_AFTER);
-        let now = look();
-        if now == before {
-            break;
-        }
-        before = now;
-    }
-}
-
 /// The part while it runs.
 struct Bench<'a> {
     plan: Plan,
-    connection: &'a Connection,
-    arrow: Option<&'a ArrowPeer>,
-    peers: Peers,
-    engines: &'static [Engine],
+    engines: Engines<'a>,
     report: &'a mut Report,
     /// Medians of each query so far, in milliseconds: ours, and others' by name.
     times: Vec<(f64, Vec<(String, f64)>)>,
@@ -291,30 +262,9 @@ struct Bench<'a> {
 
 impl Bench<'_> {
     fn measure(&mut self, case: &str, sql: &str) -> Result<(), Failure> {
-        let found = digest(&self.connection.query(sql)?.collect_batches()?);
-        let told = Told { case, sql, call: Call::Text, values: None };
-        let mut answers: Vec<(String, Answer)> = Vec::new();
-        if let Some(arrow) = self.arrow {
-            answers.push((arrow_peer::NAME.into(), digest(&arrow.query(sql)?)));
-        }
-        let theirs = self.peers.tell(&told, &[None]);
-        answers.extend(theirs.into_iter().filter_map(|(who, answers)| Some((who, *answers.first()?))));
-        for (who, expected) in answers {
-            let is_near = (found.sum - expected.sum).abs() as f64 <= 1.0 + TOLERANCE * expected.sum.abs() as f64;
-            if found.rows != expected.rows || !is_near {
-                return Err(Failure::Wrong(format!("{found:?}, {who} answers {expected:?}")));
-            }
-        }
-        let mut duel = Duel::default();
-        for _ in 0..self.plan.rounds {
-            let run = |()| self.connection.query(sql)?.collect_batches().map(drop);
-            duel.ours(Sample::timed(self.plan.time, || (), run)?);
-            self.peers.round(case, self.plan.time, self.engines, &mut duel);
-            if let Some(arrow) = self.arrow {
-                duel.other(arrow_peer::NAME, Sample::timed(self.plan.time, || (), |()| arrow.query(sql).map(drop))?);
-            }
-        }
-        let milliseconds = |sample: &Sample| 1e3 / sample.rate.max(1e-9);
+        let told = suite::text(case, sql);
+        self.engines.compare(&told)?;
+        let duel = self.engines.duel(&told, self.plan.rounds())?;
         let theirs = duel.yardsticks(milliseconds);
         let Some(figure) = Figure::of(case, "time", Unit::Milliseconds, &duel.series(milliseconds)) else {
             return Ok(());
@@ -354,37 +304,6 @@ impl Bench<'_> {
         let figure = Figure::once(&format!("{}, all", suite.part), "time", Unit::Milliseconds, ours);
         self.add(figure, sums, suite.share)
     }
-}
-
-/// Rows, and the sum of all numbers in hundredths; a text counts its bytes, a date its days.
-fn digest(batches: &[mainstem::arrow::array::RecordBatch]) -> Answer {
-    use mainstem::arrow::array::{Array, AsArray};
-    use mainstem::arrow::compute::cast;
-    use mainstem::arrow::datatypes::{DataType, Date32Type, Float64Type};
-    let mut answer = Answer::default();
-    let mut sum = 0.0;
-    for batch in batches {
-        answer.rows += batch.num_rows() as u64;
-        for column in batch.columns() {
-            sum += match column.data_type() {
-                DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8 => {
-                    let texts = cast(column, &DataType::Utf8).ok();
-                    let bytes = |text: &str| text.len() as f64;
-                    texts.iter().flat_map(|texts| texts.as_string::<i32>().iter().flatten()).map(bytes).sum()
-                }
-                DataType::Date32 => column.as_primitive::<Date32Type>().iter().flatten().map(f64::from).sum(),
-                _ => {
-                    let numbers = cast(column, &DataType::Float64).ok();
-                    let of = |numbers: &std::sync::Arc<dyn Array>| -> f64 {
-                        numbers.as_primitive::<Float64Type>().iter().flatten().sum()
-                    };
-                    numbers.as_ref().map_or(0.0, of)
-                }
-            };
-        }
-    }
-    answer.sum = (sum * 100.0).round() as i64;
-    answer
 }
 
 #[cfg(test)]
