@@ -70,6 +70,13 @@ impl Series {
         self.0.push(value);
     }
 
+    /// The same figures in another unit, of which one is `factor` new ones.
+    #[must_use]
+    pub fn scaled(mut self, factor: f64) -> Self {
+        self.0.iter_mut().for_each(|value| *value *= factor);
+        self
+    }
+
     fn sorted(&self) -> Vec<f64> {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);
@@ -147,6 +154,7 @@ mod tests {
         assert_eq!(series(&[3.0, 1.0, 2.0]).median(), Some(2.0));
         assert_eq!(series(&[4.0, 1.0, 2.0, 3.0]).median(), Some(2.5));
         assert_eq!(series(&[3.0, 1.0, 2.0]).spread(), Some((1.0, 3.0)));
+        assert_eq!(series(&[3.0, 1.0, 2.0]).scaled(10.0), series(&[30.0, 10.0, 20.0]));
     }
 
     #[test]

@@ -40,6 +40,8 @@ pub struct Settings {
     pub peers: Option<PathBuf>,
     /// Parts of the experiment to run; all when empty.
     pub parts: Vec<String>,
+    /// This program, for what has to run in a process of its own.
+    pub program: PathBuf,
 }
 
 impl Settings {

@@ -18,6 +18,9 @@ pub fn all() -> &'static [Experiment] {
         crate::tpch::SHAPES,
         #[cfg(feature = "sql")]
         crate::tpch::LARGE,
+        crate::scan::EXPERIMENT,
+        #[cfg(feature = "sql")]
+        crate::recovery::EXPERIMENT,
     ]
 }
 

@@ -36,5 +36,9 @@ pub mod statements;
 pub mod transactions;
 #[cfg(feature = "sql")]
 pub mod tpch;
+#[cfg(feature = "sql")]
+pub mod scan;
+#[cfg(feature = "sql")]
+pub mod recovery;
 
 pub mod experiments;

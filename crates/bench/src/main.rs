@@ -32,6 +32,12 @@ enum Command {
     List,
     /// Runs experiments and prints their tables. Fails when an answer is wrong, not when a figure is missed.
     Run(Run),
+    /// Works for an experiment in a process of its own, which the experiment ends when it likes.
+    #[command(hide = true)]
+    Child {
+        /// What to do, as the experiment says it.
+        arguments: Vec<String>,
+    },
 }
 
 #[derive(Args)]
@@ -65,15 +71,31 @@ fn main() -> ExitCode {
             list();
             ExitCode::SUCCESS
         }
-        Command::Run(run) => match run_all(&run) {
-            Ok(true) => ExitCode::SUCCESS,
-            Ok(false) => ExitCode::from(1),
-            Err(failure) => {
-                eprintln!("mainstem-bench: {failure}");
-                ExitCode::from(2)
-            }
-        },
+        Command::Run(run) => ended(run_all(&run)),
+        Command::Child { arguments } => ended(child(&arguments).map(|()| true)),
     }
+}
+
+/// The exit status of a run, which tells whether all answers were right.
+fn ended(run: Result<bool, Failure>) -> ExitCode {
+    match run {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(failure) => {
+            eprintln!("mainstem-bench: {failure}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+#[cfg(feature = "sql")]
+fn child(arguments: &[String]) -> Result<(), Failure> {
+    mainstem_bench::recovery::child(arguments)
+}
+
+#[cfg(not(feature = "sql"))]
+fn child(_: &[String]) -> Result<(), Failure> {
+    Err(Failure::Broken("this build is without the feature `sql`".into()))
 }
 
 fn list() {
@@ -106,6 +128,7 @@ fn run_all(run: &Run) -> Result<bool, Failure> {
         directory: run.directory.clone().unwrap_or_else(std::env::temp_dir),
         peers: (!run.no_peers).then(peers_folder),
         parts: run.parts.clone(),
+        program: std::env::current_exe()?,
     };
     let json = run.json.as_ref().map(File::create).transpose()?;
     let mut right = true;

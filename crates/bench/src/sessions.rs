@@ -1,5 +1,6 @@
-//! Connections to a database of ours, and threads that work on one each.
+//! Connections to a database of ours, threads that work on one each, and copies of its folder.
 
+use std::path::Path;
 use std::sync::Barrier;
 
 use mainstem::{Connection, Database};
@@ -36,4 +37,18 @@ pub(crate) fn together<T: Send>(
         // All of them end before the first failure is told.
         ended.collect::<Vec<_>>().into_iter().collect()
     })
+}
+
+/// Copies the folder `from` of a database that is not open, with all that is in it, to `to`.
+pub(crate) fn copy_folder(from: &Path, to: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let copy = to.join(entry.file_name());
+        match entry.file_type()?.is_dir() {
+            true => copy_folder(&entry.path(), &copy)?,
+            false => std::fs::copy(entry.path(), copy).map(drop)?,
+        }
+    }
+    Ok(())
 }

@@ -7,7 +7,7 @@ use mainstem::{Connection, Database};
 use super::lanes::{Lanes, Run, Work};
 use super::model::Model;
 use super::plan::Plan;
-use super::rows::{self, Keys};
+use super::rows::{self, COLUMNS, Keys};
 use crate::duel::Duel;
 use crate::experiment::Failure;
 use crate::peers::{Engine, Peers};
@@ -58,7 +58,7 @@ impl<'a> Bench<'a> {
     pub(super) fn reload(&mut self) -> Result<(), Failure> {
         self.report.progress(format_args!("loading {} rows", self.keys.rows()));
         self.connection.execute("DROP TABLE IF EXISTS t")?;
-        self.connection.execute(&rows::create_table("t"))?;
+        self.connection.execute(&rows::create_table("t", COLUMNS))?;
         self.model = Model::loaded(self.keys);
         let keys = self.keys;
         append(&self.connection, "t", (0..keys.rows()).map(|at| keys.loaded(at)), |key| rows::value(key, 1))?;

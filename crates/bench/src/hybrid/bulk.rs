@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use mainstem::ValueRef;
 
 use super::bench::{Bench, append};
-use super::rows;
+use super::rows::{self, COLUMNS};
 use crate::duel::{Duel, Sample};
 use crate::experiment::Failure;
 use crate::latency::Recorder;
@@ -47,7 +47,8 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Result<(), Failure> {
 
 /// Transactions of fresh rows; the rate counts rows.
 fn transactions(bench: &mut Bench<'_>, form: Form) -> Result<Sample, Failure> {
-    let insert = bench.connection.prepare(&rows::insert_statement(if form == Form::Values { ROWS } else { 1 }))?;
+    let insert =
+        bench.connection.prepare(&rows::insert_statement(if form == Form::Values { ROWS } else { 1 }, COLUMNS))?;
     let mut latency = Recorder::default();
     let mut parameters = Vec::new();
     let (mut at, mut spent) = (0, Duration::ZERO);
@@ -85,7 +86,7 @@ fn transactions(bench: &mut Bench<'_>, form: Form) -> Result<Sample, Failure> {
 /// Appends rows in random key order to an empty table.
 fn appender(bench: &mut Bench<'_>) -> Result<Sample, Failure> {
     bench.connection.execute("DROP TABLE IF EXISTS appended")?;
-    bench.connection.execute(&rows::create_table("appended"))?;
+    bench.connection.execute(&rows::create_table("appended", COLUMNS))?;
     let keys = bench.keys;
     let count = bench.plan.append_rows.min(keys.rows());
     let (written, time) =

@@ -59,10 +59,12 @@ impl Work {
     fn sql(self) -> String {
         match self {
             Self::Select => "SELECT * FROM t WHERE k = $1".into(),
-            Self::Insert => rows::insert_statement(1),
+            Self::Insert => rows::insert_statement(1, COLUMNS),
             Self::Update => "UPDATE t SET c1 = $2 WHERE k = $1".into(),
             Self::Delete => "DELETE FROM t WHERE k = $1".into(),
-            Self::Upsert => format!("{} ON CONFLICT (k) DO UPDATE SET c1 = excluded.c1", rows::insert_statement(1)),
+            Self::Upsert => {
+                format!("{} ON CONFLICT (k) DO UPDATE SET c1 = excluded.c1", rows::insert_statement(1, COLUMNS))
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 use mainstem::{Database, OpenOptions};
 
 use super::bench::Bench;
-use super::rows::{self, ROW_BYTES};
+use super::rows::{self, COLUMNS, ROW_BYTES};
 use crate::experiment::Failure;
 use crate::report::{Figure, Reach, Unit};
 
@@ -15,7 +15,7 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Result<(), Failure> {
     // A database of its own, where nothing is merged away.
     let database = Database::in_memory_with(OpenOptions::new().background(false))?;
     let connection = database.connect()?;
-    connection.execute(&rows::create_table("t"))?;
+    connection.execute(&rows::create_table("t", COLUMNS))?;
     let full = bench.plan.delta_rows;
     let mut at = 0;
     for (case, wanted) in [("delta, a tenth full", full / 10), ("delta, full", full)] {

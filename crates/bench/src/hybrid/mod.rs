@@ -14,7 +14,7 @@ mod lanes;
 mod memory;
 mod model;
 mod plan;
-mod rows;
+pub(crate) mod rows;
 mod scan;
 mod short;
 mod threads;

@@ -3,9 +3,10 @@
 use mainstem::{Value, ValueRef};
 
 use crate::keys::Scatter;
+use crate::suite::numbers;
 
 /// Integers of a row, beside its key.
-pub(super) const COLUMNS: usize = 16;
+pub(crate) const COLUMNS: usize = 16;
 /// A loaded key is a multiple of this; the keys in between are fresh.
 const SPACING: u64 = 16;
 /// Values lie below it: it fits into INTEGER.
@@ -15,15 +16,27 @@ pub(super) const ROW_BYTES: u64 = 8 + 4 * COLUMNS as u64;
 /// Threads that may write at once: their keys are disjoint because the number of rows is a multiple of it.
 pub(super) const THREADS_MAX: u64 = 16;
 
-/// Statement that makes the table `name`.
-pub(super) fn create_table(name: &str) -> String {
-    let integers: Vec<String> = (1..=COLUMNS).map(|column| format!("c{column} INTEGER")).collect();
+/// Statement that makes the table `name` with a key and `columns` integers.
+pub(crate) fn create_table(name: &str, columns: usize) -> String {
+    let integers: Vec<String> = (1..=columns).map(|column| format!("c{column} INTEGER")).collect();
     format!("CREATE TABLE {name} (k BIGINT PRIMARY KEY, {})", integers.join(", "))
 }
 
-/// An INSERT of `rows` rows whose values are parameters.
-pub(super) fn insert_statement(rows: usize) -> String {
-    let width = COLUMNS + 1;
+/// An INSERT of all loaded rows into table `name` of `columns` integers, in an order of keys that looks random. It makes
+/// the same rows in any engine: the multiplier is a prime above all numbers of rows, so each key comes once.
+pub(crate) fn load_statement(name: &str, columns: usize, keys: Keys) -> String {
+    let values = (1..=columns).map(|column| format!("(k * {} + {column}) % {PRIME}", multiplier(column as u64)));
+    let rows = keys.rows;
+    format!(
+        "INSERT INTO {name} SELECT k, {} FROM (SELECT x * 2654435761 % {rows} * {SPACING} AS k FROM {}) AS keys",
+        values.collect::<Vec<_>>().join(", "),
+        numbers(rows)
+    )
+}
+
+/// An INSERT of `rows` rows of `columns` integers, whose values are parameters.
+pub(crate) fn insert_statement(rows: usize, columns: usize) -> String {
+    let width = columns + 1;
     let row = |row: usize| {
         let places: Vec<String> = (1..=width).map(|place| format!("${}", row * width + place)).collect();
         format!("({})", places.join(", "))
@@ -32,14 +45,17 @@ pub(super) fn insert_statement(rows: usize) -> String {
 }
 
 /// The value of integer `column` (from 1) in the row with `key`, as it is loaded and inserted.
-pub(super) fn value(key: i64, column: usize) -> i32 {
+pub(crate) fn value(key: i64, column: usize) -> i32 {
     let column = column as u64;
-    let multiplier = 100_003 + 20_000_006 * column;
-    ((key as u64 * multiplier + column) % PRIME) as i32
+    ((key as u64 * multiplier(column) + column) % PRIME) as i32
+}
+
+fn multiplier(column: u64) -> u64 {
+    100_003 + 20_000_006 * column
 }
 
 /// The row with `key` as parameters; `c1` stands in its first integer.
-pub(super) fn parameters(key: i64, c1: i32) -> [ValueRef<'static>; COLUMNS + 1] {
+pub(crate) fn parameters(key: i64, c1: i32) -> [ValueRef<'static>; COLUMNS + 1] {
     std::array::from_fn(|column| match column {
         0 => ValueRef::BigInt(key),
         1 => ValueRef::Integer(c1),
@@ -58,7 +74,7 @@ pub(super) fn stored(key: i64, c1: i32) -> [Value; COLUMNS + 1] {
 
 /// Which keys there are, in random orders.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Keys {
+pub(crate) struct Keys {
     rows: u64,
     loaded: Scatter,
     fresh: Scatter,
@@ -66,13 +82,13 @@ pub(super) struct Keys {
 
 impl Keys {
     /// Keys of a table with `rows` loaded rows, rounded up so that threads can share them evenly.
-    pub(super) fn new(rows: u64) -> Self {
+    pub(crate) fn new(rows: u64) -> Self {
         let rows = rows.next_multiple_of(THREADS_MAX);
         Self { rows, loaded: Scatter::new(rows, 1), fresh: Scatter::new(rows * (SPACING - 1), 2) }
     }
 
     /// How many are loaded.
-    pub(super) fn rows(self) -> u64 {
+    pub(crate) fn rows(self) -> u64 {
         self.rows
     }
 
@@ -82,7 +98,7 @@ impl Keys {
     }
 
     /// The loaded key of rank `rank`.
-    pub(super) fn at_rank(rank: u64) -> i64 {
+    pub(crate) fn at_rank(rank: u64) -> i64 {
         (rank * SPACING) as i64
     }
 
@@ -93,12 +109,12 @@ impl Keys {
     }
 
     /// The loaded key at `position` of a random order, in which each comes once before it begins again.
-    pub(super) fn loaded(self, position: u64) -> i64 {
+    pub(crate) fn loaded(self, position: u64) -> i64 {
         Self::at_rank(self.loaded.at(position))
     }
 
     /// The fresh key at `position` of a random order, in which each comes once before it begins again.
-    pub(super) fn fresh(self, position: u64) -> i64 {
+    pub(crate) fn fresh(self, position: u64) -> i64 {
         let at = self.fresh.at(position);
         (at / (SPACING - 1) * SPACING + 1 + at % (SPACING - 1)) as i64
     }
@@ -141,7 +157,7 @@ mod tests {
     #[test]
     fn statements_have_a_place_for_each_value() {
         assert!(
-            insert_statement(2).ends_with(
+            insert_statement(2, COLUMNS).ends_with(
                 "$17), ($18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34)"
             )
         );

@@ -22,6 +22,8 @@ pub enum Unit {
     Microseconds,
     /// Milliseconds.
     Milliseconds,
+    /// Millions of bytes.
+    Megabytes,
     /// A ratio of two figures.
     Times,
     /// A count.
@@ -36,6 +38,7 @@ impl Unit {
             Self::PerSecond => "/s",
             Self::Microseconds => "us",
             Self::Milliseconds => "ms",
+            Self::Megabytes => "MB",
             Self::Times => "x",
             Self::Count => "",
         }

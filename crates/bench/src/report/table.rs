@@ -92,7 +92,7 @@ pub(super) fn number(value: f64, unit: Unit) -> String {
         Unit::PerSecond => format!("{text}/s"),
         Unit::Count => text,
         Unit::Times => format!("{text} x"),
-        Unit::Microseconds | Unit::Milliseconds => format!("{text} {}", unit.name()),
+        Unit::Microseconds | Unit::Milliseconds | Unit::Megabytes => format!("{text} {}", unit.name()),
     }
 }
 

@@ -7,6 +7,10 @@ mod program;
 #[cfg(feature = "sql")]
 mod hybrid;
 #[cfg(feature = "sql")]
+mod recovery;
+#[cfg(feature = "sql")]
+mod scan;
+#[cfg(feature = "sql")]
 mod statements;
 #[cfg(feature = "sql")]
 mod tiny;

@@ -19,6 +19,7 @@ pub fn run(
         directory: directory.path().to_path_buf(),
         peers: peers.then(|| PathBuf::from("no such folder")),
         parts: parts.iter().map(ToString::to_string).collect(),
+        program: PathBuf::from(env!("CARGO_BIN_EXE_mainstem-bench")),
     };
     let mut report = Report::new(experiment, "tiny", None);
     run(&settings, &mut report).unwrap();
