@@ -1,7 +1,7 @@
 //! Where a curve of times over selectivities has cliffs.
 //!
-//! Comes in: the time of each selectivity, ascending. Goes out: the worst step between neighbours, as a ratio that a
-//! smooth curve has below 2.
+//! Comes in: the time of each selectivity, ascending. Goes out: the worst step between neighbours, and the one down to
+//! all rows, as ratios that a smooth curve has below 2.
 //!
 //! 1. **Up.** A time is held against the geometric mean of its two neighbours: where time grows as the rows do, it is
 //!    0.8 to 1.6 x that, and less where there is a fixed part. So a step to four times the time, flat before and behind
@@ -9,8 +9,8 @@
 //! 2. The last time has one neighbour: the one before it, grown in proportion to the rows.
 //! 3. **Down.** A time is held against its right neighbour's: fewer rows may take no more than twice the time of more
 //!    rows.
-//! 4. Where all rows take less time than the selectivity before them they are left out, which is no cliff but a short
-//!    cut: zone maps tell that all qualify, and nothing is selected.
+//! 4. The step **down to all rows** is a figure of its own: zone maps tell that all qualify, so that nothing is selected.
+//!    Where it goes down, steps are looked for among the others, which it would hide.
 
 /// A selectivity in percent, and the time it took.
 pub(super) type Point = (f64, f64);
@@ -24,7 +24,15 @@ pub(super) struct Cliff {
     pub times: f64,
 }
 
-/// The worst step of `curve`; none of less than two points.
+/// How many times the time of all rows the selectivity before them takes; none where all rows are missing.
+pub(super) fn down_to_all(curve: &[Point]) -> Option<Cliff> {
+    match curve {
+        [.., before, all] if all.0 == 100.0 => Some(Cliff { percent: before.0, times: before.1 / all.1 }),
+        _ => None,
+    }
+}
+
+/// The worst step of `curve` but the one down to all rows; none of less than two points.
 pub(super) fn worst(curve: &[Point]) -> Option<Cliff> {
     let curve = match curve {
         [rest @ .., before, all] if all.0 == 100.0 && all.1 < before.1 => curve.get(..=rest.len())?,
@@ -64,9 +72,15 @@ mod tests {
         // Every vector of 1,024 rows is decoded once there is a row of it.
         let vectors = |percent: f64| 1.0 - (1.0 - percent / 100.0).powf(1_024.0);
         assert!(worst_of(|percent| 0.2 + vectors(percent) + percent / 100.0).times < 2.0);
-        // A faster way for all rows is no cliff.
-        assert!(worst_of(|percent| if percent < 100.0 { 10.0 + percent } else { 1.0 }).times < 1.6);
         assert_eq!(worst(&[(1.0, 1.0)]), None);
+    }
+
+    #[test]
+    fn the_step_down_to_all_rows_is_one_of_its_own() {
+        let curve = PERCENTS.map(|percent| (percent, if percent < 100.0 { 10.0 + percent } else { 20.0 }));
+        assert!(worst(&curve).is_some_and(|cliff| cliff.times < 1.6));
+        assert_eq!(down_to_all(&curve), Some(Cliff { percent: 90.0, times: 5.0 }));
+        assert_eq!(down_to_all(&curve[..9]), None);
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Part `curves`: how the time of a query follows from how many rows it selects, for columns of each encoding.
 //!
 //! Comes in: the plan. Goes out: for each encoding, and 1, 4 and 17 columns of it, the time at each selectivity beside
-//! DuckDB's, and the worst step between neighbours (`cliffs`): at most 2 x what it should take.
+//! DuckDB's, the worst step between neighbours, and the step down to all rows (`cliffs`): at most 2 x what each should
+//! take.
 //!
 //! 1. A table of each encoding is loaded here and by DuckDB; columns that have got another one are noted.
 //! 2. `SELECT count(*), sum(c1), ... FROM t WHERE s < bound` is compared at each selectivity. Texts are consumed by
@@ -10,8 +11,9 @@
 
 use mainstem::Database;
 
+use super::cliffs::{self, Cliff};
 use super::columns::{self, KINDS, Kind, SELECTOR};
-use super::{Plan, cliffs, load, open};
+use super::{Plan, load, open};
 use crate::duel::Duel;
 use crate::experiment::{Failure, Settings};
 use crate::peers::Told;
@@ -24,6 +26,11 @@ const PERCENTS: [f64; 10] = [0.001, 0.01, 0.1, 1.0, 5.0, 10.0, 25.0, 50.0, 90.0,
 const WIDTHS: [usize; 3] = [1, 4, columns::COLUMNS];
 /// What a step may take of what it should.
 const STEP: f64 = 2.0;
+
+/// What finds a step of a curve.
+type Worst = fn(&[cliffs::Point]) -> Option<Cliff>;
+
+const STEPS: [(&str, Worst); 2] = [("worst step", cliffs::worst), ("down to all rows", cliffs::down_to_all)];
 
 /// Measures the part.
 ///
@@ -115,14 +122,17 @@ fn curve(
             None => figure,
         })?;
     }
-    let Some(cliff) = cliffs::worst(&ours) else { return Ok(()) };
-    if cliff.times > STEP {
-        let (percent, times) = (cliff.percent, cliff.times);
-        report.note(format!("{case}: a cliff at {percent} %, {times:.1} x what it should take"));
+    for (metric, worst) in STEPS {
+        let Some(cliff) = worst(&ours) else { continue };
+        if cliff.times > STEP {
+            let (percent, times) = (cliff.percent, cliff.times);
+            report.note(format!("{case}, {metric}: a cliff at {percent} %, {times:.1} x what it should take"));
+        }
+        let figure = Figure::once(case, metric, Unit::Times, cliff.times).to_reach(Reach::AtMost(STEP));
+        report.add(match worst(&theirs) {
+            Some(theirs) => figure.beside(&peer, theirs.times),
+            None => figure,
+        })?;
     }
-    let figure = Figure::once(case, "worst step", Unit::Times, cliff.times).to_reach(Reach::AtMost(STEP));
-    Ok(report.add(match cliffs::worst(&theirs) {
-        Some(theirs) => figure.beside(&peer, theirs.times),
-        None => figure,
-    })?)
+    Ok(())
 }

@@ -22,6 +22,7 @@ fn every_part_gives_right_answers() {
             ("constant, 1 column, 0.001 %", "time"),
             ("text, symbols, 17 columns, 100 %", "time"),
             ("text, symbols, 17 columns", "worst step"),
+            ("text, symbols, 17 columns", "down to all rows"),
         ],
     );
     assert!(report.figures().iter().all(|f| f.value.is_finite() && f.value > 0.0), "{}", report.text());
