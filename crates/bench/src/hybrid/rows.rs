@@ -22,8 +22,8 @@ pub(crate) fn create_table(name: &str, columns: usize) -> String {
     format!("CREATE TABLE {name} (k BIGINT PRIMARY KEY, {})", integers.join(", "))
 }
 
-/// An INSERT of all loaded rows into table `name` of `columns` integers, in an order of keys that looks random. It makes
-/// the same rows in any engine: the multiplier is a prime above all numbers of rows, so each key comes once.
+/// An INSERT of all loaded rows into table `name` of `columns` integers, in an order of keys that looks random. It
+/// makes the same rows in any engine: the multiplier is a prime above all numbers of rows, so each key comes once.
 pub(crate) fn load_statement(name: &str, columns: usize, keys: Keys) -> String {
     let values = (1..=columns).map(|column| format!("(k * {} + {column}) % {PRIME}", multiplier(column as u64)));
     let rows = keys.rows;

@@ -9,8 +9,8 @@
 //! 2. The last time has one neighbour: the one before it, grown in proportion to the rows.
 //! 3. **Down.** A time is held against its right neighbour's: fewer rows may take no more than twice the time of more
 //!    rows.
-//! 4. The step **down to all rows** is a figure of its own: zone maps tell that all qualify, so that nothing is selected.
-//!    Where it goes down, steps are looked for among the others, which it would hide.
+//! 4. The step **down to all rows** is a figure of its own: zone maps tell that all qualify, so that nothing is
+//!    selected. Where it goes down, steps are looked for among the others, which it would hide.
 
 /// A selectivity in percent, and the time it took.
 pub(super) type Point = (f64, f64);
