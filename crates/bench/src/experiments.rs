@@ -18,6 +18,7 @@ pub fn all() -> &'static [Experiment] {
         crate::tpch::SHAPES,
         #[cfg(feature = "sql")]
         crate::tpch::LARGE,
+        #[cfg(feature = "sql")]
         crate::scan::EXPERIMENT,
         #[cfg(feature = "sql")]
         crate::recovery::EXPERIMENT,

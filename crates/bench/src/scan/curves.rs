@@ -16,7 +16,7 @@ use super::columns::{self, KINDS, Kind, SELECTOR};
 use super::{Plan, load, open};
 use crate::duel::Duel;
 use crate::experiment::{Failure, Settings};
-use crate::peers::Told;
+use crate::peers::{Engine, Told};
 use crate::report::{Figure, Reach, Report, Unit};
 use crate::suite::{self, Engines, milliseconds};
 
@@ -41,7 +41,7 @@ pub(super) fn run(plan: Plan, settings: &Settings, report: &mut Report) -> Resul
         let directory = settings.scratch()?;
         report.progress(format_args!("curves: loading {} rows, {}", plan.curve_rows, kind.name));
         let script = kind.script(plan.curve_rows);
-        let peers = suite::start_peers(settings, &script, directory.path());
+        let peers = suite::start_peers(settings, Engine::DuckDbMemory, &script, directory.path());
         let database = open(&directory.path().join("db"), true)?;
         let connection = load(&database, &script)?;
         note_encodings(&kind, &database, report)?;

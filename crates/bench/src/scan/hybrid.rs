@@ -14,7 +14,7 @@ use super::{Plan, load, open};
 use crate::duel::{Duel, Sample};
 use crate::experiment::{Failure, Settings};
 use crate::hybrid::rows::{self, COLUMNS, Keys};
-use crate::peers::{Call, Told};
+use crate::peers::{Call, Engine, Told};
 use crate::report::{Figure, Reach, Report, Unit};
 use crate::sessions::copy_folder;
 use crate::suite::{self, Engines, milliseconds};
@@ -68,7 +68,7 @@ pub(super) fn run(plan: Plan, settings: &Settings, report: &mut Report) -> Resul
     let keys = Keys::new(plan.rows);
     let script = [rows::create_table("t", COLUMNS), rows::load_statement("t", COLUMNS, keys)];
     report.progress(format_args!("hybrid: loading {} rows", keys.rows()));
-    let peers = suite::start_peers(settings, &script, directory.path());
+    let peers = suite::start_peers(settings, Engine::DuckDbMemory, &script, directory.path());
     let database = open(clean, true)?;
     drop(load(&database, &script)?);
     database.close()?;

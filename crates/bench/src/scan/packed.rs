@@ -15,6 +15,7 @@ use super::{Plan, load, open};
 use crate::duel::{Sample, Series};
 use crate::experiment::{Failure, Settings};
 use crate::keys::mix;
+use crate::peers::Engine;
 use crate::report::{Figure, Reach, Report, Unit};
 use crate::suite::{self, Engines};
 
@@ -36,7 +37,7 @@ pub(super) fn run(plan: Plan, settings: &Settings, report: &mut Report) -> Resul
     let database = open(&directory.path().join("db"), true)?;
     report.progress(format_args!("packed: loading {} rows", plan.packed_rows));
     let script = script(plan.packed_rows);
-    let peers = suite::start_peers(settings, &script, directory.path());
+    let peers = suite::start_peers(settings, Engine::DuckDbMemory, &script, directory.path());
     let connection = load(&database, &script)?;
     let mut engines = Engines { connection: &connection, local: None, peers };
     for width in WIDTHS {

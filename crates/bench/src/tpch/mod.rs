@@ -23,6 +23,7 @@ use std::time::Duration;
 use mainstem::{Database, OpenOptions};
 
 use crate::experiment::{Experiment, Failure, Scale, Settings};
+use crate::peers::Engine;
 use crate::report::{Figure, Reach, Report, Unit};
 use crate::suite::{self, Engines, Local, Rounds, milliseconds, settle};
 use arrow_peer::ArrowPeer;
@@ -228,7 +229,12 @@ fn measure_all(
     }
     let database = Database::open_with(directory.path().join("db"), options)?;
     report.progress(format_args!("{part}: loading"));
-    let peers = suite::start_peers(settings, suite.engine(), &suite.script_of_peers(script, directory.path()), directory.path());
+    let peers = suite::start_peers(
+        settings,
+        suite.engine(),
+        &suite.script_of_peers(script, directory.path()),
+        directory.path(),
+    );
     let connection = database.connect()?;
     script.iter().try_for_each(|sql| connection.execute(sql).map(drop))?;
     settle(&database);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow_buffer::{BooleanBuffer, Buffer};
-use arrow_select::filter::filter;
+use arrow_select::filter::{FilterBuilder, FilterPredicate};
 use mainstem_kernels::bitmap;
 
 use crate::error::Result;
@@ -128,7 +128,7 @@ fn emit(scan: &Scan, piece: &Piece, rows: &mut Rows) -> Result<Option<RecordBatc
             match dense(chunk) {
                 Some((range, selected)) => {
                     for column in &scan.columns {
-                        columns.push(filter(&piece.read(column, range.clone())?, &selected)?);
+                        columns.push(selected.filter(&piece.read(column, range.clone())?)?);
                     }
                 }
                 None => {
@@ -149,7 +149,7 @@ fn emit(scan: &Scan, piece: &Piece, rows: &mut Rows) -> Result<Option<RecordBatc
 
 /// The range that `offsets`, ascending, lie in, and which of its rows they are, where they are so many of them that
 /// reading all and leaving some out costs less than going from one to the next.
-fn dense(offsets: &[u32]) -> Option<(Range<u32>, BooleanArray)> {
+fn dense(offsets: &[u32]) -> Option<(Range<u32>, FilterPredicate)> {
     let range = *offsets.first()?..offsets.last()?.checked_add(1)?;
     if offsets.len() < range.len() / 10 * DENSE_TENTHS {
         return None;
@@ -157,7 +157,8 @@ fn dense(offsets: &[u32]) -> Option<(Range<u32>, BooleanArray)> {
     let mut words = vec![0; bitmap::words(range.len())];
     offsets.iter().for_each(|offset| bitmap::set(&mut words, (offset - range.start) as usize));
     let selected = BooleanBuffer::new(Buffer::from_vec(words), 0, range.len());
-    Some((range, BooleanArray::new(selected, None)))
+    // Where its runs begin and end is found once for all columns.
+    Some((range, FilterBuilder::new(&BooleanArray::new(selected, None)).optimize().build()))
 }
 
 impl Iterator for ScanWorker {
