@@ -21,6 +21,8 @@ pub fn all() -> &'static [Experiment] {
         #[cfg(feature = "sql")]
         crate::scan::EXPERIMENT,
         #[cfg(feature = "sql")]
+        crate::load::EXPERIMENT,
+        #[cfg(feature = "sql")]
         crate::recovery::EXPERIMENT,
     ]
 }

@@ -37,6 +37,8 @@ pub mod transactions;
 #[cfg(feature = "sql")]
 pub mod tpch;
 #[cfg(feature = "sql")]
+pub mod load;
+#[cfg(feature = "sql")]
 pub mod scan;
 #[cfg(feature = "sql")]
 pub mod recovery;

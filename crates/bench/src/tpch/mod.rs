@@ -28,7 +28,7 @@ use crate::report::{Figure, Reach, Report, Unit};
 use crate::suite::{self, Engines, Local, Rounds, milliseconds, settle};
 use arrow_peer::ArrowPeer;
 use queries::{Query, SCHEMA};
-pub use tables::write as write_tables;
+pub use tables::{write as write_tables, write_line_items};
 
 /// The entry in the list of experiments.
 pub const EXPERIMENT: Experiment = Experiment {

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use tpchgen::csv::{CustomerCsv, LineItemCsv, NationCsv, OrderCsv, PartCsv, PartSuppCsv, RegionCsv, SupplierCsv};
 use tpchgen::generators::{
-    CustomerGenerator, LineItemGenerator, NationGenerator, OrderGenerator, PartGenerator, PartSuppGenerator,
+    CustomerGenerator, LineItem, LineItemGenerator, NationGenerator, OrderGenerator, PartGenerator, PartSuppGenerator,
     RegionGenerator, SupplierGenerator,
 };
 
@@ -33,6 +33,21 @@ pub fn write(factor: f64, directory: &Path) -> Result<()> {
     table!("orders", OrderCsv, OrderGenerator);
     table!("lineitem", LineItemCsv, LineItemGenerator);
     Ok(())
+}
+
+/// Writes the line items alone, and returns how many they are, and the sum of their numbers.
+///
+/// # Errors
+/// As [`write`].
+pub fn write_line_items(factor: f64, directory: &Path) -> Result<(u64, i64)> {
+    let (mut rows, mut sum) = (0, 0);
+    let count = |item: &LineItem<'_>| {
+        rows += 1;
+        sum += i64::from(item.l_linenumber);
+    };
+    let items = LineItemGenerator::new(factor, 1, 1).iter().inspect(count).map(LineItemCsv::new);
+    file(directory, "lineitem", LineItemCsv::header(), items)?;
+    Ok((rows, sum))
 }
 
 fn file<R: Display>(directory: &Path, table: &str, header: &str, rows: impl Iterator<Item = R>) -> Result<()> {

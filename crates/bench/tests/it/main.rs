@@ -7,6 +7,8 @@ mod program;
 #[cfg(feature = "sql")]
 mod hybrid;
 #[cfg(feature = "sql")]
+mod load;
+#[cfg(feature = "sql")]
 mod recovery;
 #[cfg(feature = "sql")]
 mod scan;

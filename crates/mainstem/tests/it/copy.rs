@@ -256,3 +256,57 @@ fn system_tables_can_be_copied_out() {
     assert!(out(&connection, "COPY information_schema.tables TO STDOUT WITH CSV HEADER").contains(",t,"));
     assert_eq!(refused(&connection, "COPY mainstem.tables FROM STDIN", b"").0, "42501");
 }
+
+/// A file is read in pieces by several threads, a stream from its first byte to its last.
+#[test]
+fn a_file_of_many_pieces_is_what_its_stream_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rows.csv");
+    let columns = "(k BIGINT PRIMARY KEY, v TEXT, d DATE, n DECIMAL(12, 2), f DOUBLE PRECISION, at TIMESTAMP, \
+                   short VARCHAR(9), b BOOLEAN)";
+    let mut text = String::from("k,v,d,n,f,at,short,b\r\n");
+    for k in 0..60_000u64 {
+        // Rows of many lengths, quotes about what would end a field, forms of values that are not the plainest.
+        let value = match k % 7 {
+            0 => String::new(),
+            1 => "\"\"".to_owned(),
+            2 => format!("\"line\r\nof {k}, with \"\"quotes\"\"\""),
+            3 => "x".repeat((k % 300) as usize),
+            _ => format!("plain {k}"),
+        };
+        let date =
+            if k % 5_000 == 4_999 { "20240105".to_owned() } else { format!("20{:02}-02-{:02}", k % 99, 1 + k % 28) };
+        let number = if k % 11 == 0 { String::new() } else { format!("\"{}.{:02}\"", k, k % 100) };
+        let at = if k % 3_000 == 1 { "2024-01-05 12:00" } else { "2024-01-05 12:00:00.25" };
+        let flag = if k % 2 == 0 { "yes" } else { "f" };
+        text += &format!("{k},{value},{date},{number},{}e-3,{at},v{},{flag}\r\n", k * 17, k % 1_000);
+    }
+    std::fs::write(&path, &text).unwrap();
+    let database = quiet();
+    let connection = database.connect().unwrap();
+    connection.execute_batch(&format!("CREATE TABLE by_file {columns}; CREATE TABLE by_stream {columns}")).unwrap();
+    let copied = connection.execute(&format!("COPY by_file FROM '{}' (FORMAT csv, HEADER)", path.display())).unwrap();
+    assert_eq!(copied, 60_000);
+    assert_eq!(connection.copy_in("COPY by_stream FROM STDIN (FORMAT csv, HEADER)", text.as_bytes()).unwrap(), 60_000);
+    for (left, right) in [("by_file", "by_stream"), ("by_stream", "by_file")] {
+        assert_eq!(rows(&connection, &format!("SELECT * FROM {left} EXCEPT SELECT * FROM {right}")), [""; 0]);
+    }
+    // Wherever in the file a row is refused, its line is told, and none is kept.
+    connection.execute("TRUNCATE by_file").unwrap();
+    let last = text.lines().count();
+    for (row, code, says) in [
+        ("60000,,soon,,,,,", "22007", format!("line {}", last + 1)),
+        ("60000,,,,,,\"ten chars!\",", "22001", format!("line {}", last + 1)),
+        (",,,,,,,", "23502", format!("line {}", last + 1)),
+        ("60000,,,,,,", "22P04", format!("line {}: missing data", last + 1)),
+        ("60000,\"open,,,,,,", "22P04", format!("line {}: unterminated quoted field", last + 1)),
+        ("59999,,,,,,,", "23505", "(k)=(59999) already exists".to_owned()),
+    ] {
+        std::fs::write(&path, format!("{text}{row}\r\n")).unwrap();
+        let sql = format!("COPY by_file FROM '{}' (FORMAT csv, HEADER)", path.display());
+        let error = connection.execute(&sql).unwrap_err();
+        assert_eq!(error.sqlstate(), code, "{row}: {error}");
+        assert!(error.to_string().contains(&says), "{row}: {error}");
+        assert_eq!(rows(&connection, "SELECT count(*) FROM by_file"), ["0"]);
+    }
+}

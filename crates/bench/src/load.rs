@@ -1,0 +1,169 @@
+//! Experiment `load`: CSV to tables that can be queried, beside DuckDB, which reads the same file. Issue "Instant
+//! Loading", section Figures.
+//!
+//! Comes in: the scale. Goes out: the time of each load.
+//!
+//! 1. The line items of TPC-H are written as a CSV file; it stays in the memory of the operating system.
+//! 2. Rounds of each load, the engines in turn. A load makes the table anew, and reads the file into it.
+//! 3. After each of ours the rows are counted and a column is summed; the peer's rows are counted, too.
+//!
+//! Invariants: all have the same types. It does not own: what queries on the rows cost (`tpch`).
+
+use std::path::Path;
+use std::time::Duration;
+
+use mainstem::{Connection, Database, OpenOptions};
+
+use crate::duel::{Duel, Sample};
+use crate::experiment::{Experiment, Failure, Scale, Settings};
+use crate::peers::{Call, Engine, Load, Peers, Told};
+use crate::report::{Figure, Reach, Report, Unit};
+use crate::suite::milliseconds;
+use crate::tpch::write_line_items;
+
+/// The entry in the list of experiments.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "load",
+    about: "line items of TPC-H from CSV into a table, in memory and durable with a primary key, beside DuckDB",
+    parts: &[("lineitem", "one file into one table")],
+    run: |settings, report| run(Plan::of(settings.scale), settings, report),
+};
+
+const PEER: [Engine; 1] = [Engine::DuckDbMemory];
+/// So short that each load is run once a round.
+const ONCE: Duration = Duration::from_micros(1);
+/// What a load may take of the peer's time, whose table has no key: in memory, and durable with a primary key.
+const MEMORY_SHARE: f64 = 1.0 / 4.0;
+const DURABLE_SHARE: f64 = 1.0 / 2.5;
+
+/// Sizes.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// TPC-H's scale factor.
+    pub factor: f64,
+    /// Rounds of each load.
+    pub rounds: u32,
+}
+
+impl Plan {
+    /// The plan of that scale.
+    #[must_use]
+    pub fn of(scale: Scale) -> Self {
+        match scale {
+            Scale::Quick => Self { factor: 0.1, rounds: 3 },
+            Scale::Full => Self { factor: 1.0, rounds: 5 },
+            Scale::Paper => Self { factor: 10.0, rounds: 3 },
+        }
+    }
+
+    /// Just enough to see each load work.
+    #[must_use]
+    pub fn tiny() -> Self {
+        Self { factor: 0.01, rounds: 1 }
+    }
+}
+
+/// Runs the loads.
+///
+/// # Errors
+/// When there is no place for the files, or ours cannot load them; a wrong answer stands in the report.
+pub fn run(plan: Plan, settings: &Settings, report: &mut Report) -> Result<(), Failure> {
+    let directory = settings.scratch()?;
+    report.progress(format_args!("writing the line items of scale factor {}", plan.factor));
+    let (rows, sum) = write_line_items(plan.factor, directory.path())?;
+    let bytes = std::fs::metadata(directory.path().join("lineitem.csv"))?.len();
+    report.note(format!("{rows} rows, {} MB", bytes / 1_000_000));
+    let script = ["CREATE TABLE nothing (i INTEGER)".to_owned()];
+    let peers = match &settings.peers {
+        Some(folder) => {
+            let load = Load { rows: 0, directory: directory.path(), script: &script };
+            Peers::start(folder, "statements.py", &PEER, &load)
+        }
+        None => Peers::none(),
+    };
+    let mut bench = Bench { plan, directory: directory.path(), rows, sum, bytes, peers, report };
+    let memory = Database::in_memory()?;
+    bench.measure("lineitem, in memory", &memory, false, MEMORY_SHARE)?;
+    memory.close()?;
+    let disk = Database::open_with(directory.path().join("db"), OpenOptions::new())?;
+    bench.measure("lineitem, durable, primary key", &disk, true, DURABLE_SHARE)?;
+    disk.close()?;
+    for note in bench.peers.notes() {
+        bench.report.note(note);
+    }
+    Ok(())
+}
+
+struct Bench<'a> {
+    plan: Plan,
+    /// Where the file is.
+    directory: &'a Path,
+    rows: u64,
+    /// Of a column.
+    sum: i64,
+    bytes: u64,
+    peers: Peers,
+    report: &'a mut Report,
+}
+
+impl Bench<'_> {
+    fn measure(&mut self, case: &str, database: &Database, has_key: bool, share: f64) -> Result<(), Failure> {
+        let connection = database.connect()?;
+        let ours = script(self.directory, has_key);
+        let theirs = script(self.directory, false).join("; ");
+        let told = Told { case, sql: &theirs, call: Call::Text, values: None };
+        for (who, answers) in self.peers.tell(&told, &[None]) {
+            if answers.first().is_none_or(|answer| answer.rows != self.rows) {
+                self.report.wrong(format!("{case}: {who} has {answers:?} of {} rows", self.rows));
+            }
+        }
+        let mut duel = Duel::default();
+        for round in 0..self.plan.rounds {
+            self.report.progress(format_args!("{case}: round {}", round + 1));
+            let load = |()| ours.iter().try_for_each(|sql| connection.execute(sql).map(drop));
+            duel.ours(Sample::timed(ONCE, || (), load)?);
+            self.check(case, &connection)?;
+            self.peers.round(case, ONCE, &PEER, &mut duel);
+        }
+        connection.execute("DROP TABLE lineitem")?;
+        let Some(figure) = Figure::of(case, "time", Unit::Milliseconds, &duel.series(milliseconds)) else {
+            return Ok(());
+        };
+        let rate = |time: f64| self.bytes as f64 / 1e3 / time.max(1e-9);
+        self.report.note(format!("{case}: {:.0} MB/s", rate(figure.value)));
+        let compared = match duel.yardsticks(milliseconds).first() {
+            Some((name, time)) => figure.beside(name, *time).to_reach(Reach::AtMostOfYardstick(share)),
+            None => figure,
+        };
+        Ok(self.report.add(compared)?)
+    }
+
+    /// All rows are there, with the quantities that were written.
+    fn check(&mut self, case: &str, connection: &Connection) -> Result<(), Failure> {
+        let row = connection.query_row("SELECT count(*), CAST(sum(l_linenumber) AS BIGINT) FROM lineitem", ())?;
+        let (rows, sum): (i64, i64) = (row.get(0)?, row.get(1)?);
+        if rows as u64 != self.rows || sum != self.sum {
+            self.report.wrong(format!("{case}: {rows} rows with {sum} instead of {} with {}", self.rows, self.sum));
+        }
+        Ok(())
+    }
+}
+
+/// The statements of a load.
+fn script(directory: &Path, has_key: bool) -> Vec<String> {
+    let key = if has_key { ", PRIMARY KEY (l_orderkey, l_linenumber)" } else { "" };
+    let file = directory.join("lineitem.csv").display().to_string().replace('\'', "''");
+    vec![
+        "DROP TABLE IF EXISTS lineitem".to_owned(),
+        format!(
+            "CREATE TABLE lineitem (l_orderkey BIGINT NOT NULL, l_partkey BIGINT NOT NULL, l_suppkey BIGINT NOT NULL, \
+             l_linenumber INTEGER NOT NULL, l_quantity DECIMAL(15, 2) NOT NULL, \
+             l_extendedprice DECIMAL(15, 2) NOT NULL, l_discount DECIMAL(15, 2) NOT NULL, \
+             l_tax DECIMAL(15, 2) NOT NULL, l_returnflag VARCHAR(1) NOT NULL, l_linestatus VARCHAR(1) NOT NULL, \
+             l_shipdate DATE NOT NULL, l_commitdate DATE NOT NULL, l_receiptdate DATE NOT NULL, \
+             l_shipinstruct VARCHAR(25) NOT NULL, l_shipmode VARCHAR(10) NOT NULL, \
+             l_comment VARCHAR(44) NOT NULL{key})"
+        ),
+        format!("COPY lineitem FROM '{file}' (FORMAT csv, HEADER true)"),
+    ]
+}
