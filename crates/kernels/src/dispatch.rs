@@ -41,6 +41,7 @@ pub(crate) fn avx512() -> bool {
         avx2()
             && std::is_x86_feature_detected!("avx512f")
             && std::is_x86_feature_detected!("avx512bw")
+            && std::is_x86_feature_detected!("avx512vl")
             && std::is_x86_feature_detected!("avx512vbmi2")
     })
 }

@@ -130,7 +130,7 @@ impl Column {
             compare::select_range(&self.packed, self.width, start, BATCH_ROWS, 0, self.half - 1, &mut self.selected);
             bitpack::unpack_for_i32(&self.packed, self.width, start, 0, &mut self.values);
             self.kept.clear();
-            gather::filter(&self.values, &self.selected, &mut self.kept);
+            gather::filter_numbers(&self.values, &self.selected, &mut self.kept);
             found += sum::sum_i32(&self.kept);
         }
         found

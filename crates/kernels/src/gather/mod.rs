@@ -7,12 +7,15 @@
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 pub mod scalar;
 
 #[cfg(test)]
 mod tests;
 
 use crate::bitpack;
+use crate::cast::Pod;
 
 /// Asserts that every index is below `count`.
 #[inline]
@@ -59,4 +62,24 @@ pub fn filter<T: Copy>(values: &[T], selection: &[u64], out: &mut Vec<T>) {
     }
     scalar::filter(blocks.as_flattened(), whole, out);
     scalar::filter(rest, last, out);
+}
+
+/// As [`filter`], of numbers: those of 4, 8 and 16 bytes are kept a register at a time.
+pub fn filter_numbers<T: Pod>(values: &[T], selection: &[u64], out: &mut Vec<T>) {
+    #[cfg(target_arch = "x86_64")]
+    if crate::dispatch::avx512() {
+        let (blocks, rest) = values.as_chunks::<64>();
+        let (whole, last) = selection.split_at(selection.len().min(blocks.len()));
+        // SAFETY: the processor has the features that the twin asks for; plain numbers of these sizes are any bytes.
+        unsafe {
+            match size_of::<T>() {
+                4 => avx512::filter::<T, 4>(blocks, whole, out),
+                8 => avx512::filter::<T, 8>(blocks, whole, out),
+                16 => avx512::filter::<T, 16>(blocks, whole, out),
+                _ => return filter(values, selection, out),
+            }
+        }
+        return scalar::filter(rest, last, out);
+    }
+    filter(values, selection, out);
 }

@@ -93,5 +93,21 @@ proptest! {
         filter(&values, &bits, &mut fast);
         scalar::filter(&values, &bits, &mut slow);
         prop_assert_eq!(&fast, &slow);
+        filter_numbers(&values, &bits, &mut fast);
+        scalar::filter(&values, &bits, &mut slow);
+        prop_assert_eq!(&fast, &slow);
+        let narrow: Vec<i32> = values.iter().map(|value| *value as i32).collect();
+        let wide: Vec<i128> = values.iter().map(|value| i128::from(*value) << 60 | 5).collect();
+        let (mut fast, mut slow) = ((vec![1], vec![2]), (vec![1], vec![2]));
+        filter_numbers(&narrow, &bits, &mut fast.0);
+        filter_numbers(&wide, &bits, &mut fast.1);
+        scalar::filter(&narrow, &bits, &mut slow.0);
+        scalar::filter(&wide, &bits, &mut slow.1);
+        prop_assert_eq!(fast, slow);
+        let small: Vec<i16> = values.iter().map(|value| *value as i16).collect();
+        let (mut fast, mut slow) = (Vec::new(), Vec::new());
+        filter_numbers(&small, &bits[..2], &mut fast);
+        scalar::filter(&small, &bits[..2], &mut slow);
+        prop_assert_eq!(fast, slow);
     }
 }

@@ -1,12 +1,20 @@
 //! One worker of a scan: takes pieces off the shared queue and turns them into batches.
 
+use std::cell::OnceCell;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int32Type, Int64Type,
+    Time64MicrosecondType, TimestampMicrosecondType,
+};
+use arrow_array::{Array, ArrayRef, BooleanArray, PrimitiveArray, RecordBatch, RecordBatchOptions};
 use arrow_buffer::{BooleanBuffer, Buffer};
+use arrow_schema::{DataType, TimeUnit};
 use arrow_select::filter::{FilterBuilder, FilterPredicate};
-use mainstem_kernels::bitmap;
+use mainstem_kernels::cast::Pod;
+use mainstem_kernels::{bitmap, gather};
 
 use crate::error::Result;
 use crate::scan::Scan;
@@ -126,9 +134,9 @@ fn emit(scan: &Scan, piece: &Piece, rows: &mut Rows) -> Result<Option<RecordBatc
             };
             *next += count;
             match dense(chunk) {
-                Some((range, selected)) => {
+                Some((range, kept)) => {
                     for column in &scan.columns {
-                        columns.push(selected.filter(&piece.read(column, range.clone())?)?);
+                        columns.push(kept.filter(&piece.read(column, range.clone())?)?);
                     }
                 }
                 None => {
@@ -149,16 +157,60 @@ fn emit(scan: &Scan, piece: &Piece, rows: &mut Rows) -> Result<Option<RecordBatc
 
 /// The range that `offsets`, ascending, lie in, and which of its rows they are, where they are so many of them that
 /// reading all and leaving some out costs less than going from one to the next.
-fn dense(offsets: &[u32]) -> Option<(Range<u32>, FilterPredicate)> {
+fn dense(offsets: &[u32]) -> Option<(Range<u32>, Kept)> {
     let range = *offsets.first()?..offsets.last()?.checked_add(1)?;
     if offsets.len() < range.len() / 10 * DENSE_TENTHS {
         return None;
     }
     let mut words = vec![0; bitmap::words(range.len())];
     offsets.iter().for_each(|offset| bitmap::set(&mut words, (offset - range.start) as usize));
-    let selected = BooleanBuffer::new(Buffer::from_vec(words), 0, range.len());
-    // Where its runs begin and end is found once for all columns.
-    Some((range, FilterBuilder::new(&BooleanArray::new(selected, None)).optimize().build()))
+    let kept = Kept { words, rows: range.len(), others: OnceCell::new() };
+    Some((range, kept))
+}
+
+/// Rows of a range that are kept.
+struct Kept {
+    words: Vec<u64>,
+    rows: usize,
+    /// For columns that are no numbers: where runs of rows begin and end, found once for all of them.
+    others: OnceCell<FilterPredicate>,
+}
+
+impl Kept {
+    /// The rows of `array` that are kept.
+    fn filter(&self, array: &ArrayRef) -> Result<ArrayRef> {
+        if array.null_count() > 0 {
+            return self.other(array);
+        }
+        match array.data_type() {
+            DataType::Int32 => Ok(self.numbers::<Int32Type>(array)),
+            DataType::Int64 => Ok(self.numbers::<Int64Type>(array)),
+            DataType::Float32 => Ok(self.numbers::<Float32Type>(array)),
+            DataType::Float64 => Ok(self.numbers::<Float64Type>(array)),
+            DataType::Decimal128(..) => Ok(self.numbers::<Decimal128Type>(array)),
+            DataType::Date32 => Ok(self.numbers::<Date32Type>(array)),
+            DataType::Timestamp(TimeUnit::Microsecond, _) => Ok(self.numbers::<TimestampMicrosecondType>(array)),
+            DataType::Time64(TimeUnit::Microsecond) => Ok(self.numbers::<Time64MicrosecondType>(array)),
+            _ => self.other(array),
+        }
+    }
+
+    fn numbers<T: ArrowPrimitiveType>(&self, array: &ArrayRef) -> ArrayRef
+    where
+        T::Native: Pod,
+    {
+        let mut kept = Vec::new();
+        gather::filter_numbers(array.as_primitive::<T>().values(), &self.words, &mut kept);
+        Arc::new(PrimitiveArray::<T>::new(kept.into(), None).with_data_type(array.data_type().clone()))
+    }
+
+    fn other(&self, array: &ArrayRef) -> Result<ArrayRef> {
+        let runs = self.others.get_or_init(|| {
+            let selected = BooleanBuffer::new(Buffer::from_vec(self.words.clone()), 0, self.rows);
+            FilterBuilder::new(&BooleanArray::new(selected, None)).optimize().build()
+        });
+        Ok(runs.filter(array.as_ref())?)
+    }
 }
 
 impl Iterator for ScanWorker {
