@@ -1,10 +1,11 @@
 //! Delimited text: where its fields and rows end, and what numbers and dates stand in them.
 //!
-//! In: bytes of a piece of a file, and whether it begins in quotes. Out: the places of delimiters and line ends outside
+//! In: bytes of a chunk of a file, and whether it begins in quotes. Out: the places of delimiters and line ends outside
 //! of quotes; then, column by column, the values.
 //!
-//! 1. [`summarise`] counts quotes: their parity tells in which state the next piece begins (Ge et al., "Speculative
-//!    Distributed CSV Data Parsing for Big Data Analytics", SIGMOD 2019), so that no piece waits for the parse of another.
+//! 1. [`summarise`] counts quotes: their parity tells in which state the next chunk begins (Ge et al., "Speculative
+//!    Distributed CSV Data Parsing for Big Data Analytics", SIGMOD 2019), so that no chunk waits for the parse of
+//!    another.
 //! 2. [`find_separators`] compares 64 bytes at a time; which of them are in quotes is the exclusive or of all quotes
 //!    before them (Langdale and Lemire, "Parsing gigabytes of JSON per second", VLDB Journal 2019). Muehlbauer et al.,
 //!    "Instant Loading for Main Memory Databases", VLDB 2013, section 3.4, compares 16 with SSE 4.2.
@@ -14,7 +15,7 @@
 //! Invariants: a quote toggles, wherever it stands, so that two of them in quotes are one that is escaped. What values
 //! are read of is the plainest form of each type; whatever else may be one is left to the caller, column by column.
 //!
-//! Panics: pieces of 4 GiB or more.
+//! Panics: chunks of 4 GiB or more.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -43,7 +44,7 @@ pub struct Marks {
     pub quote: u8,
 }
 
-/// What is known of a piece before it is parsed.
+/// What is known of a chunk before it is parsed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// How many quotes it has.
@@ -79,7 +80,7 @@ pub fn summarise(bytes: &[u8], quote: u8) -> Summary {
 /// Appends to `separators` where in `bytes` delimiters and line feeds stand that are not in quotes. `in_quotes` says
 /// whether `bytes` begin there.
 pub fn find_separators(bytes: &[u8], marks: Marks, in_quotes: bool, separators: &mut Vec<u32>) -> Structure {
-    assert!(u32::try_from(bytes.len()).is_ok(), "a piece of {} bytes has places beyond 32 bits", bytes.len());
+    assert!(u32::try_from(bytes.len()).is_ok(), "a chunk of {} bytes has places beyond 32 bits", bytes.len());
     #[cfg(target_arch = "x86_64")]
     if crate::dispatch::avx512() {
         // SAFETY: the processor has what this twin asks for.

@@ -26,8 +26,8 @@ macro_rules! whole {
 
 whole!(i16, i32, i64);
 
-/// Appends the values of `fields` to `values`, 0 for NULL, whose rows go to `nulls`. False when there is a field that is
-/// neither NULL nor a number of the type in digits alone, at most 18 of them and perhaps a minus.
+/// Appends the values of `fields` to `values`, 0 for NULL, whose rows go to `nulls`. False when there is a field that
+/// is neither NULL nor a number of the type in digits alone, at most 18 of them and perhaps a minus.
 pub fn integers<T: Whole>(fields: Fields<'_>, quoting: Quoting<'_>, values: &mut Vec<T>, nulls: &mut Vec<u32>) -> bool {
     each(fields, quoting, values, nulls, |bytes, start, end| T::narrow(signed(bytes, start, end, digits)?))
 }

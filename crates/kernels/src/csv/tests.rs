@@ -26,7 +26,7 @@ fn files(len: usize) -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    /// All twins say the same, also of a text in two pieces, the second begun in the state that the quotes of the first
+    /// All twins say the same, also of a text in two parts, the second begun in the state that the quotes of the first
     /// tell.
     #[test]
     fn separators_are_found_by_all_twins(text in files(400), in_quotes: bool, cut in 0..400usize) {

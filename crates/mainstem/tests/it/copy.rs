@@ -257,9 +257,9 @@ fn system_tables_can_be_copied_out() {
     assert_eq!(refused(&connection, "COPY mainstem.tables FROM STDIN", b"").0, "42501");
 }
 
-/// A file is read in pieces by several threads, a stream from its first byte to its last.
+/// A file is read in chunks by several threads, a stream from its first byte to its last.
 #[test]
-fn a_file_of_many_pieces_is_what_its_stream_is() {
+fn a_file_of_many_chunks_is_what_its_stream_is() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("rows.csv");
     let columns = "(k BIGINT PRIMARY KEY, v TEXT, d DATE, n DECIMAL(12, 2), f DOUBLE PRECISION, at TIMESTAMP, \

@@ -13,16 +13,16 @@ use mainstem_postgres::cast::assign;
 use mainstem_storage::schema::{Column, DataType};
 
 use super::FileRows;
-use super::piece::{FoundRows, Piece};
+use super::chunk::{Chunk, FoundRows};
 
-/// The columns of the rows `found` in `piece`; None if something is wrong with one of them, which others can tell.
-pub(super) fn columns_of(rows: &FileRows<'_>, piece: &Piece, found: &FoundRows) -> Option<Vec<ArrayRef>> {
+/// The columns of the rows `found` in `chunk`; None if something is wrong with one of them, which others can tell.
+pub(super) fn columns_of(rows: &FileRows<'_>, chunk: &Chunk, found: &FoundRows) -> Option<Vec<ArrayRef>> {
     if !found.is_regular {
         return None;
     }
     let quoting = Quoting { quote: rows.options.quote, null: rows.options.null.as_bytes() };
     let column = |(at, column): (usize, &Column)| {
-        let fields = piece.fields(found, at);
+        let fields = chunk.fields(found, at);
         plain(column.data_type, fields, quoting, found.has_quotes)
             .or_else(|| assign(&(Arc::new(text(fields, quoting, found.has_quotes)?) as ArrayRef), column).ok())
     };

@@ -4,25 +4,25 @@
 //! Comes in: a file, and the columns that its fields are for. Goes out: batches of those columns' types, to the calling
 //! thread.
 //!
-//! 1. The file is cut into pieces of equal length, wherever that is in a row. A thread takes the next piece, reads it
+//! 1. The file is cut into chunks of equal length, wherever that is in a row. A thread takes the next chunk, reads it
 //!    and counts its quotes.
-//! 2. The quotes of all pieces before it tell whether it begins in quotes: exact, and no pass over the file (the
+//! 2. The quotes of all chunks before it tell whether it begins in quotes: exact, and no pass over the file (the
 //!    paper's safe mode has one, its fast mode guesses).
-//! 3. `piece` finds the rows that begin in it, the paper's orphan before them left to the piece before, the widow at
+//! 3. `chunk` finds the rows that begin in it, the paper's orphan before them left to the chunk before, the widow at
 //!    its end read on to its end.
 //! 4. `columns` makes a column at a time of their fields.
 //!
 //! What is not plain goes another way, which knows more: a column with a field of some other form by way of texts and
-//! [`assign`](mainstem_postgres::cast::assign), a piece with malformed rows by way of the [`CsvReader`], which tells
+//! [`assign`](mainstem_postgres::cast::assign), a chunk with malformed rows by way of the [`CsvReader`], which tells
 //! what is wrong and where. So both ways give the same rows and the same errors.
 //!
-//! Invariants: few pieces wait to be taken, whatever the length of the file. No thread outlives the call. An error is
-//! that of the first row in the file that has one.
+//! Invariants: few chunks wait to be taken, whatever the length of the file. No thread outlives the call. An error is
+//! that of the first chunk that has one.
 //!
 //! It does not own: streams, which cannot be read in several places at once; defaults, constraints and the table.
 
 mod columns;
-mod piece;
+mod chunk;
 
 #[cfg(test)]
 mod tests;
@@ -41,11 +41,11 @@ use parking_lot::{Condvar, Mutex};
 use super::{CsvReader, TextBatch};
 use crate::sql::CsvOptions;
 
-/// Bytes of a piece: within a core's share of the caches, and enough rows for a batch (section 3.3 of the paper, figure
+/// Bytes of a chunk: within a core's share of the caches, and enough rows for a batch (section 3.3 of the paper, figure
 /// 13).
-pub(crate) const PIECE_BYTES: u64 = 1 << 20;
-/// Pieces for each thread that are read or wait to be taken.
-const PIECES_AHEAD: usize = 3;
+pub(crate) const CHUNK_BYTES: u64 = 1 << 20;
+/// Chunks for each thread that are read or wait to be taken.
+const CHUNKS_AHEAD: usize = 3;
 /// Rows of a batch that is read by way of texts.
 const TEXT_ROWS: usize = 8_192;
 
@@ -73,12 +73,12 @@ impl ReadAt for File {
 /// A file of rows.
 pub(crate) struct FileRows<'a> {
     file: &'a dyn ReadAt,
-    /// Its length, as far as is known: what is behind is of the last piece.
+    /// Its length, as far as is known: what is behind is of the last chunk.
     bytes: u64,
     options: &'a CsvOptions,
     columns: &'a [Column],
     names: Vec<String>,
-    piece_bytes: u64,
+    chunk_bytes: u64,
 }
 
 /// Some rows of the file.
@@ -101,7 +101,7 @@ enum Lines {
     },
 }
 
-/// What is known of the file before a piece.
+/// What is known of the file before a chunk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Before {
     in_quotes: bool,
@@ -124,17 +124,18 @@ impl<'a> FileRows<'a> {
     /// The rows of `file`, of `bytes` bytes, which looks like `options`, for `columns`.
     pub(crate) fn new(file: &'a dyn ReadAt, bytes: u64, options: &'a CsvOptions, columns: &'a [Column]) -> Self {
         let names = columns.iter().map(|column| column.name.clone()).collect();
-        Self { file, bytes, options, columns, names, piece_bytes: PIECE_BYTES }
+        Self { file, bytes, options, columns, names, chunk_bytes: CHUNK_BYTES }
     }
 
     #[cfg(test)]
-    fn with_pieces(mut self, bytes: u64) -> Self {
-        self.piece_bytes = bytes;
+    fn with_chunks(mut self, bytes: u64) -> Self {
+        // A mark is looked for in the first chunk.
+        self.chunk_bytes = bytes.max(3);
         self
     }
 
-    fn pieces(&self) -> usize {
-        self.bytes.div_ceil(self.piece_bytes).max(1) as usize
+    fn chunks(&self) -> usize {
+        self.bytes.div_ceil(self.chunk_bytes).max(1) as usize
     }
 
     /// Hands all rows to `take`, which this thread runs, in their order; `threads` others read them.
@@ -142,13 +143,13 @@ impl<'a> FileRows<'a> {
     /// # Errors
     /// Of the file, of its rows (22P04, 22021 and those of types, with line and column), and of `take`.
     pub(crate) fn read(&self, threads: usize, mut take: impl FnMut(Rows) -> Result<()>) -> Result<()> {
-        let pieces = self.pieces();
-        if pieces == 1 {
-            let piece = piece::Piece::read(self, 0, Vec::new())?;
-            return self.rows_of(piece, Before::default())?.0.into_iter().try_for_each(take);
+        let chunks = self.chunks();
+        if chunks == 1 {
+            let chunk = chunk::Chunk::read(self, 0, Vec::new())?;
+            return self.rows_of(chunk, Before::default())?.0.into_iter().try_for_each(take);
         }
-        let threads = threads.clamp(1, pieces);
-        let line = Line { state: Mutex::default(), changed: Condvar::new(), pieces, ahead: PIECES_AHEAD * threads };
+        let threads = threads.clamp(1, chunks);
+        let line = Line { state: Mutex::default(), changed: Condvar::new(), chunks, ahead: CHUNKS_AHEAD * threads };
         std::thread::scope(|scope| {
             let _stop = StopAtEnd(&line);
             let worker = || {
@@ -164,18 +165,18 @@ impl<'a> FileRows<'a> {
                     return Err(Error::io("start", "a thread", e));
                 }
             }
-            (0..pieces).try_for_each(|number| line.take(number)?.into_iter().try_for_each(&mut take))
+            (0..chunks).try_for_each(|number| line.take(number)?.into_iter().try_for_each(&mut take))
         })
     }
 
-    /// Reads pieces until there are no more.
+    /// Reads chunks until there are no more.
     fn work(&self, line: &Line) {
         let mut buffer = Vec::new();
         while let Some(number) = line.claim() {
-            let read = piece::Piece::read(self, number, std::mem::take(&mut buffer));
-            let done = read.and_then(|piece| {
-                let Some(before) = line.pass(number, piece.summary()) else { return Ok(Vec::new()) };
-                let (rows, used) = self.rows_of(piece, before)?;
+            let read = chunk::Chunk::read(self, number, std::mem::take(&mut buffer));
+            let done = read.and_then(|chunk| {
+                let Some(before) = line.pass(number, chunk.summary()) else { return Ok(Vec::new()) };
+                let (rows, used) = self.rows_of(chunk, before)?;
                 buffer = used;
                 Ok(rows)
             });
@@ -183,17 +184,17 @@ impl<'a> FileRows<'a> {
         }
     }
 
-    /// The rows that begin in `piece`; gives its buffer back.
-    fn rows_of(&self, mut piece: piece::Piece, before: Before) -> Result<(Vec<Rows>, Vec<u8>)> {
-        let Some(found) = piece.find_rows(self, before)? else { return Ok((Vec::new(), piece.into_buffer())) };
-        let rows = match columns::columns_of(self, &piece, &found) {
+    /// The rows that begin in `chunk`; gives its buffer back.
+    fn rows_of(&self, mut chunk: chunk::Chunk, before: Before) -> Result<(Vec<Rows>, Vec<u8>)> {
+        let Some(found) = chunk.find_rows(self, before)? else { return Ok((Vec::new(), chunk.into_buffer())) };
+        let rows = match columns::columns_of(self, &chunk, &found) {
             Some(columns) => {
-                let (from, to) = piece.range_of(&found);
+                let (from, to) = chunk.range_of(&found);
                 vec![Rows { columns, count: found.count(), lines: Lines::Within { from, to, line: found.line } }]
             }
-            None => self.by_text(piece.bytes_of(&found), found.line, found.has_header)?,
+            None => self.by_text(chunk.bytes_of(&found), found.line, found.has_header)?,
         };
-        Ok((rows, piece.into_buffer()))
+        Ok((rows, chunk.into_buffer()))
     }
 
     /// The rows of `bytes`, the first of which begins on line `line`, by way of texts; the first line of all may be a
@@ -218,7 +219,7 @@ impl<'a> FileRows<'a> {
             Lines::Within { from, to, line } => (*from, *to, *line),
         };
         let mut bytes = vec![0; (to - from) as usize];
-        let read = piece::read_full(self.file, &mut bytes, from).unwrap_or(0);
+        let read = chunk::read_full(self.file, &mut bytes, from).unwrap_or(0);
         bytes.truncate(read);
         let mut reader = CsvReader::new(bytes.as_slice(), self.options.clone(), self.names.clone()).at_line(line);
         let mut lines = Vec::with_capacity(rows.count);
@@ -265,8 +266,8 @@ fn at_line(error: &Error, column: &Column, text: &ArrayRef, batch: &TextBatch) -
 struct Line {
     state: Mutex<State>,
     changed: Condvar,
-    pieces: usize,
-    /// Pieces that may be claimed beyond those taken.
+    chunks: usize,
+    /// Chunks that may be claimed beyond those taken.
     ahead: usize,
 }
 
@@ -274,29 +275,29 @@ struct Line {
 struct State {
     claimed: usize,
     taken: usize,
-    /// Of the file before each piece, as far as all pieces before it were counted.
+    /// Of the file before each chunk, as far as all chunks before it were counted.
     before: Vec<Before>,
-    /// Of pieces behind them.
+    /// Of chunks behind them.
     counted: BTreeMap<usize, Summary>,
     done: BTreeMap<usize, Result<Vec<Rows>>>,
     stopped: bool,
 }
 
 impl Line {
-    /// The next piece to read, when there is room for it; none when there are no more.
+    /// The next chunk to read, when there is room for it; none when there are no more.
     fn claim(&self) -> Option<usize> {
         let mut state = self.state.lock();
-        while !state.stopped && state.claimed < self.pieces && state.claimed >= state.taken + self.ahead {
+        while !state.stopped && state.claimed < self.chunks && state.claimed >= state.taken + self.ahead {
             self.changed.wait(&mut state);
         }
-        if state.stopped || state.claimed == self.pieces {
+        if state.stopped || state.claimed == self.chunks {
             return None;
         }
         state.claimed += 1;
         Some(state.claimed - 1)
     }
 
-    /// Tells the `summary` of piece `number`, and waits for those of all before it, which their threads tell without
+    /// Tells the `summary` of chunk `number`, and waits for those of all before it, which their threads tell without
     /// waiting for anything but their own reads. None if that is of no use any more.
     fn pass(&self, number: usize, summary: Summary) -> Option<Before> {
         let mut state = self.state.lock();
@@ -331,7 +332,7 @@ impl Line {
         self.changed.notify_all();
     }
 
-    /// The rows of piece `number`, the next in order.
+    /// The rows of chunk `number`, the next in order.
     fn take(&self, number: usize) -> Result<Vec<Rows>> {
         let mut state = self.state.lock();
         loop {

@@ -53,9 +53,9 @@ fn serially(text: &[u8], options: &CsvOptions, columns: &[Column]) -> Outcome {
     Ok((joined(parts, columns), lines))
 }
 
-fn in_pieces(text: &[u8], options: &CsvOptions, columns: &[Column], piece_bytes: u64) -> Outcome {
+fn in_chunks(text: &[u8], options: &CsvOptions, columns: &[Column], chunk_bytes: u64) -> Outcome {
     let file = text.to_vec();
-    let rows = FileRows::new(&file, text.len() as u64, options, columns).with_pieces(piece_bytes);
+    let rows = FileRows::new(&file, text.len() as u64, options, columns).with_chunks(chunk_bytes);
     let (mut parts, mut lines) = (Vec::new(), Vec::new());
     let read = rows.read(3, |part| {
         lines.extend(rows.lines(&part));
@@ -67,23 +67,23 @@ fn in_pieces(text: &[u8], options: &CsvOptions, columns: &[Column], piece_bytes:
     Ok((joined(parts, columns), lines))
 }
 
-/// Of several errors, that of the first piece is told, where one reader tells that of the first batch of rows.
-fn same(found: &Outcome, expected: &Outcome, is_one_piece: bool) -> bool {
+/// Of several errors, that of the first chunk is told, where one reader tells that of the first batch of rows.
+fn same(found: &Outcome, expected: &Outcome, is_one_chunk: bool) -> bool {
     match (found, expected) {
         (Ok(found), Ok(expected)) => found == expected,
-        (Err(found), Err(expected)) => found == expected || !is_one_piece,
+        (Err(found), Err(expected)) => found == expected || !is_one_chunk,
         _ => false,
     }
 }
 
-fn check(text: &[u8], options: &CsvOptions, columns: &[Column], pieces: impl IntoIterator<Item = u64>) {
+fn check(text: &[u8], options: &CsvOptions, columns: &[Column], chunks: impl IntoIterator<Item = u64>) {
     let expected = serially(text, options, columns);
-    for piece_bytes in pieces.into_iter().chain([u64::MAX]) {
-        let found = in_pieces(text, options, columns, piece_bytes);
+    for chunk_bytes in chunks.into_iter().chain([u64::MAX]) {
+        let found = in_chunks(text, options, columns, chunk_bytes);
         let shown = String::from_utf8_lossy(text);
         assert!(
-            same(&found, &expected, piece_bytes == u64::MAX),
-            "{shown:?} in pieces of {piece_bytes}: {found:?} instead of {expected:?}"
+            same(&found, &expected, chunk_bytes == u64::MAX),
+            "{shown:?} in chunks of {chunk_bytes}: {found:?} instead of {expected:?}"
         );
     }
 }
@@ -129,11 +129,11 @@ proptest! {
     #[test]
     fn any_bytes_are_read_alike(
         text in vec(prop_oneof![Just(b','), Just(b'"'), Just(b'\n'), Just(b'\r'), Just(b'1'), Just(0xC3), Just(0xA9)], 0..60),
-        header: bool, width in 1usize..4, pieces in vec(1u64..20, 3),
+        header: bool, width in 1usize..4, chunks in vec(1u64..20, 3),
     ) {
         let options = CsvOptions { header, ..CsvOptions::default() };
-        check(&text, &options, &columns(&vec![TEXT; width]), pieces.clone());
-        check(&text, &options, &columns(&vec![DataType::Integer; width]), pieces);
+        check(&text, &options, &columns(&vec![TEXT; width]), chunks.clone());
+        check(&text, &options, &columns(&vec![DataType::Integer; width]), chunks);
     }
 
     /// Of rows with as many fields as there are columns.
@@ -141,7 +141,7 @@ proptest! {
     fn rows_are_read_alike(
         rows in vec(vec(fields(), 13), 1..12),
         width in 1usize..=13, first in 0usize..13, header: bool, returns: bool, ended: bool, mark: bool,
-        pieces in vec(1u64..200, 4), null in prop_oneof![Just(String::new()), Just("NULL".to_owned()), Just("1".to_owned())],
+        chunks in vec(1u64..200, 4), null in prop_oneof![Just(String::new()), Just("NULL".to_owned()), Just("1".to_owned())],
     ) {
         let types: Vec<DataType> = TYPES.iter().cycle().skip(first).take(width).copied().collect();
         let end = if returns { "\r\n" } else { "\n" };
@@ -150,7 +150,7 @@ proptest! {
         text += if header { end } else { "" };
         text += &lines.join(end);
         text += if ended { end } else { "" };
-        check(text.as_bytes(), &CsvOptions { header, null, ..CsvOptions::default() }, &columns(&types), pieces);
+        check(text.as_bytes(), &CsvOptions { header, null, ..CsvOptions::default() }, &columns(&types), chunks);
     }
 
     /// Of one type, in its plainest form and in others that it has.
@@ -163,7 +163,7 @@ proptest! {
     }
 }
 
-/// A border of pieces at each byte.
+/// A border of chunks at each byte.
 #[test]
 fn every_border_is_met() {
     let text = b"\xEF\xBB\xBFid,\"a \"\"long\"\"\nname\"\r\n1,\"x\ny\"\r\n2,\"say \"\"hi\"\"\"\r\n3,\r\n4,\"\"\r\n5,a\"b,c\"d\r\n6,end";
@@ -192,7 +192,7 @@ fn what_is_wrong_is_told_with_its_line() {
         text += "\n1,c\n";
         let file = text.clone().into_bytes();
         let options = CsvOptions::default();
-        let rows = FileRows::new(&file, file.len() as u64, &options, &columns).with_pieces(100);
+        let rows = FileRows::new(&file, file.len() as u64, &options, &columns).with_chunks(100);
         let error = rows.read(2, |_| Ok(())).unwrap_err();
         assert_eq!(error.sqlstate(), code, "{row}: {error}");
         assert!(error.to_string().contains(says), "{row}: {error}");
@@ -205,7 +205,7 @@ fn what_is_wrong_is_told_with_its_line() {
 fn a_refusal_ends_the_reading() {
     let text: Vec<u8> = (0..5_000).flat_map(|row| format!("{row},x\n").into_bytes()).collect();
     let (options, columns) = (CsvOptions::default(), columns(&[DataType::Integer, TEXT]));
-    let rows = FileRows::new(&text, text.len() as u64, &options, &columns).with_pieces(64);
+    let rows = FileRows::new(&text, text.len() as u64, &options, &columns).with_chunks(64);
     let mut taken = 0;
     let refused = rows.read(4, |part| {
         taken += part.count;
@@ -231,12 +231,12 @@ fn files_that_change_are_told_or_read_to_their_end() {
     let (options, columns) = (CsvOptions::default(), columns(&[DataType::Integer, TEXT]));
     let bytes = text.len() as u64;
     let file = Shrinks(text.clone(), AtomicBool::new(false));
-    let rows = FileRows::new(&file, bytes, &options, &columns).with_pieces(200);
+    let rows = FileRows::new(&file, bytes, &options, &columns).with_chunks(200);
     let error = rows.read(2, |_| Ok(())).unwrap_err();
     assert!(error.to_string().contains("shorter"), "{error}");
     // One that has grown: its length was that of half of it.
     let mut count = 0;
-    let rows = FileRows::new(&text, bytes / 2, &options, &columns).with_pieces(200);
+    let rows = FileRows::new(&text, bytes / 2, &options, &columns).with_chunks(200);
     rows.read(2, |part| {
         count += part.count;
         Ok(())

@@ -58,7 +58,7 @@ pub(crate) struct Distinct<T> {
     /// The values.
     pub values: Vec<T>,
     /// The codes.
-    pub codes: Vec<u64>,
+    pub codes: Vec<u32>,
 }
 
 impl<T: Copy> Distinct<T> {
@@ -86,11 +86,11 @@ impl<T: Copy> Distinct<T> {
                     return None;
                 }
             }
-            codes.push(u64::from(number));
+            codes.push(number);
         }
         let mut ascending: Vec<u32> = (0..found.len() as u32).collect();
         ascending.sort_unstable_by(|a, b| order(&found[*a as usize], &found[*b as usize]));
-        let mut places = vec![0u64; found.len()];
+        let mut places = vec![0u32; found.len()];
         ascending.iter().zip(0..).for_each(|(number, place)| places[*number as usize] = place);
         codes.iter_mut().for_each(|code| *code = places.get(*code as usize).copied().unwrap_or(0));
         Some(Self { values: ascending.iter().map(|number| found[*number as usize]).collect(), codes })
@@ -147,10 +147,17 @@ pub(crate) fn distinct_texts<'a>(
 }
 
 /// Appends the section of codes and returns their width.
-pub(crate) fn encode_codes(codes: &[u64], distinct: usize, body: &mut Vec<u8>) -> u8 {
+pub(crate) fn encode_codes(codes: &[u32], distinct: usize, body: &mut Vec<u8>) -> u8 {
+    /// Codes at a time: a multiple of 64, so that each part fills whole words.
+    const CODES: usize = 1024;
     let width = code_width(distinct);
     begin_section(body);
-    bitpack::pack(codes, width, body);
+    body.reserve(bitpack::packed_bytes(codes.len(), width));
+    let mut wide = [0; CODES];
+    for codes in codes.chunks(CODES) {
+        wide.iter_mut().zip(codes).for_each(|(to, code)| *to = u64::from(*code));
+        bitpack::pack(wide.get(..codes.len()).unwrap_or_default(), width, body);
+    }
     width as u8
 }
 

@@ -45,6 +45,8 @@ pub(crate) trait Native: Pod + Comparable + ArrowNativeType {
     fn below(self) -> Option<Self>;
     /// The next larger value; `None` above the greatest.
     fn above(self) -> Option<Self>;
+    /// Whether [`Native::normalised`] leaves all values as they are.
+    const IS_NORMAL: bool = true;
     /// The one form in which equal values are stored.
     fn normalised(self) -> Self {
         self
@@ -278,6 +280,7 @@ macro_rules! float {
                     Some(self.next_up())
                 }
             }
+            const IS_NORMAL: bool = false;
             #[inline]
             fn normalised(self) -> Self {
                 if self.is_nan() { <$t>::NAN } else { self + 0.0 }

@@ -11,6 +11,8 @@
 
 mod texts;
 
+use std::borrow::Cow;
+
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 use arrow_buffer::NullBuffer;
@@ -146,8 +148,15 @@ fn encode_numbers<N: Native>(
 ) {
     let valid = |i: usize| nulls.is_none_or(|n| n.is_valid(i));
     // One form for equal values, 0 for NULL.
-    let values: Vec<N> =
-        values.iter().enumerate().map(|(i, v)| if valid(i) { v.normalised() } else { N::default() }).collect();
+    let normalised = || {
+        let one = |(i, v): (usize, &N)| if valid(i) { v.normalised() } else { N::default() };
+        values.iter().enumerate().map(one).collect::<Vec<N>>()
+    };
+    let values = match nulls {
+        None if N::IS_NORMAL => Cow::Borrowed(values),
+        _ => Cow::Owned(normalised()),
+    };
+    let values = values.as_ref();
     let bounds: Vec<Option<(N, N)>> = match nulls {
         None => values.chunks(VECTOR_ROWS).map(extremes_of_all).collect(),
         Some(_) => {
@@ -157,7 +166,7 @@ fn encode_numbers<N: Native>(
     };
     let Some((least, greatest)) = bounds.iter().flatten().copied().reduce(wider) else { return };
     encoded.bounds = (least.value(), greatest.value());
-    encoded.sum = sum_of(data_type, &values);
+    encoded.sum = sum_of(data_type, values);
     let plan = Plan::of(&bounds, least, values.len());
     let is_forced =
         encodings != Encodings::Smallest && (plan.is_some() || matches!(data_type, DataType::Real | DataType::Double));
@@ -173,31 +182,31 @@ fn encode_numbers<N: Native>(
         let most = if is_searched { in_place / 2 } else { usize::MAX };
         is_forced || (is_worth(plan.bytes(), in_place) && plan.bytes() <= most)
     });
-    let scaled = scaled_floats(data_type, &values, valid, is_forced)
+    let scaled = scaled_floats(data_type, values, valid, is_forced)
         .filter(|scaled| is_forced || is_worth(scaled.bytes(), in_place));
     let budget = in_place
         .min(by_vector.as_ref().map_or(usize::MAX, Plan::bytes))
         .min(scaled.as_ref().map_or(usize::MAX, Scaled::bytes));
-    if !is_forced && encode_dictionary(&values, nulls, budget, encoded) {
+    if !is_forced && encode_dictionary(values, nulls, budget, encoded) {
         return;
     }
     encoded.distinct = None;
-    encoded.sketch = Some(DistinctSketch::of(present(&values, nulls).flatten().map(N::hash)));
+    encoded.sketch = Some(DistinctSketch::of(present(values, nulls).flatten().map(N::hash)));
     match (least.integer(), packed, by_vector, scaled) {
         (_, _, _, Some(scaled)) => {
             let (code_bytes, exceptions) = scaled.write(&mut encoded.body);
             encoded.encoding = Encoding::ScaledFloats { code_bytes, exceptions };
         }
         (Some(reference), _, Some(plan), _) => {
-            let code_bytes = plan.write(&values, valid, reference, &mut encoded.body);
+            let code_bytes = plan.write(values, valid, reference, &mut encoded.body);
             encoded.encoding = Encoding::VectorFrames { reference, code_bytes };
         }
         (Some(reference), Some((width, packed)), _, _) if packed < plain_bytes => {
-            frame::encode(&values, valid, reference, width, &mut encoded.body);
+            frame::encode(values, valid, reference, width, &mut encoded.body);
             encoded.encoding = Encoding::FrameOfReference { reference, width: width as u8 };
         }
         _ => {
-            plain::encode_numbers(&values, &mut encoded.body);
+            plain::encode_numbers(values, &mut encoded.body);
             encoded.encoding = Encoding::Plain { length_width: 0 };
         }
     }

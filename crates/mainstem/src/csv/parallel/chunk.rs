@@ -1,4 +1,4 @@
-//! A piece of the file: the rows that begin in it.
+//! A chunk of the file: the rows that begin in it.
 //!
 //! A row begins at the start of the file, and behind each line feed that is not in quotes. Who has its first byte has
 //! the row, wherever it ends.
@@ -13,15 +13,15 @@ use mainstem_storage::{Error, Result};
 use super::{Before, FileRows, ReadAt};
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
-/// Bytes that are read at once behind a piece for the end of its last row.
+/// Bytes that are read at once behind a chunk for the end of its last row.
 const READ_ON_BYTES: usize = 64 << 10;
-/// The longest piece: places in it have 32 bits, half of them to spare.
+/// The longest chunk: places in it have 32 bits, half of them to spare.
 const BYTES_MAX: usize = 2 << 30;
 
 /// Bytes of the file, and where they stand.
-pub(super) struct Piece {
+pub(super) struct Chunk {
     number: usize,
-    /// The piece, and later what its last row has behind it.
+    /// The chunk, and later what its last row has behind it.
     bytes: Vec<u8>,
     /// Where it begins in the file.
     start: u64,
@@ -33,9 +33,9 @@ pub(super) struct Piece {
     separators: Vec<u32>,
 }
 
-/// The rows that begin in a piece.
+/// The rows that begin in a chunk.
 pub(super) struct FoundRows {
-    /// Of the piece's bytes.
+    /// Of the chunk's bytes.
     bytes: Range<usize>,
     /// Of its separators.
     separators: Range<usize>,
@@ -59,15 +59,15 @@ impl FoundRows {
     }
 }
 
-impl Piece {
-    /// Reads piece `number` of `rows` into `buffer`.
+impl Chunk {
+    /// Reads chunk `number` of `rows` into `buffer`.
     ///
     /// # Errors
     /// Io; a file that has become shorter.
     pub(super) fn read(rows: &FileRows<'_>, number: usize, buffer: Vec<u8>) -> Result<Self> {
-        let start = number as u64 * rows.piece_bytes;
-        let is_last = number + 1 == rows.pieces();
-        let end = if is_last { rows.bytes } else { start + rows.piece_bytes };
+        let start = number as u64 * rows.chunk_bytes;
+        let is_last = number + 1 == rows.chunks();
+        let end = if is_last { rows.bytes } else { start + rows.chunk_bytes };
         let ahead = usize::from(number > 0);
         let mut bytes = buffer;
         // The byte before comes along, and is taken away again.
@@ -88,7 +88,7 @@ impl Piece {
         Ok(Self { number, bytes, start, previous, is_last, quote: rows.options.quote, separators: Vec::new() })
     }
 
-    /// What the pieces behind it have to know.
+    /// What the chunks behind it have to know.
     pub(super) fn summary(&self) -> Summary {
         summarise(&self.bytes, self.quote)
     }
@@ -97,7 +97,7 @@ impl Piece {
         self.bytes
     }
 
-    /// Finds the rows that begin in the piece, and reads on to the end of the last one; none if none begins here.
+    /// Finds the rows that begin in the chunk, and reads on to the end of the last one; none if none begins here.
     ///
     /// # Errors
     /// Io; 22P04 for a row that is too long.
@@ -119,7 +119,8 @@ impl Piece {
             };
             (self.separators.get(at).map_or(0, |at| *at as usize + 1), at + 1)
         };
-        if first >= self.bytes.len() {
+        // What is behind a mark is a row of this chunk, even if it is in the next one.
+        if first >= self.bytes.len() && (mark == 0 || self.is_last) {
             // A header may be malformed, too.
             return Ok((is_header && begun.carriage_returns > 0).then(|| self.irregular(rows)));
         }
@@ -152,14 +153,14 @@ impl Piece {
         Ok(Some(found))
     }
 
-    /// A header that does not end in the piece, which then has no rows; it may be malformed.
+    /// A header that does not end in the chunk, which then has no rows; it may be malformed.
     fn long_header(&mut self, rows: &FileRows<'_>, marks: Marks, begun: Structure) -> Result<Option<FoundRows>> {
         let mut has_returns = begun.carriage_returns > 0;
         let (in_quotes, _) = self.read_on(rows, marks, begun.in_quotes, &mut true, &mut has_returns)?;
         Ok((in_quotes || has_returns).then(|| self.irregular(rows)))
     }
 
-    /// All of the first piece, for others to tell what is wrong with it.
+    /// All of the first chunk, for others to tell what is wrong with it.
     fn irregular(&self, rows: &FileRows<'_>) -> FoundRows {
         FoundRows {
             bytes: 0..self.bytes.len(),
@@ -174,7 +175,7 @@ impl Piece {
         }
     }
 
-    /// Reads on behind the piece until its last row ends. Returns whether it ends in quotes, and whether it ends as a
+    /// Reads on behind the chunk until its last row ends. Returns whether it ends in quotes, and whether it ends as a
     /// row does.
     fn read_on(
         &mut self,
