@@ -65,7 +65,7 @@ pub(crate) fn copy_from(
         (CopyPlace::File(path), format, _) => {
             let mut file = open(path)?;
             match (format, file.metadata().ok().filter(Metadata::is_file)) {
-                (CopyFormat::Csv(options), Some(found)) if parallel::can_be_cut(options) => {
+                (CopyFormat::Csv(options), Some(found)) if parallel::can_be_cut(options, input.sources.len()) => {
                     input.file(&file, found.len(), options)
                 }
                 _ => input.lines(&mut file, format),

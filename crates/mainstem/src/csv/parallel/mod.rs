@@ -46,6 +46,8 @@ use crate::sql::CsvOptions;
 pub(crate) const CHUNK_BYTES: u64 = 1 << 20;
 /// Chunks for each thread that are read or wait to be taken.
 const CHUNKS_AHEAD: usize = 3;
+/// Threads beyond which one that takes the rows has enough to do, and memory better uses.
+const THREADS_MAX: usize = 16;
 /// Rows of a batch that is read by way of texts.
 const TEXT_ROWS: usize = 8_192;
 
@@ -109,12 +111,13 @@ struct Before {
 }
 
 /// Whether the rows of a file that looks like `options` can be told apart at any place: a quote that stands behind an
-/// escape would toggle nothing.
-pub(crate) fn can_be_cut(options: &CsvOptions) -> bool {
+/// escape would toggle nothing, and rows without `columns` have no fields that end.
+pub(crate) fn can_be_cut(options: &CsvOptions, columns: usize) -> bool {
     let CsvOptions { delimiter, quote, escape, null, .. } = options;
     let is_mark = |byte: u8| byte == *quote || byte == *delimiter || byte == b'\n' || byte == b'\r';
     let marks = [*delimiter, *quote];
-    escape == quote
+    columns > 0
+        && escape == quote
         && delimiter != quote
         && marks.iter().all(|mark| mark.is_ascii() && *mark != b'\n' && *mark != b'\r')
         && !null.bytes().any(is_mark)
@@ -148,7 +151,7 @@ impl<'a> FileRows<'a> {
             let chunk = chunk::Chunk::read(self, 0, Vec::new())?;
             return self.rows_of(chunk, Before::default())?.0.into_iter().try_for_each(take);
         }
-        let threads = threads.clamp(1, chunks);
+        let threads = threads.clamp(1, chunks.min(THREADS_MAX));
         let line = Line { state: Mutex::default(), changed: Condvar::new(), chunks, ahead: CHUNKS_AHEAD * threads };
         std::thread::scope(|scope| {
             let _stop = StopAtEnd(&line);
