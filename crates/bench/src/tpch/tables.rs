@@ -38,7 +38,7 @@ pub fn write(factor: f64, directory: &Path) -> Result<()> {
 /// Writes the line items alone, and returns how many they are, and the sum of their numbers.
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 pub fn write_line_items(factor: f64, directory: &Path) -> Result<(u64, i64)> {
     let (mut rows, mut sum) = (0, 0);
     let count = |item: &LineItem<'_>| {
