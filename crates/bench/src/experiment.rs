@@ -60,6 +60,40 @@ impl Settings {
     }
 }
 
+/// A part of an experiment.
+pub type Part<P> = fn(P, &Settings, &mut Report) -> Result<(), Failure>;
+
+/// Runs those of `parts` that `settings` name, as `plan` says. A wrong answer, or a refusal, ends a part alone, and
+/// stands in the report.
+///
+/// # Errors
+/// Others that end a part.
+pub fn run_parts<P: Copy>(
+    parts: &[(&str, Part<P>)],
+    plan: P,
+    settings: &Settings,
+    report: &mut Report,
+) -> Result<(), Failure> {
+    for (name, part) in parts.iter().filter(|(name, _)| settings.wants(name)) {
+        let outcome = part(plan, settings, report);
+        note(name, outcome, report)?;
+    }
+    Ok(())
+}
+
+/// Puts down what ended `case` alone.
+///
+/// # Errors
+/// What ends more than that.
+pub fn note(case: &str, outcome: Result<(), Failure>, report: &mut Report) -> Result<(), Failure> {
+    match outcome {
+        Err(Failure::Wrong(what)) => report.wrong(format!("{case}: {what}")),
+        Err(Failure::Refused(why)) => report.note(format!("{case}: refused, not measured: {why}")),
+        other => other?,
+    }
+    Ok(())
+}
+
 /// Why an experiment, or a part of one, ended early.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {

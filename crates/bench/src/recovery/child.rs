@@ -11,19 +11,10 @@ use std::time::Instant;
 use mainstem::Database;
 use serde::{Deserialize, Serialize};
 
-use super::tail;
+use super::writer::{self, Written};
 use crate::duel::Series;
 use crate::experiment::{Failure, Settings};
 use crate::report::{Figure, Reach, Report, Unit};
-
-/// What a process wrote.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(super) struct Written {
-    /// Transactions of one row.
-    pub operations: u64,
-    /// Bytes that a restart has to replay.
-    pub tail_bytes: u64,
-}
 
 /// What a process saw that opened a database for one query.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -44,7 +35,7 @@ pub fn run(arguments: &[String]) -> Result<(), Failure> {
     match words.as_slice() {
         ["write", folder, columns, loaded_rows, tail_bytes] => {
             let (database, written) =
-                tail::write(Path::new(folder), number(columns)? as usize, number(loaded_rows)?, number(tail_bytes)?)?;
+                writer::write(Path::new(folder), number(columns)? as usize, number(loaded_rows)?, number(tail_bytes)?)?;
             say(&written)?;
             // Until it is killed; an experiment that ended without that closes the pipe.
             std::io::stdin().read_to_end(&mut Vec::new())?;

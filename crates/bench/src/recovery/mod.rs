@@ -14,8 +14,9 @@
 mod child;
 mod rows;
 mod tail;
+mod writer;
 
-use crate::experiment::{Experiment, Failure, Scale, Settings};
+use crate::experiment::{Experiment, Failure, Part, Scale, Settings, run_parts};
 use crate::report::Report;
 pub use child::run as child;
 
@@ -65,21 +66,12 @@ impl Plan {
     }
 }
 
-/// A part.
-type Part = fn(Plan, &Settings, &mut Report) -> Result<(), Failure>;
-
-const PARTS: [(&str, Part); 2] = [("tail", tail::run), ("rows", rows::run)];
+const PARTS: [(&str, Part<Plan>); 2] = [("tail", tail::run), ("rows", rows::run)];
 
 /// Runs the parts that `settings` name, as `plan` says.
 ///
 /// # Errors
 /// When there is no place for the database, or a process cannot be started; a wrong answer stands in the report.
 pub fn run(plan: Plan, settings: &Settings, report: &mut Report) -> Result<(), Failure> {
-    for (name, part) in PARTS.iter().filter(|(name, _)| settings.wants(name)) {
-        match part(plan, settings, report) {
-            Err(Failure::Wrong(what)) => report.wrong(format!("{name}: {what}")),
-            other => other?,
-        }
-    }
-    Ok(())
+    run_parts(&PARTS, plan, settings, report)
 }

@@ -15,7 +15,7 @@ use super::cliffs::{self, Cliff};
 use super::columns::{self, KINDS, Kind, SELECTOR};
 use super::{Plan, load, open};
 use crate::duel::Duel;
-use crate::experiment::{Failure, Settings};
+use crate::experiment::{Failure, Settings, note};
 use crate::peers::{Engine, Told};
 use crate::report::{Figure, Reach, Report, Unit};
 use crate::suite::{self, Engines, milliseconds};
@@ -50,7 +50,7 @@ pub(super) fn run(plan: Plan, settings: &Settings, report: &mut Report) -> Resul
             let case = format!("{}, {width} column{}", kind.name, if width == 1 { "" } else { "s" });
             report.progress(&case);
             let outcome = curve(&case, &kind, width, &mut engines, plan, report);
-            super::note(&case, outcome, report)?;
+            note(&case, outcome, report)?;
         }
         engines.peers.notes().iter().for_each(|note| report.note(note));
         drop(engines);

@@ -12,7 +12,7 @@ use mainstem::{Connection, Database, ValueRef};
 
 use super::{Plan, load, open};
 use crate::duel::{Duel, Sample};
-use crate::experiment::{Failure, Settings};
+use crate::experiment::{Failure, Settings, note};
 use crate::hybrid::rows::{self, COLUMNS, Keys};
 use crate::peers::{Call, Engine, Told};
 use crate::report::{Figure, Reach, Report, Unit};
@@ -78,7 +78,7 @@ pub(super) fn run(plan: Plan, settings: &Settings, report: &mut Report) -> Resul
     let mut engines = Engines { connection: &connection, local: None, peers };
     for query in queries() {
         let outcome = against_peers(&mut engines, &query, keys, plan, report);
-        super::note(query.case, outcome, report)?;
+        note(query.case, outcome, report)?;
     }
     engines.peers.notes().iter().for_each(|note| report.note(note));
     // Nothing else may run beside ours from here on.

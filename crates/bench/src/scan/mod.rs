@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use mainstem::{Database, OpenOptions, Synchronous};
 
-use crate::experiment::{Experiment, Failure, Scale, Settings};
+use crate::experiment::{Experiment, Failure, Part, Scale, Settings, run_parts};
 use crate::report::Report;
 use crate::suite::{self, Rounds};
 
@@ -97,10 +97,7 @@ impl Plan {
     }
 }
 
-/// A part.
-type Part = fn(Plan, &Settings, &mut Report) -> Result<(), Failure>;
-
-const PARTS: [(&str, Part); 3] = [("hybrid", hybrid::run), ("packed", packed::run), ("curves", curves::run)];
+const PARTS: [(&str, Part<Plan>); 3] = [("hybrid", hybrid::run), ("packed", packed::run), ("curves", curves::run)];
 
 /// Runs the parts that `settings` name, as `plan` says.
 ///
@@ -108,23 +105,7 @@ const PARTS: [(&str, Part); 3] = [("hybrid", hybrid::run), ("packed", packed::ru
 /// When there is no place for the tables, or they cannot be loaded; what is wrong with single queries stands in the
 /// report.
 pub fn run(plan: Plan, settings: &Settings, report: &mut Report) -> Result<(), Failure> {
-    for (name, part) in PARTS.iter().filter(|(name, _)| settings.wants(name)) {
-        match part(plan, settings, report) {
-            Err(Failure::Wrong(what)) => report.wrong(format!("{name}: {what}")),
-            other => other?,
-        }
-    }
-    Ok(())
-}
-
-/// Puts down what ended one query alone.
-fn note(case: &str, outcome: Result<(), Failure>, report: &mut Report) -> Result<(), Failure> {
-    match outcome {
-        Err(Failure::Wrong(what)) => report.wrong(format!("{case}: {what}")),
-        Err(Failure::Refused(why)) => report.note(format!("{case}: refused, not measured: {why}")),
-        other => other?,
-    }
-    Ok(())
+    run_parts(&PARTS, plan, settings, report)
 }
 
 /// Opens the database in `folder`; `background` says whether it merges by itself.

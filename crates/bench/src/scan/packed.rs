@@ -13,7 +13,7 @@ use mainstem_kernels::{bitmap, bitpack, compare, gather, sum};
 
 use super::{Plan, load, open};
 use crate::duel::{Sample, Series};
-use crate::experiment::{Failure, Settings};
+use crate::experiment::{Failure, Settings, note};
 use crate::keys::mix;
 use crate::peers::Engine;
 use crate::report::{Figure, Reach, Report, Unit};
@@ -42,7 +42,7 @@ pub(super) fn run(plan: Plan, settings: &Settings, report: &mut Report) -> Resul
     let mut engines = Engines { connection: &connection, local: None, peers };
     for width in WIDTHS {
         let outcome = through_sql(&mut engines, width, plan, report);
-        super::note(&format!("{width} bits"), outcome, report)?;
+        note(&format!("{width} bits"), outcome, report)?;
     }
     engines.peers.notes().iter().for_each(|note| report.note(note));
     drop(engines);

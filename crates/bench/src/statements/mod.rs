@@ -28,7 +28,7 @@ use std::time::Duration;
 use mainstem::{Connection, Database, OpenOptions};
 
 use crate::duel::{Duel, Sample};
-use crate::experiment::{Experiment, Failure, Scale, Settings};
+use crate::experiment::{Experiment, Failure, Scale, Settings, note};
 use crate::peers::{Answer, Engine, Load, Peers};
 use crate::report::{Promise, Report};
 use cases::Case;
@@ -133,12 +133,8 @@ struct Bench<'a> {
 impl Bench<'_> {
     /// Measures `case`; what ends that alone is put down in the report.
     fn measure_or_note(&mut self, case: Case) -> Result<(), Failure> {
-        match self.measure(case) {
-            Err(Failure::Wrong(what)) => self.report.wrong(format!("{}: {what}", case.name)),
-            Err(Failure::Refused(why)) => self.report.note(format!("{}: refused, not measured: {why}", case.name)),
-            other => other?,
-        }
-        Ok(())
+        let outcome = self.measure(case);
+        note(case.name, outcome, self.report)
     }
 
     fn measure(&mut self, case: Case) -> Result<(), Failure> {

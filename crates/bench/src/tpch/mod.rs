@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use mainstem::{Database, OpenOptions};
 
-use crate::experiment::{Experiment, Failure, Scale, Settings};
+use crate::experiment::{Experiment, Failure, Scale, Settings, note};
 use crate::peers::Engine;
 use crate::report::{Figure, Reach, Report, Unit};
 use crate::suite::{self, Engines, Local, Rounds, milliseconds, settle};
@@ -242,11 +242,9 @@ fn measure_all(
     let mut bench = Bench { plan, engines, report, times: Vec::new() };
     for &(name, sql) in suite.queries {
         bench.report.progress(format_args!("{part}: {name}"));
-        match bench.measure(&format!("{part} {name}"), sql) {
-            Err(Failure::Wrong(what)) => bench.report.wrong(format!("{part} {name}: {what}")),
-            Err(Failure::Refused(why)) => bench.report.note(format!("{part} {name}: refused, not measured: {why}")),
-            other => other?,
-        }
+        let case = format!("{part} {name}");
+        let outcome = bench.measure(&case, sql);
+        note(&case, outcome, bench.report)?;
     }
     bench.sum_up(suite)?;
     for note in bench.engines.peers.notes() {

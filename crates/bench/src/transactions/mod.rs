@@ -14,7 +14,7 @@ mod transfers;
 
 use std::time::Duration;
 
-use crate::experiment::{Experiment, Failure, Scale, Settings};
+use crate::experiment::{Experiment, Failure, Part, Scale, Settings, run_parts};
 use crate::report::Report;
 pub use tpcc::Size;
 
@@ -29,10 +29,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     run: |settings, report| run(Plan::of(settings.scale), settings, report),
 };
 
-/// A part.
-type Part = fn(Plan, &Settings, &mut Report) -> Result<(), Failure>;
-
-const PARTS: [(&str, Part); 2] = [("transfers", transfers::run), ("tpcc", tpcc::run)];
+const PARTS: [(&str, Part<Plan>); 2] = [("transfers", transfers::run), ("tpcc", tpcc::run)];
 
 /// Sizes and times.
 #[derive(Clone, Copy, Debug)]
@@ -89,12 +86,5 @@ impl Plan {
 /// # Errors
 /// When there is no place for the databases; what goes wrong in one part stands in the report.
 pub fn run(plan: Plan, settings: &Settings, report: &mut Report) -> Result<(), Failure> {
-    for (name, part) in PARTS.iter().filter(|(name, _)| settings.wants(name)) {
-        match part(plan, settings, report) {
-            Err(Failure::Wrong(what)) => report.wrong(format!("{name}: {what}")),
-            Err(Failure::Refused(why)) => report.note(format!("{name}: refused, not measured: {why}")),
-            other => other?,
-        }
-    }
-    Ok(())
+    run_parts(&PARTS, plan, settings, report)
 }

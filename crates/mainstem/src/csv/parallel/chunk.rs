@@ -15,8 +15,10 @@ use super::{Before, FileRows, ReadAt};
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 /// Bytes that are read at once behind a chunk for the end of its last row.
 const READ_ON_BYTES: usize = 64 << 10;
-/// The longest chunk: places in it have 32 bits, half of them to spare.
-const BYTES_MAX: usize = 2 << 30;
+/// And at most at once.
+const READ_ON_BYTES_MAX: usize = 16 << 20;
+/// The most that a file may grow by while it is read: places in a chunk have 32 bits.
+const GROWN_BYTES_MAX: usize = 1 << 30;
 
 /// Bytes of the file, and where they stand.
 pub(super) struct Chunk {
@@ -124,14 +126,18 @@ impl Chunk {
             // A header may be malformed, too.
             return Ok((is_header && begun.carriage_returns > 0).then(|| self.irregular(rows)));
         }
+        let line_feeds = |part: &[u8]| summarise(part, marks.quote).line_feeds;
         let mut in_quotes = begun.in_quotes;
         let (mut has_quotes, mut has_returns) = (begun.has_quotes, begun.carriage_returns > 0);
         let mut is_whole = true;
         if in_quotes || self.bytes.last() != Some(&b'\n') {
-            (in_quotes, is_whole) = self.read_on(rows, marks, in_quotes, &mut has_quotes, &mut has_returns)?;
+            let last_row = self.separators.iter().rev().find(|at| self.is_line_feed(**at));
+            let last_row = last_row.map_or(0, |at| *at as usize + 1).max(first).min(self.bytes.len());
+            let line = 1 + before.line_feeds + line_feeds(self.bytes.get(..last_row).unwrap_or_default());
+            let read = self.read_on(rows, marks, in_quotes, &mut has_quotes, &mut has_returns);
+            (in_quotes, is_whole) = read.map_err(|error| error.context(format_args!("line {line}")))?;
         }
         let start = if is_header { 0 } else { first };
-        let line_feeds = |part: &[u8]| summarise(part, marks.quote).line_feeds;
         let mut found = FoundRows {
             bytes: start..self.bytes.len(),
             separators: skipped..self.separators.len(),
@@ -188,8 +194,9 @@ impl Chunk {
         let mut step = READ_ON_BYTES;
         while !self.is_last {
             let from = self.bytes.len();
-            if from + step > BYTES_MAX {
-                return Err(Error::invalid(sqlstate::BAD_COPY_FORMAT, "a row is longer than 2 GiB"));
+            // As much behind the chunk as a row may have in all.
+            if from as u64 > rows.chunk_bytes + rows.row_bytes {
+                return Err(Error::invalid(sqlstate::BAD_COPY_FORMAT, "a row is longer than 1 GiB"));
             }
             self.bytes.resize(from + step, 0);
             let at = self.start + from as u64;
@@ -212,7 +219,7 @@ impl Chunk {
             if read < step {
                 break;
             }
-            step *= 2;
+            step = (2 * step).min(READ_ON_BYTES_MAX);
         }
         // The end of the file ends a row, too.
         let is_whole = self.bytes.last() != Some(&b'\r');
@@ -289,7 +296,7 @@ fn read_to_end(file: &dyn ReadAt, bytes: &mut Vec<u8>, offset: u64) -> Result<()
     let known = bytes.len();
     loop {
         let from = bytes.len();
-        if from + READ_ON_BYTES > BYTES_MAX {
+        if from - known > GROWN_BYTES_MAX {
             return Err(Error::invalid(sqlstate::BAD_COPY_FORMAT, "the file grows too fast while it is read"));
         }
         bytes.resize(from + READ_ON_BYTES, 0);

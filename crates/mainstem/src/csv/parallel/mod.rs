@@ -38,6 +38,7 @@ use mainstem_storage::schema::Column;
 use mainstem_storage::{Error, Result};
 use parking_lot::{Condvar, Mutex};
 
+use super::reader::ROW_BYTES_MAX;
 use super::{CsvReader, TextBatch};
 use crate::sql::CsvOptions;
 
@@ -81,6 +82,8 @@ pub(crate) struct FileRows<'a> {
     columns: &'a [Column],
     names: Vec<String>,
     chunk_bytes: u64,
+    /// The longest row.
+    row_bytes: u64,
 }
 
 /// Some rows of the file.
@@ -127,13 +130,19 @@ impl<'a> FileRows<'a> {
     /// The rows of `file`, of `bytes` bytes, which looks like `options`, for `columns`.
     pub(crate) fn new(file: &'a dyn ReadAt, bytes: u64, options: &'a CsvOptions, columns: &'a [Column]) -> Self {
         let names = columns.iter().map(|column| column.name.clone()).collect();
-        Self { file, bytes, options, columns, names, chunk_bytes: CHUNK_BYTES }
+        Self { file, bytes, options, columns, names, chunk_bytes: CHUNK_BYTES, row_bytes: ROW_BYTES_MAX as u64 }
     }
 
     #[cfg(test)]
     fn with_chunks(mut self, bytes: u64) -> Self {
         // A mark is looked for in the first chunk.
         self.chunk_bytes = bytes.max(3);
+        self
+    }
+
+    #[cfg(test)]
+    fn with_rows_of(mut self, bytes: u64) -> Self {
+        self.row_bytes = bytes;
         self
     }
 
@@ -152,13 +161,13 @@ impl<'a> FileRows<'a> {
             return self.rows_of(chunk, Before::default())?.0.into_iter().try_for_each(take);
         }
         let threads = threads.clamp(1, chunks.min(THREADS_MAX));
-        let line = Line { state: Mutex::default(), changed: Condvar::new(), chunks, ahead: CHUNKS_AHEAD * threads };
+        let queue = Queue { state: Mutex::default(), changed: Condvar::new(), chunks, ahead: CHUNKS_AHEAD * threads };
         std::thread::scope(|scope| {
-            let _stop = StopAtEnd(&line);
+            let _stop = StopAtEnd(&queue);
             let worker = || {
                 // A panic must not leave others waiting.
-                let _stop = StopAtPanic(&line);
-                self.work(&line);
+                let _stop = StopAtPanic(&queue);
+                self.work(&queue);
             };
             for number in 0..threads {
                 let started = std::thread::Builder::new().name("mainstem csv".into()).spawn_scoped(scope, worker);
@@ -168,22 +177,22 @@ impl<'a> FileRows<'a> {
                     return Err(Error::io("start", "a thread", e));
                 }
             }
-            (0..chunks).try_for_each(|number| line.take(number)?.into_iter().try_for_each(&mut take))
+            (0..chunks).try_for_each(|number| queue.take(number)?.into_iter().try_for_each(&mut take))
         })
     }
 
     /// Reads chunks until there are no more.
-    fn work(&self, line: &Line) {
+    fn work(&self, queue: &Queue) {
         let mut buffer = Vec::new();
-        while let Some(number) = line.claim() {
+        while let Some(number) = queue.claim() {
             let read = chunk::Chunk::read(self, number, std::mem::take(&mut buffer));
             let done = read.and_then(|chunk| {
-                let Some(before) = line.pass(number, chunk.summary()) else { return Ok(Vec::new()) };
+                let Some(before) = queue.before(number, chunk.summary()) else { return Ok(Vec::new()) };
                 let (rows, used) = self.rows_of(chunk, before)?;
                 buffer = used;
                 Ok(rows)
             });
-            line.deliver(number, done);
+            queue.deliver(number, done);
         }
     }
 
@@ -265,8 +274,8 @@ fn at_line(error: &Error, column: &Column, text: &ArrayRef, batch: &TextBatch) -
     }
 }
 
-/// Where threads meet.
-struct Line {
+/// The chunks that are read, and what of them is waited for.
+struct Queue {
     state: Mutex<State>,
     changed: Condvar,
     chunks: usize,
@@ -286,7 +295,7 @@ struct State {
     stopped: bool,
 }
 
-impl Line {
+impl Queue {
     /// The next chunk to read, when there is room for it; none when there are no more.
     fn claim(&self) -> Option<usize> {
         let mut state = self.state.lock();
@@ -302,7 +311,7 @@ impl Line {
 
     /// Tells the `summary` of chunk `number`, and waits for those of all before it, which their threads tell without
     /// waiting for anything but their own reads. None if that is of no use any more.
-    fn pass(&self, number: usize, summary: Summary) -> Option<Before> {
+    fn before(&self, number: usize, summary: Summary) -> Option<Before> {
         let mut state = self.state.lock();
         state.counted.insert(number, summary);
         if state.before.is_empty() {
@@ -357,7 +366,7 @@ impl Line {
     }
 }
 
-struct StopAtEnd<'a>(&'a Line);
+struct StopAtEnd<'a>(&'a Queue);
 
 impl Drop for StopAtEnd<'_> {
     fn drop(&mut self) {
@@ -365,7 +374,7 @@ impl Drop for StopAtEnd<'_> {
     }
 }
 
-struct StopAtPanic<'a>(&'a Line);
+struct StopAtPanic<'a>(&'a Queue);
 
 impl Drop for StopAtPanic<'_> {
     fn drop(&mut self) {

@@ -200,6 +200,20 @@ fn what_is_wrong_is_told_with_its_line() {
     }
 }
 
+/// A quote that is never closed makes a row of all that follows.
+#[test]
+fn a_row_without_end_is_told_by_its_line() {
+    let mut text = String::from("1,\"two\nlines\"\n2,a\n3,\"open");
+    text += &"x\n".repeat(200_000);
+    let (file, options) = (text.clone().into_bytes(), CsvOptions::default());
+    let columns = columns(&[DataType::Integer, TEXT]);
+    let rows = FileRows::new(&file, file.len() as u64, &options, &columns).with_chunks(64).with_rows_of(100_000);
+    let error = rows.read(2, |_| Ok(())).unwrap_err();
+    assert_eq!(error.sqlstate(), "22P04");
+    assert!(error.to_string().contains("line 4: a row is longer"), "{error}");
+    check(text.as_bytes(), &options, &columns, [64, 100_000]);
+}
+
 /// Who takes the rows may refuse them; the threads end.
 #[test]
 fn a_refusal_ends_the_reading() {

@@ -4,18 +4,16 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, GenericByteViewArray, GenericByteViewBuilder, PrimitiveArray, RecordBatch,
-    RecordBatchOptions,
-};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow::buffer::{BooleanBuffer, Buffer, ScalarBuffer};
-use arrow::compute::{concat, filter, take};
-use arrow::datatypes::{BinaryViewType, ByteViewType, DataType, SchemaRef, StringViewType, UInt32Type};
+use arrow::compute::{concat, filter};
+use arrow::datatypes::{DataType, SchemaRef};
 use arrow::error::ArrowError;
 use datafusion::common::Result;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
 
+use super::gather::gather;
 use super::key::KeyColumn;
 use super::order::ordered;
 use super::threshold::Threshold;
@@ -185,28 +183,6 @@ fn whole(mut arrays: Vec<ArrayRef>) -> Result<ArrayRef, ArrowError> {
         [_] => arrays.pop().ok_or_else(|| ArrowError::ComputeError("no array".into())),
         _ => concat(&arrays.iter().map(|array| &**array).collect::<Vec<_>>()),
     }
-}
-
-/// The values of `rows`. Texts are copied: rows that were far from one another would keep all of the memory of all.
-pub(super) fn gather(values: &ArrayRef, rows: &ScalarBuffer<u32>) -> Result<ArrayRef, ArrowError> {
-    match values.data_type() {
-        DataType::Utf8View if !values.as_string_view().data_buffers().is_empty() => {
-            Ok(Arc::new(copied(values.as_byte_view::<StringViewType>(), rows)))
-        }
-        DataType::BinaryView if !values.as_binary_view().data_buffers().is_empty() => {
-            Ok(Arc::new(copied(values.as_byte_view::<BinaryViewType>(), rows)))
-        }
-        _ => take(values, &PrimitiveArray::<UInt32Type>::new(rows.clone(), None), None),
-    }
-}
-
-fn copied<T: ByteViewType>(values: &GenericByteViewArray<T>, rows: &[u32]) -> GenericByteViewArray<T> {
-    let mut builder = GenericByteViewBuilder::<T>::with_capacity(rows.len());
-    for row in rows {
-        let row = *row as usize;
-        builder.append_option(values.is_valid(row).then(|| values.value(row)));
-    }
-    builder.finish()
 }
 
 /// `array`, with texts of its own if it keeps more than twice their bytes in memory.

@@ -17,6 +17,7 @@
 //! a sort.
 
 mod collected;
+mod gather;
 mod key;
 mod operator;
 mod order;

@@ -10,7 +10,7 @@ use arrow::datatypes::{
 };
 use arrow::error::ArrowError;
 
-use super::collected::gather;
+use super::gather::gather;
 use super::key::KeyColumn;
 
 /// A row's key.

@@ -10,8 +10,9 @@ use mainstem_kernels::{bitpack, cast};
 
 use super::frame::{VECTOR_ROWS, rows_of_vector, vectors_of};
 use super::native::Native;
-use super::plain::number_bytes;
+use super::plain::{Plain, number_bytes};
 use super::sections::{Damage, Sections, begin_section, padded};
+use crate::schema::DataType;
 
 /// Bytes of an entry: the reference (i64), where among the codes its own begin, in words of 8 bytes (u32), exceptions
 /// of the vectors before (u32), bits of a code, exponent and factor (a byte each), 5 zeros.
@@ -191,8 +192,23 @@ impl Places {
     }
 }
 
+/// Opens the sections of `rows` rows; in memory they are plain.
+pub(crate) fn open(
+    data_type: DataType,
+    sections: &mut Sections,
+    rows: usize,
+    code_bytes: u32,
+    exceptions: u32,
+) -> Result<Plain, Damage> {
+    match data_type {
+        DataType::Real => Ok(Plain::Real(decoded(sections, rows, code_bytes, exceptions)?.into())),
+        DataType::Double => Ok(Plain::Double(decoded(sections, rows, code_bytes, exceptions)?.into())),
+        _ => Err(Damage::new(sections.position(), "scaled floats that are none")),
+    }
+}
+
 /// The values of `rows` rows, from the remaining sections of a block.
-pub(crate) fn open<N: Native + Float>(
+fn decoded<N: Native + Float>(
     sections: &mut Sections,
     rows: usize,
     code_bytes: u32,

@@ -170,7 +170,7 @@ impl EncodedValues {
                 Self::VectorFrames(frame::VectorFrames::open(data_type, &mut sections, rows, *reference, *code_bytes)?)
             }
             Encoding::ScaledFloats { code_bytes, exceptions } => {
-                Self::Plain(plain::Plain::open_scaled(data_type, &mut sections, rows, *code_bytes, *exceptions)?)
+                Self::Plain(alp::open(data_type, &mut sections, rows, *code_bytes, *exceptions)?)
             }
         };
         sections.finish()?;

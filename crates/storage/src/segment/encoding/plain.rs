@@ -19,7 +19,6 @@ use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use mainstem_kernels::fsst::{Symbols, TEXT_BYTES_MAX};
 use mainstem_kernels::{bitmap, bitpack, cast, gather};
 
-use super::alp;
 use super::condition::{Condition, wrong_constant};
 use super::native::{Native, Place};
 use super::sections::{Damage, Sections, begin_section, padded};
@@ -165,21 +164,6 @@ impl Plain {
                 Self::open_views(data_type, sections, count, form, nulls.cloned())?
             }
         })
-    }
-
-    /// Opens the sections of `count` scaled floats.
-    pub fn open_scaled(
-        data_type: DataType,
-        sections: &mut Sections,
-        count: usize,
-        code_bytes: u32,
-        exceptions: u32,
-    ) -> Result<Self, Damage> {
-        match data_type {
-            DataType::Real => Ok(Self::Real(alp::open(sections, count, code_bytes, exceptions)?.into())),
-            DataType::Double => Ok(Self::Double(alp::open(sections, count, code_bytes, exceptions)?.into())),
-            _ => Err(Damage::new(sections.position(), "scaled floats that are none")),
-        }
     }
 
     fn open_views(
