@@ -4,7 +4,9 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use mainstem_kernels::csv::{Fields, Marks, Quoting, dates, decimals, find_separators, integers, scalar, summarise};
+use mainstem_kernels::csv::{
+    Fields, Marks, Quoting, dates, decimals, find_separators, integers, scalar, summarise, texts,
+};
 
 const COLUMNS: usize = 8;
 const ROUNDS: usize = 15;
@@ -64,5 +66,12 @@ fn main() {
         let (mut values, mut nulls) = (Vec::new(), Vec::new());
         assert!(dates(fields(5), quoting, &mut values, &mut nulls));
         black_box(values);
+    });
+    rate("two columns of texts", &mut || {
+        for column in 6..8 {
+            let (mut heap, mut ends, mut nulls) = (Vec::new(), Vec::new(), Vec::new());
+            assert!(texts(fields(column), quoting, true, &mut heap, &mut ends, &mut nulls));
+            black_box(heap);
+        }
     });
 }

@@ -1,7 +1,7 @@
 //! Dates and timestamps as ISO 8601 writes them.
 
 use super::fields::{Fields, Quoting, each};
-use super::number::{digits, number_of_word};
+use super::number::{digits, pairs_of_word};
 
 const MICROS_PER_SECOND: i64 = 1_000_000;
 const SECONDS_PER_DAY: i64 = 86_400;
@@ -56,31 +56,34 @@ fn fraction(bytes: &[u8], start: usize, end: usize) -> Option<i64> {
 #[inline(always)]
 fn date(bytes: &[u8], start: usize) -> Option<i32> {
     let [y0, y1, y2, y3, b'-', m0, m1, b'-', d0, d1] = *bytes[start..].first_chunk::<DATE_LEN>()? else { return None };
-    let all = number_of_word(u64::from_le_bytes([y0, y1, y2, y3, m0, m1, d0, d1]))?;
-    let (year, month, day) = (all / 10_000, all / 100 % 100, all % 100);
-    // The proleptic Gregorian calendar has no year 0 in SQL.
-    if year == 0 || !(1..=12).contains(&month) || day < 1 || day > days_of_month(year, month) {
+    let pairs = pairs_of_word(u64::from_le_bytes([y0, y1, y2, y3, m0, m1, d0, d1]))?;
+    let [century, of_century, month, day] = [0, 16, 32, 48].map(|shift| (pairs >> shift) as u32 & 0xFF);
+    let year = 100 * century + of_century;
+    let is_leap = if of_century == 0 { century % 4 == 0 } else { of_century % 4 == 0 };
+    let (before, days) = MONTHS[usize::from(is_leap)].get(month as usize).copied()?;
+    // The proleptic Gregorian calendar has no year 0 in SQL. Day 0 exceeds all days when one is taken from it.
+    if year == 0 || day.wrapping_sub(1) >= days {
         return None;
     }
-    Some(days_since_1970(year, month, day))
+    let years = year - 1;
+    let centuries = years / 100;
+    Some((365 * years + years / 4 - centuries + centuries / 4 + before + day) as i32 - FIRST_DAY)
 }
 
-#[inline(always)]
-fn days_of_month(year: i64, month: i64) -> i64 {
-    match month {
-        2 => 28 + i64::from(year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)),
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
+/// What 1970-01-01 is, where 0001-01-01 is day 1.
+const FIRST_DAY: i32 = 719_163;
+
+/// Days before each month of a year and days in it, from month 1 on; of leap years behind.
+const MONTHS: [[(u32, u32); 13]; 2] = [months(28), months(29)];
+
+const fn months(february: u32) -> [(u32, u32); 13] {
+    let days = [0, 31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    let mut months = [(0, 0); 13];
+    let (mut month, mut before) = (1, 0);
+    while month < months.len() {
+        months[month] = (before, days[month]);
+        before += days[month];
+        month += 1;
     }
-}
-
-/// Days since 1970-01-01 (Hinnant, "chrono-compatible low-level date algorithms", `days_from_civil`).
-#[inline(always)]
-fn days_since_1970(year: i64, month: i64, day: i64) -> i32 {
-    // Years begin in March, so that a leap day is their last.
-    let year = year - i64::from(month <= 2);
-    let (era, of_era) = (year / 400, year % 400);
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let days = era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year;
-    (days - 719_468) as i32
+    months
 }

@@ -68,6 +68,12 @@ impl<'a> Fields<'a> {
         let (start, end) = self.place(row);
         &self.bytes[start..end]
     }
+
+    /// Field `row`, and all that stands behind it.
+    #[inline]
+    pub(super) fn from(&self, row: usize) -> &'a [u8] {
+        &self.bytes[self.place(row).0..]
+    }
 }
 
 impl Quoting<'_> {

@@ -52,7 +52,11 @@ pub fn decimals(
     }
     let power = |digits: usize| 10i64.pow(digits as u32);
     let powers: [i64; DIGITS_MAX + 1] = std::array::from_fn(power);
+    let short = ShortDecimals::of(scale, whole_max);
     each(fields, quoting, values, nulls, |bytes, start, end| {
+        if let Some(value) = short.as_ref().and_then(|short| short.parse(bytes, start, end)) {
+            return Some(value.into());
+        }
         let unsigned = |bytes: &[u8], start: usize, end: usize| {
             let text = &bytes[start..end];
             // Most decimals of a column have all digits of its scale.
@@ -71,6 +75,49 @@ pub fn decimals(
         };
         signed(bytes, start, end, unsigned).map(i128::from)
     })
+}
+
+/// Decimals that a word holds with their point, and that have all digits of their scale: most of a column.
+struct ShortDecimals {
+    scale: usize,
+    /// Most digits in front of the point.
+    whole_max: usize,
+    /// Where in the word, whose last byte is the last digit, the point stands.
+    point: u32,
+    /// The bytes of the digits behind it.
+    behind: u64,
+}
+
+impl ShortDecimals {
+    /// Those of `scale` digits behind the point; none where they leave no room for one before it.
+    fn of(scale: usize, whole_max: usize) -> Option<Self> {
+        if !(1..=WORD_DIGITS - 2).contains(&scale) {
+            return None;
+        }
+        let point = 8 * (WORD_DIGITS - scale - 1) as u32;
+        Some(Self { scale, whole_max, point, behind: u64::MAX << point << 8 })
+    }
+
+    /// The number at `bytes[start..end]`, if it is one of those and not negative.
+    #[inline(always)]
+    fn parse(&self, bytes: &[u8], start: usize, end: usize) -> Option<i64> {
+        const ZEROS: u64 = u64::from_le_bytes([b'0'; 8]);
+        let len = end - start;
+        let whole = len.wrapping_sub(self.scale + 1);
+        // Nothing in front of the point is seen here, too: so few digits wrap around.
+        if len > WORD_DIGITS || whole.wrapping_sub(1) >= self.whole_max {
+            return None;
+        }
+        let word = u64::from_le_bytes(*bytes.get(..end)?.last_chunk()?);
+        if (word >> self.point) as u8 != b'.' {
+            return None;
+        }
+        // The digits in front move up by one into the place of the point.
+        let others = 8 * (WORD_DIGITS - len) as u32;
+        let front = (word & !(u64::MAX << self.point)) >> others << others << 8;
+        let zeros = ZEROS & !(u64::MAX << others << 8);
+        number_of_word(word & self.behind | front | zeros)
+    }
 }
 
 /// What `unsigned` makes of `bytes[start..end]`, less a minus in front.
@@ -122,16 +169,21 @@ fn word(bytes: &[u8], start: usize, end: usize) -> Option<i64> {
 /// The number whose eight digits are the bytes of `word`, the first one lowest (Lemire, "Quickly parsing eight
 /// digits", 2018).
 #[inline(always)]
-pub(super) fn number_of_word(word: u64) -> Option<i64> {
+fn number_of_word(word: u64) -> Option<i64> {
+    let fours = pairs_of_word(word)?.wrapping_mul(6_553_601) >> 16;
+    let all = (fours & 0x0000_FFFF_0000_FFFF).wrapping_mul(42_949_672_960_001) >> 32;
+    Some(all as i64)
+}
+
+/// The four numbers of two digits that the bytes of `word` are, 16 bits for each, the first one lowest.
+#[inline(always)]
+pub(super) fn pairs_of_word(word: u64) -> Option<u64> {
     const HIGH: u64 = 0xF0F0_F0F0_F0F0_F0F0;
     let is_digits = word & HIGH | (word.wrapping_add(0x0606_0606_0606_0606) & HIGH) >> 4;
     if is_digits != 0x3333_3333_3333_3333 {
         return None;
     }
-    let pairs = (word & 0x0F0F_0F0F_0F0F_0F0F).wrapping_mul(2_561) >> 8;
-    let fours = (pairs & 0x00FF_00FF_00FF_00FF).wrapping_mul(6_553_601) >> 16;
-    let all = (fours & 0x0000_FFFF_0000_FFFF).wrapping_mul(42_949_672_960_001) >> 32;
-    Some(all as i64)
+    Some((word & 0x0F0F_0F0F_0F0F_0F0F).wrapping_mul(2_561) >> 8 & 0x00FF_00FF_00FF_00FF)
 }
 
 /// The number that `digits` are, of which there are at most eight.

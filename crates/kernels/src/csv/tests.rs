@@ -76,6 +76,34 @@ proptest! {
         prop_assert_eq!(nulls.len(), usize::from(text.is_empty()));
     }
 
+    /// Texts of any length, in quotes or not, with quotes within: copied in blocks, they are what the bytes say one by
+    /// one.
+    #[test]
+    fn texts_are_read(fields in vec((any::<bool>(), "[ab\u{e9}]{0,40}", "[ab\"]{0,3}", "[a,b\n]{0,20}"), 1..30)) {
+        let raw = |(is_quoted, plain, marked, rest): &(bool, String, String, String)| match is_quoted {
+            true => format!("\"{plain}{}{rest}\"", marked.replace('"', "\"\"")),
+            false => plain.clone(),
+        };
+        let expected = |(is_quoted, plain, marked, rest): &(bool, String, String, String)| match is_quoted {
+            true => Some(format!("{plain}{marked}{rest}")),
+            false => Some(plain.clone()).filter(|plain| !plain.is_empty()),
+        };
+        let rows: Vec<String> = fields.iter().map(raw).collect();
+        let bytes = rows.join("\n") + "\n";
+        let mut ends = Vec::new();
+        let marks = Marks { delimiter: b',', quote: b'"' };
+        let seen = find_separators(bytes.as_bytes(), marks, false, &mut ends);
+        let quoting = Quoting { quote: b'"', null: b"" };
+        let (mut heap, mut behind, mut nulls) = (b"before".to_vec(), vec![6], Vec::new());
+        let found = Fields::new(bytes.as_bytes(), &ends, 0, (1, 0), false);
+        prop_assert!(texts(found, quoting, seen.has_quotes, &mut heap, &mut behind, &mut nulls));
+        let text = |row: usize| std::str::from_utf8(&heap[behind[row] as usize..behind[row + 1] as usize]).unwrap();
+        for (row, field) in fields.iter().enumerate() {
+            let is_null = nulls.contains(&(row as u32));
+            prop_assert_eq!((!is_null).then(|| text(row).to_owned()), expected(field));
+        }
+    }
+
     #[test]
     fn decimals_are_read(value in -10i128.pow(15)..10i128.pow(15), scale in 0u8..8, shown in 0u8..8) {
         let factor = 10i128.pow(u32::from(shown));

@@ -19,16 +19,16 @@ pub fn texts(
     ends.reserve(fields.len());
     for row in 0..fields.len() {
         let field = fields.get(row);
-        let begins_in_quotes = has_quotes && field.first() == Some(&quoting.quote);
-        let inner = if begins_in_quotes { quoting.inner(field) } else { None };
-        if let Some(inner) = inner {
-            append(inner, heap);
-        } else if begins_in_quotes || has_quotes && field.contains(&quoting.quote) {
-            unquote(field, quoting.quote, heap);
-        } else if field == quoting.null {
+        let wanted = if has_quotes { Some(quoting.quote) } else { None };
+        if field.len() == quoting.null.len() && field == quoting.null {
+            // It has no quotes in it.
             nulls.push(row as u32);
-        } else {
-            append(field, heap);
+        } else if !append_unless(wanted, fields.from(row), field.len(), heap) {
+            let inner = if field.first() == Some(&quoting.quote) { quoting.inner(field) } else { None };
+            match inner {
+                Some(inner) => heap.extend_from_slice(inner),
+                None => unquote(field, quoting.quote, heap),
+            }
         }
         if heap.len() > HEAP_BYTES_MAX {
             return false;
@@ -38,22 +38,49 @@ pub fn texts(
     true
 }
 
-/// Appends `text`, mostly a short one, for which a call that copies costs more than the copy.
+/// Bytes that are copied at once: most texts take one or two of these steps, and no call.
+const BLOCK: usize = size_of::<u128>();
+/// Room that is made for texts at least.
+const ROOM: usize = 16 << 10;
+
+/// Appends the first `len` of `bytes` to `heap`, unless there is `wanted` among them. Says whether it did.
 #[inline(always)]
-fn append(text: &[u8], heap: &mut Vec<u8>) {
-    const WORD: usize = size_of::<u64>();
-    match text.len() {
-        1..WORD => text.iter().for_each(|byte| heap.push(*byte)),
-        WORD..=16 => {
-            // Two words that overlap.
-            let (Some(first), Some(last)) = (text.first_chunk::<WORD>(), text.last_chunk::<WORD>()) else { return };
-            let end = heap.len() + text.len();
-            heap.extend_from_slice(first);
-            heap.truncate(end - WORD);
-            heap.extend_from_slice(last);
-        }
-        _ => heap.extend_from_slice(text),
+fn append_unless(wanted: Option<u8>, bytes: &[u8], len: usize, heap: &mut Vec<u8>) -> bool {
+    let blocks = len.div_ceil(BLOCK);
+    let Some(source) = bytes.get(..blocks * BLOCK) else {
+        // Near the end of all bytes.
+        let Some(text) = bytes.get(..len).filter(|text| wanted.is_none_or(|wanted| !text.contains(&wanted))) else {
+            return false;
+        };
+        heap.extend_from_slice(text);
+        return true;
+    };
+    if heap.capacity() - heap.len() < blocks * BLOCK {
+        heap.reserve((blocks * BLOCK).max(ROOM));
     }
+    let room = &mut heap.spare_capacity_mut()[..blocks * BLOCK];
+    let mut left = len;
+    for (block, to) in source.as_chunks::<BLOCK>().0.iter().zip(room.as_chunks_mut::<BLOCK>().0) {
+        if wanted.is_some_and(|wanted| is_among(wanted, block, left)) {
+            return false;
+        }
+        *to = block.map(std::mem::MaybeUninit::new);
+        left = left.saturating_sub(BLOCK);
+    }
+    // SAFETY: the room behind the length was written in whole blocks, of which there are enough for `len` bytes.
+    unsafe { heap.set_len(heap.len() + len) };
+    true
+}
+
+/// Whether `wanted` is among the first `len` bytes of `block`, all of them if `len` exceeds those.
+#[inline(always)]
+fn is_among(wanted: u8, block: &[u8; BLOCK], len: usize) -> bool {
+    const LOW: u128 = u128::from_le_bytes([0x01; BLOCK]);
+    const HIGH: u128 = u128::from_le_bytes([0x80; BLOCK]);
+    // The lowest byte that becomes 0 borrows; those above it may be taken for others, those below it never.
+    let differs = u128::from_le_bytes(*block) ^ (LOW * u128::from(wanted));
+    let hits = differs.wrapping_sub(LOW) & !differs & HIGH;
+    hits.trailing_zeros() < 8 * len.min(BLOCK) as u32
 }
 
 /// Appends `field` without its quotes; two of them in quotes are one.

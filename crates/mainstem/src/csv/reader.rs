@@ -10,11 +10,13 @@ use mainstem_storage::{Error, Result};
 
 use crate::sql::CsvOptions;
 
+/// What a file may begin with, and is no part of its first row.
+pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 /// Bytes read from the file at once.
 pub(super) const CHUNK_BYTES: usize = 1 << 20;
 /// Bytes of text after which a batch ends early: bounds memory when rows are wide.
 pub(super) const BATCH_BYTES: usize = 4 << 20;
-/// Longest row.
+/// Longest row of a file, and longest field of a stream.
 pub(super) const ROW_BYTES_MAX: usize = 1 << 30;
 
 /// Some rows, as text.
@@ -49,6 +51,8 @@ pub(crate) struct CsvReader<R> {
     end: usize,
     eof: bool,
     line: u64,
+    /// Whether nothing was read of a file, which may begin with a mark of its byte order.
+    at_start: bool,
     header_pending: bool,
 }
 
@@ -74,12 +78,13 @@ impl<R: Read> CsvReader<R> {
     pub(crate) fn new(input: R, options: CsvOptions, names: Vec<String>) -> Self {
         let header_pending = options.header;
         let chunk = vec![0; CHUNK_BYTES];
-        Self { input, options, names, chunk, at: 0, end: 0, eof: false, line: 1, header_pending }
+        Self { input, options, names, chunk, at: 0, end: 0, eof: false, line: 1, at_start: true, header_pending }
     }
 
     /// The same, of an input that begins with a row on line `line` of a file.
     pub(super) fn at_line(mut self, line: u64) -> Self {
         self.line = line;
+        self.at_start = false;
         self.header_pending = false;
         self
     }
@@ -89,7 +94,7 @@ impl<R: Read> CsvReader<R> {
     /// # Errors
     /// 22P04 for a malformed record, 22021 for bytes that are no UTF-8, with line and column; Io.
     pub(crate) fn next_batch(&mut self, rows: usize) -> Result<Option<TextBatch>> {
-        if self.line == 1 && self.at == 0 && self.end == 0 {
+        if std::mem::take(&mut self.at_start) {
             self.skip_byte_order_mark()?;
         }
         if self.header_pending {
@@ -166,7 +171,7 @@ impl<R: Read> CsvReader<R> {
             }
             if byte == quote {
                 quoted = true;
-                self.quoted(out, line, column)?;
+                self.quoted(out, start, line, column)?;
                 continue;
             }
             if byte == b'\r' {
@@ -180,11 +185,11 @@ impl<R: Read> CsvReader<R> {
         }
     }
 
-    /// Appends what stands in quotes, up to and without the closing one.
-    fn quoted(&mut self, out: &mut Vec<u8>, line: u64, column: usize) -> Result<()> {
+    /// Appends what stands in quotes, up to and without the closing one, to a field that begins at `start` of `out`.
+    fn quoted(&mut self, out: &mut Vec<u8>, start: usize, line: u64, column: usize) -> Result<()> {
         let CsvOptions { quote, escape, .. } = self.options;
         loop {
-            if out.len() > ROW_BYTES_MAX {
+            if out.len() - start > ROW_BYTES_MAX {
                 return Err(self.malformed(line, format!("column \"{}\" is longer than 1 GiB", self.name(column))));
             }
             let window = self.window()?;
@@ -223,11 +228,7 @@ impl<R: Read> CsvReader<R> {
     /// Unread bytes; empty at the end of the file.
     fn window(&mut self) -> Result<&[u8]> {
         while self.at == self.end && !self.eof {
-            let read = match self.input.read(&mut self.chunk) {
-                Ok(read) => read,
-                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => continue,
-                Err(e) => return Err(Error::io("read", "the file", e)),
-            };
+            let read = self.read_behind(0)?;
             self.at = 0;
             self.end = read;
             self.eof = read == 0;
@@ -240,10 +241,27 @@ impl<R: Read> CsvReader<R> {
     }
 
     fn skip_byte_order_mark(&mut self) -> Result<()> {
-        if self.window()?.starts_with(b"\xEF\xBB\xBF") {
-            self.at += 3;
+        // A stream may give it byte by byte.
+        while self.end < BYTE_ORDER_MARK.len() && !self.eof {
+            let read = self.read_behind(self.end)?;
+            self.end += read;
+            self.eof = read == 0;
+        }
+        if self.chunk.get(..self.end).unwrap_or_default().starts_with(BYTE_ORDER_MARK) {
+            self.at = BYTE_ORDER_MARK.len();
         }
         Ok(())
+    }
+
+    /// Reads into the chunk behind its first `from` bytes; 0 at the end of the file.
+    fn read_behind(&mut self, from: usize) -> Result<usize> {
+        loop {
+            match self.input.read(self.chunk.get_mut(from..).unwrap_or_default()) {
+                Ok(read) => return Ok(read),
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(Error::io("read", "the file", e)),
+            }
+        }
     }
 
     /// Passes over the first line.

@@ -119,7 +119,7 @@ fn quote(text: &str, options: &CsvOptions, out: &mut Vec<u8>) {
     let CsvOptions { delimiter, quote, escape, .. } = *options;
     let special = |b: u8| b == delimiter || b == quote || b == escape || b == b'\n' || b == b'\r';
     // A lone `\.` ends the data for older readers.
-    let quoted = text == options.null || text == "\\." || text.bytes().any(special);
+    let quoted = text == options.null || text == "\\." || text.starts_with('\u{feff}') || text.bytes().any(special);
     if !quoted {
         out.extend_from_slice(text.as_bytes());
         return;

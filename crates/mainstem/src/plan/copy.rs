@@ -59,10 +59,10 @@ pub(crate) fn copy_from(
     let writes = transaction.statement();
     let mut input =
         CopyIn { table: table.clone(), columns, sources, expressions, writes, transaction: &*transaction, env };
-    let open = |path: &str| File::open(path).map_err(|e| Error::io("open", format_args!("\"{path}\""), e));
     let read = match (&options.place, &options.format, client) {
         (CopyPlace::File(path), CopyFormat::Parquet, _) => input.parquet(ParquetFile::open(path)?),
-        (CopyPlace::File(path), format, _) => {
+        (_, format, Some(stream)) => input.lines(stream, format),
+        (CopyPlace::File(path), format, None) => {
             let mut file = open(path)?;
             match (format, file.metadata().ok().filter(Metadata::is_file)) {
                 (CopyFormat::Csv(options), Some(found)) if parallel::can_be_cut(options, input.sources.len()) => {
@@ -71,7 +71,6 @@ pub(crate) fn copy_from(
                 _ => input.lines(&mut file, format),
             }
         }
-        (CopyPlace::Client, format, Some(stream)) => input.lines(stream, format),
         (CopyPlace::Client, _, None) => return Err(no_stream("STDIN", "copy_in")),
     };
     let CopyIn { writes, .. } = input;
@@ -79,6 +78,28 @@ pub(crate) fn copy_from(
     let applied = read.and_then(|()| transaction.apply(writes));
     applied.map_err(|error| error.context(format_args!("COPY \"{}\"", table.name)))?;
     Ok(inserted)
+}
+
+/// Opens what a COPY reads, if it is a pipe or something else that can be read but once: whoever runs the statement
+/// again keeps what was read of it.
+///
+/// # Errors
+/// Io, 58P01 for no such file.
+pub(crate) fn open_pipe(options: &CopyOptions) -> Result<Option<File>> {
+    match (&options.place, &options.format) {
+        (CopyPlace::File(path), CopyFormat::Csv(_) | CopyFormat::Text(_)) => {
+            // A place that cannot be looked at is not there either when it is opened.
+            match std::fs::metadata(path) {
+                Ok(found) if !found.is_file() && !found.is_dir() => open(path).map(Some),
+                _ => Ok(None),
+            }
+        }
+        _ => Ok(None),
+    }
+}
+
+fn open(path: &str) -> Result<File> {
+    File::open(path).map_err(|e| Error::io("open", format_args!("\"{path}\""), e))
 }
 
 /// The columns that the file has, in its order: those that are named, or all.
@@ -115,6 +136,9 @@ impl<'a> Lines<'a> {
         }
     }
 }
+
+/// Rows that are inserted at once: what a table has beside the columns of a file takes memory, too.
+const INSERTED_ROWS: usize = 65_536;
 
 struct CopyIn<'a, 'e> {
     table: Arc<TableSchema>,
@@ -153,23 +177,43 @@ impl CopyIn<'_, '_> {
 
     /// Inserts `count` rows, whose columns of the file are `columns`; `lines` tells where each begins.
     fn insert(&mut self, columns: &[ArrayRef], count: usize, lines: impl FnOnce() -> Vec<u64>) -> Result<()> {
-        let values = self.expressions.fill(self.transaction, columns, &self.sources, count)?;
-        let rows = RecordBatch::try_new(nullable_schema(&self.table), values)?;
-        let checked = self.expressions.checked(rows.columns().to_vec());
-        let inserted = checked.and_then(|rows| self.writes.insert(&self.table, &rows));
-        inserted.map_err(|error| self.locate(&error, &rows, &lines()))
+        for from in (0..count).step_by(INSERTED_ROWS) {
+            let rows = INSERTED_ROWS.min(count - from);
+            let columns: Vec<ArrayRef> = columns.iter().map(|column| column.slice(from, rows)).collect();
+            let values = self.expressions.fill(self.transaction, &columns, &self.sources, rows)?;
+            let rows = RecordBatch::try_new(nullable_schema(&self.table), values)?;
+            let checked = self.expressions.checked(rows.columns().to_vec());
+            let Err(error) = checked.and_then(|rows| self.writes.insert(&self.table, &rows)) else { continue };
+            let Some((row, error)) = self.first_refused(&error, &rows) else { return Err(error) };
+            return Err(match lines().get(from + row) {
+                Some(line) => error.context(format_args!("line {line}")),
+                None => error,
+            });
+        }
+        Ok(())
     }
 
-    /// Names the line of the row that was refused.
-    fn locate(&self, error: &Error, rows: &RecordBatch, lines: &[u64]) -> Error {
-        let refused = |row: usize| {
-            let row = mainstem_storage::row::check_batch(&self.table, &rows.slice(row, 1));
-            row.is_err() || row.is_ok_and(|row| self.expressions.check(&row).is_err())
-        };
-        match (0..rows.num_rows()).find(|row| refused(*row)).and_then(|row| lines.get(row)) {
-            Some(line) => error.context(format_args!("line {line}")),
-            None => error.clone(),
+    /// The first of `rows` that is refused for its values, and why, if `error` says that there is one.
+    fn first_refused(&self, error: &Error, rows: &RecordBatch) -> Option<(usize, Error)> {
+        let state = error.sqlstate();
+        if !state.starts_with("22") && ![sqlstate::NOT_NULL, sqlstate::CHECK].contains(&state) {
+            return None;
         }
+        let refused = |from: usize, count: usize| {
+            let checked = mainstem_storage::row::check_batch(&self.table, &rows.slice(from, count));
+            checked.and_then(|rows| self.expressions.check(&rows)).err()
+        };
+        let (mut good, mut bad) = (0, rows.num_rows());
+        refused(0, bad)?;
+        while bad - good > 1 {
+            let middle = good.midpoint(bad);
+            if refused(good, middle - good).is_some() {
+                bad = middle;
+            } else {
+                good = middle;
+            }
+        }
+        Some((good, refused(good, 1)?))
     }
 
     fn parquet(&mut self, file: ParquetFile) -> Result<()> {

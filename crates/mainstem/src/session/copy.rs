@@ -1,7 +1,8 @@
 //! COPY, with a stream of the caller's where the statement says STDIN or STDOUT.
 //!
-//! A write outside a transaction is run again when another committer was in its way; a stream cannot be read twice. So
-//! what is read of it is kept until the statement is done: in memory up to a bound, behind that in a temporary file.
+//! A write outside a transaction is run again when another committer was in its way; a stream, or a pipe that a COPY
+//! names as a file, cannot be read twice. So what is read of it is kept until the statement is done: in memory up to a
+//! bound, behind that in a temporary file.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -52,24 +53,28 @@ impl Session {
     /// Runs a COPY.
     pub(super) fn copy(&mut self, copy: CopyStatement, stream: &mut Stream<'_>) -> Result<Outcome> {
         let rows = match (copy, stream) {
-            (CopyStatement::From { table, columns, options }, Stream::In(input)) => {
+            (CopyStatement::From { table, columns, options }, stream) => {
+                let mut pipe = plan::open_pipe(&options)?;
+                let source: Option<&mut dyn Read> = match (&mut pipe, stream) {
+                    (Some(pipe), _) => Some(pipe),
+                    (None, Stream::In(input)) => Some(*input),
+                    (None, _) => None,
+                };
                 let runs_once = !matches!(self.current, Current::None);
-                let mut kept = Kept::new(*input);
+                let mut kept = source.map(Kept::new);
                 self.write(Targets::one(&table), &mut |env, transaction| {
                     let mut pass;
-                    let stream: &mut dyn Read = if runs_once {
-                        &mut *kept.source
-                    } else {
-                        pass = kept.next_pass();
-                        &mut pass
+                    let stream: Option<&mut dyn Read> = match &mut kept {
+                        None => None,
+                        Some(kept) if runs_once => Some(&mut *kept.source),
+                        Some(kept) => {
+                            pass = kept.next_pass();
+                            Some(&mut pass)
+                        }
                     };
-                    plan::copy_from(env, transaction, &table, &columns, &options, Some(stream))
+                    plan::copy_from(env, transaction, &table, &columns, &options, stream)
                 })?
             }
-            (CopyStatement::From { table, columns, options }, _) => self
-                .write(Targets::one(&table), &mut |env, transaction| {
-                    plan::copy_from(env, transaction, &table, &columns, &options, None)
-                })?,
             (CopyStatement::To { source, options }, Stream::Out(output)) => {
                 self.read(|env, transaction| plan::copy_to(env, transaction, source, &options, Some(*output)))?
             }

@@ -186,6 +186,54 @@ fn a_stream_is_read_again_when_another_commit_was_in_the_way() {
     assert_eq!(rows(&connection, "SELECT k, v FROM t ORDER BY k"), ["2|mine", "3|first", "4|mine"]);
 }
 
+/// A pipe that is named as a file gives its bytes once, too.
+#[cfg(unix)]
+#[test]
+fn a_pipe_is_read_again_when_another_commit_was_in_the_way() {
+    use std::io::Write;
+    let (database, connection) = with_table();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
+    assert!(made.success());
+    let other = database.connect().unwrap();
+    let writer = std::thread::spawn({
+        let path = path.clone();
+        move || {
+            let mut pipe = std::fs::File::create(path).unwrap();
+            // More than fits the pipe: it is read, by a transaction that has begun.
+            let rows: String = (10..50_000).map(|k| format!("{k},mine,\n")).collect();
+            pipe.write_all(rows.as_bytes()).unwrap();
+            other.execute("INSERT INTO t VALUES (2, 'first', NULL); DELETE FROM t WHERE k = 2").unwrap();
+            pipe.write_all(b"2,mine,\n").unwrap();
+        }
+    });
+    assert_eq!(connection.execute(&format!("COPY t FROM '{}' (FORMAT csv)", path.display())).unwrap(), 49_991);
+    writer.join().unwrap();
+    assert_eq!(rows(&connection, "SELECT count(*), min(k) FROM t"), ["49991|2"]);
+}
+
+/// Of several rows that are refused, the first one is told, with its own error.
+#[test]
+fn the_first_row_that_is_refused_is_told() {
+    let (_database, connection) = with_table();
+    connection.execute("CREATE TABLE c (a VARCHAR(2), b INTEGER NOT NULL CHECK (b <> 7), d INTEGER)").unwrap();
+    let refused = |data: &str| {
+        let error = connection.copy_in("COPY c FROM STDIN (FORMAT csv)", data.as_bytes()).unwrap_err();
+        (error.sqlstate(), error.to_string())
+    };
+    for (data, state, says) in [
+        ("xx,,1\nxxx,1,1\n", "23502", "line 1: null value in column \"b\""),
+        ("xx,1,1\nxxx,1,1\nx,,1\n", "22001", "line 2: value too long"),
+        ("xx,1,1\nx,2,1\nx,7,1\nx,,1\n", "23514", "line 3: new row"),
+        ("xx,1,1\nx,2,1\nx,,1\nx,7,1\n", "23502", "line 3: null value"),
+    ] {
+        let (found, message) = refused(data);
+        assert_eq!(found, state, "{message}");
+        assert!(message.contains(says), "{message}");
+    }
+}
+
 fn refused_stream(connection: &Connection, data: impl Read) -> (&'static str, String) {
     let error = connection.copy_in("COPY t FROM STDIN", data).unwrap_err();
     (error.sqlstate(), error.to_string())

@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use arrow_buffer::Buffer;
 use parking_lot::RwLock;
 
 use super::{Disk, DiskFile, DiskLock};
@@ -109,8 +110,20 @@ impl DiskFile for GuardedFile {
         self.gate.pass(|| self.file.append(bytes))
     }
 
+    fn append_buffer(&self, bytes: &Buffer) -> Result<()> {
+        self.gate.pass(|| self.file.append_buffer(bytes))
+    }
+
+    fn shared(&self, offset: u64, len: usize) -> Option<Buffer> {
+        self.file.shared(offset, len)
+    }
+
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
         self.file.read_at(offset, buffer)
+    }
+
+    fn read_into(&self, offset: u64, len: usize, out: &mut Vec<u8>) -> Result<()> {
+        self.file.read_into(offset, len, out)
     }
 
     fn len(&self) -> Result<u64> {

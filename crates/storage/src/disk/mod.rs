@@ -7,6 +7,8 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use arrow_buffer::Buffer;
+
 use crate::error::Result;
 
 mod aside;
@@ -99,6 +101,18 @@ pub trait DiskFile: Send + Sync + Debug {
     /// # Errors
     /// Io or Full.
     fn append(&self, bytes: &[u8]) -> Result<()>;
+    /// As [`DiskFile::append`]; a file in memory keeps `bytes` themselves.
+    ///
+    /// # Errors
+    /// As [`DiskFile::append`].
+    fn append_buffer(&self, bytes: &Buffer) -> Result<()> {
+        self.append(bytes)
+    }
+    /// The `len` bytes from byte `offset` on, without a copy, if they were appended at once to a file in memory.
+    fn shared(&self, offset: u64, len: usize) -> Option<Buffer> {
+        let _ = (offset, len);
+        None
+    }
     /// Fills `buffer` from byte `offset`.
     ///
     /// # Errors

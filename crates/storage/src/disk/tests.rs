@@ -159,3 +159,54 @@ fn the_process_that_holds_a_directory_is_named() {
         disk.lock(true).unwrap();
     }
 }
+
+/// Whatever came in which way: the bytes are those of one file, and a buffer is read without a copy while it is whole.
+#[test]
+fn a_file_in_memory_is_one_row_of_bytes() {
+    use arrow_buffer::Buffer;
+    let disk = MemDisk::new();
+    let file = disk.create("one").unwrap();
+    let mut expected: Vec<u8> = Vec::new();
+    let buffers: Vec<Buffer> = (0..5).map(|n: u8| Buffer::from_vec(vec![n; 700_000])).collect();
+    for (n, buffer) in buffers.iter().enumerate() {
+        let small = vec![100 + n as u8; 400_000 + n];
+        file.append(&small).unwrap();
+        file.append(b"").unwrap();
+        file.append_buffer(buffer).unwrap();
+        expected.extend(small);
+        expected.extend(buffer.as_slice());
+    }
+    let mut wide = Vec::with_capacity(1_000);
+    wide.push(9u8);
+    file.append_buffer(&Buffer::from_vec(wide)).unwrap();
+    expected.push(9);
+    let first = 400_000;
+    for cut in [expected.len() + 1, expected.len(), 3_000_000, 1_200_000, first + 10, first, 7, 0] {
+        file.cut(cut as u64).unwrap();
+        expected.truncate(cut);
+        assert_eq!(file.len().unwrap(), expected.len() as u64);
+        assert_eq!(disk.get("one").unwrap(), expected);
+        assert_eq!(disk.copy().get("one").unwrap(), expected);
+        for (from, len) in
+            [(0, 7), (first - 1, 2), (399_000, 800_000), (first, 10), (first + 5, 5), (2_900_000, 50_000)]
+        {
+            let mut bytes = vec![0; len];
+            match expected.get(from..from + len) {
+                Some(expected) => {
+                    file.read_at(from as u64, &mut bytes).unwrap();
+                    assert_eq!(bytes, expected);
+                    assert!(file.shared(from as u64, len).is_none_or(|shared| shared.as_slice() == expected));
+                }
+                None => {
+                    assert_eq!(file.read_at(from as u64, &mut bytes).unwrap_err().kind(), ErrorKind::Corrupt);
+                    assert_eq!(file.shared(from as u64, len), None);
+                }
+            }
+        }
+        let shared = file.shared(first as u64 + 5, 5).map(|shared| shared.as_ptr());
+        let is_there = expected.len() >= first + 10;
+        assert_eq!(shared, is_there.then(|| buffers[0].as_slice()[5..].as_ptr()));
+    }
+    file.append(b"again").unwrap();
+    assert_eq!(disk.get("one").unwrap(), b"again");
+}

@@ -26,7 +26,7 @@ use arrow_buffer::Buffer;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 
-use super::encoding::ALIGN;
+use super::encoding::{ALIGN, Damage};
 use super::format::{self, BlockRef, SegmentMeta};
 use super::pages::sums;
 use crate::disk::{DATA_DIR, Disk, DiskFile};
@@ -283,14 +283,19 @@ impl SegmentFile {
         }
         let too_large = || Error::corrupt(&self.path, block.offset, format_args!("a block of {} bytes", block.len));
         let bytes = usize::try_from(block.len).map_err(|_| too_large())?;
+        let damaged = |damage: Damage| Error::corrupt(&self.path, block.offset + damage.at as u64, damage.what);
+        let shared = file.shared(block.offset, bytes).filter(|found| found.as_ptr().align_offset(ALIGN) == 0);
+        if let Some(found) = shared {
+            let body = sums::check(block, &found).map_err(damaged)?;
+            return Ok(found.slice_with_length(0, body));
+        }
         let mut buffer: Vec<u8> = Vec::with_capacity(bytes + ALIGN);
         // Sections are used where they stand, so the block has to begin at a multiple of their alignment.
         let start = buffer.as_ptr().align_offset(ALIGN).min(ALIGN);
         buffer.resize(start, 0);
         file.read_into(block.offset, bytes, &mut buffer)?;
         let found = buffer.get(start..).unwrap_or(&[]);
-        let body = sums::check(block, found)
-            .map_err(|damage| Error::corrupt(&self.path, block.offset + damage.at as u64, damage.what))?;
+        let body = sums::check(block, found).map_err(damaged)?;
         if found.as_ptr().align_offset(ALIGN) != 0 {
             // Moved by an allocator that could not grow it in place.
             return Ok(Buffer::from(found).slice_with_length(0, body));

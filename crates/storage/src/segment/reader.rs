@@ -239,15 +239,19 @@ impl Segment {
     }
 
     /// Opens `blocks`, the segment's own in the order of [`SegmentMeta::blocks`] with what stands behind them, as far
-    /// as the cache has room.
-    pub(super) fn fill(&self, blocks: Vec<Vec<u8>>) -> Result<()> {
+    /// as the cache has room. What has to be decoded waits until somebody reads it.
+    pub(super) fn fill(&self, blocks: Vec<Buffer>) -> Result<()> {
         let columns = (0..self.meta.columns.len()).map(Place::Column);
         let blocks =
             columns.chain([Place::Filter]).filter_map(|place| Some((place, self.block_at(place)?))).zip(blocks);
-        for ((place, at), bytes) in blocks {
+        for ((place, at), mut bytes) in blocks {
+            if let Place::Column(position) = place
+                && !self.column_meta(position)?.encoding.is_read_in_place()
+            {
+                continue;
+            }
             let body = body_bytes(at.len).filter(|body| *body <= bytes.len());
             let (Some(body), true) = (body, at.len <= self.cache.room()) else { return Ok(()) };
-            let mut bytes = Buffer::from_vec(bytes);
             if bytes.as_ptr().align_offset(ALIGN) != 0 {
                 bytes = Buffer::from(bytes.as_slice());
             }

@@ -43,14 +43,18 @@ impl DistinctSketch {
     /// The sketch of the values with these hashes, which must be well mixed.
     #[must_use]
     pub fn of(hashes: impl Iterator<Item = u64>) -> Self {
-        let mut registers = [0; REGISTERS];
-        for hash in hashes {
-            let rest = hash << INDEX_BITS | 1 << (INDEX_BITS - 1);
-            let rank = rest.leading_zeros() as u8 + 1;
-            let register = &mut registers[(hash >> (64 - INDEX_BITS)) as usize];
-            *register = rank.max(*register);
-        }
-        Self { registers: Box::new(registers) }
+        let mut sketch = Self::default();
+        hashes.for_each(|hash| sketch.add(hash));
+        sketch
+    }
+
+    /// Takes in a value with this hash.
+    #[inline]
+    pub fn add(&mut self, hash: u64) {
+        let rest = hash << INDEX_BITS | 1 << (INDEX_BITS - 1);
+        let rank = rest.leading_zeros() as u8 + 1;
+        let register = &mut self.registers[(hash >> (64 - INDEX_BITS)) as usize];
+        *register = rank.max(*register);
     }
 
     /// Takes in what `other` has seen.

@@ -14,6 +14,7 @@
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef};
+use arrow_buffer::Buffer;
 use mainstem_kernels::filter::BlockedBloom;
 
 use super::cache::BlockCache;
@@ -93,7 +94,7 @@ fn write_aside(
     schema: &TableSchema,
     columns: &[ArrayRef],
     kept_bytes: usize,
-) -> Result<(SegmentMeta, Vec<Vec<u8>>)> {
+) -> Result<(SegmentMeta, Vec<Buffer>)> {
     let rows = check(schema, columns)?;
     let SegmentPlace { disk, id, file, .. } = place;
     let unfinished = temporary_path(file);
@@ -266,7 +267,7 @@ struct Output<'a> {
     file: Option<Arc<dyn DiskFile>>,
     at: u64,
     /// The first that were written.
-    blocks: Vec<Vec<u8>>,
+    blocks: Vec<Buffer>,
     /// Bytes that there may be more of them.
     kept_bytes: usize,
 }
@@ -288,12 +289,15 @@ impl Output<'_> {
         let block = BlockRef { file: self.id, offset: self.at, len: body.len() as u64, checksum };
         // Blocks begin at section boundaries too, so that a mapped file could be used in place.
         begin_section(&mut body);
-        file.append(&body)?;
         self.at += body.len() as u64;
         self.kept_bytes = self.kept_bytes.saturating_sub(body.len());
         if self.kept_bytes > 0 {
             // Kept for as long as the cache keeps it, which counts its bytes, not what it has room for.
             body.shrink_to_fit();
+        }
+        let body = Buffer::from_vec(body);
+        file.append_buffer(&body)?;
+        if self.kept_bytes > 0 {
             self.blocks.push(body);
         }
         Ok(block)

@@ -10,9 +10,9 @@ use mainstem_kernels::csv::{Fields, Marks, Structure, Summary, find_separators, 
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::{Error, Result};
 
+use super::super::reader::BYTE_ORDER_MARK;
 use super::{Before, FileRows, ReadAt};
 
-const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 /// Bytes that are read at once behind a chunk for the end of its last row.
 const READ_ON_BYTES: usize = 64 << 10;
 /// And at most at once.
@@ -76,11 +76,7 @@ impl Chunk {
         bytes.resize(((end - start) as usize) + ahead, 0);
         let found = read_full(rows.file, &mut bytes, start - ahead as u64)?;
         if found < bytes.len() {
-            return Err(Error::io(
-                "read",
-                "the file",
-                io::Error::new(io::ErrorKind::UnexpectedEof, "it has become shorter since it was opened"),
-            ));
+            return Err(shorter());
         }
         let previous = if ahead > 0 { bytes.first().copied() } else { None };
         bytes.drain(..ahead);
@@ -217,6 +213,9 @@ impl Chunk {
             }
             in_quotes = more.in_quotes;
             if read < step {
+                if at + (read as u64) < rows.bytes {
+                    return Err(shorter());
+                }
                 break;
             }
             step = (2 * step).min(READ_ON_BYTES_MAX);
@@ -275,6 +274,11 @@ impl Chunk {
     pub(super) fn range_of(&self, found: &FoundRows) -> (u64, u64) {
         (self.start + found.bytes.start as u64, self.start + found.bytes.end as u64)
     }
+}
+
+fn shorter() -> Error {
+    let message = "it has become shorter since it was opened";
+    Error::io("read", "the file", io::Error::new(io::ErrorKind::UnexpectedEof, message))
 }
 
 /// Reads as much of `buffer` at `offset` as there is.

@@ -14,7 +14,8 @@
 //!
 //! What is not plain goes another way, which knows more: a column with a field of some other form by way of texts and
 //! [`assign`](mainstem_postgres::cast::assign), a chunk with malformed rows by way of the [`CsvReader`], which tells
-//! what is wrong and where. So both ways give the same rows and the same errors.
+//! what is wrong and where. So both ways give the same rows and the same errors, but for what is too long: the one asks
+//! that a row has at most 1 GiB, the other that a field has.
 //!
 //! Invariants: few chunks wait to be taken, whatever the length of the file. No thread outlives the call. An error is
 //! that of the first chunk that has one.
@@ -47,6 +48,8 @@ use crate::sql::CsvOptions;
 pub(crate) const CHUNK_BYTES: u64 = 1 << 20;
 /// Chunks for each thread that are read or wait to be taken.
 const CHUNKS_AHEAD: usize = 3;
+/// Chunks that a buffer may have room for when it is used again.
+const BUFFER_CHUNKS_MAX: u64 = 4;
 /// Threads beyond which one that takes the rows has enough to do, and memory better uses.
 const THREADS_MAX: usize = 16;
 /// Rows of a batch that is read by way of texts.
@@ -114,12 +117,15 @@ struct Before {
 }
 
 /// Whether the rows of a file that looks like `options` can be told apart at any place: a quote that stands behind an
-/// escape would toggle nothing, and rows without `columns` have no fields that end.
+/// escape would toggle nothing, and rows without `columns` have no fields that end. Values are read before quotes are
+/// looked for: these may be no part of a value.
 pub(crate) fn can_be_cut(options: &CsvOptions, columns: usize) -> bool {
     let CsvOptions { delimiter, quote, escape, null, .. } = options;
     let is_mark = |byte: u8| byte == *quote || byte == *delimiter || byte == b'\n' || byte == b'\r';
     let marks = [*delimiter, *quote];
+    let may_be_of_value = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.: ".contains(&byte);
     columns > 0
+        && !may_be_of_value(*quote)
         && escape == quote
         && delimiter != quote
         && marks.iter().all(|mark| mark.is_ascii() && *mark != b'\n' && *mark != b'\r')
@@ -189,7 +195,10 @@ impl<'a> FileRows<'a> {
             let done = read.and_then(|chunk| {
                 let Some(before) = queue.before(number, chunk.summary()) else { return Ok(Vec::new()) };
                 let (rows, used) = self.rows_of(chunk, before)?;
-                buffer = used;
+                // That of a long row is not kept for the others.
+                if used.capacity() as u64 <= BUFFER_CHUNKS_MAX * self.chunk_bytes {
+                    buffer = used;
+                }
                 Ok(rows)
             });
             queue.deliver(number, done);

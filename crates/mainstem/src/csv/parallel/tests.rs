@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use arrow::array::{Array, ArrayRef, RecordBatch};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::compute::concat;
 use mainstem_storage::ids::ColumnId;
 use mainstem_storage::schema::DataType;
@@ -85,6 +85,64 @@ fn check(text: &[u8], options: &CsvOptions, columns: &[Column], chunks: impl Int
             same(&found, &expected, chunk_bytes == u64::MAX),
             "{shown:?} in chunks of {chunk_bytes}: {found:?} instead of {expected:?}"
         );
+    }
+}
+
+/// What may be a part of a value is no quote whose fields are read before they are looked at.
+#[test]
+fn quotes_that_values_may_have_are_read_in_turn() {
+    let of = |quote: u8| CsvOptions { quote, escape: quote, ..CsvOptions::default() };
+    for quote in *b"059-+.:eET x" {
+        assert!(!can_be_cut(&of(quote), 1), "{}", quote as char);
+    }
+    let columns = columns(&[DataType::Integer, TEXT, DataType::Decimal { precision: 12, scale: 2 }]);
+    for quote in *b"'\"|~#\x01" {
+        assert!(can_be_cut(&of(quote), 1), "{}", quote as char);
+        let text = "Q1Q,QaQQ,Q,Q2.50Q\n3,b,-4.75\n5,,\n".replace('Q', &(quote as char).to_string());
+        check(text.as_bytes(), &of(quote), &columns, 1..40);
+    }
+}
+
+/// Only the first mark is none of the first row.
+#[test]
+fn a_second_mark_of_byte_order_is_text() {
+    check("\u{feff}\u{feff}x\ny\r\nz\n".as_bytes(), &CsvOptions::default(), &columns(&[TEXT]), 1..12);
+}
+
+/// A file whose end comes before it was there is told, wherever a chunk has its end.
+#[test]
+fn a_file_that_becomes_shorter_is_told() {
+    let text = b"1,hello\n2,hello world\n3,x\n".to_vec();
+    let (options, columns) = (CsvOptions::default(), columns(&[DataType::Integer, TEXT]));
+    for chunk_bytes in 3..40 {
+        for missing in 1..15 {
+            let file = text[..text.len() - missing].to_vec();
+            let rows = FileRows::new(&file, text.len() as u64, &options, &columns).with_chunks(chunk_bytes);
+            let error = rows.read(2, |_| Ok(())).unwrap_err().to_string();
+            assert!(error.contains("shorter"), "{error}");
+        }
+    }
+}
+
+/// A stream that gives its mark of byte order in parts.
+#[test]
+fn a_mark_that_comes_byte_by_byte_is_none_of_the_first_row() {
+    struct OneByOne<'a>(&'a [u8]);
+    impl io::Read for OneByOne<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let count = buffer.len().min(1);
+            io::Read::read(&mut self.0, &mut buffer[..count])
+        }
+    }
+    for (text, first) in [("\u{feff}7,a\n", "7"), ("7\n", "7"), ("\u{feff}", ""), ("\u{feff}\"7\"\n", "7")] {
+        let mut reader = CsvReader::new(OneByOne(text.as_bytes()), CsvOptions::default(), vec!["c".to_owned()]);
+        let fields = text.matches(',').count();
+        if fields > 0 {
+            reader = CsvReader::new(OneByOne(text.as_bytes()), CsvOptions::default(), vec!["c".into(), "d".into()]);
+        }
+        let batch = reader.next_batch(10).unwrap();
+        let found = batch.map(|batch| batch.columns[0].as_string::<i32>().value(0).to_owned()).unwrap_or_default();
+        assert_eq!(found, first);
     }
 }
 

@@ -13,6 +13,7 @@ use hashbrown::HashMap;
 use mainstem_kernels::hash::hash_u64;
 use mainstem_kernels::{bitpack, gather};
 
+use super::super::sketch::DistinctSketch;
 use super::condition::{on_dictionary, select_codes};
 use super::frame::codes_upto;
 use super::native::Native;
@@ -61,6 +62,9 @@ pub(crate) struct Distinct<T> {
     pub codes: Vec<u32>,
 }
 
+/// The number of no value.
+const NO_VALUE: u32 = u32::MAX;
+
 impl<T: Copy> Distinct<T> {
     /// Collects the values of `rows`, `None` for NULL, by `key`; gives up as soon as `fits` denies a new value.
     fn collect<K: Hash + Eq>(
@@ -75,7 +79,7 @@ impl<T: Copy> Distinct<T> {
         let mut codes = Vec::with_capacity(rows.len());
         for row in rows {
             let Some(value) = row else {
-                codes.push(0);
+                codes.push(NO_VALUE);
                 continue;
             };
             let next = found.len();
@@ -95,6 +99,83 @@ impl<T: Copy> Distinct<T> {
         codes.iter_mut().for_each(|code| *code = places.get(*code as usize).copied().unwrap_or(0));
         Some(Self { values: ascending.iter().map(|number| found[*number as usize]).collect(), codes })
     }
+}
+
+/// Bits of the bitmap of [`Marked`] for each row: beyond that it takes more memory than the values.
+const MARKED_BITS_PER_ROW: usize = 8;
+
+/// The distinct integers of a column whose least and greatest are near each other: a bit for each, which takes no
+/// hashing, and tells the place of a value among all.
+#[derive(Debug)]
+pub(crate) struct Marked {
+    reference: i128,
+    /// For each value from `reference` on, whether it is there.
+    bits: Vec<u64>,
+    /// How many are there before each word of `bits`, and in all.
+    before: Vec<u32>,
+    /// What is told of them where they make no dictionary.
+    pub sketch: DistinctSketch,
+}
+
+impl Marked {
+    /// Marks `values`, which run from `least` to `greatest`; `None` where they are too far apart.
+    pub fn of<N: Native>(values: &[N], nulls: Option<&NullBuffer>, least: i128, greatest: i128) -> Option<Self> {
+        let spread = usize::try_from(greatest.checked_sub(least)?).ok()?;
+        if spread / MARKED_BITS_PER_ROW >= values.len() {
+            return None;
+        }
+        let mut bits = vec![0u64; spread / 64 + 1];
+        let mut sketch = DistinctSketch::default();
+        for (row, value) in values.iter().enumerate() {
+            let place = place_of(*value, least);
+            let Some(word) = bits.get_mut(place / 64) else { continue };
+            let bit = 1 << (place % 64);
+            if *word & bit == 0 && nulls.is_none_or(|nulls| nulls.is_valid(row)) {
+                *word |= bit;
+                sketch.add(value.hash());
+            }
+        }
+        let mut before = Vec::with_capacity(bits.len() + 1);
+        let mut count = 0;
+        before.push(count);
+        for word in &bits {
+            count += word.count_ones();
+            before.push(count);
+        }
+        Some(Self { reference: least, bits, before, sketch })
+    }
+
+    /// How many there are.
+    pub fn distinct(&self) -> usize {
+        self.before.last().map_or(0, |count| *count as usize)
+    }
+
+    /// Those of `values`, which were marked.
+    pub fn distinct_numbers<N: Native>(&self, values: &[N], nulls: Option<&NullBuffer>) -> Distinct<N> {
+        let mut found = vec![N::default(); self.distinct()];
+        let mut codes = Vec::with_capacity(values.len());
+        for (row, value) in values.iter().enumerate() {
+            if nulls.is_some_and(|nulls| nulls.is_null(row)) {
+                codes.push(0);
+                continue;
+            }
+            let place = place_of(*value, self.reference);
+            let word = self.bits.get(place / 64).copied().unwrap_or(0);
+            let below = (word & ((1 << (place % 64)) - 1)).count_ones();
+            let code = self.before.get(place / 64).copied().unwrap_or(0) + below;
+            if let Some(found) = found.get_mut(code as usize) {
+                *found = *value;
+            }
+            codes.push(code);
+        }
+        Distinct { values: found, codes }
+    }
+}
+
+/// What `value`, an integer, exceeds `least` by; of a NULL slot it may be anything.
+#[inline]
+fn place_of<N: Native>(value: N, least: i128) -> usize {
+    value.integer().map_or(0, |wide| wide.wrapping_sub(least) as usize)
 }
 
 /// Rows that [`may_be_few`] looks at.
@@ -257,7 +338,40 @@ impl Dictionary {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        /// Marked in a bitmap or collected by hashing: the same values, codes and sketch, whatever NULL slots hold.
+        #[test]
+        fn marked_values_are_those_collected(
+            rows in prop::collection::vec((-70_i32..200, prop::bool::weighted(0.8)), 1..300),
+            in_null in prop_oneof![Just(0), any::<i32>()],
+            far in prop_oneof![3 => Just(0), 1 => -20_000..20_000],
+        ) {
+            let nulls = NullBuffer::from_iter(rows.iter().map(|(_, valid)| *valid));
+            let value = |(value, valid): &(i32, bool)| if *valid { *value } else { in_null };
+            let mut values: Vec<i32> = rows.iter().map(value).collect();
+            if rows[0].1 {
+                values[0] += far;
+            }
+            let present = || values.iter().enumerate().map(|(row, v)| nulls.is_valid(row).then_some(*v));
+            let (Some(least), Some(greatest)) = (present().flatten().min(), present().flatten().max()) else {
+                return Ok(());
+            };
+            let marked = Marked::of(&values, Some(&nulls), least.into(), greatest.into());
+            let is_near = (greatest - least) as usize / MARKED_BITS_PER_ROW < values.len();
+            prop_assert_eq!(marked.is_some(), is_near);
+            if let Some(marked) = marked {
+                let collected = distinct_numbers(present(), usize::MAX).unwrap();
+                let found = marked.distinct_numbers(&values, Some(&nulls));
+                prop_assert_eq!(marked.distinct(), collected.values.len());
+                prop_assert_eq!((found.values, found.codes), (collected.values, collected.codes));
+                prop_assert_eq!(marked.sketch, DistinctSketch::of(present().flatten().map(Native::hash)));
+            }
+        }
+    }
 
     /// A dictionary is given up without collecting its values only where there are too many of them, however they are
     /// spread.

@@ -40,24 +40,38 @@ pub(crate) fn width_of<N: Native>(least: N, greatest: N) -> Option<u32> {
     u64::try_from(spread).ok().map(bitpack::bits_needed)
 }
 
-/// Appends the section of `values` less `reference`; those of NULL slots, which `valid` denies, become 0.
+/// Appends the section of `values` less `reference`; those of NULL slots become 0.
 pub(crate) fn encode<N: Native>(
     values: &[N],
-    valid: impl Fn(usize) -> bool,
+    nulls: Option<&NullBuffer>,
     reference: i128,
     width: u32,
     body: &mut Vec<u8>,
 ) {
     /// Codes at a time: a multiple of 64, so that each part fills whole words.
     const CODES: usize = 1024;
-    let code = |v: &N| v.integer().map_or(0, |wide| wide.wrapping_sub(reference) as u64);
     begin_section(body);
     body.reserve(bitpack::packed_bytes(values.len(), width));
     let mut codes = [0; CODES];
     for (number, values) in values.chunks(CODES).enumerate() {
-        let part = codes.iter_mut().zip(values).zip(number * CODES..);
-        part.for_each(|((to, v), i)| *to = if valid(i) { code(v) } else { 0 });
+        codes_of(values, nulls, number * CODES, reference, &mut codes);
         bitpack::pack(codes.get(..values.len()).unwrap_or_default(), width, body);
+    }
+}
+
+/// What each of `values`, the rows from `first` on, exceeds `reference` by; 0 for NULL.
+pub(super) fn codes_of<N: Native>(
+    values: &[N],
+    nulls: Option<&NullBuffer>,
+    first: usize,
+    reference: i128,
+    codes: &mut [u64],
+) {
+    let code = |v: &N| v.integer().map_or(0, |wide| wide.wrapping_sub(reference) as u64);
+    codes.iter_mut().zip(values).for_each(|(to, v)| *to = code(v));
+    if let Some(nulls) = nulls {
+        let part = codes.iter_mut().zip(first..).take(values.len());
+        part.filter(|(_, row)| nulls.is_null(*row)).for_each(|(to, _)| *to = 0);
     }
 }
 

@@ -15,7 +15,7 @@ use super::super::condition::{Condition, select_codes, wrong_constant};
 use super::super::native::{Integer, Native, dispatch_integer, wide_value, wrong_type};
 use super::super::plain::partition;
 use super::super::sections::{Damage, Sections, begin_section, padded};
-use super::{codes_upto, decoded, greatest_code, guess, near_to, on_codes};
+use super::{codes_of, codes_upto, decoded, greatest_code, guess, near_to, on_codes};
 use crate::error::Result;
 use crate::predicate::Predicate;
 use crate::row::Value;
@@ -75,12 +75,11 @@ impl Plan {
         padded(self.vectors.len() * ENTRY_BYTES) + self.code_bytes
     }
 
-    /// Appends the sections of `values`, and returns the bytes of all codes; values of NULL slots, which `valid`
-    /// denies, become code 0.
+    /// Appends the sections of `values`, and returns the bytes of all codes; values of NULL slots become code 0.
     pub fn write<N: Native>(
         &self,
         values: &[N],
-        valid: impl Fn(usize) -> bool,
+        nulls: Option<&NullBuffer>,
         reference: i128,
         body: &mut Vec<u8>,
     ) -> u32 {
@@ -93,9 +92,7 @@ impl Plan {
         let mut codes = [0; VECTOR_ROWS];
         for ((number, values), vector) in values.chunks(VECTOR_ROWS).enumerate().zip(&self.vectors) {
             let reference = reference + i128::from(vector.base);
-            let code = |v: &N| v.integer().map_or(0, |wide| wide.wrapping_sub(reference) as u64);
-            let part = codes.iter_mut().zip(values).zip(number * VECTOR_ROWS..);
-            part.for_each(|((to, v), i)| *to = if valid(i) { code(v) } else { 0 });
+            codes_of(values, nulls, number * VECTOR_ROWS, reference, &mut codes);
             bitpack::pack(codes.get(..values.len()).unwrap_or_default(), vector.width, body);
         }
         self.code_bytes as u32
