@@ -99,7 +99,7 @@ impl SortBuffer {
         match &self.source {
             Source::Ordered { batches, starts } => {
                 let Some(first) = batches.first() else { return Err(Error::internal("a sort without rows")) };
-                (0..first.num_columns()).map(|column| slice(batches, starts, column, &positions)).collect()
+                in_parallel(self.threads, first.num_columns(), |column| slice(batches, starts, column, &positions))
             }
             Source::Shuffled { columns, order } => {
                 let rows = UInt32Array::from(order.get(positions).unwrap_or_default().to_vec());

@@ -47,7 +47,7 @@ use crate::sql::CsvOptions;
 /// 13).
 pub(crate) const CHUNK_BYTES: u64 = 1 << 20;
 /// Chunks for each thread that are read or wait to be taken.
-const CHUNKS_AHEAD: usize = 3;
+const CHUNKS_AHEAD: usize = 8;
 /// Chunks that a buffer may have room for when it is used again.
 const BUFFER_CHUNKS_MAX: u64 = 4;
 /// Threads beyond which one that takes the rows has enough to do, and memory better uses.
