@@ -71,7 +71,7 @@ impl<'a> Fields<'a> {
 
     /// Field `row`, and all that stands behind it.
     #[inline]
-    pub(super) fn from(&self, row: usize) -> &'a [u8] {
+    pub(super) fn with_rest(&self, row: usize) -> &'a [u8] {
         &self.bytes[self.place(row).0..]
     }
 }

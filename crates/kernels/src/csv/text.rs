@@ -23,7 +23,7 @@ pub fn texts(
         if field.len() == quoting.null.len() && field == quoting.null {
             // It has no quotes in it.
             nulls.push(row as u32);
-        } else if !append_unless(wanted, fields.from(row), field.len(), heap) {
+        } else if !append_unless(wanted, fields.with_rest(row), field.len(), heap) {
             let inner = if field.first() == Some(&quoting.quote) { quoting.inner(field) } else { None };
             match inner {
                 Some(inner) => heap.extend_from_slice(inner),

@@ -4,7 +4,7 @@
 //! a file beside the target, which gets the target's name when it is whole and fsynced.
 
 use std::fs::{File, Metadata};
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -80,21 +80,37 @@ pub(crate) fn copy_from(
     Ok(inserted)
 }
 
-/// Opens what a COPY reads, if it is a pipe or something else that can be read but once: whoever runs the statement
-/// again keeps what was read of it.
-///
-/// # Errors
-/// Io, 58P01 for no such file.
-pub(crate) fn open_pipe(options: &CopyOptions) -> Result<Option<File>> {
+/// What a COPY reads, if it is named as a file and can be read but once: a pipe. Whoever runs the statement again keeps
+/// what was read of it.
+pub(crate) fn pipe_of(options: &CopyOptions) -> Option<Pipe> {
     match (&options.place, &options.format) {
         (CopyPlace::File(path), CopyFormat::Csv(_) | CopyFormat::Text(_)) => {
-            // A place that cannot be looked at is not there either when it is opened.
-            match std::fs::metadata(path) {
-                Ok(found) if !found.is_file() && !found.is_dir() => open(path).map(Some),
-                _ => Ok(None),
-            }
+            let found = std::fs::metadata(path).ok()?;
+            let is_pipe = !found.is_file() && !found.is_dir();
+            is_pipe.then(|| Pipe { path: path.clone(), file: None })
         }
-        _ => Ok(None),
+        _ => None,
+    }
+}
+
+/// A pipe that is opened when it is first read: opening waits for who writes to it, and a statement that is refused
+/// before that reads nothing.
+pub(crate) struct Pipe {
+    path: String,
+    file: Option<File>,
+}
+
+impl Read for Pipe {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let file = match &mut self.file {
+            Some(file) => file,
+            None => {
+                let opened = File::open(&self.path);
+                let opened = opened.map_err(|e| io::Error::new(e.kind(), format!("\"{}\": {e}", self.path)))?;
+                self.file.insert(opened)
+            }
+        };
+        file.read(buffer)
     }
 }
 

@@ -19,7 +19,7 @@ use datafusion::logical_expr::LogicalPlan;
 use mainstem_storage::Result;
 
 pub(crate) use columns::nullable_schema;
-pub(crate) use copy::{copy_from, copy_to, open_pipe};
+pub(crate) use copy::{copy_from, copy_to, pipe_of};
 pub(crate) use define::{
     Created, alter_table, create_schema, create_table, create_table_as, create_view, drop_objects, truncate,
 };

@@ -54,7 +54,7 @@ impl Session {
     pub(super) fn copy(&mut self, copy: CopyStatement, stream: &mut Stream<'_>) -> Result<Outcome> {
         let rows = match (copy, stream) {
             (CopyStatement::From { table, columns, options }, stream) => {
-                let mut pipe = plan::open_pipe(&options)?;
+                let mut pipe = plan::pipe_of(&options);
                 let source: Option<&mut dyn Read> = match (&mut pipe, stream) {
                     (Some(pipe), _) => Some(pipe),
                     (None, Stream::In(input)) => Some(*input),

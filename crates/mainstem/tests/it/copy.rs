@@ -204,13 +204,52 @@ fn a_pipe_is_read_again_when_another_commit_was_in_the_way() {
             // More than fits the pipe: it is read, by a transaction that has begun.
             let rows: String = (10..50_000).map(|k| format!("{k},mine,\n")).collect();
             pipe.write_all(rows.as_bytes()).unwrap();
-            other.execute("INSERT INTO t VALUES (2, 'first', NULL); DELETE FROM t WHERE k = 2").unwrap();
+            other.execute("INSERT INTO t VALUES (2, 'first', NULL)").unwrap();
             pipe.write_all(b"2,mine,\n").unwrap();
         }
     });
-    assert_eq!(connection.execute(&format!("COPY t FROM '{}' (FORMAT csv)", path.display())).unwrap(), 49_991);
+    let copy = format!("COPY t FROM '{}' (FORMAT csv)", path.display());
+    // The second attempt reads the same rows, and finds the key: without them it would copy none, and succeed.
+    assert_eq!(connection.execute(&copy).unwrap_err().sqlstate(), "23505");
     writer.join().unwrap();
-    assert_eq!(rows(&connection, "SELECT count(*), min(k) FROM t"), ["49991|2"]);
+    assert_eq!(rows(&connection, "SELECT k, v FROM t"), ["2|first"]);
+    let writer = std::thread::spawn({
+        let path = path.clone();
+        move || std::fs::write(path, "3,mine,\n4,mine,\n").unwrap()
+    });
+    assert_eq!(connection.execute(&copy).unwrap(), 2);
+    writer.join().unwrap();
+    // A statement that is refused does not wait for somebody to write.
+    let error = connection.execute(&format!("COPY nowhere FROM '{}' (FORMAT csv)", path.display())).unwrap_err();
+    assert_eq!(error.sqlstate(), "42P01");
+}
+
+/// A chunk may have more rows than are inserted at once: the line is that of the file.
+#[test]
+fn a_row_late_in_a_chunk_is_told_by_its_line() {
+    let (_database, connection) = with_table();
+    connection.execute("CREATE TABLE c (a INTEGER CHECK (a <> 9), d INTEGER DEFAULT 5, e TEXT)").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rows.csv");
+    let copy = format!("COPY c (a) FROM '{}' (FORMAT csv)", path.display());
+    std::fs::write(&path, "7\n".repeat(150_000) + "9\n" + &"7\n".repeat(9)).unwrap();
+    let error = connection.execute(&copy).unwrap_err();
+    assert!(error.sqlstate() == "23514" && error.to_string().contains("line 150001: new row"), "{error}");
+    assert_eq!(rows(&connection, "SELECT count(*) FROM c"), ["0"]);
+    std::fs::write(&path, "7\n".repeat(150_000)).unwrap();
+    assert_eq!(connection.execute(&copy).unwrap(), 150_000);
+    assert_eq!(rows(&connection, "SELECT count(*), sum(a), sum(d), count(e) FROM c"), ["150000|1050000|750000|0"]);
+}
+
+/// A text that begins with what looks like a mark of byte order comes back as it went.
+#[test]
+fn a_text_that_begins_with_a_mark_of_byte_order_comes_back() {
+    let (_database, connection) = with_table();
+    connection.execute("INSERT INTO t VALUES (1, '\u{feff}mark', NULL)").unwrap();
+    let text = out(&connection, "COPY (SELECT v, k FROM t) TO STDOUT (FORMAT csv)");
+    connection.execute("CREATE TABLE back (v TEXT, k INTEGER)").unwrap();
+    assert_eq!(connection.copy_in("COPY back FROM STDIN (FORMAT csv)", text.as_bytes()).unwrap(), 1);
+    assert_eq!(rows(&connection, "SELECT count(*) FROM back JOIN t USING (v)"), ["1"]);
 }
 
 /// Of several rows that are refused, the first one is told, with its own error.

@@ -4,7 +4,8 @@
 //!
 //! 1. [`Loader::push`] collects batches up to [`crate::limits::LOAD_SORT_ROWS`] rows, or as many as fit
 //!    [`crate::limits::LOAD_SORT_BYTES`]; rows of a sort are a multiple of a segment's.
-//! 2. The rows collected are sorted by the sort key, ties as they came (`sort`), and written as segments.
+//! 2. The rows collected are sorted by the sort key, ties as they came (`sort`), and written as segments. While all
+//!    rows come in their order there is nothing to sort, and each whole segment is written at once.
 //! 3. They join the run before when they begin at or above its last key: sorted input becomes one run.
 //! 4. [`Loader::finish`] looks for keys that are twice in the load: within a sort they are neighbours, between runs one
 //!    pass over the segments that overlap finds them (`duplicate` says which). For keys that are not the sort key one
