@@ -22,6 +22,7 @@ pub fn all() -> &'static [Experiment] {
         crate::scan::EXPERIMENT,
         #[cfg(feature = "sql")]
         crate::load::EXPERIMENT,
+        crate::index::EXPERIMENT,
         #[cfg(feature = "sql")]
         crate::recovery::EXPERIMENT,
     ]

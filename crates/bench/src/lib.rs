@@ -7,9 +7,10 @@
 //! 1. `experiment` says what one is: it runs its cases in rounds, ours and the peers' in turn; `experiments` lists all;
 //! 2. `keys` and `latency` are what they are made of: random keys and numbers, durations and their quantiles; `duel`
 //!    makes rounds and holds what they gave; `sessions` connects threads to a database of ours;
-//! 3. `peers` drives other engines as processes, `fsync` measures what the disk alone allows; `suite` runs queries over
+//! 3. `index` needs no SQL; the other experiments do;
+//! 4. `peers` drives other engines as processes, `fsync` measures what the disk alone allows; `suite` runs queries over
 //!    the same tables in all of them;
-//! 4. `report` compares, prints, writes.
+//! 5. `report` compares, prints, writes.
 //!
 //! Invariants: a wrong answer makes the run fail, a missed figure never does; what an operation needs is made before
 //! its clock starts. It does not own: what the peers do (`bench/peers/`).
@@ -24,6 +25,7 @@ pub mod fsync;
 pub mod peers;
 pub mod report;
 
+pub mod index;
 #[cfg(feature = "sql")]
 mod sessions;
 #[cfg(feature = "sql")]

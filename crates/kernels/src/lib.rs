@@ -13,6 +13,7 @@
 //! 9. [`sort`] orders rows by words, digit by digit.
 //! 10. [`fsst`] decodes texts that are codes of symbols; [`alp`] makes integers of decimal floats, and back.
 //! 11. [`csv`] finds fields in delimited text, and reads numbers and dates of them.
+//! 12. [`memory`] tells processor and system which memory will be used, and how.
 //!
 //! Invariants:
 //! - Each kernel with a fast twin has a scalar one, `pub` under its module's `scalar`; both give the same answer for
@@ -43,5 +44,6 @@ pub mod sort;
 pub mod fsst;
 pub mod alp;
 pub mod csv;
+pub mod memory;
 
 mod dispatch;

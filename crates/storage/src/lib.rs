@@ -35,6 +35,7 @@ pub mod catalog;
 
 // What the stages share.
 pub mod segment;
+pub mod index;
 pub mod wal;
 pub mod manifest;
 

@@ -158,6 +158,38 @@ pub const KEY_INDEX_SORT_ENTRIES: usize = 4 << 20;
 /// are written twice. Each costs a merge the keys of one segment, 1 MiB.
 pub const KEY_INDEX_FAN_IN: usize = 32;
 
+/// Bits of the name of an entry of an index in memory: 2 G entries, over all that are merged into one. The one bit left
+/// tells it from a node.
+pub const INDEX_LEAF_BITS: u32 = 31;
+/// Bits of the name of a node, of each kind; three tell the kind.
+pub const INDEX_NODE_BITS: u32 = 28;
+/// Entries of a page, as a power of two: 4 MiB of keys and rows of 4 bytes each, so that at least one large page of
+/// memory (2 MiB) lies in it wherever it begins. There are names for 4,096 pages, so for as many indexes that are
+/// merged: threads go on in one index from chunk to chunk. An index of few entries has one small page.
+pub const INDEX_LEAF_PAGE_BITS: u32 = 19;
+/// The same of nodes for 4 children: 4.5 MiB with keys of 4 bytes.
+pub const INDEX_NODE4_PAGE_BITS: u32 = 17;
+/// The same of nodes for 16 children: 3 MiB.
+pub const INDEX_NODE16_PAGE_BITS: u32 = 15;
+/// The same of nodes for 48 children: 3.8 MiB.
+pub const INDEX_NODE48_PAGE_BITS: u32 = 13;
+/// The same of nodes for 256 children: 4 MiB.
+pub const INDEX_NODE256_PAGE_BITS: u32 = 12;
+/// Bytes of a page of keys, as a power of two: of 32 bits that name a key so many are its place in the page, and all
+/// pages have 4 GiB. A longer key has a page of its own.
+pub const INDEX_KEY_PAGE_BITS: u32 = 16;
+/// Bits of the places of a hash table's directory, at most: 2 GiB of them.
+pub const INDEX_DIRECTORY_BITS_MAX: u32 = 29;
+/// Keys that are looked for in an index at once, a level after the other, so that what is not in a cache comes for all
+/// of them together: a core waits for about as many lines at a time.
+pub const INDEX_KEYS_AHEAD: usize = 16;
+/// Parts of a merge of indexes, about, at least: with 4 threads each has 16, so that the last one of each costs the
+/// others 6 % at most.
+pub const INDEX_MERGE_PARTS: usize = 64;
+/// Nodes below one another that building and merging go down at once: a few hundred bytes of stack each. Keys of
+/// numbers have 8 at most; those that are the beginnings of so many others are rare.
+pub const INDEX_DEPTH_MAX: usize = 64;
+
 /// Single delete-log entries that are folded into a bitmap at once.
 pub const DELETE_LOG_FOLD_ENTRIES: usize = 512;
 /// Bitmaps a delete log keeps for scans at timestamps nobody folded for: the last few, since readers start at the

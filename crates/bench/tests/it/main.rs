@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
+mod index;
 mod program;
 
 #[cfg(feature = "sql")]
@@ -14,7 +15,6 @@ mod recovery;
 mod scan;
 #[cfg(feature = "sql")]
 mod statements;
-#[cfg(feature = "sql")]
 mod tiny;
 #[cfg(feature = "sql")]
 mod tpch;
