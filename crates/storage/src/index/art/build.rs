@@ -74,19 +74,24 @@ impl<K: KeyKind, V: Copy> Build<'_, K, V> {
         if level >= INDEX_DEPTH_MAX {
             return self.inserted(entries);
         }
-        let Some((first, rest)) = entries.split_first() else { return Ok(Handle::NONE) };
-        let first = first.0;
-        let end = rest.iter().fold(K::len(first), |end, entry| end.min(K::shared(first, entry.0, depth)));
-        // Keys that end there, then those of each byte.
-        let place = |key| K::byte(key, end).map_or(0, |byte| usize::from(byte) + 1);
-        let mut ends = [0_u32; 257];
-        entries.iter().for_each(|entry| ends[place(entry.0)] += 1);
+        let Some(((first, _), rest)) = entries.split_first() else { return Ok(Handle::NONE) };
+        let first = *first;
+        // Keys part at once more often than not: a longer path is measured when counting shows none.
+        let mut end = depth;
+        let mut ends = counts::<K, V>(entries, end);
+        if ends.iter().any(|count| *count as usize == entries.len()) {
+            end = rest.iter().fold(K::len(first), |end, entry| end.min(K::shared(first, entry.0, depth)));
+            ends = counts::<K, V>(entries, end);
+        }
+        if ends.iter().all(|count| *count < 2) {
+            return self.leaves(entries, end, depth);
+        }
         let mut at = 0;
         for end in &mut ends {
             at += std::mem::replace(end, at);
         }
         for entry in entries.iter() {
-            let to = &mut ends[place(entry.0)];
+            let to = &mut ends[place::<K>(entry.0, end)];
             spare[*to as usize] = *entry;
             *to += 1;
         }
@@ -103,6 +108,21 @@ impl<K: KeyKind, V: Copy> Build<'_, K, V> {
             };
             self.children.push((byte, child));
         }
+        self.node(end, own, base, depth)
+    }
+
+    /// A node of nothing but leaves: no two of `entries` have the same byte behind the path.
+    fn leaves(&mut self, entries: &[Entry<'_, K, V>], end: usize, depth: usize) -> Result<Handle> {
+        let (mut own, base) = (Handle::NONE, self.children.len());
+        let mut children = [Handle::NONE; 256];
+        for (key, value) in entries {
+            let (leaf, _) = self.tree.nodes.add_leaf(*key, *value)?;
+            match K::byte(*key, end) {
+                Some(byte) => children[usize::from(byte)] = leaf,
+                None => own = leaf,
+            }
+        }
+        self.children.extend((0..=255).zip(children).filter(|(_, child)| !child.is_none()));
         self.node(end, own, base, depth)
     }
 
@@ -174,6 +194,19 @@ impl<K: KeyKind, V: Copy> Build<'_, K, V> {
         self.tree.finger = None;
         Ok(std::mem::replace(&mut self.tree.root, root))
     }
+}
+
+/// Where a key goes that parts from others behind `end` bytes: keys that end there, then those of each byte.
+#[inline]
+fn place<K: KeyKind>(key: K::Key<'_>, end: usize) -> usize {
+    K::byte(key, end).map_or(0, |byte| usize::from(byte) + 1)
+}
+
+/// How many of `entries` go to each place.
+fn counts<K: KeyKind, V>(entries: &[Entry<'_, K, V>], end: usize) -> [u32; 257] {
+    let mut counts = [0; 257];
+    entries.iter().for_each(|entry| counts[place::<K>(entry.0, end)] += 1);
+    counts
 }
 
 /// Puts `entries` in order; equal keys stay as they come.
