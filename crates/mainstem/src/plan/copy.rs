@@ -24,6 +24,7 @@ use mainstem_storage::transaction::{StatementWrites, Transaction};
 use mainstem_storage::{Error, ErrorKind, Result};
 
 use super::columns::nullable_schema;
+use super::duplicate_lines::{Take, with_lines};
 use super::expressions::{Expressions, Source};
 use super::parquet::ParquetFile;
 use super::shown;
@@ -38,7 +39,8 @@ use crate::sql::{CopyFormat, CopyOptions, CopyPlace, CopySource, CsvOptions, Tab
 /// Runs a COPY FROM; returns the rows read.
 ///
 /// # Errors
-/// 58P01 no such file, 22P04 malformed, 22P02 and others a value, with line and column; 23505 and others of the table.
+/// 58P01 no such file, 22P04 malformed, 22P02 and others a value, with line and column; 23505, with the lines that have
+/// the key, and others of the table.
 pub(crate) fn copy_from(
     env: &mut Environment<'_>,
     transaction: &mut Transaction,
@@ -59,6 +61,7 @@ pub(crate) fn copy_from(
     let writes = transaction.statement();
     let mut input =
         CopyIn { table: table.clone(), columns, sources, expressions, writes, transaction: &*transaction, env };
+    let is_file = client.is_none();
     let read = match (&options.place, &options.format, client) {
         (CopyPlace::File(path), CopyFormat::Parquet, _) => input.parquet(ParquetFile::open(path)?),
         (_, format, Some(stream)) => input.lines(stream, format),
@@ -75,9 +78,45 @@ pub(crate) fn copy_from(
     };
     let CopyIn { writes, .. } = input;
     let inserted = writes.inserted();
-    let applied = read.and_then(|()| transaction.apply(writes));
+    let applied = read.and_then(|()| transaction.apply(writes)).map_err(|error| match &options.place {
+        CopyPlace::File(path) if is_file => {
+            let columns = file_columns(&table, columns);
+            with_lines(error, &table, &columns, |take| read_again(env, path, &options.format, &columns, take))
+        }
+        _ => error,
+    });
     applied.map_err(|error| error.context(format_args!("COPY \"{}\"", table.name)))?;
     Ok(inserted)
+}
+
+/// Hands the rows of the file at `path`, whose columns are `columns`, to `take`, if it is one that can be read again.
+fn read_again(
+    env: &Environment<'_>,
+    path: &str,
+    format: &CopyFormat,
+    columns: &[Column],
+    take: Take<'_>,
+) -> Result<()> {
+    let mut file = open(path)?;
+    let found = file.metadata().map_err(|e| Error::io("look at", format_args!("\"{path}\""), e))?;
+    if !found.is_file() || matches!(format, CopyFormat::Parquet) {
+        return Ok(());
+    }
+    if let CopyFormat::Csv(options) = format
+        && parallel::can_be_cut(options, columns.len())
+    {
+        let rows = FileRows::new(&file, found.len(), options, columns);
+        return rows.read(env.settings.threads(), |part| {
+            env.cancel.check()?;
+            take(&part.columns, &|| rows.lines(&part))
+        });
+    }
+    let mut lines = Lines::new(&mut file, format, columns.iter().map(|c| c.name.clone()).collect())?;
+    while let Some(batch) = lines.next_batch()? {
+        env.cancel.check()?;
+        take(&parallel::typed(columns, &batch)?, &|| batch.lines.clone())?;
+    }
+    Ok(())
 }
 
 /// What a COPY reads, if it is named as a file and can be read but once: a pipe. Whoever runs the statement again keeps

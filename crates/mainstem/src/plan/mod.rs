@@ -10,6 +10,7 @@ mod columns;
 mod row_wise;
 mod expressions;
 mod write;
+mod duplicate_lines;
 mod copy;
 mod parquet;
 mod define;

@@ -95,6 +95,69 @@ fn csv_through_streams() {
     assert_eq!(connection.copy_in("COPY t FROM STDIN (FORMAT csv)", io::empty()).unwrap(), 0);
 }
 
+/// What is refused of a file with the lines `text`, loaded with `options` by a table that was made anew, and holds key 1
+/// already.
+fn refused_file(definition: &str, text: &str, options: &str) -> String {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("rows").display().to_string();
+    std::fs::write(&path, text).unwrap();
+    let database = Database::in_memory().unwrap();
+    let connection = database.connect().unwrap();
+    connection.execute_batch(&format!("CREATE TABLE t ({definition}); INSERT INTO t (k) VALUES (1)")).unwrap();
+    let sql = options.replacen("FROM", &format!("FROM '{path}'"), 1);
+    let error = connection.execute(&sql).unwrap_err();
+    assert_eq!(error.sqlstate(), "23505", "{error}");
+    let rows: i64 = connection.query_row("SELECT count(*) FROM t", ()).unwrap().get(0).unwrap();
+    assert_eq!(rows, 1);
+    error.message().to_owned()
+}
+
+#[test]
+fn a_key_that_may_not_come_is_told_with_its_lines() {
+    const TABLE: &str = "k INTEGER PRIMARY KEY, c CHAR(3), n DECIMAL(5, 2), UNIQUE (c, n)";
+    for (text, copy, lines) in [
+        ("2,a,1\n3,b,1\n2,c,1\n", "COPY t FROM (FORMAT csv)", "line 3 and line 1: "),
+        // Of values, not of texts; rows without the key do not count, lines do.
+        (
+            "k,c,n\n2,a,\n3,a,\n4,\"a\n\",1.5\n5,b ,1.50\n6,b,1.5\n",
+            "COPY t FROM (FORMAT csv, HEADER)",
+            "line 7 and line 6: ",
+        ),
+        ("2\tb\t1.5\n3\t\\N\t1.5\n4\tb\t1.50\n", "COPY t FROM", "line 3 and line 1: "),
+        // More than two.
+        ("9,a,1\n8,a,1\n7,a,1\n", "COPY t FROM (FORMAT csv)", "line 2 and line 1: "),
+        // The table has it.
+        ("2,a,1\n1,b,1\n", "COPY t FROM (FORMAT csv)", "line 2: "),
+        ("b,2\na,1\n", "COPY t (c, k) FROM (FORMAT csv)", "line 2: "),
+    ] {
+        let message = refused_file(TABLE, text, copy);
+        let begins = format!("COPY \"t\": {lines}duplicate key value violates");
+        assert!(message.starts_with(&begins), "{message}, not {begins}");
+    }
+    // The key is not in the file.
+    let message = refused_file("k INTEGER PRIMARY KEY DEFAULT 1, v INTEGER", "5\n", "COPY t (v) FROM (FORMAT csv)");
+    assert!(message.starts_with("COPY \"t\": duplicate key value violates"), "{message}");
+}
+
+/// In segments and chunks far apart; by the order of rows and by an index.
+#[test]
+fn lines_with_a_key_are_found_far_apart() {
+    const ROWS: u64 = 150_000;
+    let lines = |rows: &dyn Fn(u64) -> (u64, u64)| -> String {
+        (0..ROWS).map(rows).map(|(k, u)| format!("{k},{u},some text\n")).collect()
+    };
+    let scattered = |row: u64| row * 7_919 % ROWS + 2;
+    let definition = "k INTEGER PRIMARY KEY, u INTEGER UNIQUE, v TEXT";
+    for (text, constraint) in [
+        (lines(&|row| (scattered(if row == 140_000 { 11 } else { row }), row)), "t_pkey"),
+        (lines(&|row| (row + 2, scattered(if row == 140_000 { 11 } else { row }))), "t_u_key"),
+    ] {
+        let message = refused_file(definition, &text, "COPY t FROM (FORMAT csv)");
+        let wanted = "COPY \"t\": line 140001 and line 12: duplicate key value violates unique constraint ";
+        assert!(message.starts_with(&format!("{wanted}\"{constraint}\"")), "{message}");
+    }
+}
+
 #[test]
 fn a_copy_that_fails_inserts_nothing() {
     let (_database, connection) = with_table();

@@ -18,7 +18,9 @@ use super::Duplicate;
 use super::key::KeyKind;
 use super::pages::{IndexSpace, Pages};
 use crate::error::{Error, Result};
-use crate::limits::{INDEX_DIRECTORY_BITS_MAX, INDEX_KEYS_AHEAD, INDEX_LEAF_BITS, INDEX_LEAF_PAGE_BITS, INDEX_MERGE_PARTS};
+use crate::limits::{
+    INDEX_DIRECTORY_BITS_MAX, INDEX_KEYS_AHEAD, INDEX_LEAF_BITS, INDEX_LEAF_PAGE_BITS, INDEX_MERGE_PARTS,
+};
 use crate::threads::in_parallel;
 
 /// Ends a list. Names of entries are smaller.

@@ -182,9 +182,7 @@ impl<T, const BITS: u32, const SHIFT: u32> Pages<T, BITS, SHIFT> {
     /// Bytes of memory.
     pub fn bytes(&self) -> usize {
         let items: usize = self.pages.iter().map(Vec::capacity).sum();
-        items * size_of::<T>()
-            + self.pages.capacity() * size_of::<Vec<T>>()
-            + self.free.capacity() * size_of::<u32>()
+        items * size_of::<T>() + self.pages.capacity() * size_of::<Vec<T>>() + self.free.capacity() * size_of::<u32>()
     }
 }
 

@@ -90,9 +90,7 @@ fn borrowed<K: TestKeys>(entries: &[(K::Owned, u64)]) -> Vec<(K::Key<'_>, u64)> 
 }
 
 fn one_by_one<K: TestKeys, I: Index<K>>(index: &mut I, entries: &[(K::Owned, u64)]) -> Vec<Duplicate<u64>> {
-    let add = |(key, value): &(K::Owned, u64)| {
-        index.add(key, *value).map(|kept| Duplicate { kept, left_out: *value })
-    };
+    let add = |(key, value): &(K::Owned, u64)| index.add(key, *value).map(|kept| Duplicate { kept, left_out: *value });
     entries.iter().filter_map(add).collect()
 }
 
@@ -405,9 +403,8 @@ fn memory_is_counted() {
     // Of numbers in a dense order a key takes 16 bytes and 4 of its node; of others there are nodes of few children.
     for (step, node_bytes) in [(1, 4.5), (2_654_435_769, 40.0)] {
         let space = IndexSpace::new();
-        let fill = |start, fill| {
-            <RadixTree<U32Keys, u64> as Index<U32Keys>>::filled(&space, &entries(step, start), fill).0
-        };
+        let fill =
+            |start, fill| <RadixTree<U32Keys, u64> as Index<U32Keys>>::filled(&space, &entries(step, start), fill).0;
         let (left, right) = (fill(0, Fill::KeyByKey), fill(1, Fill::AtOnce));
         let parts = left.memory() + right.memory();
         let merged = RadixTree::merge(vec![left, right], 2).unwrap().unwrap().0;

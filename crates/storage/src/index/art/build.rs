@@ -46,11 +46,7 @@ impl<K: KeyKind, V: Copy> RadixTree<K, V> {
         let is_sorted = entries.is_sorted_by(|a, b| K::compare(a.0, b.0) != Ordering::Greater);
         let mut spare = if is_sorted { Vec::new() } else { entries.to_vec() };
         let mut build = Build { tree: &mut tree, duplicates: Vec::new(), children: Vec::new() };
-        let root = if is_sorted {
-            build.sorted(entries, 0, 0)?
-        } else {
-            build.unsorted(entries, &mut spare, 0, 0)?
-        };
+        let root = if is_sorted { build.sorted(entries, 0, 0)? } else { build.unsorted(entries, &mut spare, 0, 0)? };
         let duplicates = build.duplicates;
         tree.root = root;
         tree.len = entries.len() - duplicates.len();

@@ -7,8 +7,8 @@ use crate::error::Result;
 use crate::index::key::KeyKind;
 use crate::index::pages::{IndexSpace, Pages};
 use crate::limits::{
-    INDEX_LEAF_BITS, INDEX_LEAF_PAGE_BITS, INDEX_NODE_BITS, INDEX_NODE4_PAGE_BITS, INDEX_NODE16_PAGE_BITS, INDEX_NODE48_PAGE_BITS,
-    INDEX_NODE256_PAGE_BITS,
+    INDEX_LEAF_BITS, INDEX_LEAF_PAGE_BITS, INDEX_NODE_BITS, INDEX_NODE4_PAGE_BITS, INDEX_NODE16_PAGE_BITS,
+    INDEX_NODE48_PAGE_BITS, INDEX_NODE256_PAGE_BITS,
 };
 
 /// All nodes of a tree, or those that a part of a merge has made.
