@@ -1,7 +1,8 @@
 //! One key more.
 
 use super::RadixTree;
-use super::node::{Handle, Head, Kind};
+use super::node::{Handle, Head};
+use super::nodes::Found;
 use crate::error::Result;
 use crate::index::Duplicate;
 use crate::index::key::KeyKind;
@@ -60,28 +61,18 @@ impl<K: KeyKind, V: Copy> RadixTree<K, V> {
     /// As [`RadixTree::insert`], of a key that belongs to the node at `place` or below it.
     fn insert_below(&mut self, mut place: Place, key: K::Key<'_>, value: V) -> Result<Option<V>> {
         loop {
-            let end = match place.node.kind() {
-                Kind::None => return self.insert_first(key, value),
-                Kind::Leaf => return self.split_leaf(place, key, value),
-                Kind::Direct256 => place.depth as usize,
-                _ => {
-                    let head = self.nodes.head(place.node);
-                    let end = head.end as usize;
-                    if end > place.depth as usize {
-                        let shared = K::shared(key, self.nodes.key(head.sample), place.depth as usize);
-                        if shared < end {
-                            return self.split_path(place, shared, key, value);
-                        }
-                    }
-                    end
-                }
-            };
-            let Some(byte) = K::byte(key, end) else { return self.insert_own(place.node, key, value) };
-            let child = self.nodes.child(place.node, byte);
-            if child.is_none() {
-                return self.insert_child(place, end, byte, key, value);
+            if place.node.is_leaf() {
+                return self.split_leaf(place, key, value);
             }
-            place = Place { node: child, parent: place.node, byte, depth: end as u32 + 1 };
+            if place.node.is_none() {
+                return self.insert_first(key, value);
+            }
+            place = match self.nodes.find(place.node, place.depth as usize, key) {
+                Found::Path(shared) => return self.split_path(place, shared, key, value),
+                Found::End => return self.insert_own(place.node, key, value),
+                Found::Child(end, byte, Handle::NONE) => return self.insert_child(place, end, byte, key, value),
+                Found::Child(end, byte, node) => Place { node, parent: place.node, byte, depth: end as u32 + 1 },
+            };
         }
     }
 

@@ -24,8 +24,8 @@ mod tests;
 pub use iter::Iter;
 
 use insert::Finger;
-use node::{Handle, Kind};
-use nodes::Nodes;
+use node::Handle;
+use nodes::{Found, Nodes};
 
 use super::key::KeyKind;
 use super::pages::IndexSpace;
@@ -70,27 +70,19 @@ impl<K: KeyKind, V: Copy> RadixTree<K, V> {
     pub fn get(&self, key: K::Key<'_>) -> Option<V> {
         let (mut node, mut depth) = (self.root, 0);
         loop {
-            let end = match node.kind() {
-                Kind::None => return None,
-                Kind::Leaf => {
-                    let leaf = self.nodes.leaf(node);
-                    let other = self.nodes.key(leaf.key);
-                    let is_same = K::len(key) == K::len(other) && K::shared(key, other, depth) == K::len(key);
-                    return is_same.then_some(leaf.value);
-                }
-                Kind::Direct256 => depth,
-                _ => {
-                    let head = self.nodes.head(node);
-                    let end = head.end as usize;
-                    if end > depth && K::shared(key, self.nodes.key(head.sample), depth) < end {
-                        return None;
-                    }
-                    end
-                }
-            };
-            (node, depth) = match K::byte(key, end) {
-                Some(byte) => (self.nodes.child(node, byte), end + 1),
-                None => (self.nodes.head(node).own, end),
+            if node.is_none() {
+                return None;
+            }
+            if node.is_leaf() {
+                let leaf = self.nodes.leaf(node);
+                let other = self.nodes.key(leaf.key);
+                let is_same = K::len(key) == K::len(other) && K::shared(key, other, depth) == K::len(key);
+                return is_same.then_some(leaf.value);
+            }
+            (node, depth) = match self.nodes.find(node, depth, key) {
+                Found::Path(_) => return None,
+                Found::End => (self.nodes.head(node).own, K::len(key)),
+                Found::Child(end, _, child) => (child, end + 1),
             };
         }
     }

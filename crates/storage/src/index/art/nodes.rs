@@ -11,6 +11,17 @@ use crate::limits::{
     INDEX_NODE48_PAGE_BITS, INDEX_NODE256_PAGE_BITS,
 };
 
+/// What a key finds at a node.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Found {
+    /// It leaves the node's path after so many bytes.
+    Path(usize),
+    /// It ends with the path.
+    End,
+    /// The path has so many bytes, and the key goes on with this one, for which there is this child, or none.
+    Child(usize, u8, Handle),
+}
+
 /// All nodes of a tree, or those that a part of a merge has made.
 #[derive(Debug)]
 pub(super) struct Nodes<K: KeyKind, V> {
@@ -114,6 +125,55 @@ impl<K: KeyKind, V: Copy> Nodes<K, V> {
             _ => &mut self.n256.get_mut(at).head,
         };
         head.own = leaf;
+    }
+
+    /// What there is for `key` at `node`, an inner one; `depth` bytes of it are told above the node.
+    #[inline]
+    pub fn find(&self, node: Handle, depth: usize, key: K::Key<'_>) -> Found {
+        let at = node.at();
+        match node.kind() {
+            Kind::Direct256 => match K::byte(key, depth) {
+                Some(byte) => Found::Child(depth, byte, self.n256.get(at).children[usize::from(byte)]),
+                None => Found::End,
+            },
+            Kind::N4 => {
+                let node = self.n4.get(at);
+                self.find_below(&node.head, depth, key, |byte| node.find(byte).map(|place| node.children[place]))
+            }
+            Kind::N16 => {
+                let node = self.n16.get(at);
+                self.find_below(&node.head, depth, key, |byte| node.find(byte).map(|place| node.children[place]))
+            }
+            Kind::N48 => {
+                let node = self.n48.get(at);
+                self.find_below(&node.head, depth, key, |byte| node.find(byte).map(|place| node.children[place]))
+            }
+            _ => {
+                let node = self.n256.get(at);
+                self.find_below(&node.head, depth, key, |byte| Some(node.children[usize::from(byte)]))
+            }
+        }
+    }
+
+    #[inline]
+    fn find_below(
+        &self,
+        head: &Head<K::Stored>,
+        depth: usize,
+        key: K::Key<'_>,
+        child: impl FnOnce(u8) -> Option<Handle>,
+    ) -> Found {
+        let end = head.end as usize;
+        if end > depth {
+            let shared = K::shared(key, self.key(head.sample), depth);
+            if shared < end {
+                return Found::Path(shared);
+            }
+        }
+        match K::byte(key, end) {
+            Some(byte) => Found::Child(end, byte, child(byte).unwrap_or(Handle::NONE)),
+            None => Found::End,
+        }
     }
 
     /// The child of `node` for `byte`, or none.
