@@ -9,6 +9,7 @@
 
 use arrow::array::{ArrayRef, RecordBatch};
 use mainstem_storage::error::sqlstate;
+use mainstem_storage::ids::ColumnId;
 use mainstem_storage::row::check_batch;
 use mainstem_storage::row::key::TableKey;
 use mainstem_storage::schema::{Column, TableSchema};
@@ -53,7 +54,7 @@ impl Search {
     fn of(error: &Error, table: &TableSchema, columns: &[Column]) -> Option<Self> {
         let (id, bytes) = error.key().filter(|_| error.sqlstate() == sqlstate::UNIQUE)?;
         let key = TableKey::of(table, id)?;
-        let position = |id| columns.iter().position(|column| column.id == *id);
+        let position = |id: &ColumnId| columns.iter().position(|column| column.id == *id);
         let positions = key.columns().iter().map(position).collect::<Option<Vec<_>>>()?;
         let column = |at: &usize| Some(Column { nullable: true, ..columns.get(*at)?.clone() });
         let of_key = positions.iter().map(column).collect::<Option<Vec<_>>>()?;
