@@ -19,8 +19,8 @@ pub fn advise_huge_pages<T>(room: &mut Vec<T>) -> bool {
 
 #[cfg(target_os = "linux")]
 fn advise_range(start: *mut u8, bytes: usize) -> bool {
-    // SAFETY: `advise_huge_pages` gives a range inside one allocation that it has for itself, at bounds of pages. The advice
-    // changes neither what is read there nor what may be written.
+    // SAFETY: `advise_huge_pages` gives a range inside one allocation that it has for itself, at bounds of pages. The
+    // advice changes neither what is read there nor what may be written.
     let outcome = unsafe { libc::madvise(start.cast(), bytes, libc::MADV_HUGEPAGE) };
     outcome == 0
 }

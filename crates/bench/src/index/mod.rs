@@ -1,8 +1,8 @@
-//! Experiment `load/index`: indexes in memory that several threads build and merge (Instant Loading, section 5.3, figure
-//! 10). Issue "Instant Loading", section Figures.
+//! Experiment `load/index`: indexes in memory that several threads build and merge (Instant Loading, section 5.3,
+//! figure 10). Issue "Instant Loading", section Figures.
 //!
-//! Comes in: the scale. Goes out: keys a second of the adaptive radix tree and of the chained hash table, their speed-up
-//! with two threads, and how much of the time is merging.
+//! Comes in: the scale. Goes out: keys a second of the adaptive radix tree and of the chained hash table, their
+//! speed-up with two threads, and how much of the time is merging.
 //!
 //! 1. Keys of 4 bytes are made: ordered dense (1 to n), the same in random order, and sparse ones, each bit of which is
 //!    as likely 0 as 1 (`keys_of`).

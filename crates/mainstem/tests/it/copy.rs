@@ -95,8 +95,8 @@ fn csv_through_streams() {
     assert_eq!(connection.copy_in("COPY t FROM STDIN (FORMAT csv)", io::empty()).unwrap(), 0);
 }
 
-/// What is refused of a file with the lines `text`, loaded with `options` by a table that was made anew, and holds key 1
-/// already.
+/// What is refused of a file with the lines `text`, loaded with `options` by a table that was made anew, and holds key
+/// 1 already.
 fn refused_file(definition: &str, text: &str, options: &str) -> String {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("rows").display().to_string();

@@ -1,8 +1,8 @@
 //! Indexes that several threads build, each over the rows of its chunks, and that become one: pure structures in
 //! memory, without a table, a file or a timestamp.
 //!
-//! Comes in: keys, as numbers or as the bytes of [`crate::row::key`], with the numbers of their rows. Goes out: an index
-//! over all of them, and each key that two rows have ([`Duplicate`]).
+//! Comes in: keys, as numbers or as the bytes of [`crate::row::key`], with the numbers of their rows. Goes out: an
+//! index over all of them, and each key that two rows have ([`Duplicate`]).
 //!
 //! 1. Items lie in pages (`pages`), named by 32 bits. Indexes that are to become one number their pages together
 //!    ([`IndexSpace`]): a merge moves pages, and what names an item goes on naming it.

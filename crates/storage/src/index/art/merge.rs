@@ -1,5 +1,5 @@
-//! Several trees become one (Instant Loading, section 3.6.2): nodes of the same path are merged, by several threads, and
-//! what only one tree has goes on as it is, found by the name that it has always had.
+//! Several trees become one (Instant Loading, section 3.6.2): nodes of the same path are merged, by several threads,
+//! and what only one tree has goes on as it is, found by the name that it has always had.
 //!
 //! 1. The pages of all trees go to the first one. From then on nothing that was there is changed: nodes in which trees
 //!    meet are made anew, beside them, so that all threads may read all of it.

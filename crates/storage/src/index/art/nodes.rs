@@ -198,8 +198,8 @@ impl<K: KeyKind, V: Copy> Nodes<K, V> {
         found.unwrap_or(Handle::NONE)
     }
 
-    /// The next node on the way from `node` to `key`, of which `depth` bytes are told above it, with as many bytes more:
-    /// what will be read of it is asked for. None at the end of the way. Paths are not compared.
+    /// The next node on the way from `node` to `key`, of which `depth` bytes are told above it, with as many bytes
+    /// more: what will be read of it is asked for. None at the end of the way. Paths are not compared.
     #[inline]
     pub fn step_ahead(&self, node: Handle, depth: usize, key: K::Key<'_>) -> (Handle, usize) {
         let end = match node.kind() {
