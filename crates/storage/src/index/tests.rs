@@ -118,7 +118,7 @@ impl<K: TestKeys> Index<K> for RadixTree<K, u64> {
     }
 
     fn count(&self) -> usize {
-        assert_eq!(self.is_empty(), self.len() == 0);
+        assert_eq!(self.is_empty(), self.iter().next().is_none());
         self.len()
     }
 
@@ -157,7 +157,7 @@ impl<K: TestKeys> Index<K> for ChainedHash<K, u64> {
     }
 
     fn count(&self) -> usize {
-        assert_eq!(self.is_empty(), self.len() == 0);
+        assert_eq!(self.is_empty(), self.iter().next().is_none());
         self.len()
     }
 
