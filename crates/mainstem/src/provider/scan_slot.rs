@@ -30,8 +30,8 @@ pub(crate) struct ScanSlot {
 pub(crate) struct ScanInput {
     pub(crate) view: Arc<TableView>,
     pub(crate) predicates: Vec<Predicate>,
-    /// The rows of a range of a key outside of which no row fulfils the predicates, in its order; `None` if the scan has
-    /// to look for them.
+    /// The rows of a range of a key outside of which no row fulfils the predicates, in its order; `None` if the scan
+    /// has to look for them.
     pub(crate) found: Option<KeyRows>,
 }
 

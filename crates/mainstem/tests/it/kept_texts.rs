@@ -5,7 +5,8 @@ use mainstem::{Connection, Database};
 use crate::support::{code, rows};
 
 const SETUP: &str = "
-    CREATE TABLE w (k INTEGER PRIMARY KEY, g INTEGER, n INTEGER, t TEXT, d DATE, c CHAR(4), m DECIMAL(8, 2));
+    CREATE TABLE w (k INTEGER PRIMARY KEY, g INTEGER, n INTEGER, t TEXT, d DATE, c CHAR(4), m DECIMAL(8, 2),
+                    v VARCHAR(5));
     INSERT INTO w SELECT x, x % 5, x, 't' || x, DATE '2024-01-01' + (x % 30), 'c' || x % 3, x + 0.25
         FROM generate_series(1, 300) AS g (x);
     CREATE TABLE source (a INTEGER, b TEXT);
@@ -23,7 +24,7 @@ fn connection(mode: &str) -> (Database, Connection) {
 /// How many of the runs of `sql`, so many, are by a plan that is kept.
 fn kept(connection: &Connection, sql: &str, runs: usize) -> u64 {
     let before = connection.kept_plan_runs();
-    (0..runs).for_each(|_| drop(connection.execute(sql).unwrap()));
+    (0..runs).for_each(|_| _ = connection.execute(sql).unwrap());
     connection.kept_plan_runs() - before
 }
 
@@ -39,6 +40,10 @@ const WRITES: &[&str] = &[
     "UPDATE w SET n = 'no' WHERE g = #",
     "UPDATE w SET n = 3000000000 WHERE g = #",
     "UPDATE w SET c = 'longer #' WHERE g = #",
+    "UPDATE w SET v = 'v#' WHERE g = #",
+    "UPDATE w SET v = 'longer #' WHERE g = #",
+    "UPDATE w SET v = 'longer #' WHERE g = 9#",
+    "UPDATE w SET v = 'v   #      ', t = 'a text' WHERE g = 1 AND c = 'c1'",
     "UPDATE w SET k = 7 WHERE g = #",
     "UPDATE w SET nothing = 1 WHERE g = #",
     "UPDATE w SET n = 100 / (n - #) WHERE g = 2",
@@ -129,7 +134,7 @@ fn definitions_of_all_sessions_are_seen() {
     // Its own session adds a column with a default, and takes one away.
     first.execute("ALTER TABLE w ADD COLUMN extra INTEGER DEFAULT 5").unwrap();
     let insert = "INSERT INTO w (g, n) SELECT g + 1, 0 FROM w WHERE g = 1";
-    (0..4).for_each(|_| drop(first.execute(insert).unwrap()));
+    (0..4).for_each(|_| _ = first.execute(insert).unwrap());
     assert_eq!(rows(&first, "SELECT count(*), min(extra) FROM w"), ["5|5"]);
     first.execute("ALTER TABLE w DROP COLUMN n").unwrap();
     assert_eq!(code(&first, insert), "42703");
@@ -149,7 +154,7 @@ fn views_settings_and_temporary_tables_are_seen() {
     assert_eq!(rows(&connection, "SELECT t FROM w ORDER BY k DESC LIMIT 1"), ["another"]);
 
     let update = "UPDATE w SET t = 'seen' WHERE n > 298";
-    assert!(kept(&connection, update, 4) > 0);
+    assert!(kept(&connection, update, 8) > 0);
     // A temporary table that hides the other one, of this session only.
     let other = database.connect().unwrap();
     connection.execute_batch("CREATE TEMP TABLE w (n INTEGER, t TEXT); INSERT INTO w VALUES (299, 'own')").unwrap();
@@ -167,7 +172,7 @@ fn views_settings_and_temporary_tables_are_seen() {
     connection.execute("SET plan_cache_mode = force_custom_plan").unwrap();
     assert_eq!(kept(&connection, update, 4), 0);
     connection.execute("SET plan_cache_mode = auto").unwrap();
-    assert!(kept(&connection, update, 4) > 0);
+    assert!(kept(&connection, update, 8) > 0);
     connection.execute("BEGIN READ ONLY").unwrap();
     assert_eq!(code(&connection, update), "25006");
     connection.execute("ROLLBACK").unwrap();

@@ -54,7 +54,7 @@ fn thousands_of_texts_take_no_more_than_the_share() {
         most = most.max(bytes);
     }
     assert!(most > MEMORY_LIMIT / 64 / 2, "most is kept of what there is room for: {most}");
-    let kept = rows(&connection, "SELECT count(*) > 10, count(*) < 1000, min(bytes) > 1000 FROM mainstem.plans");
+    let kept = rows(&connection, "SELECT count(*) > 0, count(*) < 1000, min(bytes) > 1000 FROM mainstem.plans");
     assert_eq!(kept, ["true|true|true"]);
     // What was kept goes with whoever kept it.
     let held = connection.prepare(&texts(20_001)[0]).unwrap();

@@ -1,7 +1,7 @@
 //! Rows of a range of keys, in their order.
 //!
-//! Comes in: a range of a key. Goes out: what the caller makes of its live rows, in key order, forwards or backwards, up
-//! to a limit.
+//! Comes in: a range of a key. Goes out: what the caller makes of its live rows, in key order, forwards or backwards,
+//! up to a limit.
 //!
 //! 1. Sources: of each run the rows that lie in the range, side by side, or the entries of its key index that do, where
 //!    the run is in another order; of each delta its lists in key order; of the transaction's own rows those in the

@@ -24,8 +24,8 @@ const VERSION_4: [(&str, &[u8]); 6] = [
     ("wal/0000000002.log", include_bytes!("../../../../compat/4/wal/0000000002.log")),
 ];
 
-/// Format version 5 with segments of version 2: table `a`, whose UNIQUE key has NULLs, and `b`, whose PRIMARY KEY is not
-/// its order, each with a key index in the order of hashes.
+/// Format version 5 with segments of version 2: table `a`, whose UNIQUE key has NULLs, and `b`, whose PRIMARY KEY is
+/// not its order, each with a key index in the order of hashes.
 const VERSION_5: [(&str, &[u8]); 7] = [
     ("LOCK", include_bytes!("../../../../compat/5/LOCK")),
     ("MANIFEST", include_bytes!("../../../../compat/5/MANIFEST")),

@@ -5,7 +5,7 @@
 //!
 //! 1. Equations, with parameters, literals or arithmetic of them, for all columns of a key name a row by hash.
 //! 2. Equations for the first columns of a key, and comparisons with the next, name a range of it; so does nothing at
-//!    all, where a LIMIT says how many rows are wanted ([`range`]). A range that rows without the key may be in is none.
+//!    all, where a LIMIT says how many rows are wanted ([`range`]). A range that may mean rows without the key is none.
 //! 3. [`find`] gives the rows of either.
 //!
 //! In a join, columns of the outer row count as values where the inner side is looked for.

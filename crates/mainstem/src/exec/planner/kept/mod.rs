@@ -129,8 +129,8 @@ impl Planner {
         logical::may_be_kept(plan, false).map_err(|e| from_datafusion(&e))
     }
 
-    /// `plan` optimised, to be kept and counted in `memory`, if its answers do not depend on when that is done. What its
-    /// rows have is for a result, or `assigned` to columns.
+    /// `plan` optimised, to be kept and counted in `memory`, if its answers do not depend on when that is done. What
+    /// its rows have is for a result, or `assigned` to columns.
     ///
     /// # Errors
     /// As [`Planner::start`].

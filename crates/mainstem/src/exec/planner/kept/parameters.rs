@@ -5,8 +5,8 @@
 //!
 //! - Functions may want a literal ([`takes_columns`]), and so do windows and the later arguments of aggregates.
 //! - A text literal is read as a value of the type that it stands beside, and not as a text: a parameter of type text
-//!   stays where all that it stands beside is text, too, and no CHAR(n); or where UPDATE assigns it to a column: its type
-//!   is that of the column then.
+//!   stays where all that it stands beside is text, too, and no CHAR(n); or where UPDATE assigns it to a column: its
+//!   type is that of the column then.
 
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result};
