@@ -92,7 +92,7 @@ fn write(db: &Database, table: &PointTable, work: Work, key: u64, number: u64) -
             txn.check_free(table, &view, &encoded)?;
         }
         Work::Update | Work::Delete => {
-            let row = txn.find_key(&view, table.key(), &encoded)?;
+            let row = txn.find_key(&view, table.found_by()?, &encoded)?;
             let row = row.ok_or_else(|| mainstem_storage::Error::internal("no such row"))?;
             old = Some(row);
             if work == Work::Update {

@@ -149,13 +149,14 @@ pub const LOAD_PIECE_BYTES_MIN: u64 = 4 << 20;
 /// piece left.
 pub const LOAD_LEAVES_SHARE: u64 = 3;
 
-/// Bytes of an entry of a key index in memory.
+/// Bytes of an entry of a key index in memory, whose key is a number of 8 bytes: that, and the row reference.
 pub const KEY_INDEX_ENTRY_BYTES: u64 = 16;
-/// Entries of a key index that are sorted in memory at once: 64 MiB, a quarter of the reserve with the default limit.
+/// Bytes of entries of a key index that are sorted in memory at once, and of what their sort takes, by
+/// [`KEY_INDEX_ENTRY_BYTES`]: 64 MiB, a quarter of the reserve with the default limit, for 2 M entries with numbers.
 /// With a smaller limit they are fewer.
 pub const KEY_INDEX_SORT_ENTRIES: usize = 4 << 20;
-/// Sorted runs of entries that are merged at once: a load of 100 M rows has 24 with the default limit, so its entries
-/// are written twice. Each costs a merge the keys of one segment, 1 MiB.
+/// Sorted runs of entries that are merged at once: a load of 64 M rows has as many with the default limit, so its
+/// entries are written twice. Each costs a merge the keys of one segment, 1 MiB if they are numbers.
 pub const KEY_INDEX_FAN_IN: usize = 32;
 
 /// Bits of the name of an entry of an index in memory: 2 G entries, over all that are merged into one. The one bit left
@@ -246,11 +247,11 @@ pub const WAL_OFF_WRITE_MS: u64 = 10;
 
 /// Default of `memory_limit`, in bytes, where the memory of the machine is not known.
 pub const MEMORY_LIMIT_DEFAULT: u64 = 4 << 30;
-/// Least that `memory_limit` can be set to while the database is open: the smallest share then is half a MiB, a batch
-/// of eight columns of 8-byte values, and queries have ten times that.
+/// Least that `memory_limit` can be set to while the database is open: the smallest share of rows then is half a MiB, a
+/// batch of eight columns of 8-byte values, and queries have ten times that.
 pub const MEMORY_LIMIT_MIN: u64 = 16 << 20;
 /// What each [`MemoryKind`] may take of `memory_limit`, in units of 1 / [`MEMORY_UNITS`], in their order: active
-/// deltas, frozen deltas, old deltas, write sets, loads, forwarding, delete logs, block cache, queries, reserve.
+/// deltas, frozen deltas, old deltas, write sets, loads, forwarding, delete logs, block cache, queries, plans, reserve.
 /// Together they are all of it, so that each may take its share whatever the others do. What queries leave of theirs is
 /// lent to the block cache until they take it.
 ///
@@ -263,9 +264,9 @@ pub const MEMORY_LIMIT_MIN: u64 = 16 << 20;
 /// leaves it free.
 ///
 /// [`MemoryKind`]: crate::memory::MemoryKind
-pub const MEMORY_SHARES: [u64; 10] = [2, 4, 1, 3, 2, 1, 1, 6, 10, 2];
+pub const MEMORY_SHARES: [u64; 11] = [4, 8, 2, 6, 4, 2, 2, 11, 20, 1, 4];
 /// Units of [`MEMORY_SHARES`].
-pub const MEMORY_UNITS: u64 = 32;
+pub const MEMORY_UNITS: u64 = 64;
 /// Bytes of buffered rows that are worth a run of their own, when write sets take too much: smaller ones would make
 /// many runs, all of which later look-ups ask.
 pub const SPILL_BYTES_MIN: u64 = 4 << 20;
@@ -289,8 +290,8 @@ const _: () = {
     }
     assert!(all == MEMORY_UNITS);
 };
-const _: () = assert!(MEMORY_LIMIT_DEFAULT / MEMORY_UNITS * MEMORY_SHARES[9] >= 2 * WAL_RECORD_BYTES_MAX as u64);
-const _: () = assert!(MEMORY_LIMIT_MIN / MEMORY_UNITS >= 8 * 8 * BATCH_ROWS as u64);
+const _: () = assert!(MEMORY_LIMIT_DEFAULT / MEMORY_UNITS * MEMORY_SHARES[10] >= 2 * WAL_RECORD_BYTES_MAX as u64);
+const _: () = assert!(MEMORY_LIMIT_MIN / MEMORY_UNITS * MEMORY_SHARES[2] >= 8 * 8 * BATCH_ROWS as u64);
 const _: () = assert!(OWN_CHUNK_ROWS >= 2 * COMMIT_ROWS_MAX);
 const _: () = assert!(DELTA_BLOCK_ROWS <= 1 << 16);
 const _: () = assert!(DELTA_BLOCK_ROWS.is_multiple_of(64) && RowRef::OFFSETS.is_multiple_of(DELTA_BLOCK_ROWS));

@@ -253,8 +253,8 @@ impl Connection {
             None => None,
         };
         let kept = match kept {
-            None if sql::may_be_query(sql) => {
-                let prepare = |text: &str| Prepared::of_query(sql::parse_template(text).ok()?);
+            None if sql::may_have_query(sql) => {
+                let prepare = |text: &str| Prepared::of_text(sql::parse_template(text).ok()?);
                 // Prepared as it is, by a call with values, the text has parameters.
                 let kept = self.kept(sql, prepare).filter(|prepared| prepared.lock().parameters() == 0);
                 kept.map(|prepared| (None, prepared))
@@ -302,8 +302,13 @@ impl Connection {
         };
         match outcome {
             Ok(None) if prepared.lock().is_planned() => {
-                self.session.lock().keep_nothing(&parameterized.text);
-                None
+                let changes_rows = prepared.lock().changes_rows();
+                let outcome = if changes_rows { self.run_planned_write(prepared, &values) } else { None };
+                // Then the text itself may have a plan, with its literals in it.
+                if !changes_rows || prepared.lock().keeps_no_plan() {
+                    self.session.lock().keep_nothing(&parameterized.text);
+                }
+                outcome
             }
             // What is wrong with a new value is an error of the text, also if no row gets it.
             Ok(Some(outcome)) if outcome.affected == Some(0) && outcome.tag.starts_with("UPDATE") => None,
@@ -314,7 +319,21 @@ impl Connection {
         }
     }
 
-    /// The outcome of a kept query without parameters.
+    /// The outcome of `prepared`, an UPDATE or DELETE that is not short, by the plan that it keeps; `None` if the text
+    /// itself has to tell what is wrong: nothing has happened then.
+    fn run_planned_write(
+        &self,
+        prepared: &Mutex<Prepared>,
+        values: &[ValueRef<'_>],
+    ) -> Option<Result<StatementOutcome>> {
+        match self.run_prepared(&mut prepared.lock(), values) {
+            // Constraints have one message, and rows may have been looked at for long.
+            Err(error) if sql::is_of_values(&error) && !error.sqlstate().starts_with("23") => None,
+            outcome => Some(outcome),
+        }
+    }
+
+    /// The outcome of a kept query, or write, without parameters.
     fn run_kept_query(&self, prepared: &mut Prepared) -> Result<Option<StatementOutcome>> {
         let short = self.session.lock().run_parameterized(prepared, &[]).map_err(|e| prepared.with_position(e))?;
         match short {
@@ -382,6 +401,12 @@ impl Connection {
     #[must_use]
     pub fn kept_plan_runs(&self) -> u64 {
         self.session.lock().kept_runs()
+    }
+
+    /// How many tables those plans have read by looking up a short range of a key, instead of scanning them.
+    #[must_use]
+    pub fn kept_plan_key_reads(&self) -> u64 {
+        self.session.lock().scans_by_key()
     }
 
     /// A handle that cancels what this connection runs.

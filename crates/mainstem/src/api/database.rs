@@ -90,13 +90,8 @@ impl Database {
         let template = template(&storage, threads)?;
         let runtime = Runtime::start(threads, storage.activity())?;
         forget_temporary(&storage)?;
-        Ok(Self(Arc::new(Shared {
-            storage,
-            runtime,
-            template,
-            sessions: AtomicU64::new(0),
-            plans: PlanCache::default(),
-        })))
+        let plans = PlanCache::new(storage.memory_budget().clone());
+        Ok(Self(Arc::new(Shared { storage, runtime, template, sessions: AtomicU64::new(0), plans })))
     }
 
     /// A new connection. Connections are independent; each may be used from any thread.

@@ -126,7 +126,7 @@ impl Environment<'_> {
         let typed = self.parameters.without_values();
         let plan = self.with_parameters(&typed, |env| env.plan(transaction, statement, None))?;
         let shown = padded(plan).map_err(|e| from_datafusion(&e))?;
-        self.planner.kept(&shown, &self.cancel)
+        self.planner.kept(&shown, &self.cancel, self.shared.storage.memory_budget(), false)
     }
 
     /// Whether [`Environment::kept`] would keep a plan of `statement`, as far as is known without optimising it.
@@ -136,19 +136,19 @@ impl Environment<'_> {
         Planner::may_be_kept(&plan)
     }
 
-    /// As [`Environment::kept`], for the query of a write; `target` is the table that it reads with row references.
-    /// `check` says what is wrong with the plan.
+    /// As [`Environment::kept`], for the query of a write; `target` is the table that it reads with row references, and
+    /// `assigns` says that its other columns are for columns of that. `check` says what is wrong with the plan.
     pub(crate) fn kept_for_write(
         &mut self,
         transaction: &Transaction,
         query: Box<Query>,
-        target: Option<Arc<TableView>>,
+        (target, assigns): (Option<Arc<TableView>>, bool),
         check: impl FnOnce(&LogicalPlan) -> Result<()>,
     ) -> Result<Option<KeptPlan>> {
         let typed = self.parameters.without_values();
         let plan = self.with_parameters(&typed, |env| env.plan(transaction, Ast::Query(query), target))?;
         check(&plan)?;
-        self.planner.kept(&plan, &self.cancel)
+        self.planner.kept(&plan, &self.cancel, self.shared.storage.memory_budget(), assigns)
     }
 
     /// Starts a kept plan; `None` if it is to be planned with its values instead, which tells what is wrong with them.

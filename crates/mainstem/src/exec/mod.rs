@@ -27,7 +27,7 @@ pub use environment::Notice;
 pub(crate) use environment::{Environment, Rows, Shared, is_of_run};
 pub(crate) use parameters::{Parameter, Parameters, parameter_of};
 pub(crate) use pipeline::template;
-pub(crate) use plan_cache::{PlanCache, SharedStatement};
+pub(crate) use plan_cache::{PlanCache, RunCount, SharedStatement};
 pub(crate) use planner::{KeptPlan, PlannedExpression, Planner, Running};
 pub(crate) use recent_texts::RecentTexts;
 pub(crate) use runtime::{Batches, Cancel, Interrupts, Runtime};

@@ -20,12 +20,14 @@ pub(crate) struct RecentTexts<V> {
     /// Bytes of the texts of `young`.
     bytes: usize,
     old: HashMap<Box<str>, V>,
+    /// Bytes of the texts of `old`.
+    old_bytes: usize,
 }
 
 impl<V> RecentTexts<V> {
     /// None yet; two generations of at most `entries_max` texts and `bytes_max` bytes each.
     pub(crate) fn new(entries_max: usize, bytes_max: usize) -> Self {
-        Self { entries_max, bytes_max, young: HashMap::new(), bytes: 0, old: HashMap::new() }
+        Self { entries_max, bytes_max, young: HashMap::new(), bytes: 0, old: HashMap::new(), old_bytes: 0 }
     }
 
     /// What is kept of `text`.
@@ -34,6 +36,7 @@ impl<V> RecentTexts<V> {
             let (text, kept) = self.old.remove_entry(text)?;
             // There is room: what makes some is a text that comes anew.
             self.bytes += text.len();
+            self.old_bytes -= text.len();
             self.young.insert(text, kept);
         }
         self.young.get_mut(text)
@@ -50,12 +53,23 @@ impl<V> RecentTexts<V> {
         }
         let mut displaced = HashMap::new();
         if self.young.len() >= self.entries_max || self.bytes + text.len() > self.bytes_max {
-            displaced = std::mem::replace(&mut self.old, std::mem::take(&mut self.young));
-            self.bytes = 0;
+            displaced = self.age();
         }
         self.bytes += text.len();
         self.young.insert(text.into(), kept);
         displaced
+    }
+
+    /// Forgets the old generation; the young one is the old one now. Gives what was forgotten.
+    pub(crate) fn age(&mut self) -> HashMap<Box<str>, V> {
+        self.old_bytes = std::mem::take(&mut self.bytes);
+        std::mem::replace(&mut self.old, std::mem::take(&mut self.young))
+    }
+
+    /// About how many bytes texts and their places take, without what is kept of them.
+    pub(crate) fn bytes(&self) -> usize {
+        let entries = self.young.capacity() + self.old.capacity();
+        self.bytes + self.old_bytes + entries * size_of::<(Box<str>, V)>()
     }
 
     /// All texts, in no order, with what is kept of them.

@@ -10,8 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use datafusion::common::{Result, internal_datafusion_err};
-use mainstem_storage::ids::{ColumnId, RowRef};
+use mainstem_storage::ids::ColumnId;
 use mainstem_storage::predicate::{CompareOp, Predicate};
+use mainstem_storage::scan::KeyRows;
 use mainstem_storage::version::TableView;
 use parking_lot::Mutex;
 
@@ -29,9 +30,16 @@ pub(crate) struct ScanSlot {
 pub(crate) struct ScanInput {
     pub(crate) view: Arc<TableView>,
     pub(crate) predicates: Vec<Predicate>,
-    /// The rows of a range of keys outside of which no row fulfils the predicates, in key order; `None` if the scan has
-    /// to look for them.
-    pub(crate) found: Option<Arc<[RowRef]>>,
+    /// The rows of a range of a key outside of which no row fulfils the predicates, in its order; `None` if the scan
+    /// has to look for them.
+    pub(crate) found: Option<KeyRows>,
+}
+
+impl ScanInput {
+    /// Whether the rows can be read in the order that main is in.
+    pub(super) fn has_order(&self) -> bool {
+        self.found.as_ref().map_or_else(|| self.view.has_order(), |found| found.in_order)
+    }
 }
 
 /// A predicate without its values.
@@ -63,7 +71,7 @@ impl ScanSlot {
     pub(crate) fn bind(&self, input: ScanInput) -> bool {
         let fits = self.shapes.len() == input.predicates.len()
             && self.shapes.iter().zip(&input.predicates).all(|(shape, predicate)| *shape == Shape::of(predicate))
-            && (input.found.is_some() || input.view.has_order() || !self.needs_order.load(Ordering::Relaxed));
+            && (input.has_order() || !self.needs_order.load(Ordering::Relaxed));
         if fits {
             *self.bound.lock() = Some(input);
         }
@@ -81,8 +89,8 @@ impl ScanSlot {
     }
 
     /// So many rows were found already.
-    pub(super) fn found(&self) -> Option<usize> {
-        self.bound.lock().as_ref().and_then(|input| input.found.as_ref()).map(|rows| rows.len())
+    pub(crate) fn found(&self) -> Option<usize> {
+        self.bound.lock().as_ref().and_then(|input| input.found.as_ref()).map(|found| found.rows.len())
     }
 
     /// The plan has no sort where it relies on the order of the snapshot.

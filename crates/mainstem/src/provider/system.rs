@@ -37,7 +37,7 @@ const TABLES: &[Table] = &[
     ("lost_files", "file bytes:int log_file:int container:int"),
     ("memory", "kind bytes:int bytes_max:int"),
     ("settings", "name value description"),
-    ("plans", "statement execution parameters:int reuses:int"),
+    ("plans", "statement execution parameters:int reuses:int runs:int bytes:int"),
 ];
 
 /// The tables of `information_schema`, with PostgreSQL's names of their columns.

@@ -1,8 +1,8 @@
 //! EXPLAIN: the plans of a statement, and how it is executed.
 //!
 //! Comes in: a statement. Goes out: DataFusion's plans, and behind them a row `execution`: `compiled` with its access
-//! paths (`crate::short`), which is what runs, whatever the plans say; `kept plan`, made at the second run and kept; or
-//! `planned`, at each run. A write that is not compiled keeps the plan of its query if it is prepared.
+//! paths (`crate::short`), which is what runs, whatever the plans say; `kept plan`, of the query or of the query of a
+//! write, made when the statement has come before, prepared or as a text, and kept; or `planned`, at each run.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -72,10 +72,7 @@ fn execution(
             };
             if may_be_kept.unwrap_or_default() { "kept plan" } else { "planned" }
         }
-        // The text of a write is not kept, but for its parameters.
-        write if plan::kept_write(env, transaction, write).is_ok_and(|kept| kept.is_some()) => {
-            "planned; prepared: kept plan"
-        }
+        write if plan::kept_write(env, transaction, write).is_ok_and(|kept| kept.is_some()) => "kept plan",
         _ => "planned",
     };
     told.to_owned()

@@ -70,6 +70,11 @@ impl KeptPlans {
         self.made
     }
 
+    /// About how many bytes they take.
+    pub(super) fn bytes(&self) -> u64 {
+        self.plans.iter().filter_map(|kept| kept.plan.as_ref()).map(|plan| plan.bytes()).sum()
+    }
+
     /// Whether one is kept; `None` if that is not known yet.
     pub(super) fn are_kept(&self) -> Option<bool> {
         (!self.plans.is_empty()).then(|| self.plans.iter().any(|kept| kept.plan.is_some()))
@@ -165,6 +170,11 @@ impl Session {
         })?;
         self.kept_runs += u64::from(is_kept);
         Ok(Some(Outcome::written(tag, written)))
+    }
+
+    /// How many scans of kept plans had their rows found by key.
+    pub(crate) fn scans_by_key(&self) -> u64 {
+        self.planner.scans_by_key()
     }
 
     /// How many queries, of writes too, ran by a plan that was kept, or has been kept by that run.

@@ -121,6 +121,7 @@ impl Session {
     pub(crate) fn new(shared: Arc<Shared>, interrupts: Interrupts) -> Self {
         let planner = Planner::new(&shared.template);
         let settings = Settings::new(&shared.storage, shared.next_temporary());
+        let texts = StatementCache::new(shared.storage.memory_budget());
         Self {
             shared,
             planner,
@@ -130,7 +131,7 @@ impl Session {
             interrupts,
             parameters: Parameters::default(),
             prepared: prepared::ByName::default(),
-            texts: StatementCache::default(),
+            texts,
             temporary: Temporary::default(),
             short_statements: 0,
             kept_runs: 0,

@@ -12,13 +12,14 @@ use datafusion::sql::sqlparser::ast::{
 };
 use mainstem_storage::catalog::Catalog;
 use mainstem_storage::error::sqlstate;
+use mainstem_storage::memory::{Charge, MemoryBudget, MemoryKind};
 use mainstem_storage::row::Value;
 use mainstem_storage::schema::{DataType, TableSchema};
 use mainstem_storage::{Error, Result};
 
 use super::kept_plans::KeptPlans;
 use super::{Outcome, Session};
-use crate::exec::{Parameters, SharedStatement};
+use crate::exec::{Parameters, RunCount, SharedStatement};
 use crate::plan::{self, Description};
 use crate::provider::Names;
 use crate::short::{Short, Unplanned};
@@ -39,24 +40,73 @@ pub(crate) struct Prepared {
     plans: KeptPlans,
     /// The text that other connections may take it over by.
     text: Option<Arc<str>>,
+    /// Its runs, if it has such a text.
+    runs: Option<Arc<RunCount>>,
+    /// What tree, description and short statement take, together with its copies.
+    memory: Option<Arc<Charge>>,
 }
+
+/// Bytes that a tree takes for each byte of its text, with what is found out about it.
+const BYTES_PER_TEXT_BYTE: usize = 64;
+/// Bytes of the rest of a prepared statement.
+const BYTES_BESIDE: usize = 2_048;
 
 impl Prepared {
     fn new(template: Arc<Template>, declared: Vec<DataType>) -> Self {
-        Self { template, declared, described: None, compiled: None, plans: KeptPlans::default(), text: None }
+        Self {
+            template,
+            declared,
+            described: None,
+            compiled: None,
+            plans: KeptPlans::default(),
+            text: None,
+            runs: None,
+            memory: None,
+        }
     }
 
-    /// The query of `template`, which has no parameters, unless it is none, or too deep to be kept. What is wrong with
-    /// it shows when it runs.
-    pub(crate) fn of_query(template: Template) -> Option<Self> {
-        let is_query = template.with_statement(|statement| Ok(matches!(statement, Statement::Query(_)))).ok()?;
-        let fits = is_query && !template.is_deep() && template.parameters() == 0;
+    /// The query or write of `template`, which has no parameters, unless it is none, or too deep to be kept. What is
+    /// wrong with it shows when it runs.
+    pub(crate) fn of_text(template: Template) -> Option<Self> {
+        let has_query = |statement: &Statement| {
+            matches!(
+                statement,
+                Statement::Query(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_)
+            )
+        };
+        let has_query = template.with_statement(|statement| Ok(has_query(statement))).ok()?;
+        let fits = has_query && !template.is_deep() && template.parameters() == 0;
         fits.then(|| Self::new(Arc::new(template), Vec::new()))
+    }
+
+    /// Whether it is known that no plan of it is kept.
+    pub(crate) fn keeps_no_plan(&self) -> bool {
+        self.plans.are_kept() == Some(false)
+    }
+
+    /// Whether it changes rows that are there, or deletes them.
+    pub(crate) fn changes_rows(&self) -> bool {
+        let changes = |statement: &Statement| Ok(matches!(statement, Statement::Update(_) | Statement::Delete(_)));
+        self.template.with_statement(changes).unwrap_or(false)
     }
 
     /// It is what all connections make of `text`.
     pub(super) fn share_as(&mut self, text: &str) {
         self.text = Some(text.into());
+        self.runs = Some(Arc::new(RunCount::default().for_copy()));
+    }
+
+    /// Counts in `budget` what it takes, besides its plans, unless that is counted.
+    pub(super) fn count_memory(&mut self, budget: &Arc<MemoryBudget>) {
+        let bytes = BYTES_BESIDE + self.template.text_bytes() * BYTES_PER_TEXT_BYTE;
+        self.memory.get_or_insert_with(|| Arc::new(budget.charge(MemoryKind::Plans, bytes)));
+    }
+
+    /// Counts a run.
+    pub(super) fn count_run(&self) {
+        if let Some(runs) = &self.runs {
+            runs.count();
+        }
     }
 
     /// The text that it is shared by.
@@ -83,6 +133,8 @@ impl Prepared {
             compiled: compiled.map(|of| Arc::new(Compiled { names: names.clone(), ..Compiled::clone(of) })),
             plans: self.plans.copy_for(names),
             text: self.text.clone(),
+            runs: self.runs.as_ref().map(|runs| Arc::new(runs.for_copy())),
+            memory: self.memory.clone(),
         }
     }
 
@@ -136,6 +188,14 @@ impl SharedStatement for Prepared {
             },
         }
     }
+
+    fn runs(&self) -> u64 {
+        self.runs.as_ref().map_or(0, |runs| runs.all())
+    }
+
+    fn bytes(&self) -> u64 {
+        self.memory.as_ref().map_or(0, |memory| memory.bytes()) + self.plans.bytes()
+    }
 }
 
 /// What `statement`, which has `count` parameters, is, if it is short and tells their types plainly: found without a
@@ -181,6 +241,7 @@ impl Session {
     /// Prepares a statement: what is wrong with it, whatever the values, shows here.
     pub(crate) fn prepare(&mut self, template: Arc<Template>) -> Result<Prepared> {
         let mut prepared = Prepared::new(template, Vec::new());
+        self.count_memory(&mut prepared);
         self.guarded(|session| session.description(&mut prepared))?;
         Ok(prepared)
     }
@@ -217,6 +278,8 @@ impl Session {
             });
             (bound, has_types)
         };
+        prepared.count_run();
+        self.texts.give_way();
         let template = prepared.template.clone();
         template.with_statement(|statement| {
             self.parameters = parameters;
@@ -327,6 +390,7 @@ impl Session {
                     ));
                 }
                 let mut prepared = Prepared::new(template, types);
+                self.count_memory(&mut prepared);
                 self.description(&mut prepared)?;
                 self.prepared.insert(name, prepared);
                 Ok(Outcome::done("PREPARE"))

@@ -72,7 +72,10 @@ impl Session {
                 }
                 match session.ran(short, catalog, values)? {
                     Ran::Answer(Answer::NotShort) => return Ok(None),
-                    Ran::Answer(answer) => return Ok(Some(ShortOutcome { answer, columns: columns.clone() })),
+                    Ran::Answer(answer) => {
+                        prepared.count_run();
+                        return Ok(Some(ShortOutcome { answer, columns: columns.clone() }));
+                    }
                     Ran::OldSchema => prepared.compiled = None,
                 }
             }

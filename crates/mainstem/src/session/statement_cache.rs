@@ -1,9 +1,13 @@
 //! Statements that a connection keeps by their texts, so that a text that was seen before is neither parsed nor
 //! planned. What it makes of a text it shares with the other connections of the database (`exec::plan_cache`).
 //!
-//! What a prepared statement knows of a version of the schema it checks itself.
+//! What a prepared statement knows of a version of the schema it checks itself. What is kept counts towards
+//! `memory_limit`: where plans take more than their share of it, the texts that were not used lately are forgotten. A
+//! statement that a program holds stays, counted.
 
 use std::sync::Arc;
+
+use mainstem_storage::memory::{Charge, MemoryBudget, MemoryKind};
 
 use parking_lot::Mutex;
 
@@ -29,23 +33,45 @@ pub(crate) enum Kept {
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct StatementCache(RecentTexts<Kept>);
+pub(super) struct StatementCache {
+    texts: RecentTexts<Kept>,
+    /// What the texts take.
+    memory: Charge,
+}
 
-impl Default for StatementCache {
-    fn default() -> Self {
-        Self(RecentTexts::new(ENTRIES_MAX, TEXT_BYTES_MAX))
+impl StatementCache {
+    /// None yet, counted in `memory`.
+    pub(super) fn new(memory: &Arc<MemoryBudget>) -> Self {
+        Self { texts: RecentTexts::new(ENTRIES_MAX, TEXT_BYTES_MAX), memory: memory.charge(MemoryKind::Plans, 0) }
+    }
+
+    fn put(&mut self, text: &str, kept: Kept) {
+        self.give_way();
+        self.texts.put(text, kept);
+        self.memory.resize(self.texts.bytes());
+    }
+
+    /// Forgets texts that were not used lately while plans take more than their share: by twice all of them.
+    pub(super) fn give_way(&mut self) {
+        for _ in 0..2 {
+            if !self.memory.is_over() {
+                return;
+            }
+            drop(self.texts.age());
+            self.memory.resize(self.texts.bytes());
+        }
     }
 }
 
 impl Session {
     /// What is kept of `text`, by this connection or by another one.
     pub(crate) fn kept(&mut self, text: &str) -> Option<Kept> {
-        if let Some(kept) = self.texts.0.get(text) {
+        if let Some(kept) = self.texts.texts.get(text) {
             return Some(kept.clone());
         }
         let prepared = self.copy_of_shared(text)?;
         let kept = Kept::Prepared(Arc::new(Mutex::new(prepared)));
-        self.texts.0.put(text, kept.clone());
+        self.texts.put(text, kept.clone());
         Some(kept)
     }
 
@@ -56,7 +82,7 @@ impl Session {
             mode => self.kept(text).unwrap_or_else(|| match mode {
                 PlanCacheMode::ForceGeneric => Kept::Seen,
                 _ => {
-                    self.texts.0.put(text, Kept::Seen);
+                    self.texts.put(text, Kept::Seen);
                     Kept::Useless
                 }
             }),
@@ -66,15 +92,21 @@ impl Session {
     /// Keeps `prepared` of `text`, for other connections too.
     pub(crate) fn keep(&mut self, text: &str, mut prepared: Prepared) -> Arc<Mutex<Prepared>> {
         prepared.share_as(text);
+        self.count_memory(&mut prepared);
         self.share(&prepared);
         let prepared = Arc::new(Mutex::new(prepared));
-        self.texts.0.put(text, Kept::Prepared(prepared.clone()));
+        self.texts.put(text, Kept::Prepared(prepared.clone()));
         prepared
     }
 
     /// Remembers that nothing is to be kept of `text`.
     pub(crate) fn keep_nothing(&mut self, text: &str) {
-        self.texts.0.put(text, Kept::Useless);
+        self.texts.put(text, Kept::Useless);
+    }
+
+    /// Counts what `prepared` takes from now on, besides its plans.
+    pub(super) fn count_memory(&self, prepared: &mut Prepared) {
+        prepared.count_memory(self.shared.storage.memory_budget());
     }
 
     /// Tells other connections what is known of `prepared` now: what the text of a session with the names of all means

@@ -16,7 +16,7 @@ use mainstem_storage::point::PointTable;
 use mainstem_storage::row::{Value, value_of, without_padding};
 use mainstem_storage::schema::{DataType, Identity, TableSchema};
 
-use super::access::Reach;
+use super::access::{Reach, keys_for_ranges};
 use super::computed::Computed;
 use super::condition::Condition;
 use super::conflict::key_of;
@@ -68,8 +68,10 @@ impl Short {
             Self::compile_by(Some(key), columns, false, statement, schema, parameters, planning)
         });
         by_key.or_else(|| {
-            let key = schema.ordered_key().filter(|_| of_insert.is_none())?;
-            Self::compile_by(Some(key), schema.key_columns(key), true, statement, schema, parameters, planning)
+            let mut keys = keys_for_ranges(schema).filter(|_| of_insert.is_none());
+            keys.find_map(|key| {
+                Self::compile_by(Some(key), schema.key_columns(key), true, statement, schema, parameters, planning)
+            })
         })
     }
 

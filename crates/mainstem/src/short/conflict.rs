@@ -209,7 +209,7 @@ impl Short {
         let row = coming.rows().next().ok_or_else(|| Error::internal("no row to insert"))?;
         let keys = self.arbiters(conflict, row);
         let found = self.find(&transaction, &view, &keys)?;
-        let Some((_, key)) = keys.into_iter().next().filter(|(id, _)| *id == self.table.key()) else {
+        let Some((_, key)) = keys.into_iter().next().filter(|(id, _)| self.table.key() == Some(*id)) else {
             // Without the key that it would be found by: one of the rows of a statement.
             return self.insert_of(transaction, coming, found.is_none(), given);
         };
@@ -243,8 +243,10 @@ impl Short {
     fn arbiters(&self, conflict: &Conflict, row: RowView<'_>) -> Vec<(KeyId, Vec<u8>)> {
         let mut key = Vec::with_capacity(16);
         let mut keys = Vec::with_capacity(1);
-        if self.table.encode_key_of(row, &mut key) {
-            keys.push((self.table.key(), key));
+        if let Some(id) = self.table.key()
+            && self.table.encode_key_of(row, &mut key)
+        {
+            keys.push((id, key));
         }
         if conflict.any {
             keys.extend(self.table.other_keys(row).into_iter().map(|(id, key)| (id, key.into_vec())));

@@ -30,7 +30,7 @@ pub(crate) use dml::{
 };
 pub(crate) use mainstem_postgres::sqlstate as state;
 pub(crate) use parse::{
-    Maintenance, Parameterized, PreparedStatement, Script, Statement, Template, is_of_values, may_be_query,
+    Maintenance, Parameterized, PreparedStatement, Script, Statement, Template, is_of_values, may_have_query,
     parameterize, parse, parse_template,
 };
 pub use parse::{copy_stream, split_statements};

@@ -31,7 +31,7 @@ mod split;
 mod token_rewrites;
 
 pub(crate) use maintenance::Maintenance;
-pub(crate) use parameterize::{Parameterized, is_of_values, may_be_query, parameterize};
+pub(crate) use parameterize::{Parameterized, is_of_values, may_have_query, parameterize};
 pub(crate) use script::{PreparedStatement, Script, Statement, Template};
 pub use split::split_statements;
 

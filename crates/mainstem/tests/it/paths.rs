@@ -126,6 +126,8 @@ struct Table {
     columns: Vec<Column>,
     /// Positions: the PRIMARY KEY first.
     keys: Vec<Vec<usize>>,
+    /// Which of them ranges are of in the statement being made.
+    of_range: usize,
     definition: String,
 }
 
@@ -143,7 +145,7 @@ impl Maker {
         let mut maker = Self {
             rng: StdRng::seed_from_u64(seed),
             types: types(),
-            table: Table { columns: Vec::new(), keys: Vec::new(), definition: String::new() },
+            table: Table { columns: Vec::new(), keys: Vec::new(), of_range: 0, definition: String::new() },
             bound: Vec::new(),
         };
         maker.table = maker.make_table();
@@ -217,9 +219,22 @@ impl Maker {
                 write!(text, "CONSTRAINT ch{at} CHECK ({check}), ").unwrap();
             }
         }
+        let others: Vec<usize> =
+            (key_columns..columns.len()).filter(|at| self.types[columns[*at].data_type].is_key).collect();
+        if let [first, .., last] = *others
+            && self.one_in(2)
+        {
+            // One that the others do not begin with, and rows may be without.
+            write!(text, "UNIQUE ({}, {}), ", columns[last].name, columns[first].name).unwrap();
+            keys.push(vec![last, first]);
+        }
         let names: Vec<&str> = columns[..key_columns].iter().map(|column| column.name.as_str()).collect();
         write!(text, "PRIMARY KEY ({}))", names.join(", ")).unwrap();
-        Table { columns, keys, definition: text }
+        if self.one_in(3) {
+            let at = self.below(columns.len());
+            write!(text, " ORDER BY ({})", columns[at].name).unwrap();
+        }
+        Table { columns, keys, of_range: 0, definition: text }
     }
 
     /// A value for a column, as a literal, a parameter, or NULL.
@@ -289,17 +304,18 @@ impl Maker {
         parts.join(" AND ")
     }
 
-    /// A range of the PRIMARY KEY: equations for its first columns, bounds of the next.
+    /// A range of the key: equations for its first columns, bounds of the next.
     fn condition_of_range(&mut self) -> String {
-        let mut columns = 0..self.table.keys[0].len();
+        let key = self.table.keys[self.table.of_range].clone();
+        let name = |maker: &Self, column: usize| maker.table.columns[column].name.clone();
         let mut parts: Vec<String> = Vec::new();
-        if columns.len() > 1 && self.one_in(2) {
-            let value = self.value(0);
-            parts.push(format!("k0 = {value}"));
-            columns.next();
+        let mut column = key[0];
+        if key.len() > 1 && self.one_in(2) {
+            let value = self.value(column);
+            parts.push(format!("{} = {value}", name(self, column)));
+            column = key[1];
         }
-        let column = columns.start;
-        let name = format!("k{column}");
+        let name = name(self, column);
         match self.below(6) {
             0 if !parts.is_empty() => {}
             1 => parts.push(format!("{name} BETWEEN {} AND {}", self.value(column), self.value(column))),
@@ -313,16 +329,20 @@ impl Maker {
         parts.join(" AND ")
     }
 
-    /// The order of the PRIMARY KEY, and perhaps how many rows of it.
+    /// The order of the key, and perhaps how many rows of it. Rows without it have an order, too.
     fn order(&mut self) -> String {
         let descends = if self.one_in(2) { " DESC" } else { "" };
-        let columns: Vec<String> = (0..self.table.keys[0].len()).map(|at| format!("k{at}{descends}")).collect();
+        let names = |key: &[usize]| key.iter().map(|at| self.table.columns[*at].name.clone()).collect::<Vec<_>>();
+        let columns = names(&self.table.keys[self.table.of_range]).into_iter().map(|name| name + descends);
+        let columns: Vec<String> = columns.chain(names(&self.table.keys[0])).collect();
         let limit = if self.one_in(2) { format!(" LIMIT {}", self.below(4)) } else { String::new() };
         format!(" ORDER BY {}{limit}", columns.join(", "))
     }
 
     /// A statement on a range of keys, with the name of its kind.
     fn statement_of_range(&mut self) -> (&'static str, String) {
+        let keys = self.table.keys.len();
+        self.table.of_range = if self.one_in(2) { 0 } else { self.below(keys) };
         let kind = self.below(8);
         match kind {
             0..=2 => {
@@ -570,6 +590,9 @@ fn run(seed: u64, counts: &mut Counts) {
             drop(look);
             databases[0].storage().freeze(table).unwrap();
             databases[0].storage().flush(table).unwrap();
+            if maker.one_in(3) {
+                databases[0].storage().merge(table).unwrap();
+            }
         }
         let (kind, sql) = maker.statement();
         write!(log, "\n{sql} {:?}", maker.bound).unwrap();

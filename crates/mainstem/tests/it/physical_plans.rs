@@ -262,11 +262,21 @@ fn short_ranges_of_keys_in_large_tables_are_read_by_kept_plans() {
         "DELETE FROM o WHERE n > 2",
     ];
     for change in changes {
-        let before = kept.kept_plan_runs();
+        let before = (kept.kept_plan_runs(), kept.kept_plan_key_reads());
         planned.execute(change).unwrap();
         compare(&kept, &planned);
-        assert!(kept.kept_plan_runs() - before >= BY_KEY.len() as u64, "{change}");
+        assert!(kept.kept_plan_runs() - before.0 >= BY_KEY.len() as u64, "{change}");
+        assert!(kept.kept_plan_key_reads() - before.1 >= BY_KEY.len() as u64, "{change}");
     }
+    assert_eq!(planned.kept_plan_key_reads(), 0);
+    // A large range is scanned, and so is what names no range.
+    planned.execute("INSERT INTO o SELECT 7, x, x, 'many' FROM generate_series(1000, 6000) AS g (x)").unwrap();
+    let before = kept.kept_plan_key_reads();
+    for query in ["SELECT sum(a) FROM o WHERE u = $1", "SELECT sum(a) FROM o WHERE n = $1"] {
+        assert_eq!(answer(&kept, query, 1, [Some(7), None]), answer(&planned, query, 1, [Some(7), None]));
+    }
+    assert_eq!(kept.kept_plan_key_reads(), before);
+    planned.execute("DELETE FROM o WHERE u = 7").unwrap();
     // What the transaction itself wrote.
     planned.execute("INSERT INTO o SELECT 90, x, x, 'own' FROM generate_series(1001, 10000) AS g (x)").unwrap();
     let write = "INSERT INTO o SELECT 3, x, x, 'own' FROM generate_series(5000, 5040) AS g (x)";

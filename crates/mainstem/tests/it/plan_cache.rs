@@ -557,7 +557,7 @@ fn explain_tells_how_a_statement_is_executed() {
         ("SELECT * FROM u WHERE id = 1", "compiled: 1 key of u (id)"),
         ("DELETE FROM u WHERE id IN (1, 2)", "compiled: 2 keys of u (id)"),
         ("SELECT count(*) FROM o WHERE uid = 7", "compiled: range of keys of o (uid, n)"),
-        ("UPDATE o SET n = n WHERE uid = 7", "planned; prepared: kept plan"),
+        ("UPDATE o SET n = n WHERE uid = 7", "kept plan"),
         ("UPDATE o SET n = n WHERE uid = 7 RETURNING n", "planned"),
         ("INSERT INTO o VALUES (1, 2), (3, 4)", "compiled: 2 rows of VALUES"),
         (
@@ -579,7 +579,7 @@ fn explain_tells_how_a_statement_is_executed() {
 fn shared(connection: &Connection, part: &str) -> Vec<String> {
     rows(
         connection,
-        &format!("SELECT execution, parameters, reuses FROM mainstem.plans WHERE statement LIKE '%-- {part}'"),
+        &format!("SELECT execution, parameters, reuses, runs FROM mainstem.plans WHERE statement LIKE '%-- {part}'"),
     )
 }
 
@@ -593,16 +593,19 @@ fn connections_share_what_they_make_of_texts() {
         first.query_row(by_key, [1]).unwrap();
         first.query_row(query, ["a"]).unwrap();
     }
-    assert_eq!(shared(&first, "shared"), ["compiled|1|0"]);
-    assert_eq!(shared(&first, "planned"), ["kept plan|1|0"]);
+    assert_eq!(shared(&first, "shared"), ["compiled|1|0|3"]);
+    assert_eq!(shared(&first, "planned"), ["kept plan|1|0|3"]);
     let second = database.connect().unwrap();
     let answer = second.query_row(by_key, [1]).unwrap();
     assert_eq!(answer.values(), first.query_row(by_key, [1]).unwrap().values());
     let answer = second.query_row(query, ["a"]).unwrap();
     assert_eq!(answer.values(), first.query_row(query, ["a"]).unwrap().values());
     assert_eq!((second.short_statements(), second.kept_plan_runs()), (1, 1), "the first run of each");
-    assert_eq!(shared(&first, "shared"), ["compiled|1|1"]);
-    assert_eq!(shared(&first, "planned"), ["kept plan|1|1"]);
+    assert_eq!(shared(&first, "shared"), ["compiled|1|1|5"]);
+    assert_eq!(shared(&first, "planned"), ["kept plan|1|1|5"]);
+    drop(second);
+    assert_eq!(shared(&first, "planned"), ["kept plan|1|1|5"], "runs of connections that are gone");
+    let second = database.connect().unwrap();
     // One that does not see them.
     first.execute("ALTER TABLE u RENAME COLUMN name TO called").unwrap();
     let third = database.connect().unwrap();
@@ -682,7 +685,7 @@ fn sessions_with_names_of_their_own_share_nothing() {
     late.execute("CREATE TABLE v (a INTEGER)").unwrap();
     (0..3).for_each(|_| drop(run(&late)));
     late.execute("ROLLBACK").unwrap();
-    assert_eq!(shared(&first, "names"), ["kept plan|1|3"]);
+    assert_eq!(shared(&first, "names"), ["kept plan|1|3|14"], "three took it over, all of them ran");
     first.execute("CREATE TABLE v (a INTEGER)").unwrap();
     assert_eq!(shared(&first, "names").len(), 0);
 }

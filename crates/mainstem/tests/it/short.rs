@@ -1,5 +1,6 @@
 //! The point path: statements on a whole key answer as their plans do, errors included.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -701,6 +702,111 @@ fn ranges_of_keys_are_short() {
             assert_eq!(all_rows(&short, "o"), all_rows(&plans, "o"), "{sql} with {value:?}");
         }
     }
+}
+
+const PEOPLE: &str = "
+    CREATE TABLE p (id INTEGER PRIMARY KEY, mail TEXT UNIQUE, a INTEGER NOT NULL, b INTEGER, day DATE NOT NULL,
+                    UNIQUE (a, b), UNIQUE (day, id)) ORDER BY (day);
+    INSERT INTO p SELECT x, CASE WHEN x % 4 > 0 THEN 'user' || (x * 37 % 101) END, x % 5, CASE WHEN x % 7 > 0 THEN x END,
+                         DATE '2024-01-01' + (x * 11 % 30) FROM generate_series(1, 80) AS g (x)";
+
+/// What moves the rows of table `p`, all or some, to other places.
+fn move_rows(database: &Database, step: usize) {
+    let storage = database.storage();
+    let look = storage.begin(TransactionMode { read_only: true, ..TransactionMode::default() }).unwrap();
+    let table = look.catalog().tables().find(|table| table.name == "p").unwrap().id;
+    drop(look);
+    match step {
+        1 => storage.flush(table).unwrap(),
+        2 => storage.freeze(table).unwrap(),
+        3 => storage.merge(table).unwrap(),
+        _ => {}
+    }
+}
+
+/// Parts and ranges of keys that main is not in the order of, wherever the rows are.
+#[test]
+fn ranges_of_any_key_are_short() {
+    let statements = [
+        "SELECT * FROM p WHERE id > $1 ORDER BY id LIMIT 5",
+        "SELECT id, day FROM p WHERE id BETWEEN $1 AND $1 + 9 ORDER BY id DESC",
+        "SELECT id FROM p ORDER BY id DESC LIMIT 3",
+        "SELECT count(*) FROM p WHERE id <= $1",
+        "SELECT id, mail FROM p WHERE mail > 'user4' AND id <> $1 ORDER BY mail LIMIT 4",
+        "SELECT mail FROM p WHERE mail BETWEEN 'user1' AND 'user2' AND id > $1 ORDER BY mail DESC",
+        "SELECT id FROM p WHERE a = $1 AND b > 20 ORDER BY b",
+        "SELECT b FROM p WHERE a = $1 - 1 AND b < 60 ORDER BY b DESC LIMIT 2",
+        "SELECT EXISTS (SELECT 1 FROM p WHERE id > $1)",
+        "SELECT id FROM p WHERE day = DATE '2024-01-02' ORDER BY id",
+        "SELECT x.id, y.id FROM p AS x JOIN p AS y ON y.day = x.day WHERE x.id = $1 ORDER BY y.id",
+        "UPDATE p SET b = b + 1000 WHERE id BETWEEN $1 AND $1 + 3 RETURNING id, b",
+        "UPDATE p SET b = b + 1, day = day + 1 WHERE mail < 'user2' AND id <> $1",
+        "UPDATE p SET day = day + 1 WHERE a = $1 AND b > 5",
+        "DELETE FROM p WHERE a = $1 AND b < 30",
+        "DELETE FROM p WHERE id >= $1 + 70 RETURNING id",
+        "INSERT INTO p VALUES ($1 + 100, 'user' || $1, 7, $1, DATE '2024-02-01')",
+        "SELECT id FROM p WHERE id < $1 AND mail IS NULL ORDER BY id LIMIT 2 FOR UPDATE",
+    ];
+    let values = [3, 40, 4, 77].map(ValueRef::Integer);
+    let databases = [(); 2].map(|()| Database::in_memory_with(OpenOptions::new().background(false)).unwrap());
+    let [short, plans] = databases.each_ref().map(|database| database.connect().unwrap());
+    plans.execute("SET point_path = off").unwrap();
+    [&short, &plans].iter().for_each(|c| c.execute_batch(PEOPLE).unwrap());
+    let mut ran = BTreeSet::new();
+    for step in 0..12 {
+        move_rows(&databases[0], step % 4);
+        for end in ["ROLLBACK", "COMMIT"] {
+            [&short, &plans].iter().for_each(|c| c.execute_batch("BEGIN").unwrap());
+            for sql in statements {
+                let value = &values[step % 4..=step % 4];
+                let (before, value) = (short.short_statements(), if sql.contains("$1") { value } else { &[] });
+                let answers = [&short, &plans].map(|connection| answer(connection, sql, value));
+                let sorted = |text: &str| {
+                    let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
+                    lines.sort();
+                    lines
+                };
+                assert_eq!(sorted(&answers[0]), sorted(&answers[1]), "{sql} with {value:?} in step {step}");
+                if sql.contains("ORDER BY") {
+                    assert_eq!(answers[0], answers[1], "{sql} with {value:?} in step {step}");
+                }
+                if short.short_statements() > before {
+                    ran.insert(sql);
+                }
+            }
+            [&short, &plans].iter().for_each(|c| c.execute_batch(end).unwrap());
+            assert_eq!(all_rows(&short, "p"), all_rows(&plans, "p"), "step {step}");
+        }
+    }
+    let planned: Vec<_> = statements.iter().filter(|sql| !ran.contains(**sql)).collect();
+    assert!(planned.is_empty(), "{planned:?}");
+}
+
+/// A row with NULL in a column of a key is without it, and no range of the key has it: what may mean such rows is
+/// planned.
+#[test]
+fn rows_without_a_key_are_not_looked_for_by_it() {
+    let [short, plans] = both(PEOPLE);
+    for (sql, is_short) in [
+        ("SELECT id FROM p WHERE a = 3 ORDER BY id", false),
+        ("SELECT count(*) FROM p WHERE a = 3", false),
+        ("SELECT id FROM p WHERE a > 3 ORDER BY a, b, id LIMIT 7", false),
+        ("SELECT mail FROM p ORDER BY mail DESC, id LIMIT 3", false),
+        ("SELECT mail FROM p ORDER BY mail, id LIMIT 3", false),
+        ("UPDATE p SET b = b WHERE a = 2", false),
+        ("SELECT b FROM p WHERE a = 3 AND b >= 0 ORDER BY b", true),
+        ("SELECT mail FROM p WHERE mail > '' ORDER BY mail LIMIT 3", true),
+        ("SELECT id FROM p WHERE day > DATE '2024-01-20' ORDER BY day, id LIMIT 3", true),
+    ] {
+        let before = short.short_statements();
+        let answers = [&short, &plans].map(|connection| answer(connection, sql, &[]));
+        assert_eq!(answers[0], answers[1], "{sql}");
+        assert_eq!(short.short_statements() > before, is_short, "{sql}");
+        let told = short.query(&format!("EXPLAIN {sql}")).unwrap().rows().last().unwrap().unwrap();
+        assert_eq!(told.get::<&str>(1).unwrap().starts_with("compiled: range of keys of p ("), is_short, "{sql}");
+    }
+    let told = short.query("EXPLAIN SELECT id FROM p WHERE a = 1 AND b > 3").unwrap().rows().last().unwrap().unwrap();
+    assert_eq!(told.get::<&str>(1).unwrap(), "compiled: range of keys of p (a, b)");
 }
 
 /// More rows than are looked at one by one are scanned.

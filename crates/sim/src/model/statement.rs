@@ -130,7 +130,7 @@ fn execute(
         let keyed = id.and_then(|id| PointTable::by(&schema, id)).ok_or_else(|| Error::internal("a key is missing"))?;
         let mut encoded = Vec::new();
         keyed.encode(key, &mut encoded)?;
-        let found = txn.find_key(&view, keyed.key(), &encoded)?;
+        let found = txn.find_key(&view, keyed.found_by()?, &encoded)?;
         let wanted = uid.and_then(|uid| refs.get(&uid).copied());
         if found != wanted {
             return Err(Error::internal(format!("key {number} {key:?} was found at {found:?}, not at {wanted:?}")));

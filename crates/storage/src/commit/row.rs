@@ -70,18 +70,18 @@ struct ShortCommit<'a> {
 /// The keys of the row that comes, with their hashes.
 struct NewKeys<'a> {
     /// That which the table's rows are found by.
-    first: (KeyId, HashedKey<'a>),
+    first: Option<(KeyId, HashedKey<'a>)>,
     others: Vec<(KeyId, HashedKey<'a>)>,
 }
 
 impl<'a> NewKeys<'a> {
     fn of(write: &'a RowWrite<'_>) -> Self {
         let others = write.others.iter().map(|(id, key)| (*id, HashedKey::of(key)));
-        Self { first: (write.table.key(), HashedKey::of(write.key)), others: others.collect() }
+        Self { first: write.table.key().map(|id| (id, HashedKey::of(write.key))), others: others.collect() }
     }
 
     fn iter(&self) -> impl Iterator<Item = (KeyId, HashedKey<'a>)> {
-        std::iter::once(self.first).chain(self.others.iter().copied())
+        self.first.into_iter().chain(self.others.iter().copied())
     }
 
     fn hashes(&self, id: KeyId) -> KeyHashes<'static> {

@@ -13,7 +13,7 @@ use crate::disk::{Disk, DiskLock, GuardedDisk, MemDisk, RealDisk};
 use crate::error::{Error, ErrorKind, Result, sqlstate};
 use crate::ids::{CommitTs, ContainerId, TableId};
 use crate::limits;
-use crate::memory::MemoryKind;
+use crate::memory::{MemoryBudget, MemoryKind};
 use crate::recover::{self, LostFile};
 use crate::row::Value;
 use crate::segment::CacheStats;
@@ -409,6 +409,12 @@ impl Database {
     #[must_use]
     pub fn query_memory(&self) -> QueryMemory {
         self.0.engine.query_memory()
+    }
+
+    /// Where whoever keeps something beside the engine counts its memory.
+    #[must_use]
+    pub fn memory_budget(&self) -> &Arc<MemoryBudget> {
+        &self.0.engine.memory
     }
 
     /// What the memory goes to: everything that counts towards `memory_limit`, measured now. Queries are counted by

@@ -37,7 +37,8 @@ pub struct DeltaGeneration {
     /// In the order of [`TableSchema::keys`].
     pub(super) keys: Box<[KeyIndex]>,
     pub(super) order: SortOrder,
-    pub(super) key_order: KeyOrder,
+    /// For each of `keys`.
+    pub(super) key_orders: Box<[KeyOrder]>,
     writer: Mutex<Writer>,
     /// What it counts as, once it is frozen.
     charge: Mutex<Option<Charge>>,
@@ -65,7 +66,7 @@ impl DeltaGeneration {
             deletes: DeleteLog::growing(RowRef::OFFSETS),
             keys: KeyIndex::all(&schema),
             order: SortOrder::new(&schema),
-            key_order: KeyOrder::default(),
+            key_orders: schema.keys().map(|_| KeyOrder::default()).collect(),
             writer: Mutex::default(),
             charge: Mutex::default(),
             schema,
@@ -176,7 +177,7 @@ impl DeltaGeneration {
             + self.deletes.memory_bytes()
             + self.keys.iter().map(KeyIndex::memory_bytes).sum::<usize>()
             + self.order.memory_bytes()
-            + self.key_order.memory_bytes()
+            + self.key_orders.iter().map(KeyOrder::memory_bytes).sum::<usize>()
     }
 
     /// Counts its bytes as `kind` from now on, for as long as anybody holds it.

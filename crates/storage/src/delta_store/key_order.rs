@@ -9,8 +9,8 @@
 //!    whoever asks sorts them into a new level, and merges levels until their sizes are right: a row is moved
 //!    O(log rows) times.
 //!
-//! Writers know nothing of this, and pay nothing. Only the key that main is in the order of has an order here
-//! ([`crate::schema::TableSchema::ordered_key`]): no row is without it.
+//! Writers know nothing of this, and pay nothing. Each key of the table has an order of its own, which is there once
+//! somebody has asked for a range of it. Rows without a key are not in its order.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -32,7 +32,7 @@ const FANOUT: usize = 4;
 /// Bytes of a key that are kept with its row.
 const HEAD_BYTES: usize = 16;
 
-/// What is ordered of a generation so far.
+/// What is ordered of a generation by one key so far.
 #[derive(Default)]
 pub(super) struct KeyOrder {
     levels: Mutex<Levels>,
@@ -105,14 +105,13 @@ fn head(key: &[u8]) -> u128 {
 }
 
 impl DeltaGeneration {
-    /// The rows whose key `id`, which main is in the order of, is in `range`, as of now: lists in key order, no key
-    /// twice, each key by the first row that has it. Later than a snapshot, too.
+    /// The rows whose key `id` is in `range`, as of now: lists in key order, no key twice, each key by the first row
+    /// that has it. Later than a snapshot, too.
     ///
     /// # Errors
-    /// Internal for another key.
+    /// Internal for a key that the table has not.
     pub fn key_range(&self, id: KeyId, range: &KeyRange) -> Result<Vec<OrderedRows>> {
-        let ordered = self.index(id).filter(|_| self.schema().ordered_key() == Some(id));
-        let index = ordered.ok_or_else(|| Error::internal(format!("{self:?} has no order of key {id}")))?;
+        let index = self.index(id).ok_or_else(|| Error::internal(format!("{self:?} has no key {id}")))?;
         let keys = OrderedKeys { delta: self, index, is_whole: is_whole(index) };
         let rows = self.rows();
         let (levels, covered) = keys.levels(rows)?;
@@ -152,7 +151,8 @@ struct OrderedKeys<'a> {
 impl OrderedKeys<'_> {
     /// The levels, and the rows that they cover: all but a few of `rows`.
     fn levels(&self, rows: u32) -> Result<(Vec<Arc<Level>>, u32)> {
-        let order = &self.delta.key_order;
+        let order = self.delta.key_orders.get(self.index.number());
+        let order = order.ok_or_else(|| Error::internal("a key without a place for its order"))?;
         let mut ordered = order.levels.lock();
         if rows.saturating_sub(ordered.covered) > UNORDERED_MAX {
             let mut new = self.level_of(ordered.covered..rows)?;
@@ -182,11 +182,11 @@ impl OrderedKeys<'_> {
         let offsets: Vec<u32> = rows.filter(|offset| self.index.is_first(&self.delta.blocks, *offset)).collect();
         let columns = self.index.positions().iter().filter_map(|at| self.delta.schema().columns.get(*at));
         let arrays = columns.map(|column| self.delta.gather(column, &offsets)).collect::<Result<Vec<_>>>()?;
-        let keys = self.index.codec().encode_arrays(&arrays)?;
+        let (keys, rows) = self.index.keys_of_arrays(&arrays)?;
         let mut level = Level::default();
-        for row in keys.sorted_permutation() {
-            let offset = offsets.get(row as usize).copied();
-            level.push(head(keys.get(row as usize)), offset.ok_or_else(|| Error::internal("a key without a row"))?);
+        for nth in keys.sorted_permutation() {
+            let offset = offsets.get(rows.row(nth) as usize).copied();
+            level.push(head(keys.get(nth as usize)), offset.ok_or_else(|| Error::internal("a key without a row"))?);
         }
         Ok(level)
     }

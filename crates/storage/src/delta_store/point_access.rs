@@ -5,6 +5,8 @@
 
 use std::ops::Range;
 
+use arrow_array::ArrayRef;
+
 use super::block::{Block, BlockWriter};
 use super::column::BLOCK_ROWS;
 use super::directory::Directory;
@@ -12,7 +14,7 @@ use super::generation::DeltaGeneration;
 use super::key_hash::KeyHash;
 use crate::error::{Error, Result};
 use crate::ids::{CommitTs, KeyId};
-use crate::row::key::{HashedKey, KeyCodec, KeyHashes, RowKeys, TableKey};
+use crate::row::key::{HashedKey, KeyCodec, KeyHashes, Keys, RowKeys, RowsWithKey, TableKey};
 use crate::row::{RowBuffer, RowView, Value};
 use crate::schema::{Column, TableSchema};
 
@@ -88,6 +90,16 @@ impl KeyIndex {
 
     pub(super) fn memory_bytes(&self) -> usize {
         self.hash.memory_bytes()
+    }
+
+    /// Which key of the table, in the order of [`TableSchema::keys`].
+    pub(super) fn number(&self) -> usize {
+        self.number
+    }
+
+    /// The keys of rows whose columns of the key are `arrays`, and which of the rows have one.
+    pub(super) fn keys_of_arrays(&self, arrays: &[ArrayRef]) -> Result<(Keys, RowsWithKey)> {
+        self.key.encode_arrays(arrays)
     }
 
     /// How it is encoded.

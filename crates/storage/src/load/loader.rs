@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, RecordBatch, cast::AsArray};
+use arrow_array::{ArrayRef, RecordBatch};
 
 use crate::error::{Error, Result};
 use crate::ids::KeyId;
 use crate::limits;
 use crate::main_store::Run;
 use crate::order::{Cursor, KeyReader, Part, first_repeated_key};
+use crate::row::bytes_of_array;
 use crate::run_writer::RunWriter;
 use crate::schema::TableSchema;
 use crate::segment::encoded_at_once;
@@ -20,7 +21,7 @@ use super::turn::LoadTurn;
 
 /// Bytes that a sort takes for a row beside its key: its place in the order, and where its key ends.
 const ORDER_BYTES: usize = 12;
-/// Bytes that an entry of a key index takes at most: the room for entries may be half empty.
+/// Bytes that an entry of a key index takes beside its key, with what its sort takes.
 const ENTRY_BYTES: usize = 2 * limits::KEY_INDEX_ENTRY_BYTES as usize;
 
 /// Turns rows into runs.
@@ -33,8 +34,9 @@ pub struct Loader {
     /// Rows of a full sort.
     sort_rows: usize,
     sort_bytes: usize,
-    /// Keys that are not the order.
+    /// Keys that are not the order, and the positions of their columns.
     indexed_keys: usize,
+    indexed_columns: Vec<usize>,
     /// Threads that sort and encode.
     threads: usize,
     buffer: Vec<RecordBatch>,
@@ -66,6 +68,11 @@ impl Loader {
         let (buffer, runs) = (Vec::new(), Vec::new());
         Self {
             indexed_keys: schema.indexed_keys().count(),
+            indexed_columns: schema
+                .indexed_keys()
+                .flat_map(|id| schema.key_columns(id))
+                .filter_map(|id| schema.position(*id))
+                .collect(),
             schema,
             target,
             reader,
@@ -159,7 +166,9 @@ impl Loader {
         let keys = self.reader.positions().iter().filter_map(|at| batch.columns().get(*at));
         let keys: usize = keys.map(|array| bytes_of_array(array) + batch.num_rows()).sum();
         let order = if self.reader.codec().is_some() { batch.num_rows() * ORDER_BYTES } else { 0 };
-        values + joined.max(written) + keys + order + batch.num_rows() * self.indexed_keys * ENTRY_BYTES
+        let entries = self.indexed_columns.iter().filter_map(|at| batch.columns().get(*at)).map(bytes_of_array);
+        let entries = entries.sum::<usize>() + batch.num_rows() * self.indexed_keys * ENTRY_BYTES;
+        values + joined.max(written) + keys + order + entries
     }
 
     /// Takes the rows of `batch`: columns as in the schema, checked by [`crate::row::check_batch`].
@@ -330,14 +339,4 @@ fn largest(sizes: &[usize], count: usize) -> usize {
     let mut sizes = sizes.to_vec();
     sizes.sort_unstable();
     sizes.iter().rev().take(count).sum()
-}
-
-/// Bytes of the values of `array`, however long the buffers behind them are.
-fn bytes_of_array(array: &Arc<dyn Array>) -> usize {
-    let texts = |views: &[u128]| views.iter().map(|view| 16 + (*view as u32) as usize).sum();
-    match array.data_type() {
-        arrow_schema::DataType::Utf8View => texts(array.as_string_view().views()),
-        arrow_schema::DataType::BinaryView => texts(array.as_binary_view().views()),
-        other => array.len() * other.primitive_width().unwrap_or(1),
-    }
 }

@@ -57,13 +57,27 @@ pub struct Run {
     bounds: Mutex<HashMap<ColumnId, ColumnBounds>>,
 }
 
-/// The key index of a run for one key of its table.
+/// The key index of a run for one key of its table (`key_index`).
 #[derive(Clone, Debug)]
 pub struct RunIndex {
+    pub(super) key: KeyId,
+    pub(super) entries: Arc<Run>,
+    /// Of its entries.
+    pub(super) schema: Arc<TableSchema>,
+}
+
+impl RunIndex {
     /// The key.
-    pub key: KeyId,
-    /// A run of [`super::index_schema`]; empty if no row has the key.
-    pub entries: Arc<Run>,
+    #[must_use]
+    pub fn key(&self) -> KeyId {
+        self.key
+    }
+
+    /// A run of [`RunIndex::schema`]; empty if no row has the key.
+    #[must_use]
+    pub fn entries(&self) -> &Arc<Run> {
+        &self.entries
+    }
 }
 
 /// What zone maps tell of a column over a whole run.
@@ -140,10 +154,10 @@ impl Run {
         &self.indexes
     }
 
-    /// Its index for `key`: a run of [`super::index_schema`]. Without one it is in the order of the key.
+    /// Its index for `key`. Without one it is in the order of the key.
     #[must_use]
-    pub fn index(&self, key: KeyId) -> Option<&Arc<Self>> {
-        self.indexes.iter().find(|index| index.key == key).map(|index| &index.entries)
+    pub fn index(&self, key: KeyId) -> Option<&RunIndex> {
+        self.indexes.iter().find(|index| index.key() == key)
     }
 
     /// Its segments, and those of its key indexes: all whose files it needs.
@@ -153,7 +167,7 @@ impl Run {
 
     /// The segments of its key indexes.
     pub fn index_segments(&self) -> impl Iterator<Item = &RunSegment> {
-        self.indexes.iter().flat_map(|index| &index.entries.segments)
+        self.indexes.iter().flat_map(|index| index.entries().segments())
     }
 
     /// Rows that are not consumed, deleted ones included.

@@ -39,7 +39,7 @@ impl NamedRun {
     #[must_use]
     pub fn of(run: &Run) -> Self {
         let segments = run.segments().iter().map(|part| (part.segment.meta().clone(), part.range.clone())).collect();
-        let indexes = run.indexes().iter().map(|index| (index.key, Self::of(&index.entries))).collect();
+        let indexes = run.indexes().iter().map(|index| (index.key(), Self::of(index.entries()))).collect();
         Self { id: run.id(), segments, indexes }
     }
 
@@ -83,7 +83,7 @@ impl NamedRun {
         let segments = self.segments.iter().map(part).collect();
         let mut indexes = Vec::with_capacity(self.indexes.len());
         for (key, index) in &self.indexes {
-            indexes.push(RunIndex { key: *key, entries: index.open(open)? });
+            indexes.push(RunIndex::new(*key, index.open(open)?));
         }
         Ok(Arc::new(Run::new(self.id, segments)?.with_indexes(indexes)))
     }
@@ -212,7 +212,7 @@ impl OpenedRun {
     fn finish(self) -> Result<Arc<Run>> {
         let mut indexes = Vec::with_capacity(self.indexes.len());
         for (key, id, segments) in self.indexes {
-            indexes.push(RunIndex { key, entries: Arc::new(Run::new(id, segments)?) });
+            indexes.push(RunIndex::new(key, Arc::new(Run::new(id, segments)?)));
         }
         Ok(Arc::new(Run::new(self.id, self.segments)?.with_indexes(indexes)))
     }
@@ -271,10 +271,10 @@ pub fn write_runs_aside(
         for index in run.indexes() {
             entries.add(|out| {
                 out.u8(BEGIN_INDEX);
-                out.u32(index.key.0);
-                out.u64(index.entries.id().0);
+                out.u32(index.key().0);
+                out.u64(index.entries().id().0);
             })?;
-            entries.segments_of(&index.entries)?;
+            entries.segments_of(index.entries())?;
         }
     }
     entries.finish().map(Some)
@@ -329,8 +329,8 @@ fn encode_list(out: &mut Encoder, runs: &[Arc<Run>], bytes_max: usize) {
     out.list(runs.iter(), |out, run| {
         parts_of(out, run);
         out.list(run.indexes().iter(), |out, index| {
-            out.u32(index.key.0);
-            parts_of(out, &index.entries);
+            out.u32(index.key().0);
+            parts_of(out, index.entries());
         });
     });
 }

@@ -144,7 +144,7 @@ fn large_runs(disk: &Arc<dyn Disk>) -> Vec<Arc<Run>> {
         let open = |n| RunSegment::whole(Segment::open(meta(n), disk.clone(), cache.clone()));
         Run::new(RunId(id), (0..segments).map(open).collect()).unwrap()
     };
-    let index = |key, id, segments| RunIndex { key: KeyId(key), entries: Arc::new(run(id, segments)) };
+    let index = |key, id, segments| RunIndex::new(KeyId(key), Arc::new(run(id, segments)));
     vec![
         Arc::new(run(5, 900).with_indexes([index(0, 6, 400), index(3, 7, 0)])),
         Arc::new(run(8, 1)),

@@ -47,13 +47,15 @@ pub enum MemoryKind {
     BlockCache,
     /// Queries: sorts, hash tables, groups.
     Queries,
+    /// What is kept of statements: trees, short statements, plans. An estimate.
+    Plans,
     /// Set aside for merges, commits and recovery.
     Reserve,
 }
 
 impl MemoryKind {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::ActiveDeltas,
         Self::FrozenDeltas,
         Self::OldDeltas,
@@ -63,6 +65,7 @@ impl MemoryKind {
         Self::DeleteLogs,
         Self::BlockCache,
         Self::Queries,
+        Self::Plans,
         Self::Reserve,
     ];
 
@@ -79,6 +82,7 @@ impl MemoryKind {
             Self::DeleteLogs => "delete logs",
             Self::BlockCache => "block cache",
             Self::Queries => "queries",
+            Self::Plans => "plans",
             Self::Reserve => "reserve",
         }
     }

@@ -5,11 +5,10 @@
 //!
 //! 1. Deltas, newest first: a hash probe each, then the chain of versions.
 //! 2. Runs, newest first: the segments whose key range holds the key (at most two a run), their filter, a binary
-//!    search. In a run that is in another order they are segments of its index for the key; the rows that its entries
-//!    name show whether they have it.
+//!    search. In a run that is in another order they are segments of its index for the key.
 //!
 //! [`TableView::fetch`] reads rows that were found. [`are_free`] asks for many keys at once, [`rows_between`] for
-//! ranges of the key that main is in the order of.
+//! ranges of a key.
 //!
 //! Costs O(runs), never O(segments) or O(rows) (contract 6). Invariant: at any snapshot at most one live row has a key,
 //! so the first one found is the answer. It does not own: the keys of the transaction's own buffered rows (they are in
@@ -26,15 +25,15 @@ pub use table::PointTable;
 
 use crate::error::Result;
 use crate::ids::{CommitTs, KeyId, RowRef};
-use crate::main_store::{Run, RunSegment, index_schema};
-use crate::row::key::{HashedKey, hash_key};
+use crate::main_store::{Run, RunSegment};
+use crate::row::key::HashedKey;
 use crate::schema::TableSchema;
 use crate::segment::OpenKeyFilter;
 use crate::version::TableView;
 
 pub use free::are_free;
 pub use keys::keys_of;
-pub use range::{RangeRequest, rows_between};
+pub use range::{RangeRequest, has_all_rows, rows_between};
 
 #[cfg(test)]
 mod tests;
@@ -157,25 +156,13 @@ pub fn find_in_run(
     at: Option<CommitTs>,
     wanted: impl Fn(RowRef) -> bool,
 ) -> Result<Option<RowRef>> {
-    if run.index(id).is_none() {
+    let Some(index) = run.index(id) else {
         if !schema.is_order(schema.key_columns(id)) {
             return Err(run.without_index(schema, id));
         }
         return find_in_order(schema, run.find_segments(key.bytes()), false, key, at, wanted);
-    }
-    let (keys, sought) = run.sought(id, key.bytes());
-    for part in keys.find_segments(&sought) {
-        for found in part.segment.probe_key(index_schema(), &sought, || hash_key(&sought))? {
-            let Some((holder, row)) = run.indexed_row(&part.segment, found)? else { continue };
-            let live = at.is_none_or(|at| !holder.segment.deletes().is_deleted(row.offset(), at));
-            if !live || !holder.range.contains(&row.offset()) || !wanted(row) {
-                continue;
-            }
-            // A key index knows but hashes.
-            if holder.segment.key_of(schema, id, row.offset())?.as_deref() == Some(key.bytes()) {
-                return Ok(Some(row));
-            }
-        }
-    }
-    Ok(None)
+    };
+    run.find_indexed(schema, index, key, |holder, row| {
+        at.is_none_or(|at| !holder.segment.deletes().is_deleted(row.offset(), at)) && wanted(row)
+    })
 }

@@ -1,23 +1,27 @@
 //! Rows of a range of keys, in their order.
 //!
-//! Comes in: a range of the key that main is in the order of. Goes out: what the caller makes of its live rows, in key
-//! order, forwards or backwards, up to a limit.
+//! Comes in: a range of a key. Goes out: what the caller makes of its live rows, in key order, forwards or backwards,
+//! up to a limit.
 //!
-//! 1. Sources: of each run the rows that lie in the range, side by side; of each delta its lists in key order; of the
-//!    transaction's own rows those in the range, sorted here.
+//! 1. Sources: of each run the rows that lie in the range, side by side, or the entries of its key index that do, where
+//!    the run is in another order; of each delta its lists in key order; of the transaction's own rows those in the
+//!    range, sorted here.
 //! 2. Each source gives rows until it has given as many as are wanted: they are live, and the caller takes them.
 //! 3. What came of several sources is put in order by the keys of the rows, and cut to the limit.
 //!
-//! For few rows: whoever asks for more than [`RangeRequest::steps_max`] gets none, and scans. It does not own: keys
-//! that main is not in the order of.
+//! For few rows: whoever asks for more than [`RangeRequest::steps_max`] gets none, and scans. So does who asks for keys
+//! of which indexes of an older format know but hashes; merges write them anew. Rows that are without the key are not
+//! found by it: [`has_all_rows`] says which ranges name rows that may be.
 
+use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 use crate::delta_store::{DeltaGeneration, OrderedRows};
 use crate::error::{Error, Result};
-use crate::ids::{KeyId, RowRef};
-use crate::main_store::RunSegment;
+use crate::ids::{ColumnId, KeyId, RowRef};
+use crate::main_store::{Run, RunSegment};
 use crate::row::key::{KeyRange, TableKey};
+use crate::schema::TableSchema;
 use crate::version::TableView;
 use crate::write_set::OwnRows;
 
@@ -39,7 +43,9 @@ pub struct RangeRequest<'a> {
 /// Rows in key order.
 enum Source<'a> {
     /// Of a run.
-    Segments(Vec<(&'a RunSegment, std::ops::Range<u32>)>),
+    Segments(Vec<(&'a RunSegment, Range<u32>)>),
+    /// Of a run in another order: entries of its key index.
+    Entries(&'a Run, Vec<(&'a RunSegment, Range<u32>)>),
     Delta(&'a Arc<DeltaGeneration>, OrderedRows),
     /// Offsets of the transaction's own.
     Own(&'a OwnRows, Vec<u32>),
@@ -48,25 +54,39 @@ enum Source<'a> {
 impl Source<'_> {
     fn len(&self) -> usize {
         match self {
-            Self::Segments(parts) => parts.iter().map(|(_, rows)| rows.len()).sum(),
+            Self::Segments(parts) | Self::Entries(_, parts) => parts.iter().map(|(_, rows)| rows.len()).sum(),
             Self::Delta(_, rows) => rows.len(),
             Self::Own(_, rows) => rows.len(),
         }
     }
 }
 
+/// Whether no row that fulfils the conditions of a range of the key of `columns` is without that key: the range has
+/// values for the first `compared` of them, or bounds, and all columns behind those are NOT NULL.
+#[must_use]
+pub fn has_all_rows(schema: &TableSchema, columns: &[ColumnId], compared: usize) -> bool {
+    let never_null = |id: &ColumnId| schema.column(*id).is_some_and(|column| !column.nullable);
+    columns.iter().skip(compared).all(never_null)
+}
+
+/// How many columns of the key `range` compares with something.
+fn compared(range: &KeyRange) -> usize {
+    let is_bound = !matches!((range.low(), range.high()), (Bound::Unbounded, Bound::Unbounded));
+    range.equal().len() + usize::from(is_bound)
+}
+
 /// What `take` makes of the live rows that `request` names, in the order of their keys: those that it takes. `None` if
 /// that would be too many rows to look at, or some of them stand where they have no order: a scan finds them.
 ///
 /// # Errors
-/// Io or Corrupt when key blocks cannot be read; Internal for a key that main is not in the order of; those of `take`.
+/// Io or Corrupt when key blocks cannot be read; Internal for a key that is not there; those of `take`.
 pub fn rows_between<T>(
     view: &TableView,
     request: RangeRequest<'_>,
     mut take: impl FnMut(RowRef) -> Result<Option<T>>,
 ) -> Result<Option<Vec<T>>> {
-    if view.schema().ordered_key() != Some(request.id) {
-        return Err(Error::internal(format!("a range of key {}, which has no order", request.id)));
+    if !has_all_rows(view.schema(), view.schema().key_columns(request.id), compared(request.range)) {
+        return Ok(None);
     }
     let Some(sources) = sources(view, request)? else { return Ok(None) };
     let all: usize = sources.iter().map(Source::len).sum();
@@ -105,18 +125,18 @@ pub fn rows_between<T>(
 }
 
 fn sources<'a>(view: &'a TableView, request: RangeRequest<'_>) -> Result<Option<Vec<Source<'a>>>> {
-    let mut sources = Vec::new();
+    let (mut sources, schema) = (Vec::new(), view.schema());
     for run in &view.version().runs {
-        let mut parts = Vec::new();
-        for part in run.find_between(request.range) {
-            let rows = part.segment.find_key_range(view.schema(), request.range)?;
-            let rows = rows.start.max(part.range.start)..rows.end.min(part.range.end);
-            if !rows.is_empty() {
-                parts.push((part, rows));
+        let source = match run.index(request.id) {
+            None if !schema.is_order(schema.key_columns(request.id)) => {
+                return Err(run.without_index(schema, request.id));
             }
-        }
-        if !parts.is_empty() {
-            sources.push(Source::Segments(parts));
+            None => Source::Segments(rows_in(run, schema, request.range)?),
+            Some(index) if index.is_by_hash() => return Ok(None),
+            Some(index) => Source::Entries(run, rows_in(index.entries(), index.schema(), request.range)?),
+        };
+        if source.len() > 0 {
+            sources.push(source);
         }
     }
     for delta in &view.version().deltas {
@@ -142,6 +162,19 @@ fn sources<'a>(view: &'a TableView, request: RangeRequest<'_>) -> Result<Option<
     Ok(Some(sources))
 }
 
+/// The rows of `run`, which is in the order of a key, whose keys are in `range`.
+fn rows_in<'a>(run: &'a Run, schema: &TableSchema, range: &KeyRange) -> Result<Vec<(&'a RunSegment, Range<u32>)>> {
+    let mut parts = Vec::new();
+    for part in run.find_between(range) {
+        let rows = part.segment.find_key_range(schema, range)?;
+        let rows = rows.start.max(part.range.start)..rows.end.min(part.range.end);
+        if !rows.is_empty() {
+            parts.push((part, rows));
+        }
+    }
+    Ok(parts)
+}
+
 /// Gives `step` the rows of `source` one by one, as long as it wants more: `None` for one that is not there at the
 /// snapshot of `view`.
 fn each(
@@ -156,6 +189,15 @@ fn each(
             for (part, rows) in directed(parts.iter(), backwards) {
                 for offset in directed(rows.clone(), backwards) {
                     if !step(Some(RowRef::new(part.segment.id(), offset)))? {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+        Source::Entries(run, parts) => {
+            for (part, entries) in directed(parts.iter(), backwards) {
+                for entry in directed(entries.clone(), backwards) {
+                    if !step(run.indexed_row(&part.segment, entry)?.map(|(_, row)| row))? {
                         return Ok(());
                     }
                 }

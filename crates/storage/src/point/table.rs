@@ -62,16 +62,24 @@ impl PointTable {
         &self.layout
     }
 
-    /// The key that rows are found by; without keys PRIMARY KEY, by which none is found.
+    /// The key that rows are found by; `None` without keys.
     #[must_use]
-    pub fn key(&self) -> KeyId {
-        self.key.as_ref().map_or(KeyId::PRIMARY, TableKey::id)
+    pub fn key(&self) -> Option<KeyId> {
+        self.key.as_ref().map(TableKey::id)
+    }
+
+    /// The key that rows are found by.
+    ///
+    /// # Errors
+    /// Internal without keys.
+    pub fn found_by(&self) -> Result<KeyId> {
+        self.table_key().map(TableKey::id)
     }
 
     /// The range of its keys that have the values `equal` in their first columns, and in the next one between `low` and
     /// `high`. Errors as [`PointTable::encode`].
     pub fn range(&self, equal: Vec<Value>, low: Bound<Value>, high: Bound<Value>) -> Result<KeyRange> {
-        KeyRange::new(self.found_by()?.codec(), equal, low, high)
+        KeyRange::new(self.table_key()?.codec(), equal, low, high)
     }
 
     /// No rows yet, of this table.
@@ -89,7 +97,7 @@ impl PointTable {
     /// Appends the encoded key of `values`, one for each column of the key, to `out`. Errors as
     /// [`KeyCodec::encode_values`](crate::row::key::KeyCodec::encode_values): no row has a key with NULL.
     pub fn encode(&self, values: &[Value], out: &mut Vec<u8>) -> Result<()> {
-        self.found_by()?.codec().encode_values(values, out)
+        self.table_key()?.codec().encode_values(values, out)
     }
 
     /// The keys of `row` besides the one that rows are found by, as far as it has them.
@@ -110,7 +118,8 @@ impl PointTable {
     pub fn row_keys(&self, rows: &RowBuffer) -> Vec<RowKeys> {
         self.key.iter().chain(&self.others).map(|key| RowKeys::of(key, rows)).collect()
     }
-    fn found_by(&self) -> Result<&TableKey> {
+
+    fn table_key(&self) -> Result<&TableKey> {
         self.key.as_ref().ok_or_else(|| Error::internal("a key of a table without keys"))
     }
 }

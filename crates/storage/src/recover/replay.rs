@@ -379,7 +379,7 @@ impl Replay {
         let opened = runs.open(file.as_deref(), &mut open)?;
         file.into_iter().for_each(|file| self.note_aside(record, file));
         for run in &opened {
-            let ids = run.indexes().iter().map(|index| index.entries.id()).chain([run.id()]);
+            let ids = run.indexes().iter().map(|index| index.entries().id()).chain([run.id()]);
             self.next_run = ids.fold(self.next_run, |next, id| next.max(id.0 + 1));
         }
         Ok(opened)

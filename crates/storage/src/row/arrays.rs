@@ -44,6 +44,16 @@ pub(crate) enum TypedValues<'a> {
     Uuid(&'a FixedSizeBinaryArray),
 }
 
+/// Bytes of the values of `array`, however long the buffers behind them are.
+pub(crate) fn bytes_of_array(array: &ArrayRef) -> usize {
+    let texts = |views: &[u128]| views.iter().map(|view| 16 + (*view as u32) as usize).sum();
+    match array.data_type() {
+        arrow_schema::DataType::Utf8View => texts(array.as_string_view().views()),
+        arrow_schema::DataType::BinaryView => texts(array.as_binary_view().views()),
+        other => array.len() * other.primitive_width().unwrap_or(1),
+    }
+}
+
 /// The UUID at `row` of an array of them, as [`Value::Uuid`] has it.
 #[inline]
 pub(crate) fn uuid_at(array: &FixedSizeBinaryArray, row: usize) -> u128 {

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Int64Array};
+use arrow_array::{Array, ArrayRef, Int64Array};
 
+use super::entries::Entries;
 use super::run::RunWriter;
 use super::target::SegmentTarget;
 use crate::error::{Error, Result};
 use crate::ids::{ContainerId, RowRef};
 use crate::limits;
-use crate::main_store::{Run, RunIndex, RunSegment, index_key, index_schema};
+use crate::main_store::{Run, RunIndex, RunSegment, index_schema};
 use crate::memory::MemoryKind;
 use crate::order::{Gather, KeyReader, Stop, entries_in_order};
 use crate::row::key::TableKey;
@@ -20,13 +21,16 @@ use crate::schema::TableSchema;
 #[derive(Debug)]
 pub(super) struct IndexWriter {
     key: TableKey,
+    /// Of the index.
+    schema: Arc<TableSchema>,
     reader: KeyReader,
     target: SegmentTarget,
     segment_rows: usize,
-    /// Entries sorted at once.
+    /// Memory of a sort, by [`limits::KEY_INDEX_ENTRY_BYTES`].
     sort_entries: usize,
-    /// (hash, bits of the row reference).
-    entries: Vec<(i64, u64)>,
+    entries: Entries,
+    /// Bytes of all entries so far, and how many there were.
+    seen: (usize, usize),
     /// Runs of entries: those of a place are merged of a full place before it. Fewer than fit each.
     sorted: Vec<Vec<Arc<Run>>>,
 }
@@ -45,11 +49,13 @@ impl IndexWriter {
             schema.options.segment_rows.clamp(limits::SEGMENT_ROWS_MIN, limits::SEGMENT_ROWS_MAX) as usize;
         Self {
             reader: KeyReader::new(schema, key.columns()),
+            schema: index_schema(schema, &key),
             key,
             target,
             segment_rows,
             sort_entries,
-            entries: Vec::new(),
+            entries: Entries::default(),
+            seen: (0, 0),
             sorted: Vec::new(),
         }
     }
@@ -70,37 +76,44 @@ impl IndexWriter {
     }
 
     fn add_keys(&mut self, container: ContainerId, first: u32, arrays: &[ArrayRef], go_on: GoOn<'_>) -> Result<()> {
-        let (keys, rows) = self.key.encode_arrays(arrays)?;
-        for (key, nth) in keys.iter().zip(0..) {
-            self.entries.push((index_key(key), RowRef::new(container, first + rows.row(nth)).to_bits()));
-        }
-        if self.entries.len() >= self.sort_entries { self.sort(go_on) } else { Ok(()) }
+        let (mut columns, rows) = self.key.with_key(arrays)?;
+        #[cfg(test)]
+        testing::hash_keys(&self.key, &self.schema, &mut columns)?;
+        let count = columns.first().map_or(0, |column| column.len() as u32);
+        let references = (0..count).map(|nth| RowRef::new(container, first + rows.row(nth)).to_bits().cast_signed());
+        columns.push(Arc::new(references.collect::<Int64Array>()));
+        let bytes = self.entries.push(columns);
+        self.seen = (self.seen.0 + bytes, self.seen.1 + count as usize);
+        if self.is_full() { self.sort(go_on) } else { Ok(()) }
     }
 
-    /// Bytes of the entries at hand, and of the room for more.
+    /// Whether there are as many entries as are sorted at once.
+    fn is_full(&self) -> bool {
+        #[cfg(test)]
+        if testing::SORT_ENTRIES.get().is_some() {
+            return self.entries.rows() >= self.sort_entries;
+        }
+        self.entries.sort_bytes() >= self.sort_entries.saturating_mul(limits::KEY_INDEX_ENTRY_BYTES as usize)
+    }
+
+    /// Bytes of the entries at hand.
     pub fn entry_bytes(&self) -> usize {
-        self.entries.capacity() * size_of::<(i64, u64)>()
+        self.entries.bytes()
     }
 
     /// Writes the entries at hand aside; none are left in memory.
     pub fn put_aside(&mut self, go_on: GoOn<'_>) -> Result<()> {
-        if !self.entries.is_empty() {
-            self.sort(go_on)?;
-        }
-        self.entries = Vec::new();
-        Ok(())
+        if self.entries.rows() == 0 { Ok(()) } else { self.sort(go_on) }
     }
 
     /// Sorts the entries at hand and writes them aside; merges what was written, where that is much.
     fn sort(&mut self, go_on: GoOn<'_>) -> Result<()> {
-        self.entries.sort_unstable();
-        let mut writer = RunWriter::new(index_schema().clone(), self.target.clone());
-        for entries in self.entries.chunks(self.segment_rows) {
-            let hashes: Int64Array = entries.iter().map(|(hash, _)| *hash).collect();
-            let rows: Int64Array = entries.iter().map(|(_, row)| row.cast_signed()).collect();
-            writer.write(&[Arc::new(hashes), Arc::new(rows)])?;
+        let sorted = std::mem::take(&mut self.entries).sorted(&self.schema)?;
+        let mut writer = RunWriter::new(self.schema.clone(), self.target.clone());
+        for columns in sorted.chunks(self.segment_rows) {
+            writer.write(&columns?)?;
         }
-        self.entries.clear();
+        drop(sorted);
         let mut run = writer.finish()?.map(|written| written.run);
         let mut place = 0;
         while let Some(whole) = run.take() {
@@ -136,23 +149,22 @@ impl IndexWriter {
             // No row has the key.
             None => Arc::new(Run::new(self.target.ids.next_run(), Vec::new())?),
         };
-        Ok(RunIndex { key: self.key.id(), entries })
+        Ok(RunIndex::new(self.key.id(), entries))
     }
 
     /// Bytes that merging `runs` takes, about: of each the keys of a segment and a column of what was picked of them,
-    /// and of the segment that is written the picks, their places and both columns.
+    /// and of the segment that is written the picks, their places and all columns, once more while they are encoded.
     fn merge_bytes(&self, runs: &[Arc<Run>]) -> usize {
-        const READ: usize = 24;
-        const WRITTEN: usize = 40;
+        let entry = self.seen.0.div_ceil(self.seen.1.max(1));
         let largest = |run: &Arc<Run>| run.segments().iter().map(|part| part.range.len()).max().unwrap_or(0);
-        runs.iter().map(largest).sum::<usize>() * READ + self.segment_rows * WRITTEN
+        runs.iter().map(largest).sum::<usize>() * (entry + 8) + self.segment_rows * (2 * entry + 8)
     }
 
     /// One run of all of `runs`. Counted as long as it takes.
     fn merge(&self, runs: &[Arc<Run>], go_on: GoOn<'_>) -> Result<Option<Arc<Run>>> {
         let _counted = self.target.memory.charge(MemoryKind::Reserve, self.merge_bytes(runs));
-        let mut cursor = entries_in_order(runs)?;
-        let mut writer = RunWriter::new(index_schema().clone(), self.target.clone());
+        let mut cursor = entries_in_order(&self.schema, runs)?;
+        let mut writer = RunWriter::new(self.schema.clone(), self.target.clone());
         let mut picks = Vec::with_capacity(self.segment_rows);
         loop {
             go_on()?;
@@ -160,7 +172,7 @@ impl IndexWriter {
             if !picks.is_empty() {
                 let gather = Gather::new(cursor.parts(), &picks)?;
                 let column = |column| gather.column(cursor.parts(), column);
-                writer.write(&index_schema().columns.iter().map(column).collect::<Result<Vec<_>>>()?)?;
+                writer.write(&self.schema.columns.iter().map(column).collect::<Result<Vec<_>>>()?)?;
                 picks.clear();
             }
             if stop == Stop::End {
@@ -185,6 +197,23 @@ fn sort_entries(target: &SegmentTarget) -> usize {
 #[cfg(test)]
 pub(crate) mod testing {
     use std::cell::Cell;
+    use std::sync::Arc;
+
+    use arrow_array::{ArrayRef, Int64Array};
+
+    use crate::error::Result;
+    use crate::main_store::index_key;
+    use crate::row::key::TableKey;
+    use crate::schema::TableSchema;
+
+    /// The hashes of `key` in the place of `columns`, for an index of `schema`, if that is one by hash.
+    pub(super) fn hash_keys(key: &TableKey, schema: &TableSchema, columns: &mut Vec<ArrayRef>) -> Result<()> {
+        if schema.columns.first().is_some_and(|column| column.name == "hash") {
+            let keys = key.codec().encode_arrays(columns)?;
+            *columns = vec![Arc::new(keys.iter().map(index_key).collect::<Int64Array>())];
+        }
+        Ok(())
+    }
 
     thread_local! {
         /// Entries that this thread's writers sort at once, if not as many as usual.

@@ -1,11 +1,10 @@
-//! A few rows of a scan, found by their keys: those whose predicates are a short range of the key that main is in the
-//! order of.
+//! A few rows of a scan, found by their keys: those whose predicates are a short range of a key.
 //!
 //! Comes in: predicates; then a request with them, and the rows that were found. Goes out: row references, as
-//! [`rows_between`] finds them; then one batch of the rows that fulfil all predicates, in key order.
+//! [`rows_between`] finds them; then one batch of the rows that fulfil all predicates, in the order of that key.
 //!
-//! 1. [`TableView::rows_of_key_range`]: predicates that fix the first columns of the key, and those that bound the next
-//!    one, are the range. Others do not count yet.
+//! 1. [`TableView::rows_of_key_range`]: predicates that fix the first columns of a key, and those that bound the next
+//!    one, are the range. Others do not count yet. The key that main is in the order of comes first.
 //! 2. [`TableView::scan_rows`]: evaluates all predicates on the rows, and reads the columns of those that are left.
 //!
 //! Invariant: both steps together give what [`TableView::scan`] gives for the same request. It does not own: ranges of
@@ -28,12 +27,21 @@ use crate::row::key::{KeyCodec, KeyRange};
 use crate::schema::{DataType, TableSchema};
 use crate::version::TableView;
 
-/// Whether predicates that compare these columns for equality fix at least the first column of the key that main is in
-/// the order of: only then may [`TableView::rows_of_key_range`] find rows.
+/// Rows in the range of a key.
+#[derive(Clone, Debug)]
+pub struct KeyRows {
+    /// In the order of the key.
+    pub rows: Arc<[RowRef]>,
+    /// Whether main is in that order, too.
+    pub in_order: bool,
+}
+
+/// Whether predicates that compare these columns for equality fix at least the first column of a key: only then may
+/// [`TableView::rows_of_key_range`] find rows.
 #[must_use]
 pub fn fixes_key(schema: &TableSchema, mut equals: impl FnMut(ColumnId) -> bool) -> bool {
-    let key = schema.ordered_key().map(|id| schema.key_columns(id)).unwrap_or_default();
-    key.first().is_some_and(|first| is_exact(schema, *first) && equals(*first))
+    let mut first = schema.keys().filter_map(|(_, columns)| columns.first());
+    first.any(|first| is_exact(schema, *first) && equals(*first))
 }
 
 /// Whether keys of the column are in the order that predicates compare its values in.
@@ -43,16 +51,23 @@ fn is_exact(schema: &TableSchema, column: ColumnId) -> bool {
 }
 
 impl TableView {
-    /// The live rows in the range of keys that `predicates` leave, in key order; whether a row fulfils the other
+    /// The live rows in the range of a key that `predicates` leave; whether a row fulfils the other
     /// predicates is not looked at. `None` if there is no such range, or more than `rows_max` rows to look at in it.
     ///
     /// # Errors
     /// Io or Corrupt when key blocks cannot be read.
-    pub fn rows_of_key_range(&self, predicates: &[Predicate], rows_max: usize) -> Result<Option<Vec<RowRef>>> {
-        let Some(id) = self.schema().ordered_key() else { return Ok(None) };
-        let Some(range) = range_of(self.schema(), self.schema().key_columns(id), predicates) else { return Ok(None) };
-        let request = RangeRequest { id, range: &range, backwards: false, limit: usize::MAX, steps_max: rows_max };
-        rows_between(self, request, |row| Ok(Some(row)))
+    pub fn rows_of_key_range(&self, predicates: &[Predicate], rows_max: usize) -> Result<Option<KeyRows>> {
+        let schema = self.schema();
+        let ordered = schema.ordered_key();
+        let others = schema.keys().map(|(id, _)| id).filter(|id| Some(*id) != ordered);
+        for id in ordered.into_iter().chain(others) {
+            let Some(range) = range_of(schema, schema.key_columns(id), predicates) else { continue };
+            let request = RangeRequest { id, range: &range, backwards: false, limit: usize::MAX, steps_max: rows_max };
+            if let Some(rows) = rows_between(self, request, |row| Ok(Some(row)))? {
+                return Ok(Some(KeyRows { rows: rows.into(), in_order: ordered == Some(id) }));
+            }
+        }
+        Ok(None)
     }
 
     /// What a scan of `request` gives, whose rows are among `rows`, those that [`TableView::rows_of_key_range`] found

@@ -239,11 +239,24 @@ fn a_scan_in_order_tells_the_keys_that_it_holds() {
 /// Rows found by their keys are those of a scan with the same predicates, in key order.
 #[test]
 fn a_range_of_keys_gives_what_a_scan_gives() {
+    check_range_of_keys(None);
+}
+
+/// Also through indexes, where main is in another order, or in none.
+#[test]
+fn a_range_of_indexed_keys_gives_what_a_scan_gives() {
+    check_range_of_keys(Some(vec!["id".into()]));
+    check_range_of_keys(Some(Vec::new()));
+}
+
+fn check_range_of_keys(sort_key: Option<Vec<String>>) {
+    let in_order = sort_key.is_none();
     let db = crate::database::Database::in_memory(crate::database::testing::options()).unwrap();
     let mut definition = crate::database::testing::definition("t");
     definition.options.segment_rows = 7;
     definition.columns[1].nullable = false;
     definition.primary_key = vec!["v".into(), "id".into()];
+    definition.sort_key = sort_key;
     let mut txn = db.begin(crate::transaction::TransactionMode::default()).unwrap();
     let id = txn.create_table(definition).unwrap();
     txn.commit().unwrap();
@@ -271,7 +284,8 @@ fn a_range_of_keys_gives_what_a_scan_gives() {
                         [Some(compare(V, CompareOp::Eq, v)), more.clone(), last.clone()].into_iter().flatten();
                     let request = ScanRequest { row_refs: true, limit, ..request(predicates.collect()) };
                     let rows = view.rows_of_key_range(&request.predicates, 100).unwrap().unwrap();
-                    let found = view.scan_rows(&request, &rows).unwrap();
+                    assert_eq!(rows.in_order, in_order);
+                    let found = view.scan_rows(&request, &rows.rows).unwrap();
                     let whole = view.scan(&ScanRequest { limit: None, ..request.clone() }).unwrap();
                     let mut expected: Vec<Vec<i64>> =
                         whole.worker().flat_map(|batch| rows_in(&batch.unwrap())).collect();

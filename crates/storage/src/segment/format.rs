@@ -18,8 +18,9 @@ use super::sketch::DistinctSketch;
 
 /// First bytes of a segment file.
 pub(crate) const MAGIC: [u8; 8] = *b"MSTMSEG1";
-/// Version of the format. Segments of version 1 are read: they lack some encodings.
-pub(crate) const FORMAT_VERSION: u32 = 2;
+/// Version of the format. Segments of version 1 are read: they lack some encodings; those of version 2 too: those of
+/// key indexes among them are in the order of hashes (`main_store::key_index`).
+pub(crate) const FORMAT_VERSION: u32 = 3;
 /// What the metadata begins with, and its version behind it. That of version 1 begins with the container, which is
 /// never 0.
 const VERSION_FOLLOWS: u64 = 0;

@@ -19,8 +19,9 @@ impl Transaction {
     /// # Errors
     /// Constraint (23505); Io or Corrupt when key blocks cannot be read.
     pub fn check_free(&self, table: &PointTable, view: &TableView, key: &[u8]) -> Result<()> {
-        match point::find(view, table.key(), key, |_| true)? {
-            Some(_) => Err(duplicate_key(table.schema(), table.key(), key)),
+        let id = table.found_by()?;
+        match point::find(view, id, key, |_| true)? {
+            Some(_) => Err(duplicate_key(table.schema(), id, key)),
             None => Ok(()),
         }
     }

@@ -116,7 +116,7 @@ fn rows_are_those_of_a_map_in_every_order() {
             let key_values: Vec<Value> = key_at.iter().map(|at| new[*at].clone()).collect();
             let mut key = Vec::new();
             keyed.encode(&key_values, &mut key).unwrap();
-            let found = txn.find_key(&view, keyed.key(), &key).unwrap();
+            let found = txn.find_key(&view, keyed.found_by().unwrap(), &key).unwrap();
             let known = stored(&key_values);
             assert_eq!(found.is_some(), model.contains_key(&known), "step {step}: {known:?}");
             if let Some(found) = found {

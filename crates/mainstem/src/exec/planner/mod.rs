@@ -71,6 +71,8 @@ pub(crate) struct Planner {
     catalog: Arc<StatementCatalog>,
     interruption: Interruption,
     dynamic_filters: MinRows,
+    /// Scans of kept plans whose rows were found by key.
+    scans_by_key: u64,
 }
 
 /// What a statement is planned against.
@@ -104,7 +106,12 @@ impl Planner {
         let dynamic_filters = MinRows::default();
         extensions.insert(Carried(dynamic_filters.clone()));
         extensions.insert(Carried(SessionSearchPath(catalog.clone())));
-        Self { state, catalog, interruption, dynamic_filters }
+        Self { state, catalog, interruption, dynamic_filters, scans_by_key: 0 }
+    }
+
+    /// How many scans of kept plans had their rows found by key.
+    pub(crate) fn scans_by_key(&self) -> u64 {
+        self.scans_by_key
     }
 
     /// Plans `statement`, a query or an EXPLAIN of one.

@@ -60,6 +60,8 @@ pub(super) fn plans(cache: &PlanCache, catalog: &Arc<Catalog>) -> Vec<Vec<Cell>>
             row.execution.map(str::to_owned).into(),
             (row.parameters as u64).into(),
             row.reuses.into(),
+            row.runs.into(),
+            row.bytes.into(),
         ]
     };
     cache.rows(catalog).into_iter().map(row).collect()

@@ -247,12 +247,14 @@ pub(crate) fn kept_write(
         Statement::Insert(insert) if insert.defaults.is_empty() => {
             let table = table_of(env.settings.names(), transaction, &insert.target.table)?;
             let query = insert.query(&table)?;
-            env.kept_for_write(transaction, query, None, |plan| checked_sources(&table, insert, plan).map(drop))
+            env.kept_for_write(transaction, query, (None, false), |plan| {
+                checked_sources(&table, insert, plan).map(drop)
+            })
         }
         Statement::Update(update) if !update.target.gives_rows() => {
             let table = table_of(env.settings.names(), transaction, &update.target.table)?;
             let (select, view) = (update.to_select(&table, Vec::new())?, transaction.view(table.id)?);
-            env.kept_for_write(transaction, Box::new(select), Some(view), |plan| {
+            env.kept_for_write(transaction, Box::new(select), (Some(view), true), |plan| {
                 check_row_wise(plan, "UPDATE")?;
                 check_assigned(plan, &table)
             })
@@ -260,7 +262,9 @@ pub(crate) fn kept_write(
         Statement::Delete(delete) if !delete.target.gives_rows() => {
             let table = table_of(env.settings.names(), transaction, &delete.target.table)?;
             let (select, view) = (delete.to_select(Vec::new())?, transaction.view(table.id)?);
-            env.kept_for_write(transaction, Box::new(select), Some(view), |plan| check_row_wise(plan, "DELETE"))
+            env.kept_for_write(transaction, Box::new(select), (Some(view), false), |plan| {
+                check_row_wise(plan, "DELETE")
+            })
         }
         _ => Ok(None),
     }

@@ -184,8 +184,8 @@ impl StoreSource {
     fn found(&self) -> Result<Option<RecordBatch>> {
         let Snapshot::Slot(slot) = &self.snapshot else { return Ok(None) };
         let ScanInput { view, predicates, found } = slot.bound()?;
-        let Some(rows) = found else { return Ok(None) };
-        let batch = view.scan_rows(&self.request_for(predicates), &rows);
+        let Some(found) = found else { return Ok(None) };
+        let batch = view.scan_rows(&self.request_for(predicates), &found.rows);
         batch.map(Some).map_err(|e| DataFusionError::External(Box::new(e)))
     }
 
@@ -257,7 +257,7 @@ impl StoreSource {
     fn is_in_order(&self) -> bool {
         match &self.snapshot {
             Snapshot::Of(view) => view.has_order(),
-            Snapshot::Slot(slot) => slot.bound().is_ok_and(|input| input.found.is_some() || input.view.has_order()),
+            Snapshot::Slot(slot) => slot.bound().is_ok_and(|input| input.has_order()),
         }
     }
 

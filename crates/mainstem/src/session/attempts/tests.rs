@@ -44,7 +44,8 @@ fn stage_on(storage: Database) -> (Arc<Shared>, TableId) {
     writes.insert(&schema, &batch((0..ROWS).map(|k| (k, 0)))).unwrap();
     transaction.apply(writes).unwrap();
     transaction.commit().unwrap();
-    (Arc::new(Shared { storage, runtime, template, sessions: AtomicU64::new(0), plans: PlanCache::default() }), table)
+    let plans = PlanCache::new(storage.memory_budget().clone());
+    (Arc::new(Shared { storage, runtime, template, sessions: AtomicU64::new(0), plans }), table)
 }
 
 fn batch(rows: impl Iterator<Item = (i64, i64)>) -> RecordBatch {

@@ -128,7 +128,7 @@ pub(in crate::short) fn each<T>(
             };
             let range = table.range(equal, low, high)?;
             let Wanted { backwards, limit, steps_max } = wanted;
-            let request = RangeRequest { id: table.key(), range: &range, backwards, limit, steps_max };
+            let request = RangeRequest { id: table.found_by()?, range: &range, backwards, limit, steps_max };
             let mut needs_plan = false;
             let taken = point::rows_between(view, request, |row| {
                 Ok(match if needs_plan { Ok(None) } else { take(row)? } {

@@ -4,20 +4,21 @@
 //! and the rest of the condition, which each row found has to fulfil ([`Access`]).
 //!
 //! 1. Equations, with parameters, literals or arithmetic of them, for all columns of a key name a row by hash.
-//! 2. Equations for the first columns of the key that main is in the order of, and comparisons with the next, name a
-//!    range of it; so does nothing at all, where a LIMIT says how many rows are wanted ([`range`]).
+//! 2. Equations for the first columns of a key, and comparisons with the next, name a range of it; so does nothing at
+//!    all, where a LIMIT says how many rows are wanted ([`range`]). A range that may mean rows without the key is none.
 //! 3. [`find`] gives the rows of either.
 //!
 //! In a join, columns of the outer row count as values where the inner side is looked for.
 //!
-//! It does not own: the order of rows within a key that main is not in the order of (there are no ranges of it).
+//! It does not own: which of several keys is looked at (the first of `short::compile`).
 
 mod find;
 mod range;
 
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr};
-use mainstem_storage::point::PointTable;
-use mainstem_storage::schema::DataType;
+use mainstem_storage::ids::{ColumnId, KeyId};
+use mainstem_storage::point::{PointTable, has_all_rows};
+use mainstem_storage::schema::{DataType, TableSchema};
 
 use super::condition::Condition;
 use super::counted;
@@ -52,13 +53,23 @@ impl Path {
     /// Which keys of `table` it looks at: a line for people.
     pub(super) fn description(&self, table: &PointTable) -> String {
         let schema = table.schema();
-        let columns = schema.key_columns(table.key()).iter().filter_map(|id| schema.column(*id));
+        let key = table.key().into_iter().flat_map(|id| schema.key_columns(id));
+        let columns = key.filter_map(|id| schema.column(*id));
         let names: Vec<&str> = columns.map(|column| column.name.as_str()).collect();
         let what = match self {
             Self::Keys(keys) => counted(keys.len(), "key"),
             Self::Range(_) => "range of keys".to_owned(),
         };
         format!("{what} of {} ({})", schema.name, names.join(", "))
+    }
+
+    /// Whether it finds all rows of `schema`'s table that it asks for by the key of `columns`: a row is without that
+    /// where one of them is NULL.
+    pub(super) fn finds_all(&self, schema: &TableSchema, columns: &[ColumnId]) -> bool {
+        match self {
+            Self::Keys(_) => true,
+            Self::Range(bounds) => has_all_rows(schema, columns, bounds.compared()),
+        }
     }
 }
 
@@ -76,10 +87,16 @@ impl Access {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
     Keys,
-    /// Of the key that main is in the order of; `all` is a range too.
+    /// Of a range of it; `all` is a range too.
     Range {
         all: bool,
     },
+}
+
+/// The keys of `schema`'s table, that which main is in the order of before the others: ranges of it lie side by side.
+pub(super) fn keys_for_ranges(schema: &TableSchema) -> impl Iterator<Item = KeyId> {
+    let ordered = schema.ordered_key();
+    ordered.into_iter().chain(schema.keys().map(|(key, _)| key).filter(move |key| Some(*key) != ordered))
 }
 
 /// An equation of a key column and something that is no column.
@@ -98,6 +115,9 @@ impl Compiler<'_> {
             conjuncts(selection, &mut parts);
         }
         let (path, rest) = self.path(&parts, reach)?;
+        if !path.finds_all(self.schema, self.key_columns) {
+            return None;
+        }
         Some(Access { path, beside: self.all_of(&rest)? })
     }
 

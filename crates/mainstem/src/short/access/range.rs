@@ -1,4 +1,4 @@
-//! Ranges of the key that main is in the order of.
+//! Ranges of keys.
 //!
 //! Comes in: the parts of a condition. Goes out: values for the first columns of the key, bounds of the next one, and
 //! the parts that say more.
@@ -40,6 +40,12 @@ impl KeyBounds {
     /// Whether all keys are in it.
     pub(super) fn is_all(&self) -> bool {
         self.equal.is_empty() && matches!((&self.low, &self.high), (Bound::Unbounded, Bound::Unbounded))
+    }
+
+    /// How many columns of the key it has values or bounds for.
+    pub(super) fn compared(&self) -> usize {
+        let is_bound = !matches!((&self.low, &self.high), (Bound::Unbounded, Bound::Unbounded));
+        self.equal.len() + usize::from(is_bound)
     }
 
     /// Their values in `scope`.

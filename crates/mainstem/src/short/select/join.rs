@@ -23,7 +23,7 @@ use mainstem_storage::transaction::Transaction;
 use mainstem_storage::version::{Snapshot, TableView};
 
 use super::{Gives, PlainSelect};
-use crate::short::access::{Path, Reach, Rows, Wanted, each};
+use crate::short::access::{Path, Reach, Rows, Wanted, each, keys_for_ranges};
 use crate::short::condition::{Condition, NeedsPlan, holds};
 use crate::short::expression::Expression;
 use crate::short::planning::{Compiler, Unplanned, conjuncts};
@@ -90,9 +90,9 @@ pub(in crate::short) fn compile(
     })
 }
 
-/// Ways to look for rows of a table: by each of its keys, and by a range of the one that main is in the order of.
+/// Ways to look for rows of a table: by each of its keys, and by a range of one.
 fn ways(schema: &TableSchema) -> impl Iterator<Item = (KeyId, Reach)> {
-    let ranges = schema.ordered_key().map(|key| (key, Reach::Range { all: false }));
+    let ranges = keys_for_ranges(schema).map(|key| (key, Reach::Range { all: false }));
     schema.keys().map(|(key, _)| (key, Reach::Keys)).chain(ranges)
 }
 
@@ -125,14 +125,15 @@ fn compile_sides(
     conjuncts(on, if left { &mut of_on } else { &mut of_where });
     let (outer_key, (outer_path, rest)) = ways(outer.schema).find_map(|(key, reach)| {
         let by_key = Compiler { key_columns: outer.schema.key_columns(key), ..compiler };
-        Some((key, by_key.path(&of_where, reach)?))
+        let found = by_key.path(&of_where, reach)?;
+        found.0.finds_all(outer.schema, by_key.key_columns).then_some((key, found))
     })?;
     let sought = if left { &of_on } else { &rest };
     let (inner_key, inner_columns, (inner_path, left_over)) = ways(inner.schema).find_map(|(key, reach)| {
         let columns: Vec<ColumnId> = inner.schema.key_columns(key).iter().map(|id| inner_id(*id)).collect();
         let by_key = Compiler { key_columns: &columns, known: outer.schema.columns.len(), ..compiler };
-        let path = by_key.path(sought, reach)?;
-        Some((key, columns, path))
+        let found = by_key.path(sought, reach)?;
+        found.0.finds_all(inner.schema, inner.schema.key_columns(key)).then_some((key, columns, found))
     })?;
     let (on, beside) = if left { (left_over, rest) } else { (Vec::new(), left_over) };
     let is_single = matches!(&outer_path, Path::Keys(keys) if keys.len() == 1);
@@ -195,7 +196,8 @@ impl Short {
         let (Some(outer), Some(inner)) = (view(&self.table), view(&join.inner_table)) else {
             return Ok(Answer::NotShort);
         };
-        let find = |view: &TableView, table: &PointTable, key: &[u8]| point::find(view, table.key(), key, |_| true);
+        let find =
+            |view: &TableView, table: &PointTable, key: &[u8]| point::find(view, table.found_by()?, key, |_| true);
         self.joined(join, (&outer, &inner), given, find)
     }
 
@@ -207,7 +209,8 @@ impl Short {
         given: Given<'_>,
     ) -> Result<Answer> {
         let (outer, inner) = (self.view(transaction)?, transaction.view(join.inner_table.schema().id)?);
-        let find = |view: &TableView, table: &PointTable, key: &[u8]| transaction.find_key(view, table.key(), key);
+        let find =
+            |view: &TableView, table: &PointTable, key: &[u8]| transaction.find_key(view, table.found_by()?, key);
         self.joined(join, (&outer, &inner), given, find)
     }
 

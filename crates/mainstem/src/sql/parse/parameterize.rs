@@ -53,11 +53,11 @@ impl Parameterized {
     }
 }
 
-/// Whether `sql` may be one query, by its first word.
-pub(crate) fn may_be_query(sql: &str) -> bool {
+/// Whether `sql` may be a query, or a write that has one, by its first word.
+pub(crate) fn may_have_query(sql: &str) -> bool {
     let sql = sql.trim_ascii_start();
     let is = |word: &str| sql.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word));
-    sql.len() <= TEXT_BYTES_MAX && ["select", "with", "values", "("].into_iter().any(is)
+    sql.len() <= TEXT_BYTES_MAX && ["select", "with", "values", "(", "insert", "update", "delete"].into_iter().any(is)
 }
 
 /// Whether an error of a statement with parameters in the places of its literals may be told in other words, or not at

@@ -96,6 +96,11 @@ impl Template {
         self.script.deep
     }
 
+    /// Bytes of its text.
+    pub(crate) fn text_bytes(&self) -> usize {
+        self.script.text.len()
+    }
+
     /// Names of the parameters in their order; none if the text numbers them.
     pub(crate) fn names(&self) -> &Arc<[Box<str>]> {
         &self.names

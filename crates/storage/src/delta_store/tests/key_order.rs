@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::sync::Arc;
 
 use proptest::prelude::*;
 
 use super::{delta, rows, table};
-use crate::delta_store::DeltaGeneration;
+use crate::delta_store::{DeltaGeneration, OrderedRows};
 use crate::ids::{CommitTs, KeyId};
 use crate::row::Value;
 use crate::row::key::{KeyRange, TableKey};
-use crate::schema::DataType;
+use crate::schema::{DataType, TableSchema, UniqueKey};
 
 const TEXT: DataType = DataType::Text { max_chars: None };
 
@@ -153,4 +154,43 @@ fn readers_find_what_is_published_while_rows_come() {
             });
         }
     });
+}
+
+/// Each key has an order of its own, in which rows without it are not.
+#[test]
+fn rows_without_a_key_are_in_the_order_of_the_others() {
+    let mut schema = TableSchema::clone(&table(&[(DataType::BigInt, false), (TEXT, true)], &[0], &[0]));
+    let unique = KeyId(1);
+    schema.unique_keys.push(UniqueKey { id: unique, name: "u".into(), columns: vec![schema.columns[1].id] });
+    let schema = Arc::new(schema);
+    let delta = delta(&schema);
+    let all = |id| {
+        let key = TableKey::of(&schema, id).unwrap();
+        KeyRange::new(key.codec(), Vec::new(), Bound::Unbounded, Bound::Unbounded).unwrap()
+    };
+    let found = |id: KeyId| -> Vec<u32> {
+        let mut keyed: Vec<(Vec<u8>, u32)> = Vec::new();
+        for offset in delta.key_range(id, &all(id)).unwrap().iter().flat_map(OrderedRows::offsets) {
+            let mut key = Vec::new();
+            assert!(delta.key_of(id, offset, &mut key).unwrap());
+            keyed.push((key, offset));
+        }
+        keyed.sort();
+        keyed.into_iter().map(|(_, offset)| offset).collect()
+    };
+    for number in 0..1_000_u32 {
+        let id = i64::from(number * 7 % 1_000);
+        let word = if number % 3 == 0 { Value::Null } else { text(&format!("{:04}", number * 11 % 1_000)) };
+        delta.append(&rows(&schema, &[vec![Value::Int(id), word]]), CommitTs(u64::from(number) + 1)).unwrap();
+        // Asked early and late, so that both orders are made of several pieces.
+        if number % 97 == 0 || number == 999 {
+            let mut by_id: Vec<u32> = (0..=number).collect();
+            by_id.sort_by_key(|offset| offset * 7 % 1_000);
+            assert_eq!(found(KeyId::PRIMARY), by_id);
+            let mut by_word: Vec<u32> = (0..=number).filter(|offset| offset % 3 != 0).collect();
+            by_word.sort_by_key(|offset| offset * 11 % 1_000);
+            assert_eq!(found(unique), by_word);
+        }
+    }
+    assert!(delta.key_range(KeyId(2), &all(unique)).is_err());
 }

@@ -18,7 +18,7 @@ fn within(id: i64, (low, high): Limits) -> bool {
 /// What [`rows_between`] gives of `view`, if it looks at no more than `steps_max` rows.
 fn found(view: &TableView, limits: Limits, backwards: bool, limit: usize, steps_max: usize) -> Option<Vec<RowRef>> {
     let table = PointTable::new(view.schema()).unwrap();
-    assert_eq!(view.schema().ordered_key(), Some(table.key()));
+    assert_eq!(view.schema().ordered_key(), table.key());
     let range = table.range(Vec::new(), limits.0.map(Value::Int), limits.1.map(Value::Int)).unwrap();
     let request = RangeRequest { id: KeyId::PRIMARY, range: &range, backwards, limit, steps_max };
     rows_between(view, request, |row| Ok(Some(row))).unwrap()

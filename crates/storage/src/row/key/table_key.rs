@@ -75,15 +75,24 @@ impl TableKey {
     /// # Errors
     /// Internal when the arrays are others.
     pub fn encode_arrays(&self, arrays: &[ArrayRef]) -> Result<(Keys, RowsWithKey)> {
+        let (arrays, rows) = self.with_key(arrays)?;
+        Ok((self.codec.encode_arrays(&arrays)?, rows))
+    }
+
+    /// The values of the key's columns in all rows that have it, with their positions. `arrays` as in
+    /// [`TableKey::encode_arrays`].
+    ///
+    /// # Errors
+    /// Internal.
+    pub fn with_key(&self, arrays: &[ArrayRef]) -> Result<(Vec<ArrayRef>, RowsWithKey)> {
         let nulls = arrays.iter().fold(None, |all, array| NullBuffer::union(all.as_ref(), array.nulls()));
         let Some(nulls) = nulls.filter(|nulls| nulls.null_count() > 0) else {
-            return Ok((self.codec.encode_arrays(arrays)?, RowsWithKey::All));
+            return Ok((arrays.to_vec(), RowsWithKey::All));
         };
         let rows: UInt32Array = (0..nulls.len() as u32).filter(|row| nulls.is_valid(*row as usize)).collect();
         let take = |array: &ArrayRef| arrow_select::take::take(array.as_ref(), &rows, None);
         let arrays = arrays.iter().map(take).collect::<std::result::Result<Vec<_>, _>>()?;
-        let keys = self.codec.encode_arrays(&arrays)?;
-        Ok((keys, RowsWithKey::Some(rows.values().to_vec())))
+        Ok((arrays, RowsWithKey::Some(rows.values().to_vec())))
     }
 }
 

@@ -84,7 +84,7 @@ fn a_segment_of_version_1_is_read() {
     let mut again = Encoder::new();
     meta.encode(&mut again);
     let again = again.finish();
-    assert_eq!(again[..2], [0, 2]);
+    assert_eq!(again[..2], [0, 3]);
     assert_eq!(SegmentMeta::decode(&mut Decoder::new(&again, "manifest", 0)).unwrap(), meta);
 }
 
@@ -99,7 +99,7 @@ fn metadata_of_other_versions_is_refused() {
     meta.encode(&mut bytes);
     let good = bytes.finish();
     let refused = |bytes: &[u8]| SegmentMeta::decode(&mut Decoder::new(bytes, "manifest", 0)).unwrap_err();
-    let newer = refused(&[&[0, 3], &good[2..]].concat());
+    let newer = refused(&[&[0, 4], &good[2..]].concat());
     assert_eq!(newer.sqlstate(), sqlstate::FEATURE_NOT_SUPPORTED, "{newer}");
     assert!(newer.message().contains("newer Mainstem"), "{newer}");
     for version in [0, 1] {

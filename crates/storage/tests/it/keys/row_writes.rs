@@ -48,7 +48,7 @@ fn act(txn: Transaction, table: &PointTable, act: Act, row: &Row) -> Result<Opti
             txn.check_free(table, &view, &key)?;
             None
         }
-        Act::Update | Act::Delete => match txn.find_key(&view, table.key(), &key)? {
+        Act::Update | Act::Delete => match txn.find_key(&view, table.found_by()?, &key)? {
             None => return Ok(None),
             found => found,
         },
@@ -124,7 +124,7 @@ fn act_on_rows(txn: Transaction, table: &PointTable, ids: &[i64], v: Option<i32>
     for id in ids {
         let mut key = Vec::new();
         table.encode(&[Value::Int(*id)], &mut key)?;
-        let Some(row_ref) = txn.find_key(&view, table.key(), &key)? else { continue };
+        let Some(row_ref) = txn.find_key(&view, table.found_by()?, &key)? else { continue };
         found.push(row_ref);
         if let Some(v) = v {
             new.push_values(&values(&row(*id, v)))?;

@@ -391,7 +391,7 @@ fn one_row_by_any_key() {
                 let of = old.or(new).ok_or_else(|| Error::internal("no row"))?;
                 let mut key = Vec::new();
                 keyed.encode(&key_of(of, columns).unwrap(), &mut key)?;
-                let found = if old.is_some() { txn.find_key(&view, keyed.key(), &key)? } else { None };
+                let found = if old.is_some() { txn.find_key(&view, keyed.found_by().unwrap(), &key)? } else { None };
                 assert_eq!(found.is_some(), old.is_some());
                 if old.is_none() {
                     txn.check_free(&keyed, &view, &key)?;

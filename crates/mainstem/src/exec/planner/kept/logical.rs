@@ -31,11 +31,12 @@ use crate::provider::UserTable;
 /// Gives the snapshot of a table.
 pub(super) type Views<'a> = dyn Fn(TableId) -> Result<Arc<TableView>> + 'a;
 
-/// Whether `plan`, as it is before it is optimised, has the same answer whenever that is done.
+/// Whether `plan`, as it is before it is optimised, has the same answer whenever that is done. `assigns` says that each
+/// column of its rows is assigned to a column of a table.
 ///
 /// # Errors
 /// Internal.
-pub(super) fn may_be_kept(plan: &LogicalPlan) -> Result<bool> {
+pub(super) fn may_be_kept(plan: &LogicalPlan, assigns: bool) -> Result<bool> {
     let mut may = true;
     plan.apply_with_subqueries(|node| {
         may &= match node {
@@ -43,7 +44,7 @@ pub(super) fn may_be_kept(plan: &LogicalPlan) -> Result<bool> {
             LogicalPlan::RecursiveQuery(_) | LogicalPlan::Extension(_) => false,
             _ => true,
         };
-        may = may && !depends(node)?;
+        may = may && !depends(node, assigns && std::ptr::eq(node, plan))?;
         Ok(if may { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
     })?;
     Ok(may)
@@ -53,7 +54,7 @@ pub(super) fn may_be_kept(plan: &LogicalPlan) -> Result<bool> {
 fn of_users(scan: &TableScan) -> Result<bool> {
     let provider = source_as_provider(&scan.source)?;
     match provider.downcast_ref::<ViewTable>() {
-        Some(view) => may_be_kept(view.logical_plan()),
+        Some(view) => may_be_kept(view.logical_plan(), false),
         None => Ok(provider.is::<UserTable>()),
     }
 }

@@ -7,11 +7,14 @@
 //!
 //! It does not own: what else must be as it was when a plan was made (`session::kept_plans`).
 
+mod bytes;
 mod logical;
 mod parameters;
 mod physical;
 mod reads;
 mod slot;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -20,6 +23,7 @@ use datafusion::common::DataFusionError;
 use datafusion::logical_expr::LogicalPlan;
 use mainstem_storage::Result;
 use mainstem_storage::ids::TableId;
+use mainstem_storage::memory::{Charge, MemoryBudget, MemoryKind};
 use mainstem_storage::version::TableView;
 use parking_lot::Mutex;
 
@@ -38,11 +42,19 @@ const TRIES_MAX: u32 = 4;
 /// A plan that is kept.
 #[derive(Debug)]
 pub(crate) struct KeptPlan {
+    /// What copies of it share.
+    common: Arc<Common>,
+    physical: Mutex<Physical>,
+    large: LargeRuns,
+}
+
+#[derive(Debug)]
+struct Common {
     logical: LogicalPlan,
     /// Its scans, in the order of [`LogicalPlan::transform_up_with_subqueries`].
     scans: Vec<KeptScan>,
-    physical: Mutex<Physical>,
-    large: LargeRuns,
+    /// What it takes.
+    memory: Charge,
 }
 
 /// Runs one after the other that were found to read much: the next ones are not looked at, the more of them the longer.
@@ -77,7 +89,8 @@ impl LargeRuns {
 enum Physical {
     /// None was made in so many tries.
     Unmade(u32),
-    Made(PhysicalPlan),
+    /// With what it takes.
+    Made(PhysicalPlan, Charge),
     /// None is to be kept.
     Unfit,
 }
@@ -85,13 +98,25 @@ enum Physical {
 impl KeptPlan {
     /// How many columns its rows have.
     pub(crate) fn columns(&self) -> usize {
-        self.logical.schema().fields().len()
+        self.common.logical.schema().fields().len()
+    }
+
+    /// About how many bytes it takes, what copies share included; without its physical plan while that runs.
+    pub(crate) fn bytes(&self) -> u64 {
+        let physical = match self.physical.try_lock().as_deref() {
+            Some(Physical::Made(_, memory)) => memory.bytes(),
+            _ => 0,
+        };
+        self.common.memory.bytes() + physical
     }
 
     /// The same plan, whose runs do not take turns with those of this one.
     pub(crate) fn with_own_runs(&self) -> Self {
-        let physical = Mutex::new(Physical::Unmade(0));
-        Self { logical: self.logical.clone(), scans: self.scans.clone(), physical, large: LargeRuns::default() }
+        Self::new(self.common.clone())
+    }
+
+    fn new(common: Arc<Common>) -> Self {
+        Self { common, physical: Mutex::new(Physical::Unmade(0)), large: LargeRuns::default() }
     }
 }
 
@@ -101,21 +126,30 @@ impl Planner {
     /// # Errors
     /// Internal.
     pub(crate) fn may_be_kept(plan: &LogicalPlan) -> Result<bool> {
-        logical::may_be_kept(plan).map_err(|e| from_datafusion(&e))
+        logical::may_be_kept(plan, false).map_err(|e| from_datafusion(&e))
     }
 
-    /// `plan` optimised, to be kept, if its answers do not depend on when that is done.
+    /// `plan` optimised, to be kept and counted in `memory`, if its answers do not depend on when that is done. What
+    /// its rows have is for a result, or `assigned` to columns.
     ///
     /// # Errors
     /// As [`Planner::start`].
-    pub(crate) fn kept(&mut self, plan: &LogicalPlan, cancel: &Cancel) -> Result<Option<KeptPlan>> {
-        if !Self::may_be_kept(plan)? {
+    pub(crate) fn kept(
+        &mut self,
+        plan: &LogicalPlan,
+        cancel: &Cancel,
+        memory: &Arc<MemoryBudget>,
+        assigned: bool,
+    ) -> Result<Option<KeptPlan>> {
+        if !logical::may_be_kept(plan, assigned).map_err(|e| from_datafusion(&e))? {
             return Ok(None);
         }
         self.interruption.watch(cancel);
         let kept = reads::without_views(self.optimized(plan)?).map_err(|e| from_datafusion(&e))?;
-        let physical = Mutex::new(Physical::Unmade(0));
-        Ok(kept.map(|(logical, scans)| KeptPlan { logical, scans, physical, large: LargeRuns::default() }))
+        Ok(kept.map(|(logical, scans)| {
+            let memory = memory.charge(MemoryKind::Plans, bytes::of_logical(&logical));
+            KeptPlan::new(Arc::new(Common { logical, scans, memory }))
+        }))
     }
 
     /// Starts `kept`, which [`Planner::kept`] gave, over what `transaction` sees, with the values of `parameters`.
@@ -146,7 +180,7 @@ impl Planner {
         let views = |table| view_of(source, table);
         let options = self.state.config_options();
         // Tables have other sizes by now, and parameters values.
-        let plan = logical::bound(&kept.logical, source.parameters, &views, options)
+        let plan = logical::bound(&kept.common.logical, source.parameters, &views, options)
             .and_then(|plan| ordered_joins(plan, &self.state));
         self.start_optimized(runtime, &plan.map_err(|e| from_datafusion(&e))?, source.settings.threads(), cancel)
     }
@@ -165,8 +199,24 @@ impl Planner {
             return Ok(None);
         }
         let (views, options) = (|table| view_of(source, table), self.state.config_options());
-        let read = reads(&kept.scans, source.parameters, &views, options).map_err(|e| from_datafusion(&e))?;
+        let read = reads(&kept.common.scans, source.parameters, &views, options).map_err(|e| from_datafusion(&e))?;
         kept.large.count(matches!(read, Reads::Many));
+        let run = self.run_of_reads(runtime, kept, physical, source, (read, cancel))?;
+        if let Some(run) = &run {
+            self.scans_by_key += run.scans_by_key();
+        }
+        Ok(run)
+    }
+
+    /// The physical plan of `kept` bound to a run that reads what `read` says, as [`Planner::physical_run`].
+    fn run_of_reads(
+        &mut self,
+        runtime: &Runtime,
+        kept: &KeptPlan,
+        physical: &mut Physical,
+        source: &Source<'_>,
+        (read, cancel): (Reads, &Cancel),
+    ) -> Result<Option<Run>> {
         let mut reads = match read {
             Reads::Few(reads) => reads,
             Reads::Many => return Ok(None),
@@ -175,7 +225,7 @@ impl Planner {
                 return Ok(None);
             }
         };
-        if let Physical::Made(plan) = physical {
+        if let Physical::Made(plan, _) = physical {
             match plan.bind(source.parameters, reads).map_err(|e| from_datafusion(&e))? {
                 Bound::Run(run) => {
                     self.set_partitions(1);
@@ -200,14 +250,14 @@ impl Planner {
         source: &Source<'_>,
         (reads, cancel): (Vec<Read>, &Cancel),
     ) -> Result<Option<Run>> {
-        let slotted = physical::slotted(&kept.logical, source.parameters, reads);
+        let slotted = physical::slotted(&kept.common.logical, source.parameters, reads);
         let Some(slotted) = slotted.map_err(|e| from_datafusion(&e))? else {
             give_up_by_and_by(physical);
             return Ok(None);
         };
         let tries = match physical {
             Physical::Unmade(tries) => *tries,
-            Physical::Made(_) | Physical::Unfit => TRIES_MAX,
+            Physical::Made(..) | Physical::Unfit => TRIES_MAX,
         };
         // Until it is known to be fit.
         *physical = Physical::Unfit;
@@ -224,9 +274,10 @@ impl Planner {
             }
             return Ok(None);
         };
+        let memory = kept.common.memory.alike(bytes::of_physical(&plan));
         let kept = slotted.kept(plan).map_err(|e| from_datafusion(&e))?;
         Ok(kept.map(|(plan, run)| {
-            *physical = Physical::Made(plan);
+            *physical = Physical::Made(plan, memory);
             run
         }))
     }
@@ -237,7 +288,7 @@ impl Planner {
 fn give_up_by_and_by(physical: &mut Physical) {
     *physical = match std::mem::replace(physical, Physical::Unfit) {
         Physical::Unmade(tries) if tries < TRIES_MAX => Physical::Unmade(tries + 1),
-        Physical::Made(plan) => Physical::Made(plan),
+        made @ Physical::Made(..) => made,
         Physical::Unmade(_) | Physical::Unfit => Physical::Unfit,
     };
 }

@@ -5,7 +5,8 @@
 //!
 //! - Functions may want a literal ([`takes_columns`]), and so do windows and the later arguments of aggregates.
 //! - A text literal is read as a value of the type that it stands beside, and not as a text: a parameter of type text
-//!   stays where all that it stands beside is text, too, and no CHAR(n).
+//!   stays where all that it stands beside is text, too, and no CHAR(n); or where UPDATE assigns it to a column: its
+//!   type is that of the column then.
 
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result};
@@ -19,14 +20,17 @@ use mainstem_storage::schema::DataType;
 /// Functions whose arguments have one type.
 const OF_ONE_TYPE: &[&str] = &["coalesce", "greatest", "least", "nullif", "nvl", "nvl2"];
 
-/// Whether an expression of `node` depends on when it is optimised, or on a parameter being a literal.
+/// Whether an expression of `node` depends on when it is optimised, or on a parameter being a literal. `assigns` says
+/// that each is assigned to a column.
 ///
 /// # Errors
 /// Internal.
-pub(super) fn depends(node: &LogicalPlan) -> Result<bool> {
+pub(super) fn depends(node: &LogicalPlan, assigns: bool) -> Result<bool> {
     let (mut depends, schema) = (false, merge_schema(&node.inputs()));
+    let is_right = |expr: &Expr| assigns && type_of_parameter(expr).is_some_and(is_text);
     node.apply_expressions(|expr| {
-        depends |= is_text_parameter(expr) || expr.exists(|expr| Ok(depends_itself(expr, &schema)))?;
+        depends |=
+            (is_text_parameter(expr) && !is_right(expr)) || expr.exists(|expr| Ok(depends_itself(expr, &schema)))?;
         Ok(if depends { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
     Ok(depends)
@@ -78,7 +82,6 @@ fn reads_text_otherwise(expr: &Expr, schema: &DFSchema) -> bool {
             field.is_ok_and(|(_, field)| field.data_type().is_null() || field_type(&field).is_some_and(fits))
         })
     };
-    let is_text = |data_type| matches!(data_type, DataType::Text { .. });
     match expr {
         Expr::BinaryExpr(_) | Expr::Like(_) | Expr::SimilarTo(_) | Expr::InList(_) | Expr::Between(_) => !all(is_text),
         // What the array stands beside says what its texts are.
@@ -96,11 +99,19 @@ fn reads_text_otherwise(expr: &Expr, schema: &DFSchema) -> bool {
 
 /// Whether `expr` is a parameter of type text, perhaps with a name of its own.
 fn is_text_parameter(expr: &Expr) -> bool {
+    type_of_parameter(expr).is_some_and(DataType::is_text)
+}
+
+/// The type of `expr`, if it is a parameter, perhaps with a name of its own.
+fn type_of_parameter(expr: &Expr) -> Option<DataType> {
     match expr {
-        Expr::Placeholder(placeholder) => {
-            placeholder.field.as_ref().is_some_and(|field| matches!(field_type(field), Some(t) if t.is_text()))
-        }
-        Expr::Alias(alias) => is_text_parameter(&alias.expr),
-        _ => false,
+        Expr::Placeholder(placeholder) => placeholder.field.as_ref().and_then(|field| field_type(field)),
+        Expr::Alias(alias) => type_of_parameter(&alias.expr),
+        _ => None,
     }
+}
+
+/// Whether it is text without blanks that do not count.
+fn is_text(data_type: DataType) -> bool {
+    matches!(data_type, DataType::Text { .. })
 }

@@ -225,6 +225,11 @@ impl Run {
     pub(super) fn plan(&self) -> Arc<dyn ExecutionPlan> {
         self.plan.clone()
     }
+
+    /// How many of its scans have their rows found by key.
+    pub(super) fn scans_by_key(&self) -> u64 {
+        self.slots.iter().filter(|slot| slot.found().is_some()).count() as u64
+    }
 }
 
 /// Whether all operators of `plan` are known to begin anew once their states are reset. Filters that tighten while a

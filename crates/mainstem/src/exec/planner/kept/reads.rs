@@ -149,12 +149,12 @@ pub(super) fn reads(
     for Read { input, rows } in &mut reads {
         if rows.is_none() {
             let found = input.view.rows_of_key_range(&input.predicates, FOUND_MAX);
-            input.found = found.map_err(|e| DataFusionError::External(Box::new(e)))?.map(Arc::from);
+            input.found = found.map_err(|e| DataFusionError::External(Box::new(e)))?;
             if input.found.is_none() {
                 *rows = Some(count(&input.view));
             }
         }
-        sizes.push(input.found.as_ref().map_or(rows.unwrap_or(0), |found| found.len() as u64));
+        sizes.push(input.found.as_ref().map_or(rows.unwrap_or(0), |found| found.rows.len() as u64));
     }
     Ok(if are_tiny(sizes.into_iter()) { Reads::Few(reads) } else { Reads::Many })
 }
