@@ -10,6 +10,7 @@ use mainstem_storage::settings::OpenOptions;
 
 use super::{AsyncConnection, Connection};
 use crate::exec::{Interrupts, PlanCache, Runtime, Shared, cores, template};
+use crate::provider::FileCache;
 use crate::session::{Session, forget_temporary};
 
 /// An open database. Clones are the same database; it closes when the last clone, connection and result are gone, or by
@@ -96,6 +97,7 @@ impl Database {
             template,
             sessions: AtomicU64::new(0),
             plans: PlanCache::default(),
+            files: FileCache::default(),
         })))
     }
 

@@ -11,7 +11,7 @@ mod row_wise;
 mod expressions;
 mod write;
 mod copy;
-mod parquet;
+mod copy_from;
 mod define;
 mod parameters;
 

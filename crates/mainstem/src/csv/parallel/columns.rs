@@ -9,7 +9,6 @@ use arrow::datatypes::{
     TimestampMicrosecondType,
 };
 use mainstem_kernels::csv::{Fields, Quoting, dates, decimals, each, integers, texts, timestamps};
-use mainstem_postgres::cast::assign;
 use mainstem_storage::schema::{Column, DataType};
 
 use super::FileRows;
@@ -24,9 +23,12 @@ pub(super) fn columns_of(rows: &FileRows<'_>, chunk: &Chunk, found: &FoundRows) 
     let column = |(at, column): (usize, &Column)| {
         let fields = chunk.fields(found, at);
         plain(column.data_type, fields, quoting, found.has_quotes)
-            .or_else(|| assign(&(Arc::new(text(fields, quoting, found.has_quotes)?) as ArrayRef), column).ok())
+            .or_else(|| {
+                let text: ArrayRef = Arc::new(text(fields, quoting, found.has_quotes)?);
+                rows.conversion.column(at, &text).ok()
+            })
     };
-    rows.columns.iter().enumerate().map(column).collect()
+    rows.conversion.wanted().map(column).collect()
 }
 
 /// The values of `fields`, if all have the plainest form of their type.

@@ -16,6 +16,7 @@ use mainstem_storage::settings::OpenOptions;
 use super::super::Session;
 use super::*;
 use crate::exec::{Interrupts, PlanCache, Runtime, Shared, template};
+use crate::provider::FileCache;
 
 const ROWS: i64 = 4;
 
@@ -44,7 +45,7 @@ fn stage_on(storage: Database) -> (Arc<Shared>, TableId) {
     writes.insert(&schema, &batch((0..ROWS).map(|k| (k, 0)))).unwrap();
     transaction.apply(writes).unwrap();
     transaction.commit().unwrap();
-    (Arc::new(Shared { storage, runtime, template, sessions: AtomicU64::new(0), plans: PlanCache::default() }), table)
+    (Arc::new(Shared { storage, runtime, template, sessions: AtomicU64::new(0), plans: PlanCache::default(), files: FileCache::default() }), table)
 }
 
 fn batch(rows: impl Iterator<Item = (i64, i64)>) -> RecordBatch {
