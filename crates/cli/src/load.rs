@@ -7,6 +7,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -54,19 +55,22 @@ pub fn run(args: &LoadArgs) -> ExitCode {
 
 fn load(database: &Database, args: &LoadArgs) -> mainstem::Result<()> {
     let connection = database.connect()?;
-    let handle = connection.interrupt_handle();
-    interrupt::on_ctrl_c(Idle::Stay, move || handle.interrupt());
+    // Between two statements there is nothing to cancel: it is asked for again and again.
+    let (handle, wanted) = (connection.interrupt_handle(), Arc::new(AtomicBool::new(false)));
+    let asked = wanted.clone();
+    interrupt::on_ctrl_c(Idle::Stay, move || asked.store(true, Ordering::Release));
     let _running = interrupt::running();
+    let cancel = move || {
+        if wanted.load(Ordering::Acquire) {
+            handle.interrupt();
+        }
+    };
     let table = quoted(&args.table);
     let is_there = is_there(&connection, &table)?;
     let begun = Instant::now();
     let bytes: u64 = args.files.iter().filter_map(|file| file.metadata().ok()).map(|found| found.len()).sum();
-    let rows = with_bar(&connection.progress(), bytes, |done| {
-        if is_there {
-            append(&connection, &table, &args.files, done)
-        } else {
-            make(&connection, &table, &args.files)
-        }
+    let rows = with_bar(&connection.progress(), bytes, &cancel, |done| {
+        if is_there { append(&connection, &table, &args.files, done) } else { make(&connection, &table, &args.files) }
     })?;
     let seconds = begun.elapsed().as_secs_f64();
     let rate = bytes as f64 / 1e6 / seconds.max(1e-9);
@@ -125,8 +129,14 @@ fn run_one(connection: &Connection, sql: &str) -> mainstem::Result<u64> {
     Ok(rows)
 }
 
-/// Runs `work` beside a bar of `bytes`; `work` calls what it is given when a file is done.
-fn with_bar<T>(progress: &Progress, bytes: u64, work: impl FnOnce(&dyn Fn()) -> mainstem::Result<T>) -> mainstem::Result<T> {
+/// Runs `work` beside a bar of `bytes`, which calls `tick` as it moves; `work` calls what it is given when a file is
+/// done.
+fn with_bar<T>(
+    progress: &Progress,
+    bytes: u64,
+    tick: &(dyn Fn() + Sync),
+    work: impl FnOnce(&dyn Fn()) -> mainstem::Result<T>,
+) -> mainstem::Result<T> {
     let bar = ProgressBar::new(bytes);
     let template = "{wide_bar} {bytes} of {total_bytes}  {msg} rows  {bytes_per_sec}  {eta} left";
     // Without its style a bar only looks plainer.
@@ -139,6 +149,7 @@ fn with_bar<T>(progress: &Progress, bytes: u64, work: impl FnOnce(&dyn Fn()) -> 
     std::thread::scope(|scope| {
         let watch = || {
             while !is_done.load(Ordering::Acquire) {
+                tick();
                 bar.set_position(bytes_before.load(Ordering::Relaxed) + progress.bytes());
                 bar.set_message(HumanCount(rows_before.load(Ordering::Relaxed) + progress.rows()).to_string());
                 std::thread::park_timeout(TICK);

@@ -76,6 +76,13 @@ impl<'a> Conversion<'a> {
         })
     }
 
+    /// Whether no text with zeros in front is a value of column `at`: it has numbers, as far as was found.
+    pub(super) fn wants_no_zeros(&self, at: usize) -> bool {
+        use mainstem_storage::schema::DataType as T;
+        let of = self.columns.get(at).filter(|_| self.found.get(at) == Some(&true)).map(|column| column.data_type);
+        matches!(of, Some(T::Integer | T::BigInt | T::Decimal { .. } | T::Double))
+    }
+
     /// The values of column `at`, whose texts are `text`.
     ///
     /// # Errors
@@ -84,7 +91,8 @@ impl<'a> Conversion<'a> {
         let Some(column) = self.columns.get(at) else { return Err(Error::internal("a column of a file is lost")) };
         if self.found.get(at) == Some(&true) {
             let texts = text.as_string_opt::<i32>().into_iter().flatten();
-            check_fits(texts, column.data_type).map_err(|error| error.context(format_args!("column \"{}\"", column.name)))?;
+            check_fits(texts, column.data_type)
+                .map_err(|error| error.context(format_args!("column \"{}\"", column.name)))?;
         }
         assign(text, column)
     }

@@ -8,7 +8,7 @@
 mod reader;
 mod convert;
 pub(crate) mod parallel;
-mod shared;
+mod unordered;
 pub(crate) mod detect;
 mod latin1;
 mod text;
@@ -17,8 +17,8 @@ mod writer;
 pub(crate) use convert::{Conversion, Reject};
 pub(crate) use latin1::Latin1;
 pub(crate) use reader::{CsvReader, TextBatch};
-pub(crate) use shared::SharedRows;
 pub(crate) use text::TextReader;
+pub(crate) use unordered::SharedRows;
 pub(crate) use writer::{LineFormat, LineWriter};
 
 #[cfg(test)]

@@ -302,7 +302,9 @@ impl Settings {
     fn set_file_access(&mut self, value: Option<&str>, local: bool) -> Result<()> {
         let wanted = value.map_or(Ok(true), |value| boolean(FILE_ACCESS, value))?;
         if local {
-            return Err(Error::unsupported(format_args!("SET LOCAL {FILE_ACCESS} (off is for the rest of the session)")));
+            return Err(Error::unsupported(format_args!(
+                "SET LOCAL {FILE_ACCESS} (off is for the rest of the session)"
+            )));
         }
         if wanted && !self.file_access {
             let message = format!("{FILE_ACCESS} is off for the rest of the session");

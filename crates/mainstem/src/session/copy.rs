@@ -80,18 +80,14 @@ impl Session {
                 })?;
                 return Ok(Outcome::wrote("COPY", copied.rows).with_notices(copied.notices));
             }
-            (CopyStatement::To { source, options }, Stream::Out(output)) => {
-                self.read(|env, transaction| {
-                    env.need_certain_files();
-                    plan::copy_to(env, transaction, source, &options, Some(*output))
-                })?
-            }
-            (CopyStatement::To { source, options }, _) => {
-                self.read(|env, transaction| {
-                    env.need_certain_files();
-                    plan::copy_to(env, transaction, source, &options, None)
-                })?
-            }
+            (CopyStatement::To { source, options }, Stream::Out(output)) => self.read(|env, transaction| {
+                env.need_certain_files();
+                plan::copy_to(env, transaction, source, &options, Some(*output))
+            })?,
+            (CopyStatement::To { source, options }, _) => self.read(|env, transaction| {
+                env.need_certain_files();
+                plan::copy_to(env, transaction, source, &options, None)
+            })?,
         };
         Ok(Outcome::wrote("COPY", rows))
     }

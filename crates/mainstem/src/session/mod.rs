@@ -8,7 +8,6 @@
 
 mod attempts;
 mod copy;
-mod describe;
 mod explain;
 mod files;
 mod kept_plans;

@@ -16,8 +16,8 @@ use mainstem_storage::row::Value;
 use mainstem_storage::schema::{DataType, TableSchema};
 use mainstem_storage::{Error, Result};
 
-use super::describe::columns;
 use super::kept_plans::KeptPlans;
+use super::utility::columns;
 use super::{Outcome, Session};
 use crate::exec::{Parameters, SharedStatement};
 use crate::plan::{self, Description};

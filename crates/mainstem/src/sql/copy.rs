@@ -5,8 +5,10 @@
 //! COPY { table [(column, ...)] | (query) } TO { 'file' | STDOUT } [[WITH] (option, ...)]
 //! COPY ... [WITH] [CSV] [HEADER] [DELIMITER [AS] 'c'] ..., as before there were parentheses
 //! option: FORMAT text | csv | parquet, HEADER [bool | match], DELIMITER 'c', NULL 's', QUOTE 'c', ESCAPE 'c',
-//!         ENCODING 'UTF8'; `copy_from` has those of COPY FROM alone, and its WHERE
+//!         ENCODING 'UTF8'; `from` has those of COPY FROM alone, and its WHERE
 //! ```
+
+mod from;
 
 use datafusion::sql::sqlparser::ast::Query;
 use datafusion::sql::sqlparser::keywords::Keyword;
@@ -15,7 +17,8 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::{Error, Result};
 
-use super::copy_from::{GivenToRead, ReadOptions, condition};
+use self::from::{GivenToRead, condition};
+pub(crate) use self::from::{ReadOptions, Rejects};
 use super::dialect::syntax;
 use super::extensions::rewrite_extensions;
 use super::{CsvHints, TableName, check_query, fold, query_of, state, table_name};
@@ -447,7 +450,7 @@ fn bare_option(parser: &mut Parser<'_>, given: &mut Given) -> Result<()> {
     Ok(())
 }
 
-pub(super) fn word_or_text(parser: &mut Parser<'_>) -> Result<String> {
+fn word_or_text(parser: &mut Parser<'_>) -> Result<String> {
     let token = parser.next_token();
     match token.token {
         Token::SingleQuotedString(text) | Token::EscapedStringLiteral(text) => Ok(text),
@@ -460,7 +463,7 @@ pub(super) fn word_or_text(parser: &mut Parser<'_>) -> Result<String> {
 }
 
 /// The truth value of option `name`; nothing is true.
-pub(super) fn flag(parser: &mut Parser<'_>, name: &str) -> Result<bool> {
+fn flag(parser: &mut Parser<'_>, name: &str) -> Result<bool> {
     if matches!(parser.peek_token_ref().token, Token::Comma | Token::RParen) {
         return Ok(true);
     }

@@ -5,9 +5,15 @@
 //! - `ORDER BY ALL` is ORDER BY each position, where the select list shows how many there are; the planner reads it of
 //!   a plain SELECT with `*`.
 
+mod files;
+
 use std::ops::ControlFlow;
 
-use super::files::name_file;
+pub(super) use self::files::is_latin1;
+use self::files::name_file;
+pub(crate) use self::files::{
+    CsvHints, FILES_SCHEMA, FileCompression, FileFunction, FileRequest, reads_files, refuse_files,
+};
 use crate::walk::walk_mut;
 use datafusion::sql::sqlparser::ast::{
     Expr, OrderByExpr, OrderByKind, Query, Select, SelectFlavor, SelectItem, SetExpr, TableFactor, Value, VisitMut,

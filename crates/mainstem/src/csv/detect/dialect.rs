@@ -85,7 +85,11 @@ pub(super) fn find(sample: &Sample, known: &Known, line_end: LineEnd) -> CsvOpti
         return options;
     }
     let (without, _, of_none) = best(NO_QUOTE);
-    if without.is_good() && without.columns >= score.columns.min(2) && tried.contains(&b'"') { of_none } else { options }
+    if without.is_good() && without.columns >= score.columns.min(2) && tried.contains(&b'"') {
+        of_none
+    } else {
+        options
+    }
 }
 
 /// The number that occurs most often among `numbers`, the largest of several.

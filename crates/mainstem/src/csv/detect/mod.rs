@@ -31,8 +31,8 @@ use mainstem_storage::{Error, Result};
 
 use crate::sql::{CsvHints as Known, CsvOptions, NO_QUOTE};
 pub(crate) use sample::Sample;
-pub(crate) use value_type::{check_fits, common_type};
 use value_type::ColumnTypes;
+pub(crate) use value_type::{check_fits, common_type};
 pub(crate) use whole::{Input, types_of_file};
 
 /// Texts that may mean NULL; the first does unless another one explains more.
@@ -95,7 +95,9 @@ pub(crate) fn detect(sample: &Sample, known: &Known) -> Result<Detected> {
         None => known.names.clone(),
     };
     let mut types = types;
-    if !options.header && let Some(first) = first {
+    if !options.header
+        && let Some(first) = first
+    {
         types.iter_mut().zip(first).for_each(|(of, field)| of.add_field(field, &options.null));
     }
     let (columns, found) = columns(names, &types, known)?;

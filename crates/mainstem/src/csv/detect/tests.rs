@@ -29,19 +29,60 @@ fn files_are_what_they_look_like() {
         ("a,b\n1,x\n2,y\n", format!("delimiter ',', {plain}, header yes, NULL '', columns (a integer, b text)")),
         ("1,x\n2,y\n", format!("delimiter ',', {plain}, header no, NULL '', columns (column0 integer, column1 text)")),
         ("a;b\n1;2,5\n3;4,5\n", format!("delimiter ';', {plain}, header yes, NULL '', columns (a integer, b text)")),
-        ("a\tb\n1\t2.50\n3\t4\n", format!("delimiter '\\t', {plain}, header yes, NULL '', columns (a integer, b numeric(18,2))")),
-        ("id|name\n1|Smith, John\n2|Doe, Jane\n", format!("delimiter '|', {plain}, header yes, NULL '', columns (id integer, name text)")),
-        ("a,b\r\n1,x\r\n", "delimiter ',', quote '\"', escape '\"', line end CRLF, header yes, NULL '', columns (a integer, b text)".into()),
-        ("a,b\r1,x\r2,y\r", "delimiter ',', quote '\"', escape '\"', line end CR, header yes, NULL '', columns (a integer, b text)".into()),
-        ("a,b\n1,\"x\ny, \"\"z\"\"\"\n2,\"\"\n", format!("delimiter ',', {plain}, header yes, NULL '', columns (a integer, b text)")),
-        ("a,b\n1,\"x \\\"y\\\", z\"\n2,\"\\\"\"\n", "delimiter ',', quote '\"', escape '\\', line end LF, header yes, NULL '', columns (a integer, b text)".into()),
-        ("'a','b'\n'1','it''s, so'\n'2','x'\n", "delimiter ',', quote ''', escape ''', line end LF, header yes, NULL '', columns (a integer, b text)".into()),
-        ("size,n\n5\" disk,1\n3\" tape,2\n8 inch,3\n", "delimiter ',', quote none, escape none, line end LF, header yes, NULL '', columns (size text, n integer)".into()),
-        ("a,b\n1,NULL\n2,5\n", format!("delimiter ',', {plain}, header yes, NULL 'NULL', columns (a integer, b integer)")),
-        ("a,b\n1,\\N\n2,2024-01-31\n", format!("delimiter ',', {plain}, header yes, NULL '\\N', columns (a integer, b date)")),
+        (
+            "a\tb\n1\t2.50\n3\t4\n",
+            format!("delimiter '\\t', {plain}, header yes, NULL '', columns (a integer, b numeric(18,2))"),
+        ),
+        (
+            "id|name\n1|Smith, John\n2|Doe, Jane\n",
+            format!("delimiter '|', {plain}, header yes, NULL '', columns (id integer, name text)"),
+        ),
+        (
+            "a,b\r\n1,x\r\n",
+            "delimiter ',', quote '\"', escape '\"', line end CRLF, header yes, NULL '', columns (a integer, b text)"
+                .into(),
+        ),
+        (
+            "a,b\r1,x\r2,y\r",
+            "delimiter ',', quote '\"', escape '\"', line end CR, header yes, NULL '', columns (a integer, b text)"
+                .into(),
+        ),
+        (
+            "a,b\n1,\"x\ny, \"\"z\"\"\"\n2,\"\"\n",
+            format!("delimiter ',', {plain}, header yes, NULL '', columns (a integer, b text)"),
+        ),
+        (
+            "a,b\n1,\"x \\\"y\\\", z\"\n2,\"\\\"\"\n",
+            "delimiter ',', quote '\"', escape '\\', line end LF, header yes, NULL '', columns (a integer, b text)"
+                .into(),
+        ),
+        (
+            "'a','b'\n'1','it''s, so'\n'2','x'\n",
+            "delimiter ',', quote ''', escape ''', line end LF, header yes, NULL '', columns (a integer, b text)"
+                .into(),
+        ),
+        (
+            "size,n\n5\" disk,1\n3\" tape,2\n8 inch,3\n",
+            "delimiter ',', quote none, escape none, line end LF, header yes, NULL '', columns (size text, n integer)"
+                .into(),
+        ),
+        (
+            "a,b\n1,NULL\n2,5\n",
+            format!("delimiter ',', {plain}, header yes, NULL 'NULL', columns (a integer, b integer)"),
+        ),
+        (
+            "a,b\n1,\\N\n2,2024-01-31\n",
+            format!("delimiter ',', {plain}, header yes, NULL '\\N', columns (a integer, b date)"),
+        ),
         ("a,b\n1,\n,5\n", format!("delimiter ',', {plain}, header yes, NULL '', columns (a integer, b integer)")),
-        (",a,b\n0,1,2\n1,3,4\n", format!("delimiter ',', {plain}, header yes, NULL '', columns (column0 integer, a integer, b integer)")),
-        ("A,a,B b\n1,2,3\n", format!("delimiter ',', {plain}, header yes, NULL '', columns (A integer, a integer, B b integer)")),
+        (
+            ",a,b\n0,1,2\n1,3,4\n",
+            format!("delimiter ',', {plain}, header yes, NULL '', columns (column0 integer, a integer, b integer)"),
+        ),
+        (
+            "A,a,B b\n1,2,3\n",
+            format!("delimiter ',', {plain}, header yes, NULL '', columns (A integer, a integer, B b integer)"),
+        ),
         ("Name,Age\nx,1\n", format!("delimiter ',', {plain}, header yes, NULL '', columns (name text, age integer)")),
         ("name\nAnn\nBob\n", format!("delimiter ',', {plain}, header yes, NULL '', columns (name text)")),
         ("only,names\n", format!("delimiter ',', {plain}, header yes, NULL '', columns (only text, names text)")),
@@ -49,8 +90,17 @@ fn files_are_what_they_look_like() {
         ("x!,y?\nz!,w?\n", format!("delimiter ',', {plain}, header no, NULL '', columns (column0 text, column1 text)")),
         ("\u{feff}a,b\n1,2\n", format!("delimiter ',', {plain}, header yes, NULL '', columns (a integer, b integer)")),
         ("a,b\n1,2", format!("delimiter ',', {plain}, header yes, NULL '', columns (a integer, b integer)")),
-        ("1,2,3\n4,5\n6,7,8\n9,1,2\n", format!("delimiter ',', {plain}, header no, NULL '', columns (column0 integer, column1 integer, column2 integer)")),
-        ("", "the file is empty: it has no columns (name them, as in read_csv(file, columns => 'a INTEGER, b TEXT'))".into()),
+        (
+            "1,2,3\n4,5\n6,7,8\n9,1,2\n",
+            format!(
+                "delimiter ',', {plain}, header no, NULL '', columns (column0 integer, column1 integer, column2 integer)"
+            ),
+        ),
+        (
+            "",
+            "the file is empty: it has no columns (name them, as in read_csv(file, columns => 'a INTEGER, b TEXT'))"
+                .into(),
+        ),
     ] {
         assert!(described(text).contains(&expected), "{text:?}: {}\ninstead of {expected}", described(text));
     }
@@ -62,7 +112,11 @@ fn columns_are_of_the_first_type_that_takes_all() {
         (&["true", "f", "TRUE"][..], "boolean"),
         (&["true", "1"], "text"),
         (&["yes"], "text"),
-        (&["1", "-2147483648", "007"], "integer"),
+        (&["1", "-2147483648", "0"], "integer"),
+        (&["1", "007"], "text"),
+        (&["-01"], "text"),
+        (&["00.5"], "text"),
+        (&["0.5", "-0"], "numeric(18,1)"),
         (&["1", "2147483648"], "bigint"),
         (&["9223372036854775807"], "bigint"),
         (&["9223372036854775808"], "numeric(38,0)"),
@@ -89,7 +143,10 @@ fn columns_are_of_the_first_type_that_takes_all() {
         (&["2024-01-01T10:00:00"], "timestamp without time zone"),
         (&["2024-01-01 24:00:00"], "text"),
         (&["2024-01-01 10:00:00.1234567"], "text"),
-        (&["2024-01-01 10:00:00Z", "2024-01-01T10:00:00+02:00", "2024-01-01 10:00:00-0330"], "timestamp with time zone"),
+        (
+            &["2024-01-01 10:00:00Z", "2024-01-01T10:00:00+02:00", "2024-01-01 10:00:00-0330"],
+            "timestamp with time zone",
+        ),
         (&["2024-01-01 10:00:00Z", "2024-01-01 10:00:00"], "text"),
         (&["12:30:00", "23:59:59.999999"], "time without time zone"),
         (&["12:30"], "text"),
@@ -158,7 +215,8 @@ fn samples_reach_behind_the_first_bytes() {
     assert_eq!(types, [DataType::Text { max_chars: None }; 3]);
     let stream = Input::Stream(Box::new(std::io::Cursor::new(file.to_vec())));
     assert_eq!(types_of_file(stream, &found, 3, &|| Ok(())).unwrap(), types);
-    let canceled = types_of_file(Input::File(file.clone(), file.len() as u64), &found, 2, &|| Err(Error::internal("no")));
+    let canceled =
+        types_of_file(Input::File(file.clone(), file.len() as u64), &found, 2, &|| Err(Error::internal("no")));
     assert!(canceled.is_err());
 }
 

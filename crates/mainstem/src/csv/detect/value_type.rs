@@ -209,9 +209,7 @@ impl ColumnTypes {
             return if fits { DataType::Decimal { precision: DECIMAL_DIGITS, scale } } else { DataType::Double };
         }
         match (self.beyond_bigint, self.beyond_integer) {
-            (true, _) if self.whole <= WHOLE_DIGITS_MAX => {
-                DataType::Decimal { precision: WHOLE_DIGITS_MAX, scale: 0 }
-            }
+            (true, _) if self.whole <= WHOLE_DIGITS_MAX => DataType::Decimal { precision: WHOLE_DIGITS_MAX, scale: 0 },
             (true, _) => DataType::Double,
             (false, true) => DataType::BigInt,
             (false, false) => DataType::Integer,
@@ -231,7 +229,9 @@ fn number(text: &[u8]) -> Option<ValueType> {
         [b'-' | b'+', digits @ ..] => digits,
         digits => digits,
     };
-    if !digits.first().is_some_and(|byte| byte.is_ascii_digit() || *byte == b'.') {
+    // What has zeros in front is a code of some kind, which would be another one without them.
+    let is_number = digits.first().is_some_and(|byte| byte.is_ascii_digit() || *byte == b'.');
+    if !is_number || matches!(digits, [b'0', b'0'..=b'9', ..]) {
         return None;
     }
     let is_whole = digits.iter().all(u8::is_ascii_digit);

@@ -32,12 +32,8 @@ pub(crate) fn types_of_file(
     check: &(dyn Fn() -> Result<()> + Sync),
 ) -> Result<Vec<DataType>> {
     let text = DataType::Text { max_chars: None };
-    let columns: Arc<[Column]> = detected
-        .columns
-        .iter()
-        .map(|column| Column { data_type: text, ..column.clone() })
-        .collect::<Vec<_>>()
-        .into();
+    let columns: Arc<[Column]> =
+        detected.columns.iter().map(|column| Column { data_type: text, ..column.clone() }).collect::<Vec<_>>().into();
     let found = match input {
         Input::File(file, bytes) if can_be_cut(&detected.options, columns.len()) => {
             let none = columns.iter().map(|_| false).collect::<Vec<_>>().into();

@@ -42,8 +42,8 @@ use parking_lot::{Condvar, Mutex};
 use super::CsvReader;
 use super::convert::{Conversion, Reject};
 use super::reader::ROW_BYTES_MAX;
-pub(super) use chunk::read_full;
 use crate::sql::{CsvOptions, LineEnd};
+pub(super) use chunk::read_full;
 
 /// Bytes of a chunk: within a core's share of the caches, and enough rows for a batch (section 3.3 of the paper, figure
 /// 13).

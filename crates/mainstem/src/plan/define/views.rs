@@ -20,8 +20,8 @@ use super::schemas::{dependents, drop_relations};
 use crate::exec::{Environment, Notice};
 use crate::names::without_mark;
 use crate::sql::{
-    CreateView, TableName, expand_wildcards, item_names, qualify, query_text, read_by, refuse_files, state, stored_query,
-    with_stored,
+    CreateView, TableName, expand_wildcards, item_names, qualify, query_text, read_by, refuse_files, state,
+    stored_query, with_stored,
 };
 
 /// Names and types of a view's columns.

@@ -93,7 +93,8 @@ pub(super) fn find(request: &FileRequest) -> Result<Vec<FoundFile>> {
 }
 
 fn matching(pattern: &str, request: &FileRequest) -> Result<Vec<FoundFile>> {
-    let options = glob::MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
+    let options =
+        glob::MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
     let paths = glob::glob_with(pattern, options).map_err(|e| {
         Error::invalid(sqlstate::INVALID_PARAMETER, format!("\"{pattern}\" is no pattern of file names: {e}"))
     })?;

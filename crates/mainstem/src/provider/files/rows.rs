@@ -62,7 +62,9 @@ impl Reading {
                 Content::Csv(_) if file.bytes == 0 => Ok(()),
                 _ => self.open(at, None, batch_rows).and_then(|mut stream| {
                     while let Some(batch) = stream.next(self)? {
-                        self.batches(batch.num_rows(), batch.columns(), batch_rows)?.into_iter().try_for_each(&mut *give)?;
+                        self.batches(batch.num_rows(), batch.columns(), batch_rows)?
+                            .into_iter()
+                            .try_for_each(&mut *give)?;
                     }
                     Ok(())
                 }),

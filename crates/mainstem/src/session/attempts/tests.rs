@@ -45,7 +45,17 @@ fn stage_on(storage: Database) -> (Arc<Shared>, TableId) {
     writes.insert(&schema, &batch((0..ROWS).map(|k| (k, 0)))).unwrap();
     transaction.apply(writes).unwrap();
     transaction.commit().unwrap();
-    (Arc::new(Shared { storage, runtime, template, sessions: AtomicU64::new(0), plans: PlanCache::default(), files: FileCache::default() }), table)
+    (
+        Arc::new(Shared {
+            storage,
+            runtime,
+            template,
+            sessions: AtomicU64::new(0),
+            plans: PlanCache::default(),
+            files: FileCache::default(),
+        }),
+        table,
+    )
 }
 
 fn batch(rows: impl Iterator<Item = (i64, i64)>) -> RecordBatch {

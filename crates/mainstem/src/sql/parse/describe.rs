@@ -41,8 +41,8 @@ pub(super) fn describe(parser: &mut Parser<'_>) -> Result<Option<Statement>> {
     parser.advance_token();
     let _ = parser.parse_keyword(Keyword::TABLE);
     let begins_query = [Keyword::SELECT, Keyword::WITH, Keyword::VALUES, Keyword::FROM];
-    let is_query = begins_query.iter().any(|word| parser.peek_keyword(*word))
-        || parser.peek_token_ref().token == Token::LParen;
+    let is_query =
+        begins_query.iter().any(|word| parser.peek_keyword(*word)) || parser.peek_token_ref().token == Token::LParen;
     if is_query {
         let mut query = parser.parse_query().map_err(|e| syntax(&e))?;
         if is_write(&query) {

@@ -11,7 +11,7 @@ use mainstem_storage::catalog::Relation;
 use mainstem_storage::schema::{DataType, TableSchema};
 use mainstem_storage::{Error, Result};
 
-use super::{Outcome, Session};
+use super::super::{Outcome, Session};
 use crate::exec::Rows;
 use crate::sql::{Describe, query_of};
 
@@ -19,7 +19,7 @@ use crate::sql::{Describe, query_of};
 const MEASURES: [&str; 8] = ["min", "max", "approx_unique", "avg", "std", "q25", "q50", "q75"];
 
 /// The columns that DESCRIBE gives, or SUMMARIZE.
-pub(super) fn columns(summarizes: bool) -> SchemaRef {
+pub(in crate::session) fn columns(summarizes: bool) -> SchemaRef {
     let text = |name: &&str| Field::new(*name, ArrowType::Utf8View, true);
     if !summarizes {
         let names = ["column_name", "column_type", "null", "key", "default", "extra"];
@@ -38,12 +38,13 @@ pub(super) fn columns(summarizes: bool) -> SchemaRef {
 
 /// The name of a type as SQL has it.
 fn type_name(field: &Field) -> String {
-    field_type(field).map_or_else(|| sql_words(&field.data_type().to_string()).to_lowercase(), |data_type| data_type.to_string())
+    field_type(field)
+        .map_or_else(|| sql_words(&field.data_type().to_string()).to_lowercase(), |data_type| data_type.to_string())
 }
 
 impl Session {
     /// Runs a DESCRIBE or SUMMARIZE.
-    pub(super) fn describe_rows(&mut self, describe: &Describe) -> Result<Outcome> {
+    pub(in crate::session) fn describe_rows(&mut self, describe: &Describe) -> Result<Outcome> {
         let Describe { query, table, summarizes } = describe;
         let (schema, table) = self.read(|env, transaction| {
             if *summarizes {
@@ -97,10 +98,8 @@ fn measures(at: usize, data_type: Option<DataType>) -> Vec<String> {
     use DataType as T;
     let column = format!("\"{at}\"");
     let text = |what: String| format!("CAST({what} AS TEXT)");
-    let is_number = matches!(
-        data_type,
-        Some(T::SmallInt | T::Integer | T::BigInt | T::Real | T::Double | T::Decimal { .. })
-    );
+    let is_number =
+        matches!(data_type, Some(T::SmallInt | T::Integer | T::BigInt | T::Real | T::Double | T::Decimal { .. }));
     // Types without an order of their own have that of their texts.
     let ordered = match data_type {
         Some(T::Boolean | T::Uuid | T::Bytea) | None => text(column.clone()),
@@ -144,10 +143,8 @@ fn summarized(schema: &Schema, row: &RecordBatch) -> Result<RecordBatch> {
     let counts = places(0).map(number).collect::<Result<Vec<i64>>>()?;
     let names = schema.fields().iter().map(|field| field.name().clone());
     let types = schema.fields().iter().map(|field| type_name(field));
-    let mut arrays: Vec<ArrayRef> = vec![
-        Arc::new(StringViewArray::from_iter_values(names)),
-        Arc::new(StringViewArray::from_iter_values(types)),
-    ];
+    let mut arrays: Vec<ArrayRef> =
+        vec![Arc::new(StringViewArray::from_iter_values(names)), Arc::new(StringViewArray::from_iter_values(types))];
     for (at, measure) in MEASURES.iter().enumerate() {
         arrays.push(match *measure {
             "approx_unique" => Arc::new(Int64Array::from(places(at + 1).map(number).collect::<Result<Vec<_>>>()?)),

@@ -4,11 +4,11 @@
 //! Comes in: the tree of a statement. Goes out: `FROM 'file'` as the call [`FileFunction::Any`], called like the file;
 //! and what a call asks for. It does not own: files.
 
+use datafusion::sql::sqlparser::ast::{BinaryOperator, UnaryOperator};
 use datafusion::sql::sqlparser::ast::{
     Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, ObjectNamePart, Query, TableAlias, TableFactor,
     TableFunctionArgs, Value, ValueWithSpan, Visit, Visitor,
 };
-use datafusion::sql::sqlparser::ast::{BinaryOperator, UnaryOperator};
 use datafusion::sql::sqlparser::parser::Parser;
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::schema::DataType;
@@ -16,9 +16,9 @@ use mainstem_storage::{Error, Result};
 
 use std::ops::ControlFlow;
 
-use super::dialect::{MainstemDialect, syntax};
-use super::types::column_type;
-use super::{LineEnd, NO_QUOTE, fold};
+use super::super::dialect::{MainstemDialect, syntax};
+use super::super::types::column_type;
+use super::super::{LineEnd, NO_QUOTE, fold};
 use crate::names::{did_you_mean, similar};
 use crate::walk::walk;
 
@@ -209,8 +209,19 @@ impl FileRequest {
 
 fn unknown(function: FileFunction, name: &str) -> Error {
     let known = [
-        "delim", "quote", "escape", "header", "nullstr", "new_line", "null_padding", "all_varchar", "encoding", "names",
-        "types", "columns", "compression",
+        "delim",
+        "quote",
+        "escape",
+        "header",
+        "nullstr",
+        "new_line",
+        "null_padding",
+        "all_varchar",
+        "encoding",
+        "names",
+        "types",
+        "columns",
+        "compression",
     ];
     let near = similar(name, known);
     let hint = if near.is_empty() { format!("; there are {}", known.join(", ")) } else { did_you_mean(&near) };
@@ -297,7 +308,7 @@ fn line_end(text: &str) -> Result<LineEnd> {
 }
 
 /// Whether an encoding is LATIN1, and not UTF-8.
-pub(super) fn is_latin1(encoding: &str) -> Result<bool> {
+pub(in crate::sql) fn is_latin1(encoding: &str) -> Result<bool> {
     match encoding.to_ascii_lowercase().as_str() {
         "utf8" | "utf-8" | "unicode" => Ok(false),
         "latin1" | "latin-1" | "iso88591" | "iso-8859-1" => Ok(true),

@@ -13,11 +13,10 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::{Error, Result};
 
-use super::copy::{flag, word_or_text};
-use super::dialect::syntax;
-use super::extensions::rewrite_extensions;
-use super::files::is_latin1;
-use super::{CsvHints, TableName, check_query, query_of, table_name};
+use super::super::dialect::syntax;
+use super::super::extensions::{is_latin1, rewrite_extensions};
+use super::super::{CsvHints, TableName, check_query, query_of, table_name};
+use super::{flag, word_or_text};
 
 /// See the module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -136,7 +135,9 @@ fn on_error(text: &str) -> Result<bool> {
     match text.to_ascii_lowercase().as_str() {
         "stop" => Ok(false),
         "ignore" => Ok(true),
-        _ => Err(Error::invalid(sqlstate::INVALID_PARAMETER, format!("COPY ON_ERROR is stop or ignore, not \"{text}\""))),
+        _ => {
+            Err(Error::invalid(sqlstate::INVALID_PARAMETER, format!("COPY ON_ERROR is stop or ignore, not \"{text}\"")))
+        }
     }
 }
 
