@@ -30,7 +30,9 @@ pub(crate) use dml::{
     Assignments, ConflictAction, ConflictTarget, DefaultCells, Delete, EXCLUDED, Insert, Lock, OnConflict, Overriding,
     ROW_REF, TARGET_SCHEMA, Target, Update, any_row_of, query_of, select_of, select_over,
 };
-pub(crate) use files::{CsvHints, FILES_SCHEMA, FileCompression, FileFunction, FileRequest, reads_files, refuse_files};
+pub(crate) use extensions::{
+    CsvHints, FILES_SCHEMA, FileCompression, FileFunction, FileRequest, reads_files, refuse_files,
+};
 pub(crate) use mainstem_postgres::sqlstate as state;
 pub(crate) use parse::{
     Describe, Maintenance, Parameterized, PreparedStatement, Script, Statement, Template, is_of_values, may_be_query,
