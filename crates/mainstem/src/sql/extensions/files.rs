@@ -232,12 +232,14 @@ fn unknown(function: FileFunction, name: &str) -> Error {
 fn named(argument: &FunctionArg) -> Option<(String, &Expr)> {
     match argument {
         FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), operator: _ } => Some((fold(name), value)),
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::BinaryOp { left, op: BinaryOperator::Eq, right })) => {
-            match &**left {
-                Expr::Identifier(name) => Some((fold(name), right)),
-                _ => None,
-            }
-        }
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::BinaryOp {
+            left,
+            op: BinaryOperator::Eq | BinaryOperator::Assignment,
+            right,
+        })) => match &**left {
+            Expr::Identifier(name) => Some((fold(name), right)),
+            _ => None,
+        },
         _ => None,
     }
 }
