@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, StringViewArray};
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, StringViewArray};
 use arrow::compute::{filter_record_batch, prep_null_mask_filter};
 use arrow::datatypes::DataType as ArrowType;
 use datafusion::physical_expr::PhysicalExpr;
@@ -130,7 +130,7 @@ impl Condition {
         let value = self.0.evaluate(rows).and_then(|value| value.into_array(rows.num_rows()));
         let value = value.map_err(|e| from_datafusion(&e))?;
         let Some(value) = value.as_boolean_opt() else { return Ok((rows.slice(0, 0), Some(Vec::new()))) };
-        let is_true = prep_null_mask_filter(value);
+        let is_true = if value.null_count() > 0 { prep_null_mask_filter(value) } else { value.clone() };
         let places = is_true.values().set_indices().collect();
         Ok((filter_record_batch(rows, &is_true)?, Some(places)))
     }

@@ -47,7 +47,7 @@ pub(super) use chunk::read_full;
 
 /// Bytes of a chunk: within a core's share of the caches, and enough rows for a batch (section 3.3 of the paper, figure
 /// 13).
-pub(crate) const CHUNK_BYTES: u64 = 1 << 20;
+const CHUNK_BYTES: u64 = 1 << 20;
 /// Chunks for each thread that are read or wait to be taken.
 const CHUNKS_AHEAD: usize = 8;
 /// Chunks that a buffer may have room for when it is used again.

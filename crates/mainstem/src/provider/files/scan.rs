@@ -25,10 +25,11 @@ use parking_lot::Mutex;
 use super::open::FoundFile;
 use super::rows::{Partition, Reading, Run};
 use super::{Content, FileTable};
-use crate::csv::parallel::CHUNK_BYTES;
 
 /// Batches that wait for whoever takes the rows of a partition that other threads read.
 const BATCHES_AHEAD: usize = 8;
+/// Bytes of files that are worth a second thread.
+const PARTITION_BYTES_MIN: u64 = 1 << 20;
 /// Says that whoever took the rows of a scan has enough of them.
 const NOBODY_TAKES: &str = "nobody takes the rows of a file";
 
@@ -53,7 +54,7 @@ impl FileScan {
     ) -> DfResult<Self> {
         let wanted = projection.map_or_else(|| (0..table.schema.fields().len()).collect(), Clone::clone);
         let schema = Arc::new(table.schema.project(&wanted)?);
-        let chunks = table.files.iter().map(|file| file.bytes / CHUNK_BYTES + 1).sum::<u64>();
+        let chunks = table.files.iter().map(|file| file.bytes / PARTITION_BYTES_MIN + 1).sum::<u64>();
         let partitions = partitions.clamp(1, usize::try_from(chunks).unwrap_or(usize::MAX));
         let properties = PlanProperties::new(
             EquivalenceProperties::new(schema.clone()),
@@ -141,7 +142,7 @@ impl ExecutionPlan for FileScan {
         let rows = context.session_config().batch_size();
         let partitions = self.properties.partitioning.partition_count();
         let limit = self.limit.unwrap_or(usize::MAX);
-        if partitions == 1 && reading.files.iter().any(|file| file.bytes > CHUNK_BYTES) {
+        if partitions == 1 && reading.files.iter().any(|file| file.bytes > PARTITION_BYTES_MIN) {
             return Ok(self.in_order(rows, limit));
         }
         let partition = Partition::new(run, reading, rows, limit);
