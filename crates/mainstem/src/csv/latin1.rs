@@ -28,9 +28,8 @@ impl<R: Read> Read for Latin1<R> {
         if self.rest.is_empty() && self.second.is_none() {
             self.rest = 0..self.input.read(&mut self.buffer)?;
         }
-        let mut room = buffer.iter_mut();
         let mut written = 0;
-        while let Some(slot) = room.next() {
+        for slot in buffer {
             let byte = match self.second.take() {
                 Some(second) => second,
                 None => {

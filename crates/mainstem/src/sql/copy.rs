@@ -150,7 +150,7 @@ pub(crate) struct CopyOptions {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum CopyStatement {
     /// COPY FROM.
-    From { table: TableName, columns: Vec<String>, options: CopyOptions, read: ReadOptions },
+    From { table: TableName, columns: Vec<String>, options: CopyOptions, read: Box<ReadOptions> },
     /// COPY TO.
     To { source: CopySource, options: CopyOptions },
 }
@@ -197,7 +197,9 @@ pub(super) fn parse_copy(parser: &mut Parser<'_>) -> Result<CopyStatement> {
     let options = CopyOptions { place, format };
     match (source, to) {
         (source, true) => Ok(CopyStatement::To { source, options }),
-        (CopySource::Table { table, columns }, false) => Ok(CopyStatement::From { table, columns, options, read }),
+        (CopySource::Table { table, columns }, false) => {
+            Ok(CopyStatement::From { table, columns, options, read: Box::new(read) })
+        }
         (CopySource::Query(_), false) => {
             Err(Error::invalid(sqlstate::SYNTAX, "syntax error: COPY FROM needs a table, not a query"))
         }

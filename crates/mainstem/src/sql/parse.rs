@@ -313,21 +313,7 @@ fn convert(statement: ast::Statement, options_behind: Vec<ast::SqlOption>) -> Re
             default: false,
         } if into.is_empty() && using.is_empty() => Statement::Prepared(prepare::execute(&name, parameters)?),
         ast::Statement::Deallocate { name, prepare: _ } => Statement::Prepared(prepare::deallocate(&name)),
-        ast::Statement::ShowTables {
-            terse: false,
-            history: false,
-            extended: false,
-            full: false,
-            external: false,
-            show_options:
-                ast::ShowStatementOptions {
-                    show_in: None,
-                    starts_with: None,
-                    limit: None,
-                    limit_from: None,
-                    filter_position: None,
-                },
-        } => describe::tables()?,
+        ast::Statement::ShowTables { .. } if describe::is_plain(&statement) => describe::tables()?,
         ast::Statement::ShowVariable { variable } => Statement::Setting(settings::show(&variable)?),
         other => return Err(Error::unsupported(format_args!("the statement {}", first_words(&other)))),
     })

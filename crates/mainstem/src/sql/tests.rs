@@ -167,7 +167,7 @@ fn copy_has_a_grammar_of_its_own() {
                 ..CsvOptions::default()
             }),
         },
-        read: ReadOptions::default(),
+        read: Box::default(),
     };
     assert!(matches!(one(sql), Statement::Copy(copy) if copy == expected));
     let old = "COPY t (a, \"B\") FROM 'x.csv' WITH CSV HEADER DELIMITER AS ';' NULL 'NULL' QUOTE '''' ESCAPE AS '\\'";

@@ -1,6 +1,6 @@
 //! DESCRIBE and SUMMARIZE of a table, a query or a file, and SHOW TABLES: by grammar of our own.
 
-use datafusion::sql::sqlparser::ast::{Query, TableFactor};
+use datafusion::sql::sqlparser::ast::{Query, Statement as Ast, TableFactor};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Token;
@@ -61,6 +61,11 @@ pub(super) fn describe(parser: &mut Parser<'_>) -> Result<Option<Statement>> {
     rewrite_extensions(&mut query)?;
     check_query(&query)?;
     Ok(Some(Statement::Describe(Describe { query, table, summarizes })))
+}
+
+/// Whether SHOW TABLES asks for nothing more.
+pub(super) fn is_plain(statement: &Ast) -> bool {
+    statement.to_string() == "SHOW TABLES"
 }
 
 /// The query that SHOW TABLES is.
