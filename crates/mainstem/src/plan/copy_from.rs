@@ -99,7 +99,8 @@ impl Condition {
     /// `condition` over rows of `table`.
     ///
     /// # Errors
-    /// What is wrong with it; 42804 if it is no truth value, 0A000 and others for what a condition on a row cannot have.
+    /// What is wrong with it; 42804 if it is no truth value, 0A000 and others for what a condition on a row cannot
+    /// have.
     pub(super) fn compile(
         env: &mut Environment<'_>,
         transaction: &Transaction,

@@ -123,8 +123,8 @@ fn options_have_names() {
         ["a|b", "1|x~y", "2|-"]
     );
     assert_eq!(
-        files.described("read_csv('$/f.txt', delim => '~', columns => 'a BIGINT, b VARCHAR(9)')"),
-        ["a bigint", "b character varying(9)"]
+        files.described("read_csv('$/f.txt', delim => '~', columns => 'a BIGINT, b TEXT')"),
+        ["a bigint", "b text"]
     );
     assert_eq!(files.described("read_csv('$/f.txt', delim => '~', all_varchar => true)"), ["a text", "b text"]);
     assert_eq!(
@@ -159,6 +159,7 @@ fn options_have_names() {
         ("FROM read_csv('$/f.txt', encoding => 'utf-16')", "0A000"),
         ("FROM read_csv('$/f.txt', types => 'zz INTEGER')", "42703"),
         ("FROM read_csv('$/f.txt', types => 'a WRONG')", "0A000"),
+        ("FROM read_csv('$/f.txt', types => 'a VARCHAR(9)')", "0A000"),
         ("FROM read_parquet('$/f.txt', header => true)", "22023"),
         ("CREATE VIEW v AS FROM '$/f.txt'", "0A000"),
     ] {
@@ -473,7 +474,7 @@ fn copy_where_leaves_rows_out() {
     // Before NOT NULL and CHECK are looked at, as in PostgreSQL.
     assert_eq!(files.execute("COPY t FROM '$/f.csv' WHERE v < 100"), 2);
     assert_eq!(files.rows("SELECT * FROM t ORDER BY k"), ["1|10", "4|40"]);
-    assert!(files.message("COPY t FROM '$/f.csv' (FORMAT csv) WHERE v IS NULL OR k > 99").contains("line 2"));
+    assert!(files.message("COPY t FROM '$/f.csv' (FORMAT csv) WHERE k > 1").contains("line 2"));
     assert_eq!(
         files.connection.copy_in("COPY t (k) FROM STDIN WHERE k % 2 = 0 AND v = 5", &b"5\n6\n7\n8\n"[..]).unwrap(),
         2

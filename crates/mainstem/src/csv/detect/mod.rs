@@ -1,4 +1,5 @@
-//! What a file without options looks like: delimiter, quote, escape, header, line end, NULL and the types of its columns.
+//! What a file without options looks like: delimiter, quote, escape, header, line end, NULL and the types of its
+//! columns.
 //!
 //! Comes in: a sample of the file, its first bytes and some pieces from the rest of it, and what its reader knows
 //! already. Goes out: options for the readers, and columns.

@@ -4,13 +4,13 @@
 //! alone; `count(*)` finds the rows and reads no field.
 //!
 //! 1. `open` finds the files: wildcards, and what cannot be read more than once is refused.
-//! 2. `describe` finds out what CSV files look like, or remembers it ([`FileCache`]); `parquet` reads what Parquet files
-//!    say of themselves.
+//! 2. `describe` finds out what CSV files look like, or remembers it ([`FileCache`]); `parquet` reads what Parquet
+//!    files say of themselves.
 //! 3. `scan` and `rows` read them: one partition in the order of the files, several as they come.
 //!
-//! Invariants: a file is opened at each run, and read as it is then. A column whose type was found in a sample is of the
-//! type of all values: a scan that comes to another value fails and marks its files ([`FileTable::has_misled`]); who
-//! runs the statement has [`FileTable::find_types`] look at all of them, and runs it again. Memory is bounded, whatever
+//! Invariants: a file is opened at each run, and read as it is then. A column whose type was found in a sample is of
+//! the type of all values: a scan that comes to another value fails and marks its files
+//! ([`FileTable::has_misled`]); who runs the statement has [`FileTable::find_types`] look at all of them, and runs it again. Memory is bounded, whatever
 //! the length of a file.
 //!
 //! It does not own: the parsing of CSV (`csv`), which statements run again (`session`), who may read files.

@@ -1,4 +1,6 @@
-//! Utility statements of a session: DESCRIBE and SUMMARIZE below; SET, RESET and SHOW; VACUUM and ANALYZE, which have nothing to do here.
+//! Utility statements of a session: DESCRIBE and SUMMARIZE below; SET, RESET and SHOW; VACUUM and ANALYZE, which have
+//! nothing to do here.
+//! SET, RESET and SHOW; VACUUM and ANALYZE, which have nothing to do here.
 
 mod describe;
 

@@ -6,7 +6,7 @@
 
 use datafusion::sql::sqlparser::ast::{BinaryOperator, UnaryOperator};
 use datafusion::sql::sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, ObjectNamePart, Query, TableAlias, TableFactor,
+    ColumnDef, Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, ObjectNamePart, Query, TableAlias, TableFactor,
     TableFunctionArgs, Value, ValueWithSpan, Visit, Visitor,
 };
 use datafusion::sql::sqlparser::parser::Parser;
@@ -340,5 +340,11 @@ fn columns_of(text: &str) -> Result<Vec<(String, DataType)>> {
         let message = format!("names with types are wanted, as in 'a INTEGER, b TEXT', not \"{text}\"");
         return Err(Error::invalid(sqlstate::INVALID_PARAMETER, message));
     }
-    columns.iter().map(|column| Ok((fold(&column.name), column_type(&column.data_type)?))).collect()
+    let typed = |column: &ColumnDef| match column_type(&column.data_type)? {
+        DataType::Text { max_chars: Some(_) } | DataType::Char { .. } => {
+            Err(Error::unsupported(format_args!("{} as the type of a file's column (use TEXT)", column.data_type)))
+        }
+        data_type => Ok((fold(&column.name), data_type)),
+    };
+    columns.iter().map(typed).collect()
 }
