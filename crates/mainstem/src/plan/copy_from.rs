@@ -20,7 +20,7 @@ use crate::csv::Reject;
 use crate::csv::detect::{Sample, detect};
 use crate::error::from_datafusion;
 use crate::exec::{Environment, Notice};
-use crate::sql::{CopyFormat, CopyOptions, CopyPlace, CsvOptions, LineEnd, ReadOptions, Rejects, select_of};
+use crate::sql::{CopyFormat, CopyOptions, CopyPlace, CsvOptions, LineEnd, ReadOptions, Rejects, has_query, select_of};
 
 /// What was found out about a file.
 #[derive(Debug, Default)]
@@ -108,6 +108,9 @@ impl Condition {
         condition: Option<&Expr>,
     ) -> Result<Option<Self>> {
         let Some(condition) = condition else { return Ok(None) };
+        if has_query(condition) {
+            return Err(Error::unsupported("a subquery in COPY FROM ... WHERE"));
+        }
         let query = select_of(vec![condition.clone()], Some(&**table))?;
         let plan = env.plan(transaction, Ast::Query(Box::new(query)), None)?;
         check_projection(&plan, "COPY FROM WHERE conditions")?;

@@ -24,8 +24,13 @@ struct Score {
 }
 
 impl Score {
-    fn of(found: &Split) -> Self {
+    /// That of `found`, in which rows with too few fields are as good as others if they are `padded`.
+    fn of(found: &Split, padded: bool) -> Self {
         let rows = found.rows.len();
+        if padded {
+            let columns = found.rows.iter().map(Vec::len).max().unwrap_or_default();
+            return Self { is_table: columns > 1, is_clean: found.strays == 0, regular: 3, columns };
+        }
         let Some(columns) = most_frequent(found.rows.iter().map(Vec::len)) else { return Self::default() };
         let alike = found.rows.iter().filter(|row| row.len() == columns).count();
         let regular = match () {
@@ -62,7 +67,7 @@ pub(super) fn find(sample: &Sample, known: &Known, line_end: LineEnd) -> CsvOpti
             for escape in &escapes {
                 let options = with(delimiter, quote, *escape);
                 let found = split(tried, &options, is_all);
-                let score = Score::of(&found);
+                let score = Score::of(&found, known.null_padding);
                 if best.as_ref().is_none_or(|(before, ..)| score > *before) {
                     best = Some((score, found.quoted, options));
                 }

@@ -10,8 +10,8 @@
 //!
 //! Invariants: a file is opened at each run, and read as it is then. A column whose type was found in a sample is of
 //! the type of all values: a scan that comes to another value fails and marks its files
-//! ([`FileTable::has_misled`]); who runs the statement has [`FileTable::find_types`] look at all of them, and runs it again. Memory is bounded, whatever
-//! the length of a file.
+//! ([`FileTable::has_misled`]); who runs the statement has [`FileTable::find_types`] look at all of them, and runs it
+//! again. Memory is bounded, whatever the length of a file.
 //!
 //! It does not own: the parsing of CSV (`csv`), which statements run again (`session`), who may read files.
 
