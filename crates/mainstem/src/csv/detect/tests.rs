@@ -22,86 +22,66 @@ fn described(text: &str) -> String {
 }
 
 /// Files of many shapes, and what they are: delimiter, quote, escape, line end, header, NULL, columns.
+const SHAPES: &[(&str, &str)] = &[
+    ("a,b\n1,x\n2,y\n", "delimiter ',', {plain}, header yes, NULL '', columns (a integer, b text)"),
+    ("1,x\n2,y\n", "delimiter ',', {plain}, header no, NULL '', columns (column0 integer, column1 text)"),
+    ("a;b\n1;2,5\n3;4,5\n", "delimiter ';', {plain}, header yes, NULL '', columns (a integer, b text)"),
+    ("a\tb\n1\t2.50\n3\t4\n", "delimiter '\\t', {plain}, header yes, NULL '', columns (a integer, b numeric(18,2))"),
+    (
+        "id|name\n1|Smith, John\n2|Doe, Jane\n",
+        "delimiter '|', {plain}, header yes, NULL '', columns (id integer, name text)",
+    ),
+    (
+        "a,b\r\n1,x\r\n",
+        "delimiter ',', quote '\"', escape '\"', line end CRLF, header yes, NULL '', columns (a integer, b text)",
+    ),
+    (
+        "a,b\r1,x\r2,y\r",
+        "delimiter ',', quote '\"', escape '\"', line end CR, header yes, NULL '', columns (a integer, b text)",
+    ),
+    (
+        "a,b\n1,\"x\ny, \"\"z\"\"\"\n2,\"\"\n",
+        "delimiter ',', {plain}, header yes, NULL '', columns (a integer, b text)",
+    ),
+    (
+        "a,b\n1,\"x \\\"y\\\", z\"\n2,\"\\\"\"\n",
+        "delimiter ',', quote '\"', escape '\\', line end LF, header yes, NULL '', columns (a integer, b text)",
+    ),
+    (
+        "'a','b'\n'1','it''s, so'\n'2','x'\n",
+        "delimiter ',', quote ''', escape ''', line end LF, header yes, NULL '', columns (a integer, b text)",
+    ),
+    (
+        "size,n\n5\" disk,1\n3\" tape,2\n8 inch,3\n",
+        "delimiter ',', quote none, escape none, line end LF, header yes, NULL '', columns (size text, n integer)",
+    ),
+    ("a,b\n1,NULL\n2,5\n", "delimiter ',', {plain}, header yes, NULL 'NULL', columns (a integer, b integer)"),
+    ("a,b\n1,\\N\n2,2024-01-31\n", "delimiter ',', {plain}, header yes, NULL '\\N', columns (a integer, b date)"),
+    ("a,b\n1,\n,5\n", "delimiter ',', {plain}, header yes, NULL '', columns (a integer, b integer)"),
+    (
+        ",a,b\n0,1,2\n1,3,4\n",
+        "delimiter ',', {plain}, header yes, NULL '', columns (column0 integer, a integer, b integer)",
+    ),
+    ("A,a,B b\n1,2,3\n", "delimiter ',', {plain}, header yes, NULL '', columns (A integer, a integer, B b integer)"),
+    ("Name,Age\nx,1\n", "delimiter ',', {plain}, header yes, NULL '', columns (name text, age integer)"),
+    ("name\nAnn\nBob\n", "delimiter ',', {plain}, header yes, NULL '', columns (name text)"),
+    ("only,names\n", "delimiter ',', {plain}, header yes, NULL '', columns (only text, names text)"),
+    ("5\n", "delimiter ',', {plain}, header no, NULL '', columns (column0 integer)"),
+    ("x!,y?\nz!,w?\n", "delimiter ',', {plain}, header no, NULL '', columns (column0 text, column1 text)"),
+    ("\u{feff}a,b\n1,2\n", "delimiter ',', {plain}, header yes, NULL '', columns (a integer, b integer)"),
+    ("a,b\n1,2", "delimiter ',', {plain}, header yes, NULL '', columns (a integer, b integer)"),
+    (
+        "1,2,3\n4,5\n6,7,8\n9,1,2\n",
+        "delimiter ',', {plain}, header no, NULL '', columns (column0 integer, column1 integer, column2 integer)",
+    ),
+    ("", "the file is empty: it has no columns (name them, as in read_csv(file, columns => 'a INTEGER, b TEXT'))"),
+];
+
 #[test]
 fn files_are_what_they_look_like() {
     let plain = "quote '\"', escape '\"', line end LF";
-    for (text, expected) in [
-        ("a,b\n1,x\n2,y\n", format!("delimiter ',', {plain}, header yes, NULL '', columns (a integer, b text)")),
-        ("1,x\n2,y\n", format!("delimiter ',', {plain}, header no, NULL '', columns (column0 integer, column1 text)")),
-        ("a;b\n1;2,5\n3;4,5\n", format!("delimiter ';', {plain}, header yes, NULL '', columns (a integer, b text)")),
-        (
-            "a\tb\n1\t2.50\n3\t4\n",
-            format!("delimiter '\\t', {plain}, header yes, NULL '', columns (a integer, b numeric(18,2))"),
-        ),
-        (
-            "id|name\n1|Smith, John\n2|Doe, Jane\n",
-            format!("delimiter '|', {plain}, header yes, NULL '', columns (id integer, name text)"),
-        ),
-        (
-            "a,b\r\n1,x\r\n",
-            "delimiter ',', quote '\"', escape '\"', line end CRLF, header yes, NULL '', columns (a integer, b text)"
-                .into(),
-        ),
-        (
-            "a,b\r1,x\r2,y\r",
-            "delimiter ',', quote '\"', escape '\"', line end CR, header yes, NULL '', columns (a integer, b text)"
-                .into(),
-        ),
-        (
-            "a,b\n1,\"x\ny, \"\"z\"\"\"\n2,\"\"\n",
-            format!("delimiter ',', {plain}, header yes, NULL '', columns (a integer, b text)"),
-        ),
-        (
-            "a,b\n1,\"x \\\"y\\\", z\"\n2,\"\\\"\"\n",
-            "delimiter ',', quote '\"', escape '\\', line end LF, header yes, NULL '', columns (a integer, b text)"
-                .into(),
-        ),
-        (
-            "'a','b'\n'1','it''s, so'\n'2','x'\n",
-            "delimiter ',', quote ''', escape ''', line end LF, header yes, NULL '', columns (a integer, b text)"
-                .into(),
-        ),
-        (
-            "size,n\n5\" disk,1\n3\" tape,2\n8 inch,3\n",
-            "delimiter ',', quote none, escape none, line end LF, header yes, NULL '', columns (size text, n integer)"
-                .into(),
-        ),
-        (
-            "a,b\n1,NULL\n2,5\n",
-            format!("delimiter ',', {plain}, header yes, NULL 'NULL', columns (a integer, b integer)"),
-        ),
-        (
-            "a,b\n1,\\N\n2,2024-01-31\n",
-            format!("delimiter ',', {plain}, header yes, NULL '\\N', columns (a integer, b date)"),
-        ),
-        ("a,b\n1,\n,5\n", format!("delimiter ',', {plain}, header yes, NULL '', columns (a integer, b integer)")),
-        (
-            ",a,b\n0,1,2\n1,3,4\n",
-            format!("delimiter ',', {plain}, header yes, NULL '', columns (column0 integer, a integer, b integer)"),
-        ),
-        (
-            "A,a,B b\n1,2,3\n",
-            format!("delimiter ',', {plain}, header yes, NULL '', columns (A integer, a integer, B b integer)"),
-        ),
-        ("Name,Age\nx,1\n", format!("delimiter ',', {plain}, header yes, NULL '', columns (name text, age integer)")),
-        ("name\nAnn\nBob\n", format!("delimiter ',', {plain}, header yes, NULL '', columns (name text)")),
-        ("only,names\n", format!("delimiter ',', {plain}, header yes, NULL '', columns (only text, names text)")),
-        ("5\n", format!("delimiter ',', {plain}, header no, NULL '', columns (column0 integer)")),
-        ("x!,y?\nz!,w?\n", format!("delimiter ',', {plain}, header no, NULL '', columns (column0 text, column1 text)")),
-        ("\u{feff}a,b\n1,2\n", format!("delimiter ',', {plain}, header yes, NULL '', columns (a integer, b integer)")),
-        ("a,b\n1,2", format!("delimiter ',', {plain}, header yes, NULL '', columns (a integer, b integer)")),
-        (
-            "1,2,3\n4,5\n6,7,8\n9,1,2\n",
-            format!(
-                "delimiter ',', {plain}, header no, NULL '', columns (column0 integer, column1 integer, column2 integer)"
-            ),
-        ),
-        (
-            "",
-            "the file is empty: it has no columns (name them, as in read_csv(file, columns => 'a INTEGER, b TEXT'))"
-                .into(),
-        ),
-    ] {
+    for (text, expected) in SHAPES {
+        let expected = expected.replace("{plain}", plain);
         assert!(described(text).contains(&expected), "{text:?}: {}\ninstead of {expected}", described(text));
     }
 }
