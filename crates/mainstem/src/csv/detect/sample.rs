@@ -1,7 +1,8 @@
 //! Some of a file: its first bytes, and pieces from the rest of it.
 //!
-//! A piece begins anywhere. Where its first row begins is known if nothing in it is a quote, or if its rows look like
-//! those of the first bytes when read from outside of quotes alone; a piece of which that is not known says nothing.
+//! A piece begins anywhere. Where its first row begins is known if nothing in it is a quote, and no text of the first
+//! bytes has several lines; or if its rows look like those of the first bytes when it is read from outside of quotes,
+//! and do not when it is read from inside. A piece of which that is not known says nothing.
 
 use std::io::Read;
 
@@ -128,8 +129,9 @@ impl Sample {
     pub(super) fn rows(&self, options: &CsvOptions) -> Vec<Vec<Field>> {
         let mut rows = split(&self.head, options, self.is_all).rows;
         let Some(width) = most_frequent(rows.iter().map(Vec::len)) else { return rows };
+        let has_long = rows.iter().flatten().any(|field| field.text.contains(&options.line_end.byte()));
         for piece in &self.pieces {
-            rows.extend(rows_of_piece(piece, options, width));
+            rows.extend(rows_of_piece(piece, options, (width, has_long)));
         }
         rows
     }
@@ -143,20 +145,24 @@ fn read(file: &dyn ReadAt, offset: u64, bytes: usize) -> Result<Vec<u8>> {
 }
 
 /// The rows of a piece that have `width` fields, if it is known which bytes of it stand in quotes.
-fn rows_of_piece(piece: &[u8], options: &CsvOptions, width: usize) -> Vec<Vec<Field>> {
+fn rows_of_piece(piece: &[u8], options: &CsvOptions, (width, has_long): (usize, bool)) -> Vec<Vec<Field>> {
     let end = options.line_end.byte();
     let Some(first) = piece.iter().position(|byte| *byte == end) else { return Vec::new() };
     let piece = piece.get(first + 1..).unwrap_or_default();
     let outside = split(piece, options, false);
     let fits = |rows: &[Vec<Field>]| !rows.is_empty() && rows.iter().all(|row| row.len() == width);
     if !piece.contains(&options.quote) {
+        // Where texts have several lines, it may be all of one.
+        if has_long {
+            return Vec::new();
+        }
         return outside.rows.into_iter().filter(|row| row.len() == width).collect();
     }
     let inside: Vec<u8> = std::iter::once(options.quote).chain(piece.iter().copied()).collect();
     let inside = split(&inside, options, false);
     // Of the first row only the end is there then.
-    let fits_inside = fits(inside.rows.get(1..).unwrap_or_default()) && inside.strays == 0;
-    if fits(&outside.rows) && outside.strays == 0 && !fits_inside { outside.rows } else { Vec::new() }
+    let inside_is_wrong = inside.strays > 0 || inside.rows.iter().skip(1).any(|row| row.len() != width);
+    if inside_is_wrong && outside.strays == 0 && fits(&outside.rows) { outside.rows } else { Vec::new() }
 }
 
 /// Rows of some bytes.
