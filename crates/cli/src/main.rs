@@ -1,4 +1,4 @@
-//! The `mainstem` program: a shell, a script runner, the demo, and the checker.
+//! The `mainstem` program: a shell, a script runner, the demo, the loader, and the checker.
 //!
 //! Comes in: arguments, SQL from `-c`, `-f`, a pipe or a terminal. Goes out: results on standard output, errors with
 //! their SQLSTATE on standard error, and an exit status that is 0 only if every statement succeeded.
@@ -16,6 +16,7 @@ mod interrupt;
 // Programs of their own.
 mod demo;
 mod check;
+mod load;
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -86,6 +87,8 @@ impl SqlArgs {
 enum Command {
     /// Generate TPC-H data, load it, query it while it changes, reopen it, and verify it.
     Demo(demo::DemoArgs),
+    /// Load CSV and Parquet files into a table, which is made if it is not there.
+    Load(load::LoadArgs),
     /// Verify every checksum and invariant of a database's files.
     Check {
         /// Directory of the database.
@@ -98,6 +101,7 @@ fn main() -> ExitCode {
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|e| e.format(&mut Cli::command()).exit());
     match cli.command {
         Some(Command::Demo(args)) => demo::run(&args),
+        Some(Command::Load(args)) => load::run(&args),
         Some(Command::Check { database }) => check::run(&database),
         None => match cli.sql.too_many.first() {
             Some(extra) => {

@@ -49,6 +49,7 @@ pub use api::{
 };
 pub use exec::Notice;
 pub use mainstem_postgres::types::parse_byte_size;
+pub use provider::Progress;
 pub use session::TransactionStatus;
 pub use sql::{CopyStream, copy_stream, split_statements};
 pub use value::{

@@ -6,6 +6,7 @@ mod check;
 mod commands;
 mod demo;
 mod formats;
+mod load;
 mod program;
 mod scripts;
 mod shell;

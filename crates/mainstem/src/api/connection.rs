@@ -15,6 +15,7 @@ use tokio::task::JoinHandle;
 use super::{QueryResult, StatementOutcome};
 use crate::exec::{Interrupts, Shared};
 use crate::plan::Description;
+use crate::provider::Progress;
 use crate::session::{Kept, Prepared, Session, ShortOutcome, TransactionStatus};
 use crate::sql::{self, Parameterized, Script, TableName, Template};
 use crate::value::ValueRef;
@@ -29,6 +30,7 @@ pub struct Connection {
     shared: Arc<Shared>,
     session: Mutex<Session>,
     interrupts: Interrupts,
+    progress: Progress,
 }
 
 /// Cancels what a connection runs, from any thread.
@@ -57,7 +59,8 @@ impl InterruptHandle {
 
 impl Connection {
     pub(super) fn new(shared: Arc<Shared>, session: Session, interrupts: Interrupts) -> Self {
-        Self { shared, session: Mutex::new(session), interrupts }
+        let progress = session.progress().clone();
+        Self { shared, session: Mutex::new(session), interrupts, progress }
     }
 
     /// Runs the statements of `sql`, separated by semicolons, and returns how many rows they wrote. Outside a
@@ -407,6 +410,12 @@ impl Connection {
     #[must_use]
     pub fn kept_plan_key_reads(&self) -> u64 {
         self.session.lock().scans_by_key()
+    }
+
+    /// A handle that tells how far this connection's statements come with their files.
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        self.progress.clone()
     }
 
     /// A handle that cancels what this connection runs.

@@ -10,6 +10,7 @@ use mainstem_storage::settings::OpenOptions;
 
 use super::{AsyncConnection, Connection};
 use crate::exec::{Interrupts, PlanCache, Runtime, Shared, cores, template};
+use crate::provider::FileCache;
 use crate::session::{Session, forget_temporary};
 
 /// An open database. Clones are the same database; it closes when the last clone, connection and result are gone, or by
@@ -91,7 +92,14 @@ impl Database {
         let runtime = Runtime::start(threads, storage.activity())?;
         forget_temporary(&storage)?;
         let plans = PlanCache::new(storage.memory_budget().clone());
-        Ok(Self(Arc::new(Shared { storage, runtime, template, sessions: AtomicU64::new(0), plans })))
+        Ok(Self(Arc::new(Shared {
+            storage,
+            runtime,
+            template,
+            sessions: AtomicU64::new(0),
+            plans,
+            files: FileCache::default(),
+        })))
     }
 
     /// A new connection. Connections are independent; each may be used from any thread.

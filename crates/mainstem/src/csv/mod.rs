@@ -6,12 +6,19 @@
 //! means (`assign`), files and their names.
 
 mod reader;
+mod convert;
 pub(crate) mod parallel;
+mod unordered;
+pub(crate) mod detect;
+mod latin1;
 mod text;
 mod writer;
 
+pub(crate) use convert::{Conversion, Reject};
+pub(crate) use latin1::Latin1;
 pub(crate) use reader::{CsvReader, TextBatch};
 pub(crate) use text::TextReader;
+pub(crate) use unordered::SharedRows;
 pub(crate) use writer::{LineFormat, LineWriter};
 
 #[cfg(test)]

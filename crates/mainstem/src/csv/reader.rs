@@ -8,7 +8,7 @@ use arrow::buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::{Error, Result};
 
-use crate::sql::CsvOptions;
+use crate::sql::{CsvOptions, LineEnd};
 
 /// What a file may begin with, and is no part of its first row.
 pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
@@ -54,6 +54,8 @@ pub(crate) struct CsvReader<R> {
     /// Whether nothing was read of a file, which may begin with a mark of its byte order.
     at_start: bool,
     header_pending: bool,
+    /// Whether the end of the first line tells how the others end.
+    finds_line_end: bool,
 }
 
 /// The fields of one column.
@@ -78,7 +80,14 @@ impl<R: Read> CsvReader<R> {
     pub(crate) fn new(input: R, options: CsvOptions, names: Vec<String>) -> Self {
         let header_pending = options.header;
         let chunk = vec![0; CHUNK_BYTES];
-        Self { input, options, names, chunk, at: 0, end: 0, eof: false, line: 1, at_start: true, header_pending }
+        let (at, end, eof, line, at_start, finds_line_end) = (0, 0, false, 1, true, false);
+        Self { input, options, names, chunk, at, end, eof, line, at_start, header_pending, finds_line_end }
+    }
+
+    /// The same, whose lines end in carriage returns if the first one does.
+    pub(crate) fn finding_line_end(mut self) -> Self {
+        self.finds_line_end = true;
+        self
     }
 
     /// The same, of an input that begins with a row on line `line` of a file.
@@ -120,6 +129,10 @@ impl<R: Read> CsvReader<R> {
         let mut after = After::Field;
         for (at, fields) in columns.iter_mut().enumerate() {
             if after == After::Record {
+                if self.options.padding {
+                    fields.end_field(true)?;
+                    continue;
+                }
                 return Err(self.malformed(line, format!("missing data for column \"{}\"", self.name(at))));
             }
             let start = fields.text.len();
@@ -174,12 +187,20 @@ impl<R: Read> CsvReader<R> {
                 self.quoted(out, start, line, column)?;
                 continue;
             }
-            if byte == b'\r' {
-                if self.peek()? != Some(b'\n') {
+            if self.options.line_end == LineEnd::CarriageReturn {
+                if byte == b'\n' {
+                    return Err(self.malformed(line, "unquoted newline found in data".into()));
+                }
+            } else if byte == b'\r' {
+                if self.peek()? == Some(b'\n') {
+                    self.at += 1;
+                } else if self.finds_line_end {
+                    self.options.line_end = LineEnd::CarriageReturn;
+                } else {
                     return Err(self.malformed(line, "unquoted carriage return found in data".into()));
                 }
-                self.at += 1;
             }
+            self.finds_line_end = false;
             self.line += 1;
             return Ok((quoted, After::Record));
         }
@@ -187,7 +208,7 @@ impl<R: Read> CsvReader<R> {
 
     /// Appends what stands in quotes, up to and without the closing one, to a field that begins at `start` of `out`.
     fn quoted(&mut self, out: &mut Vec<u8>, start: usize, line: u64, column: usize) -> Result<()> {
-        let CsvOptions { quote, escape, .. } = self.options;
+        let CsvOptions { quote, escape, line_end, .. } = self.options;
         loop {
             if out.len() - start > ROW_BYTES_MAX {
                 return Err(self.malformed(line, format!("column \"{}\" is longer than 1 GiB", self.name(column))));
@@ -201,7 +222,7 @@ impl<R: Read> CsvReader<R> {
             let plain = window.iter().position(|b| *b == quote || *b == escape).unwrap_or(window.len());
             let stopped_at = window.get(plain).copied();
             let text = window.get(..plain).unwrap_or_default();
-            let breaks = text.iter().filter(|b| **b == b'\n').count() as u64;
+            let breaks = text.iter().filter(|b| **b == line_end.byte()).count() as u64;
             out.extend_from_slice(text);
             self.line += breaks;
             self.at += plain;
@@ -264,11 +285,46 @@ impl<R: Read> CsvReader<R> {
         }
     }
 
-    /// Passes over the first line.
+    /// Passes over the first line, whose names may have to be those of the columns.
     fn header(&mut self) -> Result<()> {
         let line = self.line;
-        while self.field(&mut Vec::new(), line, 0)?.1 == After::Field {}
-        Ok(())
+        let mut found = Vec::new();
+        loop {
+            let mut name = Vec::new();
+            let (_, after) = self.field(&mut name, line, 0)?;
+            found.push(String::from_utf8_lossy(&name).into_owned());
+            if after != After::Field {
+                break;
+            }
+        }
+        if self.options.matches { self.check_header(&found) } else { Ok(()) }
+    }
+
+    fn check_header(&self, found: &[String]) -> Result<()> {
+        let wrong = |what: String| Err(Error::invalid(sqlstate::BAD_COPY_FORMAT, format!("line 1: {what}")));
+        if found.len() != self.names.len() {
+            return wrong(format!(
+                "wrong number of fields in header line: got {}, expected {}",
+                found.len(),
+                self.names.len()
+            ));
+        }
+        match found.iter().zip(&self.names).enumerate().find(|(_, (found, name))| found != name) {
+            None => Ok(()),
+            Some((at, (found, name))) => wrong(format!(
+                "column name mismatch in header line field {}: got \"{found}\", expected \"{name}\"",
+                at + 1
+            )),
+        }
+    }
+
+    /// Looks at the first line alone.
+    ///
+    /// # Errors
+    /// 22P04 for one whose names have to be those of the columns, and are not.
+    pub(crate) fn check_first_line(mut self) -> Result<()> {
+        self.skip_byte_order_mark()?;
+        if self.header_pending { self.header() } else { Ok(()) }
     }
 }
 

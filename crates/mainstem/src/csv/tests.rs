@@ -57,7 +57,14 @@ fn quotes_tell_null_from_empty() {
 
 #[test]
 fn headers_marks_and_other_characters() {
-    let options = CsvOptions { header: true, delimiter: b';', quote: b'\'', escape: b'\\', null: "\\N".into() };
+    let options = CsvOptions {
+        header: true,
+        delimiter: b';',
+        quote: b'\'',
+        escape: b'\\',
+        null: "\\N".into(),
+        ..CsvOptions::default()
+    };
     let text = b"\xEF\xBB\xBF'one\nname';two\n\\N;'it\\'s \\\\ \\n'\n;x\n";
     let expected = [row(3, &[None, Some("it's \\ \\n")]), row(4, &[Some(""), Some("x")])];
     assert_eq!(read(text, 2, &options, 3).unwrap(), expected);

@@ -23,6 +23,7 @@ use super::runtime::{Cancel, Runtime};
 use super::settings::Settings;
 use crate::analyze::padded;
 use crate::error::from_datafusion;
+use crate::provider::{FileCache, Progress};
 
 /// What all connections of a database share.
 #[derive(Debug)]
@@ -34,6 +35,8 @@ pub(crate) struct Shared {
     pub(crate) sessions: AtomicU64,
     /// What connections have made of texts.
     pub(crate) plans: PlanCache,
+    /// What was found out about files.
+    pub(crate) files: FileCache,
 }
 
 /// Something a user should know that is no error.
@@ -70,6 +73,8 @@ pub(crate) struct Environment<'a> {
     pub(crate) settings: &'a Settings,
     pub(crate) parameters: &'a Parameters,
     pub(crate) cancel: Cancel,
+    /// Of the connection's statements with their files.
+    pub(crate) progress: &'a Progress,
 }
 
 impl Environment<'_> {
@@ -85,6 +90,7 @@ impl Environment<'_> {
             settings: self.settings,
             parameters,
             cancel: self.cancel.clone(),
+            progress: self.progress,
         })
     }
 
@@ -98,6 +104,8 @@ impl Environment<'_> {
         let source = Source {
             storage: &self.shared.storage,
             plans: &self.shared.plans,
+            file_cache: &self.shared.files,
+            progress: self.progress,
             settings: self.settings,
             parameters: self.parameters,
             transaction,
@@ -156,6 +164,8 @@ impl Environment<'_> {
         let source = Source {
             storage: &self.shared.storage,
             plans: &self.shared.plans,
+            file_cache: &self.shared.files,
+            progress: self.progress,
             settings: self.settings,
             parameters: self.parameters,
             transaction,
@@ -165,6 +175,21 @@ impl Environment<'_> {
             Err(error) if !is_of_run(&error) => Ok(None),
             running => running.map(Some),
         }
+    }
+
+    /// From now on the statement reads no file whose types may turn out to be others: it cannot be run again.
+    pub(crate) fn need_certain_files(&mut self) {
+        self.planner.files().need_certain();
+    }
+
+    /// Looks at all values of the files of the statement that has failed for one that is not of the type its column
+    /// seemed to have. Whether there were such files, and they have other types: then the statement is to be run again.
+    ///
+    /// # Errors
+    /// Of the files, and 57014.
+    pub(crate) fn has_found_types(&mut self) -> Result<bool> {
+        self.progress.begin();
+        self.planner.files().has_found_types(&self.shared.files, &self.cancel)
     }
 
     /// Starts a planned query.

@@ -205,6 +205,14 @@ struct Driven {
 }
 
 impl Batches {
+    /// Gives `batches` first, which came first.
+    pub(crate) fn put_before(&mut self, batches: VecDeque<RecordBatch>) {
+        if self.ended && !batches.is_empty() {
+            (self.ended, self.task) = (false, None);
+        }
+        batches.into_iter().rev().for_each(|batch| self.ready.push_front(Ok(batch)));
+    }
+
     /// The next batch, or a promise to wake the task when there is one.
     pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<RecordBatch>>> {
         if self.ended {

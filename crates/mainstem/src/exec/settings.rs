@@ -30,6 +30,8 @@ pub(crate) struct Settings {
     names: Arc<Names>,
     /// What statements go by.
     current: Values,
+    /// Whether statements may read and write files; once not, never again.
+    file_access: bool,
     /// What they will go by when the transaction commits: `current` without SET LOCAL.
     kept: Values,
     /// What they went by when the open transaction began: ROLLBACK undoes SET.
@@ -61,6 +63,9 @@ struct Values {
 
 /// The setting that is the database's.
 const MEMORY_LIMIT: &str = "memory_limit";
+
+/// The setting that says whether statements may read and write files.
+const FILE_ACCESS: &str = "enable_file_access";
 
 /// The setting that says when statements are kept by their texts without literals.
 const PLAN_CACHE_MODE: &str = "plan_cache_mode";
@@ -109,6 +114,7 @@ const DESCRIPTIONS: &[(&str, &str)] = &[
         DYNAMIC_FILTER_MIN_ROWS,
         "Rows of a table from which on its scans leave out what joins and limits above them do not need.",
     ),
+    (FILE_ACCESS, "Whether statements may read and write files; off is for the rest of the session."),
     (
         "log_tail_bytes_max",
         "Log bytes that a restart may have to replay: near it writers wait; set when the database is opened.",
@@ -186,7 +192,8 @@ impl Settings {
         let options = storage.options().clone();
         let names = Arc::new(Names::of_session(temporary));
         let values = Values::new(&options, &names);
-        Self { options, storage: storage.clone(), names, current: values.clone(), kept: values, at_begin: None }
+        let (current, kept) = (values.clone(), values);
+        Self { options, storage: storage.clone(), names, current, file_access: true, kept, at_begin: None }
     }
 
     /// A transaction begins.
@@ -268,6 +275,9 @@ impl Settings {
         if name == MEMORY_LIMIT {
             return self.set_memory_limit(value, local);
         }
+        if name == FILE_ACCESS {
+            return self.set_file_access(value, local);
+        }
         let default = Values::new(&self.options, &self.names);
         self.current.set(name, value, &default)?;
         if !local {
@@ -288,6 +298,34 @@ impl Settings {
         self.storage.set_memory_limit(bytes)
     }
 
+    /// Sets `enable_file_access`, which whoever runs untrusted statements turns off.
+    fn set_file_access(&mut self, value: Option<&str>, local: bool) -> Result<()> {
+        let wanted = value.map_or(Ok(true), |value| boolean(FILE_ACCESS, value))?;
+        if local {
+            return Err(Error::unsupported(format_args!(
+                "SET LOCAL {FILE_ACCESS} (off is for the rest of the session)"
+            )));
+        }
+        if wanted && !self.file_access {
+            let message = format!("{FILE_ACCESS} is off for the rest of the session");
+            return Err(Error::invalid(state::READ_ONLY_TABLE, message));
+        }
+        self.file_access = wanted;
+        Ok(())
+    }
+
+    /// Fails if statements may not read or write the file `name`.
+    ///
+    /// # Errors
+    /// 42501.
+    pub(crate) fn check_file_access(&self, name: &str) -> Result<()> {
+        if self.file_access {
+            return Ok(());
+        }
+        let message = format!("permission denied for file \"{name}\": {FILE_ACCESS} is off");
+        Err(Error::invalid(state::READ_ONLY_TABLE, message))
+    }
+
     /// Sets everything that is the session's to its default.
     pub(crate) fn reset_all(&mut self) {
         self.current = Values::new(&self.options, &self.names);
@@ -304,6 +342,7 @@ impl Settings {
             "checkpoint_bytes" => self.options.checkpoint_bytes.to_string(),
             "delta_rows" => self.current.delta_rows.to_string(),
             DYNAMIC_FILTER_MIN_ROWS => self.current.dynamic_filter_min_rows.to_string(),
+            FILE_ACCESS => if self.file_access { "on" } else { "off" }.into(),
             "log_tail_bytes_max" => self.options.log_tail_bytes_max.to_string(),
             MEMORY_LIMIT => self.storage.memory_limit().to_string(),
             PLAN_CACHE_MODE => self.current.plan_cache_mode.name().into(),

@@ -24,19 +24,28 @@ use mainstem_storage::transaction::{StatementWrites, Transaction};
 use mainstem_storage::{Error, ErrorKind, Result};
 
 use super::columns::nullable_schema;
+use super::copy_from::{Condition, Rejected, formed};
+use super::define::all_or_nothing;
 use super::duplicate_lines::{Take, with_lines};
 use super::expressions::{Expressions, Source};
-use super::parquet::ParquetFile;
 use super::shown;
 use super::write::{sources_of, table_of};
 use crate::csv::parallel::{self, FileRows};
-use crate::csv::{CsvReader, LineFormat, LineWriter, TextBatch, TextReader};
+use crate::csv::{Conversion, CsvReader, Latin1, LineFormat, LineWriter, TextBatch, TextReader};
 use crate::error::from_parquet;
-use crate::exec::{Environment, Running};
-use crate::provider::Names;
-use crate::sql::{CopyFormat, CopyOptions, CopyPlace, CopySource, CsvOptions, TableName};
+use crate::exec::{Environment, Notice, Running};
+use crate::provider::{Names, ParquetFile};
+use crate::sql::{CopyFormat, CopyOptions, CopyPlace, CopySource, CsvOptions, ReadOptions, TableName, TextOptions};
 
-/// Runs a COPY FROM; returns the rows read.
+/// What a COPY FROM has done.
+#[derive(Debug)]
+pub(crate) struct Copied {
+    /// Rows that were inserted.
+    pub(crate) rows: u64,
+    pub(crate) notices: Vec<Notice>,
+}
+
+/// Runs a COPY FROM.
 ///
 /// # Errors
 /// 58P01 no such file, 22P04 malformed, 22P02 and others a value, with line and column; 23505, with the lines that have
@@ -46,10 +55,29 @@ pub(crate) fn copy_from(
     transaction: &mut Transaction,
     table: &TableName,
     columns: &[String],
-    options: &CopyOptions,
+    (options, read): (&CopyOptions, &ReadOptions),
     client: Option<&mut dyn Read>,
-) -> Result<u64> {
+) -> Result<Copied> {
+    // The table of rejects, which may be made, goes when the statement fails.
+    if read.rejects.table.is_some() {
+        return all_or_nothing(transaction, |transaction| {
+            copied_from(env, transaction, table, columns, (options, read), client)
+        });
+    }
+    copied_from(env, transaction, table, columns, (options, read), client)
+}
+
+fn copied_from(
+    env: &mut Environment<'_>,
+    transaction: &mut Transaction,
+    table: &TableName,
+    columns: &[String],
+    (options, read): (&CopyOptions, &ReadOptions),
+    client: Option<&mut dyn Read>,
+) -> Result<Copied> {
     let table = table_of(env.settings.names(), transaction, table)?;
+    let (found, format) = formed(&table, columns, options, read)?;
+    let columns = found.columns.as_deref().unwrap_or(columns);
     let sources = sources_of(&table, columns, if columns.is_empty() { table.columns.len() } else { columns.len() })?;
     for (at, name) in columns.iter().enumerate() {
         if columns.iter().take(at).any(|before| before == name) {
@@ -58,35 +86,35 @@ pub(crate) fn copy_from(
     }
     let takes_default = |at: usize| sources.get(at) == Some(&Source::Default);
     let expressions = Expressions::compile(env, transaction, &table, takes_default)?;
+    let condition = Condition::compile(env, transaction, &table, read.condition.as_ref())?;
+    let rejected = Rejected::new(env, transaction, &read.rejects, &options.place)?;
     let writes = transaction.statement();
-    let mut input =
-        CopyIn { table: table.clone(), columns, sources, expressions, writes, transaction: &*transaction, env };
-    let is_file = client.is_none();
-    let read = match (&options.place, &options.format, client) {
+    // Which lines have a key can be told where all of them are rows.
+    let are_all_rows = client.is_none() && condition.is_none() && !rejected.ignores();
+    let of = (table.clone(), &*transaction);
+    let mut input = CopyIn { of, columns, sources, expressions, condition, rejected, writes, env };
+    let read = match (&options.place, &format, client) {
         (CopyPlace::File(path), CopyFormat::Parquet, _) => input.parquet(ParquetFile::open(path)?),
         (_, format, Some(stream)) => input.lines(stream, format),
-        (CopyPlace::File(path), format, None) => {
-            let mut file = open(path)?;
-            match (format, file.metadata().ok().filter(Metadata::is_file)) {
-                (CopyFormat::Csv(options), Some(found)) if parallel::can_be_cut(options, input.sources.len()) => {
-                    input.file(&file, found.len(), options)
-                }
-                _ => input.lines(&mut file, format),
-            }
-        }
+        (CopyPlace::File(path), format, None) => input.file(path, format),
         (CopyPlace::Client, _, None) => return Err(no_stream("STDIN", "copy_in")),
     };
-    let CopyIn { writes, .. } = input;
-    let inserted = writes.inserted();
+    let CopyIn { writes, rejected, .. } = input;
+    let rows = writes.inserted();
+    let mut notices = found.notices;
     let applied = read.and_then(|()| transaction.apply(writes)).map_err(|error| match &options.place {
-        CopyPlace::File(path) if is_file => {
+        CopyPlace::File(path) if are_all_rows => {
             let columns = file_columns(&table, columns);
-            with_lines(error, &table, &columns, |take| read_again(env, path, &options.format, &columns, take))
+            with_lines(error, &table, &columns, |take| read_again(env, path, &format, &columns, take))
         }
         _ => error,
     });
+    let applied = applied.and_then(|()| {
+        notices.extend(rejected.finish(transaction)?);
+        Ok(())
+    });
     applied.map_err(|error| error.context(format_args!("COPY \"{}\"", table.name)))?;
-    Ok(inserted)
+    Ok(Copied { rows, notices })
 }
 
 /// Hands the rows of the file at `path`, whose columns are `columns`, to `take`, if it is one that can be read again.
@@ -99,7 +127,7 @@ fn read_again(
 ) -> Result<()> {
     let mut file = open(path)?;
     let found = file.metadata().map_err(|e| Error::io("look at", format_args!("\"{path}\""), e))?;
-    if !found.is_file() || matches!(format, CopyFormat::Parquet) {
+    if !found.is_file() || matches!(format, CopyFormat::Parquet) || is_latin1(format) {
         return Ok(());
     }
     if let CopyFormat::Csv(options) = format
@@ -114,7 +142,8 @@ fn read_again(
     let mut lines = Lines::new(&mut file, format, columns.iter().map(|c| c.name.clone()).collect())?;
     while let Some(batch) = lines.next_batch()? {
         env.cancel.check()?;
-        take(&parallel::typed(columns, &batch)?, &|| batch.lines.clone())?;
+        let (values, lines, _) = Conversion::of_all(columns).rows(batch)?;
+        take(&values, &|| lines.clone())?;
     }
     Ok(())
 }
@@ -169,6 +198,12 @@ fn no_stream(name: &str, call: &str) -> Error {
     Error::invalid(sqlstate::FEATURE_NOT_SUPPORTED, format!("COPY with {name} needs a stream: call {call}"))
 }
 
+/// Whether the bytes of `format` are LATIN1.
+fn is_latin1(format: &CopyFormat) -> bool {
+    matches!(format, CopyFormat::Csv(CsvOptions { latin1: true, .. }))
+        || matches!(format, CopyFormat::Text(TextOptions { latin1: true, .. }))
+}
+
 /// Rows as lines of text.
 enum Lines<'a> {
     Csv(CsvReader<&'a mut dyn Read>),
@@ -178,7 +213,7 @@ enum Lines<'a> {
 impl<'a> Lines<'a> {
     fn new(input: &'a mut dyn Read, format: &CopyFormat, names: Vec<String>) -> Result<Self> {
         Ok(match format {
-            CopyFormat::Csv(options) => Self::Csv(CsvReader::new(input, options.clone(), names)),
+            CopyFormat::Csv(options) => Self::Csv(CsvReader::new(input, options.clone(), names).finding_line_end()),
             CopyFormat::Text(options) => Self::Text(TextReader::new(input, options.clone(), names)),
             CopyFormat::Parquet => return Err(Error::internal("FORMAT parquet read as lines")),
         })
@@ -196,36 +231,62 @@ impl<'a> Lines<'a> {
 const INSERTED_ROWS: usize = 65_536;
 
 struct CopyIn<'a, 'e> {
-    table: Arc<TableSchema>,
+    /// The table, and the transaction that sees it.
+    of: (Arc<TableSchema>, &'a Transaction),
     /// The named columns; none means all.
     columns: &'a [String],
     /// Of the columns of the file, in the order of `file_columns`.
     sources: Vec<Source>,
     expressions: Expressions,
+    condition: Option<Condition>,
+    rejected: Rejected,
     writes: StatementWrites,
-    transaction: &'a Transaction,
     env: &'a mut Environment<'e>,
 }
 
 impl CopyIn<'_, '_> {
     fn lines(&mut self, input: &mut dyn Read, format: &CopyFormat) -> Result<()> {
-        let columns = file_columns(&self.table, self.columns);
+        let columns = file_columns(&self.of.0, self.columns);
         let names: Vec<String> = columns.iter().map(|c| c.name.clone()).collect();
+        let mut decoded;
+        let input: &mut dyn Read = if is_latin1(format) {
+            decoded = Latin1::new(input);
+            &mut decoded
+        } else {
+            input
+        };
         let mut lines = Lines::new(input, format, names)?;
         while let Some(batch) = lines.next_batch()? {
             self.env.cancel.check()?;
-            self.insert(&parallel::typed(&columns, &batch)?, batch.lines.len(), || batch.lines.clone())?;
+            let conversion = Conversion::of_all(&columns).ignoring(self.rejected.ignores());
+            let (values, lines, rejects) = conversion.rows(batch)?;
+            self.rejected.add(rejects)?;
+            self.insert(&values, lines.len(), || lines.clone())?;
         }
         Ok(())
     }
 
-    /// The rows of a file that can be read in several places at once.
-    fn file(&mut self, file: &File, bytes: u64, options: &CsvOptions) -> Result<()> {
-        let columns = file_columns(&self.table, self.columns);
-        let rows = FileRows::new(file, bytes, options, &columns);
+    /// The rows of a file, by several threads if they can be told apart at any place.
+    fn file(&mut self, path: &str, format: &CopyFormat) -> Result<()> {
+        let file = open(path)?;
+        let found = file.metadata().ok().filter(Metadata::is_file);
+        self.env.progress.add_total(found.as_ref().map_or(0, Metadata::len));
+        let mut file = self.env.progress.of(file);
+        let (CopyFormat::Csv(options), Some(found)) = (format, found) else { return self.lines(&mut file, format) };
+        if !parallel::can_be_cut(options, self.sources.len()) {
+            return self.lines(&mut file, format);
+        }
+        let columns = file_columns(&self.of.0, self.columns);
+        if options.matches {
+            let names = columns.iter().map(|column| column.name.clone()).collect();
+            CsvReader::new(open(path)?, options.clone(), names).check_first_line()?;
+        }
+        let conversion = Conversion::of_all(&columns).ignoring(self.rejected.ignores());
+        let rows = FileRows::new(&file, found.len(), options, &columns).converted_by(conversion);
         let threads = self.env.settings.threads();
-        rows.read(threads, |part| {
+        rows.read(threads, |mut part| {
             self.env.cancel.check()?;
+            self.rejected.add(std::mem::take(&mut part.rejects))?;
             self.insert(&part.columns, part.count, || rows.lines(&part))
         })
     }
@@ -235,11 +296,18 @@ impl CopyIn<'_, '_> {
         for from in (0..count).step_by(INSERTED_ROWS) {
             let rows = INSERTED_ROWS.min(count - from);
             let columns: Vec<ArrayRef> = columns.iter().map(|column| column.slice(from, rows)).collect();
-            let values = self.expressions.fill(self.transaction, &columns, &self.sources, rows)?;
-            let rows = RecordBatch::try_new(nullable_schema(&self.table), values)?;
+            let (table, transaction) = &self.of;
+            let values = self.expressions.fill(transaction, &columns, &self.sources, rows)?;
+            self.env.progress.add_rows(rows);
+            let rows = RecordBatch::try_new(nullable_schema(table), values)?;
+            let (rows, places) = match &self.condition {
+                Some(condition) => condition.fulfilled(&rows)?,
+                None => (rows, None),
+            };
             let checked = self.expressions.checked(rows.columns().to_vec());
-            let Err(error) = checked.and_then(|rows| self.writes.insert(&self.table, &rows)) else { continue };
+            let Err(error) = checked.and_then(|rows| self.writes.insert(table, &rows)) else { continue };
             let Some((row, error)) = self.first_refused(&error, &rows) else { return Err(error) };
+            let row = places.and_then(|places| places.get(row).copied()).unwrap_or(row);
             return Err(match lines().get(from + row) {
                 Some(line) => error.context(format_args!("line {line}")),
                 None => error,
@@ -255,7 +323,7 @@ impl CopyIn<'_, '_> {
             return None;
         }
         let refused = |from: usize, count: usize| {
-            let checked = mainstem_storage::row::check_batch(&self.table, &rows.slice(from, count));
+            let checked = mainstem_storage::row::check_batch(&self.of.0, &rows.slice(from, count));
             checked.and_then(|rows| self.expressions.check(&rows)).err()
         };
         let (mut good, mut bad) = (0, rows.num_rows());
@@ -273,7 +341,7 @@ impl CopyIn<'_, '_> {
 
     fn parquet(&mut self, file: ParquetFile) -> Result<()> {
         let in_file = file.schema();
-        let columns = file_columns(&self.table, self.columns);
+        let columns = file_columns(&self.of.0, self.columns);
         let mut found = Vec::with_capacity(columns.len());
         for column in &columns {
             let at = in_file.fields().iter().position(|f| *f.name() == column.name).ok_or_else(|| {
@@ -297,9 +365,16 @@ impl CopyIn<'_, '_> {
             self.env.cancel.check()?;
             let in_order = columns.iter().map(|c| batch.column_by_name(&c.name).cloned()).collect::<Option<Vec<_>>>();
             let in_order = in_order.ok_or_else(|| Error::internal("a column of the file is lost"))?;
-            let values = self.expressions.fill(self.transaction, &in_order, &self.sources, batch.num_rows())?;
-            let rows = self.expressions.checked(values)?;
-            self.writes.insert(&self.table, &rows)?;
+            let (table, transaction) = &self.of;
+            let values = self.expressions.fill(transaction, &in_order, &self.sources, batch.num_rows())?;
+            self.env.progress.add_rows(batch.num_rows());
+            let rows = RecordBatch::try_new(nullable_schema(table), values)?;
+            let rows = match &self.condition {
+                Some(condition) => condition.fulfilled(&rows)?.0,
+                None => rows,
+            };
+            let rows = self.expressions.checked(rows.columns().to_vec())?;
+            self.writes.insert(table, &rows)?;
         }
         Ok(())
     }

@@ -196,7 +196,10 @@ fn validate(env: &mut Environment<'_>, transaction: &Transaction, table: TableId
 }
 
 /// Runs `work`, which changes the catalog in several steps; after an error none is done.
-fn all_or_nothing<T>(transaction: &mut Transaction, work: impl FnOnce(&mut Transaction) -> Result<T>) -> Result<T> {
+pub(super) fn all_or_nothing<T>(
+    transaction: &mut Transaction,
+    work: impl FnOnce(&mut Transaction) -> Result<T>,
+) -> Result<T> {
     let before = transaction.savepoint();
     let outcome = work(transaction);
     if outcome.is_err() {

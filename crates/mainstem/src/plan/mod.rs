@@ -12,7 +12,7 @@ mod expressions;
 mod write;
 mod duplicate_lines;
 mod copy;
-mod parquet;
+mod copy_from;
 mod define;
 mod parameters;
 

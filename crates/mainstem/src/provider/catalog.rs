@@ -15,10 +15,11 @@ use mainstem_storage::schema::{PUBLIC, RelationName};
 use mainstem_storage::version::TableView;
 use parking_lot::RwLock;
 
+use super::files::FileTable;
 use super::names::Names;
 use super::system::SystemTables;
 use super::table::UserTable;
-use crate::sql::{INFORMATION, SYSTEM, TARGET_SCHEMA, TableName};
+use crate::sql::{FILES_SCHEMA, INFORMATION, SYSTEM, TARGET_SCHEMA, TableName};
 
 /// Name of the one catalog.
 pub(crate) const CATALOG: &str = "mainstem";
@@ -38,6 +39,8 @@ pub(crate) struct StatementTables {
     pub(crate) queries: HashMap<RelationName, Arc<ViewTable>>,
     /// The table that a write's own SELECT reads with row references.
     pub(crate) target: Option<Arc<TableView>>,
+    /// The files that it reads, by the names that stand for them.
+    pub(crate) files: HashMap<String, Arc<FileTable>>,
     /// Tables of schema `mainstem`, as far as the statement reads them.
     pub(crate) system: SystemTables,
 }
@@ -112,6 +115,7 @@ impl CatalogProvider for TheCatalog {
             SEARCHED => Kind::Searched,
             SYSTEM => Kind::System(SYSTEM),
             INFORMATION => Kind::System(INFORMATION),
+            FILES_SCHEMA => Kind::Files,
             TARGET_SCHEMA if self.0.target.is_some() => Kind::Target,
             name => Kind::Users(self.0.names.real(name).to_owned()),
         };
@@ -126,6 +130,8 @@ enum Kind {
     Users(String),
     /// One of our own.
     System(&'static str),
+    /// Those that the statement reads.
+    Files,
     Target,
 }
 
@@ -141,7 +147,7 @@ impl TheSchema {
         let schema = match &self.kind {
             Kind::Searched => None,
             Kind::Users(schema) => Some(schema.clone()),
-            Kind::System(_) | Kind::Target => return None,
+            Kind::System(_) | Kind::Files | Kind::Target => return None,
         };
         let name = TableName { schema, name: name.to_owned() };
         self.tables.names.find(&self.tables.catalog, &name)
@@ -159,7 +165,7 @@ impl SchemaProvider for TheSchema {
                 tables.chain(views).cloned().collect()
             }
             Kind::System(schema) => SystemTables::names(schema).iter().map(ToString::to_string).collect(),
-            Kind::Searched | Kind::Target => Vec::new(),
+            Kind::Searched | Kind::Files | Kind::Target => Vec::new(),
         }
     }
 
@@ -174,6 +180,7 @@ impl SchemaProvider for TheSchema {
                 None => None,
             },
             Kind::System(schema) => self.tables.system.table(schema, name)?,
+            Kind::Files => self.tables.files.get(name).cloned().map(|file| file as _),
             Kind::Target => self
                 .tables
                 .target
@@ -187,6 +194,7 @@ impl SchemaProvider for TheSchema {
         match self.kind {
             Kind::Searched | Kind::Users(_) => self.users(name).is_some(),
             Kind::System(schema) => SystemTables::names(schema).contains(&name),
+            Kind::Files => self.tables.files.contains_key(name),
             Kind::Target => self.tables.target.as_ref().is_some_and(|view| view.schema().name == name),
         }
     }

@@ -52,8 +52,12 @@ impl Session {
 
     /// Runs a COPY.
     pub(super) fn copy(&mut self, copy: CopyStatement, stream: &mut Stream<'_>) -> Result<Outcome> {
+        let (CopyStatement::From { options, .. } | CopyStatement::To { options, .. }) = &copy;
+        if let CopyPlace::File(path) = &options.place {
+            self.settings.check_file_access(path)?;
+        }
         let rows = match (copy, stream) {
-            (CopyStatement::From { table, columns, options }, stream) => {
+            (CopyStatement::From { table, columns, options, read }, stream) => {
                 let mut pipe = plan::pipe_of(&options);
                 let source: Option<&mut dyn Read> = match (&mut pipe, stream) {
                     (Some(pipe), _) => Some(pipe),
@@ -62,7 +66,7 @@ impl Session {
                 };
                 let runs_once = !matches!(self.current, Current::None);
                 let mut kept = source.map(Kept::new);
-                self.write(Targets::one(&table), &mut |env, transaction| {
+                let copied = self.write(Targets::one(&table), &mut |env, transaction| {
                     let mut pass;
                     let stream: Option<&mut dyn Read> = match &mut kept {
                         None => None,
@@ -72,15 +76,18 @@ impl Session {
                             Some(&mut pass)
                         }
                     };
-                    plan::copy_from(env, transaction, &table, &columns, &options, stream)
-                })?
+                    plan::copy_from(env, transaction, &table, &columns, (&options, &read), stream)
+                })?;
+                return Ok(Outcome::wrote("COPY", copied.rows).with_notices(copied.notices));
             }
-            (CopyStatement::To { source, options }, Stream::Out(output)) => {
-                self.read(|env, transaction| plan::copy_to(env, transaction, source, &options, Some(*output)))?
-            }
-            (CopyStatement::To { source, options }, _) => {
-                self.read(|env, transaction| plan::copy_to(env, transaction, source, &options, None))?
-            }
+            (CopyStatement::To { source, options }, Stream::Out(output)) => self.read(|env, transaction| {
+                env.need_certain_files();
+                plan::copy_to(env, transaction, source, &options, Some(*output))
+            })?,
+            (CopyStatement::To { source, options }, _) => self.read(|env, transaction| {
+                env.need_certain_files();
+                plan::copy_to(env, transaction, source, &options, None)
+            })?,
         };
         Ok(Outcome::wrote("COPY", rows))
     }

@@ -25,6 +25,9 @@ use crate::sql::Statement;
 impl Session {
     pub(super) fn explain(&mut self, statement: &Statement, analyze: bool, verbose: bool) -> Result<Outcome> {
         let (running, execution) = self.read(|env, transaction| {
+            if analyze {
+                env.need_certain_files();
+            }
             let (query, target) = plan::explained(env.settings.names(), transaction, statement)?;
             let target = target.map(|table| transaction.view(table.id)).transpose()?;
             let plan = env.plan(transaction, explain_of(query, analyze, verbose), target)?;

@@ -9,6 +9,7 @@
 mod attempts;
 mod copy;
 mod explain;
+mod files;
 mod kept_plans;
 mod prepared;
 mod savepoints;
@@ -32,6 +33,7 @@ use mainstem_storage::{Error, ErrorKind, Result};
 use crate::error::from_panic;
 use crate::exec::{Cancel, Environment, Interrupts, Notice, Parameters, Planner, Rows, Settings, Shared};
 use crate::plan::{self, Created, Written};
+use crate::provider::Progress;
 use crate::sql::{Begin, Dropped, Lock, Statement, TableName};
 use attempts::{Targets, Write, in_own_transaction};
 use copy::Stream;
@@ -115,6 +117,7 @@ pub(crate) struct Session {
     short_statements: u64,
     /// Queries, of writes too, that ran by a kept plan.
     kept_runs: u64,
+    progress: Progress,
 }
 
 impl Session {
@@ -135,7 +138,13 @@ impl Session {
             temporary: Temporary::default(),
             short_statements: 0,
             kept_runs: 0,
+            progress: Progress::default(),
         }
+    }
+
+    /// How far its statements come with their files.
+    pub(crate) fn progress(&self) -> &Progress {
+        &self.progress
     }
 
     pub(crate) fn status(&self) -> TransactionStatus {
@@ -190,6 +199,7 @@ impl Session {
 
     /// Turns panics into errors and conflicts into a failed transaction.
     fn guarded<T>(&mut self, run: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        self.progress.begin();
         let outcome = catch_unwind(AssertUnwindSafe(|| run(self)));
         self.parameters = Parameters::default();
         self.planner.forget();
@@ -222,6 +232,7 @@ impl Session {
         match statement {
             Statement::Query(query) => self.query("SELECT", Ast::Query(query)),
             Statement::Lock(lock) => self.lock(&lock),
+            Statement::Describe(describe) => self.describe_rows(&describe),
             Statement::Explain { statement, analyze, verbose } => self.explain(&statement, analyze, verbose),
             definition @ (Statement::CreateTable(_)
             | Statement::CreateTableAs(_)
@@ -293,7 +304,7 @@ impl Session {
                 Ok(match created {
                     Created::Made { table, rows } => {
                         self.note_temporary(table, create.table.on_commit)?;
-                        Outcome::wrote("SELECT", rows)
+                        Outcome::wrote("SELECT", rows).with_notices(self.file_notices())
                     }
                     Created::There(notice) => Outcome::done("CREATE TABLE AS").with_notices(vec![notice]),
                 })
@@ -360,7 +371,7 @@ impl Session {
             Current::None => Some(self.read_transaction()?),
             _ => None,
         };
-        let Self { shared, planner, settings, current, interrupts, parameters, .. } = self;
+        let Self { shared, planner, settings, current, interrupts, parameters, progress, .. } = self;
         let transaction = match (current, &own) {
             (Current::Open { transaction, .. }, _) => &**transaction,
             (_, Some(own)) => own,
@@ -372,20 +383,23 @@ impl Session {
             settings,
             parameters,
             cancel: interrupts.watch(settings.statement_timeout()),
+            progress,
         };
         read(&mut env, transaction)
     }
 
     /// Runs `write`, a statement that writes to `targets` or changes schemas.
     fn write<T>(&mut self, targets: Targets<'_>, write: Write<'_, T>) -> Result<T> {
-        let Self { shared, planner, settings, current, interrupts, parameters, temporary, .. } = self;
+        let Self { shared, planner, settings, current, interrupts, parameters, temporary, progress, .. } = self;
         let mut env = Environment {
             shared,
             planner,
             settings,
             parameters,
             cancel: interrupts.watch(settings.statement_timeout()),
+            progress,
         };
+        let write: Write<'_, T> = &mut |env, transaction| files::with_types(env, transaction, write);
         match current {
             Current::Failed => Err(failed()),
             _ if env.shared.storage.options().read_only => Err(read_only()),
@@ -411,10 +425,7 @@ impl Session {
     }
 
     fn query(&mut self, tag: &str, statement: Ast) -> Result<Outcome> {
-        let running = self.read(|env, transaction| {
-            let plan = env.plan(transaction, statement, None)?;
-            env.start(&plan::shown(plan)?)
-        })?;
+        let running = self.start_query(statement)?;
         Ok(Outcome::with_rows(tag, Rows::Running(running)))
     }
 
@@ -425,6 +436,7 @@ impl Session {
             }
             // What it keeps others from ends with the statement.
             let running = self.read(|env, transaction| {
+                env.need_certain_files();
                 let plan = plan::unlocked(env, transaction, lock)?;
                 env.start(&plan::shown(plan)?)
             })?;

@@ -18,6 +18,7 @@ use mainstem_storage::schema::{DataType, TableSchema};
 use mainstem_storage::{Error, Result};
 
 use super::kept_plans::KeptPlans;
+use super::utility::columns;
 use super::{Outcome, Session};
 use crate::exec::{Parameters, RunCount, SharedStatement};
 use crate::plan::{self, Description};
@@ -336,9 +337,13 @@ impl Session {
                     description.columns = Some(texts(&["plan_type", "plan"]));
                 }
                 let description = Arc::new(description);
-                *described = Some((catalog, env.settings.names().clone(), description.clone()));
+                // Files may be others by the next time.
+                if !env.planner.files().are_any() {
+                    *described = Some((catalog, env.settings.names().clone(), description.clone()));
+                }
                 Ok(description)
             }),
+            Statement::Describe(describe) => Ok(Arc::new(rows_of(columns(describe.summarizes)))),
             Statement::Setting(SettingStatement::Show { name }) => Ok(Arc::new(rows_of(texts(&[name])))),
             Statement::Setting(SettingStatement::Config { column, .. }) => Ok(Arc::new(rows_of(texts(&[column])))),
             Statement::Setting(SettingStatement::ShowAll) => {
@@ -357,7 +362,7 @@ impl Session {
     /// Whether `statement` gives rows.
     pub(crate) fn gives_rows(&self, statement: &Statement) -> bool {
         match statement {
-            Statement::Query(_) | Statement::Lock(_) | Statement::Explain { .. } => true,
+            Statement::Query(_) | Statement::Lock(_) | Statement::Explain { .. } | Statement::Describe(_) => true,
             Statement::Insert(insert) => insert.target.gives_rows(),
             Statement::Update(update) => update.target.gives_rows(),
             Statement::Delete(delete) => delete.target.gives_rows(),
@@ -442,6 +447,7 @@ impl Session {
     /// The values of a SELECT without FROM.
     fn values_of(&mut self, query: Box<Query>) -> Result<Vec<(Value, DataType)>> {
         let running = self.read(|env, transaction| {
+            env.need_certain_files();
             let plan = env.plan(transaction, Ast::Query(query), None)?;
             env.start(&plan)
         })?;

@@ -20,6 +20,8 @@ mod types;
 
 pub use copy::CopyStream;
 pub(crate) use copy::{CopyFormat, CopyOptions, CopyPlace, CopySource, CopyStatement, CsvOptions, TextOptions};
+pub(crate) use copy::{LineEnd, NO_QUOTE};
+pub(crate) use copy::{ReadOptions, Rejects};
 pub(crate) use ddl::{
     AlterAction, AlterTable, CreateSchema, CreateTable, CreateTableAs, CreateView, Drop, Dropped, NewColumn, OnCommit,
     Truncate, expand_wildcards, item_names, qualify, query_text, read_by, stored_query,
@@ -28,9 +30,12 @@ pub(crate) use dml::{
     Assignments, ConflictAction, ConflictTarget, DefaultCells, Delete, EXCLUDED, Insert, Lock, OnConflict, Overriding,
     ROW_REF, TARGET_SCHEMA, Target, Update, any_row_of, query_of, select_of, select_over,
 };
+pub(crate) use extensions::{
+    CsvHints, FILES_SCHEMA, FileCompression, FileFunction, FileRequest, reads_files, refuse_files,
+};
 pub(crate) use mainstem_postgres::sqlstate as state;
 pub(crate) use parse::{
-    Maintenance, Parameterized, PreparedStatement, Script, Statement, Template, is_of_values, may_have_query,
+    Describe, Maintenance, Parameterized, PreparedStatement, Script, Statement, Template, is_of_values, may_have_query,
     parameterize, parse, parse_template,
 };
 pub use parse::{copy_stream, split_statements};

@@ -19,6 +19,7 @@ use depth::check_depth;
 use parameters::Part;
 
 mod depth;
+mod describe;
 mod fetch;
 mod maintenance;
 mod numbers;
@@ -30,6 +31,7 @@ mod script;
 mod split;
 mod token_rewrites;
 
+pub(crate) use describe::Describe;
 pub(crate) use maintenance::Maintenance;
 pub(crate) use parameterize::{Parameterized, is_of_values, may_have_query, parameterize};
 pub(crate) use script::{PreparedStatement, Script, Statement, Template};
@@ -207,6 +209,9 @@ fn parse_statement(parser: &mut Parser<'_>, part: &Part) -> Result<Statement> {
     if let Some(maintenance) = maintenance::maintenance(parser)? {
         return Ok(Statement::Maintenance(maintenance));
     }
+    if let Some(describe) = describe::describe(parser)? {
+        return Ok(describe);
+    }
     if is_word(parser, "abort") {
         parser.advance_token();
         let _ = parser.parse_one_of_keywords(&[Keyword::WORK, Keyword::TRANSACTION]);
@@ -308,6 +313,7 @@ fn convert(statement: ast::Statement, options_behind: Vec<ast::SqlOption>) -> Re
             default: false,
         } if into.is_empty() && using.is_empty() => Statement::Prepared(prepare::execute(&name, parameters)?),
         ast::Statement::Deallocate { name, prepare: _ } => Statement::Prepared(prepare::deallocate(&name)),
+        ast::Statement::ShowTables { .. } if describe::is_plain(&statement) => describe::tables()?,
         ast::Statement::ShowVariable { variable } => Statement::Setting(settings::show(&variable)?),
         other => return Err(Error::unsupported(format_args!("the statement {}", first_words(&other)))),
     })

@@ -164,8 +164,10 @@ fn copy_has_a_grammar_of_its_own() {
                 quote: b'\'',
                 escape: b'\\',
                 null: "NULL".into(),
+                ..CsvOptions::default()
             }),
         },
+        read: Box::default(),
     };
     assert!(matches!(one(sql), Statement::Copy(copy) if copy == expected));
     let old = "COPY t (a, \"B\") FROM 'x.csv' WITH CSV HEADER DELIMITER AS ';' NULL 'NULL' QUOTE '''' ESCAPE AS '\\'";

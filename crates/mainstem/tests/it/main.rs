@@ -9,6 +9,7 @@ mod concurrency;
 mod copy;
 mod dynamic_filters;
 mod errors;
+mod files;
 mod first_rows;
 mod hermitage;
 mod join_orders;

@@ -291,6 +291,7 @@ placement_matrix!(
         exponents,
         expressions,
         extensions,
+        files,
         for_update,
         functions,
         functions_more,

@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use super::{AsyncQueryResult, AsyncRows};
 use crate::api::{Connection, InterruptHandle, Row};
 use crate::error::from_panic;
+use crate::provider::Progress;
 use crate::session::{Prepared, TransactionStatus};
 use crate::sql;
 use crate::value::{Params, ResultColumn, ValueRef};
@@ -250,6 +251,12 @@ impl AsyncConnection {
     #[must_use]
     pub fn interrupt_handle(&self) -> InterruptHandle {
         self.0.connection.interrupt_handle()
+    }
+
+    /// As [`Connection::progress`].
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        self.0.connection.progress()
     }
 }
 

@@ -282,7 +282,7 @@ fn shorter() -> Error {
 }
 
 /// Reads as much of `buffer` at `offset` as there is.
-pub(super) fn read_full(file: &dyn ReadAt, buffer: &mut [u8], offset: u64) -> Result<usize> {
+pub(in crate::csv) fn read_full(file: &dyn ReadAt, buffer: &mut [u8], offset: u64) -> Result<usize> {
     let mut read = 0;
     while let Some(rest) = buffer.get_mut(read..).filter(|rest| !rest.is_empty()) {
         match file.read_at(rest, offset + read as u64) {

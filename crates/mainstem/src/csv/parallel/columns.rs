@@ -9,7 +9,6 @@ use arrow::datatypes::{
     TimestampMicrosecondType,
 };
 use mainstem_kernels::csv::{Fields, Quoting, dates, decimals, each, integers, texts, timestamps};
-use mainstem_postgres::cast::assign;
 use mainstem_storage::schema::{Column, DataType};
 
 use super::FileRows;
@@ -23,10 +22,23 @@ pub(super) fn columns_of(rows: &FileRows<'_>, chunk: &Chunk, found: &FoundRows) 
     let quoting = Quoting { quote: rows.options.quote, null: rows.options.null.as_bytes() };
     let column = |(at, column): (usize, &Column)| {
         let fields = chunk.fields(found, at);
-        plain(column.data_type, fields, quoting, found.has_quotes)
-            .or_else(|| assign(&(Arc::new(text(fields, quoting, found.has_quotes)?) as ArrayRef), column).ok())
+        let has_zeros = rows.conversion.wants_no_zeros(at) && has_zeros(fields, quoting.quote);
+        let plain = if has_zeros { None } else { plain(column.data_type, fields, quoting, found.has_quotes) };
+        plain.or_else(|| {
+            let text: ArrayRef = Arc::new(text(fields, quoting, found.has_quotes)?);
+            rows.conversion.column(at, &text).ok()
+        })
     };
-    rows.columns.iter().enumerate().map(column).collect()
+    rows.conversion.wanted().map(column).collect()
+}
+
+/// Whether one of `fields` has zeros in front of its digits.
+fn has_zeros(fields: Fields<'_>, quote: u8) -> bool {
+    let of_field = |field: &[u8]| {
+        let field = field.strip_prefix(&[quote]).unwrap_or(field);
+        matches!(field, [b'0', b'0'..=b'9', ..] | [b'-', b'0', b'0'..=b'9', ..])
+    };
+    (0..fields.len()).any(|row| of_field(fields.get(row)))
 }
 
 /// The values of `fields`, if all have the plainest form of their type.

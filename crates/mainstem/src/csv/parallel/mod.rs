@@ -31,21 +31,23 @@ mod tests;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
+use std::sync::Arc;
 
 use arrow::array::ArrayRef;
 use mainstem_kernels::csv::Summary;
-use mainstem_postgres::cast::assign;
 use mainstem_storage::schema::Column;
 use mainstem_storage::{Error, Result};
 use parking_lot::{Condvar, Mutex};
 
+use super::CsvReader;
+use super::convert::{Conversion, Reject};
 use super::reader::ROW_BYTES_MAX;
-use super::{CsvReader, TextBatch};
-use crate::sql::CsvOptions;
+use crate::sql::{CsvOptions, LineEnd};
+pub(super) use chunk::read_full;
 
 /// Bytes of a chunk: within a core's share of the caches, and enough rows for a batch (section 3.3 of the paper, figure
 /// 13).
-pub(crate) const CHUNK_BYTES: u64 = 1 << 20;
+const CHUNK_BYTES: u64 = 1 << 20;
 /// Chunks for each thread that are read or wait to be taken.
 const CHUNKS_AHEAD: usize = 8;
 /// Chunks that a buffer may have room for when it is used again.
@@ -76,6 +78,27 @@ impl ReadAt for File {
     }
 }
 
+/// A file from its start on, as a stream.
+pub(crate) struct FromStart {
+    file: Arc<dyn ReadAt + Send + Sync>,
+    at: u64,
+}
+
+impl FromStart {
+    /// Of `file`.
+    pub(crate) fn new(file: Arc<dyn ReadAt + Send + Sync>) -> Self {
+        Self { file, at: 0 }
+    }
+}
+
+impl io::Read for FromStart {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read_at(buffer, self.at)?;
+        self.at += read as u64;
+        Ok(read)
+    }
+}
+
 /// A file of rows.
 pub(crate) struct FileRows<'a> {
     file: &'a dyn ReadAt,
@@ -83,6 +106,7 @@ pub(crate) struct FileRows<'a> {
     bytes: u64,
     options: &'a CsvOptions,
     columns: &'a [Column],
+    conversion: Conversion<'a>,
     names: Vec<String>,
     chunk_bytes: u64,
     /// The longest row.
@@ -91,10 +115,12 @@ pub(crate) struct FileRows<'a> {
 
 /// Some rows of the file.
 pub(crate) struct Rows {
-    /// An array for each column, of its type.
+    /// An array for each column that is wanted, of its type.
     pub(crate) columns: Vec<ArrayRef>,
     /// How many they are.
     pub(crate) count: usize,
+    /// Rows that are left out for their values.
+    pub(crate) rejects: Vec<Reject>,
     lines: Lines,
 }
 
@@ -120,11 +146,13 @@ struct Before {
 /// escape would toggle nothing, and rows without `columns` have no fields that end. Values are read before quotes are
 /// looked for: these may be no part of a value.
 pub(crate) fn can_be_cut(options: &CsvOptions, columns: usize) -> bool {
-    let CsvOptions { delimiter, quote, escape, null, .. } = options;
+    let CsvOptions { delimiter, quote, escape, null, line_end, latin1, .. } = options;
     let is_mark = |byte: u8| byte == *quote || byte == *delimiter || byte == b'\n' || byte == b'\r';
     let marks = [*delimiter, *quote];
     let may_be_of_value = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.: ".contains(&byte);
     columns > 0
+        && *line_end != LineEnd::CarriageReturn
+        && !latin1
         && !may_be_of_value(*quote)
         && escape == quote
         && delimiter != quote
@@ -136,7 +164,14 @@ impl<'a> FileRows<'a> {
     /// The rows of `file`, of `bytes` bytes, which looks like `options`, for `columns`.
     pub(crate) fn new(file: &'a dyn ReadAt, bytes: u64, options: &'a CsvOptions, columns: &'a [Column]) -> Self {
         let names = columns.iter().map(|column| column.name.clone()).collect();
-        Self { file, bytes, options, columns, names, chunk_bytes: CHUNK_BYTES, row_bytes: ROW_BYTES_MAX as u64 }
+        let (conversion, row_bytes) = (Conversion::of_all(columns), ROW_BYTES_MAX as u64);
+        Self { file, bytes, options, columns, conversion, names, chunk_bytes: CHUNK_BYTES, row_bytes }
+    }
+
+    /// The same, whose texts become values as `conversion` says.
+    pub(crate) fn converted_by(mut self, conversion: Conversion<'a>) -> Self {
+        self.conversion = conversion;
+        self
     }
 
     #[cfg(test)]
@@ -152,7 +187,7 @@ impl<'a> FileRows<'a> {
         self
     }
 
-    fn chunks(&self) -> usize {
+    pub(super) fn chunks(&self) -> usize {
         self.bytes.div_ceil(self.chunk_bytes).max(1) as usize
     }
 
@@ -167,7 +202,7 @@ impl<'a> FileRows<'a> {
             return self.rows_of(chunk, Before::default())?.0.into_iter().try_for_each(take);
         }
         let threads = threads.clamp(1, chunks.min(THREADS_MAX));
-        let queue = Queue { state: Mutex::default(), changed: Condvar::new(), chunks, ahead: CHUNKS_AHEAD * threads };
+        let queue = Queue::new(chunks, CHUNKS_AHEAD * threads);
         std::thread::scope(|scope| {
             let _stop = StopAtEnd(&queue);
             let worker = || {
@@ -190,19 +225,25 @@ impl<'a> FileRows<'a> {
     /// Reads chunks until there are no more.
     fn work(&self, queue: &Queue) {
         let mut buffer = Vec::new();
-        while let Some(number) = queue.claim() {
-            let read = chunk::Chunk::read(self, number, std::mem::take(&mut buffer));
-            let done = read.and_then(|chunk| {
-                let Some(before) = queue.before(number, chunk.summary()) else { return Ok(Vec::new()) };
-                let (rows, used) = self.rows_of(chunk, before)?;
-                // That of a long row is not kept for the others.
-                if used.capacity() as u64 <= BUFFER_CHUNKS_MAX * self.chunk_bytes {
-                    buffer = used;
-                }
-                Ok(rows)
-            });
+        while let Some((number, done)) = self.step(queue, &mut buffer) {
             queue.deliver(number, done);
         }
+    }
+
+    /// Reads the next chunk, by way of `buffer`; none when there are no more.
+    pub(super) fn step(&self, queue: &Queue, buffer: &mut Vec<u8>) -> Option<(usize, Result<Vec<Rows>>)> {
+        let number = queue.claim()?;
+        let read = chunk::Chunk::read(self, number, std::mem::take(buffer));
+        let done = read.and_then(|chunk| {
+            let Some(before) = queue.before(number, chunk.summary()) else { return Ok(Vec::new()) };
+            let (rows, used) = self.rows_of(chunk, before)?;
+            // That of a long row is not kept for the others.
+            if used.capacity() as u64 <= BUFFER_CHUNKS_MAX * self.chunk_bytes {
+                *buffer = used;
+            }
+            Ok(rows)
+        });
+        Some((number, done))
     }
 
     /// The rows that begin in `chunk`; gives its buffer back.
@@ -211,7 +252,8 @@ impl<'a> FileRows<'a> {
         let rows = match columns::columns_of(self, &chunk, &found) {
             Some(columns) => {
                 let (from, to) = chunk.range_of(&found);
-                vec![Rows { columns, count: found.count(), lines: Lines::Within { from, to, line: found.line } }]
+                let lines = Lines::Within { from, to, line: found.line };
+                vec![Rows { columns, count: found.count(), rejects: Vec::new(), lines }]
             }
             None => self.by_text(chunk.bytes_of(&found), found.line, found.has_header)?,
         };
@@ -227,8 +269,8 @@ impl<'a> FileRows<'a> {
         }
         let mut all = Vec::new();
         while let Some(batch) = reader.next_batch(TEXT_ROWS)? {
-            let columns = typed(self.columns, &batch)?;
-            all.push(Rows { columns, count: batch.lines.len(), lines: Lines::Known(batch.lines) });
+            let (columns, lines, rejects) = self.conversion.rows(batch)?;
+            all.push(Rows { columns, count: lines.len(), rejects, lines: Lines::Known(lines) });
         }
         Ok(all)
     }
@@ -251,40 +293,8 @@ impl<'a> FileRows<'a> {
     }
 }
 
-/// The texts of `batch` as values of `columns`.
-///
-/// # Errors
-/// Those of assignment, with the line.
-pub(crate) fn typed(columns: &[Column], batch: &TextBatch) -> Result<Vec<ArrayRef>> {
-    let assigned = columns
-        .iter()
-        .zip(&batch.columns)
-        .map(|(column, text)| assign(text, column).map_err(|error| at_line(&error, column, text, batch)));
-    assigned.collect()
-}
-
-/// Names the line of the first value of a column that cannot be assigned.
-fn at_line(error: &Error, column: &Column, text: &ArrayRef, batch: &TextBatch) -> Error {
-    let fails = |rows: usize| assign(&text.slice(0, rows), column).is_err();
-    let (mut good, mut bad) = (0, text.len());
-    while bad - good > 1 {
-        let middle = good.midpoint(bad);
-        if fails(middle) {
-            bad = middle;
-        } else {
-            good = middle;
-        }
-    }
-    // Said again for the one value, so that the message names that.
-    let error = assign(&text.slice(bad.saturating_sub(1), 1), column).err().unwrap_or_else(|| error.clone());
-    match batch.lines.get(bad.saturating_sub(1)) {
-        Some(line) => error.context(format_args!("line {line}")),
-        None => error,
-    }
-}
-
 /// The chunks that are read, and what of them is waited for.
-struct Queue {
+pub(super) struct Queue {
     state: Mutex<State>,
     changed: Condvar,
     chunks: usize,
@@ -305,6 +315,11 @@ struct State {
 }
 
 impl Queue {
+    /// That of a file of `chunks` chunks, of which `ahead` may be claimed beyond those taken.
+    pub(super) fn new(chunks: usize, ahead: usize) -> Self {
+        Self { state: Mutex::default(), changed: Condvar::new(), chunks, ahead }
+    }
+
     /// The next chunk to read, when there is room for it; none when there are no more.
     fn claim(&self) -> Option<usize> {
         let mut state = self.state.lock();
@@ -369,7 +384,8 @@ impl Queue {
         }
     }
 
-    fn stop(&self) {
+    /// Whoever reads has no more to read.
+    pub(super) fn stop(&self) {
         self.state.lock().stopped = true;
         self.changed.notify_all();
     }
@@ -383,7 +399,7 @@ impl Drop for StopAtEnd<'_> {
     }
 }
 
-struct StopAtPanic<'a>(&'a Queue);
+pub(super) struct StopAtPanic<'a>(pub(super) &'a Queue);
 
 impl Drop for StopAtPanic<'_> {
     fn drop(&mut self) {

@@ -47,8 +47,9 @@ fn serially(text: &[u8], options: &CsvOptions, columns: &[Column]) -> Outcome {
     let mut reader = CsvReader::new(text, options.clone(), names);
     let (mut parts, mut lines) = (Vec::new(), Vec::new());
     while let Some(batch) = reader.next_batch(TEXT_ROWS).map_err(|e| e.to_string())? {
-        parts.push(typed(columns, &batch).map_err(|e| e.to_string())?);
-        lines.extend(batch.lines);
+        let (part, of_part, _) = Conversion::of_all(columns).rows(batch).map_err(|e| e.to_string())?;
+        parts.push(part);
+        lines.extend(of_part);
     }
     Ok((joined(parts, columns), lines))
 }

@@ -1,6 +1,7 @@
 //! From a query's tree to a running plan, over the tables of one transaction.
 
 mod expression;
+mod files;
 mod function_names;
 mod kept;
 mod recursive_query;
@@ -36,9 +37,10 @@ use mainstem_storage::version::TableView;
 use mainstem_storage::{Error, Result};
 
 pub(crate) use self::expression::PlannedExpression;
+use self::files::StatementFiles;
 use self::function_names::{check_calls, with_similar_functions};
 pub(crate) use self::kept::KeptPlan;
-use self::size::{Size, size_of};
+use self::size::{Size, is_in_file_order, size_of};
 use super::cancel::{Interruption, cancelable_joins};
 use super::dynamic_filters::MinRows;
 use super::parameters::{Parameters, position_of};
@@ -56,9 +58,12 @@ use crate::optimize::{
     computed_keys_as_columns, ordered_joins, short_circuit_expression, short_circuit_plan, simplified,
 };
 use crate::provider::{
-    CATALOG, StatementCatalog, StatementTables, SystemTables, Wanted, undefined_schema, undefined_table,
+    CATALOG, FileCache, Progress, StatementCatalog, StatementTables, SystemTables, Wanted, undefined_schema,
+    undefined_table,
 };
-use crate::sql::{INFORMATION, RELATIONS_MAX, SYSTEM, TARGET_SCHEMA, TableName, state, stored_query, with_stored};
+use crate::sql::{
+    FILES_SCHEMA, INFORMATION, RELATIONS_MAX, SYSTEM, TARGET_SCHEMA, TableName, state, stored_query, with_stored,
+};
 use mainstem_postgres::function::{Carried, SessionSearchPath};
 
 /// Views over one another: each level makes plans deeper, which are walked by recursion.
@@ -73,6 +78,8 @@ pub(crate) struct Planner {
     dynamic_filters: MinRows,
     /// Scans of kept plans whose rows were found by key.
     scans_by_key: u64,
+    /// Those that the running statement reads.
+    files: StatementFiles,
 }
 
 /// What a statement is planned against.
@@ -80,6 +87,9 @@ pub(crate) struct Source<'a> {
     pub(crate) storage: &'a Database,
     /// What connections keep of texts.
     pub(crate) plans: &'a PlanCache,
+    /// What is remembered of files.
+    pub(crate) file_cache: &'a FileCache,
+    pub(crate) progress: &'a Progress,
     pub(crate) settings: &'a Settings,
     pub(crate) parameters: &'a Parameters,
     pub(crate) transaction: &'a Transaction,
@@ -106,7 +116,7 @@ impl Planner {
         let dynamic_filters = MinRows::default();
         extensions.insert(Carried(dynamic_filters.clone()));
         extensions.insert(Carried(SessionSearchPath(catalog.clone())));
-        Self { state, catalog, interruption, dynamic_filters, scans_by_key: 0 }
+        Self { state, catalog, interruption, dynamic_filters, scans_by_key: 0, files: StatementFiles::default() }
     }
 
     /// How many scans of kept plans had their rows found by key.
@@ -132,6 +142,7 @@ impl Planner {
         check_rows(&statement)?;
         let names_of_items = OutputNames::of(&statement);
         source.parameters.inline(&mut statement);
+        self.files.open(&mut statement, source, cancel)?;
         let written = statement.clone();
         let guessed = rewrite(&mut statement, BesideStar::All);
         let plan = match self.plan_worded(runtime, statement, source) {
@@ -150,7 +161,7 @@ impl Planner {
     /// Plans a statement in syntax that DataFusion reads.
     fn plan_worded(&mut self, runtime: &Runtime, mut statement: Ast, source: &Source<'_>) -> Result<LogicalPlan> {
         with_settings(&mut statement, &|name| source.settings.show(name))?;
-        with_tables(&mut statement, source)?;
+        with_tables(&mut statement, source, &self.files)?;
         let statement = PlannerStatement::Statement(Box::new(source.parameters.declare(statement)?));
         let tables = self.tables(runtime, &statement, source, 0)?;
         let has_views = !tables.queries.is_empty();
@@ -224,6 +235,7 @@ impl Planner {
                     let rows = system_tables::information(table, &catalog, names, &views)?;
                     system.fill(INFORMATION, table, &rows).map_err(|e| from_datafusion(&e))?;
                 }
+                Some(FILES_SCHEMA) => {}
                 Some(TARGET_SCHEMA) if source.target.is_some() => {}
                 schema => match names.find(&catalog, &name) {
                     Some((_, Relation::Table(table))) => {
@@ -243,7 +255,7 @@ impl Planner {
             }
         }
         let (names, target) = (names.clone(), source.target.clone());
-        Ok(StatementTables { catalog, names, views, queries, target, system })
+        Ok(StatementTables { catalog, names, views, queries, target, files: self.files.tables(), system })
     }
 
     /// A view as DataFusion puts it into the queries that name it.
@@ -262,7 +274,7 @@ impl Planner {
             let mut statement = Ast::Query(stored_query(&view.query)?);
             rewrite(&mut statement, BesideStar::Mentioned);
             with_settings(&mut statement, &|name| source.settings.show(name))?;
-            with_tables(&mut statement, source)?;
+            with_tables(&mut statement, source, &self.files)?;
             let statement = PlannerStatement::Statement(Box::new(statement));
             let tables = self.tables(runtime, &statement, source, depth + 1)?;
             self.catalog.set(tables);
@@ -395,7 +407,8 @@ impl Planner {
         cancel: Cancel,
     ) -> Result<Running> {
         let size = size_of(optimized).map_err(|e| from_datafusion(&e))?;
-        self.set_partitions(if size == Size::Large { partitions } else { 1 });
+        let in_order = is_in_file_order(optimized).map_err(|e| from_datafusion(&e))?;
+        self.set_partitions(if size == Size::Large && !in_order { partitions } else { 1 });
         let plan = self.physical(runtime, optimized)?;
         cancel.check()?;
         let plan = cancelable_joins(plan, &cancel).map_err(|e| from_datafusion(&e))?;
@@ -432,8 +445,14 @@ impl Planner {
         MemoryConsumer::new(consumer).register(&self.state.runtime_env().memory_pool)
     }
 
-    /// Lets go of the last statement's snapshot.
-    pub(crate) fn forget(&self) {
+    /// The files that the running statement reads.
+    pub(crate) fn files(&mut self) -> &mut StatementFiles {
+        &mut self.files
+    }
+
+    /// Lets go of the last statement's snapshot, and of its files.
+    pub(crate) fn forget(&mut self) {
+        self.files.clear();
         self.catalog.clear();
     }
 }
@@ -463,7 +482,7 @@ fn within(limit: MemoryLimit, partitions: usize) -> Within {
 }
 
 /// Says `statement` in words that depend on the tables it names.
-fn with_tables(statement: &mut Ast, source: &Source<'_>) -> Result<()> {
+fn with_tables(statement: &mut Ast, source: &Source<'_>, files: &StatementFiles) -> Result<()> {
     let (catalog, names) = (source.transaction.catalog(), source.settings.names());
     let table = |name: &TableName| match name.schema.as_deref() {
         Some(schema @ (SYSTEM | INFORMATION)) => {
@@ -471,6 +490,7 @@ fn with_tables(statement: &mut Ast, source: &Source<'_>) -> Result<()> {
             let columns = columns.fields().iter().map(|field| field.name().clone());
             Some(KnownTable::of_columns(schema, columns.collect())).filter(|table| !table.columns.is_empty())
         }
+        Some(FILES_SCHEMA) => files.known(&name.name),
         Some(TARGET_SCHEMA) => {
             let target = source.target.as_ref()?;
             let table = target.schema().clone();

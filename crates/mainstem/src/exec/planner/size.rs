@@ -6,7 +6,7 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::LogicalPlan;
 
-use crate::provider::UserTable;
+use crate::provider::{FileTable, UserTable};
 
 /// Rows of all tables together up to which one partition is enough: a scan has no second one for so few.
 const ROWS_MAX: u64 = 32_768;
@@ -57,6 +57,31 @@ pub(super) fn are_tiny(rows: impl Iterator<Item = u64>) -> bool {
     rows.fold(Rows::NONE, Rows::and).are_at_most(TINY_MAX)
 }
 
+/// Whether `plan` gives rows of a file one by one, in the order in which they are read: that of the file, if there is
+/// one partition.
+///
+/// # Errors
+/// Internal.
+pub(super) fn is_in_file_order(plan: &LogicalPlan) -> Result<bool> {
+    let mut node = plan;
+    loop {
+        match node {
+            LogicalPlan::Projection(_)
+            | LogicalPlan::Filter(_)
+            | LogicalPlan::SubqueryAlias(_)
+            | LogicalPlan::Limit(_)
+            | LogicalPlan::Explain(_)
+            | LogicalPlan::Analyze(_) => {}
+            LogicalPlan::TableScan(scan) => {
+                return Ok(source_as_provider(&scan.source)?.downcast_ref::<FileTable>().is_some());
+            }
+            _ => return Ok(false),
+        }
+        let Some(input) = node.inputs().first().copied() else { return Ok(false) };
+        node = input;
+    }
+}
+
 /// How much `plan` reads: of a few small tables, and nothing whose size is not known. What waits, or has side effects,
 /// is not tiny.
 ///
@@ -68,7 +93,8 @@ pub(super) fn size_of(plan: &LogicalPlan) -> Result<Size> {
         match node {
             LogicalPlan::TableScan(scan) => {
                 let provider = source_as_provider(&scan.source)?;
-                match provider.downcast_ref::<UserTable>().and_then(UserTable::rows) {
+                let of_table = provider.downcast_ref::<UserTable>().and_then(UserTable::rows);
+                match of_table.or_else(|| provider.downcast_ref::<FileTable>().map(FileTable::rows)) {
                     Some(more) => rows = rows.and(more),
                     None => is_known = false,
                 }

@@ -20,7 +20,8 @@ use super::schemas::{dependents, drop_relations};
 use crate::exec::{Environment, Notice};
 use crate::names::without_mark;
 use crate::sql::{
-    CreateView, TableName, expand_wildcards, item_names, qualify, query_text, read_by, state, stored_query, with_stored,
+    CreateView, TableName, expand_wildcards, item_names, qualify, query_text, read_by, refuse_files, state,
+    stored_query, with_stored,
 };
 
 /// Names and types of a view's columns.
@@ -32,6 +33,7 @@ type Shape = Vec<(String, ArrowType)>;
 /// Those of the query; 42P07 when the name is taken, 42809 by a table; 42P16 when the new columns do not begin with the
 /// old ones; 42P17 for a view over itself; 42701 for two columns of one name.
 pub(crate) fn create_view(env: &mut Environment<'_>, transaction: &mut Transaction, create: &CreateView) -> Result<()> {
+    refuse_files(&create.query, "a view")?;
     let catalog = transaction.catalog();
     let name = env.settings.names().new_relation(&catalog, &create.name)?;
     if env.settings.names().is_temporary(&name.namespace) {

@@ -16,6 +16,7 @@ use mainstem_storage::settings::OpenOptions;
 use super::super::Session;
 use super::*;
 use crate::exec::{Interrupts, PlanCache, Runtime, Shared, template};
+use crate::provider::FileCache;
 
 const ROWS: i64 = 4;
 
@@ -45,7 +46,17 @@ fn stage_on(storage: Database) -> (Arc<Shared>, TableId) {
     transaction.apply(writes).unwrap();
     transaction.commit().unwrap();
     let plans = PlanCache::new(storage.memory_budget().clone());
-    (Arc::new(Shared { storage, runtime, template, sessions: AtomicU64::new(0), plans }), table)
+    (
+        Arc::new(Shared {
+            storage,
+            runtime,
+            template,
+            sessions: AtomicU64::new(0),
+            plans,
+            files: FileCache::default(),
+        }),
+        table,
+    )
 }
 
 fn batch(rows: impl Iterator<Item = (i64, i64)>) -> RecordBatch {

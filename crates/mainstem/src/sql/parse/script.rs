@@ -7,6 +7,7 @@ use datafusion::sql::sqlparser::ast::Query;
 use mainstem_storage::schema::DataType;
 use mainstem_storage::{Error, Result};
 
+use super::describe::Describe;
 use super::maintenance::Maintenance;
 use super::position;
 use crate::sql::copy::CopyStatement;
@@ -127,6 +128,8 @@ pub(crate) enum Statement {
     Lock(Lock),
     /// EXPLAIN `[ANALYZE]` of a query or of the query that feeds a write.
     Explain { statement: Box<Statement>, analyze: bool, verbose: bool },
+    /// DESCRIBE, SUMMARIZE.
+    Describe(Describe),
     /// CREATE TABLE.
     CreateTable(CreateTable),
     /// CREATE TABLE AS.

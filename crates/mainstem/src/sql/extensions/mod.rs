@@ -1,15 +1,23 @@
 //! What DuckDB's users write and PostgreSQL has not, as statements that the planner reads.
 //!
 //! - `FROM t` and `FROM t SELECT a` are SELECT with FROM behind it.
+//! - `FROM 'file'` is a call of a function that reads files (`files`).
 //! - `ORDER BY ALL` is ORDER BY each position, where the select list shows how many there are; the planner reads it of
 //!   a plain SELECT with `*`.
 
+mod files;
+
 use std::ops::ControlFlow;
 
+pub(super) use self::files::is_latin1;
+use self::files::name_file;
+pub(crate) use self::files::{
+    CsvHints, FILES_SCHEMA, FileCompression, FileFunction, FileRequest, reads_files, refuse_files,
+};
 use crate::walk::walk_mut;
 use datafusion::sql::sqlparser::ast::{
-    Expr, OrderByExpr, OrderByKind, Query, Select, SelectFlavor, SelectItem, SetExpr, Value, VisitMut, VisitorMut,
-    WildcardAdditionalOptions,
+    Expr, OrderByExpr, OrderByKind, Query, Select, SelectFlavor, SelectItem, SetExpr, TableFactor, Value, VisitMut,
+    VisitorMut, WildcardAdditionalOptions,
 };
 use mainstem_storage::{Error, Result};
 
@@ -31,6 +39,11 @@ impl VisitorMut for Extensions {
             select.projection = vec![SelectItem::Wildcard(WildcardAdditionalOptions::default())];
         }
         select.flavor = SelectFlavor::Standard;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Error> {
+        name_file(factor);
         ControlFlow::Continue(())
     }
 

@@ -4,8 +4,11 @@
 //! COPY table [(column, ...)] FROM { 'file' | STDIN } [[WITH] (option, ...)]
 //! COPY { table [(column, ...)] | (query) } TO { 'file' | STDOUT } [[WITH] (option, ...)]
 //! COPY ... [WITH] [CSV] [HEADER] [DELIMITER [AS] 'c'] ..., as before there were parentheses
-//! option: FORMAT text | csv | parquet, HEADER [bool], DELIMITER 'c', NULL 's', QUOTE 'c', ESCAPE 'c', ENCODING 'UTF8'
+//! option: FORMAT text | csv | parquet, HEADER [bool | match], DELIMITER 'c', NULL 's', QUOTE 'c', ESCAPE 'c',
+//!         ENCODING 'UTF8'; `from` has those of COPY FROM alone, and its WHERE
 //! ```
+
+mod from;
 
 use datafusion::sql::sqlparser::ast::Query;
 use datafusion::sql::sqlparser::keywords::Keyword;
@@ -14,9 +17,11 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::{Error, Result};
 
+use self::from::{GivenToRead, condition};
+pub(crate) use self::from::{ReadOptions, Rejects};
 use super::dialect::syntax;
 use super::extensions::rewrite_extensions;
-use super::{TableName, check_query, fold, query_of, state, table_name};
+use super::{CsvHints, TableName, check_query, fold, query_of, state, table_name};
 
 /// Where COPY TO takes its rows from, or COPY FROM puts them.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,11 +51,13 @@ pub(crate) struct TextOptions {
     pub(crate) delimiter: u8,
     /// What means NULL, before backslashes are looked at.
     pub(crate) null: String,
+    /// Whether its bytes are LATIN1, and not UTF-8.
+    pub(crate) latin1: bool,
 }
 
 impl Default for TextOptions {
     fn default() -> Self {
-        Self { header: false, delimiter: b'\t', null: "\\N".into() }
+        Self { header: false, delimiter: b'\t', null: "\\N".into(), latin1: false }
     }
 }
 
@@ -59,17 +66,67 @@ impl Default for TextOptions {
 pub(crate) struct CsvOptions {
     /// The first line is names, which a reader passes over.
     pub(crate) header: bool,
+    /// Whether its names must be those of the columns.
+    pub(crate) matches: bool,
     pub(crate) delimiter: u8,
     pub(crate) quote: u8,
     /// Stands before a quote within quotes; the quote itself unless told otherwise.
     pub(crate) escape: u8,
     /// Unquoted text that means NULL.
     pub(crate) null: String,
+    /// How its lines end.
+    pub(crate) line_end: LineEnd,
+    /// Whether a row with too few fields has NULL in the others.
+    pub(crate) padding: bool,
+    /// Whether its bytes are LATIN1, and not UTF-8.
+    pub(crate) latin1: bool,
 }
 
 impl Default for CsvOptions {
     fn default() -> Self {
-        Self { header: false, delimiter: b',', quote: b'"', escape: b'"', null: String::new() }
+        Self {
+            header: false,
+            matches: false,
+            delimiter: b',',
+            quote: b'"',
+            escape: b'"',
+            null: String::new(),
+            line_end: LineEnd::default(),
+            padding: false,
+            latin1: false,
+        }
+    }
+}
+
+/// What stands for a quote in files that have none: no file of text has it.
+pub(crate) const NO_QUOTE: u8 = 1;
+
+/// How the lines of a file end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum LineEnd {
+    /// In a line feed, perhaps behind a carriage return.
+    #[default]
+    LineFeed,
+    /// The same, of a file whose first line has both.
+    Both,
+    /// In a carriage return.
+    CarriageReturn,
+}
+
+impl LineEnd {
+    /// The last byte of a line.
+    pub(crate) fn byte(self) -> u8 {
+        if self == Self::CarriageReturn { b'\r' } else { b'\n' }
+    }
+}
+
+impl std::fmt::Display for LineEnd {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::LineFeed => "LF",
+            Self::Both => "CRLF",
+            Self::CarriageReturn => "CR",
+        })
     }
 }
 
@@ -93,7 +150,7 @@ pub(crate) struct CopyOptions {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum CopyStatement {
     /// COPY FROM.
-    From { table: TableName, columns: Vec<String>, options: CopyOptions },
+    From { table: TableName, columns: Vec<String>, options: CopyOptions, read: Box<ReadOptions> },
     /// COPY TO.
     To { source: CopySource, options: CopyOptions },
 }
@@ -133,11 +190,16 @@ pub(super) fn parse_copy(parser: &mut Parser<'_>) -> Result<CopyStatement> {
     let direction = parser.expect_one_of_keywords(&[Keyword::FROM, Keyword::TO]).map_err(|e| syntax(&e))?;
     let to = direction == Keyword::TO;
     let place = place(parser, to)?;
-    let format = options(parser, &place)?;
+    let (format, mut read) = options(parser, &place, to)?;
+    if !to {
+        read.condition = condition(parser)?;
+    }
     let options = CopyOptions { place, format };
     match (source, to) {
         (source, true) => Ok(CopyStatement::To { source, options }),
-        (CopySource::Table { table, columns }, false) => Ok(CopyStatement::From { table, columns, options }),
+        (CopySource::Table { table, columns }, false) => {
+            Ok(CopyStatement::From { table, columns, options, read: Box::new(read) })
+        }
         (CopySource::Query(_), false) => {
             Err(Error::invalid(sqlstate::SYNTAX, "syntax error: COPY FROM needs a table, not a query"))
         }
@@ -162,13 +224,16 @@ fn place(parser: &mut Parser<'_>, to: bool) -> Result<CopyPlace> {
 struct Given {
     format: Option<String>,
     header: Option<bool>,
+    /// Whether its names are to be those of the columns.
+    matches: bool,
     delimiter: Option<u8>,
     quote: Option<u8>,
     escape: Option<u8>,
     null: Option<String>,
+    read: GivenToRead,
 }
 
-fn options(parser: &mut Parser<'_>, place: &CopyPlace) -> Result<CopyFormat> {
+fn options(parser: &mut Parser<'_>, place: &CopyPlace, to: bool) -> Result<(CopyFormat, ReadOptions)> {
     let mut given = Given::default();
     let with = parser.parse_keyword(Keyword::WITH);
     if parser.consume_token(&Token::LParen) {
@@ -181,7 +246,7 @@ fn options(parser: &mut Parser<'_>, place: &CopyPlace) -> Result<CopyFormat> {
         }
     } else {
         let before = parser.index();
-        while matches!(parser.peek_token_ref().token, Token::Word(_)) {
+        while matches!(parser.peek_token_ref().token, Token::Word(_)) && !parser.peek_keyword(Keyword::WHERE) {
             bare_option(parser, &mut given)?;
         }
         if with && parser.index() == before {
@@ -196,14 +261,28 @@ fn options(parser: &mut Parser<'_>, place: &CopyPlace) -> Result<CopyFormat> {
         known @ ("csv" | "parquet") => known.to_string(),
         _ => "text".to_string(),
     });
-    match format.as_str() {
-        "csv" => csv(given),
-        "text" => text(given),
+    given.read.check(to, &format)?;
+    if to && given.matches {
+        return Err(Error::invalid(sqlstate::INVALID_PARAMETER, "cannot use \"match\" with HEADER in COPY TO"));
+    }
+    let hints = given.hints();
+    if given.read.detects() && *place == CopyPlace::Client {
+        return Err(Error::unsupported("COPY ... AUTO_DETECT with STDIN (name a file)"));
+    }
+    let read = std::mem::take(&mut given.read).options(hints.clone());
+    let format = format_of(&format, given, &hints, place)?;
+    Ok((format, read))
+}
+
+fn format_of(name: &str, given: Given, hints: &CsvHints, place: &CopyPlace) -> Result<CopyFormat> {
+    match name {
+        "csv" => csv(given, hints),
+        "text" => text(given, hints.latin1),
         "parquet" if *place == CopyPlace::Client => {
             Err(Error::unsupported("COPY FORMAT parquet with STDIN or STDOUT (name a file)"))
         }
         "parquet" => {
-            let Given { format: _, header, delimiter, quote, escape, null } = given;
+            let Given { header, delimiter, quote, escape, null, .. } = given;
             if header.is_some() || delimiter.is_some() || quote.is_some() || escape.is_some() || null.is_some() {
                 return Err(Error::invalid(sqlstate::INVALID_PARAMETER, "FORMAT parquet has no CSV options"));
             }
@@ -214,7 +293,10 @@ fn options(parser: &mut Parser<'_>, place: &CopyPlace) -> Result<CopyFormat> {
     }
 }
 
-fn text(given: Given) -> Result<CopyFormat> {
+fn text(given: Given, latin1: bool) -> Result<CopyFormat> {
+    if given.matches {
+        return Err(Error::unsupported("HEADER MATCH of FORMAT text"));
+    }
     if given.quote.is_some() || given.escape.is_some() {
         return Err(Error::invalid(sqlstate::INVALID_PARAMETER, "QUOTE and ESCAPE are options of FORMAT csv"));
     }
@@ -223,6 +305,7 @@ fn text(given: Given) -> Result<CopyFormat> {
         header: given.header.unwrap_or_default(),
         delimiter: given.delimiter.unwrap_or(default.delimiter),
         null: given.null.unwrap_or(default.null),
+        latin1,
     };
     if breaks(text.delimiter) || text.null.bytes().any(breaks) {
         return Err(Error::invalid(sqlstate::INVALID_PARAMETER, "a line break cannot be a COPY option"));
@@ -249,15 +332,35 @@ fn breaks(byte: u8) -> bool {
     byte == b'\n' || byte == b'\r'
 }
 
-fn csv(given: Given) -> Result<CopyFormat> {
+impl Given {
+    /// What they say of a file whose other options are found in it.
+    fn hints(&self) -> CsvHints {
+        CsvHints {
+            delimiter: self.delimiter,
+            quote: self.quote,
+            escape: self.escape,
+            header: self.header,
+            null: self.null.clone(),
+            null_padding: self.read.pads(),
+            latin1: self.read.is_latin1(),
+            ..CsvHints::default()
+        }
+    }
+}
+
+fn csv(given: Given, hints: &CsvHints) -> Result<CopyFormat> {
     let default = CsvOptions::default();
     let quote = given.quote.unwrap_or(default.quote);
     let csv = CsvOptions {
         header: given.header.unwrap_or_default(),
+        matches: given.matches,
         delimiter: given.delimiter.unwrap_or(default.delimiter),
         quote,
         escape: given.escape.unwrap_or(quote),
         null: given.null.unwrap_or_default(),
+        padding: hints.null_padding,
+        latin1: hints.latin1,
+        ..default
     };
     if breaks(csv.delimiter) || breaks(csv.quote) || breaks(csv.escape) || csv.null.bytes().any(breaks) {
         return Err(Error::invalid(sqlstate::INVALID_PARAMETER, "a line break cannot be a COPY option"));
@@ -282,16 +385,19 @@ fn option(parser: &mut Parser<'_>, given: &mut Given) -> Result<()> {
     let name = word.value.to_ascii_lowercase();
     let set_before = match name.as_str() {
         "format" => given.format.replace(word_or_text(parser)?.to_ascii_lowercase()).is_some(),
-        "header" => given.header.replace(header(parser)?).is_some(),
+        "header" => {
+            let (header, matches) = header(parser)?;
+            given.matches = matches;
+            given.header.replace(header).is_some()
+        }
         "delimiter" => given.delimiter.replace(character(parser, &name)?).is_some(),
         "quote" => given.quote.replace(character(parser, &name)?).is_some(),
         "escape" => given.escape.replace(character(parser, &name)?).is_some(),
         "null" => given.null.replace(word_or_text(parser)?).is_some(),
-        "encoding" => {
-            check_encoding(&word_or_text(parser)?)?;
-            false
-        }
-        _ => return Err(Error::unsupported(format_args!("the COPY option {}", word.value))),
+        name => match given.read.option(parser, name)? {
+            Some(set_before) => set_before,
+            None => return Err(Error::unsupported(format_args!("the COPY option {}", word.value))),
+        },
     };
     if set_before {
         return Err(Error::invalid(sqlstate::SYNTAX, format!("COPY option {name} is set twice")));
@@ -326,11 +432,13 @@ fn bare_option(parser: &mut Parser<'_>, given: &mut Given) -> Result<()> {
             given.escape.replace(one_byte(&text, &name)?).is_some()
         }
         "null" => given.null.replace(text(parser)?).is_some(),
-        "encoding" => check_encoding(&word_or_text(parser)?).map(|()| false)?,
+        "encoding" => {
+            let encoding = word_or_text(parser)?;
+            given.read.set_encoding(&encoding)?
+        }
         "binary" | "freeze" | "force" => {
             return Err(Error::unsupported(format_args!("the COPY option {}", name.to_uppercase())));
         }
-        "where" => return Err(Error::unsupported("COPY ... WHERE")),
         _ => {
             return Err(Error::invalid(
                 sqlstate::SYNTAX,
@@ -342,13 +450,6 @@ fn bare_option(parser: &mut Parser<'_>, given: &mut Given) -> Result<()> {
         return Err(Error::invalid(sqlstate::SYNTAX, format!("COPY option {name} is set twice")));
     }
     Ok(())
-}
-
-fn check_encoding(encoding: &str) -> Result<()> {
-    if matches!(encoding.to_ascii_lowercase().as_str(), "utf8" | "utf-8") {
-        return Ok(());
-    }
-    Err(Error::unsupported(format_args!("COPY ENCODING '{encoding}' (files are UTF8)")))
 }
 
 fn word_or_text(parser: &mut Parser<'_>) -> Result<String> {
@@ -363,7 +464,8 @@ fn word_or_text(parser: &mut Parser<'_>) -> Result<String> {
     }
 }
 
-fn header(parser: &mut Parser<'_>) -> Result<bool> {
+/// The truth value of option `name`; nothing is true.
+fn flag(parser: &mut Parser<'_>, name: &str) -> Result<bool> {
     if matches!(parser.peek_token_ref().token, Token::Comma | Token::RParen) {
         return Ok(true);
     }
@@ -377,9 +479,22 @@ fn header(parser: &mut Parser<'_>) -> Result<bool> {
     match text.to_ascii_lowercase().as_str() {
         "true" | "on" | "1" => Ok(true),
         "false" | "off" | "0" => Ok(false),
-        "match" => Err(Error::unsupported("COPY with HEADER MATCH")),
-        _ => Err(Error::invalid(sqlstate::SYNTAX, format!("HEADER is true or false, not \"{text}\""))),
+        _ => Err(Error::invalid(sqlstate::SYNTAX, format!("{name} is true or false, not \"{text}\""))),
     }
+}
+
+/// Whether there is a header, and whether its names are to be those of the columns.
+fn header(parser: &mut Parser<'_>) -> Result<(bool, bool)> {
+    let is_match = match &parser.peek_token_ref().token {
+        Token::Word(word) => word.value.eq_ignore_ascii_case("match"),
+        Token::SingleQuotedString(text) => text.eq_ignore_ascii_case("match"),
+        _ => false,
+    };
+    if is_match {
+        parser.advance_token();
+        return Ok((true, true));
+    }
+    flag(parser, "HEADER").map(|header| (header, false))
 }
 
 fn character(parser: &mut Parser<'_>, name: &str) -> Result<u8> {

@@ -1,4 +1,8 @@
-//! Utility statements of a session: SET, RESET and SHOW; VACUUM and ANALYZE, which have nothing to do here.
+//! Utility statements of a session: DESCRIBE and SUMMARIZE below; SET, RESET and SHOW; VACUUM and ANALYZE, which have
+//! nothing to do here.
+//! SET, RESET and SHOW; VACUUM and ANALYZE, which have nothing to do here.
+
+mod describe;
 
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::{Error, Result};
@@ -6,6 +10,7 @@ use mainstem_storage::{Error, Result};
 use super::{Current, Outcome, Session, ready};
 use crate::exec::Notice;
 use crate::sql::{Maintenance, SettingStatement};
+pub(super) use describe::columns;
 
 impl Session {
     /// SET, RESET, SHOW.
