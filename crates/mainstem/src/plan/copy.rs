@@ -154,7 +154,9 @@ impl<'a> Lines<'a> {
 }
 
 /// Rows that are inserted at once: what a table has beside the columns of a file takes memory, too.
-const INSERTED_ROWS: usize = 65_536;
+const INSERTED_ROWS: usize = 2 * limits::SEGMENT_ROWS_DEFAULT as usize;
+/// Chunks of a file, and their arrays, that the threads of a load hold are about 1 / this of the share of loads.
+const CHUNKS_SHARE: u64 = 8;
 
 struct CopyIn<'a, 'e> {
     table: Arc<TableSchema>,
@@ -183,8 +185,13 @@ impl CopyIn<'_, '_> {
     /// The rows of a file that can be read in several places at once.
     fn file(&mut self, file: &File, bytes: u64, options: &CsvOptions) -> Result<()> {
         let columns = file_columns(&self.table, self.columns);
-        let rows = FileRows::new(file, bytes, options, &columns);
         let threads = self.env.settings.threads();
+        // Of rows whose number is only guessed, few more than a segment has.
+        let segment_rows = u64::from(self.table.options.segment_rows) * 9 / 10;
+        let chunk_bytes = self.writes.load_memory() / (CHUNKS_SHARE * (threads as u64 + 1));
+        let rows = FileRows::new(file, bytes, options, &columns)
+            .with_chunks_of(segment_rows, threads, chunk_bytes)
+            .with_offsets(self.expressions.take_all(&self.sources));
         rows.read(threads, |part| {
             self.env.cancel.check()?;
             self.insert(&part.columns, part.count, || rows.lines(&part))
@@ -196,6 +203,12 @@ impl CopyIn<'_, '_> {
         for from in (0..count).step_by(INSERTED_ROWS) {
             let rows = INSERTED_ROWS.min(count - from);
             let columns: Vec<ArrayRef> = columns.iter().map(|column| column.slice(from, rows)).collect();
+            if self.expressions.take_all(&self.sources) {
+                let Err(error) = self.writes.load(&self.table, columns.clone()) else { continue };
+                if !is_of_values(&error) {
+                    return Err(error);
+                }
+            }
             let values = self.expressions.fill(self.transaction, &columns, &self.sources, rows)?;
             let rows = RecordBatch::try_new(nullable_schema(&self.table), values)?;
             let checked = self.expressions.checked(rows.columns().to_vec());
@@ -211,8 +224,7 @@ impl CopyIn<'_, '_> {
 
     /// The first of `rows` that is refused for its values, and why, if `error` says that there is one.
     fn first_refused(&self, error: &Error, rows: &RecordBatch) -> Option<(usize, Error)> {
-        let state = error.sqlstate();
-        if !state.starts_with("22") && ![sqlstate::NOT_NULL, sqlstate::CHECK].contains(&state) {
+        if !is_of_values(error) {
             return None;
         }
         let refused = |from: usize, count: usize| {
@@ -264,6 +276,12 @@ impl CopyIn<'_, '_> {
         }
         Ok(())
     }
+}
+
+/// Whether `error` refuses a row for its values, whatever the table has.
+fn is_of_values(error: &Error) -> bool {
+    let state = error.sqlstate();
+    state.starts_with("22") || [sqlstate::NOT_NULL, sqlstate::CHECK].contains(&state)
 }
 
 /// The query behind COPY TO.
