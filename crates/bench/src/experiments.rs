@@ -24,6 +24,8 @@ pub fn all() -> &'static [Experiment] {
         crate::load::EXPERIMENT,
         crate::index::EXPERIMENT,
         #[cfg(feature = "sql")]
+        crate::parse::EXPERIMENT,
+        #[cfg(feature = "sql")]
         crate::recovery::EXPERIMENT,
     ]
 }

@@ -2,18 +2,33 @@
 //! meanwhile.
 //!
 //! Comes in: how many threads, how many parts, and what to do for a part. Goes out: what came of each, in order. The
-//! calling thread works too; the others live no longer than the call.
+//! calling thread works too; the others wait for the next call, all of the process for the same: what a thread has
+//! allocated is at hand when it works again.
 
 use std::num::NonZero;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread::Builder;
+
+use parking_lot::Mutex;
+use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::error::Result;
+use crate::limits;
 
 /// Threads that this machine runs at once.
 #[must_use]
 pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, NonZero::get)
+}
+
+/// The threads that help; none where the system has none.
+fn helpers() -> Option<&'static ThreadPool> {
+    static HELPERS: OnceLock<Option<ThreadPool>> = OnceLock::new();
+    let start = || {
+        let builder = ThreadPoolBuilder::new().num_threads(cores().max(limits::LOAD_THREADS_MAX));
+        builder.thread_name(|number| format!("mainstem part {number}")).build().ok()
+    };
+    HELPERS.get_or_init(start).as_ref()
 }
 
 /// What `work` makes of each of `parts` parts, by at most `threads` threads: fewer where the system has none. After an
@@ -23,12 +38,10 @@ pub fn cores() -> usize {
 /// That of the first part, in order, that has one.
 pub fn in_parallel<T: Send>(threads: usize, parts: usize, work: impl Fn(usize) -> Result<T> + Sync) -> Result<Vec<T>> {
     let threads = threads.min(parts);
-    if threads <= 1 {
-        return (0..parts).map(work).collect();
-    }
+    let Some(helpers) = helpers().filter(|_| threads > 1) else { return (0..parts).map(work).collect() };
     let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let done = Mutex::new(Vec::with_capacity(parts));
     let some_parts = || {
-        let mut done = Vec::with_capacity(parts);
         while !failed.load(Ordering::Relaxed) {
             let part = next.fetch_add(1, Ordering::Relaxed);
             if part >= parts {
@@ -38,23 +51,15 @@ pub fn in_parallel<T: Send>(threads: usize, parts: usize, work: impl Fn(usize) -
             if outcome.is_err() {
                 failed.store(true, Ordering::Relaxed);
             }
-            done.push((part, outcome));
+            done.lock().push((part, outcome));
         }
-        done
     };
-    let mut done = std::thread::scope(|scope| {
-        let helper = |_| Builder::new().name("mainstem part".into()).spawn_scoped(scope, some_parts).ok();
-        let helpers: Vec<_> = (1..threads).map_while(helper).collect();
-        let mut done = some_parts();
-        for helper in helpers {
-            match helper.join() {
-                Ok(more) => done.extend(more),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        done
+    helpers.in_place_scope(|scope| {
+        (1..threads).for_each(|_| scope.spawn(|_| some_parts()));
+        some_parts();
     });
     // Each part that was begun was ended, so that none is missing before the first error.
+    let mut done = done.into_inner();
     done.sort_unstable_by_key(|(part, _)| *part);
     done.into_iter().map(|(_, outcome)| outcome).collect()
 }

@@ -10,6 +10,8 @@ mod hybrid;
 #[cfg(feature = "sql")]
 mod load;
 #[cfg(feature = "sql")]
+mod parse;
+#[cfg(feature = "sql")]
 mod recovery;
 #[cfg(feature = "sql")]
 mod scan;

@@ -1,9 +1,11 @@
 //! The fields of one column.
 
+use std::ops::Range;
+
 /// The fields of one column of some rows.
 #[derive(Clone, Copy, Debug)]
 pub struct Fields<'a> {
-    bytes: &'a [u8],
+    pub(super) bytes: &'a [u8],
     ends: &'a [u32],
     start: usize,
     columns: usize,
@@ -55,7 +57,7 @@ impl<'a> Fields<'a> {
 
     /// Where field `row` begins and ends.
     #[inline]
-    fn place(&self, row: usize) -> (usize, usize) {
+    pub(super) fn place(&self, row: usize) -> (usize, usize) {
         let at = row * self.columns + self.column;
         let start = if at == 0 { self.start } else { self.ends[at - 1] as usize + 1 };
         (start, self.ends[at] as usize - self.before_line_feed)
@@ -99,9 +101,22 @@ pub fn each<T: Copy + Default>(
     parse: impl Fn(&[u8], usize, usize) -> Option<T>,
 ) -> bool {
     values.reserve(fields.len());
+    each_of(fields, quoting, 0..fields.len(), values, nulls, parse)
+}
+
+/// As [`each`], of `rows` alone.
+#[inline]
+pub(super) fn each_of<T: Copy + Default>(
+    fields: Fields<'_>,
+    quoting: Quoting<'_>,
+    rows: Range<usize>,
+    values: &mut Vec<T>,
+    nulls: &mut Vec<u32>,
+    parse: impl Fn(&[u8], usize, usize) -> Option<T>,
+) -> bool {
     // A NULL that may be a value as well has to be looked for first.
     let is_null_empty = quoting.null.is_empty();
-    for row in 0..fields.len() {
+    for row in rows {
         let (start, end) = fields.place(row);
         if start > end || end > fields.bytes.len() {
             return false;

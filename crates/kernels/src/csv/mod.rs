@@ -53,6 +53,14 @@ pub struct Summary {
     pub line_feeds: u64,
 }
 
+impl Summary {
+    /// Adds what is known of the bytes behind.
+    pub fn add(&mut self, behind: Self) {
+        self.quotes += behind.quotes;
+        self.line_feeds += behind.line_feeds;
+    }
+}
+
 /// What [`find_separators`] saw on its way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Structure {

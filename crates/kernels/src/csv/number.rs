@@ -1,21 +1,35 @@
 //! Whole numbers and decimals.
 
+#[cfg(target_arch = "x86_64")]
+use super::avx512::values::{Form, Lanes, by_fours};
 use super::fields::{Fields, Quoting, each};
 
 /// Digits that one word holds.
 const WORD_DIGITS: usize = 8;
 /// Digits that surely fit 64 bits.
 const DIGITS_MAX: usize = 18;
+/// Digits behind a point, with which it and one before it fit 16 bytes.
+#[cfg(target_arch = "x86_64")]
+const SCALE_MAX: usize = 14;
 
 /// An integer type of a column.
 pub trait Whole: Copy + Default {
+    /// The greatest one.
+    const GREATEST: u64;
     /// `value` of this type.
     fn narrow(value: i64) -> Option<Self>;
+    /// `value`, at most the greatest one, of this type.
+    fn of_code(value: u64) -> Self;
 }
 
 macro_rules! whole {
     ($($t:ty),*) => {$(
         impl Whole for $t {
+            const GREATEST: u64 = <$t>::MAX as u64;
+            #[inline]
+            fn of_code(value: u64) -> Self {
+                value as $t
+            }
             #[inline]
             fn narrow(value: i64) -> Option<Self> {
                 value.try_into().ok()
@@ -29,7 +43,65 @@ whole!(i16, i32, i64);
 /// Appends the values of `fields` to `values`, 0 for NULL, whose rows go to `nulls`. False when there is a field that
 /// is neither NULL nor a number of the type in digits alone, at most 18 of them and perhaps a minus.
 pub fn integers<T: Whole>(fields: Fields<'_>, quoting: Quoting<'_>, values: &mut Vec<T>, nulls: &mut Vec<u32>) -> bool {
-    each(fields, quoting, values, nulls, |bytes, start, end| T::narrow(signed(bytes, start, end, digits)?))
+    let one = |bytes: &[u8], start: usize, end: usize| T::narrow(signed(bytes, start, end, digits)?);
+    #[cfg(target_arch = "x86_64")]
+    if crate::dispatch::avx512() {
+        // SAFETY: the processor has what this twin asks for.
+        return unsafe { integers_by_fours(fields, quoting, values, nulls, one) };
+    }
+    each(fields, quoting, values, nulls, one)
+}
+
+/// As [`integers`], four at once; `one` reads what is not plain.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi2")]
+fn integers_by_fours<T: Whole>(
+    fields: Fields<'_>,
+    quoting: Quoting<'_>,
+    values: &mut Vec<T>,
+    nulls: &mut Vec<u32>,
+    one: impl Fn(&[u8], usize, usize) -> Option<T> + Copy,
+) -> bool {
+    let form = Form::whole();
+    let four = |lanes: Lanes| {
+        let [a, b, c, d] = lanes.numbers(form, lanes.lens())?;
+        let are_within = a <= T::GREATEST && b <= T::GREATEST && c <= T::GREATEST && d <= T::GREATEST;
+        if are_within { Some([T::of_code(a), T::of_code(b), T::of_code(c), T::of_code(d)]) } else { None }
+    };
+    by_fours(fields, quoting, values, nulls, four, one)
+}
+
+/// As [`decimals`], four at once, if `scale` leaves room for a point; `one` reads what is not plain.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi2")]
+fn decimals_by_fours(
+    fields: Fields<'_>,
+    quoting: Quoting<'_>,
+    (scale, whole_max): (usize, usize),
+    values: &mut Vec<i128>,
+    nulls: &mut Vec<u32>,
+    one: impl Fn(&[u8], usize, usize) -> Option<i128> + Copy,
+) -> bool {
+    let (whole, with_point) = (Form::whole(), Form::with_point(scale));
+    let power = 10u64.pow(scale as u32);
+    // Whole numbers that fit sixteen digits with their zeros.
+    let digits_max = whole_max.min(16 - scale);
+    let four = |lanes: Lanes| {
+        let (mut have_point, mut are_whole) = (true, true);
+        let mut counts = lanes.lens();
+        for count in &mut counts {
+            // So few bytes that there is nothing before the point wrap around.
+            have_point &= count.wrapping_sub(scale + 2) < whole_max;
+            are_whole &= count.wrapping_sub(1) < digits_max;
+            *count = count.wrapping_sub(1);
+        }
+        if have_point && let Some([a, b, c, d]) = lanes.numbers(with_point, counts) {
+            return Some([a.into(), b.into(), c.into(), d.into()]);
+        }
+        let [a, b, c, d] = if are_whole { lanes.numbers(whole, lanes.lens())? } else { return None };
+        Some([(a * power).into(), (b * power).into(), (c * power).into(), (d * power).into()])
+    };
+    by_fours(fields, quoting, values, nulls, four, one)
 }
 
 /// Appends the values of `fields`, as multiples of 10 to the power of minus `scale`, as [`integers`] does. False when
@@ -53,7 +125,7 @@ pub fn decimals(
     let power = |digits: usize| 10i64.pow(digits as u32);
     let powers: [i64; DIGITS_MAX + 1] = std::array::from_fn(power);
     let short = ShortDecimals::of(scale, whole_max);
-    each(fields, quoting, values, nulls, |bytes, start, end| {
+    let one = |bytes: &[u8], start: usize, end: usize| {
         if let Some(value) = short.as_ref().and_then(|short| short.parse(bytes, start, end)) {
             return Some(value.into());
         }
@@ -74,7 +146,13 @@ pub fn decimals(
             Some(whole * powers[scale] + part * powers[scale - fraction])
         };
         signed(bytes, start, end, unsigned).map(i128::from)
-    })
+    };
+    #[cfg(target_arch = "x86_64")]
+    if (1..=SCALE_MAX).contains(&scale) && crate::dispatch::avx512() {
+        // SAFETY: the processor has what this twin asks for.
+        return unsafe { decimals_by_fours(fields, quoting, (scale, whole_max), values, nulls, one) };
+    }
+    each(fields, quoting, values, nulls, one)
 }
 
 /// Decimals that a word holds with their point, and that have all digits of their scale: most of a column.

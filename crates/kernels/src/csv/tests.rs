@@ -122,6 +122,66 @@ proptest! {
     }
 }
 
+/// Fields that are mostly plain values of one kind, and now and then something else.
+fn alike() -> impl Strategy<Value = Vec<String>> {
+    let number = prop_oneof![0i64..100, 0i64..10_000_000_000_000_000, any::<i64>()].prop_map(|v| v.to_string());
+    let decimal = (0i64..1_000_000_000_000, 0u32..4).prop_map(|(v, scale)| match scale {
+        0 => v.to_string(),
+        _ => format!("{}.{:0width$}", v / 10i64.pow(scale), v % 10i64.pow(scale), width = scale as usize),
+    });
+    let date = (0u32..10_100, 0u32..14, 0u32..34).prop_map(|(y, m, d)| format!("{y:04}-{m:02}-{d:02}"));
+    let kinds: [BoxedStrategy<String>; 3] = [number.boxed(), decimal.boxed(), date.boxed()];
+    let other = prop_oneof![
+        Just(String::new()),
+        Just("\"7\"".to_owned()),
+        Just("-3".to_owned()),
+        Just("-2.50".to_owned()),
+        "[-0-9.:/a]{0,18}"
+    ];
+    (0usize..3, 0u32..40).prop_flat_map(move |(kind, rare)| {
+        vec(prop_oneof![60 => kinds[kind].clone(), 1 + rare => other.clone()], 1..40)
+    })
+}
+
+/// What `parse` reads of each of `column` alone; None if it does not take one of them.
+fn one_by_one<T: Copy>(
+    column: &[String],
+    null: &str,
+    mut parse: impl FnMut(Fields<'_>, Quoting<'_>, &mut Vec<T>, &mut Vec<u32>) -> bool,
+) -> Option<(Vec<T>, Vec<u32>)> {
+    let (mut values, mut nulls) = (Vec::new(), Vec::new());
+    for (row, field) in column.iter().enumerate() {
+        let (value, found) = read(std::slice::from_ref(field), null, &mut parse);
+        values.extend(value?);
+        nulls.extend(found.iter().map(|_| row as u32));
+    }
+    Some((values, nulls))
+}
+
+proptest! {
+    /// Several fields at once are read as each of them alone, whichever of them are not plain.
+    #[test]
+    fn fields_are_read_alike_alone_and_with_others(
+        column in alike(), null in prop_oneof![Just(""), Just("7"), Just("NULL")], scale in 0u8..17, room in 0u8..22,
+    ) {
+        macro_rules! compare {
+            ($parse:expr) => {{
+                let expected = one_by_one(&column, null, $parse);
+                let (found, nulls) = read(&column, null, $parse);
+                prop_assert_eq!(found.map(|found| (found, nulls)), expected);
+            }};
+        }
+        compare!(|fields, quoting, values: &mut Vec<i64>, nulls: &mut Vec<u32>| integers(fields, quoting, values, nulls));
+        compare!(|fields, quoting, values: &mut Vec<i32>, nulls: &mut Vec<u32>| integers(fields, quoting, values, nulls));
+        compare!(|fields, quoting, values: &mut Vec<i16>, nulls: &mut Vec<u32>| integers(fields, quoting, values, nulls));
+        compare!(|fields, quoting, values: &mut Vec<i32>, nulls: &mut Vec<u32>| dates(fields, quoting, values, nulls));
+        let of_type = (scale + room, scale);
+        compare!(|fields, quoting, values: &mut Vec<i128>, nulls: &mut Vec<u32>| {
+            decimals(fields, quoting, of_type, values, nulls)
+        });
+    }
+}
+
 /// A file of two columns, `column` between others, and what `parse` reads of it: its values, unless there is one that
 /// it does not take, and the rows of NULLs.
 fn read<T>(
@@ -186,16 +246,21 @@ fn dates_are_those_of_the_calendar() {
             let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
             let days = [31, 28 + i64::from(leap), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month - 1];
             let text = |day: i64| format!("{year:04}-{month:02}-{day:02}");
-            assert_eq!(dates_of(&[&text(1), &text(days)]), Some(vec![expected, expected + days as i32 - 1]));
+            let (first, last) = (expected, expected + days as i32 - 1);
+            let some = [text(1), text(days), text(days - 1), text(2), text(1)];
+            let some: Vec<&str> = some.iter().map(String::as_str).collect();
+            assert_eq!(dates_of(&some), Some(vec![first, last, last - 1, first + 1, first]));
             expected += days as i32;
             if year % 25 == 0 {
                 assert_eq!(dates_of(&[&text(days + 1)]), None);
+                assert_eq!(dates_of(&[&text(1), &text(2), &text(days + 1), &text(3)]), None);
             }
         }
     }
     assert_eq!(dates_of(&["1970-01-01", ""]), Some(vec![0, 0]));
     for left in ["0000-01-01", "1970-00-01", "1970-13-01", "1970-01-00", "1970-1-1", "1970/01/01", "19700101", "x"] {
         assert_eq!(dates_of(&[left]), None, "{left}");
+        assert_eq!(dates_of(&["2024-02-29", "2024-02-29", left, "2024-02-29"]), None, "{left}");
     }
 }
 

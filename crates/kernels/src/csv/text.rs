@@ -3,7 +3,7 @@
 use super::fields::{Fields, Quoting};
 
 /// Bytes of texts that 31 bits count.
-const HEAP_BYTES_MAX: usize = i32::MAX as usize;
+pub(super) const HEAP_BYTES_MAX: usize = i32::MAX as usize;
 
 /// Appends the texts of `fields` to `heap`, and where in it each ends to `ends`; a NULL has none, and its row goes to
 /// `nulls`. `has_quotes` says whether there may be quotes among them. False when `heap` becomes longer than 2 GiB, with
@@ -16,26 +16,44 @@ pub fn texts(
     ends: &mut Vec<i32>,
     nulls: &mut Vec<u32>,
 ) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if crate::dispatch::avx512() {
+        // SAFETY: the processor has what this twin asks for.
+        return unsafe { super::avx512::text::texts(fields, quoting, has_quotes, heap, ends, nulls) };
+    }
     ends.reserve(fields.len());
     for row in 0..fields.len() {
-        let field = fields.get(row);
-        let wanted = if has_quotes { Some(quoting.quote) } else { None };
-        if field.len() == quoting.null.len() && field == quoting.null {
-            // It has no quotes in it.
-            nulls.push(row as u32);
-        } else if !append_unless(wanted, fields.with_rest(row), field.len(), heap) {
-            let inner = if field.first() == Some(&quoting.quote) { quoting.inner(field) } else { None };
-            match inner {
-                Some(inner) => heap.extend_from_slice(inner),
-                None => unquote(field, quoting.quote, heap),
-            }
-        }
-        if heap.len() > HEAP_BYTES_MAX {
+        if !append(fields, row, quoting, has_quotes, heap, nulls) {
             return false;
         }
         ends.push(heap.len() as i32);
     }
     true
+}
+
+/// Appends the text of field `row` to `heap`, or `row` to `nulls`. False when `heap` becomes too long.
+#[inline]
+pub(super) fn append(
+    fields: Fields<'_>,
+    row: usize,
+    quoting: Quoting<'_>,
+    has_quotes: bool,
+    heap: &mut Vec<u8>,
+    nulls: &mut Vec<u32>,
+) -> bool {
+    let field = fields.get(row);
+    let wanted = if has_quotes { Some(quoting.quote) } else { None };
+    if field.len() == quoting.null.len() && field == quoting.null {
+        // It has no quotes in it.
+        nulls.push(row as u32);
+    } else if !append_unless(wanted, fields.with_rest(row), field.len(), heap) {
+        let inner = if field.first() == Some(&quoting.quote) { quoting.inner(field) } else { None };
+        match inner {
+            Some(inner) => heap.extend_from_slice(inner),
+            None => unquote(field, quoting.quote, heap),
+        }
+    }
+    heap.len() <= HEAP_BYTES_MAX
 }
 
 /// Bytes that are copied at once: most texts take one or two of these steps, and no call.

@@ -228,7 +228,9 @@ impl<'a> Lines<'a> {
 }
 
 /// Rows that are inserted at once: what a table has beside the columns of a file takes memory, too.
-const INSERTED_ROWS: usize = 65_536;
+const INSERTED_ROWS: usize = 2 * limits::SEGMENT_ROWS_DEFAULT as usize;
+/// Chunks of a file, and their arrays, that the threads of a load hold are about 1 / this of the share of loads.
+const CHUNKS_SHARE: u64 = 8;
 
 struct CopyIn<'a, 'e> {
     /// The table, and the transaction that sees it.
@@ -282,13 +284,24 @@ impl CopyIn<'_, '_> {
             CsvReader::new(open(path)?, options.clone(), names).check_first_line()?;
         }
         let conversion = Conversion::of_all(&columns).ignoring(self.rejected.ignores());
-        let rows = FileRows::new(&file, found.len(), options, &columns).converted_by(conversion);
         let threads = self.env.settings.threads();
+        // Of rows whose number is only guessed, few more than a segment has.
+        let segment_rows = u64::from(self.of.0.options.segment_rows) * 9 / 10;
+        let chunk_bytes = self.writes.load_memory() / (CHUNKS_SHARE * (threads as u64 + 1));
+        let rows = FileRows::new(&file, found.len(), options, &columns)
+            .converted_by(conversion)
+            .with_chunks_of(segment_rows, threads, chunk_bytes)
+            .with_offsets(self.takes_all());
         rows.read(threads, |mut part| {
             self.env.cancel.check()?;
             self.rejected.add(std::mem::take(&mut part.rejects))?;
             self.insert(&part.columns, part.count, || rows.lines(&part))
         })
+    }
+
+    /// Whether rows are those of the table as they are read.
+    fn takes_all(&self) -> bool {
+        self.condition.is_none() && self.expressions.take_all(&self.sources)
     }
 
     /// Inserts `count` rows, whose columns of the file are `columns`; `lines` tells where each begins.
@@ -297,6 +310,17 @@ impl CopyIn<'_, '_> {
             let rows = INSERTED_ROWS.min(count - from);
             let columns: Vec<ArrayRef> = columns.iter().map(|column| column.slice(from, rows)).collect();
             let (table, transaction) = &self.of;
+            if self.takes_all() {
+                match self.writes.load(table, columns.clone()) {
+                    Ok(()) => {
+                        self.env.progress.add_rows(rows);
+                        continue;
+                    }
+                    Err(error) if !is_of_values(&error) => return Err(error),
+                    // Which row it is shows below.
+                    Err(_) => {}
+                }
+            }
             let values = self.expressions.fill(transaction, &columns, &self.sources, rows)?;
             self.env.progress.add_rows(rows);
             let rows = RecordBatch::try_new(nullable_schema(table), values)?;
@@ -318,8 +342,7 @@ impl CopyIn<'_, '_> {
 
     /// The first of `rows` that is refused for its values, and why, if `error` says that there is one.
     fn first_refused(&self, error: &Error, rows: &RecordBatch) -> Option<(usize, Error)> {
-        let state = error.sqlstate();
-        if !state.starts_with("22") && ![sqlstate::NOT_NULL, sqlstate::CHECK].contains(&state) {
+        if !is_of_values(error) {
             return None;
         }
         let refused = |from: usize, count: usize| {
@@ -378,6 +401,12 @@ impl CopyIn<'_, '_> {
         }
         Ok(())
     }
+}
+
+/// Whether `error` refuses a row for its values, whatever the table has.
+fn is_of_values(error: &Error) -> bool {
+    let state = error.sqlstate();
+    state.starts_with("22") || [sqlstate::NOT_NULL, sqlstate::CHECK].contains(&state)
 }
 
 /// The query behind COPY TO.

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch};
+use arrow_array::cast::AsArray;
+use arrow_array::{ArrayRef, RecordBatch, StringViewArray};
 
 use crate::error::{Error, Result};
 use crate::ids::KeyId;
@@ -23,6 +24,9 @@ use super::turn::LoadTurn;
 const ORDER_BYTES: usize = 12;
 /// Bytes that an entry of a key index takes beside its key, with what its sort takes.
 const ENTRY_BYTES: usize = 2 * limits::KEY_INDEX_ENTRY_BYTES as usize;
+
+/// What a segment of rows that came at once may lack: 1 / this of its rows.
+const SEGMENT_LACKS_SHARE: usize = 4;
 
 /// Turns rows into runs.
 #[derive(Debug)]
@@ -121,26 +125,29 @@ impl Loader {
         }
     }
 
-    /// How many of the first rows of `batch` to take at once: few enough for a turn of this load.
-    fn rows_at_once(&self, batch: &RecordBatch) -> usize {
-        let rows = batch.num_rows().min(self.sort_rows - self.rows);
-        let Some(turn) = &self.turn else { return rows };
-        let bytes = self.bytes_of(&batch.slice(0, rows), self.rows) as u64;
-        let wanted = turn.rows_at_once();
-        if bytes <= wanted { rows } else { (rows as u64 * wanted / bytes).max(1) as usize }
+    /// The first rows of `batch` that are taken at once, few enough for a turn of this load, and their bytes.
+    fn taken_at_once(&self, batch: &RecordBatch) -> (RecordBatch, usize) {
+        let head = batch.slice(0, batch.num_rows().min(self.sort_rows - self.rows));
+        let bytes = self.bytes_of(&head, self.rows);
+        let wanted = self.turn.as_ref().map_or(u64::MAX, LoadTurn::rows_at_once);
+        if bytes as u64 <= wanted {
+            return (head, bytes);
+        }
+        let head = head.slice(0, (head.num_rows() as u64 * wanted / bytes as u64).max(1) as usize);
+        let bytes = self.bytes_of(&head, self.rows);
+        (head, bytes)
     }
 
-    /// Has room for the rows of `batch`, too: writes what is collected if there is none, then waits for its turn,
-    /// holding nothing. Returns their bytes.
-    fn make_room(&mut self, batch: &RecordBatch) -> Result<usize> {
-        let bytes = self.bytes_of(batch, self.rows);
+    /// Has room for the rows of `batch`, too, which have `bytes`: writes what is collected if there is none, then waits
+    /// for its turn, holding nothing. Returns their bytes, which are others if they are the first now.
+    fn make_room(&mut self, batch: &RecordBatch, bytes: usize) -> Result<usize> {
         let wanted = (self.bytes + bytes) as u64;
         let Some(turn) = &mut self.turn else { return Ok(bytes) };
+        let mut bytes = bytes;
         if self.rows > 0 && (turn.is_wanted() && wanted > turn.rows_at_once() || !turn.grow(wanted)) {
             self.write(self.rows)?;
+            bytes = self.bytes_of(batch, self.rows);
         }
-        // They may be the first of a sort now.
-        let bytes = self.bytes_of(batch, self.rows);
         let Some(turn) = self.turn.as_mut().filter(|turn| turn.bytes() < bytes as u64) else { return Ok(bytes) };
         if self.rows > 0 || turn.try_begin(bytes as u64) {
             return Ok(bytes);
@@ -182,15 +189,24 @@ impl Loader {
         }
         let mut batch = batch.clone();
         while batch.num_rows() > 0 {
-            let take = self.rows_at_once(&batch);
-            let head = batch.slice(0, take);
+            let (head, bytes) = self.taken_at_once(&batch);
+            let take = head.num_rows();
             batch = batch.slice(take, batch.num_rows() - take);
-            let bytes = self.make_room(&head)?;
+            let bytes = self.make_room(&head, bytes)?;
             self.rows += take;
             self.bytes += bytes;
             self.comes_in_order = self.comes_in_order && self.follows(&head)?;
             self.buffer.push(head);
-            let whole = self.rows / self.segment_rows * self.segment_rows;
+            if !(self.comes_in_order && self.is_segment()) {
+                // What is sorted and joined has its texts as views: those of many batches may exceed 2 GiB.
+                if let Some(last) = self.buffer.pop() {
+                    self.buffer.push(with_views(&last, &self.schema)?);
+                }
+            }
+            let whole = match self.is_segment() {
+                true => self.rows,
+                false => self.rows / self.segment_rows * self.segment_rows,
+            };
             if self.rows == self.sort_rows {
                 self.write(self.rows)?;
             } else if self.comes_in_order && whole > 0 {
@@ -201,6 +217,13 @@ impl Loader {
             }
         }
         Ok(())
+    }
+
+    /// Whether the rows that are collected came at once and make a segment, or two, as they are: nothing has to be
+    /// joined then, and a segment that is nearly full is as good as one that is.
+    fn is_segment(&self) -> bool {
+        let least = self.segment_rows - self.segment_rows / SEGMENT_LACKS_SHARE;
+        self.buffer.len() == 1 && (least..=self.segment_rows + least).contains(&self.rows)
     }
 
     /// Whether the rows of `batch` are in the order of their keys, behind those before them.
@@ -254,8 +277,9 @@ impl Loader {
         };
         let mut last = last;
         let waiting = self.turn.as_ref().map(|turn| turn.waiting().clone()).unwrap_or_default();
-        for start in (0..rows).step_by(self.segment_rows) {
-            let end = rows.min(start + self.segment_rows);
+        let segment_rows = rows.div_ceil(rows.div_ceil(self.segment_rows).max(1)).max(1);
+        for start in (0..rows).step_by(segment_rows) {
+            let end = rows.min(start + segment_rows);
             let columns = sorted.columns(start..end)?;
             let kept = self.turn.as_mut().map(|turn| turn.borrow(limits::WRITTEN_BLOCKS_KEPT_BYTES as u64));
             let kept = kept.map_or(limits::WRITTEN_BLOCKS_KEPT_BYTES, |bytes| bytes as usize);
@@ -315,6 +339,18 @@ impl Loader {
             None => Ok(()),
         }
     }
+}
+
+/// `batch` with its texts as views, those of `schema`'s types.
+fn with_views(batch: &RecordBatch, schema: &TableSchema) -> Result<RecordBatch> {
+    if !batch.columns().iter().any(|column| *column.data_type() == arrow_schema::DataType::Utf8) {
+        return Ok(batch.clone());
+    }
+    let viewed = |column: &ArrayRef| match column.as_string_opt::<i32>() {
+        Some(texts) => Arc::new(StringViewArray::from(texts)),
+        None => column.clone(),
+    };
+    Ok(RecordBatch::try_new(schema.arrow(), batch.columns().iter().map(viewed).collect())?)
 }
 
 /// The first `rows` rows of `batches`, and the others.

@@ -50,6 +50,11 @@ pub(crate) fn bytes_of_array(array: &ArrayRef) -> usize {
     match array.data_type() {
         arrow_schema::DataType::Utf8View => texts(array.as_string_view().views()),
         arrow_schema::DataType::BinaryView => texts(array.as_binary_view().views()),
+        arrow_schema::DataType::Utf8 => {
+            let ends = array.as_string::<i32>().value_offsets();
+            let first_and_last = ends.first().zip(ends.last());
+            16 * array.len() + first_and_last.map_or(0, |(first, last)| (last - first).unsigned_abs() as usize)
+        }
         other => array.len() * other.primitive_width().unwrap_or(1),
     }
 }

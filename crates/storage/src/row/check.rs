@@ -8,7 +8,9 @@ use arrow_array::types::{
     ArrowPrimitiveType, Decimal128Type, Float32Type, Float64Type, Time64MicrosecondType, TimestampMicrosecondType,
     TimestampNanosecondType,
 };
-use arrow_array::{Array, ArrayRef, PrimitiveArray, RecordBatch, RecordBatchOptions, StringViewArray, new_null_array};
+use arrow_array::{
+    Array, ArrayRef, PrimitiveArray, RecordBatch, RecordBatchOptions, StringArray, StringViewArray, new_null_array,
+};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{ArrowError, DataType as ArrowType, TimeUnit};
 
@@ -38,6 +40,39 @@ pub fn check_batch(schema: &TableSchema, batch: &RecordBatch) -> Result<RecordBa
     Ok(RecordBatch::try_new_with_options(schema.arrow(), columns, &options)?)
 }
 
+/// As [`check_batch`], of `columns` that go into segments as they are: texts that are in no key stay as offsets and
+/// bytes, for an encoding reads these as well as views.
+///
+/// # Errors
+/// As [`check_batch`].
+pub fn check_load(schema: &TableSchema, columns: Vec<ArrayRef>) -> Result<Vec<ArrayRef>> {
+    if columns.len() != schema.columns.len() {
+        return Err(wrong_column_count(schema, columns.len()));
+    }
+    let is_key = |column: &Column| {
+        schema.sort_key.contains(&column.id) || schema.keys().any(|(_, key)| key.contains(&column.id))
+    };
+    let check = |(column, array): (&Column, ArrayRef)| match (column.data_type, array.as_string_opt::<i32>()) {
+        (DataType::Text { max_chars }, Some(texts)) if !is_key(column) && is_short(texts, max_chars) => {
+            if !column.nullable && array.null_count() > 0 {
+                return Err(null_violation(schema, column));
+            }
+            Ok(array)
+        }
+        _ => check_array(schema, column, &array),
+    };
+    schema.columns.iter().zip(columns).map(check).collect()
+}
+
+/// Whether no text has more than `max_chars` bytes: characters are never more.
+fn is_short(texts: &StringArray, max_chars: Option<u32>) -> bool {
+    let Some(max_chars) = max_chars else { return true };
+    texts.value_offsets().windows(2).fold(true, |short, ends| match ends {
+        [start, end] => short & ((end - start).unsigned_abs() <= max_chars),
+        _ => short,
+    })
+}
+
 fn check_array(schema: &TableSchema, column: &Column, array: &ArrayRef) -> Result<ArrayRef> {
     let array = coerce(schema, column, array)?;
     if !column.nullable && array.null_count() > 0 {
@@ -50,8 +85,16 @@ fn check_array(schema: &TableSchema, column: &Column, array: &ArrayRef) -> Resul
         }
         DataType::Decimal { precision, .. } => {
             let values = array.as_primitive::<Decimal128Type>();
-            let limit = decimal_limit(precision).unsigned_abs();
-            if values.values().iter().all(|value| value.unsigned_abs() < limit) {
+            let limit = decimal_limit(precision);
+            // No early exit, and 64 bits where they are enough: it vectorises, and nearly always all are within.
+            let are_within = match i64::try_from(limit) {
+                Ok(limit) => values.values().iter().fold(true, |all, value| {
+                    let narrow = *value as i64;
+                    all & (*value == i128::from(narrow)) & (-limit < narrow) & (narrow < limit)
+                }),
+                Err(_) => values.values().iter().all(|value| value.unsigned_abs() < limit.unsigned_abs()),
+            };
+            if are_within {
                 return Ok(array);
             }
             for (row, value) in values.values().iter().enumerate() {

@@ -33,7 +33,7 @@ mod tests;
 
 pub use arrays::{array_of, constant_array, value_of};
 pub use buffer::RowBuffer;
-pub use check::{check_batch, without_padding};
+pub use check::{check_batch, check_load, without_padding};
 pub use layout::RowLayout;
 pub use value::{Value, compare_floats, compare_values};
 pub use view::RowView;

@@ -18,7 +18,7 @@ use arrow_buffer::Buffer;
 use mainstem_kernels::filter::BlockedBloom;
 
 use super::cache::BlockCache;
-use super::encoding::{begin_section, encode};
+use super::encoding::{begin_section, encode, is_stored_as};
 use super::file::{segment_path, temporary_path};
 use super::format::{self, BlockRef, ColumnMeta, SegmentMeta};
 use super::pages::sums;
@@ -122,6 +122,13 @@ pub fn rows_that_fit(columns: &[ArrayRef]) -> usize {
         let views = match column.data_type() {
             arrow_schema::DataType::Utf8View => column.as_string_view().views(),
             arrow_schema::DataType::BinaryView => column.as_binary_view().views(),
+            arrow_schema::DataType::Utf8 => {
+                let ends = column.as_string::<i32>().value_offsets();
+                let first = ends.first().copied().unwrap_or_default();
+                let bytes = |end: i32| u64::from((end - first).unsigned_abs());
+                fit = fit.min(ends.partition_point(|end| bytes(*end) <= limits::SEGMENT_TEXT_BYTES_MAX).max(1) - 1);
+                continue;
+            }
             _ => continue,
         };
         let mut bytes = 0u64;
@@ -152,7 +159,7 @@ fn check(schema: &TableSchema, columns: &[ArrayRef]) -> Result<u32> {
         return Err(defect(format!("{rows} rows")));
     }
     for (array, column) in columns.iter().zip(&schema.columns) {
-        if array.len() != rows || *array.data_type() != column.data_type.arrow() {
+        if array.len() != rows || !is_stored_as(column.data_type, array.data_type()) {
             let (len, found) = (array.len(), array.data_type());
             return Err(defect(format!("{len} rows of {found} for column {}, {rows} expected", column.name)));
         }

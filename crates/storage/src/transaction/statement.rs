@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::{Field, Schema};
 
 use crate::commit::Engine;
 use crate::error::{Error, ErrorKind, Result, sqlstate};
@@ -13,7 +14,7 @@ use crate::main_store::Run;
 use crate::memory::{Charge, MemoryKind};
 use crate::point::PointTable;
 use crate::row::key::RowKeys;
-use crate::row::{RowBuffer, RowLayout, check_batch};
+use crate::row::{RowBuffer, RowLayout, check_batch, check_load};
 use crate::schema::TableSchema;
 use crate::version::{Snapshot, Work};
 use crate::write_set::RowSets;
@@ -119,6 +120,12 @@ impl StatementWrites {
         }
     }
 
+    /// Bytes of memory that all loads share.
+    #[must_use]
+    pub fn load_memory(&self) -> u64 {
+        self.engine.memory.share(MemoryKind::Loads)
+    }
+
     /// Inserts `batch`: the columns of `table` in their order. Types, NOT NULL, lengths and ranges are checked here;
     /// keys at the end of the statement. A large insert goes to segments aside, in bounded memory.
     ///
@@ -130,21 +137,45 @@ impl StatementWrites {
         let _at_work = timeline.activity().begin(Work::Thread);
         let batch = check_batch(table, batch)?;
         self.inserted += batch.num_rows() as u64;
-        if let Some(loader) = &mut self.loader {
-            return loader.push(&batch);
+        if self.loader.is_none() {
+            let rows = self.rows.get_or_insert_with(|| RowBuffer::new(RowLayout::new(table)));
+            if rows.len() + batch.num_rows() <= table.commit_rows_max() && rows.bytes() <= limits::COMMIT_BYTES_MAX {
+                rows.push_batch(&batch)?;
+                self.count();
+                return Ok(());
+            }
         }
-        let rows = self.rows.get_or_insert_with(|| RowBuffer::new(RowLayout::new(table)));
-        if rows.len() + batch.num_rows() <= table.commit_rows_max() && rows.bytes() <= limits::COMMIT_BYTES_MAX {
-            rows.push_batch(&batch)?;
-            self.count();
-            return Ok(());
+        self.load_checked(table, &batch)
+    }
+
+    /// As [`StatementWrites::insert`], of `columns`, many rows that are made for it: their texts may be Utf8.
+    ///
+    /// # Errors
+    /// As [`StatementWrites::insert`].
+    pub fn load(&mut self, table: &Arc<TableSchema>, columns: Vec<ArrayRef>) -> Result<()> {
+        let rows = columns.first().map_or(0, |column| column.len());
+        if self.loader.is_none() && rows <= table.commit_rows_max() {
+            return self.insert(table, &unchecked_batch(columns)?);
+        }
+        self.enter(table)?;
+        let timeline = self.engine.timeline.clone();
+        let _at_work = timeline.activity().begin(Work::Thread);
+        let batch = unchecked_batch(check_load(table, columns)?)?;
+        self.inserted += rows as u64;
+        self.load_checked(table, &batch)
+    }
+
+    /// Writes `batch`, which is checked, and what came before it to segments aside.
+    fn load_checked(&mut self, table: &Arc<TableSchema>, batch: &RecordBatch) -> Result<()> {
+        if let Some(loader) = &mut self.loader {
+            return loader.push(batch);
         }
         let mut loader = self.engine.loader(table, waits_while_open(&self.engine, &self.waiting));
-        if !rows.is_empty() {
+        if let Some(rows) = self.rows.as_ref().filter(|rows| !rows.is_empty()) {
             let arrays = rows.to_arrays(&table.column_ids(), 0..rows.len())?;
             loader.push(&RecordBatch::try_new(table.arrow(), arrays)?)?;
         }
-        loader.push(&batch)?;
+        loader.push(batch)?;
         self.rows = None;
         self.loader = Some(loader);
         self.count();
@@ -252,4 +283,10 @@ pub(super) fn no_room() -> Error {
         sqlstate::OUT_OF_MEMORY,
         "the writes of open transactions take their whole share of memory_limit: end transactions, release savepoints, or raise memory_limit",
     )
+}
+
+/// `columns` as a batch of their own types.
+fn unchecked_batch(columns: Vec<ArrayRef>) -> Result<RecordBatch> {
+    let field = |column: &ArrayRef| Field::new("", column.data_type().clone(), true);
+    Ok(RecordBatch::try_new(Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>())), columns)?)
 }

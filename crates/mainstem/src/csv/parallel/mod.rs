@@ -4,13 +4,13 @@
 //! Comes in: a file, and the columns that its fields are for. Goes out: batches of those columns' types, to the calling
 //! thread.
 //!
-//! 1. The file is cut into chunks of equal length, wherever that is in a row. A thread takes the next chunk, reads it
-//!    and counts its quotes.
+//! 1. The file is cut into chunks of equal length, wherever that is in a row: of about as many rows as a segment has, so
+//!    that nothing has to be joined later. A thread takes the next chunk, reads it and counts its quotes.
 //! 2. The quotes of all chunks before it tell whether it begins in quotes: exact, and no pass over the file (the
 //!    paper's safe mode has one, its fast mode guesses).
 //! 3. `chunk` finds the rows that begin in it, the paper's orphan before them left to the chunk before, the widow at
 //!    its end read on to its end.
-//! 4. `columns` makes a column at a time of their fields.
+//! 4. `columns` makes columns of them: of a block of rows that the caches hold, the fields of a column at a time.
 //!
 //! What is not plain goes another way, which knows more: a column with a field of some other form by way of texts and
 //! [`assign`](mainstem_postgres::cast::assign), a chunk with malformed rows by way of the [`CsvReader`], which tells
@@ -22,6 +22,7 @@
 //!
 //! It does not own: streams, which cannot be read in several places at once; defaults, constraints and the table.
 
+mod spare;
 mod columns;
 mod chunk;
 
@@ -31,25 +32,30 @@ mod tests;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::ArrayRef;
-use mainstem_kernels::csv::Summary;
+use mainstem_kernels::csv::{Marks, Summary, find_separators};
 use mainstem_storage::schema::Column;
 use mainstem_storage::{Error, Result};
 use parking_lot::{Condvar, Mutex};
 
+use self::spare::Spare;
 use super::CsvReader;
 use super::convert::{Conversion, Reject};
 use super::reader::ROW_BYTES_MAX;
 use crate::sql::{CsvOptions, LineEnd};
 pub(super) use chunk::read_full;
 
-/// Bytes of a chunk: within a core's share of the caches, and enough rows for a batch (section 3.3 of the paper, figure
-/// 13).
-const CHUNK_BYTES: u64 = 1 << 20;
-/// Chunks for each thread that are read or wait to be taken.
-const CHUNKS_AHEAD: usize = 8;
+/// Bytes of a chunk at least: enough rows for a batch, and few of them for what it costs to begin one.
+const CHUNK_BYTES_MIN: u64 = 1 << 20;
+/// And at most, however long its rows are.
+const CHUNK_BYTES_MAX: u64 = 32 << 20;
+/// Bytes at the beginning of a file that tell how long its rows are.
+const SAMPLE_BYTES: usize = 64 << 10;
+/// Bytes of chunks that are read or wait to be taken, for each thread; but a chunk for each and one more.
+const AHEAD_BYTES: u64 = 8 << 20;
 /// Chunks that a buffer may have room for when it is used again.
 const BUFFER_CHUNKS_MAX: u64 = 4;
 /// Threads beyond which one that takes the rows has enough to do, and memory better uses.
@@ -111,17 +117,27 @@ pub(crate) struct FileRows<'a> {
     chunk_bytes: u64,
     /// The longest row.
     row_bytes: u64,
+    /// Whether texts stay offsets and bytes.
+    has_offsets: bool,
+    spare: Arc<Spare>,
 }
 
 /// Some rows of the file.
 pub(crate) struct Rows {
-    /// An array for each column that is wanted, of its type.
+    /// An array for each column that is wanted, of its type, or of texts as the file's rows want them.
     pub(crate) columns: Vec<ArrayRef>,
     /// How many they are.
     pub(crate) count: usize,
     /// Rows that are left out for their values.
     pub(crate) rejects: Vec<Reject>,
     lines: Lines,
+    spare: Arc<Spare>,
+}
+
+impl Drop for Rows {
+    fn drop(&mut self) {
+        self.spare.take_back(std::mem::take(&mut self.columns));
+    }
 }
 
 /// On which lines rows begin.
@@ -136,10 +152,32 @@ enum Lines {
 }
 
 /// What is known of the file before a chunk.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Before {
     in_quotes: bool,
+    /// Whether a row begins with the chunk.
+    at_row: bool,
     line_feeds: u64,
+}
+
+impl Before {
+    /// Before the file.
+    const FILE: Self = Self { in_quotes: false, at_row: true, line_feeds: 0 };
+
+    /// Before the next chunk.
+    fn behind(self, Seen { summary, is_line_end }: Seen) -> Self {
+        let in_quotes = self.in_quotes ^ (summary.quotes % 2 == 1);
+        let at_row = is_line_end.map_or(self.at_row, |is_line_end| is_line_end && !in_quotes);
+        Self { in_quotes, at_row, line_feeds: self.line_feeds + summary.line_feeds }
+    }
+}
+
+/// What a chunk has, whatever stands before it.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    summary: Summary,
+    /// Whether its last byte is a line feed, if it has bytes.
+    is_line_end: Option<bool>,
 }
 
 /// Whether the rows of a file that looks like `options` can be told apart at any place: a quote that stands behind an
@@ -164,14 +202,49 @@ impl<'a> FileRows<'a> {
     /// The rows of `file`, of `bytes` bytes, which looks like `options`, for `columns`.
     pub(crate) fn new(file: &'a dyn ReadAt, bytes: u64, options: &'a CsvOptions, columns: &'a [Column]) -> Self {
         let names = columns.iter().map(|column| column.name.clone()).collect();
-        let (conversion, row_bytes) = (Conversion::of_all(columns), ROW_BYTES_MAX as u64);
-        Self { file, bytes, options, columns, conversion, names, chunk_bytes: CHUNK_BYTES, row_bytes }
+        Self {
+            file,
+            bytes,
+            options,
+            columns,
+            conversion: Conversion::of_all(columns),
+            names,
+            chunk_bytes: CHUNK_BYTES_MIN,
+            row_bytes: ROW_BYTES_MAX as u64,
+            has_offsets: false,
+            spare: Arc::default(),
+        }
     }
 
     /// The same, whose texts become values as `conversion` says.
     pub(crate) fn converted_by(mut self, conversion: Conversion<'a>) -> Self {
         self.conversion = conversion;
         self
+    }
+
+    /// The same in chunks of about `rows` rows, as far as the first of them tell how long they are, or fewer, so that
+    /// there is something to do for `threads` threads; at most `bytes` bytes.
+    pub(crate) fn with_chunks_of(mut self, rows: u64, threads: usize, bytes: u64) -> Self {
+        let mut sample = vec![0; SAMPLE_BYTES];
+        // A file that cannot be read is told of by who reads it.
+        let read = chunk::read_full(self.file, &mut sample, 0).unwrap_or(0);
+        sample.truncate(read);
+        let mut separators = Vec::new();
+        let found = find_separators(&sample, self.marks(), false, &mut separators);
+        let last = separators.last().map_or(0, |at| u64::from(*at) + 1);
+        let Some(row_bytes) = last.checked_div(found.line_feeds as u64) else { return self };
+        let share = self.bytes / (2 * threads.max(1) as u64);
+        self.chunk_bytes = (row_bytes * rows).min(share).min(bytes).clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
+        self
+    }
+
+    /// The same, with texts as Utf8, offsets and bytes, if `has_offsets`: as storage takes them for a load.
+    pub(crate) fn with_offsets(self, has_offsets: bool) -> Self {
+        Self { has_offsets, ..self }
+    }
+
+    fn marks(&self) -> Marks {
+        Marks { delimiter: self.options.delimiter, quote: self.options.quote }
     }
 
     #[cfg(test)]
@@ -199,10 +272,11 @@ impl<'a> FileRows<'a> {
         let chunks = self.chunks();
         if chunks == 1 {
             let chunk = chunk::Chunk::read(self, 0, Vec::new())?;
-            return self.rows_of(chunk, Before::default())?.0.into_iter().try_for_each(take);
+            return self.rows_of(chunk, Before::FILE)?.0.into_iter().try_for_each(take);
         }
         let threads = threads.clamp(1, chunks.min(THREADS_MAX));
-        let queue = Queue::new(chunks, CHUNKS_AHEAD * threads);
+        let ahead = (AHEAD_BYTES / self.chunk_bytes) as usize * threads;
+        let queue = Queue::new(chunks, ahead.max(threads + 1));
         std::thread::scope(|scope| {
             let _stop = StopAtEnd(&queue);
             let worker = || {
@@ -235,7 +309,7 @@ impl<'a> FileRows<'a> {
         let number = queue.claim()?;
         let read = chunk::Chunk::read(self, number, std::mem::take(buffer));
         let done = read.and_then(|chunk| {
-            let Some(before) = queue.before(number, chunk.summary()) else { return Ok(Vec::new()) };
+            let Some(before) = queue.before(number, chunk.seen()) else { return Ok(Vec::new()) };
             let (rows, used) = self.rows_of(chunk, before)?;
             // That of a long row is not kept for the others.
             if used.capacity() as u64 <= BUFFER_CHUNKS_MAX * self.chunk_bytes {
@@ -250,10 +324,10 @@ impl<'a> FileRows<'a> {
     fn rows_of(&self, mut chunk: chunk::Chunk, before: Before) -> Result<(Vec<Rows>, Vec<u8>)> {
         let Some(found) = chunk.find_rows(self, before)? else { return Ok((Vec::new(), chunk.into_buffer())) };
         let rows = match columns::columns_of(self, &chunk, &found) {
-            Some(columns) => {
-                let (from, to) = chunk.range_of(&found);
-                let lines = Lines::Within { from, to, line: found.line };
-                vec![Rows { columns, count: found.count(), rejects: Vec::new(), lines }]
+            Some((columns, count)) => {
+                let (Range { start: from, end: to }, line) = chunk.place_of(&found, self.marks());
+                let lines = Lines::Within { from, to, line };
+                vec![Rows { columns, count, rejects: Vec::new(), lines, spare: self.spare.clone() }]
             }
             None => self.by_text(chunk.bytes_of(&found), found.line, found.has_header)?,
         };
@@ -270,7 +344,8 @@ impl<'a> FileRows<'a> {
         let mut all = Vec::new();
         while let Some(batch) = reader.next_batch(TEXT_ROWS)? {
             let (columns, lines, rejects) = self.conversion.rows(batch)?;
-            all.push(Rows { columns, count: lines.len(), rejects, lines: Lines::Known(lines) });
+            let (count, lines, spare) = (lines.len(), Lines::Known(lines), self.spare.clone());
+            all.push(Rows { columns, count, rejects, lines, spare });
         }
         Ok(all)
     }
@@ -309,7 +384,7 @@ struct State {
     /// Of the file before each chunk, as far as all chunks before it were counted.
     before: Vec<Before>,
     /// Of chunks behind them.
-    counted: BTreeMap<usize, Summary>,
+    seen: BTreeMap<usize, Seen>,
     done: BTreeMap<usize, Result<Vec<Rows>>>,
     stopped: bool,
 }
@@ -333,23 +408,18 @@ impl Queue {
         Some(state.claimed - 1)
     }
 
-    /// Tells the `summary` of chunk `number`, and waits for those of all before it, which their threads tell without
+    /// Tells what chunk `number` has, and waits for those of all before it, which their threads tell without
     /// waiting for anything but their own reads. None if that is of no use any more.
-    fn before(&self, number: usize, summary: Summary) -> Option<Before> {
+    fn before(&self, number: usize, seen: Seen) -> Option<Before> {
         let mut state = self.state.lock();
-        state.counted.insert(number, summary);
+        state.seen.insert(number, seen);
         if state.before.is_empty() {
-            state.before.push(Before::default());
+            state.before.push(Before::FILE);
         }
         loop {
             let next = state.before.len() - 1;
-            let (Some(summary), Some(before)) = (state.counted.remove(&next), state.before.last().copied()) else {
-                break;
-            };
-            state.before.push(Before {
-                in_quotes: before.in_quotes ^ (summary.quotes % 2 == 1),
-                line_feeds: before.line_feeds + summary.line_feeds,
-            });
+            let (Some(seen), Some(before)) = (state.seen.remove(&next), state.before.last().copied()) else { break };
+            state.before.push(before.behind(seen));
         }
         self.changed.notify_all();
         loop {

@@ -61,7 +61,7 @@ fn in_chunks(text: &[u8], options: &CsvOptions, columns: &[Column], chunk_bytes:
     let read = rows.read(3, |part| {
         lines.extend(rows.lines(&part));
         assert!(part.columns.iter().all(|column| column.len() == part.count));
-        parts.push(part.columns);
+        parts.push(part.columns.clone());
         Ok(())
     });
     read.map_err(|e| e.to_string())?;

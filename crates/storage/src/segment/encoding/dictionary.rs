@@ -66,14 +66,17 @@ pub(crate) struct Distinct<T> {
 const NO_VALUE: u32 = u32::MAX;
 
 impl<T: Copy> Distinct<T> {
-    /// Collects the values of `rows`, `None` for NULL, by `key`; gives up as soon as `fits` denies a new value.
+    /// Collects the values of `rows`, `None` for NULL, by `key`; gives up as soon as `fits` denies a new value. Those that
+    /// were met lately are found by `recent`: a hash that costs next to nothing, and whether two values are the same.
     fn collect<K: Hash + Eq>(
         rows: impl ExactSizeIterator<Item = Option<T>>,
         key: impl Fn(T) -> K,
         order: impl Fn(&T, &T) -> Ordering,
+        (hash, same): (impl Fn(T) -> u8, impl Fn(T, T) -> bool),
         mut fits: impl FnMut(usize, T) -> bool,
     ) -> Option<Self> {
         let mut numbers: HashMap<K, u32> = HashMap::new();
+        let mut recent = [NO_VALUE; 1 << u8::BITS];
         let mut found: Vec<T> = Vec::new();
         // First each row gets its value's number in order of appearance; one look-up a row.
         let mut codes = Vec::with_capacity(rows.len());
@@ -82,8 +85,14 @@ impl<T: Copy> Distinct<T> {
                 codes.push(NO_VALUE);
                 continue;
             };
+            let place = &mut recent[usize::from(hash(value))];
+            if found.get(*place as usize).is_some_and(|known| same(*known, value)) {
+                codes.push(*place);
+                continue;
+            }
             let next = found.len();
             let number = *numbers.entry(key(value)).or_insert(next as u32);
+            *place = number;
             if number as usize == next {
                 found.push(value);
                 if !fits(found.len(), value) {
@@ -211,7 +220,8 @@ pub(crate) fn distinct_numbers<N: Native>(
     rows: impl ExactSizeIterator<Item = Option<N>>,
     max: usize,
 ) -> Option<Distinct<N>> {
-    Distinct::collect(rows, N::key, |a, b| a.order(*b), |count, _| count <= max)
+    let recent = (|value: N| (value.hash() >> 56) as u8, |a: N, b: N| a.key() == b.key());
+    Distinct::collect(rows, N::key, |a, b| a.order(*b), recent, |count, _| count <= max)
 }
 
 /// The distinct texts of `rows`; `None` once a dictionary of them takes `budget` bytes.
@@ -224,7 +234,31 @@ pub(crate) fn distinct_texts<'a>(
         heap += text.len();
         heap + code_bytes(all, count) < budget
     };
-    Distinct::collect(rows, |text| text, |a, b| a.cmp(b), fits)
+    Distinct::collect(rows, |text| text, |a, b| a.cmp(b), (hash_of_ends, is_same_text), fits)
+}
+
+/// The first and the last bytes of `text`: all of them, if they are at most 16.
+#[inline]
+fn ends_of(text: &[u8]) -> (u64, u64) {
+    if let (Some(first), Some(last)) = (text.first_chunk(), text.last_chunk()) {
+        return (u64::from_le_bytes(*first), u64::from_le_bytes(*last));
+    }
+    if let (Some(first), Some(last)) = (text.first_chunk(), text.last_chunk()) {
+        return (u32::from_le_bytes(*first).into(), u32::from_le_bytes(*last).into());
+    }
+    (text.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)), 0)
+}
+
+/// A hash of the length of `text` and of its ends.
+#[inline]
+fn hash_of_ends(text: &[u8]) -> u8 {
+    let (first, last) = ends_of(text);
+    (hash_u64(first ^ last.rotate_left(32) ^ text.len() as u64) >> 56) as u8
+}
+
+#[inline]
+fn is_same_text(a: &[u8], b: &[u8]) -> bool {
+    a.len() == b.len() && ends_of(a) == ends_of(b) && (a.len() <= 16 || a == b)
 }
 
 /// Appends the section of codes and returns their width.

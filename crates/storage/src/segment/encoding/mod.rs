@@ -45,7 +45,7 @@ use crate::predicate::Predicate;
 use crate::row::Value;
 use crate::schema::DataType;
 
-pub(crate) use choose::encode;
+pub(crate) use choose::{encode, is_stored_as};
 pub(crate) use native::wide_value;
 pub(crate) use sections::{ALIGN, Damage, Sections, begin_section};
 pub(crate) use single::{SingleRows, Source};

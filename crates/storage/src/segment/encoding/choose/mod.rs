@@ -11,6 +11,7 @@ mod texts;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 use arrow_buffer::NullBuffer;
+use arrow_schema::DataType as ArrowType;
 use mainstem_kernels::bitmap;
 
 use super::super::sketch::DistinctSketch;
@@ -50,7 +51,12 @@ pub(crate) struct Encoded {
     pub sketch: Option<DistinctSketch>,
 }
 
-/// Encodes `array`, of type `data_type.arrow()`. `is_searched` says that its rows are found by its values, as those of
+/// Whether arrays of type `arrow` have the values of a column of `data_type`: its own type, and for texts Utf8 too.
+pub(crate) fn is_stored_as(data_type: DataType, arrow: &ArrowType) -> bool {
+    *arrow == data_type.arrow() || (matches!(data_type, DataType::Text { .. }) && *arrow == ArrowType::Utf8)
+}
+
+/// Encodes `array`, whose type [`is_stored_as`] allows. `is_searched` says that its rows are found by its values, as those of
 /// a sort key are.
 ///
 /// # Errors
@@ -61,7 +67,7 @@ pub(crate) fn encode(
     encodings: Encodings,
     is_searched: bool,
 ) -> Result<Encoded> {
-    if *array.data_type() != data_type.arrow() {
+    if !is_stored_as(data_type, array.data_type()) {
         return Err(wrong_type(data_type, &array.data_type().to_string()));
     }
     let nulls = array.nulls().filter(|n| n.null_count() > 0);
@@ -82,18 +88,36 @@ pub(crate) fn encode(
     if null_count == array.len() {
         return Ok(encoded);
     }
+    let narrow = match data_type {
+        DataType::Decimal { .. } => i128::values_of(array.as_ref()).and_then(|values| narrowed(&values)),
+        _ => None,
+    };
+    if let Some(values) = narrow {
+        numbers::encode::<i64, i128>(data_type, &values, nulls, (encodings, is_searched), &mut encoded);
+        return Ok(encoded);
+    }
     dispatch!(data_type,
     N => {
         let values = N::values_of(array.as_ref()).ok_or_else(|| wrong_type(data_type, "numbers"))?;
-        numbers::encode::<N>(data_type, &values, nulls, (encodings, is_searched), &mut encoded);
+        numbers::encode::<N, N>(data_type, &values, nulls, (encodings, is_searched), &mut encoded);
     },
     boolean => encode_booleans(array, nulls, &mut encoded),
     bytes => texts::encode(data_type, &texts_of(data_type, array), nulls, encodings, &mut encoded)?);
     Ok(encoded)
 }
 
+/// `values` in 64 bits, if they fit: most decimals do, and each step takes a fraction of the time then.
+fn narrowed(values: &[i128]) -> Option<Vec<i64>> {
+    let fit = values.iter().fold(true, |fit, value| fit & (*value == i128::from(*value as i64)));
+    fit.then(|| values.iter().map(|value| *value as i64).collect())
+}
+
 /// The texts of `array`, empty for NULL.
 fn texts_of(data_type: DataType, array: &ArrayRef) -> Vec<&[u8]> {
+    if let Some(texts) = array.as_string_opt::<i32>() {
+        // Of NULL the offsets say nothing.
+        return texts.iter().map(|text| text.unwrap_or_default().as_bytes()).collect();
+    }
     match data_type {
         DataType::Bytea => array.as_binary_view().iter().map(Option::unwrap_or_default).collect(),
         _ => array.as_string_view().iter().map(|text| text.unwrap_or_default().as_bytes()).collect(),

@@ -23,7 +23,8 @@ use super::{Encoded, is_worth, present};
 use crate::schema::DataType;
 use crate::settings::Encodings;
 
-pub(super) fn encode<N: Native>(
+/// Encodes `values`, which are stored as `S`: decimals that fit 64 bits are looked at in these.
+pub(super) fn encode<N: Native, S: Native + From<N>>(
     data_type: DataType,
     values: &[N],
     nulls: Option<&NullBuffer>,
@@ -49,17 +50,17 @@ pub(super) fn encode<N: Native>(
         }
     };
     let Some((least, greatest)) = bounds.iter().flatten().copied().reduce(wider) else { return };
-    encoded.bounds = (least.value(), greatest.value());
+    encoded.bounds = (S::from(least).value(), S::from(greatest).value());
     encoded.sum = sum_of(data_type, values);
     let plan = Plan::of(&bounds, least, values.len());
     let is_forced =
         encodings != Encodings::Smallest && (plan.is_some() || matches!(data_type, DataType::Real | DataType::Double));
     if least.order(greatest).is_eq() && !is_forced {
-        encoded.encoding = Encoding::Constant { value: least.value() };
+        encoded.encoding = Encoding::Constant { value: S::from(least).value() };
         encoded.distinct = Some(1);
         return;
     }
-    let plain_bytes = plain::number_bytes::<N>(values.len());
+    let plain_bytes = plain::number_bytes::<S>(values.len());
     let packed = frame::width_of(least, greatest).map(|width| (width, bitpack::packed_bytes(values.len(), width)));
     let in_place = packed.map_or(plain_bytes, |(_, packed)| packed.min(plain_bytes));
     let by_vector = plan.filter(|plan| {
@@ -72,7 +73,7 @@ pub(super) fn encode<N: Native>(
         .min(by_vector.as_ref().map_or(usize::MAX, Plan::bytes))
         .min(scaled.as_ref().map_or(usize::MAX, Scaled::bytes));
     let marked = least.integer().and_then(|reference| Marked::of(values, nulls, reference, greatest.integer()?));
-    if !is_forced && encode_dictionary(values, nulls, marked.as_ref(), budget, encoded) {
+    if !is_forced && encode_dictionary::<N, S>(values, nulls, marked.as_ref(), budget, encoded) {
         return;
     }
     encoded.distinct = None;
@@ -94,7 +95,7 @@ pub(super) fn encode<N: Native>(
             encoded.encoding = Encoding::FrameOfReference { reference, width: width as u8 };
         }
         _ => {
-            plain::encode_numbers(values, &mut encoded.body);
+            encode_plain::<N, S>(values, &mut encoded.body);
             encoded.encoding = Encoding::Plain { length_width: 0 };
         }
     }
@@ -102,20 +103,20 @@ pub(super) fn encode<N: Native>(
 
 /// Encodes `values`, which are `marked` where they are near each other, as a dictionary, if that takes less than
 /// `budget` bytes; says whether it did.
-fn encode_dictionary<N: Native>(
+fn encode_dictionary<N: Native, S: Native + From<N>>(
     values: &[N],
     nulls: Option<&NullBuffer>,
     marked: Option<&Marked>,
     budget: usize,
     encoded: &mut Encoded,
 ) -> bool {
-    let distinct_max = dictionary::distinct_max(values.len(), size_of::<N>(), budget);
+    let distinct_max = dictionary::distinct_max(values.len(), size_of::<S>(), budget);
     if distinct_max <= 1 {
         return false;
     }
     let fits = |distinct: usize| {
         distinct <= distinct_max
-            && dictionary::code_bytes(values.len(), distinct) + plain::number_bytes::<N>(distinct) < budget
+            && dictionary::code_bytes(values.len(), distinct) + plain::number_bytes::<S>(distinct) < budget
     };
     let found: Distinct<N> = match marked {
         Some(marked) if fits(marked.distinct()) => marked.distinct_numbers(values, nulls),
@@ -133,10 +134,18 @@ fn encode_dictionary<N: Native>(
     };
     let distinct = found.values.len();
     let width = dictionary::encode_codes(&found.codes, distinct, &mut encoded.body);
-    plain::encode_numbers(&found.values, &mut encoded.body);
+    encode_plain::<N, S>(&found.values, &mut encoded.body);
     encoded.distinct = Some(distinct as u32);
     encoded.encoding = Encoding::Dictionary { distinct: distinct as u32, width, length_width: 0, symbol_bytes: 0 };
     true
+}
+
+/// Appends the section of `values`, each stored as `S`.
+fn encode_plain<N: Native, S: Native + From<N>>(values: &[N], body: &mut Vec<u8>) {
+    if size_of::<N>() == size_of::<S>() {
+        return plain::encode_numbers(values, body);
+    }
+    plain::encode_numbers(&values.iter().map(|value| S::from(*value)).collect::<Vec<S>>(), body);
 }
 
 /// Scaled floats of either width.

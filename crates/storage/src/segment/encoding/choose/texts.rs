@@ -53,7 +53,7 @@ pub(super) fn encode(
     let all = || present(texts, nulls).flatten();
     let bounds = match &found {
         Some(found) => (found.values.first().copied(), found.values.last().copied()),
-        None => (all().min(), all().max()),
+        None => extremes(all()),
     };
     let (Some(least), Some(greatest)) = bounds else { return Ok(()) };
     encoded.bounds = (value(least)?, value(greatest)?);
@@ -80,6 +80,30 @@ pub(super) fn encode(
     check_heap(heap)?;
     encoded.encoding = Encoding::Plain { length_width: plain::encode_texts(texts, &mut encoded.body) };
     Ok(())
+}
+
+/// The least and the greatest of `texts`. Their first bytes tell nearly always.
+fn extremes<'a>(mut texts: impl Iterator<Item = &'a [u8]>) -> (Option<&'a [u8]>, Option<&'a [u8]>) {
+    fn beginning(text: &[u8]) -> u64 {
+        let mut first = [0; 8];
+        match text.first_chunk() {
+            Some(chunk) => first = *chunk,
+            None => first.iter_mut().zip(text).for_each(|(to, byte)| *to = *byte),
+        }
+        u64::from_be_bytes(first)
+    }
+    let Some(first) = texts.next() else { return (None, None) };
+    let (mut least, mut greatest) = ((beginning(first), first), (beginning(first), first));
+    for text in texts {
+        let text = (beginning(text), text);
+        if text.0 <= least.0 {
+            least = least.min(text);
+        }
+        if text.0 >= greatest.0 {
+            greatest = greatest.max(text);
+        }
+    }
+    (Some(least.1), Some(greatest.1))
 }
 
 /// Whether a sample of `texts` says that there are at most half as many different ones as rows: of rows taken at random

@@ -1,4 +1,8 @@
-//! The AVX-512 twin: one register is a block of 64 bytes, and places are taken from it by compression (VBMI2).
+//! The AVX-512 twins: one register is a block of 64 bytes, and places are taken from it by compression (VBMI2); or it has
+//! four fields whose values are read at once ([`values`]), or one text ([`text`]).
+
+pub(super) mod text;
+pub(super) mod values;
 
 use std::arch::x86_64::*;
 
