@@ -3,7 +3,7 @@
 
 use std::mem;
 
-use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray};
+use arrow::array::{ArrayRef, ArrowPrimitiveType, AsArray};
 use arrow::buffer::Buffer;
 use arrow::datatypes::{
     ArrowNativeType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
