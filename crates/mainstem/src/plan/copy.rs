@@ -229,8 +229,9 @@ impl<'a> Lines<'a> {
 
 /// Rows that are inserted at once: what a table has beside the columns of a file takes memory, too.
 const INSERTED_ROWS: usize = 2 * limits::SEGMENT_ROWS_DEFAULT as usize;
-/// Chunks of a file, and their arrays, that the threads of a load hold are about 1 / this of the share of loads.
-const CHUNKS_SHARE: u64 = 8;
+/// Chunks of a file that the threads of a load hold at once are at most 1 / this of the share of loads; with their arrays
+/// they take about half of it.
+const CHUNKS_SHARE: u64 = 4;
 
 struct CopyIn<'a, 'e> {
     /// The table, and the transaction that sees it.
