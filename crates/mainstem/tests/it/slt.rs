@@ -314,6 +314,7 @@ placement_matrix!(
         predicates,
         prepared_nulls,
         prepared_statistics,
+        ranges_of_keys,
         reals,
         recursive,
         refused,
