@@ -23,6 +23,8 @@ pub fn all() -> &'static [Experiment] {
         #[cfg(feature = "sql")]
         crate::load::EXPERIMENT,
         #[cfg(feature = "sql")]
+        crate::unload::EXPERIMENT,
+        #[cfg(feature = "sql")]
         crate::recovery::EXPERIMENT,
     ]
 }

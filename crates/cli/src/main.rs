@@ -1,4 +1,4 @@
-//! The `mainstem` program: a shell, a script runner, the demo, and the checker.
+//! The `mainstem` program: a shell, a script runner, the demo, the checker, and dumps.
 //!
 //! Comes in: arguments, SQL from `-c`, `-f`, a pipe or a terminal. Goes out: results on standard output, errors with
 //! their SQLSTATE on standard error, and an exit status that is 0 only if every statement succeeded.
@@ -16,6 +16,7 @@ mod interrupt;
 // Programs of their own.
 mod demo;
 mod check;
+mod dump;
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -91,6 +92,14 @@ enum Command {
         /// Directory of the database.
         database: PathBuf,
     },
+    /// Write a whole database as SQL, which `mainstem DATABASE -f FILE` reads back.
+    Dump {
+        /// Directory of the database.
+        database: PathBuf,
+        /// Write to this file instead of standard output.
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
 }
 
 fn main() -> ExitCode {
@@ -99,6 +108,7 @@ fn main() -> ExitCode {
     match cli.command {
         Some(Command::Demo(args)) => demo::run(&args),
         Some(Command::Check { database }) => check::run(&database),
+        Some(Command::Dump { database, output }) => dump::run(&database, output.as_deref()),
         None => match cli.sql.too_many.first() {
             Some(extra) => {
                 let message =

@@ -12,7 +12,7 @@
 //! 8. [`sum`] adds integers, exactly.
 //! 9. [`sort`] orders rows by words, digit by digit.
 //! 10. [`fsst`] decodes texts that are codes of symbols; [`alp`] makes integers of decimal floats, and back.
-//! 11. [`csv`] finds fields in delimited text, and reads numbers and dates of them.
+//! 11. [`csv`] finds fields in delimited text, and reads numbers and dates of them; [`to_text`] writes them.
 //!
 //! Invariants:
 //! - Each kernel with a fast twin has a scalar one, `pub` under its module's `scalar`; both give the same answer for
@@ -43,5 +43,6 @@ pub mod sort;
 pub mod fsst;
 pub mod alp;
 pub mod csv;
+pub mod to_text;
 
 mod dispatch;

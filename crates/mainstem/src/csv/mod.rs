@@ -12,7 +12,7 @@ mod writer;
 
 pub(crate) use reader::{CsvReader, TextBatch};
 pub(crate) use text::TextReader;
-pub(crate) use writer::{LineFormat, LineWriter};
+pub(crate) use writer::LineFormat;
 
 #[cfg(test)]
 mod tests;

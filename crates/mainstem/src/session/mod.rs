@@ -15,6 +15,7 @@ mod savepoints;
 mod short;
 mod statement_cache;
 mod temporary;
+mod transfer;
 mod utility;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -265,6 +266,10 @@ impl Session {
             Statement::Setting(setting) => self.setting(setting),
             Statement::Prepared(statement) => self.prepared_statement(statement),
             Statement::Maintenance(maintenance) => self.maintenance(&maintenance),
+            Statement::Passed(passed) => self.pass_over(passed),
+            Statement::CreateSequence(create) => self.create_sequence(create),
+            Statement::SetPosition(set) => self.set_position(&set),
+            Statement::Transfer(transfer) => self.transfer(&transfer),
             Statement::Checkpoint => {
                 self.shared.storage.checkpoint()?;
                 Ok(Outcome::done("CHECKPOINT"))

@@ -14,8 +14,7 @@ use super::stored::default_text;
 use super::types::{column_type, is_by_bytes};
 use super::{fold, table_name};
 use crate::names::{did_you_mean, similar};
-use constraints::Constraints;
-pub(super) use identity::order_options;
+pub(crate) use constraints::Constraints;
 use identity::{SERIAL, check_type, identity, serial_type};
 
 mod alter;
@@ -26,10 +25,12 @@ mod objects;
 mod table;
 mod view;
 
-pub(crate) use alter::{AlterAction, AlterTable, Truncate};
+pub(crate) use alter::{AlterAction, AlterTable, Draws, Truncate};
 pub(super) use alter::{alter_table, truncate};
 pub(crate) use create_as::CreateTableAs;
 pub(super) use create_as::create_table_as;
+pub(crate) use identity::{CreateSequence, SetPosition};
+pub(super) use identity::{create_sequence, order_options, setval};
 pub(crate) use objects::{CreateSchema, CreateView, Drop, Dropped};
 pub(super) use objects::{create_schema, create_view, drop_of};
 pub(crate) use table::{CreateTable, NewColumn, OnCommit};

@@ -14,7 +14,7 @@ use super::copy::{self, CopyPlace, CopyStatement, CopyStream};
 use super::dialect::{MainstemDialect, NESTING_MAX, is_word, on_stack, syntax};
 use super::extensions::rewrite_extensions;
 use super::refuse::is_write;
-use super::{Overriding, check_query, ddl, dml, fold, settings, state, transaction};
+use super::{Overriding, check_query, ddl, dml, dump, fold, settings, state, transaction};
 use depth::check_depth;
 use parameters::Part;
 
@@ -29,11 +29,13 @@ mod prepare;
 mod script;
 mod split;
 mod token_rewrites;
+mod transfer;
 
 pub(crate) use maintenance::Maintenance;
 pub(crate) use parameterize::{Parameterized, is_of_values, may_be_query, parameterize};
 pub(crate) use script::{PreparedStatement, Script, Statement, Template};
 pub use split::split_statements;
+pub(crate) use transfer::{ExportFormat, Transfer, TransferOf};
 
 /// Depth from which walks over the tree get a stack of their own.
 const DEPTH_OF_SMALL: usize = 20;
@@ -207,6 +209,12 @@ fn parse_statement(parser: &mut Parser<'_>, part: &Part) -> Result<Statement> {
     if let Some(maintenance) = maintenance::maintenance(parser)? {
         return Ok(Statement::Maintenance(maintenance));
     }
+    if let Some(passed) = dump::passed(parser)? {
+        return Ok(Statement::Passed(passed));
+    }
+    if let Some(transfer) = transfer::transfer(parser)? {
+        return Ok(Statement::Transfer(transfer));
+    }
     if is_word(parser, "abort") {
         parser.advance_token();
         let _ = parser.parse_one_of_keywords(&[Keyword::WORK, Keyword::TRANSACTION]);
@@ -250,6 +258,9 @@ fn convert(statement: ast::Statement, options_behind: Vec<ast::SqlOption>) -> Re
             if let Some(setting) = settings::set_config(&query) {
                 return Ok(Statement::Setting(setting));
             }
+            if let Some(set) = ddl::setval(&query)? {
+                return Ok(Statement::SetPosition(set));
+            }
             check_query(&query)?;
             Statement::Query(query)
         }
@@ -282,6 +293,18 @@ fn convert(statement: ast::Statement, options_behind: Vec<ast::SqlOption>) -> Re
         ast::Statement::CreateSchema { .. } => Statement::CreateSchema(ddl::create_schema(statement)?),
         ast::Statement::CreateView(view) => Statement::CreateView(ddl::create_view(view)?),
         ast::Statement::Drop { .. } => Statement::Drop(ddl::drop_of(statement)?),
+        ast::Statement::CreateIndex(index) => match dump::create_index(index)? {
+            dump::Index::Passed(passed) => Statement::Passed(passed),
+            dump::Index::Unique(alter) => Statement::AlterTable(alter),
+        },
+        ast::Statement::CreateSequence {
+            temporary: false,
+            if_not_exists: false,
+            name,
+            data_type: _,
+            sequence_options,
+            owned_by: _,
+        } => Statement::CreateSequence(ddl::create_sequence(&name, &sequence_options)?),
         ast::Statement::AlterTable(alter) => Statement::AlterTable(ddl::alter_table(alter)?),
         ast::Statement::Truncate(truncate) => Statement::Truncate(ddl::truncate(truncate)?),
         ast::Statement::Insert(insert) => Statement::Insert(dml::insert(insert, None)?),

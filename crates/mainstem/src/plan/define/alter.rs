@@ -20,11 +20,12 @@ use mainstem_storage::{Error, ErrorKind, Result};
 
 use super::super::columns::nullable_schema;
 use super::super::expressions::default_now;
+use super::rebuild::add_keys;
 use super::views::Over;
 use super::{all_or_nothing, validate};
 use crate::exec::{Environment, Notice};
 use crate::sql::{
-    AlterAction, AlterTable, NewColumn, ROW_REF, TableName, Truncate, any_row_of, columns_in, existing_column,
+    AlterAction, AlterTable, Draws, NO_OWNERS, NewColumn, ROW_REF, TableName, Truncate, any_row_of, columns_in, existing_column,
     expression_of, renamed_in, state,
 };
 
@@ -51,6 +52,10 @@ pub(crate) fn alter_table(
     transaction: &mut Transaction,
     alter: &AlterTable,
 ) -> Result<Vec<Notice>> {
+    // Dumps say it of views and sequences, too.
+    if env.settings.restores_dump() && alter.actions.iter().all(|action| matches!(action, AlterAction::OwnerTo)) {
+        return Ok(vec![Notice::new("00000", NO_OWNERS)]);
+    }
     let table = match env.settings.names().table(&transaction.catalog(), &alter.name) {
         Err(e) if alter.if_exists && e.kind() == ErrorKind::NotFound => {
             let message = format!("relation \"{}\" does not exist, skipping", alter.name);
@@ -58,6 +63,11 @@ pub(crate) fn alter_table(
         }
         table => table?,
     };
+    if let [AlterAction::AddConstraint(constraints)] = alter.actions.as_slice()
+        && constraints.has_keys()
+    {
+        return add_keys(env, transaction, &table, constraints);
+    }
     let mut changes = Changes {
         schema: TableSchema::clone(&table),
         changes: Vec::new(),
@@ -74,10 +84,7 @@ pub(crate) fn alter_table(
         return Ok(notices);
     }
     for column in &not_null {
-        let condition = Expr::IsNull(Box::new(expression_of(&quoted(column))?));
-        if any_row(env, transaction, &table, Some(condition))? {
-            return Err(contains_null(column, &table));
-        }
+        any_null(env, transaction, &table, column)?;
     }
     let over = Over::table(env, transaction, &table.relation_name())?;
     let more = all_or_nothing(transaction, |transaction| {
@@ -100,6 +107,24 @@ pub(crate) fn alter_table(
     })?;
     notices.extend(more);
     Ok(notices)
+}
+
+/// # Errors
+/// 23502 when a row of `table` has NULL in `column`.
+pub(super) fn any_null(
+    env: &mut Environment<'_>,
+    transaction: &Transaction,
+    table: &TableSchema,
+    column: &str,
+) -> Result<()> {
+    let condition = Expr::IsNull(Box::new(expression_of(&quoted(column))?));
+    if any_row(env, transaction, table, Some(condition))? { Err(contains_null(column, table)) } else { Ok(()) }
+}
+
+/// The names of the constraints of `table`.
+pub(super) fn constraint_names(table: &TableSchema) -> Vec<String> {
+    let checks = table.checks.iter().map(|check| check.name.clone());
+    checks.chain(table.keys().map(|(key, _)| table.key_name(key).into_owned())).collect()
 }
 
 fn quoted(name: &str) -> String {
@@ -194,6 +219,23 @@ impl Changes {
                 let change = TableChange::SetDefault(column.id, default.as_deref().map(Arc::from));
                 self.push(change)
             }
+            AlterAction::AddIdentity { column, identity } => {
+                let id = self.column(column)?.id;
+                let identity = match identity {
+                    Draws::Identity(identity) => *identity,
+                    Draws::Sequence(name) => env.settings.sequence(name)?,
+                };
+                self.push(TableChange::AddIdentity(id, identity))
+            }
+            AlterAction::AddForeignKey(key) => {
+                if !env.settings.restores_dump() {
+                    return Err(Error::unsupported(format_args!("the constraint {key}")));
+                }
+                let message = format!("{key}: foreign keys are not enforced, and not kept");
+                self.notices.push(Notice::new("01000", message));
+                Ok(())
+            }
+            AlterAction::OwnerTo => Err(Error::unsupported("ALTER TABLE ... OWNER TO")),
             AlterAction::SetNullable { column, nullable } => {
                 let Column { id, .. } = *self.column(column)?;
                 if let Some(before) = table.column(id)
@@ -234,8 +276,7 @@ impl Changes {
 
     /// The names of the table's constraints.
     fn names(&self) -> Vec<String> {
-        let checks = self.schema.checks.iter().map(|check| check.name.clone());
-        checks.chain(self.schema.keys().map(|(key, _)| self.schema.key_name(key).into_owned())).collect()
+        constraint_names(&self.schema)
     }
 
     fn add_checks(&mut self, checks: Vec<Check>) -> Result<()> {

@@ -8,13 +8,15 @@ use mainstem_storage::schema::DataType;
 use mainstem_storage::{Error, Result};
 
 use super::maintenance::Maintenance;
+use super::transfer::Transfer;
 use super::position;
 use crate::sql::copy::CopyStatement;
 use crate::sql::dialect::on_stack;
 use crate::sql::settings::SettingStatement;
 use crate::sql::transaction::Begin;
 use crate::sql::{
-    AlterTable, CreateSchema, CreateTable, CreateTableAs, CreateView, Delete, Drop, Insert, Lock, Truncate, Update,
+    AlterTable, CreateSchema, CreateSequence, CreateTable, CreateTableAs, CreateView, Delete, Drop, Insert, Lock, Passed,
+    SetPosition, Truncate, Update,
 };
 
 /// Parsed statements. Trees are walked by recursion, their drop included: that happens inside [`Script::with_stack`].
@@ -158,6 +160,14 @@ pub(crate) enum Statement {
     Release(String),
     /// SET, SHOW, RESET.
     Setting(SettingStatement),
+    /// What a dump says that says nothing here.
+    Passed(Passed),
+    /// CREATE SEQUENCE: until a column counts like it.
+    CreateSequence(CreateSequence),
+    /// `SELECT setval(...)`.
+    SetPosition(SetPosition),
+    /// UNLOAD, LOAD, EXPORT, IMPORT.
+    Transfer(Transfer),
     /// CHECKPOINT.
     Checkpoint,
     /// VACUUM, ANALYZE.
