@@ -23,7 +23,7 @@ pub fn all() -> &'static [Experiment] {
         #[cfg(feature = "sql")]
         crate::load::EXPERIMENT,
         #[cfg(feature = "sql")]
-        crate::unload::EXPERIMENT,
+        crate::load::unload::EXPERIMENT,
         #[cfg(feature = "sql")]
         crate::recovery::EXPERIMENT,
     ]

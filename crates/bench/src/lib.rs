@@ -39,8 +39,6 @@ pub mod tpch;
 #[cfg(feature = "sql")]
 pub mod load;
 #[cfg(feature = "sql")]
-pub mod unload;
-#[cfg(feature = "sql")]
 pub mod scan;
 #[cfg(feature = "sql")]
 pub mod recovery;

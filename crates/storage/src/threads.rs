@@ -100,7 +100,9 @@ pub fn in_order<P: Send, T: Send>(
                 }
             }
             made += 1;
-            while taken < made && let Some(done) = queue.next(taken, made - taken >= ahead.max(1))? {
+            while taken < made
+                && let Some(done) = queue.next(taken, made - taken >= ahead.max(1))?
+            {
                 taken += 1;
                 take(done?)?;
             }
@@ -271,10 +273,16 @@ mod tests {
         };
         for threads in [1, 3] {
             let mut taken = Vec::new();
-            let outcome = in_order(threads, 4, (0..50).map(Ok), |part| failing(7, part), |part| {
-                taken.push(part);
-                Ok(())
-            });
+            let outcome = in_order(
+                threads,
+                4,
+                (0..50).map(Ok),
+                |part| failing(7, part),
+                |part| {
+                    taken.push(part);
+                    Ok(())
+                },
+            );
             assert!(outcome.unwrap_err().message().contains("part 7"));
             assert_eq!(taken, (0..7).collect::<Vec<_>>());
             let outcome = in_order(threads, 4, (0..50).map(|part| failing(9, part)), Ok, |_| Ok(()));

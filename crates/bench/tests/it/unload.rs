@@ -1,6 +1,6 @@
 //! Experiment `unload`, very small.
 
-use mainstem_bench::unload::{Plan, run};
+use mainstem_bench::load::unload::{Plan, run};
 
 use crate::tiny::{has, run as run_tiny};
 

@@ -161,7 +161,14 @@ struct Pieces<R> {
 
 impl<R: BufRead> Pieces<R> {
     fn new(reader: R) -> Self {
-        Self { reader, splitter: Splitter::default(), ready: VecDeque::new(), line: String::new(), ended: false, is_dump: false }
+        Self {
+            reader,
+            splitter: Splitter::default(),
+            ready: VecDeque::new(),
+            line: String::new(),
+            ended: false,
+            is_dump: false,
+        }
     }
 
     fn next(&mut self) -> std::io::Result<Option<Piece>> {

@@ -74,7 +74,10 @@ fn dumps_of_postgresql_are_read() {
             "{name}"
         );
         assert_eq!(ask("SELECT count(*), sum(amount) FROM shop.sale"), "count,sum\n3,14\n");
-        assert_eq!(ask("SELECT * FROM shop.revenue ORDER BY customer"), "customer,total\n1,30.07\n2,0.01\n");
+        assert_eq!(
+            ask("SELECT customer, round(total, 2) AS total FROM shop.revenue ORDER BY customer"),
+            "customer,total\n1,30.07\n2,0.01\n"
+        );
         // Numbers go on where they were, and keys are enforced.
         assert_eq!(
             ask("INSERT INTO customer (name) VALUES ('Cy'); SELECT max(id), count(*) FROM customer"),

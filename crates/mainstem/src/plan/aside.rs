@@ -98,9 +98,7 @@ impl Aside {
         std::fs::rename(&self.path, &self.target).map_err(|e| Error::io("rename to", &shown, e))?;
         self.installed = true;
         let folder = self.target.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
-        File::open(folder)
-            .and_then(|folder| folder.sync_all())
-            .map_err(|e| Error::io("fsync the folder of", &shown, e))
+        File::open(folder).and_then(|folder| folder.sync_all()).map_err(|e| Error::io("fsync the folder of", &shown, e))
     }
 }
 
@@ -127,11 +125,8 @@ impl Drop for Aside {
     fn drop(&mut self) {
         if !self.installed {
             // What cannot be removed is a leftover with a telling name, not an error of the statement.
-            let _ = if self.path.is_dir() {
-                std::fs::remove_dir_all(&self.path)
-            } else {
-                std::fs::remove_file(&self.path)
-            };
+            let _ =
+                if self.path.is_dir() { std::fs::remove_dir_all(&self.path) } else { std::fs::remove_file(&self.path) };
         }
     }
 }

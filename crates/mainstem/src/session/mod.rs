@@ -267,6 +267,10 @@ impl Session {
             Statement::Prepared(statement) => self.prepared_statement(statement),
             Statement::Maintenance(maintenance) => self.maintenance(&maintenance),
             Statement::Passed(passed) => self.pass_over(passed),
+            Statement::UniqueIndex(alter) => {
+                self.check_restores("CREATE UNIQUE INDEX")?;
+                self.define(Statement::AlterTable(alter))
+            }
             Statement::CreateSequence(create) => self.create_sequence(create),
             Statement::SetPosition(set) => self.set_position(&set),
             Statement::Transfer(transfer) => self.transfer(&transfer),

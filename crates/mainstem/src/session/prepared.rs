@@ -278,6 +278,7 @@ impl Session {
             }),
             Statement::Setting(SettingStatement::Show { name }) => Ok(Arc::new(rows_of(texts(&[name])))),
             Statement::Setting(SettingStatement::Config { column, .. }) => Ok(Arc::new(rows_of(texts(&[column])))),
+            Statement::SetPosition(_) => Ok(Arc::new(rows_of(texts(&["setval"])))),
             Statement::Setting(SettingStatement::ShowAll) => {
                 Ok(Arc::new(rows_of(texts(&["name", "setting", "description"]))))
             }
@@ -294,7 +295,7 @@ impl Session {
     /// Whether `statement` gives rows.
     pub(crate) fn gives_rows(&self, statement: &Statement) -> bool {
         match statement {
-            Statement::Query(_) | Statement::Lock(_) | Statement::Explain { .. } => true,
+            Statement::Query(_) | Statement::Lock(_) | Statement::Explain { .. } | Statement::SetPosition(_) => true,
             Statement::Insert(insert) => insert.target.gives_rows(),
             Statement::Update(update) => update.target.gives_rows(),
             Statement::Delete(delete) => delete.target.gives_rows(),

@@ -19,8 +19,7 @@ impl Session {
         let tag = transfer.tag();
         match transfer {
             Transfer::Unload { what, folder, compression } => {
-                let rows =
-                    self.read(|env, transaction| plan::unload(env, transaction, what, folder, *compression))?;
+                let rows = self.read(|env, transaction| plan::unload(env, transaction, what, folder, *compression))?;
                 Ok(Outcome::wrote(tag, rows))
             }
             Transfer::Load { what, folder } => {
@@ -54,17 +53,15 @@ impl Session {
     /// CREATE SEQUENCE.
     pub(super) fn create_sequence(&mut self, create: CreateSequence) -> Result<Outcome> {
         self.check_restores("CREATE SEQUENCE")?;
-        let message = format!(
-            "sequence \"{}\" is kept for this session, until a column takes its numbers from it",
-            create.name
-        );
+        let message =
+            format!("sequence \"{}\" is kept for this session, until a column takes its numbers from it", create.name);
         self.settings.note_sequence(create.name, create.identity);
         Ok(Outcome::done("CREATE SEQUENCE").with_notices(vec![Notice::new("00000", message)]))
     }
 
     /// # Errors
     /// 0A000 unless a dump is being read.
-    fn check_restores(&self, command: &str) -> Result<()> {
+    pub(super) fn check_restores(&self, command: &str) -> Result<()> {
         if self.settings.restores_dump() {
             return Ok(());
         }

@@ -14,7 +14,6 @@ mod ddl;
 mod dml;
 mod transaction;
 mod copy;
-mod dump;
 mod settings;
 mod stored;
 mod types;
@@ -23,10 +22,10 @@ pub use copy::CopyStream;
 pub(crate) use copy::{
     Compression, CopyFormat, CopyOptions, CopyPlace, CopySource, CopyStatement, CsvOptions, TextOptions, Written,
 };
-pub(crate) use dump::{NO_OWNERS, Passed};
 pub(crate) use ddl::{
     AlterAction, AlterTable, Constraints, CreateSchema, CreateSequence, CreateTable, CreateTableAs, CreateView, Draws,
-    Drop, Dropped, NewColumn, OnCommit, SetPosition, Truncate, expand_wildcards, item_names, qualify, query_text, read_by, stored_query,
+    Drop, Dropped, NO_OWNERS, NewColumn, OnCommit, Passed, SetPosition, Truncate, expand_wildcards, item_names,
+    qualify, query_text, read_by, stored_query,
 };
 pub(crate) use dml::{
     Assignments, ConflictAction, ConflictTarget, DefaultCells, Delete, EXCLUDED, Insert, Lock, OnConflict, Overriding,

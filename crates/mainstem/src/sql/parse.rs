@@ -14,7 +14,7 @@ use super::copy::{self, CopyPlace, CopyStatement, CopyStream};
 use super::dialect::{MainstemDialect, NESTING_MAX, is_word, on_stack, syntax};
 use super::extensions::rewrite_extensions;
 use super::refuse::is_write;
-use super::{Overriding, check_query, ddl, dml, dump, fold, settings, state, transaction};
+use super::{Overriding, check_query, ddl, dml, fold, settings, state, transaction};
 use depth::check_depth;
 use parameters::Part;
 
@@ -209,7 +209,7 @@ fn parse_statement(parser: &mut Parser<'_>, part: &Part) -> Result<Statement> {
     if let Some(maintenance) = maintenance::maintenance(parser)? {
         return Ok(Statement::Maintenance(maintenance));
     }
-    if let Some(passed) = dump::passed(parser)? {
+    if let Some(passed) = ddl::passed(parser)? {
         return Ok(Statement::Passed(passed));
     }
     if let Some(transfer) = transfer::transfer(parser)? {
@@ -252,18 +252,7 @@ fn parse_statement(parser: &mut Parser<'_>, part: &Part) -> Result<Statement> {
 
 fn convert(statement: ast::Statement, options_behind: Vec<ast::SqlOption>) -> Result<Statement> {
     Ok(match statement {
-        ast::Statement::Query(query) if is_write(&query) => with_in_front(*query)?,
-        ast::Statement::Query(query) if !query.locks.is_empty() => Statement::Lock(dml::lock(*query)?),
-        ast::Statement::Query(query) => {
-            if let Some(setting) = settings::set_config(&query) {
-                return Ok(Statement::Setting(setting));
-            }
-            if let Some(set) = ddl::setval(&query)? {
-                return Ok(Statement::SetPosition(set));
-            }
-            check_query(&query)?;
-            Statement::Query(query)
-        }
+        ast::Statement::Query(query) => read_query(query)?,
         ast::Statement::Explain {
             describe_alias: ast::DescribeAlias::Explain,
             analyze,
@@ -293,10 +282,7 @@ fn convert(statement: ast::Statement, options_behind: Vec<ast::SqlOption>) -> Re
         ast::Statement::CreateSchema { .. } => Statement::CreateSchema(ddl::create_schema(statement)?),
         ast::Statement::CreateView(view) => Statement::CreateView(ddl::create_view(view)?),
         ast::Statement::Drop { .. } => Statement::Drop(ddl::drop_of(statement)?),
-        ast::Statement::CreateIndex(index) => match dump::create_index(index)? {
-            dump::Index::Passed(passed) => Statement::Passed(passed),
-            dump::Index::Unique(alter) => Statement::AlterTable(alter),
-        },
+        ast::Statement::CreateIndex(index) => ddl::create_index(index)?,
         ast::Statement::CreateSequence {
             temporary: false,
             if_not_exists: false,
@@ -334,6 +320,24 @@ fn convert(statement: ast::Statement, options_behind: Vec<ast::SqlOption>) -> Re
         ast::Statement::ShowVariable { variable } => Statement::Setting(settings::show(&variable)?),
         other => return Err(Error::unsupported(format_args!("the statement {}", first_words(&other)))),
     })
+}
+
+/// A query, and what else is written as one.
+fn read_query(query: Box<Query>) -> Result<Statement> {
+    if is_write(&query) {
+        return with_in_front(*query);
+    }
+    if !query.locks.is_empty() {
+        return dml::lock(*query).map(Statement::Lock);
+    }
+    if let Some(setting) = settings::set_config(&query) {
+        return Ok(Statement::Setting(setting));
+    }
+    if let Some(set) = ddl::setval(&query)? {
+        return Ok(Statement::SetPosition(set));
+    }
+    check_query(&query)?;
+    Ok(Statement::Query(query))
 }
 
 /// ANALYZE and VERBOSE with what the list in parentheses says of them.

@@ -165,6 +165,7 @@ fn copy_has_a_grammar_of_its_own() {
                 escape: b'\\',
                 null: "NULL".into(),
             }),
+            written: Written::default(),
         },
     };
     assert!(matches!(one(sql), Statement::Copy(copy) if copy == expected));

@@ -61,9 +61,10 @@ fn fill(connection: &Connection, count: usize) {
                     format!("'00112233-4455-6677-8899-{:012x}'", n),
                 ];
                 // One of them is NULL, in turn; sometimes all.
-                let cells = cells.iter().enumerate().map(|(at, cell)| {
-                    if n % 19 == at || n % 97 == 0 { "NULL" } else { cell.as_str() }
-                });
+                let cells = cells
+                    .iter()
+                    .enumerate()
+                    .map(|(at, cell)| if n % 19 == at || n % 97 == 0 { "NULL" } else { cell.as_str() });
                 format!("({n}, {})", cells.collect::<Vec<_>>().join(", "))
             })
             .collect();
@@ -122,7 +123,7 @@ fn several_threads_keep_the_order_of_the_query() {
     let connection = database.connect().unwrap();
     connection.execute("SET threads = 3").unwrap();
     let query = "SELECT 300000 - n AS n, CASE WHEN n % 1000 = 0 THEN repeat('long', 100) ELSE 'a,b' END AS v \
-                 FROM generate_series(1, 300000) AS s(n) ORDER BY n";
+                 FROM generate_series(1, 300000) AS s(n) ORDER BY s.n";
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("rows.csv");
     assert_eq!(connection.execute(&format!("COPY ({query}) TO {}", quoted(&path))).unwrap(), 300_000);
@@ -182,7 +183,8 @@ fn partitions_are_folders() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("out");
     let to = quoted(&target);
-    let copy = format!("COPY (SELECT * FROM t ORDER BY n DESC) TO {to} (FORMAT csv, HEADER, PARTITION_BY (country, year))");
+    let copy =
+        format!("COPY (SELECT * FROM t ORDER BY n DESC) TO {to} (FORMAT csv, HEADER, PARTITION_BY (country, year))");
     assert_eq!(connection.execute(&copy).unwrap(), 5);
     let found: Vec<(String, String)> =
         files(folder.path()).into_iter().map(|(path, text)| (path, String::from_utf8(text).unwrap())).collect();

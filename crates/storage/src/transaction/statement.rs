@@ -184,8 +184,7 @@ impl StatementWrites {
         Ok(())
     }
 
-    /// Inserts the rows of `runs`, which stand aside, were written for `table` as it is, and have no key twice. The only
-    /// rows of the statement.
+    /// Inserts the rows of `runs`, which stand aside, were written for `table` as it is, and have no key twice.
     ///
     /// # Errors
     /// As [`StatementWrites::delete`] for two tables.

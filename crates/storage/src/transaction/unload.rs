@@ -11,8 +11,7 @@ use crate::disk::Disk;
 use crate::error::{Error, Result, sqlstate};
 use crate::ids::{ColumnId, SchemaVersion, TableId};
 use crate::schema::{Column, RelationName, TableSchema};
-use crate::unload::{Compression, Unload, UnloadManifest, UnloadSummary, Unloaded, UnloadedTable};
-use crate::version::TableView;
+use crate::unload::{Compression, Unload, UnloadManifest, UnloadSummary, Unloaded, UnloadedTable, ViewedTable};
 use crate::write_set::DdlChange;
 
 impl Transaction {
@@ -82,8 +81,8 @@ impl Transaction {
             let found = taken.iter().filter(|((of, _), _)| *of == table);
             found.map(|((_, column), taken)| (*column, *taken)).collect::<Vec<_>>()
         };
-        let views = tables.iter().map(|table| Ok((self.view(*table)?, of_table(*table))));
-        let views = views.collect::<Result<Vec<(Arc<TableView>, _)>>>()?;
+        let viewed = |table: &TableId| Ok(ViewedTable { view: self.view(*table)?, numbers: of_table(*table) });
+        let views = tables.iter().map(viewed).collect::<Result<Vec<_>>>()?;
         let engine = &self.engine;
         let unload = Unload {
             disk,
@@ -164,17 +163,11 @@ impl Transaction {
     }
 
     /// Makes a table like `schema`, called `name`.
-    fn create_as(
-        &mut self,
-        schema: &TableSchema,
-        name: RelationName,
-        numbers: &[(ColumnId, u64)],
-    ) -> Result<TableId> {
+    fn create_as(&mut self, schema: &TableSchema, name: RelationName, numbers: &[(ColumnId, u64)]) -> Result<TableId> {
         self.check_may_write()?;
         let RelationName { namespace, name } = name;
         let id = self.engine.next_table();
-        let schema =
-            Arc::new(TableSchema { id, version: SchemaVersion(1), namespace, name, ..schema.clone() });
+        let schema = Arc::new(TableSchema { id, version: SchemaVersion(1), namespace, name, ..schema.clone() });
         self.change_catalog(DdlChange::Create(schema.clone()), |catalog| catalog.with_table(schema.clone()))?;
         let counts = |column: &ColumnId| schema.column(*column).is_some_and(|column| column.identity.is_some());
         let mut own = self.numbers.get_or_init(Box::default).lock();
@@ -213,7 +206,9 @@ fn difference(here: &TableSchema, there: &TableSchema) -> Option<String> {
     let names = |schema: &TableSchema, ids: &[ColumnId]| {
         ids.iter().filter_map(|id| Some(schema.column(*id)?.name.clone())).collect::<Vec<_>>()
     };
-    let column = |column: &Column| format!("{} {}{}", column.name, column.data_type, if column.nullable { "" } else { " NOT NULL" });
+    let column = |column: &Column| {
+        format!("{} {}{}", column.name, column.data_type, if column.nullable { "" } else { " NOT NULL" })
+    };
     let columns = |schema: &TableSchema| schema.columns.iter().map(column).collect::<Vec<_>>();
     let (old, new) = (columns(here), columns(there));
     if old != new {

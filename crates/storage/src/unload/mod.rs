@@ -26,7 +26,7 @@ mod tests;
 pub use compress::Compression;
 pub use manifest::{UnloadManifest, UnloadedFile, UnloadedTable};
 pub use read::Unloaded;
-pub use write::{Unload, UnloadSummary};
+pub use write::{Unload, UnloadSummary, ViewedTable};
 
 /// The folder of files with rows.
 pub const ROWS_DIR: &str = "rows";

@@ -31,6 +31,15 @@ pub struct Unload<'a> {
     pub go_on: &'a (dyn Fn() -> Result<()> + Sync),
 }
 
+/// A table to be unloaded.
+#[derive(Clone, Debug)]
+pub struct ViewedTable {
+    /// What is seen of it.
+    pub view: Arc<TableView>,
+    /// Numbers taken of its IDENTITY columns.
+    pub numbers: Vec<(ColumnId, u64)>,
+}
+
 /// What was unloaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UnloadSummary {
@@ -53,35 +62,16 @@ enum Work<'a> {
 }
 
 impl Unload<'_> {
-    /// Writes `views`, each with the numbers taken of its table's IDENTITY columns, to the folder, and what else
-    /// `manifest` says; its tables are those of the views.
+    /// Writes `views` to the folder, and what else `manifest` says; its tables are those of the views.
     ///
     /// # Errors
     /// Full or Io, Corrupt for damage in the database, those of `go_on`. There is no manifest in the folder then.
-    pub fn run(
-        &self,
-        mut manifest: UnloadManifest,
-        views: &[(Arc<TableView>, Vec<(ColumnId, u64)>)],
-    ) -> Result<UnloadSummary> {
+    pub fn run(&self, mut manifest: UnloadManifest, views: &[ViewedTable]) -> Result<UnloadSummary> {
         self.disk.create_dir(ROWS_DIR)?;
-        let mut work = Vec::new();
         let mut tables = Vec::with_capacity(views.len());
-        for (table, (view, numbers)) in views.iter().enumerate() {
-            let mut streams = Vec::new();
-            for (run, found) in view.version().runs.iter().enumerate() {
-                let (whole, rest) = self.sort_out(view, found.segments());
-                work.extend(whole.into_iter().map(|segment| Work::Copy { table, run, segment }));
-                streams.push(rest);
-            }
-            streams.extend(view.version().deltas.iter().map(|delta| {
-                let dead = delta.deletes().bitmap_at(view.ts());
-                let rows = view.delta_rows(delta);
-                if rows == 0 { Vec::new() } else { vec![Part::delta(delta.clone(), rows).without(dead)] }
-            }));
-            streams.retain(|stream| !stream.is_empty());
-            if !streams.is_empty() {
-                work.push(Work::Rest { table, streams });
-            }
+        let mut work = Vec::new();
+        for (table, ViewedTable { view, numbers }) in views.iter().enumerate() {
+            work.extend(Self::work_of(table, view));
             // One more for the rest.
             let runs = vec![Vec::new(); view.version().runs.len() + 1];
             tables.push(UnloadedTable { schema: view.schema().clone(), numbers: numbers.clone(), runs });
@@ -90,27 +80,26 @@ impl Unload<'_> {
         work.sort_by_key(|work| matches!(work, Work::Copy { .. }));
         let next = AtomicU64::new(1);
         let done = in_parallel(self.threads, work.len(), |at| match work.get(at) {
-            Some(Work::Copy { segment, table, .. }) => self.copy(segment, view_of(views, *table)?, &next),
-            Some(Work::Rest { streams, table }) => self.merge(streams.clone(), view_of(views, *table)?, &next),
+            Some(Work::Copy { segment, table, .. }) => self.copy(segment, schema_of(views, *table)?, &next),
+            Some(Work::Rest { streams, table }) => self.merge(streams.clone(), schema_of(views, *table)?, &next),
             None => Err(Error::internal("a piece of an unload is not there")),
         })?;
         let mut summary = UnloadSummary::default();
         for (work, files) in work.iter().zip(done) {
-            let (table, run) = match work {
-                Work::Copy { table, run, .. } => (*table, Some(*run)),
-                Work::Rest { table, .. } => (*table, None),
-            };
-            *(if run.is_some() { &mut summary.copied } else { &mut summary.written }) += files.len() as u64;
             summary.rows += files.iter().map(|file| u64::from(file.rows)).sum::<u64>();
             summary.bytes += files.iter().map(|file| file.bytes).sum::<u64>();
-            let runs = tables.get_mut(table).map(|table| &mut table.runs);
-            let run = runs.and_then(|runs| match run {
-                Some(run) => runs.get_mut(run),
-                None => runs.last_mut(),
-            });
-            if let Some(run) = run {
-                run.extend(files);
-            }
+            let count = files.len() as u64;
+            let run = match work {
+                Work::Copy { table, run, .. } => {
+                    summary.copied += count;
+                    tables.get_mut(*table).and_then(|table| table.runs.get_mut(*run))
+                }
+                Work::Rest { table, .. } => {
+                    summary.written += count;
+                    tables.get_mut(*table).and_then(|table| table.runs.last_mut())
+                }
+            };
+            run.ok_or_else(|| Error::internal("files of an unload that belong to no run"))?.extend(files);
         }
         tables.iter_mut().for_each(|table| table.runs.retain(|run| !run.is_empty()));
         manifest.tables = tables;
@@ -121,16 +110,37 @@ impl Unload<'_> {
         Ok(summary)
     }
 
+    /// What is to be done for table number `table`, which `view` sees.
+    fn work_of<'v>(table: usize, view: &'v TableView) -> Vec<Work<'v>> {
+        let (mut work, mut streams) = (Vec::new(), Vec::new());
+        for (run, found) in view.version().runs.iter().enumerate() {
+            let (whole, rest) = Self::sort_out(view, found.segments());
+            work.extend(whole.into_iter().map(|segment| Work::Copy { table, run, segment }));
+            streams.push(rest);
+        }
+        streams.extend(view.version().deltas.iter().map(|delta| {
+            let dead = delta.deletes().bitmap_at(view.ts());
+            let rows = view.delta_rows(delta);
+            if rows == 0 { Vec::new() } else { vec![Part::delta(delta.clone(), rows).without(dead)] }
+        }));
+        streams.retain(|stream| !stream.is_empty());
+        if !streams.is_empty() {
+            work.push(Work::Rest { table, streams });
+        }
+        work
+    }
+
     /// The segments that can be copied, and the others as parts of a stream.
-    fn sort_out<'s>(&self, view: &TableView, segments: &'s [RunSegment]) -> (Vec<&'s Arc<Segment>>, Vec<Part>) {
+    fn sort_out<'s>(view: &TableView, segments: &'s [RunSegment]) -> (Vec<&'s Arc<Segment>>, Vec<Part>) {
         let (mut whole, mut rest) = (Vec::new(), Vec::new());
         for part in segments {
             let segment = &part.segment;
             let dead = segment.deletes().bitmap_at(view.ts());
             let has_dead = dead.as_deref().is_some_and(|dead| dead.iter().any(|word| *word != 0));
-            let has_columns = view.schema().columns.iter().all(|column| {
-                segment.meta().column(column.id).is_some_and(|meta| meta.data_type == column.data_type)
-            });
+            let has_columns =
+                view.schema().columns.iter().all(|column| {
+                    segment.meta().column(column.id).is_some_and(|meta| meta.data_type == column.data_type)
+                });
             if part.is_whole() && !has_dead && has_columns {
                 whole.push(segment);
             } else {
@@ -206,7 +216,7 @@ impl Unload<'_> {
     }
 }
 
-fn view_of(views: &[(Arc<TableView>, Vec<(ColumnId, u64)>)], table: usize) -> Result<&TableSchema> {
+fn schema_of(views: &[ViewedTable], table: usize) -> Result<&TableSchema> {
     let found = views.get(table).ok_or_else(|| Error::internal("a table of an unload is not there"))?;
-    Ok(found.0.schema())
+    Ok(found.view.schema())
 }

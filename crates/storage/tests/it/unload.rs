@@ -78,7 +78,10 @@ fn rows_of_every_place_and_order_come_back() {
             sound(&copy);
             let (old, new) = (db.catalog(), copy.catalog());
             let (old, new) = (old.table(id).unwrap(), new.table(there).unwrap());
-            assert_eq!((&old.columns, &old.primary_key, &old.sort_key), (&new.columns, &new.primary_key, &new.sort_key));
+            assert_eq!(
+                (&old.columns, &old.primary_key, &old.sort_key),
+                (&new.columns, &new.primary_key, &new.sort_key)
+            );
             assert_eq!((&old.unique_keys, old.layout, old.options), (&new.unique_keys, new.layout, new.options));
             // It is a table like others: keys are enforced, rows change, all of it is merged.
             let mut txn = begin(&copy);
@@ -145,7 +148,10 @@ fn a_schema_that_was_altered_comes_back_with_its_views_and_numbers() {
         ..ColumnDefinition::new("n", DataType::BigInt, false)
     };
     let counted = txn
-        .create_table(TableDefinition { name: RelationName::new("other", "c"), ..TableDefinition::new("c", vec![counting]) })
+        .create_table(TableDefinition {
+            name: RelationName::new("other", "c"),
+            ..TableDefinition::new("c", vec![counting])
+        })
         .unwrap();
     txn.commit().unwrap();
     let n = db.catalog().table(counted).unwrap().columns[0].id;
@@ -201,7 +207,9 @@ fn an_unload_beside_writers_has_exactly_its_snapshot() {
                     let moved = update(&mut txn, id, &[a], |row| row.1 += 5)
                         .and_then(|_| update(&mut txn, id, &[b], |row| row.1 -= 5))
                         .and_then(|_| insert(&mut txn, id, &[row(next, 7), row(next + 1, -7)]))
-                        .and_then(|()| if step % 3 == 0 { delete(&mut txn, id, &[next, next + 1]).map(drop) } else { Ok(()) });
+                        .and_then(|()| {
+                            if step % 3 == 0 { delete(&mut txn, id, &[next, next + 1]).map(drop) } else { Ok(()) }
+                        });
                     next += 2;
                     // What another has taken is tried no more.
                     if moved.is_ok() {

@@ -8,8 +8,8 @@ use arrow::array::{
 };
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::{
-    DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type, TimeUnit,
-    Time64MicrosecondType, TimestampMicrosecondType,
+    DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
+    Time64MicrosecondType, TimeUnit, TimestampMicrosecondType,
 };
 use mainstem_kernels::to_text::{day, push_decimal, push_hex, push_i64, push_time};
 use mainstem_postgres::cast::{double_text, inside, real_text};
@@ -188,8 +188,11 @@ fn push_timestamp(out: &mut Vec<u8>, micros: i64, zone: &str) {
         out.extend_from_slice(zone.as_bytes());
         return;
     }
-    let text =
-        if zone.is_empty() { Timestamp::from_micros(micros).to_string() } else { TimestampTz::from_micros(micros).to_string() };
+    let text = if zone.is_empty() {
+        Timestamp::from_micros(micros).to_string()
+    } else {
+        TimestampTz::from_micros(micros).to_string()
+    };
     out.extend_from_slice(text.as_bytes());
 }
 

@@ -113,8 +113,11 @@ fn column() -> BoxedStrategy<ArrayRef> {
         nulls(vec(any::<u8>(), 0..9)).prop_map(|values| array(BinaryViewArray::from_iter(values))),
         nulls(hostile()).prop_map(|values| array(StringViewArray::from_iter(values))),
         nulls(hostile()).prop_map(|values| array(StringArray::from(values))),
-        nulls(vec(weighted(0.8, any::<i32>()), 0..4))
-            .prop_map(|values| array(ListArray::from_iter_primitive::<Int32Type, _, _>(values))),
+        nulls(vec(weighted(0.8, any::<i32>()), 0..4)).prop_map(|values| array(ListArray::from_iter_primitive::<
+            Int32Type,
+            _,
+            _,
+        >(values))),
     ]
     .boxed()
 }
@@ -132,9 +135,8 @@ fn format() -> impl Strategy<Value = LineFormat> {
         LineFormat::Csv(CsvOptions { header: false, delimiter, quote, escape, null: null.into() })
     });
     let text = (prop::sample::select(&b"\t|,;-:N "[..]), prop::sample::select(&["\\N", "", "NULL", "1"][..]));
-    let text = text.prop_map(|(delimiter, null)| {
-        LineFormat::Text(TextOptions { header: false, delimiter, null: null.into() })
-    });
+    let text = text
+        .prop_map(|(delimiter, null)| LineFormat::Text(TextOptions { header: false, delimiter, null: null.into() }));
     prop_oneof![csv, text]
 }
 
@@ -148,7 +150,8 @@ proptest! {
         for batch in [batch.clone(), batch.slice(from, ROWS - from)] {
             let mut rows = b"before\n".to_vec();
             format.rows(&batch, &mut rows).unwrap();
-            prop_assert_eq!(rows.strip_prefix(b"before\n").unwrap(), serial(&batch, &format).as_slice());
+            let expected = serial(&batch, &format);
+            prop_assert_eq!(rows.strip_prefix(b"before\n").unwrap(), expected.as_slice());
         }
     }
 }

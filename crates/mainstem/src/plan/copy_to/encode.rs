@@ -33,7 +33,7 @@ pub(super) enum Encoded {
 /// Encodes pieces of one schema.
 pub(super) enum Encoder {
     Lines { format: LineFormat, header: Vec<u8> },
-    Parquet { factory: Box<ArrowRowGroupWriterFactory>, properties: WriterProperties, schema: SchemaRef },
+    Parquet { factory: Box<ArrowRowGroupWriterFactory>, properties: Box<WriterProperties>, schema: SchemaRef },
 }
 
 impl Encoder {
@@ -56,7 +56,8 @@ impl Encoder {
                 let writer = ArrowWriter::try_new(Vec::new(), schema.clone(), Some(properties.clone()));
                 let (_, factory) =
                     writer.and_then(ArrowWriter::into_serialized_writer).map_err(|e| from_parquet(&e))?;
-                return Ok(Self::Parquet { factory: Box::new(factory), properties, schema });
+                let (factory, properties) = (Box::new(factory), Box::new(properties));
+                return Ok(Self::Parquet { factory, properties, schema });
             }
         };
         let mut header = Vec::new();
@@ -104,7 +105,7 @@ impl Encoder {
     /// Of `output`.
     pub(super) fn file(&self, output: File, shown: &str) -> Result<Option<SerializedFileWriter<File>>> {
         let Self::Parquet { properties, schema, .. } = self else { return Ok(None) };
-        let writer = ArrowWriter::try_new(output, schema.clone(), Some(properties.clone()));
+        let writer = ArrowWriter::try_new(output, schema.clone(), Some(WriterProperties::clone(properties)));
         let (writer, _) = writer.and_then(ArrowWriter::into_serialized_writer).map_err(|e| written(&e, shown))?;
         Ok(Some(writer))
     }

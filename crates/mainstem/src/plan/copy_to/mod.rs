@@ -57,11 +57,7 @@ fn source_query(names: &Names, transaction: &Transaction, source: CopySource) ->
 ///
 /// # Errors
 /// Those of a query.
-pub(super) fn rows_of(
-    env: &mut Environment<'_>,
-    transaction: &Transaction,
-    table: &TableSchema,
-) -> Result<Running> {
+pub(super) fn rows_of(env: &mut Environment<'_>, transaction: &Transaction, table: &TableSchema) -> Result<Running> {
     let plan = env.plan(transaction, table_query(table, Vec::new())?, None)?;
     env.start(&plan)
 }

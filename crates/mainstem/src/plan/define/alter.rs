@@ -25,8 +25,8 @@ use super::views::Over;
 use super::{all_or_nothing, validate};
 use crate::exec::{Environment, Notice};
 use crate::sql::{
-    AlterAction, AlterTable, Draws, NO_OWNERS, NewColumn, ROW_REF, TableName, Truncate, any_row_of, columns_in, existing_column,
-    expression_of, renamed_in, state,
+    AlterAction, AlterTable, Draws, NO_OWNERS, NewColumn, ROW_REF, TableName, Truncate, any_row_of, columns_in,
+    existing_column, expression_of, renamed_in, state,
 };
 
 /// The changes of one statement, as far as they are read.
@@ -169,33 +169,14 @@ impl Changes {
         match action {
             AlterAction::AddColumn { column, constraints, if_not_exists } => {
                 if self.schema.column_named(&column.name).is_some() {
-                    let message =
-                        format!("column \"{}\" of relation \"{}\" already exists", column.name, self.schema.name);
-                    if *if_not_exists {
-                        self.notices.push(Notice::new(sqlstate::DUPLICATE_COLUMN, format!("{message}, skipping")));
-                        return Ok(());
-                    }
-                    return Err(Error::invalid(sqlstate::DUPLICATE_COLUMN, message));
+                    return self.is_there(&column.name, *if_not_exists);
                 }
                 self.add_column(env, transaction, table, column)?;
                 self.add_checks(constraints.clone().into_checks(&self.schema.name, &mut self.names())?)
             }
             AlterAction::DropColumn { name, if_exists, cascade } => {
                 self.cascade |= *cascade;
-                let id = match self.column(name) {
-                    Ok(column) => column.id,
-                    Err(error) if *if_exists => {
-                        self.notices.push(Notice::new("00000", format!("{}, skipping", error.message())));
-                        return Ok(());
-                    }
-                    Err(error) => return Err(error),
-                };
-                for check in self.schema.checks.clone() {
-                    if columns_in(&expression_of(&check.expression)?).contains(name) {
-                        self.push(TableChange::DropConstraint(check.name))?;
-                    }
-                }
-                self.push(TableChange::DropColumn(id))
+                self.drop_column(name, *if_exists)
             }
             AlterAction::RenameColumn { old, new } => {
                 let id = self.column(old)?.id;
@@ -227,14 +208,7 @@ impl Changes {
                 };
                 self.push(TableChange::AddIdentity(id, identity))
             }
-            AlterAction::AddForeignKey(key) => {
-                if !env.settings.restores_dump() {
-                    return Err(Error::unsupported(format_args!("the constraint {key}")));
-                }
-                let message = format!("{key}: foreign keys are not enforced, and not kept");
-                self.notices.push(Notice::new("01000", message));
-                Ok(())
-            }
+            AlterAction::AddForeignKey(key) => self.pass_over(env, key),
             AlterAction::OwnerTo => Err(Error::unsupported("ALTER TABLE ... OWNER TO")),
             AlterAction::SetNullable { column, nullable } => {
                 let Column { id, .. } = *self.column(column)?;
@@ -251,6 +225,43 @@ impl Changes {
             }
             AlterAction::DropConstraint { name, if_exists } => self.drop_constraint(name, *if_exists),
         }
+    }
+
+    /// What ADD COLUMN says of a column that is there.
+    fn is_there(&mut self, column: &str, if_not_exists: bool) -> Result<()> {
+        let message = format!("column \"{column}\" of relation \"{}\" already exists", self.schema.name);
+        if !if_not_exists {
+            return Err(Error::invalid(sqlstate::DUPLICATE_COLUMN, message));
+        }
+        self.notices.push(Notice::new(sqlstate::DUPLICATE_COLUMN, format!("{message}, skipping")));
+        Ok(())
+    }
+
+    /// A foreign key, in words: a dump may say it.
+    fn pass_over(&mut self, env: &Environment<'_>, key: &str) -> Result<()> {
+        if !env.settings.restores_dump() {
+            return Err(Error::unsupported(format_args!("the constraint {key}")));
+        }
+        let message = format!("{key}: foreign keys are not enforced, and not kept");
+        self.notices.push(Notice::new("01000", message));
+        Ok(())
+    }
+
+    fn drop_column(&mut self, name: &str, if_exists: bool) -> Result<()> {
+        let id = match self.column(name) {
+            Ok(column) => column.id,
+            Err(error) if if_exists => {
+                self.notices.push(Notice::new("00000", format!("{}, skipping", error.message())));
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
+        for check in self.schema.checks.clone() {
+            if columns_in(&expression_of(&check.expression)?).iter().any(|column| column == name) {
+                self.push(TableChange::DropConstraint(check.name))?;
+            }
+        }
+        self.push(TableChange::DropColumn(id))
     }
 
     fn drop_constraint(&mut self, name: &str, if_exists: bool) -> Result<()> {

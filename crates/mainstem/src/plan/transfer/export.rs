@@ -108,7 +108,8 @@ pub(crate) fn positions_text(transaction: &Transaction) -> Result<String> {
 fn file_name(table: &TableSchema, number: usize, format: ExportFormat) -> String {
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     let name = format!("{}.{}", table.namespace, table.name);
-    let is_plain = name.len() <= NAME_BYTES_MAX && [&table.namespace, &table.name].iter().all(|n| n.bytes().all(is_plain));
+    let is_plain =
+        name.len() <= NAME_BYTES_MAX && [&table.namespace, &table.name].iter().all(|n| n.bytes().all(is_plain));
     let name = if is_plain { name } else { format!("table.{number}") };
     format!("{name}.{}", format.name())
 }

@@ -129,10 +129,7 @@ fn column_text(column: &Column, table: &TableSchema) -> String {
     if let Some(identity) = &column.identity {
         let when = if identity.always { "ALWAYS" } else { "BY DEFAULT" };
         let (start, increment) = (identity.start, identity.increment);
-        push(
-            &mut text,
-            format_args!(" GENERATED {when} AS IDENTITY (START WITH {start} INCREMENT BY {increment})"),
-        );
+        push(&mut text, format_args!(" GENERATED {when} AS IDENTITY (START WITH {start} INCREMENT BY {increment})"));
     }
     text
 }

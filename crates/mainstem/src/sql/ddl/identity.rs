@@ -2,8 +2,7 @@
 
 use datafusion::sql::sqlparser::ast::{
     DataType as SqlType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, GeneratedAs, ObjectName, Query,
-    SelectItem,
-    SequenceOptions, SetExpr,
+    SelectItem, SequenceOptions, SetExpr,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
@@ -40,6 +39,7 @@ pub(in super::super) fn order_options(tokens: &mut [TokenWithSpan]) {
         _ => None,
     };
     let begins = |at: usize| word(tokens.get(at)?).filter(|keyword| *keyword == Keyword::IDENTITY).map(|_| at + 1);
+    let of_sequence = sequence_options(tokens, &word);
     let lists: Vec<(usize, usize)> = (0..tokens.len())
         .filter_map(begins)
         .filter_map(|from| {
@@ -48,6 +48,7 @@ pub(in super::super) fn order_options(tokens: &mut [TokenWithSpan]) {
             let close = open + tokens.get(open..)?.iter().position(|t| matches!(t.token, Token::RParen))?;
             is_list.then_some((open + 1, close))
         })
+        .chain(of_sequence)
         .collect();
     for (from, to) in lists {
         let Some(list) = tokens.get_mut(from..to) else { continue };
@@ -86,6 +87,24 @@ pub(in super::super) fn order_options(tokens: &mut [TokenWithSpan]) {
     }
 }
 
+/// Where the options of a CREATE SEQUENCE stand.
+fn sequence_options(
+    tokens: &[TokenWithSpan],
+    word: &dyn Fn(&TokenWithSpan) -> Option<Keyword>,
+) -> Option<(usize, usize)> {
+    let mut solid = tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_)));
+    let begins =
+        solid.next().and_then(word) == Some(Keyword::CREATE) && solid.next().and_then(word) == Some(Keyword::SEQUENCE);
+    let first = |token: &TokenWithSpan| {
+        use Keyword as K;
+        matches!(word(token), Some(K::INCREMENT | K::MINVALUE | K::MAXVALUE | K::START | K::CACHE | K::CYCLE | K::NO))
+    };
+    let from = tokens.iter().position(first).filter(|_| begins)?;
+    let ends = |token: &TokenWithSpan| matches!(token.token, Token::EOF) || word(token) == Some(Keyword::OWNED);
+    let to = tokens.iter().position(ends).unwrap_or(tokens.len());
+    (from < to).then_some((from, to))
+}
+
 /// Takes `SEQUENCE NAME name` out, which sqlparser does not know: the sequence of a column is called by the column.
 fn take_sequence_name(list: &mut [TokenWithSpan]) {
     let is = |token: &Token, what: &str| matches!(token, Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case(what));
@@ -93,9 +112,8 @@ fn take_sequence_name(list: &mut [TokenWithSpan]) {
         .filter(|at| !list.get(*at).is_some_and(|token| matches!(token.token, Token::Whitespace(_))))
         .collect();
     let token = |nth: usize| solid.get(nth).and_then(|at| list.get(*at)).map(|token| &token.token);
-    let found = (0..solid.len()).find(|nth| {
-        token(*nth).is_some_and(|t| is(t, "sequence")) && token(nth + 1).is_some_and(|t| is(t, "name"))
-    });
+    let found = (0..solid.len())
+        .find(|nth| token(*nth).is_some_and(|t| is(t, "sequence")) && token(nth + 1).is_some_and(|t| is(t, "name")));
     let Some(first) = found else { return };
     let mut end = first + 3;
     while token(end) == Some(&Token::Period) {
@@ -123,8 +141,8 @@ pub(super) fn identity(generated: &GeneratedAs, options: Option<&Vec<SequenceOpt
         match option {
             SequenceOptions::StartWith(value, _) => start = Some(number(value)?),
             SequenceOptions::IncrementBy(value, _) => increment = number(value)?,
-            // How many numbers a session takes at once changes none of them.
-            SequenceOptions::Cache(_) => {}
+            // One at a time, as dumps say.
+            SequenceOptions::Cache(count) if count.to_string() == "1" => {}
             SequenceOptions::MinValue(None) | SequenceOptions::MaxValue(None) | SequenceOptions::Cycle(true) => {}
             other => return Err(Error::unsupported(format_args!("the option{other} of an identity column"))),
         }

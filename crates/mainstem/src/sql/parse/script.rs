@@ -8,15 +8,15 @@ use mainstem_storage::schema::DataType;
 use mainstem_storage::{Error, Result};
 
 use super::maintenance::Maintenance;
-use super::transfer::Transfer;
 use super::position;
+use super::transfer::Transfer;
 use crate::sql::copy::CopyStatement;
 use crate::sql::dialect::on_stack;
 use crate::sql::settings::SettingStatement;
 use crate::sql::transaction::Begin;
 use crate::sql::{
-    AlterTable, CreateSchema, CreateSequence, CreateTable, CreateTableAs, CreateView, Delete, Drop, Insert, Lock, Passed,
-    SetPosition, Truncate, Update,
+    AlterTable, CreateSchema, CreateSequence, CreateTable, CreateTableAs, CreateView, Delete, Drop, Insert, Lock,
+    Passed, SetPosition, Truncate, Update,
 };
 
 /// Parsed statements. Trees are walked by recursion, their drop included: that happens inside [`Script::with_stack`].
@@ -162,6 +162,8 @@ pub(crate) enum Statement {
     Setting(SettingStatement),
     /// What a dump says that says nothing here.
     Passed(Passed),
+    /// CREATE UNIQUE INDEX, as the UNIQUE constraint that it is.
+    UniqueIndex(AlterTable),
     /// CREATE SEQUENCE: until a column counts like it.
     CreateSequence(CreateSequence),
     /// `SELECT setval(...)`.

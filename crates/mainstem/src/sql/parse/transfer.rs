@@ -67,6 +67,12 @@ impl Transfer {
 pub(super) fn transfer(parser: &mut Parser<'_>) -> Result<Option<Transfer>> {
     let words = ["unload", "load", "export", "import"];
     let Some(word) = words.into_iter().find(|word| is_word(parser, word)) else { return Ok(None) };
+    // LOAD of a library is another statement.
+    let of_tables =
+        |token: &Token| matches!(token, Token::Word(w) if matches!(w.keyword, Keyword::DATABASE | Keyword::TABLE));
+    if word == "load" && !of_tables(&parser.peek_nth_token_ref(1).token) {
+        return Ok(None);
+    }
     parser.advance_token();
     let what = what(parser, matches!(word, "unload" | "load"))?;
     match word {

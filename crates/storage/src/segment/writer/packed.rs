@@ -44,9 +44,9 @@ impl PackedSegment {
         let mut copy = |block: &BlockRef| copy_block(segment, block, file, &mut body);
         let mut copied = Vec::with_capacity(columns.len());
         for id in columns {
-            let column = meta.column(*id).ok_or_else(|| {
-                Error::internal(format!("segment {} is packed without its column {id}", meta.id))
-            })?;
+            let column = meta
+                .column(*id)
+                .ok_or_else(|| Error::internal(format!("segment {} is packed without its column {id}", meta.id)))?;
             copied.push(ColumnMeta { block: column.block.as_ref().map(&mut copy).transpose()?, ..column.clone() });
         }
         let key_filter = meta.key_filter.as_ref().map(&mut copy).transpose()?;
@@ -129,7 +129,9 @@ impl PackedSegment {
         let meta = SegmentMeta {
             id: place.id,
             schema_version: version,
-            columns: renamed.map(|(column, id)| ColumnMeta { id: *id, block: column.block.map(moved), ..column }).collect(),
+            columns: renamed
+                .map(|(column, id)| ColumnMeta { id: *id, block: column.block.map(moved), ..column })
+                .collect(),
             key_filter: meta.key_filter.map(moved),
             ..meta
         };

@@ -8,7 +8,8 @@ use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Token;
 use mainstem_storage::{Error, Result};
 
-use super::{AlterAction, AlterTable, Constraints, fold, table_name};
+use super::super::{Statement, fold, table_name};
+use super::{AlterAction, AlterTable, Constraints};
 
 /// A statement that is passed over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +32,7 @@ const OWNED: &str = "a sequence belongs to the IDENTITY column that counts by it
 ///
 /// # Errors
 /// 0A000 for an extension that would do something.
-pub(super) fn passed(parser: &mut Parser<'_>) -> Result<Option<Passed>> {
+pub(in super::super) fn passed(parser: &mut Parser<'_>) -> Result<Option<Passed>> {
     let words: Vec<String> = (0..6).map(|nth| word(parser, nth)).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let passed = match words.as_slice() {
@@ -76,19 +77,13 @@ fn says(parser: &Parser<'_>, first: &str, second: &str) -> bool {
     until.into_iter().any(|nth| word(parser, nth) == first && word(parser, nth + 1) == second)
 }
 
-/// What CREATE INDEX is here.
-pub(super) enum Index {
-    Passed(Passed),
-    Unique(AlterTable),
-}
-
 /// Reads a CREATE INDEX.
 ///
 /// # Errors
 /// 0A000 for a unique index that is no UNIQUE constraint.
-pub(super) fn create_index(index: CreateIndex) -> Result<Index> {
+pub(in super::super) fn create_index(index: CreateIndex) -> Result<Statement> {
     if !index.unique {
-        return Ok(Index::Passed(Passed { command: "CREATE INDEX", notice: NO_INDEXES }));
+        return Ok(Statement::Passed(Passed { command: "CREATE INDEX", notice: NO_INDEXES }));
     }
     let is_plain = index.predicate.is_none()
         && index.include.is_empty()
@@ -112,7 +107,7 @@ pub(super) fn create_index(index: CreateIndex) -> Result<Index> {
     let mut constraints = Constraints::default();
     constraints.add(ast::TableConstraint::Unique(unique))?;
     let actions = vec![AlterAction::AddConstraint(constraints)];
-    Ok(Index::Unique(AlterTable { name: table_name(&index.table_name)?, if_exists: false, actions }))
+    Ok(Statement::UniqueIndex(AlterTable { name: table_name(&index.table_name)?, if_exists: false, actions }))
 }
 
 fn is_column(column: &IndexColumn) -> bool {
@@ -121,4 +116,3 @@ fn is_column(column: &IndexColumn) -> bool {
         && column.column.options.nulls_first.is_none()
         && matches!(column.column.expr, Expr::Identifier(_))
 }
-

@@ -14,9 +14,9 @@ use std::time::Duration;
 
 use mainstem::{Connection, Database};
 
+use super::LINE_ITEM_COLUMNS;
 use crate::duel::{Duel, Sample, Series};
 use crate::experiment::{Experiment, Failure, Scale, Settings};
-use crate::load::LINE_ITEM_COLUMNS;
 use crate::peers::{Call, Engine, Load, Peers, Told};
 use crate::report::{Figure, Reach, Report, Unit};
 use crate::suite::milliseconds;
@@ -202,10 +202,7 @@ impl Bench<'_> {
                 }
                 connection.execute(&unload).map(drop)
             })?;
-            let load = [
-                "DROP TABLE IF EXISTS again".to_owned(),
-                format!("LOAD TABLE again FROM {}", quoted(&to)),
-            ];
+            let load = ["DROP TABLE IF EXISTS again".to_owned(), format!("LOAD TABLE again FROM {}", quoted(&to))];
             let back = self.ours(|connection| execute(connection, &load))?;
             let case = format!("LOAD, {compression}");
             self.check(&case, "again")?;

@@ -9,6 +9,8 @@
 //!
 //! Invariants: all have the same types. It does not own: what queries on the rows cost (`tpch`).
 
+pub mod unload;
+
 use std::path::Path;
 use std::time::Duration;
 
