@@ -103,8 +103,8 @@ pub(crate) struct Written {
 /// How pages of a file are compressed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Compression {
-    #[default]
     Zstd,
+    #[default]
     Snappy,
     Lz4,
     None,

@@ -8,7 +8,7 @@ use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowRowGroupWriterFactory, compute_leaves};
 use datafusion::parquet::basic::{Compression as Codec, ZstdLevel};
 use datafusion::parquet::errors::ParquetError;
-use datafusion::parquet::file::properties::WriterProperties;
+use datafusion::parquet::file::properties::{EnabledStatistics, WriterProperties};
 use datafusion::parquet::file::writer::SerializedFileWriter;
 use mainstem_storage::{Error, Result};
 
@@ -21,6 +21,9 @@ use crate::sql::{Compression, CopyFormat};
 const LINES: Limits = Limits { rows: 16_384, bytes: 4 << 20 };
 /// Row groups: as large as a segment, so that statistics prune; in memory as a whole while they are encoded.
 const ROW_GROUP: Limits = Limits { rows: 131_072, bytes: 64 << 20 };
+/// A dictionary that grows beyond it is given up in its row group: most of its values come but once, and looking each
+/// up takes longer than writing it.
+const DICTIONARY_BYTES_MAX: usize = 128 << 10;
 /// Bytes of lines for each byte of values, about.
 const LINE_BYTES_SHARE: usize = 2;
 
@@ -52,7 +55,11 @@ impl Encoder {
                     Compression::Lz4 => Codec::LZ4_RAW,
                     Compression::None => Codec::UNCOMPRESSED,
                 };
-                let properties = WriterProperties::builder().set_compression(codec).build();
+                let properties = WriterProperties::builder()
+                    .set_compression(codec)
+                    .set_dictionary_page_size_limit(DICTIONARY_BYTES_MAX)
+                    .set_statistics_enabled(EnabledStatistics::Chunk)
+                    .build();
                 let writer = ArrowWriter::try_new(Vec::new(), schema.clone(), Some(properties.clone()));
                 let (_, factory) =
                     writer.and_then(ArrowWriter::into_serialized_writer).map_err(|e| from_parquet(&e))?;
