@@ -26,6 +26,8 @@ pub fn all() -> &'static [Experiment] {
         #[cfg(feature = "sql")]
         crate::parse::EXPERIMENT,
         #[cfg(feature = "sql")]
+        crate::load::unload::EXPERIMENT,
+        #[cfg(feature = "sql")]
         crate::recovery::EXPERIMENT,
     ]
 }

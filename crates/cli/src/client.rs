@@ -20,6 +20,8 @@ pub struct Client {
     pub style: Style,
     /// Whether to say how long statements took.
     pub timing: bool,
+    /// What `\restrict` said: no command runs until `\unrestrict` says the same.
+    pub restricted: Option<String>,
     /// The files whose statements run, the innermost last.
     pub files: Vec<PathBuf>,
     stdout: BufWriter<Stdout>,
@@ -40,6 +42,7 @@ impl Client {
             connection,
             style: Style { format, expanded: false },
             timing: false,
+            restricted: None,
             files: Vec::new(),
             stdout: BufWriter::with_capacity(BUFFER_BYTES, io::stdout()),
             file: None,

@@ -1,4 +1,4 @@
-//! The `mainstem` program: a shell, a script runner, the demo, the loader, and the checker.
+//! The `mainstem` program: a shell, a script runner, the demo, the loader, the checker, and dumps.
 //!
 //! Comes in: arguments, SQL from `-c`, `-f`, a pipe or a terminal. Goes out: results on standard output, errors with
 //! their SQLSTATE on standard error, and an exit status that is 0 only if every statement succeeded.
@@ -17,6 +17,7 @@ mod interrupt;
 mod demo;
 mod check;
 mod load;
+mod dump;
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -94,6 +95,14 @@ enum Command {
         /// Directory of the database.
         database: PathBuf,
     },
+    /// Write a whole database as SQL, which `mainstem DATABASE -f FILE` reads back.
+    Dump {
+        /// Directory of the database.
+        database: PathBuf,
+        /// Write to this file instead of standard output.
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
 }
 
 fn main() -> ExitCode {
@@ -103,6 +112,7 @@ fn main() -> ExitCode {
         Some(Command::Demo(args)) => demo::run(&args),
         Some(Command::Load(args)) => load::run(&args),
         Some(Command::Check { database }) => check::run(&database),
+        Some(Command::Dump { database, output }) => dump::run(&database, output.as_deref()),
         None => match cli.sql.too_many.first() {
             Some(extra) => {
                 let message =

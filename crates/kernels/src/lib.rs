@@ -12,7 +12,7 @@
 //! 8. [`sum`] adds integers, exactly.
 //! 9. [`sort`] orders rows by words, digit by digit.
 //! 10. [`fsst`] decodes texts that are codes of symbols; [`alp`] makes integers of decimal floats, and back.
-//! 11. [`csv`] finds fields in delimited text, and reads numbers and dates of them.
+//! 11. [`csv`] finds fields in delimited text, and reads numbers and dates of them; [`to_text`] writes them.
 //! 12. [`memory`] tells processor and system which memory will be used, and how.
 //!
 //! Invariants:
@@ -45,5 +45,6 @@ pub mod fsst;
 pub mod alp;
 pub mod csv;
 pub mod memory;
+pub mod to_text;
 
 mod dispatch;

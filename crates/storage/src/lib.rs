@@ -61,6 +61,7 @@ pub mod run_writer;
 pub mod commit;
 pub mod load;
 pub mod merge;
+pub mod unload;
 pub mod recover;
 pub mod background;
 

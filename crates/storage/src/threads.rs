@@ -1,18 +1,20 @@
 //! One piece of work in parts, done by several threads at once: what somebody waits for, on cores that are idle
 //! meanwhile.
 //!
-//! Comes in: how many threads, how many parts, and what to do for a part. Goes out: what came of each, in order. The
-//! calling thread works too; the others wait for the next call, all of the process for the same: what a thread has
-//! allocated is at hand when it works again.
+//! Comes in: how many threads, how many parts or a stream of them, and what to do for a part. Goes out: what came of
+//! each, in order. Threads that help with parts wait for the next call, all of the process for the same: what one has
+//! allocated is at hand when it works again. Those that a stream is handed to live no longer than the call.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZero;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::Builder;
 
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::limits;
 
 /// Threads that this machine runs at once.
@@ -62,6 +64,133 @@ pub fn in_parallel<T: Send>(threads: usize, parts: usize, work: impl Fn(usize) -
     let mut done = done.into_inner();
     done.sort_unstable_by_key(|(part, _)| *part);
     done.into_iter().map(|(_, outcome)| outcome).collect()
+}
+
+/// Hands what `work` makes of each of `parts` to `take`, in order. This thread makes the parts and takes; `threads`
+/// others work, or this one where there are none. At most `ahead` parts are made and not taken yet.
+///
+/// # Errors
+/// That of the first part that has one, of `parts`, of `take`. Nothing is taken behind it.
+pub fn in_order<P: Send, T: Send>(
+    threads: usize,
+    ahead: usize,
+    parts: impl Iterator<Item = Result<P>>,
+    work: impl Fn(P) -> Result<T> + Sync,
+    mut take: impl FnMut(T) -> Result<()>,
+) -> Result<()> {
+    let queue = Queue { state: Mutex::new(State::default()), changed: Condvar::new() };
+    std::thread::scope(|scope| {
+        let _end = EndAtDrop(&queue, false);
+        let worker = || {
+            // A panic must not leave others waiting.
+            let _end = EndAtDrop(&queue, true);
+            while let Some((number, part)) = queue.claim() {
+                queue.deliver(number, work(part));
+            }
+        };
+        let helper = |_| Builder::new().name("mainstem part".into()).spawn_scoped(scope, worker).ok();
+        let helpers = if threads <= 1 { 0 } else { (0..threads).map_while(helper).count() };
+        if helpers == 0 {
+            return parts.into_iter().try_for_each(|part| take(work(part?)?));
+        }
+        let (mut made, mut taken, mut failed) = (0, 0, Ok(()));
+        for part in parts {
+            match part {
+                Ok(part) => queue.put(made, part),
+                // Those before it may have one.
+                Err(error) => {
+                    failed = Err(error);
+                    break;
+                }
+            }
+            made += 1;
+            while taken < made
+                && let Some(done) = queue.next(taken, made - taken >= ahead.max(1))?
+            {
+                taken += 1;
+                take(done?)?;
+            }
+        }
+        while taken < made {
+            let Some(done) = queue.next(taken, true)? else { break };
+            taken += 1;
+            take(done?)?;
+        }
+        failed
+    })
+}
+
+/// Parts by their numbers, on their way through [`in_order`].
+struct Queue<P, T> {
+    state: Mutex<State<P, T>>,
+    changed: Condvar,
+}
+
+struct State<P, T> {
+    to_do: VecDeque<(usize, P)>,
+    done: BTreeMap<usize, Result<T>>,
+    ended: bool,
+}
+
+impl<P, T> Default for State<P, T> {
+    fn default() -> Self {
+        Self { to_do: VecDeque::new(), done: BTreeMap::new(), ended: false }
+    }
+}
+
+impl<P, T> Queue<P, T> {
+    fn put(&self, number: usize, part: P) {
+        self.state.lock().to_do.push_back((number, part));
+        self.changed.notify_all();
+    }
+
+    /// The next part to work on; none at the end.
+    fn claim(&self) -> Option<(usize, P)> {
+        let mut state = self.state.lock();
+        loop {
+            if state.ended {
+                return None;
+            }
+            match state.to_do.pop_front() {
+                Some(part) => return Some(part),
+                None => self.changed.wait(&mut state),
+            }
+        }
+    }
+
+    fn deliver(&self, number: usize, done: Result<T>) {
+        self.state.lock().done.insert(number, done);
+        self.changed.notify_all();
+    }
+
+    /// What came of part `number`; `None` if that is not known yet, unless it `waits`.
+    fn next(&self, number: usize, waits: bool) -> Result<Option<Result<T>>> {
+        let mut state = self.state.lock();
+        loop {
+            if let Some(done) = state.done.remove(&number) {
+                return Ok(Some(done));
+            }
+            if state.ended {
+                return Err(Error::internal("a thread that worked on a part has ended"));
+            }
+            if !waits {
+                return Ok(None);
+            }
+            self.changed.wait(&mut state);
+        }
+    }
+}
+
+/// Ends the work on parts, only in a panic if the flag says so.
+struct EndAtDrop<'a, P, T>(&'a Queue<P, T>, bool);
+
+impl<P, T> Drop for EndAtDrop<'_, P, T> {
+    fn drop(&mut self) {
+        if !self.1 || std::thread::panicking() {
+            self.0.state.lock().ended = true;
+            self.0.changed.notify_all();
+        }
+    }
 }
 
 #[cfg(test)]
@@ -114,5 +243,66 @@ mod tests {
             assert!(part == 0, "of a part");
             Ok(())
         });
+    }
+
+    #[test]
+    fn a_stream_is_taken_in_its_order_and_never_far_ahead() {
+        for (threads, ahead) in [(1, 1), (2, 1), (2, 2), (3, 8)] {
+            let (made, taken) = (AtomicUsize::new(0), AtomicUsize::new(0));
+            let parts = (0..200_usize).map(|part| {
+                made.fetch_add(1, Ordering::Relaxed);
+                Ok(part)
+            });
+            let work = |part: usize| {
+                // The first of each ten takes its time.
+                if part % 10 == 0 {
+                    std::thread::sleep(std::time::Duration::from_micros(200));
+                }
+                Ok(part * 2)
+            };
+            in_order(threads, ahead, parts, work, |done| {
+                assert_eq!(done, 2 * taken.fetch_add(1, Ordering::Relaxed));
+                assert!(made.load(Ordering::Relaxed) - taken.load(Ordering::Relaxed) <= ahead);
+                Ok(())
+            })
+            .unwrap();
+            assert_eq!(taken.load(Ordering::Relaxed), 200);
+        }
+    }
+
+    #[test]
+    fn an_error_of_a_stream_is_that_of_the_first_part() {
+        let failing = |at: usize, part: usize| {
+            if part >= at { Err(Error::internal(format!("part {part}"))) } else { Ok(part) }
+        };
+        for threads in [1, 3] {
+            let mut taken = Vec::new();
+            let outcome = in_order(
+                threads,
+                4,
+                (0..50).map(Ok),
+                |part| failing(7, part),
+                |part| {
+                    taken.push(part);
+                    Ok(())
+                },
+            );
+            assert!(outcome.unwrap_err().message().contains("part 7"));
+            assert_eq!(taken, (0..7).collect::<Vec<_>>());
+            let outcome = in_order(threads, 4, (0..50).map(|part| failing(9, part)), Ok, |_| Ok(()));
+            assert!(outcome.unwrap_err().message().contains("part 9"));
+            let outcome = in_order(threads, 4, (0..50).map(Ok), Ok, |part| failing(5, part).map(drop));
+            assert!(outcome.unwrap_err().message().contains("part 5"));
+        }
+    }
+
+    #[test]
+    #[should_panic]
+    fn a_panic_of_a_stream_is_passed_on() {
+        let work = |part: usize| {
+            assert!(part != 3, "part 3");
+            Ok(part)
+        };
+        let _ = in_order(2, 2, (0..50).map(Ok), work, |_| Ok(()));
     }
 }

@@ -22,3 +22,5 @@ mod tiny;
 mod tpch;
 #[cfg(feature = "sql")]
 mod transactions;
+#[cfg(feature = "sql")]
+mod unload;

@@ -32,6 +32,7 @@ pub const HELP: &str = "\
 \\x  [on|off]       a line for each column instead of each row (format box)
 \\timing [on|off]   show how long statements take
 \\?                 this help (help, too)
+\\restrict KEY      run no commands until \\unrestrict KEY, as dumps of PostgreSQL say
 \\q                 quit (quit, exit and Ctrl-D, too)
 A statement ends with a semicolon and may have many lines; Ctrl-C cancels it.
 Tab completes keywords, names of tables, columns and settings, commands and files; clear empties the screen.
@@ -64,7 +65,9 @@ pub const COMMANDS: &[(&str, Argument)] = &[
     ("\\ir", Argument::File),
     ("\\o", Argument::File),
     ("\\q", Argument::None),
+    ("\\restrict", Argument::None),
     ("\\timing", Argument::Switch),
+    ("\\unrestrict", Argument::None),
     ("\\x", Argument::Switch),
 ];
 
@@ -91,7 +94,21 @@ pub fn parts(line: &str) -> (&str, &str) {
 /// 42601 for one that is not there or is used otherwise; whatever it meets.
 pub fn run(client: &mut Client, line: &str) -> Result<Next, Stopped> {
     let (name, argument) = parts(line);
+    if let Some(key) = &client.restricted {
+        if name != "\\unrestrict" {
+            return Err(wrong(format!("{name} is not run behind \\restrict; \\unrestrict comes first")));
+        }
+        if argument != key {
+            return Err(wrong("\\unrestrict has another key than \\restrict".to_owned()));
+        }
+        client.restricted = None;
+        return Ok(Next::Continue);
+    }
     match name {
+        // What pg_dump writes around its statements.
+        "\\restrict" if argument.is_empty() => return Err(wrong("\\restrict wants a key".to_owned())),
+        "\\restrict" => client.restricted = Some(argument.to_owned()),
+        "\\unrestrict" => return Err(wrong("\\unrestrict without \\restrict".to_owned())),
         "\\q" => return nothing(name, argument).map(|()| Next::Quit),
         "\\?" => {
             nothing(name, argument)?;

@@ -117,10 +117,14 @@ fn run_reader(client: &mut Client, reader: impl BufRead, name: &str) -> Result<(
         match pieces.next() {
             Ok(None) => return Ok(()),
             Ok(Some(piece)) => {
-                let ran = match piece.kind {
+                let prepared = match pieces.take_dump() {
+                    true => client.query(READS_DUMP, &mut std::io::empty()),
+                    false => Ok(()),
+                };
+                let ran = prepared.and_then(|()| match piece.kind {
                     Kind::Statement => client.run(&piece.text, &mut pieces.data()).map(|()| Flow::Continue),
                     Kind::Command => run_backslash(client, &piece.text),
-                };
+                });
                 match ran {
                     Ok(Flow::Continue) => {}
                     Ok(Flow::Quit) => return Ok(()),
@@ -139,6 +143,11 @@ fn run_reader(client: &mut Client, reader: impl BufRead, name: &str) -> Result<(
     }
 }
 
+/// The line that dumps of PostgreSQL begin with.
+const DUMP_LINE: &str = "-- PostgreSQL database dump";
+/// What is run before what stands behind that line.
+const READS_DUMP: &str = "SET postgres_dump = on";
+
 /// Cuts what a reader holds into pieces.
 struct Pieces<R> {
     reader: R,
@@ -146,11 +155,20 @@ struct Pieces<R> {
     ready: VecDeque<Piece>,
     line: String,
     ended: bool,
+    /// Whether what was read last is a dump of PostgreSQL.
+    is_dump: bool,
 }
 
 impl<R: BufRead> Pieces<R> {
     fn new(reader: R) -> Self {
-        Self { reader, splitter: Splitter::default(), ready: VecDeque::new(), line: String::new(), ended: false }
+        Self {
+            reader,
+            splitter: Splitter::default(),
+            ready: VecDeque::new(),
+            line: String::new(),
+            ended: false,
+            is_dump: false,
+        }
     }
 
     fn next(&mut self) -> std::io::Result<Option<Piece>> {
@@ -163,8 +181,14 @@ impl<R: BufRead> Pieces<R> {
             }
             self.line.clear();
             self.ended = self.reader.read_line(&mut self.line)? == 0;
+            self.is_dump |= self.line.trim_end() == DUMP_LINE && self.splitter.unfinished().is_empty();
             self.splitter.feed(&self.line, &mut self.ready);
         }
+    }
+
+    /// Whether a dump of PostgreSQL has begun since this was last asked.
+    fn take_dump(&mut self) -> bool {
+        std::mem::take(&mut self.is_dump)
     }
 
     /// The lines that follow, up to one that is `\.`: the data of the statement returned last.

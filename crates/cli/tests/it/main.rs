@@ -5,6 +5,7 @@
 mod check;
 mod commands;
 mod demo;
+mod dump;
 mod formats;
 mod load;
 mod program;

@@ -108,6 +108,16 @@ impl Connection {
         self.session.lock().prepare(template.clone()).map_err(|e| template.with_position(e))
     }
 
+    /// Writes the whole database as SQL to `output`, as of one moment, beside all that others write: what makes it
+    /// again, and its rows as COPY FROM stdin with their data. A script runner reads it back. Returns how many rows
+    /// there are.
+    ///
+    /// # Errors
+    /// Those of `output`, and of reading.
+    pub fn dump(&self, mut output: impl Write) -> Result<u64> {
+        self.session.lock().dump(&mut output)
+    }
+
     /// Runs `sql`, a COPY FROM STDIN, with the data that `input` gives; returns how many rows were read. The data ends
     /// where the input does, or at a line `\.`.
     ///

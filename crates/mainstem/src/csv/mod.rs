@@ -19,7 +19,7 @@ pub(crate) use latin1::Latin1;
 pub(crate) use reader::{CsvReader, TextBatch};
 pub(crate) use text::TextReader;
 pub(crate) use unordered::SharedRows;
-pub(crate) use writer::{LineFormat, LineWriter};
+pub(crate) use writer::LineFormat;
 
 #[cfg(test)]
 mod tests;

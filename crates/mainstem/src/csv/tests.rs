@@ -104,9 +104,10 @@ fn what_is_written_is_read_back() {
         CsvOptions { escape: b'\\', null: "NULL".into(), ..CsvOptions::default() },
         CsvOptions { delimiter: b'\t', quote: b'\'', escape: b'\'', ..CsvOptions::default() },
     ] {
-        let mut writer = LineWriter::new(Vec::new(), LineFormat::Csv(options.clone()), &batch.schema()).unwrap();
-        writer.write(&batch).unwrap();
-        let bytes = writer.finish().unwrap();
+        let format = LineFormat::Csv(options.clone());
+        let mut bytes = Vec::new();
+        format.header(&batch.schema(), &mut bytes);
+        format.rows(&batch, &mut bytes).unwrap();
         let rows = read(&bytes, 3, &options, 5).unwrap();
         let back: Vec<Option<&str>> = rows.iter().map(|(_, values)| values[0].as_deref()).collect();
         assert_eq!(back, texts);

@@ -12,13 +12,13 @@ use mainstem_postgres::types::{parse_byte_size, split_number, without_exponent};
 use mainstem_storage::database::Database;
 use mainstem_storage::error::{NamedObject, ObjectKind, sqlstate};
 use mainstem_storage::limits;
-use mainstem_storage::schema::TableOptions;
+use mainstem_storage::schema::{Identity, TableOptions};
 use mainstem_storage::settings::{OpenOptions, Synchronous};
-use mainstem_storage::{Error, Result};
+use mainstem_storage::{Error, ErrorKind, Result};
 
 use crate::names::{did_you_mean, similar};
 use crate::provider::Names;
-use crate::sql::{fold, state};
+use crate::sql::{TableName, fold, state};
 
 /// What a session can be told, and what it can tell.
 #[derive(Clone, Debug)]
@@ -59,6 +59,9 @@ struct Values {
     dynamic_filter_min_rows: u32,
     application_name: Arc<str>,
     names: Arc<Names>,
+    postgres_dump: bool,
+    /// What CREATE SEQUENCE has said, until a column counts like it.
+    sequences: Arc<Vec<(TableName, Identity)>>,
 }
 
 /// The setting that is the database's.
@@ -129,6 +132,11 @@ const DESCRIPTIONS: &[(&str, &str)] = &[
          force_generic_plan (at once), force_custom_plan (never).",
     ),
     ("point_path", "Whether statements on a whole key run without a plan; their answers are the same."),
+    (
+        "postgres_dump",
+        "Whether statements of pg_dump that say nothing here (owners, privileges, comments, indexes, foreign keys) are \
+         passed over with a notice.",
+    ),
     ("read_only", "Whether the database was opened to read only."),
     ("search_path", "Schemas in which names without one are looked for."),
     ("segment_rows", "Rows of a full segment of a new table."),
@@ -142,14 +150,20 @@ const DESCRIPTIONS: &[(&str, &str)] = &[
 /// Settings of PostgreSQL that clients send, with the one value there is, and other words that mean it.
 const FIXED: &[(&str, &str, &[&str])] = &[
     ("bytea_output", "hex", &[]),
+    ("check_function_bodies", "on", &["off", "false", "true"]),
     ("client_encoding", "UTF8", &["utf-8", "unicode"]),
     ("client_min_messages", "notice", &["warning", "log", "debug", "debug1", "debug2", "debug3", "debug4", "debug5"]),
+    ("default_table_access_method", "heap", &[]),
+    ("default_tablespace", "", &[]),
     ("datestyle", "ISO, MDY", &["iso", "iso,mdy", "iso, dmy", "iso, ymd", "iso,dmy", "iso,ymd"]),
     ("default_transaction_isolation", "repeatable read", &["read committed", "read uncommitted"]),
     ("extra_float_digits", "1", &["2", "3"]),
     ("idle_in_transaction_session_timeout", "0", &[]),
     ("intervalstyle", "postgres", &[]),
     ("lock_timeout", "0", &[]),
+    ("row_security", "off", &["on"]),
+    ("transaction_timeout", "0", &[]),
+    ("xmloption", "content", &["document"]),
     ("standard_conforming_strings", "on", &["true", "yes", "1"]),
 ];
 
@@ -239,6 +253,30 @@ impl Settings {
     /// Rows of a table from which on its scans wait for the keys of joins.
     pub(crate) fn dynamic_filter_min_rows(&self) -> u32 {
         self.current.dynamic_filter_min_rows
+    }
+
+    /// Whether a dump of PostgreSQL is being read.
+    pub(crate) fn restores_dump(&self) -> bool {
+        self.current.postgres_dump
+    }
+
+    /// Keeps how a sequence counts.
+    pub(crate) fn note_sequence(&mut self, name: TableName, identity: Identity) {
+        for values in [&mut self.current, &mut self.kept] {
+            Arc::make_mut(&mut values.sequences).push((name.clone(), identity));
+        }
+    }
+
+    /// How the sequence called `name` counts.
+    ///
+    /// # Errors
+    /// 42P01.
+    pub(crate) fn sequence(&self, name: &TableName) -> Result<Identity> {
+        let found = self.current.sequences.iter().rev().find(|(known, _)| known == name);
+        found.map(|(_, identity)| *identity).ok_or_else(|| {
+            let message = format!("relation \"{name}\" does not exist: this session has made no such sequence");
+            Error::new(ErrorKind::NotFound, sqlstate::UNDEFINED_TABLE, message)
+        })
     }
 
     /// Which tables names mean. The same pointer as long as nothing changes.
@@ -347,6 +385,7 @@ impl Settings {
             MEMORY_LIMIT => self.storage.memory_limit().to_string(),
             PLAN_CACHE_MODE => self.current.plan_cache_mode.name().into(),
             "point_path" => if self.current.point_path { "on" } else { "off" }.into(),
+            "postgres_dump" => if self.current.postgres_dump { "on" } else { "off" }.into(),
             "read_only" => self.options.read_only.to_string(),
             "search_path" => self.current.names.to_string(),
             "segment_rows" => self.current.segment_rows.to_string(),
@@ -384,6 +423,8 @@ impl Values {
             dynamic_filter_min_rows: limits::DYNAMIC_FILTER_MIN_ROWS,
             application_name: Arc::from(""),
             names: names.clone(),
+            postgres_dump: false,
+            sequences: Arc::default(),
         }
     }
 
@@ -422,6 +463,9 @@ impl Values {
             }
             "point_path" => {
                 self.point_path = value.map(|v| boolean(name, v)).transpose()?.unwrap_or(default.point_path);
+            }
+            "postgres_dump" => {
+                self.postgres_dump = value.map(|v| boolean(name, v)).transpose()?.unwrap_or(default.postgres_dump);
             }
             "timezone" => match value {
                 None => {}

@@ -1,21 +1,12 @@
-//! COPY between tables and files, or streams of the program that runs it.
+//! COPY from files, or streams of the program that runs it, into tables.
 //!
-//! Reading streams: a batch of rows is in memory at a time, and storage writes large statements aside. Writing goes to
-//! a file beside the target, which gets the target's name when it is whole and fsynced.
+//! Reading streams: a batch of rows is in memory at a time, and storage writes large statements aside.
 
 use std::fs::{File, Metadata};
-use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, Read};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow::array::{ArrayRef, RecordBatch};
-use arrow::datatypes::SchemaRef;
-use datafusion::parquet::arrow::ArrowWriter;
-use datafusion::parquet::basic::{Compression, ZstdLevel};
-use datafusion::parquet::file::properties::WriterProperties;
-use datafusion::sql::sqlparser::ast::{Ident, Statement as Ast};
-use datafusion::sql::sqlparser::parser::Parser;
 use mainstem_postgres::cast::check_assignment;
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::limits;
@@ -28,14 +19,12 @@ use super::copy_from::{Condition, Rejected, formed};
 use super::define::all_or_nothing;
 use super::duplicate_lines::{Take, with_lines};
 use super::expressions::{Expressions, Source};
-use super::shown;
 use super::write::{sources_of, table_of};
 use crate::csv::parallel::{self, FileRows};
-use crate::csv::{Conversion, CsvReader, Latin1, LineFormat, LineWriter, TextBatch, TextReader};
-use crate::error::from_parquet;
-use crate::exec::{Environment, Notice, Running};
-use crate::provider::{Names, ParquetFile};
-use crate::sql::{CopyFormat, CopyOptions, CopyPlace, CopySource, CsvOptions, ReadOptions, TableName, TextOptions};
+use crate::csv::{Conversion, CsvReader, Latin1, TextBatch, TextReader};
+use crate::exec::{Environment, Notice};
+use crate::provider::ParquetFile;
+use crate::sql::{CopyFormat, CopyOptions, CopyPlace, CsvOptions, ReadOptions, TableName, TextOptions};
 
 /// What a COPY FROM has done.
 #[derive(Debug)]
@@ -194,7 +183,7 @@ fn file_columns(table: &TableSchema, named: &[String]) -> Vec<Column> {
     named.iter().filter_map(|name| table.column_named(name).cloned()).collect()
 }
 
-fn no_stream(name: &str, call: &str) -> Error {
+pub(super) fn no_stream(name: &str, call: &str) -> Error {
     Error::invalid(sqlstate::FEATURE_NOT_SUPPORTED, format!("COPY with {name} needs a stream: call {call}"))
 }
 
@@ -378,12 +367,6 @@ impl CopyIn<'_, '_> {
             check_assignment(in_file.field(at).data_type(), false, column)?;
             found.push(at);
         }
-        if let Some(extra) = in_file.fields().iter().find(|f| !columns.iter().any(|c| c.name == *f.name())) {
-            return Err(Error::invalid(
-                sqlstate::BAD_COPY_FORMAT,
-                format!("the file has a column \"{}\" that was not asked for", extra.name()),
-            ));
-        }
         for batch in file.read(found, limits::BATCH_ROWS)? {
             let batch = batch?;
             self.env.cancel.check()?;
@@ -408,175 +391,4 @@ impl CopyIn<'_, '_> {
 fn is_of_values(error: &Error) -> bool {
     let state = error.sqlstate();
     state.starts_with("22") || [sqlstate::NOT_NULL, sqlstate::CHECK].contains(&state)
-}
-
-/// The query behind COPY TO.
-fn source_query(names: &Names, transaction: &Transaction, source: CopySource) -> Result<Ast> {
-    let (table, columns) = match source {
-        CopySource::Query(query) => return Ok(Ast::Query(query)),
-        CopySource::Table { table, columns } => (table, columns),
-    };
-    let schema = table_of(names, transaction, &table)?;
-    sources_of(&schema, &columns, schema.columns.len())?;
-    let names: Vec<String> =
-        if columns.is_empty() { schema.columns.iter().map(|c| c.name.clone()).collect() } else { columns };
-    let names: Vec<String> = names.iter().map(|name| Ident::with_quote('"', name).to_string()).collect();
-    let quoted = |name: &str| Ident::with_quote('"', name);
-    let text = format!("SELECT {} FROM {}.{}", names.join(", "), quoted(&schema.namespace), quoted(&schema.name));
-    let dialect = datafusion::sql::sqlparser::dialect::PostgreSqlDialect {};
-    let query = Parser::new(&dialect)
-        .try_with_sql(&text)
-        .and_then(|mut parser| parser.parse_query())
-        .map_err(|e| Error::internal(format!("COPY TO made a query that does not parse: {e}")))?;
-    Ok(Ast::Query(query))
-}
-
-/// Runs a COPY TO; returns the rows written.
-///
-/// # Errors
-/// Those of the query; Io and Full of the file, which is then as it was.
-pub(crate) fn copy_to(
-    env: &mut Environment<'_>,
-    transaction: &Transaction,
-    source: CopySource,
-    options: &CopyOptions,
-    client: Option<&mut dyn Write>,
-) -> Result<u64> {
-    let query = source_query(env.settings.names(), transaction, source)?;
-    let plan = shown(env.plan(transaction, query, None)?)?;
-    let running = env.start(&plan)?;
-    match (&options.place, client) {
-        (CopyPlace::File(path), _) => {
-            let aside = Aside::create(path)?;
-            let mut sink = Sink::new(aside.file()?, &options.format, &running.schema)?;
-            let rows = each_batch(running, |batch| sink.write(batch))?;
-            sink.finish()?;
-            aside.install()?;
-            Ok(rows)
-        }
-        (CopyPlace::Client, Some(stream)) => {
-            let mut writer = LineWriter::new(stream, line_format(&options.format)?, &running.schema)?;
-            let rows = each_batch(running, |batch| writer.write(batch))?;
-            writer.finish()?.flush().map_err(|e| Error::io("write", "the data", e))?;
-            Ok(rows)
-        }
-        (CopyPlace::Client, None) => Err(no_stream("STDOUT", "copy_out")),
-    }
-}
-
-fn each_batch(running: Running, mut write: impl FnMut(&RecordBatch) -> Result<()>) -> Result<u64> {
-    let mut rows = 0;
-    for batch in running.batches {
-        let batch = batch?;
-        rows += batch.num_rows() as u64;
-        write(&batch)?;
-    }
-    Ok(rows)
-}
-
-fn line_format(format: &CopyFormat) -> Result<LineFormat> {
-    match format {
-        CopyFormat::Csv(options) => Ok(LineFormat::Csv(options.clone())),
-        CopyFormat::Text(options) => Ok(LineFormat::Text(options.clone())),
-        CopyFormat::Parquet => Err(Error::internal("FORMAT parquet written as lines")),
-    }
-}
-
-enum Sink {
-    Lines(LineWriter<File>),
-    /// The second handle is the same file, to fsync it.
-    Parquet(Box<ArrowWriter<File>>, File),
-}
-
-impl Sink {
-    fn new(file: File, format: &CopyFormat, schema: &SchemaRef) -> Result<Self> {
-        Ok(match format {
-            CopyFormat::Csv(_) | CopyFormat::Text(_) => {
-                Self::Lines(LineWriter::new(file, line_format(format)?, schema)?)
-            }
-            CopyFormat::Parquet => {
-                let properties =
-                    WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();
-                let same = file.try_clone().map_err(|e| Error::io("open", "the file", e))?;
-                let writer =
-                    ArrowWriter::try_new(file, schema.clone(), Some(properties)).map_err(|e| from_parquet(&e))?;
-                Self::Parquet(Box::new(writer), same)
-            }
-        })
-    }
-
-    fn write(&mut self, batch: &RecordBatch) -> Result<()> {
-        match self {
-            Self::Lines(writer) => writer.write(batch),
-            Self::Parquet(writer, _) => writer.write(batch).map_err(|e| from_parquet(&e)),
-        }
-    }
-
-    fn finish(self) -> Result<()> {
-        let file = match self {
-            Self::Lines(writer) => writer.finish()?,
-            Self::Parquet(mut writer, file) => {
-                writer.finish().map_err(|e| from_parquet(&e))?;
-                writer.sync().map_err(|e| Error::io("write", "the file", e))?;
-                file
-            }
-        };
-        let regular = file.metadata().is_ok_and(|found| found.is_file());
-        if regular { file.sync_all().map_err(|e| Error::io("fsync", "the file", e)) } else { Ok(()) }
-    }
-}
-
-/// A file beside its target; removed unless installed. What is no regular file, a pipe or a device, is written to as it
-/// is.
-struct Aside {
-    path: PathBuf,
-    target: PathBuf,
-    installed: bool,
-}
-
-impl Aside {
-    fn create(target: &str) -> Result<Self> {
-        static COUNTER: AtomicU64 = AtomicU64::new(0);
-        // A link stays one: what it leads to is replaced.
-        let target = std::fs::canonicalize(target).unwrap_or_else(|_| PathBuf::from(target));
-        match std::fs::metadata(&target) {
-            Ok(found) if found.is_dir() => {
-                return Err(Error::invalid("42809", format!("\"{}\" is a directory", target.display())));
-            }
-            Ok(found) if !found.is_file() => return Ok(Self { path: target.clone(), target, installed: true }),
-            _ => {}
-        }
-        let mut name = target.file_name().unwrap_or_default().to_os_string();
-        name.push(format!(".{}-{}.tmp", std::process::id(), COUNTER.fetch_add(1, Ordering::Relaxed)));
-        Ok(Self { path: target.with_file_name(name), target, installed: false })
-    }
-
-    fn file(&self) -> Result<File> {
-        let opened =
-            if self.installed { File::options().write(true).open(&self.path) } else { File::create_new(&self.path) };
-        opened.map_err(|e| Error::io("create", format_args!("\"{}\"", self.target.display()), e))
-    }
-
-    fn install(mut self) -> Result<()> {
-        if self.installed {
-            return Ok(());
-        }
-        let target = self.target.display();
-        std::fs::rename(&self.path, &self.target)
-            .map_err(|e| Error::io("rename to", format_args!("\"{target}\""), e))?;
-        self.installed = true;
-        let folder = self.target.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
-        File::open(folder)
-            .and_then(|folder| folder.sync_all())
-            .map_err(|e| Error::io("fsync the folder of", format_args!("\"{target}\""), e))
-    }
-}
-
-impl Drop for Aside {
-    fn drop(&mut self) {
-        if !self.installed {
-            // What cannot be removed is a leftover with a telling name, not an error of the statement.
-            let _ = std::fs::remove_file(&self.path);
-        }
-    }
 }

@@ -2,6 +2,7 @@
 //! TABLE below.
 
 mod alter;
+mod rebuild;
 mod schemas;
 mod views;
 mod widened;

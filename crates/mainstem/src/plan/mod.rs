@@ -11,8 +11,11 @@ mod row_wise;
 mod expressions;
 mod write;
 mod duplicate_lines;
+mod aside;
 mod copy;
 mod copy_from;
+mod copy_to;
+mod transfer;
 mod define;
 mod parameters;
 
@@ -20,12 +23,14 @@ use datafusion::logical_expr::LogicalPlan;
 use mainstem_storage::Result;
 
 pub(crate) use columns::nullable_schema;
-pub(crate) use copy::{copy_from, copy_to, pipe_of};
+pub(crate) use copy::{copy_from, pipe_of};
+pub(crate) use copy_to::copy_to;
 pub(crate) use define::{
     Created, alter_table, create_schema, create_table, create_table_as, create_view, drop_objects, truncate,
 };
 pub(crate) use expressions::{row_expressions, violation};
 pub(crate) use parameters::{Description, assign_value, bind, describe, parsed_value, stored_value};
+pub(crate) use transfer::{dump, export, import_place, import_texts, load, set_position, unload};
 pub(crate) use write::{
     KeptQuery, Written, append, delete, explained, insert, kept_write, lock, table_of, unlocked, update,
 };

@@ -16,6 +16,7 @@ mod savepoints;
 mod short;
 mod statement_cache;
 mod temporary;
+mod transfer;
 mod utility;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -277,6 +278,14 @@ impl Session {
             Statement::Setting(setting) => self.setting(setting),
             Statement::Prepared(statement) => self.prepared_statement(statement),
             Statement::Maintenance(maintenance) => self.maintenance(&maintenance),
+            Statement::Passed(passed) => self.pass_over(passed),
+            Statement::UniqueIndex(alter) => {
+                self.check_restores("CREATE UNIQUE INDEX")?;
+                self.define(Statement::AlterTable(alter))
+            }
+            Statement::CreateSequence(create) => self.create_sequence(create),
+            Statement::SetPosition(set) => self.set_position(&set),
+            Statement::Transfer(transfer) => self.transfer(&transfer),
             Statement::Checkpoint => {
                 self.shared.storage.checkpoint()?;
                 Ok(Outcome::done("CHECKPOINT"))

@@ -346,6 +346,7 @@ impl Session {
             Statement::Describe(describe) => Ok(Arc::new(rows_of(columns(describe.summarizes)))),
             Statement::Setting(SettingStatement::Show { name }) => Ok(Arc::new(rows_of(texts(&[name])))),
             Statement::Setting(SettingStatement::Config { column, .. }) => Ok(Arc::new(rows_of(texts(&[column])))),
+            Statement::SetPosition(_) => Ok(Arc::new(rows_of(texts(&["setval"])))),
             Statement::Setting(SettingStatement::ShowAll) => {
                 Ok(Arc::new(rows_of(texts(&["name", "setting", "description"]))))
             }
@@ -362,7 +363,8 @@ impl Session {
     /// Whether `statement` gives rows.
     pub(crate) fn gives_rows(&self, statement: &Statement) -> bool {
         match statement {
-            Statement::Query(_) | Statement::Lock(_) | Statement::Explain { .. } | Statement::Describe(_) => true,
+            Statement::Query(_) | Statement::Lock(_) | Statement::Explain { .. } => true,
+            Statement::Describe(_) | Statement::SetPosition(_) => true,
             Statement::Insert(insert) => insert.target.gives_rows(),
             Statement::Update(update) => update.target.gives_rows(),
             Statement::Delete(delete) => delete.target.gives_rows(),

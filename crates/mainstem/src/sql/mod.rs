@@ -19,12 +19,15 @@ mod stored;
 mod types;
 
 pub use copy::CopyStream;
-pub(crate) use copy::{CopyFormat, CopyOptions, CopyPlace, CopySource, CopyStatement, CsvOptions, TextOptions};
+pub(crate) use copy::{
+    Compression, CopyFormat, CopyOptions, CopyPlace, CopySource, CopyStatement, CsvOptions, TextOptions, Written,
+};
 pub(crate) use copy::{LineEnd, NO_QUOTE};
 pub(crate) use copy::{ReadOptions, Rejects};
 pub(crate) use ddl::{
-    AlterAction, AlterTable, CreateSchema, CreateTable, CreateTableAs, CreateView, Drop, Dropped, NewColumn, OnCommit,
-    Truncate, expand_wildcards, item_names, qualify, query_text, read_by, stored_query,
+    AlterAction, AlterTable, Constraints, CreateSchema, CreateSequence, CreateTable, CreateTableAs, CreateView, Draws,
+    Drop, Dropped, NO_OWNERS, NewColumn, OnCommit, Passed, SetPosition, Truncate, expand_wildcards, item_names,
+    qualify, query_text, read_by, stored_query,
 };
 pub(crate) use dml::{
     Assignments, ConflictAction, ConflictTarget, DefaultCells, Delete, EXCLUDED, Insert, Lock, OnConflict, Overriding,
@@ -35,8 +38,8 @@ pub(crate) use extensions::{
 };
 pub(crate) use mainstem_postgres::sqlstate as state;
 pub(crate) use parse::{
-    Describe, Maintenance, Parameterized, PreparedStatement, Script, Statement, Template, is_of_values, may_have_query,
-    parameterize, parse, parse_template,
+    Describe, ExportFormat, Maintenance, Parameterized, PreparedStatement, Script, Statement, Template, Transfer,
+    TransferOf, is_of_values, may_have_query, parameterize, parse, parse_template,
 };
 pub use parse::{copy_stream, split_statements};
 pub(crate) use refuse::{RELATIONS_MAX, check_query, check_tables};

@@ -30,12 +30,14 @@ mod prepare;
 mod script;
 mod split;
 mod token_rewrites;
+mod transfer;
 
 pub(crate) use describe::Describe;
 pub(crate) use maintenance::Maintenance;
 pub(crate) use parameterize::{Parameterized, is_of_values, may_have_query, parameterize};
 pub(crate) use script::{PreparedStatement, Script, Statement, Template};
 pub use split::split_statements;
+pub(crate) use transfer::{ExportFormat, Transfer, TransferOf};
 
 /// Depth from which walks over the tree get a stack of their own.
 const DEPTH_OF_SMALL: usize = 20;
@@ -212,6 +214,12 @@ fn parse_statement(parser: &mut Parser<'_>, part: &Part) -> Result<Statement> {
     if let Some(describe) = describe::describe(parser)? {
         return Ok(describe);
     }
+    if let Some(passed) = ddl::passed(parser)? {
+        return Ok(Statement::Passed(passed));
+    }
+    if let Some(transfer) = transfer::transfer(parser)? {
+        return Ok(Statement::Transfer(transfer));
+    }
     if is_word(parser, "abort") {
         parser.advance_token();
         let _ = parser.parse_one_of_keywords(&[Keyword::WORK, Keyword::TRANSACTION]);
@@ -249,15 +257,7 @@ fn parse_statement(parser: &mut Parser<'_>, part: &Part) -> Result<Statement> {
 
 fn convert(statement: ast::Statement, options_behind: Vec<ast::SqlOption>) -> Result<Statement> {
     Ok(match statement {
-        ast::Statement::Query(query) if is_write(&query) => with_in_front(*query)?,
-        ast::Statement::Query(query) if !query.locks.is_empty() => Statement::Lock(dml::lock(*query)?),
-        ast::Statement::Query(query) => {
-            if let Some(setting) = settings::set_config(&query) {
-                return Ok(Statement::Setting(setting));
-            }
-            check_query(&query)?;
-            Statement::Query(query)
-        }
+        ast::Statement::Query(query) => read_query(query)?,
         ast::Statement::Explain {
             describe_alias: ast::DescribeAlias::Explain,
             analyze,
@@ -287,6 +287,15 @@ fn convert(statement: ast::Statement, options_behind: Vec<ast::SqlOption>) -> Re
         ast::Statement::CreateSchema { .. } => Statement::CreateSchema(ddl::create_schema(statement)?),
         ast::Statement::CreateView(view) => Statement::CreateView(ddl::create_view(view)?),
         ast::Statement::Drop { .. } => Statement::Drop(ddl::drop_of(statement)?),
+        ast::Statement::CreateIndex(index) => ddl::create_index(index)?,
+        ast::Statement::CreateSequence {
+            temporary: false,
+            if_not_exists: false,
+            name,
+            data_type: _,
+            sequence_options,
+            owned_by: _,
+        } => Statement::CreateSequence(ddl::create_sequence(&name, &sequence_options)?),
         ast::Statement::AlterTable(alter) => Statement::AlterTable(ddl::alter_table(alter)?),
         ast::Statement::Truncate(truncate) => Statement::Truncate(ddl::truncate(truncate)?),
         ast::Statement::Insert(insert) => Statement::Insert(dml::insert(insert, None)?),
@@ -317,6 +326,24 @@ fn convert(statement: ast::Statement, options_behind: Vec<ast::SqlOption>) -> Re
         ast::Statement::ShowVariable { variable } => Statement::Setting(settings::show(&variable)?),
         other => return Err(Error::unsupported(format_args!("the statement {}", first_words(&other)))),
     })
+}
+
+/// A query, and what else is written as one.
+fn read_query(query: Box<Query>) -> Result<Statement> {
+    if is_write(&query) {
+        return with_in_front(*query);
+    }
+    if !query.locks.is_empty() {
+        return dml::lock(*query).map(Statement::Lock);
+    }
+    if let Some(setting) = settings::set_config(&query) {
+        return Ok(Statement::Setting(setting));
+    }
+    if let Some(set) = ddl::setval(&query)? {
+        return Ok(Statement::SetPosition(set));
+    }
+    check_query(&query)?;
+    Ok(Statement::Query(query))
 }
 
 /// ANALYZE and VERBOSE with what the list in parentheses says of them.

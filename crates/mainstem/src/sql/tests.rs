@@ -166,6 +166,7 @@ fn copy_has_a_grammar_of_its_own() {
                 null: "NULL".into(),
                 ..CsvOptions::default()
             }),
+            written: Written::default(),
         },
         read: Box::default(),
     };

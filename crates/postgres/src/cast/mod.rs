@@ -403,25 +403,27 @@ fn bad_datetime(value: &str) -> &'static str {
     if looks(value) || full_datetime(value).is_some_and(|full| looks(&full)) { DATETIME_RANGE } else { BAD_DATETIME }
 }
 
+/// A double as PostgreSQL writes it: with the fewest digits that read back the same.
+#[must_use]
+pub fn double_text(value: f64) -> String {
+    float_text(value, &format!("{value:e}"), false)
+}
+
+/// The same of a REAL.
+#[must_use]
+pub fn real_text(value: f32) -> String {
+    float_text(f64::from(value), &format!("{value:e}"), true)
+}
+
 /// The text of bytes and floats.
 fn text(array: &ArrayRef) -> Result<StringViewArray> {
     let mut out = StringViewBuilder::with_capacity(array.len());
+    if matches!(array.data_type(), ArrowType::Float32 | ArrowType::Float16) {
+        let reals = plain(array, &ArrowType::Float32)?;
+        return Ok(reals.as_primitive::<Float32Type>().iter().map(|value| value.map(real_text)).collect());
+    }
     if array.data_type().is_floating() {
-        let is_real = matches!(array.data_type(), ArrowType::Float32 | ArrowType::Float16);
-        let mut put = |value: Option<f64>, digits: String| {
-            out.append_option(value.map(|value| float_text(value, &digits, is_real)));
-        };
-        if is_real {
-            let reals = plain(array, &ArrowType::Float32)?;
-            for value in reals.as_primitive::<Float32Type>() {
-                put(value.map(f64::from), value.map_or_else(String::new, |v| format!("{v:e}")));
-            }
-        } else {
-            for value in array.as_primitive::<Float64Type>() {
-                put(value, value.map_or_else(String::new, |v| format!("{v:e}")));
-            }
-        }
-        return Ok(out.finish());
+        return Ok(array.as_primitive::<Float64Type>().iter().map(|value| value.map(double_text)).collect());
     }
     let bytes = plain(array, &ArrowType::BinaryView)?;
     for value in bytes.as_binary_view() {

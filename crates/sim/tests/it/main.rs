@@ -12,3 +12,4 @@ mod numbers;
 mod stress;
 mod tail;
 mod tidy;
+mod unload;

@@ -15,7 +15,7 @@ use super::ColumnDefinition;
 use crate::error::{Error, Result, sqlstate};
 use crate::ids::{ColumnId, KeyId, SchemaVersion, TableId};
 use crate::row::{RowBuffer, RowLayout, Value};
-use crate::schema::{Check, Column, TableSchema};
+use crate::schema::{Check, Column, Identity, TableSchema};
 
 /// One change of a table's definition.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,6 +37,8 @@ pub enum TableChange {
     SetNamespace(String),
     /// SET DEFAULT, or DROP DEFAULT.
     SetDefault(ColumnId, Option<Arc<str>>),
+    /// ADD GENERATED ... AS IDENTITY: it counts from its start, whatever values are there.
+    AddIdentity(ColumnId, Identity),
     /// DROP NOT NULL (true), SET NOT NULL (false).
     SetNullable(ColumnId, bool),
     /// ADD CONSTRAINT ... CHECK.
@@ -96,6 +98,7 @@ impl TableSchema {
                 self.column_mut(*id)?.default.clone_from(default);
                 Ok(())
             }
+            TableChange::AddIdentity(id, identity) => self.add_identity(*id, *identity),
             TableChange::SetNullable(id, nullable) => self.set_nullable(*id, *nullable),
             TableChange::AddCheck(check) => {
                 self.check_constraint_free(&check.name)?;
@@ -122,6 +125,26 @@ impl TableSchema {
         column.missing_value = value_of(self, &column, missing_value)?;
         self.columns.push(column);
         self.next_column = ColumnId(self.next_column.0 + 1);
+        Ok(())
+    }
+
+    fn add_identity(&mut self, id: ColumnId, identity: Identity) -> Result<()> {
+        let table = self.name.clone();
+        let column = self.column_mut(id)?;
+        let refused = |what: &str| {
+            let message = format!("column \"{}\" of relation \"{table}\" {what}", column.name);
+            Error::invalid(sqlstate::INVALID_TABLE, message)
+        };
+        if column.identity.is_some() {
+            return Err(refused("is already an identity column"));
+        }
+        if column.nullable {
+            return Err(refused("must be declared NOT NULL before identity can be added"));
+        }
+        if column.default.is_some() {
+            return Err(refused("already has a default value"));
+        }
+        column.identity = Some(identity);
         Ok(())
     }
 

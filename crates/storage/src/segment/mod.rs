@@ -46,4 +46,4 @@ pub use format::{BlockRef, ColumnMeta, KeyBounds, SegmentMeta, ZoneMap};
 pub use probe::OpenKeyFilter;
 pub use reader::Segment;
 pub use sketch::DistinctSketch;
-pub use writer::{SegmentPlace, create_segment, encoded_at_once, rows_that_fit, write_segment};
+pub use writer::{PackedSegment, SegmentPlace, create_segment, encoded_at_once, rows_that_fit, write_segment};

@@ -161,7 +161,11 @@ impl Transaction {
         self.writes.ddl.iter().any(|change| matches!(change, DdlChange::Create(schema) if schema.id == table))
     }
 
-    fn change_catalog(&mut self, change: DdlChange, make: impl FnOnce(&Catalog) -> Result<Catalog>) -> Result<()> {
+    pub(super) fn change_catalog(
+        &mut self,
+        change: DdlChange,
+        make: impl FnOnce(&Catalog) -> Result<Catalog>,
+    ) -> Result<()> {
         self.catalog = Arc::new(make(&self.catalog)?);
         self.writes.ddl.push(change);
         Ok(())

@@ -49,6 +49,38 @@ impl Transaction {
         Ok(values)
     }
 
+    /// How many numbers of each IDENTITY column are taken, by this transaction too.
+    ///
+    /// # Errors
+    /// Closed.
+    pub fn numbers_taken(&self) -> Result<BTreeMap<(TableId, ColumnId), u64>> {
+        let mut taken = self.engine.numbers_taken()?;
+        if let Some(own) = self.numbers.get() {
+            taken.extend(own.lock().iter().map(|(of, count)| (*of, *count)));
+        }
+        Ok(taken)
+    }
+
+    /// The first `taken` numbers of an IDENTITY column count as taken from here on, those that are already anyway. As
+    /// lost numbers they stay so when the transaction is rolled back, unless it counts by itself.
+    ///
+    /// # Errors
+    /// As [`Transaction::next_identity_values`].
+    pub fn advance_numbers(&self, table: TableId, column: ColumnId, taken: u64) -> Result<()> {
+        self.check_may_write()?;
+        let schema = self.catalog.table(table).ok_or_else(no_table)?;
+        let source = NumberSource::new(schema, column)?;
+        // There are as many.
+        source.values(taken, 0)?;
+        if !self.counts_alone(table, column) {
+            return self.engine.advance_numbers(&source, taken);
+        }
+        let mut numbers = self.numbers.get_or_init(Box::default).lock();
+        let own = numbers.entry((table, column)).or_default();
+        *own = taken.max(*own);
+        Ok(())
+    }
+
     /// What a commit must know of numbers that others may draw again.
     pub(super) fn finish_numbers(&mut self) {
         if let Some(drawn) = self.drawn.get() {

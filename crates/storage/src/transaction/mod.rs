@@ -14,7 +14,8 @@
 //!    from blocks that all transactions share.
 //! 6. [`Transaction::lock_rows`] keeps rows that are read FOR UPDATE or FOR SHARE: the commit looks whether they are
 //!    unchanged.
-//! 7. [`Transaction::commit`] hands the write set to `commit`.
+//! 7. [`Transaction::unload_all`] writes what the snapshot sees to files, [`Transaction::reload_all`] takes it back.
+//! 8. [`Transaction::commit`] hands the write set to `commit`.
 //!
 //! Invariants: nothing uncommitted is in any store; dropping a transaction undoes all of it. It does not own: SQL,
 //! re-runs.
@@ -27,6 +28,7 @@ mod point;
 mod probe;
 mod savepoint;
 mod statement;
+mod unload;
 mod write;
 
 use std::collections::BTreeMap;

@@ -30,6 +30,8 @@ pub struct StatementWrites {
     table: Option<Arc<TableSchema>>,
     rows: Option<RowBuffer>,
     loader: Option<Loader>,
+    /// Runs that others have written.
+    runs: Vec<Arc<Run>>,
     inserted: u64,
     deleted: TableDeletes,
     /// Bytes of `rows` and `deleted`, about; the loader counts its own.
@@ -90,6 +92,7 @@ impl StatementWrites {
             table: None,
             rows: None,
             loader: None,
+            runs: Vec::new(),
             inserted: 0,
             deleted: TableDeletes::default(),
             charge: None,
@@ -106,7 +109,8 @@ impl StatementWrites {
         self.count();
         let Some(schema) = self.table else { return Ok(None) };
         let rows = self.rows.unwrap_or_else(|| RowBuffer::new(RowLayout::new(&schema)));
-        let runs = self.loader.map(Loader::finish).transpose()?.unwrap_or_default();
+        let mut runs = self.runs;
+        runs.extend(self.loader.map(Loader::finish).transpose()?.unwrap_or_default());
         let nothing = rows.is_empty() && runs.is_empty() && self.deleted.rows == 0;
         let keys = Box::default();
         Ok((!nothing).then_some(Finished { schema, rows, keys, runs, deleted: self.deleted, charge: self.charge }))
@@ -208,6 +212,17 @@ impl StatementWrites {
             let arrays = rows.to_arrays(&schema.column_ids(), part)?;
             self.insert(schema, &RecordBatch::try_new(schema.arrow(), arrays)?)?;
         }
+        Ok(())
+    }
+
+    /// Inserts the rows of `runs`, which stand aside, were written for `table` as it is, and have no key twice.
+    ///
+    /// # Errors
+    /// As [`StatementWrites::delete`] for two tables.
+    pub(super) fn insert_runs(&mut self, table: &Arc<TableSchema>, runs: Vec<Arc<Run>>) -> Result<()> {
+        self.enter(table)?;
+        self.inserted += runs.iter().map(|run| run.rows()).sum::<u64>();
+        self.runs.extend(runs);
         Ok(())
     }
 

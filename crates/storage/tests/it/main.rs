@@ -15,3 +15,4 @@ mod support;
 mod transactions;
 mod types;
 mod under_lock;
+mod unload;

@@ -20,12 +20,13 @@ use mainstem_storage::{Error, ErrorKind, Result};
 
 use super::super::columns::nullable_schema;
 use super::super::expressions::default_now;
+use super::rebuild::add_keys;
 use super::views::Over;
 use super::{all_or_nothing, validate};
 use crate::exec::{Environment, Notice};
 use crate::sql::{
-    AlterAction, AlterTable, NewColumn, ROW_REF, TableName, Truncate, any_row_of, columns_in, existing_column,
-    expression_of, renamed_in, state,
+    AlterAction, AlterTable, Draws, NO_OWNERS, NewColumn, ROW_REF, TableName, Truncate, any_row_of, columns_in,
+    existing_column, expression_of, renamed_in, state,
 };
 
 /// The changes of one statement, as far as they are read.
@@ -51,6 +52,10 @@ pub(crate) fn alter_table(
     transaction: &mut Transaction,
     alter: &AlterTable,
 ) -> Result<Vec<Notice>> {
+    // Dumps say it of views and sequences, too.
+    if env.settings.restores_dump() && alter.actions.iter().all(|action| matches!(action, AlterAction::OwnerTo)) {
+        return Ok(vec![Notice::new("00000", NO_OWNERS)]);
+    }
     let table = match env.settings.names().table(&transaction.catalog(), &alter.name) {
         Err(e) if alter.if_exists && e.kind() == ErrorKind::NotFound => {
             let message = format!("relation \"{}\" does not exist, skipping", alter.name);
@@ -58,6 +63,11 @@ pub(crate) fn alter_table(
         }
         table => table?,
     };
+    if let [AlterAction::AddConstraint(constraints)] = alter.actions.as_slice()
+        && constraints.has_keys()
+    {
+        return add_keys(env, transaction, &table, constraints);
+    }
     let mut changes = Changes {
         schema: TableSchema::clone(&table),
         changes: Vec::new(),
@@ -74,10 +84,7 @@ pub(crate) fn alter_table(
         return Ok(notices);
     }
     for column in &not_null {
-        let condition = Expr::IsNull(Box::new(expression_of(&quoted(column))?));
-        if any_row(env, transaction, &table, Some(condition))? {
-            return Err(contains_null(column, &table));
-        }
+        any_null(env, transaction, &table, column)?;
     }
     let over = Over::table(env, transaction, &table.relation_name())?;
     let more = all_or_nothing(transaction, |transaction| {
@@ -100,6 +107,24 @@ pub(crate) fn alter_table(
     })?;
     notices.extend(more);
     Ok(notices)
+}
+
+/// # Errors
+/// 23502 when a row of `table` has NULL in `column`.
+pub(super) fn any_null(
+    env: &mut Environment<'_>,
+    transaction: &Transaction,
+    table: &TableSchema,
+    column: &str,
+) -> Result<()> {
+    let condition = Expr::IsNull(Box::new(expression_of(&quoted(column))?));
+    if any_row(env, transaction, table, Some(condition))? { Err(contains_null(column, table)) } else { Ok(()) }
+}
+
+/// The names of the constraints of `table`.
+pub(super) fn constraint_names(table: &TableSchema) -> Vec<String> {
+    let checks = table.checks.iter().map(|check| check.name.clone());
+    checks.chain(table.keys().map(|(key, _)| table.key_name(key).into_owned())).collect()
 }
 
 fn quoted(name: &str) -> String {
@@ -144,33 +169,14 @@ impl Changes {
         match action {
             AlterAction::AddColumn { column, constraints, if_not_exists } => {
                 if self.schema.column_named(&column.name).is_some() {
-                    let message =
-                        format!("column \"{}\" of relation \"{}\" already exists", column.name, self.schema.name);
-                    if *if_not_exists {
-                        self.notices.push(Notice::new(sqlstate::DUPLICATE_COLUMN, format!("{message}, skipping")));
-                        return Ok(());
-                    }
-                    return Err(Error::invalid(sqlstate::DUPLICATE_COLUMN, message));
+                    return self.is_there(&column.name, *if_not_exists);
                 }
                 self.add_column(env, transaction, table, column)?;
                 self.add_checks(constraints.clone().into_checks(&self.schema.name, &mut self.names())?)
             }
             AlterAction::DropColumn { name, if_exists, cascade } => {
                 self.cascade |= *cascade;
-                let id = match self.column(name) {
-                    Ok(column) => column.id,
-                    Err(error) if *if_exists => {
-                        self.notices.push(Notice::new("00000", format!("{}, skipping", error.message())));
-                        return Ok(());
-                    }
-                    Err(error) => return Err(error),
-                };
-                for check in self.schema.checks.clone() {
-                    if columns_in(&expression_of(&check.expression)?).contains(name) {
-                        self.push(TableChange::DropConstraint(check.name))?;
-                    }
-                }
-                self.push(TableChange::DropColumn(id))
+                self.drop_column(name, *if_exists)
             }
             AlterAction::RenameColumn { old, new } => {
                 let id = self.column(old)?.id;
@@ -194,6 +200,16 @@ impl Changes {
                 let change = TableChange::SetDefault(column.id, default.as_deref().map(Arc::from));
                 self.push(change)
             }
+            AlterAction::AddIdentity { column, identity } => {
+                let id = self.column(column)?.id;
+                let identity = match identity {
+                    Draws::Identity(identity) => *identity,
+                    Draws::Sequence(name) => env.settings.sequence(name)?,
+                };
+                self.push(TableChange::AddIdentity(id, identity))
+            }
+            AlterAction::AddForeignKey(key) => self.pass_over(env, key),
+            AlterAction::OwnerTo => Err(Error::unsupported("ALTER TABLE ... OWNER TO")),
             AlterAction::SetNullable { column, nullable } => {
                 let Column { id, .. } = *self.column(column)?;
                 if let Some(before) = table.column(id)
@@ -209,6 +225,43 @@ impl Changes {
             }
             AlterAction::DropConstraint { name, if_exists } => self.drop_constraint(name, *if_exists),
         }
+    }
+
+    /// What ADD COLUMN says of a column that is there.
+    fn is_there(&mut self, column: &str, if_not_exists: bool) -> Result<()> {
+        let message = format!("column \"{column}\" of relation \"{}\" already exists", self.schema.name);
+        if !if_not_exists {
+            return Err(Error::invalid(sqlstate::DUPLICATE_COLUMN, message));
+        }
+        self.notices.push(Notice::new(sqlstate::DUPLICATE_COLUMN, format!("{message}, skipping")));
+        Ok(())
+    }
+
+    /// A foreign key, in words: a dump may say it.
+    fn pass_over(&mut self, env: &Environment<'_>, key: &str) -> Result<()> {
+        if !env.settings.restores_dump() {
+            return Err(Error::unsupported(format_args!("the constraint {key}")));
+        }
+        let message = format!("{key}: foreign keys are not enforced, and not kept");
+        self.notices.push(Notice::new("01000", message));
+        Ok(())
+    }
+
+    fn drop_column(&mut self, name: &str, if_exists: bool) -> Result<()> {
+        let id = match self.column(name) {
+            Ok(column) => column.id,
+            Err(error) if if_exists => {
+                self.notices.push(Notice::new("00000", format!("{}, skipping", error.message())));
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
+        for check in self.schema.checks.clone() {
+            if columns_in(&expression_of(&check.expression)?).iter().any(|column| column == name) {
+                self.push(TableChange::DropConstraint(check.name))?;
+            }
+        }
+        self.push(TableChange::DropColumn(id))
     }
 
     fn drop_constraint(&mut self, name: &str, if_exists: bool) -> Result<()> {
@@ -234,8 +287,7 @@ impl Changes {
 
     /// The names of the table's constraints.
     fn names(&self) -> Vec<String> {
-        let checks = self.schema.checks.iter().map(|check| check.name.clone());
-        checks.chain(self.schema.keys().map(|(key, _)| self.schema.key_name(key).into_owned())).collect()
+        constraint_names(&self.schema)
     }
 
     fn add_checks(&mut self, checks: Vec<Check>) -> Result<()> {

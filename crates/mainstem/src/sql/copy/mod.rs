@@ -144,6 +144,27 @@ pub(crate) enum CopyPlace {
 pub(crate) struct CopyOptions {
     pub(crate) place: CopyPlace,
     pub(crate) format: CopyFormat,
+    /// Of COPY TO.
+    pub(crate) written: Written,
+}
+
+/// What COPY TO alone is told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Written {
+    /// The columns by whose values rows are put into folders; none: there is one file.
+    pub(crate) partition_by: Vec<String>,
+    /// How pages of Parquet are compressed.
+    pub(crate) compression: Compression,
+}
+
+/// How pages of a file are compressed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Compression {
+    Zstd,
+    #[default]
+    Snappy,
+    Lz4,
+    None,
 }
 
 /// A COPY.
@@ -190,13 +211,17 @@ pub(super) fn parse_copy(parser: &mut Parser<'_>) -> Result<CopyStatement> {
     let direction = parser.expect_one_of_keywords(&[Keyword::FROM, Keyword::TO]).map_err(|e| syntax(&e))?;
     let to = direction == Keyword::TO;
     let place = place(parser, to)?;
-    let (format, mut read) = options(parser, &place, to)?;
+    let (format, mut read, written) = options(parser, &place, to)?;
     if !to {
         read.condition = condition(parser)?;
     }
-    let options = CopyOptions { place, format };
+    let options = CopyOptions { place, format, written };
     match (source, to) {
         (source, true) => Ok(CopyStatement::To { source, options }),
+        (_, false) if options.written != Written::default() => Err(Error::invalid(
+            sqlstate::INVALID_PARAMETER,
+            "PARTITION_BY and COMPRESSION are options of COPY TO (a reader finds out by itself)",
+        )),
         (CopySource::Table { table, columns }, false) => {
             Ok(CopyStatement::From { table, columns, options, read: Box::new(read) })
         }
@@ -231,9 +256,22 @@ struct Given {
     escape: Option<u8>,
     null: Option<String>,
     read: GivenToRead,
+    partition_by: Option<Vec<String>>,
+    compression: Option<Compression>,
 }
 
-fn options(parser: &mut Parser<'_>, place: &CopyPlace, to: bool) -> Result<(CopyFormat, ReadOptions)> {
+impl Given {
+    /// What is for COPY TO, and leaves it out.
+    fn take_written(&mut self, place: &CopyPlace) -> Result<Written> {
+        let partition_by = self.partition_by.take().unwrap_or_default();
+        if *place == CopyPlace::Client && !partition_by.is_empty() {
+            return Err(Error::unsupported("COPY ... PARTITION_BY with STDOUT (name a folder)"));
+        }
+        Ok(Written { partition_by, compression: self.compression.unwrap_or_default() })
+    }
+}
+
+fn options(parser: &mut Parser<'_>, place: &CopyPlace, to: bool) -> Result<(CopyFormat, ReadOptions, Written)> {
     let mut given = Given::default();
     let with = parser.parse_keyword(Keyword::WITH);
     if parser.consume_token(&Token::LParen) {
@@ -261,6 +299,10 @@ fn options(parser: &mut Parser<'_>, place: &CopyPlace, to: bool) -> Result<(Copy
         known @ ("csv" | "parquet") => known.to_string(),
         _ => "text".to_string(),
     });
+    let written = given.take_written(place)?;
+    if given.compression.is_some() && format != "parquet" {
+        return Err(Error::invalid(sqlstate::INVALID_PARAMETER, "COMPRESSION is an option of FORMAT parquet"));
+    }
     given.read.check(to, &format)?;
     if to && given.matches {
         return Err(Error::invalid(sqlstate::INVALID_PARAMETER, "cannot use \"match\" with HEADER in COPY TO"));
@@ -271,7 +313,7 @@ fn options(parser: &mut Parser<'_>, place: &CopyPlace, to: bool) -> Result<(Copy
     }
     let read = std::mem::take(&mut given.read).options(hints.clone());
     let format = format_of(&format, given, &hints, place)?;
-    Ok((format, read))
+    Ok((format, read, written))
 }
 
 fn format_of(name: &str, given: Given, hints: &CsvHints, place: &CopyPlace) -> Result<CopyFormat> {
@@ -394,6 +436,8 @@ fn option(parser: &mut Parser<'_>, given: &mut Given) -> Result<()> {
         "quote" => given.quote.replace(character(parser, &name)?).is_some(),
         "escape" => given.escape.replace(character(parser, &name)?).is_some(),
         "null" => given.null.replace(word_or_text(parser)?).is_some(),
+        "partition_by" => given.partition_by.replace(columns(parser)?).is_some(),
+        "compression" => given.compression.replace(compression(&word_or_text(parser)?)?).is_some(),
         name => match given.read.option(parser, name)? {
             Some(set_before) => set_before,
             None => return Err(Error::unsupported(format_args!("the COPY option {}", word.value))),
@@ -495,6 +539,30 @@ fn header(parser: &mut Parser<'_>) -> Result<(bool, bool)> {
         return Ok((true, true));
     }
     flag(parser, "HEADER").map(|header| (header, false))
+}
+
+fn columns(parser: &mut Parser<'_>) -> Result<Vec<String>> {
+    let named = parser.parse_parenthesized_column_list(IsOptional::Mandatory, false).map_err(|e| syntax(&e))?;
+    let named: Vec<String> = named.iter().map(fold).collect();
+    match named.iter().enumerate().find(|(at, name)| named.iter().take(*at).any(|before| before == *name)) {
+        Some((_, twice)) => {
+            Err(Error::invalid(sqlstate::DUPLICATE_COLUMN, format!("PARTITION_BY names column \"{twice}\" twice")))
+        }
+        None => Ok(named),
+    }
+}
+
+fn compression(name: &str) -> Result<Compression> {
+    match name.to_ascii_lowercase().as_str() {
+        "zstd" => Ok(Compression::Zstd),
+        "snappy" => Ok(Compression::Snappy),
+        "lz4" => Ok(Compression::Lz4),
+        "none" | "uncompressed" => Ok(Compression::None),
+        _ => Err(Error::invalid(
+            sqlstate::INVALID_PARAMETER,
+            format!("COMPRESSION is zstd, snappy, lz4 or none, not \"{name}\""),
+        )),
+    }
 }
 
 fn character(parser: &mut Parser<'_>, name: &str) -> Result<u8> {

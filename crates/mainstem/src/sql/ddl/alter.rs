@@ -2,14 +2,16 @@
 
 use datafusion::sql::sqlparser::ast::{
     AlterColumnOperation, AlterTable as AstAlterTable, AlterTableOperation, DropBehavior, Ident, ObjectName,
-    RenameTableNameKind, Truncate as AstTruncate, TruncateIdentityOption, TruncateTableTarget,
+    RenameTableNameKind, TableConstraint, Truncate as AstTruncate, TruncateIdentityOption, TruncateTableTarget,
 };
 use mainstem_storage::error::sqlstate;
+use mainstem_storage::schema::Identity;
 use mainstem_storage::{Error, Result};
 
 use super::super::stored::default_text;
 use super::super::{TableName, column_name, fold, table_name};
 use super::constraints::Constraints;
+use super::identity::{identity, nextval};
 use super::new_column;
 use super::table::NewColumn;
 
@@ -44,16 +46,33 @@ pub(crate) enum AlterAction {
         column: String,
         default: Option<String>,
     },
+    /// ADD GENERATED ... AS IDENTITY, or SET DEFAULT nextval(...) of a sequence that was made for the column.
+    AddIdentity {
+        column: String,
+        identity: Draws,
+    },
+    /// OWNER TO: there are no owners.
+    OwnerTo,
     /// DROP NOT NULL (true), SET NOT NULL (false).
     SetNullable {
         column: String,
         nullable: bool,
     },
     AddConstraint(Constraints),
+    /// ADD FOREIGN KEY, in words: only a dump may say so.
+    AddForeignKey(String),
     DropConstraint {
         name: String,
         if_exists: bool,
     },
+}
+
+/// Where the numbers of a column come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Draws {
+    Identity(Identity),
+    /// A sequence of the session: CREATE SEQUENCE.
+    Sequence(TableName),
 }
 
 /// TRUNCATE.
@@ -99,18 +118,27 @@ fn action(operation: AlterTableOperation, actions: &mut Vec<AlterAction>) -> Res
             match op {
                 AlterColumnOperation::SetNotNull => AlterAction::SetNullable { column, nullable: false },
                 AlterColumnOperation::DropNotNull => AlterAction::SetNullable { column, nullable: true },
-                AlterColumnOperation::SetDefault { value } => {
-                    AlterAction::SetDefault { column, default: Some(default_text(&value)?) }
+                AlterColumnOperation::SetDefault { value } => match nextval(&value)? {
+                    Some(sequence) => AlterAction::AddIdentity { column, identity: Draws::Sequence(sequence) },
+                    None => AlterAction::SetDefault { column, default: Some(default_text(&value)?) },
+                },
+                AlterColumnOperation::AddGenerated { generated_as: Some(generated), sequence_options } => {
+                    let identity = Draws::Identity(identity(&generated, sequence_options.as_ref())?);
+                    AlterAction::AddIdentity { column, identity }
                 }
                 AlterColumnOperation::DropDefault => AlterAction::SetDefault { column, default: None },
                 other => return Err(Error::unsupported(format_args!("ALTER COLUMN ... {other}"))),
             }
+        }
+        O::AddConstraint { constraint: key @ TableConstraint::ForeignKey(_), not_valid: _ } => {
+            AlterAction::AddForeignKey(key.to_string())
         }
         O::AddConstraint { constraint, not_valid: false } => {
             let mut constraints = Constraints::default();
             constraints.add(constraint)?;
             AlterAction::AddConstraint(constraints)
         }
+        O::OwnerTo { new_owner: _ } => AlterAction::OwnerTo,
         // Nothing depends on a constraint.
         O::DropConstraint { if_exists, name, drop_behavior: _ } => {
             AlterAction::DropConstraint { name: fold(&name), if_exists }

@@ -24,6 +24,13 @@ pub(crate) struct Constraints {
     checks: Vec<(Option<String>, Expr)>,
 }
 
+/// Keys of a table that is there already: names and columns.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct NewKeys {
+    pub(crate) primary: Option<(String, Vec<String>)>,
+    pub(crate) unique: Vec<(String, Vec<String>)>,
+}
+
 impl Constraints {
     /// PRIMARY KEY behind a column.
     pub(super) fn column_key(&mut self, key: &PrimaryKeyConstraint, name: Option<&Ident>, column: &str) -> Result<()> {
@@ -108,13 +115,51 @@ impl Constraints {
         Ok(())
     }
 
+    /// Whether there is a key among them.
+    pub(crate) fn has_keys(&self) -> bool {
+        !(self.primary_keys.is_empty() && self.unique_keys.is_empty())
+    }
+
+    /// The keys, for a table that is there already and has constraints called `taken`; there is nothing else.
+    ///
+    /// # Errors
+    /// 0A000 for checks beside them, 42P16 for two primary keys, 42710 for a name that is taken.
+    pub(crate) fn into_keys(self, table: &str, taken: &mut Vec<String>) -> Result<NewKeys> {
+        if !self.checks.is_empty() {
+            return Err(Error::unsupported("a key and a CHECK in one action of ALTER TABLE"));
+        }
+        let mut named = |name: Option<String>, default: &dyn Fn(&[String]) -> String| {
+            if let Some(name) = &name
+                && taken.contains(name)
+            {
+                return Err(constraint_twice(name, table));
+            }
+            let name = name.unwrap_or_else(|| default(taken));
+            taken.push(name.clone());
+            Ok(name)
+        };
+        let mut keys = NewKeys::default();
+        for (name, columns) in self.primary_keys {
+            let name = named(name, &|_| primary_key_name(table))?;
+            if keys.primary.replace((name, columns)).is_some() {
+                let message = format!("multiple primary keys for table \"{table}\" are not allowed");
+                return Err(Error::invalid(sqlstate::INVALID_TABLE, message));
+            }
+        }
+        for (name, columns) in self.unique_keys {
+            let name = named(name, &|taken| constraint_name(table, Some(&columns.join("_")), "key", taken))?;
+            keys.unique.push((name, columns));
+        }
+        Ok(keys)
+    }
+
     /// The checks, for a table that is there already and has constraints called `taken`.
     ///
     /// # Errors
     /// 0A000 for keys, 42710 for a name that is taken.
     pub(crate) fn into_checks(self, table: &str, taken: &mut Vec<String>) -> Result<Vec<Check>> {
         if !(self.primary_keys.is_empty() && self.unique_keys.is_empty()) {
-            return Err(Error::unsupported("a new PRIMARY KEY or UNIQUE of a table that is there already"));
+            return Err(Error::unsupported("a new PRIMARY KEY or UNIQUE beside other changes of a table"));
         }
         let mut checks = Vec::with_capacity(self.checks.len());
         for (name, expr) in self.checks {

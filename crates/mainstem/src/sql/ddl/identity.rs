@@ -1,11 +1,19 @@
 //! GENERATED ... AS IDENTITY and the SERIAL types.
 
-use datafusion::sql::sqlparser::ast::{DataType as SqlType, Expr, GeneratedAs, SequenceOptions};
+use datafusion::sql::sqlparser::ast::{
+    DataType as SqlType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, GeneratedAs, ObjectName, Query,
+    SelectItem, SequenceOptions, SetExpr,
+};
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
-use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+use datafusion::sql::sqlparser::parser::Parser;
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::schema::{DataType, Identity};
 use mainstem_storage::{Error, Result};
+
+use super::super::dialect::syntax;
+use super::super::{TableName, table_name};
 
 /// The type of a SERIAL column: one that counts by default.
 pub(super) fn serial_type(sql: &SqlType) -> Option<DataType> {
@@ -31,6 +39,7 @@ pub(in super::super) fn order_options(tokens: &mut [TokenWithSpan]) {
         _ => None,
     };
     let begins = |at: usize| word(tokens.get(at)?).filter(|keyword| *keyword == Keyword::IDENTITY).map(|_| at + 1);
+    let of_sequence = sequence_options(tokens, &word);
     let lists: Vec<(usize, usize)> = (0..tokens.len())
         .filter_map(begins)
         .filter_map(|from| {
@@ -39,9 +48,11 @@ pub(in super::super) fn order_options(tokens: &mut [TokenWithSpan]) {
             let close = open + tokens.get(open..)?.iter().position(|t| matches!(t.token, Token::RParen))?;
             is_list.then_some((open + 1, close))
         })
+        .chain(of_sequence)
         .collect();
     for (from, to) in lists {
         let Some(list) = tokens.get_mut(from..to) else { continue };
+        take_sequence_name(list);
         let mut options: Vec<(usize, Vec<TokenWithSpan>)> = vec![(0, Vec::new())];
         let mut negated = false;
         for token in list.iter() {
@@ -76,6 +87,45 @@ pub(in super::super) fn order_options(tokens: &mut [TokenWithSpan]) {
     }
 }
 
+/// Where the options of a CREATE SEQUENCE stand.
+fn sequence_options(
+    tokens: &[TokenWithSpan],
+    word: &dyn Fn(&TokenWithSpan) -> Option<Keyword>,
+) -> Option<(usize, usize)> {
+    let mut solid = tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_)));
+    let begins =
+        solid.next().and_then(word) == Some(Keyword::CREATE) && solid.next().and_then(word) == Some(Keyword::SEQUENCE);
+    let first = |token: &TokenWithSpan| {
+        use Keyword as K;
+        matches!(word(token), Some(K::INCREMENT | K::MINVALUE | K::MAXVALUE | K::START | K::CACHE | K::CYCLE | K::NO))
+    };
+    let from = tokens.iter().position(first).filter(|_| begins)?;
+    let ends = |token: &TokenWithSpan| matches!(token.token, Token::EOF) || word(token) == Some(Keyword::OWNED);
+    let to = tokens.iter().position(ends).unwrap_or(tokens.len());
+    (from < to).then_some((from, to))
+}
+
+/// Takes `SEQUENCE NAME name` out, which sqlparser does not know: the sequence of a column is called by the column.
+fn take_sequence_name(list: &mut [TokenWithSpan]) {
+    let is = |token: &Token, what: &str| matches!(token, Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case(what));
+    let solid: Vec<usize> = (0..list.len())
+        .filter(|at| !list.get(*at).is_some_and(|token| matches!(token.token, Token::Whitespace(_))))
+        .collect();
+    let token = |nth: usize| solid.get(nth).and_then(|at| list.get(*at)).map(|token| &token.token);
+    let found = (0..solid.len())
+        .find(|nth| token(*nth).is_some_and(|t| is(t, "sequence")) && token(nth + 1).is_some_and(|t| is(t, "name")));
+    let Some(first) = found else { return };
+    let mut end = first + 3;
+    while token(end) == Some(&Token::Period) {
+        end += 2;
+    }
+    for at in solid.get(first..end.min(solid.len())).unwrap_or_default() {
+        if let Some(slot) = list.get_mut(*at) {
+            slot.token = Token::Whitespace(Whitespace::Space);
+        }
+    }
+}
+
 /// Reads the options of an IDENTITY column.
 ///
 /// # Errors
@@ -91,6 +141,8 @@ pub(super) fn identity(generated: &GeneratedAs, options: Option<&Vec<SequenceOpt
         match option {
             SequenceOptions::StartWith(value, _) => start = Some(number(value)?),
             SequenceOptions::IncrementBy(value, _) => increment = number(value)?,
+            // One at a time, as dumps say.
+            SequenceOptions::Cache(count) if count.to_string() == "1" => {}
             SequenceOptions::MinValue(None) | SequenceOptions::MaxValue(None) | SequenceOptions::Cycle(true) => {}
             other => return Err(Error::unsupported(format_args!("the option{other} of an identity column"))),
         }
@@ -115,6 +167,94 @@ fn number(expr: &Expr) -> Result<i64> {
     let text = expr.to_string();
     text.parse()
         .map_err(|_| Error::invalid(sqlstate::SYNTAX, format!("\"{text}\" is no number for an identity column")))
+}
+
+/// `SELECT setval(sequence, value, is_called)`: where an IDENTITY column goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SetPosition {
+    pub(crate) sequence: TableName,
+    pub(crate) value: i64,
+    /// Whether the value was given out already.
+    pub(crate) is_called: bool,
+}
+
+/// Reads a `setval`, if `query` is that and nothing else.
+///
+/// # Errors
+/// 42601 for what is no name.
+pub(in super::super) fn setval(query: &Query) -> Result<Option<SetPosition>> {
+    let SetExpr::Select(select) = &*query.body else { return Ok(None) };
+    let [SelectItem::UnnamedExpr(Expr::Function(call))] = select.projection.as_slice() else { return Ok(None) };
+    let name = call.name.to_string().to_ascii_lowercase();
+    let FunctionArguments::List(list) = &call.args else { return Ok(None) };
+    if name.strip_prefix("pg_catalog.").unwrap_or(&name) != "setval" || query.to_string() != format!("SELECT {call}") {
+        return Ok(None);
+    }
+    let literal = |at: usize| match list.args.get(at) {
+        Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))) => Some(expr.to_string()),
+        _ => None,
+    };
+    let is_called = match (literal(2).as_deref(), list.args.len()) {
+        (None, 2) | (Some("true"), 3) => true,
+        (Some("false"), 3) => false,
+        _ => return Ok(None),
+    };
+    let value = literal(1).and_then(|text| text.trim_matches('\'').parse().ok());
+    let (Some(sequence), Some(value)) = (list.args.first().and_then(sequence_text), value) else { return Ok(None) };
+    Ok(Some(SetPosition { sequence: sequence_name(&sequence)?, value, is_called }))
+}
+
+/// The text that names a sequence, perhaps as a `regclass`.
+fn sequence_text(argument: &FunctionArg) -> Option<String> {
+    let FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) = argument else { return None };
+    let value = match expr {
+        Expr::Cast { expr, data_type, .. } if data_type.to_string().eq_ignore_ascii_case("regclass") => expr,
+        expr => expr,
+    };
+    match value {
+        Expr::Value(value) => value.value.clone().into_string(),
+        _ => None,
+    }
+}
+
+/// # Errors
+/// 42601.
+fn sequence_name(text: &str) -> Result<TableName> {
+    let dialect = PostgreSqlDialect {};
+    let name = Parser::new(&dialect).try_with_sql(text).and_then(|mut parser| parser.parse_object_name(false));
+    table_name(&name.map_err(|e| syntax(&e))?)
+}
+
+/// The sequence that a default draws from, if that is all it does.
+///
+/// # Errors
+/// 42601.
+pub(super) fn nextval(default: &Expr) -> Result<Option<TableName>> {
+    let Expr::Function(call) = default else { return Ok(None) };
+    let name = call.name.to_string().to_ascii_lowercase();
+    match &call.args {
+        FunctionArguments::List(list) if name.strip_prefix("pg_catalog.").unwrap_or(&name) == "nextval" => {
+            let [argument] = list.args.as_slice() else { return Ok(None) };
+            sequence_text(argument).map(|text| sequence_name(&text)).transpose()
+        }
+        _ => Ok(None),
+    }
+}
+
+/// CREATE SEQUENCE, as far as an IDENTITY column may count like it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CreateSequence {
+    pub(crate) name: TableName,
+    pub(crate) identity: Identity,
+}
+
+/// Reads a CREATE SEQUENCE.
+///
+/// # Errors
+/// As [`identity`].
+pub(in super::super) fn create_sequence(name: &ObjectName, options: &Vec<SequenceOptions>) -> Result<CreateSequence> {
+    let identity = identity(&GeneratedAs::ByDefault, Some(options))?;
+    Ok(CreateSequence { name: table_name(name)?, identity })
 }
 
 /// 22023 unless the type counts.

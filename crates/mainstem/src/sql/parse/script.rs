@@ -10,12 +10,14 @@ use mainstem_storage::{Error, Result};
 use super::describe::Describe;
 use super::maintenance::Maintenance;
 use super::position;
+use super::transfer::Transfer;
 use crate::sql::copy::CopyStatement;
 use crate::sql::dialect::on_stack;
 use crate::sql::settings::SettingStatement;
 use crate::sql::transaction::Begin;
 use crate::sql::{
-    AlterTable, CreateSchema, CreateTable, CreateTableAs, CreateView, Delete, Drop, Insert, Lock, Truncate, Update,
+    AlterTable, CreateSchema, CreateSequence, CreateTable, CreateTableAs, CreateView, Delete, Drop, Insert, Lock,
+    Passed, SetPosition, Truncate, Update,
 };
 
 /// Parsed statements. Trees are walked by recursion, their drop included: that happens inside [`Script::with_stack`].
@@ -166,6 +168,16 @@ pub(crate) enum Statement {
     Release(String),
     /// SET, SHOW, RESET.
     Setting(SettingStatement),
+    /// What a dump says that says nothing here.
+    Passed(Passed),
+    /// CREATE UNIQUE INDEX, as the UNIQUE constraint that it is.
+    UniqueIndex(AlterTable),
+    /// CREATE SEQUENCE: until a column counts like it.
+    CreateSequence(CreateSequence),
+    /// `SELECT setval(...)`.
+    SetPosition(SetPosition),
+    /// UNLOAD, LOAD, EXPORT, IMPORT.
+    Transfer(Transfer),
     /// CHECKPOINT.
     Checkpoint,
     /// VACUUM, ANALYZE.

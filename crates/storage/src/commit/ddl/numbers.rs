@@ -15,6 +15,7 @@
 //! take the commit lock, never the other way round. It does not own: numbers of tables that are not committed
 //! (`transaction`).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -156,6 +157,41 @@ impl Engine {
         Ok(left)
     }
 
+    /// Has the first `taken` numbers of `source` be taken, durably.
+    ///
+    /// # Errors
+    /// As [`Engine::draw_numbers`].
+    pub fn advance_numbers(&self, source: &NumberSource, taken: u64) -> Result<()> {
+        let (table, id) = (source.schema.id, source.column);
+        let column = self.numbers.column((table, id));
+        let mut block = column.block.lock();
+        self.check_writable()?;
+        let changes = [DdlChange::TakeNumbers { table, column: id, taken }];
+        let space = self.reserve_log(CommitEncoder::new(&changes, &[])?.bytes(), || {})?;
+        let mut lock = self.lock()?;
+        self.check_writable()?;
+        let (applied, root) = self.timeline.present();
+        let present = root.catalog.table(table).and_then(|schema| schema.column(id));
+        if present.is_none_or(|column| column.identity.is_none()) {
+            return Err(table_conflict(&source.schema));
+        }
+        let era = column.era.load(Ordering::Acquire);
+        let mark = lock.state.numbers.get(&(table, id)).copied().unwrap_or(0);
+        if taken <= mark {
+            // Those of the block at hand that lie below are lost.
+            if block.era == era && block.end == mark {
+                block.next = block.next.max(taken);
+            }
+            return Ok(());
+        }
+        let ts = applied.next();
+        self.append_numbers(&mut lock, ts, space, &changes, Synchronous::Full)?;
+        drop(lock);
+        self.wait_visible(ts)?;
+        *block = Block { era, next: taken, end: taken, size: block.size };
+        Ok(())
+    }
+
     /// Under the lock: logs and notes how many numbers are taken.
     fn append_numbers(
         &self,
@@ -195,6 +231,24 @@ impl Engine {
             Error::internal(format!("numbers are taken of column {column} of table {table}, which counts nothing"))
         };
         Ok(strays.map(text).collect())
+    }
+
+    /// How many numbers of each IDENTITY column are taken: those that anybody has who has asked before.
+    ///
+    /// # Errors
+    /// As [`Engine::lock`].
+    pub fn numbers_taken(&self) -> Result<BTreeMap<(TableId, ColumnId), u64>> {
+        let mut taken = self.lock()?.state.numbers.clone();
+        for (of, column) in self.numbers.all() {
+            let block = column.block.lock();
+            // What is left of a block nobody has.
+            if let Some(mark) = taken.get_mut(&of).filter(|mark| **mark == block.end)
+                && block.era == column.era.load(Ordering::Acquire)
+            {
+                *mark = block.next;
+            }
+        }
+        Ok(taken)
     }
 
     /// Gives numbers that are reserved and not drawn back, for whoever opens the database next: a clean end leaves no

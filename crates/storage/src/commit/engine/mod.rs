@@ -301,6 +301,12 @@ impl Engine {
         }
     }
 
+    /// Threads that a load uses.
+    #[must_use]
+    pub fn load_threads(&self) -> usize {
+        self.load_threads
+    }
+
     /// A new file id.
     #[must_use]
     pub fn next_file(&self) -> FileId {

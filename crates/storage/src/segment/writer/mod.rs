@@ -11,6 +11,8 @@
 //! It does not own: which rows go where (load, merge), ids, the record that makes the segment true and before which the
 //! file takes its final name (`commit`).
 
+mod packed;
+
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef};
@@ -32,6 +34,8 @@ use crate::row::key::{KeyCodec, Keys, hash_key};
 use crate::schema::{Column, TableSchema};
 use crate::settings::Encodings;
 use crate::threads::in_parallel;
+
+pub use packed::PackedSegment;
 
 /// Writes `columns`, one array per column of `schema` in its order and in sort-key order, as a segment at `place`.
 ///

@@ -9,6 +9,8 @@
 //!
 //! Invariants: all have the same types. It does not own: what queries on the rows cost (`tpch`).
 
+pub mod unload;
+
 use std::path::Path;
 use std::time::Duration;
 
@@ -149,21 +151,21 @@ impl Bench<'_> {
     }
 }
 
+/// The columns of the line items of TPC-H.
+pub(crate) const LINE_ITEM_COLUMNS: &str = "l_orderkey BIGINT NOT NULL, l_partkey BIGINT NOT NULL, \
+    l_suppkey BIGINT NOT NULL, l_linenumber INTEGER NOT NULL, l_quantity DECIMAL(15, 2) NOT NULL, \
+    l_extendedprice DECIMAL(15, 2) NOT NULL, l_discount DECIMAL(15, 2) NOT NULL, l_tax DECIMAL(15, 2) NOT NULL, \
+    l_returnflag VARCHAR(1) NOT NULL, l_linestatus VARCHAR(1) NOT NULL, l_shipdate DATE NOT NULL, \
+    l_commitdate DATE NOT NULL, l_receiptdate DATE NOT NULL, l_shipinstruct VARCHAR(25) NOT NULL, \
+    l_shipmode VARCHAR(10) NOT NULL, l_comment VARCHAR(44) NOT NULL";
+
 /// The statements of a load.
 fn script(directory: &Path, has_key: bool) -> Vec<String> {
     let key = if has_key { ", PRIMARY KEY (l_orderkey, l_linenumber)" } else { "" };
     let file = directory.join("lineitem.csv").display().to_string().replace('\'', "''");
     vec![
         "DROP TABLE IF EXISTS lineitem".to_owned(),
-        format!(
-            "CREATE TABLE lineitem (l_orderkey BIGINT NOT NULL, l_partkey BIGINT NOT NULL, l_suppkey BIGINT NOT NULL, \
-             l_linenumber INTEGER NOT NULL, l_quantity DECIMAL(15, 2) NOT NULL, \
-             l_extendedprice DECIMAL(15, 2) NOT NULL, l_discount DECIMAL(15, 2) NOT NULL, \
-             l_tax DECIMAL(15, 2) NOT NULL, l_returnflag VARCHAR(1) NOT NULL, l_linestatus VARCHAR(1) NOT NULL, \
-             l_shipdate DATE NOT NULL, l_commitdate DATE NOT NULL, l_receiptdate DATE NOT NULL, \
-             l_shipinstruct VARCHAR(25) NOT NULL, l_shipmode VARCHAR(10) NOT NULL, \
-             l_comment VARCHAR(44) NOT NULL{key})"
-        ),
+        format!("CREATE TABLE lineitem ({LINE_ITEM_COLUMNS}{key})"),
         format!("COPY lineitem FROM '{file}' (FORMAT csv, HEADER true)"),
     ]
 }
