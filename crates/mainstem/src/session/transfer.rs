@@ -17,6 +17,7 @@ impl Session {
     /// Runs one of them.
     pub(super) fn transfer(&mut self, transfer: &Transfer) -> Result<Outcome> {
         let tag = transfer.tag();
+        self.settings.check_file_access(transfer.folder())?;
         match transfer {
             Transfer::Unload { what, folder, compression } => {
                 let rows = self.read(|env, transaction| plan::unload(env, transaction, what, folder, *compression))?;
@@ -105,9 +106,9 @@ impl Session {
     /// Runs a statement of a folder; returns the rows that it copies.
     fn import_statement(&mut self, folder: &str, statement: Statement) -> Result<u64> {
         let statement = match statement {
-            Statement::Copy(CopyStatement::From { table, columns, options }) => {
+            Statement::Copy(CopyStatement::From { table, columns, options, read }) => {
                 let options = CopyOptions { place: plan::import_place(folder, options.place.clone()), ..options };
-                Statement::Copy(CopyStatement::From { table, columns, options })
+                Statement::Copy(CopyStatement::From { table, columns, options, read })
             }
             other => other,
         };

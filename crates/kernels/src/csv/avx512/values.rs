@@ -116,8 +116,7 @@ impl Lanes {
     pub(in super::super) fn numbers(&self, form: Form, counts: [usize; FOUR]) -> Option<[u64; FOUR]> {
         let mut digits = 0;
         let mut are_few = true;
-        for lane in 0..FOUR {
-            let count = counts[lane];
+        for (lane, count) in counts.into_iter().enumerate() {
             are_few &= count.wrapping_sub(1) < LANE;
             digits |= u64::from((0xFFFF_0000u32 >> (count & 31)) as u16) << (LANE * lane);
         }

@@ -58,6 +58,16 @@ impl Transfer {
             Self::Import { .. } => "IMPORT DATABASE",
         }
     }
+
+    /// The folder that it writes or reads.
+    pub(crate) fn folder(&self) -> &str {
+        match self {
+            Self::Unload { folder, .. }
+            | Self::Load { folder, .. }
+            | Self::Export { folder, .. }
+            | Self::Import { folder } => folder,
+        }
+    }
 }
 
 /// Reads a statement that begins with one of the words; None for others.
