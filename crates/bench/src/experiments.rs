@@ -24,7 +24,7 @@ pub fn all() -> &'static [Experiment] {
         crate::load::EXPERIMENT,
         crate::index::EXPERIMENT,
         #[cfg(feature = "sql")]
-        crate::parse::EXPERIMENT,
+        crate::load::parse::EXPERIMENT,
         #[cfg(feature = "sql")]
         crate::load::unload::EXPERIMENT,
         #[cfg(feature = "sql")]

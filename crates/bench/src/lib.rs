@@ -41,8 +41,6 @@ pub mod tpch;
 #[cfg(feature = "sql")]
 pub mod load;
 #[cfg(feature = "sql")]
-pub mod parse;
-#[cfg(feature = "sql")]
 pub mod scan;
 #[cfg(feature = "sql")]
 pub mod recovery;

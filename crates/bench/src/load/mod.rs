@@ -9,6 +9,7 @@
 //!
 //! Invariants: all have the same types. It does not own: what queries on the rows cost (`tpch`).
 
+pub mod parse;
 pub mod unload;
 
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Experiment `unload`: a table to files and back, beside DuckDB, and in our own form beside our own CSV load. Issue
+//! Experiment `load/unload`: a table to files and back, beside DuckDB, and in our own form beside our own CSV load. Issue
 //! "Instant Loading", section Figures; Instant Loading, section 4.
 //!
 //! Comes in: the scale. Goes out: the time of each way, and how large the files are.
@@ -24,7 +24,7 @@ use crate::tpch::write_line_items;
 
 /// The entry in the list of experiments.
 pub const EXPERIMENT: Experiment = Experiment {
-    name: "unload",
+    name: "load/unload",
     about: "line items of TPC-H out to CSV and Parquet and back, beside DuckDB; UNLOAD and LOAD beside our CSV load",
     parts: &[("lineitem", "one table")],
     run: |settings, report| run(Plan::of(settings.scale), settings, report),

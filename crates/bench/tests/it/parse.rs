@@ -1,6 +1,6 @@
 //! Experiment `load/parse`, very small.
 
-use mainstem_bench::parse::{Plan, run};
+use mainstem_bench::load::parse::{Plan, run};
 
 use crate::tiny::{has, run as run_tiny};
 

@@ -1,4 +1,4 @@
-//! Experiment `unload`, very small.
+//! Experiment `load/unload`, very small.
 
 use mainstem_bench::load::unload::{Plan, run};
 
@@ -6,7 +6,7 @@ use crate::tiny::{has, run as run_tiny};
 
 #[test]
 fn rows_are_there_after_each_way() {
-    let report = run_tiny("unload", &[], false, |settings, report| run(Plan::tiny(), settings, report));
+    let report = run_tiny("load/unload", &[], false, |settings, report| run(Plan::tiny(), settings, report));
     has(
         &report,
         &[

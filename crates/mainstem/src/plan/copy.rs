@@ -218,8 +218,8 @@ impl<'a> Lines<'a> {
 
 /// Rows that are inserted at once: what a table has beside the columns of a file takes memory, too.
 const INSERTED_ROWS: usize = 2 * limits::SEGMENT_ROWS_DEFAULT as usize;
-/// Chunks of a file that the threads of a load hold at once are at most 1 / this of the share of loads; with their arrays
-/// they take about half of it.
+/// Chunks of a file that the threads of a load hold at once are at most 1 / this of the share of loads; with their
+/// arrays they take about half of it.
 const CHUNKS_SHARE: u64 = 4;
 
 struct CopyIn<'a, 'e> {

@@ -126,11 +126,13 @@ impl Loader {
     }
 
     /// The first rows of `batch` that are taken at once, few enough for a turn of this load, and their bytes.
-    fn taken_at_once(&self, batch: &RecordBatch) -> (RecordBatch, usize) {
+    fn taken_at_once(&mut self, batch: &RecordBatch) -> (RecordBatch, usize) {
         let head = batch.slice(0, batch.num_rows().min(self.sort_rows - self.rows));
         let bytes = self.bytes_of(&head, self.rows);
         let wanted = self.turn.as_ref().map_or(u64::MAX, LoadTurn::rows_at_once);
-        if bytes as u64 <= wanted {
+        let is_segment = self.rows == 0 && self.comes_in_order && self.make_segments(head.num_rows());
+        let takes = |turn: &mut LoadTurn| turn.try_take(bytes as u64);
+        if bytes as u64 <= wanted || is_segment && self.turn.as_mut().is_some_and(takes) {
             return (head, bytes);
         }
         let head = head.slice(0, (head.num_rows() as u64 * wanted / bytes as u64).max(1) as usize);
@@ -219,11 +221,16 @@ impl Loader {
         Ok(())
     }
 
-    /// Whether the rows that are collected came at once and make a segment, or two, as they are: nothing has to be
-    /// joined then, and a segment that is nearly full is as good as one that is.
-    fn is_segment(&self) -> bool {
+    /// Whether `rows` rows that come at once make a segment, or two, as they are: nothing has to be joined then, and a
+    /// segment that is nearly full is as good as one that is.
+    fn make_segments(&self, rows: usize) -> bool {
         let least = self.segment_rows - self.segment_rows / SEGMENT_LACKS_SHARE;
-        self.buffer.len() == 1 && (least..=self.segment_rows + least).contains(&self.rows)
+        (least..=self.segment_rows + least).contains(&rows)
+    }
+
+    /// Whether the rows that are collected are such.
+    fn is_segment(&self) -> bool {
+        self.buffer.len() == 1 && self.make_segments(self.rows)
     }
 
     /// Whether the rows of `batch` are in the order of their keys, behind those before them.

@@ -149,10 +149,14 @@ proptest! {
 #[test]
 fn sorted_rows_become_one_run_of_full_segments() {
     let (schema, target) = (number_table(10), target());
-    let runs = load(&schema, &target, &numbers(0..1_000), &[7, 130], (40, usize::MAX)).unwrap();
-    assert_eq!(runs.len(), 1);
-    assert_eq!(runs[0].segments().len(), 100);
-    assert_eq!(all_rows(&schema, &runs), numbers(0..1_000));
+    for (batches, segments) in [(&[7, 130][..], 100), (&[9], 112), (&[16], 125), (&[17], 118)] {
+        let runs = load(&schema, &target, &numbers(0..1_000), batches, (40, usize::MAX)).unwrap();
+        assert_eq!(runs.len(), 1);
+        // Those that are nearly full are not joined with others, and two share what is more than one.
+        let of_run: Vec<u32> = runs[0].segments().iter().map(|part| part.rows()).collect();
+        assert_eq!(of_run.len(), segments, "{of_run:?}");
+        assert_eq!(all_rows(&schema, &runs), numbers(0..1_000));
+    }
 }
 
 #[test]

@@ -163,6 +163,15 @@ impl LoadTurn {
         self.memory.piece().max(1)
     }
 
+    /// Takes `bytes` for rows that come at once and are written at once, if they are but a part of the share, nobody
+    /// waits, and there is room now.
+    pub fn try_take(&mut self, bytes: u64) -> bool {
+        let memory = self.memory.clone();
+        let line = memory.line.lock();
+        let is_part = bytes <= memory.share() / (limits::LOAD_LEAVES_SHARE + 1);
+        is_part && line.waiting.is_empty() && self.take_if_room(bytes)
+    }
+
     /// How it waits for others.
     #[must_use]
     pub fn waiting(&self) -> &Waiting {
@@ -378,6 +387,27 @@ mod tests {
             load.set(0, 0);
             load.begin(400).unwrap();
         }
+    }
+
+    #[test]
+    fn rows_that_are_written_at_once_take_what_is_free() {
+        let memory = memory(SOON);
+        let (mut first, mut second) = (memory.uncancelled(), memory.uncancelled());
+        assert!(!first.try_take(801), "more than a quarter");
+        assert!(first.try_take(800) && first.bytes() == 800);
+        second.begin(2_300).unwrap();
+        assert!(first.try_take(700) && !first.try_take(800), "there is no room");
+        first.set(0, 0);
+        assert_eq!(memory.used(), 2_300);
+        second.set(3_200, 0);
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| first.begin(400).unwrap_err());
+            while !second.is_wanted() {
+                std::thread::yield_now();
+            }
+            assert!(!second.try_take(1), "somebody waits");
+            waits.join().unwrap();
+        });
     }
 
     #[test]

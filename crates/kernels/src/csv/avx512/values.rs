@@ -91,8 +91,8 @@ impl Lanes {
         self.lens
     }
 
-    /// Of the lanes as `form` orders them, the digits of which those of `digits` are valid, as numbers of two each; none
-    /// if something else is among them.
+    /// Of the lanes as `form` orders them, the digits of which those of `digits` are valid, as numbers of two each;
+    /// none if something else is among them.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi2")]
     fn pairs(&self, form: Form, digits: u64) -> Option<__m512i> {

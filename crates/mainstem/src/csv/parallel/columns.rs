@@ -27,7 +27,8 @@ use super::chunk::{Chunk, FoundRows};
 use super::spare::Spare;
 use super::{Conversion, FileRows};
 
-/// Bytes of a block: with the places of its separators they fit a core's own cache (section 3.3 of the paper, figure 13).
+/// Bytes of a block: with the places of its separators they fit a core's own cache (section 3.3 of the paper, figure
+/// 13).
 const BLOCK_BYTES: usize = 256 << 10;
 
 /// The columns of the rows `found` in `chunk`, and how many rows they are; None if something is wrong with one of them,
@@ -246,7 +247,8 @@ impl Values {
         }
     }
 
-    /// Appends those of `array`, which is of the type, behind the first `rows`; None for texts, which have but one form.
+    /// Appends those of `array`, which is of the type, behind the first `rows`; None for texts, which have but one
+    /// form.
     fn extend(&mut self, rows: usize, array: &ArrayRef) -> Option<()> {
         fn behind<T: ArrowPrimitiveType>(values: &mut Vec<T::Native>, rows: usize, array: &ArrayRef) -> Option<()> {
             values.truncate(rows);

@@ -4,8 +4,8 @@
 //! Comes in: a file, and the columns that its fields are for. Goes out: batches of those columns' types, to the calling
 //! thread.
 //!
-//! 1. The file is cut into chunks of equal length, wherever that is in a row: of about as many rows as a segment has, so
-//!    that nothing has to be joined later. A thread takes the next chunk, reads it and counts its quotes.
+//! 1. The file is cut into chunks of equal length, wherever that is in a row: of about as many rows as a segment has,
+//!    so that nothing has to be joined later. A thread takes the next chunk, reads it and counts its quotes.
 //! 2. The quotes of all chunks before it tell whether it begins in quotes: exact, and no pass over the file (the
 //!    paper's safe mode has one, its fast mode guesses).
 //! 3. `chunk` finds the rows that begin in it, the paper's orphan before them left to the chunk before, the widow at

@@ -1,5 +1,5 @@
-//! Memory of columns that were taken: the next ones are read into it. Fresh memory has to be cleared by the system, which
-//! takes about as long as to read a column.
+//! Memory of columns that were taken: the next ones are read into it. Fresh memory has to be cleared by the system,
+//! which takes about as long as to read a column.
 
 use std::mem;
 

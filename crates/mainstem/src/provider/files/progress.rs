@@ -10,7 +10,7 @@ use crate::csv::parallel::ReadAt;
 /// from another thread while it runs.
 ///
 /// ```
-/// # fn main() -> mainstem::Result<()> {
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let connection = mainstem::Database::in_memory()?.connect()?;
 /// let progress = connection.progress();
 /// let file = std::env::temp_dir().join(format!("progress-{}.csv", std::process::id()));

@@ -66,8 +66,9 @@ pub(crate) struct Distinct<T> {
 const NO_VALUE: u32 = u32::MAX;
 
 impl<T: Copy> Distinct<T> {
-    /// Collects the values of `rows`, `None` for NULL, by `key`; gives up as soon as `fits` denies a new value. Those that
-    /// were met lately are found by `recent`: a hash that costs next to nothing, and whether two values are the same.
+    /// Collects the values of `rows`, `None` for NULL, by `key`; gives up as soon as `fits` denies a new value. Those
+    /// that were met lately are found by `recent`: a hash that costs next to nothing, and whether two values are the
+    /// same.
     fn collect<K: Hash + Eq>(
         rows: impl ExactSizeIterator<Item = Option<T>>,
         key: impl Fn(T) -> K,

@@ -56,8 +56,8 @@ pub(crate) fn is_stored_as(data_type: DataType, arrow: &ArrowType) -> bool {
     *arrow == data_type.arrow() || (matches!(data_type, DataType::Text { .. }) && *arrow == ArrowType::Utf8)
 }
 
-/// Encodes `array`, whose type [`is_stored_as`] allows. `is_searched` says that its rows are found by its values, as those of
-/// a sort key are.
+/// Encodes `array`, whose type [`is_stored_as`] allows. `is_searched` says that its rows are found by its values, as
+/// those of a sort key are.
 ///
 /// # Errors
 /// Internal for another type; Full when texts exceed 2 GiB.
