@@ -222,6 +222,45 @@ proptest! {
     }
 }
 
+/// A chunk of several blocks, with what is not plain in some of them alone: NULLs, signs, quotes, line feeds in them, a row
+/// that is longer than a block.
+#[test]
+fn blocks_of_a_chunk_are_one_column() {
+    let of = |row: usize| match row {
+        row if row % 9_001 == 9_000 => format!("{row},,,\"two\nlines, é\"\n"),
+        row if row % 7_001 == 7_000 => format!("-{row},2024-02-29,-1.5,\n"),
+        21_003 => format!("{row},2024-01-01,1,\"{}\"\n", "long,\n".repeat(60_000)),
+        row => format!("{row},2024-03-{:02},{}.{:02},text {row}\n", row % 31 + 1, row, row % 100),
+    };
+    let text: String = (0..40_000).map(of).collect();
+    let types = [DataType::BigInt, DataType::Date, DataType::Decimal { precision: 12, scale: 2 }, TEXT];
+    let columns = columns(&types);
+    assert!(text.len() > 4 << 18);
+    check(text.as_bytes(), &CsvOptions::default(), &columns, [300_000, 1 << 20]);
+    let in_returns = text.replace("\n", "\r\n");
+    check(in_returns.as_bytes(), &CsvOptions::default(), &columns, [1 << 20]);
+    // One row of a later block ends otherwise.
+    let mixed = in_returns.replacen("text 39000\r\n", "text 39000\n", 1);
+    check(mixed.as_bytes(), &CsvOptions::default(), &columns, []);
+}
+
+/// The memory of columns that were taken is that of later ones.
+#[test]
+fn memory_of_columns_is_used_again() {
+    let text: Vec<u8> = (0..2_000).flat_map(|row| format!("{row},text {row}\n").into_bytes()).collect();
+    let (options, columns) = (CsvOptions::default(), columns(&[DataType::BigInt, TEXT]));
+    let rows = FileRows::new(&text, text.len() as u64, &options, &columns).with_chunks(1_000).with_offsets(true);
+    let mut places = std::collections::HashSet::new();
+    let mut parts = 0;
+    rows.read(1, |part| {
+        parts += 1;
+        places.insert(part.columns[0].as_primitive::<arrow::datatypes::Int64Type>().values().as_ptr());
+        Ok(())
+    })
+    .unwrap();
+    assert!(parts > 20 && places.len() < parts / 2, "{} places of {parts}", places.len());
+}
+
 /// A border of chunks at each byte.
 #[test]
 fn every_border_is_met() {
