@@ -255,7 +255,7 @@ mod tests {
             });
             let work = |part: usize| {
                 // The first of each ten takes its time.
-                if part % 10 == 0 {
+                if part.is_multiple_of(10) {
                     std::thread::sleep(std::time::Duration::from_micros(200));
                 }
                 Ok(part * 2)

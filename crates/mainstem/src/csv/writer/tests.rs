@@ -132,11 +132,19 @@ fn format() -> impl Strategy<Value = LineFormat> {
     );
     let csv = csv.prop_map(|(same, delimiter, quote, escape, null)| {
         let escape = if same { quote } else { escape };
-        LineFormat::Csv(CsvOptions { header: false, delimiter, quote, escape, null: null.into() })
+        LineFormat::Csv(CsvOptions {
+            header: false,
+            delimiter,
+            quote,
+            escape,
+            null: null.into(),
+            ..CsvOptions::default()
+        })
     });
     let text = (prop::sample::select(&b"\t|,;-:N "[..]), prop::sample::select(&["\\N", "", "NULL", "1"][..]));
-    let text = text
-        .prop_map(|(delimiter, null)| LineFormat::Text(TextOptions { header: false, delimiter, null: null.into() }));
+    let text = text.prop_map(|(delimiter, null)| {
+        LineFormat::Text(TextOptions { header: false, delimiter, null: null.into(), latin1: false })
+    });
     prop_oneof![csv, text]
 }
 
