@@ -238,6 +238,14 @@ impl AsyncConnection {
         self.call(move |connection| connection.copy_out(&sql, &mut output).map(|rows| (rows, output))).await
     }
 
+    /// As [`Connection::dump`]; gives the output back.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn dump<W: Write + Send + 'static>(&self, mut output: W) -> Result<(u64, W)> {
+        self.call(move |connection| connection.dump(&mut output).map(|rows| (rows, output))).await
+    }
+
     /// As [`Connection::table`].
     ///
     /// # Errors
