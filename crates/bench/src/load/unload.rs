@@ -1,5 +1,5 @@
-//! Experiment `load/unload`: a table to files and back, beside DuckDB, and in our own form beside our own CSV load. Issue
-//! "Instant Loading", section Figures; Instant Loading, section 4.
+//! Experiment `load/unload`: a table to files and back, beside DuckDB, and in our own form beside our own CSV load.
+//! Issue "Instant Loading", section Figures; Instant Loading, section 4.
 //!
 //! Comes in: the scale. Goes out: the time of each way, and how large the files are.
 //!

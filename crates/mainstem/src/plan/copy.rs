@@ -280,7 +280,7 @@ impl CopyIn<'_, '_> {
         let chunk_bytes = self.writes.load_memory() / (CHUNKS_SHARE * (threads as u64 + 1));
         let rows = FileRows::new(&file, found.len(), options, &columns)
             .converted_by(conversion)
-            .with_chunks_of(segment_rows, threads, chunk_bytes)
+            .with_chunks_of(&open(path)?, segment_rows, threads, chunk_bytes)
             .with_offsets(self.takes_all());
         rows.read(threads, |mut part| {
             self.env.cancel.check()?;

@@ -19,9 +19,7 @@ use depth::check_depth;
 use parameters::Part;
 
 mod depth;
-mod describe;
 mod fetch;
-mod maintenance;
 mod numbers;
 mod parameterize;
 mod parameters;
@@ -30,14 +28,15 @@ mod prepare;
 mod script;
 mod split;
 mod token_rewrites;
-mod transfer;
+mod utility;
 
-pub(crate) use describe::Describe;
-pub(crate) use maintenance::Maintenance;
 pub(crate) use parameterize::{Parameterized, is_of_values, may_have_query, parameterize};
 pub(crate) use script::{PreparedStatement, Script, Statement, Template};
 pub use split::split_statements;
-pub(crate) use transfer::{ExportFormat, Transfer, TransferOf};
+pub(crate) use utility::describe::Describe;
+pub(crate) use utility::maintenance::Maintenance;
+pub(crate) use utility::transfer::{ExportFormat, Transfer, TransferOf};
+use utility::{describe, maintenance, transfer};
 
 /// Depth from which walks over the tree get a stack of their own.
 const DEPTH_OF_SMALL: usize = 20;

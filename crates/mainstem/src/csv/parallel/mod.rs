@@ -222,12 +222,12 @@ impl<'a> FileRows<'a> {
         self
     }
 
-    /// The same in chunks of about `rows` rows, as far as the first of them tell how long they are, or fewer, so that
-    /// there is something to do for `threads` threads; at most `bytes` bytes.
-    pub(crate) fn with_chunks_of(mut self, rows: u64, threads: usize, bytes: u64) -> Self {
+    /// The same in chunks of about `rows` rows, as far as the first rows of `file` tell how long they are, or fewer, so
+    /// that there is something to do for `threads` threads; at most `bytes` bytes.
+    pub(crate) fn with_chunks_of(mut self, file: &dyn ReadAt, rows: u64, threads: usize, bytes: u64) -> Self {
         let mut sample = vec![0; SAMPLE_BYTES];
         // A file that cannot be read is told of by who reads it.
-        let read = chunk::read_full(self.file, &mut sample, 0).unwrap_or(0);
+        let read = chunk::read_full(file, &mut sample, 0).unwrap_or(0);
         sample.truncate(read);
         let mut separators = Vec::new();
         let found = find_separators(&sample, self.marks(), false, &mut separators);

@@ -222,8 +222,8 @@ proptest! {
     }
 }
 
-/// A chunk of several blocks, with what is not plain in some of them alone: NULLs, signs, quotes, line feeds in them, a row
-/// that is longer than a block.
+/// A chunk of several blocks, with what is not plain in some of them alone: NULLs, signs, quotes, line feeds in them, a
+/// row that is longer than a block.
 #[test]
 fn blocks_of_a_chunk_are_one_column() {
     let of = |row: usize| match row {

@@ -6,8 +6,8 @@ use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
 use mainstem_storage::Result;
 
-use super::super::dialect::{is_word, syntax};
-use super::super::{TableName, table_name};
+use super::super::super::dialect::{is_word, syntax};
+use super::super::super::{TableName, table_name};
 
 /// VACUUM or ANALYZE of tables; of all where it names none.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ const WORDS: [&str; 5] = ["full", "freeze", "verbose", "analyze", "analyse"];
 ///
 /// # Errors
 /// 42601.
-pub(super) fn maintenance(parser: &mut Parser<'_>) -> Result<Option<Maintenance>> {
+pub(in super::super) fn maintenance(parser: &mut Parser<'_>) -> Result<Option<Maintenance>> {
     let command = match () {
         () if is_word(parser, "vacuum") => "VACUUM",
         () if is_word(parser, "analyze") || is_word(parser, "analyse") => "ANALYZE",

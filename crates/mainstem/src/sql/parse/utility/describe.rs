@@ -7,11 +7,11 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 use mainstem_storage::error::sqlstate;
 use mainstem_storage::{Error, Result};
 
-use super::super::dialect::{is_word, syntax};
-use super::super::extensions::rewrite_extensions;
-use super::super::refuse::is_write;
-use super::super::{TableName, check_query, query_of, table_name};
-use super::Statement;
+use super::super::super::dialect::{is_word, syntax};
+use super::super::super::extensions::rewrite_extensions;
+use super::super::super::refuse::is_write;
+use super::super::super::{TableName, check_query, query_of, table_name};
+use super::super::Statement;
 
 /// The tables that names without a schema find.
 const TABLES: &str = "SELECT table_name AS name FROM information_schema.tables \
@@ -32,7 +32,7 @@ pub(crate) struct Describe {
 ///
 /// # Errors
 /// 42601, and those of a query.
-pub(super) fn describe(parser: &mut Parser<'_>) -> Result<Option<Statement>> {
+pub(in super::super) fn describe(parser: &mut Parser<'_>) -> Result<Option<Statement>> {
     let summarizes = match () {
         () if is_word(parser, "describe") || is_word(parser, "desc") => false,
         () if is_word(parser, "summarize") => true,
@@ -64,7 +64,7 @@ pub(super) fn describe(parser: &mut Parser<'_>) -> Result<Option<Statement>> {
 }
 
 /// Whether SHOW TABLES asks for nothing more.
-pub(super) fn is_plain(statement: &Ast) -> bool {
+pub(in super::super) fn is_plain(statement: &Ast) -> bool {
     statement.to_string() == "SHOW TABLES"
 }
 
@@ -72,6 +72,6 @@ pub(super) fn is_plain(statement: &Ast) -> bool {
 ///
 /// # Errors
 /// Internal.
-pub(super) fn tables() -> Result<Statement> {
+pub(in super::super) fn tables() -> Result<Statement> {
     query_of(TABLES).map(Statement::Query)
 }

@@ -7,8 +7,8 @@ use mainstem_storage::error::sqlstate;
 use mainstem_storage::unload::Compression;
 use mainstem_storage::{Error, Result};
 
-use super::super::dialect::{is_word, syntax};
-use super::super::{TableName, table_name};
+use super::super::super::dialect::{is_word, syntax};
+use super::super::super::{TableName, table_name};
 
 /// What goes to a folder, or comes from one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,7 +74,7 @@ impl Transfer {
 ///
 /// # Errors
 /// 42601, 22023.
-pub(super) fn transfer(parser: &mut Parser<'_>) -> Result<Option<Transfer>> {
+pub(in super::super) fn transfer(parser: &mut Parser<'_>) -> Result<Option<Transfer>> {
     let words = ["unload", "load", "export", "import"];
     let Some(word) = words.into_iter().find(|word| is_word(parser, word)) else { return Ok(None) };
     // LOAD of a library is another statement.
