@@ -191,6 +191,22 @@ pub struct Identity {
     pub increment: i64,
 }
 
+impl Identity {
+    /// How many of its numbers are taken when `value` is the last one given out, or, unless it `is_called`, the next; none
+    /// if there are not so many.
+    #[must_use]
+    pub fn taken_upto(&self, value: i64, is_called: bool) -> Option<u64> {
+        let (start, increment) = (i128::from(self.start), i128::from(self.increment));
+        let ahead = i128::from(value) - start;
+        if ahead * increment.signum() < 0 {
+            return Some(0);
+        }
+        let steps = ahead.checked_div(increment)?;
+        // A value that it does not count through is behind one that it has given out.
+        u64::try_from(steps + i128::from(is_called || steps * increment != ahead)).ok()
+    }
+}
+
 /// A CHECK constraint: its expression is not false for any row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {

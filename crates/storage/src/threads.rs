@@ -34,16 +34,57 @@ fn helpers() -> Option<&'static ThreadPool> {
 }
 
 /// What `work` makes of each of `parts` parts, by at most `threads` threads: fewer where the system has none. After an
-/// error no part is begun any more.
+/// error no part is begun any more. Parts are short: calls share the threads that help, and may wait for those of others.
 ///
 /// # Errors
 /// That of the first part, in order, that has one.
 pub fn in_parallel<T: Send>(threads: usize, parts: usize, work: impl Fn(usize) -> Result<T> + Sync) -> Result<Vec<T>> {
     let threads = threads.min(parts);
     let Some(helpers) = helpers().filter(|_| threads > 1) else { return (0..parts).map(work).collect() };
+    all_parts(parts, work, |some_parts| {
+        helpers.in_place_scope(|scope| {
+            (1..threads).for_each(|_| scope.spawn(|_| some_parts()));
+            some_parts();
+        });
+    })
+}
+
+/// As [`in_parallel`], by threads of its own, which live no longer than the call: its parts may take long.
+///
+/// # Errors
+/// As [`in_parallel`].
+pub fn in_parallel_alone<T: Send>(
+    threads: usize,
+    parts: usize,
+    work: impl Fn(usize) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
+    let threads = threads.min(parts);
+    if threads <= 1 {
+        return (0..parts).map(work).collect();
+    }
+    all_parts(parts, work, |some_parts| {
+        std::thread::scope(|scope| {
+            let helper = |_| Builder::new().name("mainstem part".into()).spawn_scoped(scope, some_parts).ok();
+            let helpers: Vec<_> = (1..threads).map_while(helper).collect();
+            some_parts();
+            for helper in helpers {
+                if let Err(panic) = helper.join() {
+                    std::panic::resume_unwind(panic);
+                }
+            }
+        });
+    })
+}
+
+/// What `work` makes of each of `parts` parts, by all who run what `run` is given.
+fn all_parts<T: Send>(
+    parts: usize,
+    work: impl Fn(usize) -> Result<T> + Sync,
+    run: impl FnOnce(&(dyn Fn() + Sync)),
+) -> Result<Vec<T>> {
     let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
     let done = Mutex::new(Vec::with_capacity(parts));
-    let some_parts = || {
+    run(&|| {
         while !failed.load(Ordering::Relaxed) {
             let part = next.fetch_add(1, Ordering::Relaxed);
             if part >= parts {
@@ -55,10 +96,6 @@ pub fn in_parallel<T: Send>(threads: usize, parts: usize, work: impl Fn(usize) -
             }
             done.lock().push((part, outcome));
         }
-    };
-    helpers.in_place_scope(|scope| {
-        (1..threads).for_each(|_| scope.spawn(|_| some_parts()));
-        some_parts();
     });
     // Each part that was begun was ended, so that none is missing before the first error.
     let mut done = done.into_inner();
@@ -216,11 +253,32 @@ mod tests {
     #[test]
     fn threads_work_at_once() {
         let all_there = Barrier::new(3);
-        in_parallel(3, 3, |_| {
+        let wait = |_| {
             all_there.wait();
             Ok(())
-        })
-        .unwrap();
+        };
+        in_parallel(3, 3, wait).unwrap();
+        in_parallel_alone(3, 3, wait).unwrap();
+    }
+
+    /// Calls whose parts take long leave the threads that help to others.
+    #[test]
+    fn long_parts_keep_nobody_waiting() {
+        let threads = 2 * cores().max(limits::LOAD_THREADS_MAX);
+        let (begun, ended) = (Barrier::new(threads + 1), Barrier::new(threads + 1));
+        std::thread::scope(|scope| {
+            let long = scope.spawn(|| {
+                in_parallel_alone(threads, threads, |part| {
+                    begun.wait();
+                    ended.wait();
+                    Ok(part)
+                })
+            });
+            begun.wait();
+            assert_eq!(in_parallel(3, 30, Ok).unwrap().len(), 30);
+            ended.wait();
+            assert_eq!(long.join().unwrap().unwrap().len(), threads);
+        });
     }
 
     #[test]

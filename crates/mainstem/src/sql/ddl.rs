@@ -32,7 +32,7 @@ pub(crate) use create_as::CreateTableAs;
 pub(super) use create_as::create_table_as;
 pub(crate) use dump::{NO_OWNERS, Passed};
 pub(super) use dump::{create_index, passed};
-pub(crate) use identity::{CreateSequence, SetPosition};
+pub(crate) use identity::{CreateSequence, Sequence, SetPosition};
 pub(super) use identity::{create_sequence, order_options, setval};
 pub(crate) use objects::{CreateSchema, CreateView, Drop, Dropped};
 pub(super) use objects::{create_schema, create_view, drop_of};

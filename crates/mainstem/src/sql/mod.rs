@@ -26,8 +26,8 @@ pub(crate) use copy::{LineEnd, NO_QUOTE};
 pub(crate) use copy::{ReadOptions, Rejects};
 pub(crate) use ddl::{
     AlterAction, AlterTable, Constraints, CreateSchema, CreateSequence, CreateTable, CreateTableAs, CreateView, Draws,
-    Drop, Dropped, NO_OWNERS, NewColumn, OnCommit, Passed, SetPosition, Truncate, expand_wildcards, item_names,
-    qualify, query_text, read_by, stored_query,
+    Drop, Dropped, NO_OWNERS, NewColumn, OnCommit, Passed, Sequence, SetPosition, Truncate, expand_wildcards,
+    item_names, qualify, query_text, read_by, stored_query,
 };
 pub(crate) use dml::{
     Assignments, ConflictAction, ConflictTarget, DefaultCells, Delete, EXCLUDED, Insert, Lock, OnConflict, Overriding,

@@ -187,6 +187,98 @@ fn a_database_is_exported_and_imported() {
     assert_eq!(code(&connection, "IMPORT DATABASE '/nowhere'"), "58P01");
 }
 
+/// Names of any kind have files of their own.
+#[test]
+fn no_two_tables_are_exported_to_one_file() {
+    let database = quiet();
+    let connection = database.connect().unwrap();
+    connection
+        .execute_batch(
+            "CREATE SCHEMA \"table\"; CREATE TABLE \"Weird\" (a INTEGER); INSERT INTO \"Weird\" VALUES (111);
+             CREATE TABLE \"table\".\"0\" (a INTEGER); INSERT INTO \"table\".\"0\" VALUES (0);
+             CREATE TABLE \"table-1\" (a INTEGER); INSERT INTO \"table-1\" VALUES (5)",
+        )
+        .unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let to = quoted(&folder.path().join("out"));
+    connection.execute(&format!("EXPORT DATABASE {to}")).unwrap();
+    let other = quiet();
+    let copy = other.connect().unwrap();
+    copy.execute(&format!("IMPORT DATABASE {to}")).unwrap();
+    for (table, value) in [("\"Weird\"", "111"), ("\"table\".\"0\"", "0"), ("\"table-1\"", "5")] {
+        assert_eq!(rows(&copy, &format!("SELECT a FROM {table}")), [value]);
+    }
+}
+
+/// Contract 2: an error never half-applies.
+#[test]
+fn a_load_that_fails_leaves_nothing_in_its_transaction() {
+    let database = quiet();
+    let connection = database.connect().unwrap();
+    connection
+        .execute_batch("CREATE TABLE so (a INTEGER); INSERT INTO so VALUES (1), (2); CREATE TABLE un (z INTEGER)")
+        .unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().join("out");
+    connection.execute(&format!("UNLOAD DATABASE TO {}", quoted(&to))).unwrap();
+    let other = quiet();
+    let copy = other.connect().unwrap();
+    copy.execute_batch("CREATE TABLE un (z INTEGER); BEGIN; CREATE TABLE mine (a INTEGER)").unwrap();
+    assert_eq!(code(&copy, &format!("LOAD DATABASE FROM {}", quoted(&to))), "42P07");
+    assert_eq!(code(&copy, "SELECT * FROM so"), "42P01");
+    // A damaged file of rows: the table that was made for them goes, too.
+    let file = std::fs::read_dir(to.join("rows")).unwrap().next().unwrap().unwrap().path();
+    let mut bytes = std::fs::read(&file).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&file, bytes).unwrap();
+    assert_eq!(code(&copy, &format!("LOAD TABLE so FROM {}", quoted(&to))), "XX001");
+    assert_eq!(code(&copy, "SELECT * FROM so"), "42P01");
+    copy.execute_batch("COMMIT; INSERT INTO mine VALUES (7)").unwrap();
+    assert_eq!(code(&copy, "SELECT * FROM so"), "42P01");
+}
+
+/// Columns whose sequences have one name, and tables that were there before their rows.
+#[test]
+fn identity_columns_go_on_wherever_their_rows_come_from() {
+    let tables = "CREATE TABLE a (b_c INTEGER GENERATED ALWAYS AS IDENTITY, v INTEGER);
+        CREATE TABLE a_b (c INTEGER GENERATED ALWAYS AS IDENTITY PRIMARY KEY, v INTEGER)";
+    let database = quiet();
+    let connection = database.connect().unwrap();
+    connection.execute_batch(tables).unwrap();
+    connection
+        .execute_batch("INSERT INTO a (v) VALUES (1), (2), (3), (4), (5); INSERT INTO a_b (v) VALUES (1), (2), (3)")
+        .unwrap();
+    assert_eq!(code(&connection, "SELECT setval('a_b_c_seq', 9)"), "42P09");
+    assert_eq!(code(&connection, "SELECT setval(pg_get_serial_sequence('a', 'v'), 9)"), "42P01");
+    let folder = tempfile::tempdir().unwrap();
+    let [exported, unloaded] = ["exported", "unloaded"].map(|name| quoted(&folder.path().join(name)));
+    connection.execute(&format!("EXPORT DATABASE {exported}")).unwrap();
+    connection.execute(&format!("UNLOAD DATABASE TO {unloaded}")).unwrap();
+    let mut dump = Vec::new();
+    connection.dump(&mut dump).unwrap();
+    let positions: Vec<_> =
+        std::str::from_utf8(&dump).unwrap().lines().filter(|line| line.contains("setval")).collect();
+    assert!(positions.len() == 2 && positions.iter().all(|line| line.contains("get_serial_sequence")), "{positions:?}");
+    for way in ["import", "load into tables", "load"] {
+        let other = quiet();
+        let copy = other.connect().unwrap();
+        match way {
+            "import" => drop(copy.execute(&format!("IMPORT DATABASE {exported}")).unwrap()),
+            "load" => drop(copy.execute(&format!("LOAD DATABASE FROM {unloaded}")).unwrap()),
+            "load into tables" => {
+                copy.execute_batch(tables).unwrap();
+                for table in ["a", "a_b"] {
+                    copy.execute(&format!("LOAD TABLE {table} FROM {unloaded}")).unwrap();
+                }
+            }
+            other => panic!("{other}"),
+        }
+        assert_eq!(rows(&copy, "INSERT INTO a (v) VALUES (0) RETURNING b_c"), ["6"], "{way}");
+        assert_eq!(rows(&copy, "INSERT INTO a_b (v) VALUES (0) RETURNING c"), ["4"], "{way}");
+    }
+}
+
 #[test]
 fn positions_of_identity_columns_are_set() {
     let database = quiet();

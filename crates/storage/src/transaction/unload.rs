@@ -145,7 +145,27 @@ impl Transaction {
             Some(id) => id,
             None => self.create_as(&table.schema, name.clone(), &table.numbers)?,
         };
-        self.load_runs(&unloaded, table, id, go_on)
+        let rows = self.load_runs(&unloaded, table, id, go_on)?;
+        if present.is_some() {
+            self.take_numbers(table, id)?;
+        }
+        Ok(rows)
+    }
+
+    /// IDENTITY columns of table `id` give out no value that a row of `table` may have.
+    fn take_numbers(&self, table: &UnloadedTable, id: TableId) -> Result<()> {
+        let schema = self.catalog.table(id).ok_or_else(no_table)?;
+        for (column, taken) in table.numbers.iter().filter(|(_, taken)| *taken > 0) {
+            // Both have the same columns in the same order.
+            let position = table.schema.position(*column);
+            let there = position.and_then(|at| Some((table.schema.columns.get(at)?, schema.columns.get(at)?)));
+            let Some((was, is)) = there else { continue };
+            let (Some(was), Some(counts)) = (was.identity, is.identity) else { continue };
+            let last = i128::from(was.start) + i128::from(taken - 1) * i128::from(was.increment);
+            let last = i64::try_from(last).ok().and_then(|last| counts.taken_upto(last, true));
+            self.advance_numbers(id, is.id, last.unwrap_or(u64::MAX))?;
+        }
+        Ok(())
     }
 
     /// Drops `table` and makes one of its name that is defined by `schema`, empty, with the numbers of IDENTITY columns

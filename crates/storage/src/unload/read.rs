@@ -10,7 +10,7 @@ use crate::main_store::{Run, RunSegment};
 use crate::run_writer::{RunWriter, SegmentTarget};
 use crate::schema::TableSchema;
 use crate::segment::{PackedSegment, Segment, SegmentPlace};
-use crate::threads::in_parallel;
+use crate::threads::in_parallel_alone;
 
 /// A folder that something was unloaded to.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl<'a> Unloaded<'a> {
         let files: Vec<&UnloadedFile> = table.files().collect();
         let packed_as = table.schema.column_ids();
         let columns = schema.column_ids();
-        let segments = in_parallel(threads, files.len(), |at| {
+        let segments = in_parallel_alone(threads, files.len(), |at| {
             go_on()?;
             let file = files.get(at).ok_or_else(|| Error::internal("a file of a folder is not there"))?;
             let packed = self.packed(file, &packed_as)?;
@@ -63,7 +63,7 @@ impl<'a> Unloaded<'a> {
         for run in &table.runs {
             runs.push(segments.by_ref().take(run.len()).collect());
         }
-        let finished = in_parallel(threads, runs.len(), |at| {
+        let finished = in_parallel_alone(threads, runs.len(), |at| {
             let mut writer = RunWriter::new(schema.clone(), target.clone());
             for segment in runs.get(at).into_iter().flatten() {
                 writer.keep(RunSegment::whole(segment.clone()), &|| go_on())?;

@@ -13,7 +13,7 @@ use crate::order::{Cursor, Gather, KeyReader, Part, Stop};
 use crate::schema::TableSchema;
 use crate::segment::{PackedSegment, Segment, SegmentPlace, rows_that_fit, segment_path, write_segment};
 use crate::settings::Encodings;
-use crate::threads::in_parallel;
+use crate::threads::in_parallel_alone;
 use crate::version::TableView;
 
 /// What is to be unloaded, and how.
@@ -79,7 +79,7 @@ impl Unload<'_> {
         // Those that take long come first.
         work.sort_by_key(|work| matches!(work, Work::Copy { .. }));
         let next = AtomicU64::new(1);
-        let done = in_parallel(self.threads, work.len(), |at| match work.get(at) {
+        let done = in_parallel_alone(self.threads, work.len(), |at| match work.get(at) {
             Some(Work::Copy { segment, table, .. }) => self.copy(segment, schema_of(views, *table)?, &next),
             Some(Work::Rest { streams, table }) => self.merge(streams.clone(), schema_of(views, *table)?, &next),
             None => Err(Error::internal("a piece of an unload is not there")),

@@ -50,7 +50,8 @@ pub(super) fn columns_of(rows: &FileRows<'_>, chunk: &Chunk, found: &FoundRows) 
             let fields = Fields::new(block.bytes, block.ends, 0, (rows.columns.len(), builder.at), block.has_returns);
             let is_first = builder.rows == 0;
             builder.append(&rows.conversion, fields, quoting, block.has_quotes)?;
-            if is_first {
+            // A block that ends early, before a long row, says nothing of the others.
+            if is_first && block.bytes.len() >= BLOCK_BYTES / 2 {
                 builder.values.reserve(whole / block.bytes.len());
             }
         }

@@ -11,6 +11,9 @@ use arrow::datatypes::{
 };
 use parking_lot::Mutex;
 
+/// Bytes of a vector that is kept at most: what a chunk of common rows needs. Those of a long row go.
+const SPARE_BYTES_MAX: usize = 2 * super::CHUNK_BYTES_MAX as usize;
+
 /// Vectors without values, by the type of those.
 #[derive(Debug, Default)]
 pub(super) struct Spare {
@@ -78,7 +81,8 @@ impl Spare {
     fn take_buffer<T: Kept>(&self, buffer: Buffer) {
         if let Ok(mut values) = buffer.into_vec::<T>() {
             values.clear();
-            if mem::size_of::<T>() * values.capacity() > 0 {
+            let bytes = mem::size_of::<T>() * values.capacity();
+            if (1..=SPARE_BYTES_MAX).contains(&bytes) {
                 T::of(self).lock().push(values);
             }
         }

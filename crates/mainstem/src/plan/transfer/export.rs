@@ -97,9 +97,9 @@ pub(crate) fn positions_text(transaction: &Transaction) -> Result<String> {
             let Some(identity) = column.identity else { continue };
             let Some(taken) = taken.get(&(table.id, column.id)).filter(|taken| **taken > 0) else { continue };
             let last = i128::from(identity.start) + i128::from(taken - 1) * i128::from(identity.increment);
-            let sequence = format!("{}_{}_seq", table.name, column.name);
-            let name = format!("{}.{}", quoted(&table.namespace), quoted(&sequence));
-            text.push_str(&format!("SELECT pg_catalog.setval({}, {last}, true);\n", literal(&name)));
+            let name = format!("{}.{}", quoted(&table.namespace), quoted(&table.name));
+            let sequence = format!("pg_get_serial_sequence({}, {})", literal(&name), literal(&column.name));
+            text.push_str(&format!("SELECT pg_catalog.setval({sequence}, {last}, true);\n"));
         }
     }
     Ok(text)
@@ -110,7 +110,8 @@ fn file_name(table: &TableSchema, number: usize, format: ExportFormat) -> String
     let name = format!("{}.{}", table.namespace, table.name);
     let is_plain =
         name.len() <= NAME_BYTES_MAX && [&table.namespace, &table.name].iter().all(|n| n.bytes().all(is_plain));
-    let name = if is_plain { name } else { format!("table.{number}") };
+    // What no plain name is.
+    let name = if is_plain { name } else { format!("table-{number}") };
     format!("{name}.{}", format.name())
 }
 

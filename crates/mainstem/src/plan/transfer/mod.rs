@@ -18,6 +18,7 @@ use mainstem_storage::unload::Compression;
 use mainstem_storage::{Error, Result};
 
 use super::aside::Aside;
+use super::define::all_or_nothing;
 use super::write::table_of;
 use crate::exec::Environment;
 use crate::provider::{Names, TEMPORARY};
@@ -73,13 +74,13 @@ pub(crate) fn load(
     let disk = RealDisk::open(Path::new(folder), false).map_err(in_folder)?;
     let cancel = env.cancel.clone();
     let go_on = move || cancel.check();
-    let loaded = match what {
+    let loaded = all_or_nothing(transaction, |transaction| match what {
         TransferOf::Database => transaction.reload_all(&disk, &go_on),
         TransferOf::Table(name) => {
             let name = relation_name(env.settings.names(), transaction, name)?;
             transaction.reload_table(&name, &disk, &go_on)
         }
-    };
+    });
     loaded.map_err(in_folder)
 }
 

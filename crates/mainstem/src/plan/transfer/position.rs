@@ -10,22 +10,17 @@ use mainstem_storage::{Error, ErrorKind, Result};
 use std::sync::Arc;
 
 use crate::exec::Environment;
-use crate::sql::SetPosition;
+use crate::plan::write::table_of;
+use crate::sql::{Sequence, SetPosition};
 
 /// Runs a `setval`.
 ///
 /// # Errors
-/// 42P01 where no column counts under that name; 22003 for a value that the column does not count through; 0A000 to go
-/// back: numbers are never given out twice.
+/// 42P01 where no column counts under that name, 42P09 where several do; 22003 for a value that the column does not count
+/// through; 0A000 to go back: numbers are never given out twice.
 pub(crate) fn set_position(env: &Environment<'_>, transaction: &mut Transaction, set: &SetPosition) -> Result<()> {
     let (table, column, identity) = find(env, transaction, set)?;
-    let (start, increment) = (i128::from(identity.start), i128::from(identity.increment));
-    let steps = (i128::from(set.value) - start).checked_div(increment).unwrap_or(0);
-    let exact = start + steps * increment == i128::from(set.value);
-    // Numbers up to the value are taken; the value itself if it was given out, or does not count.
-    let taken = steps + i128::from(set.is_called || !exact);
-    let taken = if (i128::from(set.value) - start) * increment.signum() < 0 { 0 } else { taken };
-    let taken = u64::try_from(taken).map_err(|_| {
+    let taken = identity.taken_upto(set.value, set.is_called).ok_or_else(|| {
         let message = format!("setval: value {} is out of bounds for sequence \"{}\"", set.value, set.sequence);
         Error::invalid("22003", message)
     })?;
@@ -40,22 +35,39 @@ fn find(
 ) -> Result<(Arc<TableSchema>, ColumnId, Identity)> {
     let names = env.settings.names();
     let catalog = transaction.catalog();
-    let is_here = |table: &TableSchema| match &set.sequence.schema {
-        Some(schema) => table.namespace == *schema,
-        None => names.sees(&table.namespace),
-    };
-    for table in catalog.tables().filter(|table| is_here(table)) {
-        for column in &table.columns {
-            if let Some(identity) = column.identity
-                && set.sequence.name == format!("{}_{}_seq", table.name, column.name)
-            {
-                return Ok((table.clone(), column.id, identity));
-            }
+    let found = match &set.sequence {
+        Sequence::OfColumn { table, column } => {
+            let table = table_of(names, transaction, table)?;
+            let identity = table.column_named(column).and_then(|column| Some((column.id, column.identity?)));
+            identity.map(|(id, identity)| (table.clone(), id, identity))
         }
-    }
-    let message = format!(
-        "relation \"{}\" does not exist: a sequence is that of an IDENTITY column, and called table_column_seq",
-        set.sequence
-    );
-    Err(Error::new(ErrorKind::NotFound, mainstem_storage::error::sqlstate::UNDEFINED_TABLE, message))
+        Sequence::Named(sequence) => {
+            let is_here = |table: &&Arc<TableSchema>| match &sequence.schema {
+                Some(schema) => table.namespace == *schema,
+                None => names.sees(&table.namespace),
+            };
+            let columns = catalog.tables().filter(is_here).flat_map(|table| {
+                let identities = table.columns.iter().filter_map(|column| Some((column, column.identity?)));
+                identities.map(move |(column, identity)| (table, column, identity))
+            });
+            let mut alike =
+                columns.filter(|(table, column, _)| sequence.name == format!("{}_{}_seq", table.name, column.name));
+            let first = alike.next().map(|(table, column, identity)| (table.clone(), column.id, identity));
+            if alike.next().is_some() {
+                let message = format!(
+                    "sequence \"{sequence}\" is ambiguous: several IDENTITY columns count under that name; \
+                     say pg_get_serial_sequence('table', 'column')"
+                );
+                return Err(Error::invalid("42P09", message));
+            }
+            first
+        }
+    };
+    found.ok_or_else(|| {
+        let message = format!(
+            "relation \"{}\" does not exist: a sequence is that of an IDENTITY column, and called table_column_seq",
+            set.sequence
+        );
+        Error::new(ErrorKind::NotFound, mainstem_storage::error::sqlstate::UNDEFINED_TABLE, message)
+    })
 }

@@ -1,5 +1,7 @@
 //! GENERATED ... AS IDENTITY and the SERIAL types.
 
+use std::fmt;
+
 use datafusion::sql::sqlparser::ast::{
     DataType as SqlType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, GeneratedAs, ObjectName, Query,
     SelectItem, SequenceOptions, SetExpr,
@@ -172,10 +174,28 @@ fn number(expr: &Expr) -> Result<i64> {
 /// `SELECT setval(sequence, value, is_called)`: where an IDENTITY column goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SetPosition {
-    pub(crate) sequence: TableName,
+    pub(crate) sequence: Sequence,
     pub(crate) value: i64,
     /// Whether the value was given out already.
     pub(crate) is_called: bool,
+}
+
+/// What counts the values of an IDENTITY column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Sequence {
+    /// By its name, which several columns may have.
+    Named(TableName),
+    /// `pg_get_serial_sequence(table, column)`: that of a column.
+    OfColumn { table: TableName, column: String },
+}
+
+impl fmt::Display for Sequence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Named(name) => write!(f, "{name}"),
+            Self::OfColumn { table, column } => write!(f, "{table}.{column}"),
+        }
+    }
 }
 
 /// Reads a `setval`, if `query` is that and nothing else.
@@ -200,11 +220,29 @@ pub(in super::super) fn setval(query: &Query) -> Result<Option<SetPosition>> {
         _ => return Ok(None),
     };
     let value = literal(1).and_then(|text| text.trim_matches('\'').parse().ok());
-    let (Some(sequence), Some(value)) = (list.args.first().and_then(sequence_text), value) else { return Ok(None) };
-    Ok(Some(SetPosition { sequence: sequence_name(&sequence)?, value, is_called }))
+    let (Some(argument), Some(value)) = (list.args.first(), value) else { return Ok(None) };
+    let sequence = match (serial_sequence(argument), sequence_text(argument)) {
+        (Some((table, column)), _) => Sequence::OfColumn { table: sequence_name(&table)?, column },
+        (None, Some(name)) => Sequence::Named(sequence_name(&name)?),
+        (None, None) => return Ok(None),
+    };
+    Ok(Some(SetPosition { sequence, value, is_called }))
 }
 
-/// The text that names a sequence, perhaps as a `regclass`.
+/// The texts of `pg_get_serial_sequence(table, column)`.
+fn serial_sequence(argument: &FunctionArg) -> Option<(String, String)> {
+    let FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Function(call))) = argument else { return None };
+    let name = call.name.to_string().to_ascii_lowercase();
+    let FunctionArguments::List(list) = &call.args else { return None };
+    match list.args.as_slice() {
+        [table, column] if name.strip_prefix("pg_catalog.").unwrap_or(&name) == "pg_get_serial_sequence" => {
+            Some((sequence_text(table)?, sequence_text(column)?))
+        }
+        _ => None,
+    }
+}
+
+/// A literal text, that of a sequence perhaps as a `regclass`.
 fn sequence_text(argument: &FunctionArg) -> Option<String> {
     let FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) = argument else { return None };
     let value = match expr {
