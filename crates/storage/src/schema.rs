@@ -192,8 +192,8 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// How many of its numbers are taken when `value` is the last one given out, or, unless it `is_called`, the next; none
-    /// if there are not so many.
+    /// How many of its numbers are taken when `value` is the last one given out, or, unless it `is_called`, the next;
+    /// none if there are not so many.
     #[must_use]
     pub fn taken_upto(&self, value: i64, is_called: bool) -> Option<u64> {
         let (start, increment) = (i128::from(self.start), i128::from(self.increment));

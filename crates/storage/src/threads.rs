@@ -34,7 +34,8 @@ fn helpers() -> Option<&'static ThreadPool> {
 }
 
 /// What `work` makes of each of `parts` parts, by at most `threads` threads: fewer where the system has none. After an
-/// error no part is begun any more. Parts are short: calls share the threads that help, and may wait for those of others.
+/// error no part is begun any more. Parts are short: calls share the threads that help, and may wait for those of
+/// others.
 ///
 /// # Errors
 /// That of the first part, in order, that has one.

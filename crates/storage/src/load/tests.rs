@@ -153,8 +153,8 @@ fn sorted_rows_become_one_run_of_full_segments() {
         let runs = load(&schema, &target, &numbers(0..1_000), batches, (40, usize::MAX)).unwrap();
         assert_eq!(runs.len(), 1);
         let of_run: Vec<u32> = runs[0].segments().iter().map(|part| part.rows()).collect();
-        // Rows that come at once are not joined with others if they nearly make a segment, or two. What comes last has as
-        // many as there are.
+        // Rows that come at once are not joined with others if they nearly make a segment, or two. What comes last has
+        // as many as there are.
         let (others, last) = of_run.split_at(of_run.len() - 2);
         assert!(of_run.iter().all(|rows| *rows <= 10) && others.iter().all(|rows| *rows >= least), "{of_run:?}");
         assert!(last.iter().sum::<u32>() > 0, "{of_run:?}");

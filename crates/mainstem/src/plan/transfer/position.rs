@@ -16,8 +16,8 @@ use crate::sql::{Sequence, SetPosition};
 /// Runs a `setval`.
 ///
 /// # Errors
-/// 42P01 where no column counts under that name, 42P09 where several do; 22003 for a value that the column does not count
-/// through; 0A000 to go back: numbers are never given out twice.
+/// 42P01 where no column counts under that name, 42P09 where several do; 22003 for a value that the column does not
+/// count through; 0A000 to go back: numbers are never given out twice.
 pub(crate) fn set_position(env: &Environment<'_>, transaction: &mut Transaction, set: &SetPosition) -> Result<()> {
     let (table, column, identity) = find(env, transaction, set)?;
     let taken = identity.taken_upto(set.value, set.is_called).ok_or_else(|| {
